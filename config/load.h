@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// ztcp.conf -> Fabric. The only user of toml++.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "config/problem.h"
+#include "config/settings.h"
+
+namespace ztcp::config {
+
+enum class LoadFailure : std::uint8_t {
+  kMissing,     // No such file: ztcp was not set up here.
+  kUnreadable,  // Exists but can't be opened or read.
+  kBroken,      // Syntax or meaning; see problems.
+};
+
+struct LoadResult {
+  // Present when the file could be honoured.
+  std::optional<Fabric> fabric;
+  LoadFailure failure = LoadFailure::kMissing;  // Meaningful when fabric is absent.
+  Problems problems;                            // Every problem of the file, in file order.
+  std::string path;                             // Which file was meant.
+};
+
+// ZTCP_CONFIG, or kDefaultPath.
+std::string config_path();
+// Reads, parses and validates. Relative paths inside are resolved against the file's folder.
+LoadResult load(const std::string& path);
+// The text of a config file for `fabric`, with a comment above each key. load() reads it back to
+// an equal value.
+std::string to_toml(const Fabric& fabric);
+
+}  // namespace ztcp::config

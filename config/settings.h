@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The fabric config as plain values: what load() makes of ztcp.conf and the environment. Defaults
+// stand in place; keys, units and meanings stand once in schema.toml, from which the man page is
+// generated. A test holds the two against each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/core/address.h"
+
+namespace ztcp::config {
+
+inline constexpr std::uint32_t kSchemaVersion = 1;
+inline constexpr const char* kDefaultPath = "/usr/local/tfabric/tools/config/ztcp.conf";
+inline constexpr const char* kDefaultRunDir = "/usr/local/tfabric/tools/run";
+
+// What a NIC is driven by. design: pci = a DPDK port on vfio; memif = shared memory to a switch or
+// peer process on this machine; tap = a tun/tap descriptor.
+enum class NicDriver : std::uint8_t { kPci, kMemif, kTap };
+enum class MemifRole : std::uint8_t { kServer, kClient };
+enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, B, C.
+enum class OnError : std::uint8_t { kFail, kFallback };                   // ZTCP_ON_ERROR
+enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
+
+struct Host {
+  std::string machine_id;  // /etc/machine-id when the file was written; empty: not checked.
+  std::string hostname;
+  HostClass host_class = HostClass::kUnprivileged;
+};
+
+struct Nic {
+  std::string name;  // Device name NCCL shows: "ztcp0".
+  NicDriver driver = NicDriver::kMemif;
+  std::string pci;            // "0000:3b:00.0"; pci only.
+  std::string kernel_driver;  // What it had before: "virtio-pci".
+  MacAddress mac;
+  Ipv4Prefix address;
+  std::optional<Ipv4Address> gateway;
+  std::uint16_t vlan_id = 0;
+  std::uint16_t mtu_bytes = 1500;
+  std::int32_t numa_node = -1;   // -1: unknown.
+  std::uint32_t speed_mbps = 0;  // 0: ask the driver.
+  std::string gpu_pci;           // GPU it is paired with; empty: any process may take it.
+  std::string gpu_uuid;
+  // memif
+  std::string memif_socket;  // Path; relative to the config file's folder.
+  MemifRole memif_role = MemifRole::kClient;
+  std::uint32_t memif_id = 0;
+  // tap
+  std::string tap_interface;
+};
+
+struct Hugepages {
+  std::uint32_t page_kib = 0;            // 1048576 or 2048; 0: none (memif, tap).
+  std::uint32_t per_process_mib = 5120;  // Upper bound per GPU a process drives.
+};
+
+struct Messages {
+  std::uint16_t listen_port = 7471;
+  std::uint32_t flows = 4;
+  std::uint32_t multi_flow_threshold_kib = 128;
+  std::uint32_t eager_allowance_kib = 128;
+  std::uint32_t max_chunk_kib = 256;
+  std::uint32_t handshake_timeout_ms = 10000;
+  std::uint32_t drain_timeout_ms = 2000;
+  std::string cluster_key;  // 64 hex digits; empty: no authentication.
+};
+
+struct Tcp {
+  std::uint32_t rto_min_us = 5000;
+  std::uint32_t connect_timeout_ms = 20000;
+  std::uint32_t user_timeout_ms = 30000;
+  std::uint32_t keepalive_idle_ms = 5000;
+  std::uint32_t keepalive_interval_ms = 2000;
+  std::uint32_t receive_window_kib = 4096;
+  std::uint32_t max_connections = 1024;  // Per NIC.
+  bool pacing = true;
+};
+
+struct Poller {
+  PollerMode mode = PollerMode::kAuto;
+  std::uint32_t spin_us = 50;         // Polls this long without work before it yields.
+  std::uint32_t max_sleep_us = 1000;  // Longest sleep when idle.
+  std::vector<std::uint32_t> cpus;    // Empty: chosen near the NIC inside the process's mask.
+};
+
+struct Fabric {
+  std::uint32_t schema = kSchemaVersion;
+  std::string name;                      // Of the fabric; hosts of one job must agree.
+  std::string path;                      // Where it was read; not a key.
+  std::string run_dir = kDefaultRunDir;  // Locks and statistics; relative to the config's folder.
+  OnError on_error = OnError::kFail;     // From ZTCP_ON_ERROR, not a key.
+  Host host;
+  Hugepages hugepages;
+  Messages messages;
+  Tcp tcp;
+  Poller poller;
+  std::vector<Nic> nics;  // In device order.
+};
+
+}  // namespace ztcp::config

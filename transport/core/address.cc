@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/core/address.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace ztcp {
+namespace {
+
+// One number without sign, blanks or leading zeros ("010" is octal to some and ten to others).
+template <class T>
+bool take_number(std::string_view& text, int base, std::size_t max_digits, T& out) {
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out, base);
+  if (ec != std::errc{}) return false;
+  const auto digits = static_cast<std::size_t>(end - text.data());
+  if (digits > max_digits || (base == 10 && digits > 1 && text.front() == '0')) return false;
+  text.remove_prefix(digits);
+  return true;
+}
+
+bool take(std::string_view& text, char c) {
+  if (text.empty() || text.front() != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+}  // namespace
+
+std::optional<MacAddress> parse_mac(std::string_view text) {
+  if (text.size() != 17) return std::nullopt;
+  MacAddress mac;
+  for (std::size_t i = 0; i < mac.bytes.size(); ++i) {
+    if (i > 0 && !take(text, ':')) return std::nullopt;
+    const std::size_t before = text.size();
+    if (!take_number(text, 16, 2, mac.bytes[i]) || before - text.size() != 2) return std::nullopt;
+  }
+  return text.empty() ? std::optional(mac) : std::nullopt;
+}
+
+std::optional<Ipv4Address> parse_ipv4(std::string_view text) {
+  Ipv4Address address;
+  for (int i = 0; i < 4; ++i) {
+    std::uint8_t byte = 0;
+    if (i > 0 && !take(text, '.')) return std::nullopt;
+    if (!take_number(text, 10, 3, byte)) return std::nullopt;
+    address.value = address.value << 8 | byte;
+  }
+  return text.empty() ? std::optional(address) : std::nullopt;
+}
+
+std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto address = parse_ipv4(text.substr(0, slash));
+  text.remove_prefix(slash + 1);
+  Ipv4Prefix prefix;
+  if (!address || !take_number(text, 10, 2, prefix.length) || !text.empty() || prefix.length > 32)
+    return std::nullopt;
+  prefix.address = *address;
+  return prefix;
+}
+
+std::string to_string(const MacAddress& mac) {
+  return fmt::format("{:02x}", fmt::join(mac.bytes, ":"));
+}
+std::string to_string(Ipv4Address a) {
+  return fmt::format("{}.{}.{}.{}", a.value >> 24, a.value >> 16 & 255, a.value >> 8 & 255,
+                     a.value & 255);
+}
+std::string to_string(const Ipv4Prefix& prefix) {
+  return fmt::format("{}/{}", to_string(prefix.address), prefix.length);
+}
+std::string to_string(const Endpoint& endpoint) {
+  return fmt::format("{}:{}", to_string(endpoint.address), endpoint.port);
+}
+
+}  // namespace ztcp

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Addresses as values. IPv4 numbers are in host order so that masks and ranges read naturally.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ztcp {
+
+struct MacAddress {
+  std::array<std::uint8_t, 6> bytes{};
+  friend bool operator==(const MacAddress&, const MacAddress&) = default;
+};
+inline constexpr MacAddress kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+
+struct Ipv4Address {
+  std::uint32_t value = 0;  // Host order: 10.0.0.1 is 0x0a000001.
+  friend auto operator<=>(const Ipv4Address&, const Ipv4Address&) = default;
+};
+
+struct Ipv4Prefix {
+  Ipv4Address address;       // The host's own address, not the network's.
+  std::uint8_t length = 32;  // 0-32.
+  std::uint32_t mask() const { return length == 0 ? 0U : ~0U << (32U - length); }
+  bool contains(Ipv4Address a) const { return ((a.value ^ address.value) & mask()) == 0; }
+  friend bool operator==(const Ipv4Prefix&, const Ipv4Prefix&) = default;
+};
+
+struct Endpoint {
+  Ipv4Address address;
+  std::uint16_t port = 0;  // Host order.
+  friend auto operator<=>(const Endpoint&, const Endpoint&) = default;
+};
+
+// Text forms. Parsers accept exactly the canonical form ("10.77.1.10/24", "52:54:00:77:01:0a",
+// case-insensitive MAC) and nothing around it.
+std::optional<MacAddress> parse_mac(std::string_view text);
+std::optional<Ipv4Address> parse_ipv4(std::string_view text);
+std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text);
+std::string to_string(const MacAddress& mac);
+std::string to_string(Ipv4Address address);
+std::string to_string(const Ipv4Prefix& prefix);
+std::string to_string(const Endpoint& endpoint);
+
+}  // namespace ztcp

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/core/log.h"
+
+#include <array>
+#include <atomic>
+#include <fcntl.h>
+#include <iterator>
+#include <string>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace ztcp::log {
+namespace {
+
+constexpr std::size_t kMaxLine = 1024;
+
+std::atomic<Sink> g_sink{nullptr};
+std::atomic<int> g_file{-1};
+
+void write_file(Level level, std::string_view text) noexcept {
+  const int fd = g_file.load(std::memory_order_acquire);
+  if (fd < 0) return;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm parts{};
+  gmtime_r(&now.tv_sec, &parts);
+  std::array<char, kMaxLine + 64> line;
+  const auto end = fmt::format_to_n(
+      line.begin(), line.size() - 1, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z [{}] {} {}",
+      parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
+      parts.tm_sec, now.tv_nsec / 1'000'000, getpid(), level == Level::kWarn ? "WARN" : "INFO",
+      text);
+  *end.out = '\n';
+  // One write per line: O_APPEND keeps lines of several ranks whole.
+  [[maybe_unused]] const auto written =
+      ::write(fd, line.data(), static_cast<std::size_t>(end.out - line.begin()) + 1);
+}
+
+}  // namespace
+
+void bind(Sink sink) noexcept { g_sink.store(sink, std::memory_order_release); }
+
+void open_file(std::string_view path) noexcept {
+  int fd = -1;
+  if (!path.empty())
+    fd = ::open(std::string(path).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int old = g_file.exchange(fd, std::memory_order_acq_rel);
+  if (old >= 0) ::close(old);
+}
+
+void write(Level level, const char* file, int line, std::string_view text) noexcept {
+  try {
+    std::array<char, kMaxLine> buffer;
+    const std::size_t n = std::min(text.size(), buffer.size() - 1);
+    text.copy(buffer.data(), n);
+    buffer[n] = '\0';
+    if (const Sink sink = g_sink.load(std::memory_order_acquire))
+      sink(level, file, line, buffer.data());
+    write_file(level, {buffer.data(), n});
+  } catch (...) {  // A line that cannot be formatted is lost; the training run is not.
+  }
+}
+
+void vwrite(Level level, const char* file, int line, fmt::string_view format,
+            fmt::format_args args) noexcept {
+  try {
+    std::array<char, kMaxLine> buffer;
+    const auto end = fmt::vformat_to_n(buffer.begin(), buffer.size(), format, args);
+    write(level, file, line, {buffer.data(), std::min(end.size, buffer.size())});
+  } catch (...) {
+  }
+}
+
+}  // namespace ztcp::log

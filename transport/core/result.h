@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How failure travels: "not yet" is a value, failure is Result<T>, our own bug is assert().
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include <tl/expected.hpp>
+
+namespace ztcp {
+
+// A closed list. Text is made where it is printed (describe()), so an Error stays 16 bytes.
+enum class Errc : std::uint8_t {
+  kInvalidArgument,  // The caller broke the contract.
+  kBadConfig,        // A setting is missing, malformed or contradictory.
+  kNoDevice,         // The named NIC or GPU does not exist or is not ours.
+  kBusy,             // Another process or object holds the resource.
+  kOutOfMemory,      // Hugepages, frames, slots or descriptors ran out.
+  kNoRoute,          // No NIC, neighbour or gateway leads to the address.
+  kTimedOut,         // The peer stopped answering.
+  kPeerClosed,       // The peer ended the connection, with FIN or RST.
+  kRefused,          // The peer answered and said no.
+  kProtocol,         // The peer broke the wire format, or speaks another version or network.
+  kTruncated,        // A message is larger than the buffer posted for it.
+  kPathMtu,          // Full-size packets do not get through.
+  kForked,           // Called in a forked child, which owns nothing of ours.
+  kAborted,          // Ended by the local user.
+  kSystem,           // A system call or driver failed; see Error::sys_errno.
+};
+
+// English for an operator, without a full stop: "the peer stopped answering".
+const char* describe(Errc code);
+
+// Trivially copyable on purpose: it travels through hot paths by value. `where` must be a string
+// literal naming the operation that failed ("rte_eth_dev_start").
+struct [[nodiscard]] Error {
+  Errc code = Errc::kSystem;
+  int sys_errno = 0;
+  const char* where = "";
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+using Status = Result<void>;
+
+inline tl::unexpected<Error> fail(Errc code, const char* where, int sys_errno = 0) {
+  return tl::unexpected<Error>(Error{code, sys_errno, where});
+}
+// For system calls: takes errno.
+tl::unexpected<Error> fail_errno(const char* where);
+
+// Unwraps a Result or returns its error from the enclosing function. A GNU statement expression,
+// which both of our compilers accept.
+#define ZTCP_TRY(expr)                                           \
+  __extension__({                                                \
+    auto&& ztcp_try_ = (expr);                                   \
+    if (!ztcp_try_) [[unlikely]]                                 \
+      return ::tl::unexpected<::ztcp::Error>(ztcp_try_.error()); \
+    std::move(*ztcp_try_);                                       \
+  })
+
+// The same for Status, which carries nothing to unwrap.
+#define ZTCP_CHECK(expr)                                           \
+  do {                                                             \
+    if (auto&& ztcp_check_ = (expr); !ztcp_check_) [[unlikely]]    \
+      return ::tl::unexpected<::ztcp::Error>(ztcp_check_.error()); \
+  } while (false)
+
+}  // namespace ztcp

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The seam between TCP and messages. msg/ writes to Streams and hears StreamEvents; tcp/ provides
+// them in user space, sockets/ over the kernel, tests in memory. Both sides of the seam run on
+// the one thread that owns the NIC, and neither asks for the time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+#include "transport/core/result.h"
+
+namespace ztcp {
+
+// A reliable, ordered byte stream in both directions. Owned by the layer that made it; the user
+// holds a pointer from connect/accept until on_closed() or on_failed() has returned or it has
+// called close() or abort(), after which it must not touch it again.
+class Stream {
+ public:
+  // How many bytes are worth queueing now so that the stream stays busy without hiding a backlog
+  // from the scheduler above: about one congestion window beyond what is unacknowledged. Advice:
+  // write() takes more while its rings have space.
+  virtual std::size_t room() const = 0;
+
+  // Queues `copied` (a record header, or a small payload: copied before write() returns, at most
+  // kMaxCopiedBytes) followed by `referenced`, whose memory stays unchanged until on_acked() passes
+  // it or the stream has ended. All or nothing: false, and nothing queued, when the rings are full,
+  // which never happens while room() > 0. on_acked() tells when to try again.
+  static constexpr std::size_t kMaxCopiedBytes = 1024;
+  static constexpr std::size_t kMaxReferenced = 4;
+  virtual bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) = 0;
+
+  // Sends FIN after everything queued. The stream lives on inside its owner until the FIN is
+  // exchanged; no further event is delivered, so no referenced memory may be unacknowledged (then
+  // abort() is the right call).
+  virtual void close() = 0;
+  // Sends RST and forgets everything. No further event is delivered.
+  virtual void abort() = 0;
+
+ protected:
+  ~Stream() = default;
+};
+
+// What the user of a stream hears. Called from inside the owner's on_frames() / on_timers(); the
+// user may write(), close() or abort() the same stream from within.
+class StreamEvents {
+ public:
+  // The connection is established; `stream.room()` is positive.
+  virtual void on_open(TimePoint now, Stream& stream) = 0;
+  // In-order bytes, each exactly once. The view is valid during the call: copy or consume.
+  virtual void on_bytes(TimePoint now, std::span<const std::byte> bytes) = 0;
+  // Bytes acknowledged since the stream opened, cumulative. Never decreases. Also the moment to
+  // write more: room() may have grown.
+  virtual void on_acked(TimePoint now, std::uint64_t total_bytes) = 0;
+  // The peer sent FIN: no more bytes will come. Ours may still go out.
+  virtual void on_closed(TimePoint now) = 0;
+  // Reset, timeout, path MTU: the stream is gone and nothing more will be heard of it.
+  virtual void on_failed(TimePoint now, Error error) = 0;
+
+ protected:
+  ~StreamEvents() = default;
+};
+
+}  // namespace ztcp

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Where frames come from and go to: a DPDK port, a tun/tap descriptor, or memory in tests.
+// Everything is burst-shaped and belongs to the one thread that owns the NIC.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+#include "transport/core/result.h"
+
+namespace ztcp::link {
+
+// Fixed once the link exists.
+struct LinkCapabilities {
+  std::uint16_t mtu_bytes = 1500;  // IP packet size: 1500, 9000, up to 65535 - 14 on memif.
+  MacAddress mac;
+  bool tx_checksum = false;  // Finishes IPv4 and TCP checksums (see TxFrame::checksum_offload).
+  bool rx_checksum = false;  // Sets RxFrame::checksum_good where it verified them.
+  // Largest payload of a TxFrame with segment_size_bytes set; 0: the link can't segment.
+  std::uint32_t max_super_segment_bytes = 0;
+  bool zero_copy = false;        // Reads mapped fragments in place instead of copying them.
+  std::uint32_t speed_mbps = 0;  // 0: unknown.
+};
+
+// Counters are plain and owned by the link's thread; others read them with relaxed loads.
+struct LinkCounters {
+  std::uint64_t rx_frames = 0;
+  std::uint64_t rx_bytes = 0;
+  std::uint64_t rx_dropped_no_memory = 0;
+  std::uint64_t rx_bad_checksum = 0;
+  std::uint64_t tx_frames = 0;
+  std::uint64_t tx_bytes = 0;
+  std::uint64_t tx_ring_full = 0;
+  std::uint64_t tx_copied_bytes = 0;
+};
+
+class Link {
+ public:
+  virtual ~Link() = default;
+
+  virtual const LinkCapabilities& capabilities() const = 0;
+
+  // Up to frames.size() received frames; each must be given back by release(), in any order.
+  virtual std::size_t receive(std::span<RxFrame> frames) = 0;
+  // Frames with kept == true are passed over: their holder releases them later.
+  virtual void release(std::span<RxFrame> frames) = 0;
+
+  // Sends a prefix of `frames` and returns its length; the rest did not fit and is the caller's to
+  // offer again. A frame that can never be sent (down link, impossible size) is dropped and
+  // counted, as a cable would.
+  virtual std::size_t transmit(std::span<const TxFrame> frames) = 0;
+
+  // Carrier. TCP decides what to make of it; the link only tells.
+  virtual bool is_up() = 0;
+
+  // Blocks until a frame may have arrived, `wake_fd` is readable, or `timeout` has passed. Links
+  // that can't sleep on their device sleep on wake_fd and the timeout alone.
+  virtual void wait(int wake_fd, Duration timeout) = 0;
+
+  // Lets the device read [address, address + size_bytes) in place. Returns a key for
+  // Fragment::memory_key; kUnmapped when the range is served by copying (a link that always
+  // copies, or the map is full): never a failure. Ranges may overlap; keys are refcounted inside.
+  // The only two calls that other threads may make, at any time.
+  virtual std::uint32_t map_memory(const void* address, std::size_t size_bytes) = 0;
+  virtual void unmap_memory(std::uint32_t key) = 0;
+
+  virtual const LinkCounters& counters() const = 0;
+
+  // For the init line and warnings: "memif /run/.../0.sock client", "0000:3b:00.0 net_virtio".
+  virtual std::string describe() const = 0;
+};
+
+}  // namespace ztcp::link

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Turns incoming streams into sessions: reads each stream's handshake, finds the listener by its
+// cookie or the running session by its id, and drops strays (wrong magic, unknown cookie, bad
+// HMAC, silence past the handshake timeout), counting them and hurting nobody.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "transport/core/address.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::msg {
+
+class ListenerEvents {
+ public:
+  // A new session arrived for this listener. It takes bytes (up to its eager allowance) before an
+  // owner is set.
+  virtual void on_session(TimePoint now, std::unique_ptr<RecvSession> session) = 0;
+
+ protected:
+  ~ListenerEvents() = default;
+};
+
+struct AcceptorCounters {
+  std::uint64_t strays_bad_magic = 0;
+  std::uint64_t strays_unknown_cookie = 0;
+  std::uint64_t strays_bad_key = 0;
+  std::uint64_t strays_timed_out = 0;
+  std::uint64_t refused_version = 0;
+  std::uint64_t refused_full = 0;
+};
+
+class Acceptor {
+ public:
+  Acceptor(const SessionSettings& settings, const ClusterKey& key, std::size_t max_pending_streams);
+  ~Acceptor();
+
+  // Listeners are few; cookies are random, so a lookup reveals nothing.
+  Status add_listener(const Cookie& cookie, ListenerEvents& events);
+  void remove_listener(const Cookie& cookie);
+
+  // A stream was accepted. Returns who hears its events, nullptr when too many are pending.
+  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote);
+
+  // Ends the turn: every session that heard bytes or posts since the last call emits the credit
+  // record it owes, one for the whole burst.
+  void flush(TimePoint now);
+  void on_timers(TimePoint now);
+  TimePoint next_deadline() const;
+  const AcceptorCounters& counters() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ztcp::msg

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A NCCL connection as messages over up to four byte streams: wire format version 1 (design notes
+// in ARCHITECTURE.md, "Messages"). SendSession is the connecting side and sends messages;
+// RecvSession is made by the Acceptor from an incoming handshake and receives them. Credit and
+// received counts travel on the reverse direction of the same streams.
+//
+// Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
+// construction. Belongs to the thread that owns the streams.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/core/result.h"
+#include "transport/core/stream.h"
+
+namespace ztcp::msg {
+
+inline constexpr std::uint32_t kWireVersion = 1;
+inline constexpr std::size_t kMaxFlows = 4;
+// NCCL's contract: at most this many isends or irecvs outstanding on one connection.
+inline constexpr std::size_t kMaxOutstanding = 32;
+
+using Cookie = std::array<std::byte, 16>;      // Names a listener; travels in NCCL's handle.
+using ClusterKey = std::array<std::byte, 32>;  // HMAC-SHA256 key; all zero: no authentication.
+
+struct SessionSettings {
+  std::uint32_t flows = 4;                                // 1-4.
+  std::uint32_t multi_flow_threshold_bytes = 128U << 10;  // Larger messages open the other flows.
+  std::uint32_t eager_allowance_bytes = 128U
+                                        << 10;  // What a receiver takes without a posted buffer.
+  std::uint32_t max_chunk_bytes = 256U << 10;   // Multiple of 4096.
+  Duration handshake_timeout = std::chrono::seconds(10);
+  // A dead flow is dialled again from another port this often before the session fails.
+  std::uint32_t max_redials = 3;
+};
+
+// What the owner of a session hears. `token` is what post() was given.
+class SessionOwner {
+ public:
+  virtual void on_ready(TimePoint now) = 0;  // Flow 0 has shaken hands: messages may flow.
+  virtual void on_done(std::uint32_t token, std::size_t size_bytes) = 0;
+  // The session is dead; every outstanding message is lost and no further event follows.
+  virtual void on_session_failed(Error error) = 0;
+  // close() has finished: every flow ended. The session may be destroyed.
+  virtual void on_session_closed() = 0;
+
+ protected:
+  ~SessionOwner() = default;
+};
+
+// Opens further streams to the same peer; implemented over tcp::Stack and, later, kernel sockets.
+class Dialer {
+ public:
+  virtual Result<Stream*> dial(TimePoint now, StreamEvents& events) = 0;
+
+ protected:
+  ~Dialer() = default;
+};
+
+class SendSession {
+ public:
+  // `session_id` is unique among this process's sessions and unguessable. Starts dialling flow 0
+  // at the first on_timers().
+  SendSession(const SessionSettings& settings, const ClusterKey& key, const Cookie& cookie,
+              std::uint64_t session_id, Dialer& dialer, SessionOwner& owner);
+  ~SendSession();
+
+  bool can_post() const;  // Fewer than kMaxOutstanding are outstanding.
+  // Queues one message; the memory stays unchanged until on_done(token). 0 bytes is legal.
+  void post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
+            std::uint32_t token);
+
+  // FIN on every flow once all messages are done. abort(): RST on every flow, now.
+  void close(TimePoint now);
+  void abort(TimePoint now);
+
+  void on_timers(TimePoint now);
+  TimePoint next_deadline() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class RecvSession {
+ public:
+  ~RecvSession();
+  void set_owner(SessionOwner& owner);  // Once, before the first post(); on_ready() is not called.
+
+  bool can_post() const;
+  // Posts the buffer for the next message in order. on_done() tells the size received; a message
+  // larger than `bytes` fails the session with kTruncated.
+  void post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token);
+
+  void close(TimePoint now);
+  void abort(TimePoint now);
+
+  void on_timers(TimePoint now);
+  TimePoint next_deadline() const;
+
+  Endpoint remote() const;
+
+ private:
+  friend class Acceptor;
+  struct Impl;
+  explicit RecvSession(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ztcp::msg

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a Stack is told at construction. Defaults are for peers in the same building; each field
+// has its line in config/schema.toml where a user may set it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+
+namespace ztcp::tcp {
+
+enum class CongestionControl : std::uint8_t { kCubic };
+
+struct TcpSettings {
+  // RFC 6298 wants a floor of 1 s, a thousand round trips here. Also never below four times the
+  // longest recent poll gap.
+  Duration rto_min = std::chrono::milliseconds(5);
+  Duration rto_initial = std::chrono::milliseconds(200);
+  Duration rto_max = std::chrono::seconds(2);
+  // SYN retransmissions stop and connect fails with kTimedOut after this long.
+  Duration connect_timeout = std::chrono::seconds(20);
+  // RFC 5482: data unacknowledged for this long fails the connection.
+  Duration user_timeout = std::chrono::seconds(30);
+  // A connection that only receives probes its peer when it has been silent this long; three
+  // unanswered probes in a row, keepalive_interval apart, fail it.
+  Duration keepalive_idle = std::chrono::seconds(5);
+  Duration keepalive_interval = std::chrono::seconds(2);
+  Duration time_wait = std::chrono::milliseconds(500);
+  std::uint32_t receive_window_bytes = 4U
+                                       << 20;  // Advertised at most; ordinary memory, not credit.
+  std::uint32_t initial_window_segments = 10;  // RFC 6928.
+  CongestionControl congestion_control = CongestionControl::kCubic;
+  bool pacing = true;
+};
+
+struct StackConfig {
+  MacAddress mac;
+  Ipv4Prefix address;
+  Ipv4Address gateway;        // 0.0.0.0: none. May be outside the prefix (clouds with /32).
+  std::uint16_t vlan_id = 0;  // 0: untagged.
+  std::uint16_t mtu_bytes = 1500;
+  bool tx_checksum_offload = false;
+  std::uint32_t max_super_segment_bytes = 0;  // 0: the link can't segment; the stack cuts at MSS.
+  std::size_t max_connections = 1024;
+  // Frames held out of order, all connections together, by RxFrame::charge_bytes.
+  std::size_t max_held_bytes = 16U << 20;
+  std::uint16_t ephemeral_port_first = 32768;
+  std::uint16_t ephemeral_port_last = 60999;
+  TcpSettings tcp;
+};
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One NIC's userspace TCP/IP: ARP, IPv4, ICMP and every TCP connection on it. A value: no thread,
+// no clock, no device, no allocation after construction, no log. Frames and time come in as
+// arguments; frames to send and the next deadline come out.
+//
+// Owned by the one thread that owns the NIC (ustack::Engine in the product, a test's World in the
+// simulator).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+#include "transport/core/result.h"
+#include "transport/core/stream.h"
+#include "transport/tcp/settings.h"
+
+namespace ztcp::tcp {
+
+// Hears of connections arriving at a listening port.
+class StreamAcceptor {
+ public:
+  // A connection from `remote` is established. Returns who will hear its events, or nullptr to
+  // refuse it (the stack sends RST). on_open() is not called for accepted streams.
+  virtual StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) = 0;
+
+ protected:
+  ~StreamAcceptor() = default;
+};
+
+// Everything counted, per stack. Plain, owned by the stack's thread; named for ztcp_stat.
+struct Counters {
+  std::uint64_t rx_segments = 0;
+  std::uint64_t rx_bytes = 0;  // In-order payload handed up.
+  std::uint64_t rx_segments_out_of_order = 0;
+  std::uint64_t rx_segments_duplicate = 0;
+  std::uint64_t rx_bad_checksum = 0;
+  std::uint64_t rx_malformed = 0;
+  std::uint64_t rx_not_for_us = 0;
+  std::uint64_t rx_no_connection = 0;
+  std::uint64_t rx_dropped_no_memory = 0;  // Out-of-order frames beyond their share of the pool.
+  std::uint64_t tx_segments = 0;
+  std::uint64_t tx_bytes = 0;  // Payload, first transmissions.
+  std::uint64_t tx_retransmitted_bytes = 0;
+  std::uint64_t tx_resets = 0;
+  std::uint64_t rto_fired = 0;
+  std::uint64_t tlp_fired = 0;
+  std::uint64_t rack_recoveries = 0;
+  std::uint64_t spurious_recoveries = 0;
+  std::uint64_t challenge_acks = 0;
+  std::uint64_t connections_opened = 0;
+  std::uint64_t connections_accepted = 0;
+  std::uint64_t connections_failed = 0;
+  std::uint64_t syn_dropped_table_full = 0;
+  std::uint64_t arp_unresolved = 0;
+};
+
+class Stack {
+ public:
+  // Allocates everything it will ever use. `secret` seeds RFC 6528 sequence numbers and source
+  // ports; give random bits in the product, a fixed value in tests.
+  Stack(const StackConfig& config, std::array<std::uint64_t, 2> secret);
+  ~Stack();
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+
+  // --- The four verbs of the loop ----------------------------------------------------------------
+  // Takes a burst. Sets `kept` on each frame it holds (out-of-order data); those come back through
+  // take_released(). All others are the caller's again on return.
+  void on_frames(TimePoint now, std::span<RxFrame> frames);
+  // Fires whatever is due at or before `now`.
+  void on_timers(TimePoint now);
+  // Fills up to out.size() frames that may leave at `now`: data by round robin over connections,
+  // pending ACKs (one per connection per burst), ARP, RST. Returns how many. They count as sent.
+  std::size_t collect(TimePoint now, std::span<TxFrame> out);
+  // When on_timers() or, for paced data, collect() must next run; kNever when idle.
+  TimePoint next_deadline() const;
+
+  // Held frames that are done with; release them to the link. Returns how many were written.
+  std::size_t take_released(std::span<RxFrame> out);
+
+  // The engine's longest recent gap between turns. RTO and TLP deadlines stretch with it, so that a
+  // starved poller does not take its own absence for loss.
+  void note_poll_gap(Duration gap);
+
+  // --- Connections
+  // -------------------------------------------------------------------------------- Opens a
+  // connection from a random port of the ephemeral range. Events start after this call returned.
+  // Fails with kOutOfMemory when the connection table is full, kNoRoute when no route leads there.
+  Result<Stream*> connect(TimePoint now, Endpoint remote, StreamEvents& events);
+  // Fails with kBusy when the port is taken.
+  Status listen(std::uint16_t port, StreamAcceptor& acceptor);
+  void unlisten(std::uint16_t port);
+
+  // Connections that still have something to say to the peer (data or FIN unacknowledged). Zero:
+  // the process may end without a peer noticing anything missing.
+  std::size_t unfinished() const;
+
+  const Counters& counters() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ztcp::tcp

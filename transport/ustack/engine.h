@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One NIC's protocol engine: a tcp::Stack, a msg::Acceptor and the sessions on them, joined. Still
+// a value: told the time, no thread, no lock, no DPDK. The Poller drives it in the product; the
+// simulator drives two of them over a Wire.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+#include "transport/core/result.h"
+#include "transport/msg/acceptor.h"
+#include "transport/msg/session.h"
+#include "transport/tcp/stack.h"
+
+namespace ztcp::ustack {
+
+struct EngineConfig {
+  tcp::StackConfig stack;
+  msg::SessionSettings session;
+  msg::ClusterKey cluster_key{};
+  std::uint16_t listen_port = 7471;
+  std::array<std::uint64_t, 2> secret{};  // Random in the product, fixed in tests.
+};
+
+class Engine {
+ public:
+  explicit Engine(const EngineConfig& config);
+  ~Engine();
+
+  // The loop's verbs; see tcp::Stack. on_timers() also flushes credit records and reaps sessions.
+  void on_frames(TimePoint now, std::span<RxFrame> frames);
+  void on_timers(TimePoint now);
+  std::size_t collect(TimePoint now, std::span<TxFrame> out);
+  TimePoint next_deadline() const;
+  std::size_t take_released(std::span<RxFrame> out);
+  void note_poll_gap(Duration gap);
+
+  // Sessions are owned by the caller and must be destroyed on the engine's thread before it.
+  std::unique_ptr<msg::SendSession> connect(TimePoint now, Endpoint remote,
+                                            const msg::Cookie& cookie, msg::SessionOwner& owner);
+  Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events);
+  void unlisten(const msg::Cookie& cookie);
+
+  std::size_t unfinished() const;
+  const tcp::Counters& tcp_counters() const;
+  const msg::AcceptorCounters& acceptor_counters() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ztcp::ustack
