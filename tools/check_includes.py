@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the layers apart: which folder may include what (ARCHITECTURE.md, "Layers").
+
+usage: check_includes.py [ROOT]     exit 1 and a line per offence when a rule is broken
+"""
+import pathlib
+import re
+import sys
+
+# Folder -> folders of ours it may include, itself always included. Longest prefix wins.
+LAYERS = {
+    "transport/core": [],
+    "transport/wire": ["transport/core"],
+    "transport/tcp": ["transport/core", "transport/wire"],
+    "transport/msg": ["transport/core"],
+    "transport/link": ["transport/core", "transport/wire", "hugepage"],
+    "transport/ustack": ["transport", "config", "hugepage"],
+    "transport": ["transport/core"],
+    "hugepage": ["transport/core"],
+    "config": ["transport/core", "hugepage"],
+    "plugin": ["plugin", "transport", "config", "hugepage"],
+}
+# What a pattern in angle brackets is confined to: folders or single files.
+CONFINED = [
+    (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage"]),
+    (r"infiniband/", ["transport/verbs"]),
+    (r"toml", ["config/load.cc"]),
+    (r"hwloc", ["config/topology.cc"]),
+    (r"CLI/", ["tools", "bench"]),
+    (r"nlohmann/", ["tools", "bench"]),
+    (r"cuda", ["bench/gpu"]),
+    (r"(iostream|cstdio|stdio\.h)", ["tools", "bench", "tests", "config", "hugepage", "transport/link"]),
+]
+# The pure folders: no clock, thread, lock, system call or text formatting.
+PURE = ["transport/wire", "transport/tcp", "transport/msg"]
+IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
+                  r"ctime|fmt/.*|random|iostream|fstream")
+IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|transport/core/log\.h)"
+NCCL_NAMES = r"\bnccl[A-Z]\w*|ncclNetPlugin"
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+
+
+def inside(path, places):
+    return any(path == place or path.startswith(place + "/") for place in places)
+
+
+def layer_of(path):
+    fitting = [folder for folder in LAYERS if path.startswith(folder + "/")]
+    return max(fitting, key=len, default=None)
+
+
+def offences(root):
+    for file in sorted(root.rglob("*")):
+        path = file.relative_to(root).as_posix()
+        if file.suffix not in (".h", ".cc", ".c") or not inside(
+                path, ["plugin", "transport", "hugepage", "config", "tools", "bench", "tests"]):
+            continue
+        text = file.read_text()
+        layer = layer_of(path)
+        for kind, name in INCLUDE.findall(text):
+            if kind == '"' and layer is not None:
+                if "/" not in name:
+                    yield path, f'includes "{name}" without its folder'
+                elif not inside(name, [layer] + LAYERS[layer]):
+                    yield path, f'{layer} must not include "{name}"'
+            if kind == "<":
+                for pattern, places in CONFINED:
+                    if re.match(pattern, name) and not inside(path, places):
+                        yield path, f"<{name}> belongs in {', '.join(places)} alone"
+        if inside(path, PURE):
+            for kind, name in INCLUDE.findall(text):
+                if kind == "<" and re.fullmatch(IMPURE_HEADERS, name):
+                    yield path, f"<{name}> in a pure layer"
+            for match in re.finditer(IMPURE_CALLS, text):
+                yield path, f"{match.group(0)} in a pure layer"
+        if inside(path, ["transport", "hugepage", "config"]):
+            code = re.sub(r"//.*|/\*.*?\*/|\"[^\"\n]*\"", "", text)
+            for match in re.finditer(NCCL_NAMES, code):
+                yield path, f"{match.group(0)}: NCCL's names stay in plugin/"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    found = sorted(set(offences(root)))
+    for path, what in found:
+        print(f"{path}: {what}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Adds up JUnit files, lists every skip with its reason, and fails on a skip nobody expected.
+
+Expected skips stand in a text file, one `PATTERN  # why` per line; PATTERN matches suite.case as
+a shell glob.
+"""
+import argparse
+import fnmatch
+import pathlib
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def read_expected(path):
+    for line in pathlib.Path(path).read_text().splitlines():
+        pattern, _, why = line.partition("#")
+        if pattern.strip():
+            yield pattern.strip(), why.strip()
+
+
+def cases(files):
+    """(stage, name, state, reason) for each test case."""
+    for file in files:
+        stage = pathlib.Path(file).stem
+        for suite in ElementTree.parse(file).getroot().iter("testsuite"):
+            for case in suite.findall("testcase"):
+                name = f"{suite.get('name', '')}.{case.get('name', '')}"
+                skipped = case.find("skipped")
+                if case.find("failure") is not None or case.find("error") is not None:
+                    yield stage, name, "failed", ""
+                elif skipped is not None or case.get("result") == "skipped":
+                    reason = "" if skipped is None else skipped.get("message") or skipped.text or ""
+                    yield stage, name, "skipped", reason.strip()
+                else:
+                    yield stage, name, "passed", ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--expected", required=True)
+    parser.add_argument("--failed-stages", type=int, default=0,
+                        help="stages that failed as a whole; each counts when no case of it failed")
+    parser.add_argument("files", nargs="*")
+    arguments = parser.parse_args()
+
+    expected = list(read_expected(arguments.expected))
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    unexpected = 0
+    for stage, name, state, reason in cases(f for f in arguments.files if pathlib.Path(f).exists()):
+        counts[state] += 1
+        if state == "failed":
+            print(f"FAILED   {stage}: {name}")
+        if state == "skipped":
+            known = any(fnmatch.fnmatch(name, pattern) for pattern, _ in expected)
+            unexpected += not known
+            print(f"{'skipped' if known else 'UNEXPECTED SKIP'}  {stage}: {name}: {reason or 'no reason given'}")
+    failed = max(counts["failed"], arguments.failed_stages) + unexpected
+    print(f"{counts['passed']} passed, {failed} failed, {counts['skipped']} skipped")
+    return 1 if failed or counts["passed"] == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
