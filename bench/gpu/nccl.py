@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""NCCL through ctypes: just what the benchmark needs, with errors as exceptions."""
+import ctypes
+import glob
+import os
+import sysconfig
+
+FLOAT32 = 7
+SUM = 0
+IN_PROGRESS = 7
+RESULTS = {0: "success", 1: "unhandled CUDA error", 2: "system error", 3: "internal error",
+           4: "invalid argument", 5: "invalid usage", 6: "remote error", 7: "in progress"}
+
+
+class NcclError(RuntimeError):
+    def __init__(self, call, code):
+        super().__init__(f"{call}: {RESULTS.get(code, code)}")
+        self.code = code
+
+
+class UniqueId(ctypes.Structure):
+    _fields_ = [("internal", ctypes.c_byte * 128)]
+
+
+def find_library():
+    """The NCCL that PyTorch's wheels brought, or the system's."""
+    site = sysconfig.get_paths()["purelib"]
+    found = glob.glob(os.path.join(site, "nvidia", "nccl", "lib", "libnccl.so.2"))
+    return found[0] if found else "libnccl.so.2"
+
+
+class Nccl:
+    def __init__(self):
+        self.library = ctypes.CDLL(find_library())
+
+    def version(self):
+        value = ctypes.c_int()
+        self._call("ncclGetVersion", ctypes.byref(value))
+        return f"{value.value // 10000}.{value.value // 100 % 100}.{value.value % 100}"
+
+    def unique_id(self):
+        identity = UniqueId()
+        self._call("ncclGetUniqueId", ctypes.byref(identity))
+        return bytes(identity)
+
+    def init(self, ranks, identity, rank):
+        comm = ctypes.c_void_p()
+        self._call("ncclCommInitRank", ctypes.byref(comm), ctypes.c_int(ranks),
+                   UniqueId.from_buffer_copy(identity), ctypes.c_int(rank))
+        return comm
+
+    def destroy(self, comm):
+        self._call("ncclCommDestroy", comm)
+
+    def abort(self, comm):
+        self._call("ncclCommAbort", comm)
+
+    def async_error(self, comm):
+        state = ctypes.c_int()
+        self._call("ncclCommGetAsyncError", comm, ctypes.byref(state))
+        return state.value
+
+    def all_reduce(self, comm, source, target, count, stream):
+        self._call("ncclAllReduce", ctypes.c_void_p(source), ctypes.c_void_p(target),
+                   ctypes.c_size_t(count), FLOAT32, SUM, comm, ctypes.c_void_p(stream))
+
+    def send(self, comm, source, count, peer, stream):
+        self._call("ncclSend", ctypes.c_void_p(source), ctypes.c_size_t(count), FLOAT32, peer, comm,
+                   ctypes.c_void_p(stream))
+
+    def receive(self, comm, target, count, peer, stream):
+        self._call("ncclRecv", ctypes.c_void_p(target), ctypes.c_size_t(count), FLOAT32, peer, comm,
+                   ctypes.c_void_p(stream))
+
+    def group(self):
+        return Group(self)
+
+    def _call(self, name, *arguments):
+        code = getattr(self.library, name)(*arguments)
+        if code not in (0, IN_PROGRESS):
+            raise NcclError(name, code)
+
+
+class Group:
+    def __init__(self, nccl):
+        self.nccl = nccl
+
+    def __enter__(self):
+        self.nccl._call("ncclGroupStart")
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.nccl._call("ncclGroupEnd")

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""One rank of bench/gpu/run: a sweep, a loop of communicators, a killed peer, or a DDP training.
+
+Started by run; writes its results as JSON to --out. Ranks meet through files in --meet.
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import signal
+import sys
+import time
+
+import torch
+
+from nccl import Nccl, RESULTS
+
+MEET_SECONDS = 120
+
+
+def wait_for(path, seconds=MEET_SECONDS):
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        if time.monotonic() > deadline:
+            sys.exit(f"{path.name} did not appear within {seconds} s: a rank is missing")
+        time.sleep(0.005)
+    return path
+
+
+class Meeting:
+    """Unique ids and barriers over files, so that nothing but NCCL uses the network."""
+
+    def __init__(self, folder, rank, ranks):
+        self.folder, self.rank, self.ranks = pathlib.Path(folder), rank, ranks
+
+    def unique_id(self, nccl, name):
+        path = self.folder / f"id-{name}"
+        if self.rank == 0:
+            part = path.with_suffix(".part")
+            part.write_bytes(nccl.unique_id())
+            part.rename(path)
+        return wait_for(path).read_bytes()
+
+    def barrier(self, name):
+        (self.folder / f"at-{name}-{self.rank}").touch()
+        for rank in range(self.ranks):
+            wait_for(self.folder / f"at-{name}-{rank}")
+
+
+def pattern(count, rank, salt, device):
+    """Small integers: sums over ranks are exact in float32, so equality is the test."""
+    index = torch.arange(count, device=device, dtype=torch.int64)
+    return ((index * 7 + rank * 131 + salt * 17) % 251).to(torch.float32)
+
+
+class Sweep:
+    def __init__(self, nccl, comm, rank, ranks, device):
+        self.nccl, self.comm, self.rank, self.ranks, self.device = nccl, comm, rank, ranks, device
+        self.stream = torch.cuda.current_stream().cuda_stream
+
+    def all_reduce(self, source, target):
+        self.nccl.all_reduce(self.comm, source.data_ptr(), target.data_ptr(), source.numel(), self.stream)
+
+    def all_to_all(self, source, target):
+        part = source.numel() // self.ranks
+        with self.nccl.group():
+            for peer in range(self.ranks):
+                offset = peer * part * 4
+                self.nccl.send(self.comm, source.data_ptr() + offset, part, peer, self.stream)
+                self.nccl.receive(self.comm, target.data_ptr() + offset, part, peer, self.stream)
+
+    def sendrecv(self, source, target):
+        count = source.numel()
+        with self.nccl.group():
+            self.nccl.send(self.comm, source.data_ptr(), count, (self.rank + 1) % self.ranks, self.stream)
+            self.nccl.receive(self.comm, target.data_ptr(), count, (self.rank - 1) % self.ranks, self.stream)
+
+    def expected(self, op, count, salt):
+        peers = [pattern(count, peer, salt, self.device) for peer in range(self.ranks)] \
+            if op != "sendrecv" else []
+        if op == "all_reduce":
+            return torch.stack(peers).sum(0) if count < 1 << 24 else sum(peers)
+        if op == "all_to_all":
+            part = count // self.ranks
+            return torch.cat([peer[self.rank * part:(self.rank + 1) * part] for peer in peers])
+        return pattern(count, (self.rank - 1) % self.ranks, salt, self.device)
+
+    def bus_factor(self, op):
+        return {"all_reduce": 2 * (self.ranks - 1) / self.ranks,
+                "all_to_all": (self.ranks - 1) / self.ranks, "sendrecv": 1.0}[op]
+
+    def measure(self, op, size_bytes, warmup, budget_s):
+        count = max(self.ranks, size_bytes // 4 // self.ranks * self.ranks)
+        if op != "all_to_all":
+            count = max(1, size_bytes // 4)
+        run = getattr(self, op)
+        wrong = 0
+        for salt in (size_bytes % 97, size_bytes % 89 + 1):
+            source = pattern(count, self.rank, salt, self.device)
+            target = torch.full_like(source, float("nan"))
+            run(source, target)
+            torch.cuda.synchronize()
+            used = count // self.ranks * self.ranks if op == "all_to_all" else count
+            wrong += int((target[:used] != self.expected(op, used, salt)).sum())
+        for _ in range(warmup):
+            run(source, target)
+        torch.cuda.synchronize()
+        # Every rank must run the same number of iterations, so the count comes from the size alone.
+        iterations = max(3, min(20, int(budget_s * 2e9 / max(size_bytes, 1))))
+        begin = time.perf_counter()
+        for _ in range(iterations):
+            run(source, target)
+        torch.cuda.synchronize()
+        seconds = (time.perf_counter() - begin) / iterations
+        return {"op": op, "size_bytes": count * 4, "time_us": seconds * 1e6, "iterations": iterations,
+                "algbw_gb_per_s": count * 4 / seconds / 1e9,
+                "busbw_gb_per_s": count * 4 / seconds / 1e9 * self.bus_factor(op), "wrong": wrong}
+
+
+def sweep(arguments, nccl, meeting, device):
+    comm = nccl.init(arguments.ranks, meeting.unique_id(nccl, "sweep"), arguments.rank)
+    runner = Sweep(nccl, comm, arguments.rank, arguments.ranks, device)
+    rows = []
+    for op in arguments.ops.split(","):
+        size = arguments.min
+        while size <= arguments.max:
+            rows.append(runner.measure(op, size, 3, arguments.budget))
+            size *= arguments.factor
+    nccl.destroy(comm)
+    return {"rows": rows}
+
+
+def communicators(arguments, nccl, meeting, device):
+    stream = torch.cuda.current_stream().cuda_stream
+    wrong, seconds = 0, []
+    for index in range(arguments.count):
+        begin = time.perf_counter()
+        comm = nccl.init(arguments.ranks, meeting.unique_id(nccl, f"comm{index}"), arguments.rank)
+        data = pattern(1000 + index, arguments.rank, index, device)
+        expected = sum(pattern(1000 + index, r, index, device) for r in range(arguments.ranks))
+        nccl.all_reduce(comm, data.data_ptr(), data.data_ptr(), data.numel(), stream)
+        torch.cuda.synchronize()
+        wrong += int((data != expected).sum())
+        nccl.destroy(comm)
+        seconds.append(time.perf_counter() - begin)
+    return {"communicators": arguments.count, "wrong": wrong, "median_s": sorted(seconds)[len(seconds) // 2]}
+
+
+def killed(arguments, nccl, meeting, device):
+    """The last rank kills itself in mid-transfer; the others must hear of it, in time and by name."""
+    stream = torch.cuda.current_stream()
+    comm = nccl.init(arguments.ranks, meeting.unique_id(nccl, "killed"), arguments.rank)
+    data = pattern(8 << 20, arguments.rank, 0, device)
+    nccl.all_reduce(comm, data.data_ptr(), data.data_ptr(), data.numel(), stream.cuda_stream)
+    torch.cuda.synchronize()
+    meeting.barrier("killed")
+    for _ in range(20):
+        nccl.all_reduce(comm, data.data_ptr(), data.data_ptr(), data.numel(), stream.cuda_stream)
+    if arguments.rank == arguments.ranks - 1:
+        time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+    begin = time.monotonic()
+    code = 0
+    while code in (0, 7) and time.monotonic() - begin < arguments.timeout:
+        code = nccl.async_error(comm)
+        time.sleep(0.01)
+    seconds = time.monotonic() - begin
+    nccl.abort(comm)
+    return {"async_error": RESULTS.get(code, str(code)), "heard_after_s": seconds,
+            "aborted_after_s": time.monotonic() - begin, "in_time": code not in (0, 7)}
+
+
+def train(arguments, nccl, meeting, device):
+    """DistributedDataParallel on made-up data; losses of every step, to be equal over any network."""
+    del nccl
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(1)
+    torch.distributed.init_process_group(
+        "nccl", rank=arguments.rank, world_size=arguments.ranks,
+        store=torch.distributed.FileStore(str(meeting.folder / "store"), arguments.ranks))
+    model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 4096),
+                                torch.nn.GELU(), torch.nn.Linear(4096, 10)).to(device)
+    parallel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[device.index])
+    optimizer = torch.optim.SGD(parallel.parameters(), lr=0.05, momentum=0.9)
+    generator = torch.Generator().manual_seed(100 + arguments.rank)
+    losses = []
+    begin = time.perf_counter()
+    for _ in range(arguments.steps):
+        inputs = torch.randn(64, 1024, generator=generator).to(device)
+        labels = (inputs[:, :10].argmax(1)).to(device)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(parallel(inputs), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    seconds = time.perf_counter() - begin
+    torch.distributed.destroy_process_group()
+    return {"losses": losses, "seconds": seconds}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("mode", choices=["sweep", "communicators", "killed", "train"])
+    parser.add_argument("--rank", type=int, required=True)
+    parser.add_argument("--ranks", type=int, required=True)
+    parser.add_argument("--gpu", type=int, required=True)
+    parser.add_argument("--meet", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--ops", default="all_reduce")
+    parser.add_argument("--min", type=int, default=8)
+    parser.add_argument("--max", type=int, default=128 << 20)
+    parser.add_argument("--factor", type=int, default=8)
+    parser.add_argument("--budget", type=float, default=1.0, help="seconds a size may take at 2 GB/s")
+    parser.add_argument("--count", type=int, default=50)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--timeout", type=float, default=60)
+    arguments = parser.parse_args()
+
+    device = torch.device("cuda", arguments.gpu)
+    torch.cuda.set_device(device)
+    torch.zeros(1, device=device)
+    nccl = Nccl()
+    meeting = Meeting(arguments.meet, arguments.rank, arguments.ranks)
+    result = globals()[arguments.mode](arguments, nccl, meeting, device)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    result.update(rank=arguments.rank, nccl=nccl.version(), cpu_s=usage.ru_utime + usage.ru_stime)
+    pathlib.Path(arguments.out).write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
