@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""Checks what a shared object asks of the machine it is loaded on.
+
+usage: needed_check.py LIBRARY [--exports NAME...]
+
+Its NEEDED entries are libc, libm, libgcc_s and the loader (libdl, libpthread where glibc splits
+them), no symbol version is above GLIBC_2.34, and with --exports its dynamic symbols are exactly
+the named ones.
+"""
+import argparse
+import re
+import subprocess
+import sys
+
+ALLOWED = re.compile(r'(libc|libm|libgcc_s|libdl|libpthread|ld-linux-x86-64)\.so\.\d+$')
+MAX_GLIBC = (2, 34)
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('library')
+    parser.add_argument('--exports', nargs='+')
+    parser.add_argument('--max-glibc', default='%d.%d' % MAX_GLIBC)
+    arguments = parser.parse_args()
+    problems = []
+
+    needed = re.findall(r'\(NEEDED\).*\[(.*)\]', output('readelf', '-dW', arguments.library))
+    if not needed:
+        problems.append('no NEEDED entry at all: not a shared object of ours')
+    problems += ['NEEDED ' + name for name in needed if not ALLOWED.match(name)]
+
+    symbols = output('objdump', '-T', arguments.library)
+    limit = tuple(int(part) for part in arguments.max_glibc.split('.'))
+    for version in sorted(set(re.findall(r'GLIBC_(\d+(?:\.\d+)+)', symbols))):
+        if tuple(int(part) for part in version.split('.'))[:2] > limit:
+            users = [line.split()[-1] for line in symbols.splitlines() if f'GLIBC_{version})' in line]
+            problems.append(f'GLIBC_{version} wanted by {" ".join(users)}')
+
+    if arguments.exports:
+        table = output('nm', '-D', '--defined-only', '--format=posix', arguments.library)
+        exported = {line.split()[0].split('@')[0] for line in table.splitlines()
+                    if line.split()[1] != 'A'}
+        for name in sorted(exported ^ set(arguments.exports)):
+            problems.append(('exports ' if name in exported else 'lacks ') + name)
+
+    for problem in problems:
+        print(f'{arguments.library}: {problem}', file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
