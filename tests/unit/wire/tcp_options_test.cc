@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/wire/tcp_options.h"
+
+#include <initializer_list>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/wire/byte_order.h"
+
+namespace ztcp::wire {
+namespace {
+
+std::optional<TcpOptions> parse(std::initializer_list<int> bytes) {
+  std::vector<std::byte> raw;
+  for (const int b : bytes) raw.push_back(std::byte(b));
+  return parse_tcp_options(raw);
+}
+
+TEST(TcpOptions, SynOfALinuxPeer) {
+  const auto o = parse({2, 4, 0x23, 0x00, 4, 2, 8, 10, 0, 0, 0, 7, 0, 0, 0, 0, 1, 3, 3, 7});
+  ASSERT_TRUE(o);
+  EXPECT_EQ(o->mss_bytes, 0x2300);
+  EXPECT_TRUE(o->sack_permitted);
+  EXPECT_EQ(o->timestamps, (Timestamps{7, 0}));
+  EXPECT_EQ(o->window_scale, 7);
+}
+
+TEST(TcpOptions, EstablishedSegmentTakesTheFastPath) {
+  const auto o = parse({1, 1, 8, 10, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0});
+  ASSERT_TRUE(o);
+  EXPECT_EQ(o->timestamps, (Timestamps{0x12345678, 0x9abcdef0}));
+  EXPECT_FALSE(o->mss_bytes);
+  EXPECT_EQ(o->sack_count, 0);
+}
+
+TEST(TcpOptions, SackBlocks) {
+  const auto o = parse({1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0, 9});
+  ASSERT_TRUE(o);
+  ASSERT_EQ(o->sack_count, 2);
+  EXPECT_EQ(o->sack[0], (SackBlock{1, 2}));
+  EXPECT_EQ(o->sack[1], (SackBlock{5, 9}));
+}
+
+TEST(TcpOptions, UnknownOnesAreSkippedAndEndStops) {
+  const auto o = parse({254, 4, 9, 9, 30, 2, 3, 3, 2, 0, 2, 0xff, 0xff});
+  ASSERT_TRUE(o);
+  EXPECT_EQ(o->window_scale, 2);
+  EXPECT_FALSE(o->mss_bytes);
+}
+
+TEST(TcpOptions, WindowScaleAboveFourteenCountsAsFourteen) {
+  EXPECT_EQ(parse({3, 3, 15, 1})->window_scale, 14);
+}
+
+TEST(TcpOptions, LiesAreRejected) {
+  EXPECT_FALSE(parse({254, 0}));                              // Would never progress.
+  EXPECT_FALSE(parse({254, 1, 1, 1}));                        // Shorter than itself.
+  EXPECT_FALSE(parse({2, 5, 0, 0}));                          // Past the end.
+  EXPECT_FALSE(parse({2}));                                   // No length at all.
+  EXPECT_FALSE(parse({2, 3, 1, 1}));                          // MSS of one byte.
+  EXPECT_FALSE(parse({3, 4, 1, 1}));                          // Scale of two bytes.
+  EXPECT_FALSE(parse({4, 3, 1, 1}));                          // SACK-permitted with a body.
+  EXPECT_FALSE(parse({5, 2}));                                // No block.
+  EXPECT_FALSE(parse({5, 9, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}));  // Not a multiple of eight.
+  EXPECT_FALSE(parse({8, 9, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}));  // Timestamps cut short.
+  std::vector<std::byte> five_blocks(42, std::byte{0});
+  five_blocks[0] = std::byte{5};
+  five_blocks[1] = std::byte{42};
+  EXPECT_FALSE(parse_tcp_options(five_blocks));
+}
+
+TEST(TcpOptions, WhatIsEmittedParsesBack) {
+  for (int mask = 0; mask < 16; ++mask) {
+    for (std::uint8_t blocks = 0; blocks <= 4; ++blocks) {
+      TcpOptions in;
+      if ((mask & 1) != 0) in.mss_bytes = 8960;
+      if ((mask & 2) != 0) in.window_scale = 9;
+      in.sack_permitted = (mask & 4) != 0;
+      if ((mask & 8) != 0) in.timestamps = Timestamps{11, 22};
+      in.sack_count = blocks;
+      for (std::uint32_t i = 0; i < blocks; ++i) in.sack[i] = {100 * i, 100 * i + 50};
+      std::array<std::byte, kMaxTcpOptionBytes> raw;
+      const std::size_t size = emit_tcp_options(in, raw.data());
+      ASSERT_LE(size, kMaxTcpOptionBytes);
+      ASSERT_EQ(size % 4, 0U);
+      const auto out = parse_tcp_options(std::span(raw).first(size));
+      ASSERT_TRUE(out) << mask << ' ' << int{blocks};
+      EXPECT_EQ(out->mss_bytes, in.mss_bytes);
+      EXPECT_EQ(out->window_scale, in.window_scale);
+      EXPECT_EQ(out->sack_permitted, in.sack_permitted);
+      EXPECT_EQ(out->timestamps, in.timestamps);
+      ASSERT_LE(out->sack_count, blocks);
+      for (std::size_t i = 0; i < out->sack_count; ++i) EXPECT_EQ(out->sack[i], in.sack[i]);
+      if (mask == 8) {
+        EXPECT_EQ(out->sack_count, std::min<int>(blocks, 3));
+      }
+      if (mask == 0) {
+        EXPECT_EQ(out->sack_count, blocks);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ztcp::wire

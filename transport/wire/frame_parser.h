@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One look at a received frame: what it is, its headers as values, and where its payload lies. All
+// length checks happen here; whoever has a ParsedFrame may trust every offset in it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "transport/core/frame.h"
+#include "transport/wire/ethernet.h"
+#include "transport/wire/ipv4.h"
+#include "transport/wire/tcp_header.h"
+
+namespace ztcp::wire {
+
+enum class FrameKind : std::uint8_t {
+  kTcp,        // ethernet, ip, tcp are valid.
+  kIcmp,       // ethernet, ip are valid.
+  kArp,        // ethernet is valid; the payload is the ARP packet, with any padding.
+  kForeign,    // Another EtherType or IP protocol: not ours, nothing wrong with it.
+  kMalformed,  // Truncated, fragmented, or lengths and options that lie.
+};
+
+struct ParsedFrame {
+  FrameKind kind = FrameKind::kMalformed;
+  EthernetHeader ethernet;
+  Ipv4Header ip;
+  TcpHeader tcp;
+  // Behind the innermost header named above, counted from the frame's first byte. Ethernet
+  // padding is not part of it.
+  std::uint32_t payload_offset = 0;
+  std::uint32_t payload_bytes = 0;
+};
+
+// Looks at the headers only; they must lie in frame.head. Checks no checksum.
+ParsedFrame parse_frame(const RxFrame& frame) noexcept;
+
+// Sums the IPv4 header and the TCP segment (all of it, once), or says the NIC has done so. Only
+// for kTcp.
+bool verify_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept;
+
+// Calls fn(std::span<const std::byte>) for each piece of [offset, offset + size_bytes) of the
+// frame, in order. The range lies inside the frame.
+template <class Fn>
+void for_each_piece(const RxFrame& frame, std::size_t offset, std::size_t size_bytes, Fn&& fn) {
+  const auto visit = [&](std::span<const std::byte> piece) {
+    if (offset >= piece.size()) {
+      offset -= piece.size();
+      return;
+    }
+    piece = piece.subspan(offset);
+    offset = 0;
+    if (piece.size() > size_bytes) piece = piece.first(size_bytes);
+    size_bytes -= piece.size();
+    if (!piece.empty()) fn(piece);
+  };
+  visit(frame.head);
+  for (std::size_t i = 0; i < frame.more.size() && size_bytes > 0; ++i) visit(frame.more[i]);
+}
+
+}  // namespace ztcp::wire

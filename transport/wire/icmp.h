@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// As much ICMP (RFC 792) as TCP needs: echo, so that an operator's ping works, and destination
+// unreachable, of which code 4 carries the next hop's MTU (RFC 1191).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "transport/core/address.h"
+#include "transport/wire/byte_order.h"
+#include "transport/wire/checksum.h"
+#include "transport/wire/ipv4.h"
+
+namespace ztcp::wire {
+
+inline constexpr std::size_t kIcmpBytes = 8;
+
+struct IcmpEcho {
+  bool is_request = true;
+  std::uint16_t identifier = 0;
+  std::uint16_t sequence = 0;
+};
+
+// What a router or host says about a TCP segment of ours that it threw away. All of it is
+// unauthenticated: act on it only when the quoted numbers fit a live connection (RFC 5927).
+struct IcmpUnreachable {
+  static constexpr std::uint8_t kFragmentationNeeded = 4;
+  std::uint8_t code = 0;
+  std::uint16_t next_hop_mtu_bytes = 0;  // Code 4 only; 0 from routers older than RFC 1191.
+  Endpoint source;                       // The quoted segment's, so our own end.
+  Endpoint destination;
+  std::uint32_t sequence = 0;
+};
+
+// The parsers take a whole ICMP message, check its checksum, and return nullopt for any other
+// type as for a damaged one.
+inline std::optional<IcmpEcho> parse_icmp_echo(std::span<const std::byte> message) noexcept {
+  if (message.size() < kIcmpBytes || internet_checksum(message) != 0) return std::nullopt;
+  const std::uint8_t type = load_u8(message.data());
+  if ((type != 8 && type != 0) || load_u8(message.data() + 1) != 0) return std::nullopt;
+  return IcmpEcho{type == 8, load_be16(message.data() + 4), load_be16(message.data() + 6)};
+}
+
+inline std::optional<IcmpUnreachable> parse_icmp_unreachable(
+    std::span<const std::byte> message) noexcept {
+  constexpr std::size_t kQuotedTcpBytes = 8;
+  if (message.size() < kIcmpBytes + kIpv4Bytes + kQuotedTcpBytes || load_u8(message.data()) != 3 ||
+      internet_checksum(message) != 0)
+    return std::nullopt;
+  IcmpUnreachable result;
+  result.code = load_u8(message.data() + 1);
+  if (result.code == IcmpUnreachable::kFragmentationNeeded)
+    result.next_hop_mtu_bytes = load_be16(message.data() + 6);
+  const auto quoted = message.subspan(kIcmpBytes);
+  // The quoted packet is cut short, so its length field says more than there is.
+  const auto ip = parse_ipv4(quoted, SIZE_MAX);
+  if (!ip || ip->protocol != IpProtocol::kTcp || quoted.size() < ip->header_bytes + kQuotedTcpBytes)
+    return std::nullopt;
+  const std::byte* tcp = quoted.data() + ip->header_bytes;
+  result.source = {ip->source, load_be16(tcp)};
+  result.destination = {ip->destination, load_be16(tcp + 2)};
+  result.sequence = load_be32(tcp + 4);
+  return result;
+}
+
+// Turns the echo request in `message` into its reply.
+inline void make_echo_reply(std::span<std::byte> message) noexcept {
+  store_u8(message.data(), 0);
+  store_be16(message.data() + 2, 0);
+  store_be16(message.data() + 2, internet_checksum(message));
+}
+
+inline constexpr std::size_t kIcmpUnreachableBytes = kIcmpBytes + kIpv4Bytes + 8;
+
+// Writes and returns kIcmpUnreachableBytes.
+inline std::size_t emit_icmp_unreachable(const IcmpUnreachable& error, std::byte* out) noexcept {
+  std::memset(out, 0, kIcmpUnreachableBytes);
+  store_u8(out, 3);
+  store_u8(out + 1, error.code);
+  store_be16(out + 6, error.next_hop_mtu_bytes);
+  Ipv4Header quoted;
+  quoted.source = error.source.address;
+  quoted.destination = error.destination.address;
+  quoted.total_bytes = 1500;
+  std::byte* tcp = out + kIcmpBytes + emit_ipv4(quoted, out + kIcmpBytes);
+  store_be16(tcp, error.source.port);
+  store_be16(tcp + 2, error.destination.port);
+  store_be32(tcp + 4, error.sequence);
+  store_be16(out + 2, internet_checksum({out, kIcmpUnreachableBytes}));
+  return kIcmpUnreachableBytes;
+}
+
+}  // namespace ztcp::wire

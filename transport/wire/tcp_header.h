@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// TCP header as a value (RFC 9293 section 3.1). Sequence numbers are raw here; tcp/ gives them
+// their arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "transport/wire/tcp_options.h"
+
+namespace ztcp::wire {
+
+class TcpFlags {
+ public:
+  constexpr TcpFlags() = default;
+  constexpr explicit TcpFlags(std::uint8_t bits) : bits_(bits) {}
+  constexpr std::uint8_t bits() const { return bits_; }
+
+  // All of `other` are set.
+  constexpr bool has(TcpFlags other) const { return (bits_ & other.bits_) == other.bits_; }
+  constexpr bool has_any(TcpFlags other) const { return (bits_ & other.bits_) != 0; }
+
+  friend constexpr TcpFlags operator|(TcpFlags a, TcpFlags b) {
+    return TcpFlags(static_cast<std::uint8_t>(a.bits_ | b.bits_));
+  }
+  friend constexpr TcpFlags operator&(TcpFlags a, TcpFlags b) {
+    return TcpFlags(static_cast<std::uint8_t>(a.bits_ & b.bits_));
+  }
+  constexpr TcpFlags& operator|=(TcpFlags other) { return *this = *this | other; }
+  friend constexpr bool operator==(TcpFlags, TcpFlags) = default;
+
+ private:
+  std::uint8_t bits_ = 0;
+};
+
+inline constexpr TcpFlags kFin{0x01};
+inline constexpr TcpFlags kSyn{0x02};
+inline constexpr TcpFlags kRst{0x04};
+inline constexpr TcpFlags kPsh{0x08};
+inline constexpr TcpFlags kAck{0x10};
+inline constexpr TcpFlags kUrg{0x20};
+inline constexpr TcpFlags kEce{0x40};
+inline constexpr TcpFlags kCwr{0x80};
+
+inline constexpr std::size_t kTcpBytes = 20;
+inline constexpr std::size_t kMaxTcpBytes = kTcpBytes + kMaxTcpOptionBytes;
+
+struct TcpHeader {
+  std::uint16_t source_port = 0;
+  std::uint16_t destination_port = 0;
+  std::uint32_t sequence = 0;
+  std::uint32_t acknowledgment = 0;
+  std::uint16_t window = 0;  // As on the wire: not scaled.
+  TcpFlags flags;
+  std::uint8_t header_bytes = kTcpBytes;  // Set by parse; emit goes by the options.
+  TcpOptions options;
+};
+
+inline constexpr std::size_t kTcpChecksumOffset = 16;
+
+// `segment` holds at least the whole header. The checksum is not looked at.
+std::optional<TcpHeader> parse_tcp(std::span<const std::byte> segment) noexcept;
+
+// Writes the header, its checksum field zero, and returns its length (at most kMaxTcpBytes).
+std::size_t emit_tcp(const TcpHeader& header, std::byte* out) noexcept;
+
+}  // namespace ztcp::wire

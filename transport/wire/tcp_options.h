@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// TCP options: MSS (RFC 9293 section 3.7.1), window scale and timestamps (RFC 7323), SACK
+// (RFC 2018).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace ztcp::wire {
+
+inline constexpr std::size_t kMaxTcpOptionBytes = 40;
+inline constexpr std::size_t kTimestampOptionBytes = 12;  // As sent: two NOPs in front.
+inline constexpr std::size_t kMaxSackBlocks = 4;
+
+struct SackBlock {
+  std::uint32_t begin = 0;  // First sequence number held.
+  std::uint32_t end = 0;    // One past the last.
+  friend bool operator==(const SackBlock&, const SackBlock&) = default;
+};
+
+struct Timestamps {
+  std::uint32_t value = 0;
+  std::uint32_t echo = 0;
+  friend bool operator==(const Timestamps&, const Timestamps&) = default;
+};
+
+struct TcpOptions {
+  std::optional<Timestamps> timestamps;
+  std::optional<std::uint16_t> mss_bytes;
+  std::optional<std::uint8_t> window_scale;  // 0-14; larger ones arrive as 14 (RFC 7323 2.3).
+  bool sack_permitted = false;
+  std::uint8_t sack_count = 0;  // How many of `sack` are valid.
+  std::array<SackBlock, kMaxSackBlocks> sack;
+  std::span<const SackBlock> sack_blocks() const { return {sack.data(), sack_count}; }
+};
+
+// `bytes` is the option area. Unknown kinds are skipped; a length that lies, or that is wrong for
+// a kind we know, makes the segment malformed: nullopt.
+std::optional<TcpOptions> parse_tcp_options(std::span<const std::byte> bytes) noexcept;
+
+// Writes at most kMaxTcpOptionBytes, padded with NOPs to a multiple of 4, and returns how many.
+// SACK blocks that no longer fit are left out (three fit beside timestamps).
+std::size_t emit_tcp_options(const TcpOptions& options, std::byte* out) noexcept;
+
+}  // namespace ztcp::wire
