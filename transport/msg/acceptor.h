@@ -6,6 +6,7 @@
 // HMAC, silence past the handshake timeout), counting them and hurting nobody.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,12 +33,17 @@ struct AcceptorCounters {
   std::uint64_t strays_timed_out = 0;
   std::uint64_t refused_version = 0;
   std::uint64_t refused_full = 0;
+  std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that is no more.
 };
 
 class Acceptor {
  public:
-  Acceptor(const SessionSettings& settings, const ClusterKey& key, std::size_t max_pending_streams);
+  // `secret` makes the nonces of the authenticated handshake; random bits in the product.
+  Acceptor(const SessionSettings& settings, const ClusterKey& key, std::size_t max_pending_streams,
+           std::array<std::uint64_t, 2> secret);
   ~Acceptor();
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
 
   // Listeners are few; cookies are random, so a lookup reveals nothing.
   Status add_listener(const Cookie& cookie, ListenerEvents& events);
@@ -49,12 +55,13 @@ class Acceptor {
   // Ends the turn: every session that heard bytes or posts since the last call emits the credit
   // record it owes, one for the whole burst.
   void flush(TimePoint now);
+  // Drives pending handshakes and the sessions made here.
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
   const AcceptorCounters& counters() const;
 
  private:
-  struct Impl;
+  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 

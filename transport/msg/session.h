@@ -38,11 +38,38 @@ struct SessionSettings {
                                         << 10;  // What a receiver takes without a posted buffer.
   std::uint32_t max_chunk_bytes = 256U << 10;   // Multiple of 4096.
   Duration handshake_timeout = std::chrono::seconds(10);
-  // A dead flow is dialled again from another port this often before the session fails.
+  // A dead flow is dialled again from another port this often, and within this time of its death,
+  // before the session fails.
   std::uint32_t max_redials = 3;
+  Duration redial_window = std::chrono::seconds(10);
+  // A receiver whose flows are all gone waits this long for a resume: the sender may notice later
+  // than we do (its TCP's user timeout) and then needs its redial window. When the last flow was
+  // reset by the peer the wait is redial_window, for then the sender knows already.
+  Duration resume_wait = std::chrono::seconds(40);
+  // The TCP below acknowledges to its peer only what on_bytes() took (receiver), and on_acked()
+  // tells of the peer's acknowledgements (sender). True for tcp/, false for kernel sockets. A send
+  // is done by acknowledgement alone only where both sides say so.
+  bool ack_is_delivery = true;
+  // Receivers of one acceptor. All their eager allowances together stay within the budget as long
+  // as each gets the minimum of 4 KiB.
+  std::uint32_t max_sessions = 4096;
+  std::uint32_t eager_budget_bytes = 16U << 20;
 };
 
-// What the owner of a session hears. `token` is what post() was given.
+// Why a session ended, in more words than an Error: what was refused, by whom, and both numbers
+// (versions, sizes) where there are two. Text by describe() in reason.h.
+enum class Reason : std::uint32_t;
+struct FailureDetail {
+  Reason reason{};           // Zero: nothing beyond the Error.
+  bool from_peer = false;    // The peer told us; false: decided here.
+  std::uint64_t ours = 0;    // As seen by the side that decided.
+  std::uint64_t theirs = 0;  // The other side's number.
+};
+
+// What the owner of a session hears. `token` is what post() was given. Events come from within
+// stream events and on_timers(), and from within post(), close() and flush() too (a buffer posted
+// for a message that waits in the bounce buffer is done at once). The owner may post, close or
+// abort from within an event; it must not destroy the session from within one.
 class SessionOwner {
  public:
   virtual void on_ready(TimePoint now) = 0;  // Flow 0 has shaken hands: messages may flow.
@@ -78,15 +105,19 @@ class SendSession {
   void post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
             std::uint32_t token);
 
-  // FIN on every flow once all messages are done. abort(): RST on every flow, now.
+  // FIN on every flow once all messages are done; then on_session_closed(). abort(): RST on every
+  // flow, now, and no further event.
   void close(TimePoint now);
   void abort(TimePoint now);
 
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
 
+  // Valid once on_session_failed() was told.
+  const FailureDetail& failure_detail() const;
+
  private:
-  struct Impl;
+  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 
@@ -100,18 +131,23 @@ class RecvSession {
   // larger than `bytes` fails the session with kTruncated.
   void post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token);
 
+  // Tells the sender that nothing will be received any more, FIN on every flow, then
+  // on_session_closed(). abort(): RST on every flow, now, and no further event.
   void close(TimePoint now);
   void abort(TimePoint now);
 
+  // The acceptor drives these too; calling them besides does no harm.
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
 
   Endpoint remote() const;
+  // Valid once on_session_failed() was told.
+  const FailureDetail& failure_detail() const;
+
+  class Impl;  // Internal: the acceptor makes it.
+  explicit RecvSession(std::unique_ptr<Impl> impl);
 
  private:
-  friend class Acceptor;
-  struct Impl;
-  explicit RecvSession(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
