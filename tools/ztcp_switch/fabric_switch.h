@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A small learning Ethernet switch over the link seam, with a seeded bad network at each port.
+// It is told the time and owns neither links nor threads, so tests run it in virtual time.
+//
+// A frame is forwarded in the turn that received it: the frame to send points into the received
+// one, which is given back when transmit() has taken it. Only frames that must wait (a delay, a
+// rate limit, a full transmit ring) or whose payload is changed are copied, once. Reading never
+// stops for a slow port: its queue grows to a limit and then drops, so that one stopped peer
+// can't hold up the others. Owner: one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/ztcp_switch/delay_line.h"
+#include "tools/ztcp_switch/frame_store.h"
+#include "tools/ztcp_switch/mac_table.h"
+#include "transport/link/impairment.h"
+#include "transport/link/link.h"
+
+namespace ztcp::fabric {
+
+struct SwitchSettings {
+  Duration mac_age = std::chrono::seconds(300);
+  // Per port and direction; what waits beyond it is dropped and counted.
+  std::uint64_t queue_limit_bytes = 16ULL << 20U;
+  std::uint64_t seed = 1;
+};
+
+struct PortSettings {
+  std::string name;
+  link::Impairment to_peer;    // Frames that leave the switch here.
+  link::Impairment from_peer;  // Frames that enter here.
+};
+
+struct PortCounters {
+  std::uint64_t rx_frames = 0;  // Entered the switch.
+  std::uint64_t rx_bytes = 0;
+  std::uint64_t tx_frames = 0;  // Left it, copies made by `duplicate` included.
+  std::uint64_t tx_bytes = 0;
+  std::uint64_t flooded = 0;  // Entered here for a group or unknown address.
+  // Dropped on entry.
+  std::uint64_t drop_malformed = 0;  // Shorter than an Ethernet header, or a group as its source.
+  std::uint64_t drop_same_port = 0;  // The destination is behind the port it came from.
+  // Dropped on the way out, except that impairments count where they are configured.
+  std::uint64_t drop_oversize = 0;    // Larger than the port's MTU.
+  std::uint64_t drop_queue_full = 0;  // queue_limit_bytes or the rate limit's own.
+  std::uint64_t drop_link_down = 0;   // Nobody connected.
+  std::uint64_t impaired_loss = 0;
+  std::uint64_t impaired_duplicate = 0;
+  std::uint64_t impaired_reorder = 0;
+  std::uint64_t impaired_corrupt = 0;
+  std::uint64_t impaired_ecn = 0;      // CE was set (or already was).
+  std::uint64_t queued_frames = 0;     // Waited for the transmit ring.
+  std::uint64_t queued_bytes_max = 0;  // Largest backlog ahead of the transmit ring.
+};
+
+class FabricSwitch {
+ public:
+  explicit FabricSwitch(const SwitchSettings& settings);
+
+  // Before the first turn. `link` is borrowed and outlives the switch.
+  PortIndex add_port(PortSettings settings, link::Link& link);
+
+  // One round over all ports. Returns how many frames moved; 0 lets the caller back off.
+  std::size_t turn(TimePoint now);
+  // When turn() has something to do by itself; kNever when only a frame can bring work.
+  TimePoint next_deadline() const;
+  // True while frames wait for a transmit ring: the caller should not sleep long.
+  bool backlogged() const;
+
+  std::size_t port_count() const { return ports_.size(); }
+  const std::string& port_name(PortIndex port) const { return ports_[port].settings.name; }
+  const PortCounters& counters(PortIndex port) const { return ports_[port].counters; }
+  std::size_t known_addresses(TimePoint now) const { return table_.size(now); }
+  std::uint64_t moved_addresses() const { return moved_addresses_; }
+
+ private:
+  static constexpr std::size_t kBurst = 32;
+
+  struct Port {
+    PortSettings settings;
+    link::Link* link;
+    link::Impairer out;
+    link::Impairer in;
+    bool impaired_out;
+    bool impaired_in;
+    PortCounters counters;
+    // Frames of this turn that still point into received ones. Filled only while `queue` is
+    // empty, so that sending `batch` before `queue` keeps the order.
+    std::vector<TxFrame> batch;
+    std::deque<StoredFrame> queue;  // Behind a full transmit ring.
+    std::uint64_t queue_bytes = 0;
+    DelayLine leaving;
+    DelayLine entering;
+    bool up = false;
+  };
+
+  std::size_t receive(PortIndex port, TimePoint now);
+  void enter(PortIndex port, const TxFrame& frame, TimePoint now);
+  std::size_t mature(PortIndex port, TimePoint now);
+  void forward(PortIndex ingress, const TxFrame& frame, TimePoint now);
+  void leave(Port& port, const TxFrame& frame, TimePoint now);
+  void transmit(Port& port, const TxFrame& frame);
+  void enqueue(Port& port, StoredFrame&& frame);
+  void delay(DelayLine& line, PortCounters& counters, TimePoint arrives, StoredFrame&& frame);
+  std::size_t flush_batch(Port& port);
+  std::size_t flush_queue(Port& port);
+  StoredFrame copy(const TxFrame& frame);
+  StoredFrame altered_copy(const TxFrame& frame, const link::Passage& passage,
+                           PortCounters& counters);
+
+  SwitchSettings settings_;
+  MacTable table_;
+  FrameStore store_;
+  std::deque<Port> ports_;           // Ports hold frames and can be moved but not copied.
+  std::vector<StoredFrame> in_use_;  // Matured frames that batches point to until flushed.
+  std::array<RxFrame, kBurst> rx_;
+  std::uint64_t moved_addresses_ = 0;
+};
+
+// `received` as a frame to send that points into it. False when it has more pieces than a TxFrame
+// holds: then it must be copied together first.
+bool view_of(const RxFrame& received, TxFrame& out);
+// `bytes` as a frame to send that points into it.
+void view_of(std::span<const std::byte> bytes, TxFrame& out);
+// Sets Congestion Experienced (RFC 3168 section 5) in an IPv4 or IPv6 packet whose first bytes are
+// in `header`, mending the IPv4 checksum (RFC 1624). False when the frame is not ECN-capable.
+bool mark_congestion(std::span<std::byte> header);
+
+}  // namespace ztcp::fabric
