@@ -4,8 +4,10 @@
 // ztcp.conf -> Fabric. The only user of toml++.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
-#include <variant>
+#include <string_view>
 
 #include "config/problem.h"
 #include "config/settings.h"
@@ -30,6 +32,9 @@ struct LoadResult {
 std::string config_path();
 // Reads, parses and validates. Relative paths inside are resolved against the file's folder.
 LoadResult load(const std::string& path);
+// The same for text that is at hand; `path` names it in problems and resolves what is relative.
+// Looks at no file and no variable.
+LoadResult parse(std::string_view text, const std::string& path);
 // The text of a config file for `fabric`, with a comment above each key. load() reads it back to
 // an equal value.
 std::string to_toml(const Fabric& fabric);

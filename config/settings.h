@@ -31,6 +31,7 @@ struct Host {
   std::string machine_id;  // /etc/machine-id when the file was written; empty: not checked.
   std::string hostname;
   HostClass host_class = HostClass::kUnprivileged;
+  friend bool operator==(const Host&, const Host&) = default;
 };
 
 struct Nic {
@@ -53,11 +54,13 @@ struct Nic {
   std::uint32_t memif_id = 0;
   // tap
   std::string tap_interface;
+  friend bool operator==(const Nic&, const Nic&) = default;
 };
 
 struct Hugepages {
   std::uint32_t page_kib = 0;            // 1048576 or 2048; 0: none (memif, tap).
   std::uint32_t per_process_mib = 5120;  // Upper bound per GPU a process drives.
+  friend bool operator==(const Hugepages&, const Hugepages&) = default;
 };
 
 struct Messages {
@@ -69,6 +72,7 @@ struct Messages {
   std::uint32_t handshake_timeout_ms = 10000;
   std::uint32_t drain_timeout_ms = 2000;
   std::string cluster_key;  // 64 hex digits; empty: no authentication.
+  friend bool operator==(const Messages&, const Messages&) = default;
 };
 
 struct Tcp {
@@ -80,6 +84,7 @@ struct Tcp {
   std::uint32_t receive_window_kib = 4096;
   std::uint32_t max_connections = 1024;  // Per NIC.
   bool pacing = true;
+  friend bool operator==(const Tcp&, const Tcp&) = default;
 };
 
 struct Poller {
@@ -87,6 +92,7 @@ struct Poller {
   std::uint32_t spin_us = 50;         // Polls this long without work before it yields.
   std::uint32_t max_sleep_us = 1000;  // Longest sleep when idle.
   std::vector<std::uint32_t> cpus;    // Empty: chosen near the NIC inside the process's mask.
+  friend bool operator==(const Poller&, const Poller&) = default;
 };
 
 struct Fabric {
@@ -101,6 +107,7 @@ struct Fabric {
   Tcp tcp;
   Poller poller;
   std::vector<Nic> nics;  // In device order.
+  friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 
 }  // namespace ztcp::config

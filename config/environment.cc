@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/environment.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/load.h"
+#include "config/schema.h"
+
+namespace ztcp::config {
+namespace {
+
+constexpr std::array<std::string_view, 5> kDpdkLevels{"error", "warning", "notice", "info",
+                                                      "debug"};
+
+class Reader {
+ public:
+  explicit Reader(Environment& out) : out_(out) {}
+
+  void take(std::string_view name, std::string_view value) {
+    const auto known = environment_names();
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const std::string_view meant = nearest(name, known);
+      report(name,
+             fmt::format("unknown variable{}",
+                         meant.empty() ? "" : fmt::format(", did you mean {}?", meant)),
+             fmt::format("unset {}", name));
+      return;
+    }
+    // NAME= is how a launcher unsets what it always passes.
+    if (value.empty()) return;
+    if (name == "ZTCP_CONFIG") out_.config_path = value;
+    if (name == "ZTCP_LOG") out_.log_file = value;
+    if (name == "ZTCP_ON_ERROR") take_on_error(value);
+    if (name == "ZTCP_LOCAL_RANK") take_local_rank(value);
+    if (name == "ZTCP_DPDK_LOG") take_dpdk_log(value);
+  }
+
+ private:
+  void take_on_error(std::string_view value) {
+    if (value == "fallback")
+      out_.on_error = OnError::kFallback;
+    else if (value != "fail")
+      report("ZTCP_ON_ERROR", fmt::format("\"{}\" is neither fail nor fallback; using fail", value),
+             "export ZTCP_ON_ERROR=fail");
+  }
+
+  void take_local_rank(std::string_view value) {
+    int rank = -1;
+    const auto [end, ec] = std::from_chars(value.data(), value.data() + value.size(), rank);
+    if (ec == std::errc{} && end == value.data() + value.size() && rank >= 0)
+      out_.local_rank = rank;
+    else
+      report("ZTCP_LOCAL_RANK", fmt::format("\"{}\" is not a number from 0 up; ignored", value),
+             "export ZTCP_LOCAL_RANK=$LOCAL_RANK");
+  }
+
+  void take_dpdk_log(std::string_view value) {
+    if (std::find(kDpdkLevels.begin(), kDpdkLevels.end(), value) != kDpdkLevels.end())
+      out_.dpdk_log = value;
+    else
+      report("ZTCP_DPDK_LOG",
+             fmt::format("\"{}\" is none of {}; using {}", value, fmt::join(kDpdkLevels, ", "),
+                         out_.dpdk_log),
+             "export ZTCP_DPDK_LOG=warning");
+  }
+
+  void report(std::string_view name, std::string what, std::string mend) {
+    out_.problems.push_back({std::string(name), std::move(what), std::move(mend)});
+  }
+
+  Environment& out_;
+};
+
+}  // namespace
+
+Environment read_environment(const char* const* variables) {
+  Environment environment;
+  Reader reader(environment);
+  for (; variables != nullptr && *variables != nullptr; ++variables) {
+    const std::string_view variable = *variables;
+    const auto equals = variable.find('=');
+    if (!variable.starts_with("ZTCP_") || equals == std::string_view::npos) continue;
+    reader.take(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  return environment;
+}
+
+Environment read_environment() { return read_environment(environ); }
+
+std::string config_path() { return read_environment().config_path; }
+
+}  // namespace ztcp::config

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The ZTCP_* variables, read once. Misspelt ones are reported: a variable that silently does
+// nothing costs an afternoon.
+#pragma once
+
+#include <string>
+
+#include "config/problem.h"
+#include "config/settings.h"
+
+namespace ztcp::config {
+
+struct Environment {
+  std::string config_path = kDefaultPath;  // ZTCP_CONFIG
+  std::string log_file;                    // ZTCP_LOG; empty: none.
+  OnError on_error = OnError::kFail;       // ZTCP_ON_ERROR
+  int local_rank = -1;                     // ZTCP_LOCAL_RANK; -1: unset.
+  std::string dpdk_log = "warning";        // ZTCP_DPDK_LOG: one of DPDK's level names.
+  Problems problems;                       // Unknown variables and values out of range.
+};
+
+// `variables` is an environ-like array: "NAME=value" strings, then nullptr.
+Environment read_environment(const char* const* variables);
+// That of this process.
+Environment read_environment();
+
+}  // namespace ztcp::config

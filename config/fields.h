@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Which key is which member: one list, walked by the reader and by the writer, so that the two
+// can't drift apart. A test holds it against schema.toml.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "config/settings.h"
+
+namespace ztcp::config {
+
+// Enumerators' names in their order.
+inline constexpr std::array<std::string_view, 3> kNicDriverNames{"pci", "memif", "tap"};
+inline constexpr std::array<std::string_view, 2> kMemifRoleNames{"server", "client"};
+inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-iommu",
+                                                                 "unprivileged"};
+inline constexpr std::array<std::string_view, 3> kPollerModeNames{"auto", "dedicated", "shared"};
+
+constexpr std::span<const std::string_view> names_of(NicDriver) { return kNicDriverNames; }
+constexpr std::span<const std::string_view> names_of(MemifRole) { return kMemifRoleNames; }
+constexpr std::span<const std::string_view> names_of(HostClass) { return kHostClassNames; }
+constexpr std::span<const std::string_view> names_of(PollerMode) { return kPollerModeNames; }
+
+template <class Enum>
+constexpr std::string_view name_of(Enum value) {
+  return names_of(value)[static_cast<std::size_t>(value)];
+}
+
+// Each calls visit(key, member) in the order in which the file is written. `Object` is const for
+// the writer.
+template <class Object, class Visit>
+void visit_top(Object& fabric, Visit&& visit) {
+  visit("schema", fabric.schema);
+  visit("name", fabric.name);
+  visit("run_dir", fabric.run_dir);
+}
+
+template <class Object, class Visit>
+void visit_host(Object& host, Visit&& visit) {
+  visit("machine_id", host.machine_id);
+  visit("hostname", host.hostname);
+  visit("class", host.host_class);
+}
+
+template <class Object, class Visit>
+void visit_hugepages(Object& hugepages, Visit&& visit) {
+  visit("page_kib", hugepages.page_kib);
+  visit("per_process_mib", hugepages.per_process_mib);
+}
+
+template <class Object, class Visit>
+void visit_messages(Object& messages, Visit&& visit) {
+  visit("listen_port", messages.listen_port);
+  visit("flows", messages.flows);
+  visit("multi_flow_threshold_kib", messages.multi_flow_threshold_kib);
+  visit("eager_allowance_kib", messages.eager_allowance_kib);
+  visit("max_chunk_kib", messages.max_chunk_kib);
+  visit("handshake_timeout_ms", messages.handshake_timeout_ms);
+  visit("drain_timeout_ms", messages.drain_timeout_ms);
+  visit("cluster_key", messages.cluster_key);
+}
+
+template <class Object, class Visit>
+void visit_tcp(Object& tcp, Visit&& visit) {
+  visit("rto_min_us", tcp.rto_min_us);
+  visit("connect_timeout_ms", tcp.connect_timeout_ms);
+  visit("user_timeout_ms", tcp.user_timeout_ms);
+  visit("keepalive_idle_ms", tcp.keepalive_idle_ms);
+  visit("keepalive_interval_ms", tcp.keepalive_interval_ms);
+  visit("receive_window_kib", tcp.receive_window_kib);
+  visit("max_connections", tcp.max_connections);
+  visit("pacing", tcp.pacing);
+}
+
+template <class Object, class Visit>
+void visit_poller(Object& poller, Visit&& visit) {
+  visit("mode", poller.mode);
+  visit("spin_us", poller.spin_us);
+  visit("max_sleep_us", poller.max_sleep_us);
+  visit("cpus", poller.cpus);
+}
+
+template <class Object, class Visit>
+void visit_nic(Object& nic, Visit&& visit) {
+  visit("name", nic.name);
+  visit("driver", nic.driver);
+  visit("address", nic.address);
+  visit("mac", nic.mac);
+  visit("gateway", nic.gateway);
+  visit("vlan_id", nic.vlan_id);
+  visit("mtu_bytes", nic.mtu_bytes);
+  visit("numa_node", nic.numa_node);
+  visit("speed_mbps", nic.speed_mbps);
+  visit("gpu_pci", nic.gpu_pci);
+  visit("gpu_uuid", nic.gpu_uuid);
+  visit("pci", nic.pci);
+  visit("kernel_driver", nic.kernel_driver);
+  visit("memif_socket", nic.memif_socket);
+  visit("memif_role", nic.memif_role);
+  visit("memif_id", nic.memif_id);
+  visit("tap_interface", nic.tap_interface);
+}
+
+// Calls section(name, walk) for each [section]; walk(visit) visits its keys.
+template <class Object, class OnSection>
+void for_each_section(Object& fabric, OnSection&& section) {
+  section("host", [&](auto&& visit) { visit_host(fabric.host, visit); });
+  section("hugepages", [&](auto&& visit) { visit_hugepages(fabric.hugepages, visit); });
+  section("messages", [&](auto&& visit) { visit_messages(fabric.messages, visit); });
+  section("tcp", [&](auto&& visit) { visit_tcp(fabric.tcp, visit); });
+  section("poller", [&](auto&& visit) { visit_poller(fabric.poller, visit); });
+}
+
+}  // namespace ztcp::config
