@@ -31,7 +31,6 @@ void write(Level level, const char* file, int line, std::string_view text) noexc
 void vwrite(Level level, const char* file, int line, fmt::string_view format,
             fmt::format_args args) noexcept;
 
-namespace detail {
 // Carries the caller's place beside the format string, so that log functions need no macro.
 struct Format {
   fmt::string_view text;
@@ -42,14 +41,13 @@ struct Format {
   consteval Format(const S& s, const char* f = __builtin_FILE(), int l = __builtin_LINE())
       : text(s), file(f), line(l) {}
 };
-}  // namespace detail
 
 template <class... Args>
-void warn(detail::Format format, const Args&... args) noexcept {
+void warn(Format format, const Args&... args) noexcept {
   vwrite(Level::kWarn, format.file, format.line, format.text, fmt::make_format_args(args...));
 }
 template <class... Args>
-void info(detail::Format format, const Args&... args) noexcept {
+void info(Format format, const Args&... args) noexcept {
   vwrite(Level::kInfo, format.file, format.line, format.text, fmt::make_format_args(args...));
 }
 
