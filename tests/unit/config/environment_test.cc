@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/environment.h"
+
+#include <initializer_list>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ztcp::config {
+namespace {
+
+using testing::HasSubstr;
+
+Environment read(std::initializer_list<const char*> variables) {
+  std::vector<const char*> array(variables);
+  array.push_back(nullptr);
+  return read_environment(array.data());
+}
+
+TEST(Environment, HasDefaults) {
+  const Environment environment = read({"HOME=/root", "NCCL_DEBUG=INFO"});
+  EXPECT_EQ(environment.config_path, kDefaultPath);
+  EXPECT_EQ(environment.on_error, OnError::kFail);
+  EXPECT_EQ(environment.local_rank, -1);
+  EXPECT_TRUE(environment.log_file.empty());
+  EXPECT_TRUE(environment.problems.empty());
+}
+
+TEST(Environment, TakesEachVariable) {
+  const Environment environment = read({"ZTCP_CONFIG=/a", "ZTCP_LOG=/b", "ZTCP_ON_ERROR=fallback",
+                                        "ZTCP_LOCAL_RANK=3", "ZTCP_DPDK_LOG=debug"});
+  EXPECT_EQ(environment.config_path, "/a");
+  EXPECT_EQ(environment.log_file, "/b");
+  EXPECT_EQ(environment.on_error, OnError::kFallback);
+  EXPECT_EQ(environment.local_rank, 3);
+  EXPECT_EQ(environment.dpdk_log, "debug");
+  EXPECT_TRUE(environment.problems.empty());
+}
+
+TEST(Environment, EmptyMeansUnset) {
+  const Environment environment = read({"ZTCP_CONFIG=", "ZTCP_LOCAL_RANK=", "ZTCP_ON_ERROR="});
+  EXPECT_EQ(environment.config_path, kDefaultPath);
+  EXPECT_EQ(environment.local_rank, -1);
+  EXPECT_TRUE(environment.problems.empty());
+}
+
+struct Case {
+  const char* name;
+  const char* variable;
+  const char* what;
+};
+class Wrong : public testing::TestWithParam<Case> {};
+
+TEST_P(Wrong, IsReported) {
+  const Environment environment = read({GetParam().variable});
+  ASSERT_EQ(environment.problems.size(), 1U);
+  EXPECT_THAT(to_string(environment.problems[0]), HasSubstr(GetParam().what));
+  EXPECT_FALSE(environment.problems[0].mend.empty());
+  EXPECT_EQ(environment.on_error, OnError::kFail);
+  EXPECT_EQ(environment.local_rank, -1);
+  EXPECT_EQ(environment.dpdk_log, "warning");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Variable, Wrong,
+    testing::Values(Case{"misspelt", "ZTCP_CONF=x", "did you mean ZTCP_CONFIG?"},
+                    Case{"unlike_any", "ZTCP_FROBNICATE=1", "ZTCP_FROBNICATE: unknown variable;"},
+                    Case{"on_error", "ZTCP_ON_ERROR=soft", "\"soft\" is neither fail nor fallback"},
+                    Case{"rank_word", "ZTCP_LOCAL_RANK=one", "\"one\" is not a number"},
+                    Case{"rank_negative", "ZTCP_LOCAL_RANK=-2", "\"-2\" is not a number"},
+                    Case{"rank_trailing", "ZTCP_LOCAL_RANK=1x", "\"1x\" is not a number"},
+                    Case{"dpdk_log", "ZTCP_DPDK_LOG=loud", "\"loud\" is none of error, warning"}),
+    [](const auto& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace ztcp::config
