@@ -5,6 +5,7 @@
 // mismatch names both values and the command that mends it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace ztcp::config {
 
-// Where the machine is read. Tests point it at recorded trees.
+// Where the machine is read. Tests point it at trees of their own.
 struct Roots {
   std::string sys = "/sys";
   std::string proc = "/proc";
@@ -24,6 +25,22 @@ struct Roots {
 // GPU PCI addresses this process can see ("0000:17:00.0"); empty: none, or no CUDA.
 using GpuList = std::vector<std::string>;
 
+enum class Severity : std::uint8_t {
+  kGood,     // Looked at and right, or not readable here; `what` says which.
+  kWarning,  // Works, but perhaps not as meant.
+  kFault,    // Can't work: init refuses.
+};
+
+struct Check {
+  std::string name;  // "driver", "hugepages": one per kind of check, listed in ztcp_setup(8).
+  Severity severity = Severity::kGood;
+  Problem problem;  // For kGood, `what` is what was found and `mend` is empty.
+};
+
+// Every check that applies to this fabric, good ones included.
+std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus);
+
+// What init refuses to go on with: the faults of run_checks().
 Problems check_host(const Fabric& fabric, const Roots& roots, const GpuList& gpus);
 
 }  // namespace ztcp::config

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/check.h"
+
+#include <algorithm>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/checklist.h"
+#include "config/machine.h"
+
+namespace ztcp::config {
+namespace {
+
+constexpr const char* kWriteAgain = "ztcp_setup --dry-run shows what this host needs";
+
+void check_schema(Checklist& list) {
+  const std::uint32_t schema = list.fabric.schema;
+  if (schema == kSchemaVersion)
+    list.good("schema", list.fabric.path, fmt::format("schema {}", schema));
+  else
+    list.fault("schema", list.fabric.path,
+               fmt::format("schema {}, this ztcp reads {}", schema, kSchemaVersion),
+               "upgrade or run ztcp_setup again");
+}
+
+void check_identity(Checklist& list) {
+  const Host& host = list.fabric.host;
+  const std::string path = list.roots.etc + "/machine-id";
+  if (host.machine_id.empty()) {
+    list.good("host", list.fabric.path, "the config is for any host");
+    return;
+  }
+  const auto here = read_line(path);
+  if (!here || here->empty()) {
+    list.good("host", path, "not readable here, so not compared");
+    return;
+  }
+  if (*here == host.machine_id) {
+    list.good("host", path, fmt::format("{}, as in the config", *here));
+    return;
+  }
+  const std::string what =
+      fmt::format("the config was written for host {} (machine id {}), this machine id is {}",
+                  host.hostname.empty() ? "unknown" : host.hostname, host.machine_id, *here);
+  // An image has a machine id of its own, and the NICs below tell more about the host.
+  if (in_container(list.roots.proc))
+    list.good("host", path, what + "; this is a container, so that says nothing");
+  else
+    list.fault("host", path, what + "; a copied file or a cloned disk image?", kWriteAgain);
+}
+
+void check_run_dir(Checklist& list) {
+  const std::string& folder = list.fabric.run_dir;
+  if (may_access(folder, W_OK | X_OK))
+    list.good("run_dir", folder, "writable");
+  else if (exists(folder))
+    list.fault("run_dir", folder, "NIC locks go here, but this user can't write to it",
+               fmt::format("sudo chmod 1777 {}", folder));
+  else
+    list.fault("run_dir", folder, "NIC locks go here, but there is no such folder",
+               fmt::format("sudo install -d -m 1777 {}", folder));
+}
+
+std::vector<std::string> paired_gpus(const Fabric& fabric) {
+  std::vector<std::string> gpus;
+  for (const Nic& nic : fabric.nics)
+    if (!nic.gpu_pci.empty() && std::find(gpus.begin(), gpus.end(), nic.gpu_pci) == gpus.end())
+      gpus.push_back(nic.gpu_pci);
+  return gpus;
+}
+
+void check_gpus(Checklist& list) {
+  const std::vector<std::string> paired = paired_gpus(list.fabric);
+  if (paired.empty()) return;
+  // A GPU of the config that the machine lacks: the card moved, or another machine type.
+  for (const std::string& gpu : paired) {
+    const std::string path = list.roots.sys + "/bus/pci/devices/" + gpu;
+    if (exists(path))
+      list.good("gpu", gpu, "present");
+    else
+      list.fault("gpu", gpu, "the config pairs a NIC with this GPU, but it is not in this machine",
+                 kWriteAgain);
+  }
+  // A container may number PCI domains anew; the UUID in the config speaks for those.
+  const bool by_uuid = std::any_of(list.fabric.nics.begin(), list.fabric.nics.end(),
+                                   [](const Nic& nic) { return !nic.gpu_uuid.empty(); });
+  for (const std::string& gpu : list.gpus) {
+    if (std::find(paired.begin(), paired.end(), gpu) != paired.end()) continue;
+    const std::string what = fmt::format("this process sees GPU {}, the config has NICs for {}",
+                                         gpu, fmt::join(paired, ", "));
+    if (by_uuid)
+      list.warning("gpu", gpu, what, kWriteAgain);
+    else
+      list.fault("gpu", gpu, what, kWriteAgain);
+  }
+}
+
+}  // namespace
+
+std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus) {
+  Checklist list{fabric, roots, gpus, {}};
+  check_schema(list);
+  check_identity(list);
+  check_run_dir(list);
+  check_gpus(list);
+  for (const Nic& nic : fabric.nics) {
+    switch (nic.driver) {
+      case NicDriver::kPci:
+        check_pci_nic(list, nic);
+        break;
+      case NicDriver::kMemif:
+        check_memif_nic(list, nic);
+        break;
+      case NicDriver::kTap:
+        check_tap_nic(list, nic);
+        break;
+    }
+  }
+  if (std::any_of(fabric.nics.begin(), fabric.nics.end(),
+                  [](const Nic& nic) { return nic.driver == NicDriver::kPci; })) {
+    check_hugepages(list);
+    check_locked_memory(list);
+  }
+  return std::move(list.checks);
+}
+
+Problems check_host(const Fabric& fabric, const Roots& roots, const GpuList& gpus) {
+  Problems problems;
+  for (Check& check : run_checks(fabric, roots, gpus))
+    if (check.severity == Severity::kFault) problems.push_back(std::move(check.problem));
+  return problems;
+}
+
+}  // namespace ztcp::config

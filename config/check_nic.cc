@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One NIC against the machine.
+#include <charconv>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/checklist.h"
+#include "config/fields.h"
+#include "config/machine.h"
+
+namespace ztcp::config {
+namespace {
+
+constexpr unsigned kCapSysRawio = 17;  // linux/capability.h
+constexpr std::string_view kVfioDriver = "vfio-pci";
+
+std::string bind_command(const Nic& nic) {
+  return fmt::format("sudo dpdk-devbind.py --bind={} {}", kVfioDriver, nic.pci);
+}
+
+// What a kernel driver says of the NIC, for as long as it has it.
+void check_interface(Checklist& list, const Nic& nic, const std::string& folder) {
+  const auto interfaces = interfaces_of(folder);
+  if (interfaces.empty()) {
+    list.good("mac", nic.name, fmt::format("{}; compared when the NIC starts", to_string(nic.mac)));
+    return;
+  }
+  const std::string path = list.roots.sys + "/class/net/" + interfaces.front();
+  if (const auto text = read_line(path + "/address")) {
+    const auto mac = parse_mac(*text);
+    if (mac && *mac == nic.mac)
+      list.good("mac", nic.name, *text);
+    else
+      list.fault("mac", nic.name,
+                 fmt::format("mac = {} in the config, {} has {}: another NIC took its place",
+                             to_string(nic.mac), interfaces.front(), *text),
+                 "ztcp_setup --dry-run shows this host's NICs");
+  }
+  const auto mtu = read_line(path + "/mtu");
+  int mtu_bytes = 0;
+  if (!mtu || std::from_chars(mtu->data(), mtu->data() + mtu->size(), mtu_bytes).ec != std::errc{})
+    return;
+  if (mtu_bytes == nic.mtu_bytes)
+    list.good("mtu", nic.name, fmt::format("{} bytes", mtu_bytes));
+  else
+    list.fault("mtu", nic.name,
+               fmt::format("mtu_bytes = {} in the config, {} has {}", nic.mtu_bytes,
+                           interfaces.front(), mtu_bytes),
+               fmt::format("write mtu_bytes = {} into {}, or: sudo ip link set dev {} mtu {}",
+                           mtu_bytes, list.fabric.path, interfaces.front(), nic.mtu_bytes));
+}
+
+void check_group(Checklist& list, const Nic& nic, const std::string& folder) {
+  const auto group = link_name(folder + "/iommu_group");
+  const std::string vfio = list.roots.dev + "/vfio/";
+  const std::string with_iommu = vfio + group.value_or("?");
+  const std::string without_iommu = vfio + "noiommu-" + group.value_or("?");
+  if (!group || (!exists(with_iommu) && !exists(without_iommu))) {
+    list.fault("vfio", nic.name, fmt::format("{} has no group under {}", nic.pci, vfio),
+               "sudo modprobe vfio-pci; in a container pass --device /dev/vfio");
+    return;
+  }
+  const HostClass found = exists(with_iommu) ? HostClass::kIommu : HostClass::kNoIommu;
+  if (found != list.fabric.host.host_class)
+    list.fault("vfio", nic.name,
+               fmt::format("host.class = \"{}\" in the config, the machine is \"{}\"",
+                           name_of(list.fabric.host.host_class), name_of(found)),
+               fmt::format("write class = \"{}\" under [host], or change the IOMMU setting",
+                           name_of(found)));
+  const std::string& node = found == HostClass::kIommu ? with_iommu : without_iommu;
+  if (may_access(node, R_OK | W_OK))
+    list.good("vfio", nic.name, node + " may be opened");
+  else
+    list.fault("vfio", nic.name, fmt::format("user {} may not open {}", ::geteuid(), node),
+               fmt::format("sudo chown {} {}", ::geteuid(), node));
+  if (found == HostClass::kNoIommu && !has_capability(list.roots.proc, kCapSysRawio))
+    list.fault("vfio", nic.name, "without an IOMMU, CAP_SYS_RAWIO is needed and is missing",
+               "run as root, or in a container with --cap-add SYS_RAWIO");
+}
+
+void check_socket(Checklist& list, const Nic& nic) {
+  const auto slash = nic.memif_socket.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : nic.memif_socket.substr(0, slash);
+  const bool serves = nic.memif_role == MemifRole::kServer;
+  if (!exists(folder)) {
+    list.fault("memif", nic.name, fmt::format("folder {} of memif_socket does not exist", folder),
+               fmt::format("mkdir -p {}", folder));
+  } else if (!may_access(folder, serves ? W_OK | X_OK : X_OK)) {
+    list.fault("memif", nic.name,
+               fmt::format("user {} may not {} folder {}", ::geteuid(),
+                           serves ? "write to" : "look into", folder),
+               fmt::format("chmod a+{} {}", serves ? "wx" : "x", folder));
+  } else if (!serves && exists(nic.memif_socket) && !may_access(nic.memif_socket, R_OK | W_OK)) {
+    list.fault("memif", nic.name,
+               fmt::format("user {} may not open {}", ::geteuid(), nic.memif_socket),
+               fmt::format("run ztcp_switch as the same user, or chmod a+rw {}", nic.memif_socket));
+  } else {
+    // A server that does not run yet is waited for; nothing is wrong with the machine.
+    list.good("memif", nic.name, fmt::format("{} {}", name_of(nic.memif_role), nic.memif_socket));
+  }
+}
+
+}  // namespace
+
+void check_pci_nic(Checklist& list, const Nic& nic) {
+  const std::string folder = list.roots.sys + "/bus/pci/devices/" + nic.pci;
+  const auto pci_class = read_line(folder + "/class");
+  if (!pci_class) {
+    list.fault("pci", nic.name,
+               fmt::format("the config has it at {}, where there is no device", nic.pci),
+               "ztcp_setup --dry-run shows this host's NICs");
+    return;
+  }
+  if (!pci_class->starts_with("0x02")) {
+    list.fault("pci", nic.name,
+               fmt::format("the device at {} is no NIC: its class is {}, wanted 0x02....", nic.pci,
+                           *pci_class),
+               "ztcp_setup --dry-run shows this host's NICs");
+    return;
+  }
+  list.good("pci", nic.name, nic.pci);
+  const std::string driver = link_name(folder + "/driver").value_or("no driver");
+  if (driver == kVfioDriver) {
+    list.good("driver", nic.name, driver);
+    check_group(list, nic, folder);
+  } else {
+    list.fault("driver", nic.name,
+               fmt::format("{} is bound to {}, wanted {}", nic.pci, driver, kVfioDriver),
+               bind_command(nic));
+  }
+  check_interface(list, nic, folder);
+}
+
+void check_memif_nic(Checklist& list, const Nic& nic) {
+  constexpr std::size_t kRoom = sizeof(sockaddr_un{}.sun_path);
+  if (nic.memif_socket.size() >= kRoom)
+    list.fault("memif", nic.name,
+               fmt::format("memif_socket {} has {} characters, the kernel takes {}",
+                           nic.memif_socket, nic.memif_socket.size(), kRoom - 1),
+               "move the fabric to a folder with a shorter path");
+  else
+    check_socket(list, nic);
+}
+
+void check_tap_nic(Checklist& list, const Nic& nic) {
+  const std::string clone = list.roots.dev + "/net/tun";
+  if (!may_access(clone, R_OK | W_OK))
+    list.fault("tap", nic.name, fmt::format("user {} may not open {}", ::geteuid(), clone),
+               "sudo modprobe tun; in a container pass --device /dev/net/tun");
+  const std::string folder = list.roots.sys + "/class/net/" + nic.tap_interface;
+  const auto mtu = read_line(folder + "/mtu");
+  if (!mtu || !exists(folder + "/tun_flags")) {
+    list.fault(
+        "tap", nic.name,
+        fmt::format("tap_interface = \"{}\" is not a tun/tap interface of this machine",
+                    nic.tap_interface),
+        fmt::format("sudo ip tuntap add dev {} mode tap user {}", nic.tap_interface, ::geteuid()));
+    return;
+  }
+  if (*mtu == fmt::format("{}", nic.mtu_bytes))
+    list.good("tap", nic.name, fmt::format("{}, MTU {}", nic.tap_interface, *mtu));
+  else
+    list.fault("mtu", nic.name,
+               fmt::format("mtu_bytes = {} in the config, {} has {}", nic.mtu_bytes,
+                           nic.tap_interface, *mtu),
+               fmt::format("sudo ip link set dev {} mtu {}", nic.tap_interface, nic.mtu_bytes));
+}
+
+}  // namespace ztcp::config

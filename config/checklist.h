@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What run_checks() passes from check to check: the question and the answers so far. Each
+// check_*() judges one thing and adds at least one answer where it applies.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/check.h"
+
+namespace ztcp::config {
+
+struct Checklist {
+  const Fabric& fabric;
+  const Roots& roots;
+  const GpuList& gpus;
+  std::vector<Check> checks;
+
+  void good(std::string name, std::string where, std::string what) {
+    checks.push_back({std::move(name), Severity::kGood, {std::move(where), std::move(what), ""}});
+  }
+  void warning(std::string name, std::string where, std::string what, std::string mend) {
+    checks.push_back({std::move(name),
+                      Severity::kWarning,
+                      {std::move(where), std::move(what), std::move(mend)}});
+  }
+  void fault(std::string name, std::string where, std::string what, std::string mend) {
+    checks.push_back(
+        {std::move(name), Severity::kFault, {std::move(where), std::move(what), std::move(mend)}});
+  }
+};
+
+// check_nic.cc
+void check_pci_nic(Checklist& list, const Nic& nic);
+void check_memif_nic(Checklist& list, const Nic& nic);
+void check_tap_nic(Checklist& list, const Nic& nic);
+// check_memory.cc
+void check_hugepages(Checklist& list);
+void check_locked_memory(Checklist& list);
+
+}  // namespace ztcp::config
