@@ -20,7 +20,7 @@ namespace ztcp::link {
 
 // Fixed once the link exists.
 struct LinkCapabilities {
-  std::uint16_t mtu_bytes = 1500;  // IP packet size: 1500, 9000, up to 65535 - 14 on memif.
+  std::uint16_t mtu_bytes = 1500;  // IP packet size: 1500, 9000, up to 65280 on memif.
   MacAddress mac;
   bool tx_checksum = false;  // Finishes IPv4 and TCP checksums (see TxFrame::checksum_offload).
   bool rx_checksum = false;  // Sets RxFrame::checksum_good where it verified them.
@@ -39,6 +39,7 @@ struct LinkCounters {
   std::uint64_t tx_frames = 0;
   std::uint64_t tx_bytes = 0;
   std::uint64_t tx_ring_full = 0;
+  std::uint64_t tx_dropped = 0;  // Link down, or a frame the link can never carry.
   std::uint64_t tx_copied_bytes = 0;
 };
 

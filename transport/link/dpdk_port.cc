@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/link/dpdk_port.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <optional>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include "transport/core/frame.h"
+#include "transport/core/log.h"
+#include "transport/link/eal.h"
+#include "transport/link/mbuf_layout.h"
+
+namespace ztcp::link {
+namespace {
+
+constexpr std::uint32_t kEthernetBytes = 18;  // Header with one VLAN tag.
+constexpr std::uint32_t kPoolCache = 256;
+constexpr std::uint32_t kTxHeaderFrames = 8191;
+constexpr std::uint32_t kTxHeaderFramesCopying = 2047;  // memif: nothing stays in flight.
+
+rte_mempool* create_pool(const char* kind, std::uint32_t count, std::uint16_t private_bytes,
+                         std::uint32_t room_bytes, int node) {
+  // Names are process-wide and a port can be reopened before its old pools are gone.
+  static std::atomic<unsigned> serial{0};
+  const std::string name = fmt::format("ztcp-{}-{}", kind, serial.fetch_add(1));
+  return rte_pktmbuf_pool_create(name.c_str(), count, kPoolCache, private_bytes,
+                                 static_cast<std::uint16_t>(room_bytes + RTE_PKTMBUF_HEADROOM),
+                                 node);
+}
+
+std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+Port::Port(PortConfig config, std::uint16_t id)
+    : config_(std::move(config)), id_(id), owner_pid_(getpid()) {}
+
+Port::Port(Port&& other) noexcept
+    : config_(std::move(other.config_)),
+      id_(std::exchange(other.id_, kNoPort)),
+      owner_pid_(other.owner_pid_),
+      abilities_(std::move(other.abilities_)),
+      pools_(std::exchange(other.pools_, {})) {}
+
+Port::~Port() {
+  // A forked child inherits the object but neither the device nor the memory.
+  if (id_ == kNoPort || getpid() != owner_pid_) return;
+  control(config_, [this] { detach(); });
+  rte_mempool_free(pools_.rx);
+  rte_mempool_free(pools_.tx_header);
+  rte_mempool_free(pools_.tx_copy);
+}
+
+void Port::detach() {
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(id_, &info);
+  rte_eth_dev_stop(id_);
+  rte_eth_dev_close(id_);
+  if (info.device != nullptr) rte_dev_remove(info.device);
+}
+
+template <class Task>
+void Port::control(const PortConfig& config, const Task& task) {
+  if (config.driver_copies) {
+    run_on_dpdk_thread(task);
+  } else {
+    task();
+  }
+}
+
+Result<Port> Port::open(const PortConfig& config) {
+  std::optional<Result<Port>> attached;
+  control(config, [&] { attached.emplace(attach(config)); });
+  if (!attached) return fail(Errc::kSystem, "rte_eal_alarm_set");
+  if (!*attached) return std::move(*attached);
+  Port& port = **attached;
+  ZTCP_CHECK(port.configure());
+  ZTCP_CHECK(port.create_pools());
+  ZTCP_CHECK(port.set_up_queues());
+  return std::move(*attached);
+}
+
+Result<Port> Port::attach(const PortConfig& config) {
+  const std::string devargs =
+      config.arguments.empty() ? config.device : config.device + "," + config.arguments;
+  if (const int rc = rte_dev_probe(devargs.c_str()); rc != 0)
+    return fail(rc == -EEXIST || rc == -EBUSY ? Errc::kBusy : Errc::kNoDevice, "rte_dev_probe",
+                rc < 0 ? -rc : rte_errno);
+  std::uint16_t id = kNoPort;
+  if (rte_eth_dev_get_port_by_name(config.device.c_str(), &id) != 0)
+    return fail(Errc::kNoDevice, "rte_eth_dev_get_port_by_name", ENODEV);
+  return Port(config, id);
+}
+
+Status Port::configure() {
+  rte_eth_dev_info info{};
+  if (const int rc = rte_eth_dev_info_get(id_, &info); rc != 0)
+    return fail(Errc::kSystem, "rte_eth_dev_info_get", -rc);
+  rte_ether_addr mac{};
+  rte_eth_macaddr_get(id_, &mac);
+  std::copy_n(mac.addr_bytes, abilities_.mac.bytes.size(), abilities_.mac.bytes.begin());
+  abilities_.driver = info.driver_name;
+
+  rte_eth_conf conf{};
+  const auto tx = [&](std::uint64_t bit) {
+    if ((info.tx_offload_capa & bit) == 0) return false;
+    conf.txmode.offloads |= bit;
+    return true;
+  };
+  const auto rx = [&](std::uint64_t bit) {
+    if ((info.rx_offload_capa & bit) == 0) return false;
+    conf.rxmode.offloads |= bit;
+    return true;
+  };
+  abilities_.chained_buffers = tx(RTE_ETH_TX_OFFLOAD_MULTI_SEGS);
+  abilities_.tx_tcp_checksum = tx(RTE_ETH_TX_OFFLOAD_TCP_CKSUM);
+  abilities_.tx_ipv4_checksum = tx(RTE_ETH_TX_OFFLOAD_IPV4_CKSUM);
+  abilities_.tcp_segmentation =
+      abilities_.chained_buffers && abilities_.tx_tcp_checksum && tx(RTE_ETH_TX_OFFLOAD_TCP_TSO);
+  abilities_.rx_checksum = rx(RTE_ETH_RX_OFFLOAD_TCP_CKSUM);
+  rx(RTE_ETH_RX_OFFLOAD_IPV4_CKSUM);
+  rx(RTE_ETH_RX_OFFLOAD_SCATTER);
+  // 0 in the driver's limits means it has none.
+  const auto limit = [](std::uint16_t stated) -> std::uint16_t {
+    return stated == 0 ? std::uint16_t{UINT16_MAX} : stated;
+  };
+  abilities_.max_segments = limit(info.tx_desc_lim.nb_mtu_seg_max);
+  abilities_.max_super_segments = limit(info.tx_desc_lim.nb_seg_max);
+
+  // memif knows no MTU; ethdev would only compare ours with a constant.
+  if (!config_.driver_copies) {
+    if (config_.mtu_bytes > info.max_mtu) {
+      log::warn(
+          "{} ({}) carries an MTU of {} at most, the fabric says {}; set mtu = {} for the "
+          "NICs of every host",
+          config_.device, abilities_.driver, info.max_mtu, config_.mtu_bytes, info.max_mtu);
+      return fail(Errc::kBadConfig, "mtu");
+    }
+    conf.rxmode.mtu = config_.mtu_bytes;
+    conf.intr_conf.rxq = 1;
+  }
+  int rc = rte_eth_dev_configure(id_, 1, 1, &conf);
+  if (rc != 0 && conf.intr_conf.rxq != 0) {
+    conf.intr_conf.rxq = 0;  // Not every driver, or vfio set-up, has receive interrupts.
+    rc = rte_eth_dev_configure(id_, 1, 1, &conf);
+  }
+  if (rc != 0) return fail(Errc::kSystem, "rte_eth_dev_configure", -rc);
+  abilities_.rx_interrupt = conf.intr_conf.rxq != 0;
+
+  rte_eth_link link{};
+  if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+    abilities_.speed_mbps = link.link_speed;
+  return {};
+}
+
+Status Port::create_pools() {
+  const int node = config_.numa_node < 0 ? SOCKET_ID_ANY : config_.numa_node;
+  const std::uint32_t frame_bytes = config_.mtu_bytes + kEthernetBytes;
+  const std::uint32_t room = std::min<std::uint32_t>(
+      round_up(std::max<std::uint32_t>(frame_bytes, 2048), 64), UINT16_MAX - RTE_PKTMBUF_HEADROOM);
+  pools_.rx = create_pool("rx", config_.rx_frames, sizeof(RxPrivate), room, node);
+  pools_.tx_header =
+      create_pool("txh", config_.driver_copies ? kTxHeaderFramesCopying : kTxHeaderFrames,
+                  sizeof(TxPrivate), kTxHeaderRoomBytes, node);
+  if (!config_.driver_copies)
+    pools_.tx_copy =
+        create_pool("txc", 2U * config_.tx_descriptors + kPoolCache, 0,
+                    std::max<std::uint32_t>(room, TxFrame::kHeaderCapacity + frame_bytes), node);
+  if (pools_.rx == nullptr || pools_.tx_header == nullptr ||
+      (!config_.driver_copies && pools_.tx_copy == nullptr))
+    return fail(Errc::kOutOfMemory, "rte_pktmbuf_pool_create", rte_errno);
+  return {};
+}
+
+Status Port::set_up_queues() {
+  const int node = rte_eth_dev_socket_id(id_);
+  const auto socket = static_cast<unsigned>(node);
+  std::uint16_t rx_count = config_.rx_descriptors;
+  std::uint16_t tx_count = config_.tx_descriptors;
+  if (const int rc = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_count, &tx_count); rc != 0)
+    return fail(Errc::kSystem, "rte_eth_dev_adjust_nb_rx_tx_desc", -rc);
+  if (const int rc = rte_eth_rx_queue_setup(id_, 0, rx_count, socket, nullptr, pools_.rx); rc != 0)
+    return fail(Errc::kSystem, "rte_eth_rx_queue_setup", -rc);
+  if (const int rc = rte_eth_tx_queue_setup(id_, 0, tx_count, socket, nullptr); rc != 0)
+    return fail(Errc::kSystem, "rte_eth_tx_queue_setup", -rc);
+  return {};
+}
+
+Status Port::start() {
+  int rc = -EIO;
+  control(config_, [&] { rc = rte_eth_dev_start(id_); });
+  if (rc != 0)
+    return fail(config_.driver_copies ? Errc::kNoDevice : Errc::kSystem, "rte_eth_dev_start", -rc);
+  return {};
+}
+
+void Port::stop() {
+  control(config_, [this] { rte_eth_dev_stop(id_); });
+}
+
+}  // namespace ztcp::link

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The control path of one ethdev port: attaching it, finding out what it can do, its queues and
+// frame memory, and taking it all down again in the right order. One receive and one transmit
+// queue; the data path is dpdk_link.h. Owned and used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "transport/core/address.h"
+#include "transport/core/result.h"
+
+struct rte_mempool;
+
+namespace ztcp::link {
+
+struct PortConfig {
+  std::string device;     // "net_memif0" or "0000:3b:00.0".
+  std::string arguments;  // Driver arguments, from typed values.
+  std::uint16_t mtu_bytes = 1500;
+  int numa_node = -1;
+  std::uint32_t rx_frames = 4096;       // Receive buffers, held frames included.
+  std::uint16_t rx_descriptors = 1024;  // Wishes; the driver's limits apply.
+  std::uint16_t tx_descriptors = 1024;
+  // memif: the driver copies while it transmits, so that any memory may be sent in place and
+  // nothing is in flight afterwards; and its port takes frames whatever MTU ethdev thinks of.
+  bool driver_copies = false;
+  // The device reads user memory in place (host class A).
+  bool device_reads_user_memory = false;
+};
+
+// What the port was found able to do and was configured for.
+struct PortAbilities {
+  MacAddress mac;
+  bool tx_tcp_checksum = false;
+  bool tx_ipv4_checksum = false;  // Else the link fills the 20 bytes' sum itself.
+  bool rx_checksum = false;
+  bool tcp_segmentation = false;
+  bool chained_buffers = false;
+  bool rx_interrupt = false;
+  std::uint16_t max_segments = 1;        // Buffers per frame the device takes.
+  std::uint16_t max_super_segments = 1;  // The same for a super-segment.
+  std::uint32_t speed_mbps = 0;
+  std::string driver;  // "net_memif".
+};
+
+// Frame memory. All three pools belong to the port and outlive every frame of it.
+struct PortPools {
+  rte_mempool* rx = nullptr;
+  rte_mempool* tx_header = nullptr;  // A header each, or an attached fragment of user memory.
+  rte_mempool* tx_copy = nullptr;    // Whole frames, where payload is copied; null: never needed.
+};
+
+class Port {
+ public:
+  // Attaches and configures; the port is not started yet. EAL runs already.
+  static Result<Port> open(const PortConfig& config);
+  Port(Port&& other) noexcept;
+  Port& operator=(Port&&) = delete;
+  ~Port();
+
+  // Lets frames flow. kNoDevice: a memif client found no server; try again later.
+  Status start();
+  void stop();
+
+  std::uint16_t id() const { return id_; }
+  const PortConfig& config() const { return config_; }
+  const PortAbilities& abilities() const { return abilities_; }
+  const PortPools& pools() const { return pools_; }
+
+ private:
+  Port(PortConfig config, std::uint16_t id);
+  static Result<Port> attach(const PortConfig& config);
+  void detach();
+  // Runs a control operation on the thread its driver wants.
+  template <class Task>
+  static void control(const PortConfig& config, const Task& task);
+  Status configure();
+  Status create_pools();
+  Status set_up_queues();
+
+  static constexpr std::uint16_t kNoPort = 0xffff;
+  PortConfig config_;
+  std::uint16_t id_ = kNoPort;
+  int owner_pid_ = 0;
+  PortAbilities abilities_;
+  PortPools pools_;
+};
+
+}  // namespace ztcp::link

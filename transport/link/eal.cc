@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/link/eal.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <sched.h>
+#include <string>
+#include <string_view>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <rte_alarm.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_memory.h>
+
+#include "transport/core/log.h"
+
+namespace ztcp::link {
+namespace {
+
+std::mutex g_mutex;
+std::optional<Status> g_outcome;  // Empty until the first start.
+EalMemory g_memory = EalMemory::kPlain;
+
+bool wants_dpdk_log() {
+  static const bool wanted = std::getenv("ZTCP_DPDK_LOG") != nullptr;
+  return wanted;
+}
+
+ssize_t on_log_line(void*, const char* text, std::size_t size) {
+  std::string_view line(text, size);
+  while (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+  if (line.empty()) return static_cast<ssize_t>(size);
+  const bool serious = rte_log_cur_msg_loglevel() <= static_cast<int>(RTE_LOG_ERR);
+  if (serious || wants_dpdk_log())
+    log::write(serious ? log::Level::kWarn : log::Level::kInfo, "dpdk", 0, line);
+  return static_cast<ssize_t>(size);
+}
+
+// Must run before rte_eal_init(), whose own banner would otherwise reach stderr.
+Status capture_log() {
+  cookie_io_functions_t functions{};
+  functions.write = on_log_line;
+  std::FILE* stream = fopencookie(nullptr, "w", functions);
+  if (stream == nullptr) return fail_errno("fopencookie");
+  std::setvbuf(stream, nullptr, _IOLBF, 512);
+  rte_openlog_stream(stream);
+  return {};
+}
+
+// The first CPU this process may run on: EAL wants to know one, and gets none of them for itself.
+Result<unsigned> first_cpu() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return fail_errno("sched_getaffinity");
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) return cpu;
+  return fail(Errc::kSystem, "sched_getaffinity");
+}
+
+std::vector<std::string> arguments(const EalConfig& config, unsigned cpu) {
+  // Typed values only: on an argument it dislikes EAL prints its whole usage on stdout.
+  std::vector<std::string> args = {
+      "ztcp",
+      "--no-telemetry",
+      "--file-prefix=ztcp-" + std::to_string(getpid()),
+      "--lcores=0@" + std::to_string(cpu),
+      wants_dpdk_log() ? "--log-level=lib.eal:info" : "--log-level=lib.eal:error",
+      // The link reports what memif has to say: a missing peer is no error.
+      wants_dpdk_log() ? "--log-level=pmd.net.memif:debug" : "--log-level=pmd.net.memif:critical",
+  };
+  const auto& nodes = config.node_memory_mib;
+  if (config.memory == EalMemory::kPlain) {
+    const auto sum = std::accumulate(nodes.begin(), nodes.end(), std::uint32_t{0});
+    args.insert(args.end(), {"--no-huge", "--no-shconf", "--no-pci", "--iova-mode=va", "-m",
+                             std::to_string(sum)});
+    return args;
+  }
+  const std::string per_node = fmt::format("{}", fmt::join(nodes, ","));
+  args.insert(args.end(),
+              {
+                  "--in-memory",
+                  config.iova == IovaMode::kVirtual ? "--iova-mode=va" : "--iova-mode=pa",
+                  // No growth: a later allocation would install a SIGBUS handler.
+                  "--socket-mem=" + per_node,
+                  "--socket-limit=" + per_node,
+                  // Allows a device that cannot exist: NICs are attached on first need.
+                  "--allow=ffff:ff:1f.7",
+              });
+  return args;
+}
+
+// The memory of frames means nothing in a forked child, and as long as a child holds it neither
+// hugepages nor copy-on-write leave the parent alone.
+void keep_memory_from_children() {
+  rte_memseg_list_walk(
+      [](const rte_memseg_list* list, void*) {
+        if (!list->external) madvise(list->base_va, list->len, MADV_DONTFORK);
+        return 0;
+      },
+      nullptr);
+}
+
+const char* mending_advice(const EalConfig& config) {
+  if (config.memory == EalMemory::kPlain)
+    return "check free memory and the memory limit of the container (cgroup memory.max)";
+  if (config.iova == IovaMode::kPhysical)
+    return "check free hugepages, CAP_SYS_RAWIO and CAP_IPC_LOCK (physical addresses are needed "
+           "without an IOMMU), then run: ztcp_setup --check";
+  return "check free hugepages per NUMA node, the hugetlb limit of the container and "
+         "ulimit -l, then run: ztcp_setup --check";
+}
+
+Status init_on_this_thread(const EalConfig& config, unsigned cpu) {
+  std::vector<std::string> args = arguments(config, cpu);
+  std::vector<char*> argv;
+  for (std::string& arg : args) argv.push_back(arg.data());
+  argv.push_back(nullptr);
+  if (rte_eal_init(static_cast<int>(args.size()), argv.data()) < 0)
+    return fail(Errc::kSystem, "rte_eal_init", rte_errno);
+  keep_memory_from_children();
+  // Unused without shared configuration, but EAL makes it all the same.
+  rmdir(rte_eal_get_runtime_dir());
+  return {};
+}
+
+Status start(const EalConfig& config) {
+  ZTCP_CHECK(capture_log());
+  const unsigned cpu = ZTCP_TRY(first_cpu());
+  // EAL's own threads inherit the mask, so no signal of the host process is ever taken by them.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status outcome;
+  try {
+    std::thread([&] { outcome = init_on_this_thread(config, cpu); }).join();
+  } catch (const std::system_error& e) {
+    outcome = fail(Errc::kSystem, "pthread_create", e.code().value());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return outcome;
+}
+
+}  // namespace
+
+Status start_eal(const EalConfig& config) {
+  const std::scoped_lock lock(g_mutex);
+  if (g_outcome) {
+    if (*g_outcome && g_memory != config.memory) {
+      log::warn(
+          "DPDK already runs with {} memory in this process and can't serve {}: put memif and PCI "
+          "NICs into different fabrics",
+          g_memory == EalMemory::kPlain ? "plain" : "hugepage",
+          g_memory == EalMemory::kPlain ? "a PCI NIC" : "memif");
+      return fail(Errc::kBusy, "start_eal");
+    }
+    return *g_outcome;
+  }
+  g_memory = config.memory;
+  g_outcome = start(config);
+  if (!*g_outcome) {
+    const Error& error = g_outcome->error();
+    log::warn("DPDK did not start with {} MiB of {} memory: {} failed: {} ({}); {}",
+              fmt::join(config.node_memory_mib, "+"),
+              config.memory == EalMemory::kPlain ? "plain" : "hugepage", error.where,
+              describe(error.code), std::strerror(error.sys_errno), mending_advice(config));
+  }
+  return *g_outcome;
+}
+
+bool run_on_dpdk_thread(const std::function<void()>& task) {
+  struct Order {
+    const std::function<void()>& task;
+    std::atomic<bool> done{false};
+  } order{task};
+  // An alarm's callback runs on the interrupt thread.
+  const auto execute = [](void* argument) {
+    auto& o = *static_cast<Order*>(argument);
+    o.task();
+    o.done.store(true, std::memory_order_release);
+    o.done.notify_one();
+  };
+  if (rte_eal_alarm_set(1, execute, &order) != 0) return false;
+  order.done.wait(false, std::memory_order_acquire);
+  return true;
+}
+
+bool register_poller_thread() { return rte_thread_register() == 0; }
+void unregister_poller_thread() { rte_thread_unregister(); }
+
+}  // namespace ztcp::link

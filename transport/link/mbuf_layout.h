@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What this folder keeps in the private area of its mbufs. For DPDK sources only.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include <rte_mbuf.h>
+
+namespace ztcp::link {
+
+// Behind a received head mbuf: the views of the buffers that continue it.
+struct RxPrivate {
+  static constexpr std::size_t kMaxMore = 8;
+  std::array<std::span<const std::byte>, kMaxMore> more;
+};
+
+// Behind an mbuf of the header pool: bookkeeping DPDK wants for user memory attached to it.
+struct TxPrivate {
+  rte_mbuf_ext_shared_info shared;
+};
+
+static_assert(sizeof(RxPrivate) % RTE_MBUF_PRIV_ALIGN == 0);
+static_assert(sizeof(TxPrivate) % RTE_MBUF_PRIV_ALIGN == 0);
+
+template <class Private>
+Private& private_of(rte_mbuf* mbuf) {
+  return *static_cast<Private*>(rte_mbuf_to_priv(mbuf));
+}
+
+// Room in a buffer of the header pool: the headers and a record header copied behind them.
+inline constexpr std::uint16_t kTxHeaderRoomBytes = 256;
+
+}  // namespace ztcp::link

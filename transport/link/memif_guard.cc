@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/link/memif_guard.h"
+
+#include <mutex>
+#include <sched.h>
+#include <vector>
+
+struct rte_eth_dev;
+
+namespace ztcp::link {
+namespace {
+
+std::mutex g_mutex;  // Held while waiting: a guard may not go away meanwhile.
+std::vector<MemifGuard*>& guards() {
+  static auto* list = new std::vector<MemifGuard*>;  // Outlives DPDK's thread.
+  return *list;
+}
+
+}  // namespace
+
+MemifGuard::MemifGuard() {
+  const std::scoped_lock lock(g_mutex);
+  guards().push_back(this);
+}
+
+MemifGuard::~MemifGuard() {
+  const std::scoped_lock lock(g_mutex);
+  std::erase(guards(), this);
+}
+
+void MemifGuard::wait_until_outside() {
+  const std::scoped_lock lock(g_mutex);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (const MemifGuard* guard : guards()) {
+    const std::uint32_t turn = guard->turn_.load(std::memory_order_seq_cst);
+    if (turn % 2 == 0) continue;
+    while (guard->turn_.load(std::memory_order_acquire) == turn) sched_yield();
+  }
+}
+
+}  // namespace ztcp::link
+
+// The linker routes DPDK's calls of memif_free_regions() here and gives the original its __real_
+// name.
+extern "C" {
+void __real_memif_free_regions(rte_eth_dev* device);
+void __wrap_memif_free_regions(rte_eth_dev* device);
+
+void __wrap_memif_free_regions(rte_eth_dev* device) {
+  ztcp::link::MemifGuard::wait_until_outside();
+  __real_memif_free_regions(device);
+}
+}

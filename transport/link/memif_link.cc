@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "transport/core/log.h"
+#include "transport/link/dpdk_link.h"
+#include "transport/link/port_link.h"
+
+namespace ztcp::link {
+namespace {
+
+constexpr std::uint32_t kRingBytes = 4U << 20;  // About one direction's share of the L3 cache.
+constexpr std::uint32_t kRxPoolBytes = 48U << 20;
+constexpr std::uint32_t kEthernetBytes = 18;
+
+// One frame per buffer: a frame over several descriptors is slower, and loses its "more follows"
+// flags in DPDK 22.11 when the ring wraps.
+std::uint32_t buffer_bytes(std::uint16_t mtu_bytes) {
+  return std::max<std::uint32_t>(2048, (mtu_bytes + kEthernetBytes + 63U) / 64 * 64);
+}
+
+std::uint8_t ring_size_log2(const MemifConfig& config) {
+  if (config.ring_size_log2 != 0) return config.ring_size_log2;
+  const std::uint32_t slots = std::clamp(kRingBytes / buffer_bytes(config.mtu_bytes), 32U, 1024U);
+  return static_cast<std::uint8_t>(std::bit_width(slots) - 1);
+}
+
+std::uint32_t rx_frames(const MemifConfig& config) {
+  if (config.rx_frames != 0) return config.rx_frames;
+  return std::clamp(kRxPoolBytes / buffer_bytes(config.mtu_bytes), 1024U, 4096U) - 1;
+}
+
+Status check(const MemifConfig& config) {
+  if (config.mtu_bytes < 576 || config.mtu_bytes > kMaxMemifMtuBytes) {
+    log::warn("memif {}: MTU {} is not between 576 and {}; change mtu in the fabric config",
+              config.socket_path, config.mtu_bytes, kMaxMemifMtuBytes);
+    return fail(Errc::kBadConfig, "memif mtu");
+  }
+  // The path travels through DPDK's "key=value,..." syntax.
+  const bool plain = config.socket_path.find_first_of(",=[]\"\n ") == std::string::npos;
+  if (config.socket_path.empty() || config.socket_path.front() != '/' || !plain ||
+      config.socket_path.size() >= sizeof(sockaddr_un::sun_path)) {
+    log::warn(
+        "memif socket \"{}\" must be an absolute path of at most {} bytes without blanks and "
+        "any of , = [ ] \"; choose a shorter or plainer run directory",
+        config.socket_path, sizeof(sockaddr_un::sun_path) - 1);
+    return fail(Errc::kBadConfig, "memif socket");
+  }
+  return {};
+}
+
+// A server that was killed leaves its socket file behind. Nobody listens on it: remove it.
+Status remove_stale_socket(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0) return fail_errno("socket");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int rc = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  const int why = rc == 0 ? 0 : errno;
+  ::close(fd);
+  if (why == ENOENT) return {};
+  if (why == ECONNREFUSED) {
+    if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+    return fail_errno("unlink");
+  }
+  log::warn(
+      "memif socket {} is served by another process already; stop that one, or choose "
+      "another run directory",
+      path);
+  return fail(Errc::kBusy, "memif socket", why);
+}
+
+}  // namespace
+
+std::uint32_t memif_memory_mib(const MemifConfig& config) {
+  constexpr std::uint32_t kPerMbufBytes = 512;  // Headroom, private area, pool overhead.
+  constexpr std::uint32_t kQueuesAndTxPoolMib = 4;
+  const std::uint64_t pool =
+      std::uint64_t{rx_frames(config)} * (buffer_bytes(config.mtu_bytes) + kPerMbufBytes);
+  return static_cast<std::uint32_t>((pool + (1U << 20) - 1) >> 20) + kQueuesAndTxPoolMib;
+}
+
+Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config) {
+  ZTCP_CHECK(check(config));
+  const bool server = config.role == MemifRole::kServer;
+  if (server) ZTCP_CHECK(remove_stale_socket(config.socket_path));
+
+  static std::atomic<unsigned> serial{0};
+  PortConfig port_config;
+  port_config.device = fmt::format("net_memif{}", serial.fetch_add(1));
+  port_config.arguments =
+      fmt::format("role={},id={},socket={},socket-abstract=no,mac={},bsize={},rsize={}",
+                  server ? "server" : "client", config.id, config.socket_path,
+                  to_string(config.mac), buffer_bytes(config.mtu_bytes), ring_size_log2(config));
+  port_config.mtu_bytes = config.mtu_bytes;
+  port_config.rx_frames = rx_frames(config);
+  port_config.driver_copies = true;
+
+  auto port = Port::open(port_config);
+  if (!port) {
+    const Error& error = port.error();
+    log::warn(
+        "memif {}: {} failed: {} ({}); check that its directory exists and is writable, and "
+        "that the DPDK memory of {} MiB for this NIC was there",
+        config.socket_path, error.where, describe(error.code), std::strerror(error.sys_errno),
+        memif_memory_mib(config));
+    return tl::unexpected<Error>(error);
+  }
+  PortLinkOptions options;
+  options.description =
+      fmt::format("memif {} {}", config.socket_path, server ? "server" : "client");
+  options.reconnects = !server;
+  options.socket_path = config.socket_path;
+  return std::make_unique<PortLink>(std::move(*port), std::move(options));
+}
+
+}  // namespace ztcp::link

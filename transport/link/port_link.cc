@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/link/port_link.h"
+
+#include <algorithm>
+#include <cstring>
+#include <poll.h>
+#include <utility>
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+
+#include "transport/link/mbuf_layout.h"
+
+namespace ztcp::link {
+namespace {
+
+constexpr std::uint16_t kQueue = 0;
+// Ethernet with VLAN, IPv6 and the longest TCP header: what a head buffer holds at least.
+constexpr std::uint16_t kHeadersBytes = 118;
+constexpr std::uint64_t kLooksPerSecond = 10;
+// A memif client that is down gets this long for a handshake under way, and DPDK's thread for the
+// clean-up after a lost peer, before the port is stopped and started again.
+constexpr unsigned kLooksBeforeReconnect = 3;
+// A super-segment's headers and payload must fit IP's 16-bit length.
+constexpr std::uint32_t kMaxSuperSegmentBytes = 65535 - 120;
+
+std::span<const std::byte> bytes_of(const rte_mbuf& mbuf) {
+  return {rte_pktmbuf_mtod(&mbuf, const std::byte*), mbuf.data_len};
+}
+
+// True when the device vouches for both checksums. virtio verifies only TCP's, or says that the
+// sender's host never filled it (NONE: the data are known to be intact); the 20 bytes of IP are
+// then summed here.
+bool checksums_verified(const rte_mbuf& mbuf) {
+  const std::uint64_t l4 = mbuf.ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+  if (l4 != RTE_MBUF_F_RX_L4_CKSUM_GOOD && l4 != RTE_MBUF_F_RX_L4_CKSUM_NONE) return false;
+  const std::uint64_t ip = mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+  if (ip == RTE_MBUF_F_RX_IP_CKSUM_GOOD) return true;
+  if (ip == RTE_MBUF_F_RX_IP_CKSUM_BAD) return false;
+  const auto* ethernet = rte_pktmbuf_mtod(&mbuf, const rte_ether_hdr*);
+  if (mbuf.data_len < sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr)) return false;
+  if (ethernet->ether_type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) return false;
+  const auto* header = rte_pktmbuf_mtod_offset(&mbuf, const rte_ipv4_hdr*, sizeof(rte_ether_hdr));
+  if (sizeof(rte_ether_hdr) + rte_ipv4_hdr_len(header) > mbuf.data_len) return false;
+  return rte_raw_cksum(header, rte_ipv4_hdr_len(header)) == 0xffff;
+}
+
+bool checksums_bad(const rte_mbuf& mbuf) {
+  return (mbuf.ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_BAD ||
+         (mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD;
+}
+
+LinkCapabilities capabilities_of(const Port& port) {
+  const PortAbilities& abilities = port.abilities();
+  LinkCapabilities capabilities;
+  capabilities.mtu_bytes = port.config().mtu_bytes;
+  capabilities.mac = abilities.mac;
+  capabilities.tx_checksum = abilities.tx_tcp_checksum;
+  capabilities.rx_checksum = abilities.rx_checksum;
+  capabilities.max_super_segment_bytes = abilities.tcp_segmentation ? kMaxSuperSegmentBytes : 0;
+  capabilities.zero_copy = port.config().driver_copies ||
+                           (port.config().device_reads_user_memory && abilities.chained_buffers);
+  capabilities.speed_mbps = abilities.speed_mbps;
+  return capabilities;
+}
+
+}  // namespace
+
+PortLink::PortLink(Port port, PortLinkOptions options)
+    : options_(std::move(options)),
+      port_(std::move(port)),
+      builder_(port_),
+      capabilities_(capabilities_of(port_)),
+      look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond) {
+  if (port_.config().driver_copies) guard_.emplace();
+  started_ = port_.start().has_value();
+  next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
+}
+
+PortLink::~PortLink() = default;
+
+std::size_t PortLink::receive(std::span<RxFrame> frames) {
+  if (rte_rdtsc() >= next_look_tsc_) look_after_port();
+  std::size_t count = 0;
+  while (count < frames.size()) {
+    const auto want = static_cast<std::uint16_t>(std::min(kBurst, frames.size() - count));
+    std::array<rte_mbuf*, kBurst> mbufs;
+    std::uint16_t got = 0;
+    {
+      const MemifGuard::Burst burst(guard_ ? &*guard_ : nullptr);
+      got = rte_eth_rx_burst(port_.id(), kQueue, mbufs.data(), want);
+    }
+    for (std::uint16_t i = 0; i < got; ++i) {
+      if (i + 1 < got) rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + 1U], void*));
+      if (to_frame(mbufs[i], frames[count])) {
+        ++count;
+      } else {
+        rte_pktmbuf_free(mbufs[i]);
+      }
+    }
+    if (got < want) break;
+  }
+  return count;
+}
+
+bool PortLink::to_frame(rte_mbuf* mbuf, RxFrame& frame) {
+  counters_.rx_frames += 1;
+  counters_.rx_bytes += mbuf->pkt_len;
+  frame = {};
+  frame.handle = mbuf;
+  frame.charge_bytes = mbuf->nb_segs * (mbuf->buf_len + static_cast<std::uint32_t>(sizeof(*mbuf)));
+  if (mbuf->nb_segs > 1) [[unlikely]] {
+    if (!pull_headers(*mbuf)) return false;
+    auto& more = private_of<RxPrivate>(mbuf).more;
+    std::size_t count = 0;
+    for (const rte_mbuf* part = mbuf->next; part != nullptr; part = part->next) {
+      if (part->data_len == 0) continue;
+      if (count == more.size()) return false;  // Longer than any MTU we configure.
+      more[count++] = bytes_of(*part);
+    }
+    frame.more = std::span(more).first(count);
+  }
+  frame.head = bytes_of(*mbuf);
+  if (checksums_bad(*mbuf)) [[unlikely]] {
+    // Counted, and left to the stack, which verifies what is not vouched for: some devices say
+    // "bad" of what they merely can't parse.
+    counters_.rx_bad_checksum += 1;
+  } else {
+    frame.checksum_good = checksums_verified(*mbuf);
+  }
+  return true;
+}
+
+// Moves bytes of the following buffers up until the first one holds all headers.
+bool PortLink::pull_headers(rte_mbuf& head) {
+  const auto wanted =
+      static_cast<std::uint16_t>(std::min<std::uint32_t>(kHeadersBytes, head.pkt_len));
+  rte_mbuf* part = head.next;
+  while (head.data_len < wanted) {
+    const std::uint16_t piece =
+        std::min(part->data_len, static_cast<std::uint16_t>(wanted - head.data_len));
+    if (rte_pktmbuf_tailroom(&head) < piece) return false;
+    std::memcpy(rte_pktmbuf_mtod_offset(&head, void*, head.data_len), rte_pktmbuf_mtod(part, void*),
+                piece);
+    head.data_len = static_cast<std::uint16_t>(head.data_len + piece);
+    part->data_off = static_cast<std::uint16_t>(part->data_off + piece);
+    part->data_len = static_cast<std::uint16_t>(part->data_len - piece);
+    part = part->next;
+  }
+  return true;
+}
+
+void PortLink::release(std::span<RxFrame> frames) {
+  std::array<rte_mbuf*, kBurst> mbufs;
+  unsigned count = 0;
+  for (RxFrame& frame : frames) {
+    if (frame.kept || frame.handle == nullptr) continue;
+    mbufs[count++] = static_cast<rte_mbuf*>(std::exchange(frame.handle, nullptr));
+    if (count < mbufs.size()) continue;
+    rte_pktmbuf_free_bulk(mbufs.data(), count);
+    count = 0;
+  }
+  rte_pktmbuf_free_bulk(mbufs.data(), count);
+}
+
+std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
+  // Small bursts: what does not fit the ring was built in vain.
+  constexpr std::size_t kTxBurst = 16;
+  std::size_t taken = 0;
+  while (taken < frames.size()) {
+    std::array<rte_mbuf*, kTxBurst> mbufs;
+    // How many frames are taken when mbufs[0..i] are: dropped ones leave no mbuf behind.
+    std::array<std::size_t, kTxBurst + 1> taken_with;
+    taken_with[0] = taken;
+    std::uint16_t built = 0;
+    std::uint64_t bytes = 0;
+    bool any_offload = false;
+    bool out_of_memory = false;
+    std::size_t next = taken;
+    while (next < frames.size() && built < kTxBurst) {
+      const TxFrame& frame = frames[next];
+      const TxBuilder::Built result = builder_.build(frame);
+      if (result.outcome == TxBuilder::Outcome::kNoMemory) {
+        out_of_memory = true;
+        break;
+      }
+      ++next;
+      if (result.outcome == TxBuilder::Outcome::kImpossible) {
+        counters_.tx_dropped += 1;
+        taken_with[built] = next;
+        continue;
+      }
+      any_offload |= frame.checksum_offload;
+      bytes += result.mbuf->pkt_len;
+      mbufs[built++] = result.mbuf;
+      taken_with[built] = next;
+    }
+    std::uint16_t sent = 0;
+    if (built > 0) {
+      const std::uint16_t ready =
+          any_offload ? rte_eth_tx_prepare(port_.id(), kQueue, mbufs.data(), built) : built;
+      {
+        const MemifGuard::Burst burst(guard_ ? &*guard_ : nullptr);
+        sent = rte_eth_tx_burst(port_.id(), kQueue, mbufs.data(), ready);
+      }
+      std::uint64_t unsent_bytes = 0;
+      for (std::uint16_t i = sent; i < built; ++i) unsent_bytes += mbufs[i]->pkt_len;
+      rte_pktmbuf_free_bulk(mbufs.data() + sent, static_cast<unsigned>(built - sent));
+      counters_.tx_frames += sent;
+      counters_.tx_bytes += bytes - unsent_bytes;
+      if (sent == ready && ready < built) {
+        // The driver refuses the next frame for ever: drop that one, as a cable would.
+        counters_.tx_dropped += 1;
+        taken = taken_with[sent + 1U];
+        continue;
+      }
+    }
+    taken = taken_with[sent];
+    if (sent < built) {
+      if (!is_up()) {
+        counters_.tx_dropped += frames.size() - taken;
+        taken = frames.size();
+      } else {
+        counters_.tx_ring_full += 1;
+      }
+      break;
+    }
+    if (out_of_memory) break;
+  }
+  counters_.tx_copied_bytes = builder_.copied_bytes();
+  return taken;
+}
+
+bool PortLink::is_up() {
+  if (!started_) return false;
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(port_.id(), &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+void PortLink::wait(int wake_fd, Duration timeout) {
+  std::array<pollfd, 2> fds{{{wake_fd, POLLIN, 0}, {-1, POLLIN, 0}}};
+  nfds_t count = 1;
+  if (port_.abilities().rx_interrupt && started_) {
+    const int fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port_.id(), kQueue);
+    if (fd >= 0 && rte_eth_dev_rx_intr_enable(port_.id(), kQueue) == 0) {
+      fds[1].fd = fd;
+      count = 2;
+    }
+  }
+  const timespec limit{
+      .tv_sec = std::chrono::duration_cast<std::chrono::seconds>(timeout).count(),
+      .tv_nsec = (timeout % std::chrono::seconds(1)).count(),
+  };
+  ppoll(fds.data(), count, &limit, nullptr);
+  if (count == 2) rte_eth_dev_rx_intr_disable(port_.id(), kQueue);
+}
+
+std::uint32_t PortLink::map_memory(const void*, std::size_t) {
+  // memif's driver reads any memory of the process: every range gets the one key.
+  constexpr std::uint32_t kReadable = 1;
+  return port_.config().driver_copies ? kReadable : kUnmapped;
+}
+
+void PortLink::unmap_memory(std::uint32_t) {}
+
+void PortLink::look_after_port() {
+  next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
+  const bool up = is_up();
+  looks_down_ = up ? 0 : looks_down_ + 1;
+  if (options_.reconnects && !up && (!started_ || looks_down_ >= kLooksBeforeReconnect)) {
+    if (started_) port_.stop();
+    started_ = port_.start().has_value();
+    looks_down_ = 0;
+  }
+  read_driver_counters();
+}
+
+void PortLink::read_driver_counters() {
+  rte_eth_stats stats{};
+  if (port_.config().driver_copies || rte_eth_stats_get(port_.id(), &stats) != 0) return;
+  const std::uint64_t drops = stats.imissed + stats.rx_nombuf;
+  counters_.rx_dropped_no_memory += drops - driver_drops_seen_;
+  driver_drops_seen_ = drops;
+}
+
+}  // namespace ztcp::link

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The data path over a Port; open_memif() and open_pci() make it. Everything per burst, nothing
+// allocated, no lock. Once every 100 ms of receive() calls it looks after what needs no hurry: the
+// carrier, a memif peer to find again, the driver's own drop counts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "transport/link/dpdk_port.h"
+#include "transport/link/link.h"
+#include "transport/link/memif_guard.h"
+#include "transport/link/tx_builder.h"
+
+struct rte_mbuf;
+
+namespace ztcp::link {
+
+struct PortLinkOptions {
+  std::string description;
+  bool reconnects = false;  // A memif client: starts again when its server is gone.
+  std::string socket_path;  // memif: whose descriptors a forked child must not keep.
+};
+
+class PortLink final : public Link {
+ public:
+  PortLink(Port port, PortLinkOptions options);
+  ~PortLink() override;
+
+  const LinkCapabilities& capabilities() const override { return capabilities_; }
+  std::size_t receive(std::span<RxFrame> frames) override;
+  void release(std::span<RxFrame> frames) override;
+  std::size_t transmit(std::span<const TxFrame> frames) override;
+  bool is_up() override;
+  void wait(int wake_fd, Duration timeout) override;
+  std::uint32_t map_memory(const void* address, std::size_t size_bytes) override;
+  void unmap_memory(std::uint32_t key) override;
+  const LinkCounters& counters() const override { return counters_; }
+  std::string describe() const override { return options_.description; }
+
+ private:
+  static constexpr std::size_t kBurst = 32;
+
+  void look_after_port();
+  void read_driver_counters();
+  bool to_frame(rte_mbuf* mbuf, RxFrame& frame);
+  bool pull_headers(rte_mbuf& head);
+
+  PortLinkOptions options_;
+  Port port_;
+  std::optional<MemifGuard> guard_;  // memif only.
+  TxBuilder builder_;
+  LinkCapabilities capabilities_;
+  LinkCounters counters_;
+  std::uint64_t next_look_tsc_ = 0;
+  std::uint64_t look_interval_tsc_;
+  bool started_ = false;
+  unsigned looks_down_ = 0;  // In a row.
+  std::uint64_t driver_drops_seen_ = 0;
+};
+
+}  // namespace ztcp::link
