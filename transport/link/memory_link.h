@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Two links joined in memory, for tests: what one transmits the other receives, copied into one of
+// a bounded number of frames. Each end belongs to one thread; the two may be different threads.
+// Nothing is lost or reordered; a full link takes no more frames.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "transport/link/link.h"
+
+namespace ztcp::link {
+
+struct MemoryLinkOptions {
+  std::uint16_t mtu_bytes = 1500;
+  std::uint32_t frames = 256;  // Each way, those the receiver keeps included.
+  std::array<MacAddress, 2> macs = {MacAddress{{2, 0, 0, 0, 0, 1}}, MacAddress{{2, 0, 0, 0, 0, 2}}};
+  // Says of itself that checksums need not be computed; received frames are then checksum_good.
+  bool checksum_offload = false;
+  // Non-zero: takes super-segments up to this payload and hands them over whole, as a NIC with
+  // segmentation and one with receive coalescing do together.
+  std::uint32_t max_super_segment_bytes = 0;
+};
+
+using LinkPair = std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>>;
+LinkPair make_memory_links(const MemoryLinkOptions& options = {});
+
+}  // namespace ztcp::link
