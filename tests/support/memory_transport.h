@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A Transport inside one process: what plugin/ is tested over where no NIC, thread or clock is
+// wanted. It keeps the real one's promises: posting order is matching order, a small message
+// needs no posted buffer, a connection becomes ready without anybody calling accept(), and at
+// most kMaxOutstanding operations are outstanding.
+//
+// Thread-safe as transport.h asks: the two ends of a connection may be used by two threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/transport.h"
+
+namespace ztcp::test {
+
+struct MemoryFabric;
+
+class MemoryTransport final : public Transport {
+ public:
+  static constexpr std::size_t kMaxOutstanding = 32;
+  static constexpr std::size_t kEagerBytes = 128U << 10U;
+
+  explicit MemoryTransport(std::vector<DeviceProperties> devices);
+  ~MemoryTransport() override;
+
+  const std::vector<DeviceProperties>& devices() const override { return devices_; }
+  Result<std::unique_ptr<Listener>> listen(int device) override;
+  Result<std::unique_ptr<SendComm>> begin_connect(int device, const ListenAddress& peer) override;
+  void drain() override { ++drains_; }
+
+  // --- What a test may arrange and observe ---
+  void fail_listen(std::optional<Error> error);
+  void fail_connect(std::optional<Error> error);
+  // is_ready() says "not yet" this often before it is.
+  void delay_ready(int calls);
+  // Every connection fails from now on.
+  void kill(Error error);
+  // No credit: post_send() returns nullptr.
+  void withhold_credit(bool withhold);
+  int live_listeners() const;
+  int live_comms() const;
+  int live_keys() const;
+  int drains() const { return drains_; }
+
+ private:
+  const std::vector<DeviceProperties> devices_;
+  std::shared_ptr<MemoryFabric> fabric_;
+  int drains_ = 0;
+};
+
+}  // namespace ztcp::test
