@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// getProperties of every version. NCCL's structure arrives uninitialised, so each version's
+// filler writes every field, building on the fields it shares with all others.
+#include "plugin/abi/common.h"
+#include "plugin/guard.h"
+#include "plugin/net.h"
+
+namespace ztcp::plugin::abi {
+namespace {
+
+// NCCL borrows the strings and does not write to them, whatever their type says.
+char* borrowed(const std::string& text) { return const_cast<char*>(text.c_str()); }
+
+int pointer_support(const DeviceProperties& d) {
+  return (d.host_pointers ? NCCL_PTR_HOST : 0) | (d.cuda_pointers ? NCCL_PTR_CUDA : 0) |
+         (d.dmabuf ? NCCL_PTR_DMABUF : 0);
+}
+
+template <class P>
+void fill_v3(const DeviceProperties& d, P& p) {
+  p.name = borrowed(d.name);
+  // Without a path NCCL places the NIC at the first CPU.
+  p.pciPath = d.pci_path.empty() ? nullptr : borrowed(d.pci_path);
+  p.guid = d.guid;
+  p.ptrSupport = pointer_support(d);
+  p.speed = static_cast<int>(d.speed_mbps);
+  p.port = d.port;
+  p.maxComms = d.max_comms;
+}
+
+template <class P>
+void fill_v5(const DeviceProperties& d, P& p) {
+  fill_v3(d, p);
+  p.latency = d.latency_us;
+  p.maxRecvs = d.max_receives;
+}
+
+template <class P>
+void fill_v7(const DeviceProperties& d, P& p) {
+  fill_v5(d, p);
+  p.netDeviceType = NCCL_NET_DEVICE_HOST;
+  p.netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
+}
+
+template <class P>
+void fill_v8(const DeviceProperties& d, P& p) {
+  fill_v7(d, p);
+  p.regIsGlobal = d.registration_is_global ? 1 : 0;
+}
+
+// A physical device is a virtual one of a single NIC: itself. NCCL copies `ndevs` entries, so
+// none may be left unwritten.
+template <class P>
+void fill_v9(const DeviceProperties& d, int index, P& p) {
+  fill_v8(d, p);
+  p.forceFlush = d.force_flush ? 1 : 0;
+  p.vProps = {};
+  p.vProps.ndevs = 1;
+  p.vProps.devs[0] = index;
+  p.maxP2pBytes = kMaxMessageBytes;
+  p.maxCollBytes = kMaxMessageBytes;
+}
+
+template <class P>
+void fill_v11(const DeviceProperties& d, int index, P& p) {
+  fill_v9(d, index, p);
+  p.maxMultiRequestSize = 1;
+}
+
+void fill_v12(const DeviceProperties& d, int index, ncclNetProperties_v12_t& p) {
+  fill_v11(d, index, p);
+  p.railId = NCCL_NET_ID_UNDEF;
+  p.planeId = NCCL_NET_ID_UNDEF;
+}
+
+template <class Fill>
+ncclResult_t with_device(int index, Fill&& fill) {
+  return guard("getProperties", [&]() -> Told<void> {
+    const Told<const DeviceProperties*> device = net().device(index);
+    if (!device) return pass_on(device.error());
+    fill(**device);
+    return {};
+  });
+}
+
+}  // namespace
+
+ncclResult_t get_properties_v3(int dev, ncclNetProperties_v3_t* props) {
+  return with_device(dev, [&](const DeviceProperties& d) { fill_v3(d, *props); });
+}
+ncclResult_t get_properties_v5(int dev, ncclNetProperties_v5_t* props) {
+  return with_device(dev, [&](const DeviceProperties& d) { fill_v5(d, *props); });
+}
+ncclResult_t get_properties_v7(int dev, ncclNetProperties_v7_t* props) {
+  return with_device(dev, [&](const DeviceProperties& d) { fill_v7(d, *props); });
+}
+ncclResult_t get_properties_v8(int dev, ncclNetProperties_v8_t* props) {
+  return with_device(dev, [&](const DeviceProperties& d) { fill_v8(d, *props); });
+}
+ncclResult_t get_properties_v9(int dev, ncclNetProperties_v9_t* props) {
+  return with_device(dev, [&](const DeviceProperties& d) { fill_v9(d, dev, *props); });
+}
+ncclResult_t get_properties_v11(int dev, ncclNetProperties_v11_t* props) {
+  return with_device(dev, [&](const DeviceProperties& d) { fill_v11(d, dev, *props); });
+}
+ncclResult_t get_properties_v12(int dev, ncclNetProperties_v12_t* props) {
+  return with_device(dev, [&](const DeviceProperties& d) { fill_v12(d, dev, *props); });
+}
+
+}  // namespace ztcp::plugin::abi

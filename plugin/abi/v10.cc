@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// NCCL 2.26 and 2.27. A profiler callback, a traffic class and profiler handles appear.
+#include "plugin/abi/common.h"
+
+using namespace ztcp::plugin::abi;
+
+extern "C" ZTCP_EXPORT const ncclNet_v10_t ncclNetPlugin_v10 = {
+    .name = kName,
+    .init = init_v10,
+    .devices = devices_v3,
+    .getProperties = get_properties_v9,
+    .listen = listen_v5,
+    .connect = connect_v10,
+    .accept = accept_v7,
+    .regMr = reg_mr_v8,
+    .regMrDmaBuf = nullptr,
+    .deregMr = dereg_mr_v3,
+    .isend = isend_v10,
+    .irecv = irecv_v10,
+    .iflush = iflush_v5,
+    .test = test_v3,
+    .closeSend = close_v3,
+    .closeRecv = close_v3,
+    .closeListen = close_v3,
+    .getDeviceMr = nullptr,
+    .irecvConsumed = nullptr,
+    .makeVDevice = nullptr,
+};

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// NCCL 2.12. connect and accept no longer block, handles are 128 bytes, sends carry tags, and a
+// receive names an array of buffers.
+#include "plugin/abi/common.h"
+
+using namespace ztcp::plugin::abi;
+
+extern "C" ZTCP_EXPORT const ncclNet_v5_t ncclNetPlugin_v5 = {
+    .name = kName,
+    .init = init_v3,
+    .devices = devices_v3,
+    .getProperties = get_properties_v5,
+    .listen = listen_v5,
+    .connect = connect_v5,
+    .accept = accept_v5,
+    .regMr = reg_mr_v3,
+    .deregMr = dereg_mr_v3,
+    .isend = isend_v5,
+    .irecv = irecv_v5,
+    .iflush = iflush_v5,
+    .test = test_v3,
+    .closeSend = close_v3,
+    .closeRecv = close_v3,
+    .closeListen = close_v3,
+};

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// NCCL 2.20 to 2.23. regMr takes a size_t.
+#include "plugin/abi/common.h"
+
+using namespace ztcp::plugin::abi;
+
+extern "C" ZTCP_EXPORT const ncclNet_v8_t ncclNetPlugin_v8 = {
+    .name = kName,
+    .init = init_v3,
+    .devices = devices_v3,
+    .getProperties = get_properties_v8,
+    .listen = listen_v5,
+    .connect = connect_v7,
+    .accept = accept_v7,
+    .regMr = reg_mr_v8,
+    .regMrDmaBuf = nullptr,
+    .deregMr = dereg_mr_v3,
+    .isend = isend_v5,
+    .irecv = irecv_v5,
+    .iflush = iflush_v5,
+    .test = test_v3,
+    .closeSend = close_v3,
+    .closeRecv = close_v3,
+    .closeListen = close_v3,
+    .getDeviceMr = nullptr,
+    .irecvConsumed = nullptr,
+};

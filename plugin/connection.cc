@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/connection.h"
+
+#include <bit>
+#include <cassert>
+#include <utility>
+
+namespace ztcp::plugin {
+Told<bool> RequestSlot::test(std::size_t* size_bytes) {
+  const Result<bool> done = request_->test(size_bytes);
+  if (!done) [[unlikely]]
+    return connection_->died(done.error(), "moving", posted_bytes_);
+  if (*done) connection_->release(*this);
+  return *done;
+}
+
+Connection::Connection(const char* direction) : direction_(direction) {
+  for (RequestSlot& slot : slots_) slot.connection_ = this;
+}
+
+RequestSlot* Connection::take_slot(Request* request, std::size_t posted_bytes) {
+  assert(has_free_slot());
+  RequestSlot& slot = slots_[static_cast<std::size_t>(std::countr_zero(free_))];
+  free_ &= free_ - 1;
+  slot.request_ = request;
+  slot.posted_bytes_ = posted_bytes;
+  return &slot;
+}
+
+void Connection::release(const RequestSlot& slot) {
+  free_ |= std::uint32_t{1} << static_cast<unsigned>(&slot - slots_.data());
+}
+
+tl::unexpected<Reported> Connection::died(Error error, const char* doing, std::size_t bytes) {
+  if (said_dead_.exchange(true)) return pass_on(Reported::earlier(error.code));
+  if (error.code == Errc::kTruncated)
+    return report(error.code,
+                  "{} {} failed: the message is larger than the {} bytes posted for it; the ranks "
+                  "disagree about the collective's size or order",
+                  direction_, comm().describe_peer(), bytes);
+  return report(error.code, "{} {} failed while {} {} bytes: {}", direction_,
+                comm().describe_peer(), doing, bytes, explain(error));
+}
+
+Told<MemoryKey*> Connection::register_memory(void* address, std::size_t size_bytes) {
+  const Result<MemoryKey*> key = comm().register_memory(address, size_bytes);
+  if (!key)
+    return report(key.error().code, "registering {} bytes at {} failed: {}", size_bytes, address,
+                  explain(key.error()));
+  return *key;
+}
+
+Told<void> Connection::deregister_memory(MemoryKey* key) {
+  if (key == nullptr) return {};
+  if (const Status status = comm().deregister_memory(key); !status)
+    return report(status.error().code, "deregistering memory failed: {}", explain(status.error()));
+  return {};
+}
+
+SendConnection::SendConnection(std::unique_ptr<SendComm> comm)
+    : Connection("sending to"), comm_(std::move(comm)) {}
+
+Told<bool> SendConnection::is_ready() {
+  const Result<bool> ready = comm_->is_ready();
+  if (!ready)
+    return report(ready.error().code, "connecting to {} failed: {}", comm_->describe_peer(),
+                  explain(ready.error()));
+  return *ready;
+}
+
+Told<RequestSlot*> SendConnection::isend(std::span<const std::byte> bytes, MemoryKey* key) {
+  if (!has_free_slot()) return nullptr;
+  const Result<Request*> posted = comm_->post_send(bytes, key);
+  if (!posted) [[unlikely]]
+    return died(posted.error(), "posting", bytes.size());
+  return *posted == nullptr ? nullptr : take_slot(*posted, bytes.size());
+}
+
+RecvConnection::RecvConnection(std::unique_ptr<RecvComm> comm)
+    : Connection("receiving from"), comm_(std::move(comm)) {}
+
+Told<RequestSlot*> RecvConnection::irecv(std::span<std::byte> buffer, MemoryKey* key) {
+  if (!has_free_slot()) return nullptr;
+  const Result<Request*> posted = comm_->post_recv(buffer, key);
+  if (!posted) [[unlikely]]
+    return died(posted.error(), "posting", buffer.size());
+  return *posted == nullptr ? nullptr : take_slot(*posted, buffer.size());
+}
+
+Listening::Listening(std::unique_ptr<Listener> listener, std::string device)
+    : listener_(std::move(listener)), device_(std::move(device)) {}
+
+Listening::Listening(Errc code, std::string refusal, std::string device)
+    : code_(code), refusal_(std::move(refusal)), device_(std::move(device)) {}
+
+Told<std::unique_ptr<RecvConnection>> Listening::accept() {
+  if (!listener_) return report(code_, "accepting on {} failed: {}", device_, refusal_);
+  Result<std::unique_ptr<RecvComm>> comm = listener_->accept();
+  if (!comm)
+    return report(comm.error().code, "accepting on {} failed: {}", device_, explain(comm.error()));
+  if (!*comm) return nullptr;
+  return std::make_unique<RecvConnection>(std::move(*comm));
+}
+
+}  // namespace ztcp::plugin

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/device_lines.h"
+
+#include <fmt/format.h>
+
+namespace ztcp::plugin {
+namespace {
+
+using config::HostClass;
+using config::NicDriver;
+
+std::string nic_text(const config::Nic& nic) {
+  switch (nic.driver) {
+    case NicDriver::kPci:
+      return "PCI " + nic.pci;
+    case NicDriver::kMemif:
+      return fmt::format("memif {} {}", nic.memif_socket, nic.memif_id);
+    case NicDriver::kTap:
+      return "tap " + nic.tap_interface;
+  }
+  return {};
+}
+
+std::string gpu_text(const config::Nic& nic) {
+  if (!nic.gpu_pci.empty()) return "GPU " + nic.gpu_pci;
+  if (!nic.gpu_uuid.empty()) return nic.gpu_uuid;
+  return "any GPU";
+}
+
+std::string pages_text(const config::Fabric& fabric, const config::Nic& nic) {
+  if (nic.driver != NicDriver::kPci || fabric.hugepages.page_kib == 0) return "no hugepages";
+  return fmt::format("{} MiB pages, at most {} MiB a process", fabric.hugepages.page_kib / 1024,
+                     fabric.hugepages.per_process_mib);
+}
+
+// Zero-copy and kernel bypass, each with the reason where it is off.
+std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
+  switch (nic.driver) {
+    case NicDriver::kPci:
+      if (fabric.host.host_class == HostClass::kIommu) return "kernel bypass, zero-copy send";
+      return "kernel bypass; sends copy once: without an IOMMU user pages may move under the NIC";
+    case NicDriver::kMemif:
+      return "shared memory inside this machine; sends copy once: no NIC reads user memory";
+    case NicDriver::kTap:
+      return "kernel bypass off: frames go through a tap device, which copies them";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
+                        const DeviceProperties& device) {
+  return fmt::format(
+      "{} {}: userspace TCP, {}, {}, {} Mb/s, {}, {}, MTU {}, {}; {}; GPUDirect RDMA off: "
+      "userspace TCP ends in host memory",
+      ZTCP_VERSION, device.name, nic_text(nic), to_string(nic.address), device.speed_mbps,
+      gpu_text(nic),
+      nic.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", nic.numa_node),
+      nic.mtu_bytes, pages_text(fabric, nic), path_text(fabric, nic));
+}
+
+}  // namespace ztcp::plugin

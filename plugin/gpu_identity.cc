@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/gpu_identity.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <dlfcn.h>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "config/environment.h"
+
+namespace ztcp::plugin {
+namespace {
+
+// The few driver calls we make, in our own declarations. CUresult 0 is success; CUdevice is an
+// int; CUcontext a pointer.
+struct CudaDriver {
+  int (*device_count)(int* count);
+  int (*device_get)(int* device, int ordinal);
+  int (*pci_bus_id)(char* text, int capacity, int device);
+  int (*uuid)(unsigned char* bytes, int device);
+  int (*current_device)(int* device);
+  int (*primary_context_state)(int device, unsigned* flags, int* active);
+};
+
+std::atomic<int> g_noted_device{-1};
+
+template <class F>
+bool find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  return function != nullptr;
+}
+
+// Looked for anew each time: CUDA may be loaded after us, and these are rare questions.
+std::optional<CudaDriver> loaded_driver() {
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+  if (library == nullptr) return std::nullopt;
+  CudaDriver driver{};
+  const bool complete = find(library, "cuDeviceGetCount", driver.device_count) &&
+                        find(library, "cuDeviceGet", driver.device_get) &&
+                        find(library, "cuDeviceGetPCIBusId", driver.pci_bus_id) &&
+                        // _v2 (CUDA 11.4) names the MIG slice rather than its GPU.
+                        (find(library, "cuDeviceGetUuid_v2", driver.uuid) ||
+                         find(library, "cuDeviceGetUuid", driver.uuid)) &&
+                        find(library, "cuCtxGetDevice", driver.current_device) &&
+                        find(library, "cuDevicePrimaryCtxGetState", driver.primary_context_state);
+  dlclose(library);  // Gives back our reference; whoever loaded it keeps it mapped.
+  if (!complete) return std::nullopt;
+  return driver;
+}
+
+// Every CUdevice the process sees; none while CUDA is not initialised.
+std::vector<int> visible_devices(const CudaDriver& driver) {
+  std::vector<int> devices;
+  int count = 0;
+  if (driver.device_count(&count) != 0) return devices;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    int device = 0;
+    if (driver.device_get(&device, ordinal) == 0) devices.push_back(device);
+  }
+  return devices;
+}
+
+std::string pci_address(const CudaDriver& driver, int device) {
+  std::array<char, 32> text{};
+  if (driver.pci_bus_id(text.data(), static_cast<int>(text.size()), device) != 0) return {};
+  std::string address = text.data();
+  std::ranges::transform(address, address.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return address;
+}
+
+// "GPU-6f1c2e3a-....", as nvidia-smi prints it.
+std::string uuid_text(const CudaDriver& driver, int device) {
+  std::array<unsigned char, 16> bytes{};
+  if (driver.uuid(bytes.data(), device) != 0) return {};
+  std::string text = "GPU-";
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", bytes[i]);
+  }
+  return text;
+}
+
+std::optional<int> only_active(const CudaDriver& driver, const std::vector<int>& devices) {
+  std::optional<int> found;
+  for (const int device : devices) {
+    unsigned flags = 0;
+    int active = 0;
+    if (driver.primary_context_state(device, &flags, &active) != 0 || active == 0) continue;
+    if (found) return std::nullopt;
+    found = device;
+  }
+  return found;
+}
+
+std::optional<int> driven_device(const CudaDriver& driver) {
+  int device = 0;
+  if (driver.current_device(&device) == 0) return device;
+  const int noted = g_noted_device.load(std::memory_order_relaxed);
+  if (noted >= 0) return noted;
+  const std::vector<int> devices = visible_devices(driver);
+  if (const auto active = only_active(driver, devices)) return active;
+  if (devices.size() == 1) return devices.front();
+  return std::nullopt;
+}
+
+}  // namespace
+
+void remember_current_gpu() noexcept {
+  const auto driver = loaded_driver();
+  int device = 0;
+  if (driver && driver->current_device(&device) == 0)
+    g_noted_device.store(device, std::memory_order_relaxed);
+}
+
+ustack::GpuIdentity probe_gpu() {
+  ustack::GpuIdentity identity;
+  identity.local_rank = config::read_environment().local_rank;
+  const auto driver = loaded_driver();
+  if (!driver) return identity;
+  if (const auto device = driven_device(*driver)) {
+    identity.pci = pci_address(*driver, *device);
+    identity.uuid = uuid_text(*driver, *device);
+  }
+  return identity;
+}
+
+config::GpuList visible_gpus() {
+  config::GpuList gpus;
+  const auto driver = loaded_driver();
+  if (!driver) return gpus;
+  for (const int device : visible_devices(*driver)) {
+    std::string address = pci_address(*driver, device);
+    if (!address.empty()) gpus.push_back(std::move(address));
+  }
+  return gpus;
+}
+
+}  // namespace ztcp::plugin

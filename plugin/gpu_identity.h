@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Which GPU this process drives: the one file that talks to CUDA.
+//
+// The driver library is used only if the process has loaded it already, and cuInit() is never
+// called: it costs a second on a large host and makes CUDA unusable in children forked later. In
+// a process that has not initialised CUDA every question is answered "unknown".
+#pragma once
+
+#include "config/check.h"
+#include "transport/ustack/ustack_transport.h"
+
+namespace ztcp::plugin {
+
+// Takes note of the calling thread's GPU. Called from v11 init, where NCCL has made the
+// communicator's GPU current; its proxy threads have none current on CUDA before 12.
+void remember_current_gpu() noexcept;
+
+// The calling thread's GPU; else the one noted last; else the only one with an active context;
+// else the only visible one; else unknown. local_rank is ZTCP_LOCAL_RANK's.
+ustack::GpuIdentity probe_gpu();
+
+// PCI addresses of all visible GPUs, for comparison with the config.
+config::GpuList visible_gpus();
+
+}  // namespace ztcp::plugin

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/guard.h"
+
+#include <exception>
+#include <new>
+
+namespace ztcp::plugin {
+
+ncclResult_t to_nccl(Errc code) noexcept {
+  switch (code) {
+    case Errc::kInvalidArgument:
+      return ncclInvalidArgument;
+    case Errc::kTruncated:  // The ranks disagree about a collective: the application's mistake.
+      return ncclInvalidUsage;
+    case Errc::kTimedOut:
+    case Errc::kPeerClosed:
+    case Errc::kRefused:
+    case Errc::kProtocol:
+      return ncclRemoteError;
+    case Errc::kBadConfig:
+    case Errc::kNoDevice:
+    case Errc::kBusy:
+    case Errc::kOutOfMemory:
+    case Errc::kNoRoute:
+    case Errc::kPathMtu:
+    case Errc::kForked:
+    case Errc::kAborted:
+    case Errc::kSystem:
+      return ncclSystemError;
+  }
+  return ncclInternalError;
+}
+
+ncclResult_t report_exception(const char* entry) noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    log::warn("{}: out of memory", entry);
+    return ncclSystemError;
+  } catch (const std::exception& e) {
+    log::warn("{}: unexpected exception: {}", entry, e.what());
+    return ncclInternalError;
+  } catch (...) {
+    log::warn("{}: unknown exception", entry);
+    return ncclInternalError;
+  }
+}
+
+}  // namespace ztcp::plugin

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The only door between NCCL and us. Every function in an ABI table is a call of guard(), so no
+// exception crosses it, no failure leaves unsaid, and a forked child touches nothing.
+#pragma once
+
+#include "plugin/abi/nccl_abi.h"
+#include "plugin/process.h"
+#include "plugin/report.h"
+
+namespace ztcp::plugin {
+
+// What NCCL, and through it the application, is told. A dead peer must read as ncclRemoteError.
+ncclResult_t to_nccl(Errc code) noexcept;
+
+// Says which exception is in flight and which entry point let it out. Call inside a handler.
+ncclResult_t report_exception(const char* entry) noexcept;
+
+// `body` returns Told<void>.
+template <class Body>
+ncclResult_t guard(const char* entry, Body&& body) noexcept {
+  // Silently: NCCL's logger may hold a lock that was taken when the child was forked.
+  if (is_forked_child()) [[unlikely]]
+    return ncclSystemError;
+  try {
+    const Told<void> outcome = body();
+    if (outcome) [[likely]]
+      return ncclSuccess;
+    return to_nccl(outcome.error().code());
+  } catch (...) {
+    return report_exception(entry);
+  }
+}
+
+}  // namespace ztcp::plugin

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/handle.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cstring>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::plugin {
+namespace {
+
+using Bytes = std::array<std::byte, kHandleBytes>;
+
+Bytes filled(std::uint8_t value) {
+  Bytes bytes;
+  bytes.fill(std::byte{value});
+  return bytes;
+}
+
+ListenAddress address_with_pattern() {
+  ListenAddress address;
+  for (std::size_t i = 0; i < address.bytes.size(); ++i)
+    address.bytes[i] = static_cast<std::byte>(i + 1);
+  return address;
+}
+
+bool is_zero(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+TEST(Handle, CarriesAListenAddress) {
+  Bytes handle = filled(0xff);
+  const ListenAddress address = address_with_pattern();
+  encode_handle(address, handle);
+
+  const DecodedHandle decoded = decode_handle(handle);
+  ASSERT_TRUE(std::holds_alternative<ListenAddress>(decoded));
+  EXPECT_EQ(std::get<ListenAddress>(decoded).bytes, address.bytes);
+}
+
+TEST(Handle, LeavesZeroWhatOtherNetworksFollow) {
+  Bytes handle = filled(0xff);
+  encode_handle(address_with_pattern(), handle);
+  EXPECT_TRUE(is_zero(std::span(handle).first(2))) << "read as an address family";
+  EXPECT_TRUE(is_zero(std::span(handle).subspan(40))) << "followed as pointers";
+}
+
+TEST(Handle, WritesOnlySixtyFourBytesForOldTables) {
+  Bytes handle = filled(0xee);
+  encode_handle(address_with_pattern(), std::span(handle).first(kShortHandleBytes));
+  EXPECT_TRUE(is_zero(std::span(handle).subspan(40, 24)));
+  EXPECT_TRUE(std::ranges::all_of(std::span(handle).subspan(kShortHandleBytes),
+                                  [](std::byte b) { return b == std::byte{0xee}; }));
+  EXPECT_TRUE(std::holds_alternative<ListenAddress>(
+      decode_handle(std::span(handle).first(kShortHandleBytes))));
+}
+
+TEST(Handle, PoisonCarriesReasonAndHost) {
+  Bytes handle;
+  encode_handle(Poison{Errc::kNoDevice, "gpu-7"}, handle);
+  const DecodedHandle decoded = decode_handle(handle);
+  ASSERT_TRUE(std::holds_alternative<Poison>(decoded));
+  EXPECT_EQ(std::get<Poison>(decoded).reason, Errc::kNoDevice);
+  EXPECT_EQ(std::get<Poison>(decoded).host, "gpu-7");
+  EXPECT_TRUE(is_zero(std::span(handle).subspan(40)));
+}
+
+TEST(Handle, PoisonCutsALongHostAndNothingElse) {
+  Bytes handle;
+  encode_handle(Poison{Errc::kBadConfig, std::string(200, 'h')}, handle);
+  EXPECT_EQ(std::get<Poison>(decode_handle(handle)).host, std::string(Poison::kMaxHost, 'h'));
+  EXPECT_TRUE(is_zero(std::span(handle).subspan(40)));
+}
+
+TEST(Handle, PoisonFromAHostileHostStaysPrintable) {
+  Bytes handle;
+  encode_handle(Poison{Errc::kBadConfig, "a\nb\x1b[31m"}, handle);
+  handle[6] = std::byte{0xfe};  // No such reason.
+  const auto poison = std::get<Poison>(decode_handle(handle));
+  EXPECT_EQ(poison.host, "a?b?[31m");
+  EXPECT_EQ(poison.reason, Errc::kSystem);
+}
+
+TEST(Handle, NamesTheHostOfASocketHandle) {
+  Bytes handle = filled(0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(40001);
+  inet_pton(AF_INET, "10.1.2.3", &address.sin_addr);
+  std::memcpy(handle.data(), &address, sizeof address);
+  const DecodedHandle decoded = decode_handle(handle);
+  ASSERT_TRUE(std::holds_alternative<ForeignHandle>(decoded));
+  EXPECT_EQ(std::get<ForeignHandle>(decoded).peer, "10.1.2.3");
+}
+
+TEST(Handle, NamesTheHostOfAnIpv6SocketHandle) {
+  Bytes handle = filled(0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  inet_pton(AF_INET6, "fd00::7", &address.sin6_addr);
+  std::memcpy(handle.data(), &address, sizeof address);
+  EXPECT_EQ(std::get<ForeignHandle>(decode_handle(handle)).peer, "fd00::7");
+}
+
+TEST(Handle, TakesNoiseForForeign) {
+  for (const int value : {0x00, 0x5a, 0xff}) {
+    const Bytes handle = filled(static_cast<std::uint8_t>(value));
+    EXPECT_TRUE(std::holds_alternative<ForeignHandle>(decode_handle(handle))) << value;
+  }
+}
+
+TEST(Handle, TellsAnotherVersionFromAnotherNetwork) {
+  Bytes handle;
+  encode_handle(address_with_pattern(), handle);
+  handle[5] = std::byte{0x71};  // Version 7, a listener.
+  const DecodedHandle decoded = decode_handle(handle);
+  ASSERT_TRUE(std::holds_alternative<OtherVersion>(decoded));
+  EXPECT_EQ(std::get<OtherVersion>(decoded).version, 7);
+}
+
+TEST(Handle, RemembersTheAttemptBesideTheAddress) {
+  Bytes handle;
+  encode_handle(address_with_pattern(), handle);
+  EXPECT_EQ(connect_state(handle), nullptr);
+  int attempt = 0;
+  set_connect_state(handle, &attempt);
+  EXPECT_EQ(connect_state(handle), &attempt);
+  EXPECT_TRUE(is_zero(std::span(handle).subspan(40, 32))) << "still clean where others look";
+  EXPECT_TRUE(std::holds_alternative<ListenAddress>(decode_handle(handle)));
+}
+
+}  // namespace
+}  // namespace ztcp::plugin

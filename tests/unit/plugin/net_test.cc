@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/net.h"
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/support/memory_transport.h"
+
+namespace ztcp::plugin {
+namespace {
+
+using test::MemoryTransport;
+
+std::vector<DeviceProperties> two_devices() {
+  std::vector<DeviceProperties> devices(2);
+  devices[0].name = "ztcp0";
+  devices[1].name = "ztcp1";
+  return devices;
+}
+
+// A Net over memory, and NCCL's way of driving it.
+class NetTest : public testing::Test {
+ protected:
+  NetTest()
+      : net_([this]() -> Told<Startup> {
+          ++starts_;
+          if (!start_refusal_.empty() && fail_start_)
+            return report(Errc::kBadConfig, "{}", start_refusal_);
+          Startup startup;
+          startup.devices = two_devices();
+          startup.refusal = start_refusal_;
+          startup.host = "host-a";
+          startup.connect_timeout = std::chrono::milliseconds(0);
+          if (start_refusal_.empty()) {
+            auto transport = std::make_unique<MemoryTransport>(two_devices());
+            transport_ = transport.get();
+            startup.transport = std::move(transport);
+          }
+          return startup;
+        }) {}
+
+  Context* new_context() {
+    const Told<Context*> context = net_.init_context();
+    EXPECT_TRUE(context.has_value());
+    return context ? *context : nullptr;
+  }
+
+  // Listens, connects and accepts; NCCL closes the listener at once.
+  void connect_pair(Context* context) {
+    auto listening = net_.listen(context, 0, handle_);
+    ASSERT_TRUE(listening);
+    auto sender = net_.connect(context, 1, handle_);
+    ASSERT_TRUE(sender && *sender != nullptr);
+    sender_ = *sender;
+    auto receiver = net_.accept(*listening);
+    ASSERT_TRUE(receiver && *receiver != nullptr);
+    receiver_ = *receiver;
+    net_.close(*listening);
+  }
+
+  bool fail_start_ = false;
+  std::string start_refusal_;
+  int starts_ = 0;
+  MemoryTransport* transport_ = nullptr;
+  Net net_;
+  std::array<std::byte, kHandleBytes> handle_{};
+  SendConnection* sender_ = nullptr;
+  RecvConnection* receiver_ = nullptr;
+  test::LogCapture log_;
+};
+
+bool warned(const test::LogCapture& log, std::string_view text) {
+  return log.warned().find(text) != std::string::npos;
+}
+
+std::size_t finish(RequestSlot* request) {
+  std::size_t size = 0;
+  const Told<bool> done = request->test(&size);
+  EXPECT_TRUE(done && *done);
+  return size;
+}
+
+TEST_F(NetTest, NothingWorksBeforeInit) {
+  EXPECT_FALSE(net_.device_count());
+  EXPECT_FALSE(net_.device(0));
+  EXPECT_FALSE(net_.listen(nullptr, 0, handle_));
+  EXPECT_FALSE(net_.connect(nullptr, 0, handle_));
+  net_.finalize(nullptr);
+  net_.close(nullptr);
+  net_.drain();
+}
+
+TEST_F(NetTest, StartsOnceForManyCommunicators) {
+  Context* const a = new_context();
+  Context* const b = new_context();
+  EXPECT_NE(a, b);
+  EXPECT_EQ(starts_, 1);
+  net_.finalize(a);
+  net_.finalize(b);
+  new_context();
+  EXPECT_EQ(starts_, 1) << "a working transport belongs to the process";
+}
+
+TEST_F(NetTest, AFailedStartIsTriedAgain) {
+  fail_start_ = true;
+  start_refusal_ = "no config";
+  EXPECT_FALSE(net_.init_context());
+  net_.finalize(nullptr);  // NCCL 2.28 does this after a failed init.
+  start_refusal_.clear();
+  EXPECT_TRUE(net_.init_context());
+  EXPECT_EQ(starts_, 2);
+}
+
+TEST_F(NetTest, ShowsDevicesAndOnlyThose) {
+  ASSERT_TRUE(net_.init());
+  EXPECT_EQ(net_.device_count().value(), 2);
+  EXPECT_EQ((*net_.device(1))->name, "ztcp1");
+  EXPECT_FALSE(net_.device(2));
+  EXPECT_FALSE(net_.device(-1));
+  EXPECT_TRUE(warned(log_, "no device 2: there are 2"));
+}
+
+TEST_F(NetTest, MovesBytesAndReportsSizes) {
+  connect_pair(new_context());
+  std::array<std::byte, 256> from{};
+  std::iota(reinterpret_cast<unsigned char*>(from.data()),
+            reinterpret_cast<unsigned char*>(from.data()) + from.size(), std::uint8_t{1});
+  std::array<std::byte, 1024> to{};
+  const auto receive = receiver_->irecv(to, nullptr);
+  const auto send = sender_->isend(from, nullptr);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  ASSERT_TRUE(send && *send != nullptr);
+  EXPECT_EQ(finish(*send), from.size());
+  EXPECT_EQ(finish(*receive), from.size()) << "the size sent, not the size posted";
+  EXPECT_EQ(std::memcmp(from.data(), to.data(), from.size()), 0);
+}
+
+TEST_F(NetTest, GivesThirtyTwoRequestsThenAsksToComeAgain) {
+  connect_pair(new_context());
+  std::array<std::byte, 8> buffer{};
+  std::vector<RequestSlot*> requests;
+  for (std::size_t i = 0; i < Connection::kMaxRequests; ++i) {
+    const auto request = receiver_->irecv(buffer, nullptr);
+    ASSERT_TRUE(request && *request != nullptr) << i;
+    requests.push_back(*request);
+  }
+  const auto one_more = receiver_->irecv(buffer, nullptr);
+  ASSERT_TRUE(one_more);
+  EXPECT_EQ(*one_more, nullptr);
+
+  ASSERT_TRUE(sender_->isend(std::span(buffer).first(4), nullptr));
+  EXPECT_EQ(finish(requests[0]), 4U);
+  const auto again = receiver_->irecv(buffer, nullptr);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, requests[0]) << "the finished request's slot";
+}
+
+TEST_F(NetTest, NoCreditIsNotAnError) {
+  connect_pair(new_context());
+  transport_->withhold_credit(true);
+  std::array<std::byte, 8> buffer{};
+  const auto request = sender_->isend(buffer, nullptr);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(*request, nullptr);
+  EXPECT_TRUE(log_.warnings().empty());
+}
+
+TEST_F(NetTest, ConnectRemembersTheAttemptInTheHandle) {
+  Context* const context = new_context();
+  transport_->delay_ready(2);
+  ASSERT_TRUE(net_.listen(context, 0, handle_));
+  for (int i = 0; i < 2; ++i) {
+    const auto not_yet = net_.connect(context, 0, handle_);
+    ASSERT_TRUE(not_yet);
+    EXPECT_EQ(*not_yet, nullptr);
+    EXPECT_EQ(transport_->live_comms(), 1) << "one attempt, not one per call";
+  }
+  const auto connected = net_.connect(context, 0, handle_);
+  ASSERT_TRUE(connected);
+  EXPECT_NE(*connected, nullptr);
+  EXPECT_EQ(connect_state(handle_), nullptr);
+}
+
+TEST_F(NetTest, FinalizeReapsWhatNcclForgot) {
+  Context* const forgetful = new_context();
+  Context* const other = new_context();
+  connect_pair(forgetful);
+  ASSERT_TRUE(net_.listen(forgetful, 0, handle_));
+  transport_->delay_ready(1000);
+  std::array<std::byte, kHandleBytes> copy = handle_;
+  ASSERT_TRUE(net_.connect(forgetful, 0, copy));
+  ASSERT_TRUE(net_.listen(other, 1, handle_));
+  EXPECT_EQ(transport_->live_comms(), 3);
+  EXPECT_EQ(transport_->live_listeners(), 2);
+
+  net_.finalize(forgetful);
+  EXPECT_EQ(transport_->live_comms(), 0);
+  EXPECT_EQ(transport_->live_listeners(), 1) << "the other communicator's";
+  net_.close(sender_);  // Late: ignored.
+  net_.finalize(forgetful);
+  net_.finalize(other);
+  EXPECT_EQ(transport_->live_listeners(), 0);
+}
+
+TEST_F(NetTest, AbortWithRequestsInFlight) {
+  Context* const context = new_context();
+  connect_pair(context);
+  std::vector<std::byte> big(1U << 20U);
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(sender_->isend(big, nullptr));
+    ASSERT_TRUE(receiver_->irecv(std::span(big).first(16), nullptr));
+  }
+  net_.close(receiver_);
+  net_.close(sender_);
+  EXPECT_EQ(transport_->live_comms(), 0);
+  net_.finalize(context);
+}
+
+TEST_F(NetTest, OneHundredCommunicators) {
+  for (int i = 0; i < 100; ++i) {
+    Context* const context = new_context();
+    connect_pair(context);
+    net_.close(sender_);
+    net_.close(receiver_);
+    net_.finalize(context);
+  }
+  EXPECT_EQ(transport_->live_comms(), 0);
+  EXPECT_EQ(transport_->live_listeners(), 0);
+  EXPECT_EQ(starts_, 1);
+}
+
+TEST_F(NetTest, ADeadConnectionSpeaksOnce) {
+  connect_pair(new_context());
+  std::array<std::byte, 8> buffer{};
+  const auto a = receiver_->irecv(buffer, nullptr);
+  const auto b = receiver_->irecv(buffer, nullptr);
+  ASSERT_TRUE(a && b);
+  transport_->kill({Errc::kTimedOut, 0, "keepalive"});
+  std::size_t size = 0;
+  const auto first = (*a)->test(&size);
+  const auto second = (*b)->test(&size);
+  ASSERT_FALSE(first);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), Errc::kTimedOut);
+  ASSERT_EQ(log_.warnings().size(), 1U);
+  EXPECT_EQ(log_.warnings()[0], "receiving from memory peer failed while moving 8 bytes: " +
+                                    std::string(describe(Errc::kTimedOut)) + ", at keepalive");
+}
+
+TEST_F(NetTest, ATruncatedMessageSaysWhatNcclUsersLookFor) {
+  connect_pair(new_context());
+  std::array<std::byte, 64> big{};
+  std::array<std::byte, 16> small{};
+  const auto receive = receiver_->irecv(small, nullptr);
+  ASSERT_TRUE(receive);
+  ASSERT_TRUE(sender_->isend(big, nullptr));
+  std::size_t size = 0;
+  const auto done = (*receive)->test(&size);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code(), Errc::kTruncated);
+  EXPECT_TRUE(warned(log_, "larger than the 16 bytes posted for it"));
+}
+
+TEST_F(NetTest, AFailingListenTravelsInTheHandle) {
+  Context* const context = new_context();
+  transport_->fail_listen(Error{Errc::kBusy, 0, "claim"});
+  const auto listening = net_.listen(context, 1, handle_);
+  ASSERT_TRUE(listening) << "a failing listen would hang the other ranks";
+  EXPECT_TRUE(warned(log_, "cannot listen on ztcp1"));
+  const auto accepted = net_.accept(*listening);
+  ASSERT_FALSE(accepted);
+  EXPECT_EQ(accepted.error().code(), Errc::kBusy);
+
+  const auto connected = net_.connect(context, 0, handle_);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code(), Errc::kRefused);
+  EXPECT_TRUE(warned(log_, "host host-a takes no connections"));
+  net_.close(*listening);
+}
+
+TEST_F(NetTest, ARefusingStartupShowsDevicesAndFailsByName) {
+  start_refusal_ = "ztcp.conf can't be honoured: mtu";
+  Context* const context = new_context();
+  EXPECT_EQ(net_.device_count().value(), 2);
+  const auto listening = net_.listen(context, 0, handle_);
+  ASSERT_TRUE(listening);
+  EXPECT_FALSE(net_.accept(*listening));
+  EXPECT_TRUE(warned(log_, "accepting on ztcp0 failed: ztcp.conf can't be honoured: mtu"));
+
+  std::array<std::byte, kHandleBytes> healthy{};
+  encode_handle(ListenAddress{}, healthy);
+  const auto connected = net_.connect(context, 1, healthy);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code(), Errc::kBadConfig);
+  EXPECT_TRUE(warned(log_, "connecting from ztcp1 failed: ztcp.conf can't be honoured: mtu"));
+}
+
+TEST_F(NetTest, AMendedConfigIsSeenByTheNextCommunicator) {
+  start_refusal_ = "mtu";
+  Context* const broken = new_context();
+  start_refusal_.clear();
+  net_.finalize(broken);
+  new_context();
+  EXPECT_EQ(starts_, 2);
+  EXPECT_TRUE(net_.listen(nullptr, 0, handle_));
+  EXPECT_TRUE(std::holds_alternative<ListenAddress>(decode_handle(handle_)));
+}
+
+TEST_F(NetTest, AForeignHandleIsNamedAsSuch) {
+  Context* const context = new_context();
+  handle_.fill(std::byte{0});
+  handle_[0] = std::byte{2};  // AF_INET: NCCL's own Socket or IB.
+  handle_[4] = std::byte{10};
+  handle_[7] = std::byte{9};
+  const auto connected = net_.connect(context, 0, handle_);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code(), Errc::kProtocol);
+  EXPECT_TRUE(warned(log_, "the peer at 10.0.0.9 uses another network"));
+}
+
+TEST_F(NetTest, ARefusedConnectLeavesNothingBehind) {
+  Context* const context = new_context();
+  ASSERT_TRUE(net_.listen(context, 0, handle_));
+  transport_->delay_ready(1);
+  ASSERT_TRUE(net_.connect(context, 0, handle_));
+  transport_->kill({Errc::kRefused, 0, "handshake"});
+  EXPECT_FALSE(net_.connect(context, 0, handle_));
+  EXPECT_EQ(connect_state(handle_), nullptr);
+  EXPECT_EQ(transport_->live_comms(), 0);
+}
+
+TEST_F(NetTest, BlockingConnectAndAcceptComplete) {
+  ASSERT_TRUE(net_.init());
+  const auto listening = net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes));
+  ASSERT_TRUE(listening);
+  const auto sender = net_.connect_blocking(0, std::span(handle_).first(kShortHandleBytes));
+  ASSERT_TRUE(sender);
+  EXPECT_NE(*sender, nullptr);
+  const auto receiver = net_.accept_blocking(*listening);
+  ASSERT_TRUE(receiver);
+  EXPECT_NE(*receiver, nullptr);
+}
+
+TEST_F(NetTest, BlockingCallsEndWithTheConnectTimeout) {
+  ASSERT_TRUE(net_.init());
+  const auto listening = net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes));
+  const auto receiver = net_.accept_blocking(*listening);
+  ASSERT_FALSE(receiver);
+  EXPECT_EQ(receiver.error().code(), Errc::kTimedOut);
+
+  transport_->delay_ready(1000);
+  const auto sender = net_.connect_blocking(0, std::span(handle_).first(kShortHandleBytes));
+  ASSERT_FALSE(sender);
+  EXPECT_EQ(sender.error().code(), Errc::kTimedOut);
+  EXPECT_EQ(transport_->live_comms(), 0) << "the attempt nobody will ask about again";
+}
+
+TEST_F(NetTest, MemoryIsRegisteredBesideTraffic) {
+  connect_pair(new_context());
+  std::array<std::byte, 64> from{};
+  std::array<std::byte, 64> to{};
+  constexpr int kRounds = 2000;
+  std::thread service([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      const auto send_key = sender_->register_memory(from.data(), from.size());
+      const auto receive_key = receiver_->register_memory(to.data(), to.size());
+      EXPECT_TRUE(send_key && receive_key);
+      EXPECT_TRUE(sender_->deregister_memory(*send_key));
+      EXPECT_TRUE(receiver_->deregister_memory(*receive_key));
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    const auto receive = receiver_->irecv(to, nullptr);
+    const auto send = sender_->isend(from, nullptr);
+    ASSERT_TRUE(receive && *receive && send && *send);
+    EXPECT_EQ(finish(*send), from.size());
+    EXPECT_EQ(finish(*receive), from.size());
+  }
+  service.join();
+  EXPECT_EQ(transport_->live_keys(), 0);
+}
+
+TEST_F(NetTest, CommunicatorsComeAndGoOnManyThreads) {
+  ASSERT_TRUE(net_.init());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        Context* const context = *net_.init_context();
+        std::array<std::byte, kHandleBytes> handle{};
+        const auto listening = net_.listen(context, 0, handle);
+        const auto sender = net_.connect(context, 0, handle);
+        const auto receiver = net_.accept(*listening);
+        EXPECT_TRUE(sender && *sender && receiver && *receiver);
+        EXPECT_EQ((*net_.device(0))->name, "ztcp0");
+        if (i % 2 == 0) net_.close(*sender);
+        net_.finalize(context);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(transport_->live_comms(), 0);
+  EXPECT_EQ(transport_->live_listeners(), 0);
+}
+
+TEST_F(NetTest, ProcessEndDrainsTheTransport) {
+  ASSERT_TRUE(net_.init());
+  net_.drain();
+  EXPECT_EQ(transport_->drains(), 1);
+}
+
+}  // namespace
+}  // namespace ztcp::plugin

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// NCCL's property structures arrive as garbage: every field of every version must be written.
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "plugin/abi/common.h"
+#include "plugin/net.h"
+#include "tests/support/log_capture.h"
+#include "tests/support/memory_transport.h"
+
+namespace ztcp::plugin {
+
+// The adapters' Net, over memory.
+Net& net() {
+  static Net* const instance = new Net([]() -> Told<Startup> {
+    DeviceProperties device;
+    device.name = "ztcp0";
+    device.pci_path = "/sys/devices/pci0000:3a/0000:3b:00.0";
+    device.guid = 0x0123456789abcdef;
+    device.speed_mbps = 100000;
+    device.port = 3;
+    device.latency_us = 2.5F;
+    device.max_comms = 777;
+    device.max_receives = 1;
+    DeviceProperties pathless;
+    pathless.name = "ztcp1";
+    Startup startup;
+    startup.devices = {device, pathless};
+    startup.transport = std::make_unique<test::MemoryTransport>(startup.devices);
+    startup.connect_timeout = std::chrono::milliseconds(0);
+    return startup;
+  });
+  return *instance;
+}
+
+namespace abi {
+namespace {
+
+template <class P>
+P ask(ncclResult_t (*get)(int, P*), int device, int garbage) {
+  P properties;
+  std::memset(&properties, garbage, sizeof properties);
+  EXPECT_EQ(get(device, &properties), ncclSuccess);
+  return properties;
+}
+
+// Asks over several kinds of garbage: a field that is not written shows one of them.
+template <class P>
+void expect_common(ncclResult_t (*get)(int, P*)) {
+  for (const int garbage : {0x00, 0xa5, 0xff}) {
+    const P p = ask(get, 0, garbage);
+    EXPECT_STREQ(p.name, "ztcp0");
+    EXPECT_STREQ(p.pciPath, "/sys/devices/pci0000:3a/0000:3b:00.0");
+    EXPECT_EQ(p.guid, 0x0123456789abcdefU);
+    EXPECT_EQ(p.ptrSupport, NCCL_PTR_HOST);
+    EXPECT_EQ(p.speed, 100000);
+    EXPECT_EQ(p.port, 3);
+    EXPECT_EQ(p.maxComms, 777);
+    if constexpr (requires { p.maxRecvs; }) {
+      EXPECT_EQ(p.latency, 2.5F);
+      EXPECT_EQ(p.maxRecvs, 1);
+    }
+    if constexpr (requires { p.netDeviceType; }) {
+      EXPECT_EQ(p.netDeviceType, NCCL_NET_DEVICE_HOST);
+      EXPECT_EQ(p.netDeviceVersion, 0);
+    }
+    if constexpr (requires { p.regIsGlobal; }) {
+      EXPECT_EQ(p.regIsGlobal, 0);
+    }
+    if constexpr (requires { p.vProps; }) {
+      EXPECT_EQ(p.forceFlush, 0);
+      EXPECT_EQ(p.vProps.ndevs, 1);
+      for (const int d : p.vProps.devs) EXPECT_EQ(d, 0);
+      EXPECT_EQ(p.maxP2pBytes, std::size_t{1} << 30U);
+      EXPECT_EQ(p.maxCollBytes, std::size_t{1} << 30U);
+    }
+    if constexpr (requires { p.maxMultiRequestSize; }) {
+      EXPECT_EQ(p.maxMultiRequestSize, 1);
+    }
+    if constexpr (requires { p.railId; }) {
+      EXPECT_EQ(p.railId, NCCL_NET_ID_UNDEF);
+      EXPECT_EQ(p.planeId, NCCL_NET_ID_UNDEF);
+    }
+  }
+}
+
+class Properties : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(net().init()); }
+};
+
+TEST_F(Properties, V3) { expect_common(get_properties_v3); }
+TEST_F(Properties, V5) { expect_common(get_properties_v5); }
+TEST_F(Properties, V7) { expect_common(get_properties_v7); }
+TEST_F(Properties, V8) { expect_common(get_properties_v8); }
+TEST_F(Properties, V9) { expect_common(get_properties_v9); }
+TEST_F(Properties, V11) { expect_common(get_properties_v11); }
+TEST_F(Properties, V12) { expect_common(get_properties_v12); }
+
+TEST_F(Properties, ADeviceNamesItselfAsItsOnlyPart) {
+  EXPECT_EQ(ask(get_properties_v12, 1, 0xff).vProps.devs[0], 1);
+}
+
+TEST_F(Properties, WithoutAPciFunctionThePathIsNull) {
+  EXPECT_EQ(ask(get_properties_v11, 1, 0xff).pciPath, nullptr);
+}
+
+TEST_F(Properties, NoSuchDevice) {
+  const test::LogCapture log;
+  ncclNetProperties_v11_t properties;
+  EXPECT_EQ(get_properties_v11(9, &properties), ncclInvalidArgument);
+  EXPECT_EQ(log.warnings().size(), 1U);
+}
+
+}  // namespace
+}  // namespace abi
+}  // namespace ztcp::plugin
