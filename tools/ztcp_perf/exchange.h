@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Runs a Plan once, the way NCCL's proxy progress thread does: per connection up to 8 steps in
+// flight, receives posted ahead, a NULL request tried again, only the oldest request tested,
+// sched_yield between rounds without progress.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "tools/ztcp_perf/bootstrap.h"
+#include "tools/ztcp_perf/connections.h"
+#include "tools/ztcp_perf/plan.h"
+#include "tools/ztcp_perf/plugin_table.h"
+
+namespace ztcp::perf {
+
+class Exchange {
+ public:
+  Exchange(Net& net, Connections& connections, Bootstrap& bootstrap, double stall_timeout_s);
+
+  // Returns when every message of this rank has been sent and received.
+  void run(const Plan& plan);
+
+ private:
+  struct Progress {
+    std::uint64_t posted = 0;
+    std::uint64_t done = 0;
+    std::array<void*, kStepsInFlight> requests{};
+  };
+
+  bool advance_receive(const ReceiveLane& plan, Lane& lane, Progress& progress);
+  bool advance_send(const SendLane& plan, Lane& lane, Progress& progress);
+  void finish_receive(const ReceiveStep& step, Lane& lane, std::uint64_t index, int size);
+  std::byte* receive_place(const ReceiveStep& step, Lane& lane, std::uint64_t index);
+  void idle(const Plan& plan);
+  [[noreturn]] void stalled(const Plan& plan);
+
+  Net& net_;
+  Connections& connections_;
+  Bootstrap& bootstrap_;
+  std::chrono::duration<double> stall_timeout_;
+  std::vector<Progress> sends_;
+  std::vector<Progress> receives_;
+  std::uint32_t idle_rounds_ = 0;
+  std::chrono::steady_clock::time_point idle_since_;
+  std::chrono::steady_clock::time_point next_check_;
+};
+
+}  // namespace ztcp::perf

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_perf/options.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tools/common/quantity.h"
+#include "tools/ztcp_perf/failure.h"
+
+namespace ztcp::perf {
+namespace {
+
+constexpr std::uint16_t kDefaultPort = 29777;
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::optional<int> number(const char* name) {
+  const auto text = variable(name);
+  if (!text) return std::nullopt;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc{} || end != text->data() + text->size() || value < 0)
+    fail("{}={} is not a number", name, *text);
+  return value;
+}
+
+// One launcher's variables.
+struct Launcher {
+  const char* rank;
+  const char* size;
+  const char* local_rank;
+  const char* local_size;
+};
+constexpr Launcher kLaunchers[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", ""},
+};
+
+void read_launcher(Options& o) {
+  for (const Launcher& launcher : kLaunchers) {
+    const auto rank = number(launcher.rank);
+    const auto size = number(launcher.size);
+    // A shell inside an allocation has these variables too, with a world of one.
+    if (!rank || !size || *size < 2) continue;
+    o.rank = *rank;
+    o.ranks = *size;
+    o.local_rank = number(launcher.local_rank).value_or(*rank);
+    const bool one_host = number(launcher.local_size) == size;
+    if (o.rendezvous_host.empty() && one_host) o.rendezvous_host = "127.0.0.1";
+    return;
+  }
+}
+
+void read_rendezvous(Options& o, const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  unsigned port = 0;
+  const char* end = text.data() + text.size();
+  if (colon == std::string::npos || colon == 0 ||
+      std::from_chars(text.data() + colon + 1, end, port).ptr != end || port == 0 || port > 65535)
+    fail("--rendezvous {}: expected HOST:PORT", text);
+  o.rendezvous_host = text.substr(0, colon);
+  o.rendezvous_port = static_cast<std::uint16_t>(port);
+}
+
+void place_rank(Options& o, const std::string& rendezvous) {
+  if (!rendezvous.empty()) read_rendezvous(o, rendezvous);
+  if (!o.rank) {
+    read_launcher(o);
+    if (!o.rank) return;
+  } else {
+    o.local_rank = *o.rank;
+  }
+  if (const auto local = number("ZTCP_LOCAL_RANK")) o.local_rank = *local;
+  if (o.rendezvous_host.empty())
+    if (const auto host = variable("MASTER_ADDR")) o.rendezvous_host = *host;
+  if (o.rendezvous_port == 0)
+    o.rendezvous_port = static_cast<std::uint16_t>(number("MASTER_PORT").value_or(kDefaultPort));
+  if (o.rendezvous_host.empty())
+    fail("rank {} does not know where rank 0 is: give --rendezvous HOST:PORT (or MASTER_ADDR)",
+         *o.rank);
+  if (*o.rank >= o.ranks) fail("--rank {} with --ranks {}: ranks count from 0", *o.rank, o.ranks);
+  o.cookie = variable("ZTCP_PERF_COOKIE").value_or("");
+  o.listen_fd = number("ZTCP_PERF_LISTEN_FD").value_or(-1);
+  if (const auto command = variable("ZTCP_PERF_LAUNCHED")) {
+    o.launched = true;
+    o.command = *command;
+  }
+}
+
+void check_values(const Options& o) {
+  if (o.ranks < 2) fail("--ranks {}: at least 2 are needed to send anything", o.ranks);
+  if (o.max_bytes < o.min_bytes) fail("--max is smaller than --min");
+  if (!(o.factor > 1)) fail("--factor {}: must be greater than 1", o.factor);
+  if (o.iters < 1 || o.warmup < 0 || o.check_iters < 1)
+    fail("--iters and --check-iters must be at least 1, --warmup at least 0");
+}
+
+// A size option that takes "64M".
+std::function<void(const std::string&)> bytes_into(std::uint64_t& value, const char* option) {
+  return [&value, option](const std::string& text) {
+    const auto bytes = tools::parse_bytes(text);
+    if (!bytes || *bytes == 0)
+      throw CLI::ValidationError(option, fmt::format("'{}' is not a size (8, 64K, 1G)", text));
+    value = *bytes;
+  };
+}
+
+}  // namespace
+
+const char* name_of(Op op) {
+  switch (op) {
+    case Op::kAllReduce:
+      return "all_reduce";
+    case Op::kAllToAll:
+      return "all_to_all";
+    case Op::kSendRecv:
+      return "sendrecv";
+    case Op::kPing:
+      return "ping";
+  }
+  return "?";
+}
+
+std::string Options::plan() const {
+  return fmt::format("{} ranks={} min={} max={} factor={} iters={} warmup={} check={}x{} budget={}",
+                     name_of(op), ranks, min_bytes, max_bytes, factor, iters, warmup, check,
+                     check_iters, time_budget_s);
+}
+
+std::vector<std::uint64_t> Options::sizes() const {
+  std::vector<std::uint64_t> sizes;
+  for (double size = static_cast<double>(min_bytes); size <= static_cast<double>(max_bytes);
+       size *= factor) {
+    const auto whole = static_cast<std::uint64_t>(std::llround(size));
+    if (sizes.empty() || whole != sizes.back()) sizes.push_back(whole);
+  }
+  return sizes;
+}
+
+Options parse_options(int argc, char** argv) {
+  Options o;
+  o.command = fmt::format("{}", fmt::join(argv, argv + argc, " "));
+  CLI::App app(
+      "Measures any NCCL network plugin without NCCL: loads it and drives it the way NCCL's proxy "
+      "does.");
+  app.set_version_flag("--version", "ztcp_perf " ZTCP_VERSION);
+  std::string rendezvous;
+  int rank = -1;
+  int device = -1;
+  CLI::Option* iters = nullptr;
+
+  app.add_option("--plugin", o.plugin, "The plugin: path of a libnccl-net.so")->required();
+  app.add_option("--config", o.config, "ztcp.conf for the plugin (ZTCP_CONFIG)");
+  app.add_option("--abi", o.abi, "Use ncclNetPlugin_vN; default: the newest the plugin has")
+      ->check(CLI::Range(6, 12));
+  app.add_option("--op", o.op, "What the ranks do together")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Op>{{"all_reduce", Op::kAllReduce},
+                                                                    {"all_to_all", Op::kAllToAll},
+                                                                    {"sendrecv", Op::kSendRecv},
+                                                                    {"ping", Op::kPing}})
+                      .description("{all_reduce,all_to_all,sendrecv,ping}"));
+  app.add_option_function<std::string>("--min", bytes_into(o.min_bytes, "--min"),
+                                       "Smallest size, default 8");
+  app.add_option_function<std::string>("--max", bytes_into(o.max_bytes, "--max"),
+                                       "Largest size, default 64M");
+  app.add_option("--factor", o.factor, "From one size to the next, default 8");
+  iters = app.add_option("--iters", o.iters, "Timed iterations, default 20 (ping: 1000)");
+  app.add_option("--warmup", o.warmup, "Iterations before them, default 5");
+  app.add_flag("--check", o.check, "Verify every element");
+  app.add_option("--check-iters", o.check_iters,
+                 "Further iterations on fresh data, each verified, default 1");
+  app.add_option("--device", device, "Use this device; default: local rank modulo devices")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--json", o.json, "Write the results as JSON to FILE, or - for stdout");
+  app.add_option("--time-budget", o.time_budget_s,
+                 "Seconds for all sizes together; slow sizes get fewer iterations")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--stall-timeout", o.stall_timeout_s,
+                 "Fail when nothing moves for this many seconds, default 60")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--connect-timeout", o.connect_timeout_s,
+                 "Seconds for ranks to find each other and to connect, default 30")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--log", o.log, "The plugin's own lines on stderr, default warn")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, LogLevel>{{"none", LogLevel::kNone},
+                                                                  {"warn", LogLevel::kWarn},
+                                                                  {"info", LogLevel::kInfo}})
+              .description("{none,warn,info}"));
+  app.add_option("--ranks", o.ranks, "How many ranks in all, default 2");
+  app.add_option("--rank", rank, "Be this rank; default: start all ranks on this machine")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--rendezvous", rendezvous, "HOST:PORT where rank 0 listens");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error) == 0 ? kExitOk : kExitUsage);
+  }
+  if (rank >= 0) o.rank = rank;
+  if (device >= 0) o.device = device;
+  if (o.op == Op::kPing && iters->count() == 0) o.iters = 1000;
+  place_rank(o, rendezvous);
+  check_values(o);
+  return o;
+}
+
+}  // namespace ztcp::perf

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The command line, and what launchers (mpirun, srun, torchrun) say through the environment.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ztcp::perf {
+
+enum class Op : std::uint8_t { kAllReduce, kAllToAll, kSendRecv, kPing };
+enum class LogLevel : std::uint8_t { kNone, kWarn, kInfo };
+
+struct Options {
+  std::string plugin;
+  std::string config;  // Exported as ZTCP_CONFIG when not empty.
+  int abi = 0;         // 0: the newest the plugin has.
+  Op op = Op::kAllReduce;
+  std::uint64_t min_bytes = 8;
+  std::uint64_t max_bytes = 64ULL << 20U;
+  double factor = 8;
+  int iters = 20;
+  int warmup = 5;
+  bool check = false;
+  int check_iters = 1;
+  std::optional<int> device;  // Otherwise local rank modulo the number of devices.
+  std::string json;           // File, or "-" for stdout instead of the table.
+  double time_budget_s = 0;   // 0: none.
+  double stall_timeout_s = 60;
+  double connect_timeout_s = 30;
+  LogLevel log = LogLevel::kWarn;
+
+  int ranks = 2;
+  // This process's place; absent: start all ranks here.
+  std::optional<int> rank;
+  int local_rank = 0;
+  std::string rendezvous_host;
+  std::uint16_t rendezvous_port = 0;
+  std::string cookie;     // Keeps strays and other jobs out of the rendezvous.
+  int listen_fd = -1;     // Rank 0's listening socket when the launcher made it.
+  bool launched = false;  // Started by our own launcher, which handles Ctrl-C.
+  std::string command;    // As typed, for the report.
+
+  // What all ranks must agree on, as text.
+  std::string plan() const;
+  // The sizes to run, smallest first.
+  std::vector<std::uint64_t> sizes() const;
+};
+
+const char* name_of(Op op);
+
+// Ends the process for --help and for usage errors (with kExitUsage).
+Options parse_options(int argc, char** argv);
+
+}  // namespace ztcp::perf

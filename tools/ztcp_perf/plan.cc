@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_perf/plan.h"
+
+#include <algorithm>
+
+namespace ztcp::perf {
+namespace {
+
+constexpr std::size_t kElementBytes = 4;
+
+std::size_t steps_for(std::size_t bytes) {
+  return std::max<std::size_t>(1, (bytes + kStepBytes - 1) / kStepBytes);
+}
+
+// [begin, end) of part `index` of `parts` nearly equal ones, in elements.
+struct Part {
+  std::size_t begin;
+  std::size_t end;
+  std::size_t offset_bytes() const { return begin * kElementBytes; }
+  std::size_t size_bytes() const { return (end - begin) * kElementBytes; }
+};
+Part part_of(std::size_t begin, std::size_t end, std::size_t index, std::size_t parts) {
+  const std::size_t count = end - begin;
+  return {begin + count * index / parts, begin + count * (index + 1) / parts};
+}
+
+// Splits a contiguous message into steps.
+template <class Step>
+void cut(std::vector<Step>& steps, Buffer buffer, std::size_t offset, std::size_t size) {
+  for (std::size_t at = 0; at < size; at += kStepBytes) {
+    Step step;
+    step.buffer = buffer;
+    step.offset_bytes = offset + at;
+    step.size_bytes = std::min(kStepBytes, size - at);
+    steps.push_back(step);
+  }
+}
+
+// Ring: reduce-scatter, then all-gather. In each of 2(n-1) rounds a rank sends the chunk that it
+// received in the round before, cut into the same slices everywhere; a small chunk may have empty
+// slices, which travel as empty messages as NCCL's do.
+void plan_all_reduce(Plan& plan, int rank, int ranks) {
+  const std::size_t count = plan.input_bytes / kElementBytes;
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto me = static_cast<std::size_t>(rank);
+  const std::size_t largest_chunk = (count + n - 1) / n;
+  const std::size_t slices = steps_for(largest_chunk * kElementBytes);
+  const auto chunk = [&](std::size_t index) { return part_of(0, count, index % n, n); };
+  const auto slice = [&](std::size_t index, std::size_t s) {
+    const Part c = chunk(index);
+    return part_of(c.begin, c.end, s, slices);
+  };
+  const auto step_index = [&](std::size_t round, std::size_t s) {
+    return static_cast<std::int64_t>(round * slices + s);
+  };
+  const std::size_t rounds = 2 * (n - 1);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const bool scatter = round < n - 1;
+    // Modulo n in both phases; 2n keeps the subtraction positive.
+    const std::size_t sent = me + 2 * n - round;
+    const std::size_t received = sent - 1;
+    for (std::size_t s = 0; s < slices; ++s) {
+      SendStep send;
+      const Part out = slice(sent, s);
+      send.buffer = round == 0 ? Buffer::kInput : Buffer::kOutput;
+      send.offset_bytes = out.offset_bytes();
+      send.size_bytes = out.size_bytes();
+      if (round > 0) send.after_receive = step_index(round - 1, s);
+      plan.sends[0].steps.push_back(send);
+
+      ReceiveStep receive;
+      const Part in = slice(received, s);
+      receive.buffer = scatter ? Buffer::kScratch : Buffer::kOutput;
+      receive.offset_bytes = in.offset_bytes();
+      receive.size_bytes = in.size_bytes();
+      receive.sum = scatter;
+      // The finished chunk overwrites the partial sum sent n - 1 rounds ago.
+      if (!scatter && round > n - 1) receive.after_send = step_index(round - (n - 1), s);
+      plan.receives[0].steps.push_back(receive);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<int> send_peers(Op op, int rank, int ranks) {
+  switch (op) {
+    case Op::kAllReduce:
+    case Op::kSendRecv:
+      return {(rank + 1) % ranks};
+    case Op::kPing:
+      return rank < 2 ? std::vector<int>{1 - rank} : std::vector<int>{};
+    case Op::kAllToAll:
+      break;
+  }
+  std::vector<int> peers;
+  for (int i = 1; i < ranks; ++i) peers.push_back((rank + i) % ranks);
+  return peers;
+}
+
+std::vector<int> receive_peers(Op op, int rank, int ranks) {
+  switch (op) {
+    case Op::kAllReduce:
+    case Op::kSendRecv:
+      return {(rank + ranks - 1) % ranks};
+    case Op::kPing:
+      return rank < 2 ? std::vector<int>{1 - rank} : std::vector<int>{};
+    case Op::kAllToAll:
+      break;
+  }
+  std::vector<int> peers;
+  for (int i = 1; i < ranks; ++i) peers.push_back((rank + ranks - i) % ranks);
+  return peers;
+}
+
+Plan make_plan(Op op, int rank, int ranks, std::uint64_t size_bytes) {
+  Plan plan;
+  for (const int peer : send_peers(op, rank, ranks)) plan.sends.push_back({peer, {}});
+  for (const int peer : receive_peers(op, rank, ranks)) plan.receives.push_back({peer, {}});
+
+  const std::uint64_t elements = std::max<std::uint64_t>(1, size_bytes / kElementBytes);
+  plan.count = elements;
+  plan.size_bytes = elements * kElementBytes;
+  switch (op) {
+    case Op::kAllReduce:
+      plan.input_bytes = plan.output_bytes = plan.size_bytes;
+      plan_all_reduce(plan, rank, ranks);
+      break;
+    case Op::kSendRecv:
+    case Op::kPing:
+      if (plan.sends.empty()) break;
+      plan.input_bytes = plan.output_bytes = plan.size_bytes;
+      cut(plan.sends[0].steps, Buffer::kInput, 0, plan.input_bytes);
+      cut(plan.receives[0].steps, Buffer::kOutput, 0, plan.output_bytes);
+      // The echo waits for the whole message.
+      if (op == Op::kPing && rank == 1)
+        for (SendStep& step : plan.sends[0].steps)
+          step.after_receive = static_cast<std::int64_t>(plan.receives[0].steps.size()) - 1;
+      break;
+    case Op::kAllToAll: {
+      const auto n = static_cast<std::uint64_t>(ranks);
+      plan.count = std::max<std::uint64_t>(1, elements / n);
+      const std::size_t block = plan.count * kElementBytes;
+      plan.size_bytes = block * n;
+      plan.input_bytes = plan.output_bytes = plan.size_bytes;
+      plan.own_offset_bytes = block * static_cast<std::size_t>(rank);
+      plan.own_bytes = block;
+      for (SendLane& lane : plan.sends)
+        cut(lane.steps, Buffer::kInput, block * static_cast<std::size_t>(lane.peer), block);
+      for (ReceiveLane& lane : plan.receives)
+        cut(lane.steps, Buffer::kOutput, block * static_cast<std::size_t>(lane.peer), block);
+      break;
+    }
+  }
+  return plan;
+}
+
+double bus_factor(Op op, int ranks) {
+  const double n = ranks;
+  switch (op) {
+    case Op::kAllReduce:
+      return 2 * (n - 1) / n;
+    case Op::kAllToAll:
+      return (n - 1) / n;
+    case Op::kSendRecv:
+    case Op::kPing:
+      break;
+  }
+  return 1;
+}
+
+}  // namespace ztcp::perf

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// An operation as lists of messages per connection: what goes where, and what must have arrived
+// before. Made once per size and run many times. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tools/ztcp_perf/options.h"
+
+namespace ztcp::perf {
+
+// SIMPLE's buffer, 4 MiB in 8 steps: NCCL's largest step, and how many are in flight.
+inline constexpr std::size_t kStepBytes = 512UL << 10U;
+inline constexpr std::uint32_t kStepsInFlight = 8;
+
+inline constexpr std::int64_t kNoDependency = -1;
+
+// Where a message lies in this rank's memory.
+enum class Buffer : std::uint8_t {
+  kInput,    // The user's send buffer.
+  kOutput,   // The user's receive buffer.
+  kScratch,  // kStepsInFlight slots per connection, for data that is summed on arrival.
+};
+
+struct SendStep {
+  Buffer buffer = Buffer::kInput;
+  std::size_t offset_bytes = 0;
+  std::size_t size_bytes = 0;
+  // Index of the receive on lane 0 that must be complete first, or kNoDependency.
+  std::int64_t after_receive = kNoDependency;
+};
+
+struct ReceiveStep {
+  Buffer buffer = Buffer::kOutput;
+  std::size_t offset_bytes = 0;
+  std::size_t size_bytes = 0;
+  // Scratch receives: output = scratch + input at this offset, when it has arrived.
+  bool sum = false;
+  // Index of the send on lane 0 that must be complete before this is posted: it still reads the
+  // place this one writes.
+  std::int64_t after_send = kNoDependency;
+};
+
+struct SendLane {
+  int peer = 0;
+  std::vector<SendStep> steps;
+};
+struct ReceiveLane {
+  int peer = 0;
+  std::vector<ReceiveStep> steps;
+};
+
+struct Plan {
+  std::vector<SendLane> sends;
+  std::vector<ReceiveLane> receives;
+  // all_to_all: this rank's own block, copied locally.
+  std::size_t own_offset_bytes = 0;
+  std::size_t own_bytes = 0;
+
+  std::size_t input_bytes = 0;  // Of the user's buffers, as far as this operation uses them.
+  std::size_t output_bytes = 0;
+  std::uint64_t count = 0;       // Elements, as nccl-tests counts them.
+  std::uint64_t size_bytes = 0;  // What the size column says.
+};
+
+// The peers each rank connects to for `op`; lanes of every plan are in this order.
+std::vector<int> send_peers(Op op, int rank, int ranks);
+std::vector<int> receive_peers(Op op, int rank, int ranks);
+
+// `size_bytes` is rounded to whole elements (and blocks for all_to_all), at least one of each.
+Plan make_plan(Op op, int rank, int ranks, std::uint64_t size_bytes);
+
+// busbw = algbw times this, as nccl-tests defines it.
+double bus_factor(Op op, int ranks);
+
+}  // namespace ztcp::perf

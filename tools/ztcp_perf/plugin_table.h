@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A libnccl-net.so as one interface, whichever of its tables (v6 to v12) is used. Loaded as NCCL
+// does it: RTLD_NOW | RTLD_LOCAL, the newest table first.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "plugin/abi/nccl_abi.h"
+#include "tools/ztcp_perf/options.h"
+
+namespace ztcp::perf {
+
+struct DeviceProperties {
+  std::string name;
+  std::string pci_path;  // Empty: the plugin gave none.
+  int speed_mbps = 0;
+  int pointer_support = 0;
+  int max_receives = 1;
+};
+
+using Handle = std::array<std::byte, NCCL_NET_HANDLE_MAXSIZE>;
+
+class Net {
+ public:
+  virtual ~Net() = default;
+
+  virtual int abi() const = 0;
+  virtual const char* name() const = 0;
+
+  virtual ncclResult_t init(ncclDebugLogger_t logger) = 0;
+  virtual ncclResult_t devices(int* count) = 0;
+  virtual ncclResult_t properties(int device, DeviceProperties* properties) = 0;
+  virtual ncclResult_t listen(int device, void* handle, void** comm) = 0;
+  // Success with *comm == nullptr: call again.
+  virtual ncclResult_t connect(int device, void* handle, void** comm) = 0;
+  virtual ncclResult_t accept(void* listen_comm, void** comm) = 0;
+  virtual ncclResult_t reg_mr(void* comm, void* data, std::size_t size, void** mhandle) = 0;
+  virtual ncclResult_t dereg_mr(void* comm, void* mhandle) = 0;
+  // Success with *request == nullptr: call again.
+  virtual ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhandle,
+                             void** request) = 0;
+  virtual ncclResult_t irecv(void* comm, void* data, std::size_t size, int tag, void* mhandle,
+                             void** request) = 0;
+  virtual ncclResult_t test(void* request, int* done, int* size) = 0;
+  virtual ncclResult_t close_send(void* comm) = 0;
+  virtual ncclResult_t close_recv(void* comm) = 0;
+  virtual ncclResult_t close_listen(void* comm) = 0;
+  // Nothing before v11.
+  virtual ncclResult_t finalize() = 0;
+};
+
+// `abi` 0 takes the newest table. Throws Failure naming what is missing.
+std::unique_ptr<Net> load_plugin(const std::string& path, int abi);
+
+const char* name_of(ncclResult_t result);
+
+// Writes the plugin's lines to stderr as "[rank] NET/name ...".
+ncclDebugLogger_t make_logger(int rank, LogLevel level);
+
+}  // namespace ztcp::perf

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_perf/rank.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <sys/resource.h>
+#include <thread>
+
+#include "tools/ztcp_perf/bootstrap.h"
+#include "tools/ztcp_perf/budget.h"
+#include "tools/ztcp_perf/connections.h"
+#include "tools/ztcp_perf/exchange.h"
+#include "tools/ztcp_perf/failure.h"
+#include "tools/ztcp_perf/interrupt.h"
+#include "tools/ztcp_perf/pattern.h"
+#include "tools/ztcp_perf/plan.h"
+#include "tools/ztcp_perf/plugin_table.h"
+#include "tools/ztcp_perf/report.h"
+
+namespace ztcp::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+CpuSeconds cpu_now() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
+}
+
+template <class T>
+std::span<T> as(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+// init() and finalize() as a pair; finalize also after an init that failed, as NCCL does.
+class Loaded {
+ public:
+  explicit Loaded(const Options& options) : net_(load_plugin(options.plugin, options.abi)) {
+    const ncclResult_t result = net_->init(make_logger(*options.rank, options.log));
+    if (result != ncclSuccess) {
+      net_->finalize();
+      fail("the plugin's init failed: {} (its own words: --log warn)", name_of(result));
+    }
+  }
+  ~Loaded() { net_->finalize(); }
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
+  Net& net() { return *net_; }
+
+ private:
+  std::unique_ptr<Net> net_;
+};
+
+int choose_device(Net& net, const Options& options) {
+  int count = 0;
+  const ncclResult_t result = net.devices(&count);
+  if (result != ncclSuccess) fail("devices() failed: {}", name_of(result));
+  if (count <= 0) fail("the plugin has no devices");
+  const int device = options.device.value_or(options.local_rank % count);
+  if (device >= count) fail("--device {}: the plugin has {} devices", device, count);
+  return device;
+}
+
+std::string device_line(Net& net, int device) {
+  DeviceProperties properties;
+  const ncclResult_t result = net.properties(device, &properties);
+  if (result != ncclSuccess) fail("getProperties({}) failed: {}", device, name_of(result));
+  return fmt::format("{} {}, {} Mb/s, {}", device, properties.name, properties.speed_mbps,
+                     properties.pci_path.empty() ? "no PCI path" : properties.pci_path);
+}
+
+class Runner {
+ public:
+  Runner(const Options& options, Net& net, Bootstrap& bootstrap)
+      : options_(options),
+        bootstrap_(bootstrap),
+        connections_(net, options,
+                     make_plan(options.op, 0, options.ranks, options.max_bytes).input_bytes),
+        exchange_(net, connections_, bootstrap, options.stall_timeout_s),
+        budget_(options.time_budget_s) {}
+
+  void connect(int device) { connections_.open(device, bootstrap_); }
+
+  void run(Report* report) {
+    const auto began = Clock::now();
+    const std::vector<std::uint64_t> sizes = options_.sizes();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const bool fits =
+          budget_.admits(sizes[i], seconds_since(began), options_.check ? options_.check_iters : 0);
+      if (!bootstrap_.from_rank_0(fits)) {
+        if (report != nullptr)
+          report->note(fmt::format("time budget of {} s spent: sizes from {} B on were not run",
+                                   options_.time_budget_s, sizes[i]));
+        return;
+      }
+      Row row = run_size(sizes[i], sizes.size() - i, began);
+      if (report != nullptr) report->add(std::move(row));
+    }
+  }
+
+ private:
+  struct Sample {
+    double elapsed_s;
+    CpuSeconds cpu;
+  };
+
+  Row run_size(std::uint64_t size_bytes, std::size_t sizes_left, Clock::time_point began) {
+    const Plan plan = make_plan(options_.op, bootstrap_.rank(), bootstrap_.size(), size_bytes);
+    fill(plan);
+    bootstrap_.barrier();
+
+    // Warm-up stops early under a budget: what one iteration takes decides how many fit.
+    auto begin = Clock::now();
+    int warmed = 0;
+    do {
+      exchange_.run(plan);
+      ++warmed;
+    } while (warmed < options_.warmup &&
+             keep_warming(size_bytes, sizes_left, begin, began, warmed));
+    const double iteration_s = seconds_since(begin) / warmed;
+    const double overhead_s = budget_.verify_estimate(size_bytes) +
+                              (options_.check ? options_.check_iters * iteration_s : 0);
+    const int iters = bootstrap_.from_rank_0(budget_.iterations(
+        options_.iters, iteration_s, overhead_s, seconds_since(began), sizes_left));
+
+    if (options_.check) poison(connections_.output().first(plan.output_bytes));
+    samples_.clear();
+    samples_.reserve(static_cast<std::size_t>(iters));
+    bootstrap_.barrier();
+    const CpuSeconds cpu_before = cpu_now();
+    begin = Clock::now();
+    if (options_.op == Op::kPing) {
+      auto last = begin;
+      for (int i = 0; i < iters; ++i) {
+        exchange_.run(plan);
+        const auto now = Clock::now();
+        samples_.push_back(std::chrono::duration<double, std::micro>(now - last).count() / 2);
+        last = now;
+      }
+    } else {
+      for (int i = 0; i < iters; ++i) exchange_.run(plan);
+    }
+    Sample mine{};
+    mine.elapsed_s = seconds_since(begin);
+    const CpuSeconds cpu_after = cpu_now();
+    mine.cpu = {cpu_after.user - cpu_before.user, cpu_after.system - cpu_before.system};
+    const std::vector<Sample> all = bootstrap_.all_gather_values(mine);
+
+    Row row = make_row(plan, iters, all);
+    if (options_.check) {
+      begin = Clock::now();
+      row.wrong = check(plan);
+      budget_.learn(size_bytes, mine.elapsed_s / iters,
+                    std::max(0.0, seconds_since(begin) - options_.check_iters * iteration_s));
+    } else {
+      budget_.learn(size_bytes, mine.elapsed_s / iters, 0);
+    }
+    return row;
+  }
+
+  bool keep_warming(std::uint64_t size_bytes, std::size_t sizes_left, Clock::time_point begin,
+                    Clock::time_point began, int warmed) {
+    if (options_.time_budget_s <= 0) return true;
+    const double each = seconds_since(begin) / warmed;
+    const int fit =
+        budget_.iterations(options_.warmup + options_.iters, each,
+                           budget_.verify_estimate(size_bytes), seconds_since(began), sizes_left);
+    return bootstrap_.from_rank_0(fit > warmed + options_.iters / 2);
+  }
+
+  Row make_row(const Plan& plan, int iters, const std::vector<Sample>& all) {
+    // In a ping only ranks 0 and 1 work.
+    const std::size_t workers = options_.op == Op::kPing ? 2 : all.size();
+    double elapsed_s = 0;
+    for (std::size_t i = 0; i < workers; ++i)
+      elapsed_s += all[i].elapsed_s / static_cast<double>(workers);
+    const double trips = options_.op == Op::kPing ? 2 : 1;
+    Row row;
+    row.size_bytes = plan.size_bytes;
+    row.count = plan.count;
+    row.iters = iters;
+    row.time_us = elapsed_s * 1e6 / iters / trips;
+    row.algbw_gb_per_s = static_cast<double>(plan.size_bytes) / row.time_us / 1e3;
+    row.busbw_gb_per_s = row.algbw_gb_per_s * bus_factor(options_.op, bootstrap_.size());
+    for (const Sample& sample : all) row.cpu.push_back(sample.cpu);
+    if (!samples_.empty() && options_.op == Op::kPing) row.ping = summarise(samples_);
+    return row;
+  }
+
+  // Verifies what the last timed iteration left, then iterations on fresh data. Wrong elements of
+  // all ranks together.
+  std::uint64_t check(const Plan& plan) {
+    std::uint64_t wrong = count_wrong(plan);
+    for (int i = 0; i < options_.check_iters; ++i) {
+      ++data_version_;
+      fill(plan);
+      poison(connections_.output().first(plan.output_bytes));
+      exchange_.run(plan);
+      wrong += count_wrong(plan);
+    }
+    ++data_version_;
+    const auto all = bootstrap_.all_gather_values(wrong);
+    return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
+  }
+
+  void fill(const Plan& plan) {
+    const std::span<std::byte> input = connections_.input().first(plan.input_bytes);
+    if (options_.op == Op::kAllReduce)
+      return fill_summands(as<float>(input), bootstrap_.rank(), data_version_);
+    for (const int peer : block_peers(plan.sends))
+      fill_block(as<std::uint32_t>(block(input, plan, peer)), bootstrap_.rank(), peer,
+                 data_version_);
+  }
+
+  std::uint64_t count_wrong(const Plan& plan) {
+    const std::span<std::byte> output = connections_.output().first(plan.output_bytes);
+    if (options_.op == Op::kAllReduce)
+      return count_wrong_sums(as<const float>(output), bootstrap_.size(), data_version_);
+    std::uint64_t wrong = 0;
+    for (const int peer : block_peers(plan.receives))
+      wrong += count_wrong_block(as<const std::uint32_t>(block(output, plan, peer)), peer,
+                                 bootstrap_.rank(), data_version_);
+    return wrong;
+  }
+
+  // Whose blocks lie in a buffer: all peers', and in all_to_all this rank's own.
+  template <class Lanes>
+  std::vector<int> block_peers(const Lanes& lanes) const {
+    std::vector<int> peers;
+    for (const auto& lane : lanes) peers.push_back(lane.peer);
+    if (options_.op == Op::kAllToAll) peers.push_back(bootstrap_.rank());
+    return peers;
+  }
+  std::span<std::byte> block(std::span<std::byte> buffer, const Plan& plan, int peer) const {
+    if (options_.op != Op::kAllToAll) return buffer;
+    return buffer.subspan(static_cast<std::size_t>(peer) * plan.own_bytes, plan.own_bytes);
+  }
+
+  const Options& options_;
+  Bootstrap& bootstrap_;
+  Connections connections_;
+  Exchange exchange_;
+  Budget budget_;
+  std::uint32_t data_version_ = 1;
+  std::vector<double> samples_;
+};
+
+void complain(const Options& options, const char* what) {
+  std::fprintf(stderr, "ztcp_perf: rank %d: %s\n", *options.rank, what);
+}
+
+// Everything that is torn down with care, so that a failure is told before teardown begins.
+struct Rank {
+  const Options& options;
+  Bootstrap& bootstrap;
+  std::optional<Loaded> loaded;
+  std::optional<Report> report;
+  std::optional<Runner> runner;
+
+  int run() {
+    loaded.emplace(options);
+    Net& net = loaded->net();
+    const int device = choose_device(net, options);
+    const std::string line = device_line(net, device);
+    std::vector<RankInfo> ranks;
+    for (const auto& bytes :
+         bootstrap.all_gather(std::as_bytes(std::span(line.data(), line.size()))))
+      ranks.push_back({bootstrap.places()[ranks.size()],
+                       std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
+    if (*options.rank == 0) {
+      report.emplace(options, net.name(), net.abi(), std::move(ranks));
+      report->begin();
+    }
+    runner.emplace(options, net, bootstrap);
+    runner->connect(device);
+    runner->run(report ? &*report : nullptr);
+    const bool wrong = report && report->end() > 0;
+    // Also keeps everyone from closing while another still needs an answer.
+    return bootstrap.from_rank_0(wrong) ? kExitWrongData : kExitOk;
+  }
+};
+
+// A dead rank shows twice: its connections fail here, and rank 0 tells who died. The second says
+// more, so it gets a moment.
+void wait_for_bad_news(Bootstrap& bootstrap) {
+  const auto deadline = Clock::now() + std::chrono::milliseconds(500);
+  while (Clock::now() < deadline) {
+    bootstrap.check();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+int run_bootstrapped(const Options& options, Bootstrap& bootstrap) {
+  constexpr unsigned kTeardownSeconds = 3;
+  Rank rank{options, bootstrap, {}, {}, {}};
+  try {
+    try {
+      return rank.run();
+    } catch (const Stopped&) {
+      throw;
+    } catch (const Failure&) {
+      wait_for_bad_news(bootstrap);
+      throw;
+    }
+  } catch (const Stopped& stopped) {
+    // The launcher tells why; without one this is where the user looks.
+    if (!options.launched) complain(options, stopped.what());
+    bootstrap.abort(stopped.what());
+    end_within(kTeardownSeconds, kExitStopped);
+    return kExitStopped;
+  } catch (const std::exception& failure) {
+    complain(options, failure.what());
+    bootstrap.abort(fmt::format("rank {} ({}): {}", *options.rank,
+                                bootstrap.places()[static_cast<std::size_t>(*options.rank)],
+                                failure.what()));
+    end_within(kTeardownSeconds, kExitFailed);
+    return kExitFailed;
+  }
+}
+
+}  // namespace
+
+int run_rank(const Options& options) {
+  note_interrupts(/*ignore_sigint=*/options.launched);
+  // The plugin reads these when it is initialised.
+  setenv("ZTCP_LOCAL_RANK", std::to_string(options.local_rank).c_str(), 1);
+  if (!options.config.empty()) setenv("ZTCP_CONFIG", options.config.c_str(), 1);
+  try {
+    Bootstrap bootstrap(options);
+    return run_bootstrapped(options, bootstrap);
+  } catch (const Stopped& stopped) {
+    if (!options.launched) complain(options, stopped.what());
+    return kExitStopped;
+  } catch (const std::exception& failure) {
+    complain(options, failure.what());
+    return kExitFailed;
+  }
+}
+
+}  // namespace ztcp::perf
