@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Option areas: whatever parses must survive being emitted and parsed again.
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "transport/wire/tcp_options.h"
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ztcp::wire;
+  const auto parsed = parse_tcp_options(std::as_bytes(std::span(data, size)));
+  if (!parsed) return 0;
+  require(parsed->sack_count <= kMaxSackBlocks);
+  require(!parsed->window_scale || *parsed->window_scale <= 14);
+
+  std::array<std::byte, kMaxTcpOptionBytes> raw;
+  const std::size_t emitted = emit_tcp_options(*parsed, raw.data());
+  require(emitted <= raw.size() && emitted % 4 == 0);
+  const auto again = parse_tcp_options(std::span(raw).first(emitted));
+  require(again.has_value());
+  require(again->mss_bytes == parsed->mss_bytes);
+  require(again->window_scale == parsed->window_scale);
+  require(again->sack_permitted == parsed->sack_permitted);
+  require(again->timestamps == parsed->timestamps);
+  for (std::size_t i = 0; i < again->sack_count; ++i) require(again->sack[i] == parsed->sack[i]);
+  return 0;
+}
