@@ -12,6 +12,7 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
+#include "transport/link/fork_guard.h"
 #include "transport/link/mbuf_layout.h"
 
 namespace ztcp::link {
@@ -77,6 +78,7 @@ PortLink::PortLink(Port port, PortLinkOptions options)
       look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond) {
   if (port_.config().driver_copies) guard_.emplace();
   started_ = port_.start().has_value();
+  if (!options_.socket_path.empty()) guard_sockets_of(options_.socket_path);
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
 }
 
@@ -270,6 +272,8 @@ void PortLink::look_after_port() {
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
   const bool up = is_up();
   looks_down_ = up ? 0 : looks_down_ + 1;
+  if (up && !was_up_ && !options_.socket_path.empty()) guard_sockets_of(options_.socket_path);
+  was_up_ = up;
   if (options_.reconnects && !up && (!started_ || looks_down_ >= kLooksBeforeReconnect)) {
     if (started_) port_.stop();
     started_ = port_.start().has_value();

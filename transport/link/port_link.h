@@ -60,6 +60,7 @@ class PortLink final : public Link {
   std::uint64_t next_look_tsc_ = 0;
   std::uint64_t look_interval_tsc_;
   bool started_ = false;
+  bool was_up_ = false;
   unsigned looks_down_ = 0;  // In a row.
   std::uint64_t driver_drops_seen_ = 0;
 };

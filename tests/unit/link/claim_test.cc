@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/link/claim.h"
+
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::link {
+namespace {
+
+using std::chrono::steady_clock;
+
+class ClaimTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "claimXXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Runs `body` in a forked child; true when it returned true there.
+  static bool in_child(const std::function<bool()>& body) {
+    const pid_t child = fork();
+    if (child == 0) _exit(body() ? 0 : 1);
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(ClaimTest, IsFreeAgainWhenItsOwnerLetsGo) {
+  {
+    auto claim = Claim::take(folder_, "0000:3b:00.0");
+    ASSERT_TRUE(claim);
+    EXPECT_FALSE(in_child([&] { return Claim::take(folder_, "0000:3b:00.0").has_value(); }));
+    EXPECT_TRUE(in_child([&] { return Claim::take(folder_, "0000:3c:00.0").has_value(); }));
+  }
+  EXPECT_TRUE(in_child([&] { return Claim::take(folder_, "0000:3b:00.0").has_value(); }));
+}
+
+TEST_F(ClaimTest, NamesTheProcessThatHasIt) {
+  const auto claim = Claim::take(folder_, "nic");
+  ASSERT_TRUE(claim);
+  const pid_t owner = getpid();
+  EXPECT_TRUE(in_child([&] {
+    ClaimHolder holder;
+    const auto second = Claim::take(folder_, "nic", &holder);
+    return !second && second.error().code == Errc::kBusy && holder.pid == owner &&
+           to_string(holder).find(std::to_string(owner)) != std::string::npos;
+  }));
+}
+
+TEST_F(ClaimTest, ASecondTryOfTheSameProcessFailsAndKeepsTheFirst) {
+  const auto claim = Claim::take(folder_, "nic");
+  ASSERT_TRUE(claim);
+  ClaimHolder holder;
+  const auto second =
+      Claim::take(folder_ + "/../" + folder_.substr(folder_.rfind('/') + 1), "nic", &holder);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::kBusy);
+  EXPECT_EQ(holder.pid, getpid());
+  // The try must not have opened and closed the file: that would have dropped the lock.
+  EXPECT_FALSE(in_child([&] { return Claim::take(folder_, "nic").has_value(); }));
+}
+
+TEST_F(ClaimTest, AForkedChildNeitherHasItNorLosesIt) {
+  auto claim = std::optional(Claim::take(folder_, "nic"));
+  ASSERT_TRUE(*claim);
+  EXPECT_FALSE(in_child([&] { return Claim::take(folder_, "nic").has_value(); }));
+  // The child destroys its copy of the object; the lock is still the parent's.
+  EXPECT_TRUE(in_child([&] {
+    claim.reset();
+    return true;
+  }));
+  EXPECT_FALSE(in_child([&] { return Claim::take(folder_, "nic").has_value(); }));
+}
+
+// design: "kill -9 a rank whose forked child lives on: the next job has the NIC within 5 s".
+TEST_F(ClaimTest, SurvivorsOfAKilledOwnerDoNotHoldIt) {
+  int ready[2];
+  ASSERT_EQ(pipe2(ready, O_CLOEXEC), 0);
+  const pid_t owner = fork();
+  if (owner == 0) {
+    const auto claim = Claim::take(folder_, "nic");
+    const pid_t loader = fork();  // The data loader, which outlives its rank.
+    if (loader == 0) {
+      pause();
+      _exit(0);
+    }
+    const bool ok = claim.has_value();
+    const ssize_t told = write(ready[1], ok ? &loader : nullptr, ok ? sizeof(loader) : 0);
+    if (told < 0) _exit(1);
+    pause();
+    _exit(0);
+  }
+  pid_t loader = 0;
+  ASSERT_EQ(read(ready[0], &loader, sizeof(loader)), static_cast<ssize_t>(sizeof(loader)));
+  EXPECT_FALSE(Claim::take(folder_, "nic")) << "the owner has it";
+  ASSERT_EQ(kill(owner, SIGKILL), 0);
+  const auto deadline = steady_clock::now() + std::chrono::seconds(5);
+  bool taken = false;
+  while (!taken && steady_clock::now() < deadline) taken = Claim::take(folder_, "nic").has_value();
+  EXPECT_TRUE(taken);
+  EXPECT_EQ(kill(loader, 0), 0) << "the loader lives";
+  kill(loader, SIGKILL);
+  waitpid(owner, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(ClaimTest, SaysWhyItCannotUseTheFolder) {
+  const auto claim = Claim::take("/proc/no-such-folder", "nic");
+  ASSERT_FALSE(claim);
+  EXPECT_EQ(claim.error().code, Errc::kSystem);
+  EXPECT_NE(claim.error().sys_errno, 0);
+}
+
+TEST_F(ClaimTest, MakesTheFolder) {
+  EXPECT_TRUE(Claim::take(folder_ + "/run", "nic"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/run/nic.lock"));
+}
+
+}  // namespace
+}  // namespace ztcp::link

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/link/fork_guard.h"
+
+#include <fcntl.h>
+#include <functional>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "transport/link/fd.h"
+
+namespace ztcp::link {
+namespace {
+
+bool in_child(const std::function<bool()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+
+int temporary_file() { return memfd_create("test", 0); }
+
+TEST(ForkGuard, ClosesInTheChildOnly) {
+  const Fd fd(temporary_file());
+  EXPECT_TRUE(in_child([&] { return !is_open(fd.get()); }));
+  EXPECT_TRUE(is_open(fd.get()));
+  EXPECT_EQ(fcntl(fd.get(), F_GETFD), FD_CLOEXEC);
+}
+
+TEST(ForkGuard, TheChildsCopyOfTheOwnerLeavesTheNumberAlone) {
+  auto* fd = new Fd(temporary_file());
+  const int number = fd->get();
+  EXPECT_TRUE(in_child([&] {
+    const int other = temporary_file();  // Gets the number that has become free.
+    delete fd;
+    return other == number && is_open(other);
+  }));
+  delete fd;
+  EXPECT_FALSE(is_open(number));
+}
+
+TEST(ForkGuard, SparesANumberThatHasBecomeAnothers) {
+  const int number = temporary_file();
+  close_in_children(number);
+  close(number);  // As a driver does, without telling.
+  const int other = temporary_file();
+  ASSERT_EQ(other, number);
+  EXPECT_TRUE(in_child([&] { return is_open(other); }));
+  close(other);
+}
+
+TEST(ForkGuard, FindsWhatADriverHasOpened) {
+  const int old_one = temporary_file();
+  const DescriptorSweep sweep;
+  const int new_one = temporary_file();
+  const int unrelated = open("/dev/null", O_RDWR | O_CLOEXEC);
+  sweep.guard_new({"/memfd:test", "/dev/vfio/"});
+  EXPECT_TRUE(
+      in_child([&] { return is_open(old_one) && !is_open(new_one) && is_open(unrelated); }));
+  for (const int fd : {old_one, new_one, unrelated}) {
+    forget_in_children(fd);
+    close(fd);
+  }
+}
+
+TEST(ForkGuard, FindsSocketsByTheirPath) {
+  const std::string path = testing::TempDir() + "fork-guard-" + std::to_string(getpid());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const auto* raw = reinterpret_cast<const sockaddr*>(&address);
+  const int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  ASSERT_EQ(bind(listener, raw, sizeof(address)), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  const int client = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  ASSERT_EQ(connect(client, raw, sizeof(address)), 0);
+  const int accepted = accept(listener, nullptr, nullptr);
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  guard_sockets_of(path);
+  EXPECT_TRUE(in_child([&] {
+    return !is_open(listener) && !is_open(client) && !is_open(accepted) && is_open(pair[0]);
+  }));
+  for (const int fd : {listener, client, accepted, pair[0], pair[1]}) {
+    forget_in_children(fd);
+    close(fd);
+  }
+  unlink(path.c_str());
+}
+
+}  // namespace
+}  // namespace ztcp::link

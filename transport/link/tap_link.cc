@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/link/tap_link.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "hugepage/mapping.h"
+#include "transport/core/log.h"
+#include "transport/link/fd.h"
+
+namespace ztcp::link {
+namespace {
+
+constexpr std::uint32_t kEthernetBytes = 18;  // With one VLAN tag.
+constexpr std::uint32_t kMaxIpBytes = 65535;
+constexpr std::uint16_t kTcpChecksumOffset = 16;
+
+// The offload header of virtio 1.x without its optional tail. <linux/virtio_net.h> is not C++.
+struct OffloadHeader {
+  static constexpr std::uint8_t kNeedsChecksum = 1;  // flags
+  static constexpr std::uint8_t kDataValid = 2;
+  static constexpr std::uint8_t kSegmentTcpIpv4 = 1;  // gso_type
+
+  std::uint8_t flags = 0;
+  std::uint8_t gso_type = 0;
+  std::uint16_t header_bytes = 0;
+  std::uint16_t gso_size = 0;
+  std::uint16_t checksum_start = 0;
+  std::uint16_t checksum_offset = 0;
+};
+static_assert(sizeof(OffloadHeader) == 10);
+
+struct InterfaceRequest : ifreq {
+  explicit InterfaceRequest(const std::string& name) : ifreq{} {
+    name.copy(ifr_name, IFNAMSIZ - 1);
+  }
+};
+
+// RFC 1071 over an IPv4 header whose checksum field is zero.
+std::uint16_t ipv4_checksum(const std::byte* header, std::size_t size) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i + 1 < size; i += 2)
+    sum += std::to_integer<std::uint32_t>(header[i]) << 8U |
+           std::to_integer<std::uint32_t>(header[i + 1]);
+  while (sum >> 16U != 0) sum = (sum & 0xffffU) + (sum >> 16U);
+  return static_cast<std::uint16_t>(~sum);
+}
+
+class TapLink final : public Link {
+ public:
+  static std::uint32_t slot_bytes(const TapConfig& config) {
+    return (config.offloads ? kMaxIpBytes : config.mtu_bytes) + kEthernetBytes;
+  }
+
+  // `memory` holds config.rx_frames slots.
+  TapLink(const TapConfig& config, Fd tap, Fd control, hugepage::Mapping memory)
+      : config_(config),
+        tap_(std::move(tap)),
+        control_(std::move(control)),
+        memory_(std::move(memory)),
+        slot_bytes_(slot_bytes(config)) {
+    capabilities_.mtu_bytes = config.mtu_bytes;
+    capabilities_.mac = config.mac;
+    capabilities_.zero_copy = true;
+    if (config.offloads) {
+      capabilities_.tx_checksum = true;
+      capabilities_.rx_checksum = true;
+      capabilities_.max_super_segment_bytes = kMaxIpBytes - TxFrame::kHeaderCapacity;
+    }
+    free_slots_.resize(config.rx_frames);
+    for (std::size_t i = 0; i < free_slots_.size(); ++i)
+      free_slots_[i] = memory_.data() + i * slot_bytes_;
+  }
+
+  const LinkCapabilities& capabilities() const override { return capabilities_; }
+  const LinkCounters& counters() const override { return counters_; }
+  std::string describe() const override { return "tap " + config_.interface; }
+
+  std::size_t receive(std::span<RxFrame> frames) override {
+    std::size_t count = 0;
+    while (count < frames.size() && !free_slots_.empty()) {
+      OffloadHeader offload;
+      std::byte* slot = free_slots_.back();
+      std::array<iovec, 2> parts{{{&offload, sizeof(offload)}, {slot, slot_bytes_}}};
+      const ssize_t size = ::readv(tap_.get(), parts.data(), static_cast<int>(parts.size()));
+      if (size <= static_cast<ssize_t>(sizeof(offload))) break;
+      free_slots_.pop_back();
+      RxFrame& frame = frames[count++];
+      frame = {};
+      frame.head = {slot, static_cast<std::size_t>(size) - sizeof(offload)};
+      frame.handle = slot;
+      frame.charge_bytes = slot_bytes_;
+      // NEEDS_CSUM: this kernel made the bytes and left the sum to a NIC that never comes.
+      frame.checksum_good =
+          (offload.flags & (OffloadHeader::kNeedsChecksum | OffloadHeader::kDataValid)) != 0;
+      counters_.rx_frames += 1;
+      counters_.rx_bytes += frame.head.size();
+    }
+    // The kernel queues on, and drops when its queue is full; we see only that we are short.
+    if (free_slots_.empty() && count < frames.size()) counters_.rx_dropped_no_memory += 1;
+    return count;
+  }
+
+  void release(std::span<RxFrame> frames) override {
+    for (RxFrame& frame : frames) {
+      if (frame.kept || frame.handle == nullptr) continue;
+      free_slots_.push_back(static_cast<std::byte*>(std::exchange(frame.handle, nullptr)));
+    }
+  }
+
+  std::size_t transmit(std::span<const TxFrame> frames) override {
+    std::size_t taken = 0;
+    for (; taken < frames.size(); ++taken) {
+      if (!fits(frames[taken])) {
+        counters_.tx_dropped += 1;
+        continue;
+      }
+      if (write_frame(frames[taken])) continue;
+      if (errno == EAGAIN || errno == ENOBUFS) {
+        counters_.tx_ring_full += 1;
+        break;
+      }
+      counters_.tx_dropped += 1;  // EIO: the interface is down.
+    }
+    return taken;
+  }
+
+  bool is_up() override {
+    InterfaceRequest request(config_.interface);
+    // Moved into another network namespace after it was opened: frames still flow.
+    if (::ioctl(control_.get(), SIOCGIFFLAGS, &request) != 0) return true;
+    return (request.ifr_flags & IFF_UP) != 0;
+  }
+
+  void wait(int wake_fd, Duration timeout) override {
+    std::array<pollfd, 2> fds{{{wake_fd, POLLIN, 0}, {tap_.get(), POLLIN, 0}}};
+    const timespec limit{
+        .tv_sec = std::chrono::duration_cast<std::chrono::seconds>(timeout).count(),
+        .tv_nsec = (timeout % std::chrono::seconds(1)).count(),
+    };
+    ppoll(fds.data(), fds.size(), &limit, nullptr);
+  }
+
+  // The kernel reads any memory of the process: every range gets the one key.
+  std::uint32_t map_memory(const void*, std::size_t) override { return 1; }
+  void unmap_memory(std::uint32_t) override {}
+
+ private:
+  bool fits(const TxFrame& frame) const {
+    const std::uint32_t ip_bytes = frame.header_bytes - frame.l2_bytes + frame.payload_bytes;
+    if (frame.segment_size_bytes == 0) return ip_bytes <= config_.mtu_bytes;
+    return config_.offloads && ip_bytes <= kMaxIpBytes;
+  }
+
+  bool write_frame(const TxFrame& frame) {
+    OffloadHeader offload;
+    std::array<std::byte, TxFrame::kHeaderCapacity> header;
+    std::copy_n(frame.header.begin(), frame.header_bytes, header.begin());
+    if (frame.checksum_offload) {
+      offload.flags = OffloadHeader::kNeedsChecksum;
+      offload.checksum_start = static_cast<std::uint16_t>(frame.l2_bytes + frame.l3_bytes);
+      offload.checksum_offset = kTcpChecksumOffset;
+      // The kernel verifies IP's own sum like anybody's.
+      std::byte* ip = header.data() + frame.l2_bytes;
+      ip[10] = ip[11] = std::byte{0};
+      const std::uint16_t sum = ipv4_checksum(ip, frame.l3_bytes);
+      ip[10] = static_cast<std::byte>(sum >> 8U);
+      ip[11] = static_cast<std::byte>(sum & 0xffU);
+    }
+    if (frame.segment_size_bytes != 0) {
+      offload.gso_type = OffloadHeader::kSegmentTcpIpv4;
+      offload.gso_size = frame.segment_size_bytes;
+      offload.header_bytes = frame.header_bytes;
+    }
+    std::array<iovec, 2 + TxFrame::kMaxFragments> parts;
+    parts[0] = {&offload, sizeof(offload)};
+    parts[1] = {header.data(), frame.header_bytes};
+    std::size_t size = frame.header_bytes;
+    for (std::size_t i = 0; i < frame.fragment_count; ++i) {
+      const Fragment& fragment = frame.fragments[i];
+      // writev() only reads.
+      parts[2 + i] = {const_cast<std::byte*>(fragment.data), fragment.size_bytes};
+      size += fragment.size_bytes;
+    }
+    if (::writev(tap_.get(), parts.data(), 2 + frame.fragment_count) < 0) return false;
+    counters_.tx_frames += 1;
+    counters_.tx_bytes += size;
+    return true;
+  }
+
+  TapConfig config_;
+  Fd tap_;
+  Fd control_;
+  hugepage::Mapping memory_;
+  std::uint32_t slot_bytes_;
+  std::vector<std::byte*> free_slots_;  // Last in, first out: the warmest memory again.
+  LinkCapabilities capabilities_;
+  LinkCounters counters_;
+};
+
+tl::unexpected<Error> tell(const TapConfig& config, const char* what, const char* advice) {
+  const int why = errno;
+  log::warn("tap {}: {} failed: {}; {}", config.interface, what, std::strerror(why), advice);
+  return fail(why == EBUSY ? Errc::kBusy : Errc::kSystem, what, why);
+}
+
+Status check_mtu(const TapConfig& config, const Fd& control, bool created) {
+  InterfaceRequest request(config.interface);
+  if (created) {
+    request.ifr_mtu = config.mtu_bytes;
+    if (::ioctl(control.get(), SIOCSIFMTU, &request) != 0)
+      return tell(config, "SIOCSIFMTU", "choose an MTU the kernel allows");
+    return {};
+  }
+  if (::ioctl(control.get(), SIOCGIFMTU, &request) != 0)
+    return tell(config, "SIOCGIFMTU", "check that the interface is in this network namespace");
+  if (request.ifr_mtu >= config.mtu_bytes) return {};
+  log::warn("tap {} has MTU {}, the fabric says {}; run: ip link set {} mtu {}", config.interface,
+            request.ifr_mtu, config.mtu_bytes, config.interface, config.mtu_bytes);
+  return fail(Errc::kBadConfig, "tap mtu");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Link>> open_tap(const TapConfig& config) {
+  if (config.interface.empty() || config.interface.size() >= IFNAMSIZ) {
+    log::warn("tap interface \"{}\" must be a name of at most {} letters", config.interface,
+              IFNAMSIZ - 1);
+    return fail(Errc::kBadConfig, "tap interface");
+  }
+  Fd control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!control) return tell(config, "socket", "check the limit of open files");
+  InterfaceRequest request(config.interface);
+  const bool created = ::ioctl(control.get(), SIOCGIFFLAGS, &request) != 0;
+
+  Fd tap(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!tap) return tell(config, "open /dev/net/tun", "check that the tun module is loaded");
+  request = InterfaceRequest(config.interface);
+  request.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+  if (::ioctl(tap.get(), TUNSETIFF, &request) != 0)
+    return tell(config, "TUNSETIFF",
+                "check that no other process has it and that it was made for this user "
+                "(ip tuntap add NAME mode tap vnet_hdr user USER)");
+  const unsigned offloads = config.offloads ? TUN_F_CSUM | TUN_F_TSO4 : 0U;
+  if (::ioctl(tap.get(), TUNSETOFFLOAD, offloads) != 0)
+    return tell(config, "TUNSETOFFLOAD", "the kernel is older than offloads on tap interfaces");
+  ZTCP_CHECK(check_mtu(config, control, created));
+  auto memory =
+      hugepage::Mapping::anonymous(std::size_t{TapLink::slot_bytes(config)} * config.rx_frames);
+  if (!memory) return tell(config, "mmap", "check the process's memory limit");
+  return std::make_unique<TapLink>(config, std::move(tap), std::move(control), std::move(*memory));
+}
+
+}  // namespace ztcp::link
