@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Config against machine: a machine where all is well, then one thing wrong at a time. Each fault
+// names both values and what mends it.
+#include "config/check.h"
+
+#include <functional>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/tree.h"
+
+namespace ztcp::config {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+constexpr const char* kNic = "sys/devices/pci0000:00/0000:00:05.0";
+constexpr const char* kMachine =
+    "node id=0 cpus=0-1 memory_mib=65536\n"
+    "pages node=0 kib=2048 total=4096 free=3000\n"
+    "pages node=-1 kib=2048 total=4096 free=3000\n"
+    "pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=0 driver=vfio-pci group=7\n"
+    "pci path=pci0000:00/0000:00:1e.0 id=10de:20b2 class=030200 numa=0 driver=nvidia\n"
+    "file path=etc/machine-id text=0123456789abcdef0123456789abcdef\n"
+    "file path=dev/vfio/vfio text=\n"
+    "file path=dev/vfio/7 text=\n"
+    "dir path=run\n"
+    "file path=proc/self/cgroup text=0::/user.slice/job\n"
+    "file path=sys/fs/cgroup/user.slice/job/hugetlb.2MB.max text=max\n"
+    "file path=proc/self/limits text=Limit Soft Limit Hard Limit Units\\n"
+    "Max locked memory         unlimited            unlimited            bytes\n"
+    "file path=proc/self/status text=Name:\\tx\\nCapEff:\\t0000000000000000\n"
+    "file path=proc/self/mountinfo text=22 1 259:1 / / rw - ext4 /dev/root rw\n";
+
+struct Machine {
+  test::Tree tree{kMachine};
+  Fabric fabric;
+  Roots roots{tree.path("sys"), tree.path("proc"), tree.path("dev"), tree.path("etc")};
+  GpuList gpus{"0000:00:1e.0"};
+
+  Machine() {
+    fabric.path = "/etc/ztcp.conf";
+    fabric.run_dir = tree.path("run");
+    fabric.host = {"0123456789abcdef0123456789abcdef", "gpu-7", HostClass::kIommu};
+    fabric.hugepages.page_kib = 2048;
+    Nic nic;
+    nic.name = "ztcp0";
+    nic.driver = NicDriver::kPci;
+    nic.pci = "0000:00:05.0";
+    nic.mac = *parse_mac("02:00:00:00:00:05");
+    nic.address = *parse_ipv4_prefix("10.0.0.5/24");
+    nic.mtu_bytes = 9001;
+    nic.numa_node = 0;
+    nic.gpu_pci = "0000:00:1e.0";
+    fabric.nics.push_back(nic);
+  }
+  Nic& nic() { return fabric.nics.front(); }
+
+  // Gives the NIC back to its kernel driver.
+  void unbind(const std::string& mac, int mtu) {
+    tree.add(
+        "pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=0 driver=ena group=7");
+    tree.remove(std::string(kNic) + "/driver");
+    tree.add_link(std::string(kNic) + "/driver", "../../../bus/pci/drivers/ena");
+    tree.add("net path=pci0000:00/0000:00:05.0 name=ens5 mac=" + mac +
+             " mtu=" + std::to_string(mtu) + " speed=-1");
+  }
+
+  std::vector<Check> of_severity(Severity severity) const {
+    std::vector<Check> found;
+    for (const Check& check : run_checks(fabric, roots, gpus))
+      if (check.severity == severity) found.push_back(check);
+    return found;
+  }
+  // The only fault, which must be of this check.
+  Problem fault(const std::string& name) const {
+    const auto faults = of_severity(Severity::kFault);
+    EXPECT_THAT(faults, SizeIs(1)) << name;
+    if (faults.size() != 1) return {};
+    EXPECT_EQ(faults[0].name, name);
+    EXPECT_FALSE(faults[0].problem.mend.empty());
+    return faults[0].problem;
+  }
+};
+
+// Permissions mean nothing to root, so root asks as somebody else.
+template <class Ask>
+auto as_nobody(Ask&& ask) {
+  const bool root = ::geteuid() == 0;
+  if (root && ::seteuid(65534) != 0) throw std::runtime_error("seteuid");
+  auto answer = ask();
+  if (root && ::seteuid(0) != 0) throw std::runtime_error("seteuid");
+  return answer;
+}
+
+TEST(Check, AllIsWell) {
+  const Machine machine;
+  EXPECT_THAT(check_host(machine.fabric, machine.roots, machine.gpus), IsEmpty());
+  std::vector<std::string> names;
+  for (const Check& check : run_checks(machine.fabric, machine.roots, machine.gpus)) {
+    // 3000 pages are 6000 MiB, more than the 5120 of one GPU.
+    EXPECT_EQ(check.severity, Severity::kGood) << to_string(check.problem);
+    EXPECT_FALSE(check.problem.what.empty());
+    names.push_back(check.name);
+  }
+  EXPECT_THAT(names, UnorderedElementsAre("schema", "host", "run_dir", "gpu", "pci", "driver",
+                                          "vfio", "mac", "hugepages", "memlock"));
+}
+
+TEST(Check, Schema) {
+  Machine machine;
+  machine.fabric.schema = 2;
+  EXPECT_THAT(machine.fault("schema").what, HasSubstr("schema 2, this ztcp reads 1"));
+}
+
+TEST(Check, HostIdentity) {
+  Machine machine;
+  machine.tree.add_file("etc/machine-id", "ffffffffffffffffffffffffffffffff\n");
+  EXPECT_THAT(
+      machine.fault("host").what,
+      HasSubstr("written for host gpu-7 (machine id 0123456789abcdef0123456789abcdef), this "
+                "machine id is ffffffffffffffffffffffffffffffff"));
+}
+
+TEST(Check, AContainerHasAnIdentityOfItsOwn) {
+  Machine machine;
+  machine.tree.add_file("etc/machine-id", "ffffffffffffffffffffffffffffffff\n");
+  machine.tree.add_file("proc/self/mountinfo", "500 400 0:60 / / rw - overlay overlay rw\n");
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, AMissingMachineIdIsNotCompared) {
+  Machine machine;
+  machine.tree.remove("etc/machine-id");
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, RunFolderMissing) {
+  Machine machine;
+  machine.tree.remove("run");
+  EXPECT_THAT(machine.fault("run_dir").mend, HasSubstr("install -d"));
+}
+
+TEST(Check, RunFolderNotWritable) {
+  Machine machine;
+  ::chmod(machine.tree.path("run").c_str(), 0755);
+  if (::geteuid() != 0) ::chmod(machine.tree.path("run").c_str(), 0555);
+  ::chmod(machine.tree.path("dev/vfio/7").c_str(), 0666);
+  EXPECT_THAT(as_nobody([&] { return machine.fault("run_dir"); }).what,
+              HasSubstr("can't write to it"));
+}
+
+TEST(Check, GpuOfTheConfigIsGone) {
+  Machine machine;
+  machine.nic().gpu_pci = "0000:17:00.0";
+  machine.gpus.clear();
+  const Problem problem = machine.fault("gpu");
+  EXPECT_EQ(problem.where, "0000:17:00.0");
+  EXPECT_THAT(problem.what, HasSubstr("not in this machine"));
+}
+
+TEST(Check, GpuOfTheProcessHasNoNic) {
+  Machine machine;
+  machine.gpus = {"0000:00:1f.0"};
+  EXPECT_THAT(machine.fault("gpu").what,
+              HasSubstr("sees GPU 0000:00:1f.0, the config has NICs for 0000:00:1e.0"));
+}
+
+TEST(Check, GpuNumberedAnewIsAWarningWhenUuidsAreKnown) {
+  Machine machine;
+  machine.gpus = {"0001:00:00.0"};
+  machine.nic().gpu_uuid = "GPU-1";
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+  EXPECT_THAT(machine.of_severity(Severity::kWarning), SizeIs(1));
+}
+
+TEST(Check, PciFunctionIsGone) {
+  Machine machine;
+  machine.nic().pci = "0000:00:06.0";
+  const Problem problem = machine.fault("pci");
+  EXPECT_EQ(problem.where, "ztcp0");
+  EXPECT_THAT(problem.what, HasSubstr("0000:00:06.0, where there is no device"));
+}
+
+TEST(Check, PciFunctionIsNoNic) {
+  Machine machine;
+  machine.nic().pci = "0000:00:1e.0";
+  EXPECT_THAT(machine.fault("pci").what, HasSubstr("its class is 0x030200"));
+}
+
+TEST(Check, Driver) {
+  Machine machine;
+  machine.unbind("02:00:00:00:00:05", 9001);
+  const Problem problem = machine.fault("driver");
+  EXPECT_THAT(problem.what, HasSubstr("0000:00:05.0 is bound to ena, wanted vfio-pci"));
+  EXPECT_THAT(problem.mend, HasSubstr("--bind=vfio-pci 0000:00:05.0"));
+}
+
+TEST(Check, NoDriver) {
+  Machine machine;
+  machine.tree.remove(std::string(kNic) + "/driver");
+  EXPECT_THAT(machine.fault("driver").what, HasSubstr("bound to no driver"));
+}
+
+TEST(Check, Mac) {
+  Machine machine;
+  machine.unbind("02:00:00:00:00:99", 9001);
+  const auto faults = machine.of_severity(Severity::kFault);
+  ASSERT_THAT(faults, SizeIs(2));  // The driver, too.
+  EXPECT_EQ(faults[1].name, "mac");
+  EXPECT_THAT(faults[1].problem.what,
+              HasSubstr("mac = 02:00:00:00:00:05 in the config, ens5 has 02:00:00:00:00:99"));
+}
+
+TEST(Check, Mtu) {
+  Machine machine;
+  machine.unbind("02:00:00:00:00:05", 1500);
+  const auto faults = machine.of_severity(Severity::kFault);
+  ASSERT_THAT(faults, SizeIs(2));
+  EXPECT_EQ(faults[1].name, "mtu");
+  EXPECT_THAT(faults[1].problem.what, HasSubstr("mtu_bytes = 9001 in the config, ens5 has 1500"));
+  EXPECT_THAT(faults[1].problem.mend, HasSubstr("mtu_bytes = 1500"));
+}
+
+TEST(Check, AVirtioNicIsReadThroughItsOwnDevice) {
+  Machine machine;
+  machine.unbind("02:00:00:00:00:05", 9001);
+  machine.tree.remove(std::string(kNic) + "/net");
+  machine.tree.add(
+      "net path=pci0000:00/0000:00:05.0/virtio3 name=ens5 mac=02:00:00:00:00:98 mtu=9001 speed=-1");
+  const auto faults = machine.of_severity(Severity::kFault);
+  ASSERT_THAT(faults, SizeIs(2));
+  EXPECT_THAT(faults[1].problem.what, HasSubstr("ens5 has 02:00:00:00:00:98"));
+}
+
+TEST(Check, VfioGroupMissing) {
+  Machine machine;
+  machine.tree.remove("dev/vfio/7");
+  EXPECT_THAT(machine.fault("vfio").mend, HasSubstr("modprobe vfio-pci"));
+}
+
+TEST(Check, VfioGroupAccess) {
+  Machine machine;
+  ::chmod(machine.tree.path("run").c_str(), 0777);
+  ::chmod(machine.tree.path("dev/vfio/7").c_str(), ::geteuid() == 0 ? 0600 : 0000);
+  const Problem problem = as_nobody([&] { return machine.fault("vfio"); });
+  EXPECT_THAT(problem.what, HasSubstr("may not open " + machine.tree.path("dev/vfio/7")));
+  EXPECT_THAT(problem.mend, HasSubstr("chown"));
+}
+
+TEST(Check, HostClassChanged) {
+  Machine machine;
+  machine.fabric.host.host_class = HostClass::kNoIommu;
+  EXPECT_THAT(machine.fault("vfio").what,
+              HasSubstr("host.class = \"no-iommu\" in the config, the machine is \"iommu\""));
+}
+
+TEST(Check, NoIommuNeedsACapability) {
+  Machine machine;
+  machine.fabric.host.host_class = HostClass::kNoIommu;
+  machine.tree.remove("dev/vfio/7");
+  machine.tree.add_file("dev/vfio/noiommu-7", "");
+  EXPECT_THAT(machine.fault("vfio").what, HasSubstr("CAP_SYS_RAWIO is needed"));
+  machine.tree.add_file("proc/self/status", "CapEff:\t0000000000020000\n");
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, HugepagesOfTheNode) {
+  Machine machine;
+  machine.tree.add("pages node=0 kib=2048 total=4096 free=100");
+  const Problem problem = machine.fault("hugepages");
+  EXPECT_EQ(problem.where, "NUMA node 0");
+  EXPECT_THAT(problem.what, HasSubstr("100 free pages of 2048 KiB on NUMA node 0 (200 MiB)"));
+  EXPECT_THAT(problem.mend, HasSubstr("echo 2560 | sudo tee"));
+}
+
+TEST(Check, HugepagesBelowTheBudgetAreAWarning) {
+  Machine machine;
+  machine.tree.add("pages node=0 kib=2048 total=4096 free=1000");
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+  const auto warnings = machine.of_severity(Severity::kWarning);
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_THAT(warnings[0].problem.what, HasSubstr("less than hugepages.per_process_mib = 5120"));
+}
+
+TEST(Check, HugepagesOfAnotherSize) {
+  Machine machine;
+  machine.fabric.hugepages.page_kib = 1048576;
+  EXPECT_THAT(machine.fault("hugepages").what,
+              HasSubstr("page_kib = 1048576 in the config, but there are no pages of that size"));
+}
+
+TEST(Check, HugepagesOfTheMachineWhenTheNodeIsUnknown) {
+  Machine machine;
+  machine.nic().numa_node = -1;
+  machine.tree.add("pages node=-1 kib=2048 total=0 free=0");
+  EXPECT_EQ(machine.fault("hugepages").where, "this machine");
+}
+
+TEST(Check, CgroupLimit) {
+  Machine machine;
+  machine.tree.add_file("sys/fs/cgroup/user.slice/hugetlb.2MB.max", "67108864\n");
+  const Problem problem = machine.fault("cgroup");
+  EXPECT_THAT(problem.where, HasSubstr("user.slice/hugetlb.2MB.max"));
+  EXPECT_THAT(problem.what, HasSubstr("64 MiB of hugepages, it needs at least 256 MiB"));
+}
+
+TEST(Check, CgroupLimitOfTheOldHierarchy) {
+  Machine machine;
+  machine.tree.add_file("proc/self/cgroup", "5:hugetlb:/docker/1\n0::/\n");
+  machine.tree.add_file("sys/fs/cgroup/hugetlb/docker/1/hugetlb.2MB.limit_in_bytes", "0\n");
+  EXPECT_THAT(machine.fault("cgroup").what, HasSubstr("may use 0 MiB"));
+}
+
+TEST(Check, LockedMemory) {
+  Machine machine;
+  machine.tree.add_file(
+      "proc/self/limits",
+      "Max locked memory         8388608              8388608              bytes\n");
+  const Problem problem = machine.fault("memlock");
+  EXPECT_THAT(problem.what, HasSubstr("8192 KiB, a process needs 5242880 KiB"));
+  EXPECT_THAT(problem.mend, HasSubstr("ulimit -l unlimited"));
+  machine.tree.add_file("proc/self/status", "CapEff:\t0000000000004000\n");  // CAP_IPC_LOCK
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+// --- memif and tap -------------------------------------------------------------------------------
+
+struct Software : Machine {
+  explicit Software(NicDriver driver) {
+    fabric.hugepages.page_kib = 0;
+    nic().driver = driver;
+    nic().pci.clear();
+    nic().gpu_pci.clear();
+    gpus.clear();
+    tree.add_folder("sockets");
+    nic().memif_socket = tree.path("sockets/a.sock");
+    nic().tap_interface = "tap0";
+    tree.add(
+        "file path=dev/net/tun text=\nfile path=sys/class/net/tap0/mtu text=9001\n"
+        "file path=sys/class/net/tap0/tun_flags text=0x1002");
+    ::chmod(tree.path("run").c_str(), 0777);
+    ::chmod(tree.path("dev/net/tun").c_str(), 0666);
+  }
+};
+
+TEST(Check, AMemifSwitchThatDoesNotRunIsNoFault) {
+  const Software machine(NicDriver::kMemif);
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, MemifFolderMissing) {
+  Software machine(NicDriver::kMemif);
+  machine.nic().memif_socket = machine.tree.path("nowhere/a.sock");
+  EXPECT_THAT(machine.fault("memif").mend, HasSubstr("mkdir -p " + machine.tree.path("nowhere")));
+}
+
+TEST(Check, MemifServerNeedsAWritableFolder) {
+  Software machine(NicDriver::kMemif);
+  machine.nic().memif_role = MemifRole::kServer;
+  ::chmod(machine.tree.path("sockets").c_str(), ::geteuid() == 0 ? 0755 : 0555);
+  EXPECT_THAT(as_nobody([&] { return machine.fault("memif"); }).what,
+              HasSubstr("may not write to"));
+}
+
+TEST(Check, MemifClientNeedsTheSocket) {
+  Software machine(NicDriver::kMemif);
+  machine.tree.add_file("sockets/a.sock", "");
+  ::chmod(machine.tree.path("sockets/a.sock").c_str(), ::geteuid() == 0 ? 0600 : 0000);
+  EXPECT_THAT(as_nobody([&] { return machine.fault("memif"); }).what,
+              HasSubstr("may not open " + machine.nic().memif_socket));
+}
+
+TEST(Check, MemifPathLength) {
+  Software machine(NicDriver::kMemif);
+  machine.nic().memif_socket = "/" + std::string(107, 'x');
+  EXPECT_THAT(machine.fault("memif").what, HasSubstr("has 108 characters, the kernel takes 107"));
+}
+
+TEST(Check, TapIsWell) {
+  const Software machine(NicDriver::kTap);
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, TapInterfaceMissing) {
+  Software machine(NicDriver::kTap);
+  machine.nic().tap_interface = "tap1";
+  EXPECT_THAT(machine.fault("tap").mend, HasSubstr("ip tuntap add dev tap1 mode tap"));
+}
+
+TEST(Check, TapDeviceAccess) {
+  Software machine(NicDriver::kTap);
+  ::chmod(machine.tree.path("dev/net/tun").c_str(), ::geteuid() == 0 ? 0600 : 0000);
+  EXPECT_THAT(as_nobody([&] { return machine.fault("tap"); }).what, HasSubstr("may not open"));
+}
+
+TEST(Check, TapMtu) {
+  Software machine(NicDriver::kTap);
+  machine.nic().mtu_bytes = 1500;
+  EXPECT_THAT(machine.fault("mtu").what,
+              HasSubstr("mtu_bytes = 1500 in the config, tap0 has 9001"));
+}
+
+}  // namespace
+}  // namespace ztcp::config
