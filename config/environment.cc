@@ -19,6 +19,11 @@ namespace {
 constexpr std::array<std::string_view, 5> kDpdkLevels{"error", "warning", "notice", "info",
                                                       "debug"};
 
+// ztcp_perf and the reference plugin speak to their own processes, in which the plugin is loaded.
+bool is_of_a_tool(std::string_view variable) {
+  return variable.starts_with("ZTCP_PERF_") || variable.starts_with("ZTCP_REFERENCE_");
+}
+
 class Reader {
  public:
   explicit Reader(Environment& out) : out_(out) {}
@@ -87,6 +92,7 @@ Environment read_environment(const char* const* variables) {
     const std::string_view variable = *variables;
     const auto equals = variable.find('=');
     if (!variable.starts_with("ZTCP_") || equals == std::string_view::npos) continue;
+    if (is_of_a_tool(variable)) continue;
     reader.take(variable.substr(0, equals), variable.substr(equals + 1));
   }
   return environment;
