@@ -116,8 +116,9 @@ class SendSession {
   // Valid once on_session_failed() was told.
   const FailureDetail& failure_detail() const;
 
+  class Impl;  // Internal.
+
  private:
-  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 
