@@ -38,7 +38,8 @@ RecordReader::Step RecordReader::next_record(std::span<const std::byte>& input) 
   if (state_ == State::kHeader) {
     const std::byte* bytes = gather(input, kHeaderBytes);
     if (bytes == nullptr) return Step::kNeedMore;
-    const auto header = decode_header(std::span<const std::byte, kHeaderBytes>(bytes, kHeaderBytes));
+    const auto header =
+        decode_header(std::span<const std::byte, kHeaderBytes>(bytes, kHeaderBytes));
     if (!header) return Step::kBad;
     header_ = *header;
     state_ = State::kBody;

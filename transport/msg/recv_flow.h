@@ -27,7 +27,7 @@ class RecvFlow final : public StreamEvents {
   // Where the chunk being read goes.
   struct Cursor {
     std::uint64_t message = 0;
-    std::uint64_t position = 0;  // The next byte's offset in the message.
+    std::uint64_t position = 0;        // The next byte's offset in the message.
     std::uint64_t reserved_bytes = 0;  // In Bounce, for units not held yet.
     bool eager = false;
   };

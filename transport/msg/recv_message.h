@@ -22,7 +22,7 @@ struct RecvMessage {
   bool is_done = false;    // In its buffer in whole, and the owner told.
   UnitSize unit;
   std::uint64_t total = 0;
-  std::uint64_t held_bytes = 0;      // Of the units in `held`.
+  std::uint64_t held_bytes = 0;  // Of the units in `held`.
   ChunkMap held;
   // Before the buffer is posted:
   std::uint64_t reserved_bytes = 0;  // In Bounce, by chunks begun.

@@ -268,6 +268,7 @@ void RecvSession::abort(TimePoint) { impl_->abort(); }
 void RecvSession::on_timers(TimePoint now) { impl_->on_timers(now); }
 TimePoint RecvSession::next_deadline() const { return impl_->next_deadline(); }
 Endpoint RecvSession::remote() const { return impl_->remote(); }
+std::uint64_t RecvSession::unposted_bytes() const { return impl_->unposted_bytes(); }
 const FailureDetail& RecvSession::failure_detail() const { return impl_->failure_detail(); }
 
 }  // namespace ztcp::msg

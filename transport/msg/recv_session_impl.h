@@ -34,6 +34,7 @@ class RecvSession::Impl {
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
   Endpoint remote() const { return remote_; }
+  std::uint64_t unposted_bytes() const { return bounce_.reserved_bytes(); }
   const FailureDetail& failure_detail() const { return failure_; }
 
   // --- The acceptor's ---
@@ -63,9 +64,7 @@ class RecvSession::Impl {
   enum class State : std::uint8_t { kRunning, kClosing, kFailed, kEnded };
 
   RecvMessage& message(std::uint64_t number) { return messages_[number % kMaxOutstanding]; }
-  bool is_finished(std::uint64_t number) {
-    return number < received_ || message(number).is_done;
-  }
+  bool is_finished(std::uint64_t number) { return number < received_ || message(number).is_done; }
 
   // recv_sink.cc
   bool begin(TimePoint now, RecvMessage& m, const Chunk& chunk);

@@ -27,9 +27,9 @@ void RecvSession::Impl::on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chu
       if (m.held.test(u)) wanted -= m.bytes_of(u, u + 1);
     if (end > bounce_.allowance_bytes() || !bounce_.reserve(wanted)) {
       const std::uint64_t asked = std::max(end, bounce_.reserved_bytes() + wanted);
-      return fail(now, Error{Errc::kProtocol, 0, "eager allowance"},
-                  FailureDetail{Reason::kAllowance, /*from_peer=*/false,
-                                bounce_.allowance_bytes(), asked});
+      return fail(
+          now, Error{Errc::kProtocol, 0, "eager allowance"},
+          FailureDetail{Reason::kAllowance, /*from_peer=*/false, bounce_.allowance_bytes(), asked});
     }
     m.reserved_bytes += wanted;
     cursor.reserved_bytes = wanted;

@@ -81,8 +81,8 @@ bool SendSession::Impl::dispatch_next() {
   return true;
 }
 
-bool SendSession::Impl::write_chunk(SendFlow& flow, std::uint64_t number,
-                                    SendMessage::Piece piece, bool eager) {
+bool SendSession::Impl::write_chunk(SendFlow& flow, std::uint64_t number, SendMessage::Piece piece,
+                                    bool eager) {
   SendMessage& m = message(number);
   const auto size = static_cast<std::uint32_t>(piece.size_bytes);
   std::array<std::byte, Stream::kMaxCopiedBytes> copied;

@@ -33,8 +33,7 @@ SendMessage::Piece SendMessage::next_lost() const {
   const auto first = std::find(begin, end, kLost);
   const auto last = std::find_if(first, end, [](std::uint8_t u) { return u != kLost; });
   const std::uint64_t from = unit_.offset(static_cast<std::uint64_t>(first - begin));
-  const std::uint64_t to =
-      std::min(total_, unit_.offset(static_cast<std::uint64_t>(last - begin)));
+  const std::uint64_t to = std::min(total_, unit_.offset(static_cast<std::uint64_t>(last - begin)));
   return {from, to - from};
 }
 

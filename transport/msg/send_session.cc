@@ -12,7 +12,8 @@ namespace {
 // The first redial goes out at once: most dead flows are one path's. Later ones give the network
 // time.
 constexpr Duration redial_delay(std::uint32_t redials) {
-  return redials == 0 ? Duration::zero() : std::chrono::milliseconds(50) * (1U << std::min(2 * redials, 12U));
+  return redials == 0 ? Duration::zero()
+                      : std::chrono::milliseconds(50) * (1U << std::min(2 * redials, 12U));
 }
 
 }  // namespace
@@ -145,8 +146,7 @@ void SendSession::Impl::on_flow_lost(TimePoint now, SendFlow& flow, Error error)
 // FIN in order follows a bye, and everything the flow carried is acknowledged by then.
 void SendSession::Impl::on_flow_closed(TimePoint now, SendFlow& flow) {
   if (is_ended()) return;
-  if (!peer_closed_)
-    return on_flow_lost(now, flow, Error{Errc::kPeerClosed, 0, "FIN without bye"});
+  if (!peer_closed_) return on_flow_lost(now, flow, Error{Errc::kPeerClosed, 0, "FIN without bye"});
   doubt_flow(flow);
   if (flow.acked_bytes() == flow.written_bytes())
     flow.close();
@@ -168,6 +168,10 @@ void SendSession::Impl::on_bye(const Bye& bye) {
 void SendSession::Impl::on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal) {
   const Error error{to_errc(refusal.reason), 0, "the peer refused"};
   if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
+  if (refusal.reason == Reason::kUnknownSession && was_accepted_ && first_ == next_) {
+    peer_closed_ = true;  // It closed while this flow was down, and we had nothing to say.
+    return flow.drop(SendFlow::State::kGone);
+  }
   fail(error, FailureDetail{refusal.reason, /*from_peer=*/true, refusal.ours, refusal.theirs});
 }
 
