@@ -58,11 +58,17 @@ TEST_P(Killed, AtAnyEventLosesNothing) {
   script.kill_pair = which;
   // Unposted, posted and running ahead; empty, tiny, odd and larger than the allowance.
   script.sizes = {1, 0, 100'000, 5000, 200'000, 8192, 0, 992, 993, 300'000, 12'345, 7, 65'536};
-  std::size_t events = 1;
+  std::size_t events = 10;
   for (std::size_t at = 0; at < events; ++at) {
     script.kill_at = at;
     MsgWorld world(script);
     const bool done = world.run_all();
+    if (world.sender.failed != 0 && world.sender.ready == 0) {
+      // Before the first stream was open: that is "nobody listens there".
+      ASSERT_LT(at, 3U);
+      ASSERT_EQ(world.sender.done, 0U);
+      continue;
+    }
     ASSERT_TRUE(done) << "killed at " << at << ": " << world.sender.done << " sent, "
                       << world.receiver.done << " received; " << world.sender.failed << " "
                       << world.sender.error.where << " / " << world.receiver.failed << " "
