@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// CUBIC's window in congestion avoidance (RFC 9438). Slow start and recovery live in Congestion,
+// which owns this. Windows are in segments, as in the RFC, and fractional.
+#pragma once
+
+#include "transport/core/clock.h"
+
+namespace ztcp::tcp {
+
+class Cubic {
+ public:
+  static constexpr double kBeta = 0.7;  // Section 4.6.
+  static constexpr double kC = 0.4;     // Section 5.
+  // Section 4.3: what makes the Reno-friendly window as fast as Reno with kBeta.
+  static constexpr double kAlpha = 3.0 * (1.0 - kBeta) / (1.0 + kBeta);
+
+  // Forgets the past: a new connection, or an RTO (section 4.8).
+  void reset() { *this = Cubic{}; }
+
+  // Sections 4.6 and 4.7. Returns ssthresh.
+  double on_congestion(double cwnd_segments);
+
+  // An ACK of `acked_segments` in congestion avoidance while the window was the limit. Returns the
+  // new window (sections 4.2 to 4.5).
+  double on_ack(TimePoint now, Duration srtt, double cwnd_segments, double acked_segments);
+
+  // The window was not the limit since the last call: that time does not count (section 4.2 and
+  // RFC 7661's concern).
+  void on_idle(TimePoint now);
+
+  double w_max() const { return w_max_; }
+  double k_seconds() const { return k_seconds_; }
+
+ private:
+  double w_cubic(double seconds) const;
+
+  double w_max_ = 0;
+  double k_seconds_ = 0;
+  double w_est_ = 0;
+  double cwnd_prior_ = 0;
+  bool in_epoch_ = false;
+  TimePoint epoch_start_{};
+  TimePoint last_ack_{};
+};
+
+}  // namespace ztcp::tcp

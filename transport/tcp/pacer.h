@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// When the next segment may leave, so that a window spreads over its round trip instead of
+// arriving at a switch as one burst. Owned by a Sender.
+//
+// Debt up to kSlack is forgiven: paths whose whole round trip is shorter are not paced at all.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "transport/core/clock.h"
+
+namespace ztcp::tcp {
+
+class Pacer {
+ public:
+  static constexpr Duration kSlack = std::chrono::microseconds(128);
+
+  // Divides, so it is called once per round trip or when the window fell. Linux's factors: twice
+  // the window per round trip in slow start, 1.25 times afterwards.
+  void set_rate(std::uint32_t window_bytes, Duration srtt, bool slow_start) {
+    if (srtt <= kSlack || window_bytes == 0) {
+      cost_ = 0;
+      return;
+    }
+    const std::uint64_t per_trip = slow_start ? std::uint64_t{window_bytes} * 2
+                                              : std::uint64_t{window_bytes} + window_bytes / 4;
+    cost_ = (static_cast<std::uint64_t>(srtt.count()) << kShift) / per_trip;
+  }
+
+  bool may_send(TimePoint now) const { return next_ <= now + kSlack; }
+  // When may_send() turns true.
+  TimePoint next_send() const { return next_ - kSlack; }
+
+  void on_sent(TimePoint now, std::uint32_t bytes) {
+    if (cost_ == 0) return;
+    const TimePoint from = waiting_ ? now - kMaxCredit : now;
+    next_ = std::max(next_, from) + Duration(static_cast<Duration::rep>((bytes * cost_) >> kShift));
+  }
+
+  // The turn ended with data that only the pace holds back. Then a poller that comes late finds
+  // the time it missed as credit; an idle sender finds none.
+  void set_waiting(bool waiting) { waiting_ = waiting; }
+  bool is_waiting() const { return waiting_; }
+
+ private:
+  static constexpr Duration kMaxCredit = std::chrono::milliseconds(5);
+  static constexpr unsigned kShift = 16;  // cost_: nanoseconds per byte in 1/65536.
+  std::uint64_t cost_ = 0;
+  TimePoint next_{};
+  bool waiting_ = false;
+};
+
+}  // namespace ztcp::tcp

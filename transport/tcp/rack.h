@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// RACK: a segment is lost when one sent later has been delivered and reordering is ruled out by
+// time (RFC 8985 section 6). The only loss detector for peers with SACK. Owned by a Sender; works
+// on its scoreboard.
+#pragma once
+
+#include <cstdint>
+
+#include "transport/core/clock.h"
+#include "transport/tcp/rtt_estimator.h"
+#include "transport/tcp/sack_scoreboard.h"
+
+namespace ztcp::tcp {
+
+class Rack {
+ public:
+  // Segments SACKed that stand for reordering not being the cause (RFC 5681's DupThresh).
+  static constexpr std::uint32_t kDupThresh = 3;
+
+  // Section 6.2 steps 2 and 3. `echoes_older` says that the ACK's timestamp echo proves it was not
+  // the retransmission that arrived.
+  void on_delivered(TimePoint now, const Delivered& delivered, bool echoes_older,
+                    const RttEstimator& rtt);
+
+  // Section 6.2 step 4: a D-SACK says that we were too hasty. At most one step per round trip.
+  void on_dsack(SeqNum snd_una, SeqNum snd_nxt);
+  void note_reordering() { reordering_seen_ = true; }
+  // A recovery has ended: the wider window persists for 16 of them.
+  void on_recovery_end();
+
+  // Section 6.2 step 5: marks what is lost and returns when the next segment may have to be, or
+  // kNever. `lost_bytes` receives what was newly marked.
+  TimePoint detect_loss(TimePoint now, bool in_recovery, const RttEstimator& rtt,
+                        SackScoreboard& scoreboard, std::uint32_t& lost_bytes) const;
+
+  // Section 6.3: after an RTO the first segment, and whatever is past its time, is lost.
+  void mark_losses_on_rto(TimePoint now, const RttEstimator& rtt, SackScoreboard& scoreboard) const;
+
+  Duration reordering_window(bool in_recovery, std::uint32_t sacked_segments,
+                             const RttEstimator& rtt) const;
+  bool reordering_seen() const { return reordering_seen_; }
+  Duration rtt() const { return rtt_; }
+
+ private:
+  static constexpr int kPersistRecoveries = 16;
+  static constexpr std::int64_t kMaxMultiplier = 16;
+
+  bool sent_after_delivered(const SentRecord& record) const {
+    return record.sent > sent_ || (record.sent == sent_ && record.end().after(end_));
+  }
+
+  TimePoint sent_{};  // RACK.xmit_ts: of the delivered segment that was sent last.
+  SeqNum end_;        // RACK.end_seq.
+  Duration rtt_{};    // RACK.rtt
+  bool valid_ = false;
+  bool reordering_seen_ = false;
+  bool dsack_round_ = false;
+  SeqNum dsack_round_end_;
+  std::int64_t window_multiplier_ = 1;
+  int persist_ = kPersistRecoveries;
+};
+
+}  // namespace ztcp::tcp

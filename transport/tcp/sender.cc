@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Set-up and output. sender_ack.cc has the input, sender_timers.cc the timers.
+#include "transport/tcp/sender.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace ztcp::tcp {
+namespace {
+
+// What the scheduler above may queue beyond a window: one of its chunks, so that the next one is
+// there when an ACK comes.
+constexpr std::size_t kBacklogBytes = 256U << 10;
+// An IPv4 packet tells its length in 16 bits; headers and the longest options taken off.
+constexpr std::uint32_t kMaxSuperSegmentBytes = 65535 - 20 - 60;
+
+}  // namespace
+
+Sender::Sender(const Memory& memory, const TcpSettings& settings, Counters& counters)
+    : scoreboard_(memory.records),
+      queue_(memory.pieces, memory.copied),
+      rtt_({settings.rto_initial, settings.rto_min, settings.rto_max}),
+      settings_(settings),
+      counters_(counters) {}
+
+void Sender::reset() {
+  queue_.reset();
+  scoreboard_.reset({});
+  snd_una_ = snd_nxt_ = snd_max_ = recovery_point_ = {};
+  mss_bytes_ = snd_wnd_bytes_ = max_window_bytes_ = duplicate_acks_ = 0;
+  state_ = State::kOpen;
+  fin_queued_ = fin_sent_ = fin_acked_ = false;
+  window_limited_ = tail_probe_due_ = full_size_delivered_ = false;
+  probe_outstanding_ = undo_armed_ = false;
+  rto_deadline_ = probe_deadline_ = reorder_deadline_ = persist_deadline_ = kNever;
+  persist_backoff_ = 0;
+  pacer_ = {};
+  rack_ = {};
+  rtt_ = RttEstimator({settings_.rto_initial, settings_.rto_min, settings_.rto_max});
+}
+
+void Sender::begin(TimePoint now, const Terms& terms) {
+  snd_una_ = snd_nxt_ = snd_max_ = terms.first;
+  snd_wnd_bytes_ = max_window_bytes_ = terms.peer_window_bytes;
+  mss_bytes_ = terms.mss_bytes;
+  timestamps_ = terms.timestamps;
+  sack_ = terms.sack;
+  clock_ = terms.clock;
+  scoreboard_.reset(terms.first);
+  congestion_.begin(mss_bytes_, settings_.initial_window_segments, terms.first);
+  recovery_point_ = pace_round_end_ = terms.first;
+  progress_ = heard_ = now;
+  set_max_super_segment(max_super_bytes_);
+}
+
+void Sender::set_max_super_segment(std::uint32_t bytes) {
+  max_super_bytes_ = bytes;
+  super_bytes_ = 0;
+  if (mss_bytes_ == 0) return;
+  const std::uint32_t most = std::min(bytes, kMaxSuperSegmentBytes);
+  super_bytes_ = most / mss_bytes_ * mss_bytes_;
+  if (super_bytes_ <= mss_bytes_) super_bytes_ = 0;
+}
+
+std::size_t Sender::room() const {
+  if (fin_queued_ || !queue_.has_room()) return 0;
+  const std::size_t window =
+      std::min(congestion_.window_bytes(), std::max(snd_wnd_bytes_, mss_bytes_));
+  const std::size_t most = window + kBacklogBytes;
+  const std::size_t queued = queue_.size_bytes();
+  return most > queued ? most - queued : 0;
+}
+
+std::uint32_t Sender::usable_window() const {
+  const std::uint32_t used = bytes_between(snd_una_, snd_nxt_);
+  return snd_wnd_bytes_ > used ? snd_wnd_bytes_ - used : 0;
+}
+
+// How many new bytes may leave in one frame; 0: none.
+std::uint32_t Sender::new_data_limit() {
+  const std::uint64_t unsent = unsent_bytes();
+  if (unsent == 0 || scoreboard_.full()) return 0;
+  const std::uint32_t usable = usable_window();
+  const std::uint32_t flight = scoreboard_.in_flight_bytes();
+  auto segment = static_cast<std::uint32_t>(std::min<std::uint64_t>(unsent, mss_bytes_));
+  if (segment > usable) {
+    // RFC 9293 section 3.8.6.2.1: no silly segments at the window's edge, unless they are a good
+    // part of it or nothing else will move it.
+    if (usable == 0 || (flight > 0 && usable < max_window_bytes_ / 2)) return 0;
+    segment = usable;
+  }
+  const std::uint32_t cwnd = congestion_.window_bytes();
+  if (flight > 0 && flight + segment > cwnd) {
+    window_limited_ = true;
+    return 0;
+  }
+  if (super_bytes_ == 0 || unsent <= mss_bytes_ || cwnd < flight) return segment;
+
+  std::uint64_t most =
+      std::min({unsent, std::uint64_t{usable}, std::uint64_t{cwnd - flight},
+                std::uint64_t{super_bytes_}, std::uint64_t{scoreboard_.space()} * mss_bytes_});
+  // Only the last of all bytes may be a short segment.
+  if (most < unsent && most != super_bytes_) most -= most % mss_bytes_;
+  return std::max(segment, static_cast<std::uint32_t>(most));
+}
+
+bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
+  frame.copy_payload = false;
+  frame.segment_size_bytes = 0;
+  frame.fragment_count = 0;
+  frame.payload_bytes = 0;
+  out = {};
+  if (tail_probe_due_) [[unlikely]] {
+    tail_probe_due_ = false;
+    if (send_tail_probe(now, frame, out)) return true;
+  }
+  const bool lost = scoreboard_.lost_bytes() > 0;
+  const std::uint32_t limit = lost ? 0 : new_data_limit();
+  if (lost || limit > 0) {
+    const bool may_send = pacer_.may_send(now);
+    pacer_.set_waiting(!may_send);
+    if (!may_send) return false;
+    return lost ? retransmit(now, frame, out) : send_new(now, limit, frame, out);
+  }
+  pacer_.set_waiting(false);
+  if (fin_due() && !fin_sent_ && unsent_bytes() == 0) return send_fin(now, out);
+  if (scoreboard_.empty()) arm_timers(now, /*restart=*/false);  // The window may be shut.
+  return false;
+}
+
+bool Sender::retransmit(TimePoint now, TxFrame& frame, Outgoing& out) {
+  const std::uint32_t i = scoreboard_.first_lost();
+  const std::uint32_t flight = scoreboard_.in_flight_bytes();
+  if (flight > 0 && flight + scoreboard_[i].length > congestion_.window_bytes()) {
+    window_limited_ = true;
+    return false;
+  }
+  if (undo_armed_ && !undo_stamped_) {
+    undo_stamped_ = true;
+    undo_timestamp_ = clock_.at(now);
+  }
+  send_record(now, i, frame, out);
+  return true;
+}
+
+void Sender::send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoing& out) {
+  const SentRecord record = scoreboard_[i];
+  out.seq = record.seq;
+  if (record.is(SentRecord::kFin)) {
+    out.fin = true;
+  } else {
+    const auto gathered = queue_.gather(offset(record.seq), record.length, frame.fragments);
+    assert(gathered.bytes == record.length);
+    frame.fragment_count = gathered.count;
+    frame.payload_bytes = gathered.bytes;
+    // Its first copy may be ACKed before the NIC has read this one.
+    frame.copy_payload = true;
+    out.push = true;
+  }
+  scoreboard_.mark_retransmitted(i, now);
+  if (state_ == State::kRecovery) congestion_.on_recovery_sent(record.length);
+  pacer_.on_sent(now, record.length);
+  counters_.tx_retransmitted_bytes += frame.payload_bytes;
+  ++counters_.tx_segments;
+  arm_timers(now, /*restart=*/false);
+}
+
+// RFC 8985 section 7.3: new data if there is any, else the last segment again.
+bool Sender::send_tail_probe(TimePoint now, TxFrame& frame, Outgoing& out) {
+  if (state_ != State::kOpen || scoreboard_.empty() || probe_outstanding_) return false;
+  const auto fresh = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      std::min<std::uint64_t>(unsent_bytes(), mss_bytes_), usable_window()));
+  ++counters_.tlp_fired;
+  probe_outstanding_ = true;
+  if (fresh > 0 && !scoreboard_.full()) {
+    probe_retransmitted_ = false;
+    send_new(now, fresh, frame, out);
+  } else {
+    probe_retransmitted_ = true;
+    send_record(now, scoreboard_.size() - 1, frame, out);
+  }
+  probe_end_ = snd_nxt_;
+  probe_deadline_ = kNever;
+  return true;
+}
+
+bool Sender::send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, Outgoing& out) {
+  const auto gathered = queue_.gather(offset(snd_nxt_), limit_bytes, frame.fragments);
+  std::uint32_t bytes = gathered.bytes;
+  frame.fragment_count = gathered.count;
+  frame.payload_bytes = bytes;
+  out.seq = snd_nxt_;
+  if (bytes > mss_bytes_) frame.segment_size_bytes = static_cast<std::uint16_t>(mss_bytes_);
+
+  // After lower_mss() these bytes have been sent before, cut otherwise.
+  const bool again = snd_nxt_.before(snd_max_);
+  frame.copy_payload = again;
+  (again ? counters_.tx_retransmitted_bytes : counters_.tx_bytes) += bytes;
+  const std::uint8_t flags = again ? std::uint8_t{SentRecord::kRetransmitted} : std::uint8_t{0};
+  const bool was_empty = scoreboard_.empty();
+  if (was_empty) progress_ = now;
+  for (std::uint32_t left = bytes; left > 0;) {
+    const std::uint32_t piece = std::min(left, mss_bytes_);
+    scoreboard_.push(snd_nxt_, static_cast<std::uint16_t>(piece), now, flags);
+    snd_nxt_ = snd_nxt_ + piece;
+    left -= piece;
+    ++counters_.tx_segments;
+  }
+  snd_max_ = later(snd_max_, snd_nxt_);
+  out.push = unsent_bytes() == 0;
+  if (state_ == State::kRecovery) congestion_.on_recovery_sent(bytes);
+  pacer_.on_sent(now, bytes);
+  arm_timers(now, was_empty);
+  return true;
+}
+
+bool Sender::send_fin(TimePoint now, Outgoing& out) {
+  if (scoreboard_.full()) return false;
+  const bool was_empty = scoreboard_.empty();
+  if (was_empty) progress_ = now;
+  out.seq = snd_nxt_;
+  out.fin = true;
+  scoreboard_.push(snd_nxt_, 1, now, SentRecord::kFin);
+  snd_nxt_ = snd_nxt_ + 1;
+  snd_max_ = later(snd_max_, snd_nxt_);
+  fin_sent_ = true;
+  ++counters_.tx_segments;
+  arm_timers(now, was_empty);
+  return true;
+}
+
+void Sender::lower_mss(TimePoint now, std::uint32_t mss_bytes) {
+  if (mss_bytes >= mss_bytes_) return;
+  mss_bytes_ = mss_bytes;
+  congestion_.set_mss(mss_bytes);
+  set_max_super_segment(max_super_bytes_);
+  scoreboard_.rewind(snd_una_);
+  snd_nxt_ = snd_una_;
+  fin_sent_ = false;
+  state_ = State::kOpen;
+  undo_armed_ = probe_outstanding_ = tail_probe_due_ = false;
+  full_size_delivered_ = false;
+  arm_timers(now, /*restart=*/true);
+}
+
+}  // namespace ztcp::tcp

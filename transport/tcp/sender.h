@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The sending half of a connection: what may leave now, what was lost, and when to stop waiting
+// (RFC 9293 section 3.8, RFC 6298, RFC 8985, RFC 6937, RFC 4015). Wires together the queue, the
+// scoreboard, RACK, the RTT estimator, the congestion window and the pacer. Owned by a Connection,
+// which writes the headers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+#include "transport/tcp/congestion.h"
+#include "transport/tcp/pacer.h"
+#include "transport/tcp/rack.h"
+#include "transport/tcp/rtt_estimator.h"
+#include "transport/tcp/sack_scoreboard.h"
+#include "transport/tcp/send_queue.h"
+#include "transport/tcp/seq_num.h"
+#include "transport/tcp/settings.h"
+#include "transport/tcp/stack.h"
+#include "transport/tcp/timestamp_clock.h"
+#include "transport/wire/tcp_options.h"
+
+namespace ztcp::tcp {
+
+class Sender {
+ public:
+  // Memory of the Stack; outlives the Sender.
+  struct Memory {
+    std::span<SentRecord> records;
+    std::span<SendQueue::Piece> pieces;
+    std::span<std::byte> copied;
+  };
+  // What the handshake agreed on.
+  struct Terms {
+    SeqNum first;                 // Of the first payload byte: ISS + 1.
+    std::uint32_t mss_bytes = 0;  // Payload of a full segment, options already taken off.
+    std::uint32_t peer_window_bytes = 0;
+    bool timestamps = false;
+    bool sack = false;
+    TimestampClock clock;
+  };
+  struct Ack {
+    SeqNum ack;
+    std::uint32_t window_bytes = 0;
+    bool window_valid = true;  // False: the segment is older than the last window heard.
+    bool pure = true;          // No payload, SYN or FIN.
+    bool has_timestamps = false;
+    std::uint32_t timestamp_echo = 0;
+    std::span<const wire::SackBlock> sack;
+  };
+  struct Outgoing {
+    SeqNum seq;
+    bool fin = false;
+    bool push = false;
+  };
+  enum class Timeout : std::uint8_t { kNone, kProbe, kGiveUp };
+
+  Sender(const Memory& memory, const TcpSettings& settings, Counters& counters);
+
+  void begin(TimePoint now, const Terms& terms);
+  void reset();
+
+  // --- The user's side
+  bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) {
+    return !fin_queued_ && queue_.write(copied, referenced);
+  }
+  std::size_t room() const;
+  void queue_fin() { fin_queued_ = true; }
+
+  // --- Input. ack is in [snd.una, snd.max].
+  void on_ack(TimePoint now, const Ack& ack);
+
+  // --- Output. Fills payload fields of `frame`, whose headers the caller writes.
+  bool next(TimePoint now, TxFrame& frame, Outgoing& out);
+
+  // --- Timers
+  TimePoint deadline() const;
+  // kProbe: send an empty segment that the peer must answer (zero window).
+  Timeout on_timer(TimePoint now);
+  void set_rto_floor(Duration floor) { rto_floor_ = floor; }
+  void note_heard(TimePoint now) { heard_ = now; }
+
+  // The path takes less (RFC 1191): everything in flight is cut anew.
+  void lower_mss(TimePoint now, std::uint32_t mss_bytes);
+  void set_max_super_segment(std::uint32_t bytes);
+
+  SeqNum snd_una() const { return snd_una_; }
+  SeqNum snd_nxt() const { return snd_nxt_; }
+  SeqNum snd_max() const { return snd_max_; }
+  std::uint32_t mss_bytes() const { return mss_bytes_; }
+  std::uint32_t max_window_bytes() const { return max_window_bytes_; }
+  std::uint64_t acked_bytes() const { return queue_.begin(); }
+  bool has_unacked() const { return snd_una_ != snd_max_ || queue_.size_bytes() > 0 || fin_due(); }
+  bool fin_acked() const { return fin_acked_; }
+  bool is_in_flight(SeqNum seq) const {
+    return seq.in_window(snd_una_, bytes_between(snd_una_, snd_max_));
+  }
+  bool full_size_delivered() const { return full_size_delivered_; }
+  int backoff() const { return rtt_.backoff(); }
+  const RttEstimator& rtt() const { return rtt_; }
+  RttEstimator& rtt() { return rtt_; }
+  const Congestion& congestion() const { return congestion_; }
+  const SackScoreboard& scoreboard() const { return scoreboard_; }
+  bool is_open() const { return state_ == State::kOpen; }
+
+ private:
+  // RFC 5681's and RFC 6582's phases: nothing lost, fast recovery, after an RTO.
+  enum class State : std::uint8_t { kOpen, kRecovery, kLoss };
+
+  bool fin_due() const { return fin_queued_ && !fin_acked_; }
+  std::uint64_t offset(SeqNum seq) const { return queue_.begin() + bytes_between(snd_una_, seq); }
+  // The FIN has a number and no byte.
+  std::uint64_t unsent_bytes() const { return fin_sent_ ? 0 : queue_.end() - offset(snd_nxt_); }
+  std::uint32_t usable_window() const;
+
+  // on_ack(), in the order it happens. See sender_ack.cc.
+  std::uint32_t take_cumulative(const Ack& ack, Delivered& delivered);
+  void take_sacks(const Ack& ack, Delivered& delivered, bool& dsack);
+  Duration sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered, bool advanced);
+  bool undo_if_spurious(const Ack& ack, bool advanced);
+  void detect_losses(TimePoint now, const Ack& ack, bool advanced);
+  void check_tail_probe(const Ack& ack, bool dsack);
+  void move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
+                  std::uint32_t acked_bytes, Duration rtt_sample);
+  void enter_recovery();
+
+  // next(), in the order it tries.
+  bool retransmit(TimePoint now, TxFrame& frame, Outgoing& out);
+  bool send_tail_probe(TimePoint now, TxFrame& frame, Outgoing& out);
+  bool send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, Outgoing& out);
+  bool send_fin(TimePoint now, Outgoing& out);
+  void send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoing& out);
+  std::uint32_t new_data_limit();
+
+  void arm_timers(TimePoint now, bool restart);
+  Duration tail_probe_timeout() const;
+  void on_rto(TimePoint now);
+
+  // --- Hot: touched for each segment or ACK.
+  SeqNum snd_una_;
+  SeqNum snd_nxt_;
+  SeqNum snd_max_;  // snd_nxt_ but for lower_mss(), which goes back.
+  std::uint32_t snd_wnd_bytes_ = 0;
+  std::uint32_t mss_bytes_ = 0;
+  std::uint32_t super_bytes_ = 0;  // Payload of a full super-segment; 0: none.
+  State state_ = State::kOpen;
+  bool timestamps_ = false;
+  bool sack_ = false;
+  bool fin_queued_ = false;
+  bool fin_sent_ = false;
+  bool fin_acked_ = false;
+  bool window_limited_ = false;  // The congestion window held data back since the last ACK.
+  bool tail_probe_due_ = false;
+  bool full_size_delivered_ = false;
+  SackScoreboard scoreboard_;
+  SendQueue queue_;
+  Congestion congestion_;
+  Pacer pacer_;
+  RttEstimator rtt_;
+  TimePoint rto_deadline_ = kNever;
+  TimePoint probe_deadline_ = kNever;    // Tail loss probe (RFC 8985 section 7).
+  TimePoint reorder_deadline_ = kNever;  // RACK's own.
+  TimePoint persist_deadline_ = kNever;  // RFC 9293 section 3.8.6.1.
+  TimePoint progress_{};                 // When snd.una last moved, or data began to wait.
+  SeqNum pace_round_end_;
+
+  // --- Cold.
+  std::uint32_t max_window_bytes_ = 0;
+  std::uint32_t duplicate_acks_ = 0;  // For peers without SACK.
+  SeqNum recovery_point_;             // snd.max when the recovery began.
+  Rack rack_;
+  // RFC 8985 section 7.3: the end of the outstanding tail loss probe.
+  bool probe_outstanding_ = false;
+  bool probe_retransmitted_ = false;
+  SeqNum probe_end_;
+  // Eifel (RFC 3522): an ACK that echoes an older timestamp than the first retransmission's was
+  // caused by the original.
+  bool undo_armed_ = false;
+  bool undo_stamped_ = false;
+  std::uint32_t undo_timestamp_ = 0;
+  TimestampClock clock_;
+  TimePoint heard_{};
+  int persist_backoff_ = 0;
+  Duration rto_floor_{};
+  std::uint32_t max_super_bytes_ = 0;
+  const TcpSettings& settings_;
+  Counters& counters_;
+};
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What an ACK means to a Sender.
+#include <algorithm>
+#include <cassert>
+
+#include "transport/tcp/sender.h"
+
+namespace ztcp::tcp {
+
+void Sender::on_ack(TimePoint now, const Ack& ack) {
+  assert(snd_una_.at_or_before(ack.ack) && ack.ack.at_or_before(snd_max_));
+  heard_ = now;
+  // Nothing lost, nothing sent twice, no holes reported: all that can have happened is progress.
+  const bool plain = state_ == State::kOpen && ack.sack.empty() && !probe_outstanding_ &&
+                     scoreboard_.sacked_bytes() == 0 && scoreboard_.retransmitted_segments() == 0 &&
+                     sack_;
+  Delivered delivered;
+  const std::uint32_t acked = take_cumulative(ack, delivered);
+  bool dsack = false;
+  if (!plain) take_sacks(ack, delivered, dsack);
+  if (delivered.full_sized) full_size_delivered_ = true;
+  if (ack.window_valid) {
+    snd_wnd_bytes_ = ack.window_bytes;
+    max_window_bytes_ = std::max(max_window_bytes_, ack.window_bytes);
+    if (snd_wnd_bytes_ > 0) persist_backoff_ = 0;
+  }
+
+  const Duration sample = sample_rtt(now, ack, delivered, acked > 0);
+  const bool echoes_older = delivered.newest_retransmitted && ack.has_timestamps &&
+                            timestamp_before(ack.timestamp_echo, clock_.at(delivered.newest_sent));
+  rack_.on_delivered(now, delivered, echoes_older, rtt_);
+  if (!plain) {
+    if (dsack) rack_.on_dsack(snd_una_, snd_nxt_);
+    if (!undo_if_spurious(ack, acked > 0)) detect_losses(now, ack, acked > 0);
+    check_tail_probe(ack, dsack);
+  }
+  move_state(now, ack, delivered, acked, sample);
+  if (settings_.pacing && pace_round_end_.at_or_before(snd_una_) && acked > 0) {
+    pacer_.set_rate(congestion_.window_bytes(), rtt_.srtt(), congestion_.in_slow_start());
+    pace_round_end_ = snd_nxt_;
+  }
+  arm_timers(now, acked > 0);
+  assert(scoreboard_.size() > 64 || scoreboard_.is_consistent());
+}
+
+std::uint32_t Sender::take_cumulative(const Ack& ack, Delivered& delivered) {
+  const std::uint32_t acked = bytes_between(snd_una_, ack.ack);
+  if (acked == 0) return 0;
+  const std::uint64_t acked_to = offset(ack.ack);
+  // Only the FIN has a number and no byte.
+  fin_acked_ = fin_queued_ && acked_to > queue_.end();
+  queue_.pop(std::min(acked_to, queue_.end()));
+  scoreboard_.acknowledge(ack.ack, mss_bytes_, delivered);
+  snd_una_ = ack.ack;
+  if (snd_nxt_.before(snd_una_)) snd_nxt_ = snd_una_;  // After lower_mss().
+  progress_ = heard_;
+  return acked;
+}
+
+void Sender::take_sacks(const Ack& ack, Delivered& delivered, bool& dsack) {
+  for (std::size_t i = 0; i < ack.sack.size(); ++i) {
+    const SeqNum begin(ack.sack[i].begin);
+    const SeqNum end(ack.sack[i].end);
+    if (!begin.before(end)) continue;
+    if (i == 0) {
+      // RFC 2883 section 4: a first block below the cumulative ACK, or inside the second block,
+      // reports what arrived twice.
+      const bool below = end.at_or_before(snd_una_);
+      const bool inside = ack.sack.size() > 1 && SeqNum(ack.sack[1].begin).at_or_before(begin) &&
+                          end.at_or_before(SeqNum(ack.sack[1].end));
+      if (below || inside) {
+        dsack = bytes_between(begin, snd_max_) <= max_window_bytes_ + bytes_between(begin, end);
+        continue;
+      }
+    }
+    // Blocks of bytes never sent, or acknowledged, say nothing.
+    if (begin.before(snd_una_) || end.after(snd_max_)) continue;
+    if (sack_) scoreboard_.sack(begin, end, mss_bytes_, delivered);
+  }
+}
+
+// A segment sent once is a sample (Karn's rule); where all were sent twice the echoed timestamp
+// tells which one is meant (RFC 7323 section 4).
+Duration Sender::sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered,
+                            bool advanced) {
+  Duration sample{};
+  if (delivered.has_rtt_sample) {
+    sample = now - delivered.rtt_sent;
+  } else if (advanced && timestamps_ && ack.has_timestamps) {
+    sample = clock_.since(now, ack.timestamp_echo);
+    if (sample < Duration::zero() || sample > settings_.user_timeout) return {};
+    sample = std::max(sample, Duration(1));
+  } else {
+    return {};
+  }
+  rtt_.on_sample(now, sample);
+  return sample;
+}
+
+bool Sender::undo_if_spurious(const Ack& ack, bool advanced) {
+  if (!undo_armed_ || !undo_stamped_ || !advanced) return false;
+  undo_armed_ = false;  // RFC 3522 section 3.2: the first acceptable ACK decides.
+  if (!ack.has_timestamps || !timestamp_before(ack.timestamp_echo, undo_timestamp_)) return false;
+  ++counters_.spurious_recoveries;
+  scoreboard_.forget_losses();
+  congestion_.undo();
+  rtt_.forget_backoff();
+  // What looked lost was late: RACK must wait longer.
+  rack_.note_reordering();
+  rack_.on_dsack(snd_una_, snd_nxt_);
+  state_ = State::kOpen;
+  reorder_deadline_ = kNever;
+  pace_round_end_ = snd_una_;
+  return true;
+}
+
+void Sender::detect_losses(TimePoint now, const Ack& ack, bool advanced) {
+  if (sack_) {
+    std::uint32_t lost_bytes = 0;
+    reorder_deadline_ =
+        rack_.detect_loss(now, state_ != State::kOpen, rtt_, scoreboard_, lost_bytes);
+    return;
+  }
+  // Without SACK: RFC 6582, three duplicates and then one hole per partial ACK.
+  if (advanced) {
+    duplicate_acks_ = 0;
+    const bool partial = state_ == State::kRecovery && ack.ack.before(recovery_point_);
+    if (partial && !scoreboard_.empty() && !scoreboard_.front().is(SentRecord::kLost))
+      scoreboard_.mark_lost(0);
+  } else if (ack.pure && !scoreboard_.empty() && ++duplicate_acks_ == Rack::kDupThresh &&
+             state_ == State::kOpen && !scoreboard_.front().is(SentRecord::kLost)) {
+    scoreboard_.mark_lost(0);
+  }
+}
+
+// RFC 8985 section 7.4.2: did the probe repair a loss that nothing else would have told of?
+void Sender::check_tail_probe(const Ack& ack, bool dsack) {
+  if (!probe_outstanding_ || ack.ack.before(probe_end_)) return;
+  if (!probe_retransmitted_ || dsack) {
+    probe_outstanding_ = false;
+  } else if (ack.ack.after(probe_end_)) {
+    probe_outstanding_ = false;
+    if (state_ == State::kOpen) {
+      congestion_.on_repaired_loss();
+      pace_round_end_ = snd_una_;
+    }
+  }
+}
+
+void Sender::enter_recovery() {
+  state_ = State::kRecovery;
+  recovery_point_ = snd_max_;
+  congestion_.enter_recovery(scoreboard_.outstanding_bytes());
+  undo_armed_ = true;
+  undo_stamped_ = false;
+  probe_outstanding_ = tail_probe_due_ = false;
+  pace_round_end_ = snd_una_;
+  ++counters_.rack_recoveries;
+}
+
+void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
+                        std::uint32_t acked_bytes, Duration rtt_sample) {
+  const bool past_point = recovery_point_.at_or_before(ack.ack);
+  if (state_ == State::kRecovery && past_point) {
+    congestion_.leave_recovery();
+    rack_.on_recovery_end();
+    state_ = State::kOpen;
+    undo_armed_ = false;
+    pace_round_end_ = snd_una_;
+  } else if (state_ == State::kLoss && past_point) {
+    state_ = State::kOpen;
+    undo_armed_ = false;
+  }
+  if (state_ == State::kOpen && scoreboard_.lost_bytes() > 0) enter_recovery();
+
+  if (state_ == State::kRecovery) {
+    congestion_.on_recovery_ack(delivered.bytes, acked_bytes > 0, scoreboard_.in_flight_bytes());
+  } else if (delivered.bytes > 0) {
+    congestion_.on_ack(now, {.ack = ack.ack,
+                             .snd_nxt = snd_nxt_,
+                             .acked_bytes = delivered.bytes,
+                             .window_limited = window_limited_ || state_ == State::kLoss,
+                             .rtt_sample = rtt_sample,
+                             .srtt = rtt_.srtt()});
+    window_limited_ = false;
+  }
+}
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// When a Sender stops waiting.
+#include <algorithm>
+#include <chrono>
+
+#include "transport/tcp/sender.h"
+
+namespace ztcp::tcp {
+namespace {
+
+// What a receiver may take to notice a burst, beyond what the round trip has shown so far.
+constexpr Duration kProbeSlack = std::chrono::microseconds(200);
+
+}  // namespace
+
+Duration Sender::tail_probe_timeout() const {
+  // RFC 8985 section 7.2. No WCDelAckT: our peers acknowledge each burst; a kernel that delays
+  // costs one needless segment, which makes it answer.
+  const Duration base = std::max(2 * rtt_.srtt(), rtt_.srtt() + 4 * rtt_.rttvar());
+  return std::max(base + kProbeSlack, rto_floor_ / 2);
+}
+
+// `restart`: what was waited for has come, or waiting begins.
+void Sender::arm_timers(TimePoint now, bool restart) {
+  if (scoreboard_.empty()) {
+    rto_deadline_ = probe_deadline_ = reorder_deadline_ = kNever;
+    if (unsent_bytes() == 0 || usable_window() > 0) {
+      persist_deadline_ = kNever;
+    } else if (persist_deadline_ == kNever) {
+      persist_deadline_ = now + rtt_.rto(rto_floor_) * (1LL << persist_backoff_);
+    }
+    return;
+  }
+  persist_deadline_ = kNever;
+  if (restart || rto_deadline_ == kNever)
+    rto_deadline_ = std::min(now + rtt_.rto(rto_floor_), progress_ + settings_.user_timeout);
+  // RFC 8985 section 7.2: only while nothing else points at a loss, and one probe at a time.
+  const bool probing = state_ == State::kOpen && sack_ && !probe_outstanding_ &&
+                       scoreboard_.sacked_bytes() == 0 && rtt_.has_sample();
+  probe_deadline_ = probing ? now + tail_probe_timeout() : kNever;
+  if (probe_deadline_ >= rto_deadline_) probe_deadline_ = kNever;
+}
+
+TimePoint Sender::deadline() const {
+  const TimePoint pace = pacer_.is_waiting() ? pacer_.next_send() : kNever;
+  return std::min({rto_deadline_, probe_deadline_, reorder_deadline_, persist_deadline_, pace});
+}
+
+Sender::Timeout Sender::on_timer(TimePoint now) {
+  if (persist_deadline_ <= now) {
+    // A peer that answers may keep its window shut; one that is silent is gone.
+    if (now - heard_ >= settings_.user_timeout) return Timeout::kGiveUp;
+    const Duration most = std::max(settings_.rto_max, rto_floor_);
+    const Duration wait = rtt_.rto(rto_floor_) * (1LL << persist_backoff_);
+    if (wait < most) ++persist_backoff_;
+    persist_deadline_ = now + std::min(2 * wait, most);
+    return Timeout::kProbe;
+  }
+  if (reorder_deadline_ <= now) {
+    std::uint32_t lost_bytes = 0;
+    reorder_deadline_ =
+        rack_.detect_loss(now, state_ != State::kOpen, rtt_, scoreboard_, lost_bytes);
+    if (lost_bytes > 0 && state_ == State::kOpen) enter_recovery();
+    if (state_ == State::kRecovery)
+      congestion_.on_recovery_ack(0, /*made_progress=*/false, scoreboard_.in_flight_bytes());
+  }
+  if (probe_deadline_ <= now) {
+    probe_deadline_ = kNever;
+    tail_probe_due_ = true;
+    rto_deadline_ = now + rtt_.rto(rto_floor_);  // RFC 8985 section 7.3.
+  }
+  if (rto_deadline_ <= now) {
+    if (now - progress_ >= settings_.user_timeout) return Timeout::kGiveUp;
+    on_rto(now);
+  }
+  return Timeout::kNone;
+}
+
+// RFC 6298 section 5, (5.4) to (5.6), and RFC 8985 section 6.3.
+void Sender::on_rto(TimePoint now) {
+  ++counters_.rto_fired;
+  // RFC 2018 section 8: what was SACKed stays so, unless the very first segment was: then the peer
+  // has thrown it away, or it would have acknowledged it.
+  if (scoreboard_.front().is(SentRecord::kSacked)) scoreboard_.forget_sacks();
+  const bool first = state_ != State::kLoss;
+  congestion_.on_timeout(first, snd_nxt_);
+  if (first) {
+    undo_armed_ = true;
+    undo_stamped_ = false;
+  }
+  state_ = State::kLoss;
+  recovery_point_ = snd_max_;
+  probe_outstanding_ = tail_probe_due_ = false;
+  reorder_deadline_ = kNever;
+  rack_.mark_losses_on_rto(now, rtt_, scoreboard_);
+  rtt_.back_off();
+  pace_round_end_ = snd_una_;
+  arm_timers(now, /*restart=*/true);
+}
+
+}  // namespace ztcp::tcp
