@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Segments that arrived ahead of their turn: a connection's bounded, sorted set of ranges, each a
+// chain of held frames, and the SACK blocks that tell the peer about them. Overlaps are trimmed on
+// arrival, so every held byte is held once.
+//
+// HeldFrames is the Stack's one store of held frames, which bounds them by the memory they really
+// occupy; Reassembly belongs to a Receiver.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "transport/core/frame.h"
+#include "transport/tcp/seq_num.h"
+#include "transport/wire/tcp_options.h"
+
+namespace ztcp::tcp {
+
+class HeldFrames {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // Payload bytes [offset, offset + length) of a frame, standing at `seq`.
+  struct Piece {
+    RxFrame frame;
+    SeqNum seq;
+    std::uint32_t offset = 0;
+    std::uint32_t length = 0;
+    std::uint32_t next = kNone;
+  };
+
+  explicit HeldFrames(std::size_t max_bytes);
+
+  // kNone when the budget is spent.
+  std::uint32_t hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length);
+  // The frame goes to take_released(), its slot becomes free.
+  void release(std::uint32_t piece);
+  std::size_t take_released(std::span<RxFrame> out);
+
+  Piece& operator[](std::uint32_t i) { return pieces_[i]; }
+  std::size_t held_bytes() const { return held_bytes_; }
+  std::size_t held_frames() const { return held_frames_; }
+
+ private:
+  std::size_t max_bytes_;
+  std::size_t held_bytes_ = 0;
+  std::size_t held_frames_ = 0;
+  std::vector<Piece> pieces_;
+  std::vector<RxFrame> released_;  // Its capacity is that of pieces_.
+  std::vector<std::uint32_t> free_;
+};
+
+class Reassembly {
+ public:
+  static constexpr std::size_t kMaxRanges = 128;
+
+  struct Range {
+    SeqNum begin;
+    SeqNum end;
+    std::uint32_t first = HeldFrames::kNone;  // Chain of pieces, in order, without gaps.
+    std::uint32_t last = HeldFrames::kNone;
+    std::uint32_t changed = 0;  // Stamp of the latest arrival, for newest-first SACK blocks.
+  };
+  enum class Outcome : std::uint8_t {
+    kHeld,
+    kDuplicate,  // Every byte was held already.
+    kNoMemory,   // Dropped: the peer will send it again.
+  };
+
+  // `ranges` has room for kMaxRanges and outlives this, as does `frames`.
+  Reassembly(std::span<Range> ranges, HeldFrames& frames)
+      : ranges_(ranges.data()), frames_(&frames) {}
+
+  bool empty() const { return count_ == 0; }
+  std::size_t range_count() const { return count_; }
+  const Range& range(std::size_t i) const { return ranges_[i]; }
+
+  // A segment beyond rcv.nxt whose payload stands at `offset` of `frame`. On kHeld the frame is
+  // ours and frame.kept is set. `duplicate` receives the first stretch of it that was held already
+  // (begin == end: none).
+  Outcome insert(RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
+                 wire::SackBlock& duplicate);
+
+  // While the oldest held bytes are due at `next`: hands each piece to
+  // fn(const RxFrame&, offset, length) and releases its frame. fn returns false to stop, having
+  // called clear(). Returns the new rcv.nxt.
+  template <class Fn>
+  SeqNum deliver(SeqNum next, Fn&& fn);
+
+  // Releases everything.
+  void clear();
+
+  // RFC 2018 section 4: the range of the newest arrival first, then older ones. Returns how many.
+  std::size_t sack_blocks(std::span<wire::SackBlock> out) const;
+
+ private:
+  void remove_range(std::size_t i);
+  void release_chain(std::uint32_t piece);
+
+  Range* ranges_;
+  HeldFrames* frames_;
+  std::size_t count_ = 0;
+  std::uint32_t stamp_ = 0;
+};
+
+template <class Fn>
+SeqNum Reassembly::deliver(SeqNum next, Fn&& fn) {
+  while (count_ > 0 && ranges_[0].begin.at_or_before(next)) {
+    // Unlinked before fn runs, so that whatever fn does finds the set consistent.
+    const std::uint32_t at = ranges_[0].first;
+    const HeldFrames::Piece piece = (*frames_)[at];
+    const SeqNum piece_end = piece.seq + piece.length;
+    ranges_[0].first = piece.next;
+    ranges_[0].begin = piece_end;
+    if (piece.next == HeldFrames::kNone) remove_range(0);
+
+    bool go_on = true;
+    if (piece_end.after(next)) {
+      const std::uint32_t skip = piece.seq.before(next) ? bytes_between(piece.seq, next) : 0;
+      next = piece_end;
+      go_on = fn(piece.frame, piece.offset + skip, piece.length - skip);
+    }
+    frames_->release(at);
+    if (!go_on) break;
+  }
+  return next;
+}
+
+}  // namespace ztcp::tcp

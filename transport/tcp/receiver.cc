@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/tcp/receiver.h"
+
+#include <algorithm>
+
+namespace ztcp::tcp {
+
+Receiver::Window Receiver::choose_window(std::uint32_t bytes) {
+  constexpr std::uint8_t kLeastScale = 8;
+  constexpr std::uint8_t kMostScale = 10;
+  constexpr std::uint32_t kMostField = 65535;
+  Window window;
+  window.scale = kLeastScale;
+  while (window.scale < kMostScale && bytes >> window.scale > kMostField) ++window.scale;
+  const std::uint32_t field = std::clamp<std::uint32_t>(bytes >> window.scale, 1, kMostField);
+  window.field = static_cast<std::uint16_t>(field);
+  window.bytes = field << window.scale;
+  return window;
+}
+
+void Receiver::begin(TimePoint now, const Terms& terms) {
+  rcv_nxt_ = last_ack_sent_ = terms.next;
+  window_ = terms.window;
+  timestamps_ = terms.timestamps;
+  ts_recent_ = terms.timestamp;
+  ts_recent_time_ = now;
+  sack_ = terms.sack;
+  ack_due_ = fin_known_ = false;
+  duplicate_ = {};
+}
+
+std::uint8_t Receiver::take_sack_blocks(std::span<wire::SackBlock> out) {
+  if (!sack_) return 0;
+  std::size_t count = 0;
+  if (duplicate_.begin != duplicate_.end) {
+    out[count++] = duplicate_;
+    duplicate_ = {};
+  }
+  count += reassembly_.sack_blocks(out.subspan(count));
+  return static_cast<std::uint8_t>(count);
+}
+
+}  // namespace ztcp::tcp

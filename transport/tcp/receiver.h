@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The receiving half of a connection: what is acceptable, what goes up now, what is held, and
+// what the next ACK says (RFC 9293 section 3.10.7.4, RFC 7323, RFC 2018, RFC 2883). Owned by a
+// Connection.
+//
+// The window is ordinary memory and constant: the user takes every byte at once, so the right edge
+// never moves back and never waits.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+#include "transport/tcp/reassembly.h"
+#include "transport/tcp/seq_num.h"
+#include "transport/tcp/stack.h"
+#include "transport/tcp/timestamp_clock.h"
+#include "transport/wire/frame_parser.h"
+
+namespace ztcp::tcp {
+
+class Receiver {
+ public:
+  struct Window {
+    std::uint32_t bytes = 0;
+    std::uint8_t scale = 0;
+    std::uint16_t field = 0;  // bytes >> scale: what every segment but a SYN carries.
+  };
+  // RFC 7323 section 2.2. At least 8, so that there is room to grow; at most 10: no window here is
+  // larger than 64 MiB.
+  static Window choose_window(std::uint32_t bytes);
+
+  Receiver(std::span<Reassembly::Range> ranges, HeldFrames& frames, Counters& counters)
+      : reassembly_(ranges, frames), counters_(counters) {}
+
+  struct Terms {
+    SeqNum next;  // IRS + 1.
+    Window window;
+    bool timestamps = false;
+    std::uint32_t timestamp = 0;  // The SYN's.
+    bool sack = false;
+  };
+  void begin(TimePoint now, const Terms& terms);
+  void clear() { reassembly_.clear(); }
+
+  SeqNum rcv_nxt() const { return rcv_nxt_; }
+  const Window& window() const { return window_; }
+  bool timestamps() const { return timestamps_; }
+  std::uint32_t ts_recent() const { return ts_recent_; }
+
+  // RFC 9293 section 3.4, the four cases. A zero-length segment may stand at the window's end.
+  bool is_acceptable(SeqNum seq, std::uint32_t length) const {
+    if (length == 0) return seq.in_window(rcv_nxt_, window_.bytes + 1);
+    return seq.in_window(rcv_nxt_, window_.bytes) ||
+           (seq + (length - 1)).in_window(rcv_nxt_, window_.bytes);
+  }
+  // RFC 7323 section 5.3, R1: false for an old duplicate.
+  bool passes_paws(TimePoint now, std::uint32_t value) const {
+    return !timestamp_before(value, ts_recent_) || now - ts_recent_time_ > kTimestampValidity;
+  }
+  // R3: only from segments that cover the last ACK sent.
+  void note_timestamp(TimePoint now, SeqNum seq, std::uint32_t value) {
+    if (seq.at_or_before(last_ack_sent_) && !timestamp_before(value, ts_recent_)) {
+      ts_recent_ = value;
+      ts_recent_time_ = now;
+    }
+  }
+
+  // An acceptable segment's payload, whole or trimmed to the window. In-order bytes go to
+  // sink(span) at once, with whatever they release from the held ones; sink returns false when the
+  // connection has ended, and then nothing here may be touched. False: it did.
+  template <class Sink>
+  bool on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
+                  Sink&& sink);
+
+  // A segment that brings nothing new (RFC 2883 section 4.1.1): the next ACK says so.
+  void on_duplicate(SeqNum seq, std::uint32_t length) {
+    ++counters_.rx_segments_duplicate;
+    duplicate_ = {seq.raw(), (seq + length).raw()};
+    ack_due_ = true;
+  }
+
+  // The number behind the peer's FIN. True while everything before it has not yet arrived.
+  void note_fin(SeqNum seq) {
+    fin_known_ = true;
+    fin_ = seq;
+  }
+  bool fin_is_next() const { return fin_known_ && fin_ == rcv_nxt_; }
+  void take_fin() {
+    fin_known_ = false;
+    rcv_nxt_ = rcv_nxt_ + 1;
+    ack_due_ = true;
+  }
+
+  // --- The next ACK
+  bool ack_due() const { return ack_due_; }
+  void request_ack() { ack_due_ = true; }
+  // The ACK must be one of its own: it carries SACK blocks.
+  bool has_sack() const {
+    return sack_ && (duplicate_.begin != duplicate_.end || !reassembly_.empty());
+  }
+  std::uint8_t take_sack_blocks(std::span<wire::SackBlock> out);
+  void on_ack_sent() {
+    ack_due_ = false;
+    last_ack_sent_ = rcv_nxt_;
+  }
+
+  const Reassembly& reassembly() const { return reassembly_; }
+
+ private:
+  // RFC 7323 section 5.5: an old TS.Recent proves nothing. 24 days at a millisecond tick; a third
+  // of a half turn at a microsecond, the fastest tick in use.
+  static constexpr Duration kTimestampValidity = std::chrono::minutes(12);
+
+  SeqNum rcv_nxt_;
+  SeqNum last_ack_sent_;
+  std::uint32_t ts_recent_ = 0;
+  Window window_;
+  bool timestamps_ = false;
+  bool sack_ = false;
+  bool ack_due_ = false;
+  bool fin_known_ = false;
+  SeqNum fin_;
+  TimePoint ts_recent_time_{};
+  wire::SackBlock duplicate_;  // begin == end: none.
+  Reassembly reassembly_;
+  Counters& counters_;
+};
+
+template <class Sink>
+bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
+                          Sink&& sink) {
+  ack_due_ = true;
+  if (seq.before(rcv_nxt_)) [[unlikely]] {
+    const std::uint32_t old = bytes_between(seq, rcv_nxt_);
+    if (old >= length) {
+      on_duplicate(seq, length);
+      return true;
+    }
+    duplicate_ = {seq.raw(), rcv_nxt_.raw()};
+    seq = rcv_nxt_;
+    offset += old;
+    length -= old;
+  }
+  const std::uint32_t room = window_.bytes - bytes_between(rcv_nxt_, seq);
+  if (length > room) length = room;
+
+  if (seq != rcv_nxt_) [[unlikely]] {
+    wire::SackBlock twice;
+    switch (reassembly_.insert(frame, seq, offset, length, twice)) {
+      case Reassembly::Outcome::kHeld:
+        ++counters_.rx_segments_out_of_order;
+        break;
+      case Reassembly::Outcome::kDuplicate:
+        ++counters_.rx_segments_duplicate;
+        break;
+      case Reassembly::Outcome::kNoMemory:
+        ++counters_.rx_dropped_no_memory;
+        break;
+    }
+    if (twice.begin != twice.end) duplicate_ = twice;
+    return true;
+  }
+
+  bool alive = true;
+  const auto give = [&](std::span<const std::byte> piece) {
+    if (alive) alive = sink(piece);
+  };
+  rcv_nxt_ = seq + length;
+  counters_.rx_bytes += length;
+  wire::for_each_piece(frame, offset, length, give);
+  if (!alive) [[unlikely]]
+    return false;
+  if (reassembly_.empty()) [[likely]]
+    return true;
+
+  // rcv.nxt moves before the bytes go up, as above.
+  Counters& counters = counters_;
+  SeqNum& next = rcv_nxt_;
+  const SeqNum reached = reassembly_.deliver(
+      next, [&](const RxFrame& held, std::uint32_t held_offset, std::uint32_t held_bytes) {
+        next = next + held_bytes;
+        counters.rx_bytes += held_bytes;
+        wire::for_each_piece(held, held_offset, held_bytes, give);
+        return alive;
+      });
+  if (alive) rcv_nxt_ = reached;
+  return alive;
+}
+
+}  // namespace ztcp::tcp
