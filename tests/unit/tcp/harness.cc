@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tests/unit/tcp/harness.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "transport/wire/arp.h"
+#include "transport/wire/checksum.h"
+#include "transport/wire/ipv4.h"
+
+namespace ztcp::tcp::test {
+namespace {
+
+// What a link without offloads puts on the cable.
+Bytes bytes_of(const TxFrame& frame) {
+  Bytes bytes(frame.header.begin(), frame.header.begin() + frame.header_bytes);
+  for (std::size_t i = 0; i < frame.fragment_count; ++i)
+    bytes.insert(bytes.end(), frame.fragments[i].data,
+                 frame.fragments[i].data + frame.fragments[i].size_bytes);
+  return bytes;
+}
+
+std::unique_ptr<Frame> received(Bytes bytes) {
+  auto frame = std::make_unique<Frame>();
+  frame->bytes = std::move(bytes);
+  frame->view.head = frame->bytes;
+  frame->view.handle = frame.get();
+  frame->view.charge_bytes = 2048;
+  return frame;
+}
+
+std::unique_ptr<Frame> arp_reply(const wire::ArpPacket& request) {
+  Bytes bytes(wire::kEthernetBytes + wire::kArpBytes);
+  wire::emit_ethernet({.destination = request.sender_mac,
+                       .source = kPeerMac,
+                       .vlan_id = 0,
+                       .type = wire::EtherType::kArp},
+                      bytes.data());
+  wire::emit_arp({.operation = wire::ArpOperation::kReply,
+                  .sender_mac = kPeerMac,
+                  .sender_ip = request.target_ip,
+                  .target_mac = request.sender_mac,
+                  .target_ip = request.sender_ip},
+                 bytes.data() + wire::kEthernetBytes);
+  return received(std::move(bytes));
+}
+
+}  // namespace
+
+StackConfig test_config() {
+  StackConfig config;
+  config.mac = kOurMac;
+  config.address = {kOurIp, 24};
+  config.max_connections = 16;
+  return config;
+}
+
+StreamEvents* User::on_accept(TimePoint, Stream& accepted, Endpoint) {
+  if (refuse) return nullptr;
+  stream = &accepted;
+  opened = true;
+  return this;
+}
+void User::on_open(TimePoint, Stream& s) {
+  EXPECT_EQ(&s, stream);
+  opened = true;
+}
+void User::on_bytes(TimePoint, std::span<const std::byte> bytes) {
+  EXPECT_FALSE(closed || failed);
+  received.insert(received.end(), bytes.begin(), bytes.end());
+  if (on_bytes_hook) on_bytes_hook();
+}
+void User::on_acked(TimePoint, std::uint64_t total_bytes) {
+  EXPECT_GE(total_bytes, acked);
+  acked = total_bytes;
+  ++acked_calls;
+}
+void User::on_closed(TimePoint) { closed = true; }
+void User::on_failed(TimePoint, Error error) {
+  EXPECT_FALSE(failed);
+  failed = error;
+}
+
+std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
+                                       std::uint16_t peer_port) {
+  std::array<std::byte, 128> header;
+  std::size_t at = wire::emit_ethernet({.destination = kOurMac, .source = kPeerMac}, header.data());
+  wire::TcpHeader tcp;
+  tcp.source_port = peer_port;
+  tcp.destination_port = our_port;
+  tcp.sequence = seg.seq;
+  tcp.acknowledgment = seg.ack;
+  tcp.window = seg.window;
+  tcp.flags = seg.flags;
+  tcp.options = seg.options;
+  const std::size_t tcp_at = at + wire::kIpv4Bytes;
+  const std::size_t tcp_bytes = wire::emit_tcp(tcp, header.data() + tcp_at);
+  wire::Ipv4Header ip;
+  ip.source = kPeerIp;
+  ip.destination = kOurIp;
+  ip.total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + tcp_bytes + seg.payload.size());
+  wire::emit_ipv4(ip, header.data() + at);
+  Bytes bytes(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(tcp_at + tcp_bytes));
+  bytes.insert(bytes.end(), seg.payload.begin(), seg.payload.end());
+  wire::Checksum sum = wire::pseudo_header_checksum(
+      kPeerIp, kOurIp, static_cast<std::uint32_t>(bytes.size() - tcp_at));
+  sum.add(std::span(bytes).subspan(tcp_at));
+  wire::store_be16(bytes.data() + tcp_at + wire::kTcpChecksumOffset, sum.finish());
+  return received(std::move(bytes));
+}
+
+Bytes pattern(std::size_t size, std::uint8_t first) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((first + i) % 251);
+  return bytes;
+}
+
+std::string flags_of(const Seg& seg) {
+  std::string text;
+  if (seg.flags.has(wire::kSyn)) text += 'S';
+  if (seg.flags.has(wire::kFin)) text += 'F';
+  if (seg.flags.has(wire::kRst)) text += 'R';
+  if (seg.flags.has(wire::kAck)) text += '.';
+  return text;
+}
+
+Peer::Peer(const StackConfig& c) : config(c), stack(c, {1, 2}) { collect(); }
+
+wire::TcpOptions offer(std::uint16_t mss_bytes) {
+  wire::TcpOptions options;
+  options.mss_bytes = mss_bytes;
+  options.window_scale = std::uint8_t{8};
+  options.timestamps = wire::Timestamps{1, 0};
+  options.sack_permitted = true;
+  return options;
+}
+
+std::uint32_t Peer::timestamp() const {
+  return static_cast<std::uint32_t>(now.time_since_epoch() / 1us);
+}
+
+void Peer::fill_timestamps(Seg& seg) const {
+  if (timestamps_ && !seg.options.timestamps)
+    seg.options.timestamps = wire::Timestamps{timestamp(), last_ts};
+}
+
+void Peer::open(const wire::TcpOptions& options) {
+  timestamps_ = options.timestamps.has_value();
+  const auto stream = stack.connect(now, {kPeerIp, peer_port}, user);
+  ASSERT_TRUE(stream);
+  user.stream = *stream;
+  const Seg syn = collect_one();
+  ASSERT_EQ(flags_of(syn), "S");
+  iss = syn.seq;
+  Seg answer{.flags = wire::kSyn | wire::kAck, .seq = irs, .ack = first(), .options = options};
+  if (timestamps_) answer.options.timestamps = wire::Timestamps{timestamp(), last_ts};
+  send(answer);
+  ASSERT_TRUE(user.opened);
+  for (const Seg& seg : collect()) {
+    if (seg.payload.empty()) continue;
+    mss = seg.payload.size();
+    ack(first(), {{first() - static_cast<std::uint32_t>(mss), first()}});
+  }
+  collect();
+}
+
+void Peer::open_passive(const wire::TcpOptions& options) {
+  timestamps_ = options.timestamps.has_value();
+  our_port = kListenPort;
+  ASSERT_TRUE(stack.listen(kListenPort, user));
+  Seg syn{.flags = wire::kSyn, .seq = irs, .options = options};
+  if (timestamps_) syn.options.timestamps = wire::Timestamps{timestamp(), 0};
+  send(syn);
+  const Seg answer = collect_one();
+  ASSERT_EQ(flags_of(answer), "S.");
+  iss = answer.seq;
+  send({.seq = peer_first(), .ack = first()});
+  ASSERT_TRUE(user.opened);
+  collect();
+}
+
+bool Peer::fire() {
+  const TimePoint next = stack.next_deadline();
+  if (next == kNever) return false;
+  now = std::max(now, next);
+  stack.on_timers(now);
+  return true;
+}
+
+void Peer::pass(Duration d) {
+  const TimePoint end = now + d;
+  while (stack.next_deadline() <= end && stack.next_deadline() > TimePoint{}) fire();
+  now = end;
+  stack.on_timers(now);
+}
+
+void Peer::deliver(std::vector<std::unique_ptr<Frame>> frames) {
+  std::vector<RxFrame> views;
+  for (const auto& frame : frames) views.push_back(frame->view);
+  stack.on_frames(now, views);
+  for (std::size_t i = 0; i < frames.size(); ++i)
+    if (views[i].kept) held.push_back(std::move(frames[i]));
+  frames.clear();  // What was not kept is gone.
+  std::array<RxFrame, 8> released;
+  while (const std::size_t count = stack.take_released(released))
+    for (std::size_t i = 0; i < count; ++i)
+      EXPECT_EQ(std::erase_if(held, [&](const auto& f) { return f.get() == released[i].handle; }),
+                1U);
+}
+
+void Peer::send(Seg seg) {
+  std::vector<Seg> segs;
+  segs.push_back(std::move(seg));
+  send_burst(std::move(segs));
+}
+
+void Peer::send_burst(std::vector<Seg> segs) {
+  std::vector<std::unique_ptr<Frame>> frames;
+  for (Seg& seg : segs) {
+    fill_timestamps(seg);
+    frames.push_back(frame_from_peer(seg, our_port, peer_port));
+  }
+  deliver(std::move(frames));
+}
+
+void Peer::ack(std::uint32_t ack, std::vector<wire::SackBlock> sack) {
+  Seg seg{.seq = peer_first() + static_cast<std::uint32_t>(0), .ack = ack};
+  for (const auto& block : sack) seg.options.sack[seg.options.sack_count++] = block;
+  send(seg);
+}
+
+Seg Peer::parse(const TxFrame& tx) {
+  const Bytes bytes = bytes_of(tx);
+  RxFrame rx;
+  rx.head = bytes;
+  const wire::ParsedFrame parsed = wire::parse_frame(rx);
+  EXPECT_EQ(parsed.kind, wire::FrameKind::kTcp);
+  EXPECT_TRUE(wire::verify_checksums(rx, parsed));
+  EXPECT_EQ(parsed.ethernet.destination, kPeerMac);
+  our_port = parsed.tcp.source_port;
+  if (parsed.tcp.options.timestamps) last_ts = parsed.tcp.options.timestamps->value;
+  const auto payload = std::span(bytes).subspan(parsed.payload_offset, parsed.payload_bytes);
+  return {.flags = parsed.tcp.flags,
+          .seq = parsed.tcp.sequence,
+          .ack = parsed.tcp.acknowledgment,
+          .window = parsed.tcp.window,
+          .payload = Bytes(payload.begin(), payload.end()),
+          .options = parsed.tcp.options};
+}
+
+std::vector<Seg> Peer::collect() {
+  std::vector<Seg> segs;
+  std::vector<TxFrame> out(64);
+  raw.clear();
+  for (std::size_t count = stack.collect(now, out); count > 0; count = stack.collect(now, out)) {
+    std::vector<std::unique_ptr<Frame>> answers;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (out[i].l3_bytes != 0) {
+        raw.push_back(out[i]);
+        segs.push_back(parse(out[i]));
+        continue;
+      }
+      const auto request = wire::parse_arp(std::span<const std::byte>(out[i].header)
+                                               .first(out[i].header_bytes)
+                                               .subspan(out[i].l2_bytes));
+      if (request && request->target_ip == kPeerIp) answers.push_back(arp_reply(*request));
+    }
+    if (!answers.empty()) deliver(std::move(answers));
+  }
+  return segs;
+}
+
+Seg Peer::collect_one() {
+  std::vector<Seg> segs = collect();
+  EXPECT_EQ(segs.size(), 1U);
+  return segs.empty() ? Seg{} : segs.front();
+}
+
+void Peer::write(std::size_t bytes) {
+  written_.push_back(pattern(bytes, static_cast<std::uint8_t>(written_bytes_ % 251)));
+  written_bytes_ += bytes;
+  const Fragment fragment{written_.back().data(), static_cast<std::uint32_t>(bytes), kUnmapped};
+  ASSERT_TRUE(user.stream->write({}, std::span(&fragment, 1)));
+}
+
+namespace {
+
+StackConfig right_config() {
+  StackConfig config = test_config();
+  config.mac = kPeerMac;
+  config.address = {kPeerIp, 24};
+  return config;
+}
+
+}  // namespace
+
+Pair::Pair() : Pair(test_config(), right_config()) {}
+Pair::Pair(const StackConfig& l, const StackConfig& r) : left(l, {1, 2}), right(r, {3, 4}) {
+  EXPECT_TRUE(right.listen(kListenPort, server));
+}
+
+void Pair::connect() {
+  const auto stream = left.connect(now, {kPeerIp, kListenPort}, client);
+  ASSERT_TRUE(stream);
+  client.stream = *stream;
+  pump();
+  ASSERT_TRUE(client.opened);
+  ASSERT_TRUE(server.opened);
+}
+
+bool Pair::turn(Stack& from, Stack& to, bool from_left) {
+  std::vector<TxFrame> out(64);
+  const std::size_t count = from.collect(now, out);
+  std::vector<std::unique_ptr<Frame>> frames;
+  std::vector<RxFrame> views;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (drop(out[i], from_left)) continue;
+    frames.push_back(received(bytes_of(out[i])));
+    views.push_back(frames.back()->view);
+  }
+  to.on_frames(now, views);
+  for (std::size_t i = 0; i < frames.size(); ++i)
+    if (views[i].kept) held_.push_back(std::move(frames[i]));
+  std::array<RxFrame, 8> released;
+  while (const std::size_t n = to.take_released(released))
+    for (std::size_t i = 0; i < n; ++i)
+      std::erase_if(held_, [&](const auto& f) { return f.get() == released[i].handle; });
+  return count > 0;
+}
+
+void Pair::pump() {
+  for (bool busy = true; busy;) {
+    now += 10us;
+    busy = turn(left, right, true);
+    now += 10us;
+    busy = turn(right, left, false) || busy;
+  }
+}
+
+bool Pair::run_until(const std::function<bool()>& done, Duration limit) {
+  const TimePoint end = now + limit;
+  for (;;) {
+    pump();
+    if (done()) return true;
+    const TimePoint next = std::min(left.next_deadline(), right.next_deadline());
+    if (next > end) return false;
+    now = std::max(now, next);
+    left.on_timers(now);
+    right.on_timers(now);
+  }
+}
+
+}  // namespace ztcp::tcp::test

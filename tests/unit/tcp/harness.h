@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the tests of the engine stand on: a hand-driven peer that sees and sends single segments,
+// users that write down what they hear, and two Stacks joined by a cable without delay.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/core/stream.h"
+#include "transport/tcp/stack.h"
+#include "transport/wire/frame_parser.h"
+#include "transport/wire/tcp_header.h"
+
+namespace ztcp::tcp::test {
+
+using namespace std::chrono_literals;
+using Bytes = std::vector<std::byte>;
+
+inline constexpr MacAddress kOurMac{{0x02, 0, 0, 0, 0, 1}};
+inline constexpr MacAddress kPeerMac{{0x02, 0, 0, 0, 0, 2}};
+inline constexpr Ipv4Address kOurIp{0x0a000001};
+inline constexpr Ipv4Address kPeerIp{0x0a000002};
+inline constexpr std::uint16_t kPeerPort = 7000;
+inline constexpr std::uint16_t kListenPort = 7471;
+
+inline TimePoint at(Duration since_start) { return TimePoint{} + 1h + since_start; }
+
+StackConfig test_config();
+
+// A stream's user.
+class User final : public StreamEvents, public StreamAcceptor {
+ public:
+  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) override;
+  void on_open(TimePoint now, Stream& stream) override;
+  void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
+  void on_acked(TimePoint now, std::uint64_t total_bytes) override;
+  void on_closed(TimePoint now) override;
+  void on_failed(TimePoint now, Error error) override;
+
+  Stream* stream = nullptr;
+  Bytes received;
+  std::uint64_t acked = 0;
+  int acked_calls = 0;
+  bool opened = false;
+  bool closed = false;
+  bool refuse = false;
+  std::optional<Error> failed;
+  // Runs after each delivery.
+  std::function<void()> on_bytes_hook;
+};
+
+// A segment as a test says it. Numbers are absolute.
+struct Seg {
+  wire::TcpFlags flags = wire::kAck;
+  std::uint32_t seq = 0;
+  std::uint32_t ack = 0;
+  std::uint16_t window = 0xffff;
+  Bytes payload{};
+  wire::TcpOptions options{};
+};
+
+// The bytes of a frame from the peer, and the view of it that a link would give.
+struct Frame {
+  Bytes bytes;
+  RxFrame view;
+};
+std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
+                                       std::uint16_t peer_port);
+
+Bytes pattern(std::size_t size, std::uint8_t first = 0);
+std::string flags_of(const Seg& seg);
+
+// What the peer's SYN says.
+wire::TcpOptions offer(std::uint16_t mss_bytes = 1460);
+
+// One connection of one Stack, whose other side is the test.
+class Peer {
+ public:
+  explicit Peer(const StackConfig& config = test_config());
+
+  // The Stack connects, the peer answers: 3 round trips of nothing. `options` is the peer's
+  // offer; what the Stack sends until then is swallowed, the path probe included.
+  void open(const wire::TcpOptions& options = offer());
+  // The peer connects to a listening port.
+  void open_passive(const wire::TcpOptions& options = offer());
+
+  void advance(Duration d) { now += d; }
+  // To the next deadline: fires it. False when there is none.
+  bool fire();
+  // Fires whatever is due within `d`, collecting nothing.
+  void pass(Duration d);
+
+  void send(Seg seg);
+  // Several segments in one burst.
+  void send_burst(std::vector<Seg> segs);
+  // A bare ACK of everything up to `ack`, with the newest timestamps.
+  void ack(std::uint32_t ack, std::vector<wire::SackBlock> sack = {});
+
+  // Everything the Stack has to say to the peer now (ARP answered and not shown).
+  std::vector<Seg> collect();
+  // The only one.
+  Seg collect_one();
+
+  // Writes user bytes whose value tells their place in the stream.
+  void write(std::size_t bytes);
+
+  // The peer's timestamp of now; ours is copied from the last segment seen.
+  std::uint32_t timestamp() const;
+
+  StackConfig config;
+  Stack stack;
+  User user;
+  TimePoint now = at(0s);
+  std::uint16_t our_port = 0;
+  std::uint16_t peer_port = kPeerPort;
+  std::uint32_t iss = 0;            // Ours, as the Stack chose it.
+  std::uint32_t irs = 0xfffffff0U;  // The peer's: it wraps soon.
+  std::uint32_t last_ts = 0;        // The newest timestamp of the Stack.
+  std::uint32_t first() const { return iss + 1; }
+  std::uint32_t peer_first() const { return irs + 1; }
+  std::vector<TxFrame> raw;  // What the last collect() saw.
+  std::deque<std::unique_ptr<Frame>> held;
+  std::size_t mss = 1448;
+
+ private:
+  Seg parse(const TxFrame& frame);
+  void fill_timestamps(Seg& seg) const;
+  void deliver(std::vector<std::unique_ptr<Frame>> frames);
+
+  std::deque<Bytes> written_;
+  std::size_t written_bytes_ = 0;
+  bool timestamps_ = true;
+};
+
+// Two Stacks and a cable: every frame arrives at once, unless `drop` says no.
+class Pair {
+ public:
+  Pair();
+  explicit Pair(const StackConfig& left, const StackConfig& right);
+
+  void connect();
+  // Turns both until neither has anything to say.
+  void pump();
+  // Jumps to the next deadline, until `done` or nothing is left within `limit`.
+  bool run_until(const std::function<bool()>& done, Duration limit = 60s);
+
+  TimePoint now = at(0s);
+  Stack left;
+  Stack right;
+  User client;
+  User server;
+  std::function<bool(const TxFrame&, bool from_left)> drop = [](const TxFrame&, bool) {
+    return false;
+  };
+
+ private:
+  bool turn(Stack& from, Stack& to, bool from_left);
+  std::deque<std::unique_ptr<Frame>> held_;
+};
+
+}  // namespace ztcp::tcp::test

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One TCP connection: the state machine of RFC 9293 section 3.3.2 between a Sender and a Receiver,
+// and the Stream its user sees. A slot of its Stack, used again and again; it never sends, but
+// fills in frames when collect() asks.
+//
+// connection.cc: life and the user's calls; connection_input.cc: segments, in the order of
+// section 3.10.7; connection_output.cc: frames; connection_timers.cc: deadlines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/core/stream.h"
+#include "transport/tcp/header_template.h"
+#include "transport/tcp/path_probe.h"
+#include "transport/tcp/receiver.h"
+#include "transport/tcp/sender.h"
+#include "transport/tcp/stack_context.h"
+#include "transport/wire/frame_parser.h"
+
+namespace ztcp::tcp {
+
+class Connection final : public Stream {
+ public:
+  // Smaller segments are believed from nobody: they only make work (RFC 9293's 536, less what
+  // tunnels may take).
+  static constexpr std::uint16_t kLeastMssBytes = 256;
+
+  // LISTEN is the Stack's, which makes a connection of each SYN.
+  enum class State : std::uint8_t {
+    kClosed,
+    kSynSent,
+    kSynReceived,
+    kEstablished,
+    kFinWait1,
+    kFinWait2,
+    kCloseWait,
+    kClosing,
+    kLastAck,
+    kTimeWait,
+  };
+  struct Memory {
+    Sender::Memory sender;
+    std::span<Reassembly::Range> ranges;
+  };
+
+  Connection(StackContext& context, std::uint32_t index, const Memory& memory);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // --- Beginnings: the slot is closed. The caller has entered the key into the demux.
+  void open_active(TimePoint now, std::uint16_t local_port, Endpoint remote, Ipv4Address next_hop,
+                   StreamEvents& events);
+  void open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop);
+
+  // --- Stream
+  std::size_t room() const override { return is_writable() ? sender_.room() : 0; }
+  bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override;
+  void close() override;
+  void abort() override;
+
+  // --- The loop
+  void on_segment(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
+  // After the last segment of a burst, or a timer: tells the user once what was ACKed.
+  void end_turn(TimePoint now);
+  // Fills frames; sets `more` when it stopped for want of room.
+  std::size_t collect(TimePoint now, std::span<TxFrame> out, bool& more);
+  void on_timer(TimePoint now);
+
+  // --- The neighbourhood
+  Ipv4Address next_hop() const { return next_hop_; }
+  void on_neighbour(MacAddress mac);
+  void fail(TimePoint now, Errc code, const char* where);
+  // RFC 1191, with the checks of RFC 5927: `quoted` is in flight.
+  void on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint32_t mtu_bytes);
+
+  void set_rto_floor(Duration floor) { sender_.set_rto_floor(floor); }
+
+  State state() const { return state_; }
+  Demux::Key key() const { return Demux::key(remote_, local_port_); }
+  bool is_unfinished() const;
+  TimePoint opened() const { return opened_; }
+  const Sender& sender() const { return sender_; }
+  const Receiver& receiver() const { return receiver_; }
+
+  // Whether a SYN may take this connection's place (RFC 9293 section 3.10.7.4, TIME-WAIT).
+  bool may_be_replaced_by(const wire::TcpHeader& syn) const;
+  // Ends it without a word to anybody: TIME-WAIT or half-open, and the slot is needed.
+  void drop();
+
+ private:
+  // The only writer of state_.
+  void set_state(State state);
+  bool is_writable() const { return state_ == State::kEstablished || state_ == State::kCloseWait; }
+  bool is_synchronized() const { return state_ >= State::kEstablished; }
+  void begin(TimePoint now, std::uint16_t local_port, Endpoint remote, Ipv4Address next_hop);
+  void establish(TimePoint now, const wire::ParsedFrame& parsed);
+  void end();
+  void wake() {
+    if (mac_known_) context_.ready.push(index_);
+  }
+
+  // connection_input.cc
+  bool is_predicted(const wire::ParsedFrame& parsed) const;
+  void on_segment_in_syn_sent(TimePoint now, const wire::ParsedFrame& parsed);
+  bool check_sequence(TimePoint now, const wire::ParsedFrame& parsed);
+  bool check_reset(TimePoint now, const wire::ParsedFrame& parsed);
+  bool check_syn(TimePoint now, const wire::ParsedFrame& parsed);
+  bool check_ack(TimePoint now, const wire::ParsedFrame& parsed);
+  bool accept(TimePoint now, const wire::ParsedFrame& parsed);
+  bool process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
+  void process_fin(TimePoint now, const wire::ParsedFrame& parsed);
+  void take_ack(TimePoint now, const wire::ParsedFrame& parsed);
+  void on_fin_acked(TimePoint now);
+  void challenge(TimePoint now);
+
+  // connection_output.cc
+  HeaderTemplate::Fields fields(TimePoint now, SeqNum seq, wire::TcpFlags flags) const;
+  void write_syn(TimePoint now, TxFrame& frame);
+  void write_ack(TimePoint now, TxFrame& frame);
+  void write_keepalive(TimePoint now, TxFrame& frame);
+  void write_path_probe(TimePoint now, TxFrame& frame);
+
+  // connection_timers.cc
+  TimePoint deadline() const;
+  TimePoint keepalive_deadline() const;
+  void schedule();
+  void on_syn_timer(TimePoint now);
+  bool on_keepalive_timer(TimePoint now);
+
+  // --- Hot.
+  StackContext& context_;
+  StreamEvents* events_ = nullptr;  // Null before accept and after close().
+  std::uint32_t index_;
+  State state_ = State::kClosed;
+  bool timestamps_ = false;
+  bool sack_ = false;
+  bool mac_known_ = false;
+  std::uint8_t peer_window_shift_ = 0;
+  bool syn_due_ = false;
+  bool keepalive_due_ = false;
+  SeqNum wl1_;  // SND.WL1 and SND.WL2: the segment that the window was taken from.
+  SeqNum wl2_;
+  std::uint64_t acked_reported_ = 0;
+  TimePoint heard_{};  // The last acceptable segment.
+  TimestampClock clock_;
+  Receiver receiver_;
+  Sender sender_;
+  HeaderTemplate header_;
+
+  // --- Cold.
+  Endpoint remote_;
+  std::uint16_t local_port_ = 0;
+  std::uint16_t peer_mss_bytes_ = 536;
+  Ipv4Address next_hop_;
+  MacAddress mac_;
+  SeqNum iss_;
+  SeqNum irs_;
+  std::uint32_t syn_timestamp_ = 0;  // TS.Recent until the Receiver begins.
+  bool active_ = false;
+  bool peer_scales_ = false;  // The peer's SYN had a window scale.
+  PathProbe path_;
+  TimePoint opened_{};
+  TimePoint state_deadline_ = kNever;  // SYN retransmission, FIN-WAIT-2, TIME-WAIT.
+  Duration syn_timeout_{};
+  TimePoint syn_sent_ = TimePoint::min();
+  bool syn_retransmitted_ = false;
+  int keepalives_ = 0;  // Unanswered in a row.
+  TimePoint keepalive_sent_{};
+  TimePoint challenged_{};  // When a challenge ACK was last sent.
+};
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Segment arrival, in the order of RFC 9293 section 3.10.7: one function per check, each saying
+// whether to go on. A short path in front takes what nearly every segment is.
+#include <cassert>
+#include <chrono>
+
+#include "transport/tcp/connection.h"
+
+namespace ztcp::tcp {
+namespace {
+
+constexpr wire::TcpFlags kSpecial = wire::kSyn | wire::kFin | wire::kRst | wire::kUrg;
+
+// RFC 5961 section 7 wants a limit and leaves the number open. Per connection, because a shared
+// one tells strangers about other people's connections (CVE-2016-5696).
+constexpr Duration kChallengeInterval = std::chrono::milliseconds(10);
+
+}  // namespace
+
+// The next data in order, or an ACK that brings nothing else, on a connection with nothing unusual
+// going on.
+bool Connection::is_predicted(const wire::ParsedFrame& parsed) const {
+  const wire::TcpHeader& tcp = parsed.tcp;
+  const SeqNum ack(tcp.acknowledgment);
+  return state_ == State::kEstablished && tcp.flags.has(wire::kAck) &&
+         !tcp.flags.has_any(kSpecial) && SeqNum(tcp.sequence) == receiver_.rcv_nxt() &&
+         parsed.payload_bytes <= receiver_.window().bytes && tcp.options.sack_count == 0 &&
+         tcp.options.timestamps.has_value() == timestamps_ &&
+         (!timestamps_ ||
+          !timestamp_before(tcp.options.timestamps->value, receiver_.ts_recent())) &&
+         sender_.snd_una().at_or_before(ack) && ack.at_or_before(sender_.snd_max());
+}
+
+void Connection::on_segment(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
+  if (is_predicted(parsed)) [[likely]] {
+    heard_ = now;
+    keepalives_ = 0;
+    if (timestamps_)
+      receiver_.note_timestamp(now, receiver_.rcv_nxt(), parsed.tcp.options.timestamps->value);
+    take_ack(now, parsed);
+    if (parsed.payload_bytes > 0) process_payload(now, frame, parsed);
+    return;
+  }
+  if (state_ == State::kSynSent) {
+    on_segment_in_syn_sent(now, parsed);
+    return;
+  }
+  if (state_ == State::kClosed) return;
+  if (!check_sequence(now, parsed)) return;
+  if (!check_reset(now, parsed)) return;
+  if (!check_syn(now, parsed)) return;
+  heard_ = now;
+  keepalives_ = 0;
+  if (!check_ack(now, parsed)) return;
+  if (!process_payload(now, frame, parsed)) return;
+  process_fin(now, parsed);
+}
+
+// Section 3.10.7.3.
+void Connection::on_segment_in_syn_sent(TimePoint now, const wire::ParsedFrame& parsed) {
+  const wire::TcpHeader& tcp = parsed.tcp;
+  const bool has_ack = tcp.flags.has(wire::kAck);
+  const bool ack_good = has_ack && SeqNum(tcp.acknowledgment) == iss_ + 1;
+  if (has_ack && !ack_good) {
+    if (!tcp.flags.has(wire::kRst))
+      context_.send_reset({.to = mac_,
+                           .remote = remote_,
+                           .local_port = local_port_,
+                           .seq = SeqNum(tcp.acknowledgment),
+                           .ack = {},
+                           .with_ack = false});
+    return;
+  }
+  if (tcp.flags.has(wire::kRst)) {
+    if (ack_good) fail(now, Errc::kRefused, "tcp connect");
+    return;
+  }
+  // A SYN without ACK would be a simultaneous open (section 3.5). Nobody here opens towards an
+  // opener; it is ignored, and the one whose listener exists wins.
+  if (!tcp.flags.has(wire::kSyn) || !ack_good) return;
+
+  const wire::TcpOptions& options = tcp.options;
+  irs_ = SeqNum(tcp.sequence);
+  timestamps_ = options.timestamps.has_value();
+  syn_timestamp_ = timestamps_ ? options.timestamps->value : 0;
+  sack_ = options.sack_permitted;
+  peer_mss_bytes_ = options.mss_bytes.value_or(peer_mss_bytes_);
+  peer_scales_ = options.window_scale.has_value();
+  peer_window_shift_ = options.window_scale.value_or(0);
+  establish(now, parsed);
+  if (!syn_retransmitted_) sender_.rtt().on_sample(now, now - syn_sent_);
+  receiver_.request_ack();
+  ++context_.counters.connections_opened;
+  if (events_ != nullptr) events_->on_open(now, *this);
+}
+
+// First, check sequence number: RFC 7323's PAWS, then section 3.10.7.4's table.
+bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) {
+  const wire::TcpHeader& tcp = parsed.tcp;
+  const SeqNum seq(tcp.sequence);
+  const bool reset = tcp.flags.has(wire::kRst);
+  if (state_ == State::kSynReceived) {
+    // The Receiver has not begun; only what follows the SYN makes sense.
+    if (tcp.flags.has(wire::kSyn) && seq == irs_ && !reset) {
+      syn_due_ = true;  // Our SYN-ACK got lost.
+      wake();
+      return false;
+    }
+    return seq.in_window(irs_ + 1, context_.window.bytes);
+  }
+  if (timestamps_ && !reset) {
+    // RFC 7323 section 3.2: once agreed on, segments without are dropped.
+    if (!tcp.options.timestamps) return false;
+    if (!receiver_.passes_paws(now, tcp.options.timestamps->value)) {
+      ++context_.counters.rx_segments_duplicate;
+      receiver_.request_ack();
+      wake();
+      return false;
+    }
+  }
+  const std::uint32_t length = parsed.payload_bytes + (tcp.flags.has(wire::kSyn) ? 1U : 0U) +
+                               (tcp.flags.has(wire::kFin) ? 1U : 0U);
+  if (!receiver_.is_acceptable(seq, length)) {
+    if (reset) return false;
+    // Still a sign of life, and for a SYN RFC 5961 section 4.2 asks for the same answer.
+    heard_ = now;
+    keepalives_ = 0;
+    if (parsed.payload_bytes > 0 && seq.before(receiver_.rcv_nxt())) {
+      if (timestamps_) receiver_.note_timestamp(now, seq, tcp.options.timestamps->value);
+      receiver_.on_duplicate(seq, parsed.payload_bytes);
+      wake();
+    } else if (tcp.flags.has(wire::kFin)) {
+      receiver_.request_ack();  // Our ACK of the FIN got lost.
+      if (state_ == State::kTimeWait) state_deadline_ = now + context_.config.tcp.time_wait;
+      wake();
+    } else {
+      challenge(now);
+    }
+    return false;
+  }
+  if (timestamps_ && tcp.options.timestamps)
+    receiver_.note_timestamp(now, seq, tcp.options.timestamps->value);
+  return true;
+}
+
+// Second, check the RST bit: RFC 5961 section 3.2.
+bool Connection::check_reset(TimePoint now, const wire::ParsedFrame& parsed) {
+  if (!parsed.tcp.flags.has(wire::kRst)) return true;
+  if (state_ == State::kSynReceived) {
+    drop();
+  } else if (state_ == State::kTimeWait) {
+    // RFC 1337: an old segment must not end TIME-WAIT.
+  } else if (SeqNum(parsed.tcp.sequence) == receiver_.rcv_nxt()) {
+    fail(now, Errc::kPeerClosed, "tcp reset");
+  } else {
+    challenge(now);
+  }
+  return false;
+}
+
+// Fourth, check the SYN bit: RFC 5961 section 4.2. (Third, security, is not for us.)
+bool Connection::check_syn(TimePoint now, const wire::ParsedFrame& parsed) {
+  if (!parsed.tcp.flags.has(wire::kSyn)) return true;
+  challenge(now);
+  return false;
+}
+
+// Fifth, check the ACK field.
+bool Connection::check_ack(TimePoint now, const wire::ParsedFrame& parsed) {
+  const wire::TcpHeader& tcp = parsed.tcp;
+  if (!tcp.flags.has(wire::kAck)) return false;
+  const SeqNum ack(tcp.acknowledgment);
+  if (state_ == State::kSynReceived) {
+    if (ack == iss_ + 1) return accept(now, parsed);
+    context_.send_reset({.to = mac_,
+                         .remote = remote_,
+                         .local_port = local_port_,
+                         .seq = ack,
+                         .ack = {},
+                         .with_ack = false});
+    return false;
+  }
+  if (ack.after(sender_.snd_max()) ||
+      ack.before(sender_.snd_una() - sender_.max_window_bytes())) {  // RFC 5961 section 5.2.
+    challenge(now);
+    return false;
+  }
+  take_ack(now, parsed);
+  return true;
+}
+
+void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
+  const wire::TcpHeader& tcp = parsed.tcp;
+  const SeqNum seq(tcp.sequence);
+  const SeqNum ack(tcp.acknowledgment);
+  // Section 3.10.7.4: the window of the newest segment counts.
+  const bool newer = wl1_.before(seq) || (wl1_ == seq && wl2_.at_or_before(ack));
+  if (newer) {
+    wl1_ = seq;
+    wl2_ = ack;
+  }
+  if (ack.before(sender_.snd_una())) return;  // An old duplicate.
+  std::span<const wire::SackBlock> sack = tcp.options.sack_blocks();
+  if (!sack.empty() && SeqNum(sack[0].end) == iss_ + 1) {
+    // Bytes below the first one were only in the path probe.
+    path_.stop();
+    sack = sack.subspan(1);
+  }
+  const bool was_acked = sender_.fin_acked();
+  sender_.on_ack(now, {.ack = ack,
+                       .window_bytes = std::uint32_t{tcp.window} << peer_window_shift_,
+                       .window_valid = newer,
+                       .pure = parsed.payload_bytes == 0 && !tcp.flags.has(wire::kFin),
+                       .has_timestamps = timestamps_ && tcp.options.timestamps.has_value(),
+                       .timestamp_echo = tcp.options.timestamps ? tcp.options.timestamps->echo : 0,
+                       .sack = sack});
+  if (path_.is_active() && sender_.full_size_delivered()) path_.stop();
+  if (sender_.fin_acked() && !was_acked) on_fin_acked(now);
+}
+
+void Connection::on_fin_acked(TimePoint now) {
+  const TcpSettings& settings = context_.config.tcp;
+  switch (state_) {
+    case State::kFinWait1:
+      set_state(State::kFinWait2);
+      // The user is gone; a peer that never ends its side must not keep the slot.
+      state_deadline_ = now + settings.user_timeout;
+      break;
+    case State::kClosing:
+      set_state(State::kTimeWait);
+      state_deadline_ = now + settings.time_wait;
+      break;
+    case State::kLastAck:
+      end();
+      break;
+    default:
+      break;
+  }
+}
+
+// The ACK of our SYN-ACK: the listener's turn.
+bool Connection::accept(TimePoint now, const wire::ParsedFrame& parsed) {
+  StreamAcceptor* acceptor = context_.find_listener(local_port_);
+  establish(now, parsed);
+  if (timestamps_ && parsed.tcp.options.timestamps)
+    receiver_.note_timestamp(now, SeqNum(parsed.tcp.sequence),
+                             parsed.tcp.options.timestamps->value);
+  if (!syn_retransmitted_) sender_.rtt().on_sample(now, now - syn_sent_);
+  StreamEvents* events = acceptor == nullptr ? nullptr : acceptor->on_accept(now, *this, remote_);
+  if (state_ == State::kClosed) return false;  // Aborted by the acceptor.
+  if (events == nullptr) {
+    abort();
+    return false;
+  }
+  events_ = events;
+  ++context_.counters.connections_accepted;
+  return true;
+}
+
+// Seventh, process the segment text. (Sixth, URG, carries nothing for us: section 3.8.5 lets the
+// bytes be ordinary ones.)
+bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
+  if (parsed.payload_bytes == 0) return true;
+  switch (state_) {
+    case State::kEstablished:
+    case State::kFinWait1:
+    case State::kFinWait2:
+      break;
+    default:
+      return true;  // After the peer's FIN there is none.
+  }
+  return receiver_.on_payload(frame, SeqNum(parsed.tcp.sequence), parsed.payload_offset,
+                              parsed.payload_bytes, [&](std::span<const std::byte> bytes) {
+                                // After close() bytes are taken and dropped.
+                                if (events_ != nullptr) events_->on_bytes(now, bytes);
+                                return state_ != State::kClosed;
+                              });
+}
+
+// Eighth, check the FIN bit.
+void Connection::process_fin(TimePoint now, const wire::ParsedFrame& parsed) {
+  const SeqNum seq(parsed.tcp.sequence);
+  const bool may_end =
+      state_ == State::kEstablished || state_ == State::kFinWait1 || state_ == State::kFinWait2;
+  if (!may_end) return;
+  if (parsed.tcp.flags.has(wire::kFin)) {
+    receiver_.note_fin(seq + parsed.payload_bytes);
+    receiver_.request_ack();
+  }
+  if (!receiver_.fin_is_next()) return;
+  receiver_.take_fin();
+  const Duration time_wait = context_.config.tcp.time_wait;
+  switch (state_) {
+    case State::kEstablished:
+      set_state(State::kCloseWait);
+      if (events_ != nullptr) events_->on_closed(now);
+      break;
+    case State::kFinWait1:  // Ours is not acknowledged, or this were FIN-WAIT-2.
+      set_state(State::kClosing);
+      break;
+    case State::kFinWait2:
+      set_state(State::kTimeWait);
+      state_deadline_ = now + time_wait;
+      break;
+    default:
+      break;
+  }
+}
+
+void Connection::challenge(TimePoint now) {
+  if (challenged_ != TimePoint::min() && now - challenged_ < kChallengeInterval) return;
+  challenged_ = now;
+  ++context_.counters.challenge_acks;
+  receiver_.request_ack();
+  wake();
+}
+
+// Once per burst, whatever it brought.
+void Connection::end_turn(TimePoint now) {
+  if (state_ == State::kClosed) return;
+  if (events_ != nullptr && sender_.acked_bytes() != acked_reported_) {
+    acked_reported_ = sender_.acked_bytes();
+    events_->on_acked(now, acked_reported_);
+    if (state_ == State::kClosed) return;
+  }
+  wake();
+  schedule();
+}
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Frames of a connection.
+#include <cassert>
+
+#include "transport/tcp/connection.h"
+
+namespace ztcp::tcp {
+
+HeaderTemplate::Fields Connection::fields(TimePoint now, SeqNum seq, wire::TcpFlags flags) const {
+  return {.seq = seq,
+          .ack = receiver_.rcv_nxt(),
+          .flags = flags,
+          .window = receiver_.window().field,
+          .timestamps = {clock_.at(now), receiver_.ts_recent()}};
+}
+
+std::size_t Connection::collect(TimePoint now, std::span<TxFrame> out, bool& more) {
+  more = false;
+  if (state_ == State::kClosed || !mac_known_) return 0;
+  if (state_ == State::kSynSent || state_ == State::kSynReceived) {
+    if (!syn_due_ || out.empty()) {
+      more = syn_due_;
+      return 0;
+    }
+    write_syn(now, out[0]);
+    schedule();
+    return 1;
+  }
+
+  std::size_t count = 0;
+  // Bare frames first: each of them tells the peer what it may be waiting for.
+  while (keepalive_due_ || (receiver_.ack_due() && receiver_.has_sack())) {
+    if (count == out.size()) {
+      more = true;
+      return count;
+    }
+    if (keepalive_due_)
+      write_keepalive(now, out[count++]);
+    else
+      write_ack(now, out[count++]);
+  }
+
+  Sender::Outgoing segment;
+  for (; count < out.size(); ++count) {
+    TxFrame& frame = out[count];
+    if (!sender_.next(now, frame, segment)) break;
+    wire::TcpFlags flags = wire::kAck;
+    if (segment.push) flags |= wire::kPsh;
+    if (segment.fin) flags |= wire::kFin;
+    header_.write(fields(now, segment.seq, flags), frame);
+    receiver_.on_ack_sent();
+  }
+  if (count < out.size() && receiver_.ack_due()) write_ack(now, out[count++]);
+  // Last, so that a peer still waiting for the handshake's ACK has it first.
+  if (count < out.size() && path_.is_due()) write_path_probe(now, out[count++]);
+  more = count == out.size();
+  schedule();
+  return count;
+}
+
+void Connection::write_syn(TimePoint now, TxFrame& frame) {
+  syn_due_ = false;
+  const bool passive = state_ == State::kSynReceived;
+  wire::TcpOptions options;
+  options.mss_bytes = context_.mss_bytes();
+  if (!passive || peer_scales_) options.window_scale = context_.window.scale;
+  if (!passive || timestamps_)
+    options.timestamps = wire::Timestamps{clock_.at(now), passive ? syn_timestamp_ : 0};
+  options.sack_permitted = !passive || sack_;
+  HeaderTemplate header;
+  header.build(context_.config, mac_, local_port_, remote_, /*with_timestamps=*/false);
+  const std::uint32_t window = std::min<std::uint32_t>(context_.window.bytes, 65535);
+  header.write_with_options({.seq = iss_,
+                             .ack = passive ? irs_ + 1 : SeqNum{},
+                             .flags = passive ? wire::kSyn | wire::kAck : wire::kSyn,
+                             .window = static_cast<std::uint16_t>(window),
+                             .timestamps = {}},
+                            options, frame);
+  ++context_.counters.tx_segments;
+  // Karn: an answer to a SYN sent twice is no sample.
+  if (syn_sent_ != TimePoint::min()) syn_retransmitted_ = true;
+  syn_sent_ = now;
+  state_deadline_ = now + syn_timeout_;
+}
+
+void Connection::write_ack(TimePoint now, TxFrame& frame) {
+  frame.payload_bytes = 0;
+  frame.fragment_count = 0;
+  frame.segment_size_bytes = 0;
+  frame.copy_payload = false;
+  const auto header = fields(now, sender_.snd_nxt(), wire::kAck);
+  if (receiver_.has_sack()) {
+    wire::TcpOptions options;
+    if (timestamps_) options.timestamps = header.timestamps;
+    // Beside timestamps there is space for three blocks (RFC 2018 section 3).
+    const std::size_t space = timestamps_ ? wire::kMaxSackBlocks - 1 : wire::kMaxSackBlocks;
+    options.sack_count = receiver_.take_sack_blocks(std::span(options.sack).first(space));
+    header_.write_with_options(header, options, frame);
+  } else {
+    header_.write(header, frame);
+  }
+  ++context_.counters.tx_segments;
+  receiver_.on_ack_sent();
+}
+
+// RFC 9293 section 3.8.4: a number just below the window makes the peer answer, and carries
+// nothing. Serves as zero-window probe as well.
+void Connection::write_keepalive(TimePoint now, TxFrame& frame) {
+  keepalive_due_ = false;
+  frame.payload_bytes = 0;
+  frame.fragment_count = 0;
+  frame.segment_size_bytes = 0;
+  frame.copy_payload = false;
+  header_.write(fields(now, sender_.snd_una() - 1, wire::kAck), frame);
+  ++context_.counters.tx_segments;
+}
+
+void Connection::write_path_probe(TimePoint now, TxFrame& frame) {
+  if (path_.wants_comparison()) {
+    keepalive_due_ = true;
+    wake();
+  }
+  path_.on_sent(now);
+  const std::uint32_t size = sender_.mss_bytes();
+  assert(size <= context_.zeros.size());
+  frame.fragment_count = 1;
+  frame.fragments[0] = {context_.zeros.data(), size, kUnmapped};
+  frame.payload_bytes = size;
+  frame.segment_size_bytes = 0;
+  frame.copy_payload = true;
+  header_.write(fields(now, iss_ + 1 - size, wire::kAck), frame);
+  ++context_.counters.tx_segments;
+}
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Deadlines of a connection. Each is a fact about the present; the earliest goes to the wheel.
+#include <algorithm>
+
+#include "transport/tcp/connection.h"
+
+namespace ztcp::tcp {
+namespace {
+
+constexpr int kMaxKeepalives = 3;
+// RFC 5482 leaves the half-open side to us: as long as a few lost SYN-ACKs take.
+constexpr Duration kHalfOpenTimeout = std::chrono::seconds(5);
+
+}  // namespace
+
+// Data in flight is watched by the retransmission timer, which is sooner and knows more.
+TimePoint Connection::keepalive_deadline() const {
+  const bool watched = !sender_.scoreboard().empty();
+  if (watched || state_ == State::kTimeWait) return kNever;
+  const TcpSettings& settings = context_.config.tcp;
+  if (keepalives_ == 0) return heard_ + settings.keepalive_idle;
+  return keepalive_sent_ + settings.keepalive_interval;
+}
+
+TimePoint Connection::deadline() const {
+  if (!is_synchronized() || state_ == State::kTimeWait) return state_deadline_;
+  return std::min({state_deadline_, sender_.deadline(), keepalive_deadline(), path_.deadline()});
+}
+
+void Connection::schedule() {
+  if (state_ != State::kClosed) context_.wheel.schedule(index_, deadline());
+}
+
+void Connection::on_timer(TimePoint now) {
+  switch (state_) {
+    case State::kClosed:
+      return;
+    case State::kSynSent:
+    case State::kSynReceived:
+      if (state_deadline_ <= now) on_syn_timer(now);
+      schedule();
+      return;
+    case State::kTimeWait:
+      if (state_deadline_ <= now) {
+        end();
+        return;
+      }
+      schedule();
+      return;
+    default:
+      break;
+  }
+  if (state_deadline_ <= now) {  // FIN-WAIT-2, and nobody listens any more.
+    abort();
+    return;
+  }
+  if (path_.deadline() <= now && path_.on_timer(heard_)) {
+    fail(now, Errc::kPathMtu, "tcp path probe");
+    return;
+  }
+  if (keepalive_deadline() <= now && !on_keepalive_timer(now)) return;
+  if (sender_.deadline() <= now) {
+    const int backoff = sender_.backoff();
+    switch (sender_.on_timer(now)) {
+      case Sender::Timeout::kNone:
+        break;
+      case Sender::Timeout::kProbe:
+        keepalive_due_ = true;
+        break;
+      case Sender::Timeout::kGiveUp:
+        fail(now, Errc::kTimedOut, "tcp user timeout");
+        return;
+    }
+    // A peer that stays silent may have moved to another MAC address.
+    if (sender_.backoff() > backoff && sender_.backoff() >= 2)
+      context_.neighbours.confirm(now, next_hop_);
+  }
+  wake();
+  schedule();
+}
+
+void Connection::on_syn_timer(TimePoint now) {
+  const bool passive = state_ == State::kSynReceived;
+  const Duration patience = passive ? kHalfOpenTimeout : context_.config.tcp.connect_timeout;
+  if (now - opened_ >= patience) {
+    if (passive)
+      drop();
+    else
+      fail(now, Errc::kTimedOut, "tcp connect");
+    return;
+  }
+  syn_timeout_ =
+      std::min(2 * syn_timeout_, std::max(context_.config.tcp.rto_max, context_.rto_floor));
+  state_deadline_ = std::min(now + syn_timeout_, opened_ + patience);
+  syn_due_ = true;
+  wake();
+}
+
+bool Connection::on_keepalive_timer(TimePoint now) {
+  if (keepalives_ == kMaxKeepalives) {
+    fail(now, Errc::kTimedOut, "tcp keepalive");
+    return false;
+  }
+  ++keepalives_;
+  keepalive_sent_ = now;
+  keepalive_due_ = true;
+  return true;
+}
+
+}  // namespace ztcp::tcp

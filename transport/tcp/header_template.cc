@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/tcp/header_template.h"
+
+#include <cstring>
+
+#include "transport/wire/checksum.h"
+#include "transport/wire/ipv4.h"
+
+namespace ztcp::tcp {
+namespace {
+
+constexpr std::size_t kSequenceAt = 4;
+constexpr std::size_t kAcknowledgmentAt = 8;
+constexpr std::size_t kFlagsAt = 13;
+constexpr std::size_t kWindowAt = 14;
+constexpr std::size_t kTimestampsAt = 24;  // Behind two NOPs, kind and length.
+
+std::uint32_t fold(std::uint32_t sum) {
+  sum = (sum & 0xffff) + (sum >> 16);
+  return (sum & 0xffff) + (sum >> 16);
+}
+
+}  // namespace
+
+std::size_t write_ethernet(const StackConfig& config, MacAddress to, wire::EtherType type,
+                           std::byte* out) {
+  return wire::emit_ethernet(
+      {.destination = to, .source = config.mac, .vlan_id = config.vlan_id, .type = type}, out);
+}
+
+void HeaderTemplate::build(const StackConfig& config, MacAddress to, std::uint16_t local_port,
+                           Endpoint remote, bool with_timestamps) {
+  bytes_.fill({});
+  std::byte* p = bytes_.data();
+  l2_bytes_ = static_cast<std::uint8_t>(write_ethernet(config, to, wire::EtherType::kIpv4, p));
+  offload_ = config.tx_checksum_offload;
+
+  const wire::Ipv4Header ip{.source = config.address.address, .destination = remote.address};
+  wire::emit_ipv4(ip, p + l2_bytes_, /*offload=*/true);
+  ip_sum_ = 0;
+  for (std::size_t i = 0; i < wire::kIpv4Bytes; i += 2)
+    ip_sum_ += wire::load_be16(p + l2_bytes_ + i);
+  pseudo_sum_ = wire::pseudo_header_checksum(ip.source, ip.destination, 0).folded();
+
+  wire::TcpHeader tcp;
+  tcp.source_port = local_port;
+  tcp.destination_port = remote.port;
+  if (with_timestamps) tcp.options.timestamps = wire::Timestamps{};
+  tcp_bytes_ = static_cast<std::uint8_t>(wire::emit_tcp(tcp, p + l2_bytes_ + wire::kIpv4Bytes));
+}
+
+void HeaderTemplate::set_destination(MacAddress to) {
+  std::memcpy(bytes_.data(), to.bytes.data(), to.bytes.size());
+}
+
+void HeaderTemplate::finish(TxFrame& frame) const {
+  std::byte* ip = frame.header.data() + l2_bytes_;
+  std::byte* tcp = ip + wire::kIpv4Bytes;
+  const std::size_t tcp_header = frame.header_bytes - l2_bytes_ - wire::kIpv4Bytes;
+  const auto tcp_bytes = static_cast<std::uint32_t>(tcp_header + frame.payload_bytes);
+  const auto total = static_cast<std::uint16_t>(wire::kIpv4Bytes + tcp_bytes);
+  wire::store_be16(ip + 2, total);
+  frame.checksum_offload = offload_;
+  if (offload_) {
+    // A super-segment's length is added by whoever cuts it.
+    const std::uint32_t length = frame.segment_size_bytes != 0 ? 0 : tcp_bytes;
+    wire::store_be16(tcp + wire::kTcpChecksumOffset,
+                     static_cast<std::uint16_t>(fold(pseudo_sum_ + length)));
+    return;
+  }
+  wire::store_be16(ip + 10, static_cast<std::uint16_t>(~fold(ip_sum_ + total)));
+  wire::Checksum sum;
+  sum.add_u16(static_cast<std::uint16_t>(fold(pseudo_sum_ + tcp_bytes)));
+  sum.add({tcp, tcp_header});
+  for (std::size_t i = 0; i < frame.fragment_count; ++i)
+    sum.add({frame.fragments[i].data, frame.fragments[i].size_bytes});
+  wire::store_be16(tcp + wire::kTcpChecksumOffset, sum.finish());
+}
+
+void HeaderTemplate::write(const Fields& fields, TxFrame& frame) const {
+  static_assert(sizeof bytes_ <= TxFrame::kHeaderCapacity);
+  std::memcpy(frame.header.data(), bytes_.data(), sizeof bytes_);
+  std::byte* tcp = frame.header.data() + l2_bytes_ + wire::kIpv4Bytes;
+  wire::store_be32(tcp + kSequenceAt, fields.seq.raw());
+  wire::store_be32(tcp + kAcknowledgmentAt, fields.ack.raw());
+  wire::store_u8(tcp + kFlagsAt, fields.flags.bits());
+  wire::store_be16(tcp + kWindowAt, fields.window);
+  if (tcp_bytes_ > wire::kTcpBytes) {
+    wire::store_be32(tcp + kTimestampsAt, fields.timestamps.value);
+    wire::store_be32(tcp + kTimestampsAt + 4, fields.timestamps.echo);
+  }
+  frame.l2_bytes = l2_bytes_;
+  frame.l3_bytes = wire::kIpv4Bytes;
+  frame.header_bytes = static_cast<std::uint16_t>(l2_bytes_ + wire::kIpv4Bytes + tcp_bytes_);
+  finish(frame);
+}
+
+void HeaderTemplate::write_with_options(const Fields& fields, const wire::TcpOptions& options,
+                                        TxFrame& frame) const {
+  std::memcpy(frame.header.data(), bytes_.data(), sizeof bytes_);
+  std::byte* tcp = frame.header.data() + l2_bytes_ + wire::kIpv4Bytes;
+  const wire::TcpHeader header{.source_port = wire::load_be16(tcp),
+                               .destination_port = wire::load_be16(tcp + 2),
+                               .sequence = fields.seq.raw(),
+                               .acknowledgment = fields.ack.raw(),
+                               .window = fields.window,
+                               .flags = fields.flags,
+                               .options = options};
+  const std::size_t tcp_header = wire::emit_tcp(header, tcp);
+  frame.l2_bytes = l2_bytes_;
+  frame.l3_bytes = wire::kIpv4Bytes;
+  frame.header_bytes = static_cast<std::uint16_t>(l2_bytes_ + wire::kIpv4Bytes + tcp_header);
+  frame.payload_bytes = 0;
+  frame.fragment_count = 0;
+  frame.segment_size_bytes = 0;
+  frame.copy_payload = false;
+  finish(frame);
+}
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The headers of one connection's frames: everything that never changes is built once, the rest
+// is patched in per segment. Owned by a Connection.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/core/address.h"
+#include "transport/core/frame.h"
+#include "transport/tcp/seq_num.h"
+#include "transport/tcp/settings.h"
+#include "transport/wire/ethernet.h"
+#include "transport/wire/tcp_header.h"
+
+namespace ztcp::tcp {
+
+class HeaderTemplate {
+ public:
+  struct Fields {
+    SeqNum seq;
+    SeqNum ack;
+    wire::TcpFlags flags;
+    std::uint16_t window = 0;  // Scaled.
+    wire::Timestamps timestamps;
+  };
+
+  void build(const StackConfig& config, MacAddress to, std::uint16_t local_port, Endpoint remote,
+             bool with_timestamps);
+  void set_destination(MacAddress to);
+
+  // Writes the headers of a segment whose fragments are in place: with timestamps if it was built
+  // with them, no other options.
+  void write(const Fields& fields, TxFrame& frame) const;
+  // Any other segment: options as given. For SYNs and SACKs; carries no payload.
+  void write_with_options(const Fields& fields, const wire::TcpOptions& options,
+                          TxFrame& frame) const;
+
+  std::size_t tcp_header_bytes() const { return tcp_bytes_; }
+
+ private:
+  void finish(TxFrame& frame) const;
+
+  std::array<std::byte, 88> bytes_;  // Ethernet, VLAN, IPv4, TCP with timestamps: 70.
+  std::uint8_t l2_bytes_ = 0;
+  std::uint8_t tcp_bytes_ = 0;
+  bool offload_ = false;
+  std::uint32_t ip_sum_ = 0;      // Of the IPv4 header without length and checksum.
+  std::uint32_t pseudo_sum_ = 0;  // Of the pseudo header without length.
+};
+
+// Ethernet and IPv4 headers in front of something that is not a connection's: ARP has no IP, an
+// echo reply its own. Returns the bytes written.
+std::size_t write_ethernet(const StackConfig& config, MacAddress to, wire::EtherType type,
+                           std::byte* out);
+
+}  // namespace ztcp::tcp

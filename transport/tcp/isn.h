@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Numbers that strangers must not guess: initial sequence numbers (RFC 6528), timestamp offsets
+// (RFC 7323 section 7.1) and source ports (RFC 6056 section 3.3.3). Owned by a Stack.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/core/siphash.h"
+#include "transport/tcp/seq_num.h"
+
+namespace ztcp::tcp {
+
+class Unguessable {
+ public:
+  explicit Unguessable(const std::array<std::uint64_t, 2>& secret) : secret_(secret) {}
+
+  // RFC 6528 section 3: a clock of 4 us ticks plus a keyed hash of the connection's name.
+  SeqNum initial_sequence(TimePoint now, Endpoint local, Endpoint remote) const {
+    const auto ticks = static_cast<std::uint64_t>(now.time_since_epoch().count()) >> 12;
+    return SeqNum(static_cast<std::uint32_t>(ticks + hash(local, remote, kSequence)));
+  }
+  std::uint32_t timestamp_offset(Endpoint local, Endpoint remote) const {
+    return static_cast<std::uint32_t>(hash(local, remote, kTimestamp));
+  }
+  // Where the search for a free source port begins; differs at each call.
+  std::uint32_t port_offset(Endpoint local, Endpoint remote) {
+    return static_cast<std::uint32_t>(hash(local, remote, kPort + ++connects_));
+  }
+
+ private:
+  enum Purpose : std::uint64_t { kSequence, kTimestamp, kPort };
+
+  std::uint64_t hash(Endpoint local, Endpoint remote, std::uint64_t purpose) const {
+    std::array<std::uint64_t, 3> name{
+        std::uint64_t{local.address.value} << 32 | remote.address.value,
+        std::uint64_t{local.port} << 16 | remote.port, purpose};
+    std::array<std::byte, sizeof name> bytes;
+    std::memcpy(bytes.data(), name.data(), bytes.size());
+    return siphash(secret_, bytes);
+  }
+
+  std::array<std::uint64_t, 2> secret_;
+  std::uint64_t connects_ = 0;
+};
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/tcp/stack.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+#include "transport/tcp/stack_impl.h"
+
+namespace ztcp::tcp {
+namespace {
+
+// Writes outstanding per connection. NCCL keeps 32 messages under way, each at most a few chunks.
+constexpr std::size_t kPiecesEach = 1024;
+constexpr std::size_t kCopiedBytesEach = 64U << 10;
+// Frames one connection may fill before the next has its turn.
+constexpr std::size_t kQuantumFrames = 16;
+
+// As many segments as fill a window like our own, twice for short ones.
+std::size_t records_for(const StackConfig& config) {
+  const std::size_t segments =
+      config.tcp.receive_window_bytes / (std::max<std::size_t>(config.mtu_bytes, 576) - 52);
+  return std::bit_ceil(std::clamp<std::size_t>(segments * 2, 256, 16384));
+}
+
+std::unique_ptr<std::byte[]> untouched(std::size_t bytes) {
+  return std::make_unique_for_overwrite<std::byte[]>(bytes);
+}
+
+// `memory` holds arrays of T, an implicit-lifetime type that its user writes before reading.
+template <class T>
+std::span<T> slice(const std::unique_ptr<std::byte[]>& memory, std::size_t index,
+                   std::size_t each) {
+  return {reinterpret_cast<T*>(memory.get()) + index * each, each};
+}
+
+}  // namespace
+
+ConnectionMemory::ConnectionMemory(const StackConfig& config)
+    : records_each_(records_for(config)),
+      records_(untouched(config.max_connections * records_each_ * sizeof(SentRecord))),
+      pieces_(untouched(config.max_connections * kPiecesEach * sizeof(SendQueue::Piece))),
+      copied_(untouched(config.max_connections * kCopiedBytesEach)),
+      ranges_(
+          untouched(config.max_connections * Reassembly::kMaxRanges * sizeof(Reassembly::Range))) {}
+
+Connection::Memory ConnectionMemory::part(std::uint32_t index) {
+  return {.sender = {.records = slice<SentRecord>(records_, index, records_each_),
+                     .pieces = slice<SendQueue::Piece>(pieces_, index, kPiecesEach),
+                     .copied = slice<std::byte>(copied_, index, kCopiedBytesEach)},
+          .ranges = slice<Reassembly::Range>(ranges_, index, Reassembly::kMaxRanges)};
+}
+
+Stack::Impl::Impl(const StackConfig& config, const std::array<std::uint64_t, 2>& secret)
+    : context(config, secret),
+      memory(config),
+      touched(static_cast<std::uint32_t>(config.max_connections)),
+      echo(config.mtu_bytes),
+      max_half_open(
+          static_cast<std::uint32_t>(std::max<std::size_t>(config.max_connections / 4, 1))) {
+  context.listeners.reserve(64);
+  free.reserve(config.max_connections);
+  for (std::uint32_t i = 0; i < config.max_connections; ++i)
+    connections.emplace_back(context, i, memory.part(i));
+  for (auto i = static_cast<std::uint32_t>(config.max_connections); i > 0; --i)
+    free.push_back(i - 1);
+  announce();
+}
+
+// RFC 5227 section 3: neighbours that knew this address under another MAC learn better.
+void Stack::Impl::announce() {
+  const StackConfig& config = context.config;
+  if (config.address.address == Ipv4Address{}) return;
+  write_arp({.operation = wire::ArpOperation::kRequest,
+             .sender_mac = config.mac,
+             .sender_ip = config.address.address,
+             .target_mac = {},
+             .target_ip = config.address.address},
+            kBroadcastMac);
+}
+
+void Stack::Impl::write_arp(const wire::ArpPacket& packet, MacAddress to) {
+  TxFrame* frame = context.control.add();
+  if (frame == nullptr) return;
+  std::byte* p = frame->header.data();
+  const std::size_t l2 = write_ethernet(context.config, to, wire::EtherType::kArp, p);
+  frame->l2_bytes = static_cast<std::uint8_t>(l2);
+  frame->l3_bytes = 0;
+  frame->header_bytes = static_cast<std::uint16_t>(l2 + wire::emit_arp(packet, p + l2));
+}
+
+void Stack::Impl::reap() {
+  for (const std::uint32_t index : context.retired) free.push_back(index);
+  context.retired.clear();
+}
+
+void Stack::Impl::end_turn(TimePoint now) {
+  while (!touched.empty()) connections[touched.pop()].end_turn(now);
+  reap();
+}
+
+void Stack::Impl::drop_oldest(Connection::State state) {
+  Connection* oldest = nullptr;
+  for (Connection& connection : connections)
+    if (connection.state() == state &&
+        (oldest == nullptr || connection.opened() < oldest->opened()))
+      oldest = &connection;
+  if (oldest != nullptr) oldest->drop();
+}
+
+std::uint32_t Stack::Impl::take_slot() {
+  if (free.empty()) {
+    drop_oldest(Connection::State::kTimeWait);
+    reap();
+  }
+  if (free.empty()) return Demux::kNone;
+  const std::uint32_t index = free.back();
+  free.pop_back();
+  return index;
+}
+
+void Stack::Impl::fail_waiting(TimePoint now, Ipv4Address neighbour) {
+  ++context.counters.arp_unresolved;
+  for (Connection& connection : connections)
+    if (connection.next_hop() == neighbour && connection.state() == Connection::State::kSynSent)
+      connection.fail(now, Errc::kNoRoute, "arp");
+}
+
+Stack::Stack(const StackConfig& config, std::array<std::uint64_t, 2> secret)
+    : impl_(std::make_unique<Impl>(config, secret)) {}
+Stack::~Stack() = default;
+
+void Stack::on_frames(TimePoint now, std::span<RxFrame> frames) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (i + 1 < frames.size()) __builtin_prefetch(frames[i + 1].head.data());
+    impl_->on_frame(now, frames[i]);
+  }
+  impl_->end_turn(now);
+}
+
+void Stack::on_timers(TimePoint now) {
+  impl_->context.wheel.advance(
+      now, [&](std::uint32_t index) { impl_->connections[index].on_timer(now); });
+  while (const auto lost = impl_->context.neighbours.on_timers(now))
+    impl_->fail_waiting(now, *lost);
+  impl_->reap();
+}
+
+std::size_t Stack::collect(TimePoint now, std::span<TxFrame> out) {
+  StackContext& context = impl_->context;
+  std::size_t count = 0;
+  while (context.neighbours.has_request()) {
+    MacAddress to;
+    if (const auto request = context.neighbours.take_request(to)) impl_->write_arp(*request, to);
+  }
+  while (count < out.size() && context.control.take(out[count])) ++count;
+
+  // One round: whoever has more to say comes again behind the others.
+  while (count < out.size() && !context.ready.empty()) {
+    const std::uint32_t index = context.ready.pop();
+    const std::size_t quantum = std::min(kQuantumFrames, out.size() - count);
+    bool more = false;
+    count += impl_->connections[index].collect(now, out.subspan(count, quantum), more);
+    if (more) context.ready.push(index);
+  }
+  return count;
+}
+
+TimePoint Stack::next_deadline() const {
+  const StackContext& context = impl_->context;
+  if (!context.ready.empty() || !context.control.empty() || context.neighbours.has_request())
+    return TimePoint{};  // collect() has something to say now.
+  return std::min(context.wheel.next_deadline(), context.neighbours.next_deadline());
+}
+
+std::size_t Stack::take_released(std::span<RxFrame> out) {
+  return impl_->context.held.take_released(out);
+}
+
+void Stack::note_poll_gap(Duration gap) {
+  constexpr int kGapsPerRto = 4;
+  const Duration floor = kGapsPerRto * gap;
+  if (floor == impl_->context.rto_floor) return;
+  impl_->context.rto_floor = floor;
+  for (Connection& connection : impl_->connections) connection.set_rto_floor(floor);
+}
+
+Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& events) {
+  StackContext& context = impl_->context;
+  const StackConfig& config = context.config;
+  const auto next_hop = context.neighbours.next_hop(remote.address);
+  if (!next_hop) return fail(Errc::kNoRoute, "tcp connect");
+  // RFC 6056 section 3.3.3: a hashed start, then the first free port.
+  const std::uint32_t ports =
+      std::uint32_t{config.ephemeral_port_last} - config.ephemeral_port_first + 1;
+  const std::uint32_t start = context.unguessable.port_offset(context.local(0), remote);
+  for (std::uint32_t i = 0; i < ports; ++i) {
+    const auto port = static_cast<std::uint16_t>(config.ephemeral_port_first + (start + i) % ports);
+    const Demux::Key key = Demux::key(remote, port);
+    const bool to_itself = remote == context.local(port);
+    if (to_itself || context.find_listener(port) != nullptr ||
+        context.demux.find(key) != Demux::kNone)
+      continue;
+    const std::uint32_t index = impl_->take_slot();
+    if (index == Demux::kNone) return fail(Errc::kOutOfMemory, "tcp connect");
+    context.demux.insert(key, index);
+    impl_->connections[index].open_active(now, port, remote, *next_hop, events);
+    return &impl_->connections[index];
+  }
+  return fail(Errc::kBusy, "tcp connect");
+}
+
+Status Stack::listen(std::uint16_t port, StreamAcceptor& acceptor) {
+  if (impl_->context.find_listener(port) != nullptr) return fail(Errc::kBusy, "tcp listen");
+  impl_->context.listeners.push_back({port, &acceptor});
+  return {};
+}
+
+void Stack::unlisten(std::uint16_t port) {
+  std::erase_if(impl_->context.listeners,
+                [&](const StackContext::Listener& listener) { return listener.port == port; });
+}
+
+std::size_t Stack::unfinished() const {
+  return static_cast<std::size_t>(
+      std::count_if(impl_->connections.begin(), impl_->connections.end(),
+                    [](const Connection& connection) { return connection.is_unfinished(); }));
+}
+
+const Counters& Stack::counters() const { return impl_->context.counters; }
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the connections of one Stack share with it and with each other. Owned by the Stack.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "transport/tcp/control_queue.h"
+#include "transport/tcp/demux.h"
+#include "transport/tcp/header_template.h"
+#include "transport/tcp/isn.h"
+#include "transport/tcp/neighbours.h"
+#include "transport/tcp/reassembly.h"
+#include "transport/tcp/receiver.h"
+#include "transport/tcp/settings.h"
+#include "transport/tcp/stack.h"
+#include "transport/tcp/timer_wheel.h"
+#include "transport/tcp/work_queue.h"
+
+namespace ztcp::tcp {
+
+struct StackContext {
+  StackContext(const StackConfig& stack_config, const std::array<std::uint64_t, 2>& secret)
+      : config(stack_config),
+        window(Receiver::choose_window(config.tcp.receive_window_bytes)),
+        held(config.max_held_bytes),
+        demux(config.max_connections, secret[0] ^ secret[1]),
+        wheel(static_cast<std::uint32_t>(config.max_connections)),
+        ready(static_cast<std::uint32_t>(config.max_connections)),
+        neighbours(config.mac, config.address, config.gateway),
+        unguessable(secret),
+        zeros(config.mtu_bytes) {
+    retired.reserve(config.max_connections);
+  }
+
+  // Payload of a full-size segment without options.
+  std::uint16_t mss_bytes() const {
+    return static_cast<std::uint16_t>(config.mtu_bytes - wire::kIpv4Bytes - wire::kTcpBytes);
+  }
+  Endpoint local(std::uint16_t port) const { return {config.address.address, port}; }
+
+  StreamAcceptor* find_listener(std::uint16_t port) const {
+    for (const Listener& listener : listeners)
+      if (listener.port == port) return listener.acceptor;
+    return nullptr;
+  }
+
+  // A connection has ended; its slot is used again once nothing on the call stack names it.
+  void retire(std::uint32_t index, Demux::Key key) {
+    demux.remove(key);
+    wheel.cancel(index);
+    retired.push_back(index);
+  }
+
+  struct Reset {
+    MacAddress to;
+    Endpoint remote;
+    std::uint16_t local_port = 0;
+    SeqNum seq;
+    SeqNum ack;
+    bool with_ack = false;
+  };
+  void send_reset(const Reset& reset) {
+    TxFrame* frame = control.add();
+    if (frame == nullptr) return;
+    HeaderTemplate header;
+    header.build(config, reset.to, reset.local_port, reset.remote, /*with_timestamps=*/false);
+    const wire::TcpFlags flags = reset.with_ack ? wire::kRst | wire::kAck : wire::kRst;
+    header.write(
+        {.seq = reset.seq, .ack = reset.ack, .flags = flags, .window = 0, .timestamps = {}},
+        *frame);
+    ++counters.tx_resets;
+  }
+
+  struct Listener {
+    std::uint16_t port;
+    StreamAcceptor* acceptor;
+  };
+
+  StackConfig config;
+  Receiver::Window window;
+  Counters counters;
+  HeldFrames held;
+  Demux demux;
+  TimerWheel wheel;
+  WorkQueue ready;  // Connections that may have something to send.
+  ControlQueue control;
+  Neighbours neighbours;
+  Unguessable unguessable;
+  Duration rto_floor{};
+  std::uint32_t half_open = 0;
+  std::vector<std::byte> zeros;  // What a path probe carries.
+  std::vector<Listener> listeners;
+  std::vector<std::uint32_t> retired;
+};
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What is behind Stack: the slots of all connections, the memory they share, and the way frames
+// take from Ethernet to a connection. stack.cc: set-up and the verbs; stack_input.cc: frames in.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "transport/tcp/connection.h"
+#include "transport/tcp/stack_context.h"
+#include "transport/wire/frame_parser.h"
+
+namespace ztcp::tcp {
+
+// Arrays for all connections, cut into equal parts. Nothing touches a part before its connection
+// does, so a table for a thousand costs the memory of those in use.
+class ConnectionMemory {
+ public:
+  explicit ConnectionMemory(const StackConfig& config);
+  Connection::Memory part(std::uint32_t index);
+
+ private:
+  std::size_t records_each_;
+  std::unique_ptr<std::byte[]> records_;
+  std::unique_ptr<std::byte[]> pieces_;
+  std::unique_ptr<std::byte[]> copied_;
+  std::unique_ptr<std::byte[]> ranges_;
+};
+
+struct Stack::Impl {
+  Impl(const StackConfig& config, const std::array<std::uint64_t, 2>& secret);
+
+  // Frames in.
+  void on_frame(TimePoint now, RxFrame& frame);
+  void on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
+  void on_unexpected(const wire::ParsedFrame& parsed);
+  void on_syn(TimePoint now, const wire::ParsedFrame& parsed);
+  void on_arp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed);
+  void on_icmp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed);
+
+  void end_turn(TimePoint now);
+  void reap();
+  // A free slot, if need be that of the oldest connection in TIME-WAIT; Demux::kNone: none.
+  std::uint32_t take_slot();
+  void drop_oldest(Connection::State state);
+  void fail_waiting(TimePoint now, Ipv4Address neighbour);
+  void write_arp(const wire::ArpPacket& packet, MacAddress to);
+  void announce();
+
+  StackContext context;
+  ConnectionMemory memory;
+  std::deque<Connection> connections;  // Never grows after construction.
+  std::vector<std::uint32_t> free;
+  WorkQueue touched;            // Connections of this burst.
+  std::vector<std::byte> echo;  // One ICMP message at a time is answered; more are dropped.
+  std::uint32_t max_half_open;
+};
+
+}  // namespace ztcp::tcp

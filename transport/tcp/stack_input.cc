@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// From a frame to whom it is for. Whatever a stranger sends costs a counter, at most one answer,
+// and no memory.
+#include <algorithm>
+#include <cstring>
+
+#include "transport/tcp/stack_impl.h"
+#include "transport/wire/arp.h"
+#include "transport/wire/icmp.h"
+
+namespace ztcp::tcp {
+
+void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
+  frame.kept = false;
+  const wire::ParsedFrame parsed = wire::parse_frame(frame);
+  const StackConfig& config = context.config;
+  if (parsed.kind == wire::FrameKind::kTcp) [[likely]] {
+    if (parsed.ip.destination != config.address.address ||
+        parsed.ethernet.vlan_id != config.vlan_id) [[unlikely]] {
+      ++context.counters.rx_not_for_us;
+      return;
+    }
+    on_tcp(now, frame, parsed);
+    return;
+  }
+  if (parsed.kind == wire::FrameKind::kMalformed) {
+    ++context.counters.rx_malformed;
+  } else if (parsed.ethernet.vlan_id != config.vlan_id ||
+             parsed.kind == wire::FrameKind::kForeign) {
+    ++context.counters.rx_not_for_us;
+  } else if (parsed.kind == wire::FrameKind::kArp) {
+    on_arp(now, frame, parsed);
+  } else if (parsed.ip.destination == config.address.address) {
+    on_icmp(now, frame, parsed);
+  } else {
+    ++context.counters.rx_not_for_us;
+  }
+}
+
+void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
+  // Before anything looks at the payload, or believes the header.
+  if (!wire::verify_checksums(frame, parsed)) [[unlikely]] {
+    ++context.counters.rx_bad_checksum;
+    return;
+  }
+  ++context.counters.rx_segments;
+  const Demux::Key key =
+      Demux::key({parsed.ip.source, parsed.tcp.source_port}, parsed.tcp.destination_port);
+  const std::uint32_t index = context.demux.find(key);
+  if (index != Demux::kNone) [[likely]] {
+    Connection& connection = connections[index];
+    const bool opening = parsed.tcp.flags.has(wire::kSyn) && !parsed.tcp.flags.has(wire::kAck);
+    if (!opening || !connection.may_be_replaced_by(parsed.tcp)) [[likely]] {
+      touched.push(index);
+      connection.on_segment(now, frame, parsed);
+      return;
+    }
+    connection.drop();
+  }
+  constexpr wire::TcpFlags kOpening = wire::kSyn;
+  constexpr wire::TcpFlags kMask = wire::kSyn | wire::kAck | wire::kRst | wire::kFin;
+  if ((parsed.tcp.flags & kMask) == kOpening &&
+      context.find_listener(parsed.tcp.destination_port) != nullptr) {
+    on_syn(now, parsed);
+    return;
+  }
+  on_unexpected(parsed);
+}
+
+// RFC 9293 section 3.10.7.1.
+void Stack::Impl::on_unexpected(const wire::ParsedFrame& parsed) {
+  ++context.counters.rx_no_connection;
+  const wire::TcpHeader& tcp = parsed.tcp;
+  if (tcp.flags.has(wire::kRst)) return;
+  StackContext::Reset reset{.to = parsed.ethernet.source,
+                            .remote = {parsed.ip.source, tcp.source_port},
+                            .local_port = tcp.destination_port,
+                            .seq = {},
+                            .ack = {},
+                            .with_ack = false};
+  if (tcp.flags.has(wire::kAck)) {
+    reset.seq = SeqNum(tcp.acknowledgment);
+  } else {
+    const std::uint32_t length = parsed.payload_bytes + (tcp.flags.has(wire::kSyn) ? 1U : 0U) +
+                                 (tcp.flags.has(wire::kFin) ? 1U : 0U);
+    reset.ack = SeqNum(tcp.sequence) + length;
+    reset.with_ack = true;
+  }
+  context.send_reset(reset);
+}
+
+void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed) {
+  const auto next_hop = context.neighbours.next_hop(parsed.ip.source);
+  if (!next_hop) {
+    ++context.counters.rx_not_for_us;
+    return;
+  }
+  // A flood pushes out its own oldest: who means it answers within a round trip.
+  if (context.half_open >= max_half_open) {
+    ++context.counters.syn_dropped_table_full;
+    drop_oldest(Connection::State::kSynReceived);
+    reap();
+  }
+  const std::uint32_t index = take_slot();
+  if (index == Demux::kNone) {
+    ++context.counters.syn_dropped_table_full;
+    return;
+  }
+  context.neighbours.suggest(*next_hop, parsed.ethernet.source);
+  const Demux::Key key =
+      Demux::key({parsed.ip.source, parsed.tcp.source_port}, parsed.tcp.destination_port);
+  context.demux.insert(key, index);
+  connections[index].open_passive(now, parsed, *next_hop);
+}
+
+void Stack::Impl::on_arp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed) {
+  (void)now;
+  const auto packet = wire::parse_arp(frame.head.subspan(parsed.payload_offset));
+  if (!packet) {
+    ++context.counters.rx_malformed;
+    return;
+  }
+  bool reply = false;
+  if (const auto change = context.neighbours.on_arp(*packet, reply)) {
+    for (Connection& connection : connections)
+      if (connection.state() != Connection::State::kClosed &&
+          connection.next_hop() == change->neighbour)
+        connection.on_neighbour(change->mac);
+  }
+  if (!reply) return;
+  write_arp({.operation = wire::ArpOperation::kReply,
+             .sender_mac = context.config.mac,
+             .sender_ip = context.config.address.address,
+             .target_mac = packet->sender_mac,
+             .target_ip = packet->sender_ip},
+            packet->sender_mac);
+}
+
+void Stack::Impl::on_icmp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed) {
+  // Not for the fast: copied into one piece. The echo buffer is free again once the reply is out.
+  if (parsed.payload_bytes > echo.size() || parsed.payload_bytes < wire::kIcmpBytes ||
+      !context.control.empty())
+    return;
+  std::size_t at = 0;
+  wire::for_each_piece(frame, parsed.payload_offset, parsed.payload_bytes, [&](auto piece) {
+    std::memcpy(echo.data() + at, piece.data(), piece.size());
+    at += piece.size();
+  });
+  const std::span<std::byte> message = std::span(echo).first(parsed.payload_bytes);
+
+  if (const auto error = wire::parse_icmp_unreachable(message)) {
+    if (error->code != wire::IcmpUnreachable::kFragmentationNeeded ||
+        error->source.address != context.config.address.address)
+      return;
+    const std::uint32_t index =
+        context.demux.find(Demux::key(error->destination, error->source.port));
+    if (index == Demux::kNone) return;
+    touched.push(index);
+    connections[index].on_fragmentation_needed(now, SeqNum(error->sequence),
+                                               error->next_hop_mtu_bytes);
+    return;
+  }
+  const auto request = wire::parse_icmp_echo(message);
+  if (!request || !request->is_request) return;
+  TxFrame* reply = context.control.add();
+  if (reply == nullptr) return;
+  wire::make_echo_reply(message);
+  std::byte* p = reply->header.data();
+  const std::size_t l2 =
+      write_ethernet(context.config, parsed.ethernet.source, wire::EtherType::kIpv4, p);
+  const wire::Ipv4Header ip{
+      .source = context.config.address.address,
+      .destination = parsed.ip.source,
+      .protocol = wire::IpProtocol::kIcmp,
+      .total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + message.size())};
+  wire::emit_ipv4(ip, p + l2);
+  reply->l2_bytes = static_cast<std::uint8_t>(l2);
+  reply->l3_bytes = wire::kIpv4Bytes;
+  reply->header_bytes = static_cast<std::uint16_t>(l2 + wire::kIpv4Bytes);
+  reply->fragment_count = 1;
+  reply->fragments[0] = {message.data(), static_cast<std::uint32_t>(message.size()), kUnmapped};
+  reply->payload_bytes = static_cast<std::uint32_t>(message.size());
+  reply->copy_payload = true;
+}
+
+}  // namespace ztcp::tcp
