@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Two tcp::Stacks, one app on each, and what must hold after every event.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tests/sim/app.h"
+#include "tests/sim/world.h"
+#include "transport/tcp/stack.h"
+
+namespace ztcp::sim {
+
+inline constexpr std::uint16_t kPort = 7471;
+
+struct TcpWorldOptions {
+  WorldOptions world;
+  tcp::StackConfig stack;  // Both hosts'; addresses are filled in.
+  std::size_t client_bytes = 0;
+  std::size_t server_bytes = 0;
+};
+
+class TcpWorld {
+ public:
+  explicit TcpWorld(const TcpWorldOptions& options)
+      : client_data(pattern(options.client_bytes, 101)),
+        server_data(pattern(options.server_bytes, 202)),
+        client_stack(host_config(options.stack, 0), {1, 2}),
+        server_stack(host_config(options.stack, 1), {3, 4}),
+        client(client_data, server_data),
+        server(server_data, client_data),
+        world(client_stack, server_stack, options.world) {
+    world.add_invariant([this] { return broken(); });
+  }
+
+  static Ipv4Address address(std::size_t host) {
+    return Ipv4Address{0x0a4d0101 + static_cast<std::uint32_t>(host)};
+  }
+
+  // False with the reason in error() when the stack refuses at once.
+  bool connect() {
+    if (!server_stack.listen(kPort, server)) return false;
+    const auto stream = client_stack.connect(world.now(), {address(1), kPort}, client);
+    if (!stream) return false;
+    client.attach(**stream);
+    return true;
+  }
+  [[nodiscard]] bool run_until_connected() {
+    return connect() && world.run_until([this] { return client.is_open() && server.is_open(); });
+  }
+  bool is_all_delivered() const {
+    return client.has_received_all() && server.has_received_all() && client.is_all_acked() &&
+           server.is_all_acked();
+  }
+  // Closes both ends and waits until nothing is scheduled: then nothing may be held or unfinished.
+  [[nodiscard]] bool finish() {
+    client.close();
+    server.close();
+    return world.run_until_idle() && world.held_frames() == 0 && client_stack.unfinished() == 0 &&
+           server_stack.unfinished() == 0;
+  }
+
+  Bytes client_data;
+  Bytes server_data;
+  tcp::Stack client_stack;
+  tcp::Stack server_stack;
+  App client;
+  App server;
+  World<tcp::Stack> world;
+
+ private:
+  static tcp::StackConfig host_config(tcp::StackConfig config, std::size_t host) {
+    config.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
+    config.address = {address(host), 24};
+    return config;
+  }
+
+  std::string broken() const {
+    if (!client.violation().empty()) return "client: " + client.violation();
+    if (!server.violation().empty()) return "server: " + server.violation();
+    if (client_stack.unfinished() > 0 && client_stack.next_deadline() == kNever)
+      return "the client has something unacknowledged and no deadline";
+    if (server_stack.unfinished() > 0 && server_stack.next_deadline() == kNever)
+      return "the server has something unacknowledged and no deadline";
+    return {};
+  }
+};
+
+}  // namespace ztcp::sim

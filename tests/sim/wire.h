@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One direction of a cable. Everything it does follows from its seed and what it is told, so a
+// failing run is replayed by its seed alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "tests/sim/frames.h"
+#include "transport/core/clock.h"
+#include "transport/link/impairment.h"
+
+namespace ztcp::sim {
+
+class Wire {
+ public:
+  struct Counters {
+    std::uint64_t offered = 0;
+    std::uint64_t offered_bytes = 0;
+    std::uint64_t lost = 0;
+    std::uint64_t queue_full = 0;
+    std::uint64_t duplicated = 0;
+    std::uint64_t corrupted = 0;
+    std::uint64_t marked = 0;
+    std::uint64_t too_long = 0;
+    std::uint64_t delivered = 0;
+  };
+
+  Wire(const link::Impairment& impairment, std::uint64_t seed) : impairer_(impairment, seed) {}
+
+  void send(TimePoint now, Bytes frame);
+  TimePoint next_arrival() const { return in_flight_.empty() ? kNever : in_flight_.begin()->first; }
+  // The frame that arrives next.
+  Bytes take();
+
+  // Loses exactly the frames with these numbers, counted from 0 as they are sent.
+  void drop_exactly(std::set<std::uint64_t> numbers) { drop_numbers_ = std::move(numbers); }
+  // Loses the frames the filter picks.
+  void drop_if(std::function<bool(const Bytes&)> filter) { drop_filter_ = std::move(filter); }
+  // A cut cable loses everything, without a word.
+  void cut() { cut_ = true; }
+  void mend() { cut_ = false; }
+  // Loses IP packets longer than this without a word: a black hole. 0: none.
+  void set_path_mtu(std::size_t mtu_bytes) { path_mtu_bytes_ = mtu_bytes; }
+
+  const Counters& counters() const { return counters_; }
+
+ private:
+  link::Impairer impairer_;
+  std::multimap<TimePoint, Bytes> in_flight_;
+  std::set<std::uint64_t> drop_numbers_;
+  std::function<bool(const Bytes&)> drop_filter_;
+  std::size_t path_mtu_bytes_ = 0;
+  bool cut_ = false;
+  Counters counters_;
+};
+
+// True for a TCP segment without payload, SYN, FIN or RST: a pure ACK.
+bool is_pure_ack(const Bytes& frame);
+
+}  // namespace ztcp::sim

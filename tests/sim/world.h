@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Two hosts, a cable between them, and virtual time that jumps from event to event. A host is
+// anything with the loop's five verbs: tcp::Stack, ustack::Engine.
+//
+// Nothing scheduled while the awaited condition is false is a failure ("stuck"), and so is time
+// that stands still: both are what a lost timer or a timer that is never satisfied look like.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tests/sim/frames.h"
+#include "tests/sim/wire.h"
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+
+namespace ztcp::sim {
+
+struct WorldOptions {
+  link::Impairment forward;   // From host 0 to host 1.
+  link::Impairment backward;  // From host 1 to host 0.
+  std::uint64_t seed = 1;
+  std::size_t receive_pieces = 1;  // Buffers a received frame is spread over.
+  bool checksum_good = false;      // The NIC checked (and dropped what was bad): see Wire.
+  std::size_t burst = 32;
+};
+
+template <class Node>
+class World {
+ public:
+  using Options = WorldOptions;
+
+  World(Node& first, Node& second, const Options& options)
+      : options_(options),
+        nodes_{&first, &second},
+        wires_{Wire(options.forward, options.seed * 2 + 1),
+               Wire(options.backward, options.seed * 2 + 2)},
+        burst_(options.burst) {}
+
+  TimePoint now() const { return now_; }
+  // The cable that leaves host `from`.
+  Wire& wire(std::size_t from) { return wires_[from]; }
+  // Called after every event; returns what is wrong, or nothing.
+  void add_invariant(std::function<std::string()> check) {
+    invariants_.push_back(std::move(check));
+  }
+
+  // Runs until `done` holds. False, with why(), when an invariant broke, nothing is scheduled, or
+  // `limit` of virtual time has passed.
+  [[nodiscard]] bool run_until(const std::function<bool()>& done,
+                               Duration limit = std::chrono::minutes(10)) {
+    const TimePoint end = now_ + limit;
+    turn_all();
+    while (why_.empty()) {
+      if (done()) return true;
+      const TimePoint next = next_event();
+      if (next == kNever) return fail("stuck: nothing is scheduled");
+      if (next > end) return fail("not done after the virtual time allowed");
+      step_to(next);
+    }
+    return false;
+  }
+
+  // Runs for `span` of virtual time, whatever happens in it.
+  [[nodiscard]] bool run_for(Duration span) {
+    const TimePoint end = now_ + span;
+    turn_all();
+    while (why_.empty() && next_event() <= end) step_to(next_event());
+    now_ = std::max(now_, end);
+    return why_.empty();
+  }
+
+  // Runs until nothing at all is scheduled.
+  [[nodiscard]] bool run_until_idle(Duration limit = std::chrono::minutes(10)) {
+    return run_until([&] { return next_event() == kNever; }, limit);
+  }
+
+  // Frames the hosts still hold.
+  std::size_t held_frames() const { return held_.size(); }
+  std::uint64_t events() const { return events_; }
+  const std::string& why() const { return why_; }
+
+ private:
+  static constexpr std::uint64_t kMaxEventsAtOneTime = 100'000;
+
+  TimePoint next_event() const {
+    TimePoint next = kNever;
+    for (std::size_t i = 0; i < 2; ++i)
+      next = std::min({next, wires_[i].next_arrival(), nodes_[i]->next_deadline()});
+    return next;
+  }
+
+  void step_to(TimePoint next) {
+    if (next > now_) {
+      now_ = next;
+      events_at_this_time_ = 0;
+    } else if (++events_at_this_time_ > kMaxEventsAtOneTime) {
+      fail("time stands still: a deadline is never satisfied");
+      return;
+    }
+    ++events_;
+    turn_all();
+  }
+
+  void turn_all() {
+    turn(0);
+    turn(1);
+    for (const auto& check : invariants_)
+      if (const std::string wrong = check(); !wrong.empty()) fail(wrong);
+  }
+
+  // One turn of a poller: frames in, timers, frames out.
+  void turn(std::size_t i) {
+    Node& node = *nodes_[i];
+    Wire& incoming = wires_[1 - i];
+    std::vector<std::unique_ptr<ReceivedFrame>> memory;
+    std::vector<RxFrame> frames;
+    while (incoming.next_arrival() <= now_ && frames.size() < options_.burst) {
+      memory.push_back(std::make_unique<ReceivedFrame>(incoming.take(), options_.receive_pieces,
+                                                       options_.checksum_good));
+      frames.push_back(memory.back()->view());
+    }
+    if (!frames.empty()) node.on_frames(now_, frames);
+    for (std::size_t f = 0; f < frames.size(); ++f)
+      if (frames[f].kept) held_.emplace(memory[f].get(), std::move(memory[f]));
+    // Whatever was not kept is gone from here on: a view that outlives it is found by ASan.
+    memory.clear();
+    node.on_timers(now_);
+    for (;;) {
+      const std::size_t count = node.collect(now_, burst_);
+      for (std::size_t f = 0; f < count; ++f)
+        for (Bytes& bytes : put_on_cable(burst_[f])) wires_[i].send(now_, std::move(bytes));
+      if (count < burst_.size()) break;
+    }
+    take_released(node);
+  }
+
+  void take_released(Node& node) {
+    std::array<RxFrame, 16> released;
+    for (;;) {
+      const std::size_t count = node.take_released(released);
+      for (std::size_t f = 0; f < count; ++f)
+        if (held_.erase(released[f].handle) != 1) fail("a frame was released that is not held");
+      if (count < released.size()) break;
+    }
+  }
+
+  bool fail(const std::string& what) {
+    if (!why_.empty()) return false;
+    std::ostringstream out;
+    out << what << "; seed " << options_.seed << ", at "
+        << std::chrono::duration<double, std::milli>(now_.time_since_epoch()).count()
+        << " ms, event " << events_ << ", held frames " << held_.size();
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto& c = wires_[i].counters();
+      out << "\n  from host " << i << ": offered " << c.offered << " delivered " << c.delivered
+          << " lost " << c.lost << " queue full " << c.queue_full << " too long " << c.too_long;
+      const TimePoint deadline = nodes_[i]->next_deadline();
+      out << "; its next deadline: ";
+      if (deadline == kNever)
+        out << "never";
+      else
+        out << "in " << (deadline - now_).count() << " ns";
+    }
+    why_ = out.str();
+    return false;
+  }
+
+  Options options_;
+  std::array<Node*, 2> nodes_;
+  std::array<Wire, 2> wires_;
+  std::vector<TxFrame> burst_;
+  std::vector<std::function<std::string()>> invariants_;
+  std::unordered_map<void*, std::unique_ptr<ReceivedFrame>> held_;
+  TimePoint now_{std::chrono::seconds(1)};
+  std::uint64_t events_ = 0;
+  std::uint64_t events_at_this_time_ = 0;
+  std::string why_;
+};
+
+}  // namespace ztcp::sim
