@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How many cycles one byte costs the protocol engine on each side. Two engines are joined in
+// memory by reference: what one transmits, header and user memory, is what the other receives, as
+// if a NIC had moved it. So the only copy is the engine's own, from the frame into the posted
+// buffer, and the measure beside it is one memcpy of the same bytes into the same buffer.
+//
+// Both sides run in turns on one thread and each call is charged to its side; goodput is that of
+// the slower side, as if each had a core. The sender fills the whole window before the receiver
+// runs, so that a sender's checksum pass does not leave the bytes in the receiver's L2.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/engine/joined_pair.h"
+
+namespace ztcp::bench {
+namespace {
+
+constexpr int kRepetitions = 9;
+
+struct Row {
+  PairOptions options;
+  std::size_t working_set_bytes = 0;
+};
+
+struct Sample {
+  double goodput_gbps = 0;
+  double memcpy_gbps = 0;
+  double ratio = 0;
+  double send_cycles_per_byte = 0;
+  double receive_cycles_per_byte = 0;
+};
+
+double cycles_per_second() {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::uint64_t first = read_cycles();
+  while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(50)) {
+  }
+  const auto end = std::chrono::steady_clock::now();
+  return static_cast<double>(read_cycles() - first) /
+         std::chrono::duration<double>(end - begin).count();
+}
+
+// Source and destination make up the working set, half each.
+struct Buffers {
+  explicit Buffers(std::size_t working_set_bytes)
+      : source(working_set_bytes / 2), destination(working_set_bytes / 2) {
+    std::uint64_t state = 1;
+    for (std::size_t at = 0; at < source.size(); at += 8) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      std::memcpy(source.data() + at, &state, 8);
+    }
+  }
+  std::vector<std::byte> source;
+  std::vector<std::byte> destination;
+};
+
+double gbps(double bytes, double cycles, double hz) { return bytes * 8e-9 * hz / cycles; }
+
+// Moves the source into the destination `laps` times, through the engines and by memcpy.
+bool measure(const Row& row, Buffers& buffers, double hz, Sample& sample) {
+  const std::size_t size = buffers.source.size();
+  const std::size_t laps = std::max<std::size_t>(1, (128U << 20) / size);
+  const double bytes = static_cast<double>(size * laps);
+
+  std::uint64_t copying = 0;
+  for (std::size_t lap = 0; lap < laps; ++lap) {
+    const std::uint64_t begin = read_cycles();
+    std::memcpy(buffers.destination.data(), buffers.source.data(), size);
+    asm volatile("" ::"r"(buffers.destination.data()) : "memory");
+    copying += read_cycles() - begin;
+  }
+
+  JoinedPair pair(row.options, buffers.source, buffers.destination);
+  if (!pair.connect()) return false;
+  pair.transfer(size);  // Opens the congestion window.
+  std::memset(buffers.destination.data(), 0, size);
+  const Cycles cycles = pair.transfer(size * laps);
+  if (!pair.is_intact() || buffers.destination != buffers.source) return false;
+
+  const auto slower = static_cast<double>(std::max(cycles.send, cycles.receive));
+  sample.goodput_gbps = gbps(bytes, slower, hz);
+  sample.memcpy_gbps = gbps(bytes, static_cast<double>(copying), hz);
+  sample.ratio = sample.goodput_gbps / sample.memcpy_gbps;
+  sample.send_cycles_per_byte = static_cast<double>(cycles.send) / bytes;
+  sample.receive_cycles_per_byte = static_cast<double>(cycles.receive) / bytes;
+  return true;
+}
+
+double median(std::vector<Sample>& samples, double Sample::*field) {
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end(),
+                   [&](const Sample& a, const Sample& b) { return a.*field < b.*field; });
+  return *middle.*field;
+}
+
+std::string to_json(const Row& row, const Sample& s) {
+  char text[512];
+  std::snprintf(text, sizeof text,
+                "{\"mtu\": %u, \"super_segment_bytes\": %u, \"checksum\": \"%s\", "
+                "\"working_set_bytes\": %zu, \"goodput_gbps\": %.2f, \"memcpy_gbps\": %.2f, "
+                "\"ratio\": %.3f, \"send_cycles_per_byte\": %.4f, "
+                "\"receive_cycles_per_byte\": %.4f}",
+                row.options.mtu_bytes, row.options.super_segment_bytes,
+                row.options.checksum_offload ? "offloaded" : "software", row.working_set_bytes,
+                s.goodput_gbps, s.memcpy_gbps, s.ratio, s.send_cycles_per_byte,
+                s.receive_cycles_per_byte);
+  return text;
+}
+
+std::vector<Row> rows() {
+  std::vector<Row> all;
+  for (const std::size_t working_set : {std::size_t{8} << 20, std::size_t{256} << 20}) {
+    for (const std::uint16_t mtu : {std::uint16_t{9000}, std::uint16_t{1500}}) {
+      all.push_back({{mtu, 0, true}, working_set});
+      all.push_back({{mtu, 0, false}, working_set});
+      all.push_back({{mtu, 65000, true}, working_set});
+    }
+  }
+  return all;
+}
+
+int run(const std::string& json_path) {
+  const double hz = cycles_per_second();
+  const std::vector<Row> all = rows();
+  std::vector<std::vector<Sample>> samples(all.size());
+  // Repetitions interleave, so that a busy moment of the machine touches every row a little.
+  for (std::size_t working_set_first = 0; working_set_first < all.size();) {
+    const std::size_t working_set = all[working_set_first].working_set_bytes;
+    Buffers buffers(working_set);
+    std::size_t end = working_set_first;
+    while (end < all.size() && all[end].working_set_bytes == working_set) ++end;
+    for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+      for (std::size_t i = working_set_first; i < end; ++i) {
+        Sample sample;
+        if (!measure(all[i], buffers, hz, sample)) {
+          std::fprintf(stderr, "the bytes did not arrive as they were sent\n");
+          return 1;
+        }
+        samples[i].push_back(sample);
+      }
+    }
+    working_set_first = end;
+  }
+
+  std::string json = "{\n  \"cycles_per_second\": " + std::to_string(hz) +
+                     ",\n  \"repetitions\": " + std::to_string(kRepetitions) +
+                     ",\n  \"results\": [\n";
+  std::fprintf(
+      stderr, "  mtu  super  checksum   working set  goodput  memcpy  ratio  send c/B  recv c/B\n");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Sample middle;
+    for (double Sample::*field : {&Sample::goodput_gbps, &Sample::memcpy_gbps, &Sample::ratio,
+                                  &Sample::send_cycles_per_byte, &Sample::receive_cycles_per_byte})
+      middle.*field = median(samples[i], field);
+    json += "    " + to_json(all[i], middle) + (i + 1 < all.size() ? ",\n" : "\n");
+    std::fprintf(stderr, "%5u  %5u  %-9s  %8zu MiB  %7.1f  %6.1f  %5.2f  %8.4f  %8.4f\n",
+                 all[i].options.mtu_bytes, all[i].options.super_segment_bytes,
+                 all[i].options.checksum_offload ? "offloaded" : "software",
+                 all[i].working_set_bytes >> 20, middle.goodput_gbps, middle.memcpy_gbps,
+                 middle.ratio, middle.send_cycles_per_byte, middle.receive_cycles_per_byte);
+  }
+  json += "  ]\n}\n";
+  if (json_path == "-") {
+    std::cout << json;
+  } else if (!json_path.empty()) {
+    std::ofstream file(json_path);
+    file << json;
+    if (!file.flush()) {
+      std::fprintf(stderr, "cannot write %s\n", json_path.c_str());
+      return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace ztcp::bench
+
+int main(int argc, char** argv) {
+  std::string json_path;
+  if (argc == 3 && std::strcmp(argv[1], "--json") == 0) {
+    json_path = argv[2];
+  } else if (argc != 1) {
+    std::fprintf(stderr, "usage: %s [--json FILE|-]\n", argv[0]);
+    return 2;
+  }
+  return ztcp::bench::run(json_path);
+}
