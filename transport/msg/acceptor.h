@@ -60,8 +60,9 @@ class Acceptor {
   TimePoint next_deadline() const;
   const AcceptorCounters& counters() const;
 
+  class Impl;  // Internal.
+
  private:
-  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -116,8 +116,9 @@ class SendSession {
   // Valid once on_session_failed() was told.
   const FailureDetail& failure_detail() const;
 
+  class Impl;  // Internal.
+
  private:
-  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 
@@ -141,6 +142,9 @@ class RecvSession {
   TimePoint next_deadline() const;
 
   Endpoint remote() const;
+  // Bytes taken, or promised to chunks under way, without a posted buffer: never above the eager
+  // allowance.
+  std::uint64_t unposted_bytes() const;
   // Valid once on_session_failed() was told.
   const FailureDetail& failure_detail() const;
 

@@ -132,6 +132,8 @@ INSTANTIATE_TEST_SUITE_P(
     File, Message,
     testing::Values(
         Case{"syntax", "schema = 1\nname = \n", "2:8", "not TOML"},
+        // An assertion in the parser once made an abort of this.
+        Case{"header_without_key", "[=]\n", "1:2", "not TOML"},
         Case{"duplicate_key", "schema = 1\nschema = 1\n", "2:10", "not TOML"},
         Case{"no_schema", kNic, "1:1", "schema is missing", "add schema"},
         Case{"newer_schema", "unheard_of = 1\nschema = 2\n", "2:10",

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the ztcp authors
+ *
+ * NCCL's side of the plugin, in C, so that nothing of C++ is in the host: loads the library the
+ * way NCCL does and calls any table through one set of functions.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "plugin/abi/nccl_abi.h"
+
+enum { kOldest = 3, kNewest = 12, kFirstWithContext = 11, kFirstNonBlocking = 5 };
+
+typedef struct {
+  int version;
+  const void* table;
+  void* ctx; /* v11 and later */
+} Net;
+
+typedef struct {
+  char name[64];
+  int max_recvs;
+  int ptr_support;
+  int ndevs; /* Of vProps; 1 where the version has none. */
+} Properties;
+
+/* dlopen(RTLD_NOW | RTLD_LOCAL); ends the test on failure. */
+void* load_plugin(const char* path);
+/* The table of one version; ends the test if it is missing. */
+Net open_table(void* library, int version);
+
+ncclResult_t net_init(Net* net);
+ncclResult_t net_finalize(Net* net); /* Success where the version has none. */
+ncclResult_t net_devices(const Net* net, int* ndev);
+ncclResult_t net_properties(const Net* net, int dev, Properties* out);
+ncclResult_t net_listen(const Net* net, int dev, void* handle, void** comm);
+ncclResult_t net_connect(const Net* net, int dev, void* handle, void** comm);
+ncclResult_t net_accept(const Net* net, void* listen_comm, void** comm);
+ncclResult_t net_reg_mr(const Net* net, void* comm, void* data, size_t size, int type, void** mh);
+ncclResult_t net_dereg_mr(const Net* net, void* comm, void* mh);
+ncclResult_t net_isend(const Net* net, void* comm, void* data, size_t size, void* mh, void** req);
+/* `n` is passed on where the version has it; the buffer is repeated. */
+ncclResult_t net_irecv(const Net* net, void* comm, int n, void* data, size_t size, void* mh,
+                       void** req);
+/* Waits where the version blocks; else *req is what the plugin returned. */
+ncclResult_t net_flush(const Net* net, void* comm, void* data, size_t size, void* mh, void** req);
+ncclResult_t net_test(const Net* net, void* req, int* done, int* sizes);
+ncclResult_t net_close_send(const Net* net, void* comm);
+ncclResult_t net_close_recv(const Net* net, void* comm);
+ncclResult_t net_close_listen(const Net* net, void* comm);
+
+/* Polls until there is a comm; ends the test after a generous time. */
+void* connect_until_done(const Net* net, int dev, void* handle);
+void* accept_until_done(const Net* net, void* listen_comm);
+/* Polls until done; *size gets what test() said. */
+void wait_for(const Net* net, void* req, int* size);
+
+/* What the plugin said through the logger that net_init() passes. */
+extern char g_log[1 << 16];
+int log_has(const char* text);
+
+#define REQUIRE(condition, ...)                                                \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      fprintf(stderr, "%s:%d: %s is false: ", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, __VA_ARGS__);                                            \
+      fprintf(stderr, "\n--- the plugin said ---\n%s", g_log);                 \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+#define REQUIRE_OK(call) REQUIRE((call) == ncclSuccess, "not ncclSuccess")

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Stands in for the ustack transport in libnccl-net-memory.so: the plugin as it is, start-up,
+// config and process end included, over a transport in memory. Its tests need no NIC, no DPDK and
+// no privilege, and can run under sanitizers.
+#include "tests/support/memory_transport.h"
+#include "transport/ustack/ustack_transport.h"
+
+namespace ztcp::ustack {
+
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe /*probe*/) {
+  std::vector<DeviceProperties> devices;
+  for (const config::Nic& nic : fabric.nics) {
+    DeviceProperties device;
+    device.name = nic.name;
+    devices.push_back(std::move(device));
+  }
+  return std::make_unique<test::MemoryTransport>(std::move(devices));
+}
+
+}  // namespace ztcp::ustack

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Streams in memory for tests of msg/: pairs of connected ends whose every move is an event drawn
+// by a seeded generator, so that a failing run is replayed by its seed alone. Hard on its users on
+// purpose:
+//   * referenced memory is read when it is delivered, not when it is written, as zero-copy and
+//     retransmission do;
+//   * bytes arrive in pieces of any size, acknowledgements late;
+//   * a killed pair loses what was not delivered and may lose acknowledgements of what was; its
+//     two ends hear of it at different times;
+//   * a stalled direction delivers nothing and has no room.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "transport/core/address.h"
+#include "transport/core/stream.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::testing_support {
+
+struct StreamScript {
+  std::uint64_t seed = 1;
+  std::size_t max_piece_bytes = 9000;    // Of one on_bytes().
+  std::size_t window_bytes = 64U << 10;  // room() is what is left of it.
+  std::size_t ring_bytes = 512U << 10;   // write() fails beyond, when room() is 0 too.
+};
+
+class MemoryStreams;
+
+// One end.
+class MemoryStream final : public Stream {
+ public:
+  MemoryStream(MemoryStreams& net, std::size_t pair) : net_(net), pair_(pair) {}
+
+  std::size_t room() const override;
+  bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override;
+  void close() override;
+  void abort() override;
+
+  std::size_t pair() const { return pair_; }
+  std::uint64_t written_bytes() const { return written_; }
+
+ private:
+  friend class MemoryStreams;
+  struct Item {
+    std::vector<std::byte> copied;  // Or:
+    const std::byte* referenced = nullptr;
+    std::size_t size = 0;
+    std::size_t taken = 0;
+  };
+  enum class User : std::uint8_t { kListening, kLeft };  // kLeft: closed, aborted or failed.
+
+  MemoryStreams& net_;
+  std::size_t pair_;
+  MemoryStream* peer_ = nullptr;
+  StreamEvents* events_ = nullptr;
+  User user_ = User::kListening;
+  bool must_open_ = false;    // on_open() is due.
+  bool must_accept_ = false;  // This end waits to be accepted.
+  bool is_open_ = false;
+  bool must_fail_ = false;
+  Error failure_;
+  bool fin_queued_ = false;
+  bool fin_delivered_ = false;
+  bool stalled_ = false;  // Nothing leaves from here.
+  std::deque<Item> queue_;
+  std::uint64_t written_ = 0;
+  std::uint64_t delivered_ = 0;
+  std::uint64_t acked_ = 0;
+};
+
+class MemoryStreams final : public msg::Dialer {
+ public:
+  using Accept = std::function<StreamEvents*(TimePoint, Stream&, Endpoint)>;
+
+  MemoryStreams(const StreamScript& script, Accept accept)
+      : script_(script), rng_(script.seed), accept_(std::move(accept)) {}
+
+  Result<Stream*> dial(TimePoint now, StreamEvents& events) override;
+
+  // One event, if any can happen. False: all is quiet until someone writes or time passes.
+  bool step(TimePoint now);
+
+  // Both ends will fail; bytes on their way are lost.
+  void kill(std::size_t pair, Errc why = Errc::kTimedOut);
+  // What the dialling end writes stays queued.
+  void stall(std::size_t pair, bool stalled) { pairs_[pair].first->stalled_ = stalled; }
+  // Dials that get no answer, or fail at once.
+  void lose_dials(std::size_t count) { lost_dials_ = count; }
+  void refuse_dials(std::size_t count) { refused_dials_ = count; }
+
+  std::size_t pairs() const { return pairs_.size(); }
+  // Still able to carry bytes.
+  bool is_alive(std::size_t pair) const;
+  std::uint64_t bytes_sent(std::size_t pair) const { return pairs_[pair].first->written_; }
+
+ private:
+  friend class MemoryStream;
+  using Pair = std::pair<std::unique_ptr<MemoryStream>, std::unique_ptr<MemoryStream>>;
+
+  bool can_act(const MemoryStream& end) const;
+  void act(TimePoint now, MemoryStream& end);
+  void deliver(TimePoint now, MemoryStream& from);
+  std::size_t draw(std::size_t n) { return static_cast<std::size_t>(rng_() % n); }
+
+  StreamScript script_;
+  std::mt19937_64 rng_;
+  Accept accept_;
+  std::vector<Pair> pairs_;  // First: the dialling end.
+  std::size_t lost_dials_ = 0;
+  std::size_t refused_dials_ = 0;
+};
+
+}  // namespace ztcp::testing_support

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A sending and a receiving session over MemoryStreams, driven event by event under one seed, with
+// the promises of msg/ checked at each:
+//   * every message arrives once, byte for byte, in its own buffer, and nothing around it changes;
+//   * every done is told once, and never before its bytes are there;
+//   * a send buffer is not read, a receive buffer not written, after its done;
+//   * bytes without a posted buffer never exceed the allowance.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/memory_streams.h"
+#include "transport/msg/acceptor.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::testing_support {
+
+struct MsgScript {
+  StreamScript streams;
+  msg::SessionSettings session;
+  msg::ClusterKey sender_key{};
+  msg::ClusterKey receiver_key{};
+  std::vector<std::size_t> sizes;                 // One message each.
+  std::size_t post_ahead = msg::kMaxOutstanding;  // Buffers posted at most.
+  unsigned post_chance = 4;  // A post happens at one in so many events; 0: by hand.
+  unsigned send_chance = 2;
+  unsigned flush_chance = 4;           // Else only when all is quiet.
+  std::optional<std::size_t> kill_at;  // The flow `kill_pair` dies before this event.
+  std::size_t kill_pair = 0;           // Modulo the pairs that are alive.
+};
+
+class MsgWorld final : public msg::ListenerEvents {
+ public:
+  explicit MsgWorld(const MsgScript& script);
+  ~MsgWorld();
+
+  // Goes on until `until` says so; false when nothing can happen any more, or a promise broke.
+  template <class Until>
+  bool run_until(Until until, std::size_t max_events = 20'000'000) {
+    while (!until()) {
+      if (!problem_.empty() || events_ >= max_events) return false;
+      if (!step()) return until();
+    }
+    return problem_.empty();
+  }
+  bool run_all() {
+    return run_until([&] { return all_done(); });
+  }
+  // Both sides close; true when both have heard that it is over.
+  bool close_all();
+  bool step();
+
+  bool all_done() const {
+    return sender.done == script_.sizes.size() && receiver.done == script_.sizes.size();
+  }
+  // Verifies that no buffer changed after its done, and says the first broken promise of the run.
+  std::string problem();
+
+  struct Side final : msg::SessionOwner {
+    void on_ready(TimePoint) override { ++ready; }
+    void on_done(std::uint32_t token, std::size_t size_bytes) override;
+    void on_session_failed(Error e) override {
+      ++failed;
+      error = e;
+    }
+    void on_session_closed() override { ++closed; }
+
+    MsgWorld* world = nullptr;
+    bool is_sender = false;
+    unsigned ready = 0;
+    unsigned failed = 0;
+    unsigned closed = 0;
+    std::size_t done = 0;
+    Error error;
+  };
+
+  void post_send();
+  void post_receive();
+  // With a buffer of another size than the message's.
+  void post_receive(std::size_t buffer_bytes);
+
+  void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
+
+  TimePoint now{};
+  Side sender;
+  Side receiver;
+  MemoryStreams net;
+  msg::Acceptor acceptor;
+  std::unique_ptr<msg::SendSession> send_session;
+  std::unique_ptr<msg::RecvSession> recv_session;
+  std::size_t events() const { return events_; }
+  std::uint64_t most_unposted_bytes() const { return most_unposted_bytes_; }
+
+  static constexpr msg::Cookie kCookie{std::byte{7}, std::byte{9}};
+
+ private:
+  struct Message {
+    std::vector<std::byte> send_buffer;
+    std::vector<std::byte> recv_buffer;  // With a margin.
+    bool sent = false;
+    bool received = false;
+  };
+
+  void complete(bool is_sender, std::uint32_t token, std::size_t size_bytes);
+  void check();
+  void broken(std::string what);
+  bool advance_time();
+
+  MsgScript script_;
+  std::mt19937_64 rng_;
+  std::vector<Message> messages_;
+  std::size_t next_send_ = 0;
+  std::size_t next_receive_ = 0;
+  std::size_t events_ = 0;
+  std::uint64_t most_unposted_bytes_ = 0;
+  std::string problem_;
+};
+
+// Byte `i` of message `number`.
+std::byte pattern(std::size_t number, std::size_t i);
+
+}  // namespace ztcp::testing_support

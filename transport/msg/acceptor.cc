@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/msg/acceptor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/msg/acceptor_impl.h"
+#include "transport/msg/handshake.h"
+
+namespace ztcp::msg {
+
+std::size_t Acceptor::Impl::CookieHash::operator()(const Cookie& cookie) const {
+  std::size_t bits = 0;
+  std::memcpy(&bits, cookie.data(), sizeof bits);
+  return bits;
+}
+
+Acceptor::Impl::Impl(const SessionSettings& settings, const ClusterKey& key,
+                     std::size_t max_pending_streams, const std::array<std::uint64_t, 2>& secret)
+    : settings_(settings), key_(key), max_pending_(max_pending_streams), secret_(secret) {
+  pending_.reserve(max_pending_streams);
+}
+
+Acceptor::Impl::~Impl() {
+  for (const auto& flow : pending_) flow->abort();
+  for (const auto& [id, session] : sessions_) session->orphan();
+}
+
+Status Acceptor::Impl::add_listener(const Cookie& cookie, ListenerEvents& events) {
+  if (!listeners_.emplace(cookie, &events).second)
+    return fail(Errc::kBusy, "Acceptor::add_listener");
+  return {};
+}
+
+StreamEvents* Acceptor::Impl::on_accept(TimePoint now, Stream& stream, Endpoint remote) {
+  reap();
+  if (pending_.size() >= max_pending_) {
+    ++counters_.refused_full;
+    return nullptr;
+  }
+  const TimePoint deadline = now + settings_.handshake_timeout;
+  pending_.push_back(std::make_unique<RecvFlow>(*this, stream, remote, deadline));
+  wake_at(deadline);
+  return pending_.back().get();
+}
+
+void Acceptor::Impl::refuse(RecvFlow& flow, Reason reason, std::uint64_t ours,
+                            std::uint64_t theirs) {
+  switch (reason) {
+    case Reason::kVersion:
+      ++counters_.refused_version;
+      break;
+    case Reason::kUnknownCookie:
+      ++counters_.strays_unknown_cookie;
+      break;
+    case Reason::kKeyMissing:
+    case Reason::kKeyUnexpected:
+    case Reason::kKeyMismatch:
+      ++counters_.strays_bad_key;
+      break;
+    case Reason::kFull:
+      ++counters_.refused_full;
+      break;
+    default:
+      ++counters_.refused_stale;
+      break;
+  }
+  if (flow.send(Refusal{reason, ours, theirs}))
+    flow.close();
+  else
+    flow.abort();
+  has_dead_ = true;
+}
+
+void Acceptor::Impl::on_version(RecvFlow& flow, std::uint32_t version) {
+  refuse(flow, Reason::kVersion, kWireVersion, version);
+}
+
+void Acceptor::Impl::on_stray(RecvFlow& flow) {
+  ++counters_.strays_bad_magic;
+  flow.abort();
+  has_dead_ = true;
+}
+
+void Acceptor::Impl::on_pending_gone(RecvFlow& flow) {
+  // Whoever cannot verify our challenge leaves without a word.
+  if (flow.state_ == RecvFlow::State::kProof) ++counters_.strays_bad_key;
+  flow.state_ = RecvFlow::State::kGone;
+  has_dead_ = true;
+}
+
+// What a hello asks for: a running session's next flow, or a new session; or why not.
+Acceptor::Impl::Verdict Acceptor::Impl::judge(const Hello& hello) {
+  if (const auto found = sessions_.find(hello.session); found != sessions_.end()) {
+    RecvSession::Impl& session = *found->second;
+    if (!equal_in_constant_time(session.cookie(), hello.cookie) || !session.is_running())
+      return {.refusal = {Reason::kUnknownSession}};
+    if (hello.flow >= session.flows_granted()) return {.refusal = {Reason::kProtocol}};
+    if (hello.epoch <= session.epoch(hello.flow))
+      return {.refusal = {Reason::kStaleEpoch, session.epoch(hello.flow), hello.epoch}};
+    return {.session = &session};
+  }
+  if (!hello.is_new) return {.refusal = {Reason::kUnknownSession}};
+  const auto listener = listeners_.find(hello.cookie);
+  if (listener == listeners_.end()) return {.refusal = {Reason::kUnknownCookie}};
+  if (sessions_.size() >= settings_.max_sessions)
+    return {.refusal = {Reason::kFull, settings_.max_sessions}};
+  return {.listener = listener->second};
+}
+
+void Acceptor::Impl::on_hello(TimePoint now, RecvFlow& flow, const Hello& hello) {
+  flow.hello_ = hello;
+  if (hello.has_key != is_set(key_))
+    return refuse(flow, is_set(key_) ? Reason::kKeyMissing : Reason::kKeyUnexpected);
+  if (!is_set(key_)) return admit(now, flow);
+  if (const Verdict verdict = judge(hello); verdict.is_refused())
+    return refuse(flow, verdict.refusal.reason, verdict.refusal.ours, verdict.refusal.theirs);
+  flow.challenge = receiver_nonce(secret_, challenges_++);
+  flow.state_ = RecvFlow::State::kProof;
+  if (!flow.send(Challenge{flow.challenge, receiver_mac(key_, hello, flow.challenge)})) {
+    flow.abort();
+    has_dead_ = true;
+  }
+}
+
+void Acceptor::Impl::on_proof(TimePoint now, RecvFlow& flow, const Proof& proof) {
+  if (!equal_in_constant_time(proof.mac, sender_mac(key_, flow.hello_, flow.challenge)))
+    return refuse(flow, Reason::kKeyMismatch);
+  admit(now, flow);
+}
+
+// Judged again: since the challenge the world may have changed.
+void Acceptor::Impl::admit(TimePoint now, RecvFlow& flow) {
+  const Verdict verdict = judge(flow.hello());
+  if (verdict.is_refused())
+    return refuse(flow, verdict.refusal.reason, verdict.refusal.ours, verdict.refusal.theirs);
+  if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
+  auto impl = std::make_unique<RecvSession::Impl>(*this, settings_, flow.hello(),
+                                                  allowance_for_next(), flow.remote());
+  RecvSession::Impl& session = *impl;
+  sessions_.emplace(session.id(), &session);
+  owing_.reserve(sessions_.size());
+  flushing_.reserve(sessions_.size());
+  session.attach(now, take_pending(flow));
+  verdict.listener->on_session(now, std::make_unique<RecvSession>(std::move(impl)));
+}
+
+// Each session gets what it would if all had come at once.
+std::uint32_t Acceptor::Impl::allowance_for_next() const {
+  const std::size_t share = settings_.eager_budget_bytes / (sessions_.size() + 1);
+  const std::size_t allowance = std::min<std::size_t>(share, settings_.eager_allowance_bytes);
+  constexpr std::size_t kStep = Bounce::kMinAllowanceBytes;
+  return static_cast<std::uint32_t>(std::max(kStep, allowance / kStep * kStep));
+}
+
+std::unique_ptr<RecvFlow> Acceptor::Impl::take_pending(RecvFlow& flow) {
+  const auto found = std::find_if(pending_.begin(), pending_.end(),
+                                  [&](const auto& pending) { return pending.get() == &flow; });
+  std::unique_ptr<RecvFlow> taken = std::move(*found);
+  pending_.erase(found);
+  return taken;
+}
+
+void Acceptor::Impl::remove_session(RecvSession::Impl& session) {
+  sessions_.erase(session.id());
+  std::replace(owing_.begin(), owing_.end(), &session, static_cast<RecvSession::Impl*>(nullptr));
+  std::replace(flushing_.begin(), flushing_.end(), &session,
+               static_cast<RecvSession::Impl*>(nullptr));
+}
+
+void Acceptor::Impl::reap() {
+  graveyard_.clear();
+  if (!std::exchange(has_dead_, false)) return;
+  std::erase_if(pending_, [](const auto& flow) { return !flow->is_alive(); });
+}
+
+void Acceptor::Impl::flush() {
+  reap();
+  if (owing_.empty()) return;
+  flushing_.swap(owing_);
+  for (RecvSession::Impl* session : flushing_)
+    if (session != nullptr) session->flush_owed();
+  flushing_.clear();
+}
+
+void Acceptor::Impl::on_timers(TimePoint now) {
+  if (now < next_deadline_) return;
+  next_deadline_ = kNever;
+  for (const auto& flow : pending_) {
+    if (!flow->is_alive()) continue;
+    if (flow->deadline() <= now) {
+      ++counters_.strays_timed_out;
+      flow->abort();
+      has_dead_ = true;
+    } else {
+      wake_at(flow->deadline());
+    }
+  }
+  for (const auto& [id, session] : sessions_) {
+    session->on_timers(now);
+    wake_at(session->next_deadline());
+  }
+}
+
+Acceptor::Acceptor(const SessionSettings& settings, const ClusterKey& key,
+                   std::size_t max_pending_streams, std::array<std::uint64_t, 2> secret)
+    : impl_(std::make_unique<Impl>(settings, key, max_pending_streams, secret)) {}
+Acceptor::~Acceptor() = default;
+Status Acceptor::add_listener(const Cookie& cookie, ListenerEvents& events) {
+  return impl_->add_listener(cookie, events);
+}
+void Acceptor::remove_listener(const Cookie& cookie) { impl_->remove_listener(cookie); }
+StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote) {
+  return impl_->on_accept(now, stream, remote);
+}
+void Acceptor::flush(TimePoint) { impl_->flush(); }
+void Acceptor::on_timers(TimePoint now) { impl_->on_timers(now); }
+TimePoint Acceptor::next_deadline() const { return impl_->next_deadline(); }
+const AcceptorCounters& Acceptor::counters() const { return impl_->counters(); }
+
+}  // namespace ztcp::msg

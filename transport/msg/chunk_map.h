@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A message counted in units (see record.h) and the set of units that are held. Fixed size whatever
+// the message's: 1024 bits.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace ztcp::msg {
+
+inline constexpr std::uint32_t kMinUnitShift = 12;  // 4096 bytes.
+inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 40;
+
+// How a message of a given size is cut. A value computed alike on both sides.
+class UnitSize {
+ public:
+  static constexpr std::uint64_t kMaxUnits = 1024;
+
+  constexpr UnitSize() = default;
+  constexpr explicit UnitSize(std::uint64_t total_bytes)
+      : shift_(std::max(kMinUnitShift, total_bytes == 0 ? 0U : bits(total_bytes - 1) - 10U)) {}
+
+  constexpr std::uint64_t bytes() const { return std::uint64_t{1} << shift_; }
+  constexpr std::uint64_t index(std::uint64_t offset) const { return offset >> shift_; }
+  constexpr std::uint64_t offset(std::uint64_t unit) const { return unit << shift_; }
+  constexpr bool is_aligned(std::uint64_t offset) const { return (offset & (bytes() - 1)) == 0; }
+  // Units that cover `total_bytes`: 1024 at most.
+  constexpr std::uint64_t count(std::uint64_t total_bytes) const {
+    return (total_bytes + bytes() - 1) >> shift_;
+  }
+
+ private:
+  static constexpr std::uint32_t bits(std::uint64_t n) {
+    return std::max(10U, static_cast<std::uint32_t>(std::bit_width(n)));
+  }
+  std::uint32_t shift_ = kMinUnitShift;
+};
+static_assert(UnitSize(4U << 20).bytes() == 4096 && UnitSize((4U << 20) + 1).bytes() == 8192);
+static_assert(UnitSize(4U << 20).count(4U << 20) == 1024);
+static_assert(UnitSize(kMaxMessageBytes).count(kMaxMessageBytes) == 1024);
+
+class ChunkMap {
+ public:
+  static constexpr std::size_t kMaxUnits = UnitSize::kMaxUnits;
+  static constexpr std::size_t kWords = kMaxUnits / 64;
+
+  void clear() { words_.fill(0); }
+  bool test(std::uint64_t unit) const { return (words_[unit / 64] >> (unit % 64) & 1) != 0; }
+  // Of units [first, last): how many are set, or were set newly.
+  std::uint64_t count(std::uint64_t first, std::uint64_t last) const;
+  std::uint64_t set(std::uint64_t first, std::uint64_t last);
+
+  std::uint64_t word(std::size_t index) const { return words_[index]; }
+  void set_word(std::size_t index, std::uint64_t value) { words_[index] = value; }
+  friend bool operator==(const ChunkMap&, const ChunkMap&) = default;
+
+ private:
+  std::array<std::uint64_t, kWords> words_{};
+};
+
+}  // namespace ztcp::msg

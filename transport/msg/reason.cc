@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/msg/reason.h"
+
+namespace ztcp::msg {
+
+Errc to_errc(Reason reason) {
+  switch (reason) {
+    case Reason::kVersion:
+    case Reason::kProtocol:
+    case Reason::kAllowance:
+      return Errc::kProtocol;
+    case Reason::kTruncated:
+      return Errc::kTruncated;
+    case Reason::kClosed:
+    case Reason::kUnknownSession:
+      return Errc::kPeerClosed;
+    case Reason::kNone:
+    case Reason::kUnknownCookie:
+    case Reason::kStaleEpoch:
+    case Reason::kFull:
+    case Reason::kKeyMissing:
+    case Reason::kKeyUnexpected:
+    case Reason::kKeyMismatch:
+      break;
+  }
+  return Errc::kRefused;
+}
+
+std::string describe(const FailureDetail& detail) {
+  const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  // The deciding side's number is `ours` of the record; say it from the reader's side.
+  const std::string decider = detail.from_peer ? "there" : "here";
+  const std::string other = detail.from_peer ? "here" : "there";
+  std::string text;
+  switch (detail.reason) {
+    case Reason::kNone:
+      return {};
+    case Reason::kVersion:
+      text = "wire version " + number(detail.ours) + " " + decider + ", " + number(detail.theirs) +
+             " " + other + ": install the same ztcp on both hosts";
+      break;
+    case Reason::kUnknownCookie:
+      text = "no such listener: its process has ended or closed it";
+      break;
+    case Reason::kUnknownSession:
+      text = "the session is no more: its process has ended it or given it up";
+      break;
+    case Reason::kStaleEpoch:
+      text = "flow epoch " + number(detail.theirs) + " is not newer than " + number(detail.ours);
+      break;
+    case Reason::kFull:
+      text = "all " + number(detail.ours) + " sessions of the listening process are taken";
+      break;
+    case Reason::kKeyMissing:
+      text = "a cluster key is set " + decider + " but not " + other;
+      break;
+    case Reason::kKeyUnexpected:
+      text = "a cluster key is set " + other + " but not " + decider;
+      break;
+    case Reason::kKeyMismatch:
+      text = "the cluster keys of the two hosts differ";
+      break;
+    case Reason::kProtocol:
+      text = "a record breaks the wire format";
+      break;
+    case Reason::kAllowance:
+      text = "more bytes without a posted buffer than allowed (" + number(detail.theirs) + " of " +
+             number(detail.ours) + ")";
+      break;
+    case Reason::kTruncated:
+      text = "a message of " + number(detail.theirs) + " bytes does not fit the posted buffer of " +
+             number(detail.ours);
+      break;
+    case Reason::kClosed:
+      text = "the receiver closed with messages outstanding";
+      break;
+  }
+  return detail.from_peer ? "the peer refused: " + text : text;
+}
+
+}  // namespace ztcp::msg

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Wire format version 1: what travels over the byte streams of a session. This comment is its
+// definition; the code below only encodes and decodes.
+//
+// A *session* carries messages one way, from the *sender* (which connects) to the *receiver*
+// (which listens), over up to four *flows*, each a byte stream of its own. Integers are
+// little-endian and unaligned; reserved bits and bytes are zero and checked. Each direction of each
+// stream begins with
+//
+//   preamble   8   u32 magic "ztcp" (0x7063747a), u32 version (1)
+//
+// and goes on with records. The preamble and the refusal record keep their form in all versions,
+// so that any two versions can tell each other theirs. A record is
+//
+//   header     8   u8 type, u8 flags, u16 body bytes, u32 payload bytes (0 but for a chunk)
+//   body           fixed size per type but for a map
+//   payload        a chunk's message bytes
+//
+// Sender to receiver
+//   1 hello    48  cookie[16], u64 session, u32 epoch, u8 flow, u8 flows wanted, u16 0, nonce[16]
+//                  flags: 1 new session (the sender was never accepted), 2 has a cluster key
+//   3 proof    32  mac[32]
+//   5 chunk    24  u64 message, u64 offset, u64 total; flags: 1 eager
+//   8 bye       8  u64 messages: how many there were; none follows, FIN does
+// Receiver to sender
+//   2 challenge 48 nonce[16], mac[32]
+//   4 accept   16  u32 allowance bytes, u8 flows granted, u8 0, u16 message window, u64 session
+//                  flags: 1 its TCP acknowledges only what was taken
+//   6 map  16 + n  u64 message, u64 total, n = ceil(units / 8) bytes: bit u set: unit u is held
+//   7 credit   24  u64 posted, u64 released, u64 received
+//   8 bye       8  u64 messages received; nothing will be taken any more, FIN follows
+// Either
+//   9 refusal  24  u32 reason, u32 0, u64 ours, u64 theirs (reason.h); the flow, or after accept
+//                  the session, is over
+//
+// Handshake. hello; with a cluster key: challenge, proof; then accept, a map for each message begun
+// and not finished, and one credit, after which the flow carries chunks. (On a new session there is
+// no map and the credit is zero.) Both macs are HMAC-SHA256(key, label, hello's 56 bytes with its
+// header, challenge nonce), with the labels "ztcp1 receiver" and "ztcp1 sender". They prove that
+// both ends hold the key and speak now; what follows is not encrypted or signed. A receiver does
+// nothing for a hello that it would not undo (no session, no fence) before the proof.
+//
+// Epochs. A flow's first stream has epoch 1, each further attempt one more. A receiver that accepts
+// an epoch ends the flow's older stream first and takes no byte from it afterwards: what maps and
+// credit then say about chunks of that flow is final. An epoch not above the current is refused.
+//
+// Units. A message is counted in units: 4096 bytes, doubled until 1024 of them cover the message.
+// A chunk starts at a unit and ends at one or at the message's end; it holds at least one byte,
+// but for the single chunk of an empty message. Chunks are handed out in (message, offset) order,
+// those to be sent again first; a receiver takes them in any order. A unit counts as held once all
+// its bytes have come in one chunk; pieces of a unit on a dead flow count as nothing.
+//
+// Credit. All three numbers are cumulative and only grow; the latest record says everything.
+//   posted    buffers posted. A chunk of message k (from 0) may go out plainly iff k < posted.
+//   released  bytes of eager units that have reached a posted buffer. Any other chunk is marked
+//             eager; it may go out iff eager bytes sent - released stay within the allowance and
+//             k < received + window. Units lost with a dead flow are taken off the eager bytes
+//             sent, and their return is charged anew.
+//   received  messages finished, in order: all of 0..received-1 lie in their buffers.
+// A message is done for its sender when the peer holds all its bytes (each flow's stream has
+// acknowledged them, where accept says that this means delivery; or received has passed it) and no
+// stream refers to its memory any more.
+//
+// Resume. After a flow's death the sender dials again and from accept's maps and credit learns
+// which of the units that flow carried are held: those below received or set in a map. The others
+// are sent again, on any flow. A receiver ignores units it holds and chunks of finished messages.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "transport/msg/chunk_map.h"
+#include "transport/msg/hmac_sha256.h"
+#include "transport/msg/reason.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::msg {
+
+inline constexpr std::uint32_t kMagic = 0x7063747a;
+inline constexpr std::size_t kPreambleBytes = 8;
+inline constexpr std::size_t kHeaderBytes = 8;
+using Nonce = std::array<std::byte, 16>;
+
+enum class RecordType : std::uint8_t {
+  kHello = 1,
+  kChallenge = 2,
+  kProof = 3,
+  kAccept = 4,
+  kChunk = 5,
+  kMap = 6,
+  kCredit = 7,
+  kBye = 8,
+  kRefusal = 9,
+};
+
+struct RecordHeader {
+  RecordType type{};
+  std::uint8_t flags = 0;
+  std::uint16_t body_bytes = 0;
+  std::uint32_t payload_bytes = 0;
+};
+
+struct Hello {
+  static constexpr std::size_t kBody = 48;
+  bool is_new = false;
+  bool has_key = false;
+  Cookie cookie{};
+  std::uint64_t session = 0;
+  std::uint32_t epoch = 0;
+  std::uint8_t flow = 0;
+  std::uint8_t flows_wanted = 0;
+  Nonce nonce{};
+};
+
+struct Challenge {
+  static constexpr std::size_t kBody = 48;
+  Nonce nonce{};
+  Digest mac{};
+};
+
+struct Proof {
+  static constexpr std::size_t kBody = 32;
+  Digest mac{};
+};
+
+struct Accept {
+  static constexpr std::size_t kBody = 16;
+  bool ack_is_delivery = false;
+  std::uint32_t allowance_bytes = 0;
+  std::uint8_t flows_granted = 0;
+  std::uint16_t message_window = 0;
+  std::uint64_t session = 0;
+};
+
+struct Chunk {
+  static constexpr std::size_t kBody = 24;
+  bool eager = false;
+  std::uint32_t size_bytes = 0;
+  std::uint64_t message = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t total = 0;
+};
+
+struct Map {
+  static constexpr std::size_t kMinBody = 16;
+  std::uint64_t message = 0;
+  std::uint64_t total = 0;
+  ChunkMap units;
+};
+
+struct Credit {
+  static constexpr std::size_t kBody = 24;
+  std::uint64_t posted = 0;
+  std::uint64_t released = 0;
+  std::uint64_t received = 0;
+  friend bool operator==(const Credit&, const Credit&) = default;
+};
+
+struct Bye {
+  static constexpr std::size_t kBody = 8;
+  std::uint64_t messages = 0;
+};
+
+struct Refusal {
+  static constexpr std::size_t kBody = 24;
+  Reason reason{};
+  std::uint64_t ours = 0;
+  std::uint64_t theirs = 0;
+};
+
+inline constexpr std::size_t kMaxRecordBytes =
+    kHeaderBytes + Map::kMinBody + ChunkMap::kMaxUnits / 8;
+using RecordBuffer = std::array<std::byte, kMaxRecordBytes>;
+inline constexpr std::size_t kChunkRecordBytes = kHeaderBytes + Chunk::kBody;
+
+// Each writes a whole record without payload and returns its size. `out` has room for it.
+std::size_t encode_preamble(std::uint32_t version, std::span<std::byte> out);
+std::size_t encode(const Hello& hello, std::span<std::byte> out);
+std::size_t encode(const Challenge& challenge, std::span<std::byte> out);
+std::size_t encode(const Proof& proof, std::span<std::byte> out);
+std::size_t encode(const Accept& accept, std::span<std::byte> out);
+std::size_t encode(const Chunk& chunk, std::span<std::byte> out);
+std::size_t encode(const Map& map, std::span<std::byte> out);
+std::size_t encode(const Credit& credit, std::span<std::byte> out);
+std::size_t encode(const Bye& bye, std::span<std::byte> out);
+std::size_t encode(const Refusal& refusal, std::span<std::byte> out);
+
+// A header whose type, flags, body and payload sizes go together; nothing otherwise.
+std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
+
+// Bodies. The header came from decode_header() and `body` has its body_bytes. Nothing when a field
+// breaks a rule above.
+std::optional<Hello> decode_hello(const RecordHeader& header, std::span<const std::byte> body);
+std::optional<Challenge> decode_challenge(std::span<const std::byte> body);
+std::optional<Proof> decode_proof(std::span<const std::byte> body);
+std::optional<Accept> decode_accept(const RecordHeader& header, std::span<const std::byte> body);
+std::optional<Chunk> decode_chunk(const RecordHeader& header, std::span<const std::byte> body);
+std::optional<Map> decode_map(std::span<const std::byte> body);
+std::optional<Credit> decode_credit(std::span<const std::byte> body);
+std::optional<Bye> decode_bye(std::span<const std::byte> body);
+std::optional<Refusal> decode_refusal(std::span<const std::byte> body);
+
+}  // namespace ztcp::msg

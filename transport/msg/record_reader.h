@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Cuts one direction of a byte stream, arriving in arbitrary pieces, into the preamble, records
+// and pieces of chunk payload. Copies only a record that is split between two pieces.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/msg/record.h"
+
+namespace ztcp::msg {
+
+class RecordReader {
+ public:
+  enum class Step : std::uint8_t {
+    kNeedMore,  // The input is used up.
+    kPreamble,  // version() is valid.
+    kRecord,    // header() and body() are valid until the next call.
+    kPayload,   // payload() is valid until the next call; the chunk may have more.
+    kBadMagic,  // Not our protocol at all.
+    kBad,       // Our magic, but no record.
+  };
+
+  // Takes from the front of `input` what makes the next step.
+  Step next(std::span<const std::byte>& input) {
+    if (payload_left_ != 0) {
+      if (input.empty()) return Step::kNeedMore;
+      const std::size_t take = std::min<std::size_t>(payload_left_, input.size());
+      payload_ = input.first(take);
+      input = input.subspan(take);
+      payload_left_ -= static_cast<std::uint32_t>(take);
+      return Step::kPayload;
+    }
+    return next_record(input);
+  }
+
+  std::uint32_t version() const { return version_; }
+  const RecordHeader& header() const { return header_; }
+  std::span<const std::byte> body() const { return body_; }
+  std::span<const std::byte> payload() const { return payload_; }
+
+ private:
+  Step next_record(std::span<const std::byte>& input);
+  Step read_preamble(std::span<const std::byte>& input);
+  // Makes `wanted` contiguous bytes of `input` available; nullptr until they have come.
+  const std::byte* gather(std::span<const std::byte>& input, std::size_t wanted);
+
+  enum class State : std::uint8_t { kPreamble, kHeader, kBody } state_ = State::kPreamble;
+  std::uint32_t payload_left_ = 0;
+  std::uint32_t version_ = 0;
+  RecordHeader header_;
+  std::span<const std::byte> body_;
+  std::span<const std::byte> payload_;
+  std::size_t held_bytes_ = 0;
+  RecordBuffer held_;  // A split header or body.
+};
+
+}  // namespace ztcp::msg

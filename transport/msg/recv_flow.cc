@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/msg/recv_flow.h"
+
+#include <utility>
+
+#include "transport/msg/acceptor_impl.h"
+
+namespace ztcp::msg {
+
+void RecvFlow::abort() {
+  if (Stream* stream = std::exchange(stream_, nullptr)) stream->abort();
+  state_ = State::kGone;
+  deadline_ = kNever;
+}
+
+void RecvFlow::close() {
+  if (Stream* stream = std::exchange(stream_, nullptr)) stream->close();
+  state_ = State::kGone;
+  deadline_ = kNever;
+}
+
+void RecvFlow::on_bytes(TimePoint now, std::span<const std::byte> bytes) {
+  while (stream_ != nullptr && state_ != State::kDraining) {
+    switch (reader_.next(bytes)) {
+      case RecordReader::Step::kNeedMore:
+        return;
+      case RecordReader::Step::kPayload:
+        session_->on_payload(now, *this, reader_.payload());
+        break;
+      case RecordReader::Step::kRecord:
+        on_record(now);
+        break;
+      case RecordReader::Step::kPreamble:
+        if (reader_.version() != kWireVersion) acceptor_->on_version(*this, reader_.version());
+        break;
+      case RecordReader::Step::kBadMagic:
+      case RecordReader::Step::kBad:
+        on_bad(now);
+        break;
+    }
+  }
+}
+
+void RecvFlow::on_record(TimePoint now) {
+  const auto body = reader_.body();
+  switch (reader_.header().type) {
+    case RecordType::kChunk:
+      if (const auto chunk = decode_chunk(reader_.header(), body); chunk && is_up())
+        return session_->on_chunk(now, *this, *chunk);
+      break;
+    case RecordType::kHello:
+      if (const auto hello = decode_hello(reader_.header(), body); hello && state_ == State::kHello)
+        return acceptor_->on_hello(now, *this, *hello);
+      break;
+    case RecordType::kProof:
+      if (const auto proof = decode_proof(body); proof && state_ == State::kProof)
+        return acceptor_->on_proof(now, *this, *proof);
+      break;
+    case RecordType::kBye:
+      if (const auto bye = decode_bye(body); bye && is_up())
+        return session_->on_bye(now, *this, *bye);
+      break;
+    case RecordType::kRefusal:
+      if (const auto refusal = decode_refusal(body); refusal && session_ != nullptr)
+        return session_->on_refusal(now, *refusal);
+      break;
+    case RecordType::kChallenge:
+    case RecordType::kAccept:
+    case RecordType::kMap:
+    case RecordType::kCredit:
+      break;
+  }
+  on_bad(now);
+}
+
+void RecvFlow::on_bad(TimePoint now) {
+  if (session_ != nullptr)
+    session_->on_protocol_error(now, "record from the sender");
+  else
+    acceptor_->on_stray(*this);
+}
+
+void RecvFlow::on_acked(TimePoint, std::uint64_t) {
+  if (session_ != nullptr && stream_ != nullptr) session_->on_writable(*this);
+}
+
+void RecvFlow::on_closed(TimePoint now) {
+  if (session_ != nullptr) return session_->on_flow_closed(now, *this);
+  abort();
+  acceptor_->on_pending_gone(*this);
+}
+
+void RecvFlow::on_failed(TimePoint now, Error error) {
+  stream_ = nullptr;
+  if (session_ != nullptr) return session_->on_flow_lost(now, *this, error);
+  acceptor_->on_pending_gone(*this);
+}
+
+}  // namespace ztcp::msg

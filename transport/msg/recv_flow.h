@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One incoming stream: first the acceptor's, while it shakes hands, then a flow of a RecvSession.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/msg/acceptor.h"
+#include "transport/msg/record_reader.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::msg {
+
+class RecvFlow final : public StreamEvents {
+ public:
+  enum class State : std::uint8_t {
+    kHello,    // Nothing understood yet.
+    kProof,    // Challenged.
+    kMapping,  // accept is out; maps and the first credit follow.
+    kUp,
+    kDraining,  // Refused in mid-session: the peer's bytes are thrown away until it has read why.
+    kGone,
+  };
+
+  // Where the chunk being read goes.
+  struct Cursor {
+    std::uint64_t message = 0;
+    std::uint64_t position = 0;        // The next byte's offset in the message.
+    std::uint64_t reserved_bytes = 0;  // In Bounce, for units not held yet.
+    bool eager = false;
+  };
+
+  RecvFlow(Acceptor::Impl& acceptor, Stream& stream, Endpoint remote, TimePoint deadline)
+      : acceptor_(&acceptor), stream_(&stream), remote_(remote), deadline_(deadline) {}
+
+  State state() const { return state_; }
+  bool is_up() const { return state_ == State::kUp; }
+  bool is_alive() const { return stream_ != nullptr; }
+  Endpoint remote() const { return remote_; }
+  TimePoint deadline() const { return deadline_; }
+  const Hello& hello() const { return hello_; }
+  std::size_t index() const { return hello_.flow; }
+
+  // Writes a record, after the preamble if it is the first. False: not now.
+  template <class Record>
+  bool send(const Record& record) {
+    std::array<std::byte, kPreambleBytes + kMaxRecordBytes> out;
+    std::size_t size = said_preamble_ ? 0 : encode_preamble(kWireVersion, out);
+    size += encode(record, std::span(out).subspan(size));
+    if (stream_ == nullptr || !stream_->write(std::span(out).first(size), {})) return false;
+    said_preamble_ = true;
+    return true;
+  }
+
+  // Nobody's any more, but for its acceptor, which frees it.
+  void leave_session() { session_ = nullptr; }
+  void join(RecvSession::Impl& session) {
+    session_ = &session;
+    state_ = State::kMapping;
+    deadline_ = kNever;
+  }
+  void set_up() { state_ = State::kUp; }
+  void drain(TimePoint deadline) {
+    state_ = State::kDraining;
+    deadline_ = deadline;
+  }
+  void abort();  // RST, if the stream still is there.
+  void close();  // FIN.
+
+  // The session's: the chunk being read, the next message to map while kMapping.
+  Cursor cursor;
+  std::uint64_t next_map = 0;
+  // The acceptor's: what the challenge said.
+  Nonce challenge{};
+
+  void on_open(TimePoint, Stream&) override {}  // Accepted streams are open.
+  void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
+  void on_acked(TimePoint now, std::uint64_t total_bytes) override;
+  void on_closed(TimePoint now) override;
+  void on_failed(TimePoint now, Error error) override;
+
+ private:
+  void on_record(TimePoint now);
+  void on_bad(TimePoint now);
+
+  friend class Acceptor::Impl;  // It takes hello_ in and moves kHello to kProof.
+  Acceptor::Impl* acceptor_;
+  RecvSession::Impl* session_ = nullptr;
+  Stream* stream_;
+  Endpoint remote_;
+  State state_ = State::kHello;
+  bool said_preamble_ = false;
+  TimePoint deadline_;
+  Hello hello_;
+  RecordReader reader_;
+};
+
+}  // namespace ztcp::msg

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "transport/msg/acceptor_impl.h"
+
+namespace ztcp::msg {
+namespace {
+
+// How long a refused sender may take to read why before its flows are closed.
+constexpr Duration kLinger = std::chrono::seconds(2);
+
+}  // namespace
+
+RecvSession::Impl::Impl(Acceptor::Impl& acceptor, const SessionSettings& settings,
+                        const Hello& hello, std::uint32_t allowance_bytes, Endpoint remote)
+    : acceptor_(&acceptor),
+      settings_(settings),
+      cookie_(hello.cookie),
+      id_(hello.session),
+      remote_(remote),
+      flows_granted_(static_cast<std::uint8_t>(
+          std::clamp<std::uint32_t>(settings.flows, 1, hello.flows_wanted))),
+      bounce_(allowance_bytes) {}
+
+RecvSession::Impl::~Impl() {
+  for (auto& flow : flows_) {
+    if (flow == nullptr) continue;
+    // A refusal must still reach its reader.
+    if (flow->state() == RecvFlow::State::kDraining)
+      flow->close();
+    else
+      flow->abort();
+    flow->leave_session();
+    if (acceptor_ != nullptr) acceptor_->bury(std::move(flow));
+  }
+  if (acceptor_ != nullptr) acceptor_->remove_session(*this);
+}
+
+void RecvSession::Impl::orphan() {
+  abort();
+  acceptor_ = nullptr;
+}
+
+void RecvSession::Impl::set_owner(SessionOwner& owner) {
+  assert(owner_ == nullptr);
+  owner_ = &owner;
+  if (has_untold_failure_ && acceptor_ != nullptr) acceptor_->wake_at(TimePoint::min());
+}
+
+void RecvSession::Impl::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
+  const std::size_t index = attached->index();
+  assert(index < flows_granted_ && attached->hello().epoch > epochs_[index]);
+  epochs_[index] = attached->hello().epoch;
+  if (flows_[index] != nullptr) {  // The fence.
+    drop_flow(*flows_[index]);
+    flows_[index]->leave_session();
+    acceptor_->bury(std::move(flows_[index]));
+  }
+  resume_deadline_ = kNever;
+  flows_[index] = std::move(attached);
+  RecvFlow& flow = *flows_[index];
+  flow.join(*this);
+  flow.next_map = received_;
+  Accept accept;
+  accept.ack_is_delivery = settings_.ack_is_delivery;
+  accept.allowance_bytes = bounce_.allowance_bytes();
+  accept.flows_granted = flows_granted_;
+  accept.message_window = static_cast<std::uint16_t>(kMaxOutstanding);
+  accept.session = id_;
+  if (!flow.send(accept))
+    return on_flow_lost(now, flow, Error{Errc::kOutOfMemory, 0, "Stream::write of accept"});
+  send_maps(flow);
+}
+
+// Goes on where the stream had no more space. Messages finished meanwhile are below the credit's
+// received count.
+void RecvSession::Impl::send_maps(RecvFlow& flow) {
+  flow.next_map = std::max(flow.next_map, received_);
+  for (; flow.next_map < received_ + kMaxOutstanding; ++flow.next_map) {
+    const RecvMessage& m = message(flow.next_map);
+    if (m.has_begun && !flow.send(Map{flow.next_map, m.total, m.held})) return;
+  }
+  const Credit now_true = credit();
+  if (!flow.send(now_true)) return;
+  told_ = now_true;
+  flow.set_up();
+  if (heard_last_ == nullptr) heard_last_ = &flow;
+  if (state_ == State::kClosing) finish_closing();
+}
+
+void RecvSession::Impl::owe_credit() {
+  if (owes_credit_ || acceptor_ == nullptr) return;
+  owes_credit_ = true;
+  acceptor_->owe_credit(*this);
+}
+
+void RecvSession::Impl::flush_owed() {
+  owes_credit_ = false;
+  flush();
+}
+
+// Where no flow takes it, on_writable() or attach() brings it out later.
+void RecvSession::Impl::flush() {
+  if (state_ != State::kRunning || !has_credit_to_tell()) return;
+  const Credit now_true = credit();
+  if (heard_last_ != nullptr && heard_last_->is_up() && heard_last_->send(now_true)) {
+    told_ = now_true;
+    return;
+  }
+  for (const auto& flow : flows_) {
+    if (flow == nullptr || !flow->is_up() || !flow->send(now_true)) continue;
+    told_ = now_true;
+    return;
+  }
+}
+
+void RecvSession::Impl::on_writable(RecvFlow& flow) {
+  if (flow.state() == RecvFlow::State::kMapping) return send_maps(flow);
+  if (state_ == State::kClosing) return finish_closing();
+  if (has_credit_to_tell()) owe_credit();
+}
+
+void RecvSession::Impl::drop_flow(RecvFlow& flow) {
+  drop_chunk(flow);
+  flow.abort();
+  if (heard_last_ == &flow) heard_last_ = nullptr;
+}
+
+bool RecvSession::Impl::has_living_flow() const {
+  return std::any_of(flows_.begin(), flows_.end(),
+                     [](const auto& flow) { return flow != nullptr && flow->is_alive(); });
+}
+
+void RecvSession::Impl::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
+  drop_flow(flow);
+  if (state_ == State::kClosing) return finish_closing();
+  if (state_ != State::kRunning) return;
+  if (has_living_flow()) {
+    told_ = {};  // The newest credit may have died with the flow.
+    return owe_credit();
+  }
+  if (has_bye_) return check_after_bye(now);
+  const bool sender_knows = error.code == Errc::kPeerClosed;
+  resume_deadline_ = now + (sender_knows ? settings_.redial_window : settings_.resume_wait);
+  resume_error_ = error;
+  acceptor_->wake_at(resume_deadline_);
+}
+
+void RecvSession::Impl::on_flow_closed(TimePoint now, RecvFlow& flow) {
+  if (!has_bye_ && state_ == State::kRunning)
+    return on_flow_lost(now, flow, Error{Errc::kPeerClosed, 0, "FIN without bye"});
+  drop_chunk(flow);
+  flow.close();
+  if (heard_last_ == &flow) heard_last_ = nullptr;
+  if (state_ == State::kClosing) return finish_closing();
+  if (state_ == State::kRunning) check_after_bye(now);
+}
+
+void RecvSession::Impl::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
+  if (bye.messages < received_ || bye.messages > received_ + kMaxOutstanding ||
+      (has_bye_ && bye.messages != bye_messages_))
+    return on_protocol_error(now, "bye");
+  has_bye_ = true;
+  bye_messages_ = bye.messages;
+  check_after_bye(now);
+}
+
+// The sender said bye because we hold all its messages: a buffer without one stays empty.
+void RecvSession::Impl::check_after_bye(TimePoint now) {
+  if (state_ != State::kRunning) return;
+  if (posted_ > bye_messages_ || (!has_living_flow() && posted_ != received_))
+    fail(now, Error{Errc::kPeerClosed, 0, "the sender closed with receives outstanding"});
+}
+
+void RecvSession::Impl::on_refusal(TimePoint now, const Refusal& refusal) {
+  fail(now, Error{to_errc(refusal.reason), 0, "the peer refused"},
+       FailureDetail{refusal.reason, /*from_peer=*/true, refusal.ours, refusal.theirs});
+}
+
+void RecvSession::Impl::on_protocol_error(TimePoint now, const char* where) {
+  fail(now, Error{Errc::kProtocol, 0, where}, FailureDetail{Reason::kProtocol});
+}
+
+void RecvSession::Impl::fail(TimePoint now, Error error, const FailureDetail& detail) {
+  if (state_ == State::kFailed || state_ == State::kEnded) return;
+  if (state_ == State::kClosing) {  // Nobody waits for anything any more.
+    abort();
+    return owner_->on_session_closed();
+  }
+  state_ = State::kFailed;
+  failure_ = detail;
+  resume_deadline_ = kNever;
+  for (const auto& flow : flows_) {
+    if (flow == nullptr || !flow->is_alive()) continue;
+    const bool peer_should_know = detail.reason != Reason::kNone && !detail.from_peer;
+    if (peer_should_know && flow->send(Refusal{detail.reason, detail.ours, detail.theirs}))
+      flow->drain(now + kLinger);
+    else
+      flow->abort();
+  }
+  if (acceptor_ != nullptr) acceptor_->wake_at(now + kLinger);
+  if (owner_ != nullptr) return owner_->on_session_failed(error);
+  has_untold_failure_ = true;
+  untold_failure_ = error;
+}
+
+void RecvSession::Impl::close() {
+  if (state_ == State::kRunning) {
+    state_ = State::kClosing;
+    finish_closing();
+  }
+}
+
+// Bye and FIN on each flow. A flow still greeting does so first.
+void RecvSession::Impl::finish_closing() {
+  if (state_ != State::kClosing) return;
+  bool has_left = false;
+  for (const auto& flow : flows_) {
+    if (flow == nullptr || !flow->is_alive()) continue;
+    if (flow->is_up() && flow->send(Bye{received_}))
+      flow->close();
+    else
+      has_left = true;
+  }
+  if (has_left) return;
+  state_ = State::kEnded;
+  resume_deadline_ = kNever;
+  if (owner_ != nullptr) owner_->on_session_closed();
+}
+
+void RecvSession::Impl::abort() {
+  state_ = State::kEnded;
+  resume_deadline_ = kNever;
+  for (const auto& flow : flows_)
+    if (flow != nullptr) flow->abort();
+}
+
+void RecvSession::Impl::on_timers(TimePoint now) {
+  if (has_untold_failure_ && owner_ != nullptr) {
+    has_untold_failure_ = false;
+    owner_->on_session_failed(untold_failure_);
+  }
+  if (resume_deadline_ <= now) fail(now, resume_error_);
+  for (const auto& flow : flows_)
+    if (flow != nullptr && flow->deadline() <= now) flow->close();
+}
+
+TimePoint RecvSession::Impl::next_deadline() const {
+  if (has_untold_failure_ && owner_ != nullptr) return TimePoint::min();
+  TimePoint deadline = resume_deadline_;
+  for (const auto& flow : flows_)
+    if (flow != nullptr) deadline = std::min(deadline, flow->deadline());
+  return deadline;
+}
+
+RecvSession::RecvSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RecvSession::~RecvSession() = default;
+void RecvSession::set_owner(SessionOwner& owner) { impl_->set_owner(owner); }
+bool RecvSession::can_post() const { return impl_->can_post(); }
+void RecvSession::post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token) {
+  impl_->post(now, bytes, token);
+}
+void RecvSession::close(TimePoint) { impl_->close(); }
+void RecvSession::abort(TimePoint) { impl_->abort(); }
+void RecvSession::on_timers(TimePoint now) { impl_->on_timers(now); }
+TimePoint RecvSession::next_deadline() const { return impl_->next_deadline(); }
+Endpoint RecvSession::remote() const { return impl_->remote(); }
+std::uint64_t RecvSession::unposted_bytes() const { return impl_->unposted_bytes(); }
+const FailureDetail& RecvSession::failure_detail() const { return impl_->failure_detail(); }
+
+}  // namespace ztcp::msg

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/msg/send_flow.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "transport/msg/handshake.h"
+#include "transport/msg/send_session_impl.h"
+
+namespace ztcp::msg {
+
+bool SendFlow::write(std::span<const std::byte> copied, std::span<const Fragment> referenced) {
+  if (!stream_->write(copied, referenced)) {
+    is_blocked_ = true;
+    return false;
+  }
+  written_bytes_ += copied.size();
+  for (const Fragment& fragment : referenced) written_bytes_ += fragment.size_bytes;
+  return true;
+}
+
+void SendFlow::wait_until(TimePoint when) {
+  state_ = State::kWaiting;
+  wake_at_ = when;
+}
+
+Status SendFlow::dial(TimePoint now, Dialer& dialer, TimePoint deadline) {
+  ++epoch_;
+  written_bytes_ = 0;
+  acked_bytes_ = 0;
+  is_blocked_ = false;
+  is_challenged_ = false;
+  reader_ = RecordReader();
+  state_ = State::kConnecting;
+  wake_at_ = deadline;
+  auto stream = dialer.dial(now, *this);
+  if (!stream) return tl::unexpected<Error>(stream.error());
+  stream_ = *stream;
+  return {};
+}
+
+void SendFlow::drop(State state) {
+  if (Stream* stream = std::exchange(stream_, nullptr)) stream->abort();
+  state_ = state;
+  wake_at_ = kNever;
+}
+
+void SendFlow::close() {
+  if (Stream* stream = std::exchange(stream_, nullptr)) stream->close();
+  state_ = State::kEnded;
+  wake_at_ = kNever;
+}
+
+void SendFlow::on_open(TimePoint now, Stream& stream) {
+  stream_ = &stream;
+  hello_ = session_->make_hello(index_, epoch_);
+  std::array<std::byte, kPreambleBytes + kHeaderBytes + Hello::kBody> out;
+  const std::size_t preamble = encode_preamble(kWireVersion, out);
+  encode(hello_, std::span(out).subspan(preamble));
+  state_ = State::kGreeting;
+  wake_at_ = std::min(wake_at_, now + session_->settings().handshake_timeout);
+  if (!write(out))
+    session_->on_flow_lost(now, *this, Error{Errc::kOutOfMemory, 0, "Stream::write of hello"});
+}
+
+void SendFlow::on_bytes(TimePoint now, std::span<const std::byte> bytes) {
+  while (stream_ != nullptr) {
+    switch (reader_.next(bytes)) {
+      case RecordReader::Step::kNeedMore:
+        return;
+      case RecordReader::Step::kPreamble:
+        // Another version refuses by a record in the form that never changes; wait for it.
+        break;
+      case RecordReader::Step::kRecord:
+        if (reader_.version() != kWireVersion && reader_.header().type != RecordType::kRefusal)
+          return version_error(now);
+        if (!on_record(now)) return;
+        break;
+      case RecordReader::Step::kBad:
+        if (reader_.version() != kWireVersion) return version_error(now);
+        [[fallthrough]];
+      case RecordReader::Step::kPayload:
+        return protocol_error(now, "record from the receiver");
+      case RecordReader::Step::kBadMagic:
+        return protocol_error(now, "magic: another service answers at the peer's port");
+    }
+  }
+}
+
+bool SendFlow::on_record(TimePoint now) {
+  const auto body = reader_.body();
+  switch (reader_.header().type) {
+    case RecordType::kCredit:
+      if (const auto credit = decode_credit(body); credit && state_ >= State::kResuming) {
+        if (state_ == State::kResuming) {
+          state_ = State::kUp;
+          was_up_ = true;
+          wake_at_ = kNever;
+          session_->on_flow_up(now, *this, *credit);
+        } else {
+          session_->on_credit(*credit);
+        }
+        return stream_ != nullptr;
+      }
+      break;
+    case RecordType::kChallenge:
+      return on_challenge(now);
+    case RecordType::kAccept:
+      return on_accept(now);
+    case RecordType::kMap:
+      if (const auto map = decode_map(body); map && state_ == State::kResuming) {
+        if (session_->on_map(*this, *map)) return true;
+      }
+      break;
+    case RecordType::kBye:
+      if (const auto bye = decode_bye(body); bye && state_ == State::kUp) {
+        session_->on_bye(*bye);
+        return stream_ != nullptr;
+      }
+      break;
+    case RecordType::kRefusal:
+      if (const auto refusal = decode_refusal(body)) {
+        session_->on_refusal(now, *this, *refusal);
+        return false;
+      }
+      break;
+    case RecordType::kHello:
+    case RecordType::kProof:
+    case RecordType::kChunk:
+      break;
+  }
+  protocol_error(now, "record from the receiver");
+  return false;
+}
+
+bool SendFlow::on_challenge(TimePoint now) {
+  const auto challenge = decode_challenge(reader_.body());
+  if (!challenge || state_ != State::kGreeting || is_challenged_ || !is_set(session_->key())) {
+    protocol_error(now, "challenge");
+    return false;
+  }
+  const Digest expected = receiver_mac(session_->key(), hello_, challenge->nonce);
+  if (!equal_in_constant_time(expected, challenge->mac)) {
+    session_->on_refused_here(now, *this, FailureDetail{Reason::kKeyMismatch});
+    return false;
+  }
+  is_challenged_ = true;
+  RecordBuffer out;
+  const Proof proof{sender_mac(session_->key(), hello_, challenge->nonce)};
+  if (!write(std::span(out).first(encode(proof, out)))) {
+    session_->on_flow_lost(now, *this, Error{Errc::kOutOfMemory, 0, "Stream::write of proof"});
+    return false;
+  }
+  return true;
+}
+
+bool SendFlow::on_accept(TimePoint now) {
+  const auto accept = decode_accept(reader_.header(), reader_.body());
+  if (!accept || state_ != State::kGreeting || accept->session != hello_.session) {
+    protocol_error(now, "accept");
+    return false;
+  }
+  if (is_set(session_->key()) && !is_challenged_) {
+    session_->on_refused_here(now, *this, FailureDetail{Reason::kKeyMissing});
+    return false;
+  }
+  session_->on_accept(*accept);
+  state_ = State::kResuming;
+  return true;
+}
+
+void SendFlow::protocol_error(TimePoint now, const char* where) {
+  session_->on_protocol_error(now, *this, where);
+}
+
+void SendFlow::version_error(TimePoint now) {
+  session_->on_refused_here(
+      now, *this,
+      FailureDetail{Reason::kVersion, /*from_peer=*/false, kWireVersion, reader_.version()});
+}
+
+void SendFlow::on_acked(TimePoint, std::uint64_t total_bytes) {
+  if (stream_ == nullptr) return;
+  acked_bytes_ = total_bytes;
+  is_blocked_ = false;
+  session_->on_flow_acked(*this);
+}
+
+void SendFlow::on_closed(TimePoint now) { session_->on_flow_closed(now, *this); }
+
+void SendFlow::on_failed(TimePoint now, Error error) {
+  stream_ = nullptr;
+  session_->on_flow_lost(now, *this, error);
+}
+
+}  // namespace ztcp::msg

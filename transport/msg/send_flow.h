@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One flow of a SendSession: its stream, its handshake, and what it reads. Decides nothing about
+// messages; a dead flow is dialled again by its session with the next epoch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/msg/record_reader.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::msg {
+
+class SendFlow final : public StreamEvents {
+ public:
+  enum class State : std::uint8_t {
+    kIdle,        // Not wanted yet.
+    kWaiting,     // To be dialled at wake_at().
+    kConnecting,  // The stream is being opened.
+    kGreeting,    // hello is out.
+    kResuming,    // accept has come; maps, then credit.
+    kUp,
+    kGone,   // Given up.
+    kEnded,  // Closed in order.
+  };
+
+  void bind(SendSession::Impl& session, std::size_t index) {
+    session_ = &session;
+    index_ = static_cast<std::uint8_t>(index);
+  }
+
+  std::size_t index() const { return index_; }
+  State state() const { return state_; }
+  bool is_up() const { return state_ == State::kUp; }
+  bool is_opening() const { return state_ >= State::kWaiting && state_ <= State::kResuming; }
+  bool was_up() const { return was_up_; }
+  std::uint64_t acked_bytes() const { return acked_bytes_; }
+  std::uint64_t written_bytes() const { return written_bytes_; }
+  TimePoint wake_at() const { return wake_at_; }
+
+  // Room for chunks now; 0 while the stream's rings are full.
+  std::size_t room() const { return is_up() && !is_blocked_ ? stream_->room() : 0; }
+  bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced = {});
+
+  void wait_until(TimePoint when);
+  // Dials; the attempt fails at `deadline`.
+  Status dial(TimePoint now, Dialer& dialer, TimePoint deadline);
+  // Lets the stream go, with RST if it still is there.
+  void drop(State state);
+  void close();  // FIN.
+
+  // Kept by the session: redials since the flow last made progress, when its stream died, and how
+  // many messages had been received when it came up.
+  std::uint32_t redials = 0;
+  TimePoint died_at{};
+  std::uint64_t received_when_up = 0;
+
+  void on_open(TimePoint now, Stream& stream) override;
+  void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
+  void on_acked(TimePoint now, std::uint64_t total_bytes) override;
+  void on_closed(TimePoint now) override;
+  void on_failed(TimePoint now, Error error) override;
+
+ private:
+  // Returns false when the stream is no longer ours to read.
+  bool on_record(TimePoint now);
+  bool on_challenge(TimePoint now);
+  bool on_accept(TimePoint now);
+  void protocol_error(TimePoint now, const char* where);
+  void version_error(TimePoint now);
+
+  SendSession::Impl* session_ = nullptr;
+  Stream* stream_ = nullptr;
+  State state_ = State::kIdle;
+  std::uint8_t index_ = 0;
+  bool was_up_ = false;
+  bool is_blocked_ = false;     // write() said no; on_acked() clears it.
+  bool is_challenged_ = false;  // The peer has proven that it holds the key.
+  std::uint32_t epoch_ = 0;
+  std::uint64_t written_bytes_ = 0;
+  std::uint64_t acked_bytes_ = 0;
+  TimePoint wake_at_ = kNever;
+  Hello hello_;
+  RecordReader reader_;
+};
+
+}  // namespace ztcp::msg

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One message on its way out: which of its units were handed to which flow, so that a dead flow's
+// can be found again.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "transport/msg/chunk_map.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::msg {
+
+class SendMessage {
+ public:
+  // A piece that may be handed out next: bytes [offset, offset + size_bytes).
+  struct Piece {
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+  };
+
+  void start(std::span<const std::byte> bytes, std::uint32_t memory_key, std::uint32_t token);
+
+  const std::byte* data() const { return data_; }
+  std::uint64_t total() const { return total_; }
+  UnitSize unit() const { return unit_; }
+  std::uint32_t memory_key() const { return memory_key_; }
+  std::uint32_t token() const { return token_; }
+  bool is_done() const { return done_; }
+  void set_done() {
+    done_ = true;
+    lost_units_ = 0;
+  }
+
+  bool is_handed_out() const { return handed_out_; }  // Once, in whole.
+  Piece next_new() const { return {handed_bytes_, total_ - handed_bytes_}; }
+  bool has_lost() const { return lost_units_ != 0; }
+  Piece next_lost() const;  // The first run of lost units. Only if has_lost().
+
+  // `piece` went out on `flow`, whose stream it ends at byte `stream_end`.
+  void hand_out(Piece piece, std::size_t flow, bool eager, std::uint64_t stream_end);
+
+  // Every byte that went out on `flow` lies below this byte of its stream; 0: none is in doubt.
+  std::uint64_t stream_end(std::size_t flow) const { return stream_end_[flow]; }
+  // The flow died: what it carried is in doubt until forget() or resolve().
+  static constexpr std::uint64_t kInDoubt = std::numeric_limits<std::uint64_t>::max();
+  void doubt(std::size_t flow) { stream_end_[flow] = kInDoubt; }
+  void forget(std::size_t flow) { stream_end_[flow] = 0; }
+  // The peer holds `held` of the units (none if null); what `flow` carried beyond them is lost.
+  // Returns the eager bytes among the lost.
+  std::uint64_t resolve(std::size_t flow, const ChunkMap* held);
+
+ private:
+  // What became of a unit. Values 1 to kMaxFlows: handed to that flow (plus one).
+  static constexpr std::uint8_t kLost = 0x7e;
+  static constexpr std::uint8_t kHeld = 0x7f;
+  static constexpr std::uint8_t kEager = 0x80;  // Added to a flow.
+
+  // An empty message has one unit of no bytes, for its chunk.
+  std::uint64_t handed_units() const {
+    return handed_out_ && total_ == 0 ? 1 : unit_.count(handed_bytes_);
+  }
+  std::uint64_t unit_bytes(std::uint64_t unit) const;
+
+  const std::byte* data_ = nullptr;
+  std::uint64_t total_ = 0;
+  std::uint64_t handed_bytes_ = 0;
+  std::uint32_t memory_key_ = 0;
+  std::uint32_t token_ = 0;
+  std::uint32_t lost_units_ = 0;
+  UnitSize unit_;
+  bool handed_out_ = false;
+  bool done_ = false;
+  std::array<std::uint64_t, kMaxFlows> stream_end_{};
+  std::array<std::uint8_t, ChunkMap::kMaxUnits> units_;  // Valid below handed_bytes_.
+};
+
+}  // namespace ztcp::msg

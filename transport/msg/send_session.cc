@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <algorithm>
+#include <cassert>
+
+#include "transport/msg/handshake.h"
+#include "transport/msg/send_session_impl.h"
+
+namespace ztcp::msg {
+namespace {
+
+// The first redial goes out at once: most dead flows are one path's. Later ones give the network
+// time.
+constexpr Duration redial_delay(std::uint32_t redials) {
+  return redials == 0 ? Duration::zero()
+                      : std::chrono::milliseconds(50) * (1U << std::min(2 * redials, 12U));
+}
+
+}  // namespace
+
+SendSession::Impl::Impl(const SessionSettings& settings, const ClusterKey& key,
+                        const Cookie& cookie, std::uint64_t session_id, Dialer& dialer,
+                        SessionOwner& owner)
+    : settings_(settings),
+      key_(key),
+      cookie_(cookie),
+      session_id_(session_id),
+      dialer_(dialer),
+      owner_(owner) {
+  for (std::size_t i = 0; i < flows_.size(); ++i) flows_[i].bind(*this, i);
+  flows_[0].wait_until(TimePoint::min());
+}
+
+SendSession::Impl::~Impl() { abort(); }
+
+void SendSession::Impl::post(TimePoint now, std::span<const std::byte> bytes,
+                             std::uint32_t memory_key, std::uint32_t token) {
+  assert(can_post());
+  if (is_ended()) return;
+  if (peer_closed_) return fail(Error{Errc::kPeerClosed, 0, "post: the receiver has closed"});
+  if (bytes.size() > kMaxMessageBytes)
+    return fail(Error{Errc::kInvalidArgument, 0, "post: message above 1 TiB"});
+  message(next_++).start(bytes, memory_key, token);
+  if (bytes.size() > settings_.multi_flow_threshold_bytes && !wants_extra_flows_) {
+    wants_extra_flows_ = true;
+    if (state_ == State::kReady) start_extra_flows(now);
+  }
+  pump();
+}
+
+void SendSession::Impl::start_extra_flows(TimePoint now) {
+  for (std::size_t i = 1; i < flows_granted_; ++i)
+    if (flows_[i].state() == SendFlow::State::kIdle) flows_[i].wait_until(now);
+}
+
+Hello SendSession::Impl::make_hello(std::uint8_t flow, std::uint32_t epoch) const {
+  Hello hello;
+  hello.is_new = !was_accepted_;
+  hello.has_key = is_set(key_);
+  hello.cookie = cookie_;
+  hello.session = session_id_;
+  hello.epoch = epoch;
+  hello.flow = flow;
+  hello.flows_wanted = static_cast<std::uint8_t>(
+      std::clamp<std::uint32_t>(settings_.flows, 1, static_cast<std::uint32_t>(kMaxFlows)));
+  hello.nonce = sender_nonce(session_id_, flow, epoch);
+  return hello;
+}
+
+void SendSession::Impl::on_accept(const Accept& accept) {
+  credit_.on_accept(accept);
+  ack_is_delivery_ = accept.ack_is_delivery && settings_.ack_is_delivery;
+  if (was_accepted_) return;
+  was_accepted_ = true;
+  flows_granted_ = static_cast<std::uint8_t>(
+      std::clamp<std::uint32_t>(settings_.flows, 1, accept.flows_granted));
+}
+
+void SendSession::Impl::on_timers(TimePoint now) {
+  for (SendFlow& flow : flows_) {
+    if (is_ended()) return;
+    if (flow.wake_at() > now) continue;
+    if (flow.state() != SendFlow::State::kWaiting) {
+      on_flow_lost(now, flow, Error{Errc::kTimedOut, 0, "handshake"});
+      continue;
+    }
+    // TCP bounds the first attempt's connect; a redial must leave time for the next one.
+    const TimePoint deadline =
+        flow.redials == 0 ? kNever : now + settings_.redial_window / (settings_.max_redials + 1);
+    if (const Status dialled = flow.dial(now, dialer_, deadline); !dialled)
+      on_flow_lost(now, flow, dialled.error());
+  }
+}
+
+TimePoint SendSession::Impl::next_deadline() const {
+  TimePoint deadline = kNever;
+  for (const SendFlow& flow : flows_) deadline = std::min(deadline, flow.wake_at());
+  return deadline;
+}
+
+void SendSession::Impl::on_credit(const Credit& credit) {
+  if (!credit_.on_credit(credit) || credit_.received() > next_)
+    return fail(Error{Errc::kProtocol, 0, "credit"}, FailureDetail{Reason::kProtocol});
+  advance();
+}
+
+// What the flow carried and the peer is not known to hold is in doubt until it is up again.
+void SendSession::Impl::doubt_flow(const SendFlow& flow) {
+  for (std::uint64_t number = first_; number < next_; ++number) {
+    SendMessage& m = message(number);
+    const std::uint64_t end = m.stream_end(flow.index());
+    if (m.is_done() || end == 0 || end == SendMessage::kInDoubt) continue;
+    if (ack_is_delivery_ && flow.acked_bytes() >= end)
+      m.forget(flow.index());
+    else
+      m.doubt(flow.index());
+  }
+}
+
+void SendSession::Impl::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
+  // Enough for the handshake and a probe of the path not to count as progress.
+  constexpr std::uint64_t kProgressBytes = 64U << 10;
+  if (is_ended()) return;
+  const bool was_serving = flow.is_up();
+  const bool had_opened = flow.state() >= SendFlow::State::kGreeting;
+  flow.drop(SendFlow::State::kGone);
+  doubt_flow(flow);
+  if (flow.index() != 0 && !flow.was_up()) {  // Carry on with fewer.
+    if (is_closing_) finish_closing();
+    return;
+  }
+  if (!was_accepted_ && flow.redials == 0 && !had_opened) return fail(error);  // Nobody listens.
+
+  if (was_serving || flow.redials == 0) flow.died_at = now;
+  if (was_serving &&
+      (flow.acked_bytes() > kProgressBytes || credit_.received() > flow.received_when_up))
+    flow.redials = 0;
+  const TimePoint again = now + redial_delay(flow.redials);
+  if (flow.redials >= settings_.max_redials || again >= flow.died_at + settings_.redial_window)
+    return fail(error);
+  ++flow.redials;
+  flow.wait_until(again);
+  if (is_closing_) finish_closing();
+}
+
+// FIN in order follows a bye, and everything the flow carried is acknowledged by then.
+void SendSession::Impl::on_flow_closed(TimePoint now, SendFlow& flow) {
+  if (is_ended()) return;
+  if (!peer_closed_) return on_flow_lost(now, flow, Error{Errc::kPeerClosed, 0, "FIN without bye"});
+  doubt_flow(flow);
+  if (flow.acked_bytes() == flow.written_bytes())
+    flow.close();
+  else
+    flow.drop(SendFlow::State::kEnded);
+  advance();
+}
+
+// The receiver closes. It may do so as soon as it has everything, before our last
+// acknowledgements have come.
+void SendSession::Impl::on_bye(const Bye& bye) {
+  if (bye.messages < next_)
+    return fail(Error{Errc::kPeerClosed, 0, "the receiver closed with messages outstanding"},
+                FailureDetail{Reason::kClosed, /*from_peer=*/true, bye.messages, next_});
+  peer_closed_ = true;
+  on_credit(Credit{bye.messages, 0, bye.messages});
+}
+
+void SendSession::Impl::on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal) {
+  const Error error{to_errc(refusal.reason), 0, "the peer refused"};
+  if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
+  if (refusal.reason == Reason::kUnknownSession && was_accepted_ && first_ == next_) {
+    peer_closed_ = true;  // It closed while this flow was down, and we had nothing to say.
+    return flow.drop(SendFlow::State::kGone);
+  }
+  fail(error, FailureDetail{refusal.reason, /*from_peer=*/true, refusal.ours, refusal.theirs});
+}
+
+void SendSession::Impl::on_refused_here(TimePoint now, SendFlow& flow,
+                                        const FailureDetail& detail) {
+  const Error error{to_errc(detail.reason), 0, "handshake"};
+  if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
+  fail(error, detail);
+}
+
+void SendSession::Impl::on_protocol_error(TimePoint now, SendFlow& flow, const char* where) {
+  const Error error{Errc::kProtocol, 0, where};
+  if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
+  fail(error, FailureDetail{Reason::kProtocol});
+}
+
+void SendSession::Impl::close() {
+  if (is_ended() || is_closing_) return;
+  is_closing_ = true;
+  finish_closing();
+}
+
+// Once every message is done: bye and FIN on each living flow. One suffices for the peer, so flows
+// that are being opened are dropped, unless there is no other.
+void SendSession::Impl::finish_closing() {
+  if (is_ended() || first_ != next_) return;
+  bool has_left = false;
+  for (SendFlow& flow : flows_) {
+    if (!flow.is_up()) continue;
+    RecordBuffer out;
+    if (flow.write(std::span(out).first(encode(Bye{next_}, out)))) {
+      said_bye_ = true;
+      flow.close();
+    } else {
+      has_left = true;  // on_acked() comes back here.
+    }
+  }
+  for (SendFlow& flow : flows_) {
+    if (!flow.is_opening()) continue;
+    if (said_bye_ || peer_closed_)
+      flow.drop(SendFlow::State::kGone);
+    else
+      has_left = true;
+  }
+  if (!has_left) end_closed();
+}
+
+void SendSession::Impl::end_closed() {
+  abort();
+  owner_.on_session_closed();
+}
+
+void SendSession::Impl::abort() {
+  state_ = State::kEnded;
+  for (SendFlow& flow : flows_)
+    if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
+}
+
+void SendSession::Impl::fail(Error error, const FailureDetail& detail) {
+  if (is_ended()) return;
+  if (is_closing_ && first_ == next_) return end_closed();  // Nothing was lost.
+  abort();
+  failure_ = detail;
+  owner_.on_session_failed(error);
+}
+
+SendSession::SendSession(const SessionSettings& settings, const ClusterKey& key,
+                         const Cookie& cookie, std::uint64_t session_id, Dialer& dialer,
+                         SessionOwner& owner)
+    : impl_(std::make_unique<Impl>(settings, key, cookie, session_id, dialer, owner)) {}
+SendSession::~SendSession() = default;
+bool SendSession::can_post() const { return impl_->can_post(); }
+void SendSession::post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
+                       std::uint32_t token) {
+  impl_->post(now, bytes, memory_key, token);
+}
+void SendSession::close(TimePoint) { impl_->close(); }
+void SendSession::abort(TimePoint) { impl_->abort(); }
+void SendSession::on_timers(TimePoint now) { impl_->on_timers(now); }
+TimePoint SendSession::next_deadline() const { return impl_->next_deadline(); }
+const FailureDetail& SendSession::failure_detail() const { return impl_->failure_detail(); }
+
+}  // namespace ztcp::msg
