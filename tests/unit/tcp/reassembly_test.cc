@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/tcp/reassembly.h"
+
+#include <array>
+#include <deque>
+#include <random>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::tcp {
+namespace {
+
+constexpr std::uint32_t kBase = 0xffffff00;  // Wraps inside the tests' range.
+
+class ReassemblyTest : public testing::Test {
+ protected:
+  explicit ReassemblyTest(std::size_t max_bytes = 1U << 20) : held(max_bytes), set(ranges, held) {}
+
+  static SeqNum seq(std::uint32_t i) { return SeqNum(kBase + i); }
+  static std::byte byte_at(std::uint32_t i) { return static_cast<std::byte>(i * 7 + i / 256); }
+
+  // A segment of stream bytes [from, to), with junk in front of its payload.
+  Reassembly::Outcome insert(std::uint32_t from, std::uint32_t to) {
+    auto& bytes = memory.emplace_back(10 + to - from, std::byte{0xee});
+    for (std::uint32_t i = from; i < to; ++i) bytes[10 + i - from] = byte_at(i);
+    RxFrame frame;
+    frame.head = bytes;
+    frame.charge_bytes = 2048;
+    frame.handle = &bytes;
+    const auto outcome = set.insert(frame, seq(from), 10, to - from, duplicate);
+    EXPECT_EQ(frame.kept, outcome == Reassembly::Outcome::kHeld);
+    return outcome;
+  }
+  std::uint32_t deliver(std::uint32_t from) {
+    std::uint32_t at = from;
+    const SeqNum end = set.deliver(
+        seq(from), [&](const RxFrame& frame, std::uint32_t offset, std::uint32_t length) {
+          for (std::uint32_t i = 0; i < length; ++i, ++at)
+            EXPECT_EQ(frame.head[offset + i], byte_at(at)) << at;
+          return true;
+        });
+    EXPECT_EQ(end, seq(at));
+    return at;
+  }
+  std::size_t take_released() {
+    std::array<RxFrame, 256> out;
+    return held.take_released(out);
+  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> blocks() {
+    std::array<wire::SackBlock, 4> out;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> result;
+    const std::size_t count = set.sack_blocks(out);
+    for (std::size_t i = 0; i < count; ++i)
+      result.emplace_back(out[i].begin - kBase, out[i].end - kBase);
+    return result;
+  }
+  using Blocks = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+  HeldFrames held;
+  std::array<Reassembly::Range, Reassembly::kMaxRanges> ranges;
+  Reassembly set;
+  wire::SackBlock duplicate;
+  std::deque<std::vector<std::byte>> memory;
+};
+
+TEST_F(ReassemblyTest, HoldsUntilTheHoleIsFilled) {
+  EXPECT_EQ(insert(100, 200), Reassembly::Outcome::kHeld);
+  EXPECT_EQ(insert(200, 300), Reassembly::Outcome::kHeld);
+  EXPECT_EQ(deliver(50), 50U) << "not yet";
+  EXPECT_EQ(held.held_frames(), 2U);
+  EXPECT_EQ(deliver(100), 300U);
+  EXPECT_TRUE(set.empty());
+  EXPECT_EQ(held.held_bytes(), 0U);
+  EXPECT_EQ(take_released(), 2U);
+}
+
+TEST_F(ReassemblyTest, TrimsWhatIsHeldAlready) {
+  insert(100, 200);
+  EXPECT_EQ(insert(150, 250), Reassembly::Outcome::kHeld);
+  EXPECT_EQ(duplicate, (wire::SackBlock{kBase + 150, kBase + 200}));
+  EXPECT_EQ(insert(50, 120), Reassembly::Outcome::kHeld);
+  EXPECT_EQ(duplicate, (wire::SackBlock{kBase + 100, kBase + 120}));
+  EXPECT_EQ(insert(60, 240), Reassembly::Outcome::kDuplicate);
+  EXPECT_EQ(set.range_count(), 1U);
+  EXPECT_EQ(deliver(50), 250U);
+}
+
+TEST_F(ReassemblyTest, OneFrameMayReplaceSeveral) {
+  insert(100, 110);
+  insert(120, 130);
+  insert(140, 160);
+  EXPECT_EQ(insert(90, 150), Reassembly::Outcome::kHeld);
+  EXPECT_EQ(set.range_count(), 1U);
+  EXPECT_EQ(take_released(), 2U);
+  EXPECT_EQ(deliver(90), 160U);
+}
+
+TEST_F(ReassemblyTest, DeliversOnlyWhatIsNew) {
+  insert(100, 200);
+  insert(250, 300);
+  EXPECT_EQ(deliver(180), 200U) << "the in-order segment overlapped";
+  EXPECT_EQ(deliver(275), 300U);
+  EXPECT_EQ(held.held_frames(), 0U);
+}
+
+// RFC 2018 section 4: the block of the segment that caused the ACK comes first, then the ones
+// reported most recently.
+TEST_F(ReassemblyTest, ReportsNewestFirst) {
+  insert(100, 110);
+  insert(200, 210);
+  insert(300, 310);
+  insert(400, 410);
+  insert(500, 510);
+  EXPECT_EQ(blocks(), (Blocks{{500, 510}, {400, 410}, {300, 310}, {200, 210}}));
+  insert(210, 220);
+  EXPECT_EQ(blocks(), (Blocks{{200, 220}, {500, 510}, {400, 410}, {300, 310}}));
+  insert(300, 310);
+  EXPECT_EQ(blocks().front(), (std::pair<std::uint32_t, std::uint32_t>{300, 310}))
+      << "a duplicate is news, too";
+}
+
+TEST_F(ReassemblyTest, RangesAreBounded) {
+  for (std::uint32_t i = 0; i < Reassembly::kMaxRanges; ++i)
+    ASSERT_EQ(insert(10 + 20 * i, 20 + 20 * i), Reassembly::Outcome::kHeld);
+  EXPECT_EQ(insert(5000, 5010), Reassembly::Outcome::kNoMemory);
+  EXPECT_EQ(insert(20, 30), Reassembly::Outcome::kHeld) << "joining two makes room";
+  EXPECT_EQ(insert(5000, 5010), Reassembly::Outcome::kHeld);
+}
+
+class ReassemblyBudget : public ReassemblyTest {
+ protected:
+  ReassemblyBudget() : ReassemblyTest(10 * 2048) {}
+};
+
+TEST_F(ReassemblyBudget, FramesAreChargedByTrueSize) {
+  for (std::uint32_t i = 0; i < 10; ++i)
+    ASSERT_EQ(insert(10 + 2 * i, 11 + 2 * i), Reassembly::Outcome::kHeld);
+  EXPECT_EQ(insert(100, 200), Reassembly::Outcome::kNoMemory);
+  EXPECT_EQ(held.held_bytes(), 10U * 2048);
+  set.clear();
+  EXPECT_EQ(take_released(), 10U);
+  EXPECT_EQ(insert(100, 200), Reassembly::Outcome::kHeld);
+}
+
+// Any arrivals, in any order, cut anyhow: every byte comes out once and every frame comes back.
+TEST_F(ReassemblyTest, RandomArrivalsComeOutWhole) {
+  std::mt19937 engine(11);
+  const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
+  constexpr std::uint32_t kEnd = 3000;
+  for (int round = 0; round < 200; ++round) {
+    std::uint32_t next = 0;
+    std::size_t kept = 0;
+    std::size_t back = 0;
+    while (next < kEnd) {
+      const std::uint32_t from = next + 1 + random() % 400;
+      const std::uint32_t to = from + 1 + random() % 100;
+      if (insert(from, to) == Reassembly::Outcome::kHeld) ++kept;
+      if (random() % 4 == 0) next = deliver(next + 1 + random() % 60);
+      back += take_released();
+    }
+    set.clear();
+    EXPECT_EQ(back + take_released(), kept);
+    EXPECT_EQ(held.held_bytes(), 0U);
+    memory.clear();
+  }
+}
+
+}  // namespace
+}  // namespace ztcp::tcp

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/tcp/receiver.h"
+
+#include <array>
+#include <deque>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr SeqNum kNext(0xffffff80);
+
+class ReceiverTest : public testing::Test {
+ protected:
+  ReceiverTest() : held(1U << 20), receiver(ranges, held, counters) {
+    receiver.begin(now, {.next = kNext,
+                         .window = Receiver::choose_window(4U << 20),
+                         .timestamps = true,
+                         .timestamp = 1000,
+                         .sack = true});
+  }
+  // Stream bytes [from, to), counted from kNext.
+  void arrive(int from, int to) {
+    auto& bytes = memory.emplace_back(static_cast<std::size_t>(to - from));
+    for (int i = from; i < to; ++i) bytes[static_cast<std::size_t>(i - from)] = std::byte(i & 0xff);
+    RxFrame frame;
+    frame.head = bytes;
+    frame.charge_bytes = 2048;
+    receiver.on_payload(frame, kNext + static_cast<std::uint32_t>(from), 0,
+                        static_cast<std::uint32_t>(to - from),
+                        [&](std::span<const std::byte> piece) {
+                          got.insert(got.end(), piece.begin(), piece.end());
+                          return true;
+                        });
+  }
+  bool got_in_order(std::size_t size) const {
+    if (got.size() != size) return false;
+    for (std::size_t i = 0; i < size; ++i)
+      if (got[i] != std::byte(i & 0xff)) return false;
+    return true;
+  }
+  std::vector<wire::SackBlock> sack() {
+    std::array<wire::SackBlock, 3> out;
+    const std::size_t count = receiver.take_sack_blocks(out);
+    return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+  static wire::SackBlock block(std::uint32_t from, std::uint32_t to) {
+    return {(kNext + from).raw(), (kNext + to).raw()};
+  }
+  using Sack = std::vector<wire::SackBlock>;
+
+  TimePoint now{1h};
+  Counters counters;
+  HeldFrames held;
+  std::array<Reassembly::Range, Reassembly::kMaxRanges> ranges;
+  Receiver receiver;
+  std::deque<std::vector<std::byte>> memory;
+  std::vector<std::byte> got;
+};
+
+TEST(ReceiverWindow, ScalesFromEightToTen) {
+  const auto small = Receiver::choose_window(64U << 10);
+  EXPECT_EQ(small.scale, 8);
+  EXPECT_EQ(small.field, 256);
+  const auto usual = Receiver::choose_window(4U << 20);
+  EXPECT_EQ(usual.scale, 8);
+  EXPECT_EQ(usual.field, 16384);
+  EXPECT_EQ(Receiver::choose_window(32U << 20).scale, 10);
+  const auto most = Receiver::choose_window(1U << 30);
+  EXPECT_EQ(most.scale, 10);
+  EXPECT_EQ(most.field, 65535);
+  EXPECT_EQ(most.bytes, 65535U << 10);
+}
+
+TEST_F(ReceiverTest, InOrderBytesGoUpAtOnce) {
+  arrive(0, 100);
+  arrive(100, 300);
+  EXPECT_TRUE(got_in_order(300));
+  EXPECT_TRUE(receiver.ack_due());
+  EXPECT_FALSE(receiver.has_sack());
+  EXPECT_EQ(receiver.rcv_nxt(), kNext + 300);
+}
+
+TEST_F(ReceiverTest, FilledHoleReleasesWhatWasHeld) {
+  arrive(100, 200);
+  arrive(300, 400);
+  EXPECT_TRUE(got.empty());
+  EXPECT_EQ(sack(), (Sack{block(300, 400), block(100, 200)}));
+  arrive(0, 120);
+  EXPECT_TRUE(got_in_order(200));
+  EXPECT_EQ(receiver.rcv_nxt(), kNext + 200);
+  arrive(150, 350);
+  EXPECT_TRUE(got_in_order(400));
+  EXPECT_EQ(held.held_frames(), 0U);
+}
+
+// RFC 2883 section 4: the duplicate leads, once.
+TEST_F(ReceiverTest, ReportsADuplicateOnce) {
+  arrive(0, 200);
+  arrive(300, 400);
+  arrive(50, 150);
+  EXPECT_TRUE(receiver.has_sack());
+  EXPECT_EQ(sack(), (Sack{block(50, 150), block(300, 400)}));
+  EXPECT_EQ(sack(), (Sack{block(300, 400)}));
+  arrive(300, 350);
+  EXPECT_EQ(sack(), (Sack{block(300, 350), block(300, 400)})) << "inside the block behind it";
+}
+
+TEST_F(ReceiverTest, AcceptsWhatTouchesTheWindow) {
+  const std::uint32_t window = receiver.window().bytes;
+  EXPECT_TRUE(receiver.is_acceptable(kNext, 0));
+  EXPECT_TRUE(receiver.is_acceptable(kNext - 10, 11));
+  EXPECT_FALSE(receiver.is_acceptable(kNext - 10, 10));
+  EXPECT_FALSE(receiver.is_acceptable(kNext - 1, 0));
+  EXPECT_TRUE(receiver.is_acceptable(kNext + (window - 1), 100));
+  EXPECT_FALSE(receiver.is_acceptable(kNext + window, 100));
+}
+
+TEST_F(ReceiverTest, BytesBeyondTheWindowAreCutOff) {
+  const auto window = static_cast<int>(receiver.window().bytes);
+  arrive(window - 50, window + 50);
+  const auto blocks = sack();
+  ASSERT_EQ(blocks.size(), 1U);
+  EXPECT_EQ(blocks[0].end, (kNext + receiver.window().bytes).raw());
+}
+
+// RFC 7323 section 4.3, rule 2, and section 5.3.
+TEST_F(ReceiverTest, TimestampsMoveOnlyWithSegmentsThatCoverTheLastAck) {
+  EXPECT_TRUE(receiver.passes_paws(now, 1000));
+  EXPECT_FALSE(receiver.passes_paws(now, 999));
+  receiver.note_timestamp(now, kNext + 5, 2000);
+  EXPECT_EQ(receiver.ts_recent(), 1000U) << "out of order";
+  receiver.note_timestamp(now, kNext, 2000);
+  EXPECT_EQ(receiver.ts_recent(), 2000U);
+  EXPECT_FALSE(receiver.passes_paws(now, 1999));
+  EXPECT_TRUE(receiver.passes_paws(now + 20min, 1999)) << "too old to prove anything";
+}
+
+TEST_F(ReceiverTest, FinWaitsForTheBytesBeforeIt) {
+  receiver.note_fin(kNext + 200);
+  arrive(100, 200);
+  EXPECT_FALSE(receiver.fin_is_next());
+  arrive(0, 100);
+  EXPECT_TRUE(receiver.fin_is_next());
+  receiver.take_fin();
+  EXPECT_EQ(receiver.rcv_nxt(), kNext + 201);
+}
+
+}  // namespace
+}  // namespace ztcp::tcp
