@@ -4,21 +4,14 @@
 // Option areas: whatever parses must survive being emitted and parsed again.
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 
+#include "tests/fuzz/byte_source.h"
 #include "transport/wire/tcp_options.h"
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ztcp::wire;
+  using ztcp::fuzz::require;
   const auto parsed = parse_tcp_options(std::as_bytes(std::span(data, size)));
   if (!parsed) return 0;
   require(parsed->sack_count <= kMaxSackBlocks);
