@@ -121,16 +121,20 @@ PortIndex FabricSwitch::add_port(PortSettings settings, link::Link& link) {
 }
 
 std::size_t FabricSwitch::turn(TimePoint now) {
+  check_carriers(now);
   std::size_t moved = 0;
-  for (Port& port : ports_) {
-    port.up = port.link->is_up();
-    moved += flush_queue(port);
-  }
+  for (Port& port : ports_) moved += flush_queue(port);
   for (PortIndex i = 0; i < ports_.size(); ++i) {
     moved += mature(i, now);
     moved += receive(i, now);
   }
   return moved;
+}
+
+void FabricSwitch::check_carriers(TimePoint now) {
+  if (now < next_carrier_check_) return;
+  next_carrier_check_ = now + kCarrierInterval;
+  for (Port& port : ports_) port.up = port.link->is_up();
 }
 
 TimePoint FabricSwitch::next_deadline() const {

@@ -79,11 +79,15 @@ class FabricSwitch {
   std::size_t port_count() const { return ports_.size(); }
   const std::string& port_name(PortIndex port) const { return ports_[port].settings.name; }
   const PortCounters& counters(PortIndex port) const { return ports_[port].counters; }
+  const link::Link& port_link(PortIndex port) const { return *ports_[port].link; }
+  bool port_up(PortIndex port) const { return ports_[port].up; }
   std::size_t known_addresses(TimePoint now) const { return table_.size(now); }
   std::uint64_t moved_addresses() const { return moved_addresses_; }
 
  private:
   static constexpr std::size_t kBurst = 32;
+  // Asking a driver for its carrier costs more than an empty burst.
+  static constexpr Duration kCarrierInterval = std::chrono::milliseconds(1);
 
   struct Port {
     PortSettings settings;
@@ -103,6 +107,7 @@ class FabricSwitch {
     bool up = false;
   };
 
+  void check_carriers(TimePoint now);
   std::size_t receive(PortIndex port, TimePoint now);
   void enter(PortIndex port, const TxFrame& frame, TimePoint now);
   std::size_t mature(PortIndex port, TimePoint now);
@@ -124,6 +129,7 @@ class FabricSwitch {
   std::vector<StoredFrame> in_use_;  // Matured frames that batches point to until flushed.
   std::array<RxFrame, kBurst> rx_;
   std::uint64_t moved_addresses_ = 0;
+  TimePoint next_carrier_check_ = TimePoint::min();
 };
 
 // `received` as a frame to send that points into it. False when it has more pieces than a TxFrame

@@ -245,6 +245,7 @@ TEST(FabricSwitch, APortThatIsDownGetsNothing) {
   World w(World::plain(3));
   w.introduce();
   w.links[1]->up = false;
+  w.now += 1ms;  // The carrier is looked at now and then.
   w.links[0]->to_switch.push_back(frame(0, 1));
   w.links[0]->to_switch.push_back(frame(0, 255));
   w.run();

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/common/quantity.h"
+#include "tools/ztcp_switch/options.h"
+
+namespace ztcp::fabric {
+namespace {
+
+using link::Impairment;
+
+// Every key of an impairment, with what it takes and how it is read.
+struct Key {
+  std::string_view name;
+  std::string_view takes;
+  bool (*set)(Impairment&, std::string_view);
+};
+
+template <auto Member, auto Parse>
+bool assign(Impairment& to, std::string_view text) {
+  const auto value = Parse(text);
+  if (!value) return false;
+  using T = std::remove_reference_t<decltype(to.*Member)>;
+  if constexpr (std::is_integral_v<T>)
+    if (*value > std::numeric_limits<T>::max()) return false;
+  to.*Member = static_cast<T>(*value);
+  return true;
+}
+
+constexpr std::array kKeys = {
+    Key{"loss", "a share (1%)", assign<&Impairment::loss, tools::parse_probability>},
+    Key{"duplicate", "a share (1%)", assign<&Impairment::duplicate, tools::parse_probability>},
+    Key{"reorder", "a share (1%)", assign<&Impairment::reorder, tools::parse_probability>},
+    Key{"corrupt", "a share (1%)", assign<&Impairment::corrupt, tools::parse_probability>},
+    Key{"delay", "a time (2ms)", assign<&Impairment::delay, tools::parse_duration>},
+    Key{"jitter", "a time (2ms)", assign<&Impairment::jitter, tools::parse_duration>},
+    Key{"reorder-delay", "a time (2ms)", assign<&Impairment::reorder_delay, tools::parse_duration>},
+    Key{"rate", "a rate (1Gbit)", assign<&Impairment::rate_bits_per_second, tools::parse_bit_rate>},
+    Key{"queue", "a size (1M)", assign<&Impairment::queue_limit_bytes, tools::parse_bytes>},
+    Key{"ecn-mark", "a size (64K)", assign<&Impairment::ecn_threshold_bytes, tools::parse_bytes>},
+};
+
+template <class T>
+bool parse_number(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// Splits off the part before `separator`.
+std::string_view take_until(std::string_view& text, char separator) {
+  const std::size_t at = text.find(separator);
+  const std::string_view part = text.substr(0, at);
+  text = at == std::string_view::npos ? std::string_view{} : text.substr(at + 1);
+  return part;
+}
+
+// Everything after the target.
+std::optional<Refusal> read_keys(std::string_view spec, std::string_view rest, PortOptions& port) {
+  while (!rest.empty()) {
+    std::string_view value = take_until(rest, ',');
+    const std::string_view key = take_until(value, '=');
+    if (key == "id") {
+      if (!parse_number(value, port.memif_id))
+        return Refusal{fmt::format("--port {}: id takes a number, not '{}'", spec, value)};
+      continue;
+    }
+    if (key == "mtu") {
+      if (!parse_number(value, port.mtu_bytes) || port.mtu_bytes < 576)
+        return Refusal{fmt::format("--port {}: mtu takes 576 to 65280, not '{}'", spec, value)};
+      continue;
+    }
+    const bool entering = key.starts_with("in.");
+    const auto result = entering ? set_impairment(port.settings.from_peer, key.substr(3), value)
+                                 : set_impairment(port.settings.to_peer, key, value);
+    if (const auto* refusal = std::get_if<Refusal>(&result))
+      return Refusal{fmt::format("--port {}: {}", spec, refusal->text)};
+    if (!std::get<bool>(result))
+      return Refusal{fmt::format("--port {}: unknown key '{}'", spec, key)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<bool, Refusal> set_impairment(Impairment& to, std::string_view key,
+                                           std::string_view value) {
+  for (const Key& known : kKeys) {
+    if (known.name != key) continue;
+    if (known.set(to, value)) return true;
+    return Refusal{fmt::format("{} takes {}, not '{}'", key, known.takes, value)};
+  }
+  return false;
+}
+
+std::variant<PortOptions, Refusal> parse_port(std::string_view text, const PortSettings& defaults) {
+  PortOptions port;
+  port.settings = defaults;
+  std::string_view rest = text;
+  const std::string_view target = take_until(rest, ',');
+  std::string_view name = target;
+  const std::string_view kind = take_until(name, ':');
+  if ((kind != "memif" && kind != "tap") || name.empty())
+    return Refusal{fmt::format("--port {}: expected memif:SOCKET, tap:NAME or nic:NAME", text)};
+  port.kind = kind == "tap" ? PortOptions::Kind::kTap : PortOptions::Kind::kMemif;
+  // memif's own socket code wants an absolute path.
+  port.target = kind == "tap" ? std::string(name) : std::filesystem::absolute(name).string();
+  port.settings.name = std::string(target);
+  if (auto refusal = read_keys(text, rest, port)) return *refusal;
+  return port;
+}
+
+std::variant<bool, Refusal> adjust_port(std::string_view text, std::vector<PortOptions>& ports) {
+  std::string_view rest = text;
+  const std::string_view target = take_until(rest, ',');
+  for (PortOptions& port : ports) {
+    if (port.settings.name != target.substr(4)) continue;
+    if (auto refusal = read_keys(text, rest, port)) return *refusal;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace ztcp::fabric
