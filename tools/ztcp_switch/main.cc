@@ -19,6 +19,7 @@
 #include "transport/core/log.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
+#include "transport/link/tap_link.h"
 
 namespace ztcp::fabric {
 namespace {
@@ -45,31 +46,48 @@ void to_stderr(log::Level level, const char*, int, const char* text) {
   std::fprintf(stderr, "ztcp_switch: %s%s\n", level == log::Level::kWarn ? "" : "info: ", text);
 }
 
+// No frame is ever addressed to the switch itself.
+MacAddress mac_of_port(std::size_t index) {
+  return {{0x02, 0x73, 0x77, 0, 0, static_cast<std::uint8_t>(index)}};
+}
+
 link::MemifConfig memif_config(const PortOptions& port, std::size_t index) {
   link::MemifConfig memif;
   memif.socket_path = port.target;
   memif.role = link::MemifRole::kServer;
   memif.id = port.memif_id;
-  // No frame is ever addressed to the switch itself.
-  memif.mac = MacAddress{{0x02, 0x73, 0x77, 0, 0, static_cast<std::uint8_t>(index)}};
+  memif.mac = mac_of_port(index);
   memif.mtu_bytes = port.mtu_bytes;
   return memif;
 }
 
 // Null after the link's own warning.
 std::unique_ptr<link::Link> open_port(const PortOptions& port, std::size_t index) {
+  if (port.kind == PortOptions::Kind::kTap) {
+    link::TapConfig tap;
+    tap.interface = port.target;
+    tap.mac = mac_of_port(index);
+    tap.mtu_bytes = port.mtu_bytes;
+    tap.offloads = false;  // What the kernel sends travels on as it is.
+    auto opened = link::open_tap(tap);
+    return opened ? std::move(*opened) : nullptr;
+  }
   auto opened = link::open_memif(memif_config(port, index));
   return opened ? std::move(*opened) : nullptr;
 }
 
 bool start_dpdk(const SwitchOptions& options) {
-  std::uint32_t memory_mib = link::kEalBaseMib;
+  std::uint32_t memory_mib = 0;
   for (std::size_t i = 0; i < options.ports.size(); ++i)
-    memory_mib += link::memif_memory_mib(memif_config(options.ports[i], i));
+    if (options.ports[i].kind == PortOptions::Kind::kMemif)
+      memory_mib += link::memif_memory_mib(memif_config(options.ports[i], i));
+  if (memory_mib == 0) return true;
   link::EalConfig eal;
   eal.memory = link::EalMemory::kPlain;
-  eal.node_memory_mib = {memory_mib};
-  return link::start_eal(eal).has_value();
+  eal.node_memory_mib = {memory_mib + link::kEalBaseMib};
+  if (!link::start_eal(eal)) return false;
+  link::register_poller_thread();
+  return true;
 }
 
 int usable_cpus() {
@@ -187,7 +205,6 @@ int run(const SwitchOptions& options) {
   log::bind(to_stderr);
 
   if (!start_dpdk(options)) return kExitFailed;
-  link::register_poller_thread();
   std::vector<std::unique_ptr<link::Link>> links;
   FabricSwitch fabric(options.fabric);
   for (std::size_t i = 0; i < options.ports.size(); ++i) {
