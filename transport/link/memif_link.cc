@@ -85,8 +85,13 @@ Status remove_stale_socket(const std::string& path) {
 std::uint32_t memif_memory_mib(const MemifConfig& config) {
   constexpr std::uint32_t kPerMbufBytes = 512;  // Headroom, private area, pool overhead.
   constexpr std::uint32_t kQueuesAndTxPoolMib = 4;
-  const std::uint64_t pool =
-      std::uint64_t{rx_frames(config)} * (buffer_bytes(config.mtu_bytes) + kPerMbufBytes);
+  // In plain memory a pool lets no object cross a page, or begins each on a page of its own.
+  constexpr std::uint32_t kPageBytes = 4096;
+  const std::uint32_t object = buffer_bytes(config.mtu_bytes) + kPerMbufBytes;
+  const std::uint32_t footprint = object <= kPageBytes
+                                      ? kPageBytes / (kPageBytes / object)
+                                      : (object + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const std::uint64_t pool = std::uint64_t{rx_frames(config)} * footprint;
   return static_cast<std::uint32_t>((pool + (1U << 20) - 1) >> 20) + kQueuesAndTxPoolMib;
 }
 
