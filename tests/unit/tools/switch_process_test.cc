@@ -180,8 +180,8 @@ class SwitchProcess : public testing::Test {
 };
 
 TEST_F(SwitchProcess, CarriesFramesBetweenItsPortsAndLeavesNothingBehind) {
-  start();
-  connect_clients();
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_NO_FATAL_FAILURE(connect_clients());
   const Bytes hello = frame(0, kBroadcastMac, 60, 1);
   send(0, hello);
   ASSERT_TRUE(wait_arrived(1, 1));
@@ -206,8 +206,8 @@ TEST_F(SwitchProcess, CarriesFramesBetweenItsPortsAndLeavesNothingBehind) {
 }
 
 TEST_F(SwitchProcess, LosesWhatItIsToldToLose) {
-  start({"--loss", "20%", "--seed", "5"});
-  connect_clients();
+  ASSERT_NO_FATAL_FAILURE(start({"--loss", "20%", "--seed", "5"}));
+  ASSERT_NO_FATAL_FAILURE(connect_clients());
   for (int i = 0; i < 1000; ++i) {
     send(0, frame(0, kBroadcastMac, 100, i));
     drain();
@@ -228,8 +228,8 @@ TEST_F(SwitchProcess, LosesWhatItIsToldToLose) {
 }
 
 TEST_F(SwitchProcess, AcceptsAClientThatComesBack) {
-  start();
-  connect_clients();
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_NO_FATAL_FAILURE(connect_clients());
   clients_.erase(clients_.begin() + 1, clients_.end());
   while (clients_.size() < kPorts) {
     link::MemifConfig config;
