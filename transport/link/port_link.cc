@@ -86,6 +86,7 @@ PortLink::~PortLink() = default;
 
 std::size_t PortLink::receive(std::span<RxFrame> frames) {
   if (rte_rdtsc() >= next_look_tsc_) look_after_port();
+  if (!started_) return 0;  // DPDK dumps a stack on stderr when a stopped port is polled.
   std::size_t count = 0;
   while (count < frames.size()) {
     const auto want = static_cast<std::uint16_t>(std::min(kBurst, frames.size() - count));
@@ -171,6 +172,10 @@ void PortLink::release(std::span<RxFrame> frames) {
 std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
   // Small bursts: what does not fit the ring was built in vain.
   constexpr std::size_t kTxBurst = 16;
+  if (!started_) {
+    counters_.tx_dropped += frames.size();
+    return frames.size();
+  }
   std::size_t taken = 0;
   while (taken < frames.size()) {
     std::array<rte_mbuf*, kTxBurst> mbufs;
