@@ -17,6 +17,7 @@
 
 #include "transport/core/frame.h"
 #include "transport/core/log.h"
+#include "transport/link/dpdk_host.h"
 #include "transport/link/eal.h"
 #include "transport/link/mbuf_layout.h"
 
@@ -55,7 +56,7 @@ Port::Port(Port&& other) noexcept
 Port::~Port() {
   // A forked child inherits the object but neither the device nor the memory.
   if (id_ == kNoPort || getpid() != owner_pid_) return;
-  control(config_, [this] { detach(); });
+  if (!control(config_, [this] { detach(); })) return;
   rte_mempool_free(pools_.rx);
   rte_mempool_free(pools_.tx_header);
   rte_mempool_free(pools_.tx_copy);
@@ -70,12 +71,11 @@ void Port::detach() {
 }
 
 template <class Task>
-void Port::control(const PortConfig& config, const Task& task) {
-  if (config.driver_copies) {
-    run_on_dpdk_thread(task);
-  } else {
-    task();
-  }
+bool Port::control(const PortConfig& config, const Task& task) {
+  if (config.driver_copies) return run_on_dpdk_thread(task);
+  if (dpdk_panicked()) return false;
+  task();
+  return true;
 }
 
 Result<Port> Port::open(const PortConfig& config) {

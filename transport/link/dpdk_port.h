@@ -74,9 +74,9 @@ class Port {
   Port(PortConfig config, std::uint16_t id);
   static Result<Port> attach(const PortConfig& config);
   void detach();
-  // Runs a control operation on the thread its driver wants.
+  // Runs a control operation on the thread its driver wants. False: DPDK has panicked.
   template <class Task>
-  static void control(const PortConfig& config, const Task& task);
+  static bool control(const PortConfig& config, const Task& task);
   Status configure();
   Status create_pools();
   Status set_up_queues();

@@ -2,12 +2,14 @@
 // Copyright the ztcp authors
 #include "transport/link/eal.h"
 
-#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -27,6 +29,7 @@
 #include <rte_memory.h>
 
 #include "transport/core/log.h"
+#include "transport/link/dpdk_host.h"
 #include "transport/link/fork_guard.h"
 
 namespace ztcp::link {
@@ -58,6 +61,7 @@ Status capture_log() {
   std::FILE* stream = fopencookie(nullptr, "w", functions);
   if (stream == nullptr) return fail_errno("fopencookie");
   std::setvbuf(stream, nullptr, _IOLBF, 512);
+  set_dpdk_output(stream);
   rte_openlog_stream(stream);
   return {};
 }
@@ -140,22 +144,49 @@ Status init_on_this_thread(const EalConfig& config, unsigned cpu) {
   return {};
 }
 
+// Waits until `done` or DPDK has panicked, and tells whether it was the former.
+template <class Done>
+bool wait_unless_panicked(std::mutex& mutex, std::condition_variable& changed, const Done& done) {
+  std::unique_lock lock(mutex);
+  while (!done()) {
+    if (dpdk_panicked()) return false;
+    changed.wait_for(lock, std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+// What a thread of ours and one that may sleep for ever share.
+struct Order {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Status> outcome;
+
+  void finish(Status status) {
+    const std::scoped_lock lock(mutex);
+    outcome = status;
+    changed.notify_all();
+  }
+};
+
 Status start(const EalConfig& config) {
   ZTCP_CHECK(capture_log());
   const unsigned cpu = ZTCP_TRY(first_cpu());
+  const auto order = std::make_shared<Order>();
   // EAL's own threads inherit the mask, so no signal of the host process is ever taken by them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status outcome;
   try {
-    std::thread([&] { outcome = init_on_this_thread(config, cpu); }).join();
+    std::thread([=] { order->finish(init_on_this_thread(config, cpu)); }).detach();
   } catch (const std::system_error& e) {
-    outcome = fail(Errc::kSystem, "pthread_create", e.code().value());
+    order->finish(fail(Errc::kSystem, "pthread_create", e.code().value()));
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return outcome;
+  if (!wait_unless_panicked(order->mutex, order->changed,
+                            [&] { return order->outcome.has_value(); }))
+    return fail(Errc::kSystem, "rte_eal_init", ENOTRECOVERABLE);
+  return *order->outcome;
 }
 
 }  // namespace
@@ -186,20 +217,24 @@ Status start_eal(const EalConfig& config) {
 }
 
 bool run_on_dpdk_thread(const std::function<void()>& task) {
-  struct Order {
-    const std::function<void()>& task;
-    std::atomic<bool> done{false};
-  } order{task};
+  struct Run : Order {
+    std::function<void()> task;
+  };
+  // Shared with the alarm, which outlives this call when DPDK panics meanwhile.
+  auto run = std::make_shared<Run>();
+  run->task = task;
   // An alarm's callback runs on the interrupt thread.
   const auto execute = [](void* argument) {
-    auto& o = *static_cast<Order*>(argument);
-    o.task();
-    o.done.store(true, std::memory_order_release);
-    o.done.notify_one();
+    const std::unique_ptr<std::shared_ptr<Run>> own(static_cast<std::shared_ptr<Run>*>(argument));
+    (*own)->task();
+    (*own)->finish({});
   };
-  if (rte_eal_alarm_set(1, execute, &order) != 0) return false;
-  order.done.wait(false, std::memory_order_acquire);
-  return true;
+  auto* argument = new std::shared_ptr<Run>(run);
+  if (dpdk_panicked() || rte_eal_alarm_set(1, execute, argument) != 0) {
+    delete argument;
+    return false;
+  }
+  return wait_unless_panicked(run->mutex, run->changed, [&] { return run->outcome.has_value(); });
 }
 
 bool register_poller_thread() { return rte_thread_register() == 0; }

@@ -6,8 +6,6 @@
 #include <sched.h>
 #include <vector>
 
-struct rte_eth_dev;
-
 namespace ztcp::link {
 namespace {
 
@@ -40,15 +38,3 @@ void MemifGuard::wait_until_outside() {
 }
 
 }  // namespace ztcp::link
-
-// The linker routes DPDK's calls of memif_free_regions() here and gives the original its __real_
-// name.
-extern "C" {
-void __real_memif_free_regions(rte_eth_dev* device);
-void __wrap_memif_free_regions(rte_eth_dev* device);
-
-void __wrap_memif_free_regions(rte_eth_dev* device) {
-  ztcp::link::MemifGuard::wait_until_outside();
-  __real_memif_free_regions(device);
-}
-}

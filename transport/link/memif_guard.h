@@ -3,9 +3,9 @@
 //
 // Keeps a burst and the loss of a memif peer apart. DPDK notices a dead peer on its interrupt
 // thread and unmaps the rings at once, also under a poller that is copying into them; a rank that
-// dies would take its neighbours along. The library is therefore linked with
-// --wrap=memif_free_regions: the unmapping first waits until no link is inside a burst. The driver
-// has cleared its "connected" flag by then, so the next burst finds the port down.
+// dies would take its neighbours along. The driver's call of memif_free_regions() is therefore
+// routed through dpdk_host.cc: the unmapping first waits until no link is inside a burst. The
+// driver has cleared its "connected" flag by then, so the next burst finds the port down.
 #pragma once
 
 #include <atomic>

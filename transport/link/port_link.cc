@@ -12,6 +12,7 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
+#include "transport/link/dpdk_host.h"
 #include "transport/link/fork_guard.h"
 #include "transport/link/mbuf_layout.h"
 
@@ -275,6 +276,10 @@ void PortLink::unmap_memory(std::uint32_t) {}
 
 void PortLink::look_after_port() {
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
+  if (dpdk_panicked()) {
+    started_ = false;
+    return;
+  }
   const bool up = is_up();
   looks_down_ = up ? 0 : looks_down_ + 1;
   if (up && !was_up_ && !options_.socket_path.empty()) guard_sockets_of(options_.socket_path);
