@@ -88,8 +88,9 @@ Told<RequestSlot*> RecvConnection::irecv(std::span<std::byte> buffer, MemoryKey*
   return *posted == nullptr ? nullptr : take_slot(*posted, buffer.size());
 }
 
-Listening::Listening(std::unique_ptr<Listener> listener, std::string device)
-    : listener_(std::move(listener)), device_(std::move(device)) {}
+Listening::Listening(std::unique_ptr<Listener> listener, std::string device,
+                     std::chrono::milliseconds patience)
+    : listener_(std::move(listener)), device_(std::move(device)), patience_(patience) {}
 
 Listening::Listening(Errc code, std::string refusal, std::string device)
     : code_(code), refusal_(std::move(refusal)), device_(std::move(device)) {}
@@ -99,8 +100,19 @@ Told<std::unique_ptr<RecvConnection>> Listening::accept() {
   Result<std::unique_ptr<RecvComm>> comm = listener_->accept();
   if (!comm)
     return report(comm.error().code, "accepting on {} failed: {}", device_, explain(comm.error()));
-  if (!*comm) return nullptr;
-  return std::make_unique<RecvConnection>(std::move(*comm));
+  if (*comm) return std::make_unique<RecvConnection>(std::move(*comm));
+
+  const auto now = std::chrono::steady_clock::now();
+  if (!waiting_since_) {
+    waiting_since_ = now;
+  } else if (!said_waiting_ && now - *waiting_since_ >= patience_) {
+    said_waiting_ = true;
+    log::warn(
+        "no peer has connected to {} for {} ms, still waiting; is the peer's process alive, and "
+        "does the network (security group, firewall) let TCP to our listen port through?",
+        device_, patience_.count());
+  }
+  return nullptr;
 }
 
 }  // namespace ztcp::plugin

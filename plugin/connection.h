@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -101,7 +102,9 @@ class RecvConnection final : public Connection {
 // A listener, or the refusal that stands in for one.
 class Listening final : public NetObject {
  public:
-  Listening(std::unique_ptr<Listener> listener, std::string device);
+  // Says once when nobody has come for `patience`: NCCL itself would wait for ever in silence.
+  Listening(std::unique_ptr<Listener> listener, std::string device,
+            std::chrono::milliseconds patience);
   // Every accept() fails with `refusal`.
   Listening(Errc code, std::string refusal, std::string device);
 
@@ -113,6 +116,9 @@ class Listening final : public NetObject {
   Errc code_ = Errc::kBadConfig;
   std::string refusal_;
   std::string device_;
+  std::chrono::milliseconds patience_{};
+  std::optional<std::chrono::steady_clock::time_point> waiting_since_;  // First empty accept().
+  bool said_waiting_ = false;
 };
 
 }  // namespace ztcp::plugin

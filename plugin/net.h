@@ -32,8 +32,9 @@ struct Startup {
   // A config that exists but can't be honoured: connections fail with this, devices are still
   // shown, so that jobs inside one host run on. Empty: all is well.
   std::string refusal;
-  std::string host;                           // For poisoned handles.
-  std::chrono::milliseconds connect_timeout;  // Of the blocking connect and accept of v3 and v4.
+  std::string host;  // For poisoned handles.
+  // Of the blocking connect and accept of v3 and v4; after it, a waiting accept says so.
+  std::chrono::milliseconds connect_timeout;
 };
 
 // NCCL's per-communicator context (v11 and later); older tables share one for the process.
@@ -88,6 +89,9 @@ class Net {
   Told<const Startup*> started() const;
   Told<void> start();
   Context* known(Context* context);
+  Result<std::unique_ptr<Listener>> listen_on(const Startup& startup, int device) const;
+  Result<std::unique_ptr<SendComm>> connect_to(const Startup& startup, int device,
+                                               const ListenAddress& peer) const;
   template <class T>
   T* adopt(std::unique_ptr<T> object, Context* context);
   std::unique_ptr<NetObject> disown(const NetObject* object);
@@ -99,6 +103,10 @@ class Net {
   std::atomic<const Startup*> startup_{nullptr};
   // Kept for good: NCCL borrows device names, and threads of it may linger in an old one.
   std::vector<std::unique_ptr<Startup>> startups_;
+
+  // Service threads of several communicators listen and connect at once; a Transport is called by
+  // one thread at a time.
+  mutable std::mutex transport_mutex_;
 
   mutable std::mutex mutex_;  // Guards what follows.
   std::unordered_map<const Context*, std::unique_ptr<Context>> contexts_;

@@ -311,6 +311,23 @@ TEST_F(NetTest, AMendedConfigIsSeenByTheNextCommunicator) {
   EXPECT_TRUE(std::holds_alternative<ListenAddress>(decode_handle(handle_)));
 }
 
+TEST_F(NetTest, AcceptSaysOnceThatNobodyComes) {
+  Context* const context = new_context();
+  const auto listening = net_.listen(context, 0, handle_);
+  ASSERT_TRUE(listening);
+  for (int i = 0; i < 3; ++i) {
+    const auto nobody = net_.accept(*listening);
+    ASSERT_TRUE(nobody);
+    EXPECT_EQ(*nobody, nullptr);
+  }
+  ASSERT_EQ(log_.warnings().size(), 1U);  // The fixture's patience is 0 ms.
+  EXPECT_TRUE(warned(log_, "no peer has connected to ztcp0"));
+  EXPECT_TRUE(net_.connect(context, 0, handle_));
+  const auto somebody = net_.accept(*listening);
+  ASSERT_TRUE(somebody);
+  EXPECT_NE(*somebody, nullptr);
+}
+
 TEST_F(NetTest, AForeignHandleIsNamedAsSuch) {
   Context* const context = new_context();
   handle_.fill(std::byte{0});
