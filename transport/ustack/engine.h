@@ -27,6 +27,8 @@ struct EngineConfig {
   msg::SessionSettings session;
   msg::ClusterKey cluster_key{};
   std::uint16_t listen_port = 7471;
+  // Streams that have not yet shaken hands; strays live here until they time out.
+  std::size_t max_pending_streams = 256;
   std::array<std::uint64_t, 2> secret{};  // Random in the product, fixed in tests.
 };
 
@@ -34,8 +36,11 @@ class Engine {
  public:
   explicit Engine(const EngineConfig& config);
   ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
-  // The loop's verbs; see tcp::Stack. on_timers() also flushes credit records and reaps sessions.
+  // The loop's verbs; see tcp::Stack. on_timers() also drives sessions and flushes credit records,
+  // so it is called after everything that was received or posted in a turn.
   void on_frames(TimePoint now, std::span<RxFrame> frames);
   void on_timers(TimePoint now);
   std::size_t collect(TimePoint now, std::span<TxFrame> out);
@@ -43,12 +48,17 @@ class Engine {
   std::size_t take_released(std::span<RxFrame> out);
   void note_poll_gap(Duration gap);
 
-  // Sessions are owned by the caller and must be destroyed on the engine's thread before it.
-  std::unique_ptr<msg::SendSession> connect(TimePoint now, Endpoint remote,
-                                            const msg::Cookie& cookie, msg::SessionOwner& owner);
+  // Starts a session to the listener named by `cookie` at `remote`. It belongs to the engine until
+  // destroy(). Never fails: what can't be dialled fails through owner.on_session_failed().
+  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie, msg::SessionOwner& owner);
+  // Not from inside one of the session's own events.
+  void destroy(msg::SendSession& session);
+
+  // Sessions handed to `events` belong to it and die before the engine does.
   Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events);
   void unlisten(const msg::Cookie& cookie);
 
+  // Connections with unacknowledged data or FIN; zero: the process may go.
   std::size_t unfinished() const;
   const tcp::Counters& tcp_counters() const;
   const msg::AcceptorCounters& acceptor_counters() const;
