@@ -15,15 +15,21 @@
 
 namespace ztcp::ustack {
 
+class NicSource;
+
 // Which GPU the process drives, for choosing its NIC (see "Devices" in ARCHITECTURE.md).
 struct GpuIdentity {
-  std::string pci;      // "0000:17:00.0"; empty: unknown.
-  std::string uuid;     // "GPU-..."; empty: unknown.
+  std::string pci{};    // "0000:17:00.0"; empty: unknown.
+  std::string uuid{};   // "GPU-..."; empty: unknown.
   int local_rank = -1;  // ZTCP_LOCAL_RANK; -1: unset.
 };
-// Asked at the first need on NCCL's thread, when the current CUDA device is set.
+// Asked at each listen and connect on NCCL's thread, when the current CUDA device is set.
 using GpuProbe = GpuIdentity (*)();
 
+// Over the DPDK links of the fabric's NICs.
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe);
+// Over any source of NICs: tests have theirs in memory.
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe,
+                                          std::shared_ptr<NicSource> source);
 
 }  // namespace ztcp::ustack

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/loopback_link.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::ustack {
+namespace {
+
+constexpr MacAddress kOwn{{2, 0, 0, 0, 0, 1}};
+constexpr MacAddress kOther{{2, 0, 0, 0, 0, 2}};
+
+// Counts what reaches the device and hands out what a test put there.
+class FakeLink final : public link::Link {
+ public:
+  FakeLink() {
+    caps.mac = kOwn;
+    caps.mtu_bytes = 1500;
+  }
+  const link::LinkCapabilities& capabilities() const override { return caps; }
+  std::size_t receive(std::span<RxFrame> frames) override {
+    std::size_t n = 0;
+    while (n < frames.size() && !arrived.empty()) {
+      frames[n] = RxFrame{};
+      frames[n++].handle = arrived.front();
+      arrived.pop_front();
+    }
+    return n;
+  }
+  void release(std::span<RxFrame> frames) override {
+    for (const RxFrame& f : frames) {
+      if (!f.kept) released.push_back(f.handle);
+    }
+  }
+  std::size_t transmit(std::span<const TxFrame> frames) override {
+    const std::size_t n = std::min(frames.size(), ring);
+    ring -= n;
+    sent += n;
+    return n;
+  }
+  bool is_up() override { return true; }
+  void wait(int, Duration) override {}
+  std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
+  void unmap_memory(std::uint32_t) override {}
+  const link::LinkCounters& counters() const override { return none; }
+  std::string describe() const override { return "fake"; }
+
+  link::LinkCapabilities caps;
+  link::LinkCounters none;
+  std::deque<void*> arrived;
+  std::vector<void*> released;
+  std::size_t ring = 1000;
+  std::size_t sent = 0;
+};
+
+TxFrame frame_to(const MacAddress& mac, std::span<const std::byte> payload = {}) {
+  TxFrame f{};
+  std::memcpy(f.header.data(), mac.bytes.data(), mac.bytes.size());
+  f.header_bytes = 54;
+  if (!payload.empty()) {
+    f.fragment_count = 1;
+    f.fragments[0] = {payload.data(), static_cast<std::uint32_t>(payload.size()), kUnmapped};
+    f.payload_bytes = static_cast<std::uint32_t>(payload.size());
+  }
+  return f;
+}
+
+struct LoopbackTest : testing::Test {
+  LoopbackTest() {
+    auto owned = std::make_unique<FakeLink>();
+    inner = owned.get();
+    link = with_loopback(std::move(owned));
+  }
+  FakeLink* inner = nullptr;
+  std::unique_ptr<link::Link> link;
+  std::array<RxFrame, 8> rx{};
+};
+
+TEST_F(LoopbackTest, OwnFramesComeBackWithTheirPayload) {
+  const std::vector payload(100, std::byte{0x5a});
+  TxFrame frame = frame_to(kOwn, payload);
+  frame.checksum_offload = true;
+  EXPECT_EQ(link->transmit({&frame, 1}), 1U);
+  EXPECT_EQ(inner->sent, 0U);
+
+  ASSERT_EQ(link->receive(rx), 1U);
+  ASSERT_EQ(rx[0].head.size(), 154U);
+  EXPECT_TRUE(std::equal(payload.begin(), payload.end(), rx[0].head.begin() + 54));
+  EXPECT_TRUE(rx[0].checksum_good);
+  link->release(std::span(rx).first(1));
+  EXPECT_TRUE(inner->released.empty());
+}
+
+TEST_F(LoopbackTest, MixedBurstKeepsItsPrefixRule) {
+  const std::array frames = {frame_to(kOther), frame_to(kOwn), frame_to(kOther), frame_to(kOther),
+                             frame_to(kOwn)};
+  inner->ring = 2;
+  EXPECT_EQ(link->transmit(frames), 3U);  // other, own, other; then the ring is full.
+  EXPECT_EQ(inner->sent, 2U);
+  EXPECT_EQ(link->receive(rx), 1U);
+}
+
+TEST_F(LoopbackTest, ReleaseGoesToWhoMadeTheFrame) {
+  int device_frame = 0;
+  inner->arrived.push_back(&device_frame);
+  const TxFrame own = frame_to(kOwn);
+  ASSERT_EQ(link->transmit({&own, 1}), 1U);
+  ASSERT_EQ(link->receive(rx), 2U);
+  link->release(std::span(rx).first(2));
+  EXPECT_EQ(inner->released, std::vector<void*>{&device_frame});
+}
+
+TEST_F(LoopbackTest, HeldFramesStayOutUntilReleased) {
+  const TxFrame own = frame_to(kOwn);
+  std::size_t sent = 0;
+  while (link->transmit({&own, 1}) == 1) ++sent;
+  ASSERT_GT(sent, 0U);
+  ASSERT_EQ(link->receive(std::span(rx).first(1)), 1U);
+  rx[0].kept = true;
+  link->release(std::span(rx).first(1));
+  EXPECT_EQ(link->transmit({&own, 1}), 0U) << "a held frame's slot was used again";
+  rx[0].kept = false;
+  link->release(std::span(rx).first(1));
+  EXPECT_EQ(link->transmit({&own, 1}), 1U);
+}
+
+}  // namespace
+}  // namespace ztcp::ustack

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Two hosts in one process: fabrics of one NIC each, joined by a link in memory, each behind a real
+// Transport with its poller threads.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "config/settings.h"
+#include "transport/link/memory_link.h"
+#include "transport/ustack/nic.h"
+#include "transport/ustack/ustack_transport.h"
+
+namespace ztcp::ustack {
+
+// Hands out links that a test put in, each once at a time.
+class MemoryNics final : public NicSource {
+ public:
+  void add(const std::string& nic, std::unique_ptr<link::Link> link) {
+    links_[nic] = std::move(link);
+  }
+  // The NIC is somebody else's.
+  void take(const std::string& nic) { links_[nic] = nullptr; }
+
+  Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) override {
+    if (links_[nic.name] == nullptr) {
+      *holder = "somebody";
+      return fail(Errc::kBusy, "claim");
+    }
+    return std::make_unique<Claim>();
+  }
+  Result<std::unique_ptr<link::Link>> open(const config::Nic& nic) override {
+    return std::move(links_[nic.name]);
+  }
+  void on_thread_start() override { ++threads_started; }
+  void on_thread_end() override { ++threads_ended; }
+
+  std::atomic<int> threads_started{0};
+  std::atomic<int> threads_ended{0};
+
+ private:
+  class Claim final : public NicClaim {};
+  std::map<std::string, std::unique_ptr<link::Link>> links_;
+};
+
+struct HostOptions {
+  config::PollerMode mode = config::PollerMode::kShared;
+  std::uint16_t mtu_bytes = 9000;
+  std::uint32_t drain_timeout_ms = 200;
+  std::uint32_t handshake_timeout_ms = 5000;
+  std::uint32_t max_sleep_us = 1000;
+};
+
+inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) {
+  config::Fabric fabric;
+  fabric.name = "memory";
+  fabric.path = "test.conf";
+  fabric.poller.mode = options.mode;
+  fabric.poller.max_sleep_us = options.max_sleep_us;
+  fabric.messages.drain_timeout_ms = options.drain_timeout_ms;
+  fabric.messages.handshake_timeout_ms = options.handshake_timeout_ms;
+  config::Nic nic;
+  nic.name = "mem" + std::to_string(host);
+  nic.mac = {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
+  nic.address = {{0x0a010001U + static_cast<std::uint32_t>(host)}, 24};
+  nic.mtu_bytes = options.mtu_bytes;
+  fabric.nics.push_back(nic);
+  return fabric;
+}
+
+struct TwoHosts {
+  explicit TwoHosts(const HostOptions& options = {}) {
+    link::MemoryLinkOptions cable;
+    cable.mtu_bytes = options.mtu_bytes;
+    auto [left, right] = link::make_memory_links(cable);
+    links = {left.get(), right.get()};
+    sources[0]->add("mem0", std::move(left));
+    sources[1]->add("mem1", std::move(right));
+    for (int host = 0; host < 2; ++host) {
+      const auto at = static_cast<std::size_t>(host);
+      transports[at] = *create(one_nic_fabric(host, options), nullptr, sources[at]);
+    }
+  }
+  Transport& operator[](std::size_t host) { return *transports[host]; }
+
+  std::array<std::shared_ptr<MemoryNics>, 2> sources = {std::make_shared<MemoryNics>(),
+                                                        std::make_shared<MemoryNics>()};
+  std::array<link::Link*, 2> links{};
+  std::array<std::unique_ptr<Transport>, 2> transports;
+};
+
+// A sender on one host and the receiver it reached on the other.
+struct Pair {
+  std::unique_ptr<SendComm> sender;
+  std::unique_ptr<RecvComm> receiver;
+};
+
+}  // namespace ztcp::ustack

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/poller_policy.h"
+
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::ustack {
+namespace {
+
+using namespace std::chrono_literals;
+
+CpuView cpus(std::uint32_t allowed, std::size_t online) {
+  CpuView view;
+  view.allowed.resize(allowed);
+  std::iota(view.allowed.begin(), view.allowed.end(), 0U);
+  view.online = online;
+  return view;
+}
+
+struct Case {
+  const char* name;
+  CpuView view;
+  NicPlace place;
+  bool dedicated;
+  Duration spin;
+};
+
+class AutoPolicy : public testing::TestWithParam<Case> {};
+
+TEST_P(AutoPolicy, FitsTheMachine) {
+  const PollerPolicy policy = choose_policy({}, GetParam().view, GetParam().place);
+  EXPECT_EQ(policy.dedicated, GetParam().dedicated);
+  EXPECT_EQ(policy.spin, GetParam().spin);
+}
+
+CpuView with_quota(CpuView view, std::size_t quota) {
+  view.quota = quota;
+  return view;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, AutoPolicy,
+    testing::Values(
+        Case{"two_cpus_two_ranks", cpus(2, 2), {.count = 2, .embedded = true}, false, 50us},
+        Case{"two_cpus_four_ranks", cpus(2, 2), {.count = 4, .embedded = true}, false, 0us},
+        Case{"big_server", cpus(96, 96), {.count = 8}, true, 50us},
+        Case{"mask_of_one_rank", cpus(12, 96), {.count = 8}, true, 50us},
+        Case{"narrow_mask_of_one_rank", cpus(2, 96), {.count = 8}, false, 50us},
+        // A container on two CPUs of a large host runs all ranks of an embedded fabric there.
+        Case{"embedded_in_narrow_mask", cpus(2, 96), {.count = 4, .embedded = true}, false, 0us},
+        Case{"quota_counts_not_cpus", with_quota(cpus(64, 64), 2), {.count = 4}, false, 0us}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(ChoosePolicy, PinsNearTheNicInsideTheMask) {
+  CpuView view = cpus(96, 96);
+  view.near_nic = {40, 41, 42, 200};
+  EXPECT_EQ(choose_policy({}, view, {.index = 0, .count = 8}).cpu, 42);
+  EXPECT_EQ(choose_policy({}, view, {.index = 1, .count = 8}).cpu, 41);
+}
+
+TEST(ChoosePolicy, NamedCpusWin) {
+  config::Poller settings;
+  settings.mode = config::PollerMode::kDedicated;
+  settings.cpus = {7, 9};
+  CpuView view = cpus(16, 16);
+  view.near_nic = {1, 2};
+  EXPECT_EQ(choose_policy(settings, view, {.index = 1, .count = 2}).cpu, 9);
+}
+
+TEST(ChoosePolicy, SharedIsNeverPinned) {
+  config::Poller settings;
+  settings.mode = config::PollerMode::kShared;
+  settings.cpus = {3};
+  EXPECT_EQ(choose_policy(settings, cpus(16, 16), {}).cpu, -1);
+}
+
+}  // namespace
+}  // namespace ztcp::ustack

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The whole transport over a link in memory, with its real threads. Nothing here waits for time to
+// pass: every loop polls as NCCL does, and ends when the library answers.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/ustack/memory_nics.h"
+#include "transport/ustack/ustack_transport.h"
+
+namespace ztcp::ustack {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes pattern(std::size_t size, std::uint64_t seed) {
+  Bytes out(size);
+  std::mt19937_64 random(seed);
+  std::generate(out.begin(), out.end(), [&] { return static_cast<std::byte>(random() >> 56U); });
+  return out;
+}
+
+// Polls both ends from one thread, as two proxies on one CPU would.
+Pair connect(Transport& from, Transport& to) {
+  auto listener = to.listen(0);
+  EXPECT_TRUE(listener);
+  auto sender = from.begin_connect(0, (*listener)->address());
+  EXPECT_TRUE(sender);
+  Pair pair;
+  bool ready = false;
+  while (!ready || pair.receiver == nullptr) {
+    if (!ready) {
+      const auto answer = (*sender)->is_ready();
+      EXPECT_TRUE(answer) << (answer ? "" : answer.error().where);
+      if (!answer) return pair;
+      ready = *answer;
+    }
+    if (pair.receiver == nullptr) {
+      auto accepted = (*listener)->accept();
+      EXPECT_TRUE(accepted);
+      pair.receiver = std::move(*accepted);
+    }
+    std::this_thread::yield();
+  }
+  pair.sender = std::move(*sender);
+  return pair;
+}
+
+// Until done or failed.
+Result<std::size_t> finish(Request& request) {
+  std::size_t size = 0;
+  while (true) {
+    const auto done = request.test(&size);
+    if (!done) return tl::unexpected(done.error());
+    if (*done) return size;
+    std::this_thread::yield();
+  }
+}
+
+Request* post_until_taken(SendComm& comm, std::span<const std::byte> bytes, MemoryKey* key) {
+  while (true) {
+    const auto request = comm.post_send(bytes, key);
+    if (!request) return nullptr;
+    if (*request != nullptr) return *request;
+    std::this_thread::yield();
+  }
+}
+
+class Transfers : public testing::TestWithParam<config::PollerMode> {
+ protected:
+  HostOptions options() const { return {.mode = GetParam()}; }
+};
+INSTANTIATE_TEST_SUITE_P(Modes, Transfers,
+                         testing::Values(config::PollerMode::kShared,
+                                         config::PollerMode::kDedicated),
+                         [](const auto& row) {
+                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
+                         });
+
+// One proxy thread per host, eight messages in flight, sizes around every limit there is.
+TEST_P(Transfers, EveryByteArrivesOnceAndInOrder) {
+  TwoHosts hosts(options());
+  Pair pair = connect(hosts[0], hosts[1]);
+  const std::array<std::size_t, 12> sizes = {0,     1,     8,      127,    128,       4096,
+                                             65536, 65537, 131072, 131073, 1U << 20U, 300001};
+  constexpr std::size_t kMessages = 96;
+  constexpr std::size_t kDepth = 8;
+
+  std::thread sending([&] {
+    std::array<Bytes, kDepth> buffers;
+    std::array<Request*, kDepth> in_flight{};
+    for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
+      const std::size_t at = i % kDepth;
+      if (in_flight[at] != nullptr) {
+        ASSERT_TRUE(finish(*in_flight[at]));
+      }
+      in_flight[at] = nullptr;
+      if (i >= kMessages) continue;
+      buffers[at] = pattern(sizes[i % sizes.size()], i);
+      in_flight[at] = post_until_taken(*pair.sender, buffers[at], nullptr);
+      ASSERT_NE(in_flight[at], nullptr);
+    }
+  });
+  std::array<Bytes, kDepth> buffers;
+  std::array<Request*, kDepth> in_flight{};
+  for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
+    const std::size_t at = i % kDepth;
+    if (in_flight[at] != nullptr) {
+      const std::size_t message = i - kDepth;
+      const auto size = finish(*in_flight[at]);
+      ASSERT_TRUE(size);
+      ASSERT_EQ(*size, sizes[message % sizes.size()]);
+      ASSERT_TRUE(std::equal(buffers[at].begin(),
+                             buffers[at].begin() + static_cast<std::ptrdiff_t>(*size),
+                             pattern(*size, message).begin()))
+          << "message " << message;
+    }
+    in_flight[at] = nullptr;
+    if (i >= kMessages) continue;
+    buffers[at].assign(1U << 20U, std::byte{0xee});
+    const auto request = pair.receiver->post_recv(buffers[at], nullptr);
+    ASSERT_TRUE(request);
+    ASSERT_NE(*request, nullptr);
+    in_flight[at] = *request;
+  }
+  sending.join();
+}
+
+// Two proxies of one process use one NIC at once.
+TEST_P(Transfers, TwoProgressThreadsShareANic) {
+  TwoHosts hosts(options());
+  std::array<Pair, 2> pairs = {connect(hosts[0], hosts[1]), connect(hosts[0], hosts[1])};
+  std::vector<std::thread> threads;
+  for (std::size_t which = 0; which < pairs.size(); ++which) {
+    threads.emplace_back([&, which] {
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        const Bytes bytes = pattern(5000, i * 2 + which);
+        Request* request = post_until_taken(*pairs[which].sender, bytes, nullptr);
+        ASSERT_NE(request, nullptr);
+        ASSERT_TRUE(finish(*request));
+      }
+    });
+    threads.emplace_back([&, which] {
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        Bytes bytes(5000);
+        const auto request = pairs[which].receiver->post_recv(bytes, nullptr);
+        ASSERT_TRUE(request && *request != nullptr);
+        ASSERT_TRUE(finish(**request));
+        ASSERT_EQ(bytes, pattern(5000, i * 2 + which));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(Transfers, ANicConnectsToItself) {
+  TwoHosts hosts(options());
+  Pair pair = connect(hosts[0], hosts[0]);
+  const Bytes sent = pattern(400000, 3);
+  Bytes received(sent.size());
+  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+  ASSERT_NE(sending, nullptr);
+  ASSERT_TRUE(finish(**receiving));
+  ASSERT_TRUE(finish(*sending));
+  EXPECT_EQ(received, sent);
+}
+
+TEST_P(Transfers, ManyConnectionsComeAndGo) {
+  TwoHosts hosts(options());
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    Pair pair = connect(hosts[0], hosts[1]);
+    const Bytes sent = pattern(100, i);
+    Bytes received(100);
+    const auto receiving = pair.receiver->post_recv(received, nullptr);
+    ASSERT_TRUE(receiving && *receiving != nullptr);
+    Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+    ASSERT_NE(sending, nullptr);
+    ASSERT_TRUE(finish(**receiving));
+    ASSERT_TRUE(finish(*sending));
+    ASSERT_EQ(received, sent);
+  }
+}
+
+TEST(Shared, ASmallMessageLeavesWithinTheCall) {
+  // The background thread sleeps so long that only the call itself can have sent it.
+  TwoHosts hosts({.mode = config::PollerMode::kShared, .max_sleep_us = 100'000'000});
+  Pair pair = connect(hosts[0], hosts[1]);
+  const Bytes bytes = pattern(8, 1);
+  const std::uint64_t before = hosts.links[0]->counters().tx_frames;
+  ASSERT_NE(post_until_taken(*pair.sender, bytes, nullptr), nullptr);
+  EXPECT_EQ(hosts.links[0]->counters().tx_frames, before + 1);
+}
+
+TEST(Requests, ThirtyTwoAreOutstandingAndNoMore) {
+  TwoHosts hosts;
+  Pair pair = connect(hosts[0], hosts[1]);
+  std::array<std::array<std::byte, 8>, 33> buffers{};
+  for (int i = 0; i < 32; ++i) {
+    const auto request = pair.receiver->post_recv(buffers[static_cast<std::size_t>(i)], nullptr);
+    ASSERT_TRUE(request);
+    EXPECT_NE(*request, nullptr) << i;
+  }
+  const auto request = pair.receiver->post_recv(buffers[32], nullptr);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(*request, nullptr);
+}
+
+TEST(Requests, AMessageLargerThanItsBufferFailsTheConnection) {
+  TwoHosts hosts;
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes small(100);
+  const auto receiving = pair.receiver->post_recv(small, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  const Bytes large(101);
+  ASSERT_NE(post_until_taken(*pair.sender, large, nullptr), nullptr);
+  const auto result = finish(**receiving);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Errc::kTruncated);
+  // Every later call says the same.
+  const auto again = pair.receiver->post_recv(small, nullptr);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Errc::kTruncated);
+}
+
+// NCCL aborts: it closes with requests in flight and frees the buffers at once.
+TEST(Close, WithReceivesInFlightTouchesNoBufferAfterwards) {
+  TwoHosts hosts;
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes buffer(1U << 20U, std::byte{0x11});
+  const auto receiving = pair.receiver->post_recv(buffer, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  pair.receiver.reset();
+  const Bytes before = buffer;
+  const Bytes message(1U << 20U, std::byte{0x22});
+  Request* sending = post_until_taken(*pair.sender, message, nullptr);
+  // The sender hears of the reset, at the latest when its message finds nobody.
+  if (sending != nullptr) {
+    EXPECT_FALSE(finish(*sending));
+  }
+  EXPECT_EQ(buffer, before);
+}
+
+TEST(Close, AfterTheLastMessageLosesNothing) {
+  TwoHosts hosts;
+  Pair pair = connect(hosts[0], hosts[1]);
+  const Bytes sent = pattern(100000, 9);
+  Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+  ASSERT_NE(sending, nullptr);
+  ASSERT_TRUE(finish(*sending));
+  pair.sender.reset();
+  Bytes received(sent.size());
+  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  const auto size = finish(**receiving);
+  ASSERT_TRUE(size);
+  EXPECT_EQ(received, sent);
+}
+
+TEST(Listener, SessionsThatNobodyAcceptedAreReset) {
+  TwoHosts hosts;
+  auto listener = hosts[1].listen(0);
+  ASSERT_TRUE(listener);
+  auto sender = hosts[0].begin_connect(0, (*listener)->address());
+  ASSERT_TRUE(sender);
+  while (true) {
+    const auto ready = (*sender)->is_ready();
+    ASSERT_TRUE(ready);
+    if (*ready) break;
+    std::this_thread::yield();
+  }
+  listener->reset();
+  const Bytes bytes(8);
+  Request* request = post_until_taken(**sender, bytes, nullptr);
+  if (request != nullptr) {
+    // The few bytes may have been taken before the reset; then the next message finds out.
+    const auto first = finish(*request);
+    if (first) {
+      const Bytes large(1U << 20U);
+      request = post_until_taken(**sender, large, nullptr);
+      if (request != nullptr) {
+        EXPECT_FALSE(finish(*request));
+      }
+    }
+  }
+}
+
+TEST(Listener, AStaleHandleIsRefused) {
+  TwoHosts hosts;
+  ListenAddress stale;
+  {
+    auto listener = hosts[1].listen(0);
+    ASSERT_TRUE(listener);
+    stale = (*listener)->address();
+  }
+  auto sender = hosts[0].begin_connect(0, stale);
+  ASSERT_TRUE(sender);
+  auto ready = (*sender)->is_ready();
+  while (ready && !*ready) {
+    std::this_thread::yield();
+    ready = (*sender)->is_ready();
+  }
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, Errc::kRefused);
+}
+
+TEST(Memory, DeregisteredInFlightEndsTheConnection) {
+  TwoHosts hosts({.drain_timeout_ms = 20});
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes large(1U << 20U);  // Beyond the eager allowance, and nobody posts for it.
+  const auto key = pair.sender->register_memory(large.data(), large.size());
+  ASSERT_TRUE(key);
+  Request* request = post_until_taken(*pair.sender, large, *key);
+  ASSERT_NE(request, nullptr);
+  EXPECT_TRUE(pair.sender->deregister_memory(*key));
+  const auto result = finish(*request);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Errc::kAborted);
+}
+
+TEST(Memory, DeregisteredIdleLeavesTheConnectionAlone) {
+  TwoHosts hosts;
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes idle(4096);
+  const auto key = pair.sender->register_memory(idle.data(), idle.size());
+  ASSERT_TRUE(key);
+  Bytes other(1U << 20U);
+  Request* request = post_until_taken(*pair.sender, other, nullptr);
+  ASSERT_NE(request, nullptr);
+  EXPECT_TRUE(pair.sender->deregister_memory(*key));
+  Bytes received(other.size());
+  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  EXPECT_TRUE(finish(**receiving));
+  EXPECT_TRUE(finish(*request));
+  EXPECT_FALSE(pair.sender->deregister_memory(*key)) << "a key died twice";
+}
+
+TEST(Devices, ATakenNicIsBusy) {
+  auto source = std::make_shared<MemoryNics>();
+  source->take("mem0");
+  auto transport = create(one_nic_fabric(0), nullptr, source);
+  ASSERT_TRUE(transport);
+  const auto listener = (*transport)->listen(0);
+  ASSERT_FALSE(listener);
+  EXPECT_EQ(listener.error().code, Errc::kBusy);
+}
+
+TEST(Devices, NothingIsTouchedBeforeTheFirstListen) {
+  auto source = std::make_shared<MemoryNics>();
+  auto transport = create(one_nic_fabric(0), nullptr, source);
+  ASSERT_TRUE(transport);
+  ASSERT_EQ((*transport)->devices().size(), 1U);
+  EXPECT_EQ((*transport)->devices()[0].name, "mem0");
+  EXPECT_EQ(source->threads_started.load(), 0);
+}
+
+TEST(Devices, ThreadsEndWithTheTransport) {
+  auto hosts = std::make_unique<TwoHosts>();
+  const auto sources = hosts->sources;
+  static_cast<void>(connect((*hosts)[0], (*hosts)[1]));
+  hosts.reset();
+  for (const auto& source : sources) {
+    EXPECT_EQ(source->threads_started.load(), 1);
+    EXPECT_EQ(source->threads_ended.load(), 1);
+  }
+}
+
+TEST(Devices, AnAddressWithoutARouteFails) {
+  TwoHosts hosts;
+  auto listener = hosts[1].listen(0);
+  ASSERT_TRUE(listener);
+  ListenAddress far = (*listener)->address();
+  far.bytes[13] = std::byte{200};  // 10.200...: outside the /24, and there is no gateway.
+  const auto sender = hosts[0].begin_connect(0, far);
+  ASSERT_FALSE(sender);
+  EXPECT_EQ(sender.error().code, Errc::kNoRoute);
+}
+
+TEST(Drain, EndsWhenEverythingIsAcknowledged) {
+  TwoHosts hosts({.drain_timeout_ms = 60000});
+  Pair pair = connect(hosts[0], hosts[1]);
+  pair.sender.reset();
+  pair.receiver.reset();
+  hosts[0].drain();  // With a timeout of a minute, returning is the test.
+  hosts[1].drain();
+}
+
+}  // namespace
+}  // namespace ztcp::ustack

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/comm.h"
+
+#include <algorithm>
+#include <sched.h>
+
+#include "transport/core/log.h"
+#include "transport/ustack/fork_guard.h"
+
+namespace ztcp::ustack {
+
+CommBase::~CommBase() {
+  // A child owns nothing here; its copy of the NIC is abandoned, not ended.
+  if (in_forked_child()) {
+    new std::shared_ptr<Nic>(std::move(nic_));  // NOLINT: leaked on purpose.
+    return;
+  }
+  nic_->poller->with_engine([&](Engine&, TimePoint now) { state_->close(now); });
+  for (const auto& r : registrations_) nic_->poller->link().unmap_memory(r->link_key);
+}
+
+Result<MemoryKey*> CommBase::register_memory(void* address, std::size_t size_bytes) {
+  if (in_forked_child()) return fail(Errc::kForked, "register_memory");
+  const std::uint32_t key = nic_->poller->link().map_memory(address, size_bytes);
+  auto registration = std::make_unique<Registration>();
+  registration->address = address;
+  registration->size_bytes = size_bytes;
+  registration->link_key = key;
+  const std::lock_guard lock(registrations_mutex_);
+  registrations_.push_back(std::move(registration));
+  return registrations_.back().get();
+}
+
+Status CommBase::deregister_memory(MemoryKey* key) {
+  if (in_forked_child()) return fail(Errc::kForked, "deregister_memory");
+  std::unique_ptr<Registration> registration;
+  {
+    const std::lock_guard lock(registrations_mutex_);
+    const auto found = std::find_if(registrations_.begin(), registrations_.end(),
+                                    [&](const auto& r) { return r.get() == key; });
+    if (found == registrations_.end()) return fail(Errc::kInvalidArgument, "deregister_memory");
+    registration = std::move(*found);
+    registrations_.erase(found);
+  }
+  const auto patience_ends = std::chrono::steady_clock::now() + nic_->memory_patience;
+  while (state_->touches(registration->address, registration->size_bytes)) {
+    if (std::chrono::steady_clock::now() >= patience_ends) {
+      log::warn("{}: memory with bytes in flight is deregistered: the connection {} {} is ended",
+                nic_->config.name, state_->direction() == Direction::kSend ? "to" : "from",
+                to_string(state_->remote()));
+      nic_->poller->with_engine([&](Engine&, TimePoint now) {
+        state_->fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
+      });
+      break;
+    }
+    nic_->poller->progress();
+    sched_yield();
+  }
+  nic_->poller->link().unmap_memory(registration->link_key);
+  return {};
+}
+
+std::string CommBase::describe_peer() const {
+  return to_string(state_->remote()) + " on " + nic_->config.name;
+}
+
+Result<bool> UstackSendComm::is_ready() {
+  if (in_forked_child()) return fail(Errc::kForked, "connect");
+  CommState& state = base_.state();
+  Nic& nic = base_.nic();
+  if (!state.ready() && !state.failed()) nic.poller->progress();
+  if (state.failed()) return tl::unexpected(state.report());
+  if (state.ready()) return true;
+  if (!nic.poller->link_is_up() && std::chrono::steady_clock::now() - begun_ >= nic.link_patience) {
+    nic.poller->with_engine([&](Engine&, TimePoint now) {
+      state.fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
+    });
+    log::warn(
+        "{}: no carrier on {} for {} ms: is ztcp_switch, or the process at the other end of "
+        "that link, running?",
+        nic.config.name, nic.link_description,
+        std::chrono::duration_cast<std::chrono::milliseconds>(nic.link_patience).count());
+    return tl::unexpected(state.report());
+  }
+  return false;
+}
+
+Result<Request*> UstackSendComm::post_send(std::span<const std::byte> bytes, MemoryKey* key) {
+  const auto* registration = static_cast<const Registration*>(key);
+  // The slot table is one for both directions; a sender never writes through the pointer.
+  return base_.state().post(const_cast<std::byte*>(bytes.data()), bytes.size(),
+                            registration != nullptr ? registration->link_key : kUnmapped);
+}
+
+Result<Request*> UstackRecvComm::post_recv(std::span<std::byte> buffer, MemoryKey*) {
+  return base_.state().post(buffer.data(), buffer.size(), kUnmapped);
+}
+
+}  // namespace ztcp::ustack

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/comm_state.h"
+
+#include "transport/core/log.h"
+#include "transport/msg/reason.h"
+#include "transport/ustack/fork_guard.h"
+
+namespace ztcp::ustack {
+namespace {
+
+// What an operator can do about it.
+const char* advice(const Error& error, bool link_up) {
+  if (!link_up) return "; the link is down: is its switch or peer process running?";
+  switch (error.code) {
+    case Errc::kTimedOut:
+      return "; is the process on that host alive, and may TCP pass between the two NICs?";
+    case Errc::kPathMtu:
+      return "; compare mtu_bytes in both hosts' ztcp.conf with the network's: run ztcp_setup "
+             "--check";
+    case Errc::kProtocol:
+      return "; install the same ztcp on both hosts and see that their cluster_key is equal";
+    case Errc::kRefused:
+      return "; the peer's process may have ended or restarted";
+    case Errc::kNoRoute:
+      return "; compare address and gateway in both hosts' ztcp.conf";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+Result<bool> Slot::test(std::size_t* size_bytes) { return comm_->test(*this, size_bytes); }
+
+CommState::CommState(Poller& poller, Engine& engine, Direction direction, Endpoint remote)
+    : poller_(poller), engine_(engine), direction_(direction), remote_(remote), slots_(*this) {}
+
+CommState::~CommState() {
+  if (sender_ != nullptr) engine_.destroy(*sender_);
+}
+
+Result<CommState*> CommState::connect(Poller& poller, Engine& engine, Endpoint remote,
+                                      const msg::Cookie& cookie) {
+  auto owned = std::unique_ptr<CommState>(new CommState(poller, engine, Direction::kSend, remote));
+  CommState* state = owned.get();
+  state->index_ = ZTCP_TRY(poller.attach(std::move(owned)));
+  state->sender_ = &engine.connect(remote, cookie, *state);
+  return state;
+}
+
+Result<CommState*> CommState::adopt(TimePoint now, Poller& poller, Engine& engine,
+                                    std::unique_ptr<msg::RecvSession> session) {
+  auto owned = std::unique_ptr<CommState>(
+      new CommState(poller, engine, Direction::kReceive, session->remote()));
+  CommState* state = owned.get();
+  const auto index = poller.attach(std::move(owned));
+  if (!index) {
+    session->abort(now);
+    return tl::unexpected(index.error());
+  }
+  state->index_ = *index;
+  state->receiver_ = std::move(session);
+  state->receiver_->set_owner(*state);
+  state->ready_.store(true, std::memory_order_release);
+  return state;
+}
+
+Result<Request*> CommState::post(std::byte* data, std::size_t size_bytes,
+                                 std::uint32_t memory_key) {
+  if (in_forked_child()) [[unlikely]] {
+    return fail(Errc::kForked, "post");
+  }
+  if (failed()) [[unlikely]] {
+    return tl::unexpected(report());
+  }
+  Slot* slot = slots_.post(data, size_bytes, memory_key);
+  if (slot == nullptr) {
+    poller_.progress();
+    return nullptr;
+  }
+  poller_.ring(index_);
+  poller_.kick();
+  return slot;
+}
+
+Result<bool> CommState::test(Slot& slot, std::size_t* size_bytes) {
+  if (slots_.take_done(slot, size_bytes)) return true;
+  if (in_forked_child()) [[unlikely]] {
+    return fail(Errc::kForked, "test");
+  }
+  poller_.progress();
+  if (slots_.take_done(slot, size_bytes)) return true;
+  if (failed()) [[unlikely]] {
+    return tl::unexpected(report());
+  }
+  return false;
+}
+
+Error CommState::report() {
+  if (!reported_.exchange(true)) {
+    const std::string number =
+        error_.sys_errno != 0 ? ", errno " + std::to_string(error_.sys_errno) : "";
+    log::warn(
+        "{}: {} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight; the NIC "
+        "retransmitted {} bytes and timed out {} times{}",
+        poller_.name(), direction_ == Direction::kSend ? "sending to" : "receiving from",
+        to_string(remote_), describe(error_.code), error_.where, number,
+        snapshot_.detail.empty() ? "" : ": ", snapshot_.detail, snapshot_.messages_done,
+        snapshot_.bytes_done, snapshot_.in_flight, snapshot_.retransmitted_bytes,
+        snapshot_.rto_fired, advice(error_, snapshot_.link_up));
+  }
+  return error_;
+}
+
+void CommState::on_doorbell(TimePoint now) {
+  slots_.drain([&](std::uint32_t index, std::byte* data, std::size_t size, std::uint32_t key) {
+    if (session_over_) return;  // The slot stays posted; test() reports the failure.
+    ++in_flight_;
+    poller_.note_outstanding(1);
+    if (sender_ != nullptr) {
+      sender_->post(now, {data, size}, key, index);
+    } else {
+      receiver_->post(now, {data, size}, index);
+    }
+  });
+}
+
+void CommState::on_ready(TimePoint) { ready_.store(true, std::memory_order_release); }
+
+void CommState::on_done(std::uint32_t token, std::size_t size_bytes) {
+  --in_flight_;
+  poller_.note_outstanding(-1);
+  ++messages_done_;
+  bytes_done_ += size_bytes;
+  slots_.complete(token, size_bytes);
+}
+
+void CommState::on_session_failed(Error error) {
+  note_failed(error);
+  if (closing_) retire();
+}
+
+void CommState::on_session_closed() {
+  if (closing_) {
+    session_over_ = true;
+    retire();
+  } else {
+    note_failed(Error{Errc::kPeerClosed, 0, "session"});  // Heard of only if NCCL posts again.
+  }
+}
+
+void CommState::note_failed(Error error) {
+  session_over_ = true;
+  // From failed_ on NCCL may free what was posted, so nothing queued may point there.
+  poller_.drop_unsent_payload();
+  poller_.note_outstanding(-static_cast<std::ptrdiff_t>(in_flight_));
+  error_ = error;
+  snapshot_ = {.messages_done = messages_done_,
+               .bytes_done = bytes_done_,
+               .in_flight = in_flight_,
+               .retransmitted_bytes = engine_.tcp_counters().tx_retransmitted_bytes,
+               .rto_fired = engine_.tcp_counters().rto_fired,
+               .link_up = poller_.link_is_up(),
+               .detail = msg::describe(sender_ != nullptr ? sender_->failure_detail()
+                                                          : receiver_->failure_detail())};
+  in_flight_ = 0;
+  failed_.store(true, std::memory_order_release);
+}
+
+void CommState::abort_session(TimePoint now) {
+  if (sender_ != nullptr) {
+    sender_->abort(now);
+  } else {
+    receiver_->abort(now);
+  }
+}
+
+void CommState::fail_now(TimePoint now, Error error) {
+  if (session_over_) return;
+  abort_session(now);
+  note_failed(error);
+}
+
+void CommState::close(TimePoint now) {
+  closing_ = true;
+  on_doorbell(now);
+  if (session_over_) {
+    retire();
+  } else if (in_flight_ != 0 || !ready()) {
+    fail_now(now, Error{Errc::kAborted, 0, "close"});
+    retire();
+  } else if (sender_ != nullptr) {
+    sender_->close(now);
+  } else {
+    receiver_->close(now);
+  }
+}
+
+void CommState::retire() {
+  if (retired_) return;
+  retired_ = true;
+  poller_.retire(index_);
+}
+
+}  // namespace ztcp::ustack

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A listening comm: a cookie known to the NIC's acceptor and the sessions that arrived for it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory>
+
+#include "transport/core/result.h"
+#include "transport/msg/acceptor.h"
+#include "transport/transport.h"
+#include "transport/ustack/comm_state.h"
+#include "transport/ustack/nic.h"
+
+namespace ztcp::ustack {
+
+// ListenAddress on the wire: address (16 bytes, IPv4 mapped into IPv6), port (2, big-endian),
+// cookie (16). To IPv6 only the mapping changes.
+ListenAddress to_listen_address(Endpoint endpoint, const msg::Cookie& cookie);
+struct ParsedListenAddress {
+  Endpoint endpoint;
+  msg::Cookie cookie{};
+};
+Result<ParsedListenAddress> parse_listen_address(const ListenAddress& address);
+
+class UstackListener final : public Listener, private msg::ListenerEvents {
+ public:
+  static Result<std::unique_ptr<UstackListener>> open(std::shared_ptr<Nic> nic);
+  // Sessions that nobody accepted are reset.
+  ~UstackListener() override;
+
+  const ListenAddress& address() const override { return address_; }
+  Result<std::unique_ptr<RecvComm>> accept() override;
+
+ private:
+  UstackListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie);
+  void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
+
+  // A peer connects once per handle; more than this many are somebody else's mistake.
+  static constexpr std::size_t kBacklog = 64;
+
+  std::shared_ptr<Nic> nic_;
+  const msg::Cookie cookie_;
+  const ListenAddress address_;
+  Engine* engine_ = nullptr;
+  std::deque<CommState*> arrived_;       // Guarded by the baton.
+  std::atomic<std::size_t> waiting_{0};  // arrived_.size(), for accept() to ask cheaply.
+};
+
+}  // namespace ztcp::ustack

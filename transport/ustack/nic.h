@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One claimed NIC: its claim, its poller and what others need to know of it. Shared by the
+// transport and by every comm and listener on it, so that the last of them ends it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "config/settings.h"
+#include "transport/core/result.h"
+#include "transport/link/link.h"
+#include "transport/ustack/poller.h"
+
+namespace ztcp::ustack {
+
+// Held while a process owns a NIC; giving it up is its destructor.
+class NicClaim {
+ public:
+  virtual ~NicClaim() = default;
+};
+
+// How NICs are had: DPDK and lock files in the product (dpdk_nics.cc), memory in tests.
+class NicSource {
+ public:
+  virtual ~NicSource() = default;
+  // kBusy when another process has it, which `holder` then names ("process 4711 (python3)").
+  virtual Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) = 0;
+  virtual Result<std::unique_ptr<link::Link>> open(const config::Nic& nic) = 0;
+  // Run on each poller thread.
+  virtual void on_thread_start() {}
+  virtual void on_thread_end() {}
+};
+
+struct Nic {
+  config::Nic config;
+  std::string link_description;
+  Duration link_patience{};    // How long a comm waits for carrier before it fails.
+  Duration memory_patience{};  // How long deregister_memory() waits for bytes in flight.
+  Endpoint listen_endpoint;
+  // In this order: the poller ends before the claim is given up.
+  std::unique_ptr<NicClaim> claim;
+  std::unique_ptr<Poller> poller;
+};
+
+}  // namespace ztcp::ustack

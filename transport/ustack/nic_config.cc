@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/nic_config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <sys/random.h>
+
+namespace ztcp::ustack {
+namespace {
+
+// What NCCL itself assumes of a NIC that does not tell.
+constexpr std::uint32_t kUnknownSpeedMbps = 10000;
+
+Result<msg::ClusterKey> parse_cluster_key(const std::string& hex) {
+  msg::ClusterKey key{};
+  if (hex.empty()) return key;
+  if (hex.size() != 2 * key.size()) return fail(Errc::kBadConfig, "cluster_key");
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    unsigned value = 0;
+    const char* at = hex.data() + 2 * i;
+    const auto [end, error] = std::from_chars(at, at + 2, value, 16);
+    if (error != std::errc{} || end != at + 2) return fail(Errc::kBadConfig, "cluster_key");
+    key[i] = static_cast<std::byte>(value);
+  }
+  return key;
+}
+
+}  // namespace
+
+Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
+                                   const link::LinkCapabilities& link) {
+  const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
+  EngineConfig out;
+  out.stack.mac = link.mac;
+  out.stack.address = nic.address;
+  out.stack.gateway = nic.gateway.value_or(Ipv4Address{});
+  out.stack.vlan_id = nic.vlan_id;
+  out.stack.mtu_bytes = std::min(nic.mtu_bytes, link.mtu_bytes);
+  out.stack.tx_checksum_offload = link.tx_checksum;
+  out.stack.max_super_segment_bytes = link.max_super_segment_bytes;
+  out.stack.max_connections = fabric.tcp.max_connections;
+
+  tcp::TcpSettings& tcp = out.stack.tcp;
+  tcp.rto_min = std::chrono::microseconds(fabric.tcp.rto_min_us);
+  tcp.connect_timeout = ms(fabric.tcp.connect_timeout_ms);
+  tcp.user_timeout = ms(fabric.tcp.user_timeout_ms);
+  tcp.keepalive_idle = ms(fabric.tcp.keepalive_idle_ms);
+  tcp.keepalive_interval = ms(fabric.tcp.keepalive_interval_ms);
+  tcp.receive_window_bytes = fabric.tcp.receive_window_kib << 10U;
+  tcp.pacing = fabric.tcp.pacing;
+
+  const config::Messages& messages = fabric.messages;
+  out.session.flows = messages.flows;
+  out.session.multi_flow_threshold_bytes = messages.multi_flow_threshold_kib << 10U;
+  out.session.eager_allowance_bytes = messages.eager_allowance_kib << 10U;
+  out.session.max_chunk_bytes = messages.max_chunk_kib << 10U;
+  out.session.handshake_timeout = ms(messages.handshake_timeout_ms);
+  // The sender may notice a dead flow only by its user timeout, and then redials.
+  out.session.resume_wait = tcp.user_timeout + out.session.redial_window;
+  out.cluster_key = ZTCP_TRY(parse_cluster_key(messages.cluster_key));
+  out.listen_port = messages.listen_port;
+
+  if (getrandom(out.secret.data(), sizeof(out.secret), 0) !=
+      static_cast<ssize_t>(sizeof(out.secret))) {
+    return fail_errno("getrandom");
+  }
+  return out;
+}
+
+DeviceProperties device_properties(const config::Nic& nic, const std::string& sys_root) {
+  DeviceProperties out;
+  out.name = nic.name;
+  if (!nic.pci.empty()) {
+    // NCCL walks up from here to find the switch and socket the NIC hangs on.
+    char resolved[PATH_MAX];
+    const std::string link = sys_root + "/bus/pci/devices/" + nic.pci;
+    if (realpath(link.c_str(), resolved) != nullptr) out.pci_path = resolved;
+  }
+  for (const std::uint8_t byte : nic.mac.bytes) out.guid = out.guid << 8U | byte;
+  out.speed_mbps = nic.speed_mbps != 0 ? nic.speed_mbps : kUnknownSpeedMbps;
+  out.host_pointers = true;
+  return out;
+}
+
+}  // namespace ztcp::ustack

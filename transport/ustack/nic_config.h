@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// From the fabric config and a link's capabilities to what an engine is told and what NCCL sees.
+#pragma once
+
+#include <string>
+
+#include "config/settings.h"
+#include "transport/core/result.h"
+#include "transport/link/link.h"
+#include "transport/transport.h"
+#include "transport/ustack/engine.h"
+
+namespace ztcp::ustack {
+
+// Draws the secret. Fails only when the system has no randomness to give, or when cluster_key is
+// not 64 hex digits.
+Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
+                                   const link::LinkCapabilities& link);
+
+DeviceProperties device_properties(const config::Nic& nic, const std::string& sys_root = "/sys");
+
+}  // namespace ztcp::ustack

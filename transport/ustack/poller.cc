@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/poller.h"
+
+#include <algorithm>
+#include <cassert>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace ztcp::ustack {
+namespace {
+
+// A gap shorter than this changes no timer: the shortest is the RTO floor, four gaps long.
+constexpr Duration kNotableGap = std::chrono::microseconds(100);
+// How often carrier is looked at.
+constexpr Duration kLookInterval = std::chrono::milliseconds(1);
+// Dedicated: this many times `spin` is spent yielding before the thread sleeps.
+constexpr int kYieldFactor = 4;
+// The shortest sleep is this part of the longest. Pacing asks for a turn every few microseconds;
+// a thread that only stands in for absent callers need not follow it that closely.
+constexpr int kSleepResolution = 8;
+
+void bump(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
+  // One writer at a time (the holder of the baton), so no locked instruction is needed.
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+bool points_at_user_memory(const TxFrame& frame) { return frame.fragment_count != 0; }
+
+}  // namespace
+
+Poller::Poller(PollerConfig config, std::unique_ptr<link::Link> link, const EngineConfig& engine)
+    : config_(std::move(config)),
+      link_(std::move(link)),
+      engine_(engine),
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  last_turn_ = last_work_ = read_clock();
+}
+
+Poller::~Poller() {
+  stopping_.store(true);
+  if (thread_.joinable()) {
+    wake();
+    thread_.join();
+  }
+  clients_.clear();
+  if (wake_fd_ >= 0) close(wake_fd_);
+}
+
+TimePoint Poller::read_clock() {
+  timespec ts{};
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return TimePoint(std::chrono::seconds(ts.tv_sec) + std::chrono::nanoseconds(ts.tv_nsec));
+}
+
+Status Poller::start() {
+  BatonHold hold(baton_);
+  if (thread_.joinable()) return {};
+  if (wake_fd_ < 0) return fail_errno("eventfd");
+  // The new thread inherits the mask, so that no signal handler of the host ever runs on it.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  if (const int rc = pthread_sigmask(SIG_SETMASK, &all, &before); rc != 0) {
+    return fail(Errc::kSystem, "pthread_sigmask", rc);
+  }
+  Status started;
+  try {
+    thread_ = std::thread([this] {
+      if (config_.on_thread_start) config_.on_thread_start();
+      if (config_.dedicated) {
+        run_dedicated();
+      } else {
+        run_shared();
+      }
+      if (config_.on_thread_end) config_.on_thread_end();
+    });
+    pthread_setname_np(thread_.native_handle(), ("ztcp-" + config_.name).substr(0, 15).c_str());
+  } catch (const std::system_error& e) {
+    started = fail(Errc::kSystem, "pthread_create", e.code().value());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (started && config_.dedicated && config_.cpu >= 0) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<unsigned>(config_.cpu), &set);
+    // A cpuset that shrank meanwhile only costs locality.
+    pthread_setaffinity_np(thread_.native_handle(), sizeof(set), &set);
+  }
+  return started;
+}
+
+Result<std::size_t> Poller::attach(std::unique_ptr<PollerClient> client) {
+  if (!free_indices_.empty()) {
+    const std::size_t index = free_indices_.back();
+    free_indices_.pop_back();
+    clients_[index] = std::move(client);
+    return index;
+  }
+  if (clients_.size() == Doorbell::kCapacity) return fail(Errc::kOutOfMemory, "attach comm");
+  clients_.push_back(std::move(client));
+  return clients_.size() - 1;
+}
+
+void Poller::retire(std::size_t client) { retired_.push_back(client); }
+
+void Poller::drop_unsent_payload() {
+  std::size_t kept = 0;
+  for (std::size_t i = unsent_first_; i < unsent_last_; ++i) {
+    if (points_at_user_memory(tx_[i])) {
+      bump(counters_.tx_dropped);
+    } else {
+      tx_[kept++] = tx_[i];
+    }
+  }
+  unsent_first_ = 0;
+  unsent_last_ = kept;
+}
+
+bool Poller::turn() {
+  const TimePoint now = read_clock();
+  const Duration gap = now - last_turn_;
+  last_turn_ = now;
+  if (gap > kNotableGap) {
+    engine_.note_poll_gap(gap);
+    const auto gap_ns = static_cast<std::uint64_t>(gap.count());
+    if (gap_ns > counters_.longest_gap_ns.load(std::memory_order_relaxed)) {
+      counters_.longest_gap_ns.store(gap_ns, std::memory_order_relaxed);
+    }
+  }
+  if (now >= next_look_) look_around(now);
+
+  // Frames first, timers after: what arrived during a gap must not be taken for lost.
+  bool moved = receive(now);
+  doorbell_.drain([&](std::size_t client) {
+    // A comm may be retired between the ring and this visit.
+    if (client < clients_.size() && clients_[client] != nullptr) {
+      clients_[client]->on_doorbell(now);
+      moved = true;
+    }
+  });
+  engine_.on_timers(now);
+  release_held();
+  moved |= transmit(now);
+
+  for (const std::size_t client : retired_) {
+    clients_[client].reset();
+    free_indices_.push_back(client);
+  }
+  retired_.clear();
+  bump(counters_.turns);
+  if (moved) {
+    last_work_ = now;
+  } else {
+    bump(counters_.idle_turns);
+  }
+  return moved;
+}
+
+bool Poller::receive(TimePoint now) {
+  bool any = false;
+  for (std::size_t round = 0; round < kBurstsPerTurn; ++round) {
+    const std::size_t count = link_->receive(rx_);
+    if (count == 0) break;
+    any = true;
+    const std::span frames = std::span(rx_).first(count);
+    engine_.on_frames(now, frames);
+    link_->release(frames);
+    if (count < rx_.size()) break;
+  }
+  return any;
+}
+
+void Poller::release_held() {
+  while (const std::size_t count = engine_.take_released(rx_)) {
+    // They were kept until now; release() passes over frames that still are.
+    for (RxFrame& frame : std::span(rx_).first(count)) frame.kept = false;
+    link_->release(std::span(rx_).first(count));
+    if (count < rx_.size()) break;
+  }
+}
+
+bool Poller::transmit(TimePoint now) {
+  bool any = false;
+  for (std::size_t round = 0; round < kBurstsPerTurn; ++round) {
+    if (unsent_first_ == unsent_last_) {
+      unsent_first_ = 0;
+      unsent_last_ = engine_.collect(now, tx_);
+      if (unsent_last_ == 0) return any;
+    }
+    const std::span pending = std::span(tx_).subspan(unsent_first_, unsent_last_ - unsent_first_);
+    const std::size_t sent = link_->transmit(pending);
+    any |= sent != 0;
+    unsent_first_ += sent;
+    if (sent == pending.size()) continue;
+
+    bump(counters_.tx_ring_full);
+    // The rest waits for the next turn, in order. Not so retransmissions: their first copy may be
+    // ACKed by then and the memory given back, so for them the full ring is a lossy wire.
+    std::size_t kept = 0;
+    for (std::size_t i = unsent_first_; i < unsent_last_; ++i) {
+      if (tx_[i].copy_payload && points_at_user_memory(tx_[i])) {
+        bump(counters_.tx_dropped);
+      } else {
+        if (kept != i) tx_[kept] = tx_[i];
+        ++kept;
+      }
+    }
+    unsent_first_ = 0;
+    unsent_last_ = kept;
+    return any;
+  }
+  return any;
+}
+
+void Poller::look_around(TimePoint now) {
+  next_look_ = now + kLookInterval;
+  link_up_.store(link_->is_up(), std::memory_order_relaxed);
+}
+
+void Poller::run_shared_turn() {
+  if (!baton_.try_take()) return;
+  bool moved = turn();
+  bool idle_long = !moved && last_turn_ - last_work_ >= config_.spin;
+  baton_.give();
+  // Somebody rang while we held the baton and went on without: theirs is ours to send.
+  while (doorbell_.any() && baton_.try_take()) {
+    turn();
+    baton_.give();
+    idle_long = false;
+  }
+  if (idle_long) sched_yield();
+}
+
+void Poller::wake() {
+  const std::uint64_t one = 1;
+  // EAGAIN means that it is already signalled.
+  [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof(one));
+}
+
+// The baton is not held: control calls go on while the thread sleeps.
+void Poller::sleep(TimePoint deadline) {
+  const TimePoint now = read_clock();
+  const Duration shortest = config_.max_sleep / kSleepResolution;
+  const Duration timeout =
+      deadline <= now ? shortest : std::clamp(deadline - now, shortest, config_.max_sleep);
+  sleeping_.store(true);
+  if (!doorbell_.any() && !stopping_.load()) {
+    const timespec ts{.tv_sec = timeout.count() / 1'000'000'000,
+                      .tv_nsec = timeout.count() % 1'000'000'000};
+    pollfd fd{.fd = wake_fd_, .events = POLLIN, .revents = 0};
+    if (ppoll(&fd, 1, &ts, nullptr) == 1) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const ssize_t got = read(wake_fd_, &count, sizeof(count));
+    }
+  }
+  sleeping_.store(false);
+}
+
+void Poller::run_dedicated() {
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    if (baton_.wanted() || !baton_.try_take()) {
+      cpu_pause();
+      continue;
+    }
+    const bool moved = turn();
+    const Duration idle = last_turn_ - last_work_;
+    const bool tired = idle >= (1 + kYieldFactor) * config_.spin && outstanding_ == 0;
+    const TimePoint deadline = tired ? engine_.next_deadline() : TimePoint{};
+    baton_.give();
+    if (tired) {
+      sleep(deadline);
+    } else if (!moved && idle >= config_.spin) {
+      sched_yield();
+    } else {
+      cpu_pause();
+    }
+  }
+}
+
+void Poller::run_shared() {
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    TimePoint deadline = kNever;
+    if (baton_.try_take()) {
+      // While NCCL's threads run turns there is nothing for us to do.
+      if (read_clock() - last_turn_ >= config_.max_sleep / kSleepResolution) turn();
+      deadline = engine_.next_deadline();
+      baton_.give();
+    }
+    sleep(deadline);
+  }
+}
+
+}  // namespace ztcp::ustack

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Drives one Engine over one Link. A turn reads the clock once, receives, runs posts, timers and
+// sessions, and transmits. Whoever holds the baton may run a turn:
+//
+//   dedicated  a background thread spins; NCCL's threads only ring the doorbell
+//   shared     NCCL's threads run turns inside post and test, so that a small message leaves within
+//              the call; the background thread wakes by deadline, so that ACKs, retransmissions
+//              and keepalives flow when nobody calls
+//
+// The background thread starts at the first start() and ends with the Poller. It never calls NCCL.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+#include "transport/core/result.h"
+#include "transport/link/link.h"
+#include "transport/ustack/baton.h"
+#include "transport/ustack/doorbell.h"
+#include "transport/ustack/engine.h"
+
+namespace ztcp::ustack {
+
+struct PollerConfig {
+  std::string name;  // Of the NIC; the thread is called "ztcp-<name>".
+  bool dedicated = false;
+  Duration spin = std::chrono::microseconds(50);  // Without work, before yielding.
+  Duration max_sleep = std::chrono::milliseconds(1);
+  int cpu = -1;  // Dedicated only; -1: wherever the scheduler likes.
+  // Run at the start and the end of the background thread (DPDK wants its threads registered).
+  std::function<void()> on_thread_start;
+  std::function<void()> on_thread_end;
+};
+
+// Something with posts for the engine: a comm. Owned by the Poller from attach() to retire().
+class PollerClient {
+ public:
+  virtual ~PollerClient() = default;
+  // The doorbell was rung. Baton held.
+  virtual void on_doorbell(TimePoint now) = 0;
+};
+
+// Counters that other threads may read at any time; a snapshot at most a millisecond old.
+struct PollerCounters {
+  std::atomic<std::uint64_t> turns{0};
+  std::atomic<std::uint64_t> idle_turns{0};
+  std::atomic<std::uint64_t> tx_ring_full{0};
+  std::atomic<std::uint64_t> tx_dropped{0};  // Retransmissions and dead sessions' frames.
+  std::atomic<std::uint64_t> longest_gap_ns{0};
+};
+
+class Poller {
+ public:
+  Poller(PollerConfig config, std::unique_ptr<link::Link> link, const EngineConfig& engine);
+  ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  // Starts the background thread; later calls do nothing. All signals are blocked in it.
+  Status start();
+
+  // --- From NCCL's progress threads --------------------------------------------------------------
+  // Posts of `client` wait in its ring.
+  void ring(std::size_t client) { doorbell_.ring(client); }
+  // After ring(): shared, runs a turn now; dedicated, wakes the thread if it sleeps.
+  void kick() {
+    if (!config_.dedicated) {
+      progress();
+    } else if (sleeping_.load()) {
+      wake();
+    }
+  }
+  // From test(): shared, runs a turn if nobody else does; dedicated, nothing.
+  void progress() {
+    if (!config_.dedicated) run_shared_turn();
+  }
+
+  // --- Control -----------------------------------------------------------------------------------
+  // Runs body(engine, now) with the baton held, then a turn, so that what it queued leaves.
+  template <class Body>
+  auto with_engine(Body&& body) {
+    BatonHold hold(baton_);
+    const TimePoint now = read_clock();
+    struct TurnAfter {
+      Poller& poller;
+      ~TurnAfter() { poller.turn(); }
+    } turn_after{*this};
+    return std::forward<Body>(body)(engine_, now);
+  }
+
+  // --- With the baton held -----------------------------------------------------------------------
+  // Takes ownership; the index is what ring() wants. Fails with kOutOfMemory when full.
+  Result<std::size_t> attach(std::unique_ptr<PollerClient> client);
+  // Destroys the client at the end of this turn: safe from inside its own session's events.
+  void retire(std::size_t client);
+  // Forgets queued frames that point at user memory. Called before anyone is told that memory is
+  // free again without its bytes having been acknowledged.
+  void drop_unsent_payload();
+  // Requests that somebody waits for; while there are any the thread yields but does not sleep.
+  void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
+  // One pass; true when anything moved.
+  bool turn();
+
+  bool link_is_up() const { return link_up_.load(std::memory_order_relaxed); }
+  link::Link& link() { return *link_; }  // Other threads: map_memory() and unmap_memory() only.
+  const std::string& name() const { return config_.name; }
+  bool dedicated() const { return config_.dedicated; }
+  const PollerCounters& counters() const { return counters_; }
+
+ private:
+  static constexpr std::size_t kBurst = 32;
+  // Bursts per turn and direction: bounds the time between two looks at the other direction.
+  static constexpr std::size_t kBurstsPerTurn = 4;
+
+  static TimePoint read_clock();
+  bool receive(TimePoint now);
+  bool transmit(TimePoint now);
+  void release_held();
+  void look_around(TimePoint now);
+  void run_shared_turn();
+  void wake();
+  void sleep(TimePoint deadline);
+  void run_dedicated();
+  void run_shared();
+
+  PollerConfig config_;
+  std::unique_ptr<link::Link> link_;  // Destroyed after the engine and the clients.
+  Engine engine_;
+  std::vector<std::unique_ptr<PollerClient>> clients_;
+  std::vector<std::size_t> free_indices_;
+  std::vector<std::size_t> retired_;
+
+  Baton baton_;
+  Doorbell doorbell_;
+  alignas(64) std::atomic<bool> sleeping_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> link_up_{true};
+  int wake_fd_ = -1;
+  std::thread thread_;
+
+  // Guarded by the baton.
+  TimePoint last_turn_{};
+  TimePoint last_work_{};
+  TimePoint next_look_{};
+  std::ptrdiff_t outstanding_ = 0;
+  std::array<RxFrame, kBurst> rx_{};
+  std::array<TxFrame, kBurst> tx_{};
+  std::size_t unsent_first_ = 0;
+  std::size_t unsent_last_ = 0;
+  PollerCounters counters_;
+};
+
+}  // namespace ztcp::ustack

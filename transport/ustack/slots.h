@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The 32 request slots of a comm and the ring that hands posted ones to the engine. NCCL's progress
+// thread takes and frees slots and writes the ring; the holder of the baton reads the ring and
+// completes slots. One atomic word per slot says whose it is.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/msg/session.h"
+#include "transport/transport.h"
+
+namespace ztcp::ustack {
+
+class CommState;
+
+class Slot final : public Request {
+ public:
+  Result<bool> test(std::size_t* size_bytes) override;
+
+ private:
+  friend class SlotTable;
+  friend class CommState;
+  enum : std::uint32_t { kFree, kPosted, kDone };
+
+  std::atomic<std::uint32_t> state_{kFree};
+  std::uint32_t memory_key_ = kUnmapped;
+  // Atomic only because deregister_memory() looks at them from another thread; the order comes from
+  // state_.
+  std::atomic<std::byte*> data_{nullptr};
+  std::atomic<std::size_t> size_bytes_{0};
+  std::size_t done_bytes_ = 0;
+  CommState* comm_ = nullptr;
+};
+
+class SlotTable {
+ public:
+  static constexpr std::size_t kSlots = msg::kMaxOutstanding;
+
+  explicit SlotTable(CommState& comm) {
+    for (Slot& slot : slots_) slot.comm_ = &comm;
+  }
+
+  // --- NCCL's progress thread --------------------------------------------------------------------
+  // Null when all are taken.
+  Slot* post(std::byte* data, std::size_t size_bytes, std::uint32_t memory_key) {
+    if (free_ == 0) return nullptr;
+    const auto index = static_cast<unsigned>(std::countr_zero(free_));
+    free_ &= free_ - 1;
+    Slot& slot = slots_[index];
+    slot.data_.store(data, std::memory_order_relaxed);
+    slot.size_bytes_.store(size_bytes, std::memory_order_relaxed);
+    slot.memory_key_ = memory_key;
+    slot.state_.store(Slot::kPosted, std::memory_order_release);
+    const std::uint32_t head = head_.load(std::memory_order_relaxed);
+    ring_[head % kSlots] = static_cast<std::uint8_t>(index);
+    head_.store(head + 1, std::memory_order_release);
+    return &slot;
+  }
+  // True when done; then the slot is free again.
+  bool take_done(Slot& slot, std::size_t* size_bytes) {
+    if (slot.state_.load(std::memory_order_acquire) != Slot::kDone) return false;
+    if (size_bytes != nullptr) *size_bytes = slot.done_bytes_;
+    slot.state_.store(Slot::kFree, std::memory_order_relaxed);
+    free_ |= 1U << static_cast<unsigned>(&slot - slots_.data());
+    return true;
+  }
+
+  // --- The holder of the baton -------------------------------------------------------------------
+  // Calls body(index, data, size, key) for each newly posted slot, in order of posting.
+  template <class Body>
+  void drain(Body&& body) {
+    const std::uint32_t head = head_.load(std::memory_order_acquire);
+    for (; tail_ != head; ++tail_) {
+      const std::uint32_t index = ring_[tail_ % kSlots];
+      const Slot& slot = slots_[index];
+      body(index, slot.data_.load(std::memory_order_relaxed),
+           slot.size_bytes_.load(std::memory_order_relaxed), slot.memory_key_);
+    }
+  }
+  void complete(std::uint32_t index, std::size_t size_bytes) {
+    Slot& slot = slots_[index];
+    slot.done_bytes_ = size_bytes;
+    slot.state_.store(Slot::kDone, std::memory_order_release);
+  }
+
+  // --- Any thread --------------------------------------------------------------------------------
+  // A posted, uncompleted slot touches [address, address + size_bytes).
+  bool any_posted_in(const void* address, std::size_t size_bytes) const {
+    const auto first = reinterpret_cast<std::uintptr_t>(address);
+    for (const Slot& slot : slots_) {
+      if (slot.state_.load(std::memory_order_acquire) != Slot::kPosted) continue;
+      const auto data =
+          reinterpret_cast<std::uintptr_t>(slot.data_.load(std::memory_order_relaxed));
+      const std::size_t bytes = slot.size_bytes_.load(std::memory_order_relaxed);
+      if (data - first < size_bytes || first - data < bytes) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::array<Slot, kSlots> slots_;
+  std::array<std::uint8_t, kSlots> ring_{};
+  alignas(64) std::atomic<std::uint32_t> head_{0};
+  std::uint32_t free_ = ~0U;  // The progress thread's own.
+  alignas(64) std::uint32_t tail_ = 0;
+};
+static_assert(SlotTable::kSlots == 32, "the free mask is one word");
+
+}  // namespace ztcp::ustack

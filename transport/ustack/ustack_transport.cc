@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/ustack_transport.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <time.h>
+#include <vector>
+
+#include "transport/core/log.h"
+#include "transport/ustack/comm.h"
+#include "transport/ustack/fork_guard.h"
+#include "transport/ustack/listener.h"
+#include "transport/ustack/loopback_link.h"
+#include "transport/ustack/nic.h"
+#include "transport/ustack/nic_choice.h"
+#include "transport/ustack/nic_config.h"
+#include "transport/ustack/poller_policy.h"
+
+namespace ztcp::ustack {
+namespace {
+
+class UstackTransport final : public Transport {
+ public:
+  UstackTransport(const config::Fabric& fabric, GpuProbe probe, std::shared_ptr<NicSource> source)
+      : fabric_(fabric), probe_(probe), source_(std::move(source)) {
+    for (const config::Nic& nic : fabric_.nics) devices_.push_back(device_properties(nic));
+    nics_.resize(fabric_.nics.size());
+  }
+  ~UstackTransport() override {
+    if (!in_forked_child()) return;
+    // A child has none of the threads that ending these would wait for.
+    for (auto& nic : nics_) new std::shared_ptr<Nic>(std::move(nic));  // NOLINT: leaked.
+  }
+
+  const std::vector<DeviceProperties>& devices() const override { return devices_; }
+  Result<std::unique_ptr<Listener>> listen(int device) override;
+  Result<std::unique_ptr<SendComm>> begin_connect(int device, const ListenAddress& peer) override;
+  void drain() override;
+
+ private:
+  Result<std::shared_ptr<Nic>> own_nic(std::size_t device);
+  Result<std::shared_ptr<Nic>> own_nic_towards(std::size_t device, Ipv4Address peer);
+  Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
+  Result<std::size_t> checked(int device) const;
+  void note_stand_in(std::size_t device, std::size_t used);
+
+  const config::Fabric fabric_;
+  const GpuProbe probe_;
+  const std::shared_ptr<NicSource> source_;
+  std::vector<DeviceProperties> devices_;
+
+  std::mutex mutex_;                              // Control path only.
+  std::vector<std::shared_ptr<Nic>> nics_;        // By device; null: not ours.
+  std::map<std::size_t, std::size_t> stand_ins_;  // Device named -> used, as logged.
+};
+
+Result<std::size_t> UstackTransport::checked(int device) const {
+  if (in_forked_child()) return fail(Errc::kForked, "ustack");
+  const auto index = static_cast<std::size_t>(device);
+  if (device < 0 || index >= devices_.size()) return fail(Errc::kInvalidArgument, "device");
+  return index;
+}
+
+Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device) {
+  const GpuIdentity gpu = probe_ != nullptr ? probe_() : GpuIdentity{};
+  std::vector<std::size_t> candidates = claim_candidates(fabric_.nics, gpu);
+  // Among equals NCCL's wish comes first.
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [&](std::size_t i) { return i == device; });
+  for (const std::size_t i : candidates) {
+    if (nics_[i] != nullptr) {
+      note_stand_in(device, i);
+      return nics_[i];
+    }
+  }
+  std::string taken;
+  for (const std::size_t i : candidates) {
+    if (!can_stand_in(fabric_.nics[device], fabric_.nics[i])) continue;
+    std::string holder;
+    auto claim = source_->claim(fabric_.nics[i], &holder);
+    if (claim) {
+      nics_[i] = ZTCP_TRY(bring_up(i, std::move(*claim)));
+      note_stand_in(device, i);
+      return nics_[i];
+    }
+    if (claim.error().code != Errc::kBusy) return tl::unexpected(claim.error());
+    taken += (taken.empty() ? "" : ", ") + fabric_.nics[i].name + " by " + holder;
+  }
+  log::warn(
+      "{}: no NIC left for this process (GPU {}): {}; one process drives one NIC, see "
+      "ztcp_setup --check",
+      fabric_.nics[device].name,
+      gpu.pci.empty() ? (gpu.uuid.empty() ? "unknown" : gpu.uuid) : gpu.pci,
+      taken.empty() ? "none of the config is paired with it" : "taken: " + taken);
+  return fail(taken.empty() ? Errc::kNoDevice : Errc::kBusy, "claim NIC");
+}
+
+Result<std::shared_ptr<Nic>> UstackTransport::own_nic_towards(std::size_t device,
+                                                              Ipv4Address peer) {
+  std::shared_ptr<Nic> first = ZTCP_TRY(own_nic(device));
+  if (has_route(first->config, peer)) return first;
+  for (const auto& nic : nics_) {
+    if (nic != nullptr && has_route(nic->config, peer) &&
+        can_stand_in(first->config, nic->config)) {
+      return nic;
+    }
+  }
+  log::warn("{}: no route from {} to {}: give the NIC a gateway in {} or put both in one subnet",
+            first->config.name, to_string(first->config.address), to_string(peer), fabric_.path);
+  return fail(Errc::kNoRoute, "connect");
+}
+
+void UstackTransport::note_stand_in(std::size_t device, std::size_t used) {
+  if (device == used || !stand_ins_.emplace(device, used).second) return;
+  log::info("{}: NCCL asked for {}, which is not this process's; {} carries its traffic",
+            fabric_.nics[used].name, fabric_.nics[device].name, fabric_.nics[used].name);
+}
+
+Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
+                                                       std::unique_ptr<NicClaim> claim) {
+  arm_fork_guard();
+  const config::Nic& config = fabric_.nics[index];
+  auto nic = std::make_shared<Nic>();
+  nic->config = config;
+  nic->claim = std::move(claim);
+  auto link = with_loopback(ZTCP_TRY(source_->open(config)));
+  const link::LinkCapabilities caps = link->capabilities();
+  if (caps.mtu_bytes < config.mtu_bytes) {
+    log::warn(
+        "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",
+        config.name, caps.mtu_bytes, config.mtu_bytes, caps.mtu_bytes, fabric_.path);
+  }
+  nic->link_description = link->describe();
+  nic->link_patience = std::chrono::milliseconds(fabric_.messages.handshake_timeout_ms);
+  nic->memory_patience = std::chrono::milliseconds(fabric_.messages.drain_timeout_ms);
+  nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
+
+  const PollerPolicy policy =
+      choose_policy(fabric_.poller, view_cpus(config.numa_node),
+                    {.index = index,
+                     .count = fabric_.nics.size(),
+                     .embedded = config.driver == config::NicDriver::kMemif});
+  PollerConfig poller;
+  poller.name = config.name;
+  poller.dedicated = policy.dedicated;
+  poller.spin = policy.spin;
+  poller.max_sleep = policy.max_sleep;
+  poller.cpu = policy.cpu;
+  poller.on_thread_start = [source = source_] { source->on_thread_start(); };
+  poller.on_thread_end = [source = source_] { source->on_thread_end(); };
+  const EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, caps));
+  nic->poller = std::make_unique<Poller>(std::move(poller), std::move(link), engine);
+  ZTCP_CHECK(nic->poller->start());
+
+  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, poller {}{}",
+            config.name, nic->link_description, to_string(config.address), to_string(caps.mac),
+            engine.stack.mtu_bytes, caps.tx_checksum ? "offloaded" : "in software",
+            caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
+            caps.zero_copy ? "zero-copy" : "copies once on send (this link can't read user memory)",
+            fabric_.messages.listen_port,
+            policy.dedicated ? "dedicated" : "shared with NCCL's threads",
+            policy.cpu >= 0 ? " on CPU " + std::to_string(policy.cpu) : std::string());
+  return nic;
+}
+
+Result<std::unique_ptr<Listener>> UstackTransport::listen(int device) {
+  const std::size_t index = ZTCP_TRY(checked(device));
+  const std::lock_guard lock(mutex_);
+  return UstackListener::open(ZTCP_TRY(own_nic(index)));
+}
+
+Result<std::unique_ptr<SendComm>> UstackTransport::begin_connect(int device,
+                                                                 const ListenAddress& peer) {
+  const std::size_t index = ZTCP_TRY(checked(device));
+  const ParsedListenAddress to = ZTCP_TRY(parse_listen_address(peer));
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic_towards(index, to.endpoint.address));
+  Poller& poller = *nic->poller;
+  CommState* const state = ZTCP_TRY(poller.with_engine([&](Engine& engine, TimePoint) {
+    return CommState::connect(poller, engine, to.endpoint, to.cookie);
+  }));
+  return std::make_unique<UstackSendComm>(std::move(nic), *state);
+}
+
+void UstackTransport::drain() {
+  if (in_forked_child()) return;
+  const std::lock_guard lock(mutex_);
+  const auto ends = std::chrono::steady_clock::now() +
+                    std::chrono::milliseconds(fabric_.messages.drain_timeout_ms);
+  for (const auto& nic : nics_) {
+    if (nic == nullptr) continue;
+    const auto unfinished = [&] {
+      return nic->poller->with_engine([](Engine& e, TimePoint) { return e.unfinished(); });
+    };
+    constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
+    while (unfinished() != 0 && std::chrono::steady_clock::now() < ends) {
+      nanosleep(&kPause, nullptr);
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe,
+                                          std::shared_ptr<NicSource> source) {
+  return std::make_unique<UstackTransport>(fabric, probe, std::move(source));
+}
+
+}  // namespace ztcp::ustack
