@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""Peers, switches and NICs that fail. Each must end in the clear error within a bounded time."""
+import os
+import re
+import signal
+import sys
+import time
+
+from fabric import PLUGIN, QUICK_TIMERS, Fabric, check, main, wait_until
+
+PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer.py")
+EXIT_PLUGIN_ERROR = 7
+# Noticing takes keepalive or user timeout, then comes the redial window, in which a flow that only
+# lost its path would come back.
+DEATH_BOUND_S = 40
+REMOTE_ERROR = 6  # ncclRemoteError
+
+
+def start_peer(fabric, role, rank, *arguments, config=None, name=None):
+    return fabric.start(name or f"{role}{rank}", [sys.executable, PEER, role, fabric.folder,
+                                                  *arguments],
+                        {"ZTCP_E2E_PLUGIN": PLUGIN, "ZTCP_CONFIG": config or fabric.config,
+                         "ZTCP_LOCAL_RANK": str(rank), "ZTCP_LOG": fabric.folder + "/ztcp.log"})
+
+
+def done_count(process):
+    counts = re.findall(r"(?m)^done (\d+)$", process.output())
+    return int(counts[-1]) if counts else 0
+
+
+def start_transfer(fabric, ranks=(0, 1), *arguments, name="handle"):
+    """A receiver and a sender with data on the move."""
+    receiver = start_peer(fabric, "recv", ranks[0], "--name", name, *arguments)
+    sender = start_peer(fabric, "send", ranks[1], "--name", name, *arguments)
+    wait_until(lambda: done_count(receiver) > 0 and done_count(sender) > 0 or
+               not receiver.running() or not sender.running(), 30, "first messages")
+    check(receiver.running() and sender.running(), "the transfer did not start")
+    return receiver, sender
+
+
+def ends_with_remote_error(process, fabric, what, bound_s=DEATH_BOUND_S):
+    started = time.monotonic()
+    status = process.wait(bound_s)
+    check(status == EXIT_PLUGIN_ERROR, f"{process.name} ended with {status}")
+    check(re.search(rf"(?m)^error {REMOTE_ERROR} from ", process.output()),
+          f"{process.name} did not get ncclRemoteError:\n{process.output()[-500:]}")
+    check(re.search(what, fabric.log()), f"no line says '{what}'")
+    print(f"{process.name} ended after {time.monotonic() - started:.1f} s")
+
+
+def sender_killed():
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        receiver, sender = start_transfer(fabric)
+        sender.send(signal.SIGKILL)
+        ends_with_remote_error(receiver, fabric, r"receiving from 10\.99\.0\.2:\d+ failed")
+
+
+def receiver_killed():
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        receiver, sender = start_transfer(fabric)
+        receiver.send(signal.SIGKILL)
+        ends_with_remote_error(sender, fabric, r"sending to 10\.99\.0\.1:7471 failed")
+
+
+def receiver_stopped():
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        receiver, sender = start_transfer(fabric)
+        receiver.send(signal.SIGSTOP)
+        ends_with_remote_error(sender, fabric, r"sending to 10\.99\.0\.1:7471 failed")
+
+
+def briefly_stopped():
+    """A peer that was only scheduled out loses nothing."""
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        receiver, sender = start_transfer(fabric)
+        receiver.send(signal.SIGSTOP)
+        time.sleep(0.6)
+        receiver.send(signal.SIGCONT)
+        before = done_count(receiver)
+        wait_until(lambda: done_count(receiver) > before + 100, 30, "the transfer going on")
+        check(sender.running(), "the sender gave up")
+
+
+def pair_killed():
+    """Without a switch: the link itself goes down with the peer."""
+    with Fabric(2, topology="pair", settings=QUICK_TIMERS) as fabric:
+        receiver, sender = start_transfer(fabric)
+        receiver.send(signal.SIGKILL)
+        ends_with_remote_error(sender, fabric, r"sending to 10\.99\.0\.1:7471 failed")
+
+
+def switch_killed():
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        switch = fabric.start_switch()
+        receiver, sender = start_transfer(fabric)
+        switch.send(signal.SIGKILL)
+        for process in (receiver, sender):
+            ends_with_remote_error(process, fabric, "the link is down")
+
+
+def switch_missing():
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        receiver = start_peer(fabric, "recv", 0)
+        sender = start_peer(fabric, "send", 1)
+        status = sender.wait(30)
+        check(status == EXIT_PLUGIN_ERROR, f"the sender ended with {status}")
+        check(re.search(r"no carrier on .*port1\.sock.*ztcp_switch", fabric.log()),
+              "no line names the socket and the command")
+        receiver.end()
+
+
+def wrong_mtu():
+    """The network between carries less than both configs say."""
+    with Fabric(2, mtu=1500, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        fabric.set("mtu_bytes", 9000)
+        start_peer(fabric, "recv", 0)
+        sender = start_peer(fabric, "send", 1)
+        status = sender.wait(60)
+        check(status == EXIT_PLUGIN_ERROR, f"the sender ended with {status}")
+        check(re.search(r"(?i)mtu", fabric.log()), "no line names the MTU")
+
+
+def nic_taken():
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        owner = start_peer(fabric, "recv", 0)
+        wait_until(lambda: os.path.exists(os.path.join(fabric.folder, "handle")), 30, "listening")
+        second = start_peer(fabric, "recv", 0, "--name", "handle2", name="second")
+        check(second.wait(20) == EXIT_PLUGIN_ERROR, "two processes got one NIC")
+        check(str(owner.pid) in fabric.log(), f"no line names pid {owner.pid}")
+        check(owner.running(), "the owner was hurt")
+
+
+def orphan_keeps_no_nic():
+    """kill -9 a rank whose forked child lives on: the next job has the NIC within 5 s."""
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        start_peer(fabric, "recv", 0)
+        sender = start_peer(fabric, "fork-and-die", 1)
+        wait_until(lambda: "child " in sender.output(), 30, "the fork")
+        child = int(re.search(r"child (\d+)", sender.output()).group(1))
+        sender.send(signal.SIGKILL)
+        sender.wait(10)
+        try:
+            killed = time.monotonic()
+            start_peer(fabric, "recv", 1, "--name", "next", "--count", "1", name="next")
+            wait_until(lambda: os.path.exists(os.path.join(fabric.folder, "next")), 5,
+                       "the next job's NIC")
+            print(f"NIC taken over after {time.monotonic() - killed:.2f} s")
+            os.kill(child, 0)  # It does live on.
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def loopback():
+    with Fabric(1, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        peer = start_peer(fabric, "loop", 0, "--count", "50", "--size", "300000")
+        check(peer.wait(60) == 0, f"the loop failed:\n{peer.output()}")
+
+
+main({f.__name__: f for f in (sender_killed, receiver_killed, receiver_stopped, briefly_stopped,
+                              pair_killed, switch_killed, switch_missing, wrong_mtu, nic_taken,
+                              orphan_keeps_no_nic, loopback)})

@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""One side of one connection through the plugin's v8 table, as NCCL's proxy would use it.
+
+ztcp_perf's ranks tell each other out of band when one dies. This one hears of its peer through the
+plugin alone, so that a test sees what NCCL would see. Handles travel as files.
+
+    peer.py send|recv FOLDER [--size N] [--count N] [--self] ...
+
+Prints "ready", then "done N" now and then, and at last "finished N" or "error CODE after N: ...".
+"""
+import argparse
+import ctypes
+import os
+import sys
+import time
+
+SUCCESS = 0
+EXIT_PLUGIN_ERROR = 7
+DEPTH = 8
+HANDLE_BYTES = 128
+
+voidp, c_int, c_size_t = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
+MEMBERS = (
+    ("init", [voidp]),
+    ("devices", [voidp]),
+    ("getProperties", [c_int, voidp]),
+    ("listen", [c_int, voidp, voidp]),
+    ("connect", [c_int, voidp, voidp, voidp]),
+    ("accept", [voidp, voidp, voidp]),
+    ("regMr", [voidp, voidp, c_size_t, c_int, voidp]),
+    ("regMrDmaBuf", None),
+    ("deregMr", [voidp, voidp]),
+    ("isend", [voidp, voidp, c_int, c_int, voidp, voidp]),
+    ("irecv", [voidp, c_int, voidp, voidp, voidp, voidp, voidp]),
+    ("iflush", None),
+    ("test", [voidp, voidp, voidp]),
+    ("closeSend", [voidp]),
+    ("closeRecv", [voidp]),
+    ("closeListen", [voidp]),
+    ("getDeviceMr", None),
+    ("irecvConsumed", None),
+)
+LOGGER = ctypes.CFUNCTYPE(None, c_int, ctypes.c_ulong, ctypes.c_char_p, c_int, ctypes.c_char_p,
+                          ctypes.c_char_p)
+
+
+class PluginError(Exception):
+    pass
+
+
+class Table:
+    def __init__(self, path):
+        self.library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        words = (voidp * (1 + len(MEMBERS))).in_dll(self.library, "ncclNetPlugin_v8")
+        for word, (name, arguments) in zip(words[1:], MEMBERS):
+            if arguments is not None:
+                setattr(self, "_" + name, ctypes.CFUNCTYPE(c_int, *arguments)(word))
+        # Called as logger(level, flags, file, line, "%s", text); kept alive here.
+        self.logger = LOGGER(lambda level, flags, file, line, form, text: say(
+            "log " + (text or b"").decode(errors="replace")))
+
+    def call(self, name, *arguments):
+        code = getattr(self, "_" + name)(*arguments)
+        if code != SUCCESS:
+            raise PluginError(f"{code} from {name}")
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def pattern(index, size):
+    return bytes((index * 131 + i * 7 + 3) & 0xff for i in range(min(size, 4096)))
+
+
+class Buffer:
+    """Aligned memory with a marker of its message at both ends."""
+
+    def __init__(self, size):
+        self.size = size
+        self.memory = ctypes.create_string_buffer(max(size, 1))
+        self.address = ctypes.addressof(self.memory)
+
+    def fill(self, index):
+        head = pattern(index, self.size)
+        ctypes.memmove(self.address, head, len(head))
+        ctypes.memmove(self.address + self.size - len(head), head, len(head))
+
+    def holds(self, index):
+        head = pattern(index, self.size)
+        raw = self.memory.raw
+        return (self.size <= 4096 or raw[:len(head)] == head) and \
+            raw[self.size - len(head):self.size] == head
+
+
+def poll(what, step, timeout_s):
+    deadline = time.monotonic() + timeout_s
+    while not step():
+        if time.monotonic() > deadline:
+            raise TimeoutError(what)
+        time.sleep(0)
+
+
+class Sender:
+    def __init__(self, net, device, handle, timeout_s):
+        self.net = net
+        self.comm = voidp()
+        memory = ctypes.create_string_buffer(handle, HANDLE_BYTES)
+
+        def step():
+            net.call("connect", device, memory, ctypes.byref(self.comm),
+                     ctypes.byref(voidp()))
+            return self.comm.value
+        poll("connect", step, timeout_s)
+
+    def register(self, buffer):
+        key = voidp()
+        self.net.call("regMr", self.comm, buffer.address, buffer.size, 1, ctypes.byref(key))
+        buffer.key = key
+
+    def post(self, buffer, index):
+        buffer.fill(index)
+        request = voidp()
+        self.net.call("isend", self.comm, buffer.address, buffer.size, 0, buffer.key,
+                      ctypes.byref(request))
+        return request
+
+    def check(self, buffer, index, size):
+        del buffer, index, size
+
+    def close(self):
+        self.net.call("closeSend", self.comm)
+
+
+class Receiver:
+    def __init__(self, net, device, publish, timeout_s):
+        self.net = net
+        self.comm = voidp()
+        handle = ctypes.create_string_buffer(HANDLE_BYTES)
+        listener = voidp()
+        net.call("listen", device, handle, ctypes.byref(listener))
+        publish(handle.raw)
+
+        def step():
+            net.call("accept", listener, ctypes.byref(self.comm), ctypes.byref(voidp()))
+            return self.comm.value
+        poll("accept", step, timeout_s)
+        net.call("closeListen", listener)
+
+    register = Sender.register
+
+    def post(self, buffer, index):
+        del index
+        request = voidp()
+        data, size, tag = voidp(buffer.address), c_int(buffer.size), c_int(0)
+        self.net.call("irecv", self.comm, 1, ctypes.byref(data), ctypes.byref(size),
+                      ctypes.byref(tag), ctypes.byref(buffer.key), ctypes.byref(request))
+        return request
+
+    def check(self, buffer, index, size):
+        if size != buffer.size or not buffer.holds(index):
+            raise PluginError(f"wrong data in message {index} of {size} bytes")
+
+    def close(self):
+        self.net.call("closeRecv", self.comm)
+
+
+def stream(net, side, size, count, deadline_s, on_progress):
+    """Keeps DEPTH messages in flight until `count` are done."""
+    buffers = [Buffer(size) for _ in range(DEPTH)]
+    for buffer in buffers:
+        side.register(buffer)
+    in_flight, posted, done = [], 0, 0
+    deadline = time.monotonic() + deadline_s
+    try:
+        while done < count:
+            while posted < count and len(in_flight) < DEPTH:
+                buffer = buffers[posted % DEPTH]
+                request = side.post(buffer, posted)
+                if not request.value:
+                    break
+                in_flight.append((request, buffer, posted))
+                posted += 1
+            request, buffer, index = in_flight[0]
+            flag, moved = c_int(0), c_int(0)
+            net.call("test", request, ctypes.byref(flag), ctypes.byref(moved))
+            if flag.value:
+                in_flight.pop(0)
+                side.check(buffer, index, moved.value)
+                done += 1
+                on_progress(done)
+            elif time.monotonic() > deadline:
+                raise TimeoutError("stream")
+    except PluginError as error:
+        raise PluginError(f"{error.args[0]} after {done}") from None
+    for buffer in buffers:
+        net.call("deregMr", side.comm, buffer.key)
+    return done
+
+
+def write_atomically(path, data):
+    with open(path + ".new", "wb") as file:
+        file.write(data)
+    os.replace(path + ".new", path)
+
+
+def await_file(path, timeout_s):
+    poll(path, lambda: os.path.exists(path), timeout_s)
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("role", choices=["send", "recv", "loop", "fork-and-die"])
+    parser.add_argument("folder")
+    parser.add_argument("--name", default="handle")
+    parser.add_argument("--size", type=int, default=65536)
+    parser.add_argument("--count", type=int, default=1 << 40)
+    parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--timeout", type=float, default=60)
+    options = parser.parse_args()
+
+    net = Table(os.environ["ZTCP_E2E_PLUGIN"])
+    handle_path = os.path.join(options.folder, options.name)
+    last_said = [0.0]
+
+    def on_progress(done):
+        now = time.monotonic()
+        if now - last_said[0] > 0.05:
+            last_said[0] = now
+            say(f"done {done}")
+
+    try:
+        net.call("init", net.logger)
+        if options.role == "loop":
+            return loop(net, options)
+        if options.role == "recv":
+            side = Receiver(net, options.device, lambda raw: write_atomically(handle_path, raw),
+                            options.timeout)
+        else:
+            side = Sender(net, options.device, await_file(handle_path, options.timeout),
+                          options.timeout)
+        say("ready")
+        if options.role == "fork-and-die":
+            return fork_and_die()
+        done = stream(net, side, options.size, options.count, options.timeout, on_progress)
+        side.close()
+        say(f"finished {done}")
+    except PluginError as error:
+        say(f"error {error}")
+        return EXIT_PLUGIN_ERROR
+    return 0
+
+
+def fork_and_die():
+    """Leaves a child behind, as a killed trainer leaves its data loaders."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    say(f"child {child}")
+    while True:
+        time.sleep(1)
+
+
+def loop(net, options):
+    """Connects a NIC to itself and streams through it, both ends in this thread."""
+    handle = ctypes.create_string_buffer(HANDLE_BYTES)
+    listener, sender_comm, receiver_comm = voidp(), voidp(), voidp()
+    net.call("listen", options.device, handle, ctypes.byref(listener))
+
+    def step():
+        if not sender_comm.value:
+            net.call("connect", options.device, handle, ctypes.byref(sender_comm),
+                     ctypes.byref(voidp()))
+        if not receiver_comm.value:
+            net.call("accept", listener, ctypes.byref(receiver_comm), ctypes.byref(voidp()))
+        return sender_comm.value and receiver_comm.value
+    poll("loopback connection", step, options.timeout)
+    net.call("closeListen", listener)
+    sender, receiver = object.__new__(Sender), object.__new__(Receiver)
+    sender.net = receiver.net = net
+    sender.comm, receiver.comm = sender_comm, receiver_comm
+    out, into = Buffer(options.size), Buffer(options.size)
+    sender.register(out)
+    receiver.register(into)
+    for index in range(options.count):
+        requests = [receiver.post(into, index), sender.post(out, index)]
+        sizes = [c_int(0), c_int(0)]
+
+        def both_done():
+            for i, request in enumerate(requests):
+                flag = c_int(0)
+                if request is not None:
+                    net.call("test", request, ctypes.byref(flag), ctypes.byref(sizes[i]))
+                    if flag.value:
+                        requests[i] = None
+            return requests == [None, None]
+        poll("loopback message", both_done, options.timeout)
+        receiver.check(into, index, sizes[0].value)
+    sender.close()
+    receiver.close()
+    say(f"finished {options.count}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""Data through the built plugin, every byte compared."""
+from fabric import Fabric, check, main
+
+SWEEP = ["--min", "8", "--max", "4M", "--factor", "16", "--iters", "3", "--warmup", "1", "--check"]
+
+
+def rows_are_right(report):
+    rows = report["results"]
+    check(rows, "the report has no rows")
+    for row in rows:
+        check(row["wrong"] == 0, f"wrong elements: {row}")
+
+
+def pair():
+    with Fabric(2, topology="pair") as fabric:
+        rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP))
+
+
+def pair_small_mtu():
+    with Fabric(2, topology="pair", mtu=1500) as fabric:
+        rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP))
+
+
+def pair_large_mtu():
+    with Fabric(2, topology="pair", mtu=65000) as fabric:
+        rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP))
+
+
+def dedicated():
+    with Fabric(2, topology="pair", settings={"mode": '"dedicated"'}) as fabric:
+        rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP))
+
+
+def through_switch(loss_percent, *arguments):
+    with Fabric(4) as fabric:
+        fabric.start_switch(*(["--loss", str(loss_percent / 100), "--seed", "7"]
+                              if loss_percent else []))
+        rows_are_right(fabric.run_perf(*arguments, timeout_s=240))
+
+
+def switch_loss_0():
+    through_switch(0, "--op", "all_reduce", *SWEEP)
+
+
+def switch_loss_0_1():
+    through_switch(0.1, "--op", "all_reduce", *SWEEP)
+
+
+def switch_loss_1():
+    through_switch(1, "--op", "all_reduce", *SWEEP)
+
+
+def switch_loss_5():
+    through_switch(5, "--op", "all_reduce", "--min", "8", "--max", "1M", "--factor", "32",
+                   "--iters", "2", "--warmup", "1", "--check")
+
+
+def all_to_all():
+    through_switch(0, "--op", "all_to_all", *SWEEP)
+
+
+main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, dedicated, switch_loss_0,
+                              switch_loss_0_1, switch_loss_1, switch_loss_5, all_to_all)})
