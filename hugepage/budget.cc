@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "hugepage/budget.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace ztcp::hugepage {
+
+std::string page_name(std::uint32_t page_kib) {
+  if (page_kib % (1U << 20U) == 0) return fmt::format("{} GiB", page_kib >> 20U);
+  if (page_kib % (1U << 10U) == 0) return fmt::format("{} MiB", page_kib >> 10U);
+  return fmt::format("{} KiB", page_kib);
+}
+
+std::vector<Shortage> missing_pages(const std::vector<NodeNeed>& needs, std::uint32_t page_kib,
+                                    const std::vector<NodePages>& offered,
+                                    std::optional<std::uint64_t> allowance_bytes) {
+  std::vector<Shortage> missing;
+  std::uint64_t all = 0;
+  for (const NodeNeed& need : needs) {
+    const std::uint64_t pages = pages_for(need.mib, page_kib);
+    all += pages;
+    const auto found = std::find_if(offered.begin(), offered.end(), [&](const NodePages& p) {
+      // Node -1 on either side: a machine without nodes.
+      return p.page_kib == page_kib && (p.node == need.node || p.node < 0 || need.node < 0);
+    });
+    if (found == offered.end()) {
+      missing.push_back(
+          {need.node, pages, 0,
+           fmt::format("needs {} x {} hugepages on NUMA node {}, where the kernel has none of that "
+                       "size",
+                       pages, page_name(page_kib), need.node),
+           fmt::format("add hugepagesz={} hugepages={} to the kernel command line",
+                       page_kib >= 1U << 20U ? "1G" : "2M", pages)});
+      continue;
+    }
+    if (found->free >= pages) continue;
+    missing.push_back(
+        {need.node, pages, found->free,
+         fmt::format("needs {} x {} hugepages on NUMA node {}, has {} free of {}", pages,
+                     page_name(page_kib), need.node, found->free, found->total),
+         fmt::format("echo {} > {}/nr_hugepages", found->total + pages - found->free,
+                     found->path)});
+  }
+  const std::uint64_t page_bytes = std::uint64_t{page_kib} * 1024;
+  if (allowance_bytes && all * page_bytes > *allowance_bytes) {
+    missing.push_back(
+        {-1, all, *allowance_bytes / page_bytes,
+         fmt::format("needs {} x {} hugepages, the container's cgroup leaves {}", all,
+                     page_name(page_kib), *allowance_bytes / page_bytes),
+         fmt::format("give the container {} MiB of hugepages-{} (Kubernetes: resources.limits)",
+                     all * page_kib / 1024, page_kib >= 1U << 20U ? "1Gi" : "2Mi")});
+  }
+  return missing;
+}
+
+}  // namespace ztcp::hugepage

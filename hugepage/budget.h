@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How much hugepage memory a host sets aside and a process asks for, and what is missing. Pure:
+// compares numbers that sysfs.h has read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hugepage/sysfs.h"
+
+namespace ztcp::hugepage {
+
+inline constexpr std::uint32_t kMibPerGpu = 5 * 1024;
+inline constexpr std::uint32_t kMibPerHost = 10 * 1024;
+
+// 5 GiB for each GPU and 10 GiB for the host: 50 GiB for eight.
+constexpr std::uint32_t host_budget_mib(std::uint32_t gpus) {
+  return gpus * kMibPerGpu + kMibPerHost;
+}
+// The most one process takes, of the GPUs it drives.
+constexpr std::uint32_t process_limit_mib(std::uint32_t gpus_driven) {
+  return gpus_driven * kMibPerGpu;
+}
+
+// Wanted on one node, in pages of one size.
+struct NodeNeed {
+  int node = 0;
+  std::uint32_t mib = 0;
+};
+
+constexpr std::uint64_t pages_for(std::uint32_t mib, std::uint32_t page_kib) {
+  return (std::uint64_t{mib} * 1024 + page_kib - 1) / page_kib;
+}
+
+// One thing that is missing and the command that provides it.
+struct Shortage {
+  int node = -1;                // -1: of the whole machine or container.
+  std::uint64_t needed = 0;     // Pages.
+  std::uint64_t available = 0;  // Pages.
+  // "needs 1024 x 2 MiB hugepages on NUMA node 1, has 512"
+  std::string text;
+  // "echo 1536 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages"
+  std::string command;
+};
+
+// Everything that keeps `needs` from being met, not only the first thing. `allowance_bytes` is
+// what the container may still take (sysfs.h).
+std::vector<Shortage> missing_pages(const std::vector<NodeNeed>& needs, std::uint32_t page_kib,
+                                    const std::vector<NodePages>& offered,
+                                    std::optional<std::uint64_t> allowance_bytes);
+
+// "2 MiB", "1 GiB"
+std::string page_name(std::uint32_t page_kib);
+
+}  // namespace ztcp::hugepage

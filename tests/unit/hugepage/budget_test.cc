@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "hugepage/budget.h"
+
+#include <gtest/gtest.h>
+
+namespace ztcp::hugepage {
+namespace {
+
+constexpr std::uint32_t k2Mib = 2048;
+constexpr std::uint32_t k1Gib = 1048576;
+
+TEST(Budget, FiveGibPerGpuAndTenForTheHost) {
+  EXPECT_EQ(host_budget_mib(8), 50U * 1024);
+  EXPECT_EQ(host_budget_mib(0), 10U * 1024);
+  EXPECT_EQ(process_limit_mib(1), 5U * 1024);
+}
+
+TEST(Budget, PagesAreRoundedUp) {
+  EXPECT_EQ(pages_for(5, k2Mib), 3U);
+  EXPECT_EQ(pages_for(1025, k1Gib), 2U);
+  EXPECT_EQ(pages_for(0, k2Mib), 0U);
+}
+
+TEST(Budget, NothingIsMissingWhenEnoughIsFree) {
+  EXPECT_TRUE(missing_pages({{0, 1024}}, k2Mib, {{0, k2Mib, 512, 512, "/p"}}, {}).empty());
+  EXPECT_TRUE(missing_pages({{0, 1024}}, k2Mib, {{-1, k2Mib, 512, 512, "/p"}}, {}).empty());
+}
+
+TEST(Budget, NamesTheNodeBothNumbersAndTheCommand) {
+  const auto missing = missing_pages(
+      {{0, 100}, {1, 2048}}, k2Mib,
+      {{0, k2Mib, 512, 512, "/sys/node0/h"}, {1, k2Mib, 1024, 512, "/sys/node1/h"}}, {});
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_EQ(missing[0].node, 1);
+  EXPECT_EQ(missing[0].needed, 1024U);
+  EXPECT_EQ(missing[0].available, 512U);
+  EXPECT_EQ(missing[0].text, "needs 1024 x 2 MiB hugepages on NUMA node 1, has 512 free of 1024");
+  EXPECT_EQ(missing[0].command, "echo 1536 > /sys/node1/h/nr_hugepages");
+}
+
+TEST(Budget, ASizeTheKernelLacksNeedsTheCommandLine) {
+  const auto missing = missing_pages({{0, 5120}}, k1Gib, {{0, k2Mib, 5000, 5000, "/p"}}, {});
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_NE(missing[0].text.find("5 x 1 GiB"), std::string::npos) << missing[0].text;
+  EXPECT_NE(missing[0].command.find("hugepagesz=1G hugepages=5"), std::string::npos);
+}
+
+TEST(Budget, AContainersLimitCountsAllNodesTogether) {
+  const std::vector<NodePages> offered = {{0, k2Mib, 999, 999, "/a"}, {1, k2Mib, 999, 999, "/b"}};
+  EXPECT_TRUE(missing_pages({{0, 64}, {1, 64}}, k2Mib, offered, 128ULL << 20).empty());
+  const auto missing = missing_pages({{0, 64}, {1, 66}}, k2Mib, offered, 128ULL << 20);
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_EQ(missing[0].node, -1);
+  EXPECT_EQ(missing[0].needed, 65U);
+  EXPECT_EQ(missing[0].available, 64U);
+  EXPECT_NE(missing[0].command.find("130 MiB of hugepages-2Mi"), std::string::npos)
+      << missing[0].command;
+}
+
+TEST(Budget, ReportsEverythingAtOnce) {
+  const auto missing =
+      missing_pages({{0, 4}, {1, 4}}, k2Mib, {{0, k2Mib, 0, 0, "/a"}, {1, k2Mib, 0, 0, "/b"}}, 0);
+  EXPECT_EQ(missing.size(), 3U);
+}
+
+}  // namespace
+}  // namespace ztcp::hugepage

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "hugepage/sysfs.h"
+
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::hugepage {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Sysfs : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "sysfsXXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    roots_ = {folder_ + "/sys", folder_ + "/proc"};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const std::string& path, const std::string& text) {
+    const fs::path full = fs::path(folder_) / path;
+    fs::create_directories(full.parent_path());
+    std::ofstream(full) << text << "\n";
+  }
+  void write_pages(const std::string& folder, int total, int free) {
+    write(folder + "/nr_hugepages", std::to_string(total));
+    write(folder + "/free_hugepages", std::to_string(free));
+  }
+
+  std::string folder_;
+  Roots roots_;
+};
+
+TEST_F(Sysfs, CountsEachSizeOnEachNode) {
+  const std::string nodes = "sys/devices/system/node/";
+  write_pages(nodes + "node1/hugepages/hugepages-2048kB", 512, 7);
+  write_pages(nodes + "node0/hugepages/hugepages-1048576kB", 25, 25);
+  write_pages(nodes + "node0/hugepages/hugepages-2048kB", 0, 0);
+  write(nodes + "possible", "0-1");
+  // The machine's own counts are the sum of the nodes' and must not come on top.
+  write_pages("sys/kernel/mm/hugepages/hugepages-2048kB", 512, 7);
+  const auto pages = read_pages(roots_);
+  ASSERT_EQ(pages.size(), 3U);
+  EXPECT_EQ(pages[0].node, 0);
+  EXPECT_EQ(pages[0].page_kib, 2048U);
+  EXPECT_EQ(pages[0].total, 0U);
+  EXPECT_EQ(pages[1].page_kib, 1048576U);
+  EXPECT_EQ(pages[1].free, 25U);
+  EXPECT_EQ(pages[2].node, 1);
+  EXPECT_EQ(pages[2].total, 512U);
+  EXPECT_EQ(pages[2].free, 7U);
+  EXPECT_EQ(pages[2].path, folder_ + "/" + nodes + "node1/hugepages/hugepages-2048kB");
+}
+
+TEST_F(Sysfs, ReadsAMachineWithoutNodes) {
+  write_pages("sys/kernel/mm/hugepages/hugepages-2048kB", 64, 32);
+  const auto pages = read_pages(roots_);
+  ASSERT_EQ(pages.size(), 1U);
+  EXPECT_EQ(pages[0].node, -1);
+  EXPECT_EQ(pages[0].free, 32U);
+}
+
+TEST_F(Sysfs, PassesOverWhatIsNoCount) {
+  EXPECT_TRUE(read_pages(roots_).empty());
+  write_pages("sys/kernel/mm/hugepages/hugepages-2048kB", 64, 32);
+  write("sys/kernel/mm/hugepages/hugepages-16384kB/nr_hugepages", "many");
+  write("sys/kernel/mm/hugepages/hugepages-xkB/nr_hugepages", "1");
+  EXPECT_EQ(read_pages(roots_).size(), 1U);
+}
+
+TEST_F(Sysfs, CgroupVersion2TakesTheTightestOnTheWayUp) {
+  write("proc/self/cgroup", "0::/kubepods/pod7/box");
+  const std::string top = "sys/fs/cgroup/";
+  write(top + "kubepods/pod7/box/hugetlb.2MB.max", "max");
+  write(top + "kubepods/pod7/hugetlb.2MB.max", std::to_string(100 << 20));
+  write(top + "kubepods/pod7/hugetlb.2MB.current", std::to_string(30 << 20));
+  write(top + "kubepods/hugetlb.2MB.max", std::to_string(500 << 20));
+  write(top + "kubepods/hugetlb.1GB.rsvd.max", std::to_string(3ULL << 30));
+  EXPECT_EQ(cgroup_allowance_bytes(2048, roots_), std::uint64_t{70} << 20);
+  EXPECT_EQ(cgroup_allowance_bytes(1048576, roots_), std::uint64_t{3} << 30);
+}
+
+TEST_F(Sysfs, CgroupVersion1HasItsOwnFiles) {
+  write("proc/self/cgroup", "12:cpu,cpuacct:/a\n7:hugetlb:/a/b\n0::/");
+  write("sys/fs/cgroup/hugetlb/a/b/hugetlb.2MB.limit_in_bytes", "9223372036854771712");
+  EXPECT_EQ(cgroup_allowance_bytes(2048, roots_), std::nullopt);
+  write("sys/fs/cgroup/hugetlb/a/hugetlb.2MB.limit_in_bytes", "4194304");
+  write("sys/fs/cgroup/hugetlb/a/hugetlb.2MB.usage_in_bytes", "6291456");
+  EXPECT_EQ(cgroup_allowance_bytes(2048, roots_), 0U) << "more used than allowed leaves nothing";
+}
+
+TEST_F(Sysfs, WithoutAControllerThereIsNoLimit) {
+  EXPECT_EQ(cgroup_allowance_bytes(2048, roots_), std::nullopt);
+  write("proc/self/cgroup", "0::/../..");
+  EXPECT_EQ(cgroup_allowance_bytes(2048, roots_), std::nullopt);
+}
+
+TEST_F(Sysfs, ReadsThisMachine) {
+  for (const NodePages& pages : read_pages()) {
+    EXPECT_GT(pages.page_kib, 0U);
+    EXPECT_LE(pages.free, pages.total);
+  }
+}
+
+}  // namespace
+}  // namespace ztcp::hugepage
