@@ -88,16 +88,37 @@ Distance distance_between(hwloc_obj_t a, hwloc_obj_t b) {
   return distance;
 }
 
-// Interfaces with a default route, and what lies below them: a bond's members carry its route.
-std::set<std::string> default_route_interfaces(const std::string& root) {
-  std::vector<std::string> found;
-  std::istringstream ipv4(read_text(root + "/proc/net/route").value_or(""));
-  for (std::string line; std::getline(ipv4, line);) {
+// Iface Destination Gateway Flags RefCnt Use Metric Mask, the numbers in memory order.
+using RouteWords = std::array<std::string, 8>;
+
+std::vector<RouteWords> ipv4_routes(const std::string& root) {
+  std::vector<RouteWords> routes;
+  std::istringstream text(read_text(root + "/proc/net/route").value_or(""));
+  for (std::string line; std::getline(text, line);) {
     std::istringstream words(line);
-    std::array<std::string, 8> word;  // Iface Destination Gateway Flags RefCnt Use Metric Mask
-    for (std::string& w : word) words >> w;
-    if (word[1] == "00000000" && word[7] == "00000000") found.push_back(word[0]);
+    for (std::string& word : routes.emplace_back()) words >> word;
   }
+  return routes;
+}
+
+std::optional<Ipv4Address> gateway_of(const std::vector<RouteWords>& routes,
+                                      const std::string& interface) {
+  for (const RouteWords& route : routes) {
+    std::uint32_t value = 0;
+    const auto end = route[2].data() + route[2].size();
+    if (route[0] == interface && std::from_chars(route[2].data(), end, value, 16).ptr == end &&
+        value != 0)
+      return Ipv4Address{ntohl(value)};
+  }
+  return std::nullopt;
+}
+
+// Interfaces with a default route, and what lies below them: a bond's members carry its route.
+std::set<std::string> default_route_interfaces(const std::string& root,
+                                               const std::vector<RouteWords>& routes) {
+  std::vector<std::string> found;
+  for (const RouteWords& route : routes)
+    if (route[1] == "00000000" && route[7] == "00000000") found.push_back(route[0]);
   std::istringstream ipv6(read_text(root + "/proc/net/ipv6_route").value_or(""));
   for (std::string line; std::getline(ipv6, line);) {
     std::istringstream words(line);
@@ -149,7 +170,8 @@ std::string unfit_reason(const std::string& root, const HostNic& nic,
 }
 
 HostNic read_nic(const std::string& root, const hwloc_obj* device,
-                 const InterfaceAddresses& addresses, const std::set<std::string>& default_routes) {
+                 const InterfaceAddresses& addresses, const std::vector<RouteWords>& routes,
+                 const std::set<std::string>& default_routes) {
   HostNic nic;
   nic.pci = pci_name(device);
   nic.id =
@@ -168,6 +190,7 @@ HostNic read_nic(const std::string& root, const hwloc_obj* device,
     nic.speed_mbps = static_cast<std::uint32_t>(std::max(0, read_number(net + "/speed", 0)));
     if (const auto it = addresses.find(nic.interface); it != addresses.end())
       nic.address = it->second;
+    nic.gateway = gateway_of(routes, nic.interface);
   }
   nic.unfit = unfit_reason(root, nic, default_routes);
   return nic;
@@ -205,7 +228,8 @@ tl::expected<Topology, Problem> detect(const std::string& root,
   Topology topology;
   std::vector<hwloc_obj_t> gpus;
   std::vector<hwloc_obj_t> nics;
-  const auto default_routes = default_route_interfaces(base);
+  const auto routes = ipv4_routes(base);
+  const auto default_routes = default_route_interfaces(base, routes);
   for (hwloc_obj_t device = nullptr;
        (device = hwloc_get_next_pcidev(hwloc.get(), device)) != nullptr;) {
     const unsigned pci_class = device->attr->pcidev.class_id;
@@ -222,7 +246,7 @@ tl::expected<Topology, Problem> detect(const std::string& root,
   std::sort(nics.begin(), nics.end(), by_address);
   for (const auto* gpu : gpus) topology.gpus.push_back(read_gpu(base, gpu));
   for (const auto* nic : nics)
-    topology.nics.push_back(read_nic(base, nic, addresses, default_routes));
+    topology.nics.push_back(read_nic(base, nic, addresses, routes, default_routes));
   for (hwloc_obj_t gpu : gpus) {
     auto& row = topology.distances.emplace_back();
     for (hwloc_obj_t nic : nics) row.push_back(distance_between(gpu, nic));

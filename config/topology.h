@@ -42,6 +42,7 @@ struct HostNic {
   std::uint32_t speed_mbps = 0;  // 0: unknown.
   std::int32_t numa_node = -1;
   std::optional<Ipv4Prefix> address;
+  std::optional<Ipv4Address> gateway;  // Of any route through it.
   bool has_iommu_group = false;
   std::string unfit;  // Why ztcp can't have it: "carries the default route"; empty: it can.
 };

@@ -1,50 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// ztcp_setup: prepares a machine for ztcp. The command line; what it does is in the other files.
+// ztcp_setup: prepares a machine for ztcp. This is the command line; what it does is in the other
+// files.
 #include <cstdio>
 #include <string>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "config/environment.h"
 #include "config/load.h"
+#include "config/topology.h"
 #include "tools/ztcp_setup/local.h"
+#include "tools/ztcp_setup/plan.h"
+#include "tools/ztcp_setup/report.h"
+#include "tools/ztcp_setup/surroundings.h"
 
 namespace {
 
 using namespace ztcp;
 
-// How bad it is, for scripts.
-enum ExitCode : int { kGood = 0, kWarnings = 1, kFaults = 2, kUnusable = 3 };
+constexpr const char* kExamples = R"(
+Examples:
+  ztcp_setup --local 4            four ranks inside this machine: no root, NIC or GPU needed
+  ztcp_setup --local 2 --topology pair --dir /tmp/pair
+                                  two ranks, joined directly instead of through ztcp_switch
+  ztcp_setup --dry-run            which NIC each GPU would get, and every line that would change
+  ztcp_setup --check              is this machine still as the config says? what mends it?
+  ztcp_setup --check --json       the same for scripts
 
-constexpr const char* kExamples =
-    "\nExamples:\n"
-    "  ztcp_setup --local 4              four ranks inside this machine: no root, no NIC, no GPU\n"
-    "  ztcp_setup --local 2 --topology pair --dir /tmp/pair\n"
-    "                                    two ranks, joined directly, without ztcp_switch\n"
-    "\n`man ztcp_setup` has more; `man ztcp.conf` describes the file that is written.\n";
+Exit status: 0 all is well, 1 warnings, 2 faults, 3 nothing to work with.
+`man ztcp_setup` has more; `man ztcp.conf` describes the file that is written.
+)";
 
-void print_problem(const config::Problem& problem) {
-  fmt::print(stderr, "ztcp_setup: {}: {}\n", problem.where, problem.what);
-  if (!problem.mend.empty()) fmt::print(stderr, "  mend: {}\n", problem.mend);
+struct Options {
+  setup::LocalRequest local;
+  std::string config_path;
+  bool json = false;
+};
+
+int refuse(const config::Problem& problem, bool json) {
+  if (json) fmt::print("{}", setup::to_json(problem));
+  fmt::print(stderr, "{}", setup::to_text(problem));
+  return setup::kExitUnusable;
 }
 
-int set_up_local(const setup::LocalRequest& request) {
-  const auto fabric = setup::plan_local(request);
-  if (!fabric) return print_problem(fabric.error()), kUnusable;
+int set_up_local(const Options& options) {
+  const auto fabric = setup::plan_local(options.local);
+  if (!fabric) return refuse(fabric.error(), options.json);
   if (const auto written = setup::write_local(*fabric); !written)
-    return print_problem(written.error()), kUnusable;
-  fmt::print("{} NICs, MTU {}, {}..{}, in {}\n", fabric->nics.size(), request.mtu_bytes,
-             to_string(fabric->nics.front().address), to_string(fabric->nics.back().address),
-             fabric->path);
-  fmt::print("setup successfully\n\nNext:\n");
-  if (request.topology == setup::LocalTopology::kSwitch)
-    fmt::print("  ztcp_switch --config {} &\n", fabric->path);
-  fmt::print(
-      "  ztcp_perf --plugin ./libnccl-net.so --config {} --ranks {} --op all_reduce --check\n",
-      fabric->path, request.ranks);
-  return kGood;
+    return refuse(written.error(), options.json);
+  fmt::print("{}", options.json ? setup::to_json(*fabric, options.local.topology)
+                                : setup::to_text(*fabric, options.local.topology));
+  return setup::kExitGood;
+}
+
+int dry_run(const Options& options) {
+  setup::PlanInput input;
+  input.config_path = options.config_path;
+  input.addresses = config::interface_addresses();
+  input.existing = config::load(options.config_path).fabric;
+  const setup::Plan plan = setup::make_plan(input);
+  fmt::print("{}", options.json ? setup::to_json(plan) : setup::to_text(plan));
+  return exit_code(plan);
+}
+
+int check(const Options& options) {
+  setup::CheckReport report;
+  report.config_path = options.config_path;
+  const config::LoadResult loaded = config::load(options.config_path);
+  report.load_problems = loaded.problems;
+  if (loaded.fabric) {
+    config::GpuList gpus;
+    if (const auto topology = config::detect("/", {}))
+      for (const config::Gpu& gpu : topology->gpus) gpus.push_back(gpu.pci);
+    const config::Roots roots;
+    report.checks = config::run_checks(*loaded.fabric, roots, gpus);
+    const setup::Surroundings surroundings{"/", roots, setup::variables_of(environ)};
+    for (config::Check& one : setup::check_surroundings(*loaded.fabric, surroundings))
+      report.checks.push_back(std::move(one));
+    for (config::Problem& problem : config::read_environment().problems)
+      report.checks.push_back({"variable", config::Severity::kWarning, std::move(problem)});
+  }
+  fmt::print("{}", options.json ? setup::to_json(report) : setup::to_text(report));
+  return exit_code(report);
 }
 
 }  // namespace
@@ -54,38 +95,55 @@ int main(int argc, char** argv) {
                "ztcp_setup");
   app.footer(kExamples);
   app.get_formatter()->column_width(34);
+  app.set_version_flag("--version", "ztcp_setup " ZTCP_VERSION);
 
-  setup::LocalRequest local;
-  auto* local_option =
-      app.add_option("--local", local.ranks, "Write a fabric of N ranks inside this machine")
-          ->type_name("N");
-  app.add_option("--dir", local.folder, "Folder for the local fabric")
+  Options options;
+  options.config_path = config::config_path();
+  bool wants_dry_run = false;
+  bool wants_check = false;
+  bool wants_undo = false;
+  auto* local = app.add_option("--local", options.local.ranks,
+                               "Write a fabric of N ranks inside this machine")
+                    ->type_name("N");
+  app.add_option("--dir", options.local.folder, "--local: folder for the fabric")
       ->type_name("DIR")
-      ->capture_default_str()
-      ->needs(local_option);
+      ->capture_default_str();
   std::string topology = "switch";
   app.add_option("--topology", topology,
-                 "switch: all ranks meet in ztcp_switch; pair: two ranks joined directly")
+                 "--local: switch: all ranks meet in ztcp_switch; pair: two ranks joined directly")
+      ->type_name("KIND")
       ->check(CLI::IsMember({"switch", "pair"}))
-      ->capture_default_str()
-      ->needs(local_option);
-  app.add_option("--mtu", local.mtu_bytes, "Largest IP packet of the local fabric, in bytes")
+      ->capture_default_str();
+  app.add_option("--mtu", options.local.mtu_bytes, "--local: largest IP packet in bytes")
       ->type_name("N")
-      ->capture_default_str()
-      ->needs(local_option);
+      ->capture_default_str();
+  auto* dry = app.add_flag("--dry-run", wants_dry_run,
+                           "Show what set-up would do on this host; change nothing");
+  auto* checks =
+      app.add_flag("--check", wants_check, "Compare the config with this machine; change nothing");
+  auto* undo = app.add_flag("--undo", wants_undo, "Give NICs and pages back");
+  app.add_option("--config", options.config_path,
+                 "--dry-run, --check: the config file, instead of $ZTCP_CONFIG or the default")
+      ->type_name("FILE");
+  app.add_flag("--json", options.json, "Answer in JSON");
+  dry->excludes(local)->excludes(checks)->excludes(undo);
+  checks->excludes(local)->excludes(undo);
+  undo->excludes(local);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? kGood : kUnusable;
+    return app.exit(error) == 0 ? setup::kExitGood : setup::kExitUnusable;
   }
 
-  if (local_option->count() > 0) {
-    local.topology =
-        topology == "pair" ? setup::LocalTopology::kPair : setup::LocalTopology::kSwitch;
-    return set_up_local(local);
+  if (local->count() > 0) {
+    if (topology == "pair") options.local.topology = setup::LocalTopology::kPair;
+    return set_up_local(options);
   }
-  print_problem({"ztcp_setup", "taking over NICs is not part of this version; nothing was changed",
-                 "ztcp_setup --local N writes a fabric inside this machine"});
-  return kUnusable;
+  if (wants_dry_run) return dry_run(options);
+  if (wants_check) return check(options);
+  return refuse({wants_undo ? "--undo" : "set-up",
+                 wants_undo ? "this version takes over no NICs, so there is nothing to give back"
+                            : "this version can't take over NICs yet; nothing was changed",
+                 "ztcp_setup --dry-run shows what is planned, ztcp_setup --local 4 works today"},
+                options.json);
 }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <nlohmann/json.hpp>
+
+#include "config/fields.h"
+#include "tools/ztcp_setup/report.h"
+
+namespace ztcp::setup {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* word_for(config::Severity severity) {
+  switch (severity) {
+    case config::Severity::kGood:
+      return "ok";
+    case config::Severity::kWarning:
+      return "warning";
+    case config::Severity::kFault:
+      break;
+  }
+  return "fault";
+}
+
+Json json_of(const config::Problem& problem) {
+  return {{"where", problem.where}, {"what", problem.what}, {"mend", problem.mend}};
+}
+
+Json json_of(const config::HostNic& nic) {
+  Json json{{"pci", nic.pci},
+            {"id", nic.id},
+            {"interface", nic.interface},
+            {"driver", nic.driver},
+            {"mac", to_string(nic.mac)},
+            {"mtu_bytes", nic.mtu_bytes},
+            {"speed_mbps", nic.speed_mbps},
+            {"numa_node", nic.numa_node},
+            {"address", nullptr},
+            {"usable", nic.unfit.empty()},
+            {"unfit", nic.unfit}};
+  if (nic.address) json["address"] = to_string(*nic.address);
+  return json;
+}
+
+Json pairs_json(const Plan& plan) {
+  Json pairs = Json::array();
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    const config::Pair& pair = plan.pairs[i];
+    pairs.push_back({{"device", "ztcp" + std::to_string(i)},
+                     {"gpu", plan.topology.gpus[pair.gpu].pci},
+                     {"nic", plan.topology.nics[pair.nic].pci},
+                     {"reason", pair.reason}});
+  }
+  return pairs;
+}
+
+// Indented: people read it as well, and stored copies give readable differences.
+std::string text_of(const Json& json) { return json.dump(2) + "\n"; }
+
+}  // namespace
+
+std::string to_json(const config::Problem& problem) {
+  Json json{{"exit_code", kExitUnusable}, {"problems", Json::array()}};
+  json["problems"].push_back(json_of(problem));
+  return text_of(json);
+}
+
+std::string to_json(const Plan& plan) {
+  Json json{{"mode", "dry-run"}, {"exit_code", exit_code(plan)}};
+  json["gpus"] = Json::array();
+  for (const config::Gpu& gpu : plan.topology.gpus)
+    json["gpus"].push_back(
+        {{"pci", gpu.pci}, {"model", gpu.model}, {"uuid", gpu.uuid}, {"numa_node", gpu.numa_node}});
+  json["nics"] = Json::array();
+  for (const config::HostNic& nic : plan.topology.nics) json["nics"].push_back(json_of(nic));
+  json["pairs"] = pairs_json(plan);
+  if (plan.fabric) {
+    const HostClassFacts facts = facts_of(plan.fabric->host.host_class);
+    json["host_class"] = {{"letter", std::string(1, facts.letter)},
+                          {"name", config::name_of(plan.fabric->host.host_class)},
+                          {"meaning", facts.meaning}};
+    json["hugepages"] = {{"total_mib", plan.hugepage_mib()},
+                         {"page_kib", plan.fabric->hugepages.page_kib},
+                         {"nodes", Json::array()}};
+    for (const NodePages& node : plan.pages)
+      json["hugepages"]["nodes"].push_back(
+          {{"node", node.node}, {"want_pages", node.want}, {"have_pages", node.have}});
+  }
+  json["changes"] = Json::array();
+  for (const Change& change : plan.changes)
+    json["changes"].push_back({{"what", change.what}, {"command", change.command}});
+  json["problems"] = Json::array();
+  for (const Note& note : plan.notes) {
+    Json problem = json_of(note.problem);
+    problem["severity"] = word_for(note.severity);
+    json["problems"].push_back(problem);
+  }
+  return text_of(json);
+}
+
+std::string to_json(const CheckReport& report) {
+  Json json{{"mode", "check"}, {"exit_code", exit_code(report)}, {"config", report.config_path}};
+  json["problems"] = Json::array();
+  for (const config::Problem& problem : report.load_problems)
+    json["problems"].push_back(json_of(problem));
+  json["checks"] = Json::array();
+  for (const config::Check& check : report.checks) {
+    Json one{{"name", check.name}, {"severity", word_for(check.severity)}};
+    one.update(json_of(check.problem));
+    json["checks"].push_back(one);
+  }
+  return text_of(json);
+}
+
+std::string to_json(const config::Fabric& local, LocalTopology topology) {
+  Json json{{"mode", "local"},
+            {"exit_code", kExitGood},
+            {"result", "setup successfully"},
+            {"config", local.path},
+            {"topology", topology == LocalTopology::kPair ? "pair" : "switch"}};
+  json["nics"] = Json::array();
+  for (const config::Nic& nic : local.nics)
+    json["nics"].push_back({{"name", nic.name},
+                            {"address", to_string(nic.address)},
+                            {"mac", to_string(nic.mac)},
+                            {"mtu_bytes", nic.mtu_bytes},
+                            {"memif_socket", nic.memif_socket},
+                            {"memif_role", config::name_of(nic.memif_role)}});
+  json["next"] = next_commands(local, topology);
+  return text_of(json);
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the tool says: as text for people, as JSON for scripts. The JSON forms are tested against
+// stored files: change them with care.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/check.h"
+#include "config/settings.h"
+#include "tools/ztcp_setup/local.h"
+#include "tools/ztcp_setup/plan.h"
+
+namespace ztcp::setup {
+
+// How bad it is, for scripts.
+enum ExitCode : int {
+  kExitGood = 0,
+  kExitWarnings = 1,
+  kExitFaults = 2,
+  kExitUnusable = 3,  // There is no config, no plan, or no sense in the command line.
+};
+
+struct CheckReport {
+  std::string config_path;
+  config::Problems load_problems;  // Why there is no fabric; empty when there is one.
+  std::vector<config::Check> checks;
+};
+
+ExitCode exit_code(const Plan& plan);
+ExitCode exit_code(const CheckReport& report);
+
+std::string to_text(const config::Problem& problem);  // "ztcp_setup: ..." and the mend below it.
+std::string to_text(const Plan& plan);
+std::string to_text(const CheckReport& report);
+std::string to_text(const config::Fabric& local, LocalTopology topology);
+
+std::string to_json(const config::Problem& problem);
+std::string to_json(const Plan& plan);
+std::string to_json(const CheckReport& report);
+std::string to_json(const config::Fabric& local, LocalTopology topology);
+
+// The commands that come after --local.
+std::vector<std::string> next_commands(const config::Fabric& local, LocalTopology topology);
+
+}  // namespace ztcp::setup

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/surroundings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "config/machine.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::Check;
+using config::Severity;
+
+constexpr const char* kPluginFile = "libnccl-net.so";
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::string without_trailing_slash(const std::string& root) { return root == "/" ? "" : root; }
+
+// Folders of an ld.so.conf and of what it includes; `depth` ends includes in a circle.
+void read_ld_conf(const std::string& base, const std::string& path, int depth,
+                  std::vector<std::string>& folders) {
+  std::istringstream text(config::read_text(base + path).value_or(""));
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string first, second;
+    words >> first >> second;
+    if (first == "include" && depth < 4) {
+      const auto slash = second.rfind('/');
+      if (slash == std::string::npos) continue;
+      const std::string folder = second.substr(0, slash);
+      for (const std::string& name : config::list_folder(base + folder))
+        if (name.ends_with(".conf")) read_ld_conf(base, folder + "/" + name, depth + 1, folders);
+    } else if (first.starts_with('/')) {
+      folders.push_back(first);
+    }
+  }
+}
+
+// Ours holds the path of its config file.
+bool is_ours(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return bytes.find(config::kDefaultPath) != std::string::npos;
+}
+
+class Checker {
+ public:
+  Checker(const config::Fabric& fabric, const Surroundings& around)
+      : fabric_(fabric), around_(around) {}
+
+  std::vector<Check> run() {
+    check_switches();
+    check_library();
+    check_names("NCCL_SOCKET_IFNAME", around_.roots.sys + "/class/net");
+    check_names("NCCL_IB_HCA", around_.roots.sys + "/class/infiniband");
+    check_cpus();
+    return std::move(checks_);
+  }
+
+ private:
+  void add(Severity severity, std::string name, std::string where, std::string what,
+           std::string mend) {
+    checks_.push_back(
+        {std::move(name), severity, {std::move(where), std::move(what), std::move(mend)}});
+  }
+
+  std::string variable(std::string_view name) const {
+    const auto it = around_.variables.find(name);
+    return it == around_.variables.end() ? std::string() : it->second;
+  }
+
+  // Variables that turn ztcp off.
+  void check_switches() {
+    const std::string plugin = variable("NCCL_NET_PLUGIN");
+    if (!plugin.empty() && plugin != "ztcp" && plugin.find(kPluginFile) == std::string::npos)
+      add(Severity::kWarning, "nccl", "NCCL_NET_PLUGIN",
+          fmt::format("\"{}\", so NCCL does not load ztcp", plugin), "unset NCCL_NET_PLUGIN");
+    const std::string net = variable("NCCL_NET");
+    if (!net.empty() && net != "ztcp")
+      add(Severity::kWarning, "nccl", "NCCL_NET", fmt::format("\"{}\" is wanted, not ztcp", net),
+          "export NCCL_NET=ztcp");
+  }
+
+  void check_library() {
+    const std::string base = without_trailing_slash(around_.root);
+    std::vector<std::string> found;
+    for (const std::string& folder : loader_folders(around_))
+      if (config::exists(base + folder + "/" + kPluginFile))
+        found.push_back(folder + "/" + kPluginFile);
+    if (found.empty()) {
+      add(Severity::kWarning, "library", kPluginFile,
+          "not in the loader's path, so NCCL runs without it unless the job sets one",
+          "export LD_LIBRARY_PATH=FOLDER:$LD_LIBRARY_PATH");
+      return;
+    }
+    if (is_ours(base + found.front())) {
+      add(Severity::kGood, "library", found.front(), "ztcp, the first in the loader's path", "");
+      return;
+    }
+    const auto ours = std::find_if(found.begin(), found.end(),
+                                   [&](const std::string& path) { return is_ours(base + path); });
+    add(Severity::kFault, "library", found.front(),
+        ours == found.end()
+            ? std::string("another plugin of that name; ztcp's is not in the loader's path")
+            : fmt::format("another plugin of that name comes before ztcp's {}", *ours),
+        fmt::format("mv {} {}_bak", found.front(), found.front()));
+  }
+
+  // NCCL's forms: a list of prefixes, "=" before exact names, "^" before what is left out.
+  // NCCL_IB_HCA adds ":port". A name that matches nothing was perhaps a NIC that ztcp took.
+  void check_names(const char* name, const std::string& folder) {
+    std::string value = variable(name);
+    if (value.empty() || value.front() == '^') return;
+    const bool exact = value.front() == '=';
+    const auto present = config::list_folder(folder);
+    for (std::string& wanted : split(value.substr(exact ? 1 : 0), ',')) {
+      wanted = wanted.substr(0, wanted.find(':'));
+      std::vector<std::string> matches;
+      for (const std::string& candidate : present)
+        if (exact ? candidate == wanted : candidate.starts_with(wanted))
+          matches.push_back(candidate);
+      if (matches.empty())
+        add(Severity::kFault, "nccl", name,
+            fmt::format("\"{}\" matches nothing under {}; a NIC that ztcp took has no name there",
+                        wanted, folder),
+            name == std::string_view("NCCL_IB_HCA")
+                ? std::string("unset NCCL_IB_HCA")
+                : std::string("export NCCL_SOCKET_IFNAME to the interface of the default route"));
+      for (const std::string& match : matches) judge_match(name, folder, match);
+    }
+  }
+
+  void judge_match(const char* name, const std::string& folder, const std::string& match) {
+    const std::string device = folder + "/" + match + "/device";
+    std::string pci = config::link_name(device).value_or("");
+    // virtio: one device further up.
+    if (pci.starts_with("virtio"))
+      for (const config::Nic& nic : fabric_.nics)
+        if (config::exists(around_.roots.sys + "/bus/pci/devices/" + nic.pci + "/" + pci))
+          pci = nic.pci;
+    const auto taken = std::find_if(fabric_.nics.begin(), fabric_.nics.end(), [&](const auto& nic) {
+      return !nic.pci.empty() && nic.pci == pci;
+    });
+    if (taken != fabric_.nics.end())
+      add(Severity::kFault, "nccl", name,
+          fmt::format("names {}, which the config gives to ztcp as {}", match, taken->name),
+          fmt::format("leave {} out of {}", match, name));
+  }
+
+  // A poller and two NCCL proxy threads for each NIC are busy at once.
+  void check_cpus() {
+    const auto list = config::status_field(around_.roots.proc, "Cpus_allowed_list");
+    if (!list) return;
+    std::size_t cpus = 0;
+    for (const std::string& part : split(*list, ',')) {
+      unsigned first = 0;
+      unsigned last = 0;
+      const char* end = part.data() + part.size();
+      auto parsed = std::from_chars(part.data(), end, first);
+      last = first;
+      if (parsed.ptr != end) std::from_chars(parsed.ptr + 1, end, last);
+      cpus += last >= first ? last - first + 1 : 0;
+    }
+    const std::size_t busy = fabric_.nics.size() * 3;
+    const std::string what =
+        fmt::format("{} CPUs ({}) for {} NICs", cpus, *list, fabric_.nics.size());
+    if (cpus >= busy)
+      add(Severity::kGood, "cpus", "cpuset", what, "");
+    else
+      add(Severity::kWarning, "cpus", "cpuset",
+          fmt::format("{}: pollers and NCCL's threads want {} and will share", what, busy),
+          "give the job more CPUs, or write mode = \"shared\" under [poller]");
+  }
+
+  const config::Fabric& fabric_;
+  const Surroundings& around_;
+  std::vector<Check> checks_;
+};
+
+}  // namespace
+
+Variables variables_of(const char* const* environment) {
+  Variables variables;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view text = *environment;
+    const auto equals = text.find('=');
+    if (equals != std::string_view::npos)
+      variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
+std::vector<std::string> loader_folders(const Surroundings& surroundings) {
+  std::vector<std::string> folders;
+  const auto it = surroundings.variables.find("LD_LIBRARY_PATH");
+  if (it != surroundings.variables.end()) folders = split(it->second, ':');
+  read_ld_conf(without_trailing_slash(surroundings.root), "/etc/ld.so.conf", 0, folders);
+  for (const char* folder : {"/lib64", "/usr/lib64", "/lib", "/usr/lib"})
+    folders.emplace_back(folder);
+  return folders;
+}
+
+std::vector<Check> check_surroundings(const config::Fabric& fabric,
+                                      const Surroundings& surroundings) {
+  return Checker(fabric, surroundings).run();
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What --check looks at beside the config: the variables that NCCL will see, the library it will
+// load, and the CPUs there are for pollers.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/check.h"
+#include "config/settings.h"
+
+namespace ztcp::setup {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+Variables variables_of(const char* const* environment);
+
+struct Surroundings {
+  std::string root = "/";  // Where libraries and /etc/ld.so.conf are looked for.
+  config::Roots roots;
+  Variables variables;
+};
+
+std::vector<config::Check> check_surroundings(const config::Fabric& fabric,
+                                              const Surroundings& surroundings);
+
+// The folders the loader tries, in order: LD_LIBRARY_PATH, ld.so.conf, the built-in ones.
+std::vector<std::string> loader_folders(const Surroundings& surroundings);
+
+}  // namespace ztcp::setup
