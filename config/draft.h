@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -42,6 +43,10 @@ struct Draft {
 };
 
 std::string nic_key(std::size_t index, std::string_view key);  // "nic[0].mtu_bytes"
+
+// The first character beyond ASCII that is neither in a string nor in a comment. TOML has no place
+// for one there, and the parser must not see it: toml++ 3.3 declares that unreachable.
+std::optional<Place> stray_character(std::string_view text);
 
 // Ranges and forms of single values are the reader's; this judges what several say together, and
 // what depends on a NIC's driver.

@@ -19,6 +19,7 @@
 #include "config/environment.h"
 #include "config/fields.h"
 #include "config/schema.h"
+#include "config/wording.h"
 
 // The library as packaged would be shared and throw; as headers only it does neither.
 #define TOML_HEADER_ONLY 1
@@ -44,10 +45,6 @@ Place place_of(const toml::source_region& region) {
           static_cast<std::uint32_t>(region.begin.column)};
 }
 
-std::string full_name(std::string_view section, std::string_view key) {
-  return section.empty() ? std::string(key) : fmt::format("{}.{}", section, key);
-}
-
 // A value as the operator wrote it, for messages; never long.
 std::string shown(const toml::node& node) {
   if (const auto* text = node.as_string()) {
@@ -62,35 +59,6 @@ std::string shown(const toml::node& node) {
   if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
   if (node.is_array()) return "a list";
   return node.is_table() ? "a table" : "a date or time";
-}
-
-std::string unit_of(const Key& key) {
-  return key.unit.empty() ? std::string() : fmt::format(" {}", key.unit);
-}
-
-std::string wanted(const Key& key) {
-  switch (key.type) {
-    case Type::kInteger:
-      return fmt::format("an integer, {}..{}{}", key.min, key.max, unit_of(key));
-    case Type::kIntegers:
-      return fmt::format("a list of integers, {}..{} each", key.min, key.max);
-    case Type::kBoolean:
-      return "true or false";
-    case Type::kChoice: {
-      std::string text = "one of \"";
-      for (const char c : key.choices) text += c == '|' ? std::string("\", \"") : std::string(1, c);
-      return text + "\"";
-    }
-    case Type::kString:
-      break;
-  }
-  return key.form.empty() ? "a string" : fmt::format("a string: {}", key.form);
-}
-
-std::string mend_value(const Key& key) {
-  const std::string name = full_name(key.section, key.name);
-  if (key.default_text.empty()) return fmt::format("write {} for {}", wanted(key), name);
-  return fmt::format("write {}, or remove the line to get {}", wanted(key), key.default_text);
 }
 
 // Reads the keys of one table into the members of one struct, in the form visit_*() wants.
@@ -368,6 +336,10 @@ LoadResult parse(std::string_view text, const std::string& path) {
     return failed(
         LoadFailure::kBroken, path,
         {path, fmt::format("larger than {} bytes, not a config file", kMaxFileBytes), kSetUpAgain});
+  if (const auto stray = stray_character(text))
+    return failed(LoadFailure::kBroken, path,
+                  {where(*stray), "not TOML: a character beyond ASCII outside strings and comments",
+                   "correct that line; names with such characters need quotes"});
   const toml::parse_result parsed = toml::parse(text, std::string_view(path));
   if (!parsed) {
     const toml::parse_error& error = parsed.error();

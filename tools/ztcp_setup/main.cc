@@ -105,25 +105,29 @@ int main(int argc, char** argv) {
   auto* local = app.add_option("--local", options.local.ranks,
                                "Write a fabric of N ranks inside this machine")
                     ->type_name("N");
-  app.add_option("--dir", options.local.folder, "--local: folder for the fabric")
+  app.add_option("--dir", options.local.folder, "Folder for the local fabric")
       ->type_name("DIR")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(local);
   std::string topology = "switch";
   app.add_option("--topology", topology,
-                 "--local: switch: all ranks meet in ztcp_switch; pair: two ranks joined directly")
+                 "switch: all ranks meet in ztcp_switch; pair: two ranks joined directly")
       ->type_name("KIND")
       ->check(CLI::IsMember({"switch", "pair"}))
-      ->capture_default_str();
-  app.add_option("--mtu", options.local.mtu_bytes, "--local: largest IP packet in bytes")
+      ->capture_default_str()
+      ->needs(local);
+  app.add_option("--mtu", options.local.mtu_bytes,
+                 "Largest IP packet of the local fabric, in bytes")
       ->type_name("N")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(local);
   auto* dry = app.add_flag("--dry-run", wants_dry_run,
                            "Show what set-up would do on this host; change nothing");
   auto* checks =
       app.add_flag("--check", wants_check, "Compare the config with this machine; change nothing");
   auto* undo = app.add_flag("--undo", wants_undo, "Give NICs and pages back");
   app.add_option("--config", options.config_path,
-                 "--dry-run, --check: the config file, instead of $ZTCP_CONFIG or the default")
+                 "The config file of --dry-run and --check, else $ZTCP_CONFIG or the default")
       ->type_name("FILE");
   app.add_flag("--json", options.json, "Answer in JSON");
   dry->excludes(local)->excludes(checks)->excludes(undo);

@@ -181,7 +181,12 @@ class Checker {
     const std::size_t busy = fabric_.nics.size() * 3;
     const std::string what =
         fmt::format("{} CPUs ({}) for {} NICs", cpus, *list, fabric_.nics.size());
-    if (cpus >= busy)
+    // Software NICs are for trying things out, and a shared poller is meant to share.
+    const bool matters = fabric_.poller.mode != config::PollerMode::kShared &&
+                         std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [](const auto& nic) {
+                           return nic.driver == config::NicDriver::kPci;
+                         });
+    if (cpus >= busy || !matters)
       add(Severity::kGood, "cpus", "cpuset", what, "");
     else
       add(Severity::kWarning, "cpus", "cpuset",

@@ -69,6 +69,13 @@ TEST(Parse, ResolvesPathsAgainstTheFilesFolder) {
   EXPECT_EQ(result.fabric->path, "/etc/ztcp/ztcp.conf");
 }
 
+TEST(Parse, TakesAnyLanguageInStringsAndComments) {
+  const auto result =
+      parse("run_dir = \"/r\u00e9seau\\\"/\u7f51\" # \u7f51\u7edc 'x\n" + with_nic(""), "/c");
+  ASSERT_TRUE(result.fabric) << to_string(result.problems.front());
+  EXPECT_EQ(result.fabric->run_dir, "/r\u00e9seau\"/\u7f51");
+}
+
 TEST(Parse, TakesBothEndsOfOneMemif) {
   const std::string server = replaced(kNic, "\"a.sock\"", "\"a.sock\"\nmemif_role = \"server\"");
   std::string client = replaced(kNic, "ztcp0", "ztcp1");
@@ -134,6 +141,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"syntax", "schema = 1\nname = \n", "2:8", "not TOML"},
         // An assertion in the parser once made an abort of this.
         Case{"header_without_key", "[=]\n", "1:2", "not TOML"},
+        // So did a letter that TOML has no place for.
+        Case{"letter_beyond_ascii", "schema = 1 # d\u00e9j\u00e0\nr\u00e9seau = 1\n", "2:2",
+             "beyond ASCII", "quotes"},
+        Case{"beyond_ascii_after_string", "name = 'caf\u00e9\\' \u00e9\n", "1:16", "beyond ASCII"},
         Case{"duplicate_key", "schema = 1\nschema = 1\n", "2:10", "not TOML"},
         Case{"no_schema", kNic, "1:1", "schema is missing", "add schema"},
         Case{"newer_schema", "unheard_of = 1\nschema = 2\n", "2:10",

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/surroundings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/tree.h"
+#include "tools/ztcp_setup/report.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::Check;
+using config::Severity;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// A host with one taken NIC, one that the kernel still has, and the plugin where it belongs.
+struct Host {
+  test::Tree tree{
+      "pci path=pci0000:00/0000:00:04.0 id=1d0f:ec20 class=020000 numa=0 driver=ena\n"
+      "net path=pci0000:00/0000:00:04.0 name=ens4 mac=0a:00:00:00:00:04 mtu=9001 speed=-1\n"
+      "pci path=pci0000:00/0000:00:06.0 id=1af4:1000 class=020000 numa=0 driver=virtio-pci\n"
+      "net path=pci0000:00/0000:00:06.0/virtio2 name=eth6 mac=0a:00:00:00:00:06 mtu=9001 speed=-1\n"
+      "file path=etc/ld.so.conf text=include /etc/ld.so.conf.d/*.conf\n"
+      "file path=etc/ld.so.conf.d/a.conf text=# first\\n/usr/local/lib\n"
+      "file path=etc/ld.so.conf.d/not-read text=/nowhere\n"
+      "file path=usr/local/lib/libnccl-net.so text=ELF "
+      "/usr/local/tfabric/tools/config/ztcp.conf\n"
+      "file path=proc/self/status text=Cpus_allowed_list:\\t0-1,4-9\n"};
+  config::Fabric fabric;
+  Variables variables;
+
+  Host() {
+    for (const char* pci : {"0000:00:05.0", "0000:00:06.0"}) {
+      config::Nic& nic = fabric.nics.emplace_back();
+      nic.driver = config::NicDriver::kPci;
+      nic.pci = pci;
+      nic.name = "ztcp" + std::to_string(fabric.nics.size() - 1);
+    }
+  }
+  Surroundings surroundings() const {
+    return {tree.root(),
+            {tree.path("sys"), tree.path("proc"), tree.path("dev"), tree.path("etc")},
+            variables};
+  }
+  std::vector<Check> bad() const {
+    std::vector<Check> found;
+    for (const Check& check : check_surroundings(fabric, surroundings()))
+      if (check.severity != Severity::kGood) found.push_back(check);
+    return found;
+  }
+  Check only() const {
+    const auto found = bad();
+    EXPECT_THAT(found, SizeIs(1));
+    if (found.size() != 1) return {};
+    EXPECT_FALSE(found[0].problem.mend.empty());
+    return found[0];
+  }
+};
+
+TEST(Surroundings, AllIsWell) {
+  Host host;
+  host.variables = {{"NCCL_SOCKET_IFNAME", "ens"}, {"NCCL_NET", "ztcp"}};
+  EXPECT_THAT(host.bad(), IsEmpty());
+  EXPECT_THAT(check_surroundings(host.fabric, host.surroundings()), SizeIs(2));  // Library, CPUs.
+}
+
+TEST(Surroundings, TheLoadersFoldersInOrder) {
+  Host host;
+  host.variables = {{"LD_LIBRARY_PATH", "/a::/b"}};
+  EXPECT_THAT(
+      loader_folders(host.surroundings()),
+      ElementsAre("/a", "/b", "/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"));
+}
+
+TEST(Surroundings, AnotherPluginComesFirst) {
+  Host host;
+  host.tree.add_file("opt/libnccl-net.so", "ELF other");
+  host.variables = {{"LD_LIBRARY_PATH", "/opt"}};
+  const Check check = host.only();
+  EXPECT_EQ(check.name, "library");
+  EXPECT_EQ(check.severity, Severity::kFault);
+  EXPECT_EQ(check.problem.where, "/opt/libnccl-net.so");
+  EXPECT_THAT(check.problem.what, HasSubstr("before ztcp's /usr/local/lib/libnccl-net.so"));
+}
+
+TEST(Surroundings, OnlyAnotherPlugin) {
+  Host host;
+  host.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
+  EXPECT_THAT(host.only().problem.what, HasSubstr("is not in the loader's path"));
+}
+
+TEST(Surroundings, NoPluginIsAWarning) {
+  Host host;
+  host.tree.remove("usr/local/lib/libnccl-net.so");
+  EXPECT_EQ(host.only().severity, Severity::kWarning);
+}
+
+struct Case {
+  const char* name;
+  const char* variable;
+  const char* value;
+  Severity severity;
+  const char* what;
+};
+class Variable : public testing::TestWithParam<Case> {};
+
+TEST_P(Variable, IsJudged) {
+  Host host;
+  host.tree.add_folder("sys/class/infiniband");
+  host.variables = {{GetParam().variable, GetParam().value}};
+  const Check check = host.only();
+  EXPECT_EQ(check.severity, GetParam().severity);
+  EXPECT_EQ(check.problem.where, GetParam().variable);
+  EXPECT_THAT(check.problem.what, HasSubstr(GetParam().what));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Name, Variable,
+    testing::Values(
+        Case{"socket_interface_gone", "NCCL_SOCKET_IFNAME", "ens5", Severity::kFault,
+             "\"ens5\" matches nothing"},
+        Case{"socket_interface_exact", "NCCL_SOCKET_IFNAME", "=ens", Severity::kFault,
+             "\"ens\" matches nothing"},
+        Case{"socket_interface_in_list", "NCCL_SOCKET_IFNAME", "ens4,ens5", Severity::kFault,
+             "\"ens5\" matches nothing"},
+        Case{"socket_interface_of_ours", "NCCL_SOCKET_IFNAME", "eth", Severity::kFault,
+             "names eth6, which the config gives to ztcp as ztcp1"},
+        Case{"hca_gone", "NCCL_IB_HCA", "mlx5_0:1", Severity::kFault, "\"mlx5_0\" matches nothing"},
+        Case{"plugin_off", "NCCL_NET_PLUGIN", "none", Severity::kWarning,
+             "NCCL does not load ztcp"},
+        Case{"other_network", "NCCL_NET", "Socket", Severity::kWarning, "\"Socket\" is wanted"}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(Surroundings, WhatIsLeftOutNeedsNoMatch) {
+  Host host;
+  host.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
+  EXPECT_THAT(host.bad(), IsEmpty());
+}
+
+TEST(Surroundings, FewCpusForPollers) {
+  Host host;
+  host.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
+  const Check check = host.only();
+  EXPECT_EQ(check.name, "cpus");
+  EXPECT_THAT(check.problem.what, HasSubstr("4 CPUs (0-3) for 2 NICs"));
+}
+
+TEST(Surroundings, SharingIsNoWarningWhereItIsMeant) {
+  Host host;
+  host.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0\n");
+  host.fabric.poller.mode = config::PollerMode::kShared;
+  EXPECT_THAT(host.bad(), IsEmpty());
+}
+
+TEST(Report, ExitCodeIsTheWorstSeverity) {
+  CheckReport report;
+  EXPECT_EQ(exit_code(report), kExitGood);
+  report.checks.push_back({"a", Severity::kGood, {"w", "x", ""}});
+  EXPECT_EQ(exit_code(report), kExitGood);
+  report.checks.push_back({"b", Severity::kWarning, {"w", "x", "y"}});
+  EXPECT_EQ(exit_code(report), kExitWarnings);
+  report.checks.push_back({"c", Severity::kFault, {"w", "x", "y"}});
+  EXPECT_EQ(exit_code(report), kExitFaults);
+  EXPECT_THAT(to_text(report), HasSubstr("3 checks, 1 warnings, 1 faults"));
+  EXPECT_THAT(to_json(report), HasSubstr("\"severity\": \"fault\""));
+  report.load_problems.push_back({"w", "x", "y"});
+  EXPECT_EQ(exit_code(report), kExitUnusable);
+}
+
+}  // namespace
+}  // namespace ztcp::setup
