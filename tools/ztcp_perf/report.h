@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/ztcp_perf/options.h"
+#include "tools/ztcp_perf/ping_times.h"
 
 namespace ztcp::perf {
 
@@ -22,17 +23,6 @@ struct CpuSeconds {
   double user = 0;
   double system = 0;
 };
-
-// Half round trips, in microseconds.
-struct PingTimes {
-  double min = 0;
-  double mean = 0;
-  double p50 = 0;
-  double p99 = 0;
-  double max = 0;
-};
-// `samples` are sorted in place; at least one.
-PingTimes summarise(std::vector<double>& samples);
 
 struct Row {
   std::uint64_t size_bytes = 0;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <gtest/gtest.h>
+
+#include "tools/ztcp_switch/options.h"
+
+namespace ztcp::fabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+PortOptions parsed(std::string_view text, const PortSettings& defaults = {}) {
+  auto result = parse_port(text, defaults);
+  if (const auto* refusal = std::get_if<Refusal>(&result)) {
+    ADD_FAILURE() << refusal->text;
+    return {};
+  }
+  return std::get<PortOptions>(std::move(result));
+}
+
+TEST(PortSpec, ReadsTargetsAndEveryKey) {
+  const PortOptions port = parsed(
+      "memif:/run/a.sock,id=3,mtu=9000,loss=1%,duplicate=2%,reorder=3%,corrupt=4%,delay=5ms,"
+      "jitter=6us,reorder-delay=7ms,rate=8Gbit,queue=9K,ecn-mark=10K,in.loss=11%,in.delay=12ms");
+  EXPECT_EQ(port.kind, PortOptions::Kind::kMemif);
+  EXPECT_EQ(port.target, "/run/a.sock");
+  EXPECT_EQ(port.memif_id, 3U);
+  EXPECT_EQ(port.mtu_bytes, 9000);
+  const link::Impairment& out = port.settings.to_peer;
+  EXPECT_DOUBLE_EQ(out.loss, 0.01);
+  EXPECT_DOUBLE_EQ(out.duplicate, 0.02);
+  EXPECT_DOUBLE_EQ(out.reorder, 0.03);
+  EXPECT_DOUBLE_EQ(out.corrupt, 0.04);
+  EXPECT_EQ(out.delay, Duration(5ms));
+  EXPECT_EQ(out.jitter, Duration(6us));
+  EXPECT_EQ(out.reorder_delay, Duration(7ms));
+  EXPECT_EQ(out.rate_bits_per_second, 8'000'000'000U);
+  EXPECT_EQ(out.queue_limit_bytes, 9U * 1024);
+  EXPECT_EQ(out.ecn_threshold_bytes, 10U * 1024);
+  EXPECT_DOUBLE_EQ(port.settings.from_peer.loss, 0.11);
+  EXPECT_EQ(port.settings.from_peer.delay, Duration(12ms));
+}
+
+TEST(PortSpec, StartsFromTheGlobalImpairments) {
+  PortSettings defaults;
+  defaults.to_peer.loss = 0.01;
+  defaults.to_peer.delay = 1ms;
+  const PortOptions port = parsed("tap:zt0,loss=0", defaults);
+  EXPECT_EQ(port.kind, PortOptions::Kind::kTap);
+  EXPECT_EQ(port.target, "zt0");
+  EXPECT_EQ(port.settings.to_peer.loss, 0);
+  EXPECT_EQ(port.settings.to_peer.delay, Duration(1ms));
+}
+
+TEST(PortSpec, RefusesByName) {
+  for (const char* bad :
+       {"", "memif", "memif:", "tap:", "pci:0000:00:01.0", "memif:/x,loss=3", "memif:/x,loss",
+        "memif:/x,delay=5", "memif:/x,mtu=100", "memif:/x,mtu=70000", "memif:/x,id=a",
+        "memif:/x,nonsense=1", "memif:/x,in.=1%", "memif:/x,queue=8G"}) {
+    const auto result = parse_port(bad, {});
+    const auto* refusal = std::get_if<Refusal>(&result);
+    ASSERT_NE(refusal, nullptr) << bad;
+    EXPECT_NE(refusal->text.find(bad), std::string::npos) << refusal->text;
+  }
+}
+
+TEST(PortSpec, AdjustsAPortOfTheConfig) {
+  std::vector<PortOptions> ports(2);
+  ports[0].settings.name = "ztcp0";
+  ports[1].settings.name = "ztcp1";
+  const auto adjusted = adjust_port("nic:ztcp1,loss=5%,in.delay=1ms", ports);
+  EXPECT_TRUE(std::get<bool>(adjusted));
+  EXPECT_EQ(ports[0].settings.to_peer.loss, 0);
+  EXPECT_DOUBLE_EQ(ports[1].settings.to_peer.loss, 0.05);
+  EXPECT_EQ(ports[1].settings.from_peer.delay, Duration(1ms));
+  EXPECT_FALSE(std::get<bool>(adjust_port("nic:ztcp7,loss=5%", ports)));
+}
+
+}  // namespace
+}  // namespace ztcp::fabric
