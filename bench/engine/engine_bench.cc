@@ -25,6 +25,9 @@ namespace ztcp::bench {
 namespace {
 
 constexpr int kRepetitions = 9;
+constexpr std::size_t kSliceBytes = 4U << 20;
+// Working sets up to this are one slice or a few: more repetitions make up for it.
+constexpr std::size_t kManyBytes = 32U << 20;
 
 struct Row {
   PairOptions options;
@@ -63,43 +66,55 @@ struct Buffers {
   std::vector<std::byte> destination;
 };
 
-double gbps(double bytes, double cycles, double hz) { return bytes * 8e-9 * hz / cycles; }
+// Cycles of each slice of the buffers, in order of the slices.
+struct Slices {
+  std::vector<double> copying;
+  std::vector<double> sending;
+  std::vector<double> receiving;
+};
 
-// Moves the source into the destination `laps` times, through the engines and by memcpy.
-bool measure(const Row& row, Buffers& buffers, double hz, Sample& sample) {
+// Copies the source into the destination by memcpy, then again through the engines. Both go slice
+// by slice, so that a moment of a busy machine spoils one slice and not the whole; a memcpy of a
+// slice is also the faster memcpy, because a larger one would bypass the caches.
+bool measure(const Row& row, Buffers& buffers, Slices& slices) {
   const std::size_t size = buffers.source.size();
-  const std::size_t laps = std::max<std::size_t>(1, (128U << 20) / size);
-  const double bytes = static_cast<double>(size * laps);
-
-  std::uint64_t copying = 0;
-  for (std::size_t lap = 0; lap < laps; ++lap) {
+  for (std::size_t at = 0; at < size; at += kSliceBytes) {
     const std::uint64_t begin = read_cycles();
-    std::memcpy(buffers.destination.data(), buffers.source.data(), size);
+    std::memcpy(buffers.destination.data() + at, buffers.source.data() + at, kSliceBytes);
     asm volatile("" ::"r"(buffers.destination.data()) : "memory");
-    copying += read_cycles() - begin;
+    slices.copying.push_back(static_cast<double>(read_cycles() - begin));
   }
 
   JoinedPair pair(row.options, buffers.source, buffers.destination);
   if (!pair.connect()) return false;
-  pair.transfer(size);  // Opens the congestion window.
+  // Opens the congestion window, and leaves the stream at the start of the buffers.
+  pair.transfer(size);
   std::memset(buffers.destination.data(), 0, size);
-  const Cycles cycles = pair.transfer(size * laps);
-  if (!pair.is_intact() || buffers.destination != buffers.source) return false;
-
-  const auto slower = static_cast<double>(std::max(cycles.send, cycles.receive));
-  sample.goodput_gbps = gbps(bytes, slower, hz);
-  sample.memcpy_gbps = gbps(bytes, static_cast<double>(copying), hz);
-  sample.ratio = sample.goodput_gbps / sample.memcpy_gbps;
-  sample.send_cycles_per_byte = static_cast<double>(cycles.send) / bytes;
-  sample.receive_cycles_per_byte = static_cast<double>(cycles.receive) / bytes;
-  return true;
+  for (std::size_t at = 0; at < size; at += kSliceBytes) {
+    const Cycles cycles = pair.transfer(kSliceBytes);
+    slices.sending.push_back(static_cast<double>(cycles.send));
+    slices.receiving.push_back(static_cast<double>(cycles.receive));
+  }
+  return pair.is_intact() && buffers.destination == buffers.source;
 }
 
-double median(std::vector<Sample>& samples, double Sample::*field) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end(),
-                   [&](const Sample& a, const Sample& b) { return a.*field < b.*field; });
-  return *middle.*field;
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Sample summarize(Slices& slices, double hz) {
+  const double send = median(slices.sending) / kSliceBytes;
+  const double receive = median(slices.receiving) / kSliceBytes;
+  const double copy = median(slices.copying) / kSliceBytes;
+  Sample sample;
+  sample.goodput_gbps = 8e-9 * hz / std::max(send, receive);
+  sample.memcpy_gbps = 8e-9 * hz / copy;
+  sample.ratio = sample.goodput_gbps / sample.memcpy_gbps;
+  sample.send_cycles_per_byte = send;
+  sample.receive_cycles_per_byte = receive;
+  return sample;
 }
 
 std::string to_json(const Row& row, const Sample& s) {
@@ -131,21 +146,20 @@ std::vector<Row> rows() {
 int run(const std::string& json_path) {
   const double hz = cycles_per_second();
   const std::vector<Row> all = rows();
-  std::vector<std::vector<Sample>> samples(all.size());
+  std::vector<Slices> slices(all.size());
   // Repetitions interleave, so that a busy moment of the machine touches every row a little.
   for (std::size_t working_set_first = 0; working_set_first < all.size();) {
     const std::size_t working_set = all[working_set_first].working_set_bytes;
     Buffers buffers(working_set);
     std::size_t end = working_set_first;
     while (end < all.size() && all[end].working_set_bytes == working_set) ++end;
-    for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+    const int repetitions = working_set > kManyBytes ? kRepetitions : 20 * kRepetitions;
+    for (int repetition = 0; repetition < repetitions; ++repetition) {
       for (std::size_t i = working_set_first; i < end; ++i) {
-        Sample sample;
-        if (!measure(all[i], buffers, hz, sample)) {
+        if (!measure(all[i], buffers, slices[i])) {
           std::fprintf(stderr, "the bytes did not arrive as they were sent\n");
           return 1;
         }
-        samples[i].push_back(sample);
       }
     }
     working_set_first = end;
@@ -157,10 +171,7 @@ int run(const std::string& json_path) {
   std::fprintf(
       stderr, "  mtu  super  checksum   working set  goodput  memcpy  ratio  send c/B  recv c/B\n");
   for (std::size_t i = 0; i < all.size(); ++i) {
-    Sample middle;
-    for (double Sample::*field : {&Sample::goodput_gbps, &Sample::memcpy_gbps, &Sample::ratio,
-                                  &Sample::send_cycles_per_byte, &Sample::receive_cycles_per_byte})
-      middle.*field = median(samples[i], field);
+    const Sample middle = summarize(slices[i], hz);
     json += "    " + to_json(all[i], middle) + (i + 1 < all.size() ? ",\n" : "\n");
     std::fprintf(stderr, "%5u  %5u  %-9s  %8zu MiB  %7.1f  %6.1f  %5.2f  %8.4f  %8.4f\n",
                  all[i].options.mtu_bytes, all[i].options.super_segment_bytes,
