@@ -12,20 +12,20 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ztcp::wire;
   using ztcp::fuzz::require;
-  const auto parsed = parse_tcp_options(std::as_bytes(std::span(data, size)));
-  if (!parsed) return 0;
-  require(parsed->sack_count <= kMaxSackBlocks);
-  require(!parsed->window_scale || *parsed->window_scale <= 14);
+  TcpOptions parsed;
+  if (!parse_tcp_options(std::as_bytes(std::span(data, size)), parsed)) return 0;
+  require(parsed.sack_count <= kMaxSackBlocks);
+  require(!parsed.window_scale || *parsed.window_scale <= 14);
 
   std::array<std::byte, kMaxTcpOptionBytes> raw;
-  const std::size_t emitted = emit_tcp_options(*parsed, raw.data());
+  const std::size_t emitted = emit_tcp_options(parsed, raw.data());
   require(emitted <= raw.size() && emitted % 4 == 0);
-  const auto again = parse_tcp_options(std::span(raw).first(emitted));
-  require(again.has_value());
-  require(again->mss_bytes == parsed->mss_bytes);
-  require(again->window_scale == parsed->window_scale);
-  require(again->sack_permitted == parsed->sack_permitted);
-  require(again->timestamps == parsed->timestamps);
-  for (std::size_t i = 0; i < again->sack_count; ++i) require(again->sack[i] == parsed->sack[i]);
+  TcpOptions again;
+  require(parse_tcp_options(std::span(raw).first(emitted), again));
+  require(again.mss_bytes == parsed.mss_bytes);
+  require(again.window_scale == parsed.window_scale);
+  require(again.sack_permitted == parsed.sack_permitted);
+  require(again.timestamps == parsed.timestamps);
+  for (std::size_t i = 0; i < again.sack_count; ++i) require(again.sack[i] == parsed.sack[i]);
   return 0;
 }

@@ -59,6 +59,7 @@ struct Stack::Impl {
   std::deque<Connection> connections;  // Never grows after construction.
   std::vector<std::uint32_t> free;
   WorkQueue touched;            // Connections of this burst.
+  wire::ParsedFrame headers;    // Of the frame at hand: filled in place, frame after frame.
   std::vector<std::byte> echo;  // One ICMP message at a time is answered; more are dropped.
   std::uint32_t max_half_open;
 };

@@ -14,7 +14,8 @@ namespace ztcp::tcp {
 
 void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
   frame.kept = false;
-  const wire::ParsedFrame parsed = wire::parse_frame(frame);
+  wire::parse_frame(frame, headers);
+  const wire::ParsedFrame& parsed = headers;
   const StackConfig& config = context.config;
   if (parsed.kind == wire::FrameKind::kTcp) [[likely]] {
     if (parsed.ip.destination != config.address.address ||

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
 
 #include "transport/core/address.h"
@@ -28,20 +27,23 @@ struct EthernetHeader {
   std::uint8_t header_bytes = kEthernetBytes;  // Set by parse; emit goes by vlan_id.
 };
 
-inline std::optional<EthernetHeader> parse_ethernet(std::span<const std::byte> frame) noexcept {
+// The parsers of the receive path fill in `header` where it lies and say whether it is valid:
+// returned by value, each would be built, copied and stalled on once per layer.
+inline bool parse_ethernet(std::span<const std::byte> frame, EthernetHeader& header) noexcept {
   if (frame.size() < kEthernetBytes) [[unlikely]]
-    return std::nullopt;
-  EthernetHeader header;
+    return false;
   std::memcpy(header.destination.bytes.data(), frame.data(), 6);
   std::memcpy(header.source.bytes.data(), frame.data() + 6, 6);
   header.type = EtherType{load_be16(frame.data() + 12)};
+  header.vlan_id = 0;
+  header.header_bytes = kEthernetBytes;
   if (header.type == EtherType::kVlan) [[unlikely]] {
-    if (frame.size() < kEthernetBytes + kVlanTagBytes) return std::nullopt;
+    if (frame.size() < kEthernetBytes + kVlanTagBytes) return false;
     header.vlan_id = load_be16(frame.data() + 14) & 0x0fff;
     header.type = EtherType{load_be16(frame.data() + 16)};
     header.header_bytes = kEthernetBytes + kVlanTagBytes;
   }
-  return header;
+  return true;
 }
 
 // Writes 14 bytes, or 18 when header.vlan_id is not 0, and returns how many.

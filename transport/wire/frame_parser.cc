@@ -6,44 +6,41 @@
 
 namespace ztcp::wire {
 
-ParsedFrame parse_frame(const RxFrame& frame) noexcept {
-  ParsedFrame parsed;
+void parse_frame(const RxFrame& frame, ParsedFrame& parsed) noexcept {
+  parsed.kind = FrameKind::kMalformed;
   std::size_t frame_bytes = frame.head.size();
   for (const auto piece : frame.more) frame_bytes += piece.size();
 
-  const auto ethernet = parse_ethernet(frame.head);
-  if (!ethernet) [[unlikely]]
-    return parsed;
-  parsed.ethernet = *ethernet;
-  parsed.payload_offset = ethernet->header_bytes;
-  parsed.payload_bytes = static_cast<std::uint32_t>(frame_bytes - parsed.payload_offset);
-  if (ethernet->type != EtherType::kIpv4) [[unlikely]] {
-    parsed.kind = ethernet->type == EtherType::kArp ? FrameKind::kArp : FrameKind::kForeign;
-    return parsed;
+  EthernetHeader& ethernet = parsed.ethernet;
+  if (!parse_ethernet(frame.head, ethernet)) [[unlikely]]
+    return;
+  std::size_t offset = ethernet.header_bytes;
+  if (ethernet.type != EtherType::kIpv4) [[unlikely]] {
+    parsed.payload_offset = ethernet.header_bytes;
+    parsed.payload_bytes = static_cast<std::uint32_t>(frame_bytes - offset);
+    parsed.kind = ethernet.type == EtherType::kArp ? FrameKind::kArp : FrameKind::kForeign;
+    return;
   }
 
-  const auto ip = parse_ipv4(frame.head.subspan(parsed.payload_offset), parsed.payload_bytes);
-  if (!ip) [[unlikely]]
-    return parsed;
-  parsed.ip = *ip;
-  parsed.payload_offset += ip->header_bytes;
-  parsed.payload_bytes = static_cast<std::uint32_t>(ip->total_bytes - ip->header_bytes);
-  if (ip->protocol != IpProtocol::kTcp) [[unlikely]] {
-    parsed.kind = ip->protocol == IpProtocol::kIcmp ? FrameKind::kIcmp : FrameKind::kForeign;
-    return parsed;
+  Ipv4Header& ip = parsed.ip;
+  if (!parse_ipv4(frame.head.subspan(offset), frame_bytes - offset, ip)) [[unlikely]]
+    return;
+  offset += ip.header_bytes;
+  std::size_t payload_bytes = std::size_t{ip.total_bytes} - ip.header_bytes;
+  if (ip.protocol == IpProtocol::kTcp) [[likely]] {
+    auto segment = frame.head.subspan(offset);
+    // The header must not reach into Ethernet padding.
+    if (segment.size() > payload_bytes) segment = segment.first(payload_bytes);
+    if (!parse_tcp(segment, parsed.tcp)) [[unlikely]]
+      return;
+    offset += parsed.tcp.header_bytes;
+    payload_bytes -= parsed.tcp.header_bytes;
+    parsed.kind = FrameKind::kTcp;
+  } else {
+    parsed.kind = ip.protocol == IpProtocol::kIcmp ? FrameKind::kIcmp : FrameKind::kForeign;
   }
-
-  auto segment = frame.head.subspan(parsed.payload_offset);
-  // The header must not reach into Ethernet padding.
-  if (segment.size() > parsed.payload_bytes) segment = segment.first(parsed.payload_bytes);
-  const auto tcp = parse_tcp(segment);
-  if (!tcp) [[unlikely]]
-    return parsed;
-  parsed.tcp = *tcp;
-  parsed.payload_offset += tcp->header_bytes;
-  parsed.payload_bytes -= tcp->header_bytes;
-  parsed.kind = FrameKind::kTcp;
-  return parsed;
+  parsed.payload_offset = static_cast<std::uint32_t>(offset);
+  parsed.payload_bytes = static_cast<std::uint32_t>(payload_bytes);
 }
 
 bool verify_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept {

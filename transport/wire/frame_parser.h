@@ -34,8 +34,14 @@ struct ParsedFrame {
   std::uint32_t payload_bytes = 0;
 };
 
-// Looks at the headers only; they must lie in frame.head. Checks no checksum.
-ParsedFrame parse_frame(const RxFrame& frame) noexcept;
+// Looks at the headers only; they must lie in frame.head. Checks no checksum. Writes the fields
+// that `kind` says are valid and may leave any other as it was.
+void parse_frame(const RxFrame& frame, ParsedFrame& parsed) noexcept;
+inline ParsedFrame parse_frame(const RxFrame& frame) noexcept {
+  ParsedFrame parsed;
+  parse_frame(frame, parsed);
+  return parsed;
+}
 
 // Sums the IPv4 header and the TCP segment (all of it, once), or says the NIC has done so. Only
 // for kTcp.

@@ -57,12 +57,13 @@ inline std::optional<IcmpUnreachable> parse_icmp_unreachable(
     result.next_hop_mtu_bytes = load_be16(message.data() + 6);
   const auto quoted = message.subspan(kIcmpBytes);
   // The quoted packet is cut short, so its length field says more than there is.
-  const auto ip = parse_ipv4(quoted, SIZE_MAX);
-  if (!ip || ip->protocol != IpProtocol::kTcp || quoted.size() < ip->header_bytes + kQuotedTcpBytes)
+  Ipv4Header ip;
+  if (!parse_ipv4(quoted, SIZE_MAX, ip) || ip.protocol != IpProtocol::kTcp ||
+      quoted.size() < ip.header_bytes + kQuotedTcpBytes)
     return std::nullopt;
-  const std::byte* tcp = quoted.data() + ip->header_bytes;
-  result.source = {ip->source, load_be16(tcp)};
-  result.destination = {ip->destination, load_be16(tcp + 2)};
+  const std::byte* tcp = quoted.data() + ip.header_bytes;
+  result.source = {ip.source, load_be16(tcp)};
+  result.destination = {ip.destination, load_be16(tcp + 2)};
   result.sequence = load_be32(tcp + 4);
   return result;
 }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "transport/core/address.h"
@@ -36,13 +35,12 @@ struct Ipv4Header {
 
 // `head` begins at the IP header and holds at least all of it; `packet_bytes` is what the frame
 // has from there on, in all its pieces, padding included. The checksum is not looked at.
-inline std::optional<Ipv4Header> parse_ipv4(std::span<const std::byte> head,
-                                            std::size_t packet_bytes) noexcept {
+inline bool parse_ipv4(std::span<const std::byte> head, std::size_t packet_bytes,
+                       Ipv4Header& header) noexcept {
   if (head.size() < kIpv4Bytes) [[unlikely]]
-    return std::nullopt;
+    return false;
   const std::byte* p = head.data();
   const std::uint8_t version_and_length = load_u8(p);
-  Ipv4Header header;
   header.header_bytes = static_cast<std::uint8_t>((version_and_length & 0x0fU) * 4U);
   header.total_bytes = load_be16(p + 2);
   constexpr std::uint16_t kMoreFragmentsAndOffset = 0x3fff;
@@ -51,7 +49,7 @@ inline std::optional<Ipv4Header> parse_ipv4(std::span<const std::byte> head,
                    header.total_bytes > packet_bytes ||
                    (load_be16(p + 6) & kMoreFragmentsAndOffset) != 0;
   if (bad) [[unlikely]]
-    return std::nullopt;
+    return false;
   const std::uint8_t traffic_class = load_u8(p + 1);
   header.dscp = traffic_class >> 2;
   header.ecn = Ecn{static_cast<std::uint8_t>(traffic_class & 3U)};
@@ -60,7 +58,7 @@ inline std::optional<Ipv4Header> parse_ipv4(std::span<const std::byte> head,
   header.protocol = IpProtocol{load_u8(p + 9)};
   header.source.value = load_be32(p + 12);
   header.destination.value = load_be32(p + 16);
-  return header;
+  return true;
 }
 
 // Whether the header checksum of `header` (exactly the header's bytes) is right.

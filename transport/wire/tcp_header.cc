@@ -6,17 +6,13 @@
 
 namespace ztcp::wire {
 
-std::optional<TcpHeader> parse_tcp(std::span<const std::byte> segment) noexcept {
+bool parse_tcp(std::span<const std::byte> segment, TcpHeader& header) noexcept {
   if (segment.size() < kTcpBytes) [[unlikely]]
-    return std::nullopt;
+    return false;
   const std::byte* p = segment.data();
   const auto header_bytes = static_cast<std::uint8_t>((load_u8(p + 12) >> 4) * 4U);
   if (header_bytes < kTcpBytes || header_bytes > segment.size()) [[unlikely]]
-    return std::nullopt;
-  const auto options = parse_tcp_options(segment.subspan(kTcpBytes, header_bytes - kTcpBytes));
-  if (!options) [[unlikely]]
-    return std::nullopt;
-  TcpHeader header;
+    return false;
   header.source_port = load_be16(p);
   header.destination_port = load_be16(p + 2);
   header.sequence = load_be32(p + 4);
@@ -24,8 +20,7 @@ std::optional<TcpHeader> parse_tcp(std::span<const std::byte> segment) noexcept 
   header.header_bytes = header_bytes;
   header.flags = TcpFlags(load_u8(p + 13));
   header.window = load_be16(p + 14);
-  header.options = *options;
-  return header;
+  return parse_tcp_options(segment.subspan(kTcpBytes, header_bytes - kTcpBytes), header.options);
 }
 
 std::size_t emit_tcp(const TcpHeader& header, std::byte* out) noexcept {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "transport/wire/tcp_options.h"
@@ -62,7 +61,7 @@ struct TcpHeader {
 inline constexpr std::size_t kTcpChecksumOffset = 16;
 
 // `segment` holds at least the whole header. The checksum is not looked at.
-std::optional<TcpHeader> parse_tcp(std::span<const std::byte> segment) noexcept;
+bool parse_tcp(std::span<const std::byte> segment, TcpHeader& header) noexcept;
 
 // Writes the header, its checksum field zero, and returns its length (at most kMaxTcpBytes).
 std::size_t emit_tcp(const TcpHeader& header, std::byte* out) noexcept;

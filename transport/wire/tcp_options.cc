@@ -68,11 +68,15 @@ std::byte* put_nops(std::byte* p, int count) noexcept {
 
 }  // namespace
 
-std::optional<TcpOptions> parse_tcp_options(std::span<const std::byte> bytes) noexcept {
-  TcpOptions options;
+bool parse_tcp_options(std::span<const std::byte> bytes, TcpOptions& options) noexcept {
+  options.timestamps.reset();
+  options.mss_bytes.reset();
+  options.window_scale.reset();
+  options.sack_permitted = false;
+  options.sack_count = 0;
   if (bytes.size() == kTimestampOptionBytes && load_be32(bytes.data()) == kNopNopTimestamps) {
     options.timestamps = Timestamps{load_be32(bytes.data() + 4), load_be32(bytes.data() + 8)};
-    return options;
+    return true;
   }
   while (!bytes.empty()) {
     const std::uint8_t kind = load_u8(bytes.data());
@@ -82,13 +86,13 @@ std::optional<TcpOptions> parse_tcp_options(std::span<const std::byte> bytes) no
       continue;
     }
     // Kind and length count themselves: anything below 2 would make no progress.
-    if (bytes.size() < 2) return std::nullopt;
+    if (bytes.size() < 2) return false;
     const std::size_t length = load_u8(bytes.data() + 1);
-    if (length < 2 || length > bytes.size()) return std::nullopt;
-    if (!parse_one(kind, bytes.subspan(2, length - 2), options)) return std::nullopt;
+    if (length < 2 || length > bytes.size()) return false;
+    if (!parse_one(kind, bytes.subspan(2, length - 2), options)) return false;
     bytes = bytes.subspan(length);
   }
-  return options;
+  return true;
 }
 
 std::size_t emit_tcp_options(const TcpOptions& options, std::byte* out) noexcept {

@@ -39,8 +39,9 @@ struct TcpOptions {
 };
 
 // `bytes` is the option area. Unknown kinds are skipped; a length that lies, or that is wrong for
-// a kind we know, makes the segment malformed: nullopt.
-std::optional<TcpOptions> parse_tcp_options(std::span<const std::byte> bytes) noexcept;
+// a kind we know, makes the segment malformed: false. `options.sack` is written only as far as
+// sack_count.
+bool parse_tcp_options(std::span<const std::byte> bytes, TcpOptions& options) noexcept;
 
 // Writes at most kMaxTcpOptionBytes, padded with NOPs to a multiple of 4, and returns how many.
 // SACK blocks that no longer fit are left out (three fit beside timestamps).

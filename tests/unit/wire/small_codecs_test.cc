@@ -83,20 +83,20 @@ TEST(TcpHeader, RoundTrip) {
   in.options.sack_permitted = true;
   std::array<std::byte, kMaxTcpBytes> raw;
   const std::size_t size = emit_tcp(in, raw.data());
-  const auto out = parse_tcp(std::span(raw).first(size));
-  ASSERT_TRUE(out);
-  EXPECT_EQ(out->header_bytes, size);
-  EXPECT_EQ(out->source_port, in.source_port);
-  EXPECT_EQ(out->destination_port, in.destination_port);
-  EXPECT_EQ(out->sequence, in.sequence);
-  EXPECT_EQ(out->acknowledgment, in.acknowledgment);
-  EXPECT_EQ(out->window, in.window);
-  EXPECT_EQ(out->flags, in.flags);
-  EXPECT_EQ(out->options.mss_bytes, 1460);
-  EXPECT_TRUE(out->options.sack_permitted);
-  EXPECT_FALSE(parse_tcp(std::span(raw).first(size - 1)));
+  TcpHeader out;
+  ASSERT_TRUE(parse_tcp(std::span(raw).first(size), out));
+  EXPECT_EQ(out.header_bytes, size);
+  EXPECT_EQ(out.source_port, in.source_port);
+  EXPECT_EQ(out.destination_port, in.destination_port);
+  EXPECT_EQ(out.sequence, in.sequence);
+  EXPECT_EQ(out.acknowledgment, in.acknowledgment);
+  EXPECT_EQ(out.window, in.window);
+  EXPECT_EQ(out.flags, in.flags);
+  EXPECT_EQ(out.options.mss_bytes, 1460);
+  EXPECT_TRUE(out.options.sack_permitted);
+  EXPECT_FALSE(parse_tcp(std::span(raw).first(size - 1), out));
   raw[12] = std::byte{0x40};  // A data offset of 16 bytes.
-  EXPECT_FALSE(parse_tcp(raw));
+  EXPECT_FALSE(parse_tcp(raw, out));
 }
 
 }  // namespace

@@ -15,7 +15,9 @@ namespace {
 std::optional<TcpOptions> parse(std::initializer_list<int> bytes) {
   std::vector<std::byte> raw;
   for (const int b : bytes) raw.push_back(std::byte(b));
-  return parse_tcp_options(raw);
+  TcpOptions options;
+  if (!parse_tcp_options(raw, options)) return std::nullopt;
+  return options;
 }
 
 TEST(TcpOptions, SynOfALinuxPeer) {
@@ -68,7 +70,8 @@ TEST(TcpOptions, LiesAreRejected) {
   std::vector<std::byte> five_blocks(42, std::byte{0});
   five_blocks[0] = std::byte{5};
   five_blocks[1] = std::byte{42};
-  EXPECT_FALSE(parse_tcp_options(five_blocks));
+  TcpOptions ignored;
+  EXPECT_FALSE(parse_tcp_options(five_blocks, ignored));
 }
 
 TEST(TcpOptions, WhatIsEmittedParsesBack) {
@@ -85,19 +88,19 @@ TEST(TcpOptions, WhatIsEmittedParsesBack) {
       const std::size_t size = emit_tcp_options(in, raw.data());
       ASSERT_LE(size, kMaxTcpOptionBytes);
       ASSERT_EQ(size % 4, 0U);
-      const auto out = parse_tcp_options(std::span(raw).first(size));
-      ASSERT_TRUE(out) << mask << ' ' << int{blocks};
-      EXPECT_EQ(out->mss_bytes, in.mss_bytes);
-      EXPECT_EQ(out->window_scale, in.window_scale);
-      EXPECT_EQ(out->sack_permitted, in.sack_permitted);
-      EXPECT_EQ(out->timestamps, in.timestamps);
-      ASSERT_LE(out->sack_count, blocks);
-      for (std::size_t i = 0; i < out->sack_count; ++i) EXPECT_EQ(out->sack[i], in.sack[i]);
+      TcpOptions out;
+      ASSERT_TRUE(parse_tcp_options(std::span(raw).first(size), out)) << mask << ' ' << int{blocks};
+      EXPECT_EQ(out.mss_bytes, in.mss_bytes);
+      EXPECT_EQ(out.window_scale, in.window_scale);
+      EXPECT_EQ(out.sack_permitted, in.sack_permitted);
+      EXPECT_EQ(out.timestamps, in.timestamps);
+      ASSERT_LE(out.sack_count, blocks);
+      for (std::size_t i = 0; i < out.sack_count; ++i) EXPECT_EQ(out.sack[i], in.sack[i]);
       if (mask == 8) {
-        EXPECT_EQ(out->sack_count, std::min<int>(blocks, 3));
+        EXPECT_EQ(out.sack_count, std::min<int>(blocks, 3));
       }
       if (mask == 0) {
-        EXPECT_EQ(out->sack_count, blocks);
+        EXPECT_EQ(out.sack_count, blocks);
       }
     }
   }
