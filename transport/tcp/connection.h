@@ -128,6 +128,7 @@ class Connection final : public Stream {
   TimePoint deadline() const;
   TimePoint keepalive_deadline() const;
   void schedule();
+  Duration handshake_patience() const;
   void on_syn_timer(TimePoint now);
   bool on_keepalive_timer(TimePoint now);
 

@@ -40,7 +40,10 @@ void Connection::on_segment(TimePoint now, RxFrame& frame, const wire::ParsedFra
     if (timestamps_)
       receiver_.note_timestamp(now, receiver_.rcv_nxt(), parsed.tcp.options.timestamps->value);
     take_ack(now, parsed);
-    if (parsed.payload_bytes > 0) process_payload(now, frame, parsed);
+    // A FIN that came ahead of its data may be next now.
+    if (parsed.payload_bytes > 0 && process_payload(now, frame, parsed) &&
+        receiver_.fin_is_next()) [[unlikely]]
+      process_fin(now, parsed);
     return;
   }
   if (state_ == State::kSynSent) {

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 //
 // Frames of a connection.
+#include <algorithm>
 #include <cassert>
 
 #include "transport/tcp/connection.h"
@@ -82,7 +83,7 @@ void Connection::write_syn(TimePoint now, TxFrame& frame) {
   // Karn: an answer to a SYN sent twice is no sample.
   if (syn_sent_ != TimePoint::min()) syn_retransmitted_ = true;
   syn_sent_ = now;
-  state_deadline_ = now + syn_timeout_;
+  state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_patience());
 }
 
 void Connection::write_ack(TimePoint now, TxFrame& frame) {

@@ -81,11 +81,13 @@ void Connection::on_timer(TimePoint now) {
   schedule();
 }
 
+Duration Connection::handshake_patience() const {
+  return state_ == State::kSynReceived ? kHalfOpenTimeout : context_.config.tcp.connect_timeout;
+}
+
 void Connection::on_syn_timer(TimePoint now) {
-  const bool passive = state_ == State::kSynReceived;
-  const Duration patience = passive ? kHalfOpenTimeout : context_.config.tcp.connect_timeout;
-  if (now - opened_ >= patience) {
-    if (passive)
+  if (now - opened_ >= handshake_patience()) {
+    if (state_ == State::kSynReceived)
       drop();
     else
       fail(now, Errc::kTimedOut, "tcp connect");
@@ -93,7 +95,7 @@ void Connection::on_syn_timer(TimePoint now) {
   }
   syn_timeout_ =
       std::min(2 * syn_timeout_, std::max(context_.config.tcp.rto_max, context_.rto_floor));
-  state_deadline_ = std::min(now + syn_timeout_, opened_ + patience);
+  state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_patience());
   syn_due_ = true;
   wake();
 }

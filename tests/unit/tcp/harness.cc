@@ -156,6 +156,7 @@ void Peer::open(const wire::TcpOptions& options) {
   const Seg syn = collect_one();
   ASSERT_EQ(flags_of(syn), "S");
   iss = syn.seq;
+  now += kRoundTrip;
   Seg answer{.flags = wire::kSyn | wire::kAck, .seq = irs, .ack = first(), .options = options};
   if (timestamps_) answer.options.timestamps = wire::Timestamps{timestamp(), last_ts};
   send(answer);
@@ -181,6 +182,13 @@ void Peer::open_passive(const wire::TcpOptions& options) {
   send({.seq = peer_first(), .ack = first()});
   ASSERT_TRUE(user.opened);
   collect();
+}
+
+std::vector<Seg> Peer::wait() {
+  for (;;) {
+    if (std::vector<Seg> segs = collect(); !segs.empty()) return segs;
+    if (user.failed || !fire()) return {};
+  }
 }
 
 bool Peer::fire() {
@@ -228,9 +236,16 @@ void Peer::send_burst(std::vector<Seg> segs) {
 }
 
 void Peer::ack(std::uint32_t ack, std::vector<wire::SackBlock> sack) {
-  Seg seg{.seq = peer_first() + static_cast<std::uint32_t>(0), .ack = ack};
+  Seg seg{.seq = peer_nxt(), .ack = ack};
   for (const auto& block : sack) seg.options.sack[seg.options.sack_count++] = block;
   send(seg);
+}
+
+void Peer::send_data(std::size_t bytes, std::uint32_t ack) {
+  send({.seq = peer_nxt(),
+        .ack = ack,
+        .payload = pattern(bytes, static_cast<std::uint8_t>(peer_sent % 251))});
+  peer_sent += static_cast<std::uint32_t>(bytes);
 }
 
 Seg Peer::parse(const TxFrame& tx) {

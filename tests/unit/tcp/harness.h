@@ -32,7 +32,11 @@ inline constexpr Ipv4Address kPeerIp{0x0a000002};
 inline constexpr std::uint16_t kPeerPort = 7000;
 inline constexpr std::uint16_t kListenPort = 7471;
 
+inline constexpr Duration kRoundTrip = 1ms;
+
 inline TimePoint at(Duration since_start) { return TimePoint{} + 1h + since_start; }
+
+inline double in_ms(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 StackConfig test_config();
 
@@ -94,6 +98,8 @@ class Peer {
   void open_passive(const wire::TcpOptions& options = offer());
 
   void advance(Duration d) { now += d; }
+  // Fires deadlines until the Stack has something to say, or has failed, or sleeps for ever.
+  std::vector<Seg> wait();
   // To the next deadline: fires it. False when there is none.
   bool fire();
   // Fires whatever is due within `d`, collecting nothing.
@@ -113,6 +119,9 @@ class Peer {
   // Writes user bytes whose value tells their place in the stream.
   void write(std::size_t bytes);
 
+  // Bytes of the peer's stream, in order, and the ACK it carries.
+  void send_data(std::size_t bytes, std::uint32_t ack);
+
   // The peer's timestamp of now; ours is copied from the last segment seen.
   std::uint32_t timestamp() const;
 
@@ -127,7 +136,9 @@ class Peer {
   std::uint32_t last_ts = 0;        // The newest timestamp of the Stack.
   std::uint32_t first() const { return iss + 1; }
   std::uint32_t peer_first() const { return irs + 1; }
-  std::vector<TxFrame> raw;  // What the last collect() saw.
+  std::uint32_t peer_nxt() const { return peer_first() + peer_sent; }
+  std::uint32_t peer_sent = 0;  // By send_data().
+  std::vector<TxFrame> raw;     // What the last collect() saw.
   std::deque<std::unique_ptr<Frame>> held;
   std::size_t mss = 1448;
 

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Sending against a hand-driven peer: loss, its repair, and taking it back.
+#include "transport/tcp/sender.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/tcp/harness.h"
+
+namespace ztcp::tcp::test {
+namespace {
+
+constexpr std::uint32_t kMss = 1448;
+
+class Sending : public testing::Test {
+ protected:
+  Sending() : peer(make_config()) { peer.open(); }
+  static StackConfig make_config() {
+    StackConfig config = test_config();
+    config.tcp.pacing = false;
+    return config;
+  }
+  std::uint32_t seq(std::uint32_t segment) const { return peer.first() + segment * kMss; }
+  // Segments by number, and what else there was.
+  std::vector<int> numbers(const std::vector<Seg>& segs) const {
+    std::vector<int> result;
+    for (const Seg& seg : segs) result.push_back(static_cast<int>((seg.seq - peer.first()) / kMss));
+    return result;
+  }
+  // Segments already sent: acknowledged one round trip of 1 ms later, so that the RTT is known.
+  void warm_up() {
+    peer.write(2 * kMss);
+    ASSERT_EQ(peer.collect().size(), 2U);
+    peer.advance(1ms);
+    peer.ack(seq(2));
+    base = 2;
+  }
+  const Counters& counters() const { return peer.stack.counters(); }
+
+  Peer peer;
+  std::uint32_t base = 0;
+};
+
+TEST_F(Sending, InitialWindowIsTenSegments) {
+  peer.write(20 * kMss);
+  EXPECT_EQ(peer.collect().size(), 10U);
+  peer.advance(1ms);
+  peer.ack(seq(10));
+  EXPECT_EQ(peer.collect().size(), 10U);
+  EXPECT_EQ(peer.user.acked, 10U * kMss);
+}
+
+TEST_F(Sending, FirstTransmissionsAreReferencedAndRepeatsCopied) {
+  peer.write(kMss);
+  peer.collect();
+  EXPECT_FALSE(peer.raw[0].copy_payload);
+  for (int i = 0; i < 20 && counters().tx_retransmitted_bytes == 0; ++i) {
+    peer.fire();
+    peer.collect();
+  }
+  ASSERT_EQ(peer.raw.size(), 1U);
+  EXPECT_TRUE(peer.raw[0].copy_payload);
+}
+
+TEST_F(Sending, AckedOncePerBurst) {
+  peer.write(6 * kMss);
+  peer.collect();
+  const int before = peer.user.acked_calls;
+  std::vector<Seg> acks;
+  for (std::uint32_t i = 1; i <= 6; ++i) acks.push_back({.seq = peer.peer_nxt(), .ack = seq(i)});
+  peer.send_burst(acks);
+  EXPECT_EQ(peer.user.acked, 6U * kMss);
+  EXPECT_EQ(peer.user.acked_calls, before + 1);
+}
+
+// RFC 8985: three segments SACKed above a hole repair it at once, and only it.
+TEST_F(Sending, HoleIsRepairedByFastRecovery) {
+  warm_up();
+  peer.write(10 * kMss);
+  ASSERT_EQ(peer.collect().size(), 10U);
+  peer.advance(1ms);
+  peer.ack(seq(2), {{seq(3), seq(6)}});
+  EXPECT_EQ(numbers(peer.collect()), std::vector<int>{2});
+  EXPECT_EQ(counters().rack_recoveries, 1U);
+  peer.advance(1ms);
+  peer.ack(seq(12));
+  EXPECT_EQ(counters().rto_fired, 0U);
+  EXPECT_EQ(counters().tx_retransmitted_bytes, kMss);
+  // RFC 9438: seven tenths of the ten segments.
+  peer.write(20 * kMss);
+  EXPECT_EQ(peer.collect().size(), 7U);
+}
+
+TEST_F(Sending, LateSegmentIsNotALostOne) {
+  warm_up();
+  peer.write(3 * kMss);
+  peer.collect();
+  peer.advance(1ms);
+  peer.ack(seq(2), {{seq(3), seq(4)}});
+  EXPECT_TRUE(peer.collect().empty()) << "a quarter round trip of patience";
+  peer.advance(100us);
+  peer.ack(seq(5));
+  EXPECT_TRUE(peer.collect().empty());
+  EXPECT_EQ(counters().tx_retransmitted_bytes, 0U);
+}
+
+// RFC 8985 section 7: the last of a flight is asked for before the RTO.
+TEST_F(Sending, LostTailIsProbed) {
+  warm_up();
+  peer.write(2 * kMss);
+  peer.collect();
+  const TimePoint sent = peer.now;
+  EXPECT_EQ(numbers(peer.wait()), std::vector<int>{3}) << "the last one";
+  EXPECT_EQ(counters().tlp_fired, 1U);
+  EXPECT_GE(peer.now - sent, 2ms);
+  EXPECT_LT(peer.now - sent, 5ms);
+  // The probe's SACK shows the hole before it.
+  peer.advance(1ms);
+  peer.ack(seq(2), {{seq(3), seq(4)}});
+  EXPECT_EQ(numbers(peer.collect()), std::vector<int>{2});
+  EXPECT_EQ(counters().rto_fired, 0U);
+}
+
+TEST_F(Sending, ProbePrefersNewData) {
+  warm_up();
+  peer.write(11 * kMss);  // One more than the window.
+  ASSERT_EQ(peer.collect().size(), 10U);
+  EXPECT_EQ(numbers(peer.wait()), std::vector<int>{12});
+}
+
+// RFC 6298 (5.5).
+TEST_F(Sending, TimeoutsDouble) {
+  warm_up();
+  peer.write(kMss);
+  peer.collect();
+  std::vector<TimePoint> repeats;
+  while (repeats.size() < 5) {
+    ASSERT_TRUE(peer.fire());
+    const std::uint64_t before = counters().rto_fired;
+    if (!peer.collect().empty() && before > repeats.size()) repeats.push_back(peer.now);
+  }
+  for (std::size_t i = 2; i < repeats.size(); ++i)
+    EXPECT_NEAR(in_ms(repeats[i] - repeats[i - 1]) * 1000,
+                2000 * in_ms(repeats[i - 1] - repeats[i - 2]), 100);
+}
+
+TEST_F(Sending, SilenceEndsInTheUserTimeout) {
+  warm_up();
+  peer.write(kMss);
+  peer.collect();
+  const TimePoint start = peer.now;
+  while (!peer.user.failed) {
+    ASSERT_TRUE(peer.fire());
+    peer.collect();
+  }
+  EXPECT_EQ(peer.user.failed->code, Errc::kTimedOut);
+  EXPECT_NEAR(in_ms(peer.now - start), 30'000, 10);
+}
+
+// RFC 3522 and RFC 4015: the originals were late, not lost; their timestamps tell.
+TEST_F(Sending, SpuriousTimeoutIsTakenBack) {
+  warm_up();
+  peer.write(10 * kMss);
+  ASSERT_EQ(peer.collect().size(), 10U);
+  const std::uint32_t original = peer.last_ts;
+  while (counters().rto_fired == 0) {
+    ASSERT_TRUE(peer.fire());
+    peer.collect();
+  }
+  peer.collect();
+  Seg late{.seq = peer.peer_nxt(), .ack = seq(4)};
+  late.options.timestamps = wire::Timestamps{peer.timestamp(), original};
+  peer.send(late);
+  EXPECT_EQ(counters().spurious_recoveries, 1U);
+  EXPECT_TRUE(peer.collect().empty()) << "nothing is sent a second time";
+  peer.write(20 * kMss);
+  EXPECT_EQ(peer.collect().size(), 4U) << "the window of 10 is back, and 6 are in flight";
+}
+
+TEST_F(Sending, RealTimeoutIsNotTakenBack) {
+  warm_up();
+  peer.write(4 * kMss);
+  peer.collect();
+  while (counters().rto_fired == 0) {
+    ASSERT_TRUE(peer.fire());
+    peer.collect();
+  }
+  peer.collect();
+  peer.advance(1ms);
+  peer.ack(seq(3));
+  EXPECT_EQ(counters().spurious_recoveries, 0U);
+  EXPECT_FALSE(peer.collect().empty()) << "slow start repeats the rest";
+}
+
+// RFC 2018 section 8: SACKs survive the RTO ...
+TEST_F(Sending, TimeoutRepeatsOnlyHoles) {
+  warm_up();
+  peer.write(6 * kMss);
+  peer.collect();
+  peer.advance(1ms);
+  // Two above the hole: too few for fast recovery, and time stands still until the RTO.
+  peer.ack(seq(2), {{seq(6), seq(8)}});
+  std::vector<int> repeated;
+  for (int i = 0; i < 40; ++i) {
+    for (const int n : numbers(peer.collect())) repeated.push_back(n);
+    peer.fire();
+  }
+  for (const int n : repeated) EXPECT_LT(n, 6) << "6 and 7 were SACKed";
+}
+
+// ... until the first segment itself was SACKed and still is not acknowledged.
+TEST_F(Sending, RenegedSackIsSentAgain) {
+  warm_up();
+  peer.write(4 * kMss);
+  peer.collect();
+  peer.advance(1ms);
+  peer.ack(seq(2), {{seq(3), seq(6)}});
+  ASSERT_EQ(numbers(peer.collect()), std::vector<int>{2});
+  peer.advance(1ms);
+  peer.ack(seq(3));  // The hole is filled, and the rest thrown away.
+  std::vector<int> repeated;
+  for (int i = 0; i < 10 && repeated.size() < 1; ++i) {
+    ASSERT_TRUE(peer.fire());
+    for (const int n : numbers(peer.collect())) repeated.push_back(n);
+  }
+  EXPECT_EQ(repeated.front(), 3);
+  peer.advance(1ms);
+  peer.ack(seq(4));
+  EXPECT_EQ(numbers(peer.collect()).front(), 4);
+}
+
+TEST_F(Sending, PeerWithoutSackIsRepairedByDuplicates) {
+  Peer plain(make_config());
+  wire::TcpOptions options = offer();
+  options.sack_permitted = false;
+  plain.open(options);
+  plain.write(8 * kMss);
+  ASSERT_EQ(plain.collect().size(), 8U);
+  plain.advance(1ms);
+  plain.ack(plain.first());
+  plain.ack(plain.first());
+  EXPECT_TRUE(plain.collect().empty());
+  plain.ack(plain.first());
+  const auto repeat = plain.collect();
+  ASSERT_GE(repeat.size(), 1U);
+  EXPECT_EQ(repeat[0].seq, plain.first());
+  // RFC 6582: a partial ACK means the next hole.
+  plain.advance(1ms);
+  plain.ack(plain.first() + 3 * kMss);
+  EXPECT_EQ(plain.collect().at(0).seq, plain.first() + 3 * kMss);
+}
+
+TEST_F(Sending, ShutWindowIsProbedAndReopens) {
+  warm_up();
+  peer.write(4 * kMss);
+  peer.collect();
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(6), .window = 0});
+  peer.write(3 * kMss);
+  EXPECT_TRUE(peer.collect().empty());
+  int probes = 0;
+  // Longer than the user timeout: a peer that answers may keep it shut.
+  while (peer.now < at(100s)) {
+    ASSERT_TRUE(peer.fire());
+    for (const Seg& seg : peer.collect()) {
+      EXPECT_TRUE(seg.payload.empty());
+      EXPECT_EQ(seg.seq, seq(6) - 1);
+      ++probes;
+      peer.send({.seq = peer.peer_nxt(), .ack = seq(6), .window = 0});
+    }
+  }
+  EXPECT_GT(probes, 40);
+  EXPECT_LT(probes, 80);
+  EXPECT_FALSE(peer.user.failed);
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(6)});
+  EXPECT_EQ(peer.collect().size(), 3U);
+}
+
+TEST_F(Sending, SillyWindowsAreNotFilled) {
+  warm_up();
+  peer.write(10 * kMss);
+  peer.collect();
+  // Four segments in flight and space for a hundred bytes more.
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(8), .window = (4 * kMss + 100) / 256});
+  peer.write(10 * kMss);
+  EXPECT_TRUE(peer.collect().empty());
+}
+
+TEST_F(Sending, RoomIsAWindowAndAChunk) {
+  EXPECT_EQ(peer.user.stream->room(), 10 * kMss + (256U << 10));
+  peer.write(100'000);
+  EXPECT_EQ(peer.user.stream->room(), 10 * kMss + (256U << 10) - 100'000);
+}
+
+TEST_F(Sending, PollerAbsentForLongRaisesTheFloor) {
+  warm_up();
+  peer.stack.note_poll_gap(50ms);
+  peer.write(kMss);
+  peer.collect();
+  const TimePoint sent = peer.now;
+  while (counters().rto_fired == 0) ASSERT_FALSE(peer.wait().empty());
+  EXPECT_GE(peer.now - sent, 200ms);
+}
+
+// The ISN is a hash plus a clock of 4.096 us ticks (RFC 6528): at the right time it is the one
+// wanted.
+TEST_F(Sending, NumbersWrap) {
+  constexpr std::uint32_t kWanted = 0xffffe000;
+  Peer wrapping(make_config());
+  wrapping.now += std::uint64_t{kWanted - peer.iss} * 4096ns;
+  wrapping.open();
+  ASSERT_EQ(wrapping.iss, kWanted);
+  const std::uint32_t first = wrapping.first();
+  wrapping.write(20 * kMss);
+  ASSERT_EQ(wrapping.collect().size(), 10U);
+  wrapping.advance(1ms);
+  wrapping.ack(first + 2 * kMss, {{first + 3 * kMss, first + 10 * kMss}});
+  const auto repeat = wrapping.collect();
+  ASSERT_GE(repeat.size(), 1U);
+  EXPECT_EQ(repeat[0].seq, first + 2 * kMss);
+  wrapping.advance(1ms);
+  wrapping.ack(first + 10 * kMss);
+  for (std::uint32_t acked = 10; acked < 20;) {
+    const auto segs = wrapping.collect();
+    ASSERT_FALSE(segs.empty());
+    EXPECT_EQ(segs[0].payload, pattern(kMss, static_cast<std::uint8_t>(acked * kMss % 251)));
+    acked += static_cast<std::uint32_t>(segs.size());
+    wrapping.advance(1ms);
+    wrapping.ack(first + acked * kMss);
+  }
+  EXPECT_EQ(wrapping.user.acked, 20U * kMss);
+  EXPECT_EQ(wrapping.stack.counters().rto_fired, 0U);
+}
+
+}  // namespace
+}  // namespace ztcp::tcp::test
