@@ -41,8 +41,8 @@ void Connection::on_segment(TimePoint now, RxFrame& frame, const wire::ParsedFra
       receiver_.note_timestamp(now, receiver_.rcv_nxt(), parsed.tcp.options.timestamps->value);
     take_ack(now, parsed);
     // A FIN that came ahead of its data may be next now.
-    if (parsed.payload_bytes > 0 && process_payload(now, frame, parsed) &&
-        receiver_.fin_is_next()) [[unlikely]]
+    if (parsed.payload_bytes > 0 && process_payload(now, frame, parsed) && receiver_.fin_is_next())
+        [[unlikely]]
       process_fin(now, parsed);
     return;
   }

@@ -75,12 +75,13 @@ class SackScoreboard {
   const SentRecord& front() const { return (*this)[0]; }
   const SentRecord& back() const { return (*this)[size() - 1]; }
 
-  // A first transmission; `seq` follows the last record.
+  // Sent at the end; `seq` follows the last record.
   void push(SeqNum seq, std::uint16_t length, TimePoint now, std::uint8_t flags = 0) {
     assert(!full() && length > 0);
     assert(empty() || back().end() == seq);
     records_[tail_++ & mask_] = {now, seq, length, flags, 1};
     outstanding_bytes_ += length;
+    if ((flags & SentRecord::kRetransmitted) != 0) ++retransmitted_segments_;
   }
 
   // Everything before `una` has been delivered; `full_bytes` is what a full-sized segment is.
@@ -92,7 +93,7 @@ class SackScoreboard {
   void mark_retransmitted(std::uint32_t i, TimePoint now);
   // Takes all losses back: they were reordering or delay (RFC 4015).
   void forget_losses();
-  // The peer threw away what it had SACKed: those bytes are in flight no more.
+  // The peer threw away what it had SACKed: those bytes are under way again.
   void forget_sacks();
   // Forgets all records, to send [una, snd.nxt) anew cut to another size.
   void rewind(SeqNum una);

@@ -318,15 +318,16 @@ TEST_F(Sending, NumbersWrap) {
   const auto repeat = wrapping.collect();
   ASSERT_GE(repeat.size(), 1U);
   EXPECT_EQ(repeat[0].seq, first + 2 * kMss);
+  std::uint32_t sent = 10 + static_cast<std::uint32_t>(repeat.size()) - 1;
   wrapping.advance(1ms);
-  wrapping.ack(first + 10 * kMss);
-  for (std::uint32_t acked = 10; acked < 20;) {
+  wrapping.ack(first + sent * kMss);
+  while (sent < 20) {
     const auto segs = wrapping.collect();
     ASSERT_FALSE(segs.empty());
-    EXPECT_EQ(segs[0].payload, pattern(kMss, static_cast<std::uint8_t>(acked * kMss % 251)));
-    acked += static_cast<std::uint32_t>(segs.size());
+    EXPECT_EQ(segs[0].payload, pattern(kMss, static_cast<std::uint8_t>(sent * kMss % 251)));
+    sent += static_cast<std::uint32_t>(segs.size());
     wrapping.advance(1ms);
-    wrapping.ack(first + acked * kMss);
+    wrapping.ack(first + sent * kMss);
   }
   EXPECT_EQ(wrapping.user.acked, 20U * kMss);
   EXPECT_EQ(wrapping.stack.counters().rto_fired, 0U);

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/allocation_guard.h"
 #include "tests/unit/tcp/harness.h"
+#include "transport/wire/arp.h"
+#include "transport/wire/icmp.h"
 
 namespace ztcp::tcp::test {
 namespace {
@@ -45,6 +48,344 @@ TEST(Stack, CarriesBytesBothWaysAndCloses) {
   ASSERT_FALSE(pair.run_until([] { return false; }, 10s));
   EXPECT_EQ(pair.left.next_deadline(), kNever);
   EXPECT_EQ(pair.right.next_deadline(), kNever);
+}
+
+TEST(Stack, SteadyStateDoesNotAllocate) {
+  Pair pair;
+  pair.connect();
+  const Bytes out = pattern(1'000'000);
+  std::size_t sent = 0;
+  // The harness allocates a frame for each it carries; so the Stacks are driven by hand here.
+  std::vector<TxFrame> burst(64);
+  std::vector<Bytes> memory(64, Bytes(1600));
+  std::vector<RxFrame> views(64);
+  std::vector<RxFrame> released(64);
+  pair.server.received.reserve(2 * out.size());
+  int turns = 0;
+  const auto carry = [&](Stack& from, Stack& to) {
+    pair.now += 10us;
+    const std::size_t count = from.collect(pair.now, burst);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::size_t at = burst[i].header_bytes;
+      std::copy_n(burst[i].header.begin(), at, memory[i].begin());
+      for (std::size_t f = 0; f < burst[i].fragment_count; ++f) {
+        const Fragment& fragment = burst[i].fragments[f];
+        std::copy_n(fragment.data, fragment.size_bytes,
+                    memory[i].begin() + static_cast<std::ptrdiff_t>(at));
+        at += fragment.size_bytes;
+      }
+      views[i] = {};
+      views[i].head = std::span(memory[i]).first(at);
+      views[i].charge_bytes = 2048;
+    }
+    // Two frames change places and one is lost now and then: the repair is part of it.
+    std::size_t first = 0;
+    if (++turns % 7 == 0 && count > 3) {
+      std::swap(views[0], views[2]);
+      first = 1;
+    }
+    to.on_frames(pair.now, std::span(views).subspan(first, count - first));
+    // Held frames lie in `memory`, which is written again: the bytes are not looked at here.
+    while (to.take_released(released) > 0) {
+    }
+    from.on_timers(pair.now);
+    to.on_timers(pair.now);
+  };
+  const auto feed = [&] {
+    if (sent < out.size() && pair.client.stream->room() > 0) {
+      const Fragment fragment{out.data() + sent, 50'000, kUnmapped};
+      if (pair.client.stream->write(std::span(out).first(24), std::span(&fragment, 1)))
+        sent += 50'000;
+    }
+  };
+  std::size_t allocations = 0;
+  {
+    AllocationGuard guard;
+    while (pair.client.acked < 1'000'000 && turns < 100'000) {
+      feed();
+      carry(pair.left, pair.right);
+      carry(pair.right, pair.left);
+    }
+    allocations = guard.count();
+  }
+  EXPECT_EQ(allocations, 0U);
+  EXPECT_GE(pair.client.acked, 1'000'000U);
+  EXPECT_GT(pair.left.counters().rack_recoveries, 0U);
+}
+
+TEST(Stack, RefusesWhatItCannotReach) {
+  Peer peer;
+  const auto far = peer.stack.connect(peer.now, {Ipv4Address{0x08080808}, 80}, peer.user);
+  ASSERT_FALSE(far);
+  EXPECT_EQ(far.error().code, Errc::kNoRoute);
+}
+
+TEST(Stack, UnansweredArpIsNoRoute) {
+  Peer peer;
+  ASSERT_TRUE(peer.stack.connect(peer.now, {Ipv4Address{0x0a000063}, 80}, peer.user));
+  while (!peer.user.failed) {
+    EXPECT_TRUE(peer.collect().empty()) << "no SYN without an address to send it to";
+    ASSERT_TRUE(peer.fire());
+  }
+  EXPECT_EQ(peer.user.failed->code, Errc::kNoRoute);
+  EXPECT_NEAR(in_ms(peer.now - at(0s)), 6300, 1);
+  EXPECT_EQ(peer.stack.counters().arp_unresolved, 1U);
+}
+
+TEST(Stack, TablesAreBounded) {
+  Peer peer;
+  std::size_t opened = 0;
+  std::vector<std::unique_ptr<User>> users;
+  while (peer.stack.connect(peer.now, {kPeerIp, kPeerPort},
+                            *users.emplace_back(std::make_unique<User>())))
+    ++opened;
+  EXPECT_EQ(opened, peer.config.max_connections);
+  const auto more = peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, peer.user);
+  EXPECT_EQ(more.error().code, Errc::kOutOfMemory);
+}
+
+// A flood takes a quarter of the table at most, and whoever means it still gets through.
+TEST(Stack, SynFloodPushesOutItself) {
+  Peer peer;
+  ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
+  peer.our_port = kListenPort;
+  for (std::uint16_t port = 1; port <= 1000; ++port) {
+    peer.peer_port = port;
+    peer.send({.flags = wire::kSyn, .seq = 1000, .options = offer()});
+    peer.collect();
+    peer.advance(10us);
+  }
+  EXPECT_EQ(peer.stack.counters().syn_dropped_table_full, 1000U - 4);
+  peer.peer_port = 2000;
+  peer.send({.flags = wire::kSyn, .seq = peer.irs, .options = offer()});
+  peer.iss = peer.collect_one().seq;
+  peer.send({.seq = peer.peer_first(), .ack = peer.first()});
+  EXPECT_TRUE(peer.user.opened);
+}
+
+TEST(Stack, TimeWaitMakesRoomForNewConnections) {
+  StackConfig config = test_config();
+  config.max_connections = 1;
+  Peer peer(config);
+  peer.open();
+  peer.user.stream->close();
+  peer.collect();
+  peer.send({.flags = wire::kFin | wire::kAck, .seq = peer.peer_first(), .ack = peer.first() + 1});
+  peer.collect();
+  EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, peer.user));
+}
+
+TEST(Stack, ConnectsToItself) {
+  StackConfig config = test_config();
+  Stack stack(config, {1, 2});
+  User server;
+  User client;
+  ASSERT_TRUE(stack.listen(kListenPort, server));
+  TimePoint now = at(0s);
+  const auto stream = stack.connect(now, {kOurIp, kListenPort}, client);
+  ASSERT_TRUE(stream);
+  client.stream = *stream;
+  const Bytes out = pattern(5000);
+  bool written = false;
+  for (int turn = 0; turn < 50; ++turn) {
+    now += 10us;
+    std::vector<TxFrame> burst(16);
+    burst.resize(stack.collect(now, burst));
+    std::vector<Bytes> memory;
+    std::vector<RxFrame> views;
+    for (const TxFrame& frame : burst) {
+      if (frame.l3_bytes == 0) continue;
+      Bytes& bytes =
+          memory.emplace_back(frame.header.begin(), frame.header.begin() + frame.header_bytes);
+      for (std::size_t f = 0; f < frame.fragment_count; ++f)
+        bytes.insert(bytes.end(), frame.fragments[f].data,
+                     frame.fragments[f].data + frame.fragments[f].size_bytes);
+    }
+    for (const Bytes& bytes : memory) views.emplace_back().head = bytes;
+    stack.on_frames(now, views);
+    if (client.opened && !written) {
+      const Fragment fragment{out.data(), 5000, kUnmapped};
+      written = client.stream->write({}, std::span(&fragment, 1));
+    }
+  }
+  EXPECT_EQ(server.received, out);
+  EXPECT_EQ(client.acked, 5000U);
+}
+
+// A path that takes no full-size packet and says nothing: named in bounded time.
+TEST(PathMtu, BlackHoleIsNamed) {
+  Pair pair;
+  pair.drop = [](const TxFrame& frame, bool) {
+    return std::size_t{frame.header_bytes} + frame.payload_bytes > 1400;
+  };
+  pair.connect();
+  ASSERT_TRUE(pair.run_until([&] { return pair.client.failed.has_value(); }, 10s));
+  EXPECT_EQ(pair.client.failed->code, Errc::kPathMtu);
+  EXPECT_LT(in_ms(pair.now - at(0s)), 5000);
+}
+
+TEST(PathMtu, OneProbeIsEnoughOnAGoodPath) {
+  Pair pair;
+  pair.connect();
+  const std::uint64_t sent = pair.left.counters().tx_segments;
+  EXPECT_EQ(sent, 3U) << "SYN, ACK, probe";
+  pair.run_until([] { return false; }, 4s);
+  EXPECT_EQ(pair.left.counters().tx_segments, sent);
+}
+
+// RFC 1191 with the check of RFC 5927 section 7.
+class FragmentationNeeded : public testing::Test {
+ protected:
+  void report(std::uint32_t sequence, std::uint16_t mtu) {
+    Bytes bytes(wire::kEthernetBytes + wire::kIpv4Bytes + wire::kIcmpUnreachableBytes);
+    std::size_t at =
+        wire::emit_ethernet({.destination = kOurMac, .source = kPeerMac}, bytes.data());
+    wire::Ipv4Header ip;
+    ip.source = Ipv4Address{0x0a0000fe};
+    ip.destination = kOurIp;
+    ip.protocol = wire::IpProtocol::kIcmp;
+    ip.total_bytes = wire::kIpv4Bytes + wire::kIcmpUnreachableBytes;
+    at += wire::emit_ipv4(ip, bytes.data() + at);
+    wire::emit_icmp_unreachable({.code = wire::IcmpUnreachable::kFragmentationNeeded,
+                                 .next_hop_mtu_bytes = mtu,
+                                 .source = {kOurIp, peer.our_port},
+                                 .destination = {kPeerIp, peer.peer_port},
+                                 .sequence = sequence},
+                                bytes.data() + at);
+    RxFrame frame;
+    frame.head = bytes;
+    peer.stack.on_frames(peer.now, std::span(&frame, 1));
+  }
+  Peer peer;
+};
+
+TEST_F(FragmentationNeeded, CutsWhatIsInFlightAnew) {
+  peer.open();
+  peer.write(4 * 1448);
+  ASSERT_EQ(peer.collect().size(), 4U);
+  report(peer.first() + 1448, 1000);
+  const auto again = peer.collect();
+  ASSERT_GE(again.size(), 4U);
+  EXPECT_EQ(again[0].seq, peer.first());
+  EXPECT_EQ(again[0].payload.size(), 1000U - 20 - 32);
+  EXPECT_TRUE(peer.raw[0].copy_payload) << "its first copy may still arrive";
+  peer.advance(1ms);
+  peer.ack(peer.first() + 4 * 1448);
+  EXPECT_EQ(peer.user.acked, 4U * 1448);
+}
+
+TEST_F(FragmentationNeeded, IsDoubted) {
+  peer.open();
+  peer.write(2 * 1448);
+  ASSERT_EQ(peer.collect().size(), 2U);
+  report(peer.first() + 9999, 1000);  // Not in flight.
+  report(peer.first() - 1, 1000);
+  report(peer.first(), 100);   // Absurd.
+  report(peer.first(), 1500);  // No news.
+  EXPECT_TRUE(peer.collect().empty());
+}
+
+TEST(Icmp, EchoIsAnswered) {
+  Peer peer;
+  Bytes bytes(wire::kEthernetBytes + wire::kIpv4Bytes + 100);
+  std::size_t at = wire::emit_ethernet({.destination = kOurMac, .source = kPeerMac}, bytes.data());
+  wire::Ipv4Header ip;
+  ip.source = kPeerIp;
+  ip.destination = kOurIp;
+  ip.protocol = wire::IpProtocol::kIcmp;
+  ip.total_bytes = wire::kIpv4Bytes + 100;
+  at += wire::emit_ipv4(ip, bytes.data() + at);
+  bytes[at] = std::byte{8};
+  bytes[at + 50] = std::byte{42};
+  wire::store_be16(bytes.data() + at + 2, wire::internet_checksum(std::span(bytes).subspan(at)));
+  RxFrame frame;
+  frame.head = bytes;
+  peer.stack.on_frames(peer.now, std::span(&frame, 1));
+  std::vector<TxFrame> out(4);
+  ASSERT_EQ(peer.stack.collect(peer.now, out), 1U);
+  ASSERT_EQ(out[0].fragment_count, 1);
+  const std::span reply(out[0].fragments[0].data, out[0].fragments[0].size_bytes);
+  EXPECT_EQ(reply.size(), 100U);
+  EXPECT_EQ(reply[0], std::byte{0});
+  EXPECT_EQ(reply[50], std::byte{42});
+  EXPECT_EQ(wire::internet_checksum(reply), 0);
+}
+
+TEST(Arp, RequestForUsIsAnswered) {
+  Peer peer;
+  Bytes bytes(wire::kEthernetBytes + wire::kArpBytes);
+  wire::emit_ethernet({.destination = kBroadcastMac,
+                       .source = kPeerMac,
+                       .vlan_id = 0,
+                       .type = wire::EtherType::kArp},
+                      bytes.data());
+  wire::emit_arp({.operation = wire::ArpOperation::kRequest,
+                  .sender_mac = kPeerMac,
+                  .sender_ip = kPeerIp,
+                  .target_mac = {},
+                  .target_ip = kOurIp},
+                 bytes.data() + wire::kEthernetBytes);
+  RxFrame frame;
+  frame.head = bytes;
+  peer.stack.on_frames(peer.now, std::span(&frame, 1));
+  std::vector<TxFrame> out(4);
+  ASSERT_EQ(peer.stack.collect(peer.now, out), 1U);
+  const auto reply = wire::parse_arp(
+      std::span<const std::byte>(out[0].header).first(out[0].header_bytes).subspan(14));
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->operation, wire::ArpOperation::kReply);
+  EXPECT_EQ(reply->sender_mac, kOurMac);
+  EXPECT_EQ(reply->target_mac, kPeerMac);
+}
+
+TEST(Offload, SuperSegmentsAreWholeSegments) {
+  StackConfig config = test_config();
+  config.max_super_segment_bytes = 65536;
+  config.tcp.pacing = false;
+  Peer peer(config);
+  peer.open();
+  peer.write(10 * 1448 + 700);
+  std::vector<TxFrame> out(8);
+  ASSERT_EQ(peer.stack.collect(peer.now, out), 1U);
+  EXPECT_EQ(out[0].payload_bytes, 10U * 1448) << "the window, in whole segments";
+  EXPECT_EQ(out[0].segment_size_bytes, 1448);
+  EXPECT_EQ(peer.stack.counters().tx_segments, 3U + 10) << "SYN, ACK, probe, and ten";
+  peer.advance(1ms);
+  // One of the segments it was cut into got lost: it is repeated alone.
+  peer.ack(peer.first() + 1448, {{peer.first() + 2 * 1448, peer.first() + 10 * 1448}});
+  ASSERT_GE(peer.stack.collect(peer.now, out), 1U);
+  EXPECT_EQ(out[0].payload_bytes, 1448U);
+  EXPECT_EQ(out[0].segment_size_bytes, 0);
+}
+
+TEST(Offload, ChecksumFieldHoldsThePseudoHeader) {
+  StackConfig config = test_config();
+  config.tx_checksum_offload = true;
+  Stack stack(config, {1, 2});
+  User user;
+  std::vector<TxFrame> out(8);
+  stack.collect(at(0s), out);  // The announcement.
+  ASSERT_TRUE(stack.connect(at(0s), {kOurIp, 80}, user));
+  ASSERT_EQ(stack.collect(at(0s), out), 1U);
+  EXPECT_TRUE(out[0].checksum_offload);
+  EXPECT_EQ(wire::load_be16(out[0].header.data() + 14 + 10), 0) << "IPv4: the NIC's";
+  EXPECT_EQ(wire::load_be16(out[0].header.data() + 14 + 20 + 16),
+            wire::pseudo_header_checksum(kOurIp, kOurIp, out[0].header_bytes - 34U).folded());
+}
+
+TEST(Vlan, TagIsSentAndRequired) {
+  StackConfig config = test_config();
+  config.vlan_id = 100;
+  Stack stack(config, {1, 2});
+  std::vector<TxFrame> out(8);
+  ASSERT_EQ(stack.collect(at(0s), out), 1U);
+  EXPECT_EQ(out[0].l2_bytes, 18);
+  EXPECT_EQ(wire::load_be16(out[0].header.data() + 12), 0x8100);
+  EXPECT_EQ(wire::load_be16(out[0].header.data() + 14), 100);
+  auto untagged = frame_from_peer({.flags = wire::kSyn}, 80, 5000);
+  stack.on_frames(at(0s), std::span(&untagged->view, 1));
+  EXPECT_EQ(stack.counters().rx_not_for_us, 1U);
+  EXPECT_EQ(stack.collect(at(0s), out), 0U);
 }
 
 }  // namespace
