@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""ztcp_perf over the reference plugin: real processes on loopback, and what goes wrong with them.
+
+Usage: perf_process_test.py ZTCP_PERF REFERENCE_PLUGIN FAULTY_PLUGIN
+"""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+PERF, REFERENCE, FAULTY = sys.argv[1:4]
+LIMIT_S = 60
+
+
+def environment(**more):
+    unwanted = ("RANK", "WORLD_SIZE", "OMPI_", "SLURM_", "MASTER_", "ZTCP_")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+    return {**clean, **more}
+
+
+def perf(*arguments, plugin=REFERENCE, **env):
+    return subprocess.run([PERF, "--plugin", plugin, *arguments], env=environment(**env), text=True,
+                          capture_output=True, timeout=LIMIT_S, check=False)
+
+
+def start(*arguments, **env):
+    return subprocess.Popen([PERF, "--plugin", REFERENCE, *arguments], env=environment(**env),
+                            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError("waited too long")
+        time.sleep(0.01)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Operations(unittest.TestCase):
+    def check_op(self, op, ranks, *more):
+        result = perf("--op", op, "--ranks", str(ranks), "--min", "4", "--max", "3M", "--factor",
+                      "13", "--iters", "2", "--warmup", "1", "--check", "--json", "-", *more)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertEqual(report["op"], op)
+        self.assertEqual(report["plugin"]["name"], "reference")
+        self.assertEqual(len(report["ranks"]), ranks)
+        self.assertGreaterEqual(len(report["results"]), 6)
+        for row in report["results"]:
+            self.assertEqual(row["wrong"], 0)
+            self.assertGreater(row["time_us"], 0)
+        return report
+
+    def test_all_reduce(self):
+        for ranks in (2, 3, 5):
+            self.check_op("all_reduce", ranks)
+
+    def test_all_to_all(self):
+        self.check_op("all_to_all", 4)
+
+    def test_sendrecv(self):
+        self.check_op("sendrecv", 3)
+
+    def test_ping(self):
+        for row in self.check_op("ping", 3)["results"]:
+            times = row["half_round_trip_us"]
+            self.assertLessEqual(times["min"], times["p50"])
+            self.assertLessEqual(times["p50"], times["p99"])
+            self.assertLessEqual(times["p99"], times["max"])
+
+    def test_the_table_reads_like_nccl_tests(self):
+        result = perf("--max", "64", "--iters", "3", "--check")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = [line.split() for line in result.stdout.splitlines() if not line.startswith("#")]
+        self.assertEqual([row[0] for row in rows], ["8", "64"])
+        self.assertIn("# Out of bounds values : 0 OK", result.stdout)
+        self.assertRegex(result.stdout, r"# Avg bus bandwidth +: \d+\.\d+")
+
+    def test_a_time_budget_is_kept(self):
+        began = time.monotonic()
+        result = perf("--max", "1G", "--iters", "1000000", "--time-budget", "3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertIn("time budget of 3 s spent: sizes from", result.stdout)
+
+
+class Rendezvous(unittest.TestCase):
+    def test_ranks_find_each_other_and_strays_do_no_harm(self):
+        place = f"127.0.0.1:{free_port()}"
+        host, port = place.split(":")
+        common = ["--ranks", "3", "--rendezvous", place, "--max", "4K", "--iters", "3", "--check"]
+        ranks = [start("--rank", "0", *common)]
+
+        def stray(said):
+            def connected():
+                try:
+                    with socket.create_connection((host, int(port)), 1) as s:
+                        s.sendall(said)
+                    return True
+                except OSError:
+                    return False
+            return connected
+
+        wait_until(stray(b"GET / HTTP/1.0\r\n\r\n"))
+        wait_until(stray(b""))
+        ranks += [start("--rank", str(r), *common) for r in (1, 2)]
+        for rank in ranks:
+            output, errors = rank.communicate(timeout=LIMIT_S)
+            self.assertEqual(rank.returncode, 0, errors)
+            if rank is ranks[0]:
+                self.assertIn("0 OK", output)
+
+    def test_torchrun_environment(self):
+        port = str(free_port())
+        ranks = [start("--max", "512", "--iters", "2", RANK=str(r), WORLD_SIZE="2",
+                       LOCAL_RANK=str(r), MASTER_ADDR="localhost", MASTER_PORT=port)
+                 for r in range(2)]
+        for rank in ranks:
+            _, errors = rank.communicate(timeout=LIMIT_S)
+            self.assertEqual(rank.returncode, 0, errors)
+
+    def test_other_options_are_refused(self):
+        place = f"127.0.0.1:{free_port()}"
+        one = start("--ranks", "2", "--rank", "0", "--rendezvous", place, "--max", "64")
+        other = start("--ranks", "2", "--rank", "1", "--rendezvous", place, "--max", "512")
+        for rank in (one, other):
+            _, errors = rank.communicate(timeout=LIMIT_S)
+            self.assertEqual(rank.returncode, 1)
+            self.assertIn("was started with other options", errors)
+
+    def test_a_missing_rank_is_named(self):
+        result = perf("--ranks", "3", "--rank", "0", "--rendezvous", f"127.0.0.1:{free_port()}",
+                      "--connect-timeout", "1")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("waited 1 s; not there: rank 1, 2", result.stderr)
+
+
+class Failures(unittest.TestCase):
+    LONG = ("--min", "64K", "--max", "64K", "--iters", "100000000")
+
+    def faulty(self, fault, *more):
+        return perf("--ranks", "3", "--min", "2M", "--max", "2M", "--iters", "3", "--warmup", "0",
+                    "--check", "--check-iters", "3", *more, plugin=FAULTY, ZTCP_FAULTY_INNER=REFERENCE,
+                    ZTCP_FAULTY_RANK="1", ZTCP_FAULT=fault)
+
+    def test_a_flipped_bit_is_found(self):
+        result = self.faulty("flip")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertRegex(result.stdout, r"# Out of bounds values : [1-9]\d* FAILED")
+
+    def test_bytes_that_did_not_arrive_are_found(self):
+        result = self.faulty("late")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertRegex(result.stdout, r"# Out of bounds values : [1-9]\d* FAILED")
+
+    def test_a_wrong_size_is_found(self):
+        result = self.faulty("short")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"rank 1: receive \d+ from rank 0: the plugin says \d+ bytes")
+
+    def test_an_error_names_the_rank_and_the_call(self):
+        result = self.faulty("error")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"rank 1: receive \d+ from rank 0 failed: ncclInternalError")
+
+    def test_a_hang_is_ended_and_told(self):
+        began = time.monotonic()
+        result = self.faulty("hang", "--stall-timeout", "2")
+        self.assertEqual(result.returncode, 1)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertRegex(result.stderr, r"nothing moved for 2 s: waiting for message \d+")
+
+    def end_with(self, ranks, action):
+        run = start("--ranks", str(ranks), *self.LONG)
+        wait_until(lambda: len(children_of(run.pid)) == ranks)
+        for line in run.stdout:  # The header says that all are connected, or nearly.
+            if "(elements)" in line:
+                break
+        children = children_of(run.pid)
+        began = time.monotonic()
+        action(run, children)
+        _, errors = run.communicate(timeout=LIMIT_S)
+        self.assertLess(time.monotonic() - began, 15)
+        for child in children:
+            self.assertFalse(os.path.exists(f"/proc/{child}"))
+        return run.returncode, errors
+
+    def test_a_killed_rank_ends_the_run_by_name(self):
+        code, errors = self.end_with(4, lambda _, ranks: os.kill(ranks[2], signal.SIGKILL))
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"rank 2 \(pid \d+\) was killed by signal 9")
+        self.assertNotIn("failed:", errors)
+
+    def test_an_interrupt_ends_the_run(self):
+        code, errors = self.end_with(3, lambda run, _: run.send_signal(signal.SIGINT))
+        self.assertEqual(code, 130)
+        self.assertEqual(errors.strip(), "ztcp_perf: stopped by Interrupt")
+
+    def test_a_killed_launcher_takes_its_ranks_with_it(self):
+        run = start("--ranks", "2", *self.LONG)
+        wait_until(lambda: len(children_of(run.pid)) == 2)
+        children = children_of(run.pid)
+        run.kill()
+        run.communicate(timeout=LIMIT_S)
+        wait_until(lambda: not any(is_running(child) for child in children))
+
+    def test_bad_plugins_and_options_are_told(self):
+        for arguments, plugin, text in (
+                ((), "/nonexistent/libnccl-net.so", "cannot open shared object file"),
+                ((), "libm.so.6", "is no NCCL network plugin"),
+                (("--abi", "12"), REFERENCE, "has no ncclNetPlugin_v12"),
+                (("--device", "7"), REFERENCE, "the plugin has 1 devices"),
+                (("--min", "64", "--max", "8"), REFERENCE, "--max is smaller than --min"),
+                (("--min", "8 apples"), REFERENCE, "is not a size"),
+                (("--ranks", "1"), REFERENCE, "at least 2")):
+            result = perf(*arguments, plugin=plugin)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(text, result.stderr)
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return re.search(r"\) (\w)", file.read()).group(1) != "Z"
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
