@@ -3,15 +3,19 @@
 #include "transport/link/port_link.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <poll.h>
+#include <sched.h>
 #include <utility>
 
 #include <rte_cycles.h>
+#include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
+#include "transport/core/log.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/fork_guard.h"
 #include "transport/link/mbuf_layout.h"
@@ -55,6 +59,11 @@ bool checksums_bad(const rte_mbuf& mbuf) {
          (mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD;
 }
 
+void on_removal(const char*, rte_dev_event_type event, void* removed) {
+  if (event == RTE_DEV_EVENT_REMOVE)
+    static_cast<std::atomic<bool>*>(removed)->store(true, std::memory_order_release);
+}
+
 LinkCapabilities capabilities_of(const Port& port) {
   const PortAbilities& abilities = port.abilities();
   LinkCapabilities capabilities;
@@ -71,6 +80,16 @@ LinkCapabilities capabilities_of(const Port& port) {
 
 }  // namespace
 
+RemovalWatch::RemovalWatch(std::string device) : device_(std::move(device)) {
+  rte_dev_event_callback_register(device_.c_str(), on_removal, &removed_);
+}
+
+RemovalWatch::~RemovalWatch() {
+  // Not while the callback runs: it answers -EAGAIN then.
+  while (rte_dev_event_callback_unregister(device_.c_str(), on_removal, &removed_) == -EAGAIN)
+    sched_yield();
+}
+
 PortLink::PortLink(Port port, PortLinkOptions options)
     : options_(std::move(options)),
       port_(std::move(port)),
@@ -78,6 +97,8 @@ PortLink::PortLink(Port port, PortLinkOptions options)
       capabilities_(capabilities_of(port_)),
       look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond) {
   if (port_.config().driver_copies) guard_.emplace();
+  if (options_.mapper) memory_.emplace(*options_.mapper, options_.description.c_str());
+  if (options_.watches_removal) removal_.emplace(port_.config().device);
   started_ = port_.start().has_value();
   if (!options_.socket_path.empty()) guard_sockets_of(options_.socket_path);
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
@@ -266,18 +287,29 @@ void PortLink::wait(int wake_fd, Duration timeout) {
   if (count == 2) rte_eth_dev_rx_intr_disable(port_.id(), kQueue);
 }
 
-std::uint32_t PortLink::map_memory(const void*, std::size_t) {
+std::uint32_t PortLink::map_memory(const void* address, std::size_t size_bytes) {
   // memif's driver reads any memory of the process: every range gets the one key.
   constexpr std::uint32_t kReadable = 1;
-  return port_.config().driver_copies ? kReadable : kUnmapped;
+  if (port_.config().driver_copies) return kReadable;
+  return memory_ ? memory_->acquire(address, size_bytes) : kUnmapped;
 }
 
-void PortLink::unmap_memory(std::uint32_t) {}
+void PortLink::unmap_memory(std::uint32_t key) {
+  if (memory_) memory_->release(key);
+}
 
 void PortLink::look_after_port() {
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
   if (dpdk_panicked()) {
     started_ = false;
+    return;
+  }
+  if (removal_ && removal_->removed()) {
+    if (started_) {
+      log::warn("{} is being taken out of this machine: its link is down", options_.description);
+      port_.stop();
+      started_ = false;
+    }
     return;
   }
   const bool up = is_up();

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "transport/link/dma_map.h"
 #include "transport/link/dpdk_port.h"
 #include "transport/link/link.h"
 #include "transport/link/memif_guard.h"
@@ -21,10 +23,27 @@ struct rte_mbuf;
 
 namespace ztcp::link {
 
+// Set by DPDK when the NIC is about to be taken out; outlives both link and callback.
+class RemovalWatch {
+ public:
+  // Watches the device of this name ("0000:3b:00.0") until destroyed.
+  explicit RemovalWatch(std::string device);
+  ~RemovalWatch();
+  RemovalWatch(const RemovalWatch&) = delete;
+  RemovalWatch& operator=(const RemovalWatch&) = delete;
+  bool removed() const { return removed_.load(std::memory_order_acquire); }
+
+ private:
+  std::string device_;
+  std::atomic<bool> removed_{false};
+};
+
 struct PortLinkOptions {
   std::string description;
-  bool reconnects = false;  // A memif client: starts again when its server is gone.
-  std::string socket_path;  // memif: whose descriptors a forked child must not keep.
+  bool reconnects = false;            // A memif client: starts again when its server is gone.
+  std::string socket_path;            // memif: whose descriptors a forked child must not keep.
+  bool watches_removal = false;       // PCI: goes down when the NIC is taken out.
+  std::unique_ptr<DmaMapper> mapper;  // PCI of host class A; null: memory can't be mapped.
 };
 
 class PortLink final : public Link {
@@ -53,6 +72,8 @@ class PortLink final : public Link {
 
   PortLinkOptions options_;
   Port port_;
+  std::optional<DmaMap> memory_;  // Torn down before the port whose device it maps for.
+  std::optional<RemovalWatch> removal_;
   std::optional<MemifGuard> guard_;  // memif only.
   TxBuilder builder_;
   LinkCapabilities capabilities_;

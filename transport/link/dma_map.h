@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Which pages of user memory a device may read. Registrations overlap, repeat and share pages;
+// device maps must not overlap and are few (DPDK keeps 256 of them for vfio). So each registration
+// is cut into page ranges: what is mapped already gains a reference, what is missing is mapped, and
+// a range goes when its last registration does. Nothing is kept beyond that: the address may be
+// other memory by then.
+//
+// Above the cap, or when the device refuses, a registration gets kUnmapped and its bytes are
+// copied; that is said once. Any thread may call these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "transport/core/frame.h"
+#include "transport/core/result.h"
+
+namespace ztcp::link {
+
+// The device's side. Called with page-aligned ranges that never overlap what is mapped.
+class DmaMapper {
+ public:
+  virtual ~DmaMapper() = default;
+  virtual Status map(std::uintptr_t address, std::size_t size_bytes) = 0;
+  virtual void unmap(std::uintptr_t address, std::size_t size_bytes) = 0;
+};
+
+class DmaMap {
+ public:
+  static constexpr std::size_t kPageBytes = 4096;
+  static constexpr std::size_t kMaxRanges = 240;  // Below vfio's 256, some of which are DPDK's own.
+
+  // `name` is the device's, for the one line that says that memory is copied from now on.
+  DmaMap(DmaMapper& mapper, const char* name, std::size_t max_ranges = kMaxRanges);
+  ~DmaMap();
+  DmaMap(const DmaMap&) = delete;
+  DmaMap& operator=(const DmaMap&) = delete;
+
+  // Never fails: kUnmapped where the device can't read the range.
+  std::uint32_t acquire(const void* address, std::size_t size_bytes);
+  void release(std::uint32_t key);
+
+  std::size_t ranges() const;
+
+ private:
+  struct Range {
+    std::uintptr_t end;
+    std::uint32_t references;
+  };
+  struct Registration {
+    std::uintptr_t begin = 0;  // 0: the key is free.
+    std::uintptr_t end = 0;
+  };
+  using Ranges = std::map<std::uintptr_t, Range>;  // By first byte; disjoint.
+
+  bool map_gaps(std::uintptr_t begin, std::uintptr_t end);
+  void add_reference(std::uintptr_t begin, std::uintptr_t end);
+  void drop_reference(std::uintptr_t begin, std::uintptr_t end);
+  Ranges::iterator first_touching(std::uintptr_t begin);
+  void say_once(const char* why, int sys_errno);
+
+  DmaMapper& mapper_;
+  const char* name_;
+  std::size_t max_ranges_;
+  mutable std::mutex mutex_;
+  Ranges ranges_;
+  std::vector<Registration> registrations_;  // By key - 1.
+  bool said_ = false;
+};
+
+}  // namespace ztcp::link

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include "transport/core/log.h"
+#include "transport/link/dpdk_link.h"
+#include "transport/link/fork_guard.h"
+#include "transport/link/port_link.h"
+
+namespace ztcp::link {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Why a NIC could not be attached, and what mends it, as far as sysfs and /dev tell.
+struct Diagnosis {
+  Errc code = Errc::kSystem;
+  std::string text;
+};
+
+Diagnosis diagnose(const std::string& address) {
+  const fs::path device = fs::path("/sys/bus/pci/devices") / address;
+  std::error_code missing;
+  if (!fs::exists(device, missing))
+    return {Errc::kNoDevice, "there is no such PCI device; run: ztcp_setup --check"};
+  const std::string driver = fs::read_symlink(device / "driver", missing).filename();
+  if (driver != "vfio-pci")
+    return {Errc::kNoDevice, fmt::format("its driver is {}, not vfio-pci; run ztcp_setup again",
+                                         driver.empty() ? "none" : driver)};
+  const std::string group = fs::read_symlink(device / "iommu_group", missing).filename();
+  std::string node = "/dev/vfio/" + group;
+  if (!fs::exists(node, missing)) node = "/dev/vfio/noiommu-" + group;
+  const int fd = ::open(node.c_str(), O_RDWR | O_CLOEXEC);
+  const int why = fd >= 0 ? 0 : errno;
+  if (fd >= 0) ::close(fd);
+  if (why == EBUSY)
+    return {Errc::kBusy, fmt::format("{} is held by another process (pid unknown, another "
+                                     "container?); stop that one",
+                                     node)};
+  if (why == EACCES || why == EPERM)
+    return {Errc::kSystem, fmt::format("{} may not be opened by this user; run ztcp_setup with "
+                                       "this user's group, or give the container the device",
+                                       node)};
+  if (why != 0)
+    return {Errc::kNoDevice,
+            fmt::format("{}: {}; give the container /dev/vfio", node, std::strerror(why))};
+  return {Errc::kSystem,
+          "vfio has it but DPDK could not start it: the limit of locked memory (ulimit -l) may be "
+          "too low, or the driver missing from this build; ZTCP_DPDK_LOG=1 tells more"};
+}
+
+// User memory behind the IOMMU: the device sees a process's own addresses.
+class VfioMapper final : public DmaMapper {
+ public:
+  explicit VfioMapper(rte_device* device) : device_(device) {}
+
+  Status map(std::uintptr_t address, std::size_t size_bytes) override {
+    void* memory = reinterpret_cast<void*>(address);
+    if (rte_dev_dma_map(device_, memory, address, size_bytes) != 0)
+      return fail(Errc::kSystem, "rte_dev_dma_map", rte_errno);
+    return {};
+  }
+  void unmap(std::uintptr_t address, std::size_t size_bytes) override {
+    rte_dev_dma_unmap(device_, reinterpret_cast<void*>(address), address, size_bytes);
+  }
+
+ private:
+  rte_device* device_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
+  PortConfig port_config;
+  port_config.device = config.address;
+  port_config.mtu_bytes = config.mtu_bytes;
+  port_config.numa_node = config.numa_node;
+  port_config.rx_frames = config.rx_frames;
+  port_config.device_reads_user_memory = config.device_reads_user_memory;
+
+  const DescriptorSweep opened;
+  auto port = Port::open(port_config);
+  // The group must be free as soon as this process is gone, whatever its children do.
+  opened.guard_new({"/dev/vfio/", "anon_inode:[vfio"});
+  if (!port) {
+    const Diagnosis diagnosis = diagnose(config.address);
+    const Error& error = port.error();
+    log::warn("{}: {} failed ({}): {}", config.address, error.where, std::strerror(error.sys_errno),
+              diagnosis.text);
+    return fail(error.code == Errc::kBadConfig ? error.code : diagnosis.code, error.where,
+                error.sys_errno);
+  }
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(port->id(), &info);
+  PortLinkOptions options;
+  options.description = fmt::format("{} {}", config.address, port->abilities().driver);
+  options.watches_removal = true;
+  if (config.device_reads_user_memory && port->abilities().chained_buffers)
+    options.mapper = std::make_unique<VfioMapper>(info.device);
+  return std::make_unique<PortLink>(std::move(*port), std::move(options));
+}
+
+}  // namespace ztcp::link
