@@ -17,8 +17,8 @@
 namespace ztcp {
 
 // A reliable, ordered byte stream in both directions. Owned by the layer that made it; the user
-// holds a pointer from connect/accept until on_closed() or on_failed() has returned or it has
-// called close() or abort(), after which it must not touch it again.
+// holds a pointer from connect/accept until on_failed() has returned or it has called close() or
+// abort(), after which it must not touch it again. on_closed() ends only the peer's direction.
 class Stream {
  public:
   // How many bytes are worth queueing now so that the stream stays busy without hiding a backlog
@@ -54,7 +54,7 @@ class StreamEvents {
   // In-order bytes, each exactly once. The view is valid during the call: copy or consume.
   virtual void on_bytes(TimePoint now, std::span<const std::byte> bytes) = 0;
   // Bytes acknowledged since the stream opened, cumulative. Never decreases. Also the moment to
-  // write more: room() may have grown.
+  // write more: room() may have grown. Told after the bytes and the FIN of the same burst.
   virtual void on_acked(TimePoint now, std::uint64_t total_bytes) = 0;
   // The peer sent FIN: no more bytes will come. Ours may still go out.
   virtual void on_closed(TimePoint now) = 0;

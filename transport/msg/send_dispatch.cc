@@ -172,7 +172,9 @@ void SendSession::Impl::on_flow_up(TimePoint now, SendFlow& flow, const Credit& 
 }
 
 void SendSession::Impl::on_flow_acked(SendFlow& flow) {
-  if (flow.is_up()) advance();
+  if (!flow.is_up()) return;
+  advance();
+  if (flow.is_up() && flow.has_peer_finished() && flow.is_drained()) flow.close();
 }
 
 }  // namespace ztcp::msg

@@ -31,6 +31,7 @@ Status SendFlow::dial(TimePoint now, Dialer& dialer, TimePoint deadline) {
   written_bytes_ = 0;
   acked_bytes_ = 0;
   is_blocked_ = false;
+  has_peer_finished_ = false;
   is_challenged_ = false;
   reader_ = RecordReader();
   state_ = State::kConnecting;

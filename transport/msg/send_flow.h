@@ -39,6 +39,10 @@ class SendFlow final : public StreamEvents {
   std::uint64_t acked_bytes() const { return acked_bytes_; }
   std::uint64_t written_bytes() const { return written_bytes_; }
   TimePoint wake_at() const { return wake_at_; }
+  // The peer's FIN has come: the flow ends once it is drained.
+  void set_peer_finished() { has_peer_finished_ = true; }
+  bool has_peer_finished() const { return has_peer_finished_; }
+  bool is_drained() const { return acked_bytes_ == written_bytes_; }
 
   // Room for chunks now; 0 while the stream's rings are full.
   std::size_t room() const { return is_up() && !is_blocked_ ? stream_->room() : 0; }
@@ -76,7 +80,8 @@ class SendFlow final : public StreamEvents {
   State state_ = State::kIdle;
   std::uint8_t index_ = 0;
   bool was_up_ = false;
-  bool is_blocked_ = false;     // write() said no; on_acked() clears it.
+  bool is_blocked_ = false;  // write() said no; on_acked() clears it.
+  bool has_peer_finished_ = false;
   bool is_challenged_ = false;  // The peer has proven that it holds the key.
   std::uint32_t epoch_ = 0;
   std::uint64_t written_bytes_ = 0;

@@ -125,6 +125,7 @@ void SendSession::Impl::on_flow_lost(TimePoint now, SendFlow& flow, Error error)
   const bool had_opened = flow.state() >= SendFlow::State::kGreeting;
   flow.drop(SendFlow::State::kGone);
   doubt_flow(flow);
+  if (peer_closed_) return advance();         // It has everything.
   if (flow.index() != 0 && !flow.was_up()) {  // Carry on with fewer.
     if (is_closing_) finish_closing();
     return;
@@ -143,16 +144,13 @@ void SendSession::Impl::on_flow_lost(TimePoint now, SendFlow& flow, Error error)
   if (is_closing_) finish_closing();
 }
 
-// FIN in order follows a bye, and everything the flow carried is acknowledged by then.
+// FIN in order follows a bye. The acknowledgements of what this flow carried may still be to come
+// (tcp/ tells of them at the end of a burst); the flow ends after them.
 void SendSession::Impl::on_flow_closed(TimePoint now, SendFlow& flow) {
   if (is_ended()) return;
   if (!peer_closed_) return on_flow_lost(now, flow, Error{Errc::kPeerClosed, 0, "FIN without bye"});
-  doubt_flow(flow);
-  if (flow.acked_bytes() == flow.written_bytes())
-    flow.close();
-  else
-    flow.drop(SendFlow::State::kEnded);
-  advance();
+  flow.set_peer_finished();
+  if (flow.is_drained()) flow.close();
 }
 
 // The receiver closes. It may do so as soon as it has everything, before our last

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/msg/record.h"
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::msg {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+template <class Record>
+Bytes encoded(const Record& record) {
+  RecordBuffer out;
+  const std::size_t size = encode(record, out);
+  return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)};
+}
+
+std::optional<RecordHeader> header_of(const Bytes& bytes) {
+  return decode_header(std::span<const std::byte, kHeaderBytes>(bytes.data(), kHeaderBytes));
+}
+
+std::span<const std::byte> body_of(const Bytes& bytes) {
+  return std::span(bytes).subspan(kHeaderBytes);
+}
+
+Hello some_hello() {
+  Hello hello;
+  hello.is_new = true;
+  hello.has_key = true;
+  hello.cookie.fill(std::byte{0xc0});
+  hello.session = 0x1122334455667788;
+  hello.epoch = 0x01020304;
+  hello.flow = 0;
+  hello.flows_wanted = 4;
+  hello.nonce.fill(std::byte{0x4e});
+  return hello;
+}
+
+Bytes from_hex(const char* text) {
+  Bytes bytes;
+  for (const char* p = text; *p != 0; p += *p == ' ' ? 1 : 2) {
+    if (*p == ' ') continue;
+    unsigned value = 0;
+    std::sscanf(p, "%2x", &value);
+    bytes.push_back(static_cast<std::byte>(value));
+  }
+  return bytes;
+}
+
+// The format, byte by byte: what an implementation from the text in record.h would send.
+TEST(Record, LooksAsWritten) {
+  std::array<std::byte, kPreambleBytes> preamble;
+  encode_preamble(1, preamble);
+  EXPECT_EQ(Bytes(preamble.begin(), preamble.end()), from_hex("7a746370 01000000"));
+  EXPECT_EQ(
+      encoded(some_hello()),
+      from_hex("01 03 3000 00000000 c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0 8877665544332211 04030201 "
+               "00 04 0000 4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e"));
+  EXPECT_EQ(encoded(Accept{true, 0x20000, 4, 32, 0x1122334455667788}),
+            from_hex("04 01 1000 00000000 00000200 04 00 2000 8877665544332211"));
+  EXPECT_EQ(encoded(Chunk{true, 4096, 5, 8192, 1 << 20}),
+            from_hex("05 01 1800 00100000 0500000000000000 0020000000000000 0000100000000000"));
+  EXPECT_EQ(encoded(Credit{3, 2, 1}),
+            from_hex("07 00 1800 00000000 0300000000000000 0200000000000000 0100000000000000"));
+  EXPECT_EQ(encoded(Bye{258}), from_hex("08 00 0800 00000000 0201000000000000"));
+  EXPECT_EQ(encoded(Refusal{Reason::kVersion, 1, 2}),
+            from_hex("09 00 1800 00000000 01000000 00000000 0100000000000000 0200000000000000"));
+  Map map;
+  map.message = 7;
+  map.total = 3 * 4096 + 1;
+  map.units.set(1, 3);
+  EXPECT_EQ(encoded(map), from_hex("06 00 1100 00000000 0700000000000000 0130000000000000 06"));
+  EXPECT_EQ(encoded(Challenge{}).size(), kHeaderBytes + 48);
+  EXPECT_EQ(encoded(Proof{}).size(), kHeaderBytes + 32);
+}
+
+TEST(Record, SurvivesTheRoundTrip) {
+  const Bytes bytes = encoded(some_hello());
+  const auto header = header_of(bytes);
+  ASSERT_TRUE(header);
+  const auto hello = decode_hello(*header, body_of(bytes));
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(encoded(*hello), bytes);
+
+  Map map;
+  map.message = 9;
+  map.total = 1000 * 4096;
+  map.units.set(3, 800);
+  map.units.set(999, 1000);
+  const Bytes map_bytes = encoded(map);
+  ASSERT_TRUE(header_of(map_bytes));
+  const auto decoded = decode_map(body_of(map_bytes));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->units, map.units);
+  EXPECT_EQ(decoded->total, map.total);
+
+  const Bytes challenge = encoded(Challenge{{std::byte{1}}, {std::byte{2}}});
+  EXPECT_EQ(encoded(*decode_challenge(body_of(challenge))), challenge);
+  const Bytes proof = encoded(Proof{{std::byte{3}}});
+  EXPECT_EQ(encoded(*decode_proof(body_of(proof))), proof);
+  const Bytes accept = encoded(Accept{true, 4096, 2, 32, 5});
+  EXPECT_EQ(encoded(*decode_accept(*header_of(accept), body_of(accept))), accept);
+  const Bytes chunk = encoded(Chunk{true, 1, 2, 4096, 4097});
+  EXPECT_EQ(encoded(*decode_chunk(*header_of(chunk), body_of(chunk))), chunk);
+  const Bytes credit = encoded(Credit{9, 8, 7});
+  EXPECT_EQ(encoded(*decode_credit(body_of(credit))), credit);
+  const Bytes bye = encoded(Bye{9});
+  EXPECT_EQ(encoded(*decode_bye(body_of(bye))), bye);
+  const Bytes refusal = encoded(Refusal{Reason::kTruncated, 10, 20});
+  EXPECT_EQ(encoded(*decode_refusal(body_of(refusal))), refusal);
+}
+
+struct BadChunk {
+  const char* name;
+  Chunk chunk;
+};
+
+class RejectedChunk : public testing::TestWithParam<BadChunk> {};
+
+TEST_P(RejectedChunk, IsNotDecoded) {
+  const Bytes bytes = encoded(GetParam().chunk);
+  const auto header = header_of(bytes);
+  ASSERT_TRUE(header);
+  EXPECT_FALSE(decode_chunk(*header, body_of(bytes)));
+}
+
+constexpr std::uint64_t kHuge = std::uint64_t{1} << 63;
+INSTANTIATE_TEST_SUITE_P(
+    Rules, RejectedChunk,
+    testing::Values(BadChunk{"unaligned_offset", {false, 4096, 0, 128, 100'000}},
+                    BadChunk{"unaligned_end", {false, 4097, 0, 0, 100'000}},
+                    BadChunk{"past_the_end", {false, 4097, 0, 0, 4096}},
+                    BadChunk{"offset_past_the_end", {false, 4096, 0, 8192, 4096}},
+                    BadChunk{"wraps", {false, 4096, 0, kHuge * 2 - 4096, 100'000}},
+                    BadChunk{"too_large", {false, 4096, 0, 0, kMaxMessageBytes + 1}},
+                    BadChunk{"empty_of_non_empty", {false, 0, 0, 0, 4096}},
+                    BadChunk{"offset_in_empty", {false, 0, 0, 4096, 0}},
+                    BadChunk{"unit_is_8_kib", {false, 4096, 0, 4096, (4U << 20) + 1}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Record, HeadersThatDoNotGoTogetherAreRejected) {
+  const auto with = [](std::size_t at, std::uint8_t value) {
+    Bytes bytes = encoded(Credit{});
+    bytes[at] = static_cast<std::byte>(value);
+    return header_of(bytes).has_value();
+  };
+  EXPECT_TRUE(with(0, 7));
+  EXPECT_FALSE(with(0, 0));  // No such type.
+  EXPECT_FALSE(with(0, 10));
+  EXPECT_FALSE(with(0, 255));
+  EXPECT_FALSE(with(0, 8));  // Another body size.
+  EXPECT_FALSE(with(1, 1));  // No such flag.
+  EXPECT_FALSE(with(2, 25));
+  EXPECT_FALSE(with(3, 1));
+  EXPECT_FALSE(with(4, 1));  // Payload belongs to chunks.
+  EXPECT_FALSE(with(7, 0x80));
+}
+
+TEST(Record, FieldsOutOfRangeAreRejected) {
+  const auto hello_ok = [](auto&& change) {
+    Hello hello = some_hello();
+    change(hello);
+    const Bytes bytes = encoded(hello);
+    return decode_hello(*header_of(bytes), body_of(bytes)).has_value();
+  };
+  EXPECT_TRUE(hello_ok([](Hello&) {}));
+  EXPECT_FALSE(hello_ok([](Hello& h) { h.epoch = 0; }));
+  EXPECT_FALSE(hello_ok([](Hello& h) { h.flows_wanted = 0; }));
+  EXPECT_FALSE(hello_ok([](Hello& h) { h.flows_wanted = 5; }));
+  EXPECT_FALSE(hello_ok([](Hello& h) { h.flow = 4; }));
+  EXPECT_FALSE(hello_ok([](Hello& h) { h.flow = 1; }));  // New sessions begin with flow 0.
+  EXPECT_TRUE(hello_ok([](Hello& h) { h.flow = 1, h.is_new = false; }));
+
+  const auto accept_ok = [](const Accept& accept) {
+    const Bytes bytes = encoded(accept);
+    return decode_accept(*header_of(bytes), body_of(bytes)).has_value();
+  };
+  EXPECT_TRUE(accept_ok({true, 4096, 4, 32, 1}));
+  EXPECT_FALSE(accept_ok({true, 4096, 0, 32, 1}));
+  EXPECT_FALSE(accept_ok({true, 4096, 5, 32, 1}));
+  EXPECT_FALSE(accept_ok({true, 4096, 4, 0, 1}));
+
+  EXPECT_FALSE(decode_credit(body_of(encoded(Credit{1, 0, 2}))));  // Received before posted.
+
+  Bytes map = encoded(Map{1, 4096 * 3, {}});
+  EXPECT_TRUE(decode_map(body_of(map)));
+  map.back() = std::byte{0x08};  // A fourth unit.
+  EXPECT_FALSE(decode_map(body_of(map)));
+  map.push_back(std::byte{0});  // A byte too many.
+  EXPECT_FALSE(decode_map(body_of(map)));
+
+  Bytes refusal = encoded(Refusal{Reason::kFull, 0, 0});
+  refusal[kHeaderBytes + 4] = std::byte{1};
+  EXPECT_FALSE(decode_refusal(body_of(refusal)));
+  // A reason of the future is a refusal still.
+  const auto future = decode_refusal(body_of(encoded(Refusal{static_cast<Reason>(99), 0, 0})));
+  ASSERT_TRUE(future);
+  EXPECT_EQ(future->reason, Reason::kProtocol);
+}
+
+}  // namespace
+}  // namespace ztcp::msg
