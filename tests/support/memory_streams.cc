@@ -42,7 +42,8 @@ void MemoryStream::abort() {
   user_ = User::kLeft;
   queue_.clear();
   fin_queued_ = false;
-  if (peer_ != nullptr && peer_->user_ == User::kListening && !peer_->must_fail_) {
+  peer_->must_accept_ = false;
+  if (peer_->events_ != nullptr && peer_->user_ == User::kListening && !peer_->must_fail_) {
     peer_->must_fail_ = true;
     peer_->failure_ = Error{Errc::kPeerClosed, 0, "reset"};
   }

@@ -118,15 +118,20 @@ bool MsgWorld::advance_time() {
   return true;
 }
 
+void MsgWorld::kill_one(std::size_t which) {
+  std::vector<std::size_t> alive;
+  for (std::size_t i = 0; i < net.pairs(); ++i)
+    if (net.is_alive(i)) alive.push_back(i);
+  if (!alive.empty()) net.kill(alive[which % alive.size()]);
+}
+
 bool MsgWorld::step() {
   const auto happens = [&](unsigned chance) { return chance != 0 && rng_() % chance == 0; };
   if (script_.kill_at && *script_.kill_at == events_) {
     script_.kill_at.reset();
-    std::vector<std::size_t> alive;
-    for (std::size_t i = 0; i < net.pairs(); ++i)
-      if (net.is_alive(i)) alive.push_back(i);
-    if (!alive.empty()) net.kill(alive[script_.kill_pair % alive.size()]);
+    kill_one(script_.kill_pair);
   }
+  if (receiver.done != 0 && happens(script_.kill_chance)) kill_one(rng_());
   bool moved = false;
   const bool may_send = script_.send_chance != 0 && next_send_ < script_.sizes.size() &&
                         send_session->can_post() && sender.failed == 0;

@@ -35,6 +35,7 @@ struct MsgScript {
   unsigned flush_chance = 4;           // Else only when all is quiet.
   std::optional<std::size_t> kill_at;  // The flow `kill_pair` dies before this event.
   std::size_t kill_pair = 0;           // Modulo the pairs that are alive.
+  unsigned kill_chance = 0;            // Any living pair dies at one in so many events; 0: never.
 };
 
 class MsgWorld final : public msg::ListenerEvents {
@@ -61,6 +62,7 @@ class MsgWorld final : public msg::ListenerEvents {
   bool all_done() const {
     return sender.done == script_.sizes.size() && receiver.done == script_.sizes.size();
   }
+  bool has_unposted_sends() const { return next_send_ < script_.sizes.size(); }
   // Verifies that no buffer changed after its done, and says the first broken promise of the run.
   std::string problem();
 
@@ -109,6 +111,7 @@ class MsgWorld final : public msg::ListenerEvents {
     bool received = false;
   };
 
+  void kill_one(std::size_t which);
   void complete(bool is_sender, std::uint32_t token, std::size_t size_bytes);
   void check();
   void broken(std::string what);

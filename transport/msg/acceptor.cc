@@ -147,7 +147,6 @@ void Acceptor::Impl::admit(TimePoint now, RecvFlow& flow) {
   verdict.listener->on_session(now, std::make_unique<RecvSession>(std::move(impl)));
 }
 
-// Each session gets what it would if all had come at once.
 std::uint32_t Acceptor::Impl::allowance_for_next() const {
   const std::size_t share = settings_.eager_budget_bytes / (sessions_.size() + 1);
   const std::size_t allowance = std::min<std::size_t>(share, settings_.eager_allowance_bytes);

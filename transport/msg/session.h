@@ -50,8 +50,8 @@ struct SessionSettings {
   // tells of the peer's acknowledgements (sender). True for tcp/, false for kernel sockets. A send
   // is done by acknowledgement alone only where both sides say so.
   bool ack_is_delivery = true;
-  // Receivers of one acceptor. All their eager allowances together stay within the budget as long
-  // as each gets the minimum of 4 KiB.
+  // Receivers of one acceptor. The n-th session is allowed the n-th part of the budget, at least
+  // 4 KiB and at most eager_allowance_bytes.
   std::uint32_t max_sessions = 4096;
   std::uint32_t eager_budget_bytes = 16U << 20;
 };

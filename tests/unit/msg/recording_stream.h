@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A stream whose other end is the test: it keeps what was written and how it was left.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "transport/core/stream.h"
+#include "transport/msg/record.h"
+#include "transport/msg/record_reader.h"
+
+namespace ztcp::msg {
+
+class RecordingStream final : public Stream {
+ public:
+  std::size_t room() const override { return full ? 0 : std::size_t{1} << 20; }
+  bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override {
+    if (full) return false;
+    written.insert(written.end(), copied.begin(), copied.end());
+    for (const Fragment& f : referenced)
+      written.insert(written.end(), f.data, f.data + f.size_bytes);
+    return true;
+  }
+  void close() override { closed = true; }
+  void abort() override { aborted = true; }
+
+  bool is_left() const { return closed || aborted; }
+
+  struct Record {
+    RecordHeader header;
+    std::vector<std::byte> body;
+    std::vector<std::byte> payload;
+  };
+  // What was written since the last call, cut into records.
+  std::vector<Record> records() {
+    std::vector<Record> out;
+    std::span<const std::byte> input = written;
+    for (;;) {
+      switch (reader.next(input)) {
+        case RecordReader::Step::kRecord: {
+          const auto body = reader.body();
+          out.push_back({reader.header(), {body.begin(), body.end()}, {}});
+          break;
+        }
+        case RecordReader::Step::kPayload: {
+          auto& payload = out.back().payload;
+          payload.insert(payload.end(), reader.payload().begin(), reader.payload().end());
+          break;
+        }
+        case RecordReader::Step::kPreamble:
+          break;
+        default:
+          written.clear();
+          return out;
+      }
+    }
+  }
+
+  std::vector<std::byte> written;
+  RecordReader reader;
+  bool full = false;
+  bool closed = false;
+  bool aborted = false;
+};
+
+}  // namespace ztcp::msg
