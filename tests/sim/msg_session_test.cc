@@ -66,6 +66,8 @@ TEST_P(Shortage, KeepsUnpostedBytesWithinTheAllowance) {
     }
     ASSERT_EQ(world.problem(), "");
     ASSERT_EQ(world.sender.failed + world.receiver.failed, 0U);
+    if (world.all_done()) break;
+    ASSERT_TRUE(world.has_unposted_receives()) << world.sender.done << " sent";
     ASSERT_TRUE(world.recv_session->can_post());
     world.post_receive();
   }
@@ -141,7 +143,7 @@ TEST_P(Dying, LosesNothing) {
   MsgWorld world(script);
   ASSERT_TRUE(world.run_all()) << world.sender.error.where << "/" << world.receiver.error.where;
   ASSERT_EQ(world.problem(), "");
-  EXPECT_GT(world.net.pairs(), 10U);
+  EXPECT_GT(world.net.pairs(), 4U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Dying, testing::Range<std::uint64_t>(1, 41));

@@ -63,6 +63,7 @@ class MsgWorld final : public msg::ListenerEvents {
     return sender.done == script_.sizes.size() && receiver.done == script_.sizes.size();
   }
   bool has_unposted_sends() const { return next_send_ < script_.sizes.size(); }
+  bool has_unposted_receives() const { return next_receive_ < script_.sizes.size(); }
   // Verifies that no buffer changed after its done, and says the first broken promise of the run.
   std::string problem();
 
