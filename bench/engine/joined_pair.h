@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Two engines and one stream between them, joined in memory by reference.
+// Two engines and one session of messages between them, joined in memory by reference.
 #pragma once
 
 #include <array>
@@ -13,9 +13,7 @@
 #include <x86intrin.h>
 
 #include "transport/core/frame.h"
-#include "transport/core/ordered_copy.h"
-#include "transport/core/stream.h"
-#include "transport/tcp/stack.h"
+#include "transport/ustack/engine.h"
 
 namespace ztcp::bench {
 
@@ -34,67 +32,45 @@ struct PairOptions {
 
 class JoinedPair {
  public:
-  // Sends `source` over and over into `destination`, of the same size. Both outlive the pair.
+  // What NCCL hands to a network at a time, and how many it keeps in flight.
+  static constexpr std::size_t kMessageBytes = 512U << 10;
+  static constexpr std::size_t kInFlight = 8;
+
+  // Sends `source` over and over into `destination`, of the same size, a multiple of
+  // kMessageBytes. Both outlive the pair.
   JoinedPair(const PairOptions& options, std::span<const std::byte> source,
              std::span<std::byte> destination);
 
   bool connect();
-  // Moves so many more bytes; multiples of the buffers' size leave the destination complete.
+  // Moves so many more bytes, a multiple of kMessageBytes; multiples of the buffers' size leave
+  // the destination complete.
   Cycles transfer(std::size_t bytes);
-  // Nothing was lost, refused or sent twice.
+  // Every message arrived, and no frame was lost, refused or sent twice.
   bool is_intact() const;
 
  private:
   static constexpr std::size_t kBurst = 32;
 
-  // Writes as much as the stream has room for.
-  class Sender final : public StreamEvents {
-   public:
-    explicit Sender(std::span<const std::byte> source) : source_(source) {}
-    void want(std::uint64_t total_bytes) {
-      wanted_ = total_bytes;
-      pump();
+  // Counts the messages of one end.
+  struct End final : msg::SessionOwner {
+    void on_ready(TimePoint) override { ready = true; }
+    void on_done(std::uint32_t, std::size_t size_bytes) override {
+      ++done;
+      bytes += size_bytes;
     }
-    bool is_open() const { return stream_ != nullptr; }
-    bool failed() const { return failed_; }
-    std::uint64_t acked() const { return acked_; }
-    void on_open(TimePoint, Stream& stream) override { stream_ = &stream; }
-    void on_bytes(TimePoint, std::span<const std::byte>) override {}
-    void on_acked(TimePoint, std::uint64_t total_bytes) override {
-      acked_ = total_bytes;
-      pump();
-    }
-    void on_closed(TimePoint) override { failed_ = true; }
-    void on_failed(TimePoint, Error) override { failed_ = true; }
-
-   private:
-    void pump();
-    std::span<const std::byte> source_;
-    Stream* stream_ = nullptr;
-    std::uint64_t written_ = 0;
-    std::uint64_t wanted_ = 0;
-    std::uint64_t acked_ = 0;
-    bool failed_ = false;
+    void on_session_failed(Error) override { failed = true; }
+    void on_session_closed() override { failed = true; }
+    std::uint64_t posted = 0;
+    std::uint64_t done = 0;
+    std::uint64_t bytes = 0;
+    bool ready = false;
+    bool failed = false;
   };
-
-  // Copies what arrives into the posted buffer: the one copy.
-  class Receiver final : public StreamEvents, public tcp::StreamAcceptor {
-   public:
-    explicit Receiver(std::span<std::byte> destination) : destination_(destination) {}
-    std::uint64_t received() const { return received_; }
-    bool failed() const { return failed_; }
-    StreamEvents* on_accept(TimePoint, Stream&, Endpoint) override { return this; }
-    void on_open(TimePoint, Stream&) override {}
-    void on_bytes(TimePoint, std::span<const std::byte> bytes) override;
-    void on_acked(TimePoint, std::uint64_t) override {}
-    void on_closed(TimePoint) override { failed_ = true; }
-    void on_failed(TimePoint, Error) override { failed_ = true; }
-
-   private:
-    std::span<std::byte> destination_;
-    std::size_t at_ = 0;
-    std::uint64_t received_ = 0;
-    bool failed_ = false;
+  struct Listener final : msg::ListenerEvents {
+    void on_session(TimePoint, std::unique_ptr<msg::RecvSession> incoming) override {
+      session = std::move(incoming);
+    }
+    std::unique_ptr<msg::RecvSession> session;
   };
 
   // Frames on their way, with the views of them that the other side receives.
@@ -106,23 +82,30 @@ class JoinedPair {
     std::size_t count = 0;
   };
 
-  static tcp::StackConfig host_config(const PairOptions& options, std::uint8_t host);
-  // Fills the cable with all that may leave now.
-  std::uint64_t collect(tcp::Stack& from, Cable& cable);
-  // Hands it over in bursts; after each the receiving side's own frames are collected.
-  std::uint64_t deliver(Cable& cable, tcp::Stack& to, Cable& answers);
+  static ustack::EngineConfig host_config(const PairOptions& options, std::uint8_t host);
+  void post_sends();
+  void post_receives();
+  // Hands the frames over in bursts; `to` posts after each, as a poller does, and its own frames
+  // are collected. Returns the cycles that took on its side.
+  template <class Post>
+  std::uint64_t deliver(Cable& cable, ustack::Engine& to, Cable& answers, Post post);
+  void collect(ustack::Engine& from, Cable& cable);
   void make_views(Cable& cable) const;
   void turn(Cycles& cycles);
 
   PairOptions options_;
-  Sender sender_;
-  Receiver receiver_;
-  tcp::Stack client_;
-  tcp::Stack server_;
+  std::span<const std::byte> source_;
+  std::span<std::byte> destination_;
+  End sender_;
+  End receiver_;
+  ustack::Engine client_;
+  ustack::Engine server_;
+  Listener listener_;  // Its session dies before the engine.
+  msg::SendSession* session_ = nullptr;
   Cable data_;
   Cable acks_;
   TimePoint now_{std::chrono::seconds(1)};
-  std::uint64_t wanted_ = 0;
+  std::uint64_t wanted_messages_ = 0;
 };
 
 }  // namespace ztcp::bench
