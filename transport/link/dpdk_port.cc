@@ -34,9 +34,10 @@ rte_mempool* create_pool(const char* kind, std::uint32_t count, std::uint16_t pr
   // Names are process-wide and a port can be reopened before its old pools are gone.
   static std::atomic<unsigned> serial{0};
   const std::string name = fmt::format("ztcp-{}-{}", kind, serial.fetch_add(1));
-  return rte_pktmbuf_pool_create(name.c_str(), count, kPoolCache, private_bytes,
-                                 static_cast<std::uint16_t>(room_bytes + RTE_PKTMBUF_HEADROOM),
-                                 node);
+  // DPDK refuses a cache above two thirds of the pool.
+  return rte_pktmbuf_pool_create(
+      name.c_str(), count, std::min(kPoolCache, count / 2), private_bytes,
+      static_cast<std::uint16_t>(room_bytes + RTE_PKTMBUF_HEADROOM), node);
 }
 
 std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/link/frames.h"
+#include "tests/unit/link/peer.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
 
@@ -18,18 +19,9 @@ namespace ztcp::link {
 namespace {
 
 using test::flatten;
+using test::Peer;
 using test::SentFrame;
-
-// Bounds every wait for another thread or process; never a matter of passing by luck.
-template <class Condition>
-bool within_seconds(int seconds, Condition condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
+using test::within_seconds;
 
 class Memif : public testing::Test {
  protected:
@@ -62,6 +54,19 @@ class Memif : public testing::Test {
       a.release(std::span(none).first(a.receive(none)));
       b.release(std::span(none).first(b.receive(none)));
       return a.is_up() && b.is_up();
+    });
+  }
+
+  // Sends `sent` until it comes back: the peer may have become ready only now.
+  static bool echoed(Link& link, SentFrame& sent) {
+    bool same = false;
+    return within_seconds(10, [&] {
+      std::array<RxFrame, 32> received;
+      if (!same) link.transmit({&sent.frame(), 1});
+      const std::size_t count = link.receive(received);
+      for (std::size_t i = 0; i < count; ++i) same = same || flatten(received[i]) == sent.bytes();
+      link.release(std::span(received).first(count));
+      return same;
     });
   }
 
@@ -147,6 +152,118 @@ TEST_F(Memif, DropsWhatIsLargerThanTheMtu) {
   EXPECT_EQ((*client)->counters().tx_dropped, 1U);
   SentFrame fits(2, 1514, 2);
   expect_exchanged(**client, **server, fits);
+}
+
+TEST_F(Memif, ExhaustedFramesWaitInTheRingAndComeBack) {
+  auto small = config(MemifRole::kServer, 1500);
+  small.rx_frames = 63;
+  small.ring_size_log2 = 5;
+  auto server = open_memif(small);
+  auto client_config = config(MemifRole::kClient, 1500);
+  client_config.ring_size_log2 = 5;
+  auto client = open_memif(client_config);
+  ASSERT_TRUE(server && client);
+  ASSERT_TRUE(both_up(**server, **client));
+  std::vector<RxFrame> held;
+  std::uint32_t sent_count = 0;
+  // Until neither frames nor ring slots are left.
+  for (int idle = 0; idle < 3;) {
+    SentFrame sent(sent_count, 500, 2);
+    const std::size_t taken = (*client)->transmit({&sent.frame(), 1});
+    sent_count += static_cast<std::uint32_t>(taken);
+    std::array<RxFrame, 8> received;
+    const std::size_t count = (*server)->receive(received);
+    held.insert(held.end(), received.begin(), received.begin() + static_cast<long>(count));
+    idle = taken == 0 && count == 0 ? idle + 1 : 0;
+  }
+  EXPECT_EQ(held.size(), 63U);
+  EXPECT_EQ(sent_count, 63U + 32U);
+  EXPECT_GT((*client)->counters().tx_ring_full, 0U);
+  (*server)->release(held);
+  std::array<RxFrame, 64> rest;
+  ASSERT_EQ((*server)->receive(rest), 32U);
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    const SentFrame expected(63 + i, 500, 2);
+    EXPECT_EQ(flatten(rest[i]), expected.bytes()) << i;
+  }
+  (*server)->release(std::span(rest).first(32));
+}
+
+TEST_F(Memif, TalksToAnUnprivilegedProcess) {
+  std::filesystem::permissions(folder_, std::filesystem::perms::all);
+  const auto prepare = geteuid() == 0 ? test::become_nobody : [] {};
+  Peer peer({"echo", folder_ + "/0.sock", "server", "9000"}, prepare);
+  auto client = open_memif(config(MemifRole::kClient, 9000));
+  ASSERT_TRUE(client);
+  SentFrame first(0, 9014, 3);
+  if (!echoed(**client, first) && peer.wait_for_exit(1) == 126)
+    GTEST_SKIP() << "the other user may not run programs of this build folder";
+  for (std::uint32_t size = 60; size <= 9014; size += 97) {
+    SentFrame sent(size, size, 1 + size % 8);
+    ASSERT_TRUE(echoed(**client, sent)) << size;
+  }
+}
+
+class MemifPeerDies : public Memif, public testing::WithParamInterface<const char*> {};
+
+// The peer is killed while we transmit: the rings vanish under our hands, and nothing else happens.
+TEST_P(MemifPeerDies, AndComesBack) {
+  const std::string peer_role = GetParam();
+  const MemifRole our_role = peer_role == "server" ? MemifRole::kClient : MemifRole::kServer;
+  auto link = open_memif(config(our_role, 9000));
+  ASSERT_TRUE(link);
+  for (std::uint32_t life = 0; life < 6; ++life) {
+    Peer peer({"echo", folder_ + "/0.sock", peer_role, "9000"});
+    SentFrame sent(life, 5000, 3);
+    ASSERT_TRUE(echoed(**link, sent)) << life;
+    EXPECT_TRUE((*link)->is_up());
+
+    std::atomic<bool> killed{false};
+    std::thread killer([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3 * life));
+      peer.kill();
+      killed = true;
+    });
+    SentFrame load(99, 9014, 8);
+    const std::vector<TxFrame> burst(32, load.frame());
+    const bool went_down = within_seconds(5, [&] {
+      for (int i = 0; i < 20; ++i) {
+        (*link)->transmit(burst);
+        std::array<RxFrame, 32> received;
+        (*link)->release(std::span(received).first((*link)->receive(received)));
+      }
+      return killed && !(*link)->is_up();
+    });
+    killer.join();
+    ASSERT_TRUE(went_down) << life;
+    EXPECT_EQ((*link)->transmit(burst), burst.size()) << "a cable without an end takes everything";
+  }
+  EXPECT_GT((*link)->counters().tx_dropped, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Roles, MemifPeerDies, testing::Values("server", "client"),
+                         [](const auto& row) { return std::string("peer_") + row.param; });
+
+TEST_F(Memif, AServedSocketIsNotTakenAway) {
+  Peer peer({"echo", folder_ + "/0.sock", "server", "1500"});
+  ASSERT_TRUE(within_seconds(10, [&] { return std::filesystem::exists(folder_ + "/0.sock"); }));
+  const auto second = open_memif(config(MemifRole::kServer, 1500));
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::kBusy);
+}
+
+TEST_F(Memif, RefusesWhatItCannotCarry) {
+  auto large = config(MemifRole::kServer, kMaxMemifMtuBytes);
+  large.mtu_bytes = kMaxMemifMtuBytes + 1;
+  EXPECT_EQ(open_memif(large).error().code, Errc::kBadConfig);
+  auto path = config(MemifRole::kServer, 1500);
+  for (const std::string& bad : {std::string("relative.sock"), folder_ + "/a,role=client",
+                                 folder_ + "/" + std::string(108, 'x'), std::string()}) {
+    path.socket_path = bad;
+    EXPECT_EQ(open_memif(path).error().code, Errc::kBadConfig) << bad;
+  }
+  path.socket_path = folder_ + "/missing/0.sock";
+  EXPECT_FALSE(open_memif(path));
 }
 
 }  // namespace

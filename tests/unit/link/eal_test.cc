@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a process looks like after EAL has started in it. EAL starts once per process, so each
+// check has a process of its own, which reports by its exit status (link_peer.cc).
+#include "transport/link/eal.h"
+
+#include <cstdlib>
+#include <fcntl.h>
+#include <ostream>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/link/peer.h"
+
+namespace ztcp::link {
+namespace {
+
+using test::Peer;
+
+struct Environment {
+  const char* name;
+  void (*prepare)();
+  friend void PrintTo(const Environment& e, std::ostream* out) { *out << e.name; }
+};
+
+class EalStart : public testing::TestWithParam<Environment> {
+ protected:
+  // Exit status of the peer and all it said on stdout and stderr.
+  std::pair<int, std::string> run(const char* what) {
+    int out[2];
+    EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+    Peer peer({what}, [&] {
+      dup2(out[1], STDOUT_FILENO);
+      dup2(out[1], STDERR_FILENO);
+      GetParam().prepare();
+    });
+    close(out[1]);
+    std::string said;
+    char letter = 0;
+    while (read(out[0], &letter, 1) == 1) said += letter;
+    close(out[0]);
+    return {peer.wait_for_exit(20), said};
+  }
+};
+
+TEST_P(EalStart, LeavesTheProcessAsItWas) {
+  const auto [status, said] = run("start");
+  if (status == 125) GTEST_SKIP() << "becoming another user needs root";
+  if (status == 126) GTEST_SKIP() << "the other user may not run programs of this build folder";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(said, "");
+}
+
+TEST_P(EalStart, FailsInSilence) {
+  const auto [status, said] = run("fail");
+  if (status == 125 || status == 126) GTEST_SKIP() << "see LeavesTheProcessAsItWas";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(said, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Environments, EalStart,
+    testing::Values(Environment{"AsIs", [] {}},
+                    Environment{"WithoutHomeAndRuntimeDir",
+                                [] {
+                                  unsetenv("HOME");
+                                  unsetenv("XDG_RUNTIME_DIR");
+                                }},
+                    Environment{"WithAnUnusableRuntimeDir",
+                                [] { setenv("XDG_RUNTIME_DIR", "/proc/no-such-folder", 1); }},
+                    Environment{"Unprivileged", test::become_nobody},
+                    Environment{"UnprivilegedWithAnUnusableRuntimeDir",
+                                [] {
+                                  setenv("XDG_RUNTIME_DIR", "/proc/no-such-folder", 1);
+                                  test::become_nobody();
+                                }}),
+    [](const auto& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace ztcp::link
