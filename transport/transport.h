@@ -7,8 +7,9 @@
 //
 // Threads, as NCCL uses them: listen, begin_connect, accept, register_memory and every destructor
 // run on a proxy service thread; post_send, post_recv and Request::test on that communicator's
-// progress thread. Calls on one object never overlap except register_memory / deregister_memory,
-// which may run beside anything.
+// progress thread. Calls on one object never overlap, except that register_memory and
+// deregister_memory may run beside anything, and that listen and begin_connect of the Transport
+// come from the service threads of several communicators at once.
 #pragma once
 
 #include <array>
