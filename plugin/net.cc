@@ -122,17 +122,6 @@ std::unique_ptr<NetObject> Net::disown(const NetObject* object) {
   return owned;
 }
 
-Result<std::unique_ptr<Listener>> Net::listen_on(const Startup& startup, int device) const {
-  const std::lock_guard lock(transport_mutex_);
-  return startup.transport->listen(device);
-}
-
-Result<std::unique_ptr<SendComm>> Net::connect_to(const Startup& startup, int device,
-                                                  const ListenAddress& peer) const {
-  const std::lock_guard lock(transport_mutex_);
-  return startup.transport->begin_connect(device, peer);
-}
-
 Told<Listening*> Net::listen(Context* context, int device, HandleBytes handle) {
   const auto properties = this->device(device);
   if (!properties) return pass_on(properties.error());
@@ -143,7 +132,7 @@ Told<Listening*> Net::listen(Context* context, int device, HandleBytes handle) {
     encode_handle(Poison{Errc::kBadConfig, current.host}, handle);
     return adopt(std::make_unique<Listening>(Errc::kBadConfig, current.refusal, name), context);
   }
-  Result<std::unique_ptr<Listener>> listener = listen_on(current, device);
+  Result<std::unique_ptr<Listener>> listener = current.transport->listen(device);
   if (!listener) {
     // A failing listen() would leave the other ranks in NCCL's bootstrap for ever, so the failure
     // travels in the handle and is told by accept() here and by connect() there.
@@ -170,7 +159,7 @@ Told<std::unique_ptr<SendConnection>> Net::begin_connect(const Startup& startup,
             if (!startup.refusal.empty())
               return report(Errc::kBadConfig, "connecting from {} failed: {}", name,
                             startup.refusal);
-            Result<std::unique_ptr<SendComm>> comm = connect_to(startup, device, peer);
+            Result<std::unique_ptr<SendComm>> comm = startup.transport->begin_connect(device, peer);
             if (!comm)
               return report(comm.error().code, "connecting from {} failed: {}", name,
                             explain(comm.error()));

@@ -89,9 +89,6 @@ class Net {
   Told<const Startup*> started() const;
   Told<void> start();
   Context* known(Context* context);
-  Result<std::unique_ptr<Listener>> listen_on(const Startup& startup, int device) const;
-  Result<std::unique_ptr<SendComm>> connect_to(const Startup& startup, int device,
-                                               const ListenAddress& peer) const;
   template <class T>
   T* adopt(std::unique_ptr<T> object, Context* context);
   std::unique_ptr<NetObject> disown(const NetObject* object);
@@ -103,10 +100,6 @@ class Net {
   std::atomic<const Startup*> startup_{nullptr};
   // Kept for good: NCCL borrows device names, and threads of it may linger in an old one.
   std::vector<std::unique_ptr<Startup>> startups_;
-
-  // Service threads of several communicators listen and connect at once; a Transport is called by
-  // one thread at a time.
-  mutable std::mutex transport_mutex_;
 
   mutable std::mutex mutex_;  // Guards what follows.
   std::unordered_map<const Context*, std::unique_ptr<Context>> contexts_;
