@@ -31,9 +31,12 @@ def main():
             problems.append(f"lacks {flag}: {why}")
     if "(SYMBOLIC)" not in dynamic and "SYMBOLIC" not in flags:
         problems.append("lacks SYMBOLIC: the host's symbols would replace ours")
-    for entry in ("RPATH", "RUNPATH", "TEXTREL"):
-        if f"({entry})" in dynamic:
-            problems.append(f"has {entry}")
+    if "(TEXTREL)" in dynamic:
+        problems.append("has TEXTREL")
+    # Paths relative to the library are the build tree's own and go away at install.
+    for paths in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
+        problems += [f"looks for libraries in {path}" for path in paths.split(":")
+                     if not path.startswith("$ORIGIN")]
     if re.search(r"GNU_STACK.*RWE", segments):
         problems.append("wants an executable stack")
     problems += [f"unique symbol {line.split()[-1]}" for line in symbols.splitlines()

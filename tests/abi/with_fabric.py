@@ -22,6 +22,9 @@ run_dir = "run"
 
 [tcp]
 connect_timeout_ms = 5000
+user_timeout_ms = 5000
+keepalive_idle_ms = 1000
+keepalive_interval_ms = 1000
 
 [messages]
 drain_timeout_ms = 1000
