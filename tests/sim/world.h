@@ -54,6 +54,12 @@ class World {
     invariants_.push_back(std::move(check));
   }
 
+  // What the user of host `host` does in each of its turns, between frames and timers, as requests
+  // reach a poller. Returns when it wants to be called again at the latest.
+  void set_actor(std::size_t host, std::function<TimePoint(TimePoint)> actor) {
+    actors_[host] = std::move(actor);
+  }
+
   // Runs until `done` holds. False, with why(), when an invariant broke, nothing is scheduled, or
   // `limit` of virtual time has passed.
   [[nodiscard]] bool run_until(const std::function<bool()>& done,
@@ -95,7 +101,8 @@ class World {
   TimePoint next_event() const {
     TimePoint next = kNever;
     for (std::size_t i = 0; i < 2; ++i)
-      next = std::min({next, wires_[i].next_arrival(), nodes_[i]->next_deadline()});
+      next = std::min(
+          {next, wires_[i].next_arrival(), nodes_[i]->next_deadline(), actor_deadlines_[i]});
     return next;
   }
 
@@ -134,6 +141,7 @@ class World {
       if (frames[f].kept) held_.emplace(memory[f].get(), std::move(memory[f]));
     // Whatever was not kept is gone from here on: a view that outlives it is found by ASan.
     memory.clear();
+    if (actors_[i]) actor_deadlines_[i] = actors_[i](now_);
     node.on_timers(now_);
     for (;;) {
       const std::size_t count = node.collect(now_, burst_);
@@ -180,6 +188,8 @@ class World {
   std::array<Wire, 2> wires_;
   std::vector<TxFrame> burst_;
   std::vector<std::function<std::string()>> invariants_;
+  std::array<std::function<TimePoint(TimePoint)>, 2> actors_;
+  std::array<TimePoint, 2> actor_deadlines_{kNever, kNever};
   std::unordered_map<void*, std::unique_ptr<ReceivedFrame>> held_;
   TimePoint now_{std::chrono::seconds(1)};
   std::uint64_t events_ = 0;
