@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/allocation_guard.h"
 #include "tests/support/msg_world.h"
 #include "transport/msg/reason.h"
 

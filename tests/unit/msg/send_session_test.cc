@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The sending side against a receiver written by hand, record by record.
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/msg/recording_stream.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::msg {
+namespace {
+
+constexpr Cookie kCookie = {std::byte{1}};
+constexpr std::uint64_t kId = 77;
+
+class SendSessionTest : public testing::Test, public Dialer, public SessionOwner {
+ protected:
+  struct Dialled {
+    RecordingStream stream;
+    StreamEvents* events = nullptr;
+    std::uint64_t acked = 0;
+  };
+
+  void SetUp() override { make(); }
+  void make() {
+    session = std::make_unique<SendSession>(settings, ClusterKey{}, kCookie, kId, *this, *this);
+  }
+  Result<Stream*> dial(TimePoint, StreamEvents& events) override {
+    if (!dials_succeed) return fail(Errc::kNoRoute, "dial");
+    dialled.emplace_back().events = &events;
+    return &dialled.back().stream;
+  }
+  void on_ready(TimePoint) override { ++ready; }
+  void on_done(std::uint32_t token, std::size_t) override { done.push_back(token); }
+  void on_session_failed(Error e) override { failures.push_back(e); }
+  void on_session_closed() override { ++closed; }
+
+  void preamble(Dialled& d, std::uint32_t version = kWireVersion) {
+    std::array<std::byte, kPreambleBytes> out;
+    encode_preamble(version, out);
+    d.events->on_bytes(now, out);
+  }
+  template <class Record>
+  void say(Dialled& d, const Record& record) {
+    RecordBuffer out;
+    const std::size_t size = encode(record, out);
+    if (!d.stream.is_left()) d.events->on_bytes(now, std::span(out).first(size));
+  }
+  // The next stream that was dialled shakes hands.
+  Dialled& open(std::size_t index) {
+    session->on_timers(now);
+    Dialled& d = dialled.at(index);
+    d.events->on_open(now, d.stream);
+    preamble(d);
+    return d;
+  }
+  Dialled& accept(std::size_t index, const Credit& credit = {}, const Accept& limits = kLimits) {
+    Dialled& d = open(index);
+    static_cast<void>(d.stream.records());
+    say(d, limits);
+    say(d, credit);
+    return d;
+  }
+  // Everything written so far.
+  void ack(Dialled& d, std::uint64_t bytes) { d.events->on_acked(now, d.acked += bytes); }
+  void post(std::size_t size) {
+    session->post(now, std::span(memory).first(size), 0, next_token++);
+  }
+  static std::vector<Chunk> chunks(Dialled& d) {
+    std::vector<Chunk> out;
+    for (const auto& r : d.stream.records())
+      if (r.header.type == RecordType::kChunk) out.push_back(*decode_chunk(r.header, r.body));
+    return out;
+  }
+
+  static constexpr Accept kLimits{true, 8192, 4, 32, kId};
+  static constexpr std::uint64_t kHelloBytes = kPreambleBytes + kHeaderBytes + Hello::kBody;
+  SessionSettings settings;
+  TimePoint now{};
+  bool dials_succeed = true;
+  std::deque<Dialled> dialled;
+  std::vector<std::byte> memory = std::vector<std::byte>(1U << 20);
+  std::uint32_t next_token = 0;
+  int ready = 0;
+  int closed = 0;
+  std::vector<std::uint32_t> done;
+  std::vector<Error> failures;
+  std::unique_ptr<SendSession> session;
+};
+
+TEST_F(SendSessionTest, GreetsWithItsNameAndWaitsForTheCredit) {
+  Dialled& d = open(0);
+  const auto records = d.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  const auto hello = decode_hello(records[0].header, records[0].body);
+  ASSERT_TRUE(hello);
+  EXPECT_TRUE(hello->is_new);
+  EXPECT_EQ(hello->cookie, kCookie);
+  EXPECT_EQ(hello->session, kId);
+  EXPECT_EQ(hello->epoch, 1U);
+  say(d, kLimits);
+  EXPECT_EQ(ready, 0);
+  say(d, Credit{});
+  EXPECT_EQ(ready, 1);
+}
+
+TEST_F(SendSessionTest, SendsPostedMessagesPlainlyAndOthersWithinTheAllowance) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  post(20'000);
+  post(5000);
+  post(5000);  // Its first 8192 - 5000 bytes are no whole unit.
+  auto sent = chunks(d);
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_FALSE(sent[0].eager);
+  EXPECT_EQ(sent[0].size_bytes, 20'000U);
+  EXPECT_TRUE(sent[1].eager);
+  EXPECT_EQ(sent[1].message, 1U);
+
+  say(d, Credit{1, 1000, 0});
+  sent = chunks(d);
+  ASSERT_EQ(sent.size(), 1U);  // 4192 bytes: a unit of message 2.
+  EXPECT_TRUE(sent[0].eager);
+  EXPECT_EQ(sent[0].size_bytes, 4096U);
+  say(d, Credit{3, 1000, 0});
+  sent = chunks(d);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_FALSE(sent[0].eager);
+  EXPECT_EQ(sent[0].offset, 4096U);
+  EXPECT_EQ(sent[0].size_bytes, 904U);
+}
+
+TEST_F(SendSessionTest, IsDoneByAcknowledgementOnlyWhereThatMeansDelivery) {
+  for (const bool delivery : {true, false}) {
+    done.clear();
+    dialled.clear();
+    make();
+    Accept limits = kLimits;
+    limits.ack_is_delivery = delivery;
+    Dialled& d = accept(0, Credit{2, 0, 0}, limits);
+    ack(d, kHelloBytes);
+    post(100);
+    ack(d, kChunkRecordBytes + 99);
+    EXPECT_TRUE(done.empty());
+    ack(d, 1);
+    EXPECT_EQ(done.size(), delivery ? 1U : 0U);
+    say(d, Credit{2, 0, 1});
+    EXPECT_EQ(done.size(), 1U);
+    // And the count alone does not free memory that a living stream may still read.
+    post(2000);
+    say(d, Credit{2, 0, 2});
+    EXPECT_EQ(done.size(), 1U);
+    ack(d, kChunkRecordBytes + 2000);
+    EXPECT_EQ(done.size(), 2U);
+  }
+}
+
+TEST_F(SendSessionTest, OpensTheOtherFlowsAtTheFirstLargeMessage) {
+  Dialled& d = accept(0, Credit{9, 0, 0});
+  post(128U << 10);
+  session->on_timers(now);
+  EXPECT_EQ(dialled.size(), 1U);
+  post((128U << 10) + 1);
+  EXPECT_EQ(chunks(d).size(), 2U);  // Flow 0 does not wait for them.
+  session->on_timers(now);
+  EXPECT_EQ(dialled.size(), 4U);
+}
+
+TEST_F(SendSessionTest, AnotherVersionIsNamedWhoeverNotices) {
+  Dialled& d = open(0);
+  dialled.clear();
+  make();
+  Dialled& e = [&]() -> Dialled& {
+    session->on_timers(now);
+    dialled[0].events->on_open(now, dialled[0].stream);
+    return dialled[0];
+  }();
+  static_cast<void>(d);
+  preamble(e, 2);
+  say(e, Refusal{Reason::kVersion, 2, 1});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kProtocol);
+  EXPECT_EQ(describe(session->failure_detail()),
+            "the peer refused: wire version 2 there, 1 here: install the same ztcp on both hosts");
+
+  failures.clear();
+  dialled.clear();
+  make();
+  session->on_timers(now);
+  dialled[0].events->on_open(now, dialled[0].stream);
+  preamble(dialled[0], 3);
+  say(dialled[0], Credit{});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(describe(session->failure_detail()),
+            "wire version 1 here, 3 there: install the same ztcp on both hosts");
+}
+
+TEST_F(SendSessionTest, AnotherServiceAtThePortIsNoPeer) {
+  session->on_timers(now);
+  dialled[0].events->on_open(now, dialled[0].stream);
+  const std::string_view banner = "SSH-2.0-OpenSSH_9.2\r\n";
+  dialled[0].events->on_bytes(now, std::as_bytes(std::span(banner)));
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kProtocol);
+  EXPECT_TRUE(dialled[0].stream.aborted);
+}
+
+TEST_F(SendSessionTest, ASilentPeerTimesOut) {
+  settings.max_redials = 0;
+  make();
+  session->on_timers(now);
+  EXPECT_EQ(session->next_deadline(), kNever);  // TCP bounds the connect.
+  dialled[0].events->on_open(now, dialled[0].stream);
+  EXPECT_EQ(session->next_deadline(), now + settings.handshake_timeout);
+  session->on_timers(now + settings.handshake_timeout);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kTimedOut);
+  EXPECT_TRUE(dialled[0].stream.aborted);
+}
+
+TEST_F(SendSessionTest, ResumesWithTheNextEpochAndSendsOnlyWhatIsMissing) {
+  Dialled& first = accept(0, Credit{3, 0, 0});
+  post(40'000);
+  post(100);
+  post(5000);
+  first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
+  EXPECT_TRUE(failures.empty());
+  Dialled& second = open(1);
+  auto records = second.stream.records();
+  const auto hello = decode_hello(records[0].header, records[0].body);
+  EXPECT_EQ(hello->epoch, 2U);
+  EXPECT_FALSE(hello->is_new);
+  say(second, kLimits);
+  Map map{0, 40'000, {}};
+  map.units.set(0, 3);
+  map.units.set(5, 6);
+  say(second, map);
+  Map whole{1, 100, {}};
+  whole.units.set(0, 1);
+  say(second, whole);
+  EXPECT_TRUE(chunks(second).empty());
+  say(second, Credit{3, 0, 0});
+  const auto sent = chunks(second);
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sent[0].offset, 3U * 4096);
+  EXPECT_EQ(sent[0].size_bytes, 2U * 4096);
+  EXPECT_EQ(sent[1].offset, 6U * 4096);
+  EXPECT_EQ(sent[1].size_bytes, 40'000U - 6 * 4096);
+  EXPECT_EQ(sent[2].message, 2U);  // Of which the peer had nothing.
+  EXPECT_EQ(done, std::vector<std::uint32_t>{1});
+}
+
+TEST_F(SendSessionTest, EagerBytesLostWithAFlowAreNotChargedTwice) {
+  Dialled& first = accept(0);
+  post(8192);  // The whole allowance.
+  EXPECT_EQ(chunks(first).size(), 1U);
+  first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
+  Dialled& second = accept(1);
+  const auto sent = chunks(second);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_TRUE(sent[0].eager);
+  EXPECT_EQ(sent[0].size_bytes, 8192U);
+}
+
+TEST_F(SendSessionTest, NonsenseFromTheReceiverFailsTheSession) {
+  const auto fails = [&](const auto& record) {
+    failures.clear();
+    dialled.clear();
+    make();
+    Dialled& d = accept(0, Credit{1, 0, 0});
+    post(100);
+    say(d, record);
+    return failures.size() == 1 && failures[0].code == Errc::kProtocol && d.stream.aborted;
+  };
+  EXPECT_TRUE(fails(Credit{2, 0, 2}));  // Received what was never sent.
+  EXPECT_TRUE(fails(Credit{2, 1, 1}));  // Released what was never eager.
+  EXPECT_TRUE(fails(kLimits));          // Accepts twice.
+  EXPECT_TRUE(fails(Map{0, 100, {}}));  // Maps outside a resume.
+  EXPECT_TRUE(fails(Chunk{true, 0, 0, 0, 0}));
+  EXPECT_TRUE(fails(Challenge{}));
+  EXPECT_TRUE(fails(Bye{2}));
+}
+
+TEST_F(SendSessionTest, AnIdleSenderIsNotTroubledByAReceiverThatLeaves) {
+  Dialled& d = accept(0);
+  ack(d, kHelloBytes);
+  say(d, Bye{0});
+  d.events->on_closed(now);
+  EXPECT_TRUE(d.stream.closed);
+  EXPECT_TRUE(failures.empty());
+  session->close(now);
+  EXPECT_EQ(closed, 1);
+
+  dialled.clear();
+  make();
+  say(accept(0), Bye{0});
+  post(1);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
+}
+
+TEST_F(SendSessionTest, ClosesWithByeOnEveryFlowOnceAllIsDone) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  ack(d, kHelloBytes);
+  post(100);
+  static_cast<void>(d.stream.records());
+  session->close(now);
+  EXPECT_FALSE(d.stream.is_left());
+  ack(d, kChunkRecordBytes + 100);
+  EXPECT_TRUE(d.stream.closed);
+  const auto records = d.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(decode_bye(records[0].body)->messages, 1U);
+  EXPECT_EQ(closed, 1);
+}
+
+TEST_F(SendSessionTest, WritesOutsideTheRingsGoOutLater) {
+  Dialled& d = accept(0, Credit{9, 0, 0});
+  d.stream.full = true;
+  post(100);
+  EXPECT_TRUE(chunks(d).empty());
+  d.stream.full = false;
+  ack(d, 1);
+  EXPECT_EQ(chunks(d).size(), 1U);
+}
+
+}  // namespace
+}  // namespace ztcp::msg

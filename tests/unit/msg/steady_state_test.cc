@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Two sessions joined without anything between them: once they run, they allocate nothing.
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/allocation_guard.h"
+#include "transport/msg/acceptor.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::msg {
+namespace {
+
+constexpr Cookie kCookie{std::byte{1}};
+
+// Keeps what is written in memory of its own until the test moves it.
+class PipeStream final : public Stream {
+ public:
+  std::size_t room() const override { return kCapacity / 2 - std::min(kCapacity / 2, size_); }
+  bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override {
+    append(copied.data(), copied.size());
+    for (const Fragment& f : referenced) append(f.data, f.size_bytes);
+    return true;
+  }
+  void close() override {}
+  void abort() override {}
+
+  // Hands everything to the other end, and the acknowledgement back.
+  bool move(TimePoint now) {
+    if (size_ == 0) return false;
+    moved_ += size_;
+    const std::size_t size = std::exchange(size_, 0);
+    std::swap(buffer_, in_flight_);
+    to->on_bytes(now, {in_flight_.get(), size});
+    from->on_acked(now, moved_);
+    return true;
+  }
+
+  StreamEvents* from = nullptr;
+  StreamEvents* to = nullptr;
+
+ private:
+  static constexpr std::size_t kCapacity = 4U << 20;
+  void append(const std::byte* data, std::size_t size) {
+    ASSERT_LE(size_ + size, kCapacity);
+    std::copy_n(data, size, buffer_.get() + size_);
+    size_ += size;
+  }
+  std::unique_ptr<std::byte[]> buffer_{new std::byte[kCapacity]};
+  std::unique_ptr<std::byte[]> in_flight_{new std::byte[kCapacity]};
+  std::size_t size_ = 0;
+  std::uint64_t moved_ = 0;
+};
+
+struct Owner final : SessionOwner {
+  void on_ready(TimePoint) override {}
+  void on_done(std::uint32_t, std::size_t) override { ++done; }
+  void on_session_failed(Error) override { failed = true; }
+  void on_session_closed() override {}
+  std::size_t done = 0;
+  bool failed = false;
+};
+
+class Joined final : public Dialer, public ListenerEvents {
+ public:
+  Joined() {
+    static_cast<void>(acceptor.add_listener(kCookie, *this));
+    sender->on_timers(now);
+    up->from->on_open(now, *up);
+    settle();
+  }
+  Result<Stream*> dial(TimePoint, StreamEvents& events) override {
+    up->from = down->to = &events;
+    up->to = down->from = acceptor.on_accept(now, *down, Endpoint{});
+    return up.get();
+  }
+  void on_session(TimePoint, std::unique_ptr<RecvSession> session) override {
+    receiver = std::move(session);
+    receiver->set_owner(received);
+  }
+  void settle() {
+    for (bool moved = true; moved;) {
+      moved = up->move(now);
+      acceptor.flush(now);
+      moved = down->move(now) || moved;
+    }
+  }
+
+  TimePoint now{};
+  Owner sent;
+  Owner received;
+  std::unique_ptr<PipeStream> up = std::make_unique<PipeStream>();
+  std::unique_ptr<PipeStream> down = std::make_unique<PipeStream>();
+  SessionSettings settings = [] {
+    SessionSettings s;
+    s.flows = 1;
+    return s;
+  }();
+  Acceptor acceptor{settings, {}, 4, {1, 2}};
+  std::unique_ptr<SendSession> sender =
+      std::make_unique<SendSession>(settings, ClusterKey{}, kCookie, 9, *this, sent);
+  std::unique_ptr<RecvSession> receiver;
+};
+
+TEST(SteadyState, DoesNotAllocate) {
+  Joined joined;
+  ASSERT_NE(joined.receiver, nullptr);
+  std::vector<std::byte> out(1U << 20, std::byte{3});
+  std::vector<std::byte> in(1U << 20);
+  std::size_t count = 0;
+  std::size_t messages = 0;
+  {
+    AllocationGuard guard;
+    for (const std::size_t size : {0UL, 8UL, 1000UL, 65'536UL, 1UL << 20}) {
+      for (int round = 0; round < 20; ++round) {
+        // Posted ahead, and late.
+        const bool ahead = round % 2 == 0;
+        if (ahead) joined.receiver->post(joined.now, std::span(in).first(size), 1);
+        joined.sender->post(joined.now, std::span(out).first(size), 0, 1);
+        joined.settle();
+        if (!ahead) joined.receiver->post(joined.now, std::span(in).first(size), 1);
+        joined.settle();
+        ++messages;
+      }
+    }
+    count = guard.count();
+  }
+  EXPECT_EQ(count, 0U);
+  EXPECT_EQ(joined.sent.done, messages);
+  EXPECT_EQ(joined.received.done, messages);
+  EXPECT_EQ(in, out);
+}
+
+}  // namespace
+}  // namespace ztcp::msg
