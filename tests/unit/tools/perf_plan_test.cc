@@ -147,7 +147,8 @@ struct Case {
 class PerfPlan : public testing::TestWithParam<Case> {};
 
 TEST_P(PerfPlan, AllReduceSumsEverythingEverywhere) {
-  const auto [ranks, size] = GetParam();
+  const int ranks = GetParam().ranks;
+  const std::uint64_t size = GetParam().size;
   World world(Op::kAllReduce, ranks, size, 17);
   for (int r = 0; r < ranks; ++r)
     fill_summands(as<float>(world.ranks()[static_cast<std::size_t>(r)].input), r, 3);
@@ -157,7 +158,8 @@ TEST_P(PerfPlan, AllReduceSumsEverythingEverywhere) {
 }
 
 TEST_P(PerfPlan, AllToAllBringsEveryBlockHome) {
-  const auto [ranks, size] = GetParam();
+  const int ranks = GetParam().ranks;
+  const std::uint64_t size = GetParam().size;
   World world(Op::kAllToAll, ranks, size, 18);
   const auto block = [&](Bytes& bytes, int peer) {
     const std::size_t elements = bytes.size() / 4 / static_cast<std::size_t>(ranks);
@@ -175,7 +177,8 @@ TEST_P(PerfPlan, AllToAllBringsEveryBlockHome) {
 }
 
 TEST_P(PerfPlan, SendRecvAndPingMoveTheWholeMessage) {
-  const auto [ranks, size] = GetParam();
+  const int ranks = GetParam().ranks;
+  const std::uint64_t size = GetParam().size;
   for (const Op op : {Op::kSendRecv, Op::kPing}) {
     World world(op, ranks, size, 19);
     for (int r = 0; r < ranks; ++r) {
