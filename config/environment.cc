@@ -3,7 +3,6 @@
 #include "config/environment.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <string_view>
 #include <unistd.h>
@@ -15,9 +14,6 @@
 
 namespace ztcp::config {
 namespace {
-
-constexpr std::array<std::string_view, 5> kDpdkLevels{"error", "warning", "notice", "info",
-                                                      "debug"};
 
 // ztcp_perf and the reference plugin speak to their own processes, in which the plugin is loaded.
 bool is_of_a_tool(std::string_view variable) {
@@ -44,7 +40,6 @@ class Reader {
     if (name == "ZTCP_LOG") out_.log_file = value;
     if (name == "ZTCP_ON_ERROR") take_on_error(value);
     if (name == "ZTCP_LOCAL_RANK") take_local_rank(value);
-    if (name == "ZTCP_DPDK_LOG") take_dpdk_log(value);
   }
 
  private:
@@ -64,16 +59,6 @@ class Reader {
     else
       report("ZTCP_LOCAL_RANK", fmt::format("\"{}\" is not a number from 0 up; ignored", value),
              "export ZTCP_LOCAL_RANK=$LOCAL_RANK");
-  }
-
-  void take_dpdk_log(std::string_view value) {
-    if (std::find(kDpdkLevels.begin(), kDpdkLevels.end(), value) != kDpdkLevels.end())
-      out_.dpdk_log = value;
-    else
-      report("ZTCP_DPDK_LOG",
-             fmt::format("\"{}\" is none of {}; using {}", value, fmt::join(kDpdkLevels, ", "),
-                         out_.dpdk_log),
-             "export ZTCP_DPDK_LOG=warning");
   }
 
   void report(std::string_view name, std::string what, std::string mend) {

@@ -17,7 +17,6 @@ struct Environment {
   std::string log_file;                    // ZTCP_LOG; empty: none.
   OnError on_error = OnError::kFail;       // ZTCP_ON_ERROR
   int local_rank = -1;                     // ZTCP_LOCAL_RANK; -1: unset.
-  std::string dpdk_log = "warning";        // ZTCP_DPDK_LOG: one of DPDK's level names.
   Problems problems;                       // Unknown variables and values out of range.
 };
 

@@ -29,12 +29,11 @@ TEST(Environment, HasDefaults) {
 
 TEST(Environment, TakesEachVariable) {
   const Environment environment = read({"ZTCP_CONFIG=/a", "ZTCP_LOG=/b", "ZTCP_ON_ERROR=fallback",
-                                        "ZTCP_LOCAL_RANK=3", "ZTCP_DPDK_LOG=debug"});
+                                        "ZTCP_LOCAL_RANK=3", "ZTCP_DPDK_LOG=1"});
   EXPECT_EQ(environment.config_path, "/a");
   EXPECT_EQ(environment.log_file, "/b");
   EXPECT_EQ(environment.on_error, OnError::kFallback);
   EXPECT_EQ(environment.local_rank, 3);
-  EXPECT_EQ(environment.dpdk_log, "debug");
   EXPECT_TRUE(environment.problems.empty());
 }
 
@@ -59,7 +58,6 @@ TEST_P(Wrong, IsReported) {
   EXPECT_FALSE(environment.problems[0].mend.empty());
   EXPECT_EQ(environment.on_error, OnError::kFail);
   EXPECT_EQ(environment.local_rank, -1);
-  EXPECT_EQ(environment.dpdk_log, "warning");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -69,8 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"on_error", "ZTCP_ON_ERROR=soft", "\"soft\" is neither fail nor fallback"},
                     Case{"rank_word", "ZTCP_LOCAL_RANK=one", "\"one\" is not a number"},
                     Case{"rank_negative", "ZTCP_LOCAL_RANK=-2", "\"-2\" is not a number"},
-                    Case{"rank_trailing", "ZTCP_LOCAL_RANK=1x", "\"1x\" is not a number"},
-                    Case{"dpdk_log", "ZTCP_DPDK_LOG=loud", "\"loud\" is none of error, warning"}),
+                    Case{"rank_trailing", "ZTCP_LOCAL_RANK=1x", "\"1x\" is not a number"}),
     [](const auto& row) { return row.param.name; });
 
 }  // namespace
