@@ -3,12 +3,13 @@
 #include "tools/ztcp_setup/plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "config/machine.h"
+#include "hugepage/budget.h"
+#include "hugepage/sysfs.h"
 
 namespace ztcp::setup {
 namespace {
@@ -107,28 +108,24 @@ class Planner {
   }
 
   std::uint64_t pages_of(std::int32_t node, std::uint32_t page_kib) const {
-    const std::string pool = node < 0
-                                 ? base_ + "/sys/kernel/mm"
-                                 : fmt::format("{}/sys/devices/system/node/node{}", base_, node);
-    const auto text =
-        config::read_line(fmt::format("{}/hugepages/hugepages-{}kB/nr_hugepages", pool, page_kib));
     std::uint64_t pages = 0;
-    if (text) std::from_chars(text->data(), text->data() + text->size(), pages);
+    for (const auto& pool : hugepage::read_pages({base_ + "/sys", base_ + "/proc"}))
+      if (pool.page_kib == page_kib && (node < 0 || pool.node == node)) pages += pool.total;
     return pages;
   }
 
   // 5 GiB near each NIC, and the 10 GiB of the host spread over the same nodes.
   void plan_pages(const config::Fabric& fabric) {
     std::map<std::int32_t, std::uint64_t> mib_of_node;
-    for (const config::Nic& nic : fabric.nics) mib_of_node[nic.numa_node] += kMibPerGpu;
-    const std::uint64_t share = kMibPerHost / mib_of_node.size();
-    std::uint64_t rest = kMibPerHost - share * mib_of_node.size();
+    for (const config::Nic& nic : fabric.nics) mib_of_node[nic.numa_node] += hugepage::kMibPerGpu;
+    const std::uint64_t share = hugepage::kMibPerHost / mib_of_node.size();
+    std::uint64_t rest = hugepage::kMibPerHost - share * mib_of_node.size();
     for (auto& [node, mib] : mib_of_node) {
       mib += share + rest;
       rest = 0;
-      const std::uint64_t page_mib = fabric.hugepages.page_kib / 1024;
-      const NodePages pages{node, (mib + page_mib - 1) / page_mib,
-                            pages_of(node, fabric.hugepages.page_kib)};
+      const NodePages pages{
+          node, hugepage::pages_for(static_cast<std::uint32_t>(mib), fabric.hugepages.page_kib),
+          pages_of(node, fabric.hugepages.page_kib)};
       plan_.pages.push_back(pages);
       if (pages.have >= pages.want) continue;
       const std::string pool =

@@ -16,10 +16,6 @@
 
 namespace ztcp::setup {
 
-// The budget that README and the man page promise.
-inline constexpr std::uint64_t kMibPerGpu = 5 * 1024;
-inline constexpr std::uint64_t kMibPerHost = 10 * 1024;
-
 struct HostClassFacts {
   char letter;          // 'A'
   const char* meaning;  // One sentence for the operator.

@@ -26,7 +26,6 @@ constexpr const char* kNic = "sys/devices/pci0000:00/0000:00:05.0";
 constexpr const char* kMachine =
     "node id=0 cpus=0-1 memory_mib=65536\n"
     "pages node=0 kib=2048 total=4096 free=3000\n"
-    "pages node=-1 kib=2048 total=4096 free=3000\n"
     "pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=0 driver=vfio-pci group=7\n"
     "pci path=pci0000:00/0000:00:1e.0 id=10de:20b2 class=030200 numa=0 driver=nvidia\n"
     "file path=etc/machine-id text=0123456789abcdef0123456789abcdef\n"
@@ -278,8 +277,9 @@ TEST(Check, HugepagesOfTheNode) {
   machine.tree.add("pages node=0 kib=2048 total=4096 free=100");
   const Problem problem = machine.fault("hugepages");
   EXPECT_EQ(problem.where, "NUMA node 0");
-  EXPECT_THAT(problem.what, HasSubstr("100 free pages of 2048 KiB on NUMA node 0 (200 MiB)"));
-  EXPECT_THAT(problem.mend, HasSubstr("echo 2560 | sudo tee"));
+  EXPECT_THAT(problem.what,
+              HasSubstr("needs 128 x 2 MiB hugepages on NUMA node 0, has 100 free of 4096"));
+  EXPECT_THAT(problem.mend, HasSubstr("echo 6556 > "));
 }
 
 TEST(Check, HugepagesBelowTheBudgetAreAWarning) {
@@ -288,36 +288,40 @@ TEST(Check, HugepagesBelowTheBudgetAreAWarning) {
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
   const auto warnings = machine.of_severity(Severity::kWarning);
   ASSERT_THAT(warnings, SizeIs(1));
-  EXPECT_THAT(warnings[0].problem.what, HasSubstr("less than hugepages.per_process_mib = 5120"));
+  EXPECT_THAT(
+      warnings[0].problem.what,
+      HasSubstr("hugepages.per_process_mib = 5120 needs 2560 x 2 MiB hugepages on NUMA node "
+                "0, has 1000 free of 4096"));
 }
 
 TEST(Check, HugepagesOfAnotherSize) {
   Machine machine;
   machine.fabric.hugepages.page_kib = 1048576;
   EXPECT_THAT(machine.fault("hugepages").what,
-              HasSubstr("page_kib = 1048576 in the config, but there are no pages of that size"));
+              HasSubstr("needs 1 x 1 GiB hugepages on NUMA node 0, where the kernel has none"));
 }
 
-TEST(Check, HugepagesOfTheMachineWhenTheNodeIsUnknown) {
+TEST(Check, ANicWithoutANodeTakesPagesFromAnywhere) {
   Machine machine;
   machine.nic().numa_node = -1;
-  machine.tree.add("pages node=-1 kib=2048 total=0 free=0");
-  EXPECT_EQ(machine.fault("hugepages").where, "this machine");
+  machine.tree.add(
+      "pages node=0 kib=2048 total=100 free=100\npages node=1 kib=2048 total=40 free=20");
+  EXPECT_THAT(machine.fault("hugepages").what, HasSubstr("has 120 free of 140"));
+  machine.tree.add("pages node=1 kib=2048 total=40 free=40");
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
 TEST(Check, CgroupLimit) {
   Machine machine;
   machine.tree.add_file("sys/fs/cgroup/user.slice/hugetlb.2MB.max", "67108864\n");
-  const Problem problem = machine.fault("cgroup");
-  EXPECT_THAT(problem.where, HasSubstr("user.slice/hugetlb.2MB.max"));
-  EXPECT_THAT(problem.what, HasSubstr("64 MiB of hugepages, it needs at least 256 MiB"));
+  EXPECT_THAT(machine.fault("cgroup").what,
+              HasSubstr("needs 128 x 2 MiB hugepages, the container's cgroup leaves 32"));
 }
 
-TEST(Check, CgroupLimitOfTheOldHierarchy) {
+TEST(Check, CgroupLimitThatIsWideEnough) {
   Machine machine;
-  machine.tree.add_file("proc/self/cgroup", "5:hugetlb:/docker/1\n0::/\n");
-  machine.tree.add_file("sys/fs/cgroup/hugetlb/docker/1/hugetlb.2MB.limit_in_bytes", "0\n");
-  EXPECT_THAT(machine.fault("cgroup").what, HasSubstr("may use 0 MiB"));
+  machine.tree.add_file("sys/fs/cgroup/user.slice/hugetlb.2MB.max", "8589934592\n");
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
 TEST(Check, LockedMemory) {
