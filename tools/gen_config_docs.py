@@ -108,7 +108,7 @@ def facts(key):
     if key["type"] in ("integer", "integers"):
         kind = "integer" if key["type"] == "integer" else "list of integers"
         limits = f'{key["min"]} to {key["max"]}' if key["min"] != key["max"] else str(key["min"])
-        words.append(f"{kind}, {limits} {unit}".rstrip())
+        words.append(kind if "form" in key else f"{kind}, {limits} {unit}".rstrip())
         if "max_pci" in key:
             words.append(f'up to {key["max_pci"]} with driver "pci"')
     elif key["type"] == "choice":
@@ -131,7 +131,8 @@ def man(schema, head):
     for section in schema["section"]:
         title = {"": "Top of the file", "nic": "[[nic]]"}.get(section["name"],
                                                               f'[{section["name"]}]')
-        keys += [f"## {escaped(title)}", "", *textwrap.wrap(escaped(section["meaning"]), 98), ""]
+        # A heading is not parsed, so nothing in it is escaped.
+        keys += [f"## {title}", "", *textwrap.wrap(escaped(section["meaning"]), 98), ""]
         for key in schema["key"]:
             if key["section"] != section["name"]:
                 continue
