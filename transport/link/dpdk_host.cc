@@ -21,6 +21,7 @@
 #include <rte_interrupts.h>
 
 #include "transport/core/log.h"
+#include "transport/link/fork_guard.h"
 #include "transport/link/memif_guard.h"
 
 struct rte_eth_dev;
@@ -74,6 +75,16 @@ bool is_listening(int fd) {
   int listening = 0;
   socklen_t size = sizeof(listening);
   return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening != 0;
+}
+
+int guarded(int fd) {
+  if (fd >= 0) close_in_children(fd);
+  return fd;
+}
+
+int open_for_dpdk(const char* path, int flags, mode_t mode) {
+  const int fd = open(path, flags | O_CLOEXEC, mode);
+  return std::string_view(path).starts_with("/dev/vfio/") ? guarded(fd) : fd;
 }
 
 int print(const char* format, va_list arguments) {
@@ -154,14 +165,14 @@ int __wrap_open(const char* path, int flags, ...);
 int __wrap_open64(const char* path, int flags, ...);
 
 int __wrap_socket(int domain, int type, int protocol) {
-  return socket(domain, type | SOCK_CLOEXEC, protocol);
+  return ztcp::link::guarded(socket(domain, type | SOCK_CLOEXEC, protocol));
 }
 int __wrap_accept(int fd, sockaddr* address, socklen_t* size) {
-  return accept4(fd, address, size, SOCK_CLOEXEC);
+  return ztcp::link::guarded(accept4(fd, address, size, SOCK_CLOEXEC));
 }
 int __wrap_eventfd(unsigned value, int flags) { return eventfd(value, flags | EFD_CLOEXEC); }
 int __wrap_memfd_create(const char* name, unsigned flags) {
-  return memfd_create(name, flags | MFD_CLOEXEC);
+  return ztcp::link::guarded(memfd_create(name, flags | MFD_CLOEXEC));
 }
 int __wrap_epoll_create(int) { return epoll_create1(EPOLL_CLOEXEC); }
 int __wrap_timerfd_create(int clock, int flags) {
@@ -176,7 +187,7 @@ int __wrap_open(const char* path, int flags, ...) {
     mode = va_arg(arguments, mode_t);
     va_end(arguments);
   }
-  return open(path, flags | O_CLOEXEC, mode);
+  return ztcp::link::open_for_dpdk(path, flags, mode);
 }
 int __wrap_open64(const char* path, int flags, ...) {
   mode_t mode = 0;
@@ -186,7 +197,7 @@ int __wrap_open64(const char* path, int flags, ...) {
     mode = va_arg(arguments, mode_t);
     va_end(arguments);
   }
-  return open(path, flags | O_CLOEXEC, mode);
+  return ztcp::link::open_for_dpdk(path, flags, mode);
 }
 
 // --- The interrupt thread ------------------------------------------------------------------------

@@ -30,7 +30,6 @@
 
 #include "transport/core/log.h"
 #include "transport/link/dpdk_host.h"
-#include "transport/link/fork_guard.h"
 
 namespace ztcp::link {
 namespace {
@@ -134,11 +133,9 @@ Status init_on_this_thread(const EalConfig& config, unsigned cpu) {
   std::vector<char*> argv;
   for (std::string& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);
-  const DescriptorSweep opened;
   if (rte_eal_init(static_cast<int>(args.size()), argv.data()) < 0)
     return fail(Errc::kSystem, "rte_eal_init", rte_errno);
   keep_memory_from_children();
-  opened.guard_new({"/memfd:nohuge", "/memfd:seg_", "/dev/vfio/"});
   // Unused without shared configuration, but EAL makes it all the same.
   rmdir(rte_eal_get_runtime_dir());
   return {};

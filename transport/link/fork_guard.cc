@@ -9,9 +9,8 @@
 #include <fcntl.h>
 #include <mutex>
 #include <pthread.h>
-#include <sys/socket.h>
+#include <string>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace ztcp::link {
@@ -77,16 +76,6 @@ std::string target_of(int fd) {
   return {target.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
-bool is_socket_of(int fd, const std::string& path) {
-  for (const auto name_of : {getsockname, getpeername}) {
-    sockaddr_un address{};
-    socklen_t size = sizeof(address);
-    if (name_of(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
-    if (address.sun_family == AF_UNIX && path == address.sun_path) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void close_in_children(int fd) {
@@ -116,12 +105,6 @@ void DescriptorSweep::guard_new(std::initializer_list<std::string_view> target_p
     const std::string target = target_of(fd);
     for (const std::string_view prefix : target_prefixes)
       if (target.starts_with(prefix)) return close_in_children(fd);
-  });
-}
-
-void guard_sockets_of(const std::string& path) {
-  for_each_descriptor([&](int fd) {
-    if (is_socket_of(fd, path)) close_in_children(fd);
   });
 }
 

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,9 +31,5 @@ class DescriptorSweep {
  private:
   std::vector<int> before_;
 };
-
-// Guards every Unix socket of this process that is bound or connected to `path`: memif opens its
-// control sockets on DPDK's thread, one for each peer that comes.
-void guard_sockets_of(const std::string& path);
 
 }  // namespace ztcp::link

@@ -125,7 +125,6 @@ Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config) {
   options.description =
       fmt::format("memif {} {}", config.socket_path, server ? "server" : "client");
   options.reconnects = !server;
-  options.socket_path = config.socket_path;
   return std::make_unique<PortLink>(std::move(*port), std::move(options));
 }
 

@@ -92,7 +92,8 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
   const DescriptorSweep opened;
   auto port = Port::open(port_config);
   // The group must be free as soon as this process is gone, whatever its children do.
-  opened.guard_new({"/dev/vfio/", "anon_inode:[vfio"});
+  // The device's descriptor comes out of an ioctl; container and group are guarded as they open.
+  opened.guard_new({"anon_inode:[vfio"});
   if (!port) {
     const Diagnosis diagnosis = diagnose(config.address);
     const Error& error = port.error();

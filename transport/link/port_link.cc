@@ -17,7 +17,6 @@
 
 #include "transport/core/log.h"
 #include "transport/link/dpdk_host.h"
-#include "transport/link/fork_guard.h"
 #include "transport/link/mbuf_layout.h"
 
 namespace ztcp::link {
@@ -100,7 +99,6 @@ PortLink::PortLink(Port port, PortLinkOptions options)
   if (options_.mapper) memory_.emplace(*options_.mapper, options_.description.c_str());
   if (options_.watches_removal) removal_.emplace(port_.config().device);
   started_ = port_.start().has_value();
-  if (!options_.socket_path.empty()) guard_sockets_of(options_.socket_path);
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
 }
 
@@ -314,8 +312,6 @@ void PortLink::look_after_port() {
   }
   const bool up = is_up();
   looks_down_ = up ? 0 : looks_down_ + 1;
-  if (up && !was_up_ && !options_.socket_path.empty()) guard_sockets_of(options_.socket_path);
-  was_up_ = up;
   if (options_.reconnects && !up && (!started_ || looks_down_ >= kLooksBeforeReconnect)) {
     if (started_) port_.stop();
     started_ = port_.start().has_value();

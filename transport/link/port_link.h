@@ -41,7 +41,6 @@ class RemovalWatch {
 struct PortLinkOptions {
   std::string description;
   bool reconnects = false;            // A memif client: starts again when its server is gone.
-  std::string socket_path;            // memif: whose descriptors a forked child must not keep.
   bool watches_removal = false;       // PCI: goes down when the NIC is taken out.
   std::unique_ptr<DmaMapper> mapper;  // PCI of host class A; null: memory can't be mapped.
 };
@@ -81,7 +80,6 @@ class PortLink final : public Link {
   std::uint64_t next_look_tsc_ = 0;
   std::uint64_t look_interval_tsc_;
   bool started_ = false;
-  bool was_up_ = false;
   unsigned looks_down_ = 0;  // In a row.
   std::uint64_t driver_drops_seen_ = 0;
 };

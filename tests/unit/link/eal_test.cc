@@ -5,6 +5,7 @@
 // check has a process of its own, which reports by its exit status (link_peer.cc).
 #include "transport/link/eal.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fcntl.h>
 #include <ostream>
@@ -15,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hugepage/sysfs.h"
 #include "tests/unit/link/peer.h"
 
 namespace ztcp::link {
@@ -58,6 +60,18 @@ TEST_P(EalStart, LeavesTheProcessAsItWas) {
 
 TEST_P(EalStart, FailsInSilence) {
   const auto [status, said] = run("fail");
+  if (status == 125 || status == 126) GTEST_SKIP() << "see LeavesTheProcessAsItWas";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(said, "");
+}
+
+TEST_P(EalStart, OnHugepagesToo) {
+  const auto offered = hugepage::read_pages();
+  const bool enough = std::any_of(offered.begin(), offered.end(), [](const auto& pages) {
+    return pages.node <= 0 && pages.page_kib == 2048 && pages.free >= 64;
+  });
+  if (!enough) GTEST_SKIP() << "fewer than 64 free hugepages of 2 MiB on node 0";
+  const auto [status, said] = run("start-hugepages");
   if (status == 125 || status == 126) GTEST_SKIP() << "see LeavesTheProcessAsItWas";
   EXPECT_EQ(status, 0);
   EXPECT_EQ(said, "");

@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <functional>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,31 +68,6 @@ TEST(ForkGuard, FindsWhatADriverHasOpened) {
     forget_in_children(fd);
     close(fd);
   }
-}
-
-TEST(ForkGuard, FindsSocketsByTheirPath) {
-  const std::string path = testing::TempDir() + "fork-guard-" + std::to_string(getpid());
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  const auto* raw = reinterpret_cast<const sockaddr*>(&address);
-  const int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-  ASSERT_EQ(bind(listener, raw, sizeof(address)), 0);
-  ASSERT_EQ(listen(listener, 1), 0);
-  const int client = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-  ASSERT_EQ(connect(client, raw, sizeof(address)), 0);
-  const int accepted = accept(listener, nullptr, nullptr);
-  int pair[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-  guard_sockets_of(path);
-  EXPECT_TRUE(in_child([&] {
-    return !is_open(listener) && !is_open(client) && !is_open(accepted) && is_open(pair[0]);
-  }));
-  for (const int fd : {listener, client, accepted, pair[0], pair[1]}) {
-    forget_in_children(fd);
-    close(fd);
-  }
-  unlink(path.c_str());
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 //
 // The other process of the tests around it.
 //   link_peer echo SOCKET server|client MTU   sends every frame back, until killed
+//   link_peer echo-fork SOCKET server|client MTU  the same, with a forked child that outlives it
+//   and
+//                                             whose pid is written to SOCKET.child
+//   link_peer start-hugepages                 as start, on 64 MiB of hugepages of node 0
 //   link_peer start                           starts EAL and compares the process before and after
 //   link_peer fail                            asks EAL for memory that no machine has
 // Says nothing on stdout or stderr; 0 is success, everything else names a check below.
@@ -13,11 +17,13 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <fstream>
 #include <sched.h>
 #include <string>
 #include <string_view>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "transport/link/dpdk_link.h"
@@ -82,16 +88,16 @@ bool same_mask(const Process& a, const Process& b) {
   return true;
 }
 
-int check_start() {
+int check_start(const link::EalConfig& config) {
   const Process before = Process::now();
-  if (!link::start_eal({})) return kNotStarted;
+  if (!link::start_eal(config)) return kNotStarted;
   const Process after = Process::now();
   if (!CPU_EQUAL(&before.cpus, &after.cpus)) return kAffinityChanged;
   if (!same_signals(before, after)) return kSignalsChanged;
   if (!same_mask(before, after)) return kSignalMaskChanged;
   if (before.environment != after.environment) return kEnvironmentChanged;
   if (before.inheritable != after.inheritable) return kDescriptorInherited;
-  if (!link::start_eal({})) return kSecondStartFailed;
+  if (!link::start_eal(config)) return kSecondStartFailed;
   return kOk;
 }
 
@@ -102,7 +108,19 @@ int check_failure() {
   return started ? kStartedAnyway : kOk;
 }
 
-int echo(const std::string& socket, link::MemifRole role, int mtu_bytes) {
+// A data loader: nothing of ours, but what it inherits.
+void leave_child_behind(const std::string& pid_file) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    pause();
+    _exit(0);
+  }
+  std::ofstream(pid_file + ".new") << child;
+  std::rename((pid_file + ".new").c_str(), pid_file.c_str());
+}
+
+int echo(const std::string& socket, link::MemifRole role, int mtu_bytes, bool with_child) {
   link::MemifConfig config;
   config.socket_path = socket;
   config.role = role;
@@ -132,6 +150,7 @@ int echo(const std::string& socket, link::MemifRole role, int mtu_bytes) {
       while (link.transmit({&back, 1}) == 0) sched_yield();
     }
     link.release(std::span(received).first(count));
+    if (count > 0 && std::exchange(with_child, false)) leave_child_behind(socket + ".child");
     if (count == 0) link.wait(-1, std::chrono::microseconds(50));
   }
 }
@@ -141,11 +160,17 @@ int echo(const std::string& socket, link::MemifRole role, int mtu_bytes) {
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  if (arguments.size() == 1 && arguments[0] == "start") return check_start();
+  if (arguments.size() == 1 && arguments[0] == "start") return check_start({});
+  if (arguments.size() == 1 && arguments[0] == "start-hugepages") {
+    link::EalConfig config;
+    config.memory = link::EalMemory::kHugepages;
+    config.node_memory_mib = {64};
+    return check_start(config);
+  }
   if (arguments.size() == 1 && arguments[0] == "fail") return check_failure();
-  if (arguments.size() == 4 && arguments[0] == "echo")
+  if (arguments.size() == 4 && arguments[0].starts_with("echo"))
     return echo(argv[2],
                 arguments[2] == "server" ? link::MemifRole::kServer : link::MemifRole::kClient,
-                std::atoi(argv[4]));
+                std::atoi(argv[4]), arguments[0] == "echo-fork");
   return kUsage;
 }

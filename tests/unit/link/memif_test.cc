@@ -4,7 +4,9 @@
 // Two memif links of this process, joined through a socket in a folder of their own.
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 #include <unistd.h>
 
@@ -243,6 +245,31 @@ TEST_P(MemifPeerDies, AndComesBack) {
 
 INSTANTIATE_TEST_SUITE_P(Roles, MemifPeerDies, testing::Values("server", "client"),
                          [](const auto& row) { return std::string("peer_") + row.param; });
+
+// design: "kill -9 a rank whose forked child lives on": the next one has the link within 5 s.
+TEST_P(MemifPeerDies, AndItsForkedChildHoldsNothing) {
+  const std::string peer_role = GetParam();
+  const std::string socket = folder_ + "/0.sock";
+  auto link =
+      open_memif(config(peer_role == "server" ? MemifRole::kClient : MemifRole::kServer, 1500));
+  ASSERT_TRUE(link);
+  SentFrame sent(1, 1000, 2);
+  Peer owner({"echo-fork", socket, peer_role, "1500"});
+  ASSERT_TRUE(echoed(**link, sent));
+  ASSERT_TRUE(within_seconds(5, [&] { return std::filesystem::exists(socket + ".child"); }));
+  pid_t child = 0;
+  std::ifstream(socket + ".child") >> child;
+  ASSERT_GT(child, 0);
+  owner.kill();
+  std::array<RxFrame, 32> stale;
+  EXPECT_TRUE(within_seconds(5, [&] {
+    (*link)->release(std::span(stale).first((*link)->receive(stale)));
+    return !(*link)->is_up();
+  })) << "the child holds the connection";
+  Peer next({"echo", socket, peer_role, "1500"});
+  EXPECT_TRUE(echoed(**link, sent));
+  EXPECT_EQ(kill(child, SIGKILL), 0) << "the child was gone";
+}
 
 TEST_F(Memif, AServedSocketIsNotTakenAway) {
   Peer peer({"echo", folder_ + "/0.sock", "server", "1500"});
