@@ -78,7 +78,7 @@ struct Messages {
 struct Tcp {
   std::uint32_t rto_min_us = 5000;
   std::uint32_t connect_timeout_ms = 20000;
-  std::uint32_t user_timeout_ms = 30000;
+  std::uint32_t user_timeout_ms = 15000;
   std::uint32_t keepalive_idle_ms = 5000;
   std::uint32_t keepalive_interval_ms = 2000;
   std::uint32_t receive_window_kib = 4096;

@@ -25,7 +25,7 @@ struct TcpSettings {
   // SYN retransmissions stop and connect fails with kTimedOut after this long.
   Duration connect_timeout = std::chrono::seconds(20);
   // RFC 5482: data unacknowledged for this long fails the connection.
-  Duration user_timeout = std::chrono::seconds(30);
+  Duration user_timeout = std::chrono::seconds(15);
   // A connection that only receives probes its peer when it has been silent this long; three
   // unanswered probes in a row, keepalive_interval apart, fail it.
   Duration keepalive_idle = std::chrono::seconds(5);

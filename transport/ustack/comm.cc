@@ -43,9 +43,15 @@ Status CommBase::deregister_memory(MemoryKey* key) {
     registration = std::move(*found);
     registrations_.erase(found);
   }
-  const auto patience_ends = std::chrono::steady_clock::now() + nic_->memory_patience;
+  // A posted receive may never be matched, so there is nothing to wait for. A peer that one wait
+  // was in vain for is not waited for again: an abort closes many connections to it, one by one.
+  const auto patience_ends = std::chrono::steady_clock::now() +
+                             (state_->direction() == Direction::kReceive
+                                  ? Duration::zero()
+                                  : nic_->memory_patience.for_peer(state_->remote().address));
   while (state_->touches(registration->address, registration->size_bytes)) {
     if (std::chrono::steady_clock::now() >= patience_ends) {
+      nic_->memory_patience.ran_out(state_->remote().address);
       log::warn("{}: memory with bytes in flight is deregistered: the connection {} {} is ended",
                 nic_->config.name, state_->direction() == Direction::kSend ? "to" : "from",
                 to_string(state_->remote()));

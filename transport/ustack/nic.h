@@ -5,8 +5,11 @@
 // transport and by every comm and listener on it, so that the last of them ends it.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "config/settings.h"
@@ -34,11 +37,37 @@ class NicSource {
   virtual void on_thread_end() {}
 };
 
+// How long deregister_memory() waits for bytes in flight, per peer. Any thread.
+class MemoryPatience {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void set(Duration full) { full_ = full; }
+  // None for a peer that was waited for in vain just now: an abort closes many connections to it.
+  Duration for_peer(Ipv4Address peer) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = gone_.find(peer);
+    return found != gone_.end() && Clock::now() - found->second < kGrudge ? Duration::zero()
+                                                                          : full_;
+  }
+  void ran_out(Ipv4Address peer) {
+    const std::lock_guard lock(mutex_);
+    gone_[peer] = Clock::now();
+  }
+
+ private:
+  static constexpr Duration kGrudge = std::chrono::seconds(10);
+
+  Duration full_{};
+  mutable std::mutex mutex_;
+  std::map<Ipv4Address, Clock::time_point> gone_;
+};
+
 struct Nic {
   config::Nic config;
   std::string link_description;
-  Duration link_patience{};    // How long a comm waits for carrier before it fails.
-  Duration memory_patience{};  // How long deregister_memory() waits for bytes in flight.
+  Duration link_patience{};  // How long a comm waits for carrier before it fails.
+  MemoryPatience memory_patience;
   Endpoint listen_endpoint;
   // In this order: the poller ends before the claim is given up.
   std::unique_ptr<NicClaim> claim;

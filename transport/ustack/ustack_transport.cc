@@ -134,7 +134,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   }
   nic->link_description = link->describe();
   nic->link_patience = std::chrono::milliseconds(fabric_.messages.handshake_timeout_ms);
-  nic->memory_patience = std::chrono::milliseconds(fabric_.messages.drain_timeout_ms);
+  nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
 
   const PollerPolicy policy =
