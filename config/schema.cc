@@ -9,7 +9,7 @@
 namespace ztcp::config {
 namespace {
 
-#include "schema_table.inc"
+#include "config/schema_table.inc"
 
 // Levenshtein's distance, with one row.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
