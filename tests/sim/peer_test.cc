@@ -194,7 +194,7 @@ TEST_F(PeerTest, OnlyAnExactResetIsObeyed) {
   const auto challenge = peer_.receive();
   ASSERT_TRUE(challenge);
   EXPECT_EQ(challenge->flags, kAck);
-  reset.seq = 1 - 100;
+  reset.seq = 1U - 100U;
   peer_.send(reset);  // Outside.
   EXPECT_FALSE(app_->error());
   reset.seq = 1;
