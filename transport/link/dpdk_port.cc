@@ -51,6 +51,7 @@ Port::Port(Port&& other) noexcept
     : config_(std::move(other.config_)),
       id_(std::exchange(other.id_, kNoPort)),
       owner_pid_(other.owner_pid_),
+      wants_rx_interrupt_(other.wants_rx_interrupt_),
       abilities_(std::move(other.abilities_)),
       pools_(std::exchange(other.pools_, {})) {}
 
@@ -148,7 +149,7 @@ Status Port::configure() {
       return fail(Errc::kBadConfig, "mtu");
     }
     conf.rxmode.mtu = config_.mtu_bytes;
-    conf.intr_conf.rxq = 1;
+    conf.intr_conf.rxq = wants_rx_interrupt_ ? 1 : 0;
   }
   int rc = rte_eth_dev_configure(id_, 1, 1, &conf);
   if (rc != 0 && conf.intr_conf.rxq != 0) {
@@ -200,6 +201,13 @@ Status Port::set_up_queues() {
 Status Port::start() {
   int rc = -EIO;
   control(config_, [&] { rc = rte_eth_dev_start(id_); });
+  if (rc != 0 && abilities_.rx_interrupt) {
+    // Some drivers find out only now that vfio has no vector left for the queue.
+    wants_rx_interrupt_ = false;
+    ZTCP_CHECK(configure());
+    ZTCP_CHECK(set_up_queues());
+    rc = rte_eth_dev_start(id_);
+  }
   if (rc != 0)
     return fail(config_.driver_copies ? Errc::kNoDevice : Errc::kSystem, "rte_eth_dev_start", -rc);
   return {};

@@ -85,6 +85,7 @@ class Port {
   PortConfig config_;
   std::uint16_t id_ = kNoPort;
   int owner_pid_ = 0;
+  bool wants_rx_interrupt_ = true;
   PortAbilities abilities_;
   PortPools pools_;
 };

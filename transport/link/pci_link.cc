@@ -109,7 +109,13 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
   options.watches_removal = true;
   if (config.device_reads_user_memory && port->abilities().chained_buffers)
     options.mapper = std::make_unique<VfioMapper>(info.device);
-  return std::make_unique<PortLink>(std::move(*port), std::move(options));
+  auto link = std::make_unique<PortLink>(std::move(*port), std::move(options));
+  if (const Status& started = link->started(); !started) {
+    log::warn("{}: {} failed ({}); ZTCP_DPDK_LOG=1 tells more", link->describe(),
+              started.error().where, std::strerror(started.error().sys_errno));
+    return tl::unexpected<Error>(started.error());
+  }
+  return link;
 }
 
 }  // namespace ztcp::link

@@ -98,7 +98,8 @@ PortLink::PortLink(Port port, PortLinkOptions options)
   if (port_.config().driver_copies) guard_.emplace();
   if (options_.mapper) memory_.emplace(*options_.mapper, options_.description.c_str());
   if (options_.watches_removal) removal_.emplace(port_.config().device);
-  started_ = port_.start().has_value();
+  start_ = port_.start();
+  started_ = start_.has_value();
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
 }
 

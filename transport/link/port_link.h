@@ -50,6 +50,9 @@ class PortLink final : public Link {
   PortLink(Port port, PortLinkOptions options);
   ~PortLink() override;
 
+  // Empty when the port could be started; a memif client without a server goes on trying.
+  const Status& started() const { return start_; }
+
   const LinkCapabilities& capabilities() const override { return capabilities_; }
   std::size_t receive(std::span<RxFrame> frames) override;
   void release(std::span<RxFrame> frames) override;
@@ -79,6 +82,7 @@ class PortLink final : public Link {
   LinkCounters counters_;
   std::uint64_t next_look_tsc_ = 0;
   std::uint64_t look_interval_tsc_;
+  Status start_;
   bool started_ = false;
   unsigned looks_down_ = 0;  // In a row.
   std::uint64_t driver_drops_seen_ = 0;
