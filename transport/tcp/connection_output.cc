@@ -32,7 +32,8 @@ std::size_t Connection::collect(TimePoint now, std::span<TxFrame> out, bool& mor
 
   std::size_t count = 0;
   // Bare frames first: each of them tells the peer what it may be waiting for.
-  while (keepalive_due_ || (receiver_.ack_due() && receiver_.has_sack())) {
+  while (keepalive_due_ || (receiver_.ack_due() && receiver_.has_sack()) ||
+         receiver_.has_unreported()) {
     if (count == out.size()) {
       more = true;
       return count;

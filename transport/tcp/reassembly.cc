@@ -3,6 +3,7 @@
 #include "transport/tcp/reassembly.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 namespace ztcp::tcp {
@@ -87,7 +88,7 @@ Reassembly::Outcome Reassembly::insert(RxFrame& frame, SeqNum seq, std::uint32_t
   if (at < count_ && ranges_[at].begin.at_or_before(seq)) {
     const SeqNum held_to = earlier(ranges_[at].end, end);
     duplicate = {seq.raw(), held_to.raw()};
-    ranges_[at].changed = ++stamp_;
+    touch(ranges_[at]);
     if (held_to == end) return Outcome::kDuplicate;
     offset += bytes_between(seq, held_to);
     seq = held_to;
@@ -124,7 +125,7 @@ Reassembly::Outcome Reassembly::insert(RxFrame& frame, SeqNum seq, std::uint32_t
     (*frames_)[left.last].next = piece;
     left.last = piece;
     left.end = end;
-    left.changed = ++stamp_;
+    touch(left);
     if (joins_right) {
       const Range& right = ranges_[at];
       (*frames_)[piece].next = right.first;
@@ -137,34 +138,37 @@ Reassembly::Outcome Reassembly::insert(RxFrame& frame, SeqNum seq, std::uint32_t
     (*frames_)[piece].next = right.first;
     right.first = piece;
     right.begin = seq;
-    right.changed = ++stamp_;
+    touch(right);
   } else {
     std::copy_backward(ranges_ + at, ranges_ + count_, ranges_ + count_ + 1);
-    ranges_[at] = {seq, end, piece, piece, ++stamp_};
+    ranges_[at] = {.begin = seq, .end = end, .first = piece, .last = piece};
+    touch(ranges_[at]);
     ++count_;
   }
   return Outcome::kHeld;
 }
 
-std::size_t Reassembly::sack_blocks(std::span<wire::SackBlock> out) const {
-  std::size_t written = 0;
-  std::uint32_t below = UINT32_MAX;  // Age bound: each block is older than the one before.
-  while (written < out.size() && written < count_) {
-    const Range* best = nullptr;
-    std::uint32_t best_age = UINT32_MAX;
-    for (std::size_t i = 0; i < count_; ++i) {
-      const std::uint32_t age = stamp_ - ranges_[i].changed;
-      const bool taken = below != UINT32_MAX && age <= below;
-      if (!taken && age < best_age) {
-        best = &ranges_[i];
-        best_age = age;
-      }
+bool Reassembly::has_unreported() const {
+  return std::any_of(ranges_, ranges_ + count_, [](const Range& r) { return r.unreported; });
+}
+
+std::size_t Reassembly::take_sack_blocks(std::span<wire::SackBlock> out) {
+  std::array<Range*, wire::kMaxSackBlocks> chosen{};
+  const std::size_t wanted = std::min({out.size(), chosen.size(), count_});
+  for (std::size_t n = 0; n < wanted; ++n) {
+    Range* best = nullptr;
+    for (Range* range = ranges_; range != ranges_ + count_; ++range) {
+      if (std::find(chosen.begin(), chosen.begin() + n, range) != chosen.begin() + n) continue;
+      const bool newer = best == nullptr || stamp_ - range->changed < stamp_ - best->changed;
+      const bool better =
+          best == nullptr || (range->unreported != best->unreported ? range->unreported : newer);
+      if (better) best = range;
     }
-    if (best == nullptr) break;
-    below = best_age;
-    out[written++] = {best->begin.raw(), best->end.raw()};
+    chosen[n] = best;
+    out[n] = {best->begin.raw(), best->end.raw()};
   }
-  return written;
+  for (std::size_t n = 0; n < wanted; ++n) chosen[n]->unreported = false;
+  return wanted;
 }
 
 }  // namespace ztcp::tcp

@@ -65,6 +65,7 @@ class Reassembly {
     std::uint32_t first = HeldFrames::kNone;  // Chain of pieces, in order, without gaps.
     std::uint32_t last = HeldFrames::kNone;
     std::uint32_t changed = 0;  // Stamp of the latest arrival, for newest-first SACK blocks.
+    bool unreported = false;    // No SACK block has told of that arrival.
   };
   enum class Outcome : std::uint8_t {
     kHeld,
@@ -95,10 +96,17 @@ class Reassembly {
   // Releases everything.
   void clear();
 
-  // RFC 2018 section 4: the range of the newest arrival first, then older ones. Returns how many.
-  std::size_t sack_blocks(std::span<wire::SackBlock> out) const;
+  // RFC 2018 section 4: the range of the newest arrival first, then older ones; those not reported
+  // since they changed before those that were, so that a burst with many holes is told in a few
+  // ACKs. Returns how many.
+  std::size_t take_sack_blocks(std::span<wire::SackBlock> out);
+  bool has_unreported() const;
 
  private:
+  void touch(Range& range) {
+    range.changed = ++stamp_;
+    range.unreported = true;
+  }
   void remove_range(std::size_t i);
   void release_chain(std::uint32_t piece);
 

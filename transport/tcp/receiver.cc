@@ -37,7 +37,7 @@ std::uint8_t Receiver::take_sack_blocks(std::span<wire::SackBlock> out) {
     out[count++] = duplicate_;
     duplicate_ = {};
   }
-  count += reassembly_.sack_blocks(out.subspan(count));
+  count += reassembly_.take_sack_blocks(out.subspan(count));
   return static_cast<std::uint8_t>(count);
 }
 

@@ -103,6 +103,10 @@ class Receiver {
   bool has_sack() const {
     return sack_ && (duplicate_.begin != duplicate_.end || !reassembly_.empty());
   }
+  // And one was not enough for all there is to tell.
+  bool has_unreported() const {
+    return sack_ && !reassembly_.empty() && reassembly_.has_unreported();
+  }
   std::uint8_t take_sack_blocks(std::span<wire::SackBlock> out);
   void on_ack_sent() {
     ack_due_ = false;

@@ -106,14 +106,16 @@ void Stack::Impl::drop_oldest(Connection::State state) {
     if (connection.state() == state &&
         (oldest == nullptr || connection.opened() < oldest->opened()))
       oldest = &connection;
-  if (oldest != nullptr) oldest->drop();
+  if (oldest == nullptr) return;
+  oldest->drop();
+  // At once: no user knows it, so nothing on the call stack names it. The others that have ended
+  // wait for reap().
+  free.push_back(context.retired.back());
+  context.retired.pop_back();
 }
 
 std::uint32_t Stack::Impl::take_slot() {
-  if (free.empty()) {
-    drop_oldest(Connection::State::kTimeWait);
-    reap();
-  }
+  if (free.empty()) drop_oldest(Connection::State::kTimeWait);
   if (free.empty()) return Demux::kNone;
   const std::uint32_t index = free.back();
   free.pop_back();

@@ -102,7 +102,6 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed) {
   if (context.half_open >= max_half_open) {
     ++context.counters.syn_dropped_table_full;
     drop_oldest(Connection::State::kSynReceived);
-    reap();
   }
   const std::uint32_t index = take_slot();
   if (index == Demux::kNone) {

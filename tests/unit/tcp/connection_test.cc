@@ -164,6 +164,23 @@ TEST(Data, HoleIsReportedAtOnceAndFilled) {
   EXPECT_EQ(peer.held.size(), 0U);
 }
 
+TEST(Data, ManyHolesInABurstAreAllReported) {
+  Peer peer;
+  peer.open();
+  const std::uint32_t p = peer.peer_first();
+  std::vector<Seg> burst;
+  for (std::uint32_t i = 0; i < 8; ++i)
+    burst.push_back({.seq = p + 100 + 200 * i, .ack = peer.first(), .payload = pattern(100)});
+  peer.send_burst(burst);
+  std::vector<bool> told(8);
+  const auto acks = peer.collect();
+  EXPECT_EQ(acks.size(), 3U);
+  for (const Seg& ack : acks)
+    for (const wire::SackBlock& block : ack.options.sack_blocks())
+      told[(block.begin - p - 100) / 200] = true;
+  EXPECT_EQ(told, std::vector<bool>(8, true));
+}
+
 TEST(Data, OldSegmentIsAnsweredWithADsack) {
   Peer peer;
   peer.open();

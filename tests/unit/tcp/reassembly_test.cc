@@ -52,7 +52,7 @@ class ReassemblyTest : public testing::Test {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> blocks() {
     std::array<wire::SackBlock, 4> out;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> result;
-    const std::size_t count = set.sack_blocks(out);
+    const std::size_t count = set.take_sack_blocks(out);
     for (std::size_t i = 0; i < count; ++i)
       result.emplace_back(out[i].begin - kBase, out[i].end - kBase);
     return result;
@@ -115,6 +115,10 @@ TEST_F(ReassemblyTest, ReportsNewestFirst) {
   insert(400, 410);
   insert(500, 510);
   EXPECT_EQ(blocks(), (Blocks{{500, 510}, {400, 410}, {300, 310}, {200, 210}}));
+  EXPECT_TRUE(set.has_unreported());
+  EXPECT_EQ(blocks(), (Blocks{{100, 110}, {500, 510}, {400, 410}, {300, 310}}))
+      << "what no ACK has told yet, then the newest again";
+  EXPECT_FALSE(set.has_unreported());
   insert(210, 220);
   EXPECT_EQ(blocks(), (Blocks{{200, 220}, {500, 510}, {400, 410}, {300, 310}}));
   insert(300, 310);

@@ -175,6 +175,24 @@ TEST(Stack, TimeWaitMakesRoomForNewConnections) {
   EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, peer.user));
 }
 
+// A user that hears of its connection's end and dials again at once must not get the slot whose
+// end it is just hearing of.
+TEST(Stack, SlotIsNotReusedUnderItsOwnFeet) {
+  StackConfig config = test_config();
+  config.max_connections = 1;
+  Peer peer(config);
+  peer.open();
+  User second;
+  bool refused = false;
+  peer.user.on_bytes_hook = [&] {
+    peer.user.stream->abort();
+    refused = !peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, second);
+  };
+  peer.send({.seq = peer.peer_first(), .ack = peer.first(), .payload = pattern(10)});
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, second));
+}
+
 TEST(Stack, ConnectsToItself) {
   StackConfig config = test_config();
   Stack stack(config, {1, 2});
