@@ -78,9 +78,9 @@ struct Messages {
 struct Tcp {
   std::uint32_t rto_min_us = 5000;
   std::uint32_t connect_timeout_ms = 20000;
-  std::uint32_t user_timeout_ms = 15000;
-  std::uint32_t keepalive_idle_ms = 5000;
-  std::uint32_t keepalive_interval_ms = 2000;
+  std::uint32_t user_timeout_ms = 8000;
+  std::uint32_t keepalive_idle_ms = 3000;
+  std::uint32_t keepalive_interval_ms = 1500;
   std::uint32_t receive_window_kib = 4096;
   std::uint32_t max_connections = 1024;  // Per NIC.
   bool pacing = true;

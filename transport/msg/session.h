@@ -41,11 +41,11 @@ struct SessionSettings {
   // A dead flow is dialled again from another port this often, and within this time of its death,
   // before the session fails.
   std::uint32_t max_redials = 3;
-  Duration redial_window = std::chrono::seconds(5);
+  Duration redial_window = std::chrono::seconds(6);
   // A receiver whose flows are all gone waits this long for a resume: the sender may notice later
   // than we do (its TCP's user timeout) and then needs its redial window. When the last flow was
   // reset by the peer the wait is redial_window, for then the sender knows already.
-  Duration resume_wait = std::chrono::seconds(20);
+  Duration resume_wait = std::chrono::seconds(14);
   // The TCP below acknowledges to its peer only what on_bytes() took (receiver), and on_acked()
   // tells of the peer's acknowledgements (sender). True for tcp/, false for kernel sockets. A send
   // is done by acknowledgement alone only where both sides say so.

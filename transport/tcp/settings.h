@@ -25,11 +25,11 @@ struct TcpSettings {
   // SYN retransmissions stop and connect fails with kTimedOut after this long.
   Duration connect_timeout = std::chrono::seconds(20);
   // RFC 5482: data unacknowledged for this long fails the connection.
-  Duration user_timeout = std::chrono::seconds(15);
+  Duration user_timeout = std::chrono::seconds(8);
   // A connection that only receives probes its peer when it has been silent this long; three
   // unanswered probes in a row, keepalive_interval apart, fail it.
-  Duration keepalive_idle = std::chrono::seconds(5);
-  Duration keepalive_interval = std::chrono::seconds(2);
+  Duration keepalive_idle = std::chrono::seconds(3);
+  Duration keepalive_interval = std::chrono::milliseconds(1500);
   Duration time_wait = std::chrono::milliseconds(500);
   std::uint32_t receive_window_bytes = 4U
                                        << 20;  // Advertised at most; ordinary memory, not credit.
