@@ -32,8 +32,8 @@ std::optional<Place> stray_character(std::string_view text) {
     }
     const std::size_t before = rest.size();
     const bool beyond_ascii = (static_cast<unsigned char>(c) & 0x80) != 0;
+    if (beyond_ascii && (ends_with.empty() || ends_with == "\"\"\"")) return place;
     if (ends_with.empty()) {
-      if (beyond_ascii) return place;
       for (const std::string_view opening : {"\"\"\"", "'''", "\"", "'", "#"})
         if (take(rest, opening)) {
           ends_with = opening;

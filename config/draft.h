@@ -44,8 +44,9 @@ struct Draft {
 
 std::string nic_key(std::size_t index, std::string_view key);  // "nic[0].mtu_bytes"
 
-// The first character beyond ASCII that is neither in a string nor in a comment. TOML has no place
-// for one there, and the parser must not see it: toml++ 3.3 declares that unreachable.
+// The first character beyond ASCII that is neither in a string nor in a comment, where TOML has no
+// place for one, or that is in a multi-line """ string, which no key needs. The parser must not see
+// them: toml++ 3.3 declares unreachable what it does when it asks whether they are blanks.
 std::optional<Place> stray_character(std::string_view text);
 
 // Ranges and forms of single values are the reader's; this judges what several say together, and

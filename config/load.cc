@@ -337,9 +337,10 @@ LoadResult parse(std::string_view text, const std::string& path) {
         LoadFailure::kBroken, path,
         {path, fmt::format("larger than {} bytes, not a config file", kMaxFileBytes), kSetUpAgain});
   if (const auto stray = stray_character(text))
-    return failed(LoadFailure::kBroken, path,
-                  {where(*stray), "not TOML: a character beyond ASCII outside strings and comments",
-                   "correct that line; names with such characters need quotes"});
+    return failed(
+        LoadFailure::kBroken, path,
+        {where(*stray), "not TOML: a character beyond ASCII outside comments and one-line strings",
+         "correct that line; names with such characters need quotes"});
   const toml::parse_result parsed = toml::parse(text, std::string_view(path));
   if (!parsed) {
     const toml::parse_error& error = parsed.error();

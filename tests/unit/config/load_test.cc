@@ -145,6 +145,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"letter_beyond_ascii", "schema = 1 # d\u00e9j\u00e0\nr\u00e9seau = 1\n", "2:2",
              "beyond ASCII", "quotes"},
         Case{"beyond_ascii_after_string", "name = 'caf\u00e9\\' \u00e9\n", "1:16", "beyond ASCII"},
+        Case{"beyond_ascii_in_long_string", "name = \"\"\"\\\u0163\"\"\"\n", "1:12",
+             "beyond ASCII"},
         Case{"duplicate_key", "schema = 1\nschema = 1\n", "2:10", "not TOML"},
         Case{"no_schema", kNic, "1:1", "schema is missing", "add schema"},
         Case{"newer_schema", "unheard_of = 1\nschema = 2\n", "2:10",
