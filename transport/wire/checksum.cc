@@ -16,19 +16,12 @@ std::uint64_t load_tail(const std::byte* p, std::size_t n) noexcept {
 }
 
 // Whatever is left after the vectors: fewer than a hundred bytes, or a whole header.
-template <bool kCopy>
-std::uint64_t sum_scalar(std::byte* to, const std::byte* p, std::size_t n,
-                         std::uint64_t sum) noexcept {
+std::uint64_t sum_scalar(const std::byte* p, std::size_t n, std::uint64_t sum) noexcept {
   for (; n >= 8; p += 8, n -= 8) {
     std::uint64_t word = 0;
     std::memcpy(&word, p, 8);
-    if constexpr (kCopy) {
-      std::memcpy(to, &word, 8);
-      to += 8;
-    }
     sum = add_carry(sum, word);
   }
-  if constexpr (kCopy) std::memcpy(to, p, n);
   return add_carry(sum, load_tail(p, n));
 }
 
@@ -41,9 +34,7 @@ std::uint64_t join(std::uint64_t all, std::uint64_t high) noexcept {
   return add_carry(low, high);
 }
 
-template <bool kCopy>
-__attribute__((target("avx2"))) std::uint64_t sum_avx2(std::byte* to, const std::byte* p,
-                                                       std::size_t n) noexcept {
+__attribute__((target("avx2"))) std::uint64_t sum_avx2(const std::byte* p, std::size_t n) noexcept {
   __m256i all0 = _mm256_setzero_si256();
   __m256i all1 = all0;
   __m256i high0 = all0;
@@ -55,13 +46,6 @@ __attribute__((target("avx2"))) std::uint64_t sum_avx2(std::byte* to, const std:
     const __m256i b = _mm256_loadu_si256(v + 1);
     const __m256i c = _mm256_loadu_si256(v + 2);
     const __m256i d = _mm256_loadu_si256(v + 3);
-    if constexpr (kCopy) {
-      auto* out = reinterpret_cast<__m256i*>(to + done);
-      _mm256_storeu_si256(out, a);
-      _mm256_storeu_si256(out + 1, b);
-      _mm256_storeu_si256(out + 2, c);
-      _mm256_storeu_si256(out + 3, d);
-    }
     all0 = _mm256_add_epi64(all0, a);
     high0 = _mm256_add_epi64(high0, _mm256_srli_epi64(a, 32));
     all1 = _mm256_add_epi64(all1, b);
@@ -77,11 +61,10 @@ __attribute__((target("avx2"))) std::uint64_t sum_avx2(std::byte* to, const std:
   _mm256_store_si256(reinterpret_cast<__m256i*>(high), _mm256_add_epi64(high0, high1));
   std::uint64_t sum = 0;
   for (int lane = 0; lane < 4; ++lane) sum = add_carry(sum, join(all[lane], high[lane]));
-  return sum_scalar<kCopy>(kCopy ? to + done : nullptr, p + done, n - done, sum);
+  return sum_scalar(p + done, n - done, sum);
 }
 
-template <bool kCopy>
-std::uint64_t sum_sse2(std::byte* to, const std::byte* p, std::size_t n) noexcept {
+std::uint64_t sum_sse2(const std::byte* p, std::size_t n) noexcept {
   __m128i all0 = _mm_setzero_si128();
   __m128i all1 = all0;
   __m128i high0 = all0;
@@ -91,11 +74,6 @@ std::uint64_t sum_sse2(std::byte* to, const std::byte* p, std::size_t n) noexcep
     const auto* v = reinterpret_cast<const __m128i*>(p + done);
     const __m128i a = _mm_loadu_si128(v);
     const __m128i b = _mm_loadu_si128(v + 1);
-    if constexpr (kCopy) {
-      auto* out = reinterpret_cast<__m128i*>(to + done);
-      _mm_storeu_si128(out, a);
-      _mm_storeu_si128(out + 1, b);
-    }
     all0 = _mm_add_epi64(all0, a);
     high0 = _mm_add_epi64(high0, _mm_srli_epi64(a, 32));
     all1 = _mm_add_epi64(all1, b);
@@ -106,25 +84,15 @@ std::uint64_t sum_sse2(std::byte* to, const std::byte* p, std::size_t n) noexcep
   _mm_store_si128(reinterpret_cast<__m128i*>(all), _mm_add_epi64(all0, all1));
   _mm_store_si128(reinterpret_cast<__m128i*>(high), _mm_add_epi64(high0, high1));
   const std::uint64_t sum = add_carry(join(all[0], high[0]), join(all[1], high[1]));
-  return sum_scalar<kCopy>(kCopy ? to + done : nullptr, p + done, n - done, sum);
-}
-
-template <bool kCopy>
-std::uint64_t dispatch(std::byte* to, const std::byte* from, std::size_t n) noexcept {
-  // A load, a test and a predicted branch; ifunc resolvers don't get on with the sanitizers.
-  if (n >= 128 && __builtin_cpu_supports("avx2")) return sum_avx2<kCopy>(to, from, n);
-  return sum_sse2<kCopy>(to, from, n);
+  return sum_scalar(p + done, n - done, sum);
 }
 
 }  // namespace
 
 std::uint64_t sum_words(const std::byte* data, std::size_t size_bytes) noexcept {
-  return dispatch<false>(nullptr, data, size_bytes);
-}
-
-std::uint64_t copy_and_sum_words(std::byte* to, const std::byte* from,
-                                 std::size_t size_bytes) noexcept {
-  return dispatch<true>(to, from, size_bytes);
+  // A load, a test and a predicted branch; ifunc resolvers don't get on with the sanitizers.
+  if (size_bytes >= 128 && __builtin_cpu_supports("avx2")) return sum_avx2(data, size_bytes);
+  return sum_sse2(data, size_bytes);
 }
 
 }  // namespace ztcp::wire::detail

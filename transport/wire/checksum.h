@@ -16,8 +16,6 @@ namespace detail {
 // Ones' complement sums of 16-bit words in memory order, not folded below 64 bits. An odd last
 // byte counts as the first byte of a word.
 std::uint64_t sum_words(const std::byte* data, std::size_t size_bytes) noexcept;
-std::uint64_t copy_and_sum_words(std::byte* to, const std::byte* from,
-                                 std::size_t size_bytes) noexcept;
 
 // Adds with end-around carry: 2^64 and 2^16 are both 1 modulo 2^16 - 1.
 constexpr std::uint64_t add_carry(std::uint64_t a, std::uint64_t b) noexcept {
@@ -39,11 +37,6 @@ class Checksum {
  public:
   void add(std::span<const std::byte> bytes) noexcept {
     append(detail::sum_words(bytes.data(), bytes.size()), bytes.size());
-  }
-  // Copies `from` to `to` and adds the bytes copied, in one pass. The regions don't overlap. The
-  // order of the stores is unspecified: for memory that is polled, see core/ordered_copy.h.
-  void add_copying(std::byte* to, std::span<const std::byte> from) noexcept {
-    append(detail::copy_and_sum_words(to, from.data(), from.size()), from.size());
   }
   // A 16-bit number as it would stand in the data, at an even offset.
   void add_u16(std::uint16_t value) noexcept {
