@@ -45,8 +45,9 @@ struct TxFrame {
   std::uint8_t l2_bytes = 0;  // Ethernet, VLAN included.
   std::uint8_t l3_bytes = 0;  // IP. header_bytes - l2 - l3 is the TCP header; 0 for ARP.
   std::uint8_t fragment_count = 0;
-  // The TCP checksum field holds only the pseudo-header sum and the IPv4 checksum is zero; the
-  // link finishes both. Set only where LinkCapabilities::tx_checksum.
+  // The TCP checksum field holds only the pseudo-header sum (of a super-segment: without its
+  // length) and the IPv4 checksum is zero; the link finishes both. Set only where
+  // LinkCapabilities::tx_checksum.
   bool checksum_offload = false;
   // The payload may change once transmit() has returned (a retransmission: its first copy may be
   // ACKed meanwhile), so the link copies it.

@@ -385,7 +385,7 @@ TEST(Close, PeerThatNeverEndsItsSideIsForgotten) {
     }
   }
   EXPECT_TRUE(reset);
-  EXPECT_NEAR(in_ms(peer.now - at(0s)) / 1000, 30, 1);
+  EXPECT_NEAR(in_ms(peer.now - at(0s)), in_ms(peer.config.tcp.user_timeout), 1000);
 }
 
 TEST(Close, AbortSaysSoAndForgets) {
