@@ -186,6 +186,15 @@ class TapLink final : public Link {
       offload.gso_type = OffloadHeader::kSegmentTcpIpv4;
       offload.gso_size = frame.segment_size_bytes;
       offload.header_bytes = frame.header_bytes;
+      // The kernel cuts with a pseudo-header sum that has the length in it.
+      std::byte* sum_field = header.data() + frame.l2_bytes + frame.l3_bytes + kTcpChecksumOffset;
+      std::uint32_t sum = std::to_integer<std::uint32_t>(sum_field[0]) << 8U |
+                          std::to_integer<std::uint32_t>(sum_field[1]);
+      sum += frame.header_bytes - frame.l2_bytes - frame.l3_bytes + frame.payload_bytes;
+      sum = (sum & 0xffffU) + (sum >> 16U);
+      sum = (sum & 0xffffU) + (sum >> 16U);
+      sum_field[0] = static_cast<std::byte>(sum >> 8U);
+      sum_field[1] = static_cast<std::byte>(sum & 0xffU);
     }
     std::array<iovec, 2 + TxFrame::kMaxFragments> parts;
     parts[0] = {&offload, sizeof(offload)};
