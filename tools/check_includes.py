@@ -28,7 +28,7 @@ CONFINED = [
     (r"toml", ["config/load.cc"]),
     (r"hwloc", ["config/topology.cc"]),
     (r"CLI/", ["tools", "bench"]),
-    (r"nlohmann/", ["tools", "bench"]),
+    (r"nlohmann/", ["tools", "bench", "tests"]),
     (r"cuda", ["bench/gpu"]),
     (r"(iostream|cstdio|stdio\.h)", ["tools", "bench", "tests", "config", "hugepage", "transport/link"]),
 ]
