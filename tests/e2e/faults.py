@@ -166,6 +166,15 @@ def loopback():
         check(peer.wait(60) == 0, f"the loop failed:\n{peer.output()}")
 
 
+def reload():
+    """NCCL unloads the plugin with its last communicator and may load it again."""
+    with Fabric(1, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        peer = start_peer(fabric, "reload", 0, "--count", "20")
+        check(peer.wait(60) == 0, f"the second load failed:\n{peer.output()}")
+        check(peer.output().count("finished 20") == 2, peer.output())
+
+
 main({f.__name__: f for f in (sender_killed, receiver_killed, receiver_stopped, briefly_stopped,
                               pair_killed, switch_killed, switch_missing, wrong_mtu, nic_taken,
-                              orphan_keeps_no_nic, loopback)})
+                              orphan_keeps_no_nic, loopback, reload)})

@@ -8,12 +8,14 @@
 //   intruder CONFIG VICTIM SECONDS SEED     VICTIM: index of a NIC of the config
 //
 // Ends with "connections N answers N frames N" on stdout, so that the test knows it got through.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <string_view>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "config/load.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
+#include "transport/msg/record.h"
 #include "transport/tcp/stack.h"
 #include "transport/wire/ethernet.h"
 #include "transport/wire/ipv4.h"
@@ -74,7 +77,7 @@ std::vector<std::byte> random_bytes(Random& random, std::size_t size) {
   return out;
 }
 
-// What a stranger might say first: an HTTP request, noise, our magic with noise, or nothing.
+// What a stranger might say first: an HTTP request, noise, a later version of ours, or nothing.
 std::vector<std::byte> opening(Random& random) {
   const auto text = [](std::string_view s) {
     const auto bytes = std::as_bytes(std::span(s));
@@ -86,8 +89,9 @@ std::vector<std::byte> opening(Random& random) {
     case 1:
       return random_bytes(random, 1 + random() % 4000);
     case 2: {
-      auto out = text("ZTCP");
-      const auto noise = random_bytes(random, 252);
+      std::vector<std::byte> out(msg::kPreambleBytes);
+      msg::encode_preamble(msg::kWireVersion + 1, out);
+      const auto noise = random_bytes(random, random() % 300);
       out.insert(out.end(), noise.begin(), noise.end());
       return out;
     }

@@ -61,6 +61,13 @@ class Table:
         self.logger = LOGGER(lambda level, flags, file, line, form, text: say(
             "log " + (text or b"").decode(errors="replace")))
 
+    def reloaded(self):
+        """dlclose, as NCCL does when the last communicator is gone, and dlopen again."""
+        close = ctypes.CDLL(None).dlclose
+        close.argtypes = [voidp]
+        close(self.library._handle)
+        return Table(self.library._name)
+
     def call(self, name, *arguments):
         code = getattr(self, "_" + name)(*arguments)
         if code != SUCCESS:
@@ -214,7 +221,7 @@ def await_file(path, timeout_s):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("role", choices=["send", "recv", "loop", "fork-and-die"])
+    parser.add_argument("role", choices=["send", "recv", "loop", "reload", "fork-and-die"])
     parser.add_argument("folder")
     parser.add_argument("--name", default="handle")
     parser.add_argument("--size", type=int, default=65536)
@@ -235,8 +242,13 @@ def main():
 
     try:
         net.call("init", net.logger)
-        if options.role == "loop":
-            return loop(net, options)
+        if options.role in ("loop", "reload"):
+            loop(net, options)
+            if options.role == "reload":
+                net = net.reloaded()
+                net.call("init", net.logger)
+                loop(net, options)
+            return 0
         if options.role == "recv":
             side = Receiver(net, options.device, lambda raw: write_atomically(handle_path, raw),
                             options.timeout)
@@ -304,7 +316,6 @@ def loop(net, options):
     sender.close()
     receiver.close()
     say(f"finished {options.count}")
-    return 0
 
 
 if __name__ == "__main__":

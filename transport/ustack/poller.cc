@@ -250,7 +250,9 @@ void Poller::sleep(TimePoint deadline) {
   const Duration timeout =
       deadline <= now ? shortest : std::clamp(deadline - now, shortest, config_.max_sleep);
   sleeping_.store(true);
-  if (!doorbell_.any() && !stopping_.load()) {
+  // Shared, whoever rings also runs the turn.
+  const bool rung = config_.dedicated && doorbell_.any();
+  if (!rung && !stopping_.load()) {
     const timespec ts{.tv_sec = timeout.count() / 1'000'000'000,
                       .tv_nsec = timeout.count() % 1'000'000'000};
     pollfd fd{.fd = wake_fd_, .events = POLLIN, .revents = 0};
@@ -284,12 +286,16 @@ void Poller::run_dedicated() {
 }
 
 void Poller::run_shared() {
+  std::uint64_t turns_seen = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
+    // While NCCL's threads run turns there is nothing for us to do, deadlines included.
     TimePoint deadline = kNever;
     if (baton_.try_take()) {
-      // While NCCL's threads run turns there is nothing for us to do.
-      if (read_clock() - last_turn_ >= config_.max_sleep / kSleepResolution) turn();
-      deadline = engine_.next_deadline();
+      if (counters_.turns.load(std::memory_order_relaxed) == turns_seen) {
+        turn();
+        deadline = engine_.next_deadline();
+      }
+      turns_seen = counters_.turns.load(std::memory_order_relaxed);
       baton_.give();
     }
     sleep(deadline);
