@@ -16,10 +16,10 @@ import sys
 import tempfile
 import time
 
-PLUGIN = os.environ["ZTCP_E2E_PLUGIN"]
-PERF = os.environ["ZTCP_E2E_PERF"]
-SETUP = os.environ["ZTCP_E2E_SETUP"]
-SWITCH = os.environ["ZTCP_E2E_SWITCH"]
+PLUGIN = os.environ["E2E_PLUGIN"]
+PERF = os.environ["E2E_PERF"]
+SETUP = os.environ["E2E_SETUP"]
+SWITCH = os.environ["E2E_SWITCH"]
 
 # Timers short enough that a test sees them fire; the defaults are for hosts a building apart.
 QUICK_TIMERS = {

@@ -230,7 +230,7 @@ def main():
     parser.add_argument("--timeout", type=float, default=60)
     options = parser.parse_args()
 
-    net = Table(os.environ["ZTCP_E2E_PLUGIN"])
+    net = Table(os.environ["E2E_PLUGIN"])
     handle_path = os.path.join(options.folder, options.name)
     last_said = [0.0]
 

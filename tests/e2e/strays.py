@@ -7,7 +7,7 @@ import re
 
 from fabric import QUICK_TIMERS, Fabric, check, main
 
-INTRUDER = os.environ["ZTCP_E2E_INTRUDER"]
+INTRUDER = os.environ["E2E_INTRUDER"]
 
 
 def intrude(seed):

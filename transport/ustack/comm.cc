@@ -82,11 +82,6 @@ Result<bool> UstackSendComm::is_ready() {
     nic.poller->with_engine([&](Engine&, TimePoint now) {
       state.fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
     });
-    log::warn(
-        "{}: no carrier on {} for {} ms: is ztcp_switch, or the process at the other end of "
-        "that link, running?",
-        nic.config.name, nic.link_description,
-        std::chrono::duration_cast<std::chrono::milliseconds>(nic.link_patience).count());
     return tl::unexpected(state.report());
   }
   return false;

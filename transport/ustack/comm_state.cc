@@ -10,8 +10,11 @@ namespace ztcp::ustack {
 namespace {
 
 // What an operator can do about it.
-const char* advice(const Error& error, bool link_up) {
-  if (!link_up) return "; the link is down: is its switch or peer process running?";
+std::string advice(const Error& error, bool link_up, const std::string& link) {
+  if (!link_up) {
+    return "; no carrier on " + link +
+           ": is ztcp_switch, or the process at its other end, running?";
+  }
   switch (error.code) {
     case Errc::kTimedOut:
       return "; is the process on that host alive, and may TCP pass between the two NICs?";
@@ -108,7 +111,7 @@ Error CommState::report() {
         to_string(remote_), describe(error_.code), error_.where, number,
         snapshot_.detail.empty() ? "" : ": ", snapshot_.detail, snapshot_.messages_done,
         snapshot_.bytes_done, snapshot_.in_flight, snapshot_.retransmitted_bytes,
-        snapshot_.rto_fired, advice(error_, snapshot_.link_up));
+        snapshot_.rto_fired, advice(error_, snapshot_.link_up, poller_.link_description()));
   }
   return error_;
 }

@@ -65,7 +65,6 @@ class MemoryPatience {
 
 struct Nic {
   config::Nic config;
-  std::string link_description;
   Duration link_patience{};  // How long a comm waits for carrier before it fails.
   MemoryPatience memory_patience;
   Endpoint listen_endpoint;

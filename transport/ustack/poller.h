@@ -34,7 +34,8 @@
 namespace ztcp::ustack {
 
 struct PollerConfig {
-  std::string name;  // Of the NIC; the thread is called "ztcp-<name>".
+  std::string name;              // Of the NIC; the thread is called "ztcp-<name>".
+  std::string link_description;  // For messages.
   bool dedicated = false;
   Duration spin = std::chrono::microseconds(50);  // Without work, before yielding.
   Duration max_sleep = std::chrono::milliseconds(1);
@@ -116,6 +117,7 @@ class Poller {
   bool link_is_up() const { return link_up_.load(std::memory_order_relaxed); }
   link::Link& link() { return *link_; }  // Other threads: map_memory() and unmap_memory() only.
   const std::string& name() const { return config_.name; }
+  const std::string& link_description() const { return config_.link_description; }
   bool dedicated() const { return config_.dedicated; }
   const PollerCounters& counters() const { return counters_; }
 

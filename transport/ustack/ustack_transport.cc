@@ -132,7 +132,6 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
         "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",
         config.name, caps.mtu_bytes, config.mtu_bytes, caps.mtu_bytes, fabric_.path);
   }
-  nic->link_description = link->describe();
   nic->link_patience = std::chrono::milliseconds(fabric_.messages.handshake_timeout_ms);
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
@@ -144,6 +143,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
                      .embedded = config.driver == config::NicDriver::kMemif});
   PollerConfig poller;
   poller.name = config.name;
+  poller.link_description = link->describe();
   poller.dedicated = policy.dedicated;
   poller.spin = policy.spin;
   poller.max_sleep = policy.max_sleep;
@@ -154,14 +154,14 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->poller = std::make_unique<Poller>(std::move(poller), std::move(link), engine);
   ZTCP_CHECK(nic->poller->start());
 
-  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, poller {}{}",
-            config.name, nic->link_description, to_string(config.address), to_string(caps.mac),
-            engine.stack.mtu_bytes, caps.tx_checksum ? "offloaded" : "in software",
-            caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
-            caps.zero_copy ? "zero-copy" : "copies once on send (this link can't read user memory)",
-            fabric_.messages.listen_port,
-            policy.dedicated ? "dedicated" : "shared with NCCL's threads",
-            policy.cpu >= 0 ? " on CPU " + std::to_string(policy.cpu) : std::string());
+  log::info(
+      "{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, poller {}{}", config.name,
+      nic->poller->link_description(), to_string(config.address), to_string(caps.mac),
+      engine.stack.mtu_bytes, caps.tx_checksum ? "offloaded" : "in software",
+      caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
+      caps.zero_copy ? "zero-copy" : "copies once on send (this link can't read user memory)",
+      fabric_.messages.listen_port, policy.dedicated ? "dedicated" : "shared with NCCL's threads",
+      policy.cpu >= 0 ? " on CPU " + std::to_string(policy.cpu) : std::string());
   return nic;
 }
 
