@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 //
 // NICs of the product: DPDK ports and tap interfaces, claimed by lock files.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -70,10 +71,10 @@ class DpdkNics final : public NicSource {
         return link::open_tap(tap);
       }
       case config::NicDriver::kPci:
-        break;
+        ZTCP_CHECK(link::start_eal(hugepage_memory()));
+        return link::open_pci(pci_config(nic));
     }
-    log::warn("{}: this driver is not in this build", nic.name);
-    return fail(Errc::kBadConfig, "open NIC");
+    __builtin_unreachable();
   }
 
   void on_thread_start() override { link::register_poller_thread(); }
@@ -91,6 +92,47 @@ class DpdkNics final : public NicSource {
     out.memory = link::EalMemory::kPlain;
     out.node_memory_mib = {mib};
     return out;
+  }
+
+  link::PciConfig pci_config(const config::Nic& nic) const {
+    link::PciConfig out;
+    out.address = nic.pci;
+    out.mtu_bytes = nic.mtu_bytes;
+    out.numa_node = nic.numa_node;
+    // Without an IOMMU the kernel may move user pages under the device.
+    out.device_reads_user_memory = fabric_.host.host_class == config::HostClass::kIommu;
+    return out;
+  }
+
+  // The same for NICs on PCI, near each of them, within what a process may take.
+  link::EalConfig hugepage_memory() const {
+    link::EalConfig out;
+    out.memory = link::EalMemory::kHugepages;
+    out.iova = fabric_.host.host_class == config::HostClass::kNoIommu ? link::IovaMode::kPhysical
+                                                                      : link::IovaMode::kVirtual;
+    out.node_memory_mib.clear();
+    std::uint32_t left_mib = fabric_.hugepages.per_process_mib;
+    for (const config::Nic& nic : fabric_.nics) {
+      if (nic.driver != config::NicDriver::kPci) continue;
+      const auto node = static_cast<std::size_t>(std::max(nic.numa_node, 0));
+      if (out.node_memory_mib.size() <= node) out.node_memory_mib.resize(node + 1);
+      const std::uint32_t base_mib = out.node_memory_mib[node] == 0 ? link::kEalBaseMib : 0;
+      const std::uint32_t take_mib = std::min(left_mib, base_mib + pci_memory_mib(nic));
+      out.node_memory_mib[node] += take_mib;
+      left_mib -= take_mib;
+    }
+    return out;
+  }
+
+  // Receive buffers, buffers to copy sends into, headers and rings.
+  static std::uint32_t pci_memory_mib(const config::Nic& nic) {
+    constexpr std::uint32_t kFrameOverheadBytes = 512;
+    constexpr std::uint32_t kCopyFrames = 4096;
+    constexpr std::uint32_t kHeadersAndRingsMib = 16;
+    const std::uint32_t frame_bytes = std::max<std::uint32_t>(nic.mtu_bytes, 2048);
+    const std::uint64_t bytes = std::uint64_t{link::PciConfig{}.rx_frames + kCopyFrames} *
+                                (frame_bytes + kFrameOverheadBytes);
+    return kHeadersAndRingsMib + static_cast<std::uint32_t>(bytes >> 20U);
   }
 
   const config::Fabric fabric_;
