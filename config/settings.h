@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kSchemaVersion = 1;
 inline constexpr const char* kDefaultPath = "/usr/local/tfabric/tools/config/ztcp.conf";
 inline constexpr const char* kDefaultRunDir = "/usr/local/tfabric/tools/run";
 
-// What a NIC is driven by. design: pci = a DPDK port on vfio; memif = shared memory to a switch or
+// What a NIC is driven by: pci = a DPDK port on vfio; memif = shared memory to a switch or
 // peer process on this machine; tap = a tun/tap descriptor.
 enum class NicDriver : std::uint8_t { kPci, kMemif, kTap };
 enum class MemifRole : std::uint8_t { kServer, kClient };
