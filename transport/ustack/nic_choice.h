@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which NIC is whose (design: a DPDK NIC belongs to one process, every process lists all of them,
+// Which NIC is whose (a DPDK NIC belongs to one process, every process lists all of them,
 // so the device NCCL names is advice). Pure functions over the config.
 #pragma once
 
