@@ -7,40 +7,35 @@
 #include <utility>
 
 namespace ztcp::plugin {
+namespace {
+
+// The transport said what a connection died of when it did, with the peer and its counters.
+tl::unexpected<Reported> died(const Error& error) { return pass_on(Reported::earlier(error.code)); }
+
+}  // namespace
+
 Told<bool> RequestSlot::test(std::size_t* size_bytes) {
   const Result<bool> done = request_->test(size_bytes);
   if (!done) [[unlikely]]
-    return connection_->died(done.error(), "moving", posted_bytes_);
+    return died(done.error());
   if (*done) connection_->release(*this);
   return *done;
 }
 
-Connection::Connection(const char* direction) : direction_(direction) {
+Connection::Connection() {
   for (RequestSlot& slot : slots_) slot.connection_ = this;
 }
 
-RequestSlot* Connection::take_slot(Request* request, std::size_t posted_bytes) {
+RequestSlot* Connection::take_slot(Request* request) {
   assert(has_free_slot());
   RequestSlot& slot = slots_[static_cast<std::size_t>(std::countr_zero(free_))];
   free_ &= free_ - 1;
   slot.request_ = request;
-  slot.posted_bytes_ = posted_bytes;
   return &slot;
 }
 
 void Connection::release(const RequestSlot& slot) {
   free_ |= std::uint32_t{1} << static_cast<unsigned>(&slot - slots_.data());
-}
-
-tl::unexpected<Reported> Connection::died(Error error, const char* doing, std::size_t bytes) {
-  if (said_dead_.exchange(true)) return pass_on(Reported::earlier(error.code));
-  if (error.code == Errc::kTruncated)
-    return report(error.code,
-                  "{} {} failed: the message is larger than the {} bytes posted for it; the ranks "
-                  "disagree about the collective's size or order",
-                  direction_, comm().describe_peer(), bytes);
-  return report(error.code, "{} {} failed while {} {} bytes: {}", direction_,
-                comm().describe_peer(), doing, bytes, explain(error));
 }
 
 Told<MemoryKey*> Connection::register_memory(void* address, std::size_t size_bytes) {
@@ -58,8 +53,7 @@ Told<void> Connection::deregister_memory(MemoryKey* key) {
   return {};
 }
 
-SendConnection::SendConnection(std::unique_ptr<SendComm> comm)
-    : Connection("sending to"), comm_(std::move(comm)) {}
+SendConnection::SendConnection(std::unique_ptr<SendComm> comm) : comm_(std::move(comm)) {}
 
 Told<bool> SendConnection::is_ready() {
   const Result<bool> ready = comm_->is_ready();
@@ -73,19 +67,18 @@ Told<RequestSlot*> SendConnection::isend(std::span<const std::byte> bytes, Memor
   if (!has_free_slot()) return nullptr;
   const Result<Request*> posted = comm_->post_send(bytes, key);
   if (!posted) [[unlikely]]
-    return died(posted.error(), "posting", bytes.size());
-  return *posted == nullptr ? nullptr : take_slot(*posted, bytes.size());
+    return died(posted.error());
+  return *posted == nullptr ? nullptr : take_slot(*posted);
 }
 
-RecvConnection::RecvConnection(std::unique_ptr<RecvComm> comm)
-    : Connection("receiving from"), comm_(std::move(comm)) {}
+RecvConnection::RecvConnection(std::unique_ptr<RecvComm> comm) : comm_(std::move(comm)) {}
 
 Told<RequestSlot*> RecvConnection::irecv(std::span<std::byte> buffer, MemoryKey* key) {
   if (!has_free_slot()) return nullptr;
   const Result<Request*> posted = comm_->post_recv(buffer, key);
   if (!posted) [[unlikely]]
-    return died(posted.error(), "posting", buffer.size());
-  return *posted == nullptr ? nullptr : take_slot(*posted, buffer.size());
+    return died(posted.error());
+  return *posted == nullptr ? nullptr : take_slot(*posted);
 }
 
 Listening::Listening(std::unique_ptr<Listener> listener, std::string device,

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +44,6 @@ class RequestSlot {
   friend class Connection;
   Request* request_ = nullptr;
   Connection* connection_ = nullptr;
-  std::size_t posted_bytes_ = 0;
 };
 
 class Connection : public NetObject {
@@ -56,22 +54,18 @@ class Connection : public NetObject {
   Told<void> deregister_memory(MemoryKey* key);
 
  protected:
-  explicit Connection(const char* direction);
+  Connection();
   virtual Comm& comm() const = 0;
 
   bool has_free_slot() const { return free_ != 0; }
-  RequestSlot* take_slot(Request* request, std::size_t posted_bytes);
-  // Says once that the connection died and of what; afterwards only passes the code on.
-  tl::unexpected<Reported> died(Error error, const char* doing, std::size_t bytes);
+  RequestSlot* take_slot(Request* request);
 
  private:
   friend class RequestSlot;
   void release(const RequestSlot& slot);
 
-  const char* const direction_;  // "send to", "receive from": for messages.
   std::array<RequestSlot, kMaxRequests> slots_;
   std::uint32_t free_ = ~std::uint32_t{0};  // A bit per free slot.
-  std::atomic<bool> said_dead_{false};
 };
 
 class SendConnection final : public Connection {

@@ -59,7 +59,8 @@ class MemoryKey {
 class Request {
  public:
   // False: not yet. True: done, and *size_bytes (when not null) is what was sent or received.
-  // A failed connection reports its Error on every later call.
+  // A failed connection reports its Error on every later call; the transport has warned once, with
+  // the peer and the reason, when it was first told.
   virtual Result<bool> test(std::size_t* size_bytes) = 0;
 
  protected:

@@ -27,6 +27,8 @@ std::string advice(const Error& error, bool link_up, const std::string& link) {
       return "; the peer's process may have ended or restarted";
     case Errc::kNoRoute:
       return "; compare address and gateway in both hosts' ztcp.conf";
+    case Errc::kTruncated:
+      return "; the ranks disagree about the size or the order of their collectives";
     default:
       return "";
   }

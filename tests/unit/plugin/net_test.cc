@@ -234,7 +234,7 @@ TEST_F(NetTest, OneHundredCommunicators) {
   EXPECT_EQ(starts_, 1);
 }
 
-TEST_F(NetTest, ADeadConnectionSpeaksOnce) {
+TEST_F(NetTest, TheTransportSpeaksForADeadConnection) {
   connect_pair(new_context());
   std::array<std::byte, 8> buffer{};
   const auto a = receiver_->irecv(buffer, nullptr);
@@ -246,13 +246,12 @@ TEST_F(NetTest, ADeadConnectionSpeaksOnce) {
   const auto second = (*b)->test(&size);
   ASSERT_FALSE(first);
   ASSERT_FALSE(second);
+  EXPECT_EQ(first.error().code(), Errc::kTimedOut);
   EXPECT_EQ(second.error().code(), Errc::kTimedOut);
-  ASSERT_EQ(log_.warnings().size(), 1U);
-  EXPECT_EQ(log_.warnings()[0], "receiving from memory peer failed while moving 8 bytes: " +
-                                    std::string(describe(Errc::kTimedOut)) + ", at keepalive");
+  EXPECT_TRUE(log_.warnings().empty());
 }
 
-TEST_F(NetTest, ATruncatedMessageSaysWhatNcclUsersLookFor) {
+TEST_F(NetTest, ATruncatedMessageFailsItsReceive) {
   connect_pair(new_context());
   std::array<std::byte, 64> big{};
   std::array<std::byte, 16> small{};
@@ -263,7 +262,6 @@ TEST_F(NetTest, ATruncatedMessageSaysWhatNcclUsersLookFor) {
   const auto done = (*receive)->test(&size);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code(), Errc::kTruncated);
-  EXPECT_TRUE(warned(log_, "larger than the 16 bytes posted for it"));
 }
 
 TEST_F(NetTest, AFailingListenTravelsInTheHandle) {
