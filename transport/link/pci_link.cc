@@ -5,13 +5,14 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <string>
+#include <sys/mman.h>
 #include <system_error>
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <rte_dev.h>
 #include <rte_errno.h>
-#include <rte_ethdev.h>
+#include <rte_log.h>
+#include <rte_vfio.h>
 
 #include "transport/core/log.h"
 #include "transport/link/dpdk_link.h"
@@ -60,24 +61,41 @@ Diagnosis diagnose(const std::string& address) {
           "too low, or the driver missing from this build; ZTCP_DPDK_LOG=1 tells more"};
 }
 
-// User memory behind the IOMMU: the device sees a process's own addresses.
+// User memory behind the IOMMU: the device sees a process's own addresses. Not rte_dev_dma_map(),
+// which wants memory that EAL was told of before and ends here in the end.
 class VfioMapper final : public DmaMapper {
  public:
-  explicit VfioMapper(rte_device* device) : device_(device) {}
-
   Status map(std::uintptr_t address, std::size_t size_bytes) override {
-    void* memory = reinterpret_cast<void*>(address);
-    if (rte_dev_dma_map(device_, memory, address, size_bytes) != 0)
-      return fail(Errc::kSystem, "rte_dev_dma_map", rte_errno);
+    // EAL would call an error, each time, what only costs a copy. DmaMap says it once.
+    const int level = rte_log_get_level(RTE_LOGTYPE_EAL);
+    rte_log_set_level(RTE_LOGTYPE_EAL, RTE_LOG_CRIT);
+    rte_errno = errno = 0;
+    const int rc =
+        rte_vfio_container_dma_map(RTE_VFIO_DEFAULT_CONTAINER_FD, address, address, size_bytes);
+    const int why = rte_errno != 0 ? rte_errno : errno;
+    rte_log_set_level(RTE_LOGTYPE_EAL, static_cast<std::uint32_t>(level));
+    if (rc != 0) return fail(Errc::kSystem, "rte_vfio_container_dma_map", why);
     return {};
   }
   void unmap(std::uintptr_t address, std::size_t size_bytes) override {
-    rte_dev_dma_unmap(device_, reinterpret_cast<void*>(address), address, size_bytes);
+    rte_vfio_container_dma_unmap(RTE_VFIO_DEFAULT_CONTAINER_FD, address, address, size_bytes);
   }
-
- private:
-  rte_device* device_;
 };
+
+// Some IOMMUs, above all virtual ones of 39 bits, reach EAL's memory, which lies low, but none of
+// the addresses the kernel gives to everybody else.
+Status reach_user_memory() {
+  const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* page =
+      ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return fail_errno("mmap");
+  const auto at = reinterpret_cast<std::uintptr_t>(page);
+  VfioMapper mapper;
+  const Status mapped = mapper.map(at, page_bytes);
+  if (mapped) mapper.unmap(at, page_bytes);
+  ::munmap(page, page_bytes);
+  return mapped;
+}
 
 }  // namespace
 
@@ -102,13 +120,18 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
     return fail(error.code == Errc::kBadConfig ? error.code : diagnosis.code, error.where,
                 error.sys_errno);
   }
-  rte_eth_dev_info info{};
-  rte_eth_dev_info_get(port->id(), &info);
   PortLinkOptions options;
   options.description = fmt::format("{} {}", config.address, port->abilities().driver);
   options.watches_removal = true;
-  if (config.device_reads_user_memory && port->abilities().chained_buffers)
-    options.mapper = std::make_unique<VfioMapper>(info.device);
+  if (config.device_reads_user_memory && port->abilities().chained_buffers) {
+    if (const Status reached = reach_user_memory()) {
+      options.mapper = std::make_unique<VfioMapper>();
+    } else {
+      log::info("{}: sends are copied once: the IOMMU can't map user memory ({}: {})",
+                options.description, reached.error().where,
+                std::strerror(reached.error().sys_errno));
+    }
+  }
   auto link = std::make_unique<PortLink>(std::move(*port), std::move(options));
   if (const Status& started = link->started(); !started) {
     log::warn("{}: {} failed ({}); ZTCP_DPDK_LOG=1 tells more", link->describe(),

@@ -63,7 +63,7 @@ void on_removal(const char*, rte_dev_event_type event, void* removed) {
     static_cast<std::atomic<bool>*>(removed)->store(true, std::memory_order_release);
 }
 
-LinkCapabilities capabilities_of(const Port& port) {
+LinkCapabilities capabilities_of(const Port& port, const PortLinkOptions& options) {
   const PortAbilities& abilities = port.abilities();
   LinkCapabilities capabilities;
   capabilities.mtu_bytes = port.config().mtu_bytes;
@@ -71,8 +71,7 @@ LinkCapabilities capabilities_of(const Port& port) {
   capabilities.tx_checksum = abilities.tx_tcp_checksum;
   capabilities.rx_checksum = abilities.rx_checksum;
   capabilities.max_super_segment_bytes = abilities.tcp_segmentation ? kMaxSuperSegmentBytes : 0;
-  capabilities.zero_copy = port.config().driver_copies ||
-                           (port.config().device_reads_user_memory && abilities.chained_buffers);
+  capabilities.zero_copy = port.config().driver_copies || options.mapper != nullptr;
   capabilities.speed_mbps = abilities.speed_mbps;
   return capabilities;
 }
@@ -93,7 +92,7 @@ PortLink::PortLink(Port port, PortLinkOptions options)
     : options_(std::move(options)),
       port_(std::move(port)),
       builder_(port_),
-      capabilities_(capabilities_of(port_)),
+      capabilities_(capabilities_of(port_, options_)),
       look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond) {
   if (port_.config().driver_copies) guard_.emplace();
   if (options_.mapper) memory_.emplace(*options_.mapper, options_.description.c_str());

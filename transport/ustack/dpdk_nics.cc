@@ -72,7 +72,7 @@ class DpdkNics final : public NicSource {
       }
       case config::NicDriver::kPci:
         ZTCP_CHECK(link::start_eal(hugepage_memory()));
-        return link::open_pci(pci_config(nic));
+        return open_pci(nic);
     }
     __builtin_unreachable();
   }
@@ -81,6 +81,17 @@ class DpdkNics final : public NicSource {
   void on_thread_end() override { link::unregister_poller_thread(); }
 
  private:
+  Result<std::unique_ptr<link::Link>> open_pci(const config::Nic& nic) const {
+    std::unique_ptr<link::Link> opened = ZTCP_TRY(link::open_pci(pci_config(nic)));
+    const MacAddress mac = opened->capabilities().mac;
+    if (mac == nic.mac) return opened;
+    log::warn(
+        "{}: mac = {} in the config, {} has {}: another NIC took its place; ztcp_setup --dry-run "
+        "shows this host's NICs",
+        nic.name, to_string(nic.mac), nic.pci, to_string(mac));
+    return fail(Errc::kBadConfig, "mac");
+  }
+
   // EAL can't grow later, so it gets room for every NIC of the fabric; pages that no NIC uses are
   // never touched.
   link::EalConfig plain_memory() const {
@@ -121,6 +132,9 @@ class DpdkNics final : public NicSource {
       out.node_memory_mib[node] += take_mib;
       left_mib -= take_mib;
     }
+    // Whole pages: else EAL takes smaller ones than the fabric says where the machine has both.
+    const std::uint32_t page_mib = std::max(fabric_.hugepages.page_kib / 1024, 1U);
+    for (std::uint32_t& mib : out.node_memory_mib) mib = (mib + page_mib - 1) / page_mib * page_mib;
     return out;
   }
 
