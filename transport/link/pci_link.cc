@@ -113,8 +113,13 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
   // The device's descriptor comes out of an ioctl; container and group are guarded as they open.
   opened.guard_new({"anon_inode:[vfio"});
   if (!port) {
-    const Diagnosis diagnosis = diagnose(config.address);
     const Error& error = port.error();
+    const Diagnosis diagnosis =
+        error.code == Errc::kOutOfMemory
+            ? Diagnosis{error.code,
+                        "its frames don't fit into this process's hugepages; raise "
+                        "hugepages.per_process_mib, or the NIC's numa_node is another one"}
+            : diagnose(config.address);
     log::warn("{}: {} failed ({}): {}", config.address, error.where, std::strerror(error.sys_errno),
               diagnosis.text);
     return fail(error.code == Errc::kBadConfig ? error.code : diagnosis.code, error.where,
