@@ -44,9 +44,10 @@ struct Draft {
 
 std::string nic_key(std::size_t index, std::string_view key);  // "nic[0].mtu_bytes"
 
-// The first character beyond ASCII that is neither in a string nor in a comment, where TOML has no
-// place for one, or that is in a multi-line """ string, which no key needs. The parser must not see
-// them: toml++ 3.3 declares unreachable what it does when it asks whether they are blanks.
+// The first character beyond ASCII that is neither in a one-line string nor in a comment, where
+// TOML has no place for one; any at all in a text with multi-line strings, which no key needs. The
+// parser must not see them: toml++ 3.3 declares unreachable what it does when it asks whether they
+// are blanks.
 std::optional<Place> stray_character(std::string_view text);
 
 // Ranges and forms of single values are the reader's; this judges what several say together, and
