@@ -31,7 +31,7 @@ def cases(files):
                     yield stage, name, "failed", ""
                 elif skipped is not None or case.get("result") == "skipped":
                     reason = "" if skipped is None else skipped.get("message") or skipped.text or ""
-                    yield stage, name, "skipped", reason.strip()
+                    yield stage, name, "skipped", " ".join(reason.split())
                 else:
                     yield stage, name, "passed", ""
 
