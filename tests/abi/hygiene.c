@@ -192,5 +192,6 @@ int main(int argc, char** argv) {
   pthread_join(thread, &kept);
   dup2(g_real_stderr, 2);
   REQUIRE(kept != NULL, "another thread's affinity changed");
+  free(before.environment);
   return 0;
 }
