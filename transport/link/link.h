@@ -26,7 +26,8 @@ struct LinkCapabilities {
   bool rx_checksum = false;  // Sets RxFrame::checksum_good where it verified them.
   // Largest payload of a TxFrame with segment_size_bytes set; 0: the link can't segment.
   std::uint32_t max_super_segment_bytes = 0;
-  bool zero_copy = false;        // Reads mapped fragments in place instead of copying them.
+  // The device reads mapped fragments in place; false: they are copied once.
+  bool zero_copy = false;
   std::uint32_t speed_mbps = 0;  // 0: unknown.
 };
 

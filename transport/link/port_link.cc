@@ -71,7 +71,7 @@ LinkCapabilities capabilities_of(const Port& port, const PortLinkOptions& option
   capabilities.tx_checksum = abilities.tx_tcp_checksum;
   capabilities.rx_checksum = abilities.rx_checksum;
   capabilities.max_super_segment_bytes = abilities.tcp_segmentation ? kMaxSuperSegmentBytes : 0;
-  capabilities.zero_copy = port.config().driver_copies || options.mapper != nullptr;
+  capabilities.zero_copy = options.mapper != nullptr;
   capabilities.speed_mbps = abilities.speed_mbps;
   return capabilities;
 }

@@ -76,7 +76,6 @@ class TapLink final : public Link {
         slot_bytes_(slot_bytes(config)) {
     capabilities_.mtu_bytes = config.mtu_bytes;
     capabilities_.mac = config.mac;
-    capabilities_.zero_copy = true;
     if (config.offloads) {
       capabilities_.tx_checksum = true;
       capabilities_.rx_checksum = true;

@@ -154,14 +154,14 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->poller = std::make_unique<Poller>(std::move(poller), std::move(link), engine);
   ZTCP_CHECK(nic->poller->start());
 
-  log::info(
-      "{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, poller {}{}", config.name,
-      nic->poller->link_description(), to_string(config.address), to_string(caps.mac),
-      engine.stack.mtu_bytes, caps.tx_checksum ? "offloaded" : "in software",
-      caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
-      caps.zero_copy ? "zero-copy" : "copies once on send (this link can't read user memory)",
-      fabric_.messages.listen_port, policy.dedicated ? "dedicated" : "shared with NCCL's threads",
-      policy.cpu >= 0 ? " on CPU " + std::to_string(policy.cpu) : std::string());
+  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, poller {}{}",
+            config.name, nic->poller->link_description(), to_string(config.address),
+            to_string(caps.mac), engine.stack.mtu_bytes,
+            caps.tx_checksum ? "offloaded" : "in software",
+            caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
+            caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
+            policy.dedicated ? "dedicated" : "shared with NCCL's threads",
+            policy.cpu >= 0 ? " on CPU " + std::to_string(policy.cpu) : std::string());
   return nic;
 }
 
