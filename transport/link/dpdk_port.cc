@@ -66,10 +66,10 @@ Port::~Port() {
 
 void Port::detach() {
   rte_eth_dev_info info{};
-  rte_eth_dev_info_get(id_, &info);
+  const bool known = rte_eth_dev_info_get(id_, &info) == 0;
   rte_eth_dev_stop(id_);
   rte_eth_dev_close(id_);
-  if (info.device != nullptr) rte_dev_remove(info.device);
+  if (known && info.device != nullptr) rte_dev_remove(info.device);
 }
 
 template <class Task>
