@@ -47,7 +47,8 @@ def main():
     expected = list(read_expected(arguments.expected))
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     unexpected = 0
-    for stage, name, state, reason in cases(f for f in arguments.files if pathlib.Path(f).exists()):
+    files = [file for file in arguments.files if pathlib.Path(file).exists()]
+    for stage, name, state, reason in cases(files):
         counts[state] += 1
         if state == "failed":
             print(f"FAILED   {stage}: {name}")
@@ -57,7 +58,7 @@ def main():
             print(f"{'skipped' if known else 'UNEXPECTED SKIP'}  {stage}: {name}: {reason or 'no reason given'}")
     failed = max(counts["failed"], arguments.failed_stages) + unexpected
     print(f"{counts['passed']} passed, {failed} failed, {counts['skipped']} skipped")
-    return 1 if failed or counts["passed"] == 0 else 0
+    return 1 if failed or (files and counts["passed"] == 0) else 0
 
 
 if __name__ == "__main__":
