@@ -26,8 +26,6 @@ namespace {
 
 constexpr std::uint32_t kEthernetBytes = 18;  // Header with one VLAN tag.
 constexpr std::uint32_t kPoolCache = 256;
-constexpr std::uint32_t kTxHeaderFrames = 8191;
-constexpr std::uint32_t kTxHeaderFramesCopying = 2047;  // memif: nothing stays in flight.
 
 rte_mempool* create_pool(const char* kind, std::uint32_t count, std::uint16_t private_bytes,
                          std::uint32_t room_bytes, int node) {
@@ -171,9 +169,8 @@ Status Port::create_pools() {
   const std::uint32_t room = std::min<std::uint32_t>(
       round_up(std::max<std::uint32_t>(frame_bytes, 2048), 64), UINT16_MAX - RTE_PKTMBUF_HEADROOM);
   pools_.rx = create_pool("rx", config_.rx_frames, sizeof(RxPrivate), room, node);
-  pools_.tx_header =
-      create_pool("txh", config_.driver_copies ? kTxHeaderFramesCopying : kTxHeaderFrames,
-                  sizeof(TxPrivate), kTxHeaderRoomBytes, node);
+  pools_.tx_header = create_pool("txh", config_.tx_header_frames, sizeof(TxPrivate),
+                                 config_.tx_header_room_bytes, node);
   if (!config_.driver_copies)
     pools_.tx_copy =
         create_pool("txc", 2U * config_.tx_descriptors + kPoolCache, 0,

@@ -16,6 +16,9 @@ struct rte_mempool;
 
 namespace ztcp::link {
 
+// Room in a buffer of the header pool: the headers and a record header copied behind them.
+inline constexpr std::uint16_t kTxHeaderRoomBytes = 256;
+
 struct PortConfig {
   std::string device;     // "net_memif0" or "0000:3b:00.0".
   std::string arguments;  // Driver arguments, from typed values.
@@ -24,6 +27,8 @@ struct PortConfig {
   std::uint32_t rx_frames = 4096;       // Receive buffers, held frames included.
   std::uint16_t rx_descriptors = 1024;  // Wishes; the driver's limits apply.
   std::uint16_t tx_descriptors = 1024;
+  std::uint32_t tx_header_frames = 8191;  // Buffers for headers and for fragments in place.
+  std::uint16_t tx_header_room_bytes = kTxHeaderRoomBytes;  // In each; kTxHeaderRoomBytes at least.
   // memif: the driver copies while it transmits, so that any memory may be sent in place and
   // nothing is in flight afterwards; and its port takes frames whatever MTU ethdev thinks of.
   bool driver_copies = false;

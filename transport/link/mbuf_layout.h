@@ -31,7 +31,4 @@ Private& private_of(rte_mbuf* mbuf) {
   return *static_cast<Private*>(rte_mbuf_to_priv(mbuf));
 }
 
-// Room in a buffer of the header pool: the headers and a record header copied behind them.
-inline constexpr std::uint16_t kTxHeaderRoomBytes = 256;
-
 }  // namespace ztcp::link

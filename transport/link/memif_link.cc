@@ -39,6 +39,30 @@ std::uint32_t rx_frames(const MemifConfig& config) {
   return std::clamp(kRxPoolBytes / buffer_bytes(config.mtu_bytes), 1024U, 4096U) - 1;
 }
 
+// Nothing stays in flight: one burst of the longest chains, and some to spare.
+constexpr std::uint32_t kTxHeaderFrames = 191;
+static_assert(kTxHeaderFrames > PortLink::kTxBurst * (1 + TxFrame::kMaxFragments));
+
+// The driver of DPDK 23.07 to 25.11 has a transmit path of its own for pools whose buffers fit the
+// ring's, and there it gives every fragment a descriptor and never takes a descriptor's "more
+// follows" flag back: once the ring has wrapped, frames run into each other. Room for one byte
+// more than a ring buffer keeps frames on the other path, one buffer each.
+std::uint16_t tx_header_room_bytes(std::uint16_t mtu_bytes) {
+  return static_cast<std::uint16_t>(buffer_bytes(mtu_bytes) + 1);
+}
+
+// Memory of a pool of `count` buffers. In plain memory it lets no object cross a page, or begins
+// each on a page of its own.
+std::uint64_t pool_bytes(std::uint32_t count, std::uint32_t room_bytes) {
+  constexpr std::uint32_t kPerMbufBytes = 512;  // Headroom, private area, pool overhead.
+  constexpr std::uint32_t kPageBytes = 4096;
+  const std::uint32_t object = room_bytes + kPerMbufBytes;
+  const std::uint32_t footprint = object <= kPageBytes
+                                      ? kPageBytes / (kPageBytes / object)
+                                      : (object + kPageBytes - 1) / kPageBytes * kPageBytes;
+  return std::uint64_t{count} * footprint;
+}
+
 Status check(const MemifConfig& config) {
   if (config.mtu_bytes < 576 || config.mtu_bytes > kMaxMemifMtuBytes) {
     log::warn("memif {}: MTU {} is not between 576 and {}; change mtu in the fabric config",
@@ -83,16 +107,10 @@ Status remove_stale_socket(const std::string& path) {
 }  // namespace
 
 std::uint32_t memif_memory_mib(const MemifConfig& config) {
-  constexpr std::uint32_t kPerMbufBytes = 512;  // Headroom, private area, pool overhead.
-  constexpr std::uint32_t kQueuesAndTxPoolMib = 4;
-  // In plain memory a pool lets no object cross a page, or begins each on a page of its own.
-  constexpr std::uint32_t kPageBytes = 4096;
-  const std::uint32_t object = buffer_bytes(config.mtu_bytes) + kPerMbufBytes;
-  const std::uint32_t footprint = object <= kPageBytes
-                                      ? kPageBytes / (kPageBytes / object)
-                                      : (object + kPageBytes - 1) / kPageBytes * kPageBytes;
-  const std::uint64_t pool = std::uint64_t{rx_frames(config)} * footprint;
-  return static_cast<std::uint32_t>((pool + (1U << 20) - 1) >> 20) + kQueuesAndTxPoolMib;
+  constexpr std::uint32_t kQueuesMib = 3;
+  const std::uint64_t pools = pool_bytes(rx_frames(config), buffer_bytes(config.mtu_bytes)) +
+                              pool_bytes(kTxHeaderFrames, tx_header_room_bytes(config.mtu_bytes));
+  return static_cast<std::uint32_t>((pools + (1U << 20) - 1) >> 20) + kQueuesMib;
 }
 
 Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config) {
@@ -109,6 +127,8 @@ Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config) {
                   to_string(config.mac), buffer_bytes(config.mtu_bytes), ring_size_log2(config));
   port_config.mtu_bytes = config.mtu_bytes;
   port_config.rx_frames = rx_frames(config);
+  port_config.tx_header_frames = kTxHeaderFrames;
+  port_config.tx_header_room_bytes = tx_header_room_bytes(config.mtu_bytes);
   port_config.driver_copies = true;
 
   auto port = Port::open(port_config);

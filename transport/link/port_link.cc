@@ -190,8 +190,6 @@ void PortLink::release(std::span<RxFrame> frames) {
 }
 
 std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
-  // Small bursts: what does not fit the ring was built in vain.
-  constexpr std::size_t kTxBurst = 16;
   if (!started_) {
     counters_.tx_dropped += frames.size();
     return frames.size();

@@ -47,6 +47,9 @@ struct PortLinkOptions {
 
 class PortLink final : public Link {
  public:
+  static constexpr std::size_t kTxBurst =
+      16;  // Small: what does not fit the ring was built in vain.
+
   PortLink(Port port, PortLinkOptions options);
   ~PortLink() override;
 
