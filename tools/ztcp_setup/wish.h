@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What set-up wants of the machine, one thing at a time: the seam between the plan, which decides,
+// and the hands, which carry it out, journal it and take it back. A wish names the state that is
+// wanted, never the way there; the state before is read when the wish is granted and goes into the
+// journal first. A wish that holds already changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace ztcp::setup::wish {
+
+// A file that is ours as a whole. Undo: what was there before, or nothing.
+struct File {
+  std::string path;
+  std::string text;
+  std::uint32_t mode = 0644;
+  std::string group;  // Empty: root.
+};
+
+// A folder. Undo removes it when it was not there before and is empty.
+struct Folder {
+  std::string path;
+  std::uint32_t mode = 0755;
+  std::string group;  // Empty: root.
+};
+
+// One value of sysfs or procfs. `at_least`: a larger number fulfils the wish as well (pages that
+// somebody else reserved). The kernel may grant less than asked: that is a fault, with both
+// numbers.
+struct Value {
+  std::string path;
+  std::string value;
+  bool at_least = false;
+};
+
+// A kernel module, or driver, that is loaded.
+struct Module {
+  std::string name;
+};
+
+// A file system mounted at a folder (hugetlbfs). Undo unmounts what was not mounted before.
+struct Mount {
+  std::string path;
+  std::string type;     // "hugetlbfs"
+  std::string options;  // "pagesize=1048576K,mode=1770"
+};
+
+// The driver that has a PCI function. A network interface it had before is taken down first, its
+// addresses, routes, MTU and VLANs recorded; undo brings back the driver and all of these.
+struct Driver {
+  std::string pci;     // "0000:3b:00.0"
+  std::string driver;  // "vfio-pci"
+};
+
+// Who may open a device node that exists only once its driver is bound.
+struct Access {
+  std::string path;  // "/dev/vfio/12"
+  std::string group;
+  std::uint32_t mode = 0660;
+};
+
+// A program that makes others notice the wishes before it ("update-grub", "systemctl
+// daemon-reload"): run after them when one of them changed something, and again after undo.
+struct Notice {
+  std::vector<std::string> argv;
+};
+
+}  // namespace ztcp::setup::wish
+
+namespace ztcp::setup {
+
+// Granted in order, taken back in reverse.
+struct Wish {
+  std::string why;  // One line for people: "0000:1b:00.0 (ztcp0): virtio-pci -> vfio-pci".
+  std::variant<wish::File, wish::Folder, wish::Value, wish::Module, wish::Mount, wish::Driver,
+               wish::Access, wish::Notice>
+      what;
+};
+using Wishes = std::vector<Wish>;
+
+}  // namespace ztcp::setup
