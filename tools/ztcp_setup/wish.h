@@ -26,6 +26,7 @@ struct File {
 struct Folder {
   std::string path;
   std::uint32_t mode = 0755;
+  std::string user;   // Empty: root.
   std::string group;  // Empty: root.
 };
 
@@ -57,11 +58,24 @@ struct Driver {
   std::string driver;  // "vfio-pci"
 };
 
-// Who may open a device node that exists only once its driver is bound.
+// Who may open the vfio group of a PCI function. Its node, /dev/vfio/12 or /dev/vfio/noiommu-3,
+// exists once the driver is bound; without an IOMMU even its number is known only then.
 struct Access {
-  std::string path;  // "/dev/vfio/12"
-  std::string group;
+  std::string pci;
+  std::string user;   // Empty: root.
+  std::string group;  // Empty: root.
   std::uint32_t mode = 0660;
+};
+
+// A systemd unit that is enabled. Undo disables what was not enabled before.
+struct Unit {
+  std::string name;  // "ztcp-setup.service"
+};
+
+// Arguments on the kernel command line of every installed kernel, where the boot loader takes no
+// drop-in file: grubby adds and removes them. Undo removes what was not there before.
+struct BootArguments {
+  std::vector<std::string> arguments;  // "iommu=pt", "hugepagesz=1G", "hugepages=50"
 };
 
 // A program that makes others notice the wishes before it ("update-grub", "systemctl
@@ -78,7 +92,7 @@ namespace ztcp::setup {
 struct Wish {
   std::string why;  // One line for people: "0000:1b:00.0 (ztcp0): virtio-pci -> vfio-pci".
   std::variant<wish::File, wish::Folder, wish::Value, wish::Module, wish::Mount, wish::Driver,
-               wish::Access, wish::Notice>
+               wish::Access, wish::Unit, wish::BootArguments, wish::Notice>
       what;
 };
 using Wishes = std::vector<Wish>;
