@@ -7,9 +7,9 @@
 
 #include <cstddef>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <utility>
 
+#include "transport/core/process_mark.h"
 #include "transport/core/result.h"
 
 namespace ztcp::hugepage {
@@ -20,6 +20,7 @@ class Mapping {
     void* address = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED) return fail_errno("mmap");
+    mark_process();
     madvise(address, size_bytes, MADV_DONTFORK);
     return Mapping(static_cast<std::byte*>(address), size_bytes);
   }
@@ -30,12 +31,11 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
-    std::swap(owner_, other.owner_);
     return *this;
   }
   ~Mapping() {
     // In a forked child the range is free, or another mapping's.
-    if (data_ != nullptr && getpid() == owner_) munmap(data_, size_);
+    if (data_ != nullptr && !in_forked_child()) munmap(data_, size_);
   }
 
   std::byte* data() const { return data_; }
@@ -46,7 +46,6 @@ class Mapping {
 
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  pid_t owner_ = getpid();
 };
 
 }  // namespace ztcp::hugepage

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "plugin/abi/nccl_abi.h"
-#include "plugin/process.h"
 #include "plugin/report.h"
+#include "transport/core/process_mark.h"
 
 namespace ztcp::plugin {
 
@@ -21,7 +21,7 @@ ncclResult_t report_exception(const char* entry) noexcept;
 template <class Body>
 ncclResult_t guard(const char* entry, Body&& body) noexcept {
   // Silently: NCCL's logger may hold a lock that was taken when the child was forked.
-  if (is_forked_child()) [[unlikely]]
+  if (in_forked_child()) [[unlikely]]
     return ncclSystemError;
   try {
     const Told<void> outcome = body();

@@ -11,8 +11,8 @@
 #include "plugin/gpu_identity.h"
 #include "plugin/nccl_log.h"
 #include "plugin/net.h"
-#include "plugin/process.h"
 #include "plugin/startup.h"
+#include "transport/core/process_mark.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::plugin {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "plugin/process.h"
+#include "transport/core/process_mark.h"
 
 namespace ztcp::plugin {
 namespace {
@@ -42,7 +42,7 @@ Net::Net(Starter starter) : starter_(std::move(starter)) {}
 Told<void> Net::start() {
   const std::lock_guard lock(start_mutex_);
   if (startup() != nullptr) return {};
-  claim_process();
+  mark_process();
   Told<Startup> found = starter_();
   if (!found) return pass_on(found.error());
   startups_.push_back(std::make_unique<Startup>(std::move(*found)));

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cerrno>
 #include <optional>
-#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +16,7 @@
 
 #include "transport/core/frame.h"
 #include "transport/core/log.h"
+#include "transport/core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/eal.h"
 #include "transport/link/mbuf_layout.h"
@@ -42,20 +42,18 @@ std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + 
 
 }  // namespace
 
-Port::Port(PortConfig config, std::uint16_t id)
-    : config_(std::move(config)), id_(id), owner_pid_(getpid()) {}
+Port::Port(PortConfig config, std::uint16_t id) : config_(std::move(config)), id_(id) {}
 
 Port::Port(Port&& other) noexcept
     : config_(std::move(other.config_)),
       id_(std::exchange(other.id_, kNoPort)),
-      owner_pid_(other.owner_pid_),
       wants_rx_interrupt_(other.wants_rx_interrupt_),
       abilities_(std::move(other.abilities_)),
       pools_(std::exchange(other.pools_, {})) {}
 
 Port::~Port() {
   // A forked child inherits the object but neither the device nor the memory.
-  if (id_ == kNoPort || getpid() != owner_pid_) return;
+  if (id_ == kNoPort || in_forked_child()) return;
   if (!control(config_, [this] { detach(); })) return;
   rte_mempool_free(pools_.rx);
   rte_mempool_free(pools_.tx_header);

@@ -89,7 +89,6 @@ class Port {
   static constexpr std::uint16_t kNoPort = 0xffff;
   PortConfig config_;
   std::uint16_t id_ = kNoPort;
-  int owner_pid_ = 0;
   bool wants_rx_interrupt_ = true;
   PortAbilities abilities_;
   PortPools pools_;

@@ -29,6 +29,7 @@
 #include <rte_memory.h>
 
 #include "transport/core/log.h"
+#include "transport/core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 
 namespace ztcp::link {
@@ -166,6 +167,7 @@ struct Order {
 };
 
 Status start(const EalConfig& config) {
+  mark_process();  // What EAL holds, ports included, is this process's alone.
   ZTCP_CHECK(capture_log());
   const unsigned cpu = ZTCP_TRY(first_cpu());
   const auto order = std::make_shared<Order>();

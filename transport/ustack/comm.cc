@@ -6,7 +6,7 @@
 #include <sched.h>
 
 #include "transport/core/log.h"
-#include "transport/ustack/fork_guard.h"
+#include "transport/core/process_mark.h"
 
 namespace ztcp::ustack {
 

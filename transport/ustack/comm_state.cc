@@ -3,8 +3,8 @@
 #include "transport/ustack/comm_state.h"
 
 #include "transport/core/log.h"
+#include "transport/core/process_mark.h"
 #include "transport/msg/reason.h"
-#include "transport/ustack/fork_guard.h"
 
 namespace ztcp::ustack {
 namespace {

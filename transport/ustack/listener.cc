@@ -7,8 +7,8 @@
 #include <sys/random.h>
 
 #include "transport/core/log.h"
+#include "transport/core/process_mark.h"
 #include "transport/ustack/comm.h"
-#include "transport/ustack/fork_guard.h"
 
 namespace ztcp::ustack {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "transport/core/log.h"
+#include "transport/core/process_mark.h"
 #include "transport/ustack/comm.h"
-#include "transport/ustack/fork_guard.h"
 #include "transport/ustack/listener.h"
 #include "transport/ustack/loopback_link.h"
 #include "transport/ustack/nic.h"
@@ -120,7 +120,7 @@ void UstackTransport::note_stand_in(std::size_t device, std::size_t used) {
 
 Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
                                                        std::unique_ptr<NicClaim> claim) {
-  arm_fork_guard();
+  mark_process();
   const config::Nic& config = fabric_.nics[index];
   auto nic = std::make_shared<Nic>();
   nic->config = config;

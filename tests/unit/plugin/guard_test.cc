@@ -4,6 +4,8 @@
 
 #include <new>
 #include <stdexcept>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -37,6 +39,22 @@ TEST(Guard, StopsExceptionsAndNamesTheDoor) {
   EXPECT_EQ(log.warnings()[0], "listen: unexpected exception: boom");
   EXPECT_EQ(log.warnings()[1], "listen: out of memory");
   EXPECT_EQ(log.warnings()[2], "listen: unknown exception");
+}
+
+TEST(Guard, LetsAForkedChildTouchNothing) {
+  mark_process();
+  const pid_t child = fork();
+  if (child == 0) {
+    bool ran = false;
+    const ncclResult_t result = guard("test", [&]() -> Told<void> {
+      ran = true;
+      return {};
+    });
+    _exit(result == ncclSystemError && !ran ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(Guard, ADeadPeerReadsAsRemoteError) {

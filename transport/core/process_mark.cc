@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "plugin/process.h"
+#include "transport/core/process_mark.h"
 
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace ztcp::plugin {
+namespace ztcp {
 namespace {
 
-// The owner's pid; 0 before any claim. A child inherits it.
+// The owner's pid; 0 before the mark. A child inherits it.
 std::atomic<pid_t> g_owner{0};
-// A page that reads as zero in every child, however it was forked: atfork handlers miss raw
-// clone() calls. Holds the owner's pid in the owner. nullptr: the kernel can't, ask getpid().
+// A page that reads as zero in every child: fork handlers miss raw clone() calls. Holds the owner's
+// pid in the owner, and is never unmapped. nullptr: the kernel can't, ask getpid().
 std::atomic<const std::atomic<pid_t>*> g_wiped_on_fork{nullptr};
 
 const std::atomic<pid_t>* make_wiped_page(pid_t owner) noexcept {
-  const long page_bytes = sysconf(_SC_PAGESIZE);
-  const auto size = static_cast<std::size_t>(page_bytes > 0 ? page_bytes : 4096);
+  const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return nullptr;
   if (madvise(page, size, MADV_WIPEONFORK) != 0) {
@@ -30,7 +30,7 @@ const std::atomic<pid_t>* make_wiped_page(pid_t owner) noexcept {
 
 }  // namespace
 
-void claim_process() noexcept {
+void mark_process() noexcept {
   static std::mutex mutex;
   if (g_owner.load(std::memory_order_acquire) != 0) return;
   const std::lock_guard lock(mutex);
@@ -40,16 +40,16 @@ void claim_process() noexcept {
   g_owner.store(self, std::memory_order_release);
 }
 
-bool is_forked_child() noexcept {
+bool in_forked_child() noexcept {
   const pid_t owner = g_owner.load(std::memory_order_acquire);
   if (owner == 0) return false;
-  if (const auto* page = g_wiped_on_fork.load(std::memory_order_acquire))
+  if (const auto* page = g_wiped_on_fork.load(std::memory_order_relaxed))
     return page->load(std::memory_order_relaxed) != owner;
   return getpid() != owner;
 }
 
 bool owns_process() noexcept {
-  return g_owner.load(std::memory_order_acquire) != 0 && !is_forked_child();
+  return g_owner.load(std::memory_order_acquire) != 0 && !in_forked_child();
 }
 
-}  // namespace ztcp::plugin
+}  // namespace ztcp
