@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tests/interop/network.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <net/route.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sstream>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/link/fd.h"
+
+namespace ztcp::interop {
+namespace {
+
+link::Fd control_socket() { return link::Fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)); }
+
+ifreq request_for(const std::string& name) {
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  return request;
+}
+
+void fill(sockaddr& out, std::uint32_t address) {
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  in.sin_addr.s_addr = htonl(address);
+  std::memcpy(&out, &in, sizeof(in));
+}
+
+}  // namespace
+
+std::string enter_own_network() {
+  if (access("/dev/net/tun", R_OK | W_OK) != 0) return "no /dev/net/tun here";
+  if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+    return "a network namespace of our own needs root or user namespaces";
+  // What one connection taught about a path must not decide how the next test's behaves.
+  if (!set_setting("ipv4/tcp_no_metrics_save", "1")) return "/proc/sys/net is read-only";
+  return {};
+}
+
+std::string setting(const std::string& name) {
+  std::ifstream file("/proc/sys/net/" + name);
+  std::string value;
+  std::getline(file, value);
+  return value;
+}
+
+bool set_setting(const std::string& name, const std::string& value) {
+  std::ofstream file("/proc/sys/net/" + name);
+  file << value << std::flush;
+  return file.good();
+}
+
+bool configure_interface(const std::string& name, Ipv4Prefix address) {
+  const link::Fd control = control_socket();
+  ifreq request = request_for(name);
+  fill(request.ifr_addr, address.address.value);
+  if (ioctl(control.get(), SIOCSIFADDR, &request) != 0) return false;
+  fill(request.ifr_netmask, address.mask());
+  if (ioctl(control.get(), SIOCSIFNETMASK, &request) != 0) return false;
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  return ioctl(control.get(), SIOCSIFFLAGS, &request) == 0;
+}
+
+bool set_interface_mac(const std::string& name, MacAddress mac) {
+  const link::Fd control = control_socket();
+  ifreq request = request_for(name);
+  request.ifr_hwaddr.sa_family = ARPHRD_ETHER;
+  std::memcpy(request.ifr_hwaddr.sa_data, mac.bytes.data(), mac.bytes.size());
+  return ioctl(control.get(), SIOCSIFHWADDR, &request) == 0;
+}
+
+bool add_route(Ipv4Prefix destination, Ipv4Address gateway, std::uint16_t advertised_mtu_bytes) {
+  const link::Fd control = control_socket();
+  rtentry route{};
+  fill(route.rt_dst, destination.address.value & destination.mask());
+  fill(route.rt_genmask, destination.mask());
+  fill(route.rt_gateway, gateway.value);
+  route.rt_flags = RTF_UP | RTF_GATEWAY;
+  if (advertised_mtu_bytes != 0) {
+    // To the kernel this field has always meant the MSS it advertises.
+    route.rt_flags |= RTF_MTU;
+    route.rt_mtu = advertised_mtu_bytes;
+  }
+  return ioctl(control.get(), SIOCADDRT, &route) == 0;
+}
+
+std::map<std::string, std::uint64_t> KernelCounters::read() {
+  std::map<std::string, std::uint64_t> counters;
+  // Pairs of lines: names, then values, each behind the group's name.
+  for (const char* path : {"/proc/thread-self/net/netstat", "/proc/thread-self/net/snmp"}) {
+    std::ifstream file(path);
+    std::string names;
+    std::string values;
+    while (std::getline(file, names) && std::getline(file, values)) {
+      std::istringstream name_words(names);
+      std::istringstream value_words(values);
+      std::string group;
+      std::string name;
+      std::int64_t value = 0;
+      name_words >> group;
+      value_words >> name;
+      group.pop_back();  // The colon.
+      while (name_words >> name && value_words >> value)
+        counters[group + name] = static_cast<std::uint64_t>(value);
+    }
+  }
+  return counters;
+}
+
+std::uint64_t KernelCounters::operator[](const std::string& name) const {
+  const auto now = read();
+  const auto at = now.find(name);
+  if (at == now.end()) return 0;
+  const auto before = start_.find(name);
+  return at->second - (before == start_.end() ? 0 : before->second);
+}
+
+}  // namespace ztcp::interop

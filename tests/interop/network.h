@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The kernel's side of these tests: a network of the test's own, its interfaces, its settings and
+// its statistics. Everything by ioctl and /proc, so nothing needs to be installed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "transport/core/address.h"
+
+namespace ztcp::interop {
+
+// Moves the calling process, which has one thread, into an empty network of its own: nothing of
+// the machine's is touched, and it is gone with the process. Empty, or why that can't be.
+std::string enter_own_network();
+
+// "ipv4/tcp_sack" and the like, of the network the calling thread is in.
+std::string setting(const std::string& name);
+[[nodiscard]] bool set_setting(const std::string& name, const std::string& value);
+
+// Puts a setting back when the test ends.
+class ScopedSetting {
+ public:
+  ScopedSetting(std::string name, const std::string& value)
+      : name_(std::move(name)), old_(setting(name_)), good_(set_setting(name_, value)) {}
+  ~ScopedSetting() {
+    if (good_) static_cast<void>(set_setting(name_, old_));
+  }
+  ScopedSetting(const ScopedSetting&) = delete;
+  ScopedSetting& operator=(const ScopedSetting&) = delete;
+  bool is_set() const { return good_; }
+
+ private:
+  std::string name_;
+  std::string old_;
+  bool good_;
+};
+
+// False with errno.
+[[nodiscard]] bool configure_interface(const std::string& name, Ipv4Prefix address);
+[[nodiscard]] bool set_interface_mac(const std::string& name, MacAddress mac);
+// `advertised_mtu_bytes` not 0: the kernel offers an MSS for this MTU, whatever the interface has.
+[[nodiscard]] bool add_route(Ipv4Prefix destination, Ipv4Address gateway,
+                             std::uint16_t advertised_mtu_bytes = 0);
+
+// What the kernel counted, by the names of nstat ("TcpExtTCPDSACKOldSent"), from this object's
+// construction on.
+class KernelCounters {
+ public:
+  KernelCounters() : start_(read()) {}
+  std::uint64_t operator[](const std::string& name) const;
+
+ private:
+  static std::map<std::string, std::uint64_t> read();
+  std::map<std::string, std::uint64_t> start_;
+};
+
+}  // namespace ztcp::interop

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The fixture of all these tests: our Stack on one end of a tap, the kernel on the other, both in
+// a network of the test's own and driven by its one thread. Real time, bounded.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/interop/cable.h"
+#include "tests/interop/kernel_app.h"
+#include "tests/interop/network.h"
+#include "tests/sim/app.h"
+#include "transport/link/tap_link.h"
+#include "transport/tcp/stack.h"
+
+namespace ztcp::interop {
+
+using namespace std::chrono_literals;
+
+inline constexpr const char* kInterface = "interop0";
+inline constexpr Ipv4Prefix kKernelAddress{Ipv4Address{0x0a630701}, 24};
+inline constexpr Ipv4Prefix kOurAddress{Ipv4Address{0x0a630702}, 24};
+inline constexpr MacAddress kOurMac{{0x02, 0, 0, 0, 0, 0x77}};
+inline constexpr Endpoint kKernelPort{kKernelAddress.address, 9000};
+inline constexpr Endpoint kOurPort{kOurAddress.address, 7471};
+
+struct TapOptions {
+  std::uint16_t mtu_bytes = 1500;
+  bool offloads = true;
+  tcp::TcpSettings tcp = {};
+};
+
+// A Stack and the link it is on.
+class Host {
+ public:
+  Host(std::unique_ptr<link::Link> link, tcp::StackConfig config);
+
+  // One turn of a poller. True when there was something to do.
+  bool turn();
+  // Sleeps until a frame or a deadline comes, at most `limit`.
+  void wait(Duration limit);
+
+  tcp::Stack& stack() { return stack_; }
+  link::Link& link() { return *link_; }
+
+ private:
+  std::unique_ptr<link::Link> link_;
+  tcp::Stack stack_;
+  std::vector<TxFrame> outgoing_;
+  std::size_t outgoing_begin_ = 0;
+  std::size_t outgoing_end_ = 0;
+};
+
+class TapTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite();
+  void SetUp() override;
+  void TearDown() override;
+
+  // The tap, the kernel's address on it, our stack; the second with a cable in between, which
+  // stays the fixture's.
+  void open(const TapOptions& options = {});
+  Cable& open_cable(const TapOptions& options, const link::Impairment& outgoing = {},
+                    const link::Impairment& incoming = {}, std::uint64_t seed = 1);
+
+  tcp::Stack& stack() { return host_->stack(); }
+  // The blocks each side sends; call before apps are made.
+  void make_apps(std::size_t our_bytes, std::size_t kernel_bytes);
+  enum class Opener : std::uint8_t { kUs, kKernel };
+  // Both sides established; fails the test otherwise.
+  void connect(Opener opener);
+  bool is_all_delivered() const {
+    return ours_->has_received_all() && kernel_->has_received_all() && ours_->is_all_acked();
+  }
+  // Ends both sides in order and waits until ours has nothing left.
+  void finish();
+
+  // Turns until `done`; a failure naming the state when `limit` passes first or an app complains.
+  [[nodiscard]] testing::AssertionResult run_until(const std::function<bool()>& done,
+                                                   Duration limit = 10s);
+  // Whatever happens meanwhile.
+  [[nodiscard]] testing::AssertionResult run_for(Duration span);
+
+  std::unique_ptr<Host> host_;
+  sim::Bytes our_data_;
+  sim::Bytes kernel_data_;
+  std::unique_ptr<sim::App> ours_;
+  std::unique_ptr<KernelApp> kernel_;
+  // More to do in each turn.
+  std::vector<std::function<void()>> actors_;
+
+ private:
+  std::unique_ptr<link::Link> open_tap(const TapOptions& options);
+  tcp::StackConfig stack_config(const TapOptions& options, const link::Link& link) const;
+  std::string violation() const;
+  std::string state() const;
+
+  static inline std::string why_no_network_ = "not tried";
+};
+
+}  // namespace ztcp::interop
