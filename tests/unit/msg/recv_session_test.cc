@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a session does with messages once its sender is in.
+#include <gtest/gtest.h>
+
+#include "tests/unit/msg/acceptor_fixture.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::msg {
+namespace {
+
+using RecvSessionTest = AcceptorTest;
+
+// --- Messages ----------------------------------------------------------------------------------
+
+TEST_F(RecvSessionTest, BytesThatComeBeforeTheirBufferAreKeptAndReleased) {
+  Peer& peer = greet();
+  peer.chunk({true, 100, 0, 0, 100}, std::byte{1});
+  peer.chunk({true, 8192, 1, 0, 20'000}, std::byte{2});
+  peer.say(Chunk{true, 8192, 1, 8192, 20'000});
+  peer.hear(std::vector<std::byte>(5000, std::byte{3}));  // Under way while the buffer is posted.
+  EXPECT_EQ(sessions[0]->unposted_bytes(), 100U + 16'384U);
+
+  std::vector<std::byte> small(100);
+  sessions[0]->post(now, std::span(small), 10);
+  EXPECT_EQ(done, (Done{{10, 100}}));
+  EXPECT_EQ(small, std::vector<std::byte>(100, std::byte{1}));
+
+  std::vector<std::byte> large(20'000, std::byte{0xee});
+  sessions[0]->post(now, std::span(large), 11);
+  EXPECT_EQ(sessions[0]->unposted_bytes(), 0U);
+  // Exactly what came, no more.
+  EXPECT_EQ(large[8191], std::byte{2});
+  EXPECT_EQ(large[8192 + 4999], std::byte{3});
+  EXPECT_EQ(large[8192 + 5000], std::byte{0xee});
+  acceptor->flush(now);
+  EXPECT_EQ(*credit_of(peer), (Credit{2, 100 + 8192 + 4096, 1}));
+
+  peer.hear(std::vector<std::byte>(3192, std::byte{4}));
+  peer.chunk({false, 20'000 - 16'384, 1, 16'384, 20'000}, std::byte{5});
+  EXPECT_EQ(done.back(), (std::pair<std::uint32_t, std::size_t>{11, 20'000}));
+  EXPECT_EQ(large[16'383], std::byte{4});
+  EXPECT_EQ(large[19'999], std::byte{5});
+  acceptor->flush(now);
+  EXPECT_EQ(*credit_of(peer), (Credit{2, 100 + 16'384, 2}));  // The last chunk was not eager.
+}
+
+TEST_F(RecvSessionTest, APeerBeyondTheAllowanceIsRefusedWithBothNumbers) {
+  Peer& peer = greet();
+  peer.chunk({true, 100'000, 0, 0, 100'000});
+  peer.chunk({true, 31'072, 1, 0, 31'072});  // 131072: all of it.
+  EXPECT_TRUE(failures.empty());
+  peer.chunk({true, 1, 2, 0, 1});
+  const auto refusal = peer.refusal();
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->reason, Reason::kAllowance);
+  EXPECT_EQ(refusal->ours, 131'072U);
+  EXPECT_EQ(refusal->theirs, 131'073U);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kProtocol);
+}
+
+TEST_F(RecvSessionTest, ATruncatedMessageTellsBothSizes) {
+  for (const bool posted_first : {true, false}) {
+    failures.clear();
+    Peer& peer = greet(hello(posted_first ? 1 : 2));
+    std::vector<std::byte> buffer(100, std::byte{0xee});
+    if (posted_first) sessions.back()->post(now, std::span(buffer), 1);
+    peer.chunk({true, 101, 0, 0, 101});
+    if (!posted_first) sessions.back()->post(now, std::span(buffer), 1);
+    const auto refusal = peer.refusal();
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->reason, Reason::kTruncated);
+    EXPECT_EQ(refusal->ours, 100U);
+    EXPECT_EQ(refusal->theirs, 101U);
+    ASSERT_EQ(failures.size(), 1U);
+    EXPECT_EQ(failures[0].code, Errc::kTruncated);
+    EXPECT_EQ(sessions.back()->failure_detail().theirs, 101U);
+    EXPECT_EQ(buffer, std::vector<std::byte>(100, std::byte{0xee}));
+    // The peer gets time to read it, its bytes go nowhere, and then the stream ends.
+    EXPECT_FALSE(peer.stream.is_left());
+    peer.chunk({true, 5000, 1, 0, 5000});
+    acceptor->on_timers(now += std::chrono::seconds(2));
+    EXPECT_TRUE(peer.stream.closed);
+  }
+}
+
+TEST_F(RecvSessionTest, NothingIsWrittenTwice) {
+  Peer& peer = greet();
+  std::vector<std::byte> buffer(3 * 4096, std::byte{0xee});
+  sessions[0]->post(now, std::span(buffer), 1);
+  peer.chunk({false, 4096, 0, 4096, 12'288}, std::byte{1});
+  peer.chunk({false, 12'288, 0, 0, 12'288}, std::byte{2});  // Its middle unit is held already.
+  EXPECT_EQ(buffer[4095], std::byte{2});
+  EXPECT_EQ(buffer[4096], std::byte{1});
+  EXPECT_EQ(buffer[8191], std::byte{1});
+  EXPECT_EQ(buffer[8192], std::byte{2});
+  EXPECT_EQ(done, (Done{{1, 12'288}}));
+  buffer.assign(buffer.size(), std::byte{0xdd});
+  peer.chunk({false, 12'288, 0, 0, 12'288}, std::byte{3});  // Of a finished message.
+  EXPECT_EQ(buffer, std::vector<std::byte>(buffer.size(), std::byte{0xdd}));
+  EXPECT_EQ(done.size(), 1U);
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(RecvSessionTest, MessagesMayFinishOutOfOrderButAreCountedInOrder) {
+  Peer& peer = greet();
+  std::vector<std::byte> a(10);
+  std::vector<std::byte> b(20);
+  sessions[0]->post(now, std::span(a), 1);
+  sessions[0]->post(now, std::span(b), 2);
+  peer.chunk({false, 20, 1, 0, 20});
+  EXPECT_EQ(done, (Done{{2, 20}}));
+  acceptor->flush(now);
+  EXPECT_EQ(*credit_of(peer), (Credit{2, 0, 0}));
+  peer.chunk({false, 10, 0, 0, 10});
+  EXPECT_EQ(done, (Done{{2, 20}, {1, 10}}));
+  acceptor->flush(now);
+  EXPECT_EQ(*credit_of(peer), (Credit{2, 0, 2}));
+}
+
+TEST_F(RecvSessionTest, EmptyMessagesCompletePostedOrNot) {
+  Peer& peer = greet();
+  peer.chunk({true, 0, 0, 0, 0});
+  sessions[0]->post(now, {}, 7);
+  EXPECT_EQ(done, (Done{{7, 0}}));
+  std::vector<std::byte> buffer(8);
+  sessions[0]->post(now, std::span(buffer), 8);
+  peer.chunk({false, 0, 1, 0, 0});
+  EXPECT_EQ(done, (Done{{7, 0}, {8, 0}}));
+}
+
+struct Breach {
+  const char* name;
+  std::vector<Chunk> chunks;
+};
+class BreachTest : public AcceptorTest, public testing::WithParamInterface<Breach> {};
+
+TEST_P(BreachTest, FailsTheSession) {
+  Peer& peer = greet();
+  std::vector<std::byte> buffer(100'000);
+  sessions[0]->post(now, std::span(buffer), 1);
+  for (const Chunk& chunk : GetParam().chunks) {
+    EXPECT_TRUE(failures.empty());
+    peer.chunk(chunk);
+  }
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kProtocol);
+  EXPECT_EQ(peer.reason(), Reason::kProtocol);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, BreachTest,
+    testing::Values(Breach{"plain_without_buffer", {{false, 8, 1, 0, 8}}},
+                    Breach{"outside_the_window", {{true, 8, 32, 0, 8}}},
+                    Breach{"far_outside", {{true, 8, ~std::uint64_t{0}, 0, 8}}},
+                    Breach{"sizes_differ",
+                           {{false, 4096, 0, 0, 8192}, {false, 4096, 0, 4096, 9000}}},
+                    Breach{"unaligned", {{false, 100, 0, 100, 8192}}}),
+    [](const auto& test) { return test.param.name; });
+
+// --- Credit ------------------------------------------------------------------------------------
+
+TEST_F(RecvSessionTest, APostTheSenderMayWaitForIsToldAtOnceOthersOncePerBurst) {
+  Peer& peer = greet();
+  static_cast<void>(peer.stream.records());
+  std::vector<std::byte> buffer(8);
+  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_EQ(credit_of(peer), (Credit{1, 0, 0}));
+  sessions[0]->post(now, std::span(buffer), 2);
+  sessions[0]->post(now, std::span(buffer), 3);
+  EXPECT_EQ(credit_of(peer), std::nullopt);
+  peer.chunk({false, 8, 0, 0, 8});
+  EXPECT_EQ(credit_of(peer), std::nullopt);
+  acceptor->flush(now);
+  EXPECT_EQ(credit_of(peer), (Credit{3, 0, 1}));
+  acceptor->flush(now);
+  EXPECT_EQ(credit_of(peer), std::nullopt);
+}
+
+TEST_F(RecvSessionTest, CreditGoesWhereItIsHeardAndIsNeverLost) {
+  Peer& zero = greet();
+  Peer& one = greet(hello(5, 1, 1));
+  static_cast<void>(zero.stream.records());
+  static_cast<void>(one.stream.records());
+  std::vector<std::byte> buffer(8);
+  one.chunk({true, 1, 0, 0, 1});
+  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_EQ(credit_of(one), (Credit{1, 1, 1}));  // The last flow that was heard.
+  one.stream.full = true;
+  sessions[0]->post(now, std::span(buffer), 2);
+  EXPECT_EQ(credit_of(zero), (Credit{2, 1, 1}));
+  zero.stream.full = true;
+  sessions[0]->post(now, std::span(buffer), 3);
+  acceptor->flush(now);
+  EXPECT_EQ(credit_of(zero), std::nullopt);
+  zero.stream.full = false;
+  zero.events->on_acked(now, 100);
+  acceptor->flush(now);
+  EXPECT_EQ(credit_of(zero), (Credit{3, 1, 1}));
+  // Whatever died with a flow is said again on another.
+  one.stream.full = false;
+  zero.events->on_failed(now, Error{Errc::kTimedOut, 0, ""});
+  acceptor->flush(now);
+  EXPECT_EQ(credit_of(one), (Credit{3, 1, 1}));
+}
+
+// --- Ends --------------------------------------------------------------------------------------
+
+TEST_F(RecvSessionTest, ClosesInOrderFromEitherSide) {
+  Peer& peer = greet();
+  peer.say(Bye{0});
+  peer.events->on_closed(now);
+  EXPECT_TRUE(peer.stream.closed);
+  EXPECT_TRUE(failures.empty());
+  sessions[0]->close(now);
+  EXPECT_EQ(closed, 1);
+
+  Peer& other = greet(hello(6));
+  static_cast<void>(other.stream.records());
+  sessions[1]->close(now);
+  const auto records = other.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(decode_bye(records[0].body)->messages, 0U);
+  EXPECT_TRUE(other.stream.closed);
+  EXPECT_EQ(closed, 2);
+}
+
+TEST_F(RecvSessionTest, MessagesHeldAtTheByeCanStillBeReceived) {
+  Peer& peer = greet();
+  peer.chunk({true, 5, 0, 0, 5}, std::byte{9});
+  peer.say(Bye{1});
+  peer.events->on_closed(now);
+  std::vector<std::byte> buffer(5);
+  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_EQ(done, (Done{{1, 5}}));
+  EXPECT_EQ(buffer[4], std::byte{9});
+  sessions[0]->post(now, std::span(buffer), 2);  // But no more than there were.
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
+}
+
+TEST_F(RecvSessionTest, ReceivesOutstandingAtTheByeFail) {
+  Peer& peer = greet();
+  std::vector<std::byte> buffer(5);
+  sessions[0]->post(now, std::span(buffer), 1);
+  peer.say(Bye{0});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
+}
+
+TEST_F(RecvSessionTest, FinWithoutByeIsADeadFlow) {
+  Peer& peer = greet();
+  peer.events->on_closed(now);
+  EXPECT_TRUE(peer.stream.aborted);
+  EXPECT_TRUE(failures.empty());
+  EXPECT_TRUE(accept_of(greet(hello(5, 2))));
+}
+
+TEST_F(RecvSessionTest, SessionsMayOutliveTheirAcceptor) {
+  Peer& peer = greet();
+  acceptor.reset();
+  EXPECT_TRUE(peer.stream.aborted);
+  sessions[0]->close(now);
+  sessions.clear();
+}
+
+}  // namespace
+}  // namespace ztcp::msg
