@@ -27,6 +27,8 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   void close_when_acked() { close_when_acked_ = true; }
   void close_when_peer_does() { close_when_peer_does_ = true; }
   void refuse_streams() { refuse_ = true; }
+  // How much one write() takes: few bytes make many small writes.
+  void set_chunk(std::size_t bytes) { chunk_bytes_ = bytes; }
   // Now. The stream is not touched after these.
   void close() { leave(&Stream::close); }
   void abort() { leave(&Stream::abort); }
@@ -87,15 +89,14 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   }
 
  private:
-  static constexpr std::size_t kChunkBytes = 256U << 10;
-
   // As msg/ does: a small copied record in front of referenced memory.
   void pump() {
     while (stream_ != nullptr && written_ < to_send_.size() && stream_->room() > 0) {
       const auto left = to_send_.subspan(written_);
-      const auto copied = left.first(std::min<std::size_t>(left.size(), 32));
+      const auto copied =
+          left.first(std::min<std::size_t>(left.size(), std::min<std::size_t>(chunk_bytes_, 32)));
       const auto referenced =
-          left.subspan(copied.size(), std::min(kChunkBytes, left.size() - copied.size()));
+          left.subspan(copied.size(), std::min(chunk_bytes_, left.size()) - copied.size());
       const Fragment fragment{referenced.data(), static_cast<std::uint32_t>(referenced.size()),
                               kUnmapped};
       const std::size_t fragments = referenced.empty() ? 0 : 1;
@@ -117,6 +118,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   std::span<const std::byte> to_send_;
   std::span<const std::byte> to_receive_;
   Stream* stream_ = nullptr;
+  std::size_t chunk_bytes_ = 256U << 10;
   std::size_t written_ = 0;
   std::size_t received_ = 0;
   std::uint64_t acked_ = 0;
