@@ -206,8 +206,9 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
   }
   if (ack.before(sender_.snd_una())) return;  // An old duplicate.
   std::span<const wire::SackBlock> sack = tcp.options.sack_blocks();
-  if (!sack.empty() && SeqNum(sack[0].end) == iss_ + 1) {
-    // Bytes below the first one were only in the path probe.
+  if (path_.is_active() && !sack.empty() && SeqNum(sack[0].begin).before(iss_ + 1)) {
+    // Bytes below the first one were only in the path probe. The block may go on: peers join what
+    // arrived twice.
     path_.stop();
     sack = sack.subspan(1);
   }

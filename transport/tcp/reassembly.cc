@@ -149,25 +149,35 @@ Reassembly::Outcome Reassembly::insert(RxFrame& frame, SeqNum seq, std::uint32_t
 }
 
 bool Reassembly::has_unreported() const {
-  return std::any_of(ranges_, ranges_ + count_, [](const Range& r) { return r.unreported; });
+  return std::any_of(ranges_, ranges_ + count_, [](const Range& r) { return r.told == 0; });
 }
 
-std::size_t Reassembly::take_sack_blocks(std::span<wire::SackBlock> out) {
+std::size_t Reassembly::take_sack_blocks(std::span<wire::SackBlock> out,
+                                         const wire::SackBlock& duplicate) {
   std::array<Range*, wire::kMaxSackBlocks> chosen{};
   const std::size_t wanted = std::min({out.size(), chosen.size(), count_});
+  const auto goes_first = [&](const Range& range) {
+    return duplicate.begin != duplicate.end && range.begin.at_or_before(SeqNum(duplicate.begin)) &&
+           SeqNum(duplicate.end).at_or_before(range.end);
+  };
   for (std::size_t n = 0; n < wanted; ++n) {
     Range* best = nullptr;
     for (Range* range = ranges_; range != ranges_ + count_; ++range) {
       if (std::find(chosen.begin(), chosen.begin() + n, range) != chosen.begin() + n) continue;
+      if (n == 0 && goes_first(*range)) {
+        best = range;
+        break;
+      }
       const bool newer = best == nullptr || stamp_ - range->changed < stamp_ - best->changed;
       const bool better =
-          best == nullptr || (range->unreported != best->unreported ? range->unreported : newer);
+          best == nullptr || (range->told != best->told ? range->told < best->told : newer);
       if (better) best = range;
     }
     chosen[n] = best;
     out[n] = {best->begin.raw(), best->end.raw()};
   }
-  for (std::size_t n = 0; n < wanted; ++n) chosen[n]->unreported = false;
+  for (std::size_t n = 0; n < wanted; ++n)
+    if (chosen[n]->told < kEnoughAcks) ++chosen[n]->told;
   return wanted;
 }
 

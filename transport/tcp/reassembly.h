@@ -58,6 +58,9 @@ class HeldFrames {
 class Reassembly {
  public:
   static constexpr std::size_t kMaxRanges = 128;
+  // ACKs get lost, too: each range is told this often before others are told once more (RFC 2018
+  // section 4 repeats a block in "at least three" of them).
+  static constexpr std::uint8_t kEnoughAcks = 3;
 
   struct Range {
     SeqNum begin;
@@ -65,7 +68,7 @@ class Reassembly {
     std::uint32_t first = HeldFrames::kNone;  // Chain of pieces, in order, without gaps.
     std::uint32_t last = HeldFrames::kNone;
     std::uint32_t changed = 0;  // Stamp of the latest arrival, for newest-first SACK blocks.
-    bool unreported = false;    // No SACK block has told of that arrival.
+    std::uint8_t told = 0;      // ACKs that named it since, up to kEnoughAcks.
   };
   enum class Outcome : std::uint8_t {
     kHeld,
@@ -96,16 +99,17 @@ class Reassembly {
   // Releases everything.
   void clear();
 
-  // RFC 2018 section 4: the range of the newest arrival first, then older ones; those not reported
-  // since they changed before those that were, so that a burst with many holes is told in a few
-  // ACKs. Returns how many.
-  std::size_t take_sack_blocks(std::span<wire::SackBlock> out);
+  // RFC 2018 section 4: the range of the newest arrival first, then older ones; those told less
+  // often since they changed before those told more often, so that a burst with many holes is told
+  // in a few ACKs. Ahead of them all goes the range around `duplicate` (RFC 2883 section 4.2).
+  // Returns how many.
+  std::size_t take_sack_blocks(std::span<wire::SackBlock> out, const wire::SackBlock& duplicate);
   bool has_unreported() const;
 
  private:
   void touch(Range& range) {
     range.changed = ++stamp_;
-    range.unreported = true;
+    range.told = 0;
   }
   void remove_range(std::size_t i);
   void release_chain(std::uint32_t piece);

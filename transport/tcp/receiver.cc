@@ -27,17 +27,20 @@ void Receiver::begin(TimePoint now, const Terms& terms) {
   ts_recent_time_ = now;
   sack_ = terms.sack;
   ack_due_ = fin_known_ = false;
-  duplicate_ = {};
+  duplicate_count_ = 0;
 }
 
 std::uint8_t Receiver::take_sack_blocks(std::span<wire::SackBlock> out) {
   if (!sack_) return 0;
   std::size_t count = 0;
-  if (duplicate_.begin != duplicate_.end) {
-    out[count++] = duplicate_;
-    duplicate_ = {};
+  wire::SackBlock duplicate;
+  if (duplicate_count_ > 0) {
+    // The oldest first: it may be what ends the peer's recovery.
+    out[count++] = duplicate = duplicates_[0];
+    std::copy(duplicates_.begin() + 1, duplicates_.begin() + duplicate_count_, duplicates_.begin());
+    --duplicate_count_;
   }
-  count += reassembly_.take_sack_blocks(out.subspan(count));
+  count += reassembly_.take_sack_blocks(out.subspan(count), duplicate);
   return static_cast<std::uint8_t>(count);
 }
 

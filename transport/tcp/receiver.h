@@ -9,6 +9,7 @@
 // never moves back and never waits.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -80,7 +81,7 @@ class Receiver {
   // A segment that brings nothing new (RFC 2883 section 4.1.1): the next ACK says so.
   void on_duplicate(SeqNum seq, std::uint32_t length) {
     ++counters_.rx_segments_duplicate;
-    duplicate_ = {seq.raw(), (seq + length).raw()};
+    note_duplicate({seq.raw(), (seq + length).raw()});
     ack_due_ = true;
   }
 
@@ -100,12 +101,11 @@ class Receiver {
   bool ack_due() const { return ack_due_; }
   void request_ack() { ack_due_ = true; }
   // The ACK must be one of its own: it carries SACK blocks.
-  bool has_sack() const {
-    return sack_ && (duplicate_.begin != duplicate_.end || !reassembly_.empty());
-  }
+  bool has_sack() const { return sack_ && (duplicate_count_ > 0 || !reassembly_.empty()); }
   // And one was not enough for all there is to tell.
   bool has_unreported() const {
-    return sack_ && !reassembly_.empty() && reassembly_.has_unreported();
+    return sack_ &&
+           (duplicate_count_ > 0 || (!reassembly_.empty() && reassembly_.has_unreported()));
   }
   std::uint8_t take_sack_blocks(std::span<wire::SackBlock> out);
   void on_ack_sent() {
@@ -116,6 +116,16 @@ class Receiver {
   const Reassembly& reassembly() const { return reassembly_; }
 
  private:
+  // Bytes that arrived twice in one burst; those that don't fit are not told.
+  static constexpr std::uint8_t kMaxDuplicates = 4;
+  // One block where they join: the peer counts what it sent in vain by them (RFC 3708).
+  void note_duplicate(const wire::SackBlock& block) {
+    if (duplicate_count_ > 0 && duplicates_[duplicate_count_ - 1U].end == block.begin)
+      duplicates_[duplicate_count_ - 1U].end = block.end;
+    else if (duplicate_count_ < kMaxDuplicates)
+      duplicates_[duplicate_count_++] = block;
+  }
+
   // RFC 7323 section 5.5: an old TS.Recent proves nothing. 24 days at a millisecond tick; a third
   // of a half turn at a microsecond, the fastest tick in use.
   static constexpr Duration kTimestampValidity = std::chrono::minutes(12);
@@ -130,7 +140,8 @@ class Receiver {
   bool fin_known_ = false;
   SeqNum fin_;
   TimePoint ts_recent_time_{};
-  wire::SackBlock duplicate_;  // begin == end: none.
+  std::uint8_t duplicate_count_ = 0;
+  std::array<wire::SackBlock, kMaxDuplicates> duplicates_;
   Reassembly reassembly_;
   Counters& counters_;
 };
@@ -145,7 +156,7 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
       on_duplicate(seq, length);
       return true;
     }
-    duplicate_ = {seq.raw(), rcv_nxt_.raw()};
+    note_duplicate({seq.raw(), rcv_nxt_.raw()});
     seq = rcv_nxt_;
     offset += old;
     length -= old;
@@ -166,7 +177,7 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
         ++counters_.rx_dropped_no_memory;
         break;
     }
-    if (twice.begin != twice.end) duplicate_ = twice;
+    if (twice.begin != twice.end) note_duplicate(twice);
     return true;
   }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <random>
 #include <set>
 #include <vector>
@@ -52,7 +53,7 @@ class ReassemblyTest : public testing::Test {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> blocks() {
     std::array<wire::SackBlock, 4> out;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> result;
-    const std::size_t count = set.take_sack_blocks(out);
+    const std::size_t count = set.take_sack_blocks(out, duplicate);
     for (std::size_t i = 0; i < count; ++i)
       result.emplace_back(out[i].begin - kBase, out[i].end - kBase);
     return result;
@@ -120,10 +121,35 @@ TEST_F(ReassemblyTest, ReportsNewestFirst) {
       << "what no ACK has told yet, then the newest again";
   EXPECT_FALSE(set.has_unreported());
   insert(210, 220);
-  EXPECT_EQ(blocks(), (Blocks{{200, 220}, {500, 510}, {400, 410}, {300, 310}}));
+  EXPECT_EQ(blocks(), (Blocks{{200, 220}, {100, 110}, {500, 510}, {400, 410}}))
+      << "the news, then what was told once only";
   insert(300, 310);
   EXPECT_EQ(blocks().front(), (std::pair<std::uint32_t, std::uint32_t>{300, 310}))
       << "a duplicate is news, too";
+}
+
+// Any ACK may be lost.
+TEST_F(ReassemblyTest, TellsEachRangeInSeveralAcks) {
+  constexpr std::uint32_t kRanges = 40;
+  std::map<std::uint32_t, int> told;
+  for (std::uint32_t i = 0; i < kRanges; ++i) {
+    insert(100 + 20 * i, 110 + 20 * i);
+    for (const auto& block : blocks()) ++told[block.first];
+  }
+  for (std::uint32_t i = 0; i + Reassembly::kEnoughAcks < kRanges; ++i)
+    EXPECT_GE(told[100 + 20 * i], int{Reassembly::kEnoughAcks}) << i;
+}
+
+// RFC 2883 section 4.2: or the peer takes the duplicate for news.
+TEST_F(ReassemblyTest, TheRangeAroundADuplicateLeads) {
+  insert(100, 300);
+  insert(150, 250);
+  EXPECT_EQ(duplicate, (wire::SackBlock{kBase + 150, kBase + 250}));
+  const wire::SackBlock twice = duplicate;
+  insert(400, 500);
+  insert(600, 700);
+  duplicate = twice;
+  EXPECT_EQ(blocks(), (Blocks{{100, 300}, {600, 700}, {400, 500}}));
 }
 
 TEST_F(ReassemblyTest, RangesAreBounded) {

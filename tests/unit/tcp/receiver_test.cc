@@ -111,6 +111,17 @@ TEST_F(ReceiverTest, ReportsADuplicateOnce) {
   EXPECT_EQ(sack(), (Sack{block(300, 350), block(300, 400)})) << "inside the block behind it";
 }
 
+TEST_F(ReceiverTest, ReportsEachDuplicateOfABurst) {
+  arrive(0, 400);
+  arrive(0, 100);
+  arrive(100, 200);
+  arrive(300, 400);
+  EXPECT_EQ(sack(), (Sack{block(0, 200)})) << "joined";
+  EXPECT_TRUE(receiver.has_unreported());
+  EXPECT_EQ(sack(), (Sack{block(300, 400)}));
+  EXPECT_FALSE(receiver.has_unreported());
+}
+
 TEST_F(ReceiverTest, AcceptsWhatTouchesTheWindow) {
   const std::uint32_t window = receiver.window().bytes;
   EXPECT_TRUE(receiver.is_acceptable(kNext, 0));
