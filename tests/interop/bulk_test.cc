@@ -76,7 +76,7 @@ TEST_F(BulkControlTap, EveryCongestionControlOfTheKernel) {
     EXPECT_EQ(kernel_->congestion_control(), name);
     ASSERT_TRUE(run_until([this] { return is_all_delivered(); })) << name;
     finish();
-    TearDown();
+    start_over();
     names += name + " ";
   }
   RecordProperty("run", names);
@@ -110,7 +110,7 @@ TEST_F(BulkControlTap, GoodputIsPrinted) {
                     offloads ? "super-segments" : "packet by packet", kBytes * 8e-9 / seconds,
                     static_cast<std::size_t>(stack().counters().tx_retransmitted_bytes));
         finish();
-        TearDown();
+        start_over();
       }
     }
   }

@@ -37,7 +37,7 @@ TEST_F(HandshakeTap, WeOpen) {
     ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
     expect_everything_agreed(mtu_bytes);
     finish();
-    TearDown();
+    start_over();
   }
 }
 
@@ -49,7 +49,7 @@ TEST_F(HandshakeTap, TheKernelOpens) {
     ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
     expect_everything_agreed(mtu_bytes);
     finish();
-    TearDown();
+    start_over();
   }
 }
 
@@ -63,9 +63,8 @@ struct Without {
 class OptionTap : public HandshakeTap, public testing::WithParamInterface<Without> {};
 
 TEST_P(OptionTap, IsLeftOutAndBytesStayRight) {
-  const ScopedSetting setting(GetParam().setting, GetParam().value);
-  ASSERT_TRUE(setting.is_set());
   for (const Opener opener : {Opener::kUs, Opener::kKernel}) {
+    ASSERT_TRUE(set_setting(GetParam().setting, GetParam().value));
     open();
     make_apps(1U << 20, 1U << 20);
     connect(opener);
@@ -77,7 +76,7 @@ TEST_P(OptionTap, IsLeftOutAndBytesStayRight) {
     EXPECT_EQ(info.window_scaling, name != "window_scaling");
     EXPECT_FALSE(info.ecn);
     finish();
-    TearDown();
+    start_over();
   }
 }
 
@@ -143,7 +142,7 @@ TEST_F(HandshakeTap, LostHandshakeFramesAreSentAgain) {
       EXPECT_TRUE(lost);
       ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
       finish();
-      TearDown();
+      start_over();
     }
   }
 }

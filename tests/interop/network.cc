@@ -37,7 +37,7 @@ void fill(sockaddr& out, std::uint32_t address) {
 
 }  // namespace
 
-std::string enter_own_network() {
+std::string enter_new_network() {
   if (access("/dev/net/tun", R_OK | W_OK) != 0) return "no /dev/net/tun here";
   if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
     return "a network namespace of our own needs root or user namespaces";

@@ -14,30 +14,13 @@
 namespace ztcp::interop {
 
 // Moves the calling process, which has one thread, into an empty network of its own: nothing of
-// the machine's is touched, and it is gone with the process. Empty, or why that can't be.
-std::string enter_own_network();
+// the machine's is touched, and nothing of an earlier one (a socket that still repeats its FIN, a
+// setting) is left. Empty, or why that can't be.
+std::string enter_new_network();
 
 // "ipv4/tcp_sack" and the like, of the network the calling thread is in.
 std::string setting(const std::string& name);
 [[nodiscard]] bool set_setting(const std::string& name, const std::string& value);
-
-// Puts a setting back when the test ends.
-class ScopedSetting {
- public:
-  ScopedSetting(std::string name, const std::string& value)
-      : name_(std::move(name)), old_(setting(name_)), good_(set_setting(name_, value)) {}
-  ~ScopedSetting() {
-    if (good_) static_cast<void>(set_setting(name_, old_));
-  }
-  ScopedSetting(const ScopedSetting&) = delete;
-  ScopedSetting& operator=(const ScopedSetting&) = delete;
-  bool is_set() const { return good_; }
-
- private:
-  std::string name_;
-  std::string old_;
-  bool good_;
-};
 
 // False with errno.
 [[nodiscard]] bool configure_interface(const std::string& name, Ipv4Prefix address);

@@ -51,13 +51,8 @@ void Host::wait(Duration limit) {
   if (limit > Duration::zero()) link_->wait(-1, limit);
 }
 
-void TapTest::SetUpTestSuite() {
-  if (why_no_network_ != "not tried") return;
-  why_no_network_ = enter_own_network();
-}
-
 void TapTest::SetUp() {
-  if (!why_no_network_.empty()) GTEST_SKIP() << why_no_network_;
+  if (const std::string why = enter_new_network(); !why.empty()) GTEST_SKIP() << why;
 }
 
 void TapTest::TearDown() {

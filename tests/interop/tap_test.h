@@ -60,9 +60,13 @@ class Host {
 
 class TapTest : public testing::Test {
  protected:
-  static void SetUpTestSuite();
   void SetUp() override;
   void TearDown() override;
+  // Another round in the same test.
+  void start_over() {
+    TearDown();
+    SetUp();
+  }
 
   // The tap, the kernel's address on it, our stack; the second with a cable in between, which
   // stays the fixture's.
@@ -101,8 +105,6 @@ class TapTest : public testing::Test {
   tcp::StackConfig stack_config(const TapOptions& options, const link::Link& link) const;
   std::string violation() const;
   std::string state() const;
-
-  static inline std::string why_no_network_ = "not tried";
 };
 
 }  // namespace ztcp::interop

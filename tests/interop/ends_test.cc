@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How connections end: FIN first from either side, half closed, both at once, reset by either, and
+// silence that is no end.
+#include <cerrno>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "tests/interop/tap_test.h"
+#include "transport/wire/frame_parser.h"
+
+namespace ztcp::interop {
+namespace {
+
+class EndsTap : public TapTest, public testing::WithParamInterface<bool> {
+ protected:
+  // From either side: the one that opened was probed for its path, the other not.
+  static Opener opener() { return GetParam() ? Opener::kUs : Opener::kKernel; }
+  void open_and_connect(std::size_t our_bytes, std::size_t kernel_bytes,
+                        const TapOptions& options = {}) {
+    open(options);
+    make_apps(our_bytes, kernel_bytes);
+    connect(opener());
+  }
+  // Ours has forgotten the connection, or keeps it in TIME-WAIT.
+  bool is_ours_finished() { return stack().unfinished() == 0; }
+};
+
+TEST_P(EndsTap, WeCloseFirstBehindOurData) {
+  open_and_connect(300'000, 0);
+  ours_->close_when_acked();
+  ASSERT_TRUE(run_until([this] { return kernel_->is_peer_closed(); }));
+  EXPECT_TRUE(kernel_->has_received_all());
+  kernel_->close();
+  ASSERT_TRUE(run_until([this] { return is_ours_finished(); }));
+}
+
+TEST_P(EndsTap, TheKernelClosesFirstBehindItsData) {
+  open_and_connect(0, 300'000);
+  ASSERT_TRUE(run_until([this] { return kernel_->has_sent_all(); }));
+  kernel_->close();
+  ASSERT_TRUE(run_until([this] { return ours_->is_peer_closed(); }));
+  EXPECT_TRUE(ours_->has_received_all());
+  EXPECT_FALSE(ours_->error());
+  const KernelCounters counters;
+  ours_->close();
+  ASSERT_TRUE(run_until([this] { return is_ours_finished(); }));
+  // Its end went through LAST-ACK's other side and reset nothing.
+  EXPECT_EQ(counters["TcpOutRsts"], 0U);
+}
+
+TEST_P(EndsTap, TheKernelsHalfCloseLeavesOurHalfOpen) {
+  open_and_connect(3U << 20, 50'000);
+  kernel_->set_reading(false);
+  ASSERT_TRUE(run_until([this] { return kernel_->has_sent_all(); }));
+  kernel_->shutdown_write();
+  ASSERT_TRUE(run_until([this] { return ours_->is_peer_closed(); }));
+  EXPECT_TRUE(ours_->has_received_all());
+  kernel_->set_reading(true);
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  ours_->close();
+  ASSERT_TRUE(run_until([this] { return kernel_->is_peer_closed() && is_ours_finished(); }));
+}
+
+TEST_P(EndsTap, BytesBehindOurFinAreAcknowledged) {
+  open_and_connect(10, 3U << 20);
+  ASSERT_TRUE(run_until([this] { return ours_->is_all_acked() && kernel_->has_received_all(); }));
+  const std::size_t had = ours_->received();
+  EXPECT_LT(had, kernel_data_.size());
+  ours_->close();
+  // Nobody reads them here, but the kernel's user must not wait for ever.
+  ASSERT_TRUE(run_until([this] { return kernel_->has_sent_all() && kernel_->is_peer_closed(); }));
+  kernel_->close();
+  ASSERT_TRUE(run_until([this] { return is_ours_finished(); }));
+}
+
+TEST_P(EndsTap, BothCloseAtOnce) {
+  // A cable long enough for two FINs to meet on it.
+  const link::Impairment slow{.delay = 3ms};
+  Cable& cable = open_cable({}, slow, slow);
+  std::uint32_t our_fin_acks = 0;
+  std::uint32_t kernels_fin = 0;
+  cable.observe([&](bool outgoing, const sim::Bytes& bytes) {
+    RxFrame view;
+    view.head = bytes;
+    const auto parsed = wire::parse_frame(view);
+    if (parsed.kind != wire::FrameKind::kTcp || !parsed.tcp.flags.has(wire::kFin)) return;
+    (outgoing ? our_fin_acks : kernels_fin) =
+        outgoing ? parsed.tcp.acknowledgment : parsed.tcp.sequence;
+  });
+  make_apps(1000, 1000);
+  connect(opener());
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  const KernelCounters counters;
+  kernel_->close();
+  ours_->close();
+  ASSERT_TRUE(run_until([this] { return is_ours_finished(); }));
+  ASSERT_TRUE(run_for(50ms));
+  EXPECT_NE(kernels_fin, 0U);
+  EXPECT_EQ(our_fin_acks, kernels_fin);  // They did meet.
+  EXPECT_EQ(counters["TcpOutRsts"], 0U);
+  EXPECT_EQ(stack().counters().tx_resets, 0U);
+}
+
+TEST_P(EndsTap, TheKernelResets) {
+  open_and_connect(1000, 1000);
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  kernel_->reset();
+  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }, 1s));
+  EXPECT_EQ(ours_->error()->code, Errc::kPeerClosed);
+}
+
+TEST_P(EndsTap, TheKernelResetsUnderBulkBothWays) {
+  open_and_connect(64U << 20, 64U << 20);
+  ASSERT_TRUE(run_until([this] { return ours_->received() > 1U << 20; }));
+  kernel_->reset();
+  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }, 2s));
+  EXPECT_EQ(ours_->error()->code, Errc::kPeerClosed);
+}
+
+TEST_P(EndsTap, TheKernelClosesWithoutHavingReadAll) {
+  open_and_connect(100'000, 0);
+  kernel_->set_reading(false);
+  ASSERT_TRUE(run_until([this] { return ours_->acked() > 50'000; }));
+  kernel_->close();
+  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }, 1s));
+  EXPECT_EQ(ours_->error()->code, Errc::kPeerClosed);
+}
+
+TEST_P(EndsTap, WeReset) {
+  open_and_connect(1000, 1000);
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  ours_->abort();
+  ASSERT_TRUE(run_until([this] { return kernel_->error() != 0; }, 1s));
+  EXPECT_EQ(kernel_->error(), ECONNRESET);
+}
+
+TEST_P(EndsTap, WeResetUnderBulkBothWays) {
+  open_and_connect(64U << 20, 64U << 20);
+  ASSERT_TRUE(run_until([this] { return ours_->received() > 1U << 20; }));
+  ours_->abort();
+  ASSERT_TRUE(run_until([this] { return kernel_->error() != 0; }, 2s));
+  EXPECT_EQ(kernel_->error(), ECONNRESET);
+}
+
+TEST_P(EndsTap, TheKernelsKeepaliveIsAnswered) {
+  open_and_connect(10, 10);
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  const KernelCounters counters;
+  kernel_->set_option(IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  kernel_->set_option(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  kernel_->set_option(IPPROTO_TCP, TCP_KEEPCNT, 1);
+  kernel_->set_option(SOL_SOCKET, SO_KEEPALIVE, 1);
+  // Unanswered, the connection would end one second behind the first probe.
+  ASSERT_TRUE(run_for(2400ms));
+  EXPECT_EQ(kernel_->error(), 0);
+  EXPECT_GE(counters["TcpExtTCPKeepAlive"], 1U);
+  EXPECT_EQ(counters["TcpExtTCPAbortOnTimeout"], 0U);
+  finish();
+}
+
+TEST_P(EndsTap, OurKeepaliveIsAnswered) {
+  TapOptions options;
+  // The kernel answers the like twice a second at most (tcp_invalid_ratelimit).
+  options.tcp.keepalive_idle = 600ms;
+  options.tcp.keepalive_interval = 250ms;
+  open_and_connect(10, 10, options);
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  ASSERT_TRUE(run_for(2s));
+  EXPECT_FALSE(ours_->error());
+  EXPECT_GE(stack().counters().rx_segments, 5U);
+  finish();
+}
+
+INSTANTIATE_TEST_SUITE_P(Opener, EndsTap, testing::Bool(),
+                         [](const auto& test) { return test.param ? "ours" : "kernels"; });
+
+}  // namespace
+}  // namespace ztcp::interop

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Bad cables between our TCP and the kernel's: each side's loss recovery meets the other's SACK
+// and D-SACK. Seeded; what the kernel counted says that recovery took place as it should.
+#include "tests/interop/tap_test.h"
+
+namespace ztcp::interop {
+namespace {
+
+constexpr std::size_t kBytes = 2U << 20;
+
+struct Case {
+  const char* name;
+  link::Impairment cable;
+  std::uint16_t mtu_bytes = 1500;
+};
+
+link::Impairment lossy(double loss) { return {.loss = loss, .delay = 500us}; }
+
+class LossTap : public TapTest, public testing::WithParamInterface<Case> {
+ protected:
+  void open_bad_cable(std::uint64_t seed) {
+    open_cable({.mtu_bytes = GetParam().mtu_bytes}, GetParam().cable, GetParam().cable, seed);
+  }
+  void report(const char* what, TimePoint start, const KernelCounters& k) {
+    const double ms = std::chrono::duration<double, std::milli>(real_now() - start).count();
+    const tcp::Counters& c = stack().counters();
+    std::printf(
+        "  %s: %.0f ms; ours: resent %zu B, recoveries %zu, spurious %zu, rto %zu, tlp %zu; "
+        "kernel's: resent %zu, sack recoveries %zu, timeouts %zu, dsack sent %zu, received %zu\n",
+        what, ms, static_cast<std::size_t>(c.tx_retransmitted_bytes),
+        static_cast<std::size_t>(c.rack_recoveries),
+        static_cast<std::size_t>(c.spurious_recoveries), static_cast<std::size_t>(c.rto_fired),
+        static_cast<std::size_t>(c.tlp_fired), k["TcpRetransSegs"], k["TcpExtTCPSackRecovery"],
+        k["TcpExtTCPTimeouts"], k["TcpExtTCPDSACKOldSent"] + k["TcpExtTCPDSACKOfoSent"],
+        k["TcpExtTCPDSACKRecv"] + k["TcpExtTCPDSACKOfoRecv"]);
+  }
+};
+
+TEST_P(LossTap, WeSend) {
+  open_bad_cable(1);
+  make_apps(kBytes, 0);
+  const KernelCounters kernel;
+  const TimePoint start = real_now();
+  connect(Opener::kUs);
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 20s));
+  report("we send", start, kernel);
+  const link::Impairment& cable = GetParam().cable;
+  if (cable.loss > 0) {
+    EXPECT_GE(stack().counters().rack_recoveries, 1U);
+  }
+  if (cable.duplicate > 0) {
+    EXPECT_GE(kernel["TcpExtTCPDSACKOldSent"], 5U);
+  }
+}
+
+TEST_P(LossTap, TheKernelSends) {
+  open_bad_cable(2);
+  make_apps(0, kBytes);
+  kernel_->set_congestion_control("cubic");
+  const KernelCounters kernel;
+  const TimePoint start = real_now();
+  connect(Opener::kUs);
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 20s));
+  report("the kernel sends", start, kernel);
+  const link::Impairment& cable = GetParam().cable;
+  if (cable.loss > 0) {
+    EXPECT_GE(kernel["TcpExtTCPSackRecovery"], 1U);
+  }
+  if (cable.duplicate > 0) {
+    EXPECT_GE(kernel["TcpExtTCPDSACKRecv"], 5U);
+  }
+}
+
+TEST_P(LossTap, BothSend) {
+  open_bad_cable(3);
+  make_apps(kBytes, kBytes);
+  kernel_->set_congestion_control("cubic");
+  const KernelCounters kernel;
+  const TimePoint start = real_now();
+  connect(Opener::kKernel);
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 20s));
+  report("both send", start, kernel);
+  finish();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cables, LossTap,
+    testing::Values(Case{"clean", {.delay = 500us}}, Case{"loss_1", lossy(0.01)},
+                    Case{"loss_5", lossy(0.05)}, Case{"loss_5_mtu_9000", lossy(0.05), 9000},
+                    Case{"duplicates", {.duplicate = 0.03, .delay = 500us}},
+                    Case{"reordering", {.reorder = 0.03, .delay = 500us, .reorder_delay = 700us}},
+                    Case{"everything",
+                         {.loss = 0.02,
+                          .duplicate = 0.02,
+                          .reorder = 0.02,
+                          .corrupt = 0.01,
+                          .delay = 500us,
+                          .jitter = 200us}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace ztcp::interop
