@@ -9,6 +9,11 @@
 //
 // Above the cap, or when the device refuses, a registration gets kUnmapped and its bytes are
 // copied; that is said once. Any thread may call these.
+//
+// User memory stays visible to forked children (no MADV_DONTFORK): a data loader may well read what
+// the trainer registered, and a segmentation fault there would be ours. The device is safe all the
+// same, because vfio pins pages for the long term and the kernel gives a child its own copy of a
+// pinned page at the fork, leaving the parent, and the device, the original (Linux 5.12).
 #pragma once
 
 #include <cstddef>
@@ -35,7 +40,8 @@ class DmaMap {
   static constexpr std::size_t kPageBytes = 4096;
   static constexpr std::size_t kMaxRanges = 240;  // Below vfio's 256, some of which are DPDK's own.
 
-  // `name` is the device's, for the one line that says that memory is copied from now on.
+  // `name` is the device's or its container's, for the one line that says that memory is copied
+  // from now on.
   DmaMap(DmaMapper& mapper, const char* name, std::size_t max_ranges = kMaxRanges);
   ~DmaMap();
   DmaMap(const DmaMap&) = delete;

@@ -53,19 +53,23 @@ Port::Port(Port&& other) noexcept
 
 Port::~Port() {
   // A forked child inherits the object but neither the device nor the memory.
-  if (id_ == kNoPort || in_forked_child()) return;
-  if (!control(config_, [this] { detach(); })) return;
+  if (in_forked_child()) return;
+  give_back_device();
+  if (dpdk_panicked()) return;
   rte_mempool_free(pools_.rx);
   rte_mempool_free(pools_.tx_header);
   rte_mempool_free(pools_.tx_copy);
 }
 
-void Port::detach() {
-  rte_eth_dev_info info{};
-  const bool known = rte_eth_dev_info_get(id_, &info) == 0;
-  rte_eth_dev_stop(id_);
-  rte_eth_dev_close(id_);
-  if (known && info.device != nullptr) rte_dev_remove(info.device);
+void Port::give_back_device() {
+  if (id_ == kNoPort) return;
+  control(config_, [id = std::exchange(id_, kNoPort)] {
+    rte_eth_dev_info info{};
+    const bool known = rte_eth_dev_info_get(id, &info) == 0;
+    rte_eth_dev_stop(id);
+    rte_eth_dev_close(id);
+    if (known && info.device != nullptr) rte_dev_remove(info.device);
+  });
 }
 
 template <class Task>

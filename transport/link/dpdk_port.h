@@ -69,6 +69,8 @@ class Port {
   // Lets frames flow. kNoDevice: a memif client found no server; try again later.
   Status start();
   void stop();
+  // Ends the use of the device before the port ends; only pools() are left then.
+  void give_back_device();
 
   std::uint16_t id() const { return id_; }
   const PortConfig& config() const { return config_; }
@@ -78,7 +80,6 @@ class Port {
  private:
   Port(PortConfig config, std::uint16_t id);
   static Result<Port> attach(const PortConfig& config);
-  void detach();
   // Runs a control operation on the thread its driver wants. False: DPDK has panicked.
   template <class Task>
   static bool control(const PortConfig& config, const Task& task);

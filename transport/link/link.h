@@ -44,6 +44,12 @@ struct LinkCounters {
   std::uint64_t tx_copied_bytes = 0;
 };
 
+enum class LinkState : std::uint8_t {
+  kUp,
+  kDown,  // No carrier now. TCP decides what to make of it; the link only tells.
+  kGone,  // The NIC was taken out of the machine: this link carries nothing any more, for ever.
+};
+
 class Link {
  public:
   virtual ~Link() = default;
@@ -60,8 +66,8 @@ class Link {
   // counted, as a cable would.
   virtual std::size_t transmit(std::span<const TxFrame> frames) = 0;
 
-  // Carrier. TCP decides what to make of it; the link only tells.
-  virtual bool is_up() = 0;
+  virtual LinkState state() = 0;
+  bool is_up() { return state() == LinkState::kUp; }
 
   // Blocks until a frame may have arrived, `wake_fd` is readable, or `timeout` has passed. Links
   // that can't sleep on their device sleep on wake_fd and the timeout alone.

@@ -69,11 +69,11 @@ struct Direction {
 
 class MemoryLink final : public Link {
  public:
-  MemoryLink(const MemoryLinkOptions& options, MacAddress mac, std::shared_ptr<Direction> out,
+  MemoryLink(const MemoryLinkOptions& options, std::size_t end, std::shared_ptr<Direction> out,
              std::shared_ptr<Direction> in)
-      : out_(std::move(out)), in_(std::move(in)) {
+      : out_(std::move(out)), in_(std::move(in)), state_(options.states[end]) {
     capabilities_.mtu_bytes = options.mtu_bytes;
-    capabilities_.mac = mac;
+    capabilities_.mac = options.macs[end];
     capabilities_.tx_checksum = options.checksum_offload;
     capabilities_.rx_checksum = options.checksum_offload;
     capabilities_.max_super_segment_bytes = options.max_super_segment_bytes;
@@ -82,6 +82,7 @@ class MemoryLink final : public Link {
   const LinkCapabilities& capabilities() const override { return capabilities_; }
 
   std::size_t receive(std::span<RxFrame> frames) override {
+    if (!is_up()) return 0;
     std::size_t count = 0;
     std::uint32_t number = 0;
     while (count < frames.size() && in_->filled.pop(number)) {
@@ -110,8 +111,9 @@ class MemoryLink final : public Link {
 
   std::size_t transmit(std::span<const TxFrame> frames) override {
     std::size_t taken = 0;
+    const bool up = is_up();
     for (const TxFrame& frame : frames) {
-      if (!fits(frame)) {
+      if (!up || !fits(frame)) {
         counters_.tx_dropped += 1;
         ++taken;
         continue;
@@ -131,7 +133,9 @@ class MemoryLink final : public Link {
     return taken;
   }
 
-  bool is_up() override { return true; }
+  LinkState state() override {
+    return state_ == nullptr ? LinkState::kUp : state_->load(std::memory_order_relaxed);
+  }
 
   void wait(int wake_fd, Duration timeout) override {
     if (!in_->filled.empty()) return;
@@ -169,6 +173,7 @@ class MemoryLink final : public Link {
 
   std::shared_ptr<Direction> out_;
   std::shared_ptr<Direction> in_;
+  const std::atomic<LinkState>* state_;
   LinkCapabilities capabilities_;
   LinkCounters counters_;
 };
@@ -181,8 +186,8 @@ LinkPair make_memory_links(const MemoryLinkOptions& options) {
   const std::uint32_t frame_bytes = (payload + kEthernetBytes + 63) / 64 * 64;
   const auto there = std::make_shared<Direction>(options.frames, frame_bytes);
   const auto back = std::make_shared<Direction>(options.frames, frame_bytes);
-  return {std::make_unique<MemoryLink>(options, options.macs[0], there, back),
-          std::make_unique<MemoryLink>(options, options.macs[1], back, there)};
+  return {std::make_unique<MemoryLink>(options, 0, there, back),
+          std::make_unique<MemoryLink>(options, 1, back, there)};
 }
 
 }  // namespace ztcp::link

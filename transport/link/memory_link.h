@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -24,6 +25,9 @@ struct MemoryLinkOptions {
   // Non-zero: takes super-segments up to this payload and hands them over whole, as a NIC with
   // segmentation and one with receive coalescing do together.
   std::uint32_t max_super_segment_bytes = 0;
+  // Where set: what that end says of itself, changed by any thread. An end that is not up receives
+  // nothing and drops what it is to send.
+  std::array<const std::atomic<LinkState>*, 2> states{};
 };
 
 using LinkPair = std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>>;

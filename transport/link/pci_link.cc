@@ -66,21 +66,35 @@ Diagnosis diagnose(const std::string& address) {
 class VfioMapper final : public DmaMapper {
  public:
   Status map(std::uintptr_t address, std::size_t size_bytes) override {
-    // EAL would call an error, each time, what only costs a copy. DmaMap says it once.
-    const int level = rte_log_get_level(RTE_LOGTYPE_EAL);
-    rte_log_set_level(RTE_LOGTYPE_EAL, RTE_LOG_CRIT);
+    const QuietEal quiet;
     rte_errno = errno = 0;
     const int rc =
         rte_vfio_container_dma_map(RTE_VFIO_DEFAULT_CONTAINER_FD, address, address, size_bytes);
     const int why = rte_errno != 0 ? rte_errno : errno;
-    rte_log_set_level(RTE_LOGTYPE_EAL, static_cast<std::uint32_t>(level));
     if (rc != 0) return fail(Errc::kSystem, "rte_vfio_container_dma_map", why);
     return {};
   }
   void unmap(std::uintptr_t address, std::size_t size_bytes) override {
+    const QuietEal quiet;
     rte_vfio_container_dma_unmap(RTE_VFIO_DEFAULT_CONTAINER_FD, address, address, size_bytes);
   }
+
+ private:
+  // EAL would call an error, each time, what only costs a copy (DmaMap says it once), and that
+  // memory can't be unmapped any more for NICs that were taken out.
+  struct QuietEal {
+    const int level = rte_log_get_level(RTE_LOGTYPE_EAL);
+    QuietEal() { rte_log_set_level(RTE_LOGTYPE_EAL, RTE_LOG_CRIT); }
+    ~QuietEal() { rte_log_set_level(RTE_LOGTYPE_EAL, static_cast<std::uint32_t>(level)); }
+  };
 };
+
+// All NICs of the process are in one vfio container, which maps a page once for all of them.
+// Outlives every link.
+DmaMap& user_memory() {
+  static auto* const map = new DmaMap(*new VfioMapper, "vfio");
+  return *map;
+}
 
 // Some IOMMUs, above all virtual ones of 39 bits, reach EAL's memory, which lies low, but none of
 // the addresses the kernel gives to everybody else.
@@ -130,7 +144,7 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
   options.watches_removal = true;
   if (config.device_reads_user_memory && port->abilities().chained_buffers) {
     if (const Status reached = reach_user_memory()) {
-      options.mapper = std::make_unique<VfioMapper>();
+      options.user_memory = &user_memory();
     } else {
       log::info("{}: sends are copied once: the IOMMU can't map user memory ({}: {})",
                 options.description, reached.error().where,

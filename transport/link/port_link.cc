@@ -71,7 +71,7 @@ LinkCapabilities capabilities_of(const Port& port, const PortLinkOptions& option
   capabilities.tx_checksum = abilities.tx_tcp_checksum;
   capabilities.rx_checksum = abilities.rx_checksum;
   capabilities.max_super_segment_bytes = abilities.tcp_segmentation ? kMaxSuperSegmentBytes : 0;
-  capabilities.zero_copy = options.mapper != nullptr;
+  capabilities.zero_copy = options.user_memory != nullptr;
   capabilities.speed_mbps = abilities.speed_mbps;
   return capabilities;
 }
@@ -95,7 +95,6 @@ PortLink::PortLink(Port port, PortLinkOptions options)
       capabilities_(capabilities_of(port_, options_)),
       look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond) {
   if (port_.config().driver_copies) guard_.emplace();
-  if (options_.mapper) memory_.emplace(*options_.mapper, options_.description.c_str());
   if (options_.watches_removal) removal_.emplace(port_.config().device);
   start_ = port_.start();
   started_ = start_.has_value();
@@ -259,10 +258,13 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
   return taken;
 }
 
-bool PortLink::is_up() {
-  if (!started_) return false;
+LinkState PortLink::state() {
+  if (removal_ && removal_->removed()) return LinkState::kGone;
+  if (!started_) return LinkState::kDown;
   rte_eth_link link{};
-  return rte_eth_link_get_nowait(port_.id(), &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  return rte_eth_link_get_nowait(port_.id(), &link) == 0 && link.link_status == RTE_ETH_LINK_UP
+             ? LinkState::kUp
+             : LinkState::kDown;
 }
 
 void PortLink::wait(int wake_fd, Duration timeout) {
@@ -287,11 +289,12 @@ std::uint32_t PortLink::map_memory(const void* address, std::size_t size_bytes) 
   // memif's driver reads any memory of the process: every range gets the one key.
   constexpr std::uint32_t kReadable = 1;
   if (port_.config().driver_copies) return kReadable;
-  return memory_ ? memory_->acquire(address, size_bytes) : kUnmapped;
+  return options_.user_memory == nullptr ? kUnmapped
+                                         : options_.user_memory->acquire(address, size_bytes);
 }
 
 void PortLink::unmap_memory(std::uint32_t key) {
-  if (memory_) memory_->release(key);
+  if (options_.user_memory != nullptr) options_.user_memory->release(key);
 }
 
 void PortLink::look_after_port() {
@@ -301,11 +304,9 @@ void PortLink::look_after_port() {
     return;
   }
   if (removal_ && removal_->removed()) {
-    if (started_) {
-      log::warn("{} is being taken out of this machine: its link is down", options_.description);
-      port_.stop();
-      started_ = false;
-    }
+    // The kernel waits for us to let go of it. Frames still held stay in memory that is ours.
+    started_ = false;
+    port_.give_back_device();
     return;
   }
   const bool up = is_up();

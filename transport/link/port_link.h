@@ -40,9 +40,9 @@ class RemovalWatch {
 
 struct PortLinkOptions {
   std::string description;
-  bool reconnects = false;            // A memif client: starts again when its server is gone.
-  bool watches_removal = false;       // PCI: goes down when the NIC is taken out.
-  std::unique_ptr<DmaMapper> mapper;  // PCI of host class A; null: memory can't be mapped.
+  bool reconnects = false;        // A memif client: starts again when its server is gone.
+  bool watches_removal = false;   // PCI: gives the NIC back when it is taken out.
+  DmaMap* user_memory = nullptr;  // PCI of host class A; null: memory can't be mapped.
 };
 
 class PortLink final : public Link {
@@ -60,7 +60,7 @@ class PortLink final : public Link {
   std::size_t receive(std::span<RxFrame> frames) override;
   void release(std::span<RxFrame> frames) override;
   std::size_t transmit(std::span<const TxFrame> frames) override;
-  bool is_up() override;
+  LinkState state() override;
   void wait(int wake_fd, Duration timeout) override;
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override;
   void unmap_memory(std::uint32_t key) override;
@@ -77,7 +77,6 @@ class PortLink final : public Link {
 
   PortLinkOptions options_;
   Port port_;
-  std::optional<DmaMap> memory_;  // Torn down before the port whose device it maps for.
   std::optional<RemovalWatch> removal_;
   std::optional<MemifGuard> guard_;  // memif only.
   TxBuilder builder_;

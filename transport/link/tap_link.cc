@@ -97,7 +97,10 @@ class TapLink final : public Link {
       std::byte* slot = free_slots_.back();
       std::array<iovec, 2> parts{{{&offload, sizeof(offload)}, {slot, slot_bytes_}}};
       const ssize_t size = ::readv(tap_.get(), parts.data(), static_cast<int>(parts.size()));
-      if (size <= static_cast<ssize_t>(sizeof(offload))) break;
+      if (size <= static_cast<ssize_t>(sizeof(offload))) {
+        gone_ = gone_ || (size < 0 && errno == EBADFD);  // The interface was deleted.
+        break;
+      }
       free_slots_.pop_back();
       RxFrame& frame = frames[count++];
       frame = {};
@@ -139,11 +142,12 @@ class TapLink final : public Link {
     return taken;
   }
 
-  bool is_up() override {
+  LinkState state() override {
+    if (gone_) return LinkState::kGone;
     InterfaceRequest request(config_.interface);
     // Moved into another network namespace after it was opened: frames still flow.
-    if (::ioctl(control_.get(), SIOCGIFFLAGS, &request) != 0) return true;
-    return (request.ifr_flags & IFF_UP) != 0;
+    if (::ioctl(control_.get(), SIOCGIFFLAGS, &request) != 0) return LinkState::kUp;
+    return (request.ifr_flags & IFF_UP) != 0 ? LinkState::kUp : LinkState::kDown;
   }
 
   void wait(int wake_fd, Duration timeout) override {
@@ -219,6 +223,7 @@ class TapLink final : public Link {
   std::vector<std::byte*> free_slots_;  // Last in, first out: the warmest memory again.
   LinkCapabilities capabilities_;
   LinkCounters counters_;
+  bool gone_ = false;
 };
 
 tl::unexpected<Error> tell(const TapConfig& config, const char* what, const char* advice) {

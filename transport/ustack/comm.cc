@@ -78,7 +78,8 @@ Result<bool> UstackSendComm::is_ready() {
   if (!state.ready() && !state.failed()) nic.poller->progress();
   if (state.failed()) return tl::unexpected(state.report());
   if (state.ready()) return true;
-  if (!nic.poller->link_is_up() && std::chrono::steady_clock::now() - begun_ >= nic.link_patience) {
+  if (nic.poller->link_state() != link::LinkState::kUp &&
+      std::chrono::steady_clock::now() - begun_ >= nic.link_patience) {
     nic.poller->with_engine([&](Engine&, TimePoint now) {
       state.fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
     });

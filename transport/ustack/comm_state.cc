@@ -10,9 +10,12 @@ namespace ztcp::ustack {
 namespace {
 
 // What an operator can do about it.
-std::string advice(const Error& error, bool link_up, const std::string& link) {
-  if (!link_up) {
-    return "; no carrier on " + link +
+std::string advice(const Error& error, link::LinkState link, const Poller& poller) {
+  if (link == link::LinkState::kGone) {
+    return "; " + poller.gone_reason() + ": put it back, run ztcp_setup and start the job again";
+  }
+  if (link == link::LinkState::kDown) {
+    return "; no carrier on " + poller.link_description() +
            ": is ztcp_switch, or the process at its other end, running?";
   }
   switch (error.code) {
@@ -113,7 +116,7 @@ Error CommState::report() {
         to_string(remote_), describe(error_.code), error_.where, number,
         snapshot_.detail.empty() ? "" : ": ", snapshot_.detail, snapshot_.messages_done,
         snapshot_.bytes_done, snapshot_.in_flight, snapshot_.retransmitted_bytes,
-        snapshot_.rto_fired, advice(error_, snapshot_.link_up, poller_.link_description()));
+        snapshot_.rto_fired, advice(error_, snapshot_.link, poller_));
   }
   return error_;
 }
@@ -129,6 +132,11 @@ void CommState::on_doorbell(TimePoint now) {
       receiver_->post(now, {data, size}, index);
     }
   });
+}
+
+void CommState::on_link_gone(TimePoint now) {
+  fail_now(now, Error{Errc::kNoDevice, 0, kLinkGone});
+  if (closing_) retire();
 }
 
 void CommState::on_ready(TimePoint) { ready_.store(true, std::memory_order_release); }
@@ -166,7 +174,7 @@ void CommState::note_failed(Error error) {
                .in_flight = in_flight_,
                .retransmitted_bytes = engine_.tcp_counters().tx_retransmitted_bytes,
                .rto_fired = engine_.tcp_counters().rto_fired,
-               .link_up = poller_.link_is_up(),
+               .link = poller_.link_state(),
                .detail = msg::describe(sender_ != nullptr ? sender_->failure_detail()
                                                           : receiver_->failure_detail())};
   in_flight_ = 0;

@@ -29,7 +29,7 @@ struct FailureSnapshot {
   std::uint32_t in_flight = 0;
   std::uint64_t retransmitted_bytes = 0;  // Of the whole NIC.
   std::uint64_t rto_fired = 0;
-  bool link_up = true;
+  link::LinkState link = link::LinkState::kUp;
   std::string detail;  // What the message layer knows besides the Error.
 };
 
@@ -66,6 +66,7 @@ class CommState final : public PollerClient, public msg::SessionOwner {
   void fail_now(TimePoint now, Error error);
 
   void on_doorbell(TimePoint now) override;
+  void on_link_gone(TimePoint now) override;
   void on_ready(TimePoint now) override;
   void on_done(std::uint32_t token, std::size_t size_bytes) override;
   void on_session_failed(Error error) override;

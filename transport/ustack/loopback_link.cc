@@ -19,7 +19,7 @@ class LoopbackLink final : public link::Link {
   std::size_t receive(std::span<RxFrame> frames) override;
   void release(std::span<RxFrame> frames) override;
   std::size_t transmit(std::span<const TxFrame> frames) override;
-  bool is_up() override { return inner_->is_up(); }
+  link::LinkState state() override { return inner_->state(); }
   void wait(int wake_fd, Duration timeout) override {
     inner_->wait(wake_fd, first_ == last_ ? timeout : Duration::zero());
   }

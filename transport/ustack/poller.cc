@@ -12,12 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "transport/core/log.h"
+
 namespace ztcp::ustack {
 namespace {
 
 // A gap shorter than this changes no timer: the shortest is the RTO floor, four gaps long.
 constexpr Duration kNotableGap = std::chrono::microseconds(100);
-// How often carrier is looked at.
+// How often the state of the link is looked at.
 constexpr Duration kLookInterval = std::chrono::milliseconds(1);
 // Dedicated: this many times `spin` is spent yielding before the thread sleeps.
 constexpr int kYieldFactor = 4;
@@ -40,6 +42,11 @@ Poller::Poller(PollerConfig config, std::unique_ptr<link::Link> link, const Engi
       engine_(engine),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   last_turn_ = last_work_ = read_clock();
+}
+
+std::string Poller::gone_reason() const {
+  return "NIC " + config_.name + " (" + config_.link_description +
+         ") was taken out of this machine";
 }
 
 Poller::~Poller() {
@@ -220,7 +227,14 @@ bool Poller::transmit(TimePoint now) {
 
 void Poller::look_around(TimePoint now) {
   next_look_ = now + kLookInterval;
-  link_up_.store(link_->is_up(), std::memory_order_relaxed);
+  const link::LinkState state = link_->state();
+  const link::LinkState before = link_state_.exchange(state, std::memory_order_relaxed);
+  if (state != link::LinkState::kGone) return;
+  if (before != state)
+    log::warn("{}: {}; every connection on it has failed", config_.name, gone_reason());
+  for (const auto& client : clients_) {
+    if (client != nullptr) client->on_link_gone(now);
+  }
 }
 
 void Poller::run_shared_turn() {

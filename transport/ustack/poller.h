@@ -45,12 +45,17 @@ struct PollerConfig {
   std::function<void()> on_thread_end;
 };
 
+// Error::where of what fails because the NIC is no more.
+inline constexpr const char* kLinkGone = "NIC taken out";
+
 // Something with posts for the engine: a comm. Owned by the Poller from attach() to retire().
 class PollerClient {
  public:
   virtual ~PollerClient() = default;
-  // The doorbell was rung. Baton held.
+  // Both with the baton held. The doorbell was rung:
   virtual void on_doorbell(TimePoint now) = 0;
+  // The NIC was taken out of the machine; said again for clients that are attached later.
+  virtual void on_link_gone(TimePoint now) = 0;
 };
 
 // Counters that other threads may read at any time; a snapshot at most a millisecond old.
@@ -114,7 +119,10 @@ class Poller {
   // One pass; true when anything moved.
   bool turn();
 
-  bool link_is_up() const { return link_up_.load(std::memory_order_relaxed); }
+  link::LinkState link_state() const { return link_state_.load(std::memory_order_relaxed); }
+  bool link_is_gone() const { return link_state() == link::LinkState::kGone; }
+  // "NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine"
+  std::string gone_reason() const;
   link::Link& link() { return *link_; }  // Other threads: map_memory() and unmap_memory() only.
   const std::string& name() const { return config_.name; }
   const std::string& link_description() const { return config_.link_description; }
@@ -148,7 +156,7 @@ class Poller {
   Doorbell doorbell_;
   alignas(64) std::atomic<bool> sleeping_{false};
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> link_up_{true};
+  std::atomic<link::LinkState> link_state_{link::LinkState::kUp};
   int wake_fd_ = -1;
   std::thread thread_;
 

@@ -69,11 +69,20 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device) {
   // Among equals NCCL's wish comes first.
   std::stable_partition(candidates.begin(), candidates.end(),
                         [&](std::size_t i) { return i == device; });
+  const Nic* gone = nullptr;
   for (const std::size_t i : candidates) {
-    if (nics_[i] != nullptr) {
+    if (nics_[i] == nullptr) continue;
+    if (!nics_[i]->poller->link_is_gone()) {
       note_stand_in(device, i);
       return nics_[i];
     }
+    if (gone == nullptr) gone = nics_[i].get();
+  }
+  // Another NIC is not claimed for it: that one is another process's to claim.
+  if (gone != nullptr) {
+    log::warn("{}: {}: put it back, run ztcp_setup and start the job again",
+              fabric_.nics[device].name, gone->poller->gone_reason());
+    return fail(Errc::kNoDevice, kLinkGone);
   }
   std::string taken;
   for (const std::size_t i : candidates) {
@@ -102,7 +111,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic_towards(std::size_t device
   std::shared_ptr<Nic> first = ZTCP_TRY(own_nic(device));
   if (has_route(first->config, peer)) return first;
   for (const auto& nic : nics_) {
-    if (nic != nullptr && has_route(nic->config, peer) &&
+    if (nic != nullptr && !nic->poller->link_is_gone() && has_route(nic->config, peer) &&
         can_stand_in(first->config, nic->config)) {
       return nic;
     }
@@ -190,12 +199,13 @@ void UstackTransport::drain() {
   const auto ends = std::chrono::steady_clock::now() +
                     std::chrono::milliseconds(fabric_.messages.drain_timeout_ms);
   for (const auto& nic : nics_) {
-    if (nic == nullptr) continue;
+    if (nic == nullptr || nic->poller->link_is_gone()) continue;
     const auto unfinished = [&] {
       return nic->poller->with_engine([](Engine& e, TimePoint) { return e.unfinished(); });
     };
     constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
-    while (unfinished() != 0 && std::chrono::steady_clock::now() < ends) {
+    while (unfinished() != 0 && !nic->poller->link_is_gone() &&
+           std::chrono::steady_clock::now() < ends) {
       nanosleep(&kPause, nullptr);
     }
   }

@@ -60,7 +60,7 @@ class TestLink : public link::Link {
     }
     return n;
   }
-  bool is_up() override { return up; }
+  link::LinkState state() override { return up ? link::LinkState::kUp : link::LinkState::kDown; }
   void wait(int, Duration) override {}
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}

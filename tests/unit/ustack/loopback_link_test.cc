@@ -44,7 +44,7 @@ class FakeLink final : public link::Link {
     sent += n;
     return n;
   }
-  bool is_up() override { return true; }
+  link::LinkState state() override { return link::LinkState::kUp; }
   void wait(int, Duration) override {}
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}

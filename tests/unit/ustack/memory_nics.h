@@ -94,10 +94,4 @@ struct TwoHosts {
   std::array<std::unique_ptr<Transport>, 2> transports;
 };
 
-// A sender on one host and the receiver it reached on the other.
-struct Pair {
-  std::unique_ptr<SendComm> sender;
-  std::unique_ptr<RecvComm> receiver;
-};
-
 }  // namespace ztcp::ustack

@@ -13,65 +13,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/ustack/memory_nics.h"
+#include "tests/unit/ustack/polling.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::ustack {
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-Bytes pattern(std::size_t size, std::uint64_t seed) {
-  Bytes out(size);
-  std::mt19937_64 random(seed);
-  std::generate(out.begin(), out.end(), [&] { return static_cast<std::byte>(random() >> 56U); });
-  return out;
-}
-
-// Polls both ends from one thread, as two proxies on one CPU would.
-Pair connect(Transport& from, Transport& to) {
-  auto listener = to.listen(0);
-  EXPECT_TRUE(listener);
-  auto sender = from.begin_connect(0, (*listener)->address());
-  EXPECT_TRUE(sender);
-  Pair pair;
-  bool ready = false;
-  while (!ready || pair.receiver == nullptr) {
-    if (!ready) {
-      const auto answer = (*sender)->is_ready();
-      EXPECT_TRUE(answer) << (answer ? "" : answer.error().where);
-      if (!answer) return pair;
-      ready = *answer;
-    }
-    if (pair.receiver == nullptr) {
-      auto accepted = (*listener)->accept();
-      EXPECT_TRUE(accepted);
-      pair.receiver = std::move(*accepted);
-    }
-    std::this_thread::yield();
-  }
-  pair.sender = std::move(*sender);
-  return pair;
-}
-
-// Until done or failed.
-Result<std::size_t> finish(Request& request) {
-  std::size_t size = 0;
-  while (true) {
-    const auto done = request.test(&size);
-    if (!done) return tl::unexpected(done.error());
-    if (*done) return size;
-    std::this_thread::yield();
-  }
-}
-
-Request* post_until_taken(SendComm& comm, std::span<const std::byte> bytes, MemoryKey* key) {
-  while (true) {
-    const auto request = comm.post_send(bytes, key);
-    if (!request) return nullptr;
-    if (*request != nullptr) return *request;
-    std::this_thread::yield();
-  }
-}
 
 class Transfers : public testing::TestWithParam<config::PollerMode> {
  protected:

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A NIC taken out of the machine under a running job, over links in memory that say they are gone.
+#include <array>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/unit/ustack/memory_nics.h"
+#include "tests/unit/ustack/polling.h"
+
+namespace ztcp::ustack {
+namespace {
+
+// The GPU the calling process drives now: one that drives several takes a NIC for each.
+std::string g_gpu;
+GpuIdentity current_gpu() { return {.pci = g_gpu}; }
+
+// Host A drives two GPUs, each with a NIC; each NIC is cabled to a host of its own.
+class NicRemoval : public testing::TestWithParam<config::PollerMode> {
+ protected:
+  NicRemoval() {
+    config::Fabric ours = one_nic_fabric(0, options());
+    ours.nics.push_back(ours.nics[0]);
+    ours.nics[1].name = "mem1";
+    ours.nics[1].address = {{0x0a020001U}, 24};
+    for (std::size_t i = 0; i < 2; ++i) {
+      ours.nics[i].gpu_pci = gpu(i);
+      link::MemoryLinkOptions cable;
+      cable.mtu_bytes = options().mtu_bytes;
+      cable.states = {&states_[i], nullptr};
+      auto [left, right] = link::make_memory_links(cable);
+      source_->add(ours.nics[i].name, std::move(left));
+
+      config::Fabric theirs = one_nic_fabric(1, options());
+      theirs.nics[0].address = {{0x0a010002U + (static_cast<std::uint32_t>(i) << 16U)}, 24};
+      auto peer_source = std::make_shared<MemoryNics>();
+      peer_source->add(theirs.nics[0].name, std::move(right));
+      peers_[i] = *create(theirs, nullptr, peer_source);
+    }
+    host_ = *create(ours, current_gpu, source_);
+  }
+
+  // A timeout would be the bug: none of these may end a test before the removal does.
+  static HostOptions options() { return {.mode = GetParam(), .drain_timeout_ms = 600'000}; }
+  static std::string gpu(std::size_t i) { return "0000:0" + std::to_string(i) + ":00.0"; }
+  static void drive(std::size_t i) { g_gpu = gpu(i); }
+  void take_out(std::size_t i) { states_[i].store(link::LinkState::kGone); }
+
+  // To the NIC's peer, or from it.
+  Pair connect_out(std::size_t i) {
+    drive(i);
+    return connect(*host_, *peers_[i]);
+  }
+  Pair connect_in(std::size_t i) {
+    drive(i);
+    return connect(*peers_[i], *host_, static_cast<int>(i));
+  }
+  void expect_alive(Pair& pair) {
+    const Bytes sent = pattern(300'000, 5);
+    Bytes received(sent.size());
+    const auto receiving = pair.receiver->post_recv(received, nullptr);
+    ASSERT_TRUE(receiving && *receiving != nullptr);
+    Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+    ASSERT_NE(sending, nullptr);
+    ASSERT_TRUE(finish(**receiving));
+    ASSERT_TRUE(finish(*sending));
+    EXPECT_EQ(received, sent);
+  }
+
+  std::array<std::atomic<link::LinkState>, 2> states_{};
+  std::shared_ptr<MemoryNics> source_ = std::make_shared<MemoryNics>();
+  std::array<std::unique_ptr<Transport>, 2> peers_;
+  std::unique_ptr<Transport> host_;
+};
+INSTANTIATE_TEST_SUITE_P(Modes, NicRemoval,
+                         testing::Values(config::PollerMode::kShared,
+                                         config::PollerMode::kDedicated),
+                         [](const auto& row) {
+                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
+                         });
+
+TEST_P(NicRemoval, FailsWhatIsInFlightAndNamesTheNic) {
+  Pair out = connect_out(0);
+  Pair in = connect_in(0);
+  const Bytes large(4U << 20U);  // Nobody posts for it.
+  Bytes buffer(100);
+  Request* sending = post_until_taken(*out.sender, large, nullptr);
+  ASSERT_NE(sending, nullptr);
+  const auto receiving = in.receiver->post_recv(buffer, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+
+  const test::LogCapture log;
+  take_out(0);
+  const auto sent = finish(*sending);
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, Errc::kNoDevice);
+  const auto received = finish(**receiving);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, Errc::kNoDevice);
+  EXPECT_NE(log.warned().find("NIC mem0 (memory) was taken out of this machine"), std::string::npos)
+      << log.warned();
+  // Said once by the NIC and once by each of its connections.
+  EXPECT_EQ(log.warnings().size(), 3U) << log.warned();
+}
+
+TEST_P(NicRemoval, LeavesTheProcessesOtherNicAlone) {
+  Pair doomed = connect_out(0);
+  Pair other = connect_out(1);
+  const Bytes large(4U << 20U);
+  take_out(0);
+  Request* sending = post_until_taken(*doomed.sender, large, nullptr);
+  if (sending != nullptr) {
+    EXPECT_FALSE(finish(*sending));
+  }
+  expect_alive(other);
+  Pair another = connect_out(1);
+  expect_alive(another);
+}
+
+TEST_P(NicRemoval, RefusesWhatComesLaterWithTheSameReason) {
+  Pair out = connect_out(0);
+  auto listener = host_->listen(0);
+  ASSERT_TRUE(listener);
+  auto peer_listener = peers_[0]->listen(0);
+  ASSERT_TRUE(peer_listener);
+  const Bytes large(4U << 20U);
+  take_out(0);
+  Request* sending = post_until_taken(*out.sender, large, nullptr);
+  if (sending != nullptr) {
+    EXPECT_FALSE(finish(*sending));
+  }
+  const test::LogCapture log;
+  const auto listening = host_->listen(0);
+  ASSERT_FALSE(listening);
+  EXPECT_EQ(listening.error().code, Errc::kNoDevice);
+  const auto connecting = host_->begin_connect(0, (*peer_listener)->address());
+  ASSERT_FALSE(connecting);
+  EXPECT_EQ(connecting.error().code, Errc::kNoDevice);
+  const auto accepting = (*listener)->accept();
+  ASSERT_FALSE(accepting);
+  EXPECT_EQ(accepting.error().code, Errc::kNoDevice);
+  ASSERT_EQ(log.warnings().size(), 3U);
+  for (const std::string& line : log.warnings())
+    EXPECT_NE(line.find("NIC mem0 (memory) was taken out of this machine"), std::string::npos)
+        << line;
+}
+
+// The sender is still connecting when its NIC goes.
+TEST_P(NicRemoval, EndsAConnectThatNobodyAnswers) {
+  auto peer_listener = peers_[0]->listen(0);
+  ASSERT_TRUE(peer_listener);
+  ListenAddress nobody = (*peer_listener)->address();
+  nobody.bytes[15] = std::byte{77};
+  drive(0);
+  auto sender = host_->begin_connect(0, nobody);
+  ASSERT_TRUE(sender);
+  take_out(0);
+  auto ready = (*sender)->is_ready();
+  while (ready && !*ready) {
+    std::this_thread::yield();
+    ready = (*sender)->is_ready();
+  }
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, Errc::kNoDevice);
+}
+
+// What was still to be acknowledged never will be; nobody waits for it, and threads end.
+TEST_P(NicRemoval, IsTornDownWithoutWaiting) {
+  Pair out = connect_out(0);
+  Request* sending = post_until_taken(*out.sender, pattern(100, 1), nullptr);
+  ASSERT_NE(sending, nullptr);
+  ASSERT_TRUE(finish(*sending));
+  out.sender.reset();  // In peace: its FIN is on the way.
+  take_out(0);
+  host_->drain();  // With ten minutes to wait, returning is the test.
+  host_.reset();
+  EXPECT_EQ(source_->threads_started.load(), source_->threads_ended.load());
+}
+
+}  // namespace
+}  // namespace ztcp::ustack
