@@ -23,7 +23,7 @@ LAYERS = {
 }
 # What a pattern in angle brackets is confined to: folders or single files.
 CONFINED = [
-    (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage"]),
+    (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),
     (r"infiniband/", ["transport/verbs"]),
     (r"toml", ["config/load.cc"]),
     (r"hwloc", ["config/topology.cc"]),

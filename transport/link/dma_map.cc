@@ -3,12 +3,27 @@
 #include "transport/link/dma_map.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <iterator>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "transport/core/log.h"
 
 namespace ztcp::link {
+
+bool forks_copy_pinned_pages(std::string_view kernel_release) {
+  constexpr std::pair kFirst{5, 13};
+  std::pair version{0, 0};
+  const char* const end = kernel_release.data() + kernel_release.size();
+  const auto major = std::from_chars(kernel_release.data(), end, version.first);
+  if (major.ec != std::errc{} || major.ptr == end || *major.ptr != '.') return false;
+  const auto minor = std::from_chars(major.ptr + 1, end, version.second);
+  return minor.ec == std::errc{} && version >= kFirst;
+}
 
 DmaMap::DmaMap(DmaMapper& mapper, const char* name, std::size_t max_ranges)
     : mapper_(mapper), name_(name), max_ranges_(max_ranges) {}
@@ -56,13 +71,14 @@ bool DmaMap::map_gaps(std::uintptr_t begin, std::uintptr_t end) {
   }
   if (at < end) gaps.emplace_back(at, end);
   if (ranges_.size() + gaps.size() > max_ranges_) {
-    say_once("the device's map is full", 0);
+    say_once(fmt::format("the device's map is full ({} ranges)", ranges_.size()));
     return false;
   }
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     const auto [from, to] = gaps[i];
     if (const Status mapped = mapper_.map(from, to - from); !mapped) {
-      say_once(mapped.error().where, mapped.error().sys_errno);
+      say_once(fmt::format("{} failed ({})", mapped.error().where,
+                           std::strerror(mapped.error().sys_errno)));
       while (i-- > 0) {
         mapper_.unmap(gaps[i].first, gaps[i].second - gaps[i].first);
         ranges_.erase(gaps[i].first);
@@ -97,11 +113,10 @@ DmaMap::Ranges::iterator DmaMap::first_touching(std::uintptr_t begin) {
   return it;
 }
 
-void DmaMap::say_once(const char* why, int sys_errno) {
+void DmaMap::say_once(const std::string& why) {
   if (said_) return;
   said_ = true;
-  log::info("{}: some registered memory is sent by copying: {} ({})", name_, why,
-            sys_errno == 0 ? "no error" : std::strerror(sys_errno));
+  log::info("{}: some registered memory is sent by copying: {}", name_, why);
 }
 
 }  // namespace ztcp::link

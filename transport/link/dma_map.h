@@ -10,22 +10,30 @@
 // Above the cap, or when the device refuses, a registration gets kUnmapped and its bytes are
 // copied; that is said once. Any thread may call these.
 //
-// User memory stays visible to forked children (no MADV_DONTFORK): a data loader may well read what
-// the trainer registered, and a segmentation fault there would be ours. The device is safe all the
-// same, because vfio pins pages for the long term and the kernel gives a child its own copy of a
-// pinned page at the fork, leaving the parent, and the device, the original (Linux 5.12).
+// User memory is not MADV_DONTFORK, as libibverbs makes it on old kernels: whole pages would vanish
+// from forked children, and a data loader that reads a tensor on one of them would crash. It is not
+// needed either where forks_copy_pinned_pages(); elsewhere nothing is mapped.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "transport/core/frame.h"
 #include "transport/core/result.h"
 
 namespace ztcp::link {
+
+// True for kernels ("6.1.0-56-amd64") that copy pinned pages, which mapped memory is, for the child
+// at once when a process forks: ordinary and transparent huge pages since Linux 5.9, hugetlbfs
+// since 5.13. Older ones share them for copy on write, and when the parent writes first it gets a
+// new page while the device goes on reading the old one. Back-ports to older kernels are not
+// recognised.
+bool forks_copy_pinned_pages(std::string_view kernel_release);
 
 // The device's side. Called with page-aligned ranges that never overlap what is mapped.
 class DmaMapper {
@@ -68,7 +76,7 @@ class DmaMap {
   void add_reference(std::uintptr_t begin, std::uintptr_t end);
   void drop_reference(std::uintptr_t begin, std::uintptr_t end);
   Ranges::iterator first_touching(std::uintptr_t begin);
-  void say_once(const char* why, int sys_errno);
+  void say_once(const std::string& why);
 
   DmaMapper& mapper_;
   const char* name_;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -99,6 +100,10 @@ DmaMap& user_memory() {
 // Some IOMMUs, above all virtual ones of 39 bits, reach EAL's memory, which lies low, but none of
 // the addresses the kernel gives to everybody else.
 Status reach_user_memory() {
+  utsname kernel{};
+  uname(&kernel);
+  if (!forks_copy_pinned_pages(kernel.release))
+    return fail(Errc::kSystem, "a kernel older than 5.13 moves it when this process forks", ENOTSUP);
   const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* page =
       ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -146,7 +151,7 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
     if (const Status reached = reach_user_memory()) {
       options.user_memory = &user_memory();
     } else {
-      log::info("{}: sends are copied once: the IOMMU can't map user memory ({}: {})",
+      log::info("{}: sends are copied once: user memory can't be mapped ({}: {})",
                 options.description, reached.error().where,
                 std::strerror(reached.error().sys_errno));
     }

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
@@ -250,6 +252,26 @@ TEST_F(Tap, ExhaustedFramesAreCountedAndComeBack) {
   EXPECT_GE(link_->counters().rx_dropped_no_memory, 1U);
   link_->release(std::span(received).first(64));
   EXPECT_GE(link_->receive(received), 36U);
+}
+
+TEST_F(Tap, IsGoneWithItsInterface) {
+  open(1500);
+  struct {
+    nlmsghdr header{};
+    ifinfomsg interface {};
+  } wish;
+  wish.header = {sizeof(wish), RTM_DELLINK, NLM_F_REQUEST | NLM_F_ACK, 0, 0};
+  wish.interface.ifi_index = static_cast<int>(if_nametoindex(kInterface));
+  const Fd netlink(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  ASSERT_EQ(send(netlink.get(), &wish, sizeof(wish), 0), static_cast<ssize_t>(sizeof(wish)));
+  std::array<char, 256> answer;
+  ASSERT_GT(recv(netlink.get(), answer.data(), answer.size(), 0), 0);
+  std::array<RxFrame, 4> received;
+  EXPECT_EQ(link_->receive(received), 0U);
+  EXPECT_EQ(link_->state(), LinkState::kGone);
+  SentFrame sent(1, 100, 1);
+  EXPECT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  EXPECT_EQ(link_->counters().tx_dropped, 1U);
 }
 
 TEST_F(Tap, RefusesAnInterfaceThatAnotherHas) {

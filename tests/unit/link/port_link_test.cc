@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a link does for NICs that memif never needs: memory mapped for DMA, and being taken out.
+// Over DPDK's ring driver, whose port gets back what it sends: the very buffers that a NIC would
+// have read.
+#include "transport/link/port_link.h"
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/unit/link/frames.h"
+#include "tests/unit/link/peer.h"
+#include "transport/link/eal.h"
+
+namespace ztcp::link {
+namespace {
+
+using test::flatten;
+using test::SentFrame;
+using test::within_seconds;
+
+constexpr const char* kDevice = "net_ring0";
+
+// A device that maps whatever it is asked to.
+class AnyMapper final : public DmaMapper {
+ public:
+  Status map(std::uintptr_t, std::size_t) override { return {}; }
+  void unmap(std::uintptr_t, std::size_t) override {}
+};
+
+class PortLinkTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    EalConfig config;
+    config.node_memory_mib = {320};
+    ASSERT_TRUE(start_eal(config));
+    register_poller_thread();
+  }
+
+  void SetUp() override {
+    PortConfig config;
+    config.device = kDevice;
+    config.rx_frames = 255;
+    config.tx_header_frames = 255;
+    config.tx_descriptors = 64;
+    config.device_reads_user_memory = true;
+    auto port = Port::open(config);
+    ASSERT_TRUE(port) << port.error().where;
+    PortLinkOptions options;
+    options.description = "net_ring0 net_ring";
+    options.watches_removal = true;
+    options.user_memory = &memory_;
+    link_ = std::make_unique<PortLink>(std::move(*port), std::move(options));
+    ASSERT_TRUE(link_->started());
+  }
+
+  static bool port_exists() {
+    std::uint16_t id = 0;
+    return rte_eth_dev_get_port_by_name(kDevice, &id) == 0;
+  }
+
+  // What the NIC would read of the only frame that was sent.
+  struct Read {
+    std::vector<std::byte> bytes;
+    std::vector<const void*> user_memory;  // Where it would be read in place.
+  };
+  static Read read_as_device() {
+    Read out;
+    std::uint16_t id = 0;
+    EXPECT_EQ(rte_eth_dev_get_port_by_name(kDevice, &id), 0);
+    rte_mbuf* head = nullptr;
+    EXPECT_EQ(rte_eth_rx_burst(id, 0, &head, 1), 1);
+    for (const rte_mbuf* part = head; part != nullptr; part = part->next) {
+      const auto* at = rte_pktmbuf_mtod(part, const std::byte*);
+      out.bytes.insert(out.bytes.end(), at, at + part->data_len);
+      if (RTE_MBUF_HAS_EXTBUF(part)) out.user_memory.push_back(at);
+    }
+    rte_pktmbuf_free(head);
+    return out;
+  }
+
+  AnyMapper mapper_;
+  DmaMap memory_{mapper_, "vfio"};
+  std::unique_ptr<PortLink> link_;
+};
+
+TEST_F(PortLinkTest, SendsMappedMemoryInPlace) {
+  std::array<std::byte, 1000> user{};
+  const std::uint32_t key = link_->map_memory(user.data(), user.size());
+  ASSERT_NE(key, kUnmapped);
+  SentFrame sent(1, 1000, 1, key);
+  ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  const Read read = read_as_device();
+  EXPECT_EQ(read.bytes, sent.bytes());
+  ASSERT_EQ(read.user_memory.size(), 1U);
+  EXPECT_EQ(read.user_memory[0], sent.frame().fragments[0].data);
+  EXPECT_EQ(link_->counters().tx_copied_bytes, 0U);
+  link_->unmap_memory(key);
+}
+
+// Above vfio's limit of ranges registering goes on to succeed and sending to work.
+TEST_F(PortLinkTest, CopiesWhatNoLongerFitsTheDevicesMap) {
+  constexpr std::size_t kRegistrations = 1000;
+  const std::vector<std::byte> user(2 * kRegistrations * DmaMap::kPageBytes);
+  const ztcp::test::LogCapture log;
+  std::vector<std::uint32_t> keys;
+  std::size_t mapped = 0;
+  for (std::size_t i = 0; i < kRegistrations; ++i) {  // Every other page, so that none join.
+    keys.push_back(link_->map_memory(user.data() + 2 * i * DmaMap::kPageBytes, 1));
+    mapped += keys.back() != kUnmapped ? 1U : 0U;
+  }
+  EXPECT_EQ(mapped, DmaMap::kMaxRanges);
+  EXPECT_LT(mapped, 256U) << "as many as vfio keeps";
+  ASSERT_EQ(log.infos().size(), 1U);
+  EXPECT_EQ(log.infos()[0],
+            "vfio: some registered memory is sent by copying: the device's map is full (240 "
+            "ranges)");
+
+  SentFrame sent(2, 1400, 3, keys.back());
+  ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  sent.scribble();  // Its owner may: it was copied.
+  const Read read = read_as_device();
+  EXPECT_EQ(read.bytes, sent.bytes());
+  EXPECT_TRUE(read.user_memory.empty());
+  EXPECT_EQ(link_->counters().tx_copied_bytes, sent.frame().payload_bytes);
+  for (const std::uint32_t key : keys) link_->unmap_memory(key);
+  EXPECT_EQ(memory_.ranges(), 0U);
+}
+
+TEST_F(PortLinkTest, LetsGoOfANicThatIsTakenOut) {
+  SentFrame sent(3, 128, 0);
+  ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  std::array<RxFrame, 1> held;
+  ASSERT_EQ(link_->receive(held), 1U);
+  EXPECT_EQ(link_->state(), LinkState::kUp);
+
+  rte_dev_event_callback_process(kDevice, RTE_DEV_EVENT_REMOVE);
+  EXPECT_EQ(link_->state(), LinkState::kGone);
+  std::array<RxFrame, 4> none;
+  EXPECT_TRUE(within_seconds(5, [&] {
+    EXPECT_EQ(link_->receive(none), 0U);
+    return !port_exists();  // The kernel waits for this.
+  }));
+
+  // What remains of the link is harmless, and its frames are still there.
+  EXPECT_EQ(link_->state(), LinkState::kGone);
+  EXPECT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  EXPECT_EQ(link_->counters().tx_dropped, 1U);
+  link_->wait(-1, Duration::zero());
+  link_->unmap_memory(link_->map_memory(&sent, sizeof(sent)));
+  EXPECT_EQ(flatten(held[0]), sent.bytes());
+  link_->release(held);
+  link_.reset();
+
+  // The NIC may come back.
+  SetUp();
+  ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  EXPECT_EQ(read_as_device().bytes, sent.bytes());
+}
+
+}  // namespace
+}  // namespace ztcp::link
