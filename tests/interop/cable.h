@@ -38,7 +38,7 @@ class Cable final : public link::Link {
   std::size_t receive(std::span<RxFrame> frames) override;
   void release(std::span<RxFrame> frames) override;
   std::size_t transmit(std::span<const TxFrame> frames) override;
-  bool is_up() override { return inner_->is_up(); }
+  link::LinkState state() override { return inner_->state(); }
   void wait(int wake_fd, Duration timeout) override;
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
