@@ -114,6 +114,7 @@ class Connection final : public Stream {
   bool process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
   void process_fin(TimePoint now, const wire::ParsedFrame& parsed);
   void take_ack(TimePoint now, const wire::ParsedFrame& parsed);
+  bool is_repeated_ack(const wire::ParsedFrame& parsed) const;
   void on_fin_acked(TimePoint now);
   void challenge(TimePoint now);
 

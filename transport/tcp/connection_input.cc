@@ -212,6 +212,8 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
     path_.stop();
     sack = sack.subspan(1);
   }
+  if (path_.is_alone() && is_repeated_ack(parsed)) [[unlikely]]
+    path_.stop();
   const bool was_acked = sender_.fin_acked();
   sender_.on_ack(now, {.ack = ack,
                        .window_bytes = std::uint32_t{tcp.window} << peer_window_shift_,
@@ -222,6 +224,17 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
                        .sack = sack});
   if (path_.is_active() && sender_.full_size_delivered()) path_.stop();
   if (sender_.fin_acked() && !was_acked) on_fin_acked(now);
+}
+
+// An ACK that only an old segment can have caused: it brings nothing, and nothing is in flight.
+bool Connection::is_repeated_ack(const wire::ParsedFrame& parsed) const {
+  const wire::TcpHeader& tcp = parsed.tcp;
+  const SeqNum ack(tcp.acknowledgment);
+  // A window that moved was worth an ACK, unless it only got its scale.
+  const bool same_window =
+      ack == iss_ + 1 || std::uint32_t{tcp.window} << peer_window_shift_ == sender_.window_bytes();
+  return parsed.payload_bytes == 0 && !tcp.flags.has(wire::kFin) && tcp.options.sack_count == 0 &&
+         ack == sender_.snd_una() && ack == sender_.snd_max() && same_window;
 }
 
 void Connection::on_fin_acked(TimePoint now) {

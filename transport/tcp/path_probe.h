@@ -4,9 +4,11 @@
 // Whether packets of full size get through (the idea of RFC 4821, for one size). The side that
 // opened a connection sends one segment of full size right away, all of it below the first
 // sequence number: a peer drops such bytes as old and says so with a D-SACK (RFC 2883), so the
-// probe needs no data and disturbs none. Without an answer it is repeated, each time with a small
-// segment for comparison; when only the small ones are answered, the path's MTU is too small and
-// nobody said so. Owned by a Connection.
+// probe needs no data and disturbs none. Without an answer it is repeated, every other time with a
+// small segment for comparison; when only the small ones are answered, the path's MTU is too small
+// and nobody said so. The times between are for peers without D-SACK (Linux with tcp_dsack = 0):
+// all they answer is an ACK that repeats the last, which means the probe only while it is alone.
+// Owned by a Connection.
 #pragma once
 
 #include <chrono>
@@ -33,7 +35,9 @@ class PathProbe {
   bool is_active() const { return active_; }
   bool is_due() const { return due_; }
   // The first probe goes alone: on a good path nothing needs comparing.
-  bool wants_comparison() const { return probes_ > 0; }
+  bool wants_comparison() const { return probes_ % 2 == 1; }
+  // Whatever answers now answers a probe.
+  bool is_alone() const { return active_ && probes_ % 2 == 1; }
   TimePoint deadline() const { return active_ && !due_ ? deadline_ : kNever; }
 
   void on_sent(TimePoint now) {

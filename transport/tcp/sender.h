@@ -92,6 +92,7 @@ class Sender {
   SeqNum snd_nxt() const { return snd_nxt_; }
   SeqNum snd_max() const { return snd_max_; }
   std::uint32_t mss_bytes() const { return mss_bytes_; }
+  std::uint32_t window_bytes() const { return snd_wnd_bytes_; }
   std::uint32_t max_window_bytes() const { return max_window_bytes_; }
   std::uint64_t acked_bytes() const { return queue_.begin(); }
   bool has_unacked() const { return snd_una_ != snd_max_ || queue_.size_bytes() > 0 || fin_due(); }

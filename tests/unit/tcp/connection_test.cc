@@ -4,6 +4,8 @@
 // The state machine against a hand-driven peer: openings, endings, and what strangers send.
 #include "transport/tcp/connection.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -42,6 +44,31 @@ TEST(Open, HandshakeIsAcknowledgedAndThePathProbed) {
   EXPECT_TRUE(segs[0].payload.empty());
   EXPECT_EQ(segs[1].payload.size(), 1448U) << "MSS less the timestamps";
   EXPECT_EQ(segs[1].seq, peer.first() - 1448) << "all of it is old, so it is nobody's data";
+}
+
+// Linux with tcp_dsack = 0: the answer to old bytes is the last ACK once more.
+TEST(Open, APeerWithoutDsackAnswersTheProbeToo) {
+  Peer peer;
+  peer.open(offer(), /*answer_probe=*/false);
+  peer.ack(peer.first());
+  peer.pass(2s);
+  EXPECT_TRUE(peer.collect().empty()) << "no further probe";
+}
+
+TEST(Open, AnAnswerToASmallSegmentSaysNothingAboutThePath) {
+  Peer peer;
+  peer.open(offer(), /*answer_probe=*/false);
+  int answered = 0;
+  while (!peer.user.failed) {
+    const auto segs = peer.wait();
+    const bool compared =
+        std::any_of(segs.begin(), segs.end(), [](const Seg& s) { return s.payload.empty(); });
+    if (!compared) continue;
+    peer.ack(peer.first());
+    ASSERT_LT(++answered, 20);
+  }
+  EXPECT_GE(answered, 3);
+  EXPECT_EQ(peer.user.failed->code, Errc::kPathMtu);
 }
 
 TEST(Open, SynIsRepeatedWithBackoffUntilTheTimeout) {

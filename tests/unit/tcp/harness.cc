@@ -148,7 +148,7 @@ void Peer::fill_timestamps(Seg& seg) const {
     seg.options.timestamps = wire::Timestamps{timestamp(), last_ts};
 }
 
-void Peer::open(const wire::TcpOptions& options) {
+void Peer::open(const wire::TcpOptions& options, bool answer_probe) {
   timestamps_ = options.timestamps.has_value();
   const auto stream = stack.connect(now, {kPeerIp, peer_port}, user);
   ASSERT_TRUE(stream);
@@ -164,7 +164,7 @@ void Peer::open(const wire::TcpOptions& options) {
   for (const Seg& seg : collect()) {
     if (seg.payload.empty()) continue;
     mss = seg.payload.size();
-    ack(first(), {{first() - static_cast<std::uint32_t>(mss), first()}});
+    if (answer_probe) ack(first(), {{first() - static_cast<std::uint32_t>(mss), first()}});
   }
   collect();
 }

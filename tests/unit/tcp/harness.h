@@ -93,7 +93,7 @@ class Peer {
 
   // The Stack connects, the peer answers: 3 round trips of nothing. `options` is the peer's
   // offer; what the Stack sends until then is swallowed, the path probe included.
-  void open(const wire::TcpOptions& options = offer());
+  void open(const wire::TcpOptions& options = offer(), bool answer_probe = true);
   // The peer connects to a listening port.
   void open_passive(const wire::TcpOptions& options = offer());
 
