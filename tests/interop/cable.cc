@@ -12,6 +12,30 @@ namespace ztcp::interop {
 
 TimePoint real_now() { return TimePoint(std::chrono::steady_clock::now().time_since_epoch()); }
 
+TxFrame as_frame(std::span<const std::byte> bytes) {
+  TxFrame frame;
+  const std::size_t head = std::min(bytes.size(), std::size_t{TxFrame::kHeaderCapacity});
+  std::copy_n(bytes.begin(), head, frame.header.begin());
+  frame.header_bytes = static_cast<std::uint16_t>(head);
+  frame.l2_bytes = wire::kEthernetBytes;
+  if (bytes.size() > head) {
+    frame.payload_bytes = static_cast<std::uint32_t>(bytes.size() - head);
+    frame.fragments[0] = {bytes.data() + head, frame.payload_bytes, kUnmapped};
+    frame.fragment_count = 1;
+  }
+  return frame;
+}
+
+void forward(link::Link& from, link::Link& to) {
+  std::array<RxFrame, 32> burst;
+  const std::size_t arrived = from.receive(burst);
+  for (std::size_t i = 0; i < arrived; ++i) {
+    const TxFrame frame = as_frame(burst[i].head);
+    to.transmit({&frame, 1});
+  }
+  from.release(std::span(burst).first(arrived));
+}
+
 std::size_t Cable::receive(std::span<RxFrame> frames) {
   send_due();
   std::array<RxFrame, 32> burst;
@@ -51,16 +75,7 @@ std::size_t Cable::transmit(std::span<const TxFrame> frames) {
 void Cable::send_due() {
   while (out_.next_arrival() <= real_now()) {
     const sim::Bytes bytes = out_.take();
-    TxFrame frame;
-    const std::size_t head = std::min(bytes.size(), std::size_t{TxFrame::kHeaderCapacity});
-    std::copy_n(bytes.begin(), head, frame.header.begin());
-    frame.header_bytes = static_cast<std::uint16_t>(head);
-    frame.l2_bytes = wire::kEthernetBytes;
-    if (bytes.size() > head) {
-      frame.payload_bytes = static_cast<std::uint32_t>(bytes.size() - head);
-      frame.fragments[0] = {bytes.data() + head, frame.payload_bytes, kUnmapped};
-      frame.fragment_count = 1;
-    }
+    const TxFrame frame = as_frame(bytes);
     // A full tap is one more loss.
     inner_->transmit({&frame, 1});
   }

@@ -21,6 +21,11 @@ namespace ztcp::interop {
 
 TimePoint real_now();
 
+// A finished packet as a frame to send; a view of `bytes`.
+TxFrame as_frame(std::span<const std::byte> bytes);
+// Moves what has arrived at one link to another, as a hub would.
+void forward(link::Link& from, link::Link& to);
+
 class Cable final : public link::Link {
  public:
   // A view of each frame, in the order it enters the cable.

@@ -78,6 +78,29 @@ bool set_interface_mac(const std::string& name, MacAddress mac) {
   return ioctl(control.get(), SIOCSIFHWADDR, &request) == 0;
 }
 
+bool set_interface_mtu(const std::string& name, std::uint16_t mtu_bytes) {
+  const link::Fd control = control_socket();
+  ifreq request = request_for(name);
+  request.ifr_mtu = mtu_bytes;
+  return ioctl(control.get(), SIOCSIFMTU, &request) == 0;
+}
+
+std::optional<MacAddress> known_mac(Ipv4Address neighbour) {
+  std::ifstream file("/proc/thread-self/net/arp");
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string address;
+    std::string type;
+    std::string flags;
+    std::string mac;
+    words >> address >> type >> flags >> mac;
+    if (address == to_string(neighbour) && flags == "0x2") return parse_mac(mac);
+  }
+  return std::nullopt;
+}
+
 bool add_route(Ipv4Prefix destination, Ipv4Address gateway, std::uint16_t advertised_mtu_bytes) {
   const link::Fd control = control_socket();
   rtentry route{};

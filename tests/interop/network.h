@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "transport/core/address.h"
@@ -25,6 +26,9 @@ std::string setting(const std::string& name);
 // False with errno.
 [[nodiscard]] bool configure_interface(const std::string& name, Ipv4Prefix address);
 [[nodiscard]] bool set_interface_mac(const std::string& name, MacAddress mac);
+[[nodiscard]] bool set_interface_mtu(const std::string& name, std::uint16_t mtu_bytes);
+// The kernel's ARP entry for `neighbour`; nothing when it has none that counts.
+std::optional<MacAddress> known_mac(Ipv4Address neighbour);
 // `advertised_mtu_bytes` not 0: the kernel offers an MSS for this MTU, whatever the interface has.
 [[nodiscard]] bool add_route(Ipv4Prefix destination, Ipv4Address gateway,
                              std::uint16_t advertised_mtu_bytes = 0);

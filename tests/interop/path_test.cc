@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What lies between: neighbours, routers with smaller MTUs, black holes. And how the kernel answers
+// the path probe.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/ip_icmp.h>
+#include <sys/socket.h>
+
+#include "tests/interop/tap_test.h"
+#include "transport/wire/checksum.h"
+#include "transport/wire/frame_parser.h"
+
+namespace ztcp::interop {
+namespace {
+
+// Path probes, and the D-SACKs that answer them.
+struct ProbeCount {
+  int probes = 0;
+  int answers = 0;
+
+  void watch(Cable& cable) {
+    cable.observe([this](bool outgoing, const sim::Bytes& bytes) {
+      RxFrame view;
+      view.head = bytes;
+      const auto parsed = wire::parse_frame(view);
+      if (parsed.kind != wire::FrameKind::kTcp) return;
+      if (outgoing && parsed.tcp.flags.has(wire::kSyn)) first_ = parsed.tcp.sequence + 1;
+      if (outgoing && parsed.payload_bytes > 0 &&
+          parsed.tcp.sequence + parsed.payload_bytes == first_) {
+        ++probes;
+        probe_ = parsed.tcp.sequence;
+      }
+      if (!outgoing && parsed.tcp.options.sack_count > 0 &&
+          parsed.tcp.options.sack[0] == wire::SackBlock{probe_, first_})
+        ++answers;
+    });
+  }
+
+ private:
+  std::uint32_t first_ = 0;
+  std::uint32_t probe_ = 0;
+};
+
+class PathTap : public TapTest {};
+
+TEST_F(PathTap, TheKernelAnswersTheProbeWithADsack) {
+  for (const std::uint16_t mtu_bytes : {std::uint16_t{1500}, std::uint16_t{9000}}) {
+    ProbeCount count;
+    count.watch(open_cable({.mtu_bytes = mtu_bytes}));
+    make_apps(0, 0);
+    const KernelCounters counters;
+    connect(Opener::kUs);
+    ASSERT_TRUE(run_for(400ms));  // Unanswered, it would be repeated behind 100 ms.
+    EXPECT_EQ(count.probes, 1);
+    EXPECT_EQ(count.answers, 1);
+    EXPECT_EQ(counters["TcpExtTCPDSACKOldSent"], 1U);
+    finish();
+    start_over();
+  }
+}
+
+TEST_F(PathTap, AKernelWithoutDsackAnswersToo) {
+  ASSERT_TRUE(set_setting("ipv4/tcp_dsack", "0"));
+  ProbeCount count;
+  count.watch(open_cable({}));
+  make_apps(0, 0);
+  connect(Opener::kUs);
+  ASSERT_TRUE(run_for(400ms));
+  EXPECT_EQ(count.probes, 1);
+  EXPECT_EQ(count.answers, 0);
+  finish();
+}
+
+TEST_F(PathTap, ABlackHoleIsNamed) {
+  Cable& cable = open_cable({});
+  cable.outgoing().set_path_mtu(1400);
+  make_apps(0, 0);
+  connect(Opener::kUs);
+  // Small packets are answered, as often as the kernel's limit on such answers allows.
+  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }, 6s));
+  EXPECT_EQ(ours_->error()->code, Errc::kPathMtu);
+}
+
+// We - router - kernel, with less room behind the router. The router is the kernel, too, in a
+// network of its own.
+class RouterTap : public TapTest, public testing::WithParamInterface<bool> {
+ protected:
+  static constexpr std::uint16_t kWide = 9000;
+  static constexpr std::uint16_t kNarrow = 1400;
+  static constexpr Endpoint kFar{Ipv4Address{0x0a630802}, 9000};
+  static constexpr Ipv4Prefix kFarAddress{kFar.address, 24};
+  static constexpr Ipv4Prefix kRouterAddress{Ipv4Address{0x0a630801}, 24};
+
+  static std::unique_ptr<link::Link> far_tap(const char* name, Ipv4Prefix address) {
+    auto opened =
+        link::open_tap({.interface = name, .mac = kOurMac, .mtu_bytes = kWide, .offloads = false});
+    if (!opened || !configure_interface(name, address)) return nullptr;
+    return std::move(*opened);
+  }
+  void build() {
+    make_apps(3U << 20, 3U << 20);
+    // The far network is the fixture's; sockets and taps stay where they were made.
+    far_ = far_tap("far0", kFarAddress);
+    ASSERT_NE(far_, nullptr);
+    ASSERT_TRUE(add_route(kOurAddress, kRouterAddress.address, kWide));
+    ASSERT_EQ(kernel_->listen(kFar), "");
+    ASSERT_EQ(enter_new_network(), "");
+    open({.mtu_bytes = kWide, .offloads = GetParam()});
+    router_ = far_tap("router0", kRouterAddress);
+    ASSERT_NE(router_, nullptr);
+    ASSERT_TRUE(set_setting("ipv4/ip_forward", "1"));
+    actors_.emplace_back([this] {
+      forward(*router_, *far_);
+      forward(*far_, *router_);
+    });
+  }
+  void connect_far() {
+    const auto stream = stack().connect(real_now(), kFar, *ours_);
+    ASSERT_TRUE(stream);
+    ours_->attach(**stream);
+  }
+  void TearDown() override {
+    TapTest::TearDown();
+    router_.reset();
+    far_.reset();
+  }
+
+  std::unique_ptr<link::Link> far_;
+  std::unique_ptr<link::Link> router_;
+};
+
+TEST_P(RouterTap, ANarrowPathIsFoundByFragmentationNeeded) {
+  build();
+  ASSERT_TRUE(set_interface_mtu("router0", kNarrow));
+  const KernelCounters router;
+  connect_far();
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  EXPECT_GE(router["IcmpOutDestUnreachs"], 1U);
+  EXPECT_EQ(router["IpFragCreates"], 0U);
+  EXPECT_LE(kernel_->info().receive_mss_bytes, kNarrow - 52U);
+}
+
+TEST_P(RouterTap, APathThatNarrowsUnderBulkIsFollowed) {
+  build();
+  const KernelCounters router;
+  connect_far();
+  ASSERT_TRUE(run_until([this] { return kernel_->received() > 500'000; }));
+  EXPECT_EQ(router["IcmpOutDestUnreachs"], 0U);
+  ASSERT_TRUE(set_interface_mtu("router0", kNarrow));
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  EXPECT_GE(router["IcmpOutDestUnreachs"], 1U);
+  EXPECT_EQ(router["IpFragCreates"], 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, RouterTap, testing::Bool(), [](const auto& test) {
+  return test.param ? "super_segments" : "packets";
+});
+
+TEST_F(PathTap, EchoRequestsAreAnswered) {
+  open();
+  const link::Fd socket(::socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_ICMP));
+  ASSERT_TRUE(socket);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(kOurAddress.address.value);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{56}, std::size_t{1472}}) {
+    sim::Bytes message = sim::pattern(sizeof(icmphdr) + size, size);
+    icmphdr header{};
+    header.type = ICMP_ECHO;
+    header.un.echo.id = htons(77);
+    header.un.echo.sequence = htons(static_cast<std::uint16_t>(size));
+    std::memcpy(message.data(), &header, sizeof(header));
+    const std::uint16_t sum = wire::internet_checksum(message);
+    wire::store_be16(message.data() + 2, sum);
+    ASSERT_EQ(sendto(socket.get(), message.data(), message.size(), 0,
+                     reinterpret_cast<const sockaddr*>(&to), sizeof(to)),
+              static_cast<ssize_t>(message.size()));
+    sim::Bytes answer(2000);
+    ssize_t got = 0;
+    ASSERT_TRUE(run_until([&] {
+      got = recv(socket.get(), answer.data(), answer.size(), 0);
+      return got > 20 && answer[20] == std::byte{ICMP_ECHOREPLY};
+    }));
+    // Behind the IP header; type and checksum differ.
+    ASSERT_EQ(static_cast<std::size_t>(got), 20 + message.size());
+    EXPECT_TRUE(std::equal(message.begin() + 4, message.end(), answer.begin() + 24));
+  }
+}
+
+TEST_F(PathTap, TheKernelResolvesUsAndWeFollowItsNewMac) {
+  open();
+  make_apps(2'000'000, 2'000'000);
+  connect(Opener::kKernel);
+  ASSERT_TRUE(run_until([this] { return ours_->received() > 100'000; }));
+  EXPECT_EQ(known_mac(kOurAddress.address), kOurMac);
+  // What still goes to the old address is lost; asking again tells the new one.
+  ASSERT_TRUE(set_interface_mac(kInterface, MacAddress{{0x02, 0, 0, 0, 0, 0x99}}));
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  finish();
+}
+
+}  // namespace
+}  // namespace ztcp::interop
