@@ -127,8 +127,8 @@ class Component:
         self.seen_in = set()
 
 
-def find_components(build, binaries):
-    known = tomllib.loads((HERE / "components.toml").read_text())["component"]
+def find_components(build, binaries, listed):
+    known = tomllib.loads(listed.read_text())["component"]
     components = {}
     for binary in binaries:
         objects, archives = contents(build, binary)
@@ -232,12 +232,14 @@ def main():
     parser.add_argument("--epoch", type=int, required=True)
     parser.add_argument("--root", type=pathlib.Path, required=True, help="folder FILE lies below")
     parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--components", type=pathlib.Path, default=HERE / "components.toml")
     parser.add_argument("files", nargs="+", metavar="FILE=BUILT")
     arguments = parser.parse_args()
     pairs = [f.rsplit("=", 1) for f in arguments.files]
     shipped = [(pathlib.Path(file), built) for file, built in pairs]
     try:
-        components = find_components(arguments.build.resolve(), [built for _, built in shipped])
+        components = find_components(arguments.build.resolve(), [built for _, built in shipped],
+                                     arguments.components)
     except (Unknown, OSError) as problem:
         print(f"inventory: {problem}", file=sys.stderr)
         return 1
