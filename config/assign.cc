@@ -31,6 +31,20 @@ std::string reason_for(const Topology& topology, const Edge& edge) {
   return near + fmt::format(", then NUMA node {} and device order", gpu.numa_node);
 }
 
+std::size_t count_fit(const Topology& topology) {
+  return static_cast<std::size_t>(std::count_if(topology.nics.begin(), topology.nics.end(),
+                                                [](const auto& nic) { return nic.unfit.empty(); }));
+}
+
+// "; eth0 carries the default route; ..."
+std::string unfit_list(const Topology& topology) {
+  std::string list;
+  for (const HostNic& nic : topology.nics)
+    if (!nic.unfit.empty())
+      list += fmt::format("; {} {}", nic.interface.empty() ? nic.pci : nic.interface, nic.unfit);
+  return list;
+}
+
 }  // namespace
 
 const char* describe(Nearness nearness) {
@@ -48,25 +62,19 @@ const char* describe(Nearness nearness) {
 }
 
 tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology) {
-  const auto usable =
-      static_cast<std::size_t>(std::count_if(topology.nics.begin(), topology.nics.end(),
-                                             [](const HostNic& nic) { return nic.unfit.empty(); }));
+  const std::size_t usable = count_fit(topology);
   if (topology.gpus.empty())
     return tl::unexpected(Problem{"this machine", "no NVIDIA GPU on PCI, so no NIC to pair",
-                                  "ztcp_setup --local N runs ranks without GPUs"});
-  if (usable < topology.gpus.size()) {
-    std::string unfit;
-    for (const HostNic& nic : topology.nics)
-      if (!nic.unfit.empty())
-        unfit += fmt::format("; {} {}", nic.interface.empty() ? nic.pci : nic.interface, nic.unfit);
+                                  "ztcp_setup --nics all takes NICs without GPUs; ztcp_setup "
+                                  "--local N runs ranks inside this machine"});
+  if (usable < topology.gpus.size())
     return tl::unexpected(
         Problem{"this machine",
                 fmt::format("{} GPUs need {} NICs of their own, {} of {} can be had{}",
                             topology.gpus.size(), topology.gpus.size(), usable,
-                            topology.nics.size(), unfit),
+                            topology.nics.size(), unfit_list(topology)),
                 fmt::format("attach {} more elastic NICs to this instance",
                             topology.gpus.size() - usable)});
-  }
   std::vector<Edge> edges;
   for (std::size_t gpu = 0; gpu < topology.gpus.size(); ++gpu)
     for (std::size_t nic = 0; nic < topology.nics.size(); ++nic)
@@ -86,10 +94,27 @@ tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology) {
   for (const Edge& edge : edges) {
     if (of_gpu[edge.gpu] || taken[edge.nic]) continue;
     taken[edge.nic] = true;
-    of_gpu[edge.gpu] = Pair{edge.gpu, edge.nic, edge.distance, reason_for(topology, edge)};
+    of_gpu[edge.gpu] = Pair{edge.gpu, edge.nic, reason_for(topology, edge)};
   }
   std::vector<Pair> pairs;
   for (const auto& pair : of_gpu) pairs.push_back(*pair);
+  return pairs;
+}
+
+tl::expected<std::vector<Pair>, Problem> take_nics(const Topology& topology, std::size_t count) {
+  const std::size_t usable = count_fit(topology);
+  if (usable == 0 || usable < count)
+    return tl::unexpected(
+        Problem{"--nics",
+                fmt::format("{} wanted, {} of {} can be had{}",
+                            count == 0 ? std::string("all") : fmt::format("{}", count), usable,
+                            topology.nics.size(), unfit_list(topology)),
+                fmt::format("attach {} more NICs to this machine",
+                            std::max<std::size_t>(count, 1) - usable)});
+  std::vector<Pair> pairs;
+  for (std::size_t nic = 0; nic < topology.nics.size(); ++nic)
+    if (topology.nics[nic].unfit.empty() && (count == 0 || pairs.size() < count))
+      pairs.push_back({std::nullopt, nic, "device order"});
   return pairs;
 }
 

@@ -44,12 +44,15 @@ void visit_host(Object& host, Visit&& visit) {
   visit("machine_id", host.machine_id);
   visit("hostname", host.hostname);
   visit("class", host.host_class);
+  visit("user", host.user);
+  visit("group", host.group);
 }
 
 template <class Object, class Visit>
 void visit_hugepages(Object& hugepages, Visit&& visit) {
   visit("page_kib", hugepages.page_kib);
   visit("per_process_mib", hugepages.per_process_mib);
+  visit("spare_mib", hugepages.spare_mib);
 }
 
 template <class Object, class Visit>

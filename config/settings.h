@@ -31,6 +31,8 @@ struct Host {
   std::string machine_id;  // /etc/machine-id when the file was written; empty: not checked.
   std::string hostname;
   HostClass host_class = HostClass::kUnprivileged;
+  std::string user;   // Who may run jobs here beside root; empty: nobody.
+  std::string group;  // The same.
   friend bool operator==(const Host&, const Host&) = default;
 };
 
@@ -60,6 +62,7 @@ struct Nic {
 struct Hugepages {
   std::uint32_t page_kib = 0;            // 1048576 or 2048; 0: none (memif, tap).
   std::uint32_t per_process_mib = 5120;  // Upper bound per GPU a process drives.
+  std::uint32_t spare_mib = 10240;       // What the host reserves beside one such for each NIC.
   friend bool operator==(const Hugepages&, const Hugepages&) = default;
 };
 

@@ -6,17 +6,14 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <ifaddrs.h>
 #include <memory>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <hwloc.h>
 
 #include "config/machine.h"
+#include "config/reserved.h"
 
 namespace ztcp::config {
 namespace {
@@ -30,6 +27,9 @@ constexpr unsigned kVendorNvidia = 0x10de;
 constexpr std::array<std::string_view, 11> kKnownDrivers{"virtio-pci", "ena",  "gvnic",  "iavf",
                                                          "ice",        "i40e", "ixgbe",  "bnxt_en",
                                                          "hns3",       "gve",  "vmxnet3"};
+
+// These share their NIC with DPDK and keep its interface.
+constexpr std::array<std::string_view, 3> kBifurcatedDrivers{"mlx5_core", "mlx4_core", "mana"};
 
 struct TopologyDeleter {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
@@ -88,56 +88,6 @@ Distance distance_between(hwloc_obj_t a, hwloc_obj_t b) {
   return distance;
 }
 
-// Iface Destination Gateway Flags RefCnt Use Metric Mask, the numbers in memory order.
-using RouteWords = std::array<std::string, 8>;
-
-std::vector<RouteWords> ipv4_routes(const std::string& root) {
-  std::vector<RouteWords> routes;
-  std::istringstream text(read_text(root + "/proc/net/route").value_or(""));
-  for (std::string line; std::getline(text, line);) {
-    std::istringstream words(line);
-    for (std::string& word : routes.emplace_back()) words >> word;
-  }
-  return routes;
-}
-
-std::optional<Ipv4Address> gateway_of(const std::vector<RouteWords>& routes,
-                                      const std::string& interface) {
-  for (const RouteWords& route : routes) {
-    std::uint32_t value = 0;
-    const auto end = route[2].data() + route[2].size();
-    if (route[0] == interface && std::from_chars(route[2].data(), end, value, 16).ptr == end &&
-        value != 0)
-      return Ipv4Address{ntohl(value)};
-  }
-  return std::nullopt;
-}
-
-// Interfaces with a default route, and what lies below them: a bond's members carry its route.
-std::set<std::string> default_route_interfaces(const std::string& root,
-                                               const std::vector<RouteWords>& routes) {
-  std::vector<std::string> found;
-  for (const RouteWords& route : routes)
-    if (route[1] == "00000000" && route[7] == "00000000") found.push_back(route[0]);
-  std::istringstream ipv6(read_text(root + "/proc/net/ipv6_route").value_or(""));
-  for (std::string line; std::getline(ipv6, line);) {
-    std::istringstream words(line);
-    std::array<std::string, 10> word;  // Destination, its length, ..., interface last.
-    for (std::string& w : word) words >> w;
-    if (word[0] == std::string(32, '0') && word[1] == "00" && word[9] != "lo")
-      found.push_back(word[9]);
-  }
-  std::set<std::string> all;
-  while (!found.empty()) {
-    const std::string name = found.back();
-    found.pop_back();
-    if (!all.insert(name).second) continue;
-    for (const std::string& entry : list_folder(root + "/sys/class/net/" + name))
-      if (entry.starts_with("lower_")) found.push_back(entry.substr(6));
-  }
-  return all;
-}
-
 Gpu read_gpu(const std::string& root, const hwloc_obj* device) {
   Gpu gpu;
   gpu.pci = pci_name(device);
@@ -156,69 +106,121 @@ Gpu read_gpu(const std::string& root, const hwloc_obj* device) {
   return gpu;
 }
 
-std::string unfit_reason(const std::string& root, const HostNic& nic,
-                         const std::set<std::string>& default_routes) {
-  if (default_routes.contains(nic.interface) && !nic.interface.empty())
-    return "carries the default route";
-  if (const auto master = link_name(root + "/sys/class/net/" + nic.interface + "/master");
-      master && !nic.interface.empty())
-    return fmt::format("belongs to {}", *master);
-  if (nic.driver == "vfio-pci" || nic.driver.empty()) return {};
-  if (std::find(kKnownDrivers.begin(), kKnownDrivers.end(), nic.driver) == kKnownDrivers.end())
-    return fmt::format("ztcp has no driver for {} NICs", nic.driver);
+// What a NIC looks like from where the machine's own interests are.
+struct View {
+  const std::string& root;
+  const Network& network;
+  const Selection& selection;
+  Reserved reserved;
+};
+
+bool names(const std::set<std::string, std::less<>>& list, const HostNic& nic) {
+  return list.contains(nic.pci) || (!nic.interface.empty() && list.contains(nic.interface));
+}
+
+// What sits on the interface beside VLANs, whose address and tag the config can hold.
+std::string other_upper(const View& view, const std::string& interface) {
+  for (const std::string& entry : list_folder(view.root + "/sys/class/net/" + interface)) {
+    if (!entry.starts_with("upper_")) continue;
+    const Interface* upper = view.network.find(entry.substr(6));
+    if (upper == nullptr || upper->kind != "vlan") return entry.substr(6);
+  }
   return {};
 }
 
-HostNic read_nic(const std::string& root, const hwloc_obj* device,
-                 const InterfaceAddresses& addresses, const std::vector<RouteWords>& routes,
-                 const std::set<std::string>& default_routes) {
+std::string unfit_reason(const View& view, const HostNic& nic) {
+  if (names(view.selection.keep, nic)) return "was named by --keep";
+  const std::string pci = view.root + "/sys/bus/pci/devices/" + nic.pci;
+  if (!nic.interface.empty()) {
+    if (const auto it = view.reserved.find(nic.interface); it != view.reserved.end()) {
+      if (!it->second.yields) return it->second.why;
+      if (!names(view.selection.take, nic))
+        return fmt::format("{}; --take {} takes it all the same", it->second.why, nic.interface);
+    }
+    if (const auto master = link_name(view.root + "/sys/class/net/" + nic.interface + "/master"))
+      return fmt::format("belongs to {}", *master);
+    if (const std::string upper = other_upper(view, nic.interface); !upper.empty())
+      return fmt::format("carries {}", upper);
+  }
+  if (const unsigned functions = read_number(pci + "/sriov_numvfs", 0U); functions > 0)
+    return fmt::format("has {} virtual functions, which would lose their link", functions);
+  if (nic.driver == "vfio-pci" || nic.driver.empty()) return {};
+  if (std::find(kBifurcatedDrivers.begin(), kBifurcatedDrivers.end(), nic.driver) !=
+      kBifurcatedDrivers.end())
+    return fmt::format("stays with {}, which never gives a NIC away; ztcp's TCP can't use it yet",
+                       nic.driver);
+  if (std::find(kKnownDrivers.begin(), kKnownDrivers.end(), nic.driver) == kKnownDrivers.end())
+    return fmt::format("has the driver {}, for whose NICs ztcp has none", nic.driver);
+  return {};
+}
+
+// The NIC's own first address; else that of its VLAN with the lowest tag. The rest is named.
+void choose_address(const View& view, HostNic& nic) {
+  const Interface* own = view.network.find(nic.interface);
+  if (own == nullptr) return;
+  std::vector<const Interface*> candidates{own};
+  for (const Interface& interface : view.network.interfaces)
+    if (interface.kind == "vlan" && interface.lower == own->index) candidates.push_back(&interface);
+  std::sort(candidates.begin() + 1, candidates.end(),
+            [](const Interface* a, const Interface* b) { return a->vlan_id < b->vlan_id; });
+  for (const Interface* interface : candidates) {
+    for (const InterfaceAddress& address : interface->ipv4) {
+      if (nic.address) {
+        nic.left_out.push_back(fmt::format("{} on {}", to_string(address.prefix), interface->name));
+        continue;
+      }
+      nic.address = address.prefix;
+      nic.address_interface = interface->name;
+      nic.valid_s = address.valid_s;
+      nic.vlan_id = interface->vlan_id;
+      if (interface->kind == "vlan" && interface->mtu_bytes > 0)
+        nic.mtu_bytes = interface->mtu_bytes;
+    }
+  }
+}
+
+// The widest route with a next hop: a default route, which clouds keep in tables by NIC.
+void choose_gateway(const View& view, HostNic& nic) {
+  const Interface* interface = view.network.find(nic.address_interface);
+  const Route* best = nullptr;
+  for (const Route& route : view.network.routes)
+    if (interface != nullptr && route.interface == interface->index && route.gateway &&
+        (best == nullptr || route.destination.length < best->destination.length))
+      best = &route;
+  if (best != nullptr) nic.gateway = best->gateway;
+}
+
+HostNic read_nic(const View& view, const hwloc_obj* device) {
   HostNic nic;
   nic.pci = pci_name(device);
   nic.id =
       fmt::format("{:04x}:{:04x}", device->attr->pcidev.vendor_id, device->attr->pcidev.device_id);
-  const std::string folder = root + "/sys/bus/pci/devices/" + nic.pci;
+  const std::string folder = view.root + "/sys/bus/pci/devices/" + nic.pci;
   nic.driver = link_name(folder + "/driver").value_or("");
-  nic.has_iommu_group = link_name(folder + "/iommu_group").has_value();
+  nic.iommu_group = link_name(folder + "/iommu_group").value_or("");
+  // vfio makes groups of its own where there is no IOMMU, and names them.
+  nic.protects = !nic.iommu_group.empty() && read_line(view.root + "/sys/kernel/iommu_groups/" +
+                                                       nic.iommu_group + "/name") != "vfio-noiommu";
   nic.numa_node = read_number(folder + "/numa_node", -1);
   if (const auto interfaces = interfaces_of(folder); !interfaces.empty()) {
     nic.interface = interfaces.front();
-    const std::string net = root + "/sys/class/net/" + nic.interface;
+    const std::string net = view.root + "/sys/class/net/" + nic.interface;
     if (const auto text = read_line(net + "/address"))
       nic.mac = parse_mac(*text).value_or(MacAddress{});
     nic.mtu_bytes = read_number(net + "/mtu", 0U);
     // -1 where the driver does not know.
     nic.speed_mbps = static_cast<std::uint32_t>(std::max(0, read_number(net + "/speed", 0)));
-    if (const auto it = addresses.find(nic.interface); it != addresses.end())
-      nic.address = it->second;
-    nic.gateway = gateway_of(routes, nic.interface);
+    choose_address(view, nic);
+    choose_gateway(view, nic);
   }
-  nic.unfit = unfit_reason(root, nic, default_routes);
+  nic.unfit = unfit_reason(view, nic);
   return nic;
 }
 
 }  // namespace
 
-InterfaceAddresses interface_addresses() {
-  InterfaceAddresses addresses;
-  ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return addresses;
-  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
-    const auto value = [](const sockaddr* address) {
-      return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
-    };
-    Ipv4Prefix prefix;
-    prefix.address.value = value(entry->ifa_addr);
-    if (entry->ifa_netmask != nullptr)
-      prefix.length = static_cast<std::uint8_t>(__builtin_popcount(value(entry->ifa_netmask)));
-    addresses.emplace(entry->ifa_name, prefix);  // The first is the primary one.
-  }
-  ::freeifaddrs(first);
-  return addresses;
-}
-
-tl::expected<Topology, Problem> detect(const std::string& root,
-                                       const InterfaceAddresses& addresses) {
+tl::expected<Topology, Problem> detect(const std::string& root, const Network& network,
+                                       const Selection& selection) {
   const HwlocTopology hwloc = load_hwloc(root);
   if (!hwloc)
     return tl::unexpected(
@@ -228,8 +230,8 @@ tl::expected<Topology, Problem> detect(const std::string& root,
   Topology topology;
   std::vector<hwloc_obj_t> gpus;
   std::vector<hwloc_obj_t> nics;
-  const auto routes = ipv4_routes(base);
-  const auto default_routes = default_route_interfaces(base, routes);
+  const View view{base, network, selection,
+                  reserved_interfaces(base, network, selection.ssh_connection)};
   for (hwloc_obj_t device = nullptr;
        (device = hwloc_get_next_pcidev(hwloc.get(), device)) != nullptr;) {
     const unsigned pci_class = device->attr->pcidev.class_id;
@@ -245,8 +247,7 @@ tl::expected<Topology, Problem> detect(const std::string& root,
   std::sort(gpus.begin(), gpus.end(), by_address);
   std::sort(nics.begin(), nics.end(), by_address);
   for (const auto* gpu : gpus) topology.gpus.push_back(read_gpu(base, gpu));
-  for (const auto* nic : nics)
-    topology.nics.push_back(read_nic(base, nic, addresses, routes, default_routes));
+  for (const auto* nic : nics) topology.nics.push_back(read_nic(view, nic));
   for (hwloc_obj_t gpu : gpus) {
     auto& row = topology.distances.emplace_back();
     for (hwloc_obj_t nic : nics) row.push_back(distance_between(gpu, nic));

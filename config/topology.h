@@ -9,13 +9,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <tl/expected.hpp>
 
+#include "config/network.h"
 #include "config/problem.h"
 #include "transport/core/address.h"
 
@@ -42,8 +43,13 @@ struct HostNic {
   std::uint32_t speed_mbps = 0;  // 0: unknown.
   std::int32_t numa_node = -1;
   std::optional<Ipv4Prefix> address;
+  std::string address_interface;  // Whose address it is: "eth1", or "eth1.100" above it.
+  std::uint32_t valid_s = InterfaceAddress::kForever;  // Less: leased.
+  std::uint16_t vlan_id = 0;
   std::optional<Ipv4Address> gateway;  // Of any route through it.
-  bool has_iommu_group = false;
+  std::vector<std::string> left_out;   // "10.0.0.6/24 on eth1": a NIC has one address here.
+  std::string iommu_group;             // "12"; empty: none.
+  bool protects = false;               // The group is an IOMMU's, not vfio's stand-in for one.
   std::string unfit;  // Why ztcp can't have it: "carries the default route"; empty: it can.
 };
 
@@ -60,19 +66,21 @@ struct Topology {
   std::vector<std::int32_t> numa_nodes;
 };
 
-// IPv4 addresses by interface. Interfaces' own addresses are not in /sys or /proc by name, so they
-// come in beside the root.
-using InterfaceAddresses = std::map<std::string, Ipv4Prefix>;
-InterfaceAddresses interface_addresses();
+// Which NICs the operator wants left alone, and which taken although they carry a default route
+// that is not the best. Interfaces or PCI addresses.
+struct Selection {
+  std::set<std::string, std::less<>> keep;
+  std::set<std::string, std::less<>> take;
+  std::string ssh_connection;  // The variable of that name.
+};
 
 // `root` is "/" for this machine. Sets HWLOC_FSROOT for this process: tools only.
-tl::expected<Topology, Problem> detect(const std::string& root,
-                                       const InterfaceAddresses& addresses);
+tl::expected<Topology, Problem> detect(const std::string& root, const Network& network,
+                                       const Selection& selection);
 
 struct Pair {
-  std::size_t gpu = 0;
+  std::optional<std::size_t> gpu;  // Absent: any process may take the NIC.
   std::size_t nic = 0;
-  Distance distance;
   std::string reason;  // "same PCI switch", "flat PCI tree: same NUMA node 0, then device order"
 };
 
@@ -80,5 +88,8 @@ struct Pair {
 // one NUMA node, then in the order of PCI addresses, so that equal hosts pair equally. A Problem
 // when there are no GPUs or too few NICs.
 tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology);
+
+// The first `count` fit NICs in the order of PCI addresses, all of them when it is 0; no GPUs.
+tl::expected<std::vector<Pair>, Problem> take_nics(const Topology& topology, std::size_t count);
 
 }  // namespace ztcp::config

@@ -210,6 +210,15 @@ void judge_host(Draft& draft) {
                      fmt::format("host.machine_id = \"{}\" is not {}", fabric.host.machine_id,
                                  find_key("host", "machine_id")->form),
                      "copy the line of /etc/machine-id");
+  const auto judge_account = [&](std::string_view key, const std::string& name) {
+    if (!name.empty() && !is_name(name, 63))
+      draft.find_fault(
+          fmt::format("host.{}", key),
+          fmt::format("host.{} = \"{}\" is not {}", key, name, find_key("host", key)->form),
+          "write the name as getent shows it");
+  };
+  judge_account("user", fabric.host.user);
+  judge_account("group", fabric.host.group);
   if (fabric.run_dir.empty())
     draft.find_fault("run_dir", "run_dir is empty", "name a folder, or remove the line");
 }

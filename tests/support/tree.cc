@@ -111,6 +111,9 @@ void Tree::add_line(std::string_view line) {
   if (verb == "pages") return add_pages(words);
   if (verb == "bridge" || verb == "pci") return add_pci(words, verb == "bridge");
   if (verb == "net") return add_net(words);
+  if (verb == "vlan") return add_vlan(words);
+  if (verb == "address") return add_address(words);
+  if (verb == "route") return add_route(words);
   if (verb == "file") return add_file(need(words, "path"), unescaped(need(words, "text")) + "\n");
   if (verb == "link") return add_link(need(words, "path"), need(words, "to"));
   if (verb == "dir") return add_folder(need(words, "path"));
@@ -187,7 +190,8 @@ void Tree::add_pci(const Words& words, bool bridge) {
     add_link(device + "/driver", up_from(device) + "/sys/bus/pci/drivers/" + it->second);
   }
   if (const auto it = words.find("group"); it != words.end()) {
-    add_folder("sys/kernel/iommu_groups/" + it->second);
+    const std::string devices = "sys/kernel/iommu_groups/" + it->second + "/devices/";
+    add_link(devices + address, up_from(devices + address) + "/" + device);
     add_link(device + "/iommu_group", up_from(device) + "/sys/kernel/iommu_groups/" + it->second);
   }
 }
@@ -201,6 +205,57 @@ void Tree::add_net(const Words& words) {
   add_file(interface + "/operstate", "up\n");
   add_link(interface + "/device", "../../../" + fs::path(need(words, "path")).filename().string());
   add_link("sys/class/net/" + name, "../../devices/" + need(words, "path") + "/net/" + name);
+  interface_named(name).mtu_bytes = static_cast<std::uint32_t>(std::stoul(need(words, "mtu")));
+}
+
+config::Interface& Tree::interface_named(const std::string& name) {
+  for (config::Interface& known : network_.interfaces)
+    if (known.name == name) return known;
+  config::Interface& added = network_.interfaces.emplace_back();
+  added.index = static_cast<std::uint32_t>(network_.interfaces.size()) + 1;  // 1 is lo.
+  added.name = name;
+  return added;
+}
+
+void Tree::add_vlan(const Words& words) {
+  const std::string& on = need(words, "on");
+  const std::string& name = need(words, "name");
+  const std::uint32_t lower = interface_named(on).index;
+  config::Interface& vlan = interface_named(name);
+  vlan.kind = "vlan";
+  vlan.vlan_id = static_cast<std::uint16_t>(std::stoul(need(words, "id")));
+  vlan.lower = lower;
+  vlan.mtu_bytes = static_cast<std::uint32_t>(std::stoul(need(words, "mtu")));
+  add_folder("sys/devices/virtual/net/" + name);
+  add_link("sys/class/net/" + name, "../../devices/virtual/net/" + name);
+  add_link("sys/class/net/" + name + "/lower_" + on, "../" + on);
+  add_link("sys/class/net/" + on + "/upper_" + name, "../" + name);
+}
+
+void Tree::add_address(const Words& words) {
+  config::InterfaceAddress address;
+  const auto prefix = parse_ipv4_prefix(need(words, "ip"));
+  if (!prefix) throw std::runtime_error("tree: no address: " + need(words, "ip"));
+  address.prefix = *prefix;
+  if (const auto it = words.find("valid"); it != words.end())
+    address.valid_s = static_cast<std::uint32_t>(std::stoul(it->second));
+  interface_named(need(words, "if")).ipv4.push_back(address);
+}
+
+void Tree::add_route(const Words& words) {
+  const auto number = [&](const char* name, std::uint32_t otherwise) {
+    const auto it = words.find(name);
+    return it == words.end() ? otherwise : static_cast<std::uint32_t>(std::stoul(it->second));
+  };
+  config::Route route;
+  route.interface = interface_named(need(words, "if")).index;
+  route.table = number("table", 254);
+  route.metric = number("metric", 0);
+  route.ipv6 = number("ipv6", 0) != 0;
+  if (const auto it = words.find("to"); it != words.end())
+    route.destination = parse_ipv4_prefix(it->second).value();
+  if (const auto it = words.find("via"); it != words.end()) route.gateway = parse_ipv4(it->second);
+  network_.routes.push_back(route);
 }
 
 // hwloc wants to see processors before it looks at anything else.

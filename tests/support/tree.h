@@ -10,7 +10,10 @@
 //   pci path=pci0000:16/0000:16:00.0/0000:17:00.0 id=10de:2330 class=030200 numa=0
 //       [driver=nvidia] [group=5] [link_gts=32.0 link_width=16]           (all on one line)
 //   net path=PATH/0000:18:00.0 name=eth1 mac=02:00:00:00:00:01 mtu=9000 speed=100000
-//   file path=proc/net/route text=...        (the rest of the line; \n and \t are unescaped)
+//   vlan on=eth1 name=eth1.100 id=100 mtu=8500
+//   address if=eth1 ip=10.77.1.5/24 [valid=3600]       (seconds left of a lease)
+//   route if=eth0 [to=10.0.0.0/8] [via=10.0.0.1] [table=254] [metric=100] [ipv6=1]
+//   file path=proc/cmdline text=...          (the rest of the line; \n and \t are unescaped)
 //   link path=sys/... to=../...
 //   dir path=dev/vfio
 #pragma once
@@ -19,6 +22,8 @@
 #include <map>
 #include <string>
 #include <string_view>
+
+#include "config/network.h"
 
 namespace ztcp::test {
 
@@ -34,6 +39,8 @@ class Tree {
   static std::string read(const std::filesystem::path& file);
 
   const std::string& root() const { return root_; }
+  // What rtnetlink would say of the machine: its net, vlan, address and route lines.
+  const config::Network& network() const { return network_; }
   std::string path(std::string_view relative) const { return root_ + "/" + std::string(relative); }
 
   void add(std::string_view description);
@@ -49,10 +56,15 @@ class Tree {
   void add_pages(const Words& words);
   void add_pci(const Words& words, bool bridge);
   void add_net(const Words& words);
+  void add_vlan(const Words& words);
+  void add_address(const Words& words);
+  void add_route(const Words& words);
+  config::Interface& interface_named(const std::string& name);
   void publish_cpus();
 
   std::string root_;
   std::map<unsigned, unsigned> node_of_cpu_;
+  config::Network network_;
 };
 
 }  // namespace ztcp::test

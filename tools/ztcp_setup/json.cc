@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/fields.h"
+#include "tools/ztcp_setup/iommu.h"
 #include "tools/ztcp_setup/report.h"
 
 namespace ztcp::setup {
@@ -36,9 +37,16 @@ Json json_of(const config::HostNic& nic) {
             {"speed_mbps", nic.speed_mbps},
             {"numa_node", nic.numa_node},
             {"address", nullptr},
+            {"address_interface", nic.address_interface},
+            {"vlan_id", nic.vlan_id},
+            {"gateway", nullptr},
+            {"leased_s", nullptr},
+            {"iommu_group", nic.iommu_group},
             {"usable", nic.unfit.empty()},
             {"unfit", nic.unfit}};
   if (nic.address) json["address"] = to_string(*nic.address);
+  if (nic.gateway) json["gateway"] = to_string(*nic.gateway);
+  if (nic.valid_s != config::InterfaceAddress::kForever) json["leased_s"] = nic.valid_s;
   return json;
 }
 
@@ -46,10 +54,12 @@ Json pairs_json(const Plan& plan) {
   Json pairs = Json::array();
   for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
     const config::Pair& pair = plan.pairs[i];
-    pairs.push_back({{"device", "ztcp" + std::to_string(i)},
-                     {"gpu", plan.topology.gpus[pair.gpu].pci},
-                     {"nic", plan.topology.nics[pair.nic].pci},
-                     {"reason", pair.reason}});
+    Json one{{"device", plan.fabric->nics[i].name},
+             {"gpu", nullptr},
+             {"nic", plan.topology.nics[pair.nic].pci},
+             {"reason", pair.reason}};
+    if (pair.gpu) one["gpu"] = plan.topology.gpus[*pair.gpu].pci;
+    pairs.push_back(one);
   }
   return pairs;
 }
@@ -73,13 +83,16 @@ std::string to_json(const Plan& plan) {
         {{"pci", gpu.pci}, {"model", gpu.model}, {"uuid", gpu.uuid}, {"numa_node", gpu.numa_node}});
   json["nics"] = Json::array();
   for (const config::HostNic& nic : plan.topology.nics) json["nics"].push_back(json_of(nic));
-  json["pairs"] = pairs_json(plan);
+  json["pairs"] = Json::array();
   if (plan.fabric) {
+    json["pairs"] = pairs_json(plan);
     const HostClassFacts facts = facts_of(plan.fabric->host.host_class);
     json["host_class"] = {{"letter", std::string(1, facts.letter)},
                           {"name", config::name_of(plan.fabric->host.host_class)},
                           {"meaning", facts.meaning}};
     json["hugepages"] = {{"total_mib", plan.hugepage_mib()},
+                         {"per_gpu_mib", plan.fabric->hugepages.per_process_mib},
+                         {"spare_mib", plan.spare_mib},
                          {"page_kib", plan.fabric->hugepages.page_kib},
                          {"nodes", Json::array()}};
     for (const NodePages& node : plan.pages)
@@ -88,11 +101,14 @@ std::string to_json(const Plan& plan) {
   }
   json["changes"] = Json::array();
   for (const Change& change : plan.changes)
-    json["changes"].push_back({{"what", change.what}, {"command", change.command}});
+    json["changes"].push_back({{"what", change.what},
+                               {"before", change.before},
+                               {"after", change.after},
+                               {"command", change.command}});
   json["problems"] = Json::array();
-  for (const Note& note : plan.notes) {
-    Json problem = json_of(note.problem);
-    problem["severity"] = word_for(note.severity);
+  for (const config::Check& note : plan.notes) {
+    Json problem{{"name", note.name}, {"severity", word_for(note.severity)}};
+    problem.update(json_of(note.problem));
     json["problems"].push_back(problem);
   }
   return text_of(json);

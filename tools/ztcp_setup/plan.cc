@@ -3,70 +3,70 @@
 #include "tools/ztcp_setup/plan.h"
 
 #include <algorithm>
-#include <map>
+#include <grp.h>
+#include <pwd.h>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "config/load.h"
 #include "config/machine.h"
-#include "hugepage/budget.h"
-#include "hugepage/sysfs.h"
+#include "tools/ztcp_setup/iommu.h"
+#include "tools/ztcp_setup/lease.h"
+#include "tools/ztcp_setup/wishes.h"
 
 namespace ztcp::setup {
 namespace {
 
-constexpr std::uint32_t kLargePageKib = 1048576;
-constexpr std::uint32_t kSmallPageKib = 2048;
+using config::Severity;
+
+// In the account files of a tree; on this machine wherever accounts come from.
+bool has_account(const std::string& root, const char* file, const std::string& name) {
+  if (root.empty())
+    return std::string_view(file) == "passwd" ? ::getpwnam(name.c_str()) != nullptr
+                                              : ::getgrnam(name.c_str()) != nullptr;
+  const std::string text = "\n" + config::read_text(root + "/etc/" + file).value_or("");
+  return text.find("\n" + name + ":") != std::string::npos;
+}
 
 class Planner {
  public:
   explicit Planner(const PlanInput& input)
-      : input_(input), base_(input.root == "/" ? "" : input.root) {}
+      : input_(input), request_(input.request), root_(input.root == "/" ? "" : input.root) {}
 
   Plan make() {
-    auto topology = config::detect(input_.root, input_.addresses);
-    if (!topology) return note(config::Severity::kFault, topology.error()), std::move(plan_);
+    auto topology = config::detect(input_.root, input_.network, selection());
+    if (!topology) return fault("machine", topology.error()), std::move(plan_);
     plan_.topology = std::move(*topology);
-    auto pairs = config::assign(plan_.topology);
-    if (!pairs) return note(config::Severity::kFault, pairs.error()), std::move(plan_);
-    plan_.pairs = std::move(*pairs);
+    judge_request();
+    leave_strangers_alone();
+    choose_pairs();
+    if (plan_.pairs.empty()) return std::move(plan_);
 
-    config::Fabric fabric;
-    fabric.path = input_.config_path;
-    fabric.host = host();
-    fabric.hugepages.page_kib = page_kib();
+    config::Fabric fabric = input_.existing.value_or(config::Fabric{});
+    fabric.path = request_.config_path;
+    fabric.nics.clear();
     for (const config::Pair& pair : plan_.pairs) fabric.nics.push_back(nic_for(pair, fabric));
-    plan_pages(fabric);
-    plan_modules(fabric);
-    plan_nics(fabric);
-    plan_files(fabric);
+    decide_host(fabric);
+    PagesDecision pages = decide_pages(input_, fabric.nics, plan_.notes);
+    fabric.hugepages.page_kib = pages.page_kib;
+    fabric.hugepages.per_process_mib = pages.per_gpu_mib;
+    fabric.hugepages.spare_mib = pages.spare_mib;
+    plan_.spare_mib = pages.spare_mib;
+    plan_.pages = std::move(pages.pages);
+    make_wishes(fabric);
     plan_.fabric = std::move(fabric);
     return std::move(plan_);
   }
 
  private:
-  void note(config::Severity severity, config::Problem problem) {
-    plan_.notes.push_back({severity, std::move(problem)});
+  void note(Severity severity, std::string name, std::string where, std::string what,
+            std::string mend) {
+    plan_.notes.push_back(
+        {std::move(name), severity, {std::move(where), std::move(what), std::move(mend)}});
   }
-  void change(std::string what, std::string command) {
-    plan_.changes.push_back({std::move(what), std::move(command)});
-  }
-
-  config::Host host() {
-    config::Host host;
-    host.machine_id = config::read_line(base_ + "/etc/machine-id").value_or("");
-    host.hostname = config::read_line(base_ + "/proc/sys/kernel/hostname").value_or("");
-    const bool iommu = std::all_of(plan_.pairs.begin(), plan_.pairs.end(), [&](const auto& pair) {
-      return plan_.topology.nics[pair.nic].has_iommu_group;
-    });
-    host.host_class = iommu ? config::HostClass::kIommu : config::HostClass::kNoIommu;
-    return host;
-  }
-
-  // Large pages wherever the machine has them: one entry of the NIC's page table for 1 GiB.
-  std::uint32_t page_kib() const {
-    const std::string large =
-        fmt::format("{}/sys/kernel/mm/hugepages/hugepages-{}kB", base_, kLargePageKib);
-    return config::exists(large) ? kLargePageKib : kSmallPageKib;
+  void fault(std::string name, config::Problem problem) {
+    plan_.notes.push_back({std::move(name), Severity::kFault, std::move(problem)});
   }
 
   const config::Nic* existing_nic(const std::string& pci) const {
@@ -75,128 +75,328 @@ class Planner {
       if (nic.pci == pci) return &nic;
     return nullptr;
   }
+  static std::string name_of(const config::HostNic& nic) {
+    return nic.interface.empty() ? nic.pci : nic.interface;
+  }
+
+  // A NIC of the config was chosen once: that clouds give it a default route of its own at boot
+  // changes nothing.
+  config::Selection selection() const {
+    config::Selection selection = request_.selection;
+    if (request_.mode != Mode::kFresh && input_.existing)
+      for (const config::Nic& nic : input_.existing->nics) selection.take.insert(nic.pci);
+    return selection;
+  }
+
+  void judge_request() {
+    const auto judge_names = [&](const char* option, const auto& names) {
+      for (const std::string& name : names) {
+        const auto& nics = plan_.topology.nics;
+        if (std::any_of(nics.begin(), nics.end(),
+                        [&](const auto& nic) { return nic.pci == name || nic.interface == name; }))
+          continue;
+        std::string known;
+        for (const config::HostNic& nic : nics)
+          known += fmt::format("{}{} {}", known.empty() ? "" : ", ", nic.pci, nic.interface);
+        note(Severity::kFault, "nics", fmt::format("{} {}", option, name),
+             fmt::format("no NIC on PCI has this name or address; there are: {}",
+                         known.empty() ? "none" : known),
+             "name one of them, or leave the option out");
+      }
+    };
+    judge_names("--keep", request_.selection.keep);
+    judge_names("--take", request_.selection.take);
+    if (request_.mode != Mode::kFresh && !input_.existing)
+      note(Severity::kFault, "config", request_.config_path, "no config that can be read",
+           "ztcp_setup, without --add, looks at the machine afresh");
+    if (input_.existing &&
+        std::any_of(input_.existing->nics.begin(), input_.existing->nics.end(),
+                    [](const config::Nic& nic) { return nic.driver != config::NicDriver::kPci; }))
+      note(Severity::kFault, "config", request_.config_path,
+           "is a fabric of software NICs, written with --local or by hand; it is left alone",
+           "ztcp_setup --config FILE writes elsewhere, or remove the file");
+    if (!user().empty() && !has_account(root_, "passwd", user()))
+      note(Severity::kFault, "account", "--user " + user(), "no such user on this machine",
+           "getent passwd lists them");
+    if (!group().empty() && !has_account(root_, "group", group()))
+      note(Severity::kFault, "account", "--group " + group(), "no such group on this machine",
+           fmt::format("sudo groupadd --system {}", group()));
+    if (input_.existing && !input_.existing->messages.cluster_key.empty() && group().empty() &&
+        !user().empty())
+      note(Severity::kFault, "account", "--user " + user(),
+           "the config holds a cluster_key, and only a group can be let in to read it",
+           "ztcp_setup --group GROUP, of which the user is a member");
+  }
+
+  const std::string& user() const {
+    return request_.user.empty() && input_.existing ? input_.existing->host.user : request_.user;
+  }
+  const std::string& group() const {
+    return request_.group.empty() && input_.existing ? input_.existing->host.group : request_.group;
+  }
+
+  // What vfio-pci has and no config of ours names belongs to a virtual machine or another program;
+  // what nobody drives can't say its address.
+  void leave_strangers_alone() {
+    for (config::HostNic& nic : plan_.topology.nics) {
+      if (!nic.unfit.empty() || existing_nic(nic.pci) != nullptr) continue;
+      if (nic.driver == "vfio-pci")
+        nic.unfit = "has vfio-pci already, and not for ztcp";
+      else if (nic.interface.empty())
+        nic.unfit = "has no interface, so that its address is unknown";
+    }
+  }
+
+  void choose_pairs() {
+    if (request_.mode == Mode::kFresh) {
+      take(request_.nics ? config::take_nics(plan_.topology, *request_.nics)
+                         : config::assign(plan_.topology));
+      return;
+    }
+    if (!input_.existing) return;
+    for (const config::Nic& nic : input_.existing->nics) take_again(nic);
+    if (request_.mode == Mode::kAdd) take_new();
+  }
+
+  void take(const tl::expected<std::vector<config::Pair>, config::Problem>& pairs) {
+    if (!pairs) return fault("nics", pairs.error());
+    plan_.pairs.insert(plan_.pairs.end(), pairs->begin(), pairs->end());
+  }
+
+  void take_again(const config::Nic& nic) {
+    const auto& nics = plan_.topology.nics;
+    const auto found = std::find_if(nics.begin(), nics.end(),
+                                    [&](const config::HostNic& one) { return one.pci == nic.pci; });
+    if (found == nics.end())
+      return note(Severity::kWarning, "nics", nic.name,
+                  fmt::format("the config has it at {}, where there is no NIC now", nic.pci),
+                  "attach it again, or ztcp_setup to plan afresh");
+    if (!found->unfit.empty())
+      return note(Severity::kFault, "nics", nic.name,
+                  fmt::format("{} {}", name_of(*found), found->unfit), "ztcp_setup to plan afresh");
+    const auto& gpus = plan_.topology.gpus;
+    const auto gpu = std::find_if(gpus.begin(), gpus.end(),
+                                  [&](const config::Gpu& one) { return one.pci == nic.gpu_pci; });
+    config::Pair pair{std::nullopt, static_cast<std::size_t>(found - nics.begin()),
+                      "as in the config"};
+    if (gpu != gpus.end()) pair.gpu = static_cast<std::size_t>(gpu - gpus.begin());
+    plan_.pairs.push_back(pair);
+  }
+
+  // GPUs without a NIC get the NICs that came; on a machine without GPUs all that came are taken.
+  void take_new() {
+    std::set<std::size_t> served;
+    std::set<std::size_t> taken;
+    for (const config::Pair& pair : plan_.pairs) {
+      taken.insert(pair.nic);
+      if (pair.gpu) served.insert(*pair.gpu);
+    }
+    config::Topology rest = plan_.topology;
+    for (const std::size_t nic : taken) rest.nics[nic].unfit = "is ztcp's already";
+    const auto fit = static_cast<std::size_t>(
+        std::count_if(rest.nics.begin(), rest.nics.end(),
+                      [](const config::HostNic& nic) { return nic.unfit.empty(); }));
+    std::vector<std::size_t> waiting;
+    for (std::size_t gpu = 0; gpu < rest.gpus.size() && waiting.size() < fit; ++gpu)
+      if (!served.contains(gpu)) waiting.push_back(gpu);
+    if (fit == 0 || (waiting.empty() && !served.empty())) return;  // Nothing came.
+    if (waiting.empty()) return take(config::take_nics(rest, request_.nics.value_or(0)));
+    std::vector<config::Gpu> gpus;
+    std::vector<std::vector<config::Distance>> distances;
+    for (const std::size_t gpu : waiting) {
+      gpus.push_back(rest.gpus[gpu]);
+      distances.push_back(rest.distances[gpu]);
+    }
+    rest.gpus = std::move(gpus);
+    rest.distances = std::move(distances);
+    auto pairs = config::assign(rest);
+    if (pairs)
+      for (config::Pair& pair : *pairs) pair.gpu = waiting[*pair.gpu];
+    take(pairs);
+  }
+
+  // "ztcp0" and up; a NIC of the config keeps its name when NICs are added.
+  std::string device_name(const config::Nic& nic, const config::Fabric& fabric) const {
+    if (request_.mode != Mode::kFresh && !nic.name.empty()) return nic.name;
+    for (std::size_t number = fabric.nics.size();; ++number) {
+      std::string name = fmt::format("ztcp{}", number);
+      if (std::none_of(fabric.nics.begin(), fabric.nics.end(),
+                       [&](const config::Nic& other) { return other.name == name; }))
+        return name;
+    }
+  }
 
   config::Nic nic_for(const config::Pair& pair, const config::Fabric& fabric) {
     const config::HostNic& found = plan_.topology.nics[pair.nic];
-    const config::Gpu& gpu = plan_.topology.gpus[pair.gpu];
     config::Nic nic;
     // What a NIC says while the kernel has it; afterwards only the config remembers.
-    if (const config::Nic* known = existing_nic(found.pci); known != nullptr) nic = *known;
-    nic.name = fmt::format("ztcp{}", fabric.nics.size());
+    const config::Nic* known = existing_nic(found.pci);
+    if (known != nullptr) nic = *known;
+    nic.name = device_name(nic, fabric);
+    if (known != nullptr && request_.mode != Mode::kFresh) {
+      judge_mac(nic, found);
+      return nic;
+    }
     nic.driver = config::NicDriver::kPci;
     nic.pci = found.pci;
     nic.numa_node = found.numa_node;
-    nic.gpu_pci = gpu.pci;
-    nic.gpu_uuid = gpu.uuid;
-    if (!found.interface.empty()) {
-      nic.kernel_driver = found.driver;
-      nic.mac = found.mac;
-      nic.mtu_bytes = static_cast<std::uint16_t>(std::clamp(found.mtu_bytes, 576U, 9216U));
-      nic.speed_mbps = found.speed_mbps;
-      nic.gateway = found.gateway;
-      if (found.address) nic.address = *found.address;
-    }
-    const std::string name = found.interface.empty() ? found.pci : found.interface;
+    nic.gpu_pci = pair.gpu ? plan_.topology.gpus[*pair.gpu].pci : "";
+    nic.gpu_uuid = pair.gpu ? plan_.topology.gpus[*pair.gpu].uuid : "";
+    if (!found.interface.empty()) record(found, nic);
     if (nic.address.address.value == 0)
-      note(config::Severity::kFault,
-           {name, "has no IPv4 address, so the config can't give it one",
-            found.interface.empty()
-                ? fmt::format("give {} back to its kernel driver and run ztcp_setup again", name)
-                : fmt::format("sudo ip address add ADDRESS/LENGTH dev {}, as the cloud assigned it",
-                              name)});
+      note(Severity::kFault, "address", name_of(found),
+           "has no IPv4 address, so the config can't give it one",
+           fmt::format("sudo ip address add ADDRESS/LENGTH dev {}, as the network assigned it, or "
+                       "ztcp_setup --keep {}",
+                       name_of(found), name_of(found)));
     return nic;
   }
 
-  std::uint64_t pages_of(std::int32_t node, std::uint32_t page_kib) const {
-    std::uint64_t pages = 0;
-    for (const auto& pool : hugepage::read_pages({base_ + "/sys", base_ + "/proc"}))
-      if (pool.page_kib == page_kib && (node < 0 || pool.node == node)) pages += pool.total;
-    return pages;
+  void judge_mac(const config::Nic& nic, const config::HostNic& found) {
+    if (!found.interface.empty() && found.mac != nic.mac)
+      note(Severity::kFault, "nics", nic.name,
+           fmt::format("mac = {} in the config, {} has {}: another NIC took its place",
+                       to_string(nic.mac), found.interface, to_string(found.mac)),
+           "ztcp_setup to plan afresh");
   }
 
-  // 5 GiB near each NIC, and the 10 GiB of the host spread over the same nodes.
-  void plan_pages(const config::Fabric& fabric) {
-    std::map<std::int32_t, std::uint64_t> mib_of_node;
-    for (const config::Nic& nic : fabric.nics) mib_of_node[nic.numa_node] += hugepage::kMibPerGpu;
-    const std::uint64_t share = hugepage::kMibPerHost / mib_of_node.size();
-    std::uint64_t rest = hugepage::kMibPerHost - share * mib_of_node.size();
-    for (auto& [node, mib] : mib_of_node) {
-      mib += share + rest;
-      rest = 0;
-      const NodePages pages{
-          node, hugepage::pages_for(static_cast<std::uint32_t>(mib), fabric.hugepages.page_kib),
-          pages_of(node, fabric.hugepages.page_kib)};
-      plan_.pages.push_back(pages);
-      if (pages.have >= pages.want) continue;
-      const std::string pool =
-          node < 0 ? "/sys/kernel/mm" : fmt::format("/sys/devices/system/node/node{}", node);
-      change(fmt::format("{}: {} -> {} pages of {} KiB",
-                         node < 0 ? "hugepages" : fmt::format("hugepages of NUMA node {}", node),
-                         pages.have, pages.want, fabric.hugepages.page_kib),
-             fmt::format("echo {} > {}/hugepages/hugepages-{}kB/nr_hugepages", pages.want, pool,
-                         fabric.hugepages.page_kib));
+  void record(const config::HostNic& found, config::Nic& nic) {
+    nic.kernel_driver = found.driver;
+    nic.mac = found.mac;
+    nic.mtu_bytes = static_cast<std::uint16_t>(std::clamp(found.mtu_bytes, 576U, 9216U));
+    nic.speed_mbps = found.speed_mbps;
+    if (!found.address) return;
+    nic.address = *found.address;
+    nic.gateway = found.gateway;
+    nic.vlan_id = found.vlan_id;
+    if (!found.left_out.empty())
+      note(Severity::kWarning, "address", found.interface,
+           fmt::format("{} on {} is used; lost to this machine until --undo: {}",
+                       to_string(*found.address), found.address_interface,
+                       fmt::join(found.left_out, ", ")),
+           fmt::format("ztcp_setup --keep {} leaves the NIC to the kernel", found.interface));
+    record_lease(found);
+  }
+
+  void record_lease(const config::HostNic& found) {
+    const config::Interface* interface = input_.network.find(found.address_interface);
+    const auto lease =
+        find_lease(root_, found.address_interface, interface == nullptr ? 0 : interface->index,
+                   found.address->address);
+    if (!lease && found.valid_s == config::InterfaceAddress::kForever) return;
+    std::string from = "by DHCP";
+    if (lease) from = fmt::format("by DHCP ({}, {})", lease->client, lease->file);
+    if (lease && !lease->server.empty()) from += " from " + lease->server;
+    const std::string left = found.valid_s == config::InterfaceAddress::kForever
+                                 ? std::string()
+                                 : fmt::format(", {} s of it left", found.valid_s);
+    const std::string time = lease && lease->lifetime_s > 0
+                                 ? fmt::format(" for {} s", lease->lifetime_s)
+                                 : std::string();
+    note(Severity::kWarning, "lease", found.address_interface,
+         fmt::format("{} is leased {}{}{}; nobody renews it once ztcp has the NIC",
+                     to_string(*found.address), from, time, left),
+         "reserve the address for this NIC at the server (clouds do), or configure it as static");
+  }
+
+  void decide_host(config::Fabric& fabric) {
+    fabric.host.machine_id = config::read_line(root_ + "/etc/machine-id").value_or("");
+    fabric.host.hostname = config::read_line(root_ + "/proc/sys/kernel/hostname").value_or("");
+    fabric.host.user = user();
+    fabric.host.group = group();
+    std::vector<std::string> without;
+    std::set<std::string> taken;
+    for (const config::Pair& pair : plan_.pairs) {
+      const config::HostNic& nic = plan_.topology.nics[pair.nic];
+      taken.insert(nic.pci);
+      if (!nic.protects) without.push_back(name_of(nic));
+    }
+    if (without.empty()) return decide_class_a(fabric, taken);
+    // Once given by name it stands in the config.
+    const bool allowed =
+        request_.no_iommu ||
+        (input_.existing && input_.existing->host.host_class == config::HostClass::kNoIommu);
+    fabric.host.host_class =
+        request_.ask_iommu ? config::HostClass::kIommu : config::HostClass::kNoIommu;
+    if (request_.ask_iommu) {
+      plan_.awaits_reboot = true;
+      note(Severity::kWarning, "iommu", "IOMMU",
+           "asked for at the next boot; no NIC is taken before",
+           "reboot, then run ztcp_setup again without --iommu");
+    } else if (!allowed) {
+      fault("iommu",
+            no_iommu_problem(read_iommu(root_), fmt::format("{}", fmt::join(without, ", "))));
+    } else if (without.size() < plan_.pairs.size()) {
+      note(Severity::kFault, "iommu", "IOMMU",
+           fmt::format("{} of {} NICs have an IOMMU group, {} have none; vfio works one way at a "
+                       "time",
+                       plan_.pairs.size() - without.size(), plan_.pairs.size(),
+                       fmt::join(without, ", ")),
+           fmt::format("ztcp_setup --keep {}", fmt::join(without, " --keep ")));
+    } else {
+      note(Severity::kWarning, "iommu", "--no-iommu",
+           "a NIC that is told a wrong address writes there, whatever lies there: any job with a "
+           "NIC could take over this machine, and the kernel is tainted",
+           "on machines that others share, use one with an IOMMU");
     }
   }
 
-  void plan_modules(const config::Fabric& fabric) {
-    if (!config::exists(base_ + "/sys/bus/pci/drivers/vfio-pci"))
-      change("load the vfio-pci driver", "modprobe vfio-pci");
-    const std::string flag = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
-    if (fabric.host.host_class == config::HostClass::kNoIommu &&
-        config::read_line(base_ + flag) != "Y")
-      change("let vfio work without an IOMMU", "echo 1 > " + flag);
-  }
-
-  void plan_nics(const config::Fabric& fabric) {
-    for (std::size_t i = 0; i < plan_.pairs.size(); ++i) {
-      const config::HostNic& nic = plan_.topology.nics[plan_.pairs[i].nic];
-      if (nic.driver == "vfio-pci") continue;
-      if (!nic.interface.empty())
-        change(fmt::format("{}: up -> down, {} leaves the kernel's network", nic.interface,
-                           to_string(fabric.nics[i].address)),
-               fmt::format("ip link set dev {} down", nic.interface));
-      change(fmt::format("{} ({}): {} -> vfio-pci", nic.pci, fabric.nics[i].name,
-                         nic.driver.empty() ? "no driver" : nic.driver),
-             fmt::format("dpdk-devbind.py --bind=vfio-pci {}", nic.pci));
+  void decide_class_a(config::Fabric& fabric, const std::set<std::string>& taken) {
+    fabric.host.host_class = config::HostClass::kIommu;
+    if (request_.no_iommu)
+      note(Severity::kWarning, "iommu", "--no-iommu",
+           "not needed: this machine has an IOMMU, and it is used", "leave --no-iommu out");
+    std::set<std::string> groups;
+    for (const config::Pair& pair : plan_.pairs) {
+      const config::HostNic& nic = plan_.topology.nics[pair.nic];
+      if (!groups.insert(nic.iommu_group).second) continue;
+      const auto holders = group_holders(root_, nic.iommu_group, taken);
+      if (!holders.empty())
+        note(Severity::kFault, "group", name_of(nic),
+             fmt::format("shares IOMMU group {} with {}, which keep their kernel drivers; vfio "
+                         "gives a group to one owner as a whole",
+                         nic.iommu_group, fmt::join(holders, ", ")),
+             fmt::format("another slot, ACS switched on in the BIOS, or ztcp_setup --keep {}",
+                         name_of(nic)));
     }
   }
 
-  void plan_files(const config::Fabric& fabric) {
-    if (!config::exists(base_ + fabric.run_dir))
-      change(fmt::format("make {}", fabric.run_dir),
-             fmt::format("install -d -m 1777 {}", fabric.run_dir));
-    change(
-        fmt::format("{} {}, {} NICs", config::exists(base_ + fabric.path) ? "write again" : "write",
-                    fabric.path, fabric.nics.size()),
-        "ztcp_setup");
+  void make_wishes(const config::Fabric& fabric) {
+    Resources resources;
+    resources.pages = plan_.pages;
+    const auto arguments =
+        plan_.awaits_reboot ? iommu_arguments(read_iommu(root_)) : std::vector<std::string>{};
+    BootPlan boot = plan_boot(root_, plan_.pages, fabric.hugepages.page_kib, arguments);
+    resources.boot = std::move(boot.wishes);
+    for (config::Check& one : boot.notes) plan_.notes.push_back(std::move(one));
+    // What the operator wrote beside the values stays, as long as no value changes.
+    resources.config_text =
+        input_.existing && *input_.existing == fabric ? input_.existing_text : to_toml(fabric);
+    plan_.wishes = plan_.awaits_reboot ? resources.boot : wishes_for(fabric, resources, root_);
+    plan_.changes = changes_of(plan_.wishes, root_);
+    if (!has_unit(root_, kUnit))
+      note(Severity::kWarning, "boot", kUnit,
+           "is not installed, so that NICs and pages are lost at the next boot",
+           "install ztcp from its package, or run ztcp_setup after each boot");
   }
 
   const PlanInput& input_;
-  std::string base_;
+  const Request& request_;
+  const std::string root_;
   Plan plan_;
 };
 
 }  // namespace
 
-HostClassFacts facts_of(config::HostClass host_class) {
-  switch (host_class) {
-    case config::HostClass::kIommu:
-      return {'A',
-              "IOMMU present: an ordinary user drives the NICs through vfio, sends are zero-copy"};
-    case config::HostClass::kNoIommu:
-      return {'B',
-              "no IOMMU: vfio without protection; processes need CAP_SYS_RAWIO, sends are copied "
-              "once, and a NIC could reach any memory of this machine"};
-    case config::HostClass::kUnprivileged:
-      break;
-  }
-  return {'C', "software NICs only: no privilege, no hugepages, no kernel bypass"};
-}
-
 std::uint64_t Plan::hugepage_mib() const {
   std::uint64_t mib = 0;
   for (const NodePages& node : pages) mib += node.want * fabric->hugepages.page_kib / 1024;
   return mib;
+}
+
+bool Plan::has_faults() const {
+  return std::any_of(notes.begin(), notes.end(),
+                     [](const config::Check& note) { return note.severity == Severity::kFault; });
 }
 
 Plan make_plan(const PlanInput& input) { return Planner(input).make(); }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What set-up would do on this host: which NIC goes to which GPU, how many hugepages, which lines
-// change. Reads the machine, changes nothing.
+// What set-up decides about this host: which NICs ztcp gets and for which GPUs, how many hugepages,
+// the config, and from these the wishes. Reads the machine, changes nothing; finds every fault
+// there is before the first wish is granted.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +14,19 @@
 #include "config/check.h"
 #include "config/settings.h"
 #include "config/topology.h"
+#include "tools/ztcp_setup/boot_line.h"
+#include "tools/ztcp_setup/change.h"
+#include "tools/ztcp_setup/request.h"
+#include "tools/ztcp_setup/wish.h"
 
 namespace ztcp::setup {
 
-struct HostClassFacts {
-  char letter;          // 'A'
-  const char* meaning;  // One sentence for the operator.
-};
-HostClassFacts facts_of(config::HostClass host_class);
-
-// Pages of one NUMA node; node -1 is the whole machine, where NICs don't know theirs.
-struct NodePages {
-  std::int32_t node = -1;
-  std::uint64_t want = 0;
-  std::uint64_t have = 0;
-};
-
-struct Change {
-  std::string what;     // "0000:1b:00.0 (ens1f0): bnxt_en -> vfio-pci"
-  std::string command;  // The shell line that does it.
-};
-
-struct Note {
-  config::Severity severity = config::Severity::kWarning;
-  config::Problem problem;
+struct PlanInput {
+  std::string root = "/";
+  Request request;
+  config::Network network;
+  std::optional<config::Fabric> existing;  // The config that is there: it describes taken NICs.
+  std::string existing_text;
 };
 
 struct Plan {
@@ -45,19 +35,26 @@ struct Plan {
   // Without it nothing can be set up, and the notes say why.
   std::optional<config::Fabric> fabric;
   std::vector<NodePages> pages;
-  std::vector<Change> changes;
-  std::vector<Note> notes;
+  std::uint32_t spare_mib = 0;       // Of the hugepages: the host's, beside those of GPUs.
+  Wishes wishes;                     // Not to be granted while has_faults().
+  std::vector<Change> changes;       // Those of `wishes` that don't hold yet.
+  std::vector<config::Check> notes;  // Faults and warnings.
+  bool awaits_reboot = false;        // Only the next boot is wished for; then set-up runs again.
 
   std::uint64_t hugepage_mib() const;
-};
-
-struct PlanInput {
-  std::string root = "/";
-  std::string config_path;                 // Where the config goes.
-  config::InterfaceAddresses addresses;    // By interface.
-  std::optional<config::Fabric> existing;  // A NIC that is taken already is described there.
+  bool has_faults() const;
 };
 
 Plan make_plan(const PlanInput& input);
+
+// plan_pages.cc: sizes and counts of hugepages, and what keeps the machine from having them.
+struct PagesDecision {
+  std::uint32_t page_kib = 0;
+  std::uint32_t per_gpu_mib = 0;
+  std::uint32_t spare_mib = 0;
+  std::vector<NodePages> pages;
+};
+PagesDecision decide_pages(const PlanInput& input, const std::vector<config::Nic>& nics,
+                           std::vector<config::Check>& notes);
 
 }  // namespace ztcp::setup

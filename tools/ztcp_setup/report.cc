@@ -3,8 +3,12 @@
 #include "tools/ztcp_setup/report.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
+
+#include "hugepage/budget.h"
+#include "tools/ztcp_setup/iommu.h"
 
 namespace ztcp::setup {
 namespace {
@@ -55,16 +59,19 @@ const char* word_for(Severity severity) {
 
 std::string pairs_text(const Plan& plan) {
   Table table;
-  table.add({"device", "GPU", "model", "NUMA", "NIC", "interface", "driver", "address", "MTU",
-             "Mb/s", "why this NIC"});
+  table.add({"device", "GPU", "model", "NUMA", "NIC", "interface", "driver", "address", "VLAN",
+             "MTU", "Mb/s", "why this NIC"});
   for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
-    const config::Gpu& gpu = plan.topology.gpus[plan.pairs[i].gpu];
-    const config::HostNic& nic = plan.topology.nics[plan.pairs[i].nic];
-    table.add({fmt::format("ztcp{}", i), gpu.pci, or_dash(gpu.model),
-               number_or_dash(gpu.numa_node, gpu.numa_node >= 0), nic.pci, or_dash(nic.interface),
-               or_dash(nic.driver), nic.address ? to_string(*nic.address) : "-",
-               number_or_dash(nic.mtu_bytes, nic.mtu_bytes > 0),
-               number_or_dash(nic.speed_mbps, nic.speed_mbps > 0), plan.pairs[i].reason});
+    const config::Pair& pair = plan.pairs[i];
+    const config::Gpu gpu = pair.gpu ? plan.topology.gpus[*pair.gpu] : config::Gpu{};
+    const config::HostNic& found = plan.topology.nics[pair.nic];
+    const config::Nic& nic = plan.fabric->nics[i];
+    const bool addressed = nic.address.address.value != 0;
+    table.add({nic.name, or_dash(gpu.pci), or_dash(gpu.model),
+               number_or_dash(nic.numa_node, nic.numa_node >= 0), nic.pci, or_dash(found.interface),
+               or_dash(found.driver), addressed ? to_string(nic.address) : "-",
+               number_or_dash(nic.vlan_id, nic.vlan_id > 0), fmt::format("{}", nic.mtu_bytes),
+               number_or_dash(nic.speed_mbps, nic.speed_mbps > 0), pair.reason});
   }
   return table.text();
 }
@@ -90,10 +97,56 @@ std::string left_alone_text(const Plan& plan) {
 
 std::string notes_text(const Plan& plan) {
   std::string out;
-  for (const Note& note : plan.notes) {
+  for (const config::Check& note : plan.notes) {
     out += fmt::format("  {}: {}: {}\n", word_for(note.severity), note.problem.where,
                        note.problem.what);
     if (!note.problem.mend.empty()) out += fmt::format("    mend: {}\n", note.problem.mend);
+  }
+  return out;
+}
+
+// Lines that say something: the config explains each key in comments.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty() && line.front() != '#') lines.push_back(line);
+  return lines;
+}
+
+// What goes and what comes, line by line: those of the longest common subsequence stay.
+std::string difference(const std::string& before, const std::string& after) {
+  const auto a = lines_of(before);
+  const auto b = lines_of(after);
+  std::vector<std::vector<std::size_t>> common(a.size() + 1,
+                                               std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = a.size(); i-- > 0;)
+    for (std::size_t j = b.size(); j-- > 0;)
+      common[i][j] =
+          a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+  std::string out;
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() || j < b.size()) {
+    if (i < a.size() && j < b.size() && a[i] == b[j]) {
+      ++i, ++j;
+    } else if (i < a.size() && (j == b.size() || common[i + 1][j] >= common[i][j + 1])) {
+      out += fmt::format("        - {}\n", a[i++]);
+    } else {
+      out += fmt::format("        + {}\n", b[j++]);
+    }
+  }
+  return out;
+}
+
+std::string changes_text(const Plan& plan) {
+  std::string out;
+  for (const Change& change : plan.changes) {
+    out += "  " + change.what;
+    if (!change.is_text && !change.after.empty())
+      out += fmt::format(": {} -> {}", change.before, change.after);
+    out += fmt::format("\n      {}\n", change.command);
+    if (change.is_text) out += difference(change.before, change.after);
   }
   return out;
 }
@@ -106,8 +159,7 @@ std::string gib(std::uint64_t mib) {
 
 ExitCode exit_code(const Plan& plan) {
   if (!plan.fabric) return kExitUnusable;
-  for (const Note& note : plan.notes)
-    if (note.severity == Severity::kFault) return kExitFaults;
+  if (plan.has_faults()) return kExitFaults;
   return plan.notes.empty() ? kExitGood : kExitWarnings;
 }
 
@@ -133,12 +185,16 @@ std::string to_text(const Plan& plan) {
   const HostClassFacts facts = facts_of(fabric.host.host_class);
   std::string out = pairs_text(plan) + left_alone_text(plan);
   out += fmt::format("\nHost class {}: {}.\n", facts.letter, facts.meaning);
-  out += fmt::format("Hugepages: {} = {} GPUs x 5 GiB + 10 GiB, as pages of {} KiB.\n",
-                     gib(plan.hugepage_mib()), plan.pairs.size(), fabric.hugepages.page_kib);
-  out += "\nSet-up would change:\n";
-  for (const Change& change : plan.changes)
-    out += fmt::format("  {}\n      {}\n", change.what, change.command);
-  if (!plan.notes.empty()) out += "\nTo be mended first:\n" + notes_text(plan);
+  out += fmt::format("Hugepages: {} = {} {} x {} + {}, as pages of {}.\n", gib(plan.hugepage_mib()),
+                     plan.pairs.size(), plan.pairs.front().gpu ? "GPUs" : "NICs",
+                     gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
+                     hugepage::page_name(fabric.hugepages.page_kib));
+  if (plan.changes.empty())
+    out += "\nSet-up would change nothing.\n";
+  else
+    out += "\nSet-up would change:\n" + changes_text(plan);
+  if (!plan.notes.empty())
+    out += (plan.has_faults() ? "\nTo be mended first:\n" : "\nTo be known:\n") + notes_text(plan);
   return out + "\nThis was a dry run: nothing was changed.\n";
 }
 

@@ -48,7 +48,7 @@ struct Machine {
   Machine() {
     fabric.path = "/etc/ztcp.conf";
     fabric.run_dir = tree.path("run");
-    fabric.host = {"0123456789abcdef0123456789abcdef", "gpu-7", HostClass::kIommu};
+    fabric.host = {"0123456789abcdef0123456789abcdef", "gpu-7", HostClass::kIommu, "", ""};
     fabric.hugepages.page_kib = 2048;
     Nic nic;
     nic.name = "ztcp0";

@@ -124,8 +124,8 @@ TEST_P(RoundTrip, EveryValueComesBack) {
   Fabric fabric = some_fabric(GetParam());
   fabric.name = "rack-7.prod_1";
   fabric.run_dir = "/run/a \"quoted\" \\ folder";
-  fabric.host = {"0123456789abcdef0123456789abcdef", "gpu-7", HostClass::kNoIommu};
-  fabric.hugepages = {1048576, 64};
+  fabric.host = {"0123456789abcdef0123456789abcdef", "gpu-7", HostClass::kNoIommu, "alice", "ztcp"};
+  fabric.hugepages = {1048576, 64, 0};
   fabric.messages = {1, 2, 3, 8, 12, 5000, 6000, std::string(63, 'a') + "1"};
   fabric.tcp = {100, 200, 300, 400, 500, 64, 16, false};
   fabric.poller = {PollerMode::kShared, 7, 9, {3, 1}};

@@ -15,8 +15,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Topology detect_tree(const test::Tree& tree, const InterfaceAddresses& addresses = {}) {
-  auto topology = detect(tree.root(), addresses);
+Topology detect_tree(const test::Tree& tree, const Selection& selection = {}) {
+  auto topology = detect(tree.root(), tree.network(), selection);
   EXPECT_TRUE(topology) << to_string(topology.error());
   return topology ? *topology : Topology{};
 }
@@ -52,7 +52,8 @@ TEST(Topology, ReadsGpusAndNicsOfAServer) {
   EXPECT_EQ(to_string(nic.mac), "bc:97:e1:00:00:00");
   EXPECT_EQ(nic.mtu_bytes, 9000U);
   EXPECT_EQ(nic.speed_mbps, 200000U);
-  EXPECT_TRUE(nic.has_iommu_group);
+  EXPECT_EQ(nic.iommu_group, "40");
+  EXPECT_TRUE(nic.protects);
   EXPECT_EQ(nic.unfit, "");
 }
 
@@ -63,13 +64,12 @@ TEST(Topology, MeasuresDistanceInAServer) {
   EXPECT_EQ(topology.distances[0][5].nearness, Nearness::kMachine);   // Other socket.
 }
 
-TEST(Topology, TakesAddressesByInterface) {
-  const test::Tree tree(test::Tree::read(ZTCP_TREES "/cloud-flat.tree"));
-  const Topology topology = detect_tree(tree, {{"eth3", *parse_ipv4_prefix("10.1.3.7/24")}});
+TEST(Topology, TakesTheKernelsAddresses) {
+  const Topology topology = detect_tree("cloud-flat");
   ASSERT_EQ(topology.nics.size(), 9U);
   EXPECT_EQ(topology.nics[3].interface, "eth3");
-  EXPECT_EQ(topology.nics[3].address, parse_ipv4_prefix("10.1.3.7/24"));
-  EXPECT_FALSE(topology.nics[2].address);
+  EXPECT_EQ(topology.nics[3].address, parse_ipv4_prefix("10.77.3.5/24"));
+  EXPECT_FALSE(topology.nics[0].address);
 }
 
 TEST(Assign, GivesEachGpuTheNicBehindItsSwitch) {
@@ -92,7 +92,7 @@ TEST(Assign, WithoutGpusThereIsNothingToPair) {
   const auto pairs = assign(topology);
   ASSERT_FALSE(pairs);
   EXPECT_THAT(pairs.error().what, HasSubstr("no NVIDIA GPU"));
-  EXPECT_THAT(pairs.error().mend, HasSubstr("ztcp_setup --local"));
+  EXPECT_THAT(pairs.error().mend, HasSubstr("ztcp_setup --nics all"));
 }
 
 TEST(Assign, RefusesTooFewNicsAndSaysWhyEachIsUnfit) {
@@ -116,9 +116,7 @@ TEST(Topology, KnowsAnIpv6DefaultRoute) {
   const Topology topology = small(
       "pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=0 driver=ena\n"
       "net path=pci0000:00/0000:00:05.0 name=ens5 mac=02:00:00:00:00:05 mtu=9001 speed=-1\n"
-      "file path=proc/net/ipv6_route text=00000000000000000000000000000000 00 "
-      "00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000001 "
-      "00000000 00450003     ens5");
+      "route if=ens5 ipv6=1");
   ASSERT_EQ(topology.nics.size(), 1U);
   EXPECT_EQ(topology.nics[0].unfit, "carries the default route");
   EXPECT_EQ(topology.nics[0].speed_mbps, 0U);
@@ -129,8 +127,7 @@ TEST(Topology, FollowsADefaultRouteThroughABond) {
       "pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=0 driver=ena\n"
       "net path=pci0000:00/0000:00:05.0 name=ens5 mac=02:00:00:00:00:05 mtu=9001 speed=-1\n"
       "link path=sys/class/net/bond0/lower_ens5 to=../ens5\n"
-      "file path=proc/net/route text=Iface\\nbond0\\t00000000\\t0100000A\\t0003\\t0\\t0\\t0\\t"
-      "00000000");
+      "route if=bond0 via=10.0.0.1");
   ASSERT_EQ(topology.nics.size(), 1U);
   EXPECT_EQ(topology.nics[0].unfit, "carries the default route");
 }
@@ -140,7 +137,8 @@ TEST(Topology, NamesDriversItCantTakeOver) {
       "pci path=pci0000:00/0000:00:05.0 id=15b3:101e class=020000 numa=0 driver=mlx5_core\n"
       "net path=pci0000:00/0000:00:05.0 name=ens5 mac=02:00:00:00:00:05 mtu=9000 speed=100000\n");
   ASSERT_EQ(topology.nics.size(), 1U);
-  EXPECT_EQ(topology.nics[0].unfit, "ztcp has no driver for mlx5_core NICs");
+  EXPECT_EQ(topology.nics[0].unfit,
+            "stays with mlx5_core, which never gives a NIC away; ztcp's TCP can't use it yet");
 }
 
 TEST(Topology, ANicThatIsTakenAlreadyStaysUsable) {

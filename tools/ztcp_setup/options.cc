@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/options.h"
+
+#include <cstdlib>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "config/load.h"
+#include "tools/common/quantity.h"
+#include "tools/ztcp_setup/report.h"
+
+namespace ztcp::setup {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  ztcp_setup --dry-run            which NIC each GPU would get, and every line that would change
+  sudo ztcp_setup --group ztcp    set this host up; members of the group run jobs without root
+  sudo ztcp_setup --nics all --per-gpu 1G --spare 0
+                                  a host without GPUs: every NIC that may be taken, 1 GiB for each
+  sudo ztcp_setup --keep eth3     the same, but eth3 stays with the kernel
+  sudo ztcp_setup --no-iommu      on a machine without an IOMMU; read about classes of hosts first
+  ztcp_setup --check              is this machine still as the config says? what mends it?
+  ztcp_setup --check --json       the same for scripts
+  sudo ztcp_setup --add           a NIC was attached since: take it too
+  sudo ztcp_setup --undo          every NIC, address, page and file as before
+  ztcp_setup --local 4            four ranks inside this machine: no root, NIC or GPU needed
+
+Exit status: 0 all is well, 1 warnings, 2 faults, 3 nothing to work with.
+`man ztcp_setup` has more; `man ztcp.conf` describes the file that is written.
+)";
+
+// What the options are parsed into before it is given its meaning.
+struct Raw {
+  Options options;
+  bool dry_run = false;
+  bool check = false;
+  bool undo = false;
+  bool add = false;
+  bool boot = false;
+  std::vector<std::string> keep;
+  std::vector<std::string> take;
+  std::string nics;
+  std::string pages;
+  std::string per_gpu;
+  std::string spare;
+  std::string topology = "switch";
+};
+
+std::string is_size(const std::string& text) {
+  const auto bytes = tools::parse_bytes(text);
+  if (bytes && *bytes % (1U << 20U) == 0 && *bytes >> 20U <= 1U << 20U) return {};
+  return fmt::format("{} is no size in whole MiB, such as 5G or 512M", text);
+}
+
+std::string is_count(const std::string& text) {
+  if (text == "all") return {};
+  const auto number = tools::parse_bytes(text);
+  if (number && *number >= 1 && *number <= 64 &&
+      text.find_first_not_of("0123456789") == std::string::npos)
+    return {};
+  return fmt::format("{} is neither a number from 1 to 64 nor all", text);
+}
+
+std::uint32_t mib_of(const std::string& text) {
+  return static_cast<std::uint32_t>(*tools::parse_bytes(text) >> 20U);
+}
+
+void add_commands(CLI::App& app, Raw& raw) {
+  constexpr const char* kGroup = "What to do (default: set this host up)";
+  auto* dry = app.add_flag("--dry-run", raw.dry_run,
+                           "Show what set-up, or --add, would do on this host; change nothing");
+  auto* check =
+      app.add_flag("--check", raw.check, "Compare the config with this machine; change nothing");
+  auto* add = app.add_flag("--add", raw.add, "Take NICs that were attached since set-up");
+  auto* undo = app.add_flag("--undo", raw.undo,
+                            "Give back every NIC, address, page and file that set-up changed");
+  auto* boot =
+      app.add_flag("--boot", raw.boot, "Set up again as the config says; for the systemd unit");
+  auto* local = app.add_option("--local", raw.options.local.ranks,
+                               "Write a fabric of N ranks inside this machine")
+                    ->type_name("N");
+  for (CLI::Option* one : {dry, check, add, undo, boot, local}) one->group(kGroup);
+  check->excludes(dry)->excludes(add)->excludes(undo)->excludes(boot)->excludes(local);
+  undo->excludes(dry)->excludes(add)->excludes(boot)->excludes(local);
+  boot->excludes(add)->excludes(local);
+  local->excludes(dry)->excludes(add);
+}
+
+void add_selection(CLI::App& app, Raw& raw) {
+  constexpr const char* kGroup = "Which NICs, and how";
+  Request& request = raw.options.request;
+  app.add_option("--keep", raw.keep, "Leave this NIC to the kernel (repeatable)")
+      ->type_name("IFNAME|PCI")
+      ->group(kGroup);
+  app.add_option("--take", raw.take,
+                 "Take this NIC although it carries a default route, if the machine has a better "
+                 "one (repeatable)")
+      ->type_name("IFNAME|PCI")
+      ->group(kGroup);
+  app.add_option("--nics", raw.nics, "Take N NICs, or all, for any process: hosts without GPUs")
+      ->type_name("N|all")
+      ->check(is_count)
+      ->group(kGroup);
+  auto* iommu = app.add_flag("--iommu", request.ask_iommu,
+                             "No IOMMU is in use: ask the kernel for it at the next boot")
+                    ->group(kGroup);
+  app.add_flag("--no-iommu", request.no_iommu,
+               "Set up without an IOMMU: a NIC could reach any memory of this machine")
+      ->excludes(iommu)
+      ->group(kGroup);
+}
+
+void add_resources(CLI::App& app, Raw& raw) {
+  constexpr const char* kGroup = "Hugepages";
+  app.add_option("--pages", raw.pages, "Size of a page; default: 1G where the machine has it")
+      ->type_name("1G|2M")
+      ->check(CLI::IsMember({"1G", "2M"}))
+      ->group(kGroup);
+  app.add_option("--per-gpu", raw.per_gpu, "For each GPU, or NIC without one; default: 5G")
+      ->type_name("SIZE")
+      ->check(is_size)
+      ->group(kGroup);
+  app.add_option("--spare", raw.spare, "For the host beside those; default: 10G")
+      ->type_name("SIZE")
+      ->check(is_size)
+      ->group(kGroup);
+}
+
+void add_users(CLI::App& app, Raw& raw) {
+  constexpr const char* kGroup = "Who may run jobs, beside root";
+  app.add_option("--user", raw.options.request.user, "This user")->type_name("NAME")->group(kGroup);
+  app.add_option("--group", raw.options.request.group, "Members of this group")
+      ->type_name("NAME")
+      ->group(kGroup);
+}
+
+void add_local(CLI::App& app, Raw& raw) {
+  constexpr const char* kGroup = "Of --local";
+  auto* local = app.get_option("--local");
+  app.add_option("--dir", raw.options.local.folder, "Folder for the local fabric")
+      ->type_name("DIR")
+      ->capture_default_str()
+      ->needs(local)
+      ->group(kGroup);
+  app.add_option("--topology", raw.topology,
+                 "switch: all ranks meet in ztcp_switch; pair: two ranks joined directly")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"switch", "pair"}))
+      ->capture_default_str()
+      ->needs(local)
+      ->group(kGroup);
+  app.add_option("--mtu", raw.options.local.mtu_bytes,
+                 "Largest IP packet of the local fabric, in bytes")
+      ->type_name("N")
+      ->capture_default_str()
+      ->needs(local)
+      ->group(kGroup);
+}
+
+Options meaning_of(const CLI::App& app, Raw& raw) {
+  Options options = std::move(raw.options);
+  Request& request = options.request;
+  if (raw.add) options.command = Command::kAdd;
+  if (raw.boot) options.command = Command::kBoot;
+  request.mode = raw.add ? Mode::kAdd : raw.boot ? Mode::kReapply : Mode::kFresh;
+  if (raw.dry_run) options.command = Command::kDryRun;
+  if (raw.check) options.command = Command::kCheck;
+  if (raw.undo) options.command = Command::kUndo;
+  if (app.count("--local") > 0) options.command = Command::kLocal;
+  if (raw.topology == "pair") options.local.topology = LocalTopology::kPair;
+  request.selection.keep = {raw.keep.begin(), raw.keep.end()};
+  request.selection.take = {raw.take.begin(), raw.take.end()};
+  if (const char* ssh = std::getenv("SSH_CONNECTION"); ssh != nullptr)
+    request.selection.ssh_connection = ssh;
+  if (!raw.nics.empty())
+    request.nics = raw.nics == "all" ? Request::kAllNics
+                                     : static_cast<unsigned>(*tools::parse_bytes(raw.nics));
+  if (!raw.pages.empty()) request.page_kib = raw.pages == "1G" ? 1048576U : 2048U;
+  if (!raw.per_gpu.empty()) request.per_gpu_mib = mib_of(raw.per_gpu);
+  if (!raw.spare.empty()) request.spare_mib = mib_of(raw.spare);
+  return options;
+}
+
+}  // namespace
+
+tl::expected<Options, int> parse_options(int argc, char** argv) {
+  CLI::App app("Prepares this machine for ztcp and writes the config that the plugin reads.",
+               "ztcp_setup");
+  app.footer(kExamples);
+  app.get_formatter()->column_width(34);
+  app.set_version_flag("--version", "ztcp_setup " ZTCP_VERSION);
+  Raw raw;
+  raw.options.request.config_path = config::config_path();
+  add_commands(app, raw);
+  add_selection(app, raw);
+  add_resources(app, raw);
+  add_users(app, raw);
+  app.add_option("--config", raw.options.request.config_path,
+                 "The config file, else $ZTCP_CONFIG or the default")
+      ->type_name("FILE");
+  app.add_flag("--json", raw.options.json, "Answer in JSON");
+  add_local(app, raw);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return tl::unexpected<int>(app.exit(error) == 0 ? kExitGood : kExitUnusable);
+  }
+  return meaning_of(app, raw);
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "tools/ztcp_setup/local.h"
+#include "tools/ztcp_setup/request.h"
+
+namespace ztcp::setup {
+
+enum class Command : std::uint8_t { kSetUp, kAdd, kBoot, kUndo, kDryRun, kCheck, kLocal };
+
+struct Options {
+  Command command = Command::kSetUp;
+  Request request;  // Its mode is that of the command, also for what a dry run looks at.
+  LocalRequest local;
+  bool json = false;
+};
+
+// On --help, --version and mistakes: the exit status, everything having been said.
+tl::expected<Options, int> parse_options(int argc, char** argv);
+
+}  // namespace ztcp::setup

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the operator asks of set-up: the command line as values. What is left open follows the
+// config that is there already, then the defaults.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/topology.h"
+
+namespace ztcp::setup {
+
+enum class Mode : std::uint8_t {
+  kFresh,    // Looks at the machine: which NICs, which GPUs, which addresses.
+  kReapply,  // The config says it all; at boot the kernel knows neither addresses nor MTU yet.
+  kAdd,      // The NICs of the config as they are, and those that came since.
+};
+
+struct Request {
+  // Every fit NIC, for --nics all.
+  static constexpr unsigned kAllNics = 0;
+
+  Mode mode = Mode::kFresh;
+  std::string config_path;
+  config::Selection selection;
+  std::optional<unsigned> nics;  // --nics: so many without GPUs; absent: one for each GPU.
+  bool no_iommu = false;         // Class B is what the operator wants.
+  bool ask_iommu = false;        // Class A from the next boot on; nothing is taken before.
+  std::optional<std::uint32_t> page_kib;
+  std::optional<std::uint32_t> per_gpu_mib;  // Of each GPU, or of each NIC without one.
+  std::optional<std::uint32_t> spare_mib;    // Of the host, beside those.
+  std::string user;                          // Who may run jobs; both empty: root.
+  std::string group;
+};
+
+}  // namespace ztcp::setup

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// From what was decided to what is wanted of the machine, at the first run, at the second and at
+// boot.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "tools/ztcp_setup/boot_line.h"
+#include "tools/ztcp_setup/wish.h"
+
+namespace ztcp::setup {
+
+inline constexpr const char* kUnit = "ztcp-setup.service";
+
+struct Resources {
+  std::vector<NodePages> pages;
+  Wishes boot;              // The kernel command line; see boot_line.h.
+  std::string config_text;  // Of fabric.path.
+};
+
+// `root` is "" for this machine: some wishes depend on what the distribution has.
+Wishes wishes_for(const config::Fabric& fabric, const Resources& resources,
+                  const std::string& root);
+
+// Where systemd looks for units, without a slash at the end.
+const std::vector<std::string>& unit_folders();
+bool has_unit(const std::string& root, const std::string& name);
+
+}  // namespace ztcp::setup
