@@ -27,7 +27,7 @@ std::string reason(const char* what) { return std::string(what) + ": " + std::st
 }  // namespace
 
 std::string KernelApp::prepare(link::Fd& socket) {
-  socket = link::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  socket = link::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol_));
   if (!socket) return reason("socket");
   const int on = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -54,6 +54,13 @@ std::string KernelApp::listen(Endpoint local) {
 
 std::string KernelApp::connect(Endpoint remote) {
   if (std::string why = prepare(socket_); !why.empty()) return why;
+  const int on = 1;
+  if (fast_open_ &&
+      setsockopt(socket_.get(), IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)) != 0)
+    return reason("TCP_FASTOPEN_CONNECT");
+  const sockaddr_in local = socket_address({Ipv4Address{}, local_port_});
+  if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&local), sizeof(local)) != 0)
+    return reason("bind");
   const sockaddr_in address = socket_address(remote);
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
       errno != EINPROGRESS)

@@ -40,6 +40,9 @@ class KernelApp {
   // --- Before the connection exists
   void set_congestion_control(const char* name) { congestion_control_ = name; }
   void set_receive_buffer(int bytes) { receive_buffer_bytes_ = bytes; }
+  void set_local_port(std::uint16_t port) { local_port_ = port; }
+  void set_protocol(int protocol) { protocol_ = protocol; }
+  void set_fast_open() { fast_open_ = true; }
   // Empty, or why not.
   [[nodiscard]] std::string listen(Endpoint local);
   [[nodiscard]] std::string connect(Endpoint remote);
@@ -83,6 +86,9 @@ class KernelApp {
   std::span<const std::byte> to_receive_;
   const char* congestion_control_ = nullptr;
   int receive_buffer_bytes_ = 0;
+  int protocol_ = 0;
+  std::uint16_t local_port_ = 0;
+  bool fast_open_ = false;
   link::Fd listener_;
   link::Fd socket_;
   bool connected_ = false;

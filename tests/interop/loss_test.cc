@@ -3,6 +3,8 @@
 //
 // Bad cables between our TCP and the kernel's: each side's loss recovery meets the other's SACK
 // and D-SACK. Seeded; what the kernel counted says that recovery took place as it should.
+#include <algorithm>
+
 #include "tests/interop/tap_test.h"
 
 namespace ztcp::interop {
@@ -37,6 +39,8 @@ class LossTap : public TapTest, public testing::WithParamInterface<Case> {
         k["TcpExtTCPDSACKRecv"] + k["TcpExtTCPDSACKOfoRecv"]);
   }
 };
+
+class ShortTap : public TapTest {};
 
 TEST_P(LossTap, WeSend) {
   open_bad_cable(1);
@@ -83,6 +87,57 @@ TEST_P(LossTap, BothSend) {
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 20s));
   report("both send", start, kernel);
   finish();
+}
+
+// Handshakes and ends more than bytes: any of their frames may be the lost one.
+TEST_F(ShortTap, ManyShortConnections) {
+  const link::Impairment bad{.loss = 0.1, .duplicate = 0.05, .reorder = 0.05, .delay = 300us};
+  open_cable({}, bad, bad);
+  const sim::Bytes up = sim::pattern(5000, 1);
+  const sim::Bytes down = sim::pattern(4000, 2);
+  struct Pair {
+    std::unique_ptr<sim::App> ours;
+    std::unique_ptr<KernelApp> kernel;
+  };
+  std::vector<Pair> pairs(32);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    Pair& pair = pairs[i];
+    pair.ours = std::make_unique<sim::App>(up, down);
+    pair.kernel = std::make_unique<KernelApp>(down, up);
+    const Endpoint to{kKernelPort.address, static_cast<std::uint16_t>(kKernelPort.port + i)};
+    ASSERT_EQ(pair.kernel->listen(to), "");
+    const auto stream = stack().connect(real_now(), to, *pair.ours);
+    ASSERT_TRUE(stream);
+    pair.ours->attach(**stream);
+    // Half of them end from our side, half from the kernel's.
+    if (i % 2 == 0)
+      pair.ours->close_when_peer_does();
+    else
+      pair.ours->close_when_acked();
+    actors_.emplace_back([&pair, i] {
+      pair.kernel->pump();
+      if (!pair.kernel->is_open()) return;
+      const bool all = pair.kernel->has_received_all() && pair.kernel->has_sent_all();
+      if (i % 2 == 0 ? all : pair.kernel->is_peer_closed()) pair.kernel->close();
+    });
+  }
+  ASSERT_TRUE(run_until(
+      [&] {
+        return stack().unfinished() == 0 && std::all_of(pairs.begin(), pairs.end(), [](auto& pair) {
+                 return pair.ours->is_finished() && pair.kernel->has_received_all();
+               });
+      },
+      30s));
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const Pair& pair = pairs[i];
+    EXPECT_EQ(pair.ours->violation(), "");
+    EXPECT_EQ(pair.kernel->violation(), "");
+    EXPECT_FALSE(pair.ours->error()) << i;
+    EXPECT_EQ(pair.kernel->error(), 0) << i;
+    if (i % 2 == 0) {
+      EXPECT_TRUE(pair.ours->has_received_all()) << i;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -84,6 +84,8 @@ tcp::StackConfig TapTest::stack_config(const TapOptions& options, const link::Li
   config.tx_checksum_offload = link.capabilities().tx_checksum;
   config.max_super_segment_bytes = link.capabilities().max_super_segment_bytes;
   config.max_connections = 64;
+  if (options.our_only_port != 0)
+    config.ephemeral_port_first = config.ephemeral_port_last = options.our_only_port;
   config.tcp = options.tcp;
   return config;
 }

@@ -34,6 +34,7 @@ inline constexpr Endpoint kOurPort{kOurAddress.address, 7471};
 struct TapOptions {
   std::uint16_t mtu_bytes = 1500;
   bool offloads = true;
+  std::uint16_t our_only_port = 0;  // Not 0: what we open, we open from here.
   tcp::TcpSettings tcp = {};
 };
 
