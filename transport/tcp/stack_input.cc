@@ -18,7 +18,10 @@ void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
   const wire::ParsedFrame& parsed = headers;
   const StackConfig& config = context.config;
   if (parsed.kind == wire::FrameKind::kTcp) [[likely]] {
-    if (parsed.ip.destination != config.address.address ||
+    // A segment for our address in somebody else's frame is no news of ours: a switch that floods,
+    // or a port in promiscuous mode. Broadcast TCP is nobody's (RFC 1122 section 4.2.3.10).
+    if (parsed.ethernet.destination != config.mac ||
+        parsed.ip.destination != config.address.address ||
         parsed.ethernet.vlan_id != config.vlan_id) [[unlikely]] {
       ++context.counters.rx_not_for_us;
       return;
@@ -29,6 +32,8 @@ void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
   if (parsed.kind == wire::FrameKind::kMalformed) {
     ++context.counters.rx_malformed;
   } else if (parsed.ethernet.vlan_id != config.vlan_id ||
+             (parsed.ethernet.destination != config.mac &&
+              parsed.ethernet.destination != kBroadcastMac) ||
              parsed.kind == wire::FrameKind::kForeign) {
     ++context.counters.rx_not_for_us;
   } else if (parsed.kind == wire::FrameKind::kArp) {

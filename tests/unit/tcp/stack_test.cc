@@ -392,6 +392,35 @@ TEST(Offload, ChecksumFieldHoldsThePseudoHeader) {
             wire::pseudo_header_checksum(kOurIp, kOurIp, out[0].header_bytes - 34U).folded());
 }
 
+// A switch floods what it has not learnt yet, and a port may be promiscuous.
+TEST(Ethernet, FramesToOthersAreNoneOfOurBusiness) {
+  constexpr MacAddress kOther{{2, 0, 0, 0, 0, 0x55}};
+  Stack stack(test_config(), {1, 2});
+  std::vector<TxFrame> out(8);
+  stack.collect(at(0s), out);  // The announcement.
+  const auto arrives = [&](Bytes bytes, const MacAddress& to) {
+    std::memcpy(bytes.data(), to.bytes.data(), to.bytes.size());
+    RxFrame frame;
+    frame.head = bytes;
+    stack.on_frames(at(0s), std::span(&frame, 1));
+    return stack.collect(at(0s), out);
+  };
+  const Bytes syn = frame_from_peer({.flags = wire::kSyn}, 80, 5000)->bytes;
+  EXPECT_EQ(arrives(syn, kOther), 0U) << "whoever it is for may listen there";
+  EXPECT_EQ(arrives(syn, kBroadcastMac), 0U) << "TCP has one receiver";
+  EXPECT_EQ(stack.counters().rx_not_for_us, 2U);
+  EXPECT_EQ(arrives(syn, kOurMac), 1U) << "refused";
+
+  Bytes arp(wire::kEthernetBytes + wire::kArpBytes);
+  wire::emit_ethernet({kOurMac, kPeerMac, 0, wire::EtherType::kArp}, arp.data());
+  wire::emit_arp({wire::ArpOperation::kRequest, kPeerMac, kPeerIp, {}, kOurIp},
+                 arp.data() + wire::kEthernetBytes);
+  EXPECT_EQ(arrives(arp, kOther), 0U);
+  EXPECT_EQ(arrives(arp, kBroadcastMac), 1U);
+  EXPECT_EQ(arrives(arp, kOurMac), 1U);
+  EXPECT_EQ(stack.counters().rx_not_for_us, 3U);
+}
+
 TEST(Vlan, TagIsSentAndRequired) {
   StackConfig config = test_config();
   config.vlan_id = 100;
