@@ -86,8 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Kernel, OptionTap,
                                          Without{"sack", "ipv4/tcp_sack", "0"},
                                          Without{"window_scaling", "ipv4/tcp_window_scaling", "0"},
                                          Without{"random_timestamps", "ipv4/tcp_timestamps", "2"},
-                                         Without{"ecn_wanted", "ipv4/tcp_ecn", "1"},
-                                         Without{"accurate_ecn_wanted", "ipv4/tcp_ecn", "3", true}),
+                                         Without{"ecn_wanted", "ipv4/tcp_ecn", "1"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(HandshakeTap, AClosedPortOfTheKernelRefusesAtOnce) {
