@@ -90,6 +90,13 @@ std::vector<NodePages> read_pages(const Roots& roots) {
   return pages;
 }
 
+bool has_numa_node(int node, const Roots& roots) {
+  const fs::path nodes = fs::path(roots.sys) / "devices/system/node";
+  std::error_code missing;
+  if (!fs::exists(nodes, missing)) return node == 0;
+  return fs::exists(nodes / ("node" + std::to_string(node)), missing);
+}
+
 std::optional<std::uint64_t> cgroup_allowance_bytes(std::uint32_t page_kib, const Roots& roots) {
   const std::string size = cgroup_size_name(page_kib);
   const fs::path mount = fs::path(roots.sys) / "fs/cgroup";

@@ -28,6 +28,9 @@ struct NodePages {
 // Every size on every node, by node and then size; empty: the kernel has no hugepages.
 std::vector<NodePages> read_pages(const Roots& roots = {});
 
+// A machine whose kernel knows no nodes is node 0.
+bool has_numa_node(int node, const Roots& roots = {});
+
 // Bytes of this page size that the cgroups around this process still allow (version 1 and 2, the
 // tightest of them); empty: unlimited, or no hugetlb controller.
 std::optional<std::uint64_t> cgroup_allowance_bytes(std::uint32_t page_kib,

@@ -110,6 +110,7 @@ void __wrap_perror(const char* text);
 void __wrap_openlog(const char*, int, int);
 void __wrap_syslog(int, const char*, ...);
 void __wrap___syslog_chk(int, int, const char*, ...);
+bool __wrap_log_journal_enabled();
 
 int __wrap_printf(const char* format, ...) {
   va_list arguments;
@@ -132,6 +133,8 @@ void __wrap_perror(const char* text) { __wrap_printf("%s: %m\n", text); }
 void __wrap_openlog(const char*, int, int) {}
 void __wrap_syslog(int, const char*, ...) {}
 void __wrap___syslog_chk(int, int, const char*, ...) {}
+// DPDK 24.11 writes to the journal itself where the host process's stderr is the journal.
+bool __wrap_log_journal_enabled() { return false; }
 
 // --- Ending --------------------------------------------------------------------------------------
 [[noreturn]] void __wrap___rte_panic(const char* function, const char* format, ...);

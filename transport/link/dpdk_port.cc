@@ -26,19 +26,26 @@ namespace {
 
 constexpr std::uint32_t kEthernetBytes = 18;  // Header with one VLAN tag.
 constexpr std::uint32_t kPoolCache = 256;
+constexpr std::uint16_t kVmxnet3TxDescriptors = 4096;  // All it has: its buffers are no more.
+constexpr std::uint16_t kVmxnet3SuperSegments = 24;
 
-rte_mempool* create_pool(const char* kind, std::uint32_t count, std::uint16_t private_bytes,
-                         std::uint32_t room_bytes, int node) {
+rte_mempool* create_pool(const char* kind, std::uint32_t count, std::uint32_t cached,
+                         std::uint16_t private_bytes, std::uint32_t room_bytes, int node) {
   // Names are process-wide and a port can be reopened before its old pools are gone.
   static std::atomic<unsigned> serial{0};
   const std::string name = fmt::format("ztcp-{}-{}", kind, serial.fetch_add(1));
   // DPDK refuses a cache above two thirds of the pool.
-  return rte_pktmbuf_pool_create(
-      name.c_str(), count, std::min(kPoolCache, count / 2), private_bytes,
-      static_cast<std::uint16_t>(room_bytes + RTE_PKTMBUF_HEADROOM), node);
+  return rte_pktmbuf_pool_create(name.c_str(), count, std::min(cached, count / 2), private_bytes,
+                                 static_cast<std::uint16_t>(room_bytes + RTE_PKTMBUF_HEADROOM),
+                                 node);
 }
 
 std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
+
+std::uint32_t frame_room_bytes(std::uint16_t mtu_bytes) {
+  return std::min<std::uint32_t>(round_up(std::max(mtu_bytes + kEthernetBytes, 2048U), 64),
+                                 UINT16_MAX - RTE_PKTMBUF_HEADROOM);
+}
 
 }  // namespace
 
@@ -49,16 +56,15 @@ Port::Port(Port&& other) noexcept
       id_(std::exchange(other.id_, kNoPort)),
       wants_rx_interrupt_(other.wants_rx_interrupt_),
       abilities_(std::move(other.abilities_)),
-      pools_(std::exchange(other.pools_, {})) {}
+      pools_(std::exchange(other.pools_, {})),
+      node_(other.node_) {}
 
 Port::~Port() {
   // A forked child inherits the object but neither the device nor the memory.
   if (in_forked_child()) return;
   give_back_device();
   if (dpdk_panicked()) return;
-  rte_mempool_free(pools_.rx);
-  rte_mempool_free(pools_.tx_header);
-  rte_mempool_free(pools_.tx_copy);
+  free_pools();
 }
 
 void Port::give_back_device() {
@@ -138,6 +144,15 @@ Status Port::configure() {
   };
   abilities_.max_segments = limit(info.tx_desc_lim.nb_mtu_seg_max);
   abilities_.max_super_segments = limit(info.tx_desc_lim.nb_seg_max);
+  if (abilities_.driver == "net_vmxnet3") {
+    config_.drops_at_full_ring = true;
+    config_.tx_descriptors = kVmxnet3TxDescriptors;
+    // Its own limit, which drivers before 24.03 neither state nor check.
+    abilities_.max_super_segments = std::min(abilities_.max_super_segments, kVmxnet3SuperSegments);
+  }
+  if (abilities_.tcp_segmentation)
+    abilities_.max_super_segment_bytes =
+        super_segment_room(abilities_.max_super_segments, copy_room_bytes());
 
   // memif knows no MTU; ethdev would only compare ours with a constant.
   if (!config_.driver_copies) {
@@ -165,27 +180,61 @@ Status Port::configure() {
   return {};
 }
 
+std::uint32_t Port::copy_room_bytes() const {
+  return std::max<std::uint32_t>(frame_room_bytes(config_.mtu_bytes),
+                                 TxFrame::kHeaderCapacity + config_.mtu_bytes + kEthernetBytes);
+}
+
 Status Port::create_pools() {
-  const int node = config_.numa_node < 0 ? SOCKET_ID_ANY : config_.numa_node;
-  const std::uint32_t frame_bytes = config_.mtu_bytes + kEthernetBytes;
-  const std::uint32_t room = std::min<std::uint32_t>(
-      round_up(std::max<std::uint32_t>(frame_bytes, 2048), 64), UINT16_MAX - RTE_PKTMBUF_HEADROOM);
-  pools_.rx = create_pool("rx", config_.rx_frames, sizeof(RxPrivate), room, node);
-  pools_.tx_header = create_pool("txh", config_.tx_header_frames, sizeof(TxPrivate),
-                                 config_.tx_header_room_bytes, node);
+  node_ = config_.numa_node < 0 ? SOCKET_ID_ANY : config_.numa_node;
+  if (create_pools_on(node_)) return {};
+  if (node_ != SOCKET_ID_ANY) {
+    node_ = SOCKET_ID_ANY;
+    if (create_pools_on(node_)) {
+      log::warn(
+          "{}: no memory for its frames on NUMA node {}, they lie on another: slower; does this "
+          "machine have that node, and pages on it? ztcp_setup --check tells",
+          config_.device, config_.numa_node);
+      return {};
+    }
+  }
+  return fail(Errc::kOutOfMemory, "rte_pktmbuf_pool_create", rte_errno);
+}
+
+bool Port::create_pools_on(int node) {
+  std::uint32_t headers = config_.tx_header_frames;
+  std::uint32_t copies = 2U * config_.tx_descriptors + kPoolCache;
+  std::uint32_t cached = kPoolCache;
+  if (config_.drops_at_full_ring) {
+    // A ring of n holds n - 1. No caches: what lies in one is missing everywhere else.
+    copies = (config_.tx_descriptors - 1U) / 4;
+    headers = config_.tx_descriptors - 1U - copies;
+    cached = 0;
+  }
+  const std::uint32_t rx_room =
+      config_.rx_room_bytes != 0 ? config_.rx_room_bytes : frame_room_bytes(config_.mtu_bytes);
+  pools_.rx = create_pool("rx", config_.rx_frames, kPoolCache, sizeof(RxPrivate), rx_room, node);
+  pools_.tx_header =
+      create_pool("txh", headers, cached, sizeof(TxPrivate), config_.tx_header_room_bytes, node);
   if (!config_.driver_copies)
-    pools_.tx_copy =
-        create_pool("txc", 2U * config_.tx_descriptors + kPoolCache, 0,
-                    std::max<std::uint32_t>(room, TxFrame::kHeaderCapacity + frame_bytes), node);
-  if (pools_.rx == nullptr || pools_.tx_header == nullptr ||
-      (!config_.driver_copies && pools_.tx_copy == nullptr))
-    return fail(Errc::kOutOfMemory, "rte_pktmbuf_pool_create", rte_errno);
-  return {};
+    pools_.tx_copy = create_pool("txc", copies, cached, 0, copy_room_bytes(), node);
+  const bool complete = pools_.rx != nullptr && pools_.tx_header != nullptr &&
+                        (config_.driver_copies || pools_.tx_copy != nullptr);
+  if (!complete) free_pools();
+  return complete;
+}
+
+void Port::free_pools() {
+  const int why = rte_errno;
+  rte_mempool_free(pools_.rx);
+  rte_mempool_free(pools_.tx_header);
+  rte_mempool_free(pools_.tx_copy);
+  pools_ = {};
+  rte_errno = why;
 }
 
 Status Port::set_up_queues() {
-  const int node = rte_eth_dev_socket_id(id_);
-  const auto socket = static_cast<unsigned>(node);
+  const auto socket = static_cast<unsigned>(node_);
   std::uint16_t rx_count = config_.rx_descriptors;
   std::uint16_t tx_count = config_.tx_descriptors;
   if (const int rc = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_count, &tx_count); rc != 0)

@@ -25,6 +25,7 @@ struct PortConfig {
   std::uint16_t mtu_bytes = 1500;
   int numa_node = -1;
   std::uint32_t rx_frames = 4096;       // Receive buffers, held frames included.
+  std::uint16_t rx_room_bytes = 0;      // In each; 0: a frame of the MTU.
   std::uint16_t rx_descriptors = 1024;  // Wishes; the driver's limits apply.
   std::uint16_t tx_descriptors = 1024;
   std::uint32_t tx_header_frames = 8191;  // Buffers for headers and for fragments in place.
@@ -34,7 +35,19 @@ struct PortConfig {
   bool driver_copies = false;
   // The device reads user memory in place (host class A).
   bool device_reads_user_memory = false;
+  // The driver drops a chain that does not fit the rest of its ring and calls it sent (vmxnet3): no
+  // more buffers are made than the ring holds. Set here for drivers known to do it.
+  bool drops_at_full_ring = false;
 };
+
+// The longest payload, headers aside, that `buffers` of `buffer_bytes` hold.
+constexpr std::uint32_t super_segment_room(std::uint16_t buffers, std::uint32_t buffer_bytes) {
+  // A super-segment's headers and payload must fit IP's 16-bit length.
+  constexpr std::uint32_t kHeadersBytes = 120;
+  const std::uint64_t room = std::uint64_t{buffers} * buffer_bytes;
+  if (buffers < 2 || room <= kHeadersBytes) return 0;
+  return static_cast<std::uint32_t>((room < UINT16_MAX ? room : UINT16_MAX) - kHeadersBytes);
+}
 
 // What the port was found able to do and was configured for.
 struct PortAbilities {
@@ -47,6 +60,8 @@ struct PortAbilities {
   bool rx_interrupt = false;
   std::uint16_t max_segments = 1;        // Buffers per frame the device takes.
   std::uint16_t max_super_segments = 1;  // The same for a super-segment.
+  // Payload of a super-segment that fits those buffers when it has to be copied; 0: can't segment.
+  std::uint32_t max_super_segment_bytes = 0;
   std::uint32_t speed_mbps = 0;
   std::string driver;  // "net_memif".
 };
@@ -85,6 +100,9 @@ class Port {
   static bool control(const PortConfig& config, const Task& task);
   Status configure();
   Status create_pools();
+  bool create_pools_on(int node);
+  void free_pools();
+  std::uint32_t copy_room_bytes() const;
   Status set_up_queues();
 
   static constexpr std::uint16_t kNoPort = 0xffff;
@@ -93,6 +111,7 @@ class Port {
   bool wants_rx_interrupt_ = true;
   PortAbilities abilities_;
   PortPools pools_;
+  int node_ = -1;  // Where pools and queues are.
 };
 
 }  // namespace ztcp::link

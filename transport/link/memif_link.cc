@@ -22,10 +22,10 @@ constexpr std::uint32_t kRingBytes = 4U << 20;  // About one direction's share o
 constexpr std::uint32_t kRxPoolBytes = 48U << 20;
 constexpr std::uint32_t kEthernetBytes = 18;
 
-// One frame per buffer: a frame over several descriptors is slower, and loses its "more follows"
-// flags in DPDK 22.11 when the ring wraps.
+// A buffer of the ring: one frame, and a byte at least. A frame over several descriptors is slower,
+// and loses its "more follows" flags in DPDK 22.11 when the ring wraps.
 std::uint32_t buffer_bytes(std::uint16_t mtu_bytes) {
-  return std::max<std::uint32_t>(2048, (mtu_bytes + kEthernetBytes + 63U) / 64 * 64);
+  return std::max<std::uint32_t>(2048, (mtu_bytes + kEthernetBytes + 64U) / 64 * 64);
 }
 
 std::uint8_t ring_size_log2(const MemifConfig& config) {
@@ -49,6 +49,13 @@ static_assert(kTxHeaderFrames > PortLink::kTxBurst * (1 + TxFrame::kMaxFragments
 // more than a ring buffer keeps frames on the other path, one buffer each.
 std::uint16_t tx_header_room_bytes(std::uint16_t mtu_bytes) {
   return static_cast<std::uint16_t>(buffer_bytes(mtu_bytes) + 1);
+}
+
+// The same driver receives in another way where the pool's buffers hold the ring's, and there it
+// wants 32 free ones before it takes a single frame, and trusts the peer that no frame is longer.
+// One byte less keeps it on the path that counts.
+std::uint16_t rx_room_bytes(std::uint16_t mtu_bytes) {
+  return static_cast<std::uint16_t>(buffer_bytes(mtu_bytes) - 1);
 }
 
 // Memory of a pool of `count` buffers. In plain memory it lets no object cross a page, or begins
@@ -127,6 +134,7 @@ Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config) {
                   to_string(config.mac), buffer_bytes(config.mtu_bytes), ring_size_log2(config));
   port_config.mtu_bytes = config.mtu_bytes;
   port_config.rx_frames = rx_frames(config);
+  port_config.rx_room_bytes = rx_room_bytes(config.mtu_bytes);
   port_config.tx_header_frames = kTxHeaderFrames;
   port_config.tx_header_room_bytes = tx_header_room_bytes(config.mtu_bytes);
   port_config.driver_copies = true;

@@ -103,7 +103,8 @@ Status reach_user_memory() {
   utsname kernel{};
   uname(&kernel);
   if (!forks_copy_pinned_pages(kernel.release))
-    return fail(Errc::kSystem, "a kernel older than 5.13 moves it when this process forks", ENOTSUP);
+    return fail(Errc::kSystem, "a kernel older than 5.13 moves it when this process forks",
+                ENOTSUP);
   const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* page =
       ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

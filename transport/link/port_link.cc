@@ -29,8 +29,6 @@ constexpr std::uint64_t kLooksPerSecond = 10;
 // A memif client that is down gets this long for a handshake under way, and DPDK's thread for the
 // clean-up after a lost peer, before the port is stopped and started again.
 constexpr unsigned kLooksBeforeReconnect = 3;
-// A super-segment's headers and payload must fit IP's 16-bit length.
-constexpr std::uint32_t kMaxSuperSegmentBytes = 65535 - 120;
 
 std::span<const std::byte> bytes_of(const rte_mbuf& mbuf) {
   return {rte_pktmbuf_mtod(&mbuf, const std::byte*), mbuf.data_len};
@@ -70,7 +68,7 @@ LinkCapabilities capabilities_of(const Port& port, const PortLinkOptions& option
   capabilities.mac = abilities.mac;
   capabilities.tx_checksum = abilities.tx_tcp_checksum;
   capabilities.rx_checksum = abilities.rx_checksum;
-  capabilities.max_super_segment_bytes = abilities.tcp_segmentation ? kMaxSuperSegmentBytes : 0;
+  capabilities.max_super_segment_bytes = abilities.max_super_segment_bytes;
   capabilities.zero_copy = options.user_memory != nullptr;
   capabilities.speed_mbps = abilities.speed_mbps;
   return capabilities;
@@ -252,7 +250,12 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
       }
       break;
     }
-    if (out_of_memory) break;
+    if (out_of_memory) {
+      // All buffers are the ring's, and the driver gives them back only when it is called.
+      if (built == 0 && port_.config().drops_at_full_ring)
+        rte_eth_tx_burst(port_.id(), kQueue, nullptr, 0);
+      break;
+    }
   }
   counters_.tx_copied_bytes = builder_.copied_bytes();
   return taken;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "hugepage/sysfs.h"
 #include "transport/core/log.h"
 #include "transport/link/claim.h"
 #include "transport/link/dpdk_link.h"
@@ -39,7 +40,7 @@ link::MemifConfig memif_config(const config::Nic& nic) {
 
 class DpdkNics final : public NicSource {
  public:
-  explicit DpdkNics(const config::Fabric& fabric) : fabric_(fabric) {}
+  explicit DpdkNics(const config::Fabric& fabric) : fabric_(on_this_machine(fabric)) {}
 
   Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) override {
     const std::string name =
@@ -81,6 +82,19 @@ class DpdkNics final : public NicSource {
   void on_thread_end() override { link::unregister_poller_thread(); }
 
  private:
+  // A node that is not there has no memory: those NICs take it where it is, which is said.
+  static config::Fabric on_this_machine(config::Fabric fabric) {
+    for (config::Nic& nic : fabric.nics) {
+      if (nic.numa_node < 0 || hugepage::has_numa_node(nic.numa_node)) continue;
+      log::warn(
+          "{}: numa_node = {} in the config, which this machine does not have: its memory may lie "
+          "anywhere; ztcp_setup --dry-run shows this host's NICs",
+          nic.name, nic.numa_node);
+      nic.numa_node = -1;
+    }
+    return fabric;
+  }
+
   Result<std::unique_ptr<link::Link>> open_pci(const config::Nic& nic) const {
     std::unique_ptr<link::Link> opened = ZTCP_TRY(link::open_pci(pci_config(nic)));
     const MacAddress mac = opened->capabilities().mac;

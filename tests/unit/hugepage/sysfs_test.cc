@@ -37,6 +37,15 @@ class Sysfs : public testing::Test {
   Roots roots_;
 };
 
+TEST_F(Sysfs, KnowsWhichNodesThereAre) {
+  EXPECT_TRUE(has_numa_node(0, roots_)) << "a kernel without nodes";
+  EXPECT_FALSE(has_numa_node(1, roots_));
+  write("sys/devices/system/node/node1/cpulist", "0-3");
+  EXPECT_TRUE(has_numa_node(1, roots_));
+  EXPECT_FALSE(has_numa_node(0, roots_));
+  EXPECT_FALSE(has_numa_node(10, roots_));
+}
+
 TEST_F(Sysfs, CountsEachSizeOnEachNode) {
   const std::string nodes = "sys/devices/system/node/";
   write_pages(nodes + "node1/hugepages/hugepages-2048kB", 512, 7);

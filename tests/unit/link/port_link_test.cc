@@ -6,8 +6,8 @@
 // have read.
 #include "transport/link/port_link.h"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,13 +47,20 @@ class PortLinkTest : public testing::Test {
     register_poller_thread();
   }
 
-  void SetUp() override {
+  static PortConfig config() {
     PortConfig config;
     config.device = kDevice;
     config.rx_frames = 255;
     config.tx_header_frames = 255;
     config.tx_descriptors = 64;
     config.device_reads_user_memory = true;
+    return config;
+  }
+
+  void SetUp() override { open(config()); }
+
+  void open(const PortConfig& config) {
+    link_.reset();
     auto port = Port::open(config);
     ASSERT_TRUE(port) << port.error().where;
     PortLinkOptions options;
@@ -135,6 +142,55 @@ TEST_F(PortLinkTest, CopiesWhatNoLongerFitsTheDevicesMap) {
   EXPECT_EQ(link_->counters().tx_copied_bytes, sent.frame().payload_bytes);
   for (const std::uint32_t key : keys) link_->unmap_memory(key);
   EXPECT_EQ(memory_.ranges(), 0U);
+}
+
+// vmxnet3 drops a chain for which its ring is nearly full, and calls it sent: the link must come to
+// its end before the ring does, and go on as soon as the device has read.
+TEST_F(PortLinkTest, NeverMakesMoreBuffersThanTheRingHolds) {
+  PortConfig config = this->config();
+  config.drops_at_full_ring = true;
+  config.tx_descriptors = 64;
+  open(config);
+  std::array<std::byte, 1200> user{};
+  const std::uint32_t key = link_->map_memory(user.data(), user.size());
+  SentFrame sent(4, 1200, 3, key);
+  std::vector<TxFrame> frames(40, sent.frame());  // Of four buffers each.
+  const std::size_t taken = link_->transmit(frames);
+  EXPECT_GT(taken, 8U);
+  EXPECT_LT(taken * 4, 64U);
+  EXPECT_EQ(link_->transmit(frames), 0U);
+  EXPECT_EQ(link_->counters().tx_dropped, 0U);
+  for (std::size_t i = 0; i < taken; ++i) EXPECT_EQ(read_as_device().bytes, sent.bytes());
+  EXPECT_EQ(link_->transmit(frames), taken);
+  for (std::size_t i = 0; i < taken; ++i) EXPECT_EQ(read_as_device().bytes, sent.bytes());
+  link_->unmap_memory(key);
+}
+
+TEST_F(PortLinkTest, WithoutMemoryOnItsNodeItTakesWhatThereIs) {
+  PortConfig config = this->config();
+  config.numa_node = 5;
+  const ztcp::test::LogCapture log;
+  open(config);
+  const std::vector<std::string> said = log.warnings();
+  EXPECT_EQ(
+      std::count_if(said.begin(), said.end(),
+                    [](const std::string& line) {
+                      return line.starts_with("net_ring0: no memory for its frames on NUMA node 5");
+                    }),
+      1)
+      << log.warned();
+  SentFrame sent(5, 128, 0);
+  ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  EXPECT_EQ(read_as_device().bytes, sent.bytes());
+}
+
+// What is too long to be copied into as many buffers as the device takes would be dropped for ever.
+TEST(SuperSegmentRoom, IsWhatFitsTheBuffers) {
+  EXPECT_EQ(super_segment_room(UINT16_MAX, 2048), UINT16_MAX - 120U);
+  EXPECT_EQ(super_segment_room(24, 2048), 24U * 2048 - 120);  // vmxnet3
+  EXPECT_EQ(super_segment_room(17, 2048), 17U * 2048 - 120);  // ena
+  EXPECT_EQ(super_segment_room(17, 9152), UINT16_MAX - 120U);
+  EXPECT_EQ(super_segment_room(1, 9152), 0U);
 }
 
 TEST_F(PortLinkTest, LetsGoOfANicThatIsTakenOut) {
