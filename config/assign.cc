@@ -20,7 +20,7 @@ struct Edge {
 
 std::string reason_for(const Topology& topology, const Edge& edge) {
   const Gpu& gpu = topology.gpus[edge.gpu];
-  const std::string near = describe(edge.distance.nearness);
+  std::string near = describe(edge.distance.nearness);
   // How many NICs are just as near: if there are several, the tie breakers decided.
   const auto& row = topology.distances[edge.gpu];
   std::size_t equal = 0;
@@ -97,6 +97,7 @@ tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology) {
     of_gpu[edge.gpu] = Pair{edge.gpu, edge.nic, reason_for(topology, edge)};
   }
   std::vector<Pair> pairs;
+  pairs.reserve(of_gpu.size());
   for (const auto& pair : of_gpu) pairs.push_back(*pair);
   return pairs;
 }
