@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""What scenarios do with a machine: its state in words, and jobs of ranks over the plugin."""
+import difflib
+import time
+
+from machine import Failure
+
+PLUGIN = "/usr/local/lib/x86_64-linux-gnu/libnccl-net.so"
+SET_UP = "ztcp_setup --nics all --per-gpu 1G --spare 0 --user job"
+SETUP_LIMIT_S = 300
+JOB_LIMIT_S = 400
+
+# All that set-up may touch and undo has to bring back. One item a line, so that two states compare.
+_STATE = r"""
+for nic in /sys/bus/pci/devices/*; do
+  case $(cat $nic/class) in 0x0200*) echo "driver ${nic##*/} $(basename "$(readlink $nic/driver)") \
+    override $(cat $nic/driver_override)" ;; esac
+done
+ip -br link | awk '$1 != "lo" {print "link", $1, $2, $3}'
+ip -4 -br address | awk '{$2 = ""; print "address", $0}'
+ip -4 route | sed 's/^/route /'
+for link in /sys/class/net/*; do echo "mtu ${link##*/} $(cat $link/mtu)"; done
+for pages in /sys/devices/system/node/node*/hugepages/*/nr_hugepages; do echo "pages $pages $(cat $pages)"; done
+findmnt -rn -o TARGET,FSTYPE,OPTIONS -t hugetlbfs | sed 's/^/mount /'
+cat /sys/module/vfio/parameters/enable_unsafe_noiommu_mode 2>/dev/null | sed 's/^/noiommu /'
+keep='-path /var/lib/systemd -o -path /var/lib/dpkg -o -path /var/lib/ztcp'
+find /etc /boot /usr/local /var/lib -xdev \( $keep \) -prune -o -printf 'entry %p %M %u:%g %l\n'
+find /etc /boot /usr/local /var/lib -xdev \( $keep \) -prune -o -type f -print0 | xargs -0 md5sum |
+  sed 's/^/content /'
+"""
+
+
+def state(machine):
+    lines = machine.run(_STATE).output.splitlines()
+    return sorted(lines + ["memlock of job " + machine.run("ulimit -l", user="job").output.strip()])
+
+
+def expect_same(before, after, what):
+    changes = [line for line in difflib.unified_diff(before, after, lineterm="", n=0)
+               if not line.startswith(("---", "+++", "@@"))]
+    if changes:
+        raise Failure(f"{what} left changes:\n" + "\n".join(changes))
+
+
+def expect(text, output, where):
+    if text not in output:
+        raise Failure(f"{where} does not say {text!r}:\n{output[-6000:]}")
+
+
+def on_all(machines, command, limit_s=SETUP_LIMIT_S, **options):
+    """The same command on all machines at once; all end with status 0."""
+    return finish([machine.start(command, **options) for machine in machines], limit_s)
+
+
+def finish(jobs, limit_s=JOB_LIMIT_S):
+    return [job.wait(limit_s).expect(0) for job in jobs]
+
+
+def set_up(machines, options=""):
+    """Every data NIC, 1 GiB for each, for the ordinary user `job`."""
+    jobs = on_all(machines, f"{SET_UP} {options}")
+    for job in jobs:
+        expect("setup successfully", job.output, job)
+    return jobs
+
+
+def undo(machines):
+    return on_all(machines, "ztcp_setup --undo")
+
+
+def start_ranks(machines, arguments, user="job", prefix="", port=29500):
+    """One rank on each machine, the last of `prefix` is a program that runs it; they meet on the
+    control rail."""
+    return [machine.start(f"{prefix} ztcp_perf --plugin {PLUGIN} --ranks {len(machines)} --rank {rank} "
+                          f"--rendezvous {machines[0].address(0)}:{port} --connect-timeout 200 "
+                          f"--stall-timeout 200 --log info {arguments}", user)
+            for rank, machine in enumerate(machines)]
+
+
+def expect_verified(jobs):
+    """All ranks end well and say that they have verified every element."""
+    finish(jobs)
+    expect("Out of bounds values : 0 OK", jobs[0].output, jobs[0])
+
+
+def all_reduce(machines, size="--min 8 --max 256K --factor 8", **options):
+    expect_verified(start_ranks(machines, f"--op all_reduce {size} --iters 2 --warmup 1 --check",
+                                **options))
+
+
+def start_transfer(lab, machines, rail=1, iterations=200, **options):
+    """A job that goes on for a while; comes back when its data is on the wire."""
+    jobs = start_ranks(machines, "--op all_reduce --min 256K --max 256K --warmup 1 "
+                       f"--iters {iterations} --check", **options)
+    target = lab.wire(rail).forwarded + 1000
+    end = time.monotonic() + JOB_LIMIT_S
+    while lab.wire(rail).forwarded < target:
+        if time.monotonic() > end or any(job.status is not None for job in jobs):
+            raise Failure("no transfer began:\n" + "\n".join(job.output for job in jobs))
+        time.sleep(0.1)
+    return jobs

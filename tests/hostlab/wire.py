@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""A cable between machines: qemu's `-netdev stream` frames on a Unix socket, with seeded faults.
+
+One Wire per rail. Each machine's NIC connects to the socket; what one sends, all others get. Runs in
+a thread of the lab; `loss` and `largest` may be changed at any time.
+"""
+import os
+import random
+import selectors
+import socket
+import struct
+import threading
+
+QUEUE_BYTES = 1 << 20  # What waits for a machine that doesn't read; more is dropped, as a switch does.
+
+
+class Port:
+    def __init__(self, connection):
+        self.socket = connection
+        self.socket.setblocking(False)
+        self.incoming = bytearray()
+        self.outgoing = bytearray()
+
+
+class Wire(threading.Thread):
+    def __init__(self, path, seed):
+        super().__init__(daemon=True, name=os.path.basename(path))
+        self.path = path
+        self.loss = 0.0      # Of all frames, 0 to 1.
+        self.largest = None  # Longer frames vanish, as where the path's MTU is smaller.
+        self.forwarded = self.lost = self.oversized = self.overflowed = 0
+        self._random = random.Random(seed)
+        self._selector = selectors.DefaultSelector()
+        self._ports = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(path)
+        self._listener.listen()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self.start()
+
+    def counters(self):
+        return (f"{self.forwarded} frames forwarded, {self.lost} lost, {self.oversized} too long, "
+                f"{self.overflowed} dropped for a full queue")
+
+    def run(self):
+        while True:
+            for key, events in self._selector.select():
+                if key.data is None:
+                    self._ports.append(Port(self._listener.accept()[0]))
+                    self._selector.register(self._ports[-1].socket, selectors.EVENT_READ,
+                                            self._ports[-1])
+                    continue
+                try:
+                    if events & selectors.EVENT_READ:
+                        self._receive(key.data)
+                    if events & selectors.EVENT_WRITE:
+                        self._flush(key.data)
+                except OSError:
+                    self._close(key.data)
+
+    def _receive(self, port):
+        data = port.socket.recv(1 << 18)
+        if not data:
+            raise ConnectionResetError
+        port.incoming += data
+        start = 0
+        passed = bytearray()
+        while len(port.incoming) - start >= 4:
+            end = start + 4 + struct.unpack_from(">I", port.incoming, start)[0]
+            if end > len(port.incoming):
+                break
+            if self.largest and end - start - 4 > self.largest:
+                self.oversized += 1
+            elif self.loss and self._random.random() < self.loss:
+                self.lost += 1
+            else:
+                self.forwarded += 1
+                passed += port.incoming[start:end]
+            start = end
+        del port.incoming[:start]
+        for other in list(self._ports):
+            if other is port:
+                continue
+            if len(other.outgoing) > QUEUE_BYTES:
+                self.overflowed += 1
+                continue
+            other.outgoing += passed
+            try:
+                self._flush(other)
+            except OSError:
+                self._close(other)
+
+    def _flush(self, port):
+        try:
+            while port.outgoing:
+                del port.outgoing[:port.socket.send(port.outgoing)]
+        except BlockingIOError:
+            pass
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if port.outgoing else 0)
+        self._selector.modify(port.socket, wanted, port)
+
+    def _close(self, port):
+        if port in self._ports:
+            self._ports.remove(port)
+            self._selector.unregister(port.socket)
+            port.socket.close()
