@@ -95,7 +95,7 @@ TEST_F(BulkControlTap, TheKernelsSuperSegmentsArriveWhole) {
 }
 
 TEST_F(BulkControlTap, GoodputIsPrinted) {
-  constexpr std::size_t kBytes = 64U << 20;
+  constexpr std::size_t kBytes = 16U << 20;
   for (const std::uint16_t mtu_bytes : {std::uint16_t{1500}, std::uint16_t{9000}}) {
     for (const bool offloads : {false, true}) {
       for (const bool sending : {true, false}) {

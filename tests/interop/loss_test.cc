@@ -48,7 +48,7 @@ TEST_P(LossTap, WeSend) {
   const KernelCounters kernel;
   const TimePoint start = real_now();
   connect(Opener::kUs);
-  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 20s));
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 40s));
   report("we send", start, kernel);
   const link::Impairment& cable = GetParam().cable;
   if (cable.loss > 0) {
@@ -66,7 +66,7 @@ TEST_P(LossTap, TheKernelSends) {
   const KernelCounters kernel;
   const TimePoint start = real_now();
   connect(Opener::kUs);
-  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 20s));
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 40s));
   report("the kernel sends", start, kernel);
   const link::Impairment& cable = GetParam().cable;
   if (cable.loss > 0) {
@@ -84,7 +84,7 @@ TEST_P(LossTap, BothSend) {
   const KernelCounters kernel;
   const TimePoint start = real_now();
   connect(Opener::kKernel);
-  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 20s));
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 40s));
   report("both send", start, kernel);
   finish();
 }

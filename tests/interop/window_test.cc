@@ -55,7 +55,7 @@ TEST_F(WindowTap, ALostWindowUpdateIsFoundByProbing) {
   kernel_->set_reading(true);
   ASSERT_TRUE(run_for(20ms));  // The update goes now, and is lost.
   cable.incoming().mend();
-  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 5s));
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   finish();
 }
 
