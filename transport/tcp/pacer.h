@@ -29,6 +29,7 @@ class Pacer {
     const std::uint64_t per_trip = slow_start ? std::uint64_t{window_bytes} * 2
                                               : std::uint64_t{window_bytes} + window_bytes / 4;
     cost_ = (static_cast<std::uint64_t>(srtt.count()) << kShift) / per_trip;
+    credit_ = std::max(kLeastCredit, srtt);
   }
 
   bool may_send(TimePoint now) const { return next_ <= now + kSlack; }
@@ -37,19 +38,21 @@ class Pacer {
 
   void on_sent(TimePoint now, std::uint32_t bytes) {
     if (cost_ == 0) return;
-    const TimePoint from = waiting_ ? now - kMaxCredit : now;
+    const TimePoint from = waiting_ ? now - credit_ : now;
     next_ = std::max(next_, from) + Duration(static_cast<Duration::rep>((bytes * cost_) >> kShift));
   }
 
   // The turn ended with data that only the pace holds back. Then a poller that comes late finds
-  // the time it missed as credit; an idle sender finds none.
+  // the time it missed as credit, up to a round trip: a starved poller's own delay is in there, and
+  // a sender without pacing would have sent a window by then. An idle sender finds none.
   void set_waiting(bool waiting) { waiting_ = waiting; }
   bool is_waiting() const { return waiting_; }
 
  private:
-  static constexpr Duration kMaxCredit = std::chrono::milliseconds(5);
+  static constexpr Duration kLeastCredit = std::chrono::milliseconds(5);
   static constexpr unsigned kShift = 16;  // cost_: nanoseconds per byte in 1/65536.
   std::uint64_t cost_ = 0;
+  Duration credit_ = kLeastCredit;
   TimePoint next_{};
   bool waiting_ = false;
 };
