@@ -58,6 +58,7 @@ std::string random_cookie() {
   arguments.insert(arguments.end(), {"--rank", std::to_string(rank), "--rendezvous",
                                      fmt::format("127.0.0.1:{}", listener.port)});
   std::vector<char*> raw;
+  raw.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) raw.push_back(argument.data());
   raw.push_back(nullptr);
   execv("/proc/self/exe", raw.data());

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_perf/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -143,10 +144,10 @@ std::string Options::plan() const {
 
 std::vector<std::uint64_t> Options::sizes() const {
   std::vector<std::uint64_t> sizes;
-  for (double size = static_cast<double>(min_bytes); size <= static_cast<double>(max_bytes);
-       size *= factor) {
-    const auto whole = static_cast<std::uint64_t>(std::llround(size));
-    if (sizes.empty() || whole != sizes.back()) sizes.push_back(whole);
+  for (std::uint64_t size = min_bytes; size <= max_bytes;) {
+    sizes.push_back(size);
+    const auto next = std::llround(static_cast<double>(size) * factor);
+    size = std::max(size + 1, static_cast<std::uint64_t>(next));  // A factor near 1, a small size.
   }
   return sizes;
 }

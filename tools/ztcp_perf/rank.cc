@@ -239,6 +239,7 @@ class Runner {
   template <class Lanes>
   std::vector<int> block_peers(const Lanes& lanes) const {
     std::vector<int> peers;
+    peers.reserve(lanes.size() + 1);
     for (const auto& lane : lanes) peers.push_back(lane.peer);
     if (options_.op == Op::kAllToAll) peers.push_back(bootstrap_.rank());
     return peers;
