@@ -2,9 +2,10 @@
 // Copyright the ztcp authors
 //
 // Hugepages and locked memory against what NICs on PCI need.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <set>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,6 @@ namespace {
 
 constexpr unsigned kCapIpcLock = 14;  // linux/capability.h
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
-// Frames of one NIC and the EAL's own; a process that gets less can't start its NIC.
-constexpr std::uint32_t kLeastMib = 256;
 
 std::string place_of(std::int32_t node) {
   return node < 0 ? "this machine" : fmt::format("NUMA node {}", node);
@@ -43,25 +42,49 @@ hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
   return pool;
 }
 
-void check_pool(Checklist& list, const hugepage::NodePages& pool) {
+// What a process takes at its start: the same numbers that the plugin gives to DPDK.
+std::vector<hugepage::NodeNeed> needs_of_process(const Fabric& fabric) {
+  std::vector<hugepage::NicNeed> nics;
+  for (const Nic& nic : fabric.nics)
+    if (nic.driver == NicDriver::kPci) nics.push_back({nic.numa_node, nic.mtu_bytes});
+  return hugepage::process_needs(nics, fabric.hugepages.per_process_mib, fabric.hugepages.page_kib);
+}
+
+// What set-up reserves for a node: for a process at each of its NICs, and its share of the spare.
+std::uint32_t reserved_mib(const Fabric& fabric, std::int32_t node) {
+  std::map<std::int32_t, std::uint32_t> nics_of_node;
+  for (const Nic& nic : fabric.nics)
+    if (nic.driver == NicDriver::kPci) ++nics_of_node[nic.numa_node];
+  const Hugepages& pages = fabric.hugepages;
+  return nics_of_node[node] * pages.per_process_mib +
+         pages.spare_mib / static_cast<std::uint32_t>(nics_of_node.size());
+}
+
+void check_pool(Checklist& list, const hugepage::NodePages& pool, std::uint32_t process_mib) {
   const Hugepages& wanted = list.fabric.hugepages;
-  const auto missing = [&](std::uint32_t mib) {
-    return hugepage::missing_pages({{pool.node, mib}}, wanted.page_kib, {pool}, std::nullopt);
-  };
   const std::string where = place_of(pool.node);
-  if (const auto fault = missing(kLeastMib); !fault.empty()) {
-    // The command asks for what a job wants, not for the least it could start with.
-    list.fault("hugepages", where, "a process " + fault.front().text,
-               missing(wanted.per_process_mib).front().command);
-  } else if (const auto warning = missing(wanted.per_process_mib); !warning.empty()) {
+  const std::uint32_t host_mib = reserved_mib(list.fabric, pool.node);
+  // Of all pages: those in use are a job's, and jobs come and go.
+  hugepage::NodePages all = pool;
+  all.free = all.total;
+  const auto host =
+      hugepage::missing_pages({{pool.node, host_mib}}, wanted.page_kib, {all}, std::nullopt);
+  const auto process =
+      hugepage::missing_pages({{pool.node, process_mib}}, wanted.page_kib, {pool}, std::nullopt);
+  if (!process.empty())
+    // Where the pages are there but taken, more of them are the only help.
+    list.fault("hugepages", where, "a process " + process.front().text,
+               host.empty() ? process.front().command : host.front().command);
+  else if (!host.empty())
     list.warning("hugepages", where,
-                 fmt::format("hugepages.per_process_mib = {} {}", wanted.per_process_mib,
-                             warning.front().text),
-                 warning.front().command);
-  } else {
+                 fmt::format("set-up reserves {} MiB for all processes, which {}", host_mib,
+                             host.front().text),
+                 host.front().command);
+  else
     list.good("hugepages", where,
-              fmt::format("{} x {} free", pool.free, hugepage::page_name(wanted.page_kib)));
-  }
+              fmt::format("{} x {} free of {}; a process takes {}", pool.free,
+                          hugepage::page_name(wanted.page_kib), pool.total,
+                          hugepage::pages_for(process_mib, wanted.page_kib)));
 }
 
 // A container's own limit, judged as if the machine had pages without end.
@@ -73,9 +96,11 @@ void check_cgroup(Checklist& list, const hugepage::Roots& roots) {
   const auto missing = [&](std::uint32_t mib) {
     return hugepage::missing_pages({{-1, mib}}, wanted.page_kib, {endless}, allowance);
   };
-  if (const auto fault = missing(kLeastMib); !fault.empty())
+  std::uint32_t process_mib = 0;
+  for (const hugepage::NodeNeed& need : needs_of_process(list.fabric)) process_mib += need.mib;
+  if (const auto fault = missing(process_mib); !fault.empty())
     list.fault("cgroup", "hugetlb", "a process " + fault.front().text,
-               missing(wanted.per_process_mib).front().command);
+               missing(std::max(process_mib, wanted.per_process_mib)).front().command);
   else
     list.good("cgroup", "hugetlb", fmt::format("{} MiB left to this process", *allowance >> 20));
 }
@@ -87,11 +112,26 @@ void check_hugepages(Checklist& list) {
   if (page_kib == 0) return;  // validate() has refused it.
   const hugepage::Roots roots{list.roots.sys, list.roots.proc};
   const auto offered = hugepage::read_pages(roots);
-  std::set<std::int32_t> nodes;
-  for (const Nic& nic : list.fabric.nics)
-    if (nic.driver == NicDriver::kPci) nodes.insert(nic.numa_node);
-  for (const std::int32_t node : nodes)
-    check_pool(list, pool_of(node, page_kib, offered, list.roots.sys));
+  std::map<std::int32_t, std::uint32_t> process_mib;
+  const auto needs = needs_of_process(list.fabric);
+  for (const Nic& nic : list.fabric.nics) {
+    if (nic.driver != NicDriver::kPci || process_mib.contains(nic.numa_node)) continue;
+    const std::string node =
+        fmt::format("{}/devices/system/node/node{}", list.roots.sys, nic.numa_node);
+    if (nic.numa_node >= 0 && !offered.empty() && offered.front().node >= 0 && !exists(node)) {
+      list.fault("numa", nic.name,
+                 fmt::format("numa_node = {} in the config, which this machine has not ({})",
+                             nic.numa_node, node),
+                 fmt::format("write the number of {}/bus/pci/devices/{}/numa_node, or -1",
+                             list.roots.sys, nic.pci));
+      continue;
+    }
+    std::uint32_t& mib = process_mib[nic.numa_node];
+    for (const hugepage::NodeNeed& need : needs)
+      if (need.node == std::max(nic.numa_node, 0)) mib = need.mib;
+  }
+  for (const auto& [node, mib] : process_mib)
+    check_pool(list, pool_of(node, page_kib, offered, list.roots.sys), mib);
   check_cgroup(list, roots);
 }
 
@@ -100,15 +140,21 @@ void check_locked_memory(Checklist& list) {
   const std::uint64_t want = std::uint64_t{list.fabric.hugepages.per_process_mib} << 20;
   const std::string where = list.roots.proc + "/self/limits";
   if (!limit) return;
-  // The kernel counts what a NIC may read as locked, but for those who may lock anything.
-  if (*limit >= want || has_capability(list.roots.proc, kCapIpcLock))
-    list.good(
-        "memlock", where,
-        *limit == kUnlimited ? std::string("unlimited") : fmt::format("{} KiB", *limit >> 10));
+  const std::string found =
+      *limit == kUnlimited ? std::string("unlimited") : fmt::format("{} KiB", *limit >> 10);
+  // The IOMMU's mappings count as locked, but for those who may lock anything: the pages of a
+  // process, and beside them the buffers that jobs register.
+  if (list.fabric.host.host_class != HostClass::kIommu)
+    list.good("memlock", where, found + "; without an IOMMU nothing counts against it");
+  else if (has_capability(list.roots.proc, kCapIpcLock))
+    list.good("memlock", where, found + ", and CAP_IPC_LOCK, for which it does not hold");
+  else if (*limit > want)
+    list.good("memlock", where, found);
   else
     list.fault("memlock", where,
-               fmt::format("max locked memory is {} KiB, a process needs {} KiB", *limit >> 10,
-                           want >> 10),
+               fmt::format("max locked memory is {}, wanted unlimited, or more than the {} KiB of "
+                           "hugepages that a process may take",
+                           found, want >> 10),
                "ulimit -l unlimited; docker run --ulimit memlock=-1; LimitMEMLOCK=infinity");
 }
 

@@ -18,9 +18,8 @@ namespace {
 constexpr unsigned kCapSysRawio = 17;  // linux/capability.h
 constexpr std::string_view kVfioDriver = "vfio-pci";
 
-std::string bind_command(const Nic& nic) {
-  return fmt::format("sudo dpdk-devbind.py --bind={} {}", kVfioDriver, nic.pci);
-}
+// It grants what is missing and nothing else.
+constexpr const char* kSetUpAgain = "sudo ztcp_setup";
 
 // What a kernel driver says of the NIC, for as long as it has it.
 void check_interface(Checklist& list, const Nic& nic, const std::string& folder) {
@@ -61,7 +60,7 @@ void check_group(Checklist& list, const Nic& nic, const std::string& folder) {
   const std::string without_iommu = vfio + "noiommu-" + group.value_or("?");
   if (!group || (!exists(with_iommu) && !exists(without_iommu))) {
     list.fault("vfio", nic.name, fmt::format("{} has no group under {}", nic.pci, vfio),
-               "sudo modprobe vfio-pci; in a container pass --device /dev/vfio");
+               "sudo ztcp_setup; in a container pass --device /dev/vfio/vfio and the group's");
     return;
   }
   const HostClass found = exists(with_iommu) ? HostClass::kIommu : HostClass::kNoIommu;
@@ -76,7 +75,7 @@ void check_group(Checklist& list, const Nic& nic, const std::string& folder) {
     list.good("vfio", nic.name, node + " may be opened");
   else
     list.fault("vfio", nic.name, fmt::format("user {} may not open {}", ::geteuid(), node),
-               fmt::format("sudo chown {} {}", ::geteuid(), node));
+               "sudo ztcp_setup --group GROUP, of which the user is a member");
   if (found == HostClass::kNoIommu && !has_capability(list.roots.proc, kCapSysRawio))
     list.fault("vfio", nic.name, "without an IOMMU, CAP_SYS_RAWIO is needed and is missing",
                "run as root, or in a container with --cap-add SYS_RAWIO");
@@ -130,7 +129,7 @@ void check_pci_nic(Checklist& list, const Nic& nic) {
   } else {
     list.fault("driver", nic.name,
                fmt::format("{} is bound to {}, wanted {}", nic.pci, driver, kVfioDriver),
-               bind_command(nic));
+               kSetUpAgain);
   }
   check_interface(list, nic, folder);
 }

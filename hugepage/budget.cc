@@ -3,6 +3,7 @@
 #include "hugepage/budget.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,33 @@ std::string page_name(std::uint32_t page_kib) {
   if (page_kib % (1U << 20U) == 0) return fmt::format("{} GiB", page_kib >> 20U);
   if (page_kib % (1U << 10U) == 0) return fmt::format("{} MiB", page_kib >> 10U);
   return fmt::format("{} KiB", page_kib);
+}
+
+std::uint32_t nic_mib(std::uint32_t mtu_bytes) {
+  constexpr std::uint32_t kFrameOverheadBytes = 512;
+  constexpr std::uint32_t kHeadersAndRingsMib = 16;
+  const std::uint64_t bytes = std::uint64_t{kReceiveFrames + kCopyFrames} *
+                              (std::max<std::uint32_t>(mtu_bytes, 2048) + kFrameOverheadBytes);
+  return kHeadersAndRingsMib + static_cast<std::uint32_t>(bytes >> 20U);
+}
+
+std::vector<NodeNeed> process_needs(std::span<const NicNeed> nics, std::uint32_t limit_mib,
+                                    std::uint32_t page_kib) {
+  std::map<int, std::uint32_t> mib_of_node;
+  std::uint32_t left_mib = limit_mib;
+  for (const NicNeed& nic : nics) {
+    std::uint32_t& mib = mib_of_node[std::max(nic.node, 0)];
+    const std::uint32_t base_mib = mib == 0 ? kDpdkBaseMib : 0;
+    const std::uint32_t take_mib = std::min(left_mib, base_mib + nic_mib(nic.mtu_bytes));
+    mib += take_mib;
+    left_mib -= take_mib;
+  }
+  // Whole pages: else DPDK takes smaller ones than the fabric says where the machine has both.
+  const std::uint32_t page_mib = std::max(page_kib / 1024, 1U);
+  std::vector<NodeNeed> needs;
+  for (const auto& [node, mib] : mib_of_node)
+    needs.push_back({node, (mib + page_mib - 1) / page_mib * page_mib});
+  return needs;
 }
 
 std::vector<Shortage> missing_pages(const std::vector<NodeNeed>& needs, std::uint32_t page_kib,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,25 @@ struct NodeNeed {
 constexpr std::uint64_t pages_for(std::uint32_t mib, std::uint32_t page_kib) {
   return (std::uint64_t{mib} * 1024 + page_kib - 1) / page_kib;
 }
+
+// DPDK's own needs on each node that it has memory of.
+inline constexpr std::uint32_t kDpdkBaseMib = 16;
+// Frames of one NIC on PCI: those being received and held, and copies of sends.
+inline constexpr std::uint32_t kReceiveFrames = 8192;
+inline constexpr std::uint32_t kCopyFrames = 4096;
+
+// What one NIC takes: its frames, their descriptors, headers and rings.
+std::uint32_t nic_mib(std::uint32_t mtu_bytes);
+
+struct NicNeed {
+  int node = -1;
+  std::uint32_t mtu_bytes = 0;
+};
+// What one process takes at its start, by node and in whole pages: room for every NIC of the
+// fabric, as DPDK can't grow later, but no more than `limit_mib`. NICs that don't know their node
+// are given room on node 0.
+std::vector<NodeNeed> process_needs(std::span<const NicNeed> nics, std::uint32_t limit_mib,
+                                    std::uint32_t page_kib);
 
 // One thing that is missing and the command that provides it.
 struct Shortage {

@@ -124,6 +124,8 @@ std::optional<std::uint64_t> cgroup_allowance_bytes(std::uint32_t page_kib, cons
       } else {
         tighten(allowance,
                 left_in(folder / (stem + ".limit_in_bytes"), folder / (stem + ".usage_in_bytes")));
+        tighten(allowance, left_in(folder / (stem + ".rsvd.limit_in_bytes"),
+                                   folder / (stem + ".rsvd.usage_in_bytes")));
       }
       if (at.empty()) break;
       at = at.parent_path();

@@ -2,11 +2,12 @@
 // Copyright the ztcp authors
 //
 // NICs of the product: DPDK ports and tap interfaces, claimed by lock files.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "hugepage/budget.h"
 #include "hugepage/sysfs.h"
 #include "transport/core/log.h"
 #include "transport/link/claim.h"
@@ -124,6 +125,7 @@ class DpdkNics final : public NicSource {
     out.address = nic.pci;
     out.mtu_bytes = nic.mtu_bytes;
     out.numa_node = nic.numa_node;
+    out.rx_frames = hugepage::kReceiveFrames;
     // Without an IOMMU the kernel may move user pages under the device.
     out.device_reads_user_memory = fabric_.host.host_class == config::HostClass::kIommu;
     return out;
@@ -136,31 +138,16 @@ class DpdkNics final : public NicSource {
     out.iova = fabric_.host.host_class == config::HostClass::kNoIommu ? link::IovaMode::kPhysical
                                                                       : link::IovaMode::kVirtual;
     out.node_memory_mib.clear();
-    std::uint32_t left_mib = fabric_.hugepages.per_process_mib;
-    for (const config::Nic& nic : fabric_.nics) {
-      if (nic.driver != config::NicDriver::kPci) continue;
-      const auto node = static_cast<std::size_t>(std::max(nic.numa_node, 0));
-      if (out.node_memory_mib.size() <= node) out.node_memory_mib.resize(node + 1);
-      const std::uint32_t base_mib = out.node_memory_mib[node] == 0 ? link::kEalBaseMib : 0;
-      const std::uint32_t take_mib = std::min(left_mib, base_mib + pci_memory_mib(nic));
-      out.node_memory_mib[node] += take_mib;
-      left_mib -= take_mib;
+    std::vector<hugepage::NicNeed> nics;
+    for (const config::Nic& nic : fabric_.nics)
+      if (nic.driver == config::NicDriver::kPci) nics.push_back({nic.numa_node, nic.mtu_bytes});
+    // `ztcp_setup --check` holds the same numbers against the machine.
+    for (const hugepage::NodeNeed& need : hugepage::process_needs(
+             nics, fabric_.hugepages.per_process_mib, fabric_.hugepages.page_kib)) {
+      out.node_memory_mib.resize(static_cast<std::size_t>(need.node) + 1);
+      out.node_memory_mib.back() = need.mib;
     }
-    // Whole pages: else EAL takes smaller ones than the fabric says where the machine has both.
-    const std::uint32_t page_mib = std::max(fabric_.hugepages.page_kib / 1024, 1U);
-    for (std::uint32_t& mib : out.node_memory_mib) mib = (mib + page_mib - 1) / page_mib * page_mib;
     return out;
-  }
-
-  // Receive buffers, buffers to copy sends into, headers and rings.
-  static std::uint32_t pci_memory_mib(const config::Nic& nic) {
-    constexpr std::uint32_t kFrameOverheadBytes = 512;
-    constexpr std::uint32_t kCopyFrames = 4096;
-    constexpr std::uint32_t kHeadersAndRingsMib = 16;
-    const std::uint32_t frame_bytes = std::max<std::uint32_t>(nic.mtu_bytes, 2048);
-    const std::uint64_t bytes = std::uint64_t{link::PciConfig{}.rx_frames + kCopyFrames} *
-                                (frame_bytes + kFrameOverheadBytes);
-    return kHeadersAndRingsMib + static_cast<std::uint32_t>(bytes >> 20U);
   }
 
   const config::Fabric fabric_;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +50,7 @@ struct Machine {
     fabric.path = "/etc/ztcp.conf";
     fabric.run_dir = tree.path("run");
     fabric.host = {"0123456789abcdef0123456789abcdef", "gpu-7", HostClass::kIommu, "", ""};
-    fabric.hugepages.page_kib = 2048;
+    fabric.hugepages = {2048, 5120, 0};
     Nic nic;
     nic.name = "ztcp0";
     nic.driver = NicDriver::kPci;
@@ -200,7 +201,7 @@ TEST(Check, Driver) {
   machine.unbind("02:00:00:00:00:05", 9001);
   const Problem problem = machine.fault("driver");
   EXPECT_THAT(problem.what, HasSubstr("0000:00:05.0 is bound to ena, wanted vfio-pci"));
-  EXPECT_THAT(problem.mend, HasSubstr("--bind=vfio-pci 0000:00:05.0"));
+  EXPECT_THAT(problem.mend, HasSubstr("sudo ztcp_setup"));
 }
 
 TEST(Check, NoDriver) {
@@ -243,7 +244,7 @@ TEST(Check, AVirtioNicIsReadThroughItsOwnDevice) {
 TEST(Check, VfioGroupMissing) {
   Machine machine;
   machine.tree.remove("dev/vfio/7");
-  EXPECT_THAT(machine.fault("vfio").mend, HasSubstr("modprobe vfio-pci"));
+  EXPECT_THAT(machine.fault("vfio").mend, HasSubstr("sudo ztcp_setup"));
 }
 
 TEST(Check, VfioGroupAccess) {
@@ -252,7 +253,7 @@ TEST(Check, VfioGroupAccess) {
   ::chmod(machine.tree.path("dev/vfio/7").c_str(), ::geteuid() == 0 ? 0600 : 0000);
   const Problem problem = as_nobody([&] { return machine.fault("vfio"); });
   EXPECT_THAT(problem.what, HasSubstr("may not open " + machine.tree.path("dev/vfio/7")));
-  EXPECT_THAT(problem.mend, HasSubstr("chown"));
+  EXPECT_THAT(problem.mend, HasSubstr("--group"));
 }
 
 TEST(Check, HostClassChanged) {
@@ -272,26 +273,35 @@ TEST(Check, NoIommuNeedsACapability) {
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
+// 12288 frames of 9001 bytes and their overhead, and what DPDK wants: 143 MiB, in whole pages.
 TEST(Check, HugepagesOfTheNode) {
   Machine machine;
-  machine.tree.add("pages node=0 kib=2048 total=4096 free=100");
+  machine.tree.add("pages node=0 kib=2048 total=4096 free=50");
   const Problem problem = machine.fault("hugepages");
   EXPECT_EQ(problem.where, "NUMA node 0");
   EXPECT_THAT(problem.what,
-              HasSubstr("needs 128 x 2 MiB hugepages on NUMA node 0, has 100 free of 4096"));
-  EXPECT_THAT(problem.mend, HasSubstr("echo 6556 > "));
+              HasSubstr("needs 72 x 2 MiB hugepages on NUMA node 0, has 50 free of 4096"));
+  EXPECT_THAT(problem.mend, HasSubstr("echo 4118 > "));
 }
 
-TEST(Check, HugepagesBelowTheBudgetAreAWarning) {
+TEST(Check, HugepagesOfTheHost) {
   Machine machine;
-  machine.tree.add("pages node=0 kib=2048 total=4096 free=1000");
+  machine.fabric.hugepages.spare_mib = 1024;
+  machine.tree.add("pages node=0 kib=2048 total=3071 free=1000");
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
   const auto warnings = machine.of_severity(Severity::kWarning);
   ASSERT_THAT(warnings, SizeIs(1));
-  EXPECT_THAT(
-      warnings[0].problem.what,
-      HasSubstr("hugepages.per_process_mib = 5120 needs 2560 x 2 MiB hugepages on NUMA node "
-                "0, has 1000 free of 4096"));
+  EXPECT_THAT(warnings[0].problem.what,
+              HasSubstr("set-up reserves 6144 MiB for all processes, which needs 3072 x 2 MiB "
+                        "hugepages on NUMA node 0, has 3071"));
+  EXPECT_THAT(warnings[0].problem.mend, HasSubstr("echo 3072 > "));
+}
+
+TEST(Check, ANodeThatTheMachineLacks) {
+  Machine machine;
+  machine.nic().numa_node = 3;
+  EXPECT_THAT(machine.fault("numa").what,
+              HasSubstr("numa_node = 3 in the config, which this machine has not"));
 }
 
 TEST(Check, HugepagesOfAnotherSize) {
@@ -305,8 +315,8 @@ TEST(Check, ANicWithoutANodeTakesPagesFromAnywhere) {
   Machine machine;
   machine.nic().numa_node = -1;
   machine.tree.add(
-      "pages node=0 kib=2048 total=100 free=100\npages node=1 kib=2048 total=40 free=20");
-  EXPECT_THAT(machine.fault("hugepages").what, HasSubstr("has 120 free of 140"));
+      "pages node=0 kib=2048 total=100 free=40\npages node=1 kib=2048 total=40 free=20");
+  EXPECT_THAT(machine.fault("hugepages").what, HasSubstr("has 60 free of 140"));
   machine.tree.add("pages node=1 kib=2048 total=40 free=40");
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
@@ -315,7 +325,7 @@ TEST(Check, CgroupLimit) {
   Machine machine;
   machine.tree.add_file("sys/fs/cgroup/user.slice/hugetlb.2MB.max", "67108864\n");
   EXPECT_THAT(machine.fault("cgroup").what,
-              HasSubstr("needs 128 x 2 MiB hugepages, the container's cgroup leaves 32"));
+              HasSubstr("needs 72 x 2 MiB hugepages, the container's cgroup leaves 32"));
 }
 
 TEST(Check, CgroupLimitThatIsWideEnough) {
@@ -324,15 +334,38 @@ TEST(Check, CgroupLimitThatIsWideEnough) {
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
+void limit_locked_memory(Machine& machine, std::uint64_t bytes) {
+  machine.tree.add_file("proc/self/limits",
+                        fmt::format("Max locked memory {0} {0} bytes\n", bytes));
+}
+
 TEST(Check, LockedMemory) {
   Machine machine;
-  machine.tree.add_file(
-      "proc/self/limits",
-      "Max locked memory         8388608              8388608              bytes\n");
+  limit_locked_memory(machine, 8 << 20);
   const Problem problem = machine.fault("memlock");
-  EXPECT_THAT(problem.what, HasSubstr("8192 KiB, a process needs 5242880 KiB"));
+  EXPECT_THAT(problem.what, HasSubstr("8192 KiB, wanted unlimited, or more than the 5242880 KiB"));
   EXPECT_THAT(problem.mend, HasSubstr("ulimit -l unlimited"));
+  // All of it for the pages leaves nothing for the buffers.
+  limit_locked_memory(machine, std::uint64_t{5120} << 20);
+  EXPECT_THAT(machine.fault("memlock").what, HasSubstr("5242880 KiB, wanted"));
+  limit_locked_memory(machine, (std::uint64_t{5120} << 20) + 1);
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, LockedMemoryOfThoseWhoMayLockAnything) {
+  Machine machine;
+  limit_locked_memory(machine, 8 << 20);
   machine.tree.add_file("proc/self/status", "CapEff:\t0000000000004000\n");  // CAP_IPC_LOCK
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, LockedMemoryCountsOnlyBehindAnIommu) {
+  Machine machine;
+  limit_locked_memory(machine, 8 << 20);
+  machine.fabric.host.host_class = HostClass::kNoIommu;
+  machine.tree.remove("dev/vfio/7");
+  machine.tree.add_file("dev/vfio/noiommu-7", "");
+  machine.tree.add_file("proc/self/status", "CapEff:\t0000000000020000\n");  // CAP_SYS_RAWIO
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 

@@ -22,6 +22,25 @@ TEST(Budget, PagesAreRoundedUp) {
   EXPECT_EQ(pages_for(0, k2Mib), 0U);
 }
 
+TEST(Budget, AProcessTakesRoomForItsNicsInWholePages) {
+  // Frames of 9512 bytes with their overhead, 12288 of them, and 16 MiB of headers and rings.
+  EXPECT_EQ(nic_mib(9000), 16U + 12288U * 9512 / (1U << 20U));
+  EXPECT_EQ(nic_mib(1500), nic_mib(2048)) << "buffers are no smaller";
+  const std::vector<NicNeed> nics = {{0, 9000}, {1, 9000}, {1, 9000}, {-1, 9000}};
+  auto needs = process_needs(nics, 5120, k2Mib);
+  ASSERT_EQ(needs.size(), 2U);
+  EXPECT_EQ(needs[0].node, 0);
+  EXPECT_EQ(needs[0].mib, (kDpdkBaseMib + 2 * nic_mib(9000) + 1) / 2 * 2);
+  EXPECT_EQ(needs[1].mib, needs[0].mib);
+  needs = process_needs(nics, 5120, k1Gib);
+  EXPECT_EQ(needs[0].mib, 1024U);
+  // What the limit leaves is all the last NICs get: 200 - 143.
+  needs = process_needs(nics, 200, k2Mib);
+  EXPECT_EQ(needs[0].mib, 144U);
+  EXPECT_EQ(needs[1].mib, 58U);
+  EXPECT_TRUE(process_needs({}, 5120, k2Mib).empty());
+}
+
 TEST(Budget, NothingIsMissingWhenEnoughIsFree) {
   EXPECT_TRUE(missing_pages({{0, 1024}}, k2Mib, {{0, k2Mib, 512, 512, "/p"}}, {}).empty());
   EXPECT_TRUE(missing_pages({{0, 1024}}, k2Mib, {{-1, k2Mib, 512, 512, "/p"}}, {}).empty());
