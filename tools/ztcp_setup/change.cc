@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <grp.h>
-#include <pwd.h>
 #include <sstream>
-#include <sys/stat.h>
 
 #include <fmt/format.h>
 
 #include "config/machine.h"
+#include "tools/ztcp_setup/accounts.h"
 #include "tools/ztcp_setup/boot_line.h"
 
 namespace ztcp::setup {
@@ -19,28 +17,13 @@ namespace {
 
 std::string or_root(const std::string& name) { return name.empty() ? "root" : name; }
 
-std::string name_of_user(uid_t id) {
-  const passwd* entry = ::getpwuid(id);
-  return entry == nullptr ? std::to_string(id) : entry->pw_name;
-}
-std::string name_of_group(gid_t id) {
-  const group* entry = ::getgrgid(id);
-  return entry == nullptr ? std::to_string(id) : entry->gr_name;
-}
-
-// "0660 root:ztcp"; empty: there is nothing. In a tree, its owner stands for root.
-std::string standing_of(const std::string& root, const std::string& path) {
-  struct stat info {};
-  struct stat top {};
-  if (::stat((root + path).c_str(), &info) != 0) return {};
-  if (!root.empty() && ::stat(root.c_str(), &top) != 0) return {};
-  return fmt::format("{:04o} {}:{}", info.st_mode & 07777U,
-                     info.st_uid == top.st_uid ? "root" : name_of_user(info.st_uid),
-                     info.st_gid == top.st_gid ? "root" : name_of_group(info.st_gid));
+std::string have_of(const std::string& root, const std::string& path) {
+  const auto found = standing_of(root, path);
+  return found ? to_string(*found) : std::string();
 }
 
 std::string standing(std::uint32_t mode, const std::string& user, const std::string& group) {
-  return fmt::format("{:04o} {}:{}", mode, or_root(user), or_root(group));
+  return to_string(Standing{mode, or_root(user), or_root(group)});
 }
 
 std::string none_if_empty(std::string text) { return text.empty() ? "none" : std::move(text); }
@@ -53,7 +36,7 @@ class Comparer {
     const std::string path = root_ + file.path;
     const auto text = config::read_text(path);
     const std::string want = standing(file.mode, "", file.group);
-    const std::string have = standing_of(root_, file.path);
+    const std::string have = have_of(root_, file.path);
     if (text == file.text && have == want) return std::nullopt;
     if (text == file.text)
       return Change{"", have, want,
@@ -67,7 +50,7 @@ class Comparer {
 
   std::optional<Change> operator()(const wish::Folder& folder) const {
     const std::string want = standing(folder.mode, folder.user, folder.group);
-    const std::string have = standing_of(root_, folder.path);
+    const std::string have = have_of(root_, folder.path);
     if (have == want) return std::nullopt;
     return Change{"", none_if_empty(have), want,
                   fmt::format("install -d -m {:04o} -o {} -g {} {}", folder.mode,
@@ -127,7 +110,7 @@ class Comparer {
       node = "/dev/vfio/" + *number;
       if (config::exists(root_ + "/dev/vfio/noiommu-" + *number))
         node = "/dev/vfio/noiommu-" + *number;
-      have = standing_of(root_, node);
+      have = have_of(root_, node);
       if (have == want) return std::nullopt;
     }
     return Change{"", none_if_empty(have), want,

@@ -12,6 +12,7 @@
 #include "config/machine.h"
 #include "config/topology.h"
 #include "tools/ztcp_setup/report.h"
+#include "tools/ztcp_setup/rights.h"
 #include "tools/ztcp_setup/surroundings.h"
 
 namespace ztcp::setup {
@@ -67,6 +68,8 @@ int check(const Options& options) {
     report.checks = config::run_checks(*loaded.fabric, roots, gpus);
     const Surroundings surroundings{"/", roots, variables_of(environ)};
     for (config::Check& one : check_surroundings(*loaded.fabric, surroundings))
+      report.checks.push_back(std::move(one));
+    for (config::Check& one : check_rights(*loaded.fabric, ""))
       report.checks.push_back(std::move(one));
     for (config::Problem& problem : config::read_environment().problems)
       report.checks.push_back({"variable", config::Severity::kWarning, std::move(problem)});

@@ -3,14 +3,13 @@
 #include "tools/ztcp_setup/plan.h"
 
 #include <algorithm>
-#include <grp.h>
-#include <pwd.h>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "config/load.h"
 #include "config/machine.h"
+#include "tools/ztcp_setup/accounts.h"
 #include "tools/ztcp_setup/iommu.h"
 #include "tools/ztcp_setup/lease.h"
 #include "tools/ztcp_setup/wishes.h"
@@ -19,15 +18,6 @@ namespace ztcp::setup {
 namespace {
 
 using config::Severity;
-
-// In the account files of a tree; on this machine wherever accounts come from.
-bool has_account(const std::string& root, const char* file, const std::string& name) {
-  if (root.empty())
-    return std::string_view(file) == "passwd" ? ::getpwnam(name.c_str()) != nullptr
-                                              : ::getgrnam(name.c_str()) != nullptr;
-  const std::string text = "\n" + config::read_text(root + "/etc/" + file).value_or("");
-  return text.find("\n" + name + ":") != std::string::npos;
-}
 
 class Planner {
  public:
@@ -115,10 +105,10 @@ class Planner {
       note(Severity::kFault, "config", request_.config_path,
            "is a fabric of software NICs, written with --local or by hand; it is left alone",
            "ztcp_setup --config FILE writes elsewhere, or remove the file");
-    if (!user().empty() && !has_account(root_, "passwd", user()))
+    if (!user().empty() && !has_user(root_, user()))
       note(Severity::kFault, "account", "--user " + user(), "no such user on this machine",
            "getent passwd lists them");
-    if (!group().empty() && !has_account(root_, "group", group()))
+    if (!group().empty() && !has_group(root_, group()))
       note(Severity::kFault, "account", "--group " + group(), "no such group on this machine",
            fmt::format("sudo groupadd --system {}", group()));
     if (input_.existing && !input_.existing->messages.cluster_key.empty() && group().empty() &&
@@ -242,7 +232,9 @@ class Planner {
     nic.numa_node = found.numa_node;
     nic.gpu_pci = pair.gpu ? plan_.topology.gpus[*pair.gpu].pci : "";
     nic.gpu_uuid = pair.gpu ? plan_.topology.gpus[*pair.gpu].uuid : "";
-    if (!found.interface.empty()) record(found, nic);
+    // A NIC that fell back to its kernel driver without its address is still what it was.
+    const bool fell_back = known != nullptr && known->mac == found.mac && !found.address;
+    if (!found.interface.empty() && !fell_back) record(found, nic);
     if (nic.address.address.value == 0)
       note(Severity::kFault, "address", name_of(found),
            "has no IPv4 address, so the config can't give it one",

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "config/machine.h"
+#include "tools/ztcp_setup/library.h"
 
 namespace ztcp::setup {
 namespace {
@@ -31,43 +30,36 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-std::string without_trailing_slash(const std::string& root) { return root == "/" ? "" : root; }
-
-// Folders of an ld.so.conf and of what it includes; `depth` ends includes in a circle.
-void read_ld_conf(const std::string& base, const std::string& path, int depth,
-                  std::vector<std::string>& folders) {
-  std::istringstream text(config::read_text(base + path).value_or(""));
-  for (std::string line; std::getline(text, line);) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string first, second;
-    words >> first >> second;
-    if (first == "include" && depth < 4) {
-      const auto slash = second.rfind('/');
-      if (slash == std::string::npos) continue;
-      const std::string folder = second.substr(0, slash);
-      for (const std::string& name : config::list_folder(base + folder))
-        if (name.ends_with(".conf")) read_ld_conf(base, folder + "/" + name, depth + 1, folders);
-    } else if (first.starts_with('/')) {
-      folders.push_back(first);
+// NCCL reads a file of the user's, then the machine's; neither wins over the environment.
+Variables nccl_variables(const Surroundings& around, Variables& origins) {
+  Variables variables = around.variables;
+  const std::string root = around.root == "/" ? "" : around.root;
+  std::vector<std::string> files;
+  if (const auto it = variables.find("NCCL_CONF_FILE"); it != variables.end())
+    files.push_back(it->second);
+  else if (const auto home = variables.find("HOME"); home != variables.end())
+    files.push_back(home->second + "/.nccl.conf");
+  files.emplace_back("/etc/nccl.conf");
+  for (const std::string& file : files) {
+    std::istringstream lines(config::read_text(root + file).value_or(""));
+    for (std::string line; std::getline(lines, line);) {
+      const auto equals = line.find('=');
+      if (line.starts_with('#') || equals == std::string::npos) continue;
+      if (variables.emplace(line.substr(0, equals), line.substr(equals + 1)).second)
+        origins.emplace(line.substr(0, equals), file);
     }
   }
-}
-
-// Ours holds the path of its config file.
-bool is_ours(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return bytes.find(config::kDefaultPath) != std::string::npos;
+  return variables;
 }
 
 class Checker {
  public:
   Checker(const config::Fabric& fabric, const Surroundings& around)
-      : fabric_(fabric), around_(around) {}
+      : fabric_(fabric), around_(around), variables_(nccl_variables(around, origins_)) {}
 
   std::vector<Check> run() {
     check_switches();
-    check_library();
+    checks_.push_back(check_library(around_));
     check_names("NCCL_SOCKET_IFNAME", around_.roots.sys + "/class/net");
     check_names("NCCL_IB_HCA", around_.roots.sys + "/class/infiniband");
     check_cpus();
@@ -82,45 +74,26 @@ class Checker {
   }
 
   std::string variable(std::string_view name) const {
-    const auto it = around_.variables.find(name);
-    return it == around_.variables.end() ? std::string() : it->second;
+    const auto it = variables_.find(name);
+    return it == variables_.end() ? std::string() : it->second;
+  }
+
+  // "NCCL_NET", "NCCL_NET in /etc/nccl.conf"
+  std::string place_of(std::string_view name) const {
+    const auto it = origins_.find(name);
+    return it == origins_.end() ? std::string(name) : fmt::format("{} in {}", name, it->second);
   }
 
   // Variables that turn ztcp off.
   void check_switches() {
     const std::string plugin = variable("NCCL_NET_PLUGIN");
     if (!plugin.empty() && plugin != "ztcp" && plugin.find(kPluginFile) == std::string::npos)
-      add(Severity::kWarning, "nccl", "NCCL_NET_PLUGIN",
+      add(Severity::kWarning, "nccl", place_of("NCCL_NET_PLUGIN"),
           fmt::format("\"{}\", so NCCL does not load ztcp", plugin), "unset NCCL_NET_PLUGIN");
     const std::string net = variable("NCCL_NET");
     if (!net.empty() && net != "ztcp")
-      add(Severity::kWarning, "nccl", "NCCL_NET", fmt::format("\"{}\" is wanted, not ztcp", net),
-          "export NCCL_NET=ztcp");
-  }
-
-  void check_library() {
-    const std::string base = without_trailing_slash(around_.root);
-    std::vector<std::string> found;
-    for (const std::string& folder : loader_folders(around_))
-      if (config::exists(base + folder + "/" + kPluginFile))
-        found.push_back(folder + "/" + kPluginFile);
-    if (found.empty()) {
-      add(Severity::kWarning, "library", kPluginFile,
-          "not in the loader's path, so NCCL runs without it unless the job sets one",
-          "export LD_LIBRARY_PATH=FOLDER:$LD_LIBRARY_PATH");
-      return;
-    }
-    if (is_ours(base + found.front())) {
-      add(Severity::kGood, "library", found.front(), "ztcp, the first in the loader's path", "");
-      return;
-    }
-    const auto ours = std::find_if(found.begin(), found.end(),
-                                   [&](const std::string& path) { return is_ours(base + path); });
-    add(Severity::kFault, "library", found.front(),
-        ours == found.end()
-            ? std::string("another plugin of that name; ztcp's is not in the loader's path")
-            : fmt::format("another plugin of that name comes before ztcp's {}", *ours),
-        fmt::format("mv {} {}_bak", found.front(), found.front()));
+      add(Severity::kWarning, "nccl", place_of("NCCL_NET"),
+          fmt::format("\"{}\" is wanted, not ztcp", net), "export NCCL_NET=ztcp");
   }
 
   // NCCL's forms: a list of prefixes, "=" before exact names, "^" before what is left out.
@@ -137,7 +110,7 @@ class Checker {
         if (exact ? candidate == wanted : candidate.starts_with(wanted))
           matches.push_back(candidate);
       if (matches.empty())
-        add(Severity::kFault, "nccl", name,
+        add(Severity::kFault, "nccl", place_of(name),
             fmt::format("\"{}\" matches nothing under {}; a NIC that ztcp took has no name there",
                         wanted, folder),
             name == std::string_view("NCCL_IB_HCA")
@@ -159,7 +132,7 @@ class Checker {
       return !nic.pci.empty() && nic.pci == pci;
     });
     if (taken != fabric_.nics.end())
-      add(Severity::kFault, "nccl", name,
+      add(Severity::kFault, "nccl", place_of(name),
           fmt::format("names {}, which the config gives to ztcp as {}", match, taken->name),
           fmt::format("leave {} out of {}", match, name));
   }
@@ -196,6 +169,8 @@ class Checker {
 
   const config::Fabric& fabric_;
   const Surroundings& around_;
+  Variables origins_;  // The file that sets a variable, for those that the environment lacks.
+  const Variables variables_;
   std::vector<Check> checks_;
 };
 
@@ -210,16 +185,6 @@ Variables variables_of(const char* const* environment) {
       variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return variables;
-}
-
-std::vector<std::string> loader_folders(const Surroundings& surroundings) {
-  std::vector<std::string> folders;
-  const auto it = surroundings.variables.find("LD_LIBRARY_PATH");
-  if (it != surroundings.variables.end()) folders = split(it->second, ':');
-  read_ld_conf(without_trailing_slash(surroundings.root), "/etc/ld.so.conf", 0, folders);
-  for (const char* folder : {"/lib64", "/usr/lib64", "/lib", "/usr/lib"})
-    folders.emplace_back(folder);
-  return folders;
 }
 
 std::vector<Check> check_surroundings(const config::Fabric& fabric,

@@ -26,7 +26,4 @@ struct Surroundings {
 std::vector<config::Check> check_surroundings(const config::Fabric& fabric,
                                               const Surroundings& surroundings);
 
-// The folders the loader tries, in order: LD_LIBRARY_PATH, ld.so.conf, the built-in ones.
-std::vector<std::string> loader_folders(const Surroundings& surroundings);
-
 }  // namespace ztcp::setup

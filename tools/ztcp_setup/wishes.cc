@@ -3,6 +3,7 @@
 #include "tools/ztcp_setup/wishes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -13,10 +14,13 @@
 namespace ztcp::setup {
 namespace {
 
-// Services that start jobs: what they start inherits their limits, and PAM is not asked.
 constexpr const char* kJobServices[] = {"slurmd.service",  "docker.service", "containerd.service",
                                         "crio.service",    "k3s.service",    "pbs.service",
                                         "kubelet.service", "podman.service"};
+constexpr const char* kUnitFolders[] = {"/etc/systemd/system", "/run/systemd/system",
+                                        "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
+                                        "/lib/systemd/system"};
+constexpr const char* kServiceDropIn = "50-ztcp.conf";
 
 class Wisher {
  public:
@@ -59,12 +63,13 @@ class Wisher {
     add("unlimited locked memory for sessions of " + who(),
         wish::File{"/etc/security/limits.d/ztcp.conf", text, 0644, ""});
     bool any = false;
-    for (const char* service : kJobServices) {
-      if (!has_unit(root_, service)) continue;
+    for (const std::string& service : job_services(root_)) {
+      const std::string path = fmt::format("/etc/systemd/system/{}.d/{}", service, kServiceDropIn);
+      if (!limits_memlock(root_, service) && !config::exists(root_ + path)) continue;
       any = true;
       add(fmt::format("unlimited locked memory for jobs of {}, once it is started again", service),
-          wish::File{fmt::format("/etc/systemd/system/{}.d/50-ztcp.conf", service),
-                     "# Written by ztcp_setup.\n[Service]\nLimitMEMLOCK=infinity\n", 0644, ""});
+          wish::File{path, "# Written by ztcp_setup.\n[Service]\nLimitMEMLOCK=infinity\n", 0644,
+                     ""});
     }
     if (any) add("systemd's settings, read again", wish::Notice{{"systemctl", "daemon-reload"}});
   }
@@ -149,17 +154,30 @@ class Wisher {
 
 }  // namespace
 
-const std::vector<std::string>& unit_folders() {
-  static const std::vector<std::string> folders{"/etc/systemd/system", "/run/systemd/system",
-                                                "/usr/local/lib/systemd/system",
-                                                "/usr/lib/systemd/system", "/lib/systemd/system"};
-  return folders;
-}
-
 bool has_unit(const std::string& root, const std::string& name) {
-  return std::any_of(unit_folders().begin(), unit_folders().end(), [&](const std::string& folder) {
+  return std::any_of(std::begin(kUnitFolders), std::end(kUnitFolders), [&](const char* folder) {
     return config::exists(root + folder + "/" + name);
   });
+}
+
+std::vector<std::string> job_services(const std::string& root) {
+  std::vector<std::string> services;
+  for (const char* service : kJobServices)
+    if (has_unit(root, service)) services.emplace_back(service);
+  return services;
+}
+
+bool limits_memlock(const std::string& root, const std::string& service) {
+  const auto lifts = [](const std::string& path) {
+    return config::read_text(path).value_or("").find("LimitMEMLOCK=infinity") != std::string::npos;
+  };
+  for (const std::string folder : kUnitFolders) {
+    if (lifts(root + folder + "/" + service)) return false;
+    const std::string drop_ins = root + folder + "/" + service + ".d";
+    for (const std::string& name : config::list_folder(drop_ins))
+      if (lifts(drop_ins + "/" + name)) return false;
+  }
+  return true;
 }
 
 Wishes wishes_for(const config::Fabric& fabric, const Resources& resources,

@@ -26,8 +26,12 @@ struct Resources {
 Wishes wishes_for(const config::Fabric& fabric, const Resources& resources,
                   const std::string& root);
 
-// Where systemd looks for units, without a slash at the end.
-const std::vector<std::string>& unit_folders();
+// Services of this machine that start jobs: what they start inherits their limits, and PAM is not
+// asked.
+std::vector<std::string> job_services(const std::string& root);
+// Whether the service has systemd's limit of locked memory, a few MiB: no unit or drop-in lifts it.
+bool limits_memlock(const std::string& root, const std::string& service);
+
 bool has_unit(const std::string& root, const std::string& name);
 
 }  // namespace ztcp::setup

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/tree.h"
+#include "tools/ztcp_setup/library.h"
 #include "tools/ztcp_setup/report.h"
 
 namespace ztcp::setup {
