@@ -135,14 +135,21 @@ BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
     if (const auto it = std::find(line.rbegin(), line.rend(), ours); it != line.rend())
       line.erase(std::next(it).base());
 
+  const auto stands = [&](const std::string& argument) {
+    return std::find(line.begin(), line.end(), argument) != line.end();
+  };
+  // A drop-in of ours can be told from the rest; what grubby wrote can't, so that an argument which
+  // stands there is wished for all the same: it may be the one that an earlier run was granted.
+  const bool drop_in = is_debian(root) && has_program(root, "update-grub");
+  const bool grubby = !drop_in && has_program(root, "grubby");
   std::vector<std::string> wanted;
   for (const std::string& argument : others)
-    if (std::find(line.begin(), line.end(), argument) == line.end()) wanted.push_back(argument);
+    if (grubby || !stands(argument)) wanted.push_back(argument);
   const std::string release = config::read_line(root + "/proc/sys/kernel/osrelease").value_or("");
   const auto page_words = page_arguments(pages, page_kib, release);
   const std::uint64_t there = pages_on(line, page_kib);
   const std::uint64_t needed = pages_on(page_words, page_kib);
-  if (there == 0)
+  if (there == 0 || (grubby && std::all_of(page_words.begin(), page_words.end(), stands)))
     wanted.insert(wanted.end(), page_words.begin(), page_words.end());
   else if (there < needed)
     // The kernel takes the first count of a size and ignores another.
@@ -156,11 +163,11 @@ BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
   if (wanted.empty()) return plan;
 
   const std::string text = fmt::format("{}", fmt::join(wanted, " "));
-  if (is_debian(root) && has_program(root, "update-grub")) {
+  if (drop_in) {
     plan.wishes.push_back({"kernel command line of the next boot: " + text,
                            wish::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
     plan.wishes.push_back({"the boot loader's menu, written anew", wish::Notice{{"update-grub"}}});
-  } else if (has_program(root, "grubby")) {
+  } else if (grubby) {
     plan.wishes.push_back(
         {"kernel command line of the next boot: " + text, wish::BootArguments{wanted}});
   } else {

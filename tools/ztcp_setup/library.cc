@@ -27,7 +27,7 @@ constexpr Mark kMarks[] = {
     {"aws-ofi-nccl", "aws-ofi-nccl (libfabric, as AWS installs it)"},
     {"NET/OFI", "aws-ofi-nccl (libfabric, as AWS installs it)"},
     {"sharp_coll_init", "nccl-rdma-sharp (NVIDIA's HPC-X)"},
-    {"nccl_ucx", "nccl-rdma-sharp (NVIDIA's HPC-X)"},
+    {"NET/UCX", "nccl-rdma-sharp (NVIDIA's HPC-X)"},
     {"NET/FasTrak", "Google's FasTrak"},
     {"GPUDirectTCPX", "Google's GPUDirect-TCPX"},
     {"NET/gIB", "Google's gIB"},

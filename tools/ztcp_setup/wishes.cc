@@ -3,7 +3,6 @@
 #include "tools/ztcp_setup/wishes.h"
 
 #include <algorithm>
-#include <iterator>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -17,9 +16,6 @@ namespace {
 constexpr const char* kJobServices[] = {"slurmd.service",  "docker.service", "containerd.service",
                                         "crio.service",    "k3s.service",    "pbs.service",
                                         "kubelet.service", "podman.service"};
-constexpr const char* kUnitFolders[] = {"/etc/systemd/system", "/run/systemd/system",
-                                        "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
-                                        "/lib/systemd/system"};
 constexpr const char* kServiceDropIn = "50-ztcp.conf";
 
 class Wisher {
@@ -154,8 +150,15 @@ class Wisher {
 
 }  // namespace
 
+const std::vector<std::string>& unit_folders() {
+  static const std::vector<std::string> folders{"/etc/systemd/system", "/run/systemd/system",
+                                                "/usr/local/lib/systemd/system",
+                                                "/usr/lib/systemd/system", "/lib/systemd/system"};
+  return folders;
+}
+
 bool has_unit(const std::string& root, const std::string& name) {
-  return std::any_of(std::begin(kUnitFolders), std::end(kUnitFolders), [&](const char* folder) {
+  return std::any_of(unit_folders().begin(), unit_folders().end(), [&](const std::string& folder) {
     return config::exists(root + folder + "/" + name);
   });
 }
@@ -171,7 +174,7 @@ bool limits_memlock(const std::string& root, const std::string& service) {
   const auto lifts = [](const std::string& path) {
     return config::read_text(path).value_or("").find("LimitMEMLOCK=infinity") != std::string::npos;
   };
-  for (const std::string folder : kUnitFolders) {
+  for (const std::string& folder : unit_folders()) {
     if (lifts(root + folder + "/" + service)) return false;
     const std::string drop_ins = root + folder + "/" + service + ".d";
     for (const std::string& name : config::list_folder(drop_ins))

@@ -32,6 +32,8 @@ std::vector<std::string> job_services(const std::string& root);
 // Whether the service has systemd's limit of locked memory, a few MiB: no unit or drop-in lifts it.
 bool limits_memlock(const std::string& root, const std::string& service);
 
+// Where systemd looks for units, without a slash at the end.
+const std::vector<std::string>& unit_folders();
 bool has_unit(const std::string& root, const std::string& name);
 
 }  // namespace ztcp::setup
