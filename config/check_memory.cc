@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -42,28 +44,38 @@ hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
   return pool;
 }
 
-// What a process takes at its start: the same numbers that the plugin gives to DPDK.
-std::vector<hugepage::NodeNeed> needs_of_process(const Fabric& fabric) {
+// NICs on PCI by the node that they really are on: one that is not there has no memory, and the
+// plugin takes it where it is.
+std::vector<hugepage::NicNeed> nics_of(Checklist& list, const hugepage::Roots& roots) {
   std::vector<hugepage::NicNeed> nics;
-  for (const Nic& nic : fabric.nics)
-    if (nic.driver == NicDriver::kPci) nics.push_back({nic.numa_node, nic.mtu_bytes});
-  return hugepage::process_needs(nics, fabric.hugepages.per_process_mib, fabric.hugepages.page_kib);
+  for (const Nic& nic : list.fabric.nics) {
+    if (nic.driver != NicDriver::kPci) continue;
+    const bool there = nic.numa_node < 0 || hugepage::has_numa_node(nic.numa_node, roots);
+    nics.push_back({there ? nic.numa_node : -1, nic.mtu_bytes});
+    if (!there)
+      list.warning("numa", nic.name,
+                   fmt::format("numa_node = {} in the config, which this machine does not have: "
+                               "its memory may lie anywhere",
+                               nic.numa_node),
+                   fmt::format("write the number of {}/bus/pci/devices/{}/numa_node, or -1",
+                               list.roots.sys, nic.pci));
+  }
+  return nics;
 }
 
 // What set-up reserves for a node: for a process at each of its NICs, and its share of the spare.
-std::uint32_t reserved_mib(const Fabric& fabric, std::int32_t node) {
-  std::map<std::int32_t, std::uint32_t> nics_of_node;
-  for (const Nic& nic : fabric.nics)
-    if (nic.driver == NicDriver::kPci) ++nics_of_node[nic.numa_node];
-  const Hugepages& pages = fabric.hugepages;
+std::uint32_t reserved_mib(const Hugepages& pages, const std::vector<hugepage::NicNeed>& nics,
+                           int node) {
+  std::map<int, std::uint32_t> nics_of_node;
+  for (const hugepage::NicNeed& nic : nics) ++nics_of_node[nic.node];
   return nics_of_node[node] * pages.per_process_mib +
          pages.spare_mib / static_cast<std::uint32_t>(nics_of_node.size());
 }
 
-void check_pool(Checklist& list, const hugepage::NodePages& pool, std::uint32_t process_mib) {
+void check_pool(Checklist& list, const hugepage::NodePages& pool, std::uint32_t process_mib,
+                std::uint32_t host_mib) {
   const Hugepages& wanted = list.fabric.hugepages;
   const std::string where = place_of(pool.node);
-  const std::uint32_t host_mib = reserved_mib(list.fabric, pool.node);
   // Of all pages: those in use are a job's, and jobs come and go.
   hugepage::NodePages all = pool;
   all.free = all.total;
@@ -88,7 +100,7 @@ void check_pool(Checklist& list, const hugepage::NodePages& pool, std::uint32_t 
 }
 
 // A container's own limit, judged as if the machine had pages without end.
-void check_cgroup(Checklist& list, const hugepage::Roots& roots) {
+void check_cgroup(Checklist& list, const hugepage::Roots& roots, std::uint32_t process_mib) {
   const Hugepages& wanted = list.fabric.hugepages;
   const auto allowance = hugepage::cgroup_allowance_bytes(wanted.page_kib, roots);
   if (!allowance) return;
@@ -96,8 +108,6 @@ void check_cgroup(Checklist& list, const hugepage::Roots& roots) {
   const auto missing = [&](std::uint32_t mib) {
     return hugepage::missing_pages({{-1, mib}}, wanted.page_kib, {endless}, allowance);
   };
-  std::uint32_t process_mib = 0;
-  for (const hugepage::NodeNeed& need : needs_of_process(list.fabric)) process_mib += need.mib;
   if (const auto fault = missing(process_mib); !fault.empty())
     list.fault("cgroup", "hugetlb", "a process " + fault.front().text,
                missing(std::max(process_mib, wanted.per_process_mib)).front().command);
@@ -108,31 +118,25 @@ void check_cgroup(Checklist& list, const hugepage::Roots& roots) {
 }  // namespace
 
 void check_hugepages(Checklist& list) {
-  const std::uint32_t page_kib = list.fabric.hugepages.page_kib;
-  if (page_kib == 0) return;  // validate() has refused it.
+  const Hugepages& wanted = list.fabric.hugepages;
+  if (wanted.page_kib == 0) return;  // validate() has refused it.
   const hugepage::Roots roots{list.roots.sys, list.roots.proc};
+  const auto nics = nics_of(list, roots);
+  // The same numbers that the plugin gives to DPDK.
+  const auto needs = hugepage::process_needs(nics, wanted.per_process_mib, wanted.page_kib);
+  std::uint32_t process_mib = 0;
+  for (const hugepage::NodeNeed& need : needs) process_mib += need.mib;
+
   const auto offered = hugepage::read_pages(roots);
-  std::map<std::int32_t, std::uint32_t> process_mib;
-  const auto needs = needs_of_process(list.fabric);
-  for (const Nic& nic : list.fabric.nics) {
-    if (nic.driver != NicDriver::kPci || process_mib.contains(nic.numa_node)) continue;
-    const std::string node =
-        fmt::format("{}/devices/system/node/node{}", list.roots.sys, nic.numa_node);
-    if (nic.numa_node >= 0 && !offered.empty() && offered.front().node >= 0 && !exists(node)) {
-      list.fault("numa", nic.name,
-                 fmt::format("numa_node = {} in the config, which this machine has not ({})",
-                             nic.numa_node, node),
-                 fmt::format("write the number of {}/bus/pci/devices/{}/numa_node, or -1",
-                             list.roots.sys, nic.pci));
-      continue;
-    }
-    std::uint32_t& mib = process_mib[nic.numa_node];
-    for (const hugepage::NodeNeed& need : needs)
-      if (need.node == std::max(nic.numa_node, 0)) mib = need.mib;
+  std::set<int> nodes;
+  for (const hugepage::NicNeed& nic : nics) nodes.insert(nic.node);
+  for (const int node : nodes) {
+    const auto need = std::find_if(needs.begin(), needs.end(),
+                                   [&](const auto& one) { return one.node == std::max(node, 0); });
+    check_pool(list, pool_of(node, wanted.page_kib, offered, list.roots.sys), need->mib,
+               reserved_mib(wanted, nics, node));
   }
-  for (const auto& [node, mib] : process_mib)
-    check_pool(list, pool_of(node, page_kib, offered, list.roots.sys), mib);
-  check_cgroup(list, roots);
+  check_cgroup(list, roots, process_mib);
 }
 
 void check_locked_memory(Checklist& list) {

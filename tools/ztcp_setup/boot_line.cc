@@ -126,6 +126,11 @@ std::uint64_t pages_on(const std::vector<std::string>& arguments, std::uint32_t 
   return pages;
 }
 
+bool boots_with(const std::string& root, const std::string& argument) {
+  const auto line = words_of(config::read_text(root + "/proc/cmdline").value_or(""));
+  return std::find(line.begin(), line.end(), argument) != line.end();
+}
+
 BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
                    std::uint32_t page_kib, const std::vector<std::string>& others) {
   BootPlan plan;

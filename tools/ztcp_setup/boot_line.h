@@ -35,6 +35,9 @@ std::vector<std::string> page_arguments(const std::vector<NodePages>& pages, std
 // Pages of this size that a command line asks for.
 std::uint64_t pages_on(const std::vector<std::string>& arguments, std::uint32_t page_kib);
 
+// Whether the kernel that runs was given this argument.
+bool boots_with(const std::string& root, const std::string& argument);
+
 // `others`: arguments beside those of pages. `root` is "" for this machine.
 BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
                    std::uint32_t page_kib, const std::vector<std::string>& others);

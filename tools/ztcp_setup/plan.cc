@@ -356,8 +356,11 @@ class Planner {
   void make_wishes(const config::Fabric& fabric) {
     Resources resources;
     resources.pages = plan_.pages;
-    const auto arguments =
-        plan_.awaits_reboot ? iommu_arguments(read_iommu(root_)) : std::vector<std::string>{};
+    // Asked for once, they stay: an argument that is not wished for any more is taken back.
+    std::vector<std::string> arguments;
+    for (std::string& argument : iommu_arguments(read_iommu(root_)))
+      if (plan_.awaits_reboot || boots_with(root_, argument))
+        arguments.push_back(std::move(argument));
     BootPlan boot = plan_boot(root_, plan_.pages, fabric.hugepages.page_kib, arguments);
     resources.boot = std::move(boot.wishes);
     for (config::Check& one : boot.notes) plan_.notes.push_back(std::move(one));
