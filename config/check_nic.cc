@@ -88,11 +88,11 @@ void check_socket(Checklist& list, const Nic& nic) {
   if (!exists(folder)) {
     list.fault("memif", nic.name, fmt::format("folder {} of memif_socket does not exist", folder),
                fmt::format("mkdir -p {}", folder));
-  } else if (!may_access(folder, serves ? W_OK | X_OK : X_OK)) {
+  } else if (!may_access(folder, W_OK | X_OK)) {
+    // DPDK wants that of clients, too.
     list.fault("memif", nic.name,
-               fmt::format("user {} may not {} folder {}", ::geteuid(),
-                           serves ? "write to" : "look into", folder),
-               fmt::format("chmod a+{} {}", serves ? "wx" : "x", folder));
+               fmt::format("user {} may not write to folder {}", ::geteuid(), folder),
+               fmt::format("chmod a+wx {}; in a container, mount it writable", folder));
   } else if (!serves && exists(nic.memif_socket) && !may_access(nic.memif_socket, R_OK | W_OK)) {
     list.fault("memif", nic.name,
                fmt::format("user {} may not open {}", ::geteuid(), nic.memif_socket),

@@ -8,6 +8,7 @@
 
 #include "config/check.h"
 #include "config/environment.h"
+#include "config/plugin_mark.h"
 #include "plugin/gpu_identity.h"
 #include "plugin/nccl_log.h"
 #include "plugin/net.h"
@@ -17,6 +18,9 @@
 
 namespace ztcp::plugin {
 namespace {
+
+// Nothing refers to it; the linker shall keep it all the same.
+[[gnu::used, gnu::retain]] constexpr auto kMark = std::to_array(config::kPluginMark);
 
 std::string host_name() {
   std::array<char, 256> name{};

@@ -8,6 +8,7 @@
 It stays mapped after dlclose() and binds everything at load; nothing in it is looked up elsewhere
 first, unique across the process, or found through a path of the build machine.
 """
+import pathlib
 import re
 import subprocess
 import sys
@@ -41,6 +42,9 @@ def main():
         problems.append("wants an executable stack")
     problems += [f"unique symbol {line.split()[-1]}" for line in symbols.splitlines()
                  if " UNIQUE " in line]
+
+    if b"this libnccl-net.so is ztcp's" not in pathlib.Path(library).read_bytes():
+        problems.append("lacks the mark by which ztcp_setup --check knows it")
 
     for problem in problems:
         print(f"{library}: {problem}", file=sys.stderr)

@@ -78,6 +78,8 @@ run_job() {
         kill -0 $switch || { cat switch.out >&2; exit 1; }
         sleep 0.1
       done
+      ztcp_setup --check --config ztcp.conf >check.out || { cat check.out >&2; [ $? -lt 2 ]; }
+      if grep -q FAULT check.out; then exit 1; fi
       status=0
       ztcp_perf --plugin libnccl-net.so --config ztcp.conf --ranks 2 --op all_reduce --min 8 \
         --max 4M --factor 8 --iters 100000 --time-budget "$ZTCP_BUDGET" --check \

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "config/machine.h"
+#include "config/plugin_mark.h"
 
 namespace ztcp::setup {
 namespace {
@@ -23,7 +24,7 @@ struct Mark {
   std::string_view owner;
 };
 constexpr Mark kMarks[] = {
-    {config::kDefaultPath, "ztcp"},
+    {config::kPluginMark, "ztcp"},
     {"aws-ofi-nccl", "aws-ofi-nccl (libfabric, as AWS installs it)"},
     {"NET/OFI", "aws-ofi-nccl (libfabric, as AWS installs it)"},
     {"sharp_coll_init", "nccl-rdma-sharp (NVIDIA's HPC-X)"},

@@ -404,17 +404,20 @@ TEST(Check, MemifFolderMissing) {
   EXPECT_THAT(machine.fault("memif").mend, HasSubstr("mkdir -p " + machine.tree.path("nowhere")));
 }
 
-TEST(Check, MemifServerNeedsAWritableFolder) {
-  Software machine(NicDriver::kMemif);
-  machine.nic().memif_role = MemifRole::kServer;
-  ::chmod(machine.tree.path("sockets").c_str(), ::geteuid() == 0 ? 0755 : 0555);
-  EXPECT_THAT(as_nobody([&] { return machine.fault("memif"); }).what,
-              HasSubstr("may not write to"));
+TEST(Check, MemifNeedsAWritableFolder) {
+  for (const MemifRole role : {MemifRole::kServer, MemifRole::kClient}) {
+    Software machine(NicDriver::kMemif);
+    machine.nic().memif_role = role;
+    ::chmod(machine.tree.path("sockets").c_str(), ::geteuid() == 0 ? 0755 : 0555);
+    EXPECT_THAT(as_nobody([&] { return machine.fault("memif"); }).what,
+                HasSubstr("may not write to"));
+  }
 }
 
 TEST(Check, MemifClientNeedsTheSocket) {
   Software machine(NicDriver::kMemif);
   machine.tree.add_file("sockets/a.sock", "");
+  ::chmod(machine.tree.path("sockets").c_str(), 0777);
   ::chmod(machine.tree.path("sockets/a.sock").c_str(), ::geteuid() == 0 ? 0600 : 0000);
   EXPECT_THAT(as_nobody([&] { return machine.fault("memif"); }).what,
               HasSubstr("may not open " + machine.nic().memif_socket));

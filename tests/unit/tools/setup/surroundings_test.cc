@@ -29,8 +29,8 @@ struct Host {
       "file path=etc/ld.so.conf text=include /etc/ld.so.conf.d/*.conf\n"
       "file path=etc/ld.so.conf.d/a.conf text=# first\\n/usr/local/lib\n"
       "file path=etc/ld.so.conf.d/not-read text=/nowhere\n"
-      "file path=usr/local/lib/libnccl-net.so text=ELF "
-      "/usr/local/tfabric/tools/config/ztcp.conf\n"
+      "file path=usr/local/lib/libnccl-net.so text=ELF this "
+      "libnccl-net.so is ztcp's\n"
       "file path=proc/self/status text=Cpus_allowed_list:\\t0-1,4-9\n"};
   config::Fabric fabric;
   Variables variables;
