@@ -76,6 +76,10 @@ void grant(const Wishes& wishes, test::Tree& tree) {
       std::filesystem::remove(device + "/driver");
       std::filesystem::create_symlink(tree.path("sys/bus/pci/drivers/") + driver->driver,
                                       device + "/driver");
+    } else if (const auto* boot = std::get_if<wish::BootArguments>(&wish.what)) {
+      std::string options = "options";
+      for (const std::string& argument : boot->arguments) options += " " + argument;
+      tree.add_file("boot/loader/entries/a.conf", options + "\n");
     } else if (const auto* unit = std::get_if<wish::Unit>(&wish.what)) {
       tree.add_link("etc/systemd/system/multi-user.target.wants/" + unit->name,
                     "/usr/lib/systemd/system/" + unit->name);
@@ -104,12 +108,38 @@ TEST_P(Golden, DryRunSaysWhatIsStored) {
   EXPECT_EQ(json, test::Tree::read(path));
 }
 
+Request nics_without_gpus() {
+  Request request = without_iommu();
+  request.nics = Request::kAllNics;
+  request.per_gpu_mib = 1024;
+  request.spare_mib = 1024;
+  return request;
+}
+
+Request for_a_group() {
+  Request request = nics_without_gpus();
+  request.no_iommu = false;
+  request.group = "ztcp";
+  return request;
+}
+
+// Every NIC of it has a default route of its own.
+Request taken_by_name() {
+  Request request = nics_without_gpus();
+  request.selection.take = {"eth1", "0000:00:04.0"};
+  return request;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Tree, Golden,
     testing::Values(Case{"server-8gpu-9nic", "server-8gpu-9nic", {}, false},
                     Case{"server-8gpu-9nic", "server-8gpu-9nic-again", {}, true},
                     Case{"cloud-flat", "cloud-flat", without_iommu(), false},
                     Case{"cloud-flat", "cloud-flat-refused", {}, false},
+                    Case{"cloud-flat", "cloud-flat-again", without_iommu(), true},
+                    Case{"vlan", "vlan", for_a_group(), false},
+                    Case{"dhcp", "dhcp", taken_by_name(), false},
+                    Case{"shared-group", "shared-group", nics_without_gpus(), false},
                     Case{"no-gpu", "no-gpu", {}, false},
                     Case{"too-few-nics", "too-few-nics", {}, false}),
     [](const auto& row) {
@@ -198,6 +228,198 @@ TEST(Plan, ASecondRunFindsNothingToChange) {
   }
 }
 
+// --- What is asked for by name -------------------------------------------------------------------
+
+TEST(Plan, WithoutAnIommuNothingGoesUnlessAsked) {
+  test::Tree tree(tree_text("cloud-flat"));
+  config::Check fault = only_fault(plan_for(tree));
+  EXPECT_THAT(fault.problem.what, HasSubstr("no IOMMU group for eth5"));
+  EXPECT_THAT(fault.problem.what, HasSubstr("the firmware describes none"));
+  EXPECT_THAT(fault.problem.mend, HasSubstr("ztcp_setup --no-iommu"));
+  tree.add_file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t: fpu\n");
+  EXPECT_THAT(only_fault(plan_for(tree)).problem.mend, HasSubstr("AMD-Vi"));
+  tree.add_file("proc/cpuinfo", "processor\t: 0\nflags\t: fpu hypervisor\n");
+  EXPECT_THAT(only_fault(plan_for(tree)).problem.what, HasSubstr("virtual machine was given none"));
+  tree.add_file("sys/firmware/acpi/tables/DMAR", "");
+  EXPECT_THAT(only_fault(plan_for(tree)).problem.mend, HasSubstr("ztcp_setup --iommu"));
+}
+
+TEST(Plan, AskingForAnIommuTouchesOnlyTheNextBoot) {
+  test::Tree tree(tree_text("cloud-flat"));
+  tree.add_file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\n");
+  Request request;
+  request.ask_iommu = true;
+  const Plan plan = plan_for(tree, request);
+  EXPECT_FALSE(plan.has_faults());
+  EXPECT_TRUE(plan.awaits_reboot);
+  EXPECT_EQ(exit_code(plan), kExitWarnings);
+  ASSERT_EQ(plan.wishes.size(), 2U);
+  EXPECT_THAT(std::get<wish::File>(plan.wishes[0].what).text,
+              HasSubstr(" intel_iommu=on iommu=pt hugepagesz=2M"));
+}
+
+TEST(Plan, AnIommuThatIsThereIsUsed) {
+  const test::Tree tree(tree_text("server-8gpu-9nic"));
+  const Plan plan = plan_for(tree, without_iommu());
+  EXPECT_EQ(plan.fabric->host.host_class, config::HostClass::kIommu);
+  ASSERT_EQ(plan.notes.size(), 1U);
+  EXPECT_THAT(plan.notes[0].problem.what, HasSubstr("not needed"));
+}
+
+// All that is wrong at once: nothing is found out only after something else is mended.
+TEST(Plan, EveryFaultOfTheRequestIsTold) {
+  const test::Tree tree(tree_text("cloud-flat"));
+  Request request;
+  request.selection.keep = {"eth99"};
+  request.selection.take = {"0000:ff:00.0"};
+  request.user = "nobody-here";
+  request.group = "no-such";
+  request.page_kib = 1048576;
+  request.per_gpu_mib = 200 * 1024;
+  const Plan plan = plan_for(tree, request);
+  std::vector<std::string> where;
+  for (const config::Check& note : plan.notes) {
+    EXPECT_EQ(note.severity, config::Severity::kFault) << note.problem.what;
+    EXPECT_FALSE(note.problem.mend.empty());
+    where.push_back(note.problem.where);
+  }
+  EXPECT_THAT(where, testing::ElementsAre("--keep eth99", "--take 0000:ff:00.0",
+                                          "--user nobody-here", "--group no-such", "IOMMU",
+                                          "hugepages", "NUMA node 0", "NUMA node 1"));
+}
+
+TEST(Plan, AUserAndAGroupGetWhatJobsNeed) {
+  test::Tree tree(tree_text("server-8gpu-9nic"));
+  tree.add(
+      "file path=etc/passwd text=alice:x:1000:1000::/:/bin/sh\n"
+      "file path=etc/group text=ztcp:x:990:alice\n"
+      "file path=usr/lib/systemd/system/docker.service text=[Service]");
+  Request request;
+  request.user = "alice";
+  request.group = "ztcp";
+  const Plan plan = plan_for(tree, request);
+  EXPECT_EQ(plan.fabric->host.user, "alice");
+  std::size_t groups = 0;
+  std::vector<std::string> files;
+  for (const Wish& wish : plan.wishes) {
+    if (const auto* access = std::get_if<wish::Access>(&wish.what)) {
+      ++groups;
+      EXPECT_EQ(access->user, "alice");
+      EXPECT_EQ(access->group, "ztcp");
+      EXPECT_EQ(access->mode, 0660U);
+    } else if (const auto* folder = std::get_if<wish::Folder>(&wish.what)) {
+      EXPECT_EQ(folder->mode, 03770U);
+      EXPECT_EQ(folder->group, "ztcp");
+    } else if (const auto* file = std::get_if<wish::File>(&wish.what)) {
+      files.push_back(file->path);
+      if (file->path == "/etc/security/limits.d/ztcp.conf") {
+        EXPECT_THAT(file->text, HasSubstr("\nalice - memlock unlimited\n@ztcp - memlock"));
+      }
+    }
+  }
+  EXPECT_EQ(groups, 8U);
+  EXPECT_THAT(files, Contains("/etc/systemd/system/docker.service.d/50-ztcp.conf"));
+  // Who was let in once stays in.
+  EXPECT_EQ(plan_for(tree, {}, plan.fabric).fabric->host.group, "ztcp");
+}
+
+// --- The config as the memory of a host ----------------------------------------------------------
+
+TEST(Plan, AtBootTheConfigSaysItAll) {
+  test::Tree tree(tree_text("server-8gpu-9nic"));
+  Plan first = plan_for(tree);
+  first.fabric->nics[2].mtu_bytes = 4000;
+  first.fabric->poller.spin_us = 7;
+  // The kernel's drivers have the NICs, DHCP has not run, a cloud's route is there already.
+  const test::Tree booted(
+      tree_text("server-8gpu-9nic").substr(0, tree_text("server-8gpu-9nic").find("address if=")) +
+      "route if=ens1f0 via=10.77.1.1 metric=900");
+  Request request;
+  request.mode = Mode::kReapply;
+  const Plan plan = plan_for(booted, request, first.fabric);
+  EXPECT_FALSE(plan.has_faults());
+  EXPECT_EQ(*plan.fabric, *first.fabric);
+  EXPECT_EQ(plan.wishes.size(), first.wishes.size());
+}
+
+TEST(Plan, AtBootAMissingNicLeavesTheOthers) {
+  test::Tree tree(tree_text("server-8gpu-9nic"));
+  const Plan first = plan_for(tree);
+  std::string text = tree_text("server-8gpu-9nic");
+  for (const char* verb : {"\npci path=", "\nnet path="}) {
+    const auto at = text.find("/0000:1b:00.0", text.find(verb));
+    const auto begin = text.rfind('\n', at);
+    text.erase(begin, text.find('\n', at) - begin);
+  }
+  Request request;
+  request.mode = Mode::kReapply;
+  const Plan plan = plan_for(test::Tree(text), request, first.fabric);
+  EXPECT_FALSE(plan.has_faults());
+  EXPECT_EQ(plan.fabric->nics.size(), 7U);
+  ASSERT_EQ(plan.notes.size(), 1U);
+  EXPECT_EQ(plan.notes[0].problem.where, "ztcp0");
+}
+
+TEST(Plan, AnotherNicInItsPlaceIsAFault) {
+  const test::Tree tree(tree_text("server-8gpu-9nic"));
+  Plan first = plan_for(tree);
+  first.fabric->nics[0].mac.bytes[5] ^= 0xff;
+  Request request;
+  request.mode = Mode::kReapply;
+  EXPECT_THAT(only_fault(plan_for(tree, request, first.fabric)).problem.what,
+              HasSubstr("another NIC took its place"));
+}
+
+TEST(Plan, ANicThatCameSinceIsAdded) {
+  test::Tree tree(tree_text("vlan"));
+  Request request;
+  request.nics = 1;
+  request.per_gpu_mib = 1024;
+  request.spare_mib = 0;
+  Plan first = plan_for(tree, request);
+  ASSERT_EQ(first.fabric->nics.size(), 1U);
+  grant(first.wishes, tree);
+  request.nics.reset();
+  request.mode = Mode::kAdd;
+  const Plan plan = plan_for(tree, request, first.fabric);
+  ASSERT_EQ(plan.fabric->nics.size(), 2U);
+  EXPECT_EQ(plan.fabric->nics[0], first.fabric->nics[0]);
+  EXPECT_EQ(plan.fabric->nics[1].name, "ztcp1");
+  EXPECT_EQ(plan.fabric->nics[1].pci, "0000:00:04.0");
+  // And once more: nothing came.
+  grant(plan.wishes, tree);
+  EXPECT_THAT(plan_for(tree, request, plan.fabric).changes, IsEmpty());
+}
+
+TEST(Plan, SettingsOfTheOperatorSurvive) {
+  test::Tree tree(tree_text("server-8gpu-9nic"));
+  const Plan first = plan_for(tree);
+  grant(first.wishes, tree);
+  config::Fabric edited = *first.fabric;
+  edited.name = "blue";
+  edited.tcp.pacing = false;
+  EXPECT_EQ(*plan_for(tree, {}, edited).fabric, edited);
+}
+
+TEST(Plan, AFabricOfSoftwareNicsIsLeftAlone) {
+  const test::Tree tree(tree_text("server-8gpu-9nic"));
+  config::Fabric local;
+  local.nics.emplace_back();
+  EXPECT_THAT(only_fault(plan_for(tree, {}, local)).problem.what,
+              HasSubstr("is a fabric of software NICs"));
+}
+
+TEST(Plan, AVlanIsItsTagItsAddressAndItsMtu) {
+  const test::Tree tree(tree_text("vlan"));
+  const Plan plan = plan_for(tree, for_a_group());
+  ASSERT_EQ(plan.fabric->nics.size(), 2U);
+  const config::Nic& nic = plan.fabric->nics[0];
+  EXPECT_EQ(nic.vlan_id, 100);
+  EXPECT_EQ(to_string(nic.address), "10.5.1.2/24");
+  EXPECT_EQ(nic.mtu_bytes, 8996);
+  EXPECT_EQ(to_string(*nic.gateway), "10.5.1.1");
+}
+
 TEST(Plan, TextListsGpusNicsAndReasons) {
   const test::Tree tree(tree_text("server-8gpu-9nic"));
   const std::string text = to_text(plan_for(tree));
@@ -205,6 +427,8 @@ TEST(Plan, TextListsGpusNicsAndReasons) {
   EXPECT_THAT(text, HasSubstr("Hugepages: 50 GiB = 8 GPUs x 5 GiB + 10 GiB"));
   EXPECT_THAT(text, HasSubstr("0000:1b:00.0 (ztcp0): bnxt_en -> vfio-pci\n"));
   EXPECT_THAT(text, HasSubstr("nothing was changed"));
+  EXPECT_THAT(text, HasSubstr("        + GRUB_CMDLINE_LINUX=")) << "what a file will hold";
+  EXPECT_THAT(text, Not(HasSubstr("        + #"))) << "but for comments";
 }
 
 TEST(Plan, WithoutAPairingTextShowsWhatThereIs) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/load.h"
 #include "tests/support/tree.h"
 #include "tools/ztcp_setup/library.h"
 #include "tools/ztcp_setup/report.h"
@@ -89,6 +90,30 @@ TEST(Surroundings, AnotherPluginComesFirst) {
   EXPECT_THAT(check.problem.what, HasSubstr("before ztcp's /usr/local/lib/libnccl-net.so"));
 }
 
+TEST(Surroundings, ItIsSaidWhoseThePluginIs) {
+  Host host;
+  host.variables = {{"LD_LIBRARY_PATH", "/opt/amazon:/opt/hpcx/lib"}};
+  host.tree.add_file("opt/hpcx/lib/libnccl-net.so", "ELF stripped");
+  EXPECT_THAT(host.only().problem.what, HasSubstr("HPC-X"));
+  host.tree.add_file("opt/amazon/libnccl-net.so", "ELF NET/OFI Initializing aws-ofi-nccl 1.17");
+  const Check check = host.only();
+  EXPECT_THAT(check.problem.what, HasSubstr("aws-ofi-nccl"));
+  EXPECT_THAT(check.problem.mend, HasSubstr("LD_LIBRARY_PATH=/usr/local/lib:"));
+}
+
+TEST(Surroundings, NcclsOwnFilesCountBehindTheEnvironment) {
+  Host host;
+  host.tree.add_file("etc/nccl.conf", "# site\nNCCL_SOCKET_IFNAME=ens5\n");
+  Check check = host.only();
+  EXPECT_EQ(check.problem.where, "NCCL_SOCKET_IFNAME in /etc/nccl.conf");
+  EXPECT_THAT(check.problem.what, HasSubstr("\"ens5\" matches nothing"));
+  host.tree.add_file("root/.nccl.conf", "NCCL_SOCKET_IFNAME=eth6\n");
+  host.variables = {{"HOME", "/root"}};
+  EXPECT_EQ(host.only().problem.where, "NCCL_SOCKET_IFNAME in /root/.nccl.conf");
+  host.variables = {{"HOME", "/root"}, {"NCCL_SOCKET_IFNAME", "ens4"}};
+  EXPECT_THAT(host.bad(), IsEmpty());
+}
+
 TEST(Surroundings, OnlyAnotherPlugin) {
   Host host;
   host.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
@@ -171,6 +196,19 @@ TEST(Report, ExitCodeIsTheWorstSeverity) {
   EXPECT_THAT(to_json(report), HasSubstr("\"severity\": \"fault\""));
   report.load_problems.push_back({"w", "x", "y"});
   EXPECT_EQ(exit_code(report), kExitUnusable);
+}
+
+// Scripts read it: it changes only on purpose.
+TEST(Report, CheckInJsonIsAsStored) {
+  CheckReport report;
+  report.config_path = "/usr/local/tfabric/tools/config/ztcp.conf";
+  report.checks = {{"schema", Severity::kGood, {"ztcp.conf", "schema 1", ""}},
+                   {"hugepages", Severity::kWarning, {"NUMA node 0", "too few", "echo 25 > x"}},
+                   {"driver", Severity::kFault, {"ztcp0", "bound to ena", "sudo ztcp_setup"}}};
+  EXPECT_EQ(to_json(report), test::Tree::read(ZTCP_TREES "/../setup/check.json"));
+  report.checks.clear();
+  report.load_problems = config::parse("schema = 2\n", report.config_path).problems;
+  EXPECT_EQ(to_json(report), test::Tree::read(ZTCP_TREES "/../setup/check-newer-config.json"));
 }
 
 }  // namespace

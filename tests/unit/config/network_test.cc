@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Answers of rtnetlink put together by hand, and the real ones of this machine.
+#include "config/network.h"
+
+#include <arpa/inet.h>
+#include <cstring>
+#include <ifaddrs.h>
+#include <linux/if_link.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::config {
+namespace {
+
+// A message, or an attribute with others inside, that grows at its end.
+class Message {
+ public:
+  template <class Fixed>
+  Message(std::uint16_t type, const Fixed& fixed) {
+    nlmsghdr header{};
+    header.nlmsg_type = type;
+    append(header);
+    append(fixed);
+  }
+
+  template <class Value>
+  Message& with(unsigned short type, const Value& value) {
+    return with_bytes(type, {reinterpret_cast<const char*>(&value), sizeof(value)});
+  }
+  Message& with_bytes(unsigned short type, std::string_view bytes) {
+    rtattr header{};
+    header.rta_len = static_cast<unsigned short>(RTA_LENGTH(bytes.size()));
+    header.rta_type = type;
+    append(header);
+    append_bytes(bytes);
+    return *this;
+  }
+
+  std::string bytes() const {
+    std::string out = text_;
+    const auto length = static_cast<std::uint32_t>(out.size());
+    std::memcpy(out.data(), &length, sizeof(length));  // nlmsg_len stands first.
+    return out;
+  }
+  // What follows the header and `fixed_bytes`: to stand inside another attribute.
+  std::string attributes(std::size_t fixed_bytes) const {
+    return text_.substr(NLMSG_HDRLEN + NLMSG_ALIGN(fixed_bytes));
+  }
+
+ private:
+  template <class Value>
+  void append(const Value& value) {
+    append_bytes({reinterpret_cast<const char*>(&value), sizeof(value)});
+  }
+  void append_bytes(std::string_view bytes) {
+    text_ += bytes;
+    text_.resize(NLMSG_ALIGN(text_.size()));
+  }
+
+  std::string text_;
+};
+
+Answer take(const std::string& bytes, Network& network) {
+  return take_messages(std::as_bytes(std::span(bytes.data(), bytes.size())), network);
+}
+
+std::string link(int index, std::string_view name) {
+  ifinfomsg fixed{};
+  fixed.ifi_index = index;
+  return Message(RTM_NEWLINK, fixed)
+      .with_bytes(IFLA_IFNAME, std::string(name) + '\0')
+      .with(IFLA_MTU, std::uint32_t{9000})
+      .bytes();
+}
+
+TEST(Network, ReadsAVlanAndWhatItSitsOn) {
+  ifinfomsg fixed{};
+  fixed.ifi_index = 7;
+  const std::string data =
+      Message(0, fixed).with(IFLA_VLAN_ID, std::uint16_t{100}).attributes(sizeof(fixed));
+  const std::string info = Message(0, fixed)
+                               .with_bytes(IFLA_INFO_KIND, std::string("vlan") + '\0')
+                               .with_bytes(IFLA_INFO_DATA, data)
+                               .attributes(sizeof(fixed));
+  const std::string vlan = Message(RTM_NEWLINK, fixed)
+                               .with_bytes(IFLA_IFNAME, std::string("eth1.100") + '\0')
+                               .with(IFLA_LINK, std::uint32_t{3})
+                               .with_bytes(IFLA_LINKINFO, info)
+                               .bytes();
+  Network network;
+  EXPECT_EQ(take(link(3, "eth1") + vlan, network), Answer::kMore);
+  const Interface* found = network.find("eth1.100");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->kind, "vlan");
+  EXPECT_EQ(found->vlan_id, 100);
+  EXPECT_EQ(network.find(found->lower)->name, "eth1");
+  EXPECT_EQ(network.find("eth1")->mtu_bytes, 9000U);
+}
+
+TEST(Network, ReadsAddressesAndTheirLifetime) {
+  Network network;
+  take(link(3, "eth1"), network);
+  ifaddrmsg fixed{};
+  fixed.ifa_family = AF_INET;
+  fixed.ifa_prefixlen = 24;
+  fixed.ifa_index = 3;
+  ifa_cacheinfo cache{};
+  cache.ifa_valid = 3600;
+  const std::string leased = Message(RTM_NEWADDR, fixed)
+                                 .with(IFA_ADDRESS, htonl(0x0a000001))
+                                 .with(IFA_LOCAL, htonl(0x0a000005))
+                                 .with(IFA_CACHEINFO, cache)
+                                 .bytes();
+  fixed.ifa_flags = IFA_F_SECONDARY;
+  const std::string second =
+      Message(RTM_NEWADDR, fixed).with(IFA_ADDRESS, htonl(0x0a000006)).bytes();
+  EXPECT_EQ(take(leased + second, network), Answer::kMore);
+  const auto& addresses = network.find("eth1")->ipv4;
+  ASSERT_EQ(addresses.size(), 2U);
+  EXPECT_EQ(to_string(addresses[0].prefix), "10.0.0.5/24") << "the peer's is not one's own";
+  EXPECT_EQ(addresses[0].valid_s, 3600U);
+  EXPECT_FALSE(addresses[0].secondary);
+  EXPECT_EQ(to_string(addresses[1].prefix), "10.0.0.6/24");
+  EXPECT_EQ(addresses[1].valid_s, InterfaceAddress::kForever);
+  EXPECT_TRUE(addresses[1].secondary);
+}
+
+TEST(Network, ReadsRoutesOfAnyTableAndOverSeveralHops) {
+  Network network;
+  rtmsg fixed{};
+  fixed.rtm_family = AF_INET;
+  fixed.rtm_type = RTN_UNICAST;
+  const std::string plain = Message(RTM_NEWROUTE, fixed)
+                                .with(RTA_TABLE, std::uint32_t{10001})
+                                .with(RTA_OIF, std::uint32_t{3})
+                                .with(RTA_PRIORITY, std::uint32_t{512})
+                                .with(RTA_GATEWAY, htonl(0x0a000001))
+                                .bytes();
+  std::string hops;
+  for (const int index : {4, 5}) {
+    const std::string gateway =
+        Message(0, fixed).with(RTA_GATEWAY, htonl(0x0a000001)).attributes(sizeof(fixed));
+    rtnexthop hop{};
+    hop.rtnh_len = static_cast<unsigned short>(sizeof(hop) + gateway.size());
+    hop.rtnh_ifindex = index;
+    hops.append(reinterpret_cast<const char*>(&hop), sizeof(hop));
+    hops += gateway;
+  }
+  const std::string multipath =
+      Message(RTM_NEWROUTE, fixed).with_bytes(RTA_MULTIPATH, hops).bytes();
+  fixed.rtm_type = RTN_UNREACHABLE;
+  const std::string nowhere = Message(RTM_NEWROUTE, fixed).with(RTA_OIF, std::uint32_t{1}).bytes();
+  EXPECT_EQ(take(plain + multipath + nowhere, network), Answer::kMore);
+  ASSERT_EQ(network.routes.size(), 3U);
+  EXPECT_EQ(network.routes[0].table, 10001U);
+  EXPECT_EQ(network.routes[0].metric, 512U);
+  EXPECT_EQ(network.routes[0].destination.length, 0);
+  EXPECT_EQ(to_string(*network.routes[0].gateway), "10.0.0.1");
+  EXPECT_EQ(network.routes[1].interface, 4U);
+  EXPECT_EQ(network.routes[2].interface, 5U);
+  EXPECT_TRUE(network.routes[2].gateway);
+}
+
+TEST(Network, EndsAndErrorsAreTold) {
+  Network network;
+  EXPECT_EQ(take(Message(NLMSG_DONE, std::int32_t{0}).bytes(), network), Answer::kEnd);
+  EXPECT_EQ(take(Message(NLMSG_ERROR, nlmsgerr{}).bytes(), network), Answer::kError);
+}
+
+// Every cut and every flipped length: nothing is read beyond the end.
+TEST(Network, DamagedAnswersDoNoHarm) {
+  const std::string whole = link(3, "eth1") + link(4, "eth2");
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    Network network;
+    take(whole.substr(0, length), network);
+    EXPECT_LE(network.interfaces.size(), 2U);
+  }
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x7f);
+    Network network;
+    take(damaged, network);
+    EXPECT_LE(network.interfaces.size(), 2U);
+  }
+}
+
+TEST(Network, AgreesWithTheLibraryOnThisMachine) {
+  const auto network = read_network();
+  ASSERT_TRUE(network) << to_string(network.error());
+  ASSERT_NE(network->find("lo"), nullptr);
+  EXPECT_EQ(network->find("lo")->index, 1U);
+  ifaddrs* first = nullptr;
+  ASSERT_EQ(::getifaddrs(&first), 0);
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+    const auto value =
+        ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
+    bool found = false;
+    for (const Interface& interface : network->interfaces)
+      for (const InterfaceAddress& address : interface.ipv4)
+        found = found || address.prefix.address.value == value;
+    EXPECT_TRUE(found) << to_string(Ipv4Address{value});
+  }
+  ::freeifaddrs(first);
+}
+
+}  // namespace
+}  // namespace ztcp::config
