@@ -11,6 +11,8 @@
 #include "config/load.h"
 #include "config/machine.h"
 #include "config/topology.h"
+#include "tools/ztcp_setup/boot_unit.h"
+#include "tools/ztcp_setup/live_host.h"
 #include "tools/ztcp_setup/report.h"
 #include "tools/ztcp_setup/rights.h"
 #include "tools/ztcp_setup/surroundings.h"
@@ -45,6 +47,8 @@ tl::expected<Plan, config::Problem> plan_here(const Request& request) {
     return tl::unexpected(existing.problems.front());
   input.existing = std::move(existing.fabric);
   input.existing_text = config::read_text(request.config_path).value_or("");
+  LiveHost host;
+  input.unit_text = unit_text_here(host);
   return make_plan(input);
 }
 

@@ -13,6 +13,11 @@ namespace ztcp::setup {
 int write_local_fabric(const Options& options);
 int dry_run(const Options& options);
 int check(const Options& options);
+// These change the machine.
+int set_up(const Options& options);
+int add(const Options& options);
+int boot(const Options& options);
+int undo(const Options& options);
 
 // Says the one thing that kept the tool from starting at all.
 int refuse(const config::Problem& problem, bool json);

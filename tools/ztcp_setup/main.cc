@@ -3,6 +3,7 @@
 //
 // ztcp_setup: prepares a machine for ztcp.
 #include "tools/ztcp_setup/commands.h"
+#include "tools/ztcp_setup/report.h"
 
 int main(int argc, char** argv) {
   using namespace ztcp::setup;
@@ -16,12 +17,13 @@ int main(int argc, char** argv) {
     case Command::kCheck:
       return check(*options);
     case Command::kSetUp:
+      return set_up(*options);
     case Command::kAdd:
+      return add(*options);
     case Command::kBoot:
+      return boot(*options);
     case Command::kUndo:
-      break;
+      return undo(*options);
   }
-  return refuse({"set-up", "this version can't change the machine yet; nothing was changed",
-                 "ztcp_setup --dry-run shows what is planned, ztcp_setup --local 4 works today"},
-                options->json);
+  return kExitUnusable;
 }

@@ -367,9 +367,10 @@ class Planner {
     // What the operator wrote beside the values stays, as long as no value changes.
     resources.config_text =
         input_.existing && *input_.existing == fabric ? input_.existing_text : to_toml(fabric);
+    resources.unit_text = input_.unit_text;
     plan_.wishes = plan_.awaits_reboot ? resources.boot : wishes_for(fabric, resources, root_);
     plan_.changes = changes_of(plan_.wishes, root_);
-    if (!has_unit(root_, kUnit))
+    if (!has_packaged_unit(root_) && input_.unit_text.empty())
       note(Severity::kWarning, "boot", kUnit,
            "is not installed, so that NICs and pages are lost at the next boot",
            "install ztcp from its package, or run ztcp_setup after each boot");

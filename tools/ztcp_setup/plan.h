@@ -27,6 +27,7 @@ struct PlanInput {
   config::Network network;
   std::optional<config::Fabric> existing;  // The config that is there: it describes taken NICs.
   std::string existing_text;
+  std::string unit_text;  // See Resources.
 };
 
 struct Plan {

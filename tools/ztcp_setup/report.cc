@@ -179,8 +179,7 @@ std::string to_text(const config::Problem& problem) {
   return out;
 }
 
-std::string to_text(const Plan& plan) {
-  if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
+std::string decisions_text(const Plan& plan) {
   const config::Fabric& fabric = *plan.fabric;
   const HostClassFacts facts = facts_of(fabric.host.host_class);
   std::string out = pairs_text(plan) + left_alone_text(plan);
@@ -189,6 +188,18 @@ std::string to_text(const Plan& plan) {
                      plan.pairs.size(), plan.pairs.front().gpu ? "GPUs" : "NICs",
                      gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
                      hugepage::page_name(fabric.hugepages.page_kib));
+  return out;
+}
+
+std::string faults_text(const Plan& plan) {
+  if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
+  return decisions_text(plan) + "\nTo be mended first:\n" + notes_text(plan) +
+         "\nsetup failed; nothing was changed\n";
+}
+
+std::string to_text(const Plan& plan) {
+  if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
+  std::string out = decisions_text(plan);
   if (plan.changes.empty())
     out += "\nSet-up would change nothing.\n";
   else

@@ -33,7 +33,10 @@ ExitCode exit_code(const Plan& plan);
 ExitCode exit_code(const CheckReport& report);
 
 std::string to_text(const config::Problem& problem);  // "ztcp_setup: ..." and the mend below it.
-std::string to_text(const Plan& plan);
+std::string to_text(const Plan& plan);                // Of a dry run.
+// The same for a run that goes on, or can't: which NICs, pages and class; and the faults.
+std::string decisions_text(const Plan& plan);
+std::string faults_text(const Plan& plan);
 std::string to_text(const CheckReport& report);
 std::string to_text(const config::Fabric& local, LocalTopology topology);
 

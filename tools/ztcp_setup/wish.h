@@ -14,7 +14,8 @@
 
 namespace ztcp::setup::wish {
 
-// A file that is ours as a whole. Undo: what was there before, or nothing.
+// A file that is ours as a whole. Folders that it needs and that are missing are made, and undone,
+// with it. Undo: what was there before, or nothing.
 struct File {
   std::string path;
   std::string text;
@@ -22,7 +23,7 @@ struct File {
   std::string group;  // Empty: root.
 };
 
-// A folder. Undo removes it when it was not there before and is empty.
+// A folder. Undo removes it when it was not there before and holds nothing but lock files.
 struct Folder {
   std::string path;
   std::uint32_t mode = 0755;
@@ -44,7 +45,8 @@ struct Module {
   std::string name;
 };
 
-// A file system mounted at a folder (hugetlbfs). Undo unmounts what was not mounted before.
+// A file system mounted at a folder (hugetlbfs), which is made if need be. Undo unmounts what was
+// not mounted before.
 struct Mount {
   std::string path;
   std::string type;     // "hugetlbfs"
@@ -78,8 +80,9 @@ struct BootArguments {
   std::vector<std::string> arguments;  // "iommu=pt", "hugepagesz=1G", "hugepages=50"
 };
 
-// A program that makes others notice the wishes before it ("update-grub", "systemctl
-// daemon-reload"): run after them when one of them changed something, and again after undo.
+// A program that makes others notice the wishes before it, back to the Notices before those
+// ("update-grub", "systemctl daemon-reload"): run after them when one of them changed something,
+// and again when they are taken back.
 struct Notice {
   std::vector<std::string> argv;
 };
@@ -88,7 +91,8 @@ struct Notice {
 
 namespace ztcp::setup {
 
-// Granted in order, taken back in reverse.
+// Granted in order, taken back in reverse. The whole list, whether it holds already or not: what an
+// earlier set-up was granted and is no longer wished is given back.
 struct Wish {
   std::string why;  // One line for people: "0000:1b:00.0 (ztcp0): virtio-pci -> vfio-pci".
   std::variant<wish::File, wish::Folder, wish::Value, wish::Module, wish::Mount, wish::Driver,

@@ -35,7 +35,7 @@ class Wisher {
     for (const config::Nic& nic : fabric_.nics)
       if (nic.driver == config::NicDriver::kPci) wish_nic(nic);
     wish_config();
-    if (has_unit(root_, kUnit)) add("set-up at each boot", wish::Unit{kUnit});
+    wish_unit();
     return std::move(wishes_);
   }
 
@@ -142,6 +142,16 @@ class Wisher {
                                  secret ? group() : std::string()});
   }
 
+  void wish_unit() {
+    if (!has_packaged_unit(root_)) {
+      if (resources_.unit_text.empty()) return;
+      add("unit for each boot", wish::File{fmt::format("{}/{}", unit_folders().front(), kUnit),
+                                           resources_.unit_text, 0644, ""});
+      add("systemd's units, read again", wish::Notice{{"systemctl", "daemon-reload"}});
+    }
+    add("set-up at each boot", wish::Unit{kUnit});
+  }
+
   const config::Fabric& fabric_;
   const Resources& resources_;
   const std::string& root_;
@@ -181,6 +191,14 @@ bool limits_memlock(const std::string& root, const std::string& service) {
       if (lifts(drop_ins + "/" + name)) return false;
   }
   return true;
+}
+
+bool has_packaged_unit(const std::string& root) {
+  // The first two are the administrator's and the running system's.
+  const auto& folders = unit_folders();
+  return std::any_of(folders.begin() + 2, folders.end(), [&](const std::string& folder) {
+    return config::exists(fmt::format("{}{}/{}", root, folder, kUnit));
+  });
 }
 
 Wishes wishes_for(const config::Fabric& fabric, const Resources& resources,

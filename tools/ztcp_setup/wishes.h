@@ -20,6 +20,7 @@ struct Resources {
   std::vector<NodePages> pages;
   Wishes boot;              // The kernel command line; see boot_line.h.
   std::string config_text;  // Of fabric.path.
+  std::string unit_text;    // Of the boot unit, where no package brought it; may be empty.
 };
 
 // `root` is "" for this machine: some wishes depend on what the distribution has.
@@ -35,5 +36,7 @@ bool limits_memlock(const std::string& root, const std::string& service);
 // Where systemd looks for units, without a slash at the end.
 const std::vector<std::string>& unit_folders();
 bool has_unit(const std::string& root, const std::string& name);
+// Ours, from a package: not the one that set-up itself writes.
+bool has_packaged_unit(const std::string& root);
 
 }  // namespace ztcp::setup

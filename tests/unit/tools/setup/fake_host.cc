@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tests/unit/tools/setup/fake_host.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/ztcp_setup/place_file.h"
+
+namespace ztcp::setup::test {
+namespace {
+
+constexpr const char* kDevices = "/sys/bus/pci/devices/";
+constexpr const char* kDrivers = "/sys/bus/pci/drivers/";
+constexpr const char* kNoIommu = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+Status error(int number, const char* where) { return fail(Errc::kSystem, where, number); }
+
+// "0000:3b:00.0/driver" below the folder of devices.
+std::pair<std::string, std::string> split_device(const std::string& path) {
+  const std::string rest = path.substr(std::string(kDevices).size());
+  const auto slash = rest.find('/');
+  if (slash == std::string::npos) return {rest, ""};
+  return {rest.substr(0, slash), rest.substr(slash + 1)};
+}
+
+std::string node_of(const FakeHost::Nic& nic) {
+  return "/dev/vfio/" + (nic.group.empty() ? "noiommu-" + nic.pci.substr(5, 2) : nic.group);
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : text + " ") {
+    if (c != ' ') {
+      word.push_back(c);
+    } else if (!word.empty()) {
+      words.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return words;
+}
+
+}  // namespace
+
+FakeHost::FakeHost() {
+  for (const char* path :
+       {"/", "/etc", "/var", "/var/lib", "/usr", "/usr/local", "/dev", "/dev/vfio"})
+    add_folder(path);
+  for (const char* node : {"node0", "node1"})
+    state.values[fmt::format("/sys/devices/system/node/{}/hugepages/hugepages-2048kB/nr_hugepages",
+                             node)] = "0";
+  state.values["/proc/sys/vm/compact_memory"] = "0";
+  state.boot["/boot/vmlinuz-1"] = "ro quiet";
+}
+
+void FakeHost::add_folder(const std::string& path, Ownership ownership) {
+  state.nodes[path] = {FileKind::kFolder, ownership, ""};
+}
+
+void FakeHost::add_file(const std::string& path, const std::string& text, Ownership ownership) {
+  state.nodes[path] = {FileKind::kFile, ownership, text};
+}
+
+void FakeHost::add_nic(const Nic& nic, LinkState link) {
+  state.nics[nic.pci] = nic;
+  state.modules.insert(nic.home_driver);
+  if (!nic.driver.empty()) add_link(std::move(link));
+}
+
+void FakeHost::add_link(LinkState link) {
+  for (LinkState& child : link.children) {
+    LinkState name;
+    name.name = child.name;
+    add_link(std::exchange(child, name));
+  }
+  state.links[link.name] = std::move(link);
+}
+
+void FakeHost::boot() {
+  state.modules.clear();
+  state.mounts.clear();
+  state.links.clear();
+  for (auto& [path, value] : state.values)
+    if (path.ends_with("nr_hugepages")) value = "0";
+  state.values.erase(kNoIommu);
+  std::erase_if(state.nodes, [](const auto& node) {
+    return node.first.starts_with("/dev/") && node.first != "/dev/vfio";
+  });
+  for (auto& [pci, nic] : state.nics) {
+    nic.driver_override.clear();
+    nic.driver.clear();
+    state.modules.insert(nic.home_driver);
+    bind(nic, nic.home_driver);
+  }
+}
+
+void FakeHost::kill_at(std::uint64_t n, When when) {
+  kill_at_ = n == 0 ? 0 : changes + n;
+  kill_when_ = when;
+}
+
+template <class Effect>
+Status FakeHost::change(std::string what, Effect&& effect) {
+  ++changes;
+  if (changes == kill_at_ && kill_when_ == When::kBefore) throw Killed{};
+  log.push_back(what);
+  const auto found = errors.find(what);
+  Status status = found == errors.end() ? effect() : error(found->second, "injected");
+  if (changes == kill_at_) throw Killed{};
+  return status;
+}
+
+bool FakeHost::is_folder(const std::string& path) const {
+  const auto found = state.nodes.find(path);
+  return found != state.nodes.end() && found->second.kind == FileKind::kFolder;
+}
+
+FileFacts FakeHost::facts(const std::string& path) {
+  if (const auto found = state.nodes.find(path); found != state.nodes.end())
+    return {found->second.kind, found->second.ownership};
+  if (path.starts_with("/sys/module/") && path.find('/', 12) == std::string::npos) {
+    std::string name = path.substr(12);
+    const bool loaded =
+        std::any_of(state.modules.begin(), state.modules.end(), [&](std::string module) {
+          std::replace(module.begin(), module.end(), '-', '_');
+          return module == name;
+        });
+    if (loaded) return {FileKind::kFolder, {0755, 0, 0}};
+  }
+  if (path.starts_with(kDrivers) &&
+      state.modules.contains(path.substr(std::string(kDrivers).size())))
+    return {FileKind::kFolder, {0755, 0, 0}};
+  if (path.starts_with(kDevices)) {
+    const auto [pci, rest] = split_device(path);
+    if (state.nics.contains(pci) && (rest.empty() || rest == "driver_override"))
+      return {rest.empty() ? FileKind::kFolder : FileKind::kFile, {0755, 0, 0}};
+  }
+  return {};
+}
+
+std::optional<std::string> FakeHost::read_value(const std::string& path) {
+  if (path == "/proc/self/mountinfo") {
+    std::string text;
+    for (const auto& [folder, what] : state.mounts) {
+      const auto words = words_of(what);
+      text += fmt::format("30 20 0:30 / {} rw - {} none {}\n", folder, words.at(0), words.at(1));
+    }
+    return text;
+  }
+  if (path.starts_with(kDevices)) {
+    const auto [pci, name] = split_device(path);
+    const auto nic = state.nics.find(pci);
+    if (nic == state.nics.end()) return std::nullopt;
+    if (name == "driver_override")
+      return (nic->second.driver_override.empty() ? "(null)" : nic->second.driver_override) + "\n";
+    if (name == "vendor") return "0x" + nic->second.id.substr(0, 4) + "\n";
+    if (name == "device") return "0x" + nic->second.id.substr(5) + "\n";
+    if (name == "class") return "0x020000\n";
+    return std::nullopt;
+  }
+  const auto found = state.values.find(path);
+  if (found == state.values.end()) return std::nullopt;
+  return found->second + "\n";
+}
+
+Result<std::string> FakeHost::read_file(const std::string& path) {
+  const auto found = state.nodes.find(path);
+  if (found == state.nodes.end()) return fail(Errc::kSystem, "open", ENOENT);
+  if (found->second.kind != FileKind::kFile) return fail(Errc::kRefused, "open", ELOOP);
+  return found->second.text;
+}
+
+std::optional<std::string> FakeHost::link_target(const std::string& path) {
+  if (path.starts_with(kDevices)) {
+    const auto [pci, name] = split_device(path);
+    const auto nic = state.nics.find(pci);
+    if (nic == state.nics.end()) return std::nullopt;
+    if (name == "driver" && !nic->second.driver.empty())
+      return "../../../bus/pci/drivers/" + nic->second.driver;
+    if (name == "iommu_group") {
+      if (!nic->second.group.empty()) return "../../../kernel/iommu_groups/" + nic->second.group;
+      // Without an IOMMU vfio makes a group of its own.
+      if (nic->second.driver == "vfio-pci")
+        return "../../../kernel/iommu_groups/" + pci.substr(5, 2);
+    }
+    return std::nullopt;
+  }
+  const auto found = state.nodes.find(path);
+  if (found == state.nodes.end() || found->second.kind != FileKind::kLink) return std::nullopt;
+  return found->second.text;
+}
+
+std::vector<std::string> FakeHost::list(const std::string& folder) {
+  std::vector<std::string> names;
+  if (folder.starts_with(kDevices)) {
+    const auto [pci, rest] = split_device(folder);
+    const auto nic = state.nics.find(pci);
+    if (nic == state.nics.end()) return {};
+    if (rest == "net")
+      for (const auto& [name, link] : state.links)
+        if (link.permanent_mac == nic->second.pristine.permanent_mac && link.kind.empty())
+          names.push_back(name);
+    if (rest == "iommu_group/devices")
+      for (const auto& [other, facts] : state.nics)
+        if (!facts.group.empty() && facts.group == nic->second.group) names.push_back(other);
+    return names;
+  }
+  if (folder.starts_with(kDrivers)) {
+    for (const auto& [pci, nic] : state.nics)
+      if (nic.driver == folder.substr(std::string(kDrivers).size())) names.push_back(pci);
+    return names;
+  }
+  for (const auto& [path, node] : state.nodes)
+    if (path != "/" && folder_of(path) == folder) names.push_back(path.substr(path.rfind('/') + 1));
+  return names;
+}
+
+std::optional<std::uint32_t> FakeHost::user_id(const std::string& name) {
+  if (name == "alice") return 1000;
+  return std::nullopt;
+}
+std::optional<std::uint32_t> FakeHost::group_id(const std::string& name) {
+  if (name == "ztcp") return 990;
+  return std::nullopt;
+}
+bool FakeHost::has_program(const std::string& name) { return programs.contains(name); }
+std::optional<Holder> FakeHost::holder_of(const std::string& node) {
+  const auto found = holders.find(node);
+  if (found == holders.end()) return std::nullopt;
+  return found->second;
+}
+
+Status FakeHost::create(const std::string& path, const std::string& text, Ownership ownership) {
+  return change("create " + path, [&]() -> Status {
+    if (state.nodes.contains(path)) return error(EEXIST, "open");
+    if (!is_folder(folder_of(path))) return error(ENOENT, "open");
+    const bool half = changes == kill_at_ && kill_when_ == When::kHalfWay;
+    state.nodes[path] = {FileKind::kFile, half ? Ownership{0600, 0, 0} : ownership,
+                         half ? text.substr(0, text.size() / 2) : text};
+    return {};
+  });
+}
+Status FakeHost::rename(const std::string& from, const std::string& to) {
+  return change("rename " + from + " " + to, [&]() -> Status {
+    auto node = state.nodes.extract(from);
+    if (node.empty()) return error(ENOENT, "rename");
+    state.nodes[to] = std::move(node.mapped());
+    return {};
+  });
+}
+Status FakeHost::remove(const std::string& path) {
+  return change("remove " + path, [&]() -> Status {
+    return state.nodes.erase(path) == 0 ? error(ENOENT, "unlink") : Status{};
+  });
+}
+Status FakeHost::make_folder(const std::string& path, Ownership ownership) {
+  return change("mkdir " + path, [&]() -> Status {
+    if (state.nodes.contains(path)) return error(EEXIST, "mkdir");
+    if (!is_folder(folder_of(path))) return error(ENOENT, "mkdir");
+    add_folder(path, ownership);
+    return {};
+  });
+}
+Status FakeHost::remove_folder(const std::string& path) {
+  return change("rmdir " + path, [&]() -> Status {
+    if (!list(path).empty()) return error(ENOTEMPTY, "rmdir");
+    return state.nodes.erase(path) == 0 ? error(ENOENT, "rmdir") : Status{};
+  });
+}
+Status FakeHost::remove_locks(const std::string& folder) {
+  return change("unlock " + folder, [&]() -> Status {
+    std::erase_if(state.nodes, [&](const auto& node) {
+      return folder_of(node.first) == folder && node.first.ends_with(".lock");
+    });
+    return {};
+  });
+}
+Status FakeHost::set_ownership(const std::string& path, Ownership ownership) {
+  return change("chown " + path, [&]() -> Status {
+    const auto found = state.nodes.find(path);
+    if (found == state.nodes.end()) return error(ENOENT, "chown");
+    found->second.ownership = ownership;
+    return {};
+  });
+}
+
+void FakeHost::unbind(Nic& nic) {
+  if (nic.driver == "vfio-pci") state.nodes.erase(node_of(nic));
+  std::erase_if(state.links, [&](const auto& link) {
+    return link.second.permanent_mac == nic.pristine.permanent_mac;
+  });
+  nic.driver.clear();
+}
+
+void FakeHost::bind(Nic& nic, const std::string& driver) {
+  nic.driver = driver;
+  if (driver == "vfio-pci") {
+    state.nodes[node_of(nic)] = {FileKind::kOther, {0600, 0, 0}, ""};
+    return;
+  }
+  LinkState link = nic.pristine;
+  if (!renames_interfaces) link.name = fmt::format("eth{}", kernel_names_++);
+  state.links[link.name] = std::move(link);
+}
+
+Status FakeHost::write_pci(const std::string& pci, const std::string& name,
+                           const std::string& value) {
+  const auto found = state.nics.find(pci);
+  if (found == state.nics.end()) return error(ENOENT, "open");
+  Nic& nic = found->second;
+  if (name == "driver_override") {
+    nic.driver_override = trimmed(value);
+  } else if (name == "unbind") {
+    if (nic.driver.empty()) return error(ENODEV, "write");
+    if (holders.contains(node_of(nic))) return fail(Errc::kTimedOut, "write");
+    unbind(nic);
+  } else if (nic.driver.empty()) {
+    const std::string driver = nic.driver_override.empty() ? nic.home_driver : nic.driver_override;
+    if (!state.modules.contains(driver)) return {};
+    if (driver == "vfio-pci" && nic.group.empty() && state.values[kNoIommu] != "Y")
+      return error(EINVAL, "write");
+    if (driver == "vfio-pci" && bind_fails) return error(EINVAL, "write");
+    bind(nic, driver);
+  }
+  return {};
+}
+
+Status FakeHost::write_value(const std::string& path, const std::string& value, Seconds) {
+  return change("write " + path + " " + trimmed(value), [&]() -> Status {
+    if (path == "/sys/bus/pci/drivers_probe") return write_pci(trimmed(value), "probe", "");
+    if (path.starts_with(kDevices)) {
+      const auto [pci, name] = split_device(path);
+      if (name == "driver/unbind" && state.nics[pci].driver.empty()) return error(ENOENT, "open");
+      return write_pci(pci, name == "driver/unbind" ? "unbind" : name, value);
+    }
+    if (path.starts_with(kDrivers)) return write_pci(trimmed(value), "bind", "");
+    const auto found = state.values.find(path);
+    if (found == state.values.end()) return error(ENOENT, "open");
+    found->second = trimmed(value);
+    if (path.ends_with("nr_hugepages"))
+      found->second =
+          std::to_string(std::min<std::uint64_t>(std::stoull(value), state.largest_pages));
+    if (path == kNoIommu) found->second = value == "1" || value == "Y" ? "Y" : "N";
+    if (path.ends_with("compact_memory")) found->second = "0";
+    return {};
+  });
+}
+
+Status FakeHost::mount(const std::string& folder, const std::string& type,
+                       const std::string& options) {
+  return change("mount " + folder, [&]() -> Status {
+    if (!is_folder(folder)) return error(ENOENT, "mount");
+    state.mounts[folder] = type + " rw," + options;
+    return {};
+  });
+}
+Status FakeHost::unmount(const std::string& folder) {
+  return change("umount " + folder, [&]() -> Status {
+    return state.mounts.erase(folder) == 0 ? error(EINVAL, "umount") : Status{};
+  });
+}
+
+Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Seconds) {
+  ProgramResult result;
+  const auto argument = [&](std::string_view key) -> std::optional<std::vector<std::string>> {
+    for (const std::string& one : argv)
+      if (one.starts_with(key)) return words_of(one.substr(key.size()));
+    return std::nullopt;
+  };
+  const std::string line = fmt::format("{}", fmt::join(argv, " "));
+  if (argv.at(0) == "modprobe" && argv.at(1) == "--dry-run") return result;
+  if (argv.at(0) == "systemctl" && argv.at(1) == "is-enabled") {
+    const bool enabled = state.enabled.contains(argv.at(2));
+    return ProgramResult{enabled ? 0 : 1, false, enabled ? "enabled\n" : "disabled\n"};
+  }
+  if (argv.at(0) == "grubby" && argv.at(1) == "--info=ALL") {
+    for (const auto& [kernel, arguments] : state.boot)
+      result.output += fmt::format("index=0\nkernel=\"{}\"\nargs=\"{}\"\n", kernel, arguments);
+    return result;
+  }
+  const Status status = change("run " + line, [&]() -> Status {
+    if (argv[0] == "modprobe" && argv[1] == "--remove") {
+      state.modules.erase(argv[2]);
+      if (argv[2] == "vfio-pci") state.values.erase(kNoIommu);
+    } else if (argv[0] == "modprobe") {
+      state.modules.insert(argv[1]);
+      if (argv[1] == "vfio-pci") state.values[kNoIommu] = "N";
+    } else if (argv[0] == "systemctl" && argv[1] == "enable") {
+      state.enabled.insert(argv[2]);
+    } else if (argv[0] == "systemctl" && argv[1] == "disable") {
+      state.enabled.erase(argv[2]);
+    } else if (argv[0] == "grubby") {
+      for (auto& [kernel, arguments] : state.boot) {
+        if (argv[1] != "--update-kernel=ALL" && argv[1] != "--update-kernel=" + kernel) continue;
+        auto words = words_of(arguments);
+        for (const std::string& word :
+             argument("--remove-args=").value_or(std::vector<std::string>{}))
+          std::erase(words, word);
+        for (const std::string& word : argument("--args=").value_or(std::vector<std::string>{}))
+          if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+        arguments = fmt::format("{}", fmt::join(words, " "));
+      }
+    } else if (argv[0] == "update-grub") {
+      // What the boot loader will do is what the drop-in file said when it ran.
+      const auto drop_in = state.nodes.find("/etc/default/grub.d/50-ztcp.cfg");
+      state.values["grub.cfg"] = drop_in == state.nodes.end() ? "" : drop_in->second.text;
+    } else if (!programs.contains(argv[0])) {
+      result.exit_status = 127;
+    }
+    return {};
+  });
+  if (!status) result = {1, false, "injected\n"};
+  return result;
+}
+
+LinkState* FakeHost::find_link(const std::string& name) {
+  const auto found = state.links.find(name);
+  return found == state.links.end() ? nullptr : &found->second;
+}
+
+Result<std::optional<LinkState>> FakeHost::link(const std::string& name) {
+  const LinkState* found = find_link(name);
+  if (found == nullptr) return std::optional<LinkState>{};
+  // Children are interfaces of their own, which the kernel finds by their parent.
+  LinkState whole = *found;
+  for (LinkState& child : whole.children) child = **link(child.name);
+  return std::optional<LinkState>(std::move(whole));
+}
+
+Status FakeHost::set_up(const std::string& name, bool up) {
+  return change(fmt::format("link {} {}", name, up ? "up" : "down"), [&]() -> Status {
+    LinkState* found = find_link(name);
+    if (found == nullptr) return error(ENODEV, "set up");
+    found->up = up;
+    if (!up) {
+      found->routes.clear();
+      for (LinkState& child : found->children) {
+        find_link(child.name)->up = false;
+        find_link(child.name)->routes.clear();
+      }
+    }
+    return {};
+  });
+}
+Status FakeHost::rename_link(const std::string& from, const std::string& to) {
+  return change("name " + from + " " + to, [&]() -> Status {
+    auto node = state.links.extract(from);
+    if (node.empty()) return error(ENODEV, "rename");
+    node.key() = to;
+    node.mapped().name = to;
+    state.links.insert(std::move(node));
+    return {};
+  });
+}
+Status FakeHost::set_link(const std::string& name, const LinkState& wanted) {
+  return change("set " + name, [&]() -> Status {
+    LinkState* found = find_link(name);
+    if (found == nullptr) return error(ENODEV, "set link");
+    found->mac = wanted.mac;
+    found->mtu_bytes = wanted.mtu_bytes;
+    found->queue_length = wanted.queue_length;
+    found->alias = wanted.alias;
+    return {};
+  });
+}
+Status FakeHost::set_master(const std::string& name, const std::string& master) {
+  return change("master " + name, [&]() -> Status {
+    find_link(name)->master = master;
+    return {};
+  });
+}
+Status FakeHost::add_child(const std::string& parent, const LinkState& child) {
+  return change("child " + child.name, [&]() -> Status {
+    LinkState bare;
+    bare.name = child.name;
+    bare.kind = child.kind;
+    bare.info = child.info;
+    bare.mac = child.mac;
+    bare.mtu_bytes = find_link(parent)->mtu_bytes;
+    bare.permanent_mac = find_link(parent)->permanent_mac;
+    state.links[child.name] = bare;
+    LinkState name_only;
+    name_only.name = child.name;
+    find_link(parent)->children.push_back(name_only);
+    return {};
+  });
+}
+Status FakeHost::add_item(const std::string& name, const NetworkItem& item) {
+  return change("add " + item.command, [&]() -> Status {
+    LinkState* found = find_link(name);
+    if (found == nullptr) return error(ENODEV, "add");
+    auto& items = item.command.starts_with("ip address")     ? found->addresses
+                  : item.command.starts_with("ip neighbour") ? found->neighbours
+                                                             : found->routes;
+    if (item.command.starts_with("ip route") && !found->up) return error(ENETDOWN, "add");
+    if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
+    return {};
+  });
+}
+
+void FakeHost::pause(std::chrono::milliseconds) {}
+
+}  // namespace ztcp::setup::test

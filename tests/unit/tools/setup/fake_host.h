@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A machine in memory that behaves as Linux does where set-up looks: files, sysfs of PCI and
+// hugepages, modules, mounts, udev, grubby and interfaces that go and come with their driver. It
+// counts the operations that change it, and can end set-up at any of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/ztcp_setup/host.h"
+
+namespace ztcp::setup::test {
+
+// Thrown where the process would be gone.
+struct Killed {};
+
+class FakeHost final : public Host {
+ public:
+  struct Node {
+    FileKind kind = FileKind::kFile;
+    Ownership ownership;
+    std::string text;  // Or where a link leads.
+    friend bool operator==(const Node&, const Node&) = default;
+  };
+  struct Nic {
+    std::string pci;
+    std::string id;  // "1af4:1041"
+    std::string home_driver;
+    std::string driver;
+    std::string driver_override;
+    std::string group;   // Of the IOMMU; empty: none.
+    LinkState pristine;  // As its driver brings it up.
+    friend bool operator==(const Nic&, const Nic&) = default;
+  };
+  // Everything there is, so that two machines can be compared.
+  struct State {
+    std::map<std::string, Node> nodes;  // Files, folders, links, device nodes.
+    std::map<std::string, std::string> values;
+    std::map<std::string, Nic> nics;
+    std::map<std::string, LinkState> links;
+    std::set<std::string> modules;
+    std::map<std::string, std::string> mounts;  // Folder: "type options".
+    std::map<std::string, std::string> boot;    // Kernel: arguments.
+    std::set<std::string> enabled;
+    std::uint64_t largest_pages = 1000;  // What the kernel can find.
+    friend bool operator==(const State&, const State&) = default;
+  };
+  enum class When : std::uint8_t { kBefore, kHalfWay, kAfter };
+
+  FakeHost();  // A bare machine: folders, hugepages none, vfio not loaded.
+  void add_nic(const Nic& nic, LinkState state);
+  void add_file(const std::string& path, const std::string& text, Ownership ownership = {});
+  void add_folder(const std::string& path, Ownership ownership = {0755, 0, 0});
+  void boot();  // What a reboot undoes, undone.
+
+  // Ends set-up at the n-th change from now; 0: never.
+  void kill_at(std::uint64_t n, When when);
+  std::uint64_t changes = 0;
+
+  State state;
+  std::map<std::string, Holder> holders;  // By vfio node.
+  std::vector<std::string> log;           // The changes, in order.
+  std::map<std::string, int> errors;      // errno by "operation path".
+  std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};
+  bool renames_interfaces = true;  // udev gives the names they had.
+  bool bind_fails = false;         // vfio-pci refuses every device.
+
+  FileFacts facts(const std::string& path) override;
+  std::optional<std::string> read_value(const std::string& path) override;
+  Result<std::string> read_file(const std::string& path) override;
+  std::optional<std::string> link_target(const std::string& path) override;
+  std::vector<std::string> list(const std::string& folder) override;
+  std::optional<std::uint32_t> user_id(const std::string& name) override;
+  std::optional<std::uint32_t> group_id(const std::string& name) override;
+  bool has_program(const std::string& name) override;
+  std::optional<Holder> holder_of(const std::string& node) override;
+  Status create(const std::string& path, const std::string& text, Ownership ownership) override;
+  Status rename(const std::string& from, const std::string& to) override;
+  Status remove(const std::string& path) override;
+  Status make_folder(const std::string& path, Ownership ownership) override;
+  Status remove_folder(const std::string& path) override;
+  Status remove_locks(const std::string& folder) override;
+  Status set_ownership(const std::string& path, Ownership ownership) override;
+  Status write_value(const std::string& path, const std::string& value, Seconds limit) override;
+  Status mount(const std::string& folder, const std::string& type,
+               const std::string& options) override;
+  Status unmount(const std::string& folder) override;
+  Result<ProgramResult> run(const std::vector<std::string>& argv, Seconds limit) override;
+  Result<std::optional<LinkState>> link(const std::string& name) override;
+  Status set_up(const std::string& link, bool up) override;
+  Status rename_link(const std::string& from, const std::string& to) override;
+  Status set_link(const std::string& link, const LinkState& state) override;
+  Status set_master(const std::string& link, const std::string& master) override;
+  Status add_child(const std::string& parent, const LinkState& child) override;
+  Status add_item(const std::string& link, const NetworkItem& item) override;
+  void pause(std::chrono::milliseconds time) override;
+
+ private:
+  // Does `effect` as one change, unless the process is to end there.
+  template <class Effect>
+  Status change(std::string what, Effect&& effect);
+  Status write_pci(const std::string& pci, const std::string& name, const std::string& value);
+  void bind(Nic& nic, const std::string& driver);
+  void unbind(Nic& nic);
+  void add_link(LinkState link);  // Its children apart, as the kernel has them.
+  LinkState* find_link(const std::string& name);
+  bool is_folder(const std::string& path) const;
+
+  std::uint64_t kill_at_ = 0;
+  When kill_when_ = When::kBefore;
+  unsigned kernel_names_ = 0;
+};
+
+}  // namespace ztcp::setup::test

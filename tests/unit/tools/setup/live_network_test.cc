@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Real interfaces, recorded and put back, in a network namespace that goes with its test. A veth
+// pair stands for a NIC: it is deleted, with all that the kernel knew of it, and made anew.
+#include <algorithm>
+#include <sched.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/ztcp_setup/link_restore.h"
+#include "tools/ztcp_setup/live_host.h"
+
+namespace ztcp::setup {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+// The live machine, but a PCI function's interfaces are chosen by the test.
+class HostWithNic final : public LiveHost {
+ public:
+  std::vector<std::string> list(const std::string& folder) override {
+    if (!folder.ends_with("/net")) return {};
+    for (const char* name : {"nic0", "eth7"})
+      if (*link(name)) return {name};
+    return {};
+  }
+};
+
+class LiveNetwork : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+      GTEST_SKIP() << "no right to a network namespace";
+    make_nic();
+    ip("link set lo up");
+  }
+
+  void ip(const std::string& words) {
+    std::vector<std::string> argv{"ip"};
+    for (std::size_t begin = 0; begin < words.size();) {
+      const auto end = std::min(words.find(' ', begin), words.size());
+      argv.push_back(words.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    const auto result = host_.run(argv, std::chrono::seconds{30});
+    ASSERT_TRUE(result.has_value());
+    ASSERT_EQ(result->exit_status, 0) << "ip " << words << ": " << result->output;
+  }
+
+  void make_nic() {
+    ip("link add nic0 address 02:00:00:00:00:01 type veth peer name wire0");
+    ip("link set wire0 up");
+  }
+
+  LinkState record(const std::string& name) {
+    const auto link = host_.link(name);
+    EXPECT_TRUE(link.has_value() && link->has_value());
+    return **link;
+  }
+
+  // What a driver change does, and back.
+  Restored lose_and_put_back(const LinkState& before, bool keep_name = true) {
+    ip("link delete nic0");
+    make_nic();
+    if (!keep_name) ip("link set nic0 name eth7");
+    Restored restored;
+    put_back_links(host_, "0000:01:00.0", {before}, restored);
+    return restored;
+  }
+
+  static std::string words(const config::Problems& problems) {
+    std::string text;
+    for (const auto& problem : problems) text += to_string(problem) + "\n";
+    return text;
+  }
+
+  static std::vector<std::string> commands(const std::vector<NetworkItem>& items) {
+    std::vector<std::string> commands;
+    for (const NetworkItem& item : items) commands.push_back(item.command);
+    return commands;
+  }
+
+  HostWithNic host_;
+};
+
+TEST_F(LiveNetwork, AddressesRoutesAndSizesComeBack) {
+  ip("link set dev nic0 mtu 8500 txqueuelen 500 alias rail up");
+  ip("address add 10.77.1.5/24 brd + dev nic0");
+  ip("address add 10.77.1.6/24 dev nic0 label nic0:1");
+  ip("address add 10.5.5.5 peer 10.5.5.6/32 dev nic0 scope link");
+  ip("address add 10.8.8.8/16 dev nic0 noprefixroute");
+  ip("address add fd00:1::5/64 dev nic0 nodad");
+  ip("neighbour add 10.77.1.9 lladdr 02:00:00:00:00:99 nud permanent dev nic0");
+  ip("route add 10.99.0.0/16 via 10.77.1.1 dev nic0 src 10.77.1.6 metric 77 mtu lock 1400");
+  ip("route add 10.98.0.0/16 via 10.77.1.1 dev nic0 proto static table 1000");
+  ip("route add 203.0.113.1 via 192.0.2.1 dev nic0 onlink");
+  ip("-6 route add fd00:9::/64 via fd00:1::1 dev nic0 metric 50");
+  ip("route add 10.97.0.0/16 dev nic0 scope link proto dhcp");
+  const LinkState before = record("nic0");
+  EXPECT_THAT(commands(before.addresses),
+              Contains("ip address add 10.8.8.8/16 noprefixroute dev nic0"));
+  EXPECT_THAT(
+      commands(before.routes),
+      Contains("ip route add 10.99.0.0/16 via 10.77.1.1 dev nic0 proto 3 src 10.77.1.6 metric 77"));
+
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  const LinkState after = record("nic0");
+  EXPECT_EQ(after.mtu_bytes, 8500U);
+  EXPECT_EQ(after.queue_length, 500U);
+  EXPECT_EQ(after.alias, "rail");
+  EXPECT_EQ(after.mac, before.mac);
+  EXPECT_TRUE(after.up);
+  EXPECT_EQ(commands(after.addresses), commands(before.addresses));
+  EXPECT_EQ(commands(after.neighbours), commands(before.neighbours));
+  auto routes = commands(after.routes);
+  auto wanted = commands(before.routes);
+  std::sort(routes.begin(), routes.end());
+  std::sort(wanted.begin(), wanted.end());
+  EXPECT_EQ(routes, wanted);
+  // The route's own size, which no command above tells.
+  const auto shown = host_.run({"ip", "route", "show", "10.99.0.0/16"}, std::chrono::seconds{30});
+  EXPECT_THAT(shown->output, HasSubstr("mtu lock 1400"));
+}
+
+TEST_F(LiveNetwork, InterfacesOnTopComeBackWithTheirOwn) {
+  ip("link set nic0 up");
+  ip("link add link nic0 name top0 address 02:00:00:00:00:33 type macvlan mode private");
+  ip("link set dev top0 mtu 1300 up");
+  ip("address add 10.78.1.5/24 dev top0");
+  ip("route add 10.96.0.0/16 via 10.78.1.1 dev top0");
+  const LinkState before = record("nic0");
+  ASSERT_THAT(before.children, SizeIs(1));
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  const LinkState after = record("nic0");
+  ASSERT_THAT(after.children, SizeIs(1));
+  const LinkState& top = after.children.front();
+  EXPECT_EQ(top.kind, "macvlan");
+  EXPECT_EQ(top.info, before.children.front().info);  // Private, not the default.
+  EXPECT_EQ(top.mac, "02:00:00:00:00:33");
+  EXPECT_EQ(top.mtu_bytes, 1300U);
+  EXPECT_EQ(commands(top.addresses), commands(before.children.front().addresses));
+  EXPECT_EQ(commands(top.routes), commands(before.children.front().routes));
+}
+
+TEST_F(LiveNetwork, ABridgePortIsOneAgain) {
+  ip("link add br0 type bridge");
+  ip("link set dev nic0 master br0 up");
+  const LinkState before = record("nic0");
+  EXPECT_EQ(before.master, "br0");
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_EQ(record("nic0").master, "br0");
+}
+
+TEST_F(LiveNetwork, SysctlsComeBack) {
+  ASSERT_TRUE(
+      host_.write_value("/proc/sys/net/ipv4/conf/nic0/arp_ignore", "2", std::chrono::seconds{10}));
+  const LinkState before = record("nic0");
+  EXPECT_THAT(before.sysctls,
+              Contains(testing::Pair("/proc/sys/net/ipv4/conf/nic0/arp_ignore", "2\n")));
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_EQ(host_.read_value("/proc/sys/net/ipv4/conf/nic0/arp_ignore"), "2\n");
+}
+
+TEST_F(LiveNetwork, AnotherNameIsTakenBack) {
+  ip("link set nic0 up");
+  ip("address add 10.77.1.5/24 dev nic0");
+  const LinkState before = record("nic0");
+  const Restored restored = lose_and_put_back(before, false);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_EQ(commands(record("nic0").addresses), commands(before.addresses));
+}
+
+TEST_F(LiveNetwork, ALeaseComesBackWithWhatIsLeftOfIt) {
+  ip("link set nic0 up");
+  ip("address add 10.77.1.5/24 valid_lft 5000 preferred_lft 4000 dev nic0");
+  const LinkState before = record("nic0");
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_THAT(words(restored.notes), HasSubstr("has a lease back"));
+  const LinkState after = record("nic0");
+  ASSERT_THAT(after.addresses, Not(IsEmpty()));
+  const NetworkItem& lease = after.addresses.front();
+  EXPECT_NEAR(static_cast<double>(lease.expires_unix_s),
+              static_cast<double>(before.addresses.front().expires_unix_s), 60.0);
+}
+
+TEST_F(LiveNetwork, WhatIsThereAlreadyIsNoFault) {
+  ip("link set nic0 up");
+  ip("address add 10.77.1.5/24 dev nic0");
+  ip("route add 10.99.0.0/16 via 10.77.1.1");
+  const LinkState before = record("nic0");
+  Restored restored;
+  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_EQ(record("nic0"), before);
+  for (const NetworkItem& item : before.addresses) EXPECT_TRUE(host_.add_item("nic0", item));
+  for (const NetworkItem& item : before.routes) EXPECT_TRUE(host_.add_item("nic0", item));
+}
+
+TEST_F(LiveNetwork, WhatCanNotComeBackIsNamedWithItsCommand) {
+  ip("link set nic0 up");
+  ip("address add 10.77.1.5/24 dev nic0");
+  ip("route add 10.99.0.0/16 via 10.77.1.1 dev nic0");
+  LinkState before = record("nic0");
+  std::erase_if(before.addresses, [](const NetworkItem& item) {
+    return item.command.find("10.77.1.5") != std::string::npos;
+  });
+  std::erase_if(before.routes, [](const NetworkItem& item) {
+    return item.command.find("10.77.1.0/24") != std::string::npos;
+  });
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(words(restored.faults),
+              HasSubstr("sudo ip route add 10.99.0.0/16 via 10.77.1.1 dev nic0"));
+}
+
+}  // namespace
+}  // namespace ztcp::setup

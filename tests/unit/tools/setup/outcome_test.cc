@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/outcome.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/ztcp_setup/boot_unit.h"
+
+namespace ztcp::setup {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+Outcome changed() {
+  Outcome outcome;
+  outcome.steps = {{"pages", StepResult::kHeld}, {"0000:3b:00.0", StepResult::kChanged}};
+  return outcome;
+}
+
+TEST(Outcome, ThePromisedWordsAreTheLastLine) {
+  EXPECT_THAT(to_text(Deed::kSetUp, changed()), EndsWith("\nsetup successfully\n"));
+  EXPECT_EQ(exit_code(changed()), kExitGood);
+  EXPECT_EQ(to_text(Deed::kSetUp, {}), "setup successfully\n");
+  EXPECT_THAT(to_text(Deed::kUndo, {}), HasSubstr("nothing to undo"));
+}
+
+TEST(Outcome, AFaultSaysHowToGoOnAndIsNoSuccess) {
+  Outcome outcome = changed();
+  outcome.faults = {{"/sys/x", "granted 12 of 20", "reboot"}};
+  const std::string text = to_text(Deed::kSetUp, outcome);
+  EXPECT_THAT(text, HasSubstr("FAULT: /sys/x: granted 12 of 20\n    mend: reboot\n"));
+  EXPECT_THAT(text, HasSubstr("sudo ztcp_setup --undo"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("successfully")));
+  EXPECT_EQ(exit_code(outcome), kExitFaults);
+}
+
+TEST(Outcome, NothingDoneIsSaid) {
+  Outcome outcome;
+  outcome.faults = {{"0000:ff:00.0", "there is no such PCI device", ""}};
+  EXPECT_THAT(to_text(Deed::kSetUp, outcome), EndsWith("setup failed; nothing was changed\n"));
+}
+
+TEST(Outcome, AStopSaysWhatPutsItRight) {
+  Outcome outcome = changed();
+  outcome.stopped = true;
+  EXPECT_THAT(to_text(Deed::kSetUp, outcome), HasSubstr("`sudo ztcp_setup` goes on"));
+  EXPECT_EQ(exit_code(outcome), kExitFaults);
+}
+
+TEST(Outcome, JsonHasStepsAndProblems) {
+  Outcome outcome = changed();
+  outcome.notes = {{"eth1", "has a lease back", "dhclient eth1"}};
+  const auto json = nlohmann::json::parse(to_json(Deed::kUndo, outcome));
+  EXPECT_EQ(json["mode"], "undo");
+  EXPECT_EQ(json["exit_code"], 0);
+  EXPECT_EQ(json["steps"][1]["result"], "done");
+  EXPECT_EQ(json["problems"][0]["severity"], "warning");
+}
+
+TEST(BootUnit, StartsTheProgramThatWroteIt) {
+  EXPECT_THAT(unit_text("/opt/ztcp/sbin/ztcp_setup"),
+              HasSubstr("\nExecStart=/opt/ztcp/sbin/ztcp_setup --boot\n"));
+}
+
+}  // namespace
+}  // namespace ztcp::setup

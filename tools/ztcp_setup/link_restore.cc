@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/link_restore.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace ztcp::setup {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Firmware and links of large NICs need seconds; udev renames within moments.
+constexpr milliseconds kStep{50};
+constexpr int kStepsForInterface = 400;
+constexpr int kStepsForName = 60;
+
+class Restorer {
+ public:
+  Restorer(Host& host, Restored& restored) : host_(host), restored_(restored) {}
+
+  void restore(const LinkState& wanted) {
+    const auto now = host_.link(wanted.name);
+    if (!now || !*now) {
+      fault(wanted.name, "is not there to be put back", "ip link");
+      return;
+    }
+    if ((*now)->mac != wanted.mac || (*now)->mtu_bytes != wanted.mtu_bytes ||
+        (*now)->queue_length != wanted.queue_length || (*now)->alias != wanted.alias)
+      expect(host_.set_link(wanted.name, wanted), wanted.name,
+             fmt::format("sudo ip link set dev {} address {} mtu {} txqueuelen {}", wanted.name,
+                         wanted.mac, wanted.mtu_bytes, wanted.queue_length));
+    restore_sysctls(wanted);
+    if ((*now)->master != wanted.master && !wanted.master.empty())
+      expect(host_.set_master(wanted.name, wanted.master), wanted.name,
+             fmt::format("sudo ip link set dev {} master {}", wanted.name, wanted.master));
+    if ((*now)->up != wanted.up)
+      expect(host_.set_up(wanted.name, wanted.up), wanted.name,
+             fmt::format("sudo ip link set dev {} {}", wanted.name, wanted.up ? "up" : "down"));
+    for (const LinkState& child : wanted.children) {
+      const auto there = host_.link(child.name);
+      if (there && !*there)
+        expect(host_.add_child(wanted.name, child), child.name,
+               fmt::format("sudo ip link add link {} name {} type {}", wanted.name, child.name,
+                           child.kind));
+      restore(child);
+    }
+    add(wanted, wanted.addresses);
+    add(wanted, wanted.neighbours);
+  }
+
+  // Once all addresses are there: a route names its source and goes through neighbours.
+  void restore_routes(const LinkState& wanted) {
+    add(wanted, wanted.routes);
+    for (const LinkState& child : wanted.children) restore_routes(child);
+  }
+
+ private:
+  void restore_sysctls(const LinkState& wanted) {
+    for (const auto& [path, value] : wanted.sysctls)
+      if (host_.read_value(path) != value)
+        expect(host_.write_value(path, value, seconds{10}), path,
+               fmt::format("echo {} | sudo tee {}", value.substr(0, value.find('\n')), path));
+  }
+
+  void add(const LinkState& link, const std::vector<NetworkItem>& items) {
+    const auto now = host_.link(link.name);
+    for (const NetworkItem& item : items) {
+      if (now && *now && contains(**now, item)) continue;
+      expect(host_.add_item(link.name, item), link.name, "sudo " + item.command);
+      if (item.expires_unix_s != 0)
+        restored_.notes.push_back(
+            {link.name, fmt::format("has a lease back ({})", item.command),
+             fmt::format("have it renewed by what manages the interface: networkctl renew {0}, "
+                         "nmcli device reapply {0} or dhclient {0}",
+                         link.name)});
+    }
+  }
+
+  static bool contains(const LinkState& link, const NetworkItem& item) {
+    const auto in = [&](const std::vector<NetworkItem>& items) {
+      return std::any_of(items.begin(), items.end(),
+                         [&](const NetworkItem& one) { return one.command == item.command; });
+    };
+    return in(link.addresses) || in(link.neighbours) || in(link.routes);
+  }
+
+  void expect(const Status& status, const std::string& where, std::string mend) {
+    if (status) return;
+    fault(where,
+          fmt::format("{}: {}", status.error().where,
+                      status.error().sys_errno != 0 ? std::strerror(status.error().sys_errno)
+                                                    : describe(status.error().code)),
+          std::move(mend));
+  }
+  void fault(std::string where, std::string what, std::string mend) {
+    restored_.faults.push_back({std::move(where), std::move(what), std::move(mend)});
+  }
+
+  Host& host_;
+  Restored& restored_;
+};
+
+bool all_named(const std::vector<std::string>& names, const std::vector<LinkState>& links) {
+  return std::all_of(links.begin(), links.end(), [&](const LinkState& link) {
+    return std::find(names.begin(), names.end(), link.name) != names.end();
+  });
+}
+
+// The kernel's own names, where nothing renames them any more: by MAC, else the only one left.
+void name_as_before(Host& host, const std::string& pci, const std::vector<LinkState>& links) {
+  for (const LinkState& link : links) {
+    std::vector<std::string> names = interfaces_of(host, pci);
+    if (std::find(names.begin(), names.end(), link.name) != names.end()) continue;
+    std::erase_if(names, [&](const std::string& name) {
+      return std::any_of(links.begin(), links.end(),
+                         [&](const LinkState& other) { return other.name == name; });
+    });
+    std::string chosen = names.size() == 1 ? names.front() : "";
+    for (const std::string& name : names) {
+      const auto now = host.link(name);
+      if (now && *now &&
+          ((*now)->mac == link.mac ||
+           (!link.permanent_mac.empty() && (*now)->permanent_mac == link.permanent_mac)))
+        chosen = name;
+    }
+    if (chosen.empty()) continue;
+    // An interface that is up keeps its name on older kernels.
+    static_cast<void>(host.set_up(chosen, false));
+    static_cast<void>(host.rename_link(chosen, link.name));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> interfaces_of(Host& host, const std::string& pci) {
+  const std::string device = "/sys/bus/pci/devices/" + pci;
+  std::vector<std::string> names = host.list(device + "/net");
+  for (const std::string& child : host.list(device))
+    if (child.starts_with("virtio") || child.starts_with("vmbus"))
+      for (std::string& name : host.list(device + "/" + child + "/net"))
+        names.push_back(std::move(name));
+  return names;
+}
+
+void put_back_links(Host& host, const std::string& pci, const std::vector<LinkState>& links,
+                    Restored& restored) {
+  if (links.empty()) return;
+  for (int i = 0; i < kStepsForInterface && interfaces_of(host, pci).size() < links.size(); ++i)
+    host.pause(kStep);
+  for (int i = 0; i < kStepsForName && !all_named(interfaces_of(host, pci), links); ++i)
+    host.pause(kStep);
+  if (!all_named(interfaces_of(host, pci), links)) name_as_before(host, pci, links);
+  // An interface of that name may be another NIC's.
+  const std::vector<std::string> names = interfaces_of(host, pci);
+  std::vector<LinkState> found;
+  for (const LinkState& link : links) {
+    if (std::find(names.begin(), names.end(), link.name) != names.end())
+      found.push_back(link);
+    else
+      restored.faults.push_back(
+          {pci,
+           fmt::format("its interface {} did not come back by that name; it has: {}", link.name,
+                       names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))),
+           fmt::format("sudo ip link set dev NAME name {}, then sudo ztcp_setup --undo",
+                       link.name)});
+  }
+  Restorer restorer(host, restored);
+  for (const LinkState& link : found) restorer.restore(link);
+  for (const LinkState& link : found) restorer.restore_routes(link);
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a network interface knows and loses when its driver goes: all that has to be put back.
+// Recorded before a NIC is taken over, kept in the journal.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ztcp::setup {
+
+// An address, a permanent neighbour or a route.
+struct NetworkItem {
+  std::string command;  // What a person would type: "ip address add 10.0.0.5/24 dev eth1".
+  // The kernel's own message about it, in hex, so that nothing is lost that we know nothing of;
+  // numbers of interfaces in it are replaced when it is sent back.
+  std::string message;
+  std::int64_t expires_unix_s = 0;  // A lease; 0: for ever.
+  friend bool operator==(const NetworkItem&, const NetworkItem&) = default;
+};
+
+struct LinkState {
+  std::string name;
+  std::string mac;            // "52:54:00:77:01:0a"
+  std::string permanent_mac;  // Burnt in; empty where the driver doesn't say.
+  std::uint32_t mtu_bytes = 0;
+  std::uint32_t queue_length = 0;
+  std::string alias;
+  std::string master;  // The bond, bridge or VRF it belongs to; empty: none.
+  bool up = false;
+  std::string kind;  // "vlan"; empty: a physical one.
+  std::string info;  // Of a kind: the kernel's description, in hex.
+  std::vector<NetworkItem> addresses;
+  std::vector<NetworkItem> neighbours;
+  std::vector<NetworkItem> routes;  // In the order in which they can be added.
+  // Files below /proc/sys/net that differ from what a new interface gets.
+  std::vector<std::pair<std::string, std::string>> sysctls;
+  std::vector<LinkState> children;  // VLANs on top of it, and what is on top of these.
+  friend bool operator==(const LinkState&, const LinkState&) = default;
+};
+
+}  // namespace ztcp::setup

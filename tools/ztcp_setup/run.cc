@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/run.h"
+
+#include <cstdio>
+#include <functional>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/load.h"
+#include "tools/ztcp_setup/run_lock.h"
+#include "tools/ztcp_setup/stop_signal.h"
+#include "tools/ztcp_setup/take_back.h"
+#include "tools/ztcp_setup/trust.h"
+
+namespace ztcp::setup {
+namespace {
+
+using std::chrono::milliseconds;
+
+int refuse(const config::Problem& problem, bool json) {
+  if (json) fmt::print("{}", to_json(problem));
+  fmt::print(stderr, "{}", to_text(problem));
+  return kExitUnusable;
+}
+
+// One line per change, begun before it: some take a minute.
+Conduct conduct_of(bool json) {
+  Conduct conduct;
+  conduct.stop = stop_requested;
+  if (json) return conduct;
+  conduct.begin = [](const std::string& why) {
+    fmt::print("  {} ... ", why);
+    std::fflush(stdout);
+  };
+  conduct.end = [](const Step& step) {
+    if (step.result == StepResult::kHeld) return;
+    fmt::print("{}\n", step.result == StepResult::kFailed ? "FAILED" : "done");
+    std::fflush(stdout);
+  };
+  return conduct;
+}
+
+using Action = std::function<tl::expected<Outcome, int>(Journal&, const Conduct&)>;
+
+int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
+        const Action& action) {
+  if (::geteuid() != 0)
+    return refuse({"root is needed", "this changes the machine; nothing was changed",
+                   "sudo " + options.command},
+                  options.json);
+  if (auto problem = why_not_trusted(host, options.config_path))
+    return refuse(*problem, options.json);
+  const auto lock = RunLock::take(patience);
+  if (!lock) return refuse(lock.error(), options.json);
+  auto journal = Journal::open(host);
+  if (!journal) return refuse(journal.error(), options.json);
+  stop_on_signals();
+  const auto outcome = action(*journal, conduct_of(options.json));
+  if (!outcome) return outcome.error();
+  fmt::print("{}", options.json ? to_json(deed, *outcome) : to_text(deed, *outcome));
+  return exit_code(*outcome);
+}
+
+tl::expected<Outcome, int> plan_and_grant(Host& host, Journal& journal, const Planner& plan,
+                                          const Conduct& conduct) {
+  auto planned = plan();
+  if (!planned) return tl::unexpected(planned.error());
+  Outcome outcome = grant(host, journal, planned->wishes, planned->scope, conduct);
+  outcome.success = std::move(planned->success);
+  outcome.notes.insert(outcome.notes.begin(), planned->notes.begin(), planned->notes.end());
+  return outcome;
+}
+
+}  // namespace
+
+int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
+  return run(host, Deed::kSetUp, milliseconds{0}, options,
+             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+               if (journal.complete || journal.entries().empty())
+                 return plan_and_grant(host, journal, plan, conduct);
+               // NICs that are half taken can't be planned with: first back to the beginning.
+               if (!options.json)
+                 fmt::print("The last run was cut off; what it did is taken back first.\n");
+               Outcome back = take_back(host, journal, conduct);
+               if (!back.complete()) return back;
+               auto outcome = plan_and_grant(host, journal, plan, conduct);
+               if (outcome)
+                 outcome->steps.insert(outcome->steps.begin(), back.steps.begin(),
+                                       back.steps.end());
+               return outcome;
+             });
+}
+
+int run_add(Host& host, const Planner& plan, const RunOptions& options) {
+  return run(host, Deed::kAdd, milliseconds{0}, options,
+             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+               if (!journal.complete)
+                 return tl::unexpected(
+                     refuse({Journal::kPath,
+                             journal.entries().empty()
+                                 ? "this machine is not set up, so there is nothing to add to"
+                                 : "the last run was cut off, so there is nothing whole to add to",
+                             "sudo ztcp_setup"},
+                            options.json));
+               return plan_and_grant(host, journal, plan, conduct);
+             });
+}
+
+int run_boot(Host& host, const RunOptions& options) {
+  // Another run may be at work for a NIC that came up at the same moment.
+  return run(host, Deed::kBoot, std::chrono::minutes{1}, options,
+             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+               Outcome outcome = grant_again(host, journal, conduct);
+               if (journal.find("file " + options.config_path) == nullptr) return outcome;
+               for (config::Problem& problem : config::load(options.config_path).problems)
+                 outcome.faults.push_back(std::move(problem));
+               return outcome;
+             });
+}
+
+int run_undo(Host& host, const RunOptions& options) {
+  return run(host, Deed::kUndo, milliseconds{0}, options,
+             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+               return take_back(host, journal, conduct);
+             });
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One run that changes this machine, from the question whether it may to its last line: root, the
+// lock, the journal, signals, progress, the report. What to wish for is the caller's.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "tools/ztcp_setup/grant.h"
+#include "tools/ztcp_setup/host.h"
+#include "tools/ztcp_setup/outcome.h"
+#include "tools/ztcp_setup/wish.h"
+
+namespace ztcp::setup {
+
+struct RunOptions {
+  bool json = false;
+  std::string command;      // As it was typed, for "sudo ...".
+  std::string config_path;  // Has to be root's, if it is there.
+};
+
+struct Planned {
+  Wishes wishes;
+  Scope scope = Scope::kWhole;
+  config::Problems notes;
+  std::string success;  // Instead of "setup successfully".
+};
+// Looks at the machine as it is when nobody else changes it. Else: an exit status, and why has
+// been said.
+using Planner = std::function<tl::expected<Planned, int>()>;
+
+// Each prints what it does on stdout and returns the exit status.
+int run_set_up(Host& host, const Planner& plan, const RunOptions& options);
+int run_add(Host& host, const Planner& plan, const RunOptions& options);
+int run_boot(Host& host, const RunOptions& options);
+int run_undo(Host& host, const RunOptions& options);
+
+}  // namespace ztcp::setup

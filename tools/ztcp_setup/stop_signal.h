@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Ctrl-C, SIGTERM and a lost terminal ask set-up to stop between two steps instead of ending it
+// within one. For the whole process, from the first call on.
+#pragma once
+
+namespace ztcp::setup {
+
+void stop_on_signals();
+bool stop_requested();
+
+}  // namespace ztcp::setup

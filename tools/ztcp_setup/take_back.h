@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Takes back what was granted, last first, by the journal. Nothing is taken back while a process
+// holds one of the NICs. What can't be restored is a fault and stays in the journal; the rest goes
+// on.
+#pragma once
+
+#include <functional>
+
+#include "tools/ztcp_setup/conduct.h"
+#include "tools/ztcp_setup/hands.h"
+#include "tools/ztcp_setup/host.h"
+#include "tools/ztcp_setup/journal.h"
+
+namespace ztcp::setup {
+
+using Chosen = std::function<bool(const Entry&)>;
+
+Outcome take_back(Host& host, Journal& journal, const Conduct& conduct);
+// Only what is `chosen`.
+Outcome take_back(Host& host, Journal& journal, const Chosen& chosen, const Conduct& conduct);
+
+// The NICs among the chosen that processes hold.
+config::Problems held_nics(Host& host, const Journal& journal, const Chosen& chosen);
+
+// One entry's state as it was before.
+Restored restore_entry(Host& host, const Entry& entry);
+
+}  // namespace ztcp::setup
