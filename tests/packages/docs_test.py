@@ -103,12 +103,13 @@ class Documents(unittest.TestCase):
                                       f"{document.relative_to(ROOT)}: {program} has no {word}: {span}")
         self.assertGreater(seen, 60, "hardly anything was looked at")
 
-    def test_man_pages_name_no_other_option(self):
+    def test_man_pages_name_every_option_and_no_other(self):
         for name in TOOLS:
             page = next(ROOT.glob(f"packaging/man/{name}.*.scd")).read_text().replace("\\", "")
             page = page.split("# EXAMPLE")[0]  # They run other tools, too.
             told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page))
             known = {o for o in self.known_options(name) if o.startswith("--")}
+            self.assertEqual(known - told - {"--help", "--version"}, set(), f"{name}: not in its man page")
             self.assertEqual(told - known, set(), f"{name}: only in its man page")
 
     def test_every_config_key_exists(self):
