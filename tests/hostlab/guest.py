@@ -7,7 +7,7 @@ import time
 from machine import Failure
 
 PLUGIN = "/usr/local/lib/x86_64-linux-gnu/libnccl-net.so"
-SET_UP = "ztcp_setup --nics all --per-gpu 1G --spare 0 --user job"
+SET_UP = "ztcp_setup --nics all --per-gpu 1G --user job"
 SETUP_LIMIT_S = 300
 JOB_LIMIT_S = 400
 
@@ -24,7 +24,7 @@ for link in /sys/class/net/*; do echo "mtu ${link##*/} $(cat $link/mtu)"; done
 for pages in /sys/devices/system/node/node*/hugepages/*/nr_hugepages; do echo "pages $pages $(cat $pages)"; done
 findmnt -rn -o TARGET,FSTYPE,OPTIONS -t hugetlbfs | sed 's/^/mount /'
 cat /sys/module/vfio/parameters/enable_unsafe_noiommu_mode 2>/dev/null | sed 's/^/noiommu /'
-keep='-path /var/lib/systemd -o -path /var/lib/dpkg -o -path /var/lib/ztcp'
+keep='-path /var/lib/systemd -o -path /var/lib/dpkg'
 find /etc /boot /usr/local /var/lib -xdev \( $keep \) -prune -o -printf 'entry %p %M %u:%g %l\n'
 find /etc /boot /usr/local /var/lib -xdev \( $keep \) -prune -o -type f -print0 | xargs -0 md5sum |
   sed 's/^/content /'
@@ -57,12 +57,20 @@ def finish(jobs, limit_s=JOB_LIMIT_S):
     return [job.wait(limit_s).expect(0) for job in jobs]
 
 
-def set_up(machines, options=""):
-    """Every data NIC, 1 GiB for each, for the ordinary user `job`."""
+def set_up(machines, options="--spare 0"):
+    """Every data NIC, 1 GiB of pages for each, jobs by the ordinary user `job`."""
     jobs = on_all(machines, f"{SET_UP} {options}")
     for job in jobs:
         expect("setup successfully", job.output, job)
     return jobs
+
+
+def check(machines, user="job"):
+    """--check finds no fault. (One emulated CPU is less than pollers want: a warning.)"""
+    jobs = [machine.start("/usr/local/sbin/ztcp_setup --check", user) for machine in machines]
+    for job in jobs:
+        if job.wait().status not in (0, 1):
+            raise Failure(f"{job} found faults:\n{job.output}")
 
 
 def undo(machines):
@@ -76,6 +84,15 @@ def start_ranks(machines, arguments, user="job", prefix="", port=29500):
                           f"--rendezvous {machines[0].address(0)}:{port} --connect-timeout 200 "
                           f"--stall-timeout 200 --log info {arguments}", user)
             for rank, machine in enumerate(machines)]
+
+
+def expect_refused(machine, reason):
+    """A job of two ranks on one machine doesn't run, and says why."""
+    job = machine.run(f"ztcp_perf --plugin {PLUGIN} --ranks 2 --log info --op ping --iters 1", "job",
+                      status=None)
+    if job.status == 0:
+        raise Failure(f"{job} ended well:\n{job.output}")
+    expect(reason, job.output, job)
 
 
 def expect_verified(jobs):

@@ -15,6 +15,7 @@ class Lab:
     def __init__(self, folder, cache, stage):
         self._folder = folder
         self._stage = stage  # What `meson install` put into an empty folder; None while the image is made.
+        self.cache = cache
         self._started = time.monotonic()
         self._wires = {}
         self._machines = []

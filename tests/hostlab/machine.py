@@ -217,16 +217,18 @@ class Machine:
     # --- Commands inside --------------------------------------------------------------------------
 
     def login(self, user):
-        """The ssh command that logs in. One connection per user is kept and shared."""
+        """The ssh command that logs in. Root's commands share one connection; users log in each time,
+        so that limits are those of a new session."""
         if self._ssh_port is None:
             # Port 0 let the system choose; the monitor knows what it chose.
             users = self.monitor("human-monitor-command", **{"command-line": "info usernet"})
             self._ssh_port = re.search(r"HOST_FORWARD\S*\s+\d+\s+\S+\s+(\d+)", users).group(1)
+        shared = ["-o", "ControlMaster=auto", "-o", "ControlPersist=yes",
+                  "-o", f"ControlPath={self.lab.path(f'{self.name}.{self._boots}.root')}"]
         return ["ssh", "-q", "-F", "none", "-i", self.lab.key, "-p", self._ssh_port, "-l", user,
                 "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
                 "-o", "IdentitiesOnly=yes", "-o", "ServerAliveInterval=60", "-o", "ConnectTimeout=60",
-                "-o", "ControlMaster=auto", "-o", "ControlPersist=yes",
-                "-o", f"ControlPath={self.lab.path(f'{self.name}.{self._boots}.{user}')}", "127.0.0.1"]
+                *(shared if user == "root" else []), "127.0.0.1"]
 
     def start(self, command, user="root"):
         """A command that goes on while the scenario does other things."""
@@ -248,11 +250,11 @@ class Machine:
         self.run(f"install -m {mode} /dev/null {shlex.quote(path)} && "
                  f"printf %s {shlex.quote(text)} >{shlex.quote(path)}")
 
-    def copy_tree(self, folder):
-        """Copies a folder's content to /."""
+    def copy_tree(self, folder, to="/"):
+        """Copies what is in a folder."""
         archive = subprocess.Popen(["tar", "-C", folder, "--owner=0", "--group=0", "-c", "."],
                                    stdout=subprocess.PIPE)
-        subprocess.run(self.login("root") + ["tar -x -C / --no-overwrite-dir && ldconfig && sync"],
+        subprocess.run(self.login("root") + [f"tar -x -C {to} --no-overwrite-dir && ldconfig && sync"],
                        stdin=archive.stdout, check=True, timeout=COMMAND_LIMIT_S,
                        start_new_session=True)
         if archive.wait() != 0:
