@@ -2,13 +2,14 @@
 // Copyright the ztcp authors
 #include "transport/core/log.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <ctime>
 #include <fcntl.h>
 #include <iterator>
 #include <string>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace ztcp::log {
@@ -19,7 +20,7 @@ constexpr std::size_t kMaxLine = 1024;
 std::atomic<Sink> g_sink{nullptr};
 std::atomic<int> g_file{-1};
 
-void write_file(Level level, std::string_view text) noexcept {
+void write_file(Level level, std::string_view text) {
   const int fd = g_file.load(std::memory_order_acquire);
   if (fd < 0) return;
   timespec now{};
@@ -44,8 +45,11 @@ void bind(Sink sink) noexcept { g_sink.store(sink, std::memory_order_release); }
 
 void open_file(std::string_view path) noexcept {
   int fd = -1;
-  if (!path.empty())
-    fd = ::open(std::string(path).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  try {
+    if (!path.empty())
+      fd = ::open(std::string(path).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  } catch (...) {  // No memory for the path: no file, then.
+  }
   const int old = g_file.exchange(fd, std::memory_order_acq_rel);
   if (old >= 0) ::close(old);
 }

@@ -132,6 +132,7 @@ const char* mending_advice(const EalConfig& config) {
 Status init_on_this_thread(const EalConfig& config, unsigned cpu) {
   std::vector<std::string> args = arguments(config, cpu);
   std::vector<char*> argv;
+  argv.reserve(args.size() + 1);
   for (std::string& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);
   if (rte_eal_init(static_cast<int>(args.size()), argv.data()) < 0)

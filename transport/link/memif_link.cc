@@ -63,11 +63,11 @@ std::uint16_t rx_room_bytes(std::uint16_t mtu_bytes) {
 std::uint64_t pool_bytes(std::uint32_t count, std::uint32_t room_bytes) {
   constexpr std::uint32_t kPerMbufBytes = 512;  // Headroom, private area, pool overhead.
   constexpr std::uint32_t kPageBytes = 4096;
-  const std::uint32_t object = room_bytes + kPerMbufBytes;
-  const std::uint32_t footprint = object <= kPageBytes
+  const std::uint64_t object = std::uint64_t{room_bytes} + kPerMbufBytes;
+  const std::uint64_t footprint = object <= kPageBytes
                                       ? kPageBytes / (kPageBytes / object)
                                       : (object + kPageBytes - 1) / kPageBytes * kPageBytes;
-  return std::uint64_t{count} * footprint;
+  return count * footprint;
 }
 
 Status check(const MemifConfig& config) {
