@@ -11,8 +11,10 @@ skip() { echo "$*"; exit 77; }
 into_namespaces() {
   [ "$(id -u)" = 0 ] || skip "needs root: a clean root is made by debootstrap and entered by chroot"
   [ -z "${ZTCP_IN_NAMESPACES:-}" ] || return 0
-  ZTCP_IN_NAMESPACES=1 exec unshare --mount --propagation private --pid --fork --kill-child \
-    --mount-proc "$@"
+  local mounts=(--mount --propagation private --mount-proc)
+  # In a chroot / is no mount, and nothing can be made private.
+  mountpoint -q / || mounts=(--mount --propagation unchanged)
+  ZTCP_IN_NAMESPACES=1 exec unshare "${mounts[@]}" --pid --fork --kill-child "$@"
 }
 
 # make_root SUITE: a minimal root in $root; it goes away when the script ends. ZTCP_CLEAN_ROOT names a
