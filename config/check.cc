@@ -53,14 +53,18 @@ void check_identity(Checklist& list) {
 
 void check_run_dir(Checklist& list) {
   const std::string& folder = list.fabric.run_dir;
+  const Fabric& fabric = list.fabric;
+  const bool on_pci = std::any_of(fabric.nics.begin(), fabric.nics.end(),
+                                  [](const Nic& nic) { return nic.driver == NicDriver::kPci; });
   if (may_access(folder, W_OK | X_OK))
     list.good("run_dir", folder, "writable");
   else if (exists(folder))
     list.fault("run_dir", folder, "NIC locks go here, but this user can't write to it",
-               fmt::format("sudo chmod 1777 {}", folder));
+               on_pci ? "sudo ztcp_setup --group GROUP, of which the user is a member"
+                      : fmt::format("sudo chmod 1777 {}", folder));
   else
     list.fault("run_dir", folder, "NIC locks go here, but there is no such folder",
-               fmt::format("sudo install -d -m 1777 {}", folder));
+               on_pci ? std::string("sudo ztcp_setup") : fmt::format("mkdir -p {}", folder));
 }
 
 std::vector<std::string> paired_gpus(const Fabric& fabric) {

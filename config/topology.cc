@@ -132,6 +132,8 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
   if (names(view.selection.keep, nic)) return "was named by --keep";
   const std::string pci = view.root + "/sys/bus/pci/devices/" + nic.pci;
   if (!nic.interface.empty()) {
+    // Its routes and addresses can't be seen from here, so that nobody knows who needs it.
+    if (view.network.find(nic.interface) == nullptr) return "belongs to another network namespace";
     if (const auto it = view.reserved.find(nic.interface); it != view.reserved.end()) {
       if (!it->second.yields) return it->second.why;
       if (!names(view.selection.take, nic))

@@ -122,10 +122,11 @@ class Wisher {
 
   void wish_folders() {
     const std::string& run_dir = fabric_.run_dir;
-    // Everyone who runs jobs makes lock files there, and removes no one else's.
+    // Members open each other's lock files, which the kernel forbids in a sticky folder that a
+    // group may write (fs.protected_regular).
     const wish::Folder folder =
         for_root_only() ? wish::Folder{run_dir, 0755, "", ""}
-                        : wish::Folder{run_dir, group().empty() ? 0700U : 03770U, user(), group()};
+                        : wish::Folder{run_dir, group().empty() ? 0700U : 02770U, user(), group()};
     add("folder for locks of NICs", folder);
   }
 

@@ -146,7 +146,7 @@ TEST(Check, AMissingMachineIdIsNotCompared) {
 TEST(Check, RunFolderMissing) {
   Machine machine;
   machine.tree.remove("run");
-  EXPECT_THAT(machine.fault("run_dir").mend, HasSubstr("install -d"));
+  EXPECT_THAT(machine.fault("run_dir").mend, HasSubstr("sudo ztcp_setup"));
 }
 
 TEST(Check, RunFolderNotWritable) {

@@ -127,6 +127,14 @@ TEST(Selection, TakeIsForThoseThatYield) {
               ElementsAre("carries the default route", "was named by --keep"));
 }
 
+TEST(Selection, WhatTheNetworkDoesNotKnowIsSomebodyElses) {
+  const test::Tree tree(kTwo);
+  const auto topology = detect(tree.root(), {}, {});
+  ASSERT_TRUE(topology);
+  for (const HostNic& nic : topology->nics)
+    EXPECT_EQ(nic.unfit, "belongs to another network namespace");
+}
+
 TEST(Selection, WhatSitsOnANicOrInItKeepsIt) {
   test::Tree tree(kTwo);
   Selection selection;

@@ -308,7 +308,7 @@ TEST(Plan, AUserAndAGroupGetWhatJobsNeed) {
       EXPECT_EQ(access->group, "ztcp");
       EXPECT_EQ(access->mode, 0660U);
     } else if (const auto* folder = std::get_if<wish::Folder>(&wish.what)) {
-      EXPECT_EQ(folder->mode, 03770U);
+      EXPECT_EQ(folder->mode, 02770U);
       EXPECT_EQ(folder->group, "ztcp");
     } else if (const auto* file = std::get_if<wish::File>(&wish.what)) {
       files.push_back(file->path);
