@@ -24,9 +24,10 @@ constexpr unsigned kClass3d = 0x0302;
 constexpr unsigned kVendorNvidia = 0x10de;
 
 // Kernel drivers whose NICs DPDK's drivers inside ztcp can take over.
-constexpr std::array<std::string_view, 11> kKnownDrivers{"virtio-pci", "ena",  "gvnic",  "iavf",
-                                                         "ice",        "i40e", "ixgbe",  "bnxt_en",
-                                                         "hns3",       "gve",  "vmxnet3"};
+constexpr std::array<std::string_view, 13> kKnownDrivers{
+    "virtio-pci", "ena",  "gvnic", "iavf", "ice",     "i40e",   "ixgbe",
+    "bnxt_en",    "hns3", "gve",   "igb",  "vmxnet3", "e1000e",
+};
 
 // These share their NIC with DPDK and keep its interface.
 constexpr std::array<std::string_view, 3> kBifurcatedDrivers{"mlx5_core", "mlx4_core", "mana"};
