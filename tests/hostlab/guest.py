@@ -77,10 +77,10 @@ def undo(machines):
     return on_all(machines, "ztcp_setup --undo")
 
 
-def start_ranks(machines, arguments, user="job", prefix="", port=29500):
-    """One rank on each machine, the last of `prefix` is a program that runs it; they meet on the
-    control rail."""
-    return [machine.start(f"{prefix} ztcp_perf --plugin {PLUGIN} --ranks {len(machines)} --rank {rank} "
+def start_ranks(machines, arguments, user="job", nic=0, prefix="", port=29500):
+    """One rank on each machine, over NIC `nic` of the config; they meet on the control rail. The end of
+    `prefix` is a program that runs the rank."""
+    return [machine.start(f"ZTCP_LOCAL_RANK={nic}; export ZTCP_LOCAL_RANK; {prefix} ztcp_perf --plugin {PLUGIN} --ranks {len(machines)} --rank {rank} "
                           f"--rendezvous {machines[0].address(0)}:{port} --connect-timeout 200 "
                           f"--stall-timeout 200 --log info {arguments}", user)
             for rank, machine in enumerate(machines)]
@@ -101,9 +101,12 @@ def expect_verified(jobs):
     expect("Out of bounds values : 0 OK", jobs[0].output, jobs[0])
 
 
-def all_reduce(machines, size="--min 8 --max 256K --factor 8", **options):
-    expect_verified(start_ranks(machines, f"--op all_reduce {size} --iters 2 --warmup 1 --check",
-                                **options))
+def all_reduce(machines, size="--min 8 --max 256K --factor 8", pmd="net_virtio", **options):
+    """8 B to 256 KiB over a NIC that DPDK drives by `pmd`."""
+    jobs = start_ranks(machines, f"--op all_reduce {size} --iters 2 --warmup 1 --check", **options)
+    expect_verified(jobs)
+    for job in jobs:
+        expect(pmd, job.output, job)
 
 
 def start_transfer(lab, machines, rail=1, iterations=200, **options):
