@@ -128,7 +128,7 @@ Status LiveHost::write_value(const std::string& path, const std::string& value, 
   if (child == 0) {
     become_apart();
     int why = 0;
-    const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+    const int fd = ::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
     // One write: sysfs takes each as a value of its own.
     if (fd < 0 || ::write(fd, value.data(), value.size()) < 0) why = errno;
     static_cast<void>(!::write(pipe[1], &why, sizeof(why)));

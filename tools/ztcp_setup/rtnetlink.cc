@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <libmnl/libmnl.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <set>
+#include <sys/socket.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -31,52 +31,68 @@ constexpr std::int64_t kShortestLeaseS = 600;
 class Message {
  public:
   Message(std::uint16_t type, int flags) {
-    header_ = mnl_nlmsg_put_header(buffer_.data());
-    header_->nlmsg_type = type;
-    header_->nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | NLM_F_ACK | flags);
+    nlmsghdr& header = get();
+    header.nlmsg_len = aligned(sizeof(nlmsghdr));
+    header.nlmsg_type = type;
+    header.nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | NLM_F_ACK | flags);
   }
   template <class Header>
   Header& extra() {
-    return *static_cast<Header*>(mnl_nlmsg_put_extra_header(header_, sizeof(Header)));
+    return *static_cast<Header*>(grow(sizeof(Header)));
   }
   // False: it does not fit.
   bool put(std::uint16_t type, const void* bytes, std::size_t size) {
-    return mnl_attr_put_check(header_, buffer_.size(), type, size, bytes);
+    const std::size_t length = sizeof(nlattr) + size;
+    if (length > UINT16_MAX || get().nlmsg_len + aligned(length) > buffer_.size()) return false;
+    auto* attribute = static_cast<nlattr*>(grow(length));
+    attribute->nla_len = static_cast<std::uint16_t>(length);
+    attribute->nla_type = type;
+    if (size > 0) std::memcpy(attribute + 1, bytes, size);
+    return true;
   }
   bool put(std::uint16_t type, const std::string& text) {
     return put(type, text.c_str(), text.size() + 1);
   }
   bool put(std::uint16_t type, std::uint32_t number) { return put(type, &number, sizeof(number)); }
-  nlmsghdr& get() { return *header_; }
+  // Attributes put until end() are inside this one.
+  nlattr* begin(std::uint16_t type) {
+    auto* nest = static_cast<nlattr*>(grow(sizeof(nlattr)));
+    nest->nla_type = type;
+    return nest;
+  }
+  void end(nlattr* nest) {
+    nest->nla_len = static_cast<std::uint16_t>(buffer_.data() + get().nlmsg_len -
+                                               reinterpret_cast<char*>(nest));
+  }
+  nlmsghdr& get() { return *reinterpret_cast<nlmsghdr*>(buffer_.data()); }
 
  private:
+  void* grow(std::size_t size) {
+    void* place = buffer_.data() + get().nlmsg_len;
+    get().nlmsg_len += static_cast<std::uint32_t>(aligned(size));
+    return place;
+  }
+
   alignas(nlmsghdr) std::array<char, 16384> buffer_{};
-  nlmsghdr* header_ = nullptr;
 };
 
 template <class Header>
 const Header& header_of(const nlmsghdr& message) {
-  return *static_cast<const Header*>(mnl_nlmsg_get_payload(&message));
+  return *static_cast<const Header*>(payload_of(&message));
 }
 
 const nlattr* find(const nlmsghdr& message, std::size_t header, std::uint16_t type) {
   const nlattr* found = nullptr;
   for_each_attribute(message, header, [&](const nlattr* attribute) {
-    if (mnl_attr_get_type(attribute) == type) found = attribute;
+    if (type_of(attribute) == type) found = attribute;
   });
   return found;
 }
 
-std::uint32_t number_in(const nlattr* attribute) {
-  return attribute == nullptr || mnl_attr_get_payload_len(attribute) < sizeof(std::uint32_t)
-             ? 0
-             : mnl_attr_get_u32(attribute);
-}
-
 std::string mac_in(const nlattr* attribute) {
   if (attribute == nullptr) return {};
-  const auto* bytes = static_cast<const unsigned char*>(mnl_attr_get_payload(attribute));
-  return fmt::format("{:02x}", fmt::join(bytes, bytes + mnl_attr_get_payload_len(attribute), ":"));
+  const auto* bytes = static_cast<const unsigned char*>(payload_of(attribute));
+  return fmt::format("{:02x}", fmt::join(bytes, bytes + payload_size(attribute), ":"));
 }
 
 std::string bytes_of_mac(const std::string& text) {
@@ -87,8 +103,8 @@ std::string bytes_of_mac(const std::string& text) {
 
 // "7:0a0b...": the interface's number then, and what stood behind the netlink header.
 std::string recorded(const nlmsghdr& message, unsigned index) {
-  const std::string_view payload(static_cast<const char*>(mnl_nlmsg_get_payload(&message)),
-                                 mnl_nlmsg_get_payload_len(&message));
+  const std::string_view payload(static_cast<const char*>(payload_of(&message)),
+                                 payload_size(&message));
   return fmt::format("{}:{}:{}", message.nlmsg_type, index, to_hex(payload));
 }
 
@@ -112,29 +128,26 @@ LinkState state_of(const nlmsghdr& message) {
   const auto& header = header_of<ifinfomsg>(message);
   const auto attribute = [&](std::uint16_t type) { return find(message, sizeof(header), type); };
   const auto text = [&](const nlattr* one) {
-    return one == nullptr ? std::string() : std::string(mnl_attr_get_str(one));
+    return one == nullptr ? std::string() : std::string(text_of(one));
   };
   LinkState state;
   state.name = text(attribute(IFLA_IFNAME));
   state.mac = mac_in(attribute(IFLA_ADDRESS));
   state.permanent_mac = mac_in(attribute(IFLA_PERM_ADDRESS));
-  state.mtu_bytes = number_in(attribute(IFLA_MTU));
-  state.queue_length = number_in(attribute(IFLA_TXQLEN));
+  state.mtu_bytes = number_of(attribute(IFLA_MTU));
+  state.queue_length = number_of(attribute(IFLA_TXQLEN));
   state.alias = text(attribute(IFLA_IFALIAS));
   state.up = (header.ifi_flags & IFF_UP) != 0;
-  if (const std::uint32_t master = number_in(attribute(IFLA_MASTER)); master != 0) {
+  if (const std::uint32_t master = number_of(attribute(IFLA_MASTER)); master != 0) {
     std::array<char, IF_NAMESIZE> name{};
     if (::if_indextoname(master, name.data()) != nullptr) state.master = name.data();
   }
   if (const nlattr* info = attribute(IFLA_LINKINFO); info != nullptr) {
-    for_each_attribute(mnl_attr_get_payload(info), mnl_attr_get_payload_len(info),
-                       [&](const nlattr* one) {
-                         if (mnl_attr_get_type(one) == IFLA_INFO_KIND)
-                           state.kind = mnl_attr_get_str(one);
-                         if (mnl_attr_get_type(one) == IFLA_INFO_DATA)
-                           state.info = to_hex({static_cast<const char*>(mnl_attr_get_payload(one)),
-                                                mnl_attr_get_payload_len(one)});
-                       });
+    for_each_attribute(payload_of(info), payload_size(info), [&](const nlattr* one) {
+      if (type_of(one) == IFLA_INFO_KIND) state.kind = text_of(one);
+      if (type_of(one) == IFLA_INFO_DATA)
+        state.info = to_hex({static_cast<const char*>(payload_of(one)), payload_size(one)});
+    });
   }
   return state;
 }
@@ -148,24 +161,23 @@ bool is_child(const LinkState& link) {
 // A macvlan tells also what it only counts, and refuses to be told that.
 std::string settable(const std::string& kind, const std::string& info) {
   if (kind != "macvlan" && kind != "macvtap") return info;
-  std::vector<std::uint32_t> aligned((info.size() + 3) / 4);
-  std::memcpy(aligned.data(), info.data(), info.size());
+  std::vector<std::uint32_t> words((info.size() + 3) / 4);
+  std::memcpy(words.data(), info.data(), info.size());
   std::string kept;
-  for_each_attribute(aligned.data(), info.size(), [&](const nlattr* attribute) {
-    const auto type = mnl_attr_get_type(attribute);
+  for_each_attribute(words.data(), info.size(), [&](const nlattr* attribute) {
+    const auto type = type_of(attribute);
     if (type == IFLA_MACVLAN_MODE || type == IFLA_MACVLAN_FLAGS)
-      kept.append(reinterpret_cast<const char*>(attribute), MNL_ALIGN(attribute->nla_len));
+      kept.append(reinterpret_cast<const char*>(attribute), aligned(attribute->nla_len));
   });
   return kept;
 }
 
 bool goes_through(const nlmsghdr& route, unsigned index) {
-  if (number_in(find(route, sizeof(rtmsg), RTA_OIF)) == index) return true;
+  if (number_of(find(route, sizeof(rtmsg), RTA_OIF)) == index) return true;
   const nlattr* multipath = find(route, sizeof(rtmsg), RTA_MULTIPATH);
   if (multipath == nullptr) return false;
-  auto left = static_cast<int>(mnl_attr_get_payload_len(multipath));
-  for (const auto* hop = static_cast<const rtnexthop*>(mnl_attr_get_payload(multipath));
-       RTNH_OK(hop, left);
+  auto left = static_cast<int>(payload_size(multipath));
+  for (const auto* hop = static_cast<const rtnexthop*>(payload_of(multipath)); RTNH_OK(hop, left);
        left -= static_cast<int>(RTNH_ALIGN(hop->rtnh_len)), hop = RTNH_NEXT(hop))
     if (static_cast<unsigned>(hop->rtnh_ifindex) == index) return true;
   return false;
@@ -174,7 +186,7 @@ bool goes_through(const nlmsghdr& route, unsigned index) {
 // Those that the kernel or its router discovery don't make by themselves.
 bool worth_keeping(const nlmsghdr& route) {
   const auto& header = header_of<rtmsg>(route);
-  const std::uint32_t table = number_in(find(route, sizeof(header), RTA_TABLE));
+  const std::uint32_t table = number_of(find(route, sizeof(header), RTA_TABLE));
   return header.rtm_type == RTN_UNICAST && (header.rtm_flags & RTM_F_CLONED) == 0 &&
          header.rtm_protocol != RTPROT_RA && header.rtm_protocol != RTPROT_REDIRECT &&
          (table != 0 ? table : header.rtm_table) != RT_TABLE_LOCAL;
@@ -182,14 +194,14 @@ bool worth_keeping(const nlmsghdr& route) {
 
 std::int64_t expiry_of(const nlmsghdr& address) {
   const nlattr* attribute = find(address, sizeof(ifaddrmsg), IFA_CACHEINFO);
-  if (attribute == nullptr || mnl_attr_get_payload_len(attribute) < sizeof(ifa_cacheinfo)) return 0;
-  const auto& info = *static_cast<const ifa_cacheinfo*>(mnl_attr_get_payload(attribute));
+  if (attribute == nullptr || payload_size(attribute) < sizeof(ifa_cacheinfo)) return 0;
+  const auto& info = *static_cast<const ifa_cacheinfo*>(payload_of(attribute));
   return info.ifa_valid == kForEver ? 0 : std::time(nullptr) + info.ifa_valid;
 }
 
 std::uint32_t flags_of(const nlmsghdr& address) {
   const nlattr* flags = find(address, sizeof(ifaddrmsg), IFA_FLAGS);
-  return flags != nullptr ? number_in(flags) : header_of<ifaddrmsg>(address).ifa_flags;
+  return flags != nullptr ? number_of(flags) : header_of<ifaddrmsg>(address).ifa_flags;
 }
 
 // Interfaces have other numbers now, and time has passed. False: the attribute stays out.
@@ -228,28 +240,39 @@ bool adapt(const Recorded& recorded, unsigned index, const NetworkItem& item, st
 }  // namespace
 
 Result<std::unique_ptr<Rtnetlink>> Rtnetlink::open() {
-  mnl_socket* socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-  if (socket == nullptr) return fail_errno("netlink socket");
-  std::unique_ptr<Rtnetlink> opened(new Rtnetlink(socket));
-  if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0) return fail_errno("netlink bind");
-  return opened;
+  Descriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (socket.get() < 0) return fail_errno("netlink socket");
+  sockaddr_nl own{};
+  own.nl_family = AF_NETLINK;
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)) != 0)
+    return fail_errno("netlink bind");
+  return std::unique_ptr<Rtnetlink>(new Rtnetlink(std::move(socket)));
 }
-
-Rtnetlink::Rtnetlink(mnl_socket* socket) : socket_(socket) {}
-Rtnetlink::~Rtnetlink() { mnl_socket_close(socket_); }
 
 Status Rtnetlink::talk(nlmsghdr& request, const Visit& visit) {
   request.nlmsg_seq = ++sequence_;
-  if (mnl_socket_sendto(socket_, &request, request.nlmsg_len) < 0) return fail_errno("netlink");
+  sockaddr_nl kernel{};
+  kernel.nl_family = AF_NETLINK;
+  if (::sendto(socket_.get(), &request, request.nlmsg_len, 0, reinterpret_cast<sockaddr*>(&kernel),
+               sizeof(kernel)) < 0)
+    return fail_errno("netlink");
   std::vector<char> buffer(1U << 16);
   bool interrupted = false;
   for (;;) {
-    const ssize_t received = mnl_socket_recvfrom(socket_, buffer.data(), buffer.size());
+    sockaddr_nl sender{};
+    socklen_t length = sizeof(sender);
+    const ssize_t received = ::recvfrom(socket_.get(), buffer.data(), buffer.size(), 0,
+                                        reinterpret_cast<sockaddr*>(&sender), &length);
     if (received < 0 && errno == EINTR) continue;
     if (received < 0) return fail_errno("netlink");
-    auto left = static_cast<int>(received);
-    for (const auto* message = reinterpret_cast<const nlmsghdr*>(buffer.data());
-         mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
+    if (sender.nl_pid != 0) continue;  // Not the kernel.
+    auto left = static_cast<std::size_t>(received);
+    for (const char* at = buffer.data(); left >= sizeof(nlmsghdr);) {
+      const auto* message = reinterpret_cast<const nlmsghdr*>(at);
+      if (message->nlmsg_len < sizeof(nlmsghdr) || message->nlmsg_len > left) break;
+      const std::size_t step = std::min(aligned(message->nlmsg_len), left);
+      at += step;
+      left -= step;
       if (message->nlmsg_seq != sequence_) continue;
       interrupted |= (message->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
       if (message->nlmsg_type == NLMSG_ERROR) {
@@ -310,7 +333,7 @@ Result<std::optional<LinkState>> Rtnetlink::link(const std::string& name) {
     const auto& header = header_of<ifinfomsg>(message);
     if (header.ifi_family != AF_UNSPEC) return;
     if (static_cast<unsigned>(header.ifi_index) == index) state = state_of(message);
-    if (number_in(find(message, sizeof(header), IFLA_LINK)) == index &&
+    if (number_of(find(message, sizeof(header), IFLA_LINK)) == index &&
         find(message, sizeof(header), IFLA_LINK_NETNSID) == nullptr)
       if (const LinkState child = state_of(message); is_child(child))
         children.push_back(child.name);
@@ -402,11 +425,11 @@ Status Rtnetlink::add_child(const std::string& parent, const LinkState& child) {
   const std::string info = settable(child.kind, from_hex(child.info));
   request.put(IFLA_LINK, ZTCP_TRY(index_of(parent)));
   if (!request.put(IFLA_IFNAME, child.name)) return fail(Errc::kInvalidArgument, "interface name");
-  nlattr* nest = mnl_attr_nest_start(&request.get(), IFLA_LINKINFO);
+  nlattr* nest = request.begin(IFLA_LINKINFO);
   const bool fits =
       request.put(IFLA_INFO_KIND, child.kind) &&
       (info.empty() || request.put(IFLA_INFO_DATA | NLA_F_NESTED, info.data(), info.size()));
-  mnl_attr_nest_end(&request.get(), nest);
+  request.end(nest);
   if (!fits) return fail(Errc::kInvalidArgument, "interface");
   return talk(request.get(), {});
 }
@@ -438,14 +461,13 @@ Status Rtnetlink::add_item(const std::string& link, const NetworkItem& item) {
   }
 
   // Attributes lie at multiples of 4 in the kernel's message, and must in ours.
-  const std::string attributes = recorded->payload.substr(MNL_ALIGN(header_size));
-  std::vector<std::uint32_t> aligned((attributes.size() + 3) / 4);
-  std::memcpy(aligned.data(), attributes.data(), attributes.size());
+  const std::string attributes = recorded->payload.substr(aligned(header_size));
+  std::vector<std::uint32_t> words((attributes.size() + 3) / 4);
+  std::memcpy(words.data(), attributes.data(), attributes.size());
   bool fits = true;
-  for_each_attribute(aligned.data(), attributes.size(), [&](const nlattr* attribute) {
-    std::string payload(static_cast<const char*>(mnl_attr_get_payload(attribute)),
-                        mnl_attr_get_payload_len(attribute));
-    if (adapt(*recorded, index, item, mnl_attr_get_type(attribute), payload))
+  for_each_attribute(words.data(), attributes.size(), [&](const nlattr* attribute) {
+    std::string payload(static_cast<const char*>(payload_of(attribute)), payload_size(attribute));
+    if (adapt(*recorded, index, item, type_of(attribute), payload))
       fits &= request.put(attribute->nla_type, payload.data(), payload.size());
   });
   if (!fits) return fail(Errc::kInvalidArgument, "recorded message");

@@ -3,10 +3,10 @@
 //
 // Interfaces, addresses and routes as the kernel tells them, and back. What is recorded is the
 // kernel's own message, attribute for attribute: whatever flag, metric or encapsulation it carries
-// goes back in as it came out, also those that this program has never heard of. The only user of
-// libmnl.
+// goes back in as it came out, also those that this program has never heard of.
 //
-// Not iproute2 as a program: its JSON leaves things out and each release has other ones.
+// Not iproute2 as a program: its JSON leaves things out and each release has other ones. Not
+// libmnl: it has no archive to link, and ztcp_setup runs wherever its C library is.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@
 #include <string>
 
 #include "tools/ztcp_setup/network.h"
+#include "tools/ztcp_setup/safe_path.h"
 #include "transport/core/result.h"
 
-struct mnl_socket;
 struct nlmsghdr;
 
 namespace ztcp::setup {
@@ -25,9 +25,6 @@ namespace ztcp::setup {
 class Rtnetlink {
  public:
   static Result<std::unique_ptr<Rtnetlink>> open();
-  ~Rtnetlink();
-  Rtnetlink(const Rtnetlink&) = delete;
-  Rtnetlink& operator=(const Rtnetlink&) = delete;
 
   // Without sysctls, which are files.
   Result<std::optional<LinkState>> link(const std::string& name);
@@ -39,13 +36,13 @@ class Rtnetlink {
   Status add_item(const std::string& link, const NetworkItem& item);
 
  private:
-  explicit Rtnetlink(mnl_socket* socket);
+  explicit Rtnetlink(Descriptor socket) : socket_(std::move(socket)) {}
   using Visit = std::function<void(const nlmsghdr&)>;
   Status talk(nlmsghdr& request, const Visit& visit);
   Status dump(std::uint16_t type, const Visit& visit);
   Result<unsigned> index_of(const std::string& link);
 
-  mnl_socket* socket_;
+  Descriptor socket_;
   unsigned sequence_ = 0;
 };
 
