@@ -105,8 +105,11 @@ def owners(files):
     """{file: binary package}"""
     result = {}
     for file in files:
-        package = package_index().get(file) or package_index().get(str(pathlib.Path(file).resolve()))
-        if package is None:
+        real = str(pathlib.Path(file).resolve())
+        package = package_index().get(file) or package_index().get(real)
+        if package is None:  # Elsewhere, such as Debian 13's kernel headers.
+            package = run("dpkg-query", "-S", real, check=False).partition(": ")[0].split(",")[0]
+        if not package:
             raise Unknown(f"{file} is inside and belongs to no package")
         result[file] = package
     return result
