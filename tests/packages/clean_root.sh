@@ -67,7 +67,7 @@ run_job() {
   local budget=$1
   shift
   # shellcheck disable=SC2016  # Expanded inside.
-  in_root "$@" ZTCP_BUDGET="$budget" setpriv --reuid 65534 --regid 65534 --clear-groups \
+  in_root "$@" JOB_SECONDS="$budget" setpriv --reuid 65534 --regid 65534 --clear-groups \
     bash -euc '
       fabric=$(mktemp -d)
       cd "$fabric"
@@ -84,7 +84,7 @@ run_job() {
       if grep -q FAULT check.out; then exit 1; fi
       status=0
       ztcp_perf --plugin libnccl-net.so --config ztcp.conf --ranks 2 --op all_reduce --min 8 \
-        --max 4M --factor 8 --iters 100000 --time-budget "$ZTCP_BUDGET" --check \
+        --max 4M --factor 8 --iters 100000 --time-budget "$JOB_SECONDS" --check \
         --log info || status=$?
       kill $switch
       wait $switch || true
