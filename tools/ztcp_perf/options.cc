@@ -59,7 +59,7 @@ void read_launcher(Options& o) {
     if (!rank || !size || *size < 2) continue;
     o.rank = *rank;
     o.ranks = *size;
-    o.local_rank = number(launcher.local_rank).value_or(*rank);
+    o.local_rank = number(launcher.local_rank);
     const bool one_host = number(launcher.local_size) == size;
     if (o.rendezvous_host.empty() && one_host) o.rendezvous_host = "127.0.0.1";
     return;
@@ -82,8 +82,6 @@ void place_rank(Options& o, const std::string& rendezvous) {
   if (!o.rank) {
     read_launcher(o);
     if (!o.rank) return;
-  } else {
-    o.local_rank = *o.rank;
   }
   if (const auto local = number("ZTCP_LOCAL_RANK")) o.local_rank = *local;
   if (o.rendezvous_host.empty())

@@ -36,7 +36,7 @@ struct Options {
   int ranks = 2;
   // This process's place; absent: start all ranks here.
   std::optional<int> rank;
-  int local_rank = 0;
+  std::optional<int> local_rank;  // Absent: counted among the ranks of one machine.
   std::string rendezvous_host;
   std::uint16_t rendezvous_port = 0;
   std::string cookie;     // Keeps strays and other jobs out of the rendezvous.

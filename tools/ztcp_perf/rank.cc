@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <numeric>
 #include <optional>
 #include <sys/resource.h>
@@ -63,12 +64,22 @@ class Loaded {
   std::unique_ptr<Net> net_;
 };
 
-int choose_device(Net& net, const Options& options) {
+// Which of this machine's ranks this one is. Every rank must ask.
+int local_rank(const Options& options, Bootstrap& bootstrap) {
+  std::string machine;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> machine;
+  const auto all = bootstrap.all_gather(std::as_bytes(std::span(machine)));
+  if (options.local_rank) return *options.local_rank;
+  const auto mine = all.begin() + *options.rank;
+  return static_cast<int>(std::count(all.begin(), mine, *mine));
+}
+
+int choose_device(Net& net, const Options& options, int local_rank) {
   int count = 0;
   const ncclResult_t result = net.devices(&count);
   if (result != ncclSuccess) fail("devices() failed: {}", name_of(result));
   if (count <= 0) fail("the plugin has no devices");
-  const int device = options.device.value_or(options.local_rank % count);
+  const int device = options.device.value_or(local_rank % count);
   if (device >= count) fail("--device {}: the plugin has {} devices", device, count);
   return device;
 }
@@ -271,9 +282,11 @@ struct Rank {
   std::optional<Runner> runner;
 
   int run() {
+    const int local = local_rank(options, bootstrap);
+    setenv("ZTCP_LOCAL_RANK", std::to_string(local).c_str(), 1);  // Read at init.
     loaded.emplace(options);
     Net& net = loaded->net();
-    const int device = choose_device(net, options);
+    const int device = choose_device(net, options, local);
     const std::string line = device_line(net, device);
     std::vector<RankInfo> ranks;
     for (const auto& bytes :
@@ -335,8 +348,7 @@ int run_bootstrapped(const Options& options, Bootstrap& bootstrap) {
 
 int run_rank(const Options& options) {
   note_interrupts(/*ignore_sigint=*/options.launched);
-  // The plugin reads these when it is initialised.
-  setenv("ZTCP_LOCAL_RANK", std::to_string(options.local_rank).c_str(), 1);
+  // The plugin reads it when it is initialised.
   if (!options.config.empty()) setenv("ZTCP_CONFIG", options.config.c_str(), 1);
   try {
     Bootstrap bootstrap(options);
