@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -17,6 +18,10 @@ using std::chrono::seconds;
 constexpr milliseconds kStep{50};
 constexpr int kStepsForInterface = 400;
 constexpr int kStepsForName = 60;
+// What manages the network (systemd-networkd, NetworkManager) sees the interface come back, too,
+// and may take addresses away between two steps of ours: what is missing then is added again.
+constexpr int kRounds = 10;
+constexpr milliseconds kRoundPause{500};
 
 class Restorer {
  public:
@@ -168,9 +173,17 @@ void put_back_links(Host& host, const std::string& pci, const std::vector<LinkSt
            fmt::format("sudo ip link set dev NAME name {}, then sudo ztcp_setup --undo",
                        link.name)});
   }
-  Restorer restorer(host, restored);
-  for (const LinkState& link : found) restorer.restore(link);
-  for (const LinkState& link : found) restorer.restore_routes(link);
+  Restored round;
+  for (int i = 0; i < kRounds; ++i) {
+    if (i > 0) host.pause(kRoundPause);
+    round.faults.clear();
+    Restorer restorer(host, round);
+    for (const LinkState& link : found) restorer.restore(link);
+    for (const LinkState& link : found) restorer.restore_routes(link);
+    if (round.faults.empty()) break;
+  }
+  std::move(round.faults.begin(), round.faults.end(), std::back_inserter(restored.faults));
+  std::move(round.notes.begin(), round.notes.end(), std::back_inserter(restored.notes));
 }
 
 }  // namespace ztcp::setup

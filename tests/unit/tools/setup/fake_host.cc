@@ -503,6 +503,11 @@ Status FakeHost::add_item(const std::string& name, const NetworkItem& item) {
                   : item.command.starts_with("ip neighbour") ? found->neighbours
                                                              : found->routes;
     if (item.command.starts_with("ip route") && !found->up) return error(ENETDOWN, "add");
+    if (item.command.starts_with("ip route") && flushes > 0) {
+      --flushes;
+      found->addresses.clear();
+      return error(EINVAL, "add");  // Its source is nobody's.
+    }
     if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
     return {};
   });

@@ -69,6 +69,9 @@ class FakeHost final : public Host {
   std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};
   bool renames_interfaces = true;  // udev gives the names they had.
   bool bind_fails = false;         // vfio-pci refuses every device.
+  // So often a network manager takes an interface's addresses away just before a route through it
+  // is added.
+  unsigned flushes = 0;
 
   FileFacts facts(const std::string& path) override;
   std::optional<std::string> read_value(const std::string& path) override;

@@ -385,6 +385,17 @@ TEST(Grant, WhatCanNotBeRestoredIsAFaultAndTheRestGoesOn) {
   EXPECT_EQ(host.facts(Journal::kPath).kind, FileKind::kAbsent);
 }
 
+TEST(Grant, ANetworkManagerMayFlushWhatIsRestored) {
+  FakeHost host = bare_machine();
+  const FakeHost::State bare = host.state;
+  ASSERT_TRUE(set_up(host).complete());
+  host.flushes = 3;
+  const Outcome undone = undo(host);
+  EXPECT_EQ(host.flushes, 0U);
+  EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
+  expect_same(host.state, bare);
+}
+
 TEST(Grant, AnEditedFileIsKept) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
