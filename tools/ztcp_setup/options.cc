@@ -79,14 +79,14 @@ void add_commands(CLI::App& app, Raw& raw) {
   auto* undo = app.add_flag("--undo", raw.undo,
                             "Give back every NIC, address, page and file that set-up changed");
   auto* boot =
-      app.add_flag("--boot", raw.boot, "Set up again as the config says; for the systemd unit");
+      app.add_flag("--boot", raw.boot, "Grant again what a boot undoes; for the systemd unit");
   auto* local = app.add_option("--local", raw.options.local.ranks,
                                "Write a fabric of N ranks inside this machine")
                     ->type_name("N");
   for (CLI::Option* one : {dry, check, add, undo, boot, local}) one->group(kGroup);
   check->excludes(dry)->excludes(add)->excludes(undo)->excludes(boot)->excludes(local);
   undo->excludes(dry)->excludes(add)->excludes(boot)->excludes(local);
-  boot->excludes(add)->excludes(local);
+  boot->excludes(dry)->excludes(add)->excludes(local);
   local->excludes(dry)->excludes(add);
 }
 
@@ -166,7 +166,7 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
   Request& request = options.request;
   if (raw.add) options.command = Command::kAdd;
   if (raw.boot) options.command = Command::kBoot;
-  request.mode = raw.add ? Mode::kAdd : raw.boot ? Mode::kReapply : Mode::kFresh;
+  request.mode = raw.add ? Mode::kAdd : Mode::kFresh;
   if (raw.dry_run) options.command = Command::kDryRun;
   if (raw.check) options.command = Command::kCheck;
   if (raw.undo) options.command = Command::kUndo;

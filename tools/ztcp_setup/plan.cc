@@ -69,7 +69,7 @@ class Planner {
     return nic.interface.empty() ? nic.pci : nic.interface;
   }
 
-  // A NIC of the config was chosen once: that clouds give it a default route of its own at boot
+  // A NIC of the config was chosen once: that clouds give it a default route of its own
   // changes nothing.
   config::Selection selection() const {
     config::Selection selection = request_.selection;
@@ -145,7 +145,7 @@ class Planner {
     }
     if (!input_.existing) return;
     for (const config::Nic& nic : input_.existing->nics) take_again(nic);
-    if (request_.mode == Mode::kAdd) take_new();
+    take_new();
   }
 
   void take(const tl::expected<std::vector<config::Pair>, config::Problem>& pairs) {

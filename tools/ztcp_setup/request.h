@@ -15,9 +15,8 @@
 namespace ztcp::setup {
 
 enum class Mode : std::uint8_t {
-  kFresh,    // Looks at the machine: which NICs, which GPUs, which addresses.
-  kReapply,  // The config says it all; at boot the kernel knows neither addresses nor MTU yet.
-  kAdd,      // The NICs of the config as they are, and those that came since.
+  kFresh,  // Looks at the machine: which NICs, which GPUs, which addresses.
+  kAdd,    // The NICs of the config as they are, and those that came since.
 };
 
 struct Request {

@@ -325,7 +325,7 @@ TEST(Plan, AUserAndAGroupGetWhatJobsNeed) {
 
 // --- The config as the memory of a host ----------------------------------------------------------
 
-TEST(Plan, AtBootTheConfigSaysItAll) {
+TEST(Plan, AddingKeepsWhatTheConfigSays) {
   test::Tree tree(tree_text("server-8gpu-9nic"));
   Plan first = plan_for(tree);
   first.fabric->nics[2].mtu_bytes = 4000;
@@ -335,14 +335,14 @@ TEST(Plan, AtBootTheConfigSaysItAll) {
       tree_text("server-8gpu-9nic").substr(0, tree_text("server-8gpu-9nic").find("address if=")) +
       "route if=ens1f0 via=10.77.1.1 metric=900");
   Request request;
-  request.mode = Mode::kReapply;
+  request.mode = Mode::kAdd;
   const Plan plan = plan_for(booted, request, first.fabric);
   EXPECT_FALSE(plan.has_faults());
   EXPECT_EQ(*plan.fabric, *first.fabric);
   EXPECT_EQ(plan.wishes.size(), first.wishes.size());
 }
 
-TEST(Plan, AtBootAMissingNicLeavesTheOthers) {
+TEST(Plan, AddingWithoutAMissingNicKeepsTheOthers) {
   test::Tree tree(tree_text("server-8gpu-9nic"));
   const Plan first = plan_for(tree);
   std::string text = tree_text("server-8gpu-9nic");
@@ -352,7 +352,7 @@ TEST(Plan, AtBootAMissingNicLeavesTheOthers) {
     text.erase(begin, text.find('\n', at) - begin);
   }
   Request request;
-  request.mode = Mode::kReapply;
+  request.mode = Mode::kAdd;
   const Plan plan = plan_for(test::Tree(text), request, first.fabric);
   EXPECT_FALSE(plan.has_faults());
   EXPECT_EQ(plan.fabric->nics.size(), 7U);
@@ -365,7 +365,7 @@ TEST(Plan, AnotherNicInItsPlaceIsAFault) {
   Plan first = plan_for(tree);
   first.fabric->nics[0].mac.bytes[5] ^= 0xff;
   Request request;
-  request.mode = Mode::kReapply;
+  request.mode = Mode::kAdd;
   EXPECT_THAT(only_fault(plan_for(tree, request, first.fabric)).problem.what,
               HasSubstr("another NIC took its place"));
 }
