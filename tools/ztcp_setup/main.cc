@@ -2,10 +2,13 @@
 // Copyright the ztcp authors
 //
 // ztcp_setup: prepares a machine for ztcp.
+#include <cstdio>
+#include <exception>
+
 #include "tools/ztcp_setup/commands.h"
 #include "tools/ztcp_setup/report.h"
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using namespace ztcp::setup;
   const auto options = parse_options(argc, argv);
   if (!options) return options.error();
@@ -26,4 +29,10 @@ int main(int argc, char** argv) {
       return undo(*options);
   }
   return kExitUnusable;
+} catch (const std::exception& error) {  // Out of memory, say.
+  std::fprintf(stderr,
+               "ztcp_setup: %s\n  what was changed is in the journal: run it again, or sudo "
+               "ztcp_setup --undo\n",
+               error.what());
+  return ztcp::setup::kExitUnusable;
 }
