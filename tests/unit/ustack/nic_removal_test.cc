@@ -172,7 +172,8 @@ TEST_P(NicRemoval, EndsAConnectThatNobodyAnswers) {
 // What was still to be acknowledged never will be; nobody waits for it, and threads end.
 TEST_P(NicRemoval, IsTornDownWithoutWaiting) {
   Pair out = connect_out(0);
-  Request* sending = post_until_taken(*out.sender, pattern(100, 1), nullptr);
+  const Bytes sent = pattern(100, 1);
+  Request* sending = post_until_taken(*out.sender, sent, nullptr);
   ASSERT_NE(sending, nullptr);
   ASSERT_TRUE(finish(*sending));
   out.sender.reset();  // In peace: its FIN is on the way.
