@@ -4,8 +4,8 @@ from machine import Failure
 
 
 def run(lab):
-    machines = lab.boot(2, nics=["virtio"])
-    set_up(machines)
+    machines = lab.boot(2, nics=["virtio"], memory_mib=10240)
+    set_up(machines, "--spare 1G")  # Pages for both, so that it is the NIC that is missing.
     first = start_transfer(lab, machines)
     owner = machines[0].run("pgrep ztcp_perf").output.split()[0]
     lab.say("a second job on the same NICs")
