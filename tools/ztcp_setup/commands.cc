@@ -19,12 +19,6 @@
 
 namespace ztcp::setup {
 
-int refuse(const config::Problem& problem, bool json) {
-  if (json) fmt::print("{}", to_json(problem));
-  fmt::print(stderr, "{}", to_text(problem));
-  return kExitUnusable;
-}
-
 int write_local_fabric(const Options& options) {
   const auto fabric = plan_local(options.local);
   if (!fabric) return refuse(fabric.error(), options.json);

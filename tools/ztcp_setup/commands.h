@@ -19,9 +19,6 @@ int add(const Options& options);
 int boot(const Options& options);
 int undo(const Options& options);
 
-// Says the one thing that kept the tool from starting at all.
-int refuse(const config::Problem& problem, bool json);
-
 // The plan for this machine as it is now: its network and the config that is there.
 tl::expected<Plan, config::Problem> plan_here(const Request& request);
 

@@ -3,6 +3,7 @@
 #include "tools/ztcp_setup/report.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -226,6 +227,12 @@ std::string to_text(const CheckReport& report) {
   }
   return out +
          fmt::format("{} checks, {} warnings, {} faults\n", report.checks.size(), warnings, faults);
+}
+
+ExitCode refuse(const config::Problem& problem, bool json) {
+  if (json) fmt::print("{}", to_json(problem));
+  fmt::print(stderr, "{}", to_text(problem));
+  return kExitUnusable;
 }
 
 std::vector<std::string> next_commands(const config::Fabric& local, LocalTopology topology) {

@@ -45,6 +45,9 @@ std::string to_json(const Plan& plan);
 std::string to_json(const CheckReport& report);
 std::string to_json(const config::Fabric& local, LocalTopology topology);
 
+// Says the one thing that kept the tool from starting at all.
+ExitCode refuse(const config::Problem& problem, bool json);
+
 // The commands that come after --local.
 std::vector<std::string> next_commands(const config::Fabric& local, LocalTopology topology);
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "config/load.h"
+#include "tools/ztcp_setup/report.h"
 #include "tools/ztcp_setup/run_lock.h"
 #include "tools/ztcp_setup/stop_signal.h"
 #include "tools/ztcp_setup/take_back.h"
@@ -18,12 +19,6 @@ namespace ztcp::setup {
 namespace {
 
 using std::chrono::milliseconds;
-
-int refuse(const config::Problem& problem, bool json) {
-  if (json) fmt::print("{}", to_json(problem));
-  fmt::print(stderr, "{}", to_text(problem));
-  return kExitUnusable;
-}
 
 // One line per change, begun before it: some take a minute.
 Conduct conduct_of(bool json) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "hugepage/budget.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
 
@@ -36,7 +37,7 @@ inline constexpr std::uint16_t kMaxMemifMtuBytes = 65280;
 
 // What one memif link takes from EAL's memory: give start_eal() the sum, plus kEalBaseMib.
 std::uint32_t memif_memory_mib(const MemifConfig& config);
-inline constexpr std::uint32_t kEalBaseMib = 16;
+inline constexpr std::uint32_t kEalBaseMib = hugepage::kDpdkBaseMib;
 
 // EAL runs with plain memory. A client needs no server yet: it is down and looks for one ten
 // times a second, also after it has lost one. kBusy: another process serves the socket, or this

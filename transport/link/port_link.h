@@ -47,8 +47,8 @@ struct PortLinkOptions {
 
 class PortLink final : public Link {
  public:
-  static constexpr std::size_t kTxBurst =
-      16;  // Small: what does not fit the ring was built in vain.
+  // Small: what does not fit the ring was built in vain.
+  static constexpr std::size_t kTxBurst = 16;
 
   PortLink(Port port, PortLinkOptions options);
   ~PortLink() override;
