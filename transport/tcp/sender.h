@@ -111,6 +111,8 @@ class Sender {
  private:
   // RFC 5681's and RFC 6582's phases: nothing lost, fast recovery, after an RTO.
   enum class State : std::uint8_t { kOpen, kRecovery, kLoss };
+  // What an ACK says arrived twice (RFC 2883): the tail loss probe, or something else.
+  enum class Dsack : std::uint8_t { kNone, kOfProbe, kOther };
 
   bool fin_due() const { return fin_queued_ && !fin_acked_; }
   std::uint64_t offset(SeqNum seq) const { return queue_.begin() + bytes_between(snd_una_, seq); }
@@ -120,11 +122,11 @@ class Sender {
 
   // on_ack(), in the order it happens. See sender_ack.cc.
   std::uint32_t take_cumulative(const Ack& ack, Delivered& delivered);
-  void take_sacks(const Ack& ack, Delivered& delivered, bool& dsack);
+  void take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack);
   Duration sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered, bool advanced);
   bool undo_if_spurious(const Ack& ack, bool advanced);
   void detect_losses(TimePoint now, const Ack& ack, bool advanced);
-  void check_tail_probe(const Ack& ack, bool dsack);
+  void check_tail_probe(const Ack& ack, Dsack dsack);
   void move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
                   std::uint32_t acked_bytes, Duration rtt_sample);
   void enter_recovery();

@@ -18,7 +18,7 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
                      sack_;
   Delivered delivered;
   const std::uint32_t acked = take_cumulative(ack, delivered);
-  bool dsack = false;
+  Dsack dsack = Dsack::kNone;
   if (!plain) take_sacks(ack, delivered, dsack);
   if (delivered.full_sized) full_size_delivered_ = true;
   if (ack.window_valid) {
@@ -32,7 +32,8 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
                             timestamp_before(ack.timestamp_echo, clock_.at(delivered.newest_sent));
   rack_.on_delivered(now, delivered, echoes_older, rtt_);
   if (!plain) {
-    if (dsack) rack_.on_dsack(snd_una_, snd_nxt_);
+    // A tail loss probe that was not needed says nothing about reordering.
+    if (dsack == Dsack::kOther) rack_.on_dsack(snd_una_, snd_nxt_);
     if (!undo_if_spurious(ack, acked > 0)) detect_losses(now, ack, acked > 0);
     check_tail_probe(ack, dsack);
   }
@@ -59,7 +60,7 @@ std::uint32_t Sender::take_cumulative(const Ack& ack, Delivered& delivered) {
   return acked;
 }
 
-void Sender::take_sacks(const Ack& ack, Delivered& delivered, bool& dsack) {
+void Sender::take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack) {
   for (std::size_t i = 0; i < ack.sack.size(); ++i) {
     const SeqNum begin(ack.sack[i].begin);
     const SeqNum end(ack.sack[i].end);
@@ -71,7 +72,10 @@ void Sender::take_sacks(const Ack& ack, Delivered& delivered, bool& dsack) {
       const bool inside = ack.sack.size() > 1 && SeqNum(ack.sack[1].begin).at_or_before(begin) &&
                           end.at_or_before(SeqNum(ack.sack[1].end));
       if (below || inside) {
-        dsack = bytes_between(begin, snd_max_) <= max_window_bytes_ + bytes_between(begin, end);
+        const bool ours =
+            bytes_between(begin, snd_max_) <= max_window_bytes_ + bytes_between(begin, end);
+        const bool of_probe = probe_outstanding_ && probe_retransmitted_ && end == probe_end_;
+        if (ours) dsack = of_probe ? Dsack::kOfProbe : Dsack::kOther;
         continue;
       }
     }
@@ -136,9 +140,9 @@ void Sender::detect_losses(TimePoint now, const Ack& ack, bool advanced) {
 }
 
 // RFC 8985 section 7.4.2: did the probe repair a loss that nothing else would have told of?
-void Sender::check_tail_probe(const Ack& ack, bool dsack) {
+void Sender::check_tail_probe(const Ack& ack, Dsack dsack) {
   if (!probe_outstanding_ || ack.ack.before(probe_end_)) return;
-  if (!probe_retransmitted_ || dsack) {
+  if (!probe_retransmitted_ || dsack != Dsack::kNone) {
     probe_outstanding_ = false;
   } else if (ack.ack.after(probe_end_)) {
     probe_outstanding_ = false;

@@ -122,6 +122,22 @@ TEST_F(Sending, LostTailIsProbed) {
   EXPECT_EQ(counters().rto_fired, 0U);
 }
 
+TEST_F(Sending, NeedlessProbeDoesNotMakeRackWaitLonger) {
+  warm_up();
+  peer.write(2 * kMss);
+  peer.collect();
+  ASSERT_EQ(numbers(peer.wait()), std::vector<int>{3});
+  peer.ack(seq(4));
+  peer.ack(seq(4), {{seq(3), seq(4)}});  // The probe was the second copy.
+  peer.write(3 * kMss);
+  peer.collect();
+  peer.advance(1ms);
+  peer.ack(seq(4), {{seq(5), seq(6)}});
+  EXPECT_TRUE(peer.collect().empty());
+  peer.pass(400us);
+  EXPECT_EQ(numbers(peer.collect()), std::vector<int>{4}) << "a quarter round trip, not a half";
+}
+
 TEST_F(Sending, ProbePrefersNewData) {
   warm_up();
   peer.write(11 * kMss);  // One more than the window.
