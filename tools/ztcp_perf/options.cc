@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -14,57 +13,13 @@
 #include <fmt/ranges.h>
 
 #include "tools/common/quantity.h"
+#include "tools/ztcp_perf/environment.h"
 #include "tools/ztcp_perf/failure.h"
 
 namespace ztcp::perf {
 namespace {
 
 constexpr std::uint16_t kDefaultPort = 29777;
-
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
-std::optional<int> number(const char* name) {
-  const auto text = variable(name);
-  if (!text) return std::nullopt;
-  int value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc{} || end != text->data() + text->size() || value < 0)
-    fail("{}={} is not a number", name, *text);
-  return value;
-}
-
-// One launcher's variables.
-struct Launcher {
-  const char* rank;
-  const char* size;
-  const char* local_rank;
-  const char* local_size;
-};
-constexpr Launcher kLaunchers[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", ""},
-};
-
-void read_launcher(Options& o) {
-  for (const Launcher& launcher : kLaunchers) {
-    const auto rank = number(launcher.rank);
-    const auto size = number(launcher.size);
-    // A shell inside an allocation has these variables too, with a world of one.
-    if (!rank || !size || *size < 2) continue;
-    o.rank = *rank;
-    o.ranks = *size;
-    o.local_rank = number(launcher.local_rank);
-    const bool one_host = number(launcher.local_size) == size;
-    if (o.rendezvous_host.empty() && one_host) o.rendezvous_host = "127.0.0.1";
-    return;
-  }
-}
 
 void read_rendezvous(Options& o, const std::string& text) {
   const std::size_t colon = text.rfind(':');
@@ -78,23 +33,30 @@ void read_rendezvous(Options& o, const std::string& text) {
 }
 
 void place_rank(Options& o, const std::string& rendezvous) {
+  const Lookup environment = process_environment();
+  std::string first_host;
   if (!rendezvous.empty()) read_rendezvous(o, rendezvous);
   if (!o.rank) {
-    read_launcher(o);
-    if (!o.rank) return;
+    const auto place = place_in(environment);
+    if (!place) return;
+    o.rank = place->rank;
+    o.ranks = place->ranks;
+    o.local_rank = place->local_rank;
+    first_host = place->first_host;
   }
-  if (const auto local = number("ZTCP_LOCAL_RANK")) o.local_rank = *local;
+  if (const auto local = number_in(environment, "ZTCP_LOCAL_RANK")) o.local_rank = *local;
   if (o.rendezvous_host.empty())
-    if (const auto host = variable("MASTER_ADDR")) o.rendezvous_host = *host;
+    o.rendezvous_host = environment("MASTER_ADDR").value_or(first_host);
   if (o.rendezvous_port == 0)
-    o.rendezvous_port = static_cast<std::uint16_t>(number("MASTER_PORT").value_or(kDefaultPort));
+    o.rendezvous_port =
+        static_cast<std::uint16_t>(number_in(environment, "MASTER_PORT").value_or(kDefaultPort));
   if (o.rendezvous_host.empty())
     fail("rank {} does not know where rank 0 is: give --rendezvous HOST:PORT (or MASTER_ADDR)",
          *o.rank);
   if (*o.rank >= o.ranks) fail("--rank {} with --ranks {}: ranks count from 0", *o.rank, o.ranks);
-  o.cookie = variable("ZTCP_PERF_COOKIE").value_or("");
-  o.listen_fd = number("ZTCP_PERF_LISTEN_FD").value_or(-1);
-  if (const auto command = variable("ZTCP_PERF_LAUNCHED")) {
+  o.cookie = environment("ZTCP_PERF_COOKIE").value_or("");
+  o.listen_fd = number_in(environment, "ZTCP_PERF_LISTEN_FD").value_or(-1);
+  if (const auto command = environment("ZTCP_PERF_LAUNCHED")) {
     o.launched = true;
     o.command = *command;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The command line, and what launchers (mpirun, srun, torchrun) say through the environment.
+// The command line, completed by what a launcher says (environment.h).
 #pragma once
 
 #include <cstdint>

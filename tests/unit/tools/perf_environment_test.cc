@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "tools/ztcp_perf/environment.h"
+#include "tools/ztcp_perf/failure.h"
+
+namespace ztcp::perf {
+namespace {
+
+Lookup variables(std::map<std::string, std::string> set) {
+  return [set = std::move(set)](const char* name) -> std::optional<std::string> {
+    const auto found = set.find(name);
+    return found == set.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+TEST(PerfEnvironment, MpirunOnOneHostAndOnTwo) {
+  std::map<std::string, std::string> set = {{"OMPI_COMM_WORLD_RANK", "3"},
+                                            {"OMPI_COMM_WORLD_SIZE", "4"},
+                                            {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
+                                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
+  auto place = place_in(variables(set));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->rank, 3);
+  EXPECT_EQ(place->ranks, 4);
+  EXPECT_EQ(place->local_rank, 3);
+  EXPECT_EQ(place->first_host, "127.0.0.1");
+  set["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
+  place = place_in(variables(set));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->first_host, "") << "mpirun does not say where rank 0 is";
+}
+
+TEST(PerfEnvironment, SrunNamesItsFirstHost) {
+  const auto place = place_in(variables({{"SLURM_PROCID", "1"},
+                                         {"SLURM_NTASKS", "2"},
+                                         {"SLURM_LOCALID", "0"},
+                                         {"SLURM_STEP_NODELIST", "gpu[07-08]"}}));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->rank, 1);
+  EXPECT_EQ(place->local_rank, 0);
+  EXPECT_EQ(place->first_host, "gpu07");
+}
+
+TEST(PerfEnvironment, AShellInAnAllocationIsNoRank) {
+  EXPECT_FALSE(place_in(variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}})));
+  EXPECT_FALSE(place_in(variables({})));
+}
+
+TEST(PerfEnvironment, WhatIsNoNumberIsNamed) {
+  try {
+    place_in(variables({{"RANK", "zero"}, {"WORLD_SIZE", "2"}}));
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_STREQ(failure.what(), "RANK=zero is not a number");
+  }
+}
+
+TEST(PerfEnvironment, FirstOfAHostList) {
+  EXPECT_EQ(first_host("vm"), "vm");
+  EXPECT_EQ(first_host("gpu1,gpu2"), "gpu1");
+  EXPECT_EQ(first_host("gpu[1-4]"), "gpu1");
+  EXPECT_EQ(first_host("gpu[03,07-09],cpu1"), "gpu03");
+  EXPECT_EQ(first_host("rack[2-3]n[01-16]"), "rack2n01");
+  EXPECT_EQ(first_host("gpu[1-2]-ib,cpu"), "gpu1-ib");
+}
+
+}  // namespace
+}  // namespace ztcp::perf
