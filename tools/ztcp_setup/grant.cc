@@ -117,6 +117,7 @@ class Granter {
     if (!before) return step(wish, StepResult::kFailed);
     put({wish, std::move(before), false});
     make_notices_due();
+    record_pages();
     if (on_fault_ == OnFault::kStop) journal_.complete = false;
     if (Done saved = journal_.save(host_); !saved) {
       outcome_.faults.push_back(saved.error());
@@ -187,7 +188,23 @@ class Granter {
     }
   }
 
+  // The command line of the next boot is written before pages are reserved, and brings pages too:
+  // should that boot come early, the journal knows how many there were.
+  void record_pages() {
+    for (const Wish& wish : wishes_) {
+      if (!may_fall_short(wish) || journal_.find(key_of(wish)) != nullptr ||
+          holds_wish(host_, wish))
+        continue;
+      if (auto before = record_before(host_, wish))
+        journal_.put({wish, std::move(*before), false}, "");
+    }
+  }
+
   void put(Entry entry) {
+    // What was recorded before its turn has its place here.
+    const Entry* known = journal_.find(key_of(entry.wish));
+    if (known != nullptr && !known->done && may_fall_short(entry.wish))
+      journal_.erase(key_of(entry.wish));
     if (last_key_.empty() && scope_ == Scope::kWhole)
       journal_.put_first(std::move(entry));
     else

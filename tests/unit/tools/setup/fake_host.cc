@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -86,12 +87,24 @@ void FakeHost::add_link(LinkState link) {
   state.links[link.name] = std::move(link);
 }
 
+// What the kernel's command line asks for; node 0 has them all.
+std::string FakeHost::pages_at_boot() const {
+  constexpr std::string_view kArgument = "hugepages=";
+  std::stringstream line(state.boot.begin()->second + " ");
+  if (const auto grub = state.values.find("grub.cfg"); grub != state.values.end())
+    line.str(line.str() + grub->second);
+  for (std::string word; line >> word;)
+    if (word.starts_with(kArgument)) return word.substr(kArgument.size());
+  return "0";
+}
+
 void FakeHost::boot() {
   state.modules.clear();
   state.mounts.clear();
   state.links.clear();
   for (auto& [path, value] : state.values)
-    if (path.ends_with("nr_hugepages")) value = "0";
+    if (path.ends_with("nr_hugepages"))
+      value = path.find("/node0/") != std::string::npos ? pages_at_boot() : "0";
   state.values.erase(kNoIommu);
   std::erase_if(state.nodes, [](const auto& node) {
     return node.first.starts_with("/dev/") && node.first != "/dev/vfio";

@@ -104,6 +104,7 @@ class FakeHost final : public Host {
   void pause(std::chrono::milliseconds time) override;
 
  private:
+  std::string pages_at_boot() const;
   // Does `effect` as one change, unless the process is to end there.
   template <class Effect>
   Status change(std::string what, Effect&& effect);

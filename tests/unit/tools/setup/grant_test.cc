@@ -30,6 +30,7 @@ constexpr const char* kPages0 =
     "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
 constexpr const char* kGrub = "/etc/default/grub.d/50-ztcp.cfg";
 constexpr const char* kLimits = "/etc/security/limits.d/ztcp.conf";
+constexpr const char* kUnitFile = "/etc/systemd/system/ztcp-setup.service";
 constexpr const char* kConfig = "/usr/local/tfabric/tools/config/ztcp.conf";
 
 NetworkItem item(const std::string& command) { return {"ip " + command, "00", 0}; }
@@ -85,21 +86,24 @@ Wishes nic_wishes(const char* pci) {
           {fmt::format("{}: for group ztcp", pci), wish::Access{pci, "", "ztcp", 0660}}};
 }
 
+// In the order of wishes_for().
 Wishes all_wishes() {
   Wishes wishes{
-      {"load vfio-pci", wish::Module{"vfio-pci"}},
-      {"pages of node 0", wish::Value{kPages0, "20", true}},
-      {"mount pages", wish::Mount{"/dev/hugepages1G", "hugetlbfs", "pagesize=1024M,mode=1770"}},
-      {"pages at boot", wish::File{kGrub, "GRUB_CMDLINE_LINUX=...\n", 0644, ""}},
+      {"pages at boot", wish::File{kGrub, "iommu=pt hugepages=20\n", 0644, ""}},
       {"boot loader", wish::Notice{{"update-grub"}}},
       {"kernel arguments", wish::BootArguments{{"iommu=pt", "hugepages=20"}}},
       {"limits", wish::File{kLimits, "@ztcp - memlock unlimited\n", 0644, ""}},
-      {"unit", wish::Unit{"ztcp-setup.service"}},
+      {"pages of node 0", wish::Value{kPages0, "20", true}},
+      {"mount pages", wish::Mount{"/dev/hugepages1G", "hugetlbfs", "pagesize=1024M,mode=1770"}},
+      {"load vfio-pci", wish::Module{"vfio-pci"}},
       {"run folder", wish::Folder{"/usr/local/tfabric/tools/run", 01777, "", "ztcp"}},
   };
   for (const char* pci : {kNicA, kNicB})
     for (Wish& wish : nic_wishes(pci)) wishes.push_back(std::move(wish));
   wishes.push_back({"config", wish::File{kConfig, "schema = 1\n", 0644, ""}});
+  wishes.push_back({"unit", wish::File{kUnitFile, "[Unit]\n", 0644, ""}});
+  wishes.push_back({"units, read again", wish::Notice{{"systemctl", "daemon-reload"}}});
+  wishes.push_back({"set-up at each boot", wish::Unit{"ztcp-setup.service"}});
   return wishes;
 }
 
@@ -162,7 +166,7 @@ TEST(Grant, TakesTheMachineAndUndoGivesItBack) {
   EXPECT_EQ(host.state.nics.at(kNicA).driver_override, "vfio-pci");
   EXPECT_EQ(host.state.nodes.at("/dev/vfio/12").ownership, (Ownership{0660, 0, 990}));
   EXPECT_EQ(host.state.values.at(kPages0), "20");
-  EXPECT_EQ(host.state.values.at("grub.cfg"), "GRUB_CMDLINE_LINUX=...\n");
+  EXPECT_EQ(host.state.values.at("grub.cfg"), "iommu=pt hugepages=20\n");
   EXPECT_EQ(host.state.boot.at("/boot/vmlinuz-1"), "ro quiet iommu=pt hugepages=20");
   EXPECT_TRUE(host.state.enabled.contains("ztcp-setup.service"));
   EXPECT_EQ(host.state.nodes.at("/usr/local/tfabric/tools/run").ownership.mode, 01777U);
@@ -172,6 +176,18 @@ TEST(Grant, TakesTheMachineAndUndoGivesItBack) {
   const Outcome undone = undo(host);
   EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
   expect_same(host.state, bare);
+}
+
+TEST(Grant, TheJournalKeepsTheOrderSoThatUndoGoesBackwards) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  std::vector<std::string> wished;
+  for (const Wish& wish : all_wishes()) wished.push_back(key_of(wish));
+  std::vector<std::string> recorded;
+  const auto journal = Journal::open(host);
+  ASSERT_TRUE(journal);
+  for (const Entry& entry : journal->entries()) recorded.push_back(key_of(entry.wish));
+  EXPECT_EQ(recorded, wished);
 }
 
 TEST(Grant, DoesNothingTwice) {
@@ -262,24 +278,32 @@ TEST(Grant, UndoKilledAnywhereIsUndoneAgainOrSetUpAgain) {
       });
 }
 
-TEST(Grant, PowerCutAnywhereUndoAfterTheBoot) {
+TEST(Grant, PowerCutAnywhereUndoOrASecondRunAfterTheBoot) {
   const FakeHost start = bare_machine();
   FakeHost booted = start;
   booted.boot();
+  const auto undo_and_compare = [&](FakeHost& host) {
+    const Outcome undone = undo(host);
+    EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
+    // A boot forgets addresses and undo brings them back if it had taken them.
+    for (const auto& [name, link] : host.state.links) {
+      if (!booted.state.links.contains(name)) {
+        EXPECT_THAT(name, HasSubstr(".7"));
+      }
+    }
+    host.state.links = booted.state.links;
+    expect_same(host.state, booted.state);
+  };
   kill_everywhere(
       start, [](FakeHost& host) { set_up(host); },
       [&](FakeHost& host) {
         host.boot();
-        const Outcome undone = undo(host);
-        EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
-        // A boot forgets addresses and undo brings them back if it had taken them.
-        for (const auto& [name, link] : host.state.links) {
-          if (!booted.state.links.contains(name)) {
-            EXPECT_THAT(name, HasSubstr(".7"));
-          }
-        }
-        host.state.links = booted.state.links;
-        expect_same(host.state, booted.state);
+        FakeHost other = host;
+        undo_and_compare(host);
+        const Outcome again = set_up(other);
+        EXPECT_TRUE(again.complete()) << all_of(again.faults);
+        EXPECT_EQ(other.state.values.at(kPages0), "20");
+        undo_and_compare(other);
       });
 }
 
