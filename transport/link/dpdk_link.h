@@ -47,6 +47,7 @@ Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config);
 struct PciConfig {
   std::string address;  // "0000:3b:00.0", bound to vfio-pci.
   std::uint16_t mtu_bytes = 1500;
+  std::uint16_t vlan_id = 0;  // Of the frames that come; 0: untagged.
   int numa_node = -1;
   std::uint32_t rx_frames = 8192;
   // Host class A. False: payload is copied once into hugepages.

@@ -55,6 +55,7 @@ Port::Port(Port&& other) noexcept
     : config_(std::move(other.config_)),
       id_(std::exchange(other.id_, kNoPort)),
       wants_rx_interrupt_(other.wants_rx_interrupt_),
+      filters_vlans_(other.filters_vlans_),
       abilities_(std::move(other.abilities_)),
       pools_(std::exchange(other.pools_, {})),
       node_(other.node_) {}
@@ -138,6 +139,8 @@ Status Port::configure() {
   abilities_.rx_checksum = rx(RTE_ETH_RX_OFFLOAD_TCP_CKSUM);
   rx(RTE_ETH_RX_OFFLOAD_IPV4_CKSUM);
   rx(RTE_ETH_RX_OFFLOAD_SCATTER);
+  // virtio, for one, drops every tag that it was not told to let through.
+  filters_vlans_ = config_.vlan_id != 0 && rx(RTE_ETH_RX_OFFLOAD_VLAN_FILTER);
   // 0 in the driver's limits means it has none.
   const auto limit = [](std::uint16_t stated) -> std::uint16_t {
     return stated == 0 ? std::uint16_t{UINT16_MAX} : stated;
@@ -258,6 +261,14 @@ Status Port::start() {
   }
   if (rc != 0)
     return fail(config_.driver_copies ? Errc::kNoDevice : Errc::kSystem, "rte_eth_dev_start", -rc);
+  return admit_vlan();
+}
+
+// Only a started device keeps it.
+Status Port::admit_vlan() {
+  if (!filters_vlans_) return {};
+  if (const int rc = rte_eth_dev_vlan_filter(id_, config_.vlan_id, 1); rc != 0)
+    return fail(Errc::kSystem, "rte_eth_dev_vlan_filter", -rc);
   return {};
 }
 

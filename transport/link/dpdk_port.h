@@ -23,6 +23,7 @@ struct PortConfig {
   std::string device;     // "net_memif0" or "0000:3b:00.0".
   std::string arguments;  // Driver arguments, from typed values.
   std::uint16_t mtu_bytes = 1500;
+  std::uint16_t vlan_id = 0;  // Let through by devices that filter; 0: untagged frames only.
   int numa_node = -1;
   std::uint32_t rx_frames = 4096;       // Receive buffers, held frames included.
   std::uint16_t rx_room_bytes = 0;      // In each; 0: a frame of the MTU.
@@ -104,11 +105,13 @@ class Port {
   void free_pools();
   std::uint32_t copy_room_bytes() const;
   Status set_up_queues();
+  Status admit_vlan();
 
   static constexpr std::uint16_t kNoPort = 0xffff;
   PortConfig config_;
   std::uint16_t id_ = kNoPort;
   bool wants_rx_interrupt_ = true;
+  bool filters_vlans_ = false;
   PortAbilities abilities_;
   PortPools pools_;
   int node_ = -1;  // Where pools and queues are.

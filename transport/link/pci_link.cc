@@ -123,6 +123,7 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
   PortConfig port_config;
   port_config.device = config.address;
   port_config.mtu_bytes = config.mtu_bytes;
+  port_config.vlan_id = config.vlan_id;
   port_config.numa_node = config.numa_node;
   port_config.rx_frames = config.rx_frames;
   port_config.device_reads_user_memory = config.device_reads_user_memory;

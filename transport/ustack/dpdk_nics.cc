@@ -124,6 +124,7 @@ class DpdkNics final : public NicSource {
     link::PciConfig out;
     out.address = nic.pci;
     out.mtu_bytes = nic.mtu_bytes;
+    out.vlan_id = nic.vlan_id;
     out.numa_node = nic.numa_node;
     out.rx_frames = hugepage::kReceiveFrames;
     // Without an IOMMU the kernel may move user pages under the device.
