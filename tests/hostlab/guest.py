@@ -7,6 +7,7 @@ import time
 from machine import Failure
 
 PLUGIN = "/usr/local/lib/x86_64-linux-gnu/libnccl-net.so"
+CONFIG = "/usr/local/tfabric/tools/config/ztcp.conf"
 SET_UP = "ztcp_setup --nics all --per-gpu 1G --user job"
 SETUP_LIMIT_S = 300
 JOB_LIMIT_S = 400

@@ -181,6 +181,10 @@ class Machine:
     def address(self, rail):
         return f"10.77.{rail}.{10 + self.number}"
 
+    def pci(self, rail):
+        """Its root port is the bus of that number and one: bus 0 is the machine's own."""
+        return f"0000:{rail + 1:02x}:00.0"
+
     # --- The monitor ------------------------------------------------------------------------------
 
     def monitor(self, command, **arguments):

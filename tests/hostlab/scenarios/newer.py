@@ -1,8 +1,6 @@
 """A config written by a newer version: jobs and set-up refuse it and say so."""
-from guest import SET_UP, expect, expect_refused, set_up
+from guest import CONFIG, SET_UP, expect, expect_refused, set_up
 from machine import Failure
-
-CONFIG = "/usr/local/tfabric/tools/config/ztcp.conf"
 
 
 def run(lab):
