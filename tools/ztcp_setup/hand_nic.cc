@@ -245,6 +245,10 @@ Restored restore(Host& host, const wish::Driver& wish, const before::Driver& bef
               fmt::format("is another device ({}) than set-up took over ({}): left alone",
                           id_of(host, pci), before.id),
               ""}}};
+  // A cloned disk image or a NIC attached in its place: name, MAC and addresses are not for it.
+  if (driver_of(host, pci) == before.driver)
+    if (const auto other = another_device(host, wish, before))
+      return {{}, {{pci, other->what + ": left alone", ""}}};
   const auto faulty = [](const Done& done) { return Restored{{done.error()}, {}}; };
   if (driver_of(host, pci) != before.driver)
     if (Restored busy = holding(host, pci); !busy.faults.empty()) return busy;

@@ -519,10 +519,32 @@ TEST(GrantAgain, EqualCardsThatChangedPlacesAreLeftAlone) {
   ASSERT_TRUE(set_up(host).complete());
   std::swap(host.state.nics.at(kNicA).pristine, host.state.nics.at(kNicB).pristine);
   host.boot();
+  const auto links = host.state.links;
   auto journal = Journal::open(host);
   const Outcome again = grant_again(host, *journal, {});
   EXPECT_THAT(all_of(again.faults), HasSubstr("is another NIC"));
   EXPECT_EQ(host.state.nics.at(kNicA).driver, "virtio-pci");
+  // Neither name nor MAC nor addresses of the NIC that was there before.
+  EXPECT_EQ(host.state.links, links);
+}
+
+// A disk image of a host that was set up, started on another machine of the same type: what undo
+// knows is another machine's network.
+TEST(Grant, UndoLeavesNicsAloneThatOnlyLookLikeThoseOfTheJournal) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.state.nics.at(kNicA).pristine.mac = "52:54:00:00:0c:01";
+  host.state.nics.at(kNicA).pristine.permanent_mac = "52:54:00:00:0c:01";
+  host.state.nics.at(kNicB).pristine.mac = "52:54:00:00:0c:02";
+  host.state.nics.at(kNicB).pristine.permanent_mac = "52:54:00:00:0c:02";
+  host.boot();
+  const auto links = host.state.links;
+  const Outcome outcome = undo(host);
+  EXPECT_TRUE(outcome.complete()) << all_of(outcome.faults);
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("0000:3b:00.0: is another NIC (ens1f0, "
+                                               "52:54:00:00:0c:01) than set-up took over"));
+  EXPECT_EQ(host.state.links, links);
+  EXPECT_EQ(host.facts(Journal::kPath).kind, FileKind::kAbsent);
 }
 
 TEST(GrantAgain, AnInterruptedSetUpIsLeftToTheOperator) {
