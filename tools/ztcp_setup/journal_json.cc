@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Files hold any bytes, JSON only UTF-8.
+// Files, names and aliases of interfaces hold any bytes, JSON only UTF-8.
 Json bytes_json(const std::string& bytes) {
   try {
     static_cast<void>(Json(bytes).dump());
@@ -41,7 +41,7 @@ std::uint32_t mode_of(const Json& json) {
 }
 
 Json json_of(const NetworkItem& item) {
-  Json json{{"command", item.command}, {"message", item.message}};
+  Json json{{"command", bytes_json(item.command)}, {"message", item.message}};
   if (item.expires_unix_s != 0) json["expires_unix_s"] = item.expires_unix_s;
   return json;
 }
@@ -53,19 +53,19 @@ Json json_of(const std::vector<NetworkItem>& items) {
 std::vector<NetworkItem> items_of(const Json& json) {
   std::vector<NetworkItem> items;
   for (const Json& one : json)
-    items.push_back({one.at("command").get<std::string>(), one.at("message").get<std::string>(),
+    items.push_back({bytes_of(one.at("command")), one.at("message").get<std::string>(),
                      one.value("expires_unix_s", std::int64_t{0})});
   return items;
 }
 
 Json json_of(const LinkState& link) {
-  Json json{{"name", link.name},
+  Json json{{"name", bytes_json(link.name)},
             {"mac", link.mac},
             {"permanent_mac", link.permanent_mac},
             {"mtu_bytes", link.mtu_bytes},
             {"queue_length", link.queue_length},
-            {"alias", link.alias},
-            {"master", link.master},
+            {"alias", bytes_json(link.alias)},
+            {"master", bytes_json(link.master)},
             {"up", link.up},
             {"kind", link.kind},
             {"info", link.info},
@@ -74,19 +74,20 @@ Json json_of(const LinkState& link) {
             {"routes", json_of(link.routes)},
             {"sysctls", Json::array()},
             {"children", Json::array()}};
-  for (const auto& [path, value] : link.sysctls) json["sysctls"].push_back({path, value});
+  for (const auto& [path, value] : link.sysctls)
+    json["sysctls"].push_back({bytes_json(path), bytes_json(value)});
   for (const LinkState& child : link.children) json["children"].push_back(json_of(child));
   return json;
 }
 LinkState link_of(const Json& json) {
   LinkState link;
-  link.name = json.at("name").get<std::string>();
+  link.name = bytes_of(json.at("name"));
   link.mac = json.at("mac").get<std::string>();
   link.permanent_mac = json.at("permanent_mac").get<std::string>();
   link.mtu_bytes = json.at("mtu_bytes").get<std::uint32_t>();
   link.queue_length = json.at("queue_length").get<std::uint32_t>();
-  link.alias = json.at("alias").get<std::string>();
-  link.master = json.at("master").get<std::string>();
+  link.alias = bytes_of(json.at("alias"));
+  link.master = bytes_of(json.at("master"));
   link.up = json.at("up").get<bool>();
   link.kind = json.at("kind").get<std::string>();
   link.info = json.at("info").get<std::string>();
@@ -94,7 +95,7 @@ LinkState link_of(const Json& json) {
   link.neighbours = items_of(json.at("neighbours"));
   link.routes = items_of(json.at("routes"));
   for (const Json& one : json.at("sysctls"))
-    link.sysctls.emplace_back(one.at(0).get<std::string>(), one.at(1).get<std::string>());
+    link.sysctls.emplace_back(bytes_of(one.at(0)), bytes_of(one.at(1)));
   for (const Json& child : json.at("children")) link.children.push_back(link_of(child));
   return link;
 }
@@ -274,7 +275,8 @@ std::string journal_text(const JournalContent& content) {
          {"done", entry.done},
          {"wish", std::visit(WishToJson{}, entry.wish.what)},
          {"before", entry.before ? std::visit(BeforeToJson{}, *entry.before) : Json(nullptr)}});
-  return json.dump(1) + "\n";
+  // What people read (why) may lose a byte; what undo needs is kept in hex where need be.
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 tl::expected<JournalContent, config::Problem> read_journal(const std::string& text,

@@ -48,7 +48,7 @@ FakeHost::Nic nic(const char* pci, const char* group, const char* name, const ch
 LinkState in_use(const FakeHost::Nic& nic, int network) {
   LinkState link = nic.pristine;
   link.mtu_bytes = 9000;
-  link.alias = "rail";
+  link.alias = "rail\xff";  // Whatever somebody wrote there.
   link.up = true;
   link.addresses = {item(fmt::format("address add 10.77.{}.5/24 dev {}", network, link.name))};
   link.neighbours = {item(fmt::format("neighbour add 10.77.{}.1 dev {}", network, link.name))};
