@@ -94,7 +94,9 @@ Done carry_out(Host& host, const wish::File& wish, before::File& before) {
 Restored keep_edited(Host& host, const wish::File& wish, const before::File& before) {
   const Result<std::string> text = host.read_file(wish.path);
   if (!text || *text == wish.text || (before.existed && *text == before.text)) return {};
-  const std::string kept = wish.path + ".edited";
+  std::string kept = wish.path + ".edited";
+  for (int i = 2; host.facts(kept).kind != FileKind::kAbsent; ++i)
+    kept = fmt::format("{}.edited-{}", wish.path, i);
   if (const Status renamed = host.rename(wish.path, kept); !renamed)
     return {{problem_of(host, wish.path, renamed.error(), "")}, {}};
   return {{}, {{wish.path, "was edited since set-up; the edited file is " + kept, ""}}};

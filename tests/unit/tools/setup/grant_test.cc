@@ -429,6 +429,13 @@ TEST(Grant, AnEditedFileIsKept) {
   EXPECT_THAT(all_of(outcome.notes), HasSubstr("edited"));
   EXPECT_EQ(host.facts(kConfig).kind, FileKind::kAbsent);
   EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited"), "schema = 1\n# mine\n");
+
+  ASSERT_TRUE(set_up(host).complete());
+  host.add_file(kConfig, "schema = 1\n# mine, later\n");
+  EXPECT_TRUE(undo(host).complete());
+  EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited"), "schema = 1\n# mine\n");
+  ASSERT_TRUE(host.read_file(std::string(kConfig) + ".edited-2"));
+  EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited-2"), "schema = 1\n# mine, later\n");
 }
 
 TEST(Grant, InterfacesGetTheirNamesBackWithoutUdev) {
