@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <charconv>
+#include <cstdint>
 #include <set>
 
 #include <fmt/format.h>
@@ -67,6 +69,16 @@ bool may_fall_short(const Wish& wish) {
   return value != nullptr && value->at_least;
 }
 
+// What of a value that fulfils the wish is ours: an earlier run may have been granted more.
+std::string reached_of(const wish::Value& wish, const before::Value& before) {
+  const auto number = [](const std::string& text) {
+    std::uint64_t parsed = 0;
+    std::from_chars(text.data(), text.data() + text.size(), parsed);
+    return parsed;
+  };
+  return wish.at_least && number(before.reached) > number(wish.value) ? before.reached : wish.value;
+}
+
 class Granter {
  public:
   Granter(Host& host, Journal& journal, const Wishes& wishes, Scope scope, OnFault on_fault,
@@ -109,7 +121,7 @@ class Granter {
       // Pages that could not be had then are there now: they are ours as well.
       if (entry.before)
         if (auto* value = std::get_if<before::Value>(&*entry.before))
-          value->reached = std::get<wish::Value>(wish.what).value;
+          value->reached = reached_of(std::get<wish::Value>(wish.what), *value);
       put(std::move(entry));
       return step(wish, StepResult::kHeld);
     }

@@ -133,23 +133,38 @@ Done carry_out(Host& host, const wish::BootArguments& wish, before::BootArgument
 }
 Restored restore(Host& host, const wish::BootArguments& wish, const before::BootArguments& before) {
   Restored restored;
+  const auto update = [&](std::vector<std::string> argv) {
+    argv.insert(argv.begin(), "grubby");
+    if (Done done = run(host, argv, kProgramLimit); !done) restored.faults.push_back(done.error());
+  };
+  const auto on_any = [](const auto& kernels, const std::string& word) {
+    return std::any_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {
+      return lacking({word}, words_of(kernel.second)).empty();
+    });
+  };
+  // What stood nowhere before goes from ALL, as it came: from kernels that will be installed, too.
+  std::vector<std::string> ours;
+  for (const std::string& word : wish.arguments)
+    if (!on_any(before.arguments_of, word) && on_any(arguments_of_kernels(host), word))
+      ours.push_back(word);
+  if (!ours.empty())
+    update({"--update-kernel=ALL", fmt::format("--remove-args={}", fmt::join(ours, " "))});
+  // A kernel installed since keeps the rest: it came from kernels that had it without us.
   for (const auto& [kernel, now] : arguments_of_kernels(host)) {
     const auto known =
         std::find_if(before.arguments_of.begin(), before.arguments_of.end(),
                      [&, name = kernel](const auto& one) { return one.first == name; });
-    // A kernel installed since has our arguments from its neighbour.
-    const auto had =
-        known == before.arguments_of.end() ? std::vector<std::string>{} : words_of(known->second);
+    if (known == before.arguments_of.end()) continue;
+    const auto had = words_of(known->second);
     const auto have = words_of(now);
-    std::vector<std::string> ours;
+    std::vector<std::string> added;
     for (const std::string& word : lacking(wish.arguments, had))
-      if (std::find(have.begin(), have.end(), word) != have.end()) ours.push_back(word);
+      if (lacking({word}, have).empty()) added.push_back(word);
     const auto lost = lacking(had, have);
-    std::vector<std::string> argv{"grubby", "--update-kernel=" + kernel};
-    if (!ours.empty()) argv.push_back(fmt::format("--remove-args={}", fmt::join(ours, " ")));
+    std::vector<std::string> argv{"--update-kernel=" + kernel};
+    if (!added.empty()) argv.push_back(fmt::format("--remove-args={}", fmt::join(added, " ")));
     if (!lost.empty()) argv.push_back(fmt::format("--args={}", fmt::join(lost, " ")));
-    if (argv.size() == 2) continue;
-    if (Done done = run(host, argv, kProgramLimit); !done) restored.faults.push_back(done.error());
+    if (argv.size() > 1) update(std::move(argv));
   }
   return restored;
 }

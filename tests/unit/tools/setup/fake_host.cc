@@ -61,7 +61,7 @@ FakeHost::FakeHost() {
     state.values[fmt::format("/sys/devices/system/node/{}/hugepages/hugepages-2048kB/nr_hugepages",
                              node)] = "0";
   state.values["/proc/sys/vm/compact_memory"] = "0";
-  state.boot["/boot/vmlinuz-1"] = "ro quiet";
+  state.boot["/boot/vmlinuz-1"] = state.boot_of_new_kernels = "ro quiet";
 }
 
 void FakeHost::add_folder(const std::string& path, Ownership ownership) {
@@ -413,8 +413,7 @@ Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Second
     } else if (argv[0] == "systemctl" && argv[1] == "disable") {
       state.enabled.erase(argv[2]);
     } else if (argv[0] == "grubby") {
-      for (auto& [kernel, arguments] : state.boot) {
-        if (argv[1] != "--update-kernel=ALL" && argv[1] != "--update-kernel=" + kernel) continue;
+      const auto update = [&](std::string& arguments) {
         auto words = words_of(arguments);
         for (const std::string& word :
              argument("--remove-args=").value_or(std::vector<std::string>{}))
@@ -422,7 +421,11 @@ Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Second
         for (const std::string& word : argument("--args=").value_or(std::vector<std::string>{}))
           if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
         arguments = fmt::format("{}", fmt::join(words, " "));
-      }
+      };
+      const bool all = argv[1] == "--update-kernel=ALL";
+      for (auto& [kernel, arguments] : state.boot)
+        if (all || argv[1] == "--update-kernel=" + kernel) update(arguments);
+      if (all) update(state.boot_of_new_kernels);
     } else if (argv[0] == "update-grub") {
       // What the boot loader will do is what the drop-in file said when it ran.
       const auto drop_in = state.nodes.find("/etc/default/grub.d/50-ztcp.cfg");

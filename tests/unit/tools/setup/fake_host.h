@@ -46,6 +46,7 @@ class FakeHost final : public Host {
     std::set<std::string> modules;
     std::map<std::string, std::string> mounts;  // Folder: "type options".
     std::map<std::string, std::string> boot;    // Kernel: arguments.
+    std::string boot_of_new_kernels;            // Which grubby changes with those of ALL.
     std::set<std::string> enabled;
     std::uint64_t largest_pages = 1000;  // What the kernel can find.
     friend bool operator==(const State&, const State&) = default;

@@ -153,7 +153,8 @@ void expect_same(const FakeHost::State& is, const FakeHost::State& wanted) {
   if (is.nics != wanted.nics) text += "NICs\n";
   if (is.modules != wanted.modules) text += "modules\n";
   if (is.mounts != wanted.mounts) text += "mounts\n";
-  if (is.boot != wanted.boot) text += "boot arguments\n";
+  if (is.boot != wanted.boot || is.boot_of_new_kernels != wanted.boot_of_new_kernels)
+    text += "boot arguments\n";
   ADD_FAILURE() << "machines differ:\n" << text;
 }
 
@@ -369,6 +370,29 @@ TEST(Grant, UndoTakesOnlyItsOwnPages) {
   host.state.values[kPages0] = "30";  // Somebody wanted 10 more.
   ASSERT_TRUE(undo(host).complete());
   EXPECT_EQ(host.state.values.at(kPages0), "14");
+}
+
+TEST(Grant, FewerPagesWishedLaterAreAllGivenBack) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  Wishes fewer = all_wishes();
+  std::get<wish::Value>(fewer.at(1).what).value = "8";
+  ASSERT_TRUE(set_up(host, fewer).complete());
+  ASSERT_TRUE(undo(host).complete());
+  EXPECT_EQ(host.state.values.at(kPages0), "0");
+}
+
+TEST(Grant, AKernelInstalledSinceKeepsWhatStoodThereWithoutUs) {
+  FakeHost host = bare_machine();
+  host.state.boot = {{"/boot/vmlinuz-1", "ro iommu=pt"}};
+  host.state.boot_of_new_kernels = "ro iommu=pt";
+  ASSERT_TRUE(set_up(host).complete());
+  EXPECT_EQ(host.state.boot_of_new_kernels, "ro iommu=pt hugepages=20");
+  host.state.boot["/boot/vmlinuz-2"] = host.state.boot_of_new_kernels;
+  ASSERT_TRUE(undo(host).complete());
+  EXPECT_EQ(host.state.boot.at("/boot/vmlinuz-1"), "ro iommu=pt");
+  EXPECT_EQ(host.state.boot.at("/boot/vmlinuz-2"), "ro iommu=pt");
+  EXPECT_EQ(host.state.boot_of_new_kernels, "ro iommu=pt");
 }
 
 TEST(Grant, ANicThatVfioRefusesIsGivenBackAtOnce) {
