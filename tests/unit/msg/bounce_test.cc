@@ -9,7 +9,7 @@
 namespace ztcp::msg {
 namespace {
 
-std::vector<std::byte> filled(std::size_t size, int with) {
+std::vector<std::byte> filled(std::size_t size, std::size_t with) {
   return std::vector<std::byte>(size, static_cast<std::byte>(with));
 }
 
@@ -33,10 +33,10 @@ TEST_P(AnyAllowance, HoldsItsWholeAllowanceIn32Messages) {
   Bounce bounce(allowance);
   std::array<Bounce::Table, 32> tables;
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 31; ++i) ASSERT_TRUE(bounce.write(tables[i], 0, filled(1, i)));
+    for (std::size_t i = 0; i < 31; ++i) ASSERT_TRUE(bounce.write(tables[i], 0, filled(1, i)));
     const auto large = filled(allowance - 31, 99);
     ASSERT_TRUE(bounce.write(tables[31], 0, large));
-    for (int i = 0; i < 31; ++i) {
+    for (std::size_t i = 0; i < 31; ++i) {
       std::byte out{};
       bounce.read(tables[i], 0, {&out, 1});
       EXPECT_EQ(out, static_cast<std::byte>(i));
@@ -55,7 +55,7 @@ TEST_P(AnyAllowance, HoldsMessagesThatEndOnNewPages) {
   std::array<Bounce::Table, 32> tables;
   for (auto& table : tables) ASSERT_TRUE(bounce.write(table, 0, filled(allowance / 32, 1)));
   for (auto& table : tables) bounce.free(table);
-  for (int i = 0; i < 32; ++i)
+  for (std::size_t i = 0; i < 32; ++i)
     ASSERT_TRUE(bounce.write(tables[i], 0, filled(allowance / 32 + 1, i)));
   Bounce::Table more;
   EXPECT_FALSE(bounce.write(more, 0, filled(1, 1)));  // Says so rather than overwrite.
