@@ -166,6 +166,8 @@ int __wrap_timerfd_create(int clock, int flags);
 int __wrap_pipe(int* ends);
 int __wrap_open(const char* path, int flags, ...);
 int __wrap_open64(const char* path, int flags, ...);
+void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at);
+void* __wrap_mmap64(void* address, std::size_t size, int protection, int flags, int fd, off_t at);
 
 int __wrap_socket(int domain, int type, int protocol) {
   return ztcp::link::guarded(socket(domain, type | SOCK_CLOEXEC, protocol));
@@ -201,6 +203,21 @@ int __wrap_open64(const char* path, int flags, ...) {
     va_end(arguments);
   }
   return ztcp::link::open_for_dpdk(path, flags, mode);
+}
+
+// A mapping holds what it maps as a descriptor does: a child with a NIC's registers in its address
+// space keeps the NIC from the next job. What has no descriptor is EAL's own, see eal.cc.
+void* __wrap_mmap64(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {
+  void* const mapped = mmap(address, size, protection, flags, fd, at);
+  if (mapped != MAP_FAILED && fd >= 0) {
+    const int before = errno;
+    madvise(mapped, size, MADV_DONTFORK);
+    errno = before;
+  }
+  return mapped;
+}
+void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {
+  return __wrap_mmap64(address, size, protection, flags, fd, at);
 }
 
 // --- The interrupt thread ------------------------------------------------------------------------

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -269,6 +271,28 @@ TEST_P(MemifPeerDies, AndItsForkedChildHoldsNothing) {
   Peer next({"echo", socket, peer_role, "1500"});
   EXPECT_TRUE(echoed(**link, sent));
   EXPECT_EQ(kill(child, SIGKILL), 0) << "the child was gone";
+}
+
+// A mapping holds its file as a descriptor does: a NIC's registers in a child's address space keep
+// the NIC from the next job. memif's rings are mapped in the same way.
+TEST_F(Memif, AForkedChildMapsNothingOfIt) {
+  auto server = open_memif(config(MemifRole::kServer, 1500));
+  auto client = open_memif(config(MemifRole::kClient, 1500));
+  ASSERT_TRUE(server && client && both_up(**server, **client));
+  const auto maps_a_ring = [] {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+      if (line.find("memfd:memif") != std::string::npos) return true;
+    return false;
+  };
+  ASSERT_TRUE(maps_a_ring());
+  const pid_t child = fork();
+  if (child == 0) _exit(maps_a_ring() ? 1 : 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "the child holds the rings";
+  SentFrame sent(1, 1000, 3);
+  expect_exchanged(**client, **server, sent);
 }
 
 TEST_F(Memif, AServedSocketIsNotTakenAway) {
