@@ -21,16 +21,26 @@ class Baton {
            !held_.exchange(true, std::memory_order_acquire);
   }
   void take() {
+    take_unless([] { return false; });
+  }
+  // False, and not taken, once `gives_up()` says so.
+  template <class GivesUp>
+  bool take_unless(GivesUp&& gives_up) {
     waiting_.fetch_add(1, std::memory_order_relaxed);
-    for (std::uint32_t tries = 0; !try_take(); ++tries) {
+    bool taken = try_take();
+    for (std::uint32_t tries = 0; !taken; ++tries) {
       // The holder may have been scheduled out in the middle of a turn.
       if (tries < kSpins) {
         cpu_pause();
+      } else if (gives_up()) {
+        break;
       } else {
         sched_yield();
       }
+      taken = try_take();
     }
     waiting_.fetch_sub(1, std::memory_order_relaxed);
+    return taken;
   }
   void give() { held_.store(false, std::memory_order_release); }
 
@@ -44,10 +54,13 @@ class Baton {
   alignas(64) std::atomic<std::uint32_t> waiting_{0};
 };
 
+struct AlreadyTaken {};
+
 // Holds the baton for a scope.
 class BatonHold {
  public:
   explicit BatonHold(Baton& baton) : baton_(baton) { baton_.take(); }
+  BatonHold(Baton& baton, AlreadyTaken) : baton_(baton) {}
   ~BatonHold() { baton_.give(); }
   BatonHold(const BatonHold&) = delete;
   BatonHold& operator=(const BatonHold&) = delete;

@@ -98,12 +98,16 @@ class Poller {
   template <class Body>
   auto with_engine(Body&& body) {
     BatonHold hold(baton_);
-    const TimePoint now = read_clock();
-    struct TurnAfter {
-      Poller& poller;
-      ~TurnAfter() { poller.turn(); }
-    } turn_after{*this};
-    return std::forward<Body>(body)(engine_, now);
+    return turn_with(std::forward<Body>(body));
+  }
+  // The same for a process that ends: whoever holds the baton may never run again. False, and
+  // nothing was run, once `gives_up()` says so.
+  template <class GivesUp, class Body>
+  bool with_engine_unless(GivesUp&& gives_up, Body&& body) {
+    if (!baton_.take_unless(gives_up)) return false;
+    BatonHold hold(baton_, AlreadyTaken{});
+    turn_with(std::forward<Body>(body));
+    return true;
   }
 
   // --- With the baton held -----------------------------------------------------------------------
@@ -135,6 +139,15 @@ class Poller {
   static constexpr std::size_t kBurstsPerTurn = 4;
 
   static TimePoint read_clock();
+  template <class Body>
+  auto turn_with(Body&& body) {
+    const TimePoint now = read_clock();
+    struct TurnAfter {
+      Poller& poller;
+      ~TurnAfter() { poller.turn(); }
+    } turn_after{*this};
+    return std::forward<Body>(body)(engine_, now);
+  }
   bool receive(TimePoint now);
   bool transmit(TimePoint now);
   void release_held();

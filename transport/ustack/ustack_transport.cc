@@ -193,19 +193,26 @@ Result<std::unique_ptr<SendComm>> UstackTransport::begin_connect(int device,
   return std::make_unique<UstackSendComm>(std::move(nic), *state);
 }
 
+// The process ends, and its other threads may be anywhere: stopped in the middle of a turn, or here
+// in this very call stack when a signal handler calls exit(). So every wait ends.
 void UstackTransport::drain() {
   if (in_forked_child()) return;
-  const std::lock_guard lock(mutex_);
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
   const auto ends = std::chrono::steady_clock::now() +
                     std::chrono::milliseconds(fabric_.messages.drain_timeout_ms);
+  const auto is_over = [ends] { return std::chrono::steady_clock::now() >= ends; };
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  while (!lock.owns_lock() && !is_over()) {
+    nanosleep(&kPause, nullptr);
+    lock.try_lock();
+  }
+  if (!lock.owns_lock()) return;
   for (const auto& nic : nics_) {
     if (nic == nullptr || nic->poller->link_is_gone()) continue;
-    const auto unfinished = [&] {
-      return nic->poller->with_engine([](Engine& e, TimePoint) { return e.unfinished(); });
-    };
-    constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
-    while (unfinished() != 0 && !nic->poller->link_is_gone() &&
-           std::chrono::steady_clock::now() < ends) {
+    std::size_t unfinished = 0;
+    const auto count = [&](Engine& engine, TimePoint) { unfinished = engine.unfinished(); };
+    while (nic->poller->with_engine_unless(is_over, count) && unfinished != 0 &&
+           !nic->poller->link_is_gone() && !is_over()) {
       nanosleep(&kPause, nullptr);
     }
   }

@@ -340,5 +340,52 @@ TEST(Drain, EndsWhenEverythingIsAcknowledged) {
   hosts[1].drain();
 }
 
+// Its device may stop answering, and then a thread stays inside the turn.
+class StoppingLink final : public link::Link {
+ public:
+  explicit StoppingLink(std::unique_ptr<link::Link> inner) : inner_(std::move(inner)) {}
+
+  const link::LinkCapabilities& capabilities() const override { return inner_->capabilities(); }
+  std::size_t receive(std::span<RxFrame> frames) override {
+    if (stop) {
+      stopped = true;
+      stopped.notify_all();
+      stop.wait(true);
+    }
+    return inner_->receive(frames);
+  }
+  void release(std::span<RxFrame> frames) override { inner_->release(frames); }
+  std::size_t transmit(std::span<const TxFrame> frames) override {
+    return inner_->transmit(frames);
+  }
+  link::LinkState state() override { return inner_->state(); }
+  void wait(int wake_fd, Duration timeout) override { inner_->wait(wake_fd, timeout); }
+  std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
+  void unmap_memory(std::uint32_t) override {}
+  const link::LinkCounters& counters() const override { return inner_->counters(); }
+  std::string describe() const override { return inner_->describe(); }
+
+  std::atomic<bool> stop{false};
+  std::atomic<bool> stopped{false};
+
+ private:
+  std::unique_ptr<link::Link> inner_;
+};
+
+TEST(Drain, EndsWhenAThreadIsStuckInATurn) {
+  auto [left, right] = link::make_memory_links({});
+  auto source = std::make_shared<MemoryNics>();
+  auto owned = std::make_unique<StoppingLink>(std::move(left));
+  StoppingLink& stopping = *owned;
+  source->add("mem0", std::move(owned));
+  auto transport = create(one_nic_fabric(0, {.drain_timeout_ms = 20}), nullptr, source);
+  ASSERT_TRUE(transport && (*transport)->listen(0));
+  stopping.stop = true;
+  stopping.stopped.wait(false);
+  (*transport)->drain();  // Returning is the test.
+  stopping.stop = false;
+  stopping.stop.notify_all();
+}
+
 }  // namespace
 }  // namespace ztcp::ustack
