@@ -43,18 +43,17 @@ Status CommBase::deregister_memory(MemoryKey* key) {
     registration = std::move(*found);
     registrations_.erase(found);
   }
-  // A posted receive may never be matched, so there is nothing to wait for. A peer that one wait
-  // was in vain for is not waited for again: an abort closes many connections to it, one by one.
-  const auto patience_ends = std::chrono::steady_clock::now() +
-                             (state_->direction() == Direction::kReceive
-                                  ? Duration::zero()
-                                  : nic_->memory_patience.for_peer(state_->remote().address));
+  // A posted receive may never be matched, so there is nothing to wait for.
+  const bool sends = state_->direction() == Direction::kSend;
+  const Ipv4Address peer = state_->remote().address;
+  const auto begun = std::chrono::steady_clock::now();
+  const auto patience_ends =
+      begun + (sends ? nic_->memory_patience.for_peer(peer) : Duration::zero());
   while (state_->touches(registration->address, registration->size_bytes)) {
-    if (std::chrono::steady_clock::now() >= patience_ends) {
-      nic_->memory_patience.ran_out(state_->remote().address);
+    if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
+      if (sends) nic_->memory_patience.ran_out(peer, at - begun);
       log::warn("{}: memory with bytes in flight is deregistered: the connection {} {} is ended",
-                nic_->config.name, state_->direction() == Direction::kSend ? "to" : "from",
-                to_string(state_->remote()));
+                nic_->config.name, sends ? "to" : "from", to_string(state_->remote()));
       nic_->poller->with_engine([&](Engine&, TimePoint now) {
         state_->fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
       });

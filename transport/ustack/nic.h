@@ -5,6 +5,7 @@
 // transport and by every comm and listener on it, so that the last of them ends it.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -37,30 +38,42 @@ class NicSource {
   virtual void on_thread_end() {}
 };
 
-// How long deregister_memory() waits for bytes in flight, per peer. Any thread.
+// How long deregister_memory() waits for bytes in flight. An abort closes many connections one by
+// one, to peers of which some or all are gone, so what was waited in vain just now is not waited
+// again: not for the same peer, and for others only while the sum stays below the full patience.
+// Any thread.
 class MemoryPatience {
  public:
   using Clock = std::chrono::steady_clock;
+  // Whatever went before: what a living peer needs to acknowledge what a NIC still has to send.
+  static constexpr Duration kLeast = std::chrono::milliseconds(20);
 
   void set(Duration full) { full_ = full; }
-  // None for a peer that was waited for in vain just now: an abort closes many connections to it.
   Duration for_peer(Ipv4Address peer) const {
     const std::lock_guard lock(mutex_);
     const auto found = gone_.find(peer);
-    return found != gone_.end() && Clock::now() - found->second < kGrudge ? Duration::zero()
-                                                                          : full_;
+    if (found != gone_.end() && is_recent(found->second)) return Duration::zero();
+    const Duration left = is_recent(last_vain_) ? full_ - lost_ : full_;
+    return std::max(left, std::min(full_, kLeast));
   }
-  void ran_out(Ipv4Address peer) {
+  // `waited` for nothing.
+  void ran_out(Ipv4Address peer, Duration waited) {
     const std::lock_guard lock(mutex_);
-    gone_[peer] = Clock::now();
+    lost_ = is_recent(last_vain_) ? lost_ + waited : waited;
+    gone_[peer] = last_vain_ = Clock::now();
   }
 
  private:
   static constexpr Duration kGrudge = std::chrono::seconds(10);
+  static bool is_recent(Clock::time_point when) {
+    return when != Clock::time_point{} && Clock::now() - when < kGrudge;
+  }
 
   Duration full_{};
   mutable std::mutex mutex_;
   std::map<Ipv4Address, Clock::time_point> gone_;
+  Clock::time_point last_vain_{};
+  Duration lost_{};  // Since no wait was in vain for kGrudge.
 };
 
 struct Nic {

@@ -272,6 +272,54 @@ TEST(Memory, DeregisteredInFlightEndsTheConnection) {
   EXPECT_EQ(result.error().code, Errc::kAborted);
 }
 
+// An abort of a job whose network is gone: hundreds of peers, one after the other.
+TEST(Memory, PeersThatAreGoneAreWaitedForTogether) {
+  using std::chrono::milliseconds;
+  MemoryPatience patience;
+  patience.set(milliseconds(2000));
+  const auto peer = [](std::uint32_t n) { return Ipv4Address{0x0a010000U + n}; };
+  EXPECT_EQ(patience.for_peer(peer(1)), milliseconds(2000));
+  patience.ran_out(peer(1), milliseconds(1500));
+  EXPECT_EQ(patience.for_peer(peer(1)), Duration::zero());
+  EXPECT_EQ(patience.for_peer(peer(2)), milliseconds(500));
+  Duration waited = milliseconds(1500);
+  for (std::uint32_t n = 2; n < 100; ++n) {
+    const Duration again = patience.for_peer(peer(n));
+    patience.ran_out(peer(n), again);
+    waited += again;
+  }
+  EXPECT_LE(waited, milliseconds(2000) + 98 * MemoryPatience::kLeast);
+  EXPECT_EQ(patience.for_peer(peer(100)), MemoryPatience::kLeast) << "a living one needs its ACKs";
+}
+
+// A receive is never waited for, so it says nothing of its peer: sends to it keep their patience.
+TEST(Memory, APostedReceiveSpendsNoPatience) {
+  TwoHosts hosts({.drain_timeout_ms = 60000});
+  Pair there = connect(hosts[0], hosts[1]);
+  Pair back = connect(hosts[1], hosts[0]);
+  Bytes into(1U << 20U);
+  const auto into_key = back.receiver->register_memory(into.data(), into.size());
+  ASSERT_TRUE(into_key);
+  const auto receiving = back.receiver->post_recv(into, *into_key);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  EXPECT_TRUE(back.receiver->deregister_memory(*into_key));
+
+  Bytes from(1U << 20U);
+  const auto from_key = there.sender->register_memory(from.data(), from.size());
+  ASSERT_TRUE(from_key);
+  Request* sending = post_until_taken(*there.sender, from, *from_key);
+  ASSERT_NE(sending, nullptr);
+  Bytes received(from.size());
+  std::thread receiver([&] {
+    const auto request = there.receiver->post_recv(received, nullptr);
+    ASSERT_TRUE(request && *request != nullptr);
+    EXPECT_TRUE(finish(**request));
+  });
+  EXPECT_TRUE(there.sender->deregister_memory(*from_key));
+  EXPECT_TRUE(finish(*sending)) << "it was ended although its peer lives";
+  receiver.join();
+}
+
 TEST(Memory, DeregisteredIdleLeavesTheConnectionAlone) {
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);
