@@ -10,13 +10,13 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <tl/expected.hpp>
 
+#include "config/netlink_message.h"
 #include "config/problem.h"
 #include "transport/core/address.h"
 
@@ -61,8 +61,8 @@ struct Network {
 
 tl::expected<Network, Problem> read_network();
 
-// Takes up what one datagram of the kernel's answer says.
-enum class Answer : std::uint8_t { kMore, kEnd, kError };
-Answer take_messages(std::span<const std::byte> datagram, Network& network);
+// Takes up what one message of the kernel's says. Addresses are taken up by interface, so links
+// come first.
+void take_message(const netlink::Message& message, Network& network);
 
 }  // namespace ztcp::config

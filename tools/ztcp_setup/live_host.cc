@@ -22,6 +22,8 @@
 #include <fmt/format.h>
 
 #include "config/machine.h"
+#include "tools/ztcp_setup/link_change.h"
+#include "tools/ztcp_setup/link_read.h"
 
 namespace ztcp::setup {
 namespace {
@@ -223,34 +225,34 @@ std::optional<Holder> LiveHost::holder_of(const std::string& node) {
   return Holder{};
 }
 
-Result<Rtnetlink*> LiveHost::network() {
-  if (!network_) network_ = ZTCP_TRY(Rtnetlink::open());
-  return network_.get();
+Result<config::netlink::Session*> LiveHost::network() {
+  if (!network_) network_ = ZTCP_TRY(config::netlink::Session::open());
+  return &*network_;
 }
 
 Result<std::optional<LinkState>> LiveHost::link(const std::string& name) {
-  Rtnetlink* rtnetlink = ZTCP_TRY(network());
-  std::optional<LinkState> state = ZTCP_TRY(rtnetlink->link(name));
+  config::netlink::Session* kernel = ZTCP_TRY(network());
+  std::optional<LinkState> state = ZTCP_TRY(read_link(*kernel, name));
   if (state) add_sysctls(base_, *state);
   return state;
 }
 Status LiveHost::set_up(const std::string& link, bool up) {
-  return ZTCP_TRY(network())->set_up(link, up);
+  return set_link_up(*ZTCP_TRY(network()), link, up);
 }
 Status LiveHost::rename_link(const std::string& from, const std::string& to) {
-  return ZTCP_TRY(network())->rename(from, to);
+  return setup::rename_link(*ZTCP_TRY(network()), from, to);
 }
 Status LiveHost::set_link(const std::string& link, const LinkState& state) {
-  return ZTCP_TRY(network())->set(link, state);
+  return setup::set_link(*ZTCP_TRY(network()), link, state);
 }
 Status LiveHost::set_master(const std::string& link, const std::string& master) {
-  return ZTCP_TRY(network())->set_master(link, master);
+  return set_link_master(*ZTCP_TRY(network()), link, master);
 }
 Status LiveHost::add_child(const std::string& parent, const LinkState& child) {
-  return ZTCP_TRY(network())->add_child(parent, child);
+  return add_child_link(*ZTCP_TRY(network()), parent, child);
 }
 Status LiveHost::add_item(const std::string& link, const NetworkItem& item) {
-  return ZTCP_TRY(network())->add_item(link, item);
+  return add_link_item(*ZTCP_TRY(network()), link, item);
 }
 
 void LiveHost::pause(milliseconds time) { std::this_thread::sleep_for(time); }

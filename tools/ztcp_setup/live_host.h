@@ -5,11 +5,11 @@
 // network and the programs are this machine's all the same, so that is for tests and tools.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 
+#include "config/netlink.h"
 #include "tools/ztcp_setup/host.h"
-#include "tools/ztcp_setup/rtnetlink.h"
 #include "tools/ztcp_setup/safe_path.h"
 
 namespace ztcp::setup {
@@ -50,11 +50,11 @@ class LiveHost : public Host {
 
  private:
   std::string at(const std::string& path) const { return base_ + path; }
-  Result<Rtnetlink*> network();
+  Result<config::netlink::Session*> network();
 
   std::string base_;  // Before each path: empty for "/".
   SafePath paths_;
-  std::unique_ptr<Rtnetlink> network_;  // Opened when first needed.
+  std::optional<config::netlink::Session> network_;  // Opened when first needed.
 };
 
 }  // namespace ztcp::setup

@@ -7,12 +7,14 @@
 
 #include <string>
 
-struct nlmsghdr;
+#include "config/netlink_message.h"
 
 namespace ztcp::setup {
 
-std::string address_command(const nlmsghdr& message, const std::string& link);
-std::string neighbour_command(const nlmsghdr& message, const std::string& link);
-std::string route_command(const nlmsghdr& message);
+std::string address_command(const config::netlink::Message& message, const std::string& link);
+std::string neighbour_command(const config::netlink::Message& message, const std::string& link);
+std::string route_command(const config::netlink::Message& message);
+
+std::string mac_text(config::netlink::Bytes mac);  // "52:54:00:77:01:0a"
 
 }  // namespace ztcp::setup

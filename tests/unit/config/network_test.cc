@@ -8,65 +8,22 @@
 #include <cstring>
 #include <ifaddrs.h>
 #include <linux/if_link.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <string_view>
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/config/netlink_bytes.h"
+
 namespace ztcp::config {
 namespace {
 
-// A message, or an attribute with others inside, that grows at its end.
-class Message {
- public:
-  template <class Fixed>
-  Message(std::uint16_t type, const Fixed& fixed) {
-    nlmsghdr header{};
-    header.nlmsg_type = type;
-    append(header);
-    append(fixed);
-  }
+using Message = test::MessageBytes;
 
-  template <class Value>
-  Message& with(unsigned short type, const Value& value) {
-    return with_bytes(type, {reinterpret_cast<const char*>(&value), sizeof(value)});
-  }
-  Message& with_bytes(unsigned short type, std::string_view bytes) {
-    rtattr header{};
-    header.rta_len = static_cast<unsigned short>(RTA_LENGTH(bytes.size()));
-    header.rta_type = type;
-    append(header);
-    append_bytes(bytes);
-    return *this;
-  }
-
-  std::string bytes() const {
-    std::string out = text_;
-    const auto length = static_cast<std::uint32_t>(out.size());
-    std::memcpy(out.data(), &length, sizeof(length));  // nlmsg_len stands first.
-    return out;
-  }
-  // What follows the header and `fixed_bytes`: to stand inside another attribute.
-  std::string attributes(std::size_t fixed_bytes) const {
-    return text_.substr(NLMSG_HDRLEN + NLMSG_ALIGN(fixed_bytes));
-  }
-
- private:
-  template <class Value>
-  void append(const Value& value) {
-    append_bytes({reinterpret_cast<const char*>(&value), sizeof(value)});
-  }
-  void append_bytes(std::string_view bytes) {
-    text_ += bytes;
-    text_.resize(NLMSG_ALIGN(text_.size()));
-  }
-
-  std::string text_;
-};
-
-Answer take(const std::string& bytes, Network& network) {
-  return take_messages(std::as_bytes(std::span(bytes.data(), bytes.size())), network);
+// False: the last message is cut short.
+bool take(const std::string& bytes, Network& network) {
+  return netlink::for_each_message(test::as_bytes(bytes), [&](const netlink::Message& message) {
+    take_message(message, network);
+  });
 }
 
 std::string link(int index, std::string_view name) {
@@ -93,7 +50,7 @@ TEST(Network, ReadsAVlanAndWhatItSitsOn) {
                                .with_bytes(IFLA_LINKINFO, info)
                                .bytes();
   Network network;
-  EXPECT_EQ(take(link(3, "eth1") + vlan, network), Answer::kMore);
+  EXPECT_TRUE(take(link(3, "eth1") + vlan, network));
   const Interface* found = network.find("eth1.100");
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->kind, "vlan");
@@ -119,7 +76,7 @@ TEST(Network, ReadsAddressesAndTheirLifetime) {
   fixed.ifa_flags = IFA_F_SECONDARY;
   const std::string second =
       Message(RTM_NEWADDR, fixed).with(IFA_ADDRESS, htonl(0x0a000006)).bytes();
-  EXPECT_EQ(take(leased + second, network), Answer::kMore);
+  EXPECT_TRUE(take(leased + second, network));
   const auto& addresses = network.find("eth1")->ipv4;
   ASSERT_EQ(addresses.size(), 2U);
   EXPECT_EQ(to_string(addresses[0].prefix), "10.0.0.5/24") << "the peer's is not one's own";
@@ -155,7 +112,7 @@ TEST(Network, ReadsRoutesOfAnyTableAndOverSeveralHops) {
       Message(RTM_NEWROUTE, fixed).with_bytes(RTA_MULTIPATH, hops).bytes();
   fixed.rtm_type = RTN_UNREACHABLE;
   const std::string nowhere = Message(RTM_NEWROUTE, fixed).with(RTA_OIF, std::uint32_t{1}).bytes();
-  EXPECT_EQ(take(plain + multipath + nowhere, network), Answer::kMore);
+  EXPECT_TRUE(take(plain + multipath + nowhere, network));
   ASSERT_EQ(network.routes.size(), 3U);
   EXPECT_EQ(network.routes[0].table, 10001U);
   EXPECT_EQ(network.routes[0].metric, 512U);
@@ -166,18 +123,13 @@ TEST(Network, ReadsRoutesOfAnyTableAndOverSeveralHops) {
   EXPECT_TRUE(network.routes[2].gateway);
 }
 
-TEST(Network, EndsAndErrorsAreTold) {
-  Network network;
-  EXPECT_EQ(take(Message(NLMSG_DONE, std::int32_t{0}).bytes(), network), Answer::kEnd);
-  EXPECT_EQ(take(Message(NLMSG_ERROR, nlmsgerr{}).bytes(), network), Answer::kError);
-}
-
 // Every cut and every flipped length: nothing is read beyond the end.
 TEST(Network, DamagedAnswersDoNoHarm) {
   const std::string whole = link(3, "eth1") + link(4, "eth2");
   for (std::size_t length = 0; length < whole.size(); ++length) {
     Network network;
-    take(whole.substr(0, length), network);
+    const bool between = length == 0 || length == whole.size() / 2;
+    EXPECT_EQ(take(whole.substr(0, length), network), between) << length;
     EXPECT_LE(network.interfaces.size(), 2U);
   }
   for (std::size_t i = 0; i < whole.size(); ++i) {
