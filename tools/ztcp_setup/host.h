@@ -97,7 +97,7 @@ class Host {
   virtual Status set_link(const std::string& link, const LinkState& state) = 0;
   virtual Status set_master(const std::string& link, const std::string& master) = 0;
   virtual Status add_child(const std::string& parent, const LinkState& child) = 0;
-  // An address, neighbour or route. One that is there already is a success.
+  // An address, neighbour, nexthop object or route. One that is there already is a success.
   virtual Status add_item(const std::string& link, const NetworkItem& item) = 0;
 
   // Lets the machine go on: drivers and udev need a moment.

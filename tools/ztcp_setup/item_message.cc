@@ -7,6 +7,7 @@
 #include <ctime>
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
+#include <linux/nexthop.h>
 
 #include <fmt/format.h>
 
@@ -95,20 +96,55 @@ std::string hops_now(std::string hops, unsigned index_then, unsigned index) {
   return hops;
 }
 
+// Those that say where a route leads, which a nexthop object says in their place.
+bool says_where(std::uint16_t type) {
+  return type == RTA_OIF || type == RTA_GATEWAY || type == RTA_VIA || type == RTA_MULTIPATH ||
+         type == RTA_ENCAP || type == RTA_ENCAP_TYPE;
+}
+
 Request route_request(const Recorded& recorded, unsigned index) {
   const Bytes payload = bytes_of(recorded.payload);
   auto header = read_as<rtmsg>(payload);
-  header.rtm_flags &= RTNH_F_ONLINK;  // The others are the kernel's remarks.
+  const Attributes attributes(behind(payload, sizeof(header)));
+  const bool by_object = attributes.has(RTA_NH_ID);
+  // The others are the kernel's remarks.
+  header.rtm_flags &= by_object ? 0U : RTNH_F_ONLINK;
   Request request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, header);
-  Attributes(behind(payload, sizeof(header))).for_each([&](const Attribute& one) {
-    // A nexthop object went with its interface; its parts are in the message as well.
-    if (one.type == RTA_CACHEINFO || one.type == RTA_NH_ID) return;
+  attributes.for_each([&](const Attribute& one) {
+    if (one.type == RTA_CACHEINFO || (by_object && says_where(one.type))) return;
     if (one.type == RTA_OIF) {
       request.put(one.flagged_type, index);
     } else if (one.type == RTA_MULTIPATH) {
       const std::string hops = hops_now(std::string(chars_of(one.payload)), recorded.index, index);
       if (!hops.empty()) request.put(one.flagged_type, bytes_of(hops));
     } else {
+      request.put(one.flagged_type, one.payload);
+    }
+  });
+  return request;
+}
+
+Request nexthop_request(const Recorded& recorded, unsigned index) {
+  const Bytes payload = bytes_of(recorded.payload);
+  auto header = read_as<nhmsg>(payload);
+  header.nh_scope = 0;  // A remark, like all flags but this one.
+  header.nh_flags &= RTNH_F_ONLINK;
+  const Attributes attributes(behind(payload, sizeof(header)));
+  // A group lives on without the members that went.
+  const int flag = attributes.has(NHA_GROUP) ? NLM_F_REPLACE : NLM_F_EXCL;
+  Request request(RTM_NEWNEXTHOP, NLM_F_CREATE | flag, header);
+  attributes.for_each([&](const Attribute& one) {
+    if (one.type == NHA_OIF) {
+      request.put(one.flagged_type, index);
+    } else if (one.type == NHA_RES_GROUP) {
+      request.put_nested(one.flagged_type, [&] {
+        Attributes(one.payload).for_each([&](const Attribute& inner) {
+          // The time out of balance is told, not taken.
+          if (inner.type >= NHA_RES_GROUP_BUCKETS && inner.type <= NHA_RES_GROUP_UNBALANCED_TIMER)
+            request.put(inner.flagged_type, inner.payload);
+        });
+      });
+    } else if (one.type <= NHA_ENCAP) {  // What follows is counters and answers to queries.
       request.put(one.flagged_type, one.payload);
     }
   });
@@ -131,6 +167,8 @@ Result<Request> request_for(const NetworkItem& item, unsigned index) {
     return neighbour_request(*recorded, index);
   if (recorded && recorded->type == RTM_NEWROUTE && size >= sizeof(rtmsg))
     return route_request(*recorded, index);
+  if (recorded && recorded->type == RTM_NEWNEXTHOP && size >= sizeof(nhmsg))
+    return nexthop_request(*recorded, index);
   return fail(Errc::kInvalidArgument, "recorded message");
 }
 

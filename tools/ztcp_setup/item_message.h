@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How an address, a neighbour or a route is kept: as the kernel's own message, attribute for
-// attribute. Whatever flag, metric or encapsulation it carries goes back in as it came out, also
-// those that this program has never heard of.
+// How an address, a neighbour, a nexthop object or a route is kept: as the kernel's own message,
+// attribute for attribute. Whatever flag, metric or encapsulation it carries goes back in as it
+// came out, also those that this program has never heard of.
 #pragma once
 
 #include <string>

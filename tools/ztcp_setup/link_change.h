@@ -20,7 +20,7 @@ Status set_link_master(config::netlink::Session& kernel, const std::string& link
                        const std::string& master);
 Status add_child_link(config::netlink::Session& kernel, const std::string& parent,
                       const LinkState& child);
-// An address, neighbour or route. One that is there already is a success.
+// An address, neighbour, nexthop object or route. One that is there already is a success.
 Status add_link_item(config::netlink::Session& kernel, const std::string& link,
                      const NetworkItem& item);
 

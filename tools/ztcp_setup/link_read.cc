@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <ctime>
 #include <iterator>
 #include <linux/if_link.h>
+#include <linux/nexthop.h>
 #include <net/if.h>
 #include <set>
 #include <sys/socket.h>
@@ -94,6 +96,14 @@ bool goes_through(const Attributes& route, unsigned index) {
   return found;
 }
 
+// Whether a nexthop group has one of `ids` in it.
+bool has_member(Bytes members, const std::set<std::uint32_t>& ids) {
+  bool found = false;
+  for (; !members.empty(); members = config::netlink::behind(members, sizeof(nexthop_grp)))
+    found |= ids.contains(config::netlink::read_as<nexthop_grp>(members).id);
+  return found;
+}
+
 // One interface, read list by list.
 class Reader {
  public:
@@ -105,6 +115,7 @@ class Reader {
     if (state_.name.empty()) return std::optional<LinkState>{};
     ZTCP_CHECK(read_addresses());
     ZTCP_CHECK(read_neighbours());
+    ZTCP_CHECK(read_nexthops());
     ZTCP_CHECK(read_routes());
     for (const std::string& child : children_)
       if (std::optional<LinkState> found = ZTCP_TRY(read_link(kernel_, child)))
@@ -144,19 +155,40 @@ class Reader {
     });
   }
 
-  // Those without a gateway first: the others' gateways are reached by them.
+  // Objects that lead through this interface, then groups that one of these is in.
+  Status read_nexthops() {
+    const auto take = [&](const Message& message) {
+      nexthops_.push_back({nexthop_command(message), recorded(message, index_), 0});
+      nexthop_ids_.insert(message.attributes<nhmsg>().number(NHA_ID));
+    };
+    const Status listed = kernel_.dump(RTM_GETNEXTHOP, nhmsg{}, [&](const Message& message) {
+      if (message.attributes<nhmsg>().number(NHA_OIF) == index_) take(message);
+    });
+    // Linux before 5.3 has none.
+    if (!listed) return listed.error().sys_errno == EOPNOTSUPP ? Status{} : listed;
+    if (nexthops_.empty()) return {};
+    return kernel_.dump(RTM_GETNEXTHOP, nhmsg{}, [&](const Message& message) {
+      const auto members = message.attributes<nhmsg>().find(NHA_GROUP);
+      if (members && has_member(*members, nexthop_ids_)) take(message);
+    });
+  }
+
   Status read_routes() {
-    std::vector<NetworkItem> behind_gateways;
+    std::vector<NetworkItem> others;
     ZTCP_CHECK(kernel_.dump(RTM_GETROUTE, rtmsg{}, [&](const Message& message) {
       const Attributes attributes = message.attributes<rtmsg>();
-      if (!worth_keeping(message.fixed<rtmsg>(), attributes) || !goes_through(attributes, index_))
+      if (!worth_keeping(message.fixed<rtmsg>(), attributes)) return;
+      // A sysctl hides where a route by a nexthop object leads.
+      if (!goes_through(attributes, index_) && !nexthop_ids_.contains(attributes.number(RTA_NH_ID)))
         return;
       const bool direct = !attributes.has(RTA_GATEWAY) && !attributes.has(RTA_VIA) &&
-                          !attributes.has(RTA_MULTIPATH);
-      (direct ? state_.routes : behind_gateways)
+                          !attributes.has(RTA_MULTIPATH) && !attributes.has(RTA_NH_ID);
+      (direct ? state_.routes : others)
           .push_back({route_command(message), recorded(message, index_), 0});
     }));
-    std::move(behind_gateways.begin(), behind_gateways.end(), std::back_inserter(state_.routes));
+    // Direct ones lead to the gateways of nexthop objects, and these to those of the others.
+    for (auto* items : {&nexthops_, &others})
+      std::move(items->begin(), items->end(), std::back_inserter(state_.routes));
     return {};
   }
 
@@ -164,6 +196,8 @@ class Reader {
   const std::string name_;
   const unsigned index_;
   LinkState state_;
+  std::vector<NetworkItem> nexthops_;
+  std::set<std::uint32_t> nexthop_ids_;
   std::vector<std::string> children_;  // Names.
 };
 

@@ -12,7 +12,7 @@
 
 namespace ztcp::setup {
 
-// An address, a permanent neighbour or a route.
+// An address, a permanent neighbour, a nexthop object or a route.
 struct NetworkItem {
   std::string command;  // What a person would type: "ip address add 10.0.0.5/24 dev eth1".
   // The kernel's own message about it, in hex, so that nothing is lost that we know nothing of;
@@ -35,7 +35,8 @@ struct LinkState {
   std::string info;  // Of a kind: the kernel's description, in hex.
   std::vector<NetworkItem> addresses;
   std::vector<NetworkItem> neighbours;
-  std::vector<NetworkItem> routes;  // In the order in which they can be added.
+  // And the nexthop objects that some refer to; in the order in which they can be added.
+  std::vector<NetworkItem> routes;
   // Files below /proc/sys/net that differ from what a new interface gets.
   std::vector<std::pair<std::string, std::string>> sysctls;
   std::vector<LinkState> children;  // VLANs on top of it, and what is on top of these.

@@ -7,6 +7,7 @@
 #include <array>
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
+#include <linux/nexthop.h>
 #include <net/if.h>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@ namespace ztcp::setup {
 namespace {
 
 using config::netlink::Attributes;
+using config::netlink::behind;
 using config::netlink::Bytes;
 using config::netlink::Message;
 
@@ -30,6 +32,17 @@ std::string address_text(int family, Bytes bytes) {
 std::string link_text(unsigned index) {
   std::array<char, IF_NAMESIZE> name{};
   return ::if_indextoname(index, name.data()) == nullptr ? fmt::format("if{}", index) : name.data();
+}
+
+// "7/8,3": members of a group, with weights above 1.
+std::string members_text(Bytes members) {
+  std::string text;
+  for (; !members.empty(); members = behind(members, sizeof(nexthop_grp))) {
+    const auto member = config::netlink::read_as<nexthop_grp>(members);
+    text += fmt::format("{}{}", text.empty() ? "" : "/", member.id);
+    if (member.weight > 0) text += fmt::format(",{}", member.weight + 1);
+  }
+  return text;
 }
 
 // The gateway of a route or of a hop.
@@ -95,6 +108,28 @@ std::string neighbour_command(const Message& message, const std::string& link) {
   return command + " nud permanent dev " + link;
 }
 
+std::string nexthop_command(const Message& message) {
+  const auto header = message.fixed<nhmsg>();
+  const Attributes attributes = message.attributes<nhmsg>();
+  const std::uint32_t id = attributes.number(NHA_ID);
+  if (const auto members = attributes.find(NHA_GROUP)) {
+    std::string command =
+        fmt::format("ip nexthop replace id {} group {}", id, members_text(*members));
+    if (attributes.number<std::uint16_t>(NHA_GROUP_TYPE) == NEXTHOP_GRP_TYPE_RES)
+      command += fmt::format(
+          " type resilient buckets {}",
+          attributes.nested(NHA_RES_GROUP).number<std::uint16_t>(NHA_RES_GROUP_BUCKETS));
+    return fmt::format("{} proto {}", command, header.nh_protocol);
+  }
+  std::string command = header.nh_family == AF_INET6 ? "ip -6 nexthop add" : "ip nexthop add";
+  command += fmt::format(" id {}", id);
+  if (const auto gateway = attributes.find(NHA_GATEWAY))
+    command += " via " + address_text(header.nh_family, *gateway);
+  command += " dev " + link_text(attributes.number(NHA_OIF));
+  if ((header.nh_flags & RTNH_F_ONLINK) != 0) command += " onlink";
+  return fmt::format("{} proto {}", command, header.nh_protocol);
+}
+
 std::string route_command(const Message& message) {
   const auto header = message.fixed<rtmsg>();
   const Attributes attributes = message.attributes<rtmsg>();
@@ -105,8 +140,14 @@ std::string route_command(const Message& message) {
   command += destination ? fmt::format("{}/{}", address_text(header.rtm_family, *destination),
                                        header.rtm_dst_len)
                          : std::string("default");
-  command += via_text(header.rtm_family, attributes);
-  if (attributes.has(RTA_OIF)) command += " dev " + link_text(attributes.number(RTA_OIF));
+  // Its parts stand beside a nexthop object's number, unless a sysctl says otherwise.
+  const bool by_object = attributes.has(RTA_NH_ID);
+  if (by_object) {
+    command += fmt::format(" nhid {}", attributes.number(RTA_NH_ID));
+  } else {
+    command += via_text(header.rtm_family, attributes);
+    if (attributes.has(RTA_OIF)) command += " dev " + link_text(attributes.number(RTA_OIF));
+  }
   const std::uint32_t table =
       attributes.has(RTA_TABLE) ? attributes.number(RTA_TABLE) : header.rtm_table;
   if (table != RT_TABLE_MAIN) command += fmt::format(" table {}", table);
@@ -116,9 +157,9 @@ std::string route_command(const Message& message) {
     command += " src " + address_text(header.rtm_family, *source);
   if (attributes.has(RTA_PRIORITY))
     command += fmt::format(" metric {}", attributes.number(RTA_PRIORITY));
-  if ((header.rtm_flags & RTNH_F_ONLINK) != 0) command += " onlink";
+  if (!by_object && (header.rtm_flags & RTNH_F_ONLINK) != 0) command += " onlink";
   if (header.rtm_tos != 0) command += fmt::format(" tos {}", header.rtm_tos);
-  if (const auto hops = attributes.find(RTA_MULTIPATH))
+  if (const auto hops = attributes.find(RTA_MULTIPATH); hops && !by_object)
     command += hops_text(header.rtm_family, *hops);
   return command;
 }

@@ -13,6 +13,7 @@ namespace ztcp::setup {
 
 std::string address_command(const config::netlink::Message& message, const std::string& link);
 std::string neighbour_command(const config::netlink::Message& message, const std::string& link);
+std::string nexthop_command(const config::netlink::Message& message);
 std::string route_command(const config::netlink::Message& message);
 
 std::string mac_text(config::netlink::Bytes mac);  // "52:54:00:77:01:0a"

@@ -20,6 +20,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::IsSupersetOf;
 using testing::Not;
 using testing::SizeIs;
 
@@ -43,7 +44,10 @@ class LiveNetwork : public testing::Test {
     ip("link set lo up");
   }
 
-  void ip(const std::string& words) {
+  void ip(const std::string& words) { static_cast<void>(shown(words)); }
+
+  // What ip prints.
+  std::string shown(const std::string& words) {
     std::vector<std::string> argv{"ip"};
     for (std::size_t begin = 0; begin < words.size();) {
       const auto end = std::min(words.find(' ', begin), words.size());
@@ -51,8 +55,9 @@ class LiveNetwork : public testing::Test {
       begin = end + 1;
     }
     const auto result = host_.run(argv, std::chrono::seconds{30});
-    ASSERT_TRUE(result.has_value());
-    ASSERT_EQ(result->exit_status, 0) << "ip " << words << ": " << result->output;
+    EXPECT_TRUE(result.has_value() && result->exit_status == 0)
+        << "ip " << words << ": " << (result ? result->output : "");
+    return result ? result->output : "";
   }
 
   void make_nic() {
@@ -127,8 +132,76 @@ TEST_F(LiveNetwork, AddressesRoutesAndSizesComeBack) {
   std::sort(wanted.begin(), wanted.end());
   EXPECT_EQ(routes, wanted);
   // The route's own size, which no command above tells.
-  const auto shown = host_.run({"ip", "route", "show", "10.99.0.0/16"}, std::chrono::seconds{30});
-  EXPECT_THAT(shown->output, HasSubstr("mtu lock 1400"));
+  EXPECT_THAT(shown("route show 10.99.0.0/16"), HasSubstr("mtu lock 1400"));
+}
+
+TEST_F(LiveNetwork, NexthopObjectsComeBackWithTheRoutesThatReferToThem) {
+  ip("link set nic0 up");
+  ip("address add 10.77.1.5/24 dev nic0");
+  ip("address add fd00:1::5/64 dev nic0 nodad");
+  ip("nexthop add id 9 via 10.77.1.1 dev nic0 proto static");
+  ip("nexthop add id 12 via 192.0.2.1 dev nic0 onlink");
+  ip("-6 nexthop add id 11 via fd00:1::1 dev nic0");
+  ip("nexthop add id 8 group 9/12,3");  // Its number stands before its members'.
+  ip("route add 10.99.0.0/16 nhid 9 metric 77");
+  ip("route add 10.98.0.0/16 nhid 8");
+  ip("-6 route add fd00:9::/64 nhid 11");
+  ip("route add 10.97.0.0/16 nhid 12");
+  const std::string nexthops = shown("nexthop");
+  const std::string routes = shown("route") + shown("-6 route");
+  const LinkState before = record("nic0");
+  EXPECT_THAT(commands(before.routes),
+              IsSupersetOf({"ip nexthop add id 9 via 10.77.1.1 dev nic0 proto 4",
+                            "ip nexthop replace id 8 group 9/12,3 proto 0",
+                            "ip route add 10.99.0.0/16 nhid 9 proto 3 metric 77"}));
+
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_EQ(shown("nexthop"), nexthops);
+  EXPECT_EQ(shown("route") + shown("-6 route"), routes);
+  EXPECT_EQ(commands(record("nic0").routes), commands(before.routes));
+}
+
+// Two NICs go one after the other and come back the other way round, as undo has it.
+TEST_F(LiveNetwork, ANexthopGroupOverTwoNicsIsWholeAgain) {
+  for (const char* words :
+       {"link add nic1 type veth peer name wire1", "link set wire1 up", "link set nic0 up",
+        "link set nic1 up", "address add 10.77.1.5/24 dev nic0",
+        "address add 10.78.1.5/24 dev nic1", "nexthop add id 7 via 10.77.1.1 dev nic0",
+        "nexthop add id 8 via 10.78.1.1 dev nic1", "nexthop add id 20 group 7/8",
+        "nexthop add id 21 group 7/8 type resilient buckets 8 idle_timer 60",
+        "route add 10.99.0.0/16 nhid 20", "route add 10.98.0.0/16 nhid 21"})
+    ip(words);
+  const std::string routes = shown("route");
+  const LinkState first = record("nic0");
+  ip("link set nic0 down");
+  EXPECT_THAT(shown("nexthop"), HasSubstr("id 20 group 8 ")) << "the kernel keeps what is left";
+  const LinkState second = record("nic1");
+  ip("link set nic1 down");
+  EXPECT_THAT(shown("nexthop"), IsEmpty());
+
+  ip("link set nic1 up");
+  // nic1 stands for another function's interface: it is put back item by item.
+  for (const NetworkItem& item : second.routes) EXPECT_TRUE(host_.add_item("nic1", item));
+  const Restored whole = lose_and_put_back(first);
+  EXPECT_THAT(whole.faults, IsEmpty()) << words(whole.faults);
+  EXPECT_THAT(shown("nexthop"), HasSubstr("id 20 group 7/8 "));
+  EXPECT_THAT(shown("nexthop"),
+              HasSubstr("id 21 group 7/8 type resilient buckets 8 idle_timer 60"));
+  EXPECT_EQ(shown("route"), routes);
+}
+
+TEST_F(LiveNetwork, RoutesByNexthopObjectsAreSeenWhereTheKernelHidesTheirInterface) {
+  ASSERT_TRUE(
+      host_.write_value("/proc/sys/net/ipv4/nexthop_compat_mode", "0", std::chrono::seconds{10}));
+  ip("link set nic0 up");
+  ip("address add 10.77.1.5/24 dev nic0");
+  ip("nexthop add id 7 via 10.77.1.1 dev nic0");
+  ip("route add 10.99.0.0/16 nhid 7");
+  const LinkState before = record("nic0");
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_THAT(shown("route"), HasSubstr("10.99.0.0/16 nhid 7"));
 }
 
 TEST_F(LiveNetwork, InterfacesOnTopComeBackWithTheirOwn) {
