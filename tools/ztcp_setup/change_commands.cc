@@ -3,8 +3,10 @@
 //
 // The commands that change the machine: what they wish for. How it is carried out is in run.h.
 #include <algorithm>
-#include <cstdio>
+#include <cctype>
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -18,17 +20,41 @@
 namespace ztcp::setup {
 namespace {
 
-std::string command_line() {
-  std::string words = config::read_text("/proc/self/cmdline").value_or("ztcp_setup");
-  while (!words.empty() && words.back() == '\0') words.pop_back();
-  std::replace(words.begin(), words.end(), '\0', ' ');
-  return words;
+// As a shell takes it for one word.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("%+,-./:=@_").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+// As it was typed, for "sudo ...", which drops ZTCP_CONFIG.
+std::string command_line(const std::string& config_path) {
+  std::string words = config::read_text("/proc/self/cmdline").value_or("");
+  if (words.empty()) words = "ztcp_setup";
+  std::string line;
+  bool named = false;
+  for (std::size_t begin = 0; begin < words.size();) {
+    const auto end = std::min(words.find('\0', begin), words.size());
+    const std::string word = words.substr(begin, end - begin);
+    named = named || word.starts_with("--config");
+    line += (line.empty() ? "" : " ") + quoted(word);
+    begin = end + 1;
+  }
+  const char* variable = std::getenv("ZTCP_CONFIG");
+  if (!named && variable != nullptr && config_path == variable)
+    line += " --config " + quoted(config_path);
+  return line;
 }
 
 RunOptions run_options(const Options& options) {
   std::error_code error;
   const auto path = std::filesystem::absolute(options.request.config_path, error);
-  return {options.json, command_line(),
+  return {options.json, command_line(options.request.config_path),
           error ? options.request.config_path : path.lexically_normal().string()};
 }
 
@@ -39,10 +65,11 @@ Planner planner(const Options& options, const RunOptions& run, Scope scope) {
     const auto plan = plan_here(request);
     if (!plan) return tl::unexpected<int>(refuse(plan.error(), options.json));
     if (!plan->fabric || plan->has_faults()) {
-      fmt::print("{}", options.json ? to_json(*plan) : faults_text(*plan));
+      say(options.json ? to_json(*plan, scope == Scope::kWhole ? "set-up" : "add")
+                       : faults_text(*plan));
       return tl::unexpected<int>(std::max<int>(exit_code(*plan), kExitFaults));
     }
-    if (!options.json) fmt::print("{}\n", decisions_text(*plan));
+    if (!options.json) say(decisions_text(*plan) + "\n");
     Planned planned{plan->wishes, scope, {}, ""};
     for (const config::Check& note : plan->notes) planned.notes.push_back(note.problem);
     if (plan->awaits_reboot) {

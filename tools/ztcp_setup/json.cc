@@ -65,7 +65,10 @@ Json pairs_json(const Plan& plan) {
 }
 
 // Indented: people read it as well, and stored copies give readable differences.
-std::string text_of(const Json& json) { return json.dump(2) + "\n"; }
+// Names of interfaces and words of the command line may be no UTF-8.
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace
 
@@ -75,8 +78,8 @@ std::string to_json(const config::Problem& problem) {
   return text_of(json);
 }
 
-std::string to_json(const Plan& plan) {
-  Json json{{"mode", "dry-run"}, {"exit_code", exit_code(plan)}};
+std::string to_json(const Plan& plan, const char* mode) {
+  Json json{{"mode", mode}, {"exit_code", exit_code(plan)}};
   json["gpus"] = Json::array();
   for (const config::Gpu& gpu : plan.topology.gpus)
     json["gpus"].push_back(

@@ -2,8 +2,9 @@
 // Copyright the ztcp authors
 //
 // ztcp_setup: prepares a machine for ztcp.
-#include <cstdio>
+#include <algorithm>
 #include <exception>
+#include <string_view>
 
 #include "tools/ztcp_setup/commands.h"
 #include "tools/ztcp_setup/report.h"
@@ -30,9 +31,10 @@ int main(int argc, char** argv) try {
   }
   return kExitUnusable;
 } catch (const std::exception& error) {  // Out of memory, say.
-  std::fprintf(stderr,
-               "ztcp_setup: %s\n  what was changed is in the journal: run it again, or sudo "
-               "ztcp_setup --undo\n",
-               error.what());
-  return ztcp::setup::kExitUnusable;
+  const bool json =
+      std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
+  return ztcp::setup::refuse({"this run", error.what(),
+                              "what was changed is in the journal: run it again, or sudo "
+                              "ztcp_setup --undo"},
+                             json);
 }

@@ -2,7 +2,9 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/options.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -207,6 +209,11 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    const bool json =
+        std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
+    if (json && error.get_exit_code() != 0)
+      return tl::unexpected<int>(
+          refuse({"command line", error.what(), "ztcp_setup --help shows what there is"}, true));
     return tl::unexpected<int>(app.exit(error) == 0 ? kExitGood : kExitUnusable);
   }
   return meaning_of(app, raw);

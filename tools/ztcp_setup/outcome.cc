@@ -102,7 +102,8 @@ std::string to_json(Deed deed, const Outcome& outcome) {
   };
   add(outcome.faults, "fault");
   add(outcome.notes, "warning");
-  return json.dump(2) + "\n";
+  // What programs say may be no UTF-8, or cut in the middle of a letter.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ztcp::setup

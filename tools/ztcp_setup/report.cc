@@ -229,9 +229,14 @@ std::string to_text(const CheckReport& report) {
          fmt::format("{} checks, {} warnings, {} faults\n", report.checks.size(), warnings, faults);
 }
 
+void say(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
 ExitCode refuse(const config::Problem& problem, bool json) {
-  if (json) fmt::print("{}", to_json(problem));
-  fmt::print(stderr, "{}", to_text(problem));
+  if (json) say(to_json(problem));
+  std::fputs(to_text(problem).c_str(), stderr);
   return kExitUnusable;
 }
 

@@ -41,9 +41,13 @@ std::string to_text(const CheckReport& report);
 std::string to_text(const config::Fabric& local, LocalTopology topology);
 
 std::string to_json(const config::Problem& problem);
-std::string to_json(const Plan& plan);
+std::string to_json(const Plan& plan, const char* mode = "dry-run");
 std::string to_json(const CheckReport& report);
 std::string to_json(const config::Fabric& local, LocalTopology topology);
+
+// On stdout. That nobody listens any more (a full disk, `| head`, a closed terminal) ends no change
+// half way.
+void say(const std::string& text);
 
 // Says the one thing that kept the tool from starting at all.
 ExitCode refuse(const config::Problem& problem, bool json);

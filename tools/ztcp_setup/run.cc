@@ -2,7 +2,6 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/run.h"
 
-#include <cstdio>
 #include <functional>
 #include <unistd.h>
 
@@ -19,23 +18,6 @@ namespace ztcp::setup {
 namespace {
 
 using std::chrono::milliseconds;
-
-// One line per change, begun before it: some take a minute.
-Conduct conduct_of(bool json) {
-  Conduct conduct;
-  conduct.stop = stop_requested;
-  if (json) return conduct;
-  conduct.begin = [](const std::string& why) {
-    fmt::print("  {} ... ", why);
-    std::fflush(stdout);
-  };
-  conduct.end = [](const Step& step) {
-    if (step.result == StepResult::kHeld) return;
-    fmt::print("{}\n", step.result == StepResult::kFailed ? "FAILED" : "done");
-    std::fflush(stdout);
-  };
-  return conduct;
-}
 
 using Action = std::function<tl::expected<Outcome, int>(Journal&, const Conduct&)>;
 
@@ -54,7 +36,7 @@ int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
   stop_on_signals();
   const auto outcome = action(*journal, conduct_of(options.json));
   if (!outcome) return outcome.error();
-  fmt::print("{}", options.json ? to_json(deed, *outcome) : to_text(deed, *outcome));
+  say(options.json ? to_json(deed, *outcome) : to_text(deed, *outcome));
   return exit_code(*outcome);
 }
 
@@ -70,6 +52,18 @@ tl::expected<Outcome, int> plan_and_grant(Host& host, Journal& journal, const Pl
 
 }  // namespace
 
+Conduct conduct_of(bool json) {
+  Conduct conduct;
+  conduct.stop = stop_requested;
+  if (json) return conduct;
+  conduct.begin = [](const std::string& why) { say(fmt::format("  {} ... ", why)); };
+  conduct.end = [](const Step& step) {
+    if (step.result != StepResult::kHeld)
+      say(step.result == StepResult::kFailed ? "FAILED\n" : "done\n");
+  };
+  return conduct;
+}
+
 int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
   return run(host, Deed::kSetUp, milliseconds{0}, options,
              [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
@@ -77,13 +71,13 @@ int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
                  return plan_and_grant(host, journal, plan, conduct);
                // NICs that are half taken can't be planned with: first back to the beginning.
                if (!options.json)
-                 fmt::print("The last run was cut off; what it did is taken back first.\n");
+                 say("The last run was cut off; what it did is taken back first.\n");
                Outcome back = take_back(host, journal, conduct);
                if (!back.complete()) return back;
                auto outcome = plan_and_grant(host, journal, plan, conduct);
-               if (outcome)
-                 outcome->steps.insert(outcome->steps.begin(), back.steps.begin(),
-                                       back.steps.end());
+               if (!outcome) return outcome;
+               outcome->steps.insert(outcome->steps.begin(), back.steps.begin(), back.steps.end());
+               outcome->notes.insert(outcome->notes.begin(), back.notes.begin(), back.notes.end());
                return outcome;
              });
 }

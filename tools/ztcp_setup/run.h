@@ -10,6 +10,7 @@
 
 #include <tl/expected.hpp>
 
+#include "tools/ztcp_setup/conduct.h"
 #include "tools/ztcp_setup/grant.h"
 #include "tools/ztcp_setup/host.h"
 #include "tools/ztcp_setup/outcome.h"
@@ -32,6 +33,9 @@ struct Planned {
 // Looks at the machine as it is when nobody else changes it. Else: an exit status, and why has
 // been said.
 using Planner = std::function<tl::expected<Planned, int>()>;
+
+// Tells each change when it begins and ends: some take a minute. In JSON all is told at the end.
+Conduct conduct_of(bool json);
 
 // Each prints what it does on stdout and returns the exit status.
 int run_set_up(Host& host, const Planner& plan, const RunOptions& options);

@@ -14,10 +14,10 @@ import sys
 NOBODY = 65534
 
 
-def run(*arguments):
+def run(*arguments, **variables):
     account = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     return subprocess.run([sys.argv[1], *arguments], capture_output=True, text=True, timeout=60,
-                          **account)
+                          env={**os.environ, **variables}, **account)
 
 
 def expect(condition, what):
@@ -39,6 +39,21 @@ def main():
         expect("nothing was changed" in result.stderr, f"{option}: {result.stderr}")
         told = json.loads(run(*option, "--json").stdout)
         expect(told["exit_code"] == 3 and told["problems"], f"{option}: {told}")
+    # The line that root would type is one that a shell takes, and sudo drops ZTCP_CONFIG.
+    line = f"sudo {sys.argv[1]} --undo --config '/nonexistent/my ztcp.conf'"
+    for result in (run("--undo", "--config", "/nonexistent/my ztcp.conf"),
+                   run("--undo", ZTCP_CONFIG="/nonexistent/my ztcp.conf")):
+        expect(line in result.stderr, f"no {line} in: {result.stderr}")
+    # A command line that can't be understood, in JSON as well.
+    for arguments in (["--no-such-option"], ["--check", "--undo"], ["--pages", "3M"]):
+        result = run("--json", *arguments)
+        expect(result.returncode == 3, f"{arguments}: exit status {result.returncode}, wanted 3")
+        told = json.loads(result.stdout)
+        expect(told["exit_code"] == 3 and told["problems"], f"{arguments}: {told}")
+    # Bytes that are no text.
+    result = subprocess.run([sys.argv[1], "--json", "--check", "--config", b"/nonexistent/\xff"],
+                            capture_output=True, timeout=60)
+    expect(json.loads(result.stdout)["exit_code"] == 3, result)
     return 0
 
 

@@ -5,12 +5,15 @@
 #include "tools/ztcp_setup/grant.h"
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/tools/setup/fake_host.h"
+#include "tools/ztcp_setup/run.h"
 #include "tools/ztcp_setup/take_back.h"
 
 namespace ztcp::setup {
@@ -321,6 +324,20 @@ TEST(Grant, StopsBetweenStepsWhenAsked) {
   expect_same(host.state, bare);
 }
 
+// `ztcp_setup | head`, a full disk, a terminal that went away.
+TEST(Grant, GoesOnWhenNobodyListensAnyMore) {
+  Wishes wishes = all_wishes();
+  for (Wish& wish : wishes) wish.why += std::string(1000, '.');  // More than stdio holds back.
+  EXPECT_EXIT(
+      {
+        if (std::freopen("/dev/full", "w", stdout) == nullptr) std::_Exit(2);
+        FakeHost host = bare_machine();
+        const Outcome outcome = set_up(host, wishes, Scope::kWhole, conduct_of(false));
+        std::_Exit(outcome.complete() && Journal::open(host)->complete ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(Grant, ChecksEverythingBeforeItChangesAnything) {
   FakeHost host = bare_machine();
   Wishes wishes = all_wishes();
@@ -376,7 +393,8 @@ TEST(Grant, FewerPagesWishedLaterAreAllGivenBack) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   Wishes fewer = all_wishes();
-  std::get<wish::Value>(fewer.at(1).what).value = "8";
+  for (Wish& wish : fewer)
+    if (auto* value = std::get_if<wish::Value>(&wish.what)) value->value = "8";
   ASSERT_TRUE(set_up(host, fewer).complete());
   ASSERT_TRUE(undo(host).complete());
   EXPECT_EQ(host.state.values.at(kPages0), "0");

@@ -37,6 +37,12 @@ TEST(Outcome, AFaultSaysHowToGoOnAndIsNoSuccess) {
   EXPECT_EQ(exit_code(outcome), kExitFaults);
 }
 
+TEST(Outcome, WhatAProgramSaidNeedNotBeText) {
+  Outcome outcome;
+  outcome.faults = {{"update-grub", "ended with 1: \xc3", ""}};
+  EXPECT_THAT(to_json(Deed::kSetUp, outcome), HasSubstr("ended with 1: "));
+}
+
 TEST(Outcome, NothingDoneIsSaid) {
   Outcome outcome;
   outcome.faults = {{"0000:ff:00.0", "there is no such PCI device", ""}};
