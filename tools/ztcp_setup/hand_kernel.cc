@@ -170,11 +170,13 @@ Restored restore(Host& host, const wish::Value& wish, const before::Value& befor
   const auto have = number_of(*now);
   const auto had = number_of(before.value);
   const auto reached = number_of(before.reached);
-  if (wish.at_least && have && had) {
+  const auto wanted = number_of(wish.value);
+  if (wish.at_least && have && had && reached && wanted) {
     if (*have < *had) return {};  // Somebody took more than we gave.
+    // What could not be had then, a boot may have brought since.
+    const auto ours = std::max(*reached, std::min(*have, *wanted));
     // Somebody added to ours: that part stays.
-    if (reached && *have > *reached && *reached >= *had)
-      target = fmt::format("{}", *have - (*reached - *had));
+    if (*have > ours && ours >= *had) target = fmt::format("{}", *have - (ours - *had));
   }
   const Status written = host.write_value(wish.path, target, kValueLimit);
   const std::string mend = fmt::format("echo {} | sudo tee {}", target, wish.path);

@@ -371,6 +371,16 @@ TEST(Grant, PagesThatCameWithTheNextBootAreOursToo) {
   EXPECT_EQ(host.state.values.at(kPages0), "0");
 }
 
+TEST(Grant, PagesThatCameWithTheNextBootGoWithUndo) {
+  FakeHost host = bare_machine();
+  host.state.largest_pages = 12;
+  EXPECT_FALSE(set_up(host).complete());
+  host.boot();
+  EXPECT_EQ(host.state.values.at(kPages0), "20");
+  ASSERT_TRUE(undo(host).complete());
+  EXPECT_EQ(host.state.values.at(kPages0), "0");
+}
+
 TEST(Grant, MorePagesThanWishedAreLeftAlone) {
   FakeHost host = bare_machine();
   host.state.values[kPages0] = "64";
