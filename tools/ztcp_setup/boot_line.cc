@@ -61,6 +61,15 @@ bool takes_node_counts(const std::string& release) {
   return std::pair(major, minor) >= std::pair(5U, 16U);
 }
 
+// The command line of the next boot, as GRUB's menu has it: the kernel that runs now may have been
+// started before an undo, or by hand.
+std::vector<std::string> line_of_next_boot(const std::string& root) {
+  std::istringstream menu(config::read_text(root + "/boot/grub/grub.cfg").value_or(""));
+  for (std::string line; std::getline(menu, line);)
+    if (auto words = words_of(line); words.size() > 2 && words[0] == "linux") return words;
+  return words_of(config::read_text(root + "/proc/cmdline").value_or(""));
+}
+
 // The arguments inside our own drop-in: those of an earlier run.
 std::vector<std::string> arguments_of_drop_in(const std::string& root) {
   const std::string text = config::read_text(root + kGrubDropIn).value_or("");
@@ -135,7 +144,7 @@ BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
                    std::uint32_t page_kib, const std::vector<std::string>& others) {
   BootPlan plan;
   // What stands there without us.
-  std::vector<std::string> line = words_of(config::read_text(root + "/proc/cmdline").value_or(""));
+  std::vector<std::string> line = line_of_next_boot(root);
   for (const std::string& ours : arguments_of_drop_in(root))
     if (const auto it = std::find(line.rbegin(), line.rend(), ours); it != line.rend())
       line.erase(std::next(it).base());
@@ -172,6 +181,9 @@ BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
     plan.wishes.push_back({"kernel command line of the next boot: " + text,
                            wish::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
     plan.wishes.push_back({"the boot loader's menu, written anew", wish::Notice{{"update-grub"}}});
+    // GRUB knows nothing of the file system's journal.
+    plan.wishes.push_back({"the boot loader's menu, where the boot loader reads it",
+                           wish::Notice{{"sync", "--file-system", "/boot"}}});
   } else if (grubby) {
     plan.wishes.push_back(
         {"kernel command line of the next boot: " + text, wish::BootArguments{wanted}});

@@ -59,12 +59,14 @@ TEST(BootLine, CountsWhatALineAsksFor) {
 TEST(BootLine, DebianGetsADropIn) {
   const BootPlan found = plan(test::Tree(kDebian + command_line("quiet")), {"iommu=pt"});
   EXPECT_THAT(found.notes, IsEmpty());
-  ASSERT_THAT(found.wishes, SizeIs(2));
+  ASSERT_THAT(found.wishes, SizeIs(3));
   const auto& file = std::get<wish::File>(found.wishes[0].what);
   EXPECT_EQ(file.path, "/etc/default/grub.d/ztcp.cfg");
   EXPECT_THAT(file.text, HasSubstr("\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX iommu=pt "
                                    "hugepagesz=1G hugepages=0:25,1:25\"\n"));
   EXPECT_THAT(std::get<wish::Notice>(found.wishes[1].what).argv, ElementsAre("update-grub"));
+  EXPECT_THAT(std::get<wish::Notice>(found.wishes[2].what).argv,
+              ElementsAre("sync", "--file-system", "/boot"));
 }
 
 // After a boot the line has our own arguments; they are still ours to wish for.
@@ -74,8 +76,22 @@ TEST(BootLine, TheDropInIsTheSameAfterItsBoot) {
   tree.add_file(first.path.substr(1), first.text);
   tree.add(command_line("quiet iommu=pt hugepagesz=1G hugepages=0:25,1:25"));
   const BootPlan second = plan(tree, {"iommu=pt"});
-  ASSERT_THAT(second.wishes, SizeIs(2));
+  ASSERT_THAT(second.wishes, SizeIs(3));
   EXPECT_EQ(std::get<wish::File>(second.wishes[0].what).text, first.text);
+}
+
+// The kernel still runs with the arguments that an undo took out of the menu since.
+TEST(BootLine, TheMenuCountsNotTheKernelThatRuns) {
+  const std::string menu =
+      "file path=boot/grub/grub.cfg text=menuentry 'Debian' {\\n linux /vmlinuz ro quiet";
+  const std::string ours = " iommu=pt hugepagesz=1G hugepages=0:25,1:25";
+  const BootPlan undone =
+      plan(test::Tree(kDebian + command_line("quiet" + ours) + menu + "\n"), {"iommu=pt"});
+  ASSERT_THAT(undone.wishes, SizeIs(3));
+  EXPECT_THAT(std::get<wish::File>(undone.wishes[0].what).text, HasSubstr(ours));
+  EXPECT_THAT(
+      plan(test::Tree(kDebian + command_line("quiet") + menu + ours + "\n"), {"iommu=pt"}).wishes,
+      IsEmpty());
 }
 
 TEST(BootLine, WhatTheOperatorWroteIsNotWishedForAgain) {

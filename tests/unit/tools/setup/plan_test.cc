@@ -253,7 +253,7 @@ TEST(Plan, AskingForAnIommuTouchesOnlyTheNextBoot) {
   EXPECT_FALSE(plan.has_faults());
   EXPECT_TRUE(plan.awaits_reboot);
   EXPECT_EQ(exit_code(plan), kExitWarnings);
-  ASSERT_EQ(plan.wishes.size(), 2U);
+  ASSERT_EQ(plan.wishes.size(), 3U);
   EXPECT_THAT(std::get<wish::File>(plan.wishes[0].what).text,
               HasSubstr(" intel_iommu=on iommu=pt hugepagesz=2M"));
 }
