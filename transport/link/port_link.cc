@@ -96,6 +96,7 @@ PortLink::PortLink(Port port, PortLinkOptions options)
   if (options_.watches_removal) removal_.emplace(port_.config().device);
   start_ = port_.start();
   started_ = start_.has_value();
+  carrier_ = started_ && read_carrier();
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
 }
 
@@ -264,10 +265,16 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
 LinkState PortLink::state() {
   if (removal_ && removal_->removed()) return LinkState::kGone;
   if (!started_) return LinkState::kDown;
+  // memif's is a flag in memory, and its peer's end shall be seen before the next burst.
+  const bool carrier = port_.config().driver_copies ? read_carrier() : carrier_;
+  return carrier ? LinkState::kUp : LinkState::kDown;
+}
+
+// May take a firmware's answer (ice, bnxt) or a way out of the virtual machine (virtio), so it is
+// for look_after_port() alone: state() is asked in every turn that finds the ring full.
+bool PortLink::read_carrier() const {
   rte_eth_link link{};
-  return rte_eth_link_get_nowait(port_.id(), &link) == 0 && link.link_status == RTE_ETH_LINK_UP
-             ? LinkState::kUp
-             : LinkState::kDown;
+  return rte_eth_link_get_nowait(port_.id(), &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 void PortLink::wait(int wake_fd, Duration timeout) {
@@ -312,6 +319,7 @@ void PortLink::look_after_port() {
     port_.give_back_device();
     return;
   }
+  carrier_ = started_ && read_carrier();
   const bool up = is_up();
   looks_down_ = up ? 0 : looks_down_ + 1;
   if (options_.reconnects && !up && (!started_ || looks_down_ >= kLooksBeforeReconnect)) {
@@ -319,15 +327,6 @@ void PortLink::look_after_port() {
     started_ = port_.start().has_value();
     looks_down_ = 0;
   }
-  read_driver_counters();
-}
-
-void PortLink::read_driver_counters() {
-  rte_eth_stats stats{};
-  if (port_.config().driver_copies || rte_eth_stats_get(port_.id(), &stats) != 0) return;
-  const std::uint64_t drops = stats.imissed + stats.rx_nombuf;
-  counters_.rx_dropped_no_memory += drops - driver_drops_seen_;
-  driver_drops_seen_ = drops;
 }
 
 }  // namespace ztcp::link

@@ -3,7 +3,7 @@
 //
 // The data path over a Port; open_memif() and open_pci() make it. Everything per burst, nothing
 // allocated, no lock. Once every 100 ms of receive() calls it looks after what needs no hurry: the
-// carrier, a memif peer to find again, the driver's own drop counts.
+// carrier, a memif peer to find again.
 #pragma once
 
 #include <array>
@@ -71,7 +71,7 @@ class PortLink final : public Link {
   static constexpr std::size_t kBurst = 32;
 
   void look_after_port();
-  void read_driver_counters();
+  bool read_carrier() const;
   bool to_frame(rte_mbuf* mbuf, RxFrame& frame);
   bool pull_headers(rte_mbuf& head);
 
@@ -86,8 +86,8 @@ class PortLink final : public Link {
   std::uint64_t look_interval_tsc_;
   Status start_;
   bool started_ = false;
+  bool carrier_ = false;     // As the last look found it.
   unsigned looks_down_ = 0;  // In a row.
-  std::uint64_t driver_drops_seen_ = 0;
 };
 
 }  // namespace ztcp::link

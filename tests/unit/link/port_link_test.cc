@@ -193,6 +193,25 @@ TEST(SuperSegmentRoom, IsWhatFitsTheBuffers) {
   EXPECT_EQ(super_segment_room(1, 9152), 0U);
 }
 
+// Of a NIC's driver that may be a question to its firmware.
+TEST_F(PortLinkTest, AsksForTheCarrierOnlyNowAndThen) {
+  std::uint16_t id = 0;
+  ASSERT_EQ(rte_eth_dev_get_port_by_name(kDevice, &id), 0);
+  EXPECT_EQ(link_->state(), LinkState::kUp);
+  ASSERT_EQ(rte_eth_dev_set_link_down(id), 0);
+  EXPECT_EQ(link_->state(), LinkState::kUp) << "the driver was asked";
+  std::array<RxFrame, 1> none;
+  EXPECT_TRUE(within_seconds(5, [&] {
+    link_->release(std::span(none).first(link_->receive(none)));
+    return link_->state() == LinkState::kDown;
+  }));
+  ASSERT_EQ(rte_eth_dev_set_link_up(id), 0);
+  EXPECT_TRUE(within_seconds(5, [&] {
+    link_->release(std::span(none).first(link_->receive(none)));
+    return link_->state() == LinkState::kUp;
+  }));
+}
+
 TEST_F(PortLinkTest, LetsGoOfANicThatIsTakenOut) {
   SentFrame sent(3, 128, 0);
   ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
