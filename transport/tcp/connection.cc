@@ -12,7 +12,7 @@ Connection::Connection(StackContext& context, std::uint32_t index, const Memory&
     : context_(context),
       index_(index),
       receiver_(memory.ranges, context.held, context.counters),
-      sender_(memory.sender, context.config.tcp, context.counters) {}
+      sender_(memory.sender, context.config.tcp, context.rto_floor, context.counters) {}
 
 void Connection::set_state(State state) {
   if (state_ == State::kSynReceived) --context_.half_open;
@@ -92,7 +92,6 @@ void Connection::establish(TimePoint now, const wire::ParsedFrame& parsed) {
                       .sack = sack_,
                       .clock = clock_});
   sender_.set_max_super_segment(context_.config.max_super_segment_bytes);
-  sender_.set_rto_floor(context_.rto_floor);
   Receiver::Window window = context_.window;
   if (!peer_scales_) {
     window.scale = 0;

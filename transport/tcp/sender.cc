@@ -18,11 +18,13 @@ constexpr std::uint32_t kMaxSuperSegmentBytes = 65535 - 20 - 60;
 
 }  // namespace
 
-Sender::Sender(const Memory& memory, const TcpSettings& settings, Counters& counters)
+Sender::Sender(const Memory& memory, const TcpSettings& settings, const Duration& rto_floor,
+               Counters& counters)
     : scoreboard_(memory.records),
       queue_(memory.pieces, memory.copied),
       rtt_({settings.rto_initial, settings.rto_min, settings.rto_max}),
       settings_(settings),
+      rto_floor_(rto_floor),
       counters_(counters) {}
 
 void Sender::reset() {

@@ -59,7 +59,9 @@ class Sender {
   };
   enum class Timeout : std::uint8_t { kNone, kProbe, kGiveUp };
 
-  Sender(const Memory& memory, const TcpSettings& settings, Counters& counters);
+  // `rto_floor` follows the poller's absences: no timeout is shorter.
+  Sender(const Memory& memory, const TcpSettings& settings, const Duration& rto_floor,
+         Counters& counters);
 
   void begin(TimePoint now, const Terms& terms);
   void reset();
@@ -81,7 +83,6 @@ class Sender {
   TimePoint deadline() const;
   // kProbe: send an empty segment that the peer must answer (zero window).
   Timeout on_timer(TimePoint now);
-  void set_rto_floor(Duration floor) { rto_floor_ = floor; }
   void note_heard(TimePoint now) { heard_ = now; }
 
   // The path takes less (RFC 1191): everything in flight is cut anew.
@@ -188,9 +189,9 @@ class Sender {
   TimestampClock clock_;
   TimePoint heard_{};
   int persist_backoff_ = 0;
-  Duration rto_floor_{};
   std::uint32_t max_super_bytes_ = 0;
   const TcpSettings& settings_;
+  const Duration& rto_floor_;
   Counters& counters_;
 };
 

@@ -182,10 +182,7 @@ std::size_t Stack::take_released(std::span<RxFrame> out) {
 
 void Stack::note_poll_gap(Duration gap) {
   constexpr int kGapsPerRto = 4;
-  const Duration floor = kGapsPerRto * gap;
-  if (floor == impl_->context.rto_floor) return;
-  impl_->context.rto_floor = floor;
-  for (Connection& connection : impl_->connections) connection.set_rto_floor(floor);
+  impl_->context.rto_floor = kGapsPerRto * gap;
 }
 
 Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& events) {
