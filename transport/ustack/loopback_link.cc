@@ -3,7 +3,9 @@
 #include "transport/ustack/loopback_link.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,8 +14,11 @@ namespace {
 
 class LoopbackLink final : public link::Link {
  public:
-  explicit LoopbackLink(std::unique_ptr<link::Link> inner)
-      : inner_(std::move(inner)), mac_(inner_->capabilities().mac) {}
+  LoopbackLink(std::unique_ptr<link::Link> inner, std::size_t max_held_bytes)
+      : inner_(std::move(inner)),
+        mac_(inner_->capabilities().mac),
+        frame_bytes_(frame_bytes(inner_->capabilities())),
+        slot_count_(kQueued + max_held_bytes / frame_bytes_ + 1) {}
 
   const link::LinkCapabilities& capabilities() const override { return inner_->capabilities(); }
   std::size_t receive(std::span<RxFrame> frames) override;
@@ -32,12 +37,13 @@ class LoopbackLink final : public link::Link {
 
  private:
   // Enough for a window of jumbo frames; when they are all on their way the sender waits, as it
-  // would for a full ring.
-  static constexpr std::size_t kSlots = 256;
+  // would for a full ring. Frames that the receiver holds do not count: the one that it waits for
+  // must still find a place.
+  static constexpr std::size_t kQueued = 256;
   static constexpr std::size_t kEthernetBytes = 18;  // With a VLAN tag.
 
   struct Slot {
-    std::vector<std::byte> bytes;
+    std::unique_ptr<std::byte[]> bytes;  // Made at the first use.
     std::size_t size = 0;
     bool checksum_good = false;
   };
@@ -49,49 +55,48 @@ class LoopbackLink final : public link::Link {
     return !slots_.empty() && std::less_equal<const void*>{}(slots_.data(), handle) &&
            std::less<const void*>{}(handle, slots_.data() + slots_.size());
   }
+  static std::size_t frame_bytes(const link::LinkCapabilities& caps) {
+    return kEthernetBytes + std::max<std::size_t>(caps.mtu_bytes, TxFrame::kHeaderCapacity +
+                                                                      caps.max_super_segment_bytes);
+  }
   bool turn_around(const TxFrame& frame);
   void make_pool();
 
   std::unique_ptr<link::Link> inner_;
   const MacAddress mac_;
+  const std::size_t frame_bytes_;
+  const std::size_t slot_count_;
   std::vector<Slot> slots_;  // Made when the first frame comes by: most NICs never need them.
-  std::vector<Slot*> free_;
-  std::vector<Slot*> queue_;  // Ring of kSlots, first_ to last_.
+  std::vector<Slot*> free_;  // Last in, first out.
+  std::array<Slot*, kQueued> queue_{};  // Ring, first_ to last_.
   std::size_t first_ = 0;
   std::size_t last_ = 0;
 };
 
 void LoopbackLink::make_pool() {
-  const link::LinkCapabilities& caps = inner_->capabilities();
-  const std::size_t frame_bytes =
-      kEthernetBytes + std::max<std::size_t>(
-                           caps.mtu_bytes, TxFrame::kHeaderCapacity + caps.max_super_segment_bytes);
-  slots_.resize(kSlots);
-  queue_.resize(kSlots);
-  free_.reserve(kSlots);
-  for (Slot& slot : slots_) {
-    slot.bytes.resize(frame_bytes);
-    free_.push_back(&slot);
-  }
+  slots_.resize(slot_count_);
+  free_.reserve(slot_count_);
+  for (Slot& slot : slots_) free_.push_back(&slot);
 }
 
 bool LoopbackLink::turn_around(const TxFrame& frame) {
   if (slots_.empty()) make_pool();
-  if (free_.empty()) return false;
-  Slot& slot = *free_.back();
+  if (free_.empty() || last_ - first_ == kQueued) return false;
   std::size_t size = frame.header_bytes;
-  if (size + frame.payload_bytes > slot.bytes.size()) return true;  // Dropped: can never be sent.
+  if (size + frame.payload_bytes > frame_bytes_) return true;  // Dropped: can never be sent.
+  Slot& slot = *free_.back();
   free_.pop_back();
-  std::memcpy(slot.bytes.data(), frame.header.data(), size);
+  if (slot.bytes == nullptr) slot.bytes = std::make_unique_for_overwrite<std::byte[]>(frame_bytes_);
+  std::memcpy(slot.bytes.get(), frame.header.data(), size);
   for (std::size_t i = 0; i < frame.fragment_count; ++i) {
     const Fragment& fragment = frame.fragments[i];
-    std::memcpy(slot.bytes.data() + size, fragment.data, fragment.size_bytes);
+    std::memcpy(slot.bytes.get() + size, fragment.data, fragment.size_bytes);
     size += fragment.size_bytes;
   }
   slot.size = size;
   // What the NIC was to finish never left memory.
   slot.checksum_good = frame.checksum_offload;
-  queue_[last_++ % kSlots] = &slot;
+  queue_[last_++ % kQueued] = &slot;
   return true;
 }
 
@@ -117,11 +122,11 @@ std::size_t LoopbackLink::transmit(std::span<const TxFrame> frames) {
 std::size_t LoopbackLink::receive(std::span<RxFrame> frames) {
   std::size_t count = 0;
   while (first_ != last_ && count < frames.size()) {
-    Slot& slot = *queue_[first_++ % kSlots];
-    frames[count++] = RxFrame{.head = std::span(slot.bytes).first(slot.size),
+    Slot& slot = *queue_[first_++ % kQueued];
+    frames[count++] = RxFrame{.head = std::span(slot.bytes.get(), slot.size),
                               .more = {},
                               .handle = &slot,
-                              .charge_bytes = static_cast<std::uint32_t>(slot.bytes.size()),
+                              .charge_bytes = static_cast<std::uint32_t>(frame_bytes_),
                               .checksum_good = slot.checksum_good,
                               .kept = false};
   }
@@ -148,8 +153,9 @@ void LoopbackLink::release(std::span<RxFrame> frames) {
 
 }  // namespace
 
-std::unique_ptr<link::Link> with_loopback(std::unique_ptr<link::Link> link) {
-  return std::make_unique<LoopbackLink>(std::move(link));
+std::unique_ptr<link::Link> with_loopback(std::unique_ptr<link::Link> link,
+                                          std::size_t max_held_bytes) {
+  return std::make_unique<LoopbackLink>(std::move(link), max_held_bytes);
 }
 
 }  // namespace ztcp::ustack

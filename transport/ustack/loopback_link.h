@@ -6,12 +6,15 @@
 // frame back where it came from. Wraps any link; costs one address comparison per frame sent.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "transport/link/link.h"
 
 namespace ztcp::ustack {
 
-std::unique_ptr<link::Link> with_loopback(std::unique_ptr<link::Link> link);
+// `max_held_bytes`: how much, by charge_bytes, the stack keeps of received frames at most.
+std::unique_ptr<link::Link> with_loopback(std::unique_ptr<link::Link> link,
+                                          std::size_t max_held_bytes);
 
 }  // namespace ztcp::ustack

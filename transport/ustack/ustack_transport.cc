@@ -134,8 +134,10 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   auto nic = std::make_shared<Nic>();
   nic->config = config;
   nic->claim = std::move(claim);
-  auto link = with_loopback(ZTCP_TRY(source_->open(config)));
-  const link::LinkCapabilities caps = link->capabilities();
+  std::unique_ptr<link::Link> opened = ZTCP_TRY(source_->open(config));
+  const link::LinkCapabilities caps = opened->capabilities();
+  const EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, caps));
+  auto link = with_loopback(std::move(opened), engine.stack.max_held_bytes);
   if (caps.mtu_bytes < config.mtu_bytes) {
     log::warn(
         "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",
@@ -159,7 +161,6 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   poller.cpu = policy.cpu;
   poller.on_thread_start = [source = source_] { source->on_thread_start(); };
   poller.on_thread_end = [source = source_] { source->on_thread_end(); };
-  const EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, caps));
   nic->poller = std::make_unique<Poller>(std::move(poller), std::move(link), engine);
   ZTCP_CHECK(nic->poller->start());
 
