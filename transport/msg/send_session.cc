@@ -84,6 +84,10 @@ void SendSession::Impl::on_timers(TimePoint now) {
       on_flow_lost(now, flow, Error{Errc::kTimedOut, 0, "handshake"});
       continue;
     }
+    if (flow.index() != 0 && !flow.was_up() && !dialer_.has_spare()) {
+      on_flow_lost(now, flow, Error{Errc::kOutOfMemory, 0, "dial: no stream to spare"});
+      continue;
+    }
     // TCP bounds the first attempt's connect; a redial must leave time for the next one.
     const TimePoint deadline =
         flow.redials == 0 ? kNever : now + settings_.redial_window / (settings_.max_redials + 1);

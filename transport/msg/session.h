@@ -87,6 +87,9 @@ class SessionOwner {
 class Dialer {
  public:
   virtual Result<Stream*> dial(TimePoint now, StreamEvents& events) = 0;
+  // Whether there are streams to spare for a flow that the session can do without. Each session
+  // needs one: those still to come must find theirs.
+  virtual bool has_spare() const { return true; }
 
  protected:
   ~Dialer() = default;

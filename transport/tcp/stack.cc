@@ -221,6 +221,8 @@ void Stack::unlisten(std::uint16_t port) {
                 [&](const StackContext::Listener& listener) { return listener.port == port; });
 }
 
+std::size_t Stack::connections() const { return impl_->connections.size() - impl_->free.size(); }
+
 std::size_t Stack::unfinished() const {
   return static_cast<std::size_t>(
       std::count_if(impl_->connections.begin(), impl_->connections.end(),

@@ -98,6 +98,8 @@ class Stack {
   Status listen(std::uint16_t port, StreamAcceptor& acceptor);
   void unlisten(std::uint16_t port);
 
+  // Places of the table that are taken.
+  std::size_t connections() const;
   // Connections that still have something to say to the peer (data or FIN unacknowledged). Zero:
   // the process may end without a peer noticing anything missing.
   std::size_t unfinished() const;

@@ -32,15 +32,19 @@ class Outgoing final : public msg::Dialer {
            const msg::Cookie& cookie, std::uint64_t id, msg::SessionOwner& owner)
       : stack_(stack),
         remote_(remote),
+        max_connections_(config.stack.max_connections),
         session(config.session, config.cluster_key, cookie, id, *this, owner) {}
 
   Result<Stream*> dial(TimePoint now, StreamEvents& events) override {
     return stack_.connect(now, remote_, events);
   }
+  // Half of the table is for first flows alone, ours and our peers'.
+  bool has_spare() const override { return stack_.connections() < max_connections_ / 2; }
 
  private:
   tcp::Stack& stack_;
   Endpoint remote_;
+  std::size_t max_connections_;
 
  public:
   msg::SendSession session;

@@ -54,6 +54,7 @@ struct HostOptions {
   std::uint32_t drain_timeout_ms = 200;
   std::uint32_t handshake_timeout_ms = 5000;
   std::uint32_t max_sleep_us = 1000;
+  std::uint32_t max_connections = 1024;
 };
 
 inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) {
@@ -62,6 +63,7 @@ inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) 
   fabric.path = "test.conf";
   fabric.poller.mode = options.mode;
   fabric.poller.max_sleep_us = options.max_sleep_us;
+  fabric.tcp.max_connections = options.max_connections;
   fabric.messages.drain_timeout_ms = options.drain_timeout_ms;
   fabric.messages.handshake_timeout_ms = options.handshake_timeout_ms;
   config::Nic nic;

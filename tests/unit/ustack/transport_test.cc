@@ -136,6 +136,31 @@ TEST_P(Transfers, ManyConnectionsComeAndGo) {
   }
 }
 
+// Further flows come with the first large message. They must not take the places of connections
+// that are still to come.
+TEST_P(Transfers, FurtherFlowsLeaveRoomForFirstOnes) {
+  HostOptions small_table = options();
+  small_table.max_connections = 32;
+  TwoHosts hosts(small_table);
+  const Bytes sent = pattern(1U << 20U, 1);
+  Bytes received(sent.size());
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 20; ++i) {
+    pairs.push_back(connect(hosts[0], hosts[1]));
+    const Pair& pair = pairs.back();
+    ASSERT_TRUE(pair.sender && pair.receiver) << i;
+    for (int again = 0; again < 3; ++again) {
+      const auto receiving = pair.receiver->post_recv(received, nullptr);
+      ASSERT_TRUE(receiving && *receiving != nullptr);
+      Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+      ASSERT_NE(sending, nullptr);
+      ASSERT_TRUE(finish(**receiving)) << i;
+      ASSERT_TRUE(finish(*sending)) << i;
+      ASSERT_EQ(received, sent);
+    }
+  }
+}
+
 TEST(Shared, ASmallMessageLeavesWithinTheCall) {
   // The background thread sleeps so long that only the call itself can have sent it.
   TwoHosts hosts({.mode = config::PollerMode::kShared, .max_sleep_us = 100'000'000});
