@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <cerrno>
 #include <cstring>
 #include <linux/if_link.h>
+#include <linux/nexthop.h>
 #include <sys/socket.h>
 
 #include <fmt/format.h>
@@ -56,6 +58,39 @@ void take_address(const netlink::Message& message, Network& network) {
   interface->ipv4.push_back(address);
 }
 
+void take_nexthop(const netlink::Message& message, Network& network) {
+  const Attributes attributes = message.attributes<nhmsg>();
+  Nexthop nexthop;
+  nexthop.id = attributes.number(NHA_ID);
+  nexthop.interface = attributes.number(NHA_OIF);
+  if (const auto gateway = attributes.find(NHA_GATEWAY);
+      gateway && message.fixed<nhmsg>().nh_family == AF_INET)
+    nexthop.gateway = ipv4_of(*gateway);
+  Bytes members = attributes.find(NHA_GROUP).value_or(Bytes());
+  for (; !members.empty(); members = netlink::behind(members, sizeof(nexthop_grp)))
+    nexthop.members.push_back(netlink::read_as<nexthop_grp>(members).id);
+  network.nexthops.push_back(std::move(nexthop));
+}
+
+// A route that tells no more than the number of its nexthop object
+// (net.ipv4.nexthop_compat_mode=0): as many routes as the object has members.
+void take_route_by(std::uint32_t id, Route route, Network& network) {
+  const auto find = [&](std::uint32_t wanted) {
+    return std::find_if(network.nexthops.begin(), network.nexthops.end(),
+                        [&](const Nexthop& one) { return one.id == wanted; });
+  };
+  const auto object = find(id);
+  if (object == network.nexthops.end()) return;
+  const std::vector<std::uint32_t> alone{id};
+  for (const std::uint32_t member : object->members.empty() ? alone : object->members) {
+    const auto nexthop = find(member);
+    if (nexthop == network.nexthops.end()) continue;
+    route.interface = nexthop->interface;
+    if (!route.ipv6) route.gateway = nexthop->gateway;
+    network.routes.push_back(route);
+  }
+}
+
 void take_route(const netlink::Message& message, Network& network) {
   const auto fixed = message.fixed<rtmsg>();
   // Unreachable, local and broadcast routes lead nowhere.
@@ -74,6 +109,8 @@ void take_route(const netlink::Message& message, Network& network) {
   route.destination.address = address(attributes, RTA_DST).value_or(Ipv4Address{});
   route.gateway = address(attributes, RTA_GATEWAY);
   const Bytes hops = attributes.find(RTA_MULTIPATH).value_or(Bytes());
+  if (hops.empty() && route.interface == 0 && attributes.has(RTA_NH_ID))
+    return take_route_by(attributes.number(RTA_NH_ID), route, network);
   if (hops.empty()) network.routes.push_back(route);
   // A route over several hops is as many routes here.
   netlink::for_each_hop(hops, [&](const rtnexthop& hop, const Attributes& own) {
@@ -88,6 +125,10 @@ Status read_into(Network& network) {
   netlink::Session kernel = ZTCP_TRY(netlink::Session::open());
   ZTCP_CHECK(kernel.dump(RTM_GETLINK, ifinfomsg{}, take));
   ZTCP_CHECK(kernel.dump(RTM_GETADDR, ifaddrmsg{}, take));
+  // Linux before 5.3 has none.
+  if (const Status listed = kernel.dump(RTM_GETNEXTHOP, nhmsg{}, take);
+      !listed && listed.error().sys_errno != EOPNOTSUPP)
+    return listed;
   rtmsg routes{};
   for (const int family : {AF_INET, AF_INET6}) {
     routes.rtm_family = static_cast<unsigned char>(family);
@@ -113,6 +154,7 @@ const Interface* Network::find(std::uint32_t index) const {
 void take_message(const netlink::Message& message, Network& network) {
   if (message.header.nlmsg_type == RTM_NEWLINK) take_link(message, network);
   if (message.header.nlmsg_type == RTM_NEWADDR) take_address(message, network);
+  if (message.header.nlmsg_type == RTM_NEWNEXTHOP) take_nexthop(message, network);
   if (message.header.nlmsg_type == RTM_NEWROUTE) take_route(message, network);
 }
 

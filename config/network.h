@@ -51,8 +51,17 @@ struct Route {
   std::uint32_t metric = 0;
 };
 
+// What "ip nexthop" makes; routes refer to it by its number.
+struct Nexthop {
+  std::uint32_t id = 0;
+  std::uint32_t interface = 0;  // Index; 0 for a group.
+  std::optional<Ipv4Address> gateway;
+  std::vector<std::uint32_t> members;  // Of a group.
+};
+
 struct Network {
   std::vector<Interface> interfaces;
+  std::vector<Nexthop> nexthops;
   std::vector<Route> routes;  // Of all tables.
 
   const Interface* find(std::string_view name) const;
@@ -61,8 +70,8 @@ struct Network {
 
 tl::expected<Network, Problem> read_network();
 
-// Takes up what one message of the kernel's says. Addresses are taken up by interface, so links
-// come first.
+// Takes up what one message of the kernel's says. Links come before addresses, nexthop objects
+// before routes.
 void take_message(const netlink::Message& message, Network& network);
 
 }  // namespace ztcp::config

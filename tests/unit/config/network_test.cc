@@ -5,9 +5,11 @@
 #include "config/network.h"
 
 #include <arpa/inet.h>
+#include <array>
 #include <cstring>
 #include <ifaddrs.h>
 #include <linux/if_link.h>
+#include <linux/nexthop.h>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -121,6 +123,43 @@ TEST(Network, ReadsRoutesOfAnyTableAndOverSeveralHops) {
   EXPECT_EQ(network.routes[1].interface, 4U);
   EXPECT_EQ(network.routes[2].interface, 5U);
   EXPECT_TRUE(network.routes[2].gateway);
+}
+
+// As the kernel tells them with net.ipv4.nexthop_compat_mode=0.
+TEST(Network, ReadsRoutesThatTellOnlyANexthopObject) {
+  const auto object = [](std::uint32_t id, std::uint32_t interface, std::uint32_t gateway) {
+    nhmsg fixed{};
+    fixed.nh_family = AF_INET;
+    return Message(RTM_NEWNEXTHOP, fixed)
+        .with(NHA_ID, id)
+        .with(NHA_OIF, interface)
+        .with(NHA_GATEWAY, htonl(gateway))
+        .bytes();
+  };
+  std::array<nexthop_grp, 2> members{};
+  members[0].id = 7;
+  members[1].id = 8;
+  // Its number stands before its members'.
+  const std::string group = Message(RTM_NEWNEXTHOP, nhmsg{})
+                                .with(NHA_ID, std::uint32_t{5})
+                                .with(NHA_GROUP, members)
+                                .bytes();
+  rtmsg fixed{};
+  fixed.rtm_family = AF_INET;
+  fixed.rtm_type = RTN_UNICAST;
+  const auto route = [&](std::uint32_t id) {
+    return Message(RTM_NEWROUTE, fixed).with(RTA_NH_ID, id).bytes();
+  };
+  Network network;
+  EXPECT_TRUE(take(
+      group + object(7, 3, 0x0a000001) + object(8, 4, 0x0a000101) + route(8) + route(5) + route(99),
+      network));
+  ASSERT_EQ(network.routes.size(), 3U) << "none by an object that is not there";
+  EXPECT_EQ(network.routes[0].interface, 4U);
+  EXPECT_EQ(to_string(*network.routes[0].gateway), "10.0.1.1");
+  EXPECT_EQ(network.routes[1].interface, 3U);
+  EXPECT_EQ(to_string(*network.routes[1].gateway), "10.0.0.1");
+  EXPECT_EQ(network.routes[2].interface, 4U);
 }
 
 // Every cut and every flipped length: nothing is read beyond the end.
