@@ -169,6 +169,7 @@ class Granter {
   // A wish that failed is put back at once: a NIC must not be left without any driver.
   void give_up(const Entry& entry) {
     Restored restored = restore_entry(host_, entry);
+    for (config::Problem& note : restored.notes) outcome_.notes.push_back(std::move(note));
     if (restored.faults.empty() && on_fault_ == OnFault::kStop) {
       journal_.erase(key_of(entry.wish));
       return;

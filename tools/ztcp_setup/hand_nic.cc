@@ -201,7 +201,13 @@ Read<before::Driver> record(Host& host, const wish::Driver& wish) {
   for (const std::string& name : interfaces_of(host, wish.pci)) {
     auto link = host.link(name);
     if (!link) return tl::unexpected(problem_of(host, name, link.error(), "ip address show"));
-    if (*link) before.links.push_back(std::move(**link));
+    if (!*link) continue;
+    auto settings = host.settings(name);
+    if (!settings)
+      return tl::unexpected(
+          problem_of(host, name, settings.error(), fmt::format("ethtool -g {}", name)));
+    (*link)->settings = std::move(*settings);
+    before.links.push_back(std::move(**link));
   }
   return before;
 }

@@ -89,7 +89,7 @@ class Host {
   virtual Result<ProgramResult> run(const std::vector<std::string>& argv, Seconds limit) = 0;
 
   // --- Network --------------------------------------------------------------------------------
-  // Absent: there is no such interface.
+  // Absent: there is no such interface. Without its driver's settings.
   virtual Result<std::optional<LinkState>> link(const std::string& name) = 0;
   virtual Status set_up(const std::string& link, bool up) = 0;
   virtual Status rename_link(const std::string& from, const std::string& to) = 0;
@@ -99,6 +99,10 @@ class Host {
   virtual Status add_child(const std::string& parent, const LinkState& child) = 0;
   // An address, neighbour, nexthop object or route. One that is there already is a success.
   virtual Status add_item(const std::string& link, const NetworkItem& item) = 0;
+  // What its driver tells of its settings: some drivers have few.
+  virtual Result<std::vector<SettingGroup>> settings(const std::string& link) = 0;
+  // Values that are not named stay. A driver may take others than it was told, and say nothing.
+  virtual Status set_settings(const std::string& link, const SettingGroup& wanted) = 0;
 
   // Lets the machine go on: drivers and udev need a moment.
   virtual void pause(std::chrono::milliseconds time) = 0;

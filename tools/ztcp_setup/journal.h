@@ -80,7 +80,7 @@ class Journal {
  public:
   static constexpr const char* kFolder = "/var/lib/ztcp";
   static constexpr const char* kPath = "/var/lib/ztcp/journal.json";
-  static constexpr int kSchema = 1;
+  static constexpr int kSchema = 2;
 
   // Empty where there is none. Refuses one that others could have written, and newer ones.
   static tl::expected<Journal, config::Problem> open(Host& host);

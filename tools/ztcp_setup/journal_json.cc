@@ -58,6 +58,18 @@ std::vector<NetworkItem> items_of(const Json& json) {
   return items;
 }
 
+Json json_of(const SettingGroup& group) {
+  Json json{{"group", group.name}, {"values", Json::array()}};
+  for (const auto& [name, value] : group.values) json["values"].push_back({name, value});
+  return json;
+}
+SettingGroup group_of(const Json& json) {
+  SettingGroup group{json.at("group").get<std::string>(), {}};
+  for (const Json& one : json.at("values"))
+    group.values.emplace_back(one.at(0).get<std::string>(), one.at(1).get<std::uint32_t>());
+  return group;
+}
+
 Json json_of(const LinkState& link) {
   Json json{{"name", bytes_json(link.name)},
             {"mac", link.mac},
@@ -73,9 +85,11 @@ Json json_of(const LinkState& link) {
             {"neighbours", json_of(link.neighbours)},
             {"routes", json_of(link.routes)},
             {"sysctls", Json::array()},
+            {"settings", Json::array()},
             {"children", Json::array()}};
   for (const auto& [path, value] : link.sysctls)
     json["sysctls"].push_back({bytes_json(path), bytes_json(value)});
+  for (const SettingGroup& group : link.settings) json["settings"].push_back(json_of(group));
   for (const LinkState& child : link.children) json["children"].push_back(json_of(child));
   return json;
 }
@@ -96,6 +110,9 @@ LinkState link_of(const Json& json) {
   link.routes = items_of(json.at("routes"));
   for (const Json& one : json.at("sysctls"))
     link.sysctls.emplace_back(bytes_of(one.at(0)), bytes_of(one.at(1)));
+  // Not in schema 1.
+  for (const Json& one : json.value("settings", Json::array()))
+    link.settings.push_back(group_of(one));
   for (const Json& child : json.at("children")) link.children.push_back(link_of(child));
   return link;
 }

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/ztcp_setup/settings_restore.h"
+
 namespace ztcp::setup {
 namespace {
 
@@ -173,6 +175,8 @@ void put_back_links(Host& host, const std::string& pci, const std::vector<LinkSt
            fmt::format("sudo ip link set dev NAME name {}, then sudo ztcp_setup --undo",
                        link.name)});
   }
+  // Once, while it is still: each may reset the NIC.
+  for (const LinkState& link : found) put_back_settings(host, link, restored);
   Restored round;
   for (int i = 0; i < kRounds; ++i) {
     if (i > 0) host.pause(kRoundPause);

@@ -22,6 +22,7 @@
 #include <fmt/format.h>
 
 #include "config/machine.h"
+#include "tools/ztcp_setup/ethtool.h"
 #include "tools/ztcp_setup/link_change.h"
 #include "tools/ztcp_setup/link_read.h"
 
@@ -253,6 +254,12 @@ Status LiveHost::add_child(const std::string& parent, const LinkState& child) {
 }
 Status LiveHost::add_item(const std::string& link, const NetworkItem& item) {
   return add_link_item(*ZTCP_TRY(network()), link, item);
+}
+Result<std::vector<SettingGroup>> LiveHost::settings(const std::string& link) {
+  return read_settings(link);
+}
+Status LiveHost::set_settings(const std::string& link, const SettingGroup& wanted) {
+  return write_settings(link, wanted);
 }
 
 void LiveHost::pause(milliseconds time) { std::this_thread::sleep_for(time); }

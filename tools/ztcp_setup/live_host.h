@@ -46,6 +46,8 @@ class LiveHost : public Host {
   Status set_master(const std::string& link, const std::string& master) override;
   Status add_child(const std::string& parent, const LinkState& child) override;
   Status add_item(const std::string& link, const NetworkItem& item) override;
+  Result<std::vector<SettingGroup>> settings(const std::string& link) override;
+  Status set_settings(const std::string& link, const SettingGroup& wanted) override;
   void pause(std::chrono::milliseconds time) override;
 
  private:

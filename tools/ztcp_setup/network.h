@@ -22,6 +22,14 @@ struct NetworkItem {
   friend bool operator==(const NetworkItem&, const NetworkItem&) = default;
 };
 
+// What ethtool sets in one go, by the names of its command line: "ring" with "rx" 1024 and "tx"
+// 512. What is on or off is 1 or 0.
+struct SettingGroup {
+  std::string name;  // "channels", "ring", "coalesce", "features"
+  std::vector<std::pair<std::string, std::uint32_t>> values;
+  friend bool operator==(const SettingGroup&, const SettingGroup&) = default;
+};
+
 struct LinkState {
   std::string name;
   std::string mac;            // "52:54:00:77:01:0a"
@@ -39,6 +47,8 @@ struct LinkState {
   std::vector<NetworkItem> routes;
   // Files below /proc/sys/net that differ from what a new interface gets.
   std::vector<std::pair<std::string, std::string>> sysctls;
+  // Of its driver, which forgets them. Children have none: their features follow their parent's.
+  std::vector<SettingGroup> settings;
   std::vector<LinkState> children;  // VLANs on top of it, and what is on top of these.
   friend bool operator==(const LinkState&, const LinkState&) = default;
 };

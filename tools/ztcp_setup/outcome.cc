@@ -41,8 +41,9 @@ const char* word_for(Deed deed) {
 std::string success(Deed deed, const Outcome& outcome) {
   if (!outcome.success.empty()) return outcome.success;
   if (deed != Deed::kUndo) return "setup successfully";
-  return outcome.steps.empty() ? "nothing to undo: set-up has changed nothing here"
-                               : "undo successfully: this machine is as it was before set-up";
+  if (outcome.steps.empty()) return "nothing to undo: set-up has changed nothing here";
+  return std::string("undo successfully: this machine is as it was before set-up") +
+         (outcome.notes.empty() ? "" : ", but for what is noted");
 }
 
 }  // namespace

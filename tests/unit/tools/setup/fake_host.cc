@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "tools/ztcp_setup/place_file.h"
+#include "tools/ztcp_setup/settings_restore.h"
 
 namespace ztcp::setup::test {
 namespace {
@@ -449,6 +450,7 @@ Result<std::optional<LinkState>> FakeHost::link(const std::string& name) {
   if (found == nullptr) return std::optional<LinkState>{};
   // Children are interfaces of their own, which the kernel finds by their parent.
   LinkState whole = *found;
+  whole.settings.clear();
   for (LinkState& child : whole.children) child = **link(child.name);
   return std::optional<LinkState>(std::move(whole));
 }
@@ -526,6 +528,26 @@ Status FakeHost::add_item(const std::string& name, const NetworkItem& item) {
     }
     if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
     return {};
+  });
+}
+
+Result<std::vector<SettingGroup>> FakeHost::settings(const std::string& name) {
+  const LinkState* found = find_link(name);
+  if (found == nullptr) return fail(Errc::kSystem, "ethtool", ENODEV);
+  return found->settings;
+}
+Status FakeHost::set_settings(const std::string& name, const SettingGroup& wanted) {
+  return change(settings_command(name, wanted), [&]() -> Status {
+    LinkState* found = find_link(name);
+    if (found == nullptr) return error(ENODEV, "ethtool");
+    for (SettingGroup& group : found->settings) {
+      if (group.name != wanted.name) continue;
+      for (auto& [one, value] : group.values)
+        for (const auto& [other, new_value] : wanted.values)
+          if (one == other && !stuck_settings.contains(group.name + " " + one)) value = new_value;
+      return {};
+    }
+    return error(EOPNOTSUPP, "ethtool");
   });
 }
 

@@ -70,6 +70,8 @@ class FakeHost final : public Host {
   std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};
   bool renames_interfaces = true;  // udev gives the names they had.
   bool bind_fails = false;         // vfio-pci refuses every device.
+  // Settings that drivers don't change, whatever they say: "ring rx".
+  std::set<std::string> stuck_settings;
   // So often a network manager takes an interface's addresses away just before a route through it
   // is added.
   unsigned flushes = 0;
@@ -102,6 +104,8 @@ class FakeHost final : public Host {
   Status set_master(const std::string& link, const std::string& master) override;
   Status add_child(const std::string& parent, const LinkState& child) override;
   Status add_item(const std::string& link, const NetworkItem& item) override;
+  Result<std::vector<SettingGroup>> settings(const std::string& link) override;
+  Status set_settings(const std::string& link, const SettingGroup& wanted) override;
   void pause(std::chrono::milliseconds time) override;
 
  private:

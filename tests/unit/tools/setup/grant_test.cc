@@ -4,9 +4,11 @@
 // Set-up and undo on a machine in memory, and both killed at every change they make.
 #include "tools/ztcp_setup/grant.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -44,6 +46,9 @@ FakeHost::Nic nic(const char* pci, const char* group, const char* name, const ch
   pristine.mac = pristine.permanent_mac = mac;
   pristine.mtu_bytes = 1500;
   pristine.queue_length = 1000;
+  pristine.settings = {{"channels", {{"combined", 8}}},
+                       {"ring", {{"rx", 256}, {"tx", 256}}},
+                       {"features", {{"rx-gro-hw", 1}, {"tx-tcp-segmentation", 1}}}};
   return {pci, "1af4:1041", "virtio-pci", "virtio-pci", "", group, pristine};
 }
 
@@ -53,6 +58,9 @@ LinkState in_use(const FakeHost::Nic& nic, int network) {
   link.mtu_bytes = 9000;
   link.alias = "rail\xff";  // Whatever somebody wrote there.
   link.up = true;
+  link.settings = {{"channels", {{"combined", 8}}},
+                   {"ring", {{"rx", 4096}, {"tx", 1024}}},
+                   {"features", {{"rx-gro-hw", 0}, {"tx-tcp-segmentation", 1}}}};
   link.addresses = {item(fmt::format("address add 10.77.{}.5/24 dev {}", network, link.name))};
   link.neighbours = {item(fmt::format("neighbour add 10.77.{}.1 dev {}", network, link.name))};
   link.routes = {item(fmt::format("route add 10.77.{}.0/24 dev {}", network, link.name)),
@@ -470,6 +478,57 @@ TEST(Grant, ANetworkManagerMayFlushWhatIsRestored) {
   EXPECT_EQ(host.flushes, 0U);
   EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
   expect_same(host.state, bare);
+}
+
+TEST(Grant, OnlySettingsThatDifferAreSetAgain) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  const auto changes = static_cast<std::ptrdiff_t>(host.log.size());
+  const Outcome undone = undo(host);
+  EXPECT_THAT(undone.notes, IsEmpty()) << all_of(undone.notes);
+  std::vector<std::string> set;
+  std::copy_if(host.log.begin() + changes, host.log.end(), std::back_inserter(set),
+               [](const std::string& one) { return one.starts_with("ethtool"); });
+  EXPECT_THAT(set, testing::UnorderedElementsAre(
+                       "ethtool -G ens1f0 rx 4096 tx 1024", "ethtool -K ens1f0 rx-gro-hw off",
+                       "ethtool -G ens2f0 rx 4096 tx 1024", "ethtool -K ens2f0 rx-gro-hw off"));
+}
+
+TEST(Grant, ASettingThatTheDriverRefusesIsNotedAndTheOthersAreSet) {
+  FakeHost host = bare_machine();
+  FakeHost::State wanted = host.state;
+  wanted.links.at("ens1f0").settings.at(1).values.at(0).second = 256;
+  ASSERT_TRUE(set_up(host).complete());
+  host.errors["ethtool -G ens1f0 rx 4096 tx 1024"] = EINVAL;
+  host.errors["ethtool -G ens1f0 rx 4096"] = EINVAL;
+  const Outcome undone = undo(host);
+  EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
+  ASSERT_THAT(undone.notes, SizeIs(1));
+  EXPECT_EQ(undone.notes.front().where, "ens1f0");
+  EXPECT_EQ(undone.notes.front().what, "ring rx was 4096 and is 256 now: Invalid argument");
+  EXPECT_EQ(undone.notes.front().mend, "sudo ethtool -G ens1f0 rx 4096");
+  expect_same(host.state, wanted);
+}
+
+TEST(Grant, ADriverIsNotBelievedThatItTookASetting) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.stuck_settings = {"features rx-gro-hw"};
+  const Outcome undone = undo(host);
+  EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
+  EXPECT_THAT(all_of(undone.notes), HasSubstr("ens2f0: features rx-gro-hw was off and is on now: "
+                                              "the driver did not take it"));
+}
+
+TEST(Grant, SettingsThatADriverNoLongerHasAreNoted) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.state.nics.at(kNicA).pristine.settings.clear();
+  const Outcome undone = undo(host);
+  EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
+  EXPECT_THAT(all_of(undone.notes),
+              HasSubstr("ens1f0: channels combined was 8 and is not to be had now: "
+                        "Operation not supported"));
 }
 
 TEST(Grant, AnEditedFileIsKept) {

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/unit/tools/setup/fake_host.h"
 
@@ -33,6 +34,7 @@ TEST(Journal, ReadsBackWhatItWrote) {
   link.up = true;
   link.addresses = {{"ip address add 10.0.0.1/24 dev eth1", "0a0b", 1234}};
   link.sysctls = {{"/proc/sys/net/ipv4/conf/eth1/rp_filter", "2\n"}};
+  link.settings = {{"ring", {{"tx", 512}, {"rx", 1024}}}, {"features", {{"rx-gro", 0}}}};
   LinkState child = link;
   child.name = "eth1.7";
   child.kind = "vlan";
@@ -70,6 +72,22 @@ TEST(Journal, ReadsBackWhatItWrote) {
   EXPECT_FALSE(read->entries.at(3).before.has_value());
 }
 
+TEST(Journal, ReadsTheFirstSchemaWhichHadNoSettings) {
+  LinkState link;
+  link.name = "eth1";
+  link.settings = {{"ring", {{"rx", 1024}}}};
+  const Entry entry{{"d", wish::Driver{"0000:01:00.0", "vfio-pci"}},
+                    before::Driver{"1af4:1041", "virtio-pci", "", {link}},
+                    true};
+  auto json = nlohmann::json::parse(journal_text({{entry}, true}));
+  json["schema"] = 1;
+  json["entries"][0]["before"]["links"][0].erase("settings");
+  const auto read = read_journal(json.dump(), "journal");
+  ASSERT_TRUE(read.has_value()) << to_string(read.error());
+  link.settings.clear();
+  EXPECT_EQ(std::get<before::Driver>(*read->entries.at(0).before).links.front(), link);
+}
+
 TEST(Journal, RefusesWhatOthersCouldHaveWritten) {
   EXPECT_THAT(refusal(with_journal("{}", {0600, 1000, 0})), HasSubstr("belongs to user 1000"));
   EXPECT_THAT(refusal(with_journal("{}", {0666, 0, 0})), HasSubstr("mode 0666"));
@@ -83,8 +101,8 @@ TEST(Journal, RefusesWhatOthersCouldHaveWritten) {
 }
 
 TEST(Journal, RefusesANewerOneAndNamesIt) {
-  EXPECT_THAT(refusal(with_journal(R"({"schema": 2, "entries": []})")),
-              HasSubstr("/var/lib/ztcp/journal.json: was written by a newer ztcp_setup: schema 2"));
+  EXPECT_THAT(refusal(with_journal(R"({"schema": 3, "entries": []})")),
+              HasSubstr("/var/lib/ztcp/journal.json: was written by a newer ztcp_setup: schema 3"));
 }
 
 TEST(Journal, SaysWhyItCanNotBeRead) {

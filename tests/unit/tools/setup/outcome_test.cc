@@ -27,6 +27,15 @@ TEST(Outcome, ThePromisedWordsAreTheLastLine) {
   EXPECT_THAT(to_text(Deed::kUndo, {}), HasSubstr("nothing to undo"));
 }
 
+TEST(Outcome, UndoPromisesNoMoreThanItDid) {
+  Outcome outcome = changed();
+  EXPECT_EQ(last_line(Deed::kUndo, outcome),
+            "undo successfully: this machine is as it was before set-up");
+  outcome.notes = {{"eth1", "ring rx was 4096 and is 256 now: Invalid argument", ""}};
+  EXPECT_THAT(last_line(Deed::kUndo, outcome), EndsWith(", but for what is noted"));
+  EXPECT_EQ(exit_code(outcome), kExitGood);
+}
+
 TEST(Outcome, AFaultSaysHowToGoOnAndIsNoSuccess) {
   Outcome outcome = changed();
   outcome.faults = {{"/sys/x", "granted 12 of 20", "reboot"}};
