@@ -26,6 +26,8 @@ constexpr int kYieldFactor = 4;
 // The shortest sleep is this part of the longest. Pacing asks for a turn every few microseconds;
 // a thread that only stands in for absent callers need not follow it that closely.
 constexpr int kSleepResolution = 8;
+// Shared: turns that a caller runs for posts of others before it returns.
+constexpr int kTurnsForOthers = 2;
 
 void bump(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
   // One writer at a time (the holder of the baton), so no locked instruction is needed.
@@ -242,8 +244,9 @@ void Poller::run_shared_turn() {
   bool moved = turn();
   bool idle_long = !moved && last_turn_ - last_work_ >= config_.spin;
   baton_.give();
-  // Somebody rang while we held the baton and went on without: theirs is ours to send.
-  while (doorbell_.any() && baton_.try_take()) {
+  // Somebody rang while we held the baton and went on without: theirs is ours to send. Not for
+  // ever: who posts without a pause runs turns in test(), too, and our caller has work of its own.
+  for (int more = 0; more < kTurnsForOthers && doorbell_.any() && baton_.try_take(); ++more) {
     turn();
     baton_.give();
     idle_long = false;
