@@ -95,7 +95,8 @@ class CommState final : public PollerClient, public msg::SessionOwner {
   bool closing_ = false;
   bool retired_ = false;
 
-  std::atomic<bool> ready_{false};
+  // Read at each post and test; what the engine writes for each message must not lie beside it.
+  alignas(64) std::atomic<bool> ready_{false};
   std::atomic<bool> failed_{false};
   std::atomic<bool> reported_{false};
   Error error_;  // These two are written before failed_.

@@ -167,6 +167,7 @@ class Poller {
 
   Baton baton_;
   Doorbell doorbell_;
+  // Read at each post; what the loop writes in every turn must not lie beside it.
   alignas(64) std::atomic<bool> sleeping_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<link::LinkState> link_state_{link::LinkState::kUp};
@@ -174,7 +175,7 @@ class Poller {
   std::thread thread_;
 
   // Guarded by the baton.
-  TimePoint last_turn_{};
+  alignas(64) TimePoint last_turn_{};
   TimePoint last_work_{};
   TimePoint next_look_{};
   std::ptrdiff_t outstanding_ = 0;

@@ -19,7 +19,8 @@ namespace ztcp::ustack {
 
 class CommState;
 
-class Slot final : public Request {
+// A cache line each: one is polled while its neighbour is completed.
+class alignas(64) Slot final : public Request {
  public:
   Result<bool> test(std::size_t* size_bytes) override;
 
@@ -107,7 +108,7 @@ class SlotTable {
   std::array<Slot, kSlots> slots_;
   std::array<std::uint8_t, kSlots> ring_{};
   alignas(64) std::atomic<std::uint32_t> head_{0};
-  std::uint32_t free_ = ~0U;  // The progress thread's own.
+  alignas(64) std::uint32_t free_ = ~0U;  // The progress thread's own.
   alignas(64) std::uint32_t tail_ = 0;
 };
 static_assert(SlotTable::kSlots == 32, "the free mask is one word");
