@@ -12,8 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "config/environment.h"
-
 namespace ztcp::plugin {
 namespace {
 
@@ -29,6 +27,7 @@ struct CudaDriver {
 };
 
 std::atomic<int> g_noted_device{-1};
+std::atomic<int> g_noted_local_rank{-1};
 
 template <class F>
 bool find(void* library, const char* name, F& function) {
@@ -119,9 +118,13 @@ void remember_current_gpu() noexcept {
     g_noted_device.store(device, std::memory_order_relaxed);
 }
 
+void remember_local_rank(int rank) noexcept {
+  g_noted_local_rank.store(rank, std::memory_order_relaxed);
+}
+
 ustack::GpuIdentity probe_gpu() {
   ustack::GpuIdentity identity;
-  identity.local_rank = config::read_environment().local_rank;
+  identity.local_rank = g_noted_local_rank.load(std::memory_order_relaxed);
   const auto driver = loaded_driver();
   if (!driver) return identity;
   if (const auto device = driven_device(*driver)) {

@@ -17,8 +17,12 @@ namespace ztcp::plugin {
 // communicator's GPU current; its proxy threads have none current on CUDA before 12.
 void remember_current_gpu() noexcept;
 
+// ZTCP_LOCAL_RANK as it was at start-up; -1: unset. Later the environment is not looked at any
+// more: connections are made at any time, while the application may be changing it.
+void remember_local_rank(int rank) noexcept;
+
 // The calling thread's GPU; else the one noted last; else the only one with an active context;
-// else the only visible one; else unknown. local_rank is ZTCP_LOCAL_RANK's.
+// else the only visible one; else unknown. local_rank is the remembered one.
 ustack::GpuIdentity probe_gpu();
 
 // PCI addresses of all visible GPUs, for comparison with the config.

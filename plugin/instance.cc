@@ -31,6 +31,7 @@ std::string host_name() {
 Told<Startup> start_up_here() {
   const config::Environment environment = config::read_environment();
   if (!environment.log_file.empty()) log::open_file(environment.log_file);
+  remember_local_rank(environment.local_rank);
   return start_up(
       {
           .load = config::load,
