@@ -58,7 +58,6 @@ struct PortAbilities {
   bool rx_checksum = false;
   bool tcp_segmentation = false;
   bool chained_buffers = false;
-  bool rx_interrupt = false;
   std::uint16_t max_segments = 1;        // Buffers per frame the device takes.
   std::uint16_t max_super_segments = 1;  // The same for a super-segment.
   // Payload of a super-segment that fits those buffers when it has to be copied; 0: can't segment.
@@ -110,7 +109,6 @@ class Port {
   static constexpr std::uint16_t kNoPort = 0xffff;
   PortConfig config_;
   std::uint16_t id_ = kNoPort;
-  bool wants_rx_interrupt_ = true;
   bool filters_vlans_ = false;
   PortAbilities abilities_;
   PortPools pools_;

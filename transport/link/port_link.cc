@@ -278,21 +278,12 @@ bool PortLink::read_carrier() const {
 }
 
 void PortLink::wait(int wake_fd, Duration timeout) {
-  std::array<pollfd, 2> fds{{{wake_fd, POLLIN, 0}, {-1, POLLIN, 0}}};
-  nfds_t count = 1;
-  if (port_.abilities().rx_interrupt && started_) {
-    const int fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port_.id(), kQueue);
-    if (fd >= 0 && rte_eth_dev_rx_intr_enable(port_.id(), kQueue) == 0) {
-      fds[1].fd = fd;
-      count = 2;
-    }
-  }
+  pollfd fd{wake_fd, POLLIN, 0};
   const timespec limit{
       .tv_sec = std::chrono::duration_cast<std::chrono::seconds>(timeout).count(),
       .tv_nsec = (timeout % std::chrono::seconds(1)).count(),
   };
-  ppoll(fds.data(), count, &limit, nullptr);
-  if (count == 2) rte_eth_dev_rx_intr_disable(port_.id(), kQueue);
+  ppoll(&fd, 1, &limit, nullptr);
 }
 
 std::uint32_t PortLink::map_memory(const void* address, std::size_t size_bytes) {
