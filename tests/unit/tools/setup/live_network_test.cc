@@ -337,6 +337,17 @@ class LiveNetworkSettings : public LiveNetwork {
     ip("link add nic0 address 02:00:00:00:00:01 numtxqueues 4 numrxqueues 4 type veth peer name "
        "wire0 numtxqueues 4 numrxqueues 4");
   }
+  // Of the kernel's own interfaces the one that knows coalescing: up to 64 frames.
+  void make_tap() {
+    ip("link delete nic0");
+    ip("tuntap add dev nic0 mode tap");
+  }
+  static ethtool_coalesce coalescing() {
+    ethtool_coalesce coalescing{};
+    coalescing.cmd = ETHTOOL_GCOALESCE;
+    EXPECT_TRUE(ask(&coalescing));
+    return coalescing;
+  }
   LinkState record_whole() {
     LinkState link = record("nic0");
     link.settings = host_.settings("nic0").value();
@@ -388,6 +399,32 @@ TEST_F(LiveNetworkSettings, WhatTheDriverRefusesIsNotedAndNoFault) {
   EXPECT_THAT(words(restored.notes), HasSubstr("sudo ethtool -L nic0 rx 64"));
   EXPECT_THAT(words(restored.notes), HasSubstr("no-such-feature was on and is not to be had now"));
   EXPECT_EQ(channels().tx_count, 3U);
+}
+
+TEST_F(LiveNetworkSettings, CoalescingComesBackAndWhatTheDriverMadeOfItIsRead) {
+  if (::access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "no /dev/net/tun";
+  make_tap();
+  ethtool_coalesce more = coalescing();
+  more.cmd = ETHTOOL_SCOALESCE;
+  more.rx_max_coalesced_frames = 32;
+  ASSERT_TRUE(ask(&more));
+  LinkState before = record_whole();
+
+  make_tap();
+  ASSERT_EQ(coalescing().rx_max_coalesced_frames, 0U);
+  Restored restored;
+  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  EXPECT_THAT(restored.notes, IsEmpty()) << words(restored.notes);
+  EXPECT_EQ(coalescing().rx_max_coalesced_frames, 32U);
+
+  for (SettingGroup& group : before.settings)
+    for (auto& [name, value] : group.values)
+      if (group.name == "coalesce" && name == "rx-frames") value = 500;
+  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_THAT(words(restored.notes),
+              HasSubstr("nic0: coalesce rx-frames was 500 and is 64 now: the driver did not take "
+                        "it"));
 }
 
 }  // namespace
