@@ -9,9 +9,10 @@ namespace ztcp::tcp {
 
 void TimerWheel::schedule(std::uint32_t node, TimePoint deadline) {
   if (deadline == kNever) return;
-  // Past deadlines fire at the next tick: a node rescheduled from its own call can't spin.
+  // Past deadlines fire in the next turn: a node rescheduled from its own call can't spin, nor be
+  // called for each tick of a gap that advance() makes up for.
   const TimePoint rounded = deadline + Duration((1LL << kTickShift) - 1);
-  const std::uint64_t tick = std::max(floor_tick(rounded), current_ + 1);
+  const std::uint64_t tick = std::max(floor_tick(rounded), turn_ + 1);
   if (nodes_[node].queued) {
     if (nodes_[node].tick <= tick) return;
     remove(node);

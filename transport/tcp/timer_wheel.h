@@ -9,6 +9,7 @@
 // time. Time counts in ticks of 16 us, rounded up: nothing fires before its time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -30,6 +31,7 @@ class TimerWheel {
   template <class Fn>
   void advance(TimePoint now, Fn&& fn) {
     const std::uint64_t target = floor_tick(now);
+    turn_ = std::max(turn_, target);
     for (Expiry next = first(); next.tick <= target; next = first()) {
       if (next.tick > current_) current_ = next.tick;
       for (std::uint32_t node = slots_[next.level][next.slot]; node != kNone;) {
@@ -89,6 +91,7 @@ class TimerWheel {
   }
 
   std::uint64_t current_ = 0;
+  std::uint64_t turn_ = 0;  // Of the latest advance(), which current_ is on its way to.
   std::array<std::uint64_t, kLevels> occupied_{};  // One bit per slot.
   std::array<std::array<std::uint32_t, kSlots>, kLevels> slots_ = empty_slots();
   std::vector<Node> nodes_;
