@@ -131,7 +131,6 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
     heard_ = now;
     keepalives_ = 0;
     if (parsed.payload_bytes > 0 && seq.before(receiver_.rcv_nxt())) {
-      if (timestamps_) receiver_.note_timestamp(now, seq, tcp.options.timestamps->value);
       receiver_.on_duplicate(seq, parsed.payload_bytes);
       wake();
     } else if (tcp.flags.has(wire::kFin)) {
@@ -143,8 +142,6 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
     }
     return false;
   }
-  if (timestamps_ && tcp.options.timestamps)
-    receiver_.note_timestamp(now, seq, tcp.options.timestamps->value);
   return true;
 }
 
@@ -190,6 +187,9 @@ bool Connection::check_ack(TimePoint now, const wire::ParsedFrame& parsed) {
     challenge(now);
     return false;
   }
+  // Not before: whoever guesses a sequence number would stop PAWS from letting the peer's through.
+  if (timestamps_)
+    receiver_.note_timestamp(now, SeqNum(tcp.sequence), tcp.options.timestamps->value);
   take_ack(now, parsed);
   return true;
 }

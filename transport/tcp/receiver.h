@@ -61,11 +61,11 @@ class Receiver {
   }
   // RFC 7323 section 5.3, R1: false for an old duplicate.
   bool passes_paws(TimePoint now, std::uint32_t value) const {
-    return !timestamp_before(value, ts_recent_) || now - ts_recent_time_ > kTimestampValidity;
+    return !timestamp_before(value, ts_recent_) || is_timestamp_stale(now);
   }
   // R3: only from segments that cover the last ACK sent.
   void note_timestamp(TimePoint now, SeqNum seq, std::uint32_t value) {
-    if (seq.at_or_before(last_ack_sent_) && !timestamp_before(value, ts_recent_)) {
+    if (seq.at_or_before(last_ack_sent_) && passes_paws(now, value)) {
       ts_recent_ = value;
       ts_recent_time_ = now;
     }
@@ -129,6 +129,9 @@ class Receiver {
   // RFC 7323 section 5.5: an old TS.Recent proves nothing. 24 days at a millisecond tick; a third
   // of a half turn at a microsecond, the fastest tick in use.
   static constexpr Duration kTimestampValidity = std::chrono::minutes(12);
+  bool is_timestamp_stale(TimePoint now) const {
+    return now - ts_recent_time_ > kTimestampValidity;
+  }
 
   SeqNum rcv_nxt_;
   SeqNum last_ack_sent_;

@@ -295,6 +295,22 @@ TEST(Stranger, AckOutsideTheWindowIsChallenged) {
   EXPECT_EQ(peer.collect().size(), 1U);
 }
 
+// Whoever knows only the four numbers of the connection must not move PAWS' clock: one datagram
+// would silence the peer.
+TEST(Stranger, OldOrWrongSegmentDoesNotMoveTheTimestamp) {
+  Peer peer;
+  peer.open();
+  Seg old{.seq = peer.peer_first() - 1'000'000, .ack = 4711, .payload = pattern(10)};
+  old.options.timestamps = wire::Timestamps{peer.timestamp() + 1'000'000'000, 0};
+  peer.send(old);
+  Seg wrong{.seq = peer.peer_first(), .ack = peer.first() + 77'777, .payload = pattern(10)};
+  wrong.options.timestamps = old.options.timestamps;
+  peer.send(wrong);
+  peer.collect();
+  peer.send_data(100, peer.first());
+  EXPECT_EQ(peer.user.received, pattern(100));
+}
+
 TEST(Stranger, SegmentWithoutConnectionIsReset) {
   Peer peer;
   peer.our_port = 5555;

@@ -152,6 +152,16 @@ TEST_F(ReceiverTest, TimestampsMoveOnlyWithSegmentsThatCoverTheLastAck) {
   EXPECT_TRUE(receiver.passes_paws(now + 20min, 1999)) << "too old to prove anything";
 }
 
+// RFC 7323 section 5.5: a peer's clock of a microsecond goes half round in 36 minutes.
+TEST_F(ReceiverTest, TimestampThatTurnedRoundWhileIdleIsTakenUp) {
+  now += 50min;
+  const std::uint32_t turned = 1000U - 5;
+  ASSERT_TRUE(receiver.passes_paws(now, turned));
+  receiver.note_timestamp(now, kNext, turned);
+  EXPECT_EQ(receiver.ts_recent(), turned) << "or the peer is told an echo of an hour ago";
+  EXPECT_FALSE(receiver.passes_paws(now, turned - 1));
+}
+
 TEST_F(ReceiverTest, FinWaitsForTheBytesBeforeIt) {
   receiver.note_fin(kNext + 200);
   arrive(100, 200);
