@@ -22,8 +22,8 @@ void Rack::on_delivered(TimePoint now, const Delivered& delivered, bool echoes_o
   }
 }
 
-void Rack::on_dsack(SeqNum snd_una, SeqNum snd_nxt) {
-  if (dsack_round_ && snd_una.before(dsack_round_end_)) return;
+void Rack::on_dsack(SeqNum snd_nxt) {
+  if (dsack_round_) return;
   dsack_round_ = true;
   dsack_round_end_ = snd_nxt;
   window_multiplier_ = std::min(window_multiplier_ + 1, kMaxMultiplier);
@@ -50,22 +50,27 @@ TimePoint Rack::detect_loss(TimePoint now, bool in_recovery, const RttEstimator&
   const Duration patience =
       rtt_ + reordering_window(in_recovery, scoreboard.sacked_segments(), rtt);
   TimePoint next = kNever;
-  const std::uint32_t count = scoreboard.size();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const SentRecord& record = scoreboard[i];
-    if (sent_after_delivered(record)) {
-      // First transmissions stand in the order of their times; only retransmissions do not.
-      if (!record.is(SentRecord::kRetransmitted)) break;
-      continue;
-    }
-    if (record.is(SentRecord::kSacked) || record.is(SentRecord::kLost)) continue;
-    const TimePoint deadline = record.sent + patience;
-    if (deadline <= now) {
-      lost_bytes += record.length;
-      scoreboard.mark_lost(i);
-    } else {
+  // False: not yet, and what was sent after it even less.
+  const auto is_lost = [&](std::uint32_t i) {
+    const TimePoint deadline = scoreboard[i].sent + patience;
+    if (deadline > now) {
       next = std::min(next, deadline);
+      return false;
     }
+    lost_bytes += scoreboard[i].length;
+    scoreboard.mark_lost(i);
+    return true;
+  };
+  for (std::uint32_t i = scoreboard.first_once(); i < scoreboard.size();
+       i = scoreboard.next_once(i + 1))
+    if (sent_after_delivered(scoreboard[i]) || !is_lost(i)) break;
+  std::uint32_t i = scoreboard.first_again();
+  for (std::uint32_t left = scoreboard.under_way_again(); left > 0; --left) {
+    const std::uint32_t behind = scoreboard.next_again(i);
+    // Of those sent at one time the numbers need not ascend.
+    if (scoreboard[i].sent > sent_) break;
+    if (!sent_after_delivered(scoreboard[i]) && !is_lost(i)) break;
+    i = behind;
   }
   return next;
 }

@@ -24,8 +24,12 @@ class Rack {
   void on_delivered(TimePoint now, const Delivered& delivered, bool echoes_older,
                     const RttEstimator& rtt);
 
+  // Each ACK, or the numbers may go half round before the next D-SACK.
+  void on_progress(SeqNum snd_una) {
+    if (dsack_round_ && dsack_round_end_.at_or_before(snd_una)) dsack_round_ = false;
+  }
   // Section 6.2 step 4: a D-SACK says that we were too hasty. At most one step per round trip.
-  void on_dsack(SeqNum snd_una, SeqNum snd_nxt);
+  void on_dsack(SeqNum snd_nxt);
   void note_reordering() { reordering_seen_ = true; }
   // A recovery has ended: the wider window persists for 16 of them.
   void on_recovery_end();

@@ -8,6 +8,10 @@
 //
 // SACKed bytes are kept until they are acknowledged cumulatively: the peer may renege (RFC 2018
 // section 8).
+//
+// An ACK costs as much as it brings news of, however many segments are in flight: SACKed ones are
+// passed over by the run, those sent once stand in the order of their times anyway, and those sent
+// again are linked in theirs.
 #pragma once
 
 #include <cassert>
@@ -31,12 +35,15 @@ struct SentRecord {
   SeqNum seq;
   std::uint16_t length = 0;
   std::uint8_t flags = 0;
-  std::uint8_t transmissions = 0;
+  // Positions in the ring. While it is SACKed: everything before `newer` is, too. While it is under
+  // way again: its neighbours in the order of sending.
+  std::uint32_t older = 0;
+  std::uint32_t newer = 0;
 
   SeqNum end() const { return seq + length; }
   bool is(Flag flag) const { return (flags & flag) != 0; }
 };
-static_assert(sizeof(SentRecord) == 16, "four to a cache line");
+static_assert(sizeof(SentRecord) == 24);
 
 // What one ACK newly reports as delivered, cumulatively or selectively.
 struct Delivered {
@@ -79,9 +86,13 @@ class SackScoreboard {
   void push(SeqNum seq, std::uint16_t length, TimePoint now, std::uint8_t flags = 0) {
     assert(!full() && length > 0);
     assert(empty() || back().end() == seq);
-    records_[tail_++ & mask_] = {now, seq, length, flags, 1};
+    record(tail_) = {now, seq, length, flags};
     outstanding_bytes_ += length;
-    if ((flags & SentRecord::kRetransmitted) != 0) ++retransmitted_segments_;
+    if ((flags & SentRecord::kRetransmitted) != 0) {
+      ++retransmitted_segments_;
+      link(tail_);
+    }
+    ++tail_;
   }
 
   // Everything before `una` has been delivered; `full_bytes` is what a full-sized segment is.
@@ -101,6 +112,15 @@ class SackScoreboard {
   // The oldest lost record; only while lost_bytes() > 0.
   std::uint32_t first_lost();
 
+  // What is under way, neither SACKed nor lost, in the order it was sent: apart, what was sent once
+  // and what was sent again. The first one sent once at or behind i, or size().
+  std::uint32_t first_once();
+  std::uint32_t next_once(std::uint32_t i) { return skip_to_once(head_ + i) - head_; }
+  // There are under_way_again() of them.
+  std::uint32_t under_way_again() const { return repeats_; }
+  std::uint32_t first_again() const { return first_repeat_ - head_; }
+  std::uint32_t next_again(std::uint32_t i) const { return (*this)[i].newer - head_; }
+
   std::uint32_t outstanding_bytes() const { return outstanding_bytes_; }
   std::uint32_t sacked_bytes() const { return sacked_bytes_; }
   std::uint32_t sacked_segments() const { return sacked_segments_; }
@@ -118,7 +138,19 @@ class SackScoreboard {
   bool is_consistent() const;
 
  private:
-  SentRecord& at(std::uint32_t i) { return records_[(head_ + i) & mask_]; }
+  static bool is_under_way_again(const SentRecord& record) {
+    return (record.flags & (SentRecord::kSacked | SentRecord::kLost |
+                            SentRecord::kRetransmitted)) == SentRecord::kRetransmitted;
+  }
+  SentRecord& record(std::uint32_t position) { return records_[position & mask_]; }
+  bool is_before_tail(std::uint32_t position) const {
+    return static_cast<std::int32_t>(tail_ - position) > 0;
+  }
+  std::uint32_t past_sacked(std::uint32_t position);
+  std::uint32_t skip_to_once(std::uint32_t position);
+  void link(std::uint32_t position);
+  void unlink(std::uint32_t position);
+  void link_all_again();
   void deliver(const SentRecord& record, std::uint32_t full_bytes, Delivered& delivered);
 
   SentRecord* records_;
@@ -130,12 +162,13 @@ class SackScoreboard {
   std::uint32_t lost_bytes_ = 0;
   std::uint32_t sacked_segments_ = 0;
   std::uint32_t retransmitted_segments_ = 0;  // Outstanding ones.
-  std::uint32_t lost_hint_ = 0;               // Free-running: nothing lost lies before it.
+  // Free-running, as all positions are.
+  std::uint32_t lost_hint_ = 0;  // Nothing lost lies before it.
+  std::uint32_t once_hint_ = 0;  // Nor here anything sent once and under way.
+  std::uint32_t repeats_ = 0;    // Under way again: a list from the first sent to the last.
+  std::uint32_t first_repeat_ = 0;
+  std::uint32_t last_repeat_ = 0;
   SeqNum forward_ack_;
-  // The range last walked by sack(), every whole record in it SACKed: peers repeat their blocks
-  // in each ACK, only longer.
-  SeqNum walked_begin_;
-  SeqNum walked_end_;
 };
 
 }  // namespace ztcp::tcp

@@ -27,13 +27,14 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
     if (snd_wnd_bytes_ > 0) persist_backoff_ = 0;
   }
 
+  rack_.on_progress(snd_una_);
   const Duration sample = sample_rtt(now, ack, delivered, acked > 0);
   const bool echoes_older = delivered.newest_retransmitted && ack.has_timestamps &&
                             timestamp_before(ack.timestamp_echo, clock_.at(delivered.newest_sent));
   rack_.on_delivered(now, delivered, echoes_older, rtt_);
   if (!plain) {
     // A tail loss probe that was not needed says nothing about reordering.
-    if (dsack == Dsack::kOther) rack_.on_dsack(snd_una_, snd_nxt_);
+    if (dsack == Dsack::kOther) rack_.on_dsack(snd_nxt_);
     if (!undo_if_spurious(ack, acked > 0)) detect_losses(now, ack, acked > 0);
     check_tail_probe(ack, dsack);
   }
@@ -113,7 +114,7 @@ bool Sender::undo_if_spurious(const Ack& ack, bool advanced) {
   rtt_.forget_backoff();
   // What looked lost was late: RACK must wait longer.
   rack_.note_reordering();
-  rack_.on_dsack(snd_una_, snd_nxt_);
+  rack_.on_dsack(snd_nxt_);
   state_ = State::kOpen;
   reorder_deadline_ = kNever;
   pace_round_end_ = snd_una_;

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <chrono>
+#include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -74,13 +76,22 @@ TEST_F(RackTest, SeenReorderingKeepsTheWindowOpen) {
 
 TEST_F(RackTest, DuplicateReportsWidenTheWindowOncePerRoundTrip) {
   rack.note_reordering();
-  rack.on_dsack(SeqNum(0), SeqNum(10 * kMss));
-  rack.on_dsack(SeqNum(0), SeqNum(10 * kMss));
+  rack.on_dsack(SeqNum(10 * kMss));
+  rack.on_dsack(SeqNum(10 * kMss));
   EXPECT_EQ(rack.reordering_window(true, 4, rtt), 500us);
-  rack.on_dsack(SeqNum(10 * kMss), SeqNum(20 * kMss));
+  rack.on_progress(SeqNum(10 * kMss));
+  rack.on_dsack(SeqNum(20 * kMss));
   EXPECT_EQ(rack.reordering_window(true, 4, rtt), 750us);
   for (int i = 0; i < 16; ++i) rack.on_recovery_end();
   EXPECT_EQ(rack.reordering_window(true, 4, rtt), 250us);
+}
+
+TEST_F(RackTest, RoundOfADuplicateReportEndsThoughNumbersGoHalfRound) {
+  rack.note_reordering();
+  rack.on_dsack(SeqNum(10 * kMss));
+  for (std::uint32_t una = 0; una < 0x90000000; una += 0x10000000) rack.on_progress(SeqNum(una));
+  rack.on_dsack(SeqNum(0x90001000));
+  EXPECT_EQ(rack.reordering_window(true, 4, rtt), 750us);
 }
 
 TEST_F(RackTest, FindsALostRetransmission) {
@@ -108,6 +119,83 @@ TEST_F(RackTest, IgnoresAnAckThatCameTooSoonForTheRetransmission) {
   rack.on_delivered(again + 10us, delivered, false, rtt);
   EXPECT_EQ(detect(again + 10us), 0U);
   EXPECT_EQ(next, kNever) << "nothing is known delivered";
+}
+
+// Whatever has come, been lost and been sent again before: exactly those are lost that section 6.2
+// names when each record is looked at.
+TEST_F(RackTest, FindsWhatLookingAtEverySegmentFinds) {
+  std::mt19937 random(7);
+  std::vector<SentRecord> many(256);
+  for (int round = 0; round < 300; ++round) {
+    SackScoreboard flight(many);
+    flight.reset(SeqNum(0xfffe0000));
+    Rack watch;
+    SeqNum una(0xfffe0000);
+    SeqNum sent = una;
+    TimePoint now = start;
+    TimePoint newest{};
+    SeqNum newest_end;
+    Duration newest_rtt{};
+    for (int step = 0; step < 200; ++step) {
+      now += Duration(random() % 3 * 50'000);
+      for (auto n = random() % 6; n > 0 && !flight.full(); --n) {
+        flight.push(sent, kMss, now, random() % 8 == 0 ? SentRecord::kRetransmitted : 0);
+        sent = sent + kMss;
+      }
+      while (flight.lost_bytes() > 0 && random() % 4 != 0)
+        flight.mark_retransmitted(flight.first_lost(), now);
+      if (flight.empty()) continue;
+      Delivered delivered;
+      if (random() % 6 == 0) {
+        una = una + static_cast<std::uint32_t>(random() % 4) * kMss / 2;
+        if (una.after(sent)) una = sent;
+        flight.acknowledge(una, kMss, delivered);
+      }
+      const std::uint32_t span = bytes_between(una, sent) / kMss;
+      for (int block = 0; block < 3 && span > 0; ++block) {
+        const SeqNum begin = una + static_cast<std::uint32_t>(random() % span) * kMss;
+        const SeqNum end =
+            earlier(begin + static_cast<std::uint32_t>(1 + random() % 5) * kMss, sent);
+        flight.sack(begin, end, kMss, delivered);
+      }
+      if (random() % 50 == 0) flight.forget_losses();
+      if (random() % 50 == 0) flight.forget_sacks();
+      watch.on_delivered(now, delivered, false, rtt);
+      if (delivered.any &&
+          !(delivered.newest_retransmitted && now - delivered.newest_sent < rtt.min_rtt())) {
+        newest_rtt = now - delivered.newest_sent;
+        if (newest == TimePoint{} || delivered.newest_sent > newest ||
+            (delivered.newest_sent == newest && delivered.newest_end.after(newest_end))) {
+          newest = delivered.newest_sent;
+          newest_end = delivered.newest_end;
+        }
+      }
+      if (newest == TimePoint{}) continue;
+      const bool in_recovery = random() % 2 == 0;
+      const TimePoint overdue =
+          now - newest_rtt - watch.reordering_window(in_recovery, flight.sacked_segments(), rtt);
+      std::vector<std::uint32_t> expected;
+      TimePoint expected_next = kNever;
+      for (std::uint32_t i = 0; i < flight.size(); ++i) {
+        const SentRecord& r = flight[i];
+        const bool after = r.sent > newest || (r.sent == newest && r.end().after(newest_end));
+        if (after || r.is(SentRecord::kSacked) || r.is(SentRecord::kLost)) continue;
+        if (r.sent <= overdue)
+          expected.push_back(i);
+        else
+          expected_next = std::min(expected_next, now + (r.sent - overdue));
+      }
+      std::vector<std::uint8_t> before;
+      for (std::uint32_t i = 0; i < flight.size(); ++i) before.push_back(flight[i].flags);
+      std::uint32_t lost = 0;
+      EXPECT_EQ(watch.detect_loss(now, in_recovery, rtt, flight, lost), expected_next);
+      std::vector<std::uint32_t> found;
+      for (std::uint32_t i = 0; i < flight.size(); ++i)
+        if (flight[i].flags != before[i]) found.push_back(i);
+      ASSERT_EQ(found, expected);
+      ASSERT_TRUE(flight.is_consistent());
+    }
+  }
 }
 
 // Section 6.3.
