@@ -38,12 +38,12 @@ void Congestion::enter_recovery(std::uint32_t flight_bytes) {
   prr_.begin(flight_bytes);
 }
 
-void Congestion::on_timeout(bool first, SeqNum snd_nxt) {
+void Congestion::on_timeout(bool first, SeqNum snd_nxt, std::uint32_t flight_bytes) {
   if (first) {
     save();
     reduce();
   }
-  cwnd_bytes_ = mss_bytes_;
+  cwnd_bytes_ = flight_bytes + mss_bytes_;
   hystart_.begin(snd_nxt);
 }
 

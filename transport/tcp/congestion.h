@@ -44,6 +44,9 @@ class Congestion {
     Duration rtt_sample{};        // Zero: this ACK gave none.
     Duration srtt{};
   };
+  // Nothing was in flight, and sending begins again: the pause does not count.
+  void on_restart(TimePoint now) { cubic_.on_idle(now); }
+
   // An ACK outside fast recovery.
   void on_ack(TimePoint now, const Ack& ack);
 
@@ -57,8 +60,9 @@ class Congestion {
   void on_recovery_sent(std::uint32_t bytes) { prr_.on_sent(bytes); }
   void leave_recovery() { cwnd_bytes_ = ssthresh_bytes_; }
 
-  // RFC 5681 section 3.1, equation (4): only the first timeout for some data moves ssthresh.
-  void on_timeout(bool first, SeqNum snd_nxt);
+  // RFC 5681 section 3.1, equation (4): only the first timeout for some data moves ssthresh. One
+  // segment may leave beside the `flight_bytes` that are not yet overdue (RFC 8985 section 6.3).
+  void on_timeout(bool first, SeqNum snd_nxt, std::uint32_t flight_bytes);
 
   // A loss that needed no recovery: the tail loss probe repaired it (RFC 8985 section 7.4.2).
   void on_repaired_loss();

@@ -129,6 +129,7 @@ class Connection final : public Stream {
   TimePoint keepalive_deadline() const;
   void schedule();
   Duration handshake_patience() const;
+  void limit_lingering(TimePoint now);
   void on_syn_timer(TimePoint now);
   bool on_keepalive_timer(TimePoint now);
 
@@ -165,7 +166,7 @@ class Connection final : public Stream {
   bool peer_scales_ = false;  // The peer's SYN had a window scale.
   PathProbe path_;
   TimePoint opened_{};
-  TimePoint state_deadline_ = kNever;  // SYN retransmission, FIN-WAIT-2, TIME-WAIT.
+  TimePoint state_deadline_ = kNever;  // SYN retransmission, after close(), TIME-WAIT.
   Duration syn_timeout_{};
   TimePoint syn_sent_ = TimePoint::min();
   bool syn_retransmitted_ = false;

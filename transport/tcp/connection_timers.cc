@@ -52,7 +52,8 @@ void Connection::on_timer(TimePoint now) {
     default:
       break;
   }
-  if (state_deadline_ <= now) {  // FIN-WAIT-2, and nobody listens any more.
+  limit_lingering(now);
+  if (state_deadline_ <= now) {
     abort();
     return;
   }
@@ -79,6 +80,16 @@ void Connection::on_timer(TimePoint now) {
   }
   wake();
   schedule();
+}
+
+// Nobody listens any more: a peer that keeps its window shut must not keep the slot. (FIN-WAIT-2
+// has its limit from its beginning.)
+void Connection::limit_lingering(TimePoint now) {
+  if (state_ != State::kFinWait1 && state_ != State::kClosing && state_ != State::kLastAck) return;
+  const Duration patience = context_.config.tcp.user_timeout;
+  const TimePoint since = state_deadline_ == kNever ? now : sender_.progress();
+  if (state_deadline_ == kNever || since + patience > state_deadline_)
+    state_deadline_ = since + patience;
 }
 
 Duration Connection::handshake_patience() const {

@@ -34,7 +34,8 @@ class HyStart {
 
   // An ACK in slow start: section 4.2. Returns by how many bytes the window may grow.
   std::uint32_t on_ack(SeqNum ack, SeqNum snd_nxt, std::uint32_t acked_bytes, Duration rtt) {
-    if (ack.after(window_end_)) start_round(snd_nxt);
+    // Nothing was told here while the user was the limit: the numbers may have gone half round.
+    if (ack.after(window_end_) || window_end_.after(snd_nxt)) start_round(snd_nxt);
     if (rtt > Duration::zero()) on_rtt(rtt);
     return in_css_ ? acked_bytes / kCssGrowthDivisor : acked_bytes;
   }

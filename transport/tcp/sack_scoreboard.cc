@@ -104,6 +104,7 @@ void SackScoreboard::deliver(const SentRecord& record, std::uint32_t full_bytes,
   delivered.bytes += record.length;
   if (record.length >= full_bytes) delivered.full_sized = true;
   const bool retransmitted = record.is(SentRecord::kRetransmitted);
+  if (retransmitted) delivered.any_retransmitted = true;
   // RFC 8985 section 6.2: later in time, or as late and further in sequence space.
   if (!delivered.any || record.sent > delivered.newest_sent ||
       (record.sent == delivered.newest_sent && record.end().after(delivered.newest_end))) {

@@ -52,6 +52,7 @@ struct Delivered {
   // The delivered segment that was sent last (RFC 8985 section 6.2 step 2).
   bool any = false;
   bool newest_retransmitted = false;
+  bool any_retransmitted = false;
   TimePoint newest_sent{};
   SeqNum newest_end;
   // The delivered segment sent last among those sent once: a clean RTT sample.

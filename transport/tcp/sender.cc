@@ -53,7 +53,7 @@ void Sender::begin(TimePoint now, const Terms& terms) {
   scoreboard_.reset(terms.first);
   congestion_.begin(mss_bytes_, settings_.initial_window_segments, terms.first);
   recovery_point_ = pace_round_end_ = terms.first;
-  progress_ = heard_ = now;
+  progress_ = heard_ = heard_shut_ = now;
   set_max_super_segment(max_super_bytes_);
 }
 
@@ -166,7 +166,9 @@ void Sender::send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoin
   pacer_.on_sent(now, record.length);
   counters_.tx_retransmitted_bytes += frame.payload_bytes;
   ++counters_.tx_segments;
-  arm_timers(now, /*restart=*/false);
+  // The answer to the first segment's repeat takes a round trip from now, and until it comes
+  // snd.una stands still.
+  arm_timers(now, /*restart=*/i == 0);
 }
 
 // RFC 8985 section 7.3: new data if there is any, else the last segment again.
@@ -202,7 +204,10 @@ bool Sender::send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, 
   (again ? counters_.tx_retransmitted_bytes : counters_.tx_bytes) += bytes;
   const std::uint8_t flags = again ? std::uint8_t{SentRecord::kRetransmitted} : std::uint8_t{0};
   const bool was_empty = scoreboard_.empty();
-  if (was_empty) progress_ = now;
+  if (was_empty) {
+    progress_ = now;
+    congestion_.on_restart(now);
+  }
   for (std::uint32_t left = bytes; left > 0;) {
     const std::uint32_t piece = std::min(left, mss_bytes_);
     scoreboard_.push(snd_nxt_, static_cast<std::uint16_t>(piece), now, flags);

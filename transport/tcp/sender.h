@@ -102,6 +102,7 @@ class Sender {
     return seq.in_window(snd_una_, bytes_between(snd_una_, snd_max_));
   }
   bool full_size_delivered() const { return full_size_delivered_; }
+  TimePoint progress() const { return progress_; }
   int backoff() const { return rtt_.backoff(); }
   const RttEstimator& rtt() const { return rtt_; }
   RttEstimator& rtt() { return rtt_; }
@@ -124,10 +125,10 @@ class Sender {
   // on_ack(), in the order it happens. See sender_ack.cc.
   std::uint32_t take_cumulative(const Ack& ack, Delivered& delivered);
   void take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack);
-  Duration sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered, bool advanced);
-  bool undo_if_spurious(const Ack& ack, bool advanced);
+  Duration sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered, bool answers);
+  bool undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced);
   void detect_losses(TimePoint now, const Ack& ack, bool advanced);
-  void check_tail_probe(const Ack& ack, Dsack dsack);
+  void check_tail_probe(const Ack& ack, Dsack dsack, bool advanced);
   void move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
                   std::uint32_t acked_bytes, Duration rtt_sample);
   void enter_recovery();
@@ -142,6 +143,7 @@ class Sender {
 
   void arm_timers(TimePoint now, bool restart);
   Duration tail_probe_timeout() const;
+  TimePoint give_up_at() const;
   void on_rto(TimePoint now);
 
   // --- Hot: touched for each segment or ACK.
@@ -188,6 +190,7 @@ class Sender {
   std::uint32_t undo_timestamp_ = 0;
   TimestampClock clock_;
   TimePoint heard_{};
+  TimePoint heard_shut_{};  // The last ACK that found the window shut, or left it so.
   int persist_backoff_ = 0;
   std::uint32_t max_super_bytes_ = 0;
   const TcpSettings& settings_;

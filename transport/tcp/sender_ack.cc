@@ -22,21 +22,26 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   if (!plain) take_sacks(ack, delivered, dsack);
   if (delivered.full_sized) full_size_delivered_ = true;
   if (ack.window_valid) {
+    if (snd_wnd_bytes_ == 0 || ack.window_bytes == 0) heard_shut_ = now;
     snd_wnd_bytes_ = ack.window_bytes;
     max_window_bytes_ = std::max(max_window_bytes_, ack.window_bytes);
     if (snd_wnd_bytes_ > 0) persist_backoff_ = 0;
   }
 
   rack_.on_progress(snd_una_);
-  const Duration sample = sample_rtt(now, ack, delivered, acked > 0);
+  // With a duplicate reported the original was answered before, and that answer was lost: the echo
+  // tells of then. But the path works.
+  const bool answers = acked > 0 && dsack == Dsack::kNone;
+  if (acked > 0 && !answers) rtt_.forget_backoff();
+  const Duration sample = sample_rtt(now, ack, delivered, answers);
   const bool echoes_older = delivered.newest_retransmitted && ack.has_timestamps &&
                             timestamp_before(ack.timestamp_echo, clock_.at(delivered.newest_sent));
   rack_.on_delivered(now, delivered, echoes_older, rtt_);
   if (!plain) {
     // A tail loss probe that was not needed says nothing about reordering.
     if (dsack == Dsack::kOther) rack_.on_dsack(snd_nxt_);
-    if (!undo_if_spurious(ack, acked > 0)) detect_losses(now, ack, acked > 0);
-    check_tail_probe(ack, dsack);
+    if (!undo_if_spurious(ack, dsack, acked > 0)) detect_losses(now, ack, acked > 0);
+    check_tail_probe(ack, dsack, acked > 0);
   }
   move_state(now, ack, delivered, acked, sample);
   if (settings_.pacing && pace_round_end_.at_or_before(snd_una_) && acked > 0) {
@@ -86,14 +91,14 @@ void Sender::take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack) {
   }
 }
 
-// A segment sent once is a sample (Karn's rule); where all were sent twice the echoed timestamp
-// tells which one is meant (RFC 7323 section 4).
+// A segment sent once is a sample (Karn's rule), unless one sent twice had to come first; then the
+// echoed timestamp tells which one is answered (RFC 7323 section 4).
 Duration Sender::sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered,
-                            bool advanced) {
+                            bool answers) {
   Duration sample{};
-  if (delivered.has_rtt_sample) {
+  if (delivered.has_rtt_sample && !delivered.any_retransmitted) {
     sample = now - delivered.rtt_sent;
-  } else if (advanced && timestamps_ && ack.has_timestamps) {
+  } else if (answers && timestamps_ && ack.has_timestamps) {
     sample = clock_.since(now, ack.timestamp_echo);
     if (sample < Duration::zero() || sample > settings_.user_timeout) return {};
     sample = std::max(sample, Duration(1));
@@ -104,7 +109,7 @@ Duration Sender::sample_rtt(TimePoint now, const Ack& ack, const Delivered& deli
   return sample;
 }
 
-bool Sender::undo_if_spurious(const Ack& ack, bool advanced) {
+bool Sender::undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced) {
   if (!undo_armed_ || !undo_stamped_ || !advanced) return false;
   undo_armed_ = false;  // RFC 3522 section 3.2: the first acceptable ACK decides.
   if (!ack.has_timestamps || !timestamp_before(ack.timestamp_echo, undo_timestamp_)) return false;
@@ -112,9 +117,11 @@ bool Sender::undo_if_spurious(const Ack& ack, bool advanced) {
   scoreboard_.forget_losses();
   congestion_.undo();
   rtt_.forget_backoff();
-  // What looked lost was late: RACK must wait longer.
-  rack_.note_reordering();
-  rack_.on_dsack(snd_nxt_);
+  if (dsack == Dsack::kNone) {
+    // What looked lost was late: RACK must wait longer.
+    rack_.note_reordering();
+    rack_.on_dsack(snd_nxt_);
+  }
   state_ = State::kOpen;
   reorder_deadline_ = kNever;
   pace_round_end_ = snd_una_;
@@ -141,7 +148,7 @@ void Sender::detect_losses(TimePoint now, const Ack& ack, bool advanced) {
 }
 
 // RFC 8985 section 7.4.2: did the probe repair a loss that nothing else would have told of?
-void Sender::check_tail_probe(const Ack& ack, Dsack dsack) {
+void Sender::check_tail_probe(const Ack& ack, Dsack dsack, bool advanced) {
   if (!probe_outstanding_ || ack.ack.before(probe_end_)) return;
   if (!probe_retransmitted_ || dsack != Dsack::kNone) {
     probe_outstanding_ = false;
@@ -151,6 +158,8 @@ void Sender::check_tail_probe(const Ack& ack, Dsack dsack) {
       congestion_.on_repaired_loss();
       pace_round_end_ = snd_una_;
     }
+  } else if (ack.pure && !advanced && ack.sack.empty()) {
+    probe_outstanding_ = false;  // Both came, says a peer without D-SACK.
   }
 }
 

@@ -35,12 +35,18 @@ void Sender::arm_timers(TimePoint now, bool restart) {
   }
   persist_deadline_ = kNever;
   if (restart || rto_deadline_ == kNever)
-    rto_deadline_ = std::min(now + rtt_.rto(rto_floor_), progress_ + settings_.user_timeout);
+    rto_deadline_ = std::min(now + rtt_.rto(rto_floor_), give_up_at());
   // RFC 8985 section 7.2: only while nothing else points at a loss, and one probe at a time.
   const bool probing = state_ == State::kOpen && sack_ && !probe_outstanding_ &&
                        scoreboard_.sacked_bytes() == 0 && rtt_.has_sample();
-  probe_deadline_ = probing ? now + tail_probe_timeout() : kNever;
-  if (probe_deadline_ >= rto_deadline_) probe_deadline_ = kNever;
+  // One that would come after the timeout takes its place.
+  probe_deadline_ = probing ? std::min(now + tail_probe_timeout(), rto_deadline_) : kNever;
+}
+
+// RFC 9293 section 3.8.6.1: a peer that shut its window over what is in flight, and answers, is
+// alive.
+TimePoint Sender::give_up_at() const {
+  return std::max(progress_, heard_shut_) + settings_.user_timeout;
 }
 
 TimePoint Sender::deadline() const {
@@ -72,7 +78,7 @@ Sender::Timeout Sender::on_timer(TimePoint now) {
     rto_deadline_ = now + rtt_.rto(rto_floor_);  // RFC 8985 section 7.3.
   }
   if (rto_deadline_ <= now) {
-    if (now - progress_ >= settings_.user_timeout) return Timeout::kGiveUp;
+    if (now >= give_up_at()) return Timeout::kGiveUp;
     on_rto(now);
   }
   return Timeout::kNone;
@@ -84,8 +90,9 @@ void Sender::on_rto(TimePoint now) {
   // RFC 2018 section 8: what was SACKed stays so, unless the very first segment was: then the peer
   // has thrown it away, or it would have acknowledged it.
   if (scoreboard_.front().is(SentRecord::kSacked)) scoreboard_.forget_sacks();
+  rack_.mark_losses_on_rto(now, rtt_, scoreboard_);
   const bool first = state_ != State::kLoss;
-  congestion_.on_timeout(first, snd_nxt_);
+  congestion_.on_timeout(first, snd_nxt_, scoreboard_.in_flight_bytes());
   if (first) {
     undo_armed_ = true;
     undo_stamped_ = false;
@@ -94,7 +101,6 @@ void Sender::on_rto(TimePoint now) {
   recovery_point_ = snd_max_;
   probe_outstanding_ = tail_probe_due_ = false;
   reorder_deadline_ = kNever;
-  rack_.mark_losses_on_rto(now, rtt_, scoreboard_);
   rtt_.back_off();
   pace_round_end_ = snd_una_;
   arm_timers(now, /*restart=*/true);

@@ -54,15 +54,15 @@ TEST_F(CongestionTest, RecoveryReducesToSeventyPercent) {
 
 // RFC 5681 section 3.1: the loss window is one segment; ssthresh moves only once.
 TEST_F(CongestionTest, TimeoutsReduceOnce) {
-  congestion.on_timeout(true, SeqNum(0));
+  congestion.on_timeout(true, SeqNum(0), 0);
   EXPECT_EQ(congestion.window_bytes(), kMss);
   EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kMss);
-  congestion.on_timeout(false, SeqNum(0));
+  congestion.on_timeout(false, SeqNum(0), 0);
   EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kMss);
 }
 
 TEST_F(CongestionTest, UndoRestoresWhatWas) {
-  congestion.on_timeout(true, SeqNum(0));
+  congestion.on_timeout(true, SeqNum(0), 0);
   congestion.undo();
   EXPECT_EQ(congestion.window_bytes(), 10 * kMss);
   EXPECT_TRUE(congestion.in_slow_start());
@@ -112,6 +112,19 @@ TEST(Cubic, IdleTimeDoesNotCount) {
   now += 60s;
   cubic.on_idle(now);
   EXPECT_NEAR(cubic.on_ack(now, 1ms, window, 1), window, 1);
+}
+
+// Training computes between bursts: a burst that fills the window at once must not find it grown
+// by the time in between.
+TEST_F(CongestionTest, PauseBetweenBurstsDoesNotCount) {
+  congestion.enter_recovery(10 * kMss);
+  congestion.leave_recovery();
+  ack(kMss);
+  const std::uint32_t before = congestion.window_bytes();
+  now += 60s;
+  congestion.on_restart(now);
+  ack(kMss);
+  EXPECT_LE(congestion.window_bytes(), before + kMss / 5);
 }
 
 // RFC 6937 section 3.1, its first example: 100 segments out, one lost, ssthresh 70: seven sent
@@ -171,6 +184,23 @@ TEST(HyStart, LeavesSlowStartWhenTheRoundTripGrows) {
   EXPECT_EQ(round(2ms), 2500U) << "a quarter of slow start";
   for (int i = 0; i < 5; ++i) round(2ms);
   EXPECT_TRUE(hystart.is_done());
+}
+
+// While the user is the limit no ACK comes here, and more than half the numbers may pass.
+TEST(HyStart, RoundEndsAfterNumbersThatWentHalfRound) {
+  HyStart hystart;
+  hystart.begin(SeqNum(0));
+  std::uint32_t number = 0x90000000;
+  const auto round = [&](Duration rtt) {
+    for (int i = 0; i < 10; ++i) {
+      number += 1000;
+      hystart.on_ack(SeqNum(number), SeqNum(number + 9000), 1000, rtt);
+    }
+  };
+  round(1ms);
+  round(1ms);
+  round(2ms);
+  EXPECT_TRUE(hystart.in_css());
 }
 
 TEST(HyStart, ComesBackWhenTheGrowthWasNoise) {

@@ -35,7 +35,7 @@ TEST(RttEstimator, VarianceUsesTheOldMean) {
 TEST(RttEstimator, StaysWithinItsLimits) {
   RttEstimator e = estimator();
   e.on_sample(TimePoint{}, 50us);
-  EXPECT_EQ(e.rto(), 5ms);
+  EXPECT_EQ(e.rto(), 5050us) << "the floor stands beside the round trip";
   EXPECT_EQ(e.rto(/*floor=*/30ms), 30ms);
   EXPECT_EQ(e.rto(/*floor=*/3s), 3s) << "the poller's absence beats the maximum";
 }

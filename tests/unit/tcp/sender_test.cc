@@ -126,8 +126,11 @@ TEST_F(Sending, NeedlessProbeDoesNotMakeRackWaitLonger) {
   warm_up();
   peer.write(2 * kMss);
   peer.collect();
+  Seg late{.seq = peer.peer_nxt(), .ack = seq(4)};
+  late.options.timestamps = wire::Timestamps{peer.timestamp(), peer.last_ts};
   ASSERT_EQ(numbers(peer.wait()), std::vector<int>{3});
-  peer.ack(seq(4));
+  late.options.timestamps->value = peer.timestamp();
+  peer.send(late);
   peer.ack(seq(4), {{seq(3), seq(4)}});  // The probe was the second copy.
   peer.write(3 * kMss);
   peer.collect();
