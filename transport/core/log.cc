@@ -50,7 +50,13 @@ void open_file(std::string_view path) noexcept {
       fd = ::open(std::string(path).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   } catch (...) {  // No memory for the path: no file, then.
   }
-  const int old = g_file.exchange(fd, std::memory_order_acq_rel);
+  const int old = g_file.load(std::memory_order_acquire);
+  if (old >= 0 && fd >= 0 && ::dup3(fd, old, O_CLOEXEC) >= 0) {
+    // Under the same number: another thread may be about to write to it.
+    ::close(fd);
+    return;
+  }
+  g_file.store(fd, std::memory_order_release);
   if (old >= 0) ::close(old);
 }
 
