@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <sys/mman.h>
 #include <sys/utsname.h>
@@ -84,6 +85,12 @@ class VfioMapper final : public DmaMapper {
   // EAL would call an error, each time, what only costs a copy (DmaMap says it once), and that
   // memory can't be unmapped any more for NICs that were taken out.
   struct QuietEal {
+    // One at a time, or the second would take the first one's silence for the level to restore.
+    static std::mutex& mutex() {
+      static auto* const instance = new std::mutex;
+      return *instance;
+    }
+    const std::scoped_lock<std::mutex> lock{mutex()};
     const int level = rte_log_get_level(RTE_LOGTYPE_EAL);
     QuietEal() { rte_log_set_level(RTE_LOGTYPE_EAL, RTE_LOG_CRIT); }
     ~QuietEal() { rte_log_set_level(RTE_LOGTYPE_EAL, static_cast<std::uint32_t>(level)); }
