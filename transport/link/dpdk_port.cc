@@ -42,8 +42,11 @@ rte_mempool* create_pool(const char* kind, std::uint32_t count, std::uint32_t ca
 
 std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
 
+// One frame fits one buffer. NICs use of it what they can count in: whole KiB (ixgbe, e1000), units
+// of 128 bytes (i40e, iavf, ice). Drivers reckon with two VLAN tags and the FCS.
 std::uint32_t frame_room_bytes(std::uint16_t mtu_bytes) {
-  return std::min<std::uint32_t>(round_up(std::max(mtu_bytes + kEthernetBytes, 2048U), 64),
+  constexpr std::uint32_t kMostEthernetBytes = 26;
+  return std::min<std::uint32_t>(std::max(round_up(mtu_bytes + kMostEthernetBytes, 1024), 2048U),
                                  UINT16_MAX - RTE_PKTMBUF_HEADROOM);
 }
 

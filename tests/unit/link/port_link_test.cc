@@ -115,6 +115,22 @@ TEST_F(PortLinkTest, SendsMappedMemoryInPlace) {
   link_->unmap_memory(key);
 }
 
+// A frame that needs a second buffer for its last bytes costs two of each, in the NIC and here.
+TEST_F(PortLinkTest, AFrameFitsWhatNicsUseOfABuffer) {
+  constexpr std::array<std::uint16_t, 5> kMtus = {1500, 2030, 4000, 8896, 9000};
+  for (const std::uint16_t mtu : kMtus) {
+    link_.reset();
+    PortConfig of_mtu = config();
+    of_mtu.mtu_bytes = mtu;
+    const auto port = Port::open(of_mtu);
+    ASSERT_TRUE(port) << port.error().where;
+    const unsigned room = rte_pktmbuf_data_room_size(port->pools().rx) - RTE_PKTMBUF_HEADROOM;
+    EXPECT_GE(room / 1024 * 1024, mtu + 18U) << "ixgbe";
+    EXPECT_GE(room / 128 * 128, mtu + 18U) << "i40e";
+    EXPECT_GE(room, mtu + 26U) << "what makes drivers choose to scatter";
+  }
+}
+
 // Above vfio's limit of ranges registering goes on to succeed and sending to work.
 TEST_F(PortLinkTest, CopiesWhatNoLongerFitsTheDevicesMap) {
   constexpr std::size_t kRegistrations = 1000;
