@@ -59,7 +59,10 @@ const std::string& need(const Words& words, const char* name) {
 }  // namespace
 
 Tree::Tree() {
-  std::string pattern = (fs::temp_directory_path() / "ztcp-tree-XXXXXX").string();
+  // Thousands of small files: in memory where there is such a folder, as sysfs itself is.
+  const fs::path memory = "/dev/shm";
+  const fs::path base = ::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
+  std::string pattern = (base / "ztcp-tree-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
   root_ = pattern;
   // Tests look at it as other users too.
