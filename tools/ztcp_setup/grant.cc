@@ -214,10 +214,8 @@ class Granter {
   }
 
   void put(Entry entry) {
-    // What was recorded before its turn has its place here.
-    const Entry* known = journal_.find(key_of(entry.wish));
-    if (known != nullptr && !known->done && may_fall_short(entry.wish))
-      journal_.erase(key_of(entry.wish));
+    // In the order of the wishes, wherever record_pages() or an earlier run had it.
+    if (scope_ == Scope::kWhole) journal_.erase(key_of(entry.wish));
     if (last_key_.empty() && scope_ == Scope::kWhole)
       journal_.put_first(std::move(entry));
     else

@@ -72,7 +72,7 @@ int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
                // NICs that are half taken can't be planned with: first back to the beginning.
                if (!options.json)
                  say("The last run was cut off; what it did is taken back first.\n");
-               Outcome back = take_back(host, journal, conduct);
+               Outcome back = take_back_half_done(host, journal, conduct);
                if (!back.complete()) return back;
                auto outcome = plan_and_grant(host, journal, plan, conduct);
                if (!outcome) return outcome;

@@ -157,4 +157,12 @@ Outcome take_back(Host& host, Journal& journal, const Conduct& conduct) {
       host, journal, [](const Entry&) { return true; }, conduct);
 }
 
+Outcome take_back_half_done(Host& host, Journal& journal, const Conduct& conduct) {
+  const auto not_pages = [](const Entry& entry) {
+    const auto* value = std::get_if<wish::Value>(&entry.wish.what);
+    return value == nullptr || !value->at_least;
+  };
+  return take_back(host, journal, not_pages, conduct);
+}
+
 }  // namespace ztcp::setup

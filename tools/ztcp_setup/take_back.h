@@ -21,6 +21,10 @@ Outcome take_back(Host& host, Journal& journal, const Conduct& conduct);
 // Only what is `chosen`.
 Outcome take_back(Host& host, Journal& journal, const Chosen& chosen, const Conduct& conduct);
 
+// What a run that was cut off did, before another begins; its pages stay, for memory in use since
+// may not give them again.
+Outcome take_back_half_done(Host& host, Journal& journal, const Conduct& conduct);
+
 // The NICs among the chosen that processes hold.
 config::Problems held_nics(Host& host, const Journal& journal, const Chosen& chosen);
 

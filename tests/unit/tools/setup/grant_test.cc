@@ -273,6 +273,28 @@ TEST(Grant, KilledAnywhereASecondRunPutsItRight) {
       });
 }
 
+TEST(Grant, AfterACutTheHalfDoneIsTakenBackButForPages) {
+  const FakeHost start = bare_machine();
+  FakeHost whole = start;
+  ASSERT_TRUE(set_up(whole).complete());
+  kill_everywhere(
+      start, [](FakeHost& host) { set_up(host); },
+      [&](FakeHost& host) {
+        const std::string pages = host.state.values.at(kPages0);
+        auto journal = Journal::open(host);
+        ASSERT_TRUE(journal);
+        const Outcome back = take_back_half_done(host, *journal, {});
+        EXPECT_TRUE(back.complete()) << all_of(back.faults);
+        EXPECT_EQ(host.state.values.at(kPages0), pages);
+        const Outcome again = set_up(host);
+        EXPECT_TRUE(again.complete()) << all_of(again.faults);
+        expect_same(host.state, whole.state);
+        const Outcome undone = undo(host);
+        EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
+        expect_same(host.state, start.state);
+      });
+}
+
 TEST(Grant, UndoKilledAnywhereIsUndoneAgainOrSetUpAgain) {
   const FakeHost start = bare_machine();
   FakeHost whole = start;
