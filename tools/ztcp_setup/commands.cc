@@ -12,6 +12,7 @@
 #include "config/machine.h"
 #include "config/topology.h"
 #include "tools/ztcp_setup/boot_unit.h"
+#include "tools/ztcp_setup/foresee.h"
 #include "tools/ztcp_setup/live_host.h"
 #include "tools/ztcp_setup/report.h"
 #include "tools/ztcp_setup/rights.h"
@@ -47,8 +48,11 @@ tl::expected<Plan, config::Problem> plan_here(const Request& request) {
 }
 
 int dry_run(const Options& options) {
-  const auto plan = plan_here(options.request);
+  auto plan = plan_here(options.request);
   if (!plan) return refuse(plan.error(), options.json);
+  LiveHost host;
+  const bool more = options.request.mode == Mode::kAdd || plan->awaits_reboot;
+  foresee(host, more ? Scope::kMore : Scope::kWhole, *plan);
   fmt::print("{}", options.json ? to_json(*plan) : to_text(*plan));
   return exit_code(*plan);
 }

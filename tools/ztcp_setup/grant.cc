@@ -6,7 +6,6 @@
 #include <cassert>
 #include <charconv>
 #include <cstdint>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -53,17 +52,6 @@ Done carry_out_wish(Host& host, const Wish& wish, Before& before) {
       wish.what, before);
 }
 
-config::Problems check_all(Host& host, const Wishes& wishes) {
-  config::Problems problems;
-  for (std::size_t i = 0; i < wishes.size(); ++i)
-    std::visit(
-        [&](const auto& what) {
-          check(host, what, Earlier{&wishes, i}, problems);
-        },
-        wishes[i].what);
-  return problems;
-}
-
 bool may_fall_short(const Wish& wish) {
   const auto* value = std::get_if<wish::Value>(&wish.what);
   return value != nullptr && value->at_least;
@@ -77,6 +65,19 @@ std::string reached_of(const wish::Value& wish, const before::Value& before) {
     return parsed;
   };
   return wish.at_least && number(before.reached) > number(wish.value) ? before.reached : wish.value;
+}
+
+// With the numbers of its names, as far as they are known now.
+Wish with_ids(Host& host, Wish wish) {
+  std::visit(
+      [&](auto& what) {
+        if constexpr (requires { what.ids.user = host.user_id(what.user); })
+          if (const auto id = host.user_id(what.user)) what.ids.user = id;
+        if constexpr (requires { what.ids.group = host.group_id(what.group); })
+          if (const auto id = host.group_id(what.group)) what.ids.group = id;
+      },
+      wish.what);
+  return wish;
 }
 
 class Granter {
@@ -114,7 +115,8 @@ class Granter {
 
  private:
   // False ends the run.
-  bool grant(const Wish& wish) {
+  bool grant(const Wish& wished) {
+    const Wish wish = with_ids(host_, wished);
     const Entry* known = journal_.find(key_of(wish));
     if (holds_wish(host_, wish)) {
       Entry entry{wish, known != nullptr ? known->before : std::nullopt, true};
@@ -166,8 +168,11 @@ class Granter {
     return std::move(*fresh);
   }
 
-  // A wish that failed is put back at once: a NIC must not be left without any driver.
+  // A wish that failed is put back at once: a NIC must not be left without any driver. Nothing else
+  // is after a boot: the folder for locks stays for the next try.
   void give_up(const Entry& entry) {
+    if (on_fault_ == OnFault::kGoOn && !std::holds_alternative<wish::Driver>(entry.wish.what))
+      return;
     Restored restored = restore_entry(host_, entry);
     for (config::Problem& note : restored.notes) outcome_.notes.push_back(std::move(note));
     if (restored.faults.empty() && on_fault_ == OnFault::kStop) {
@@ -252,18 +257,30 @@ bool Outcome::changed() const {
                      [](const Step& step) { return step.result != StepResult::kHeld; });
 }
 
+config::Problems faults_before(Host& host, const Wishes& wishes) {
+  config::Problems problems;
+  for (std::size_t i = 0; i < wishes.size(); ++i)
+    std::visit(
+        [&](const auto& what) {
+          check(host, what, Earlier{&wishes, i}, problems);
+        },
+        wishes[i].what);
+  return problems;
+}
+
+bool is_stale(const Entry& entry, const Wishes& wishes, Scope scope) {
+  // Once the kernel runs with them, arguments on its line are wished for no more, and wanted still.
+  if (scope != Scope::kWhole || std::holds_alternative<wish::BootArguments>(entry.wish.what))
+    return false;
+  return std::none_of(wishes.begin(), wishes.end(),
+                      [&](const Wish& wish) { return key_of(wish) == key_of(entry.wish); });
+}
+
 Outcome grant(Host& host, Journal& journal, const Wishes& wishes, Scope scope,
               const Conduct& conduct) {
   Outcome outcome;
-  std::set<std::string> keys;
-  for (const Wish& wish : wishes) keys.insert(key_of(wish));
-  const auto stale = [&](const Entry& entry) {
-    // Once the kernel runs with them, arguments on its line are wished for no more, and wanted
-    // still.
-    return scope == Scope::kWhole && !keys.contains(key_of(entry.wish)) &&
-           !std::holds_alternative<wish::BootArguments>(entry.wish.what);
-  };
-  outcome.faults = check_all(host, wishes);
+  const auto stale = [&](const Entry& entry) { return is_stale(entry, wishes, scope); };
+  outcome.faults = faults_before(host, wishes);
   for (config::Problem& problem : held_nics(host, journal, stale))
     outcome.faults.push_back(std::move(problem));
   if (!outcome.faults.empty()) return outcome;

@@ -17,6 +17,11 @@ enum class Scope : std::uint8_t {
   kMore,   // Beside what was granted before (--add).
 };
 
+// What speaks against wishes: all of it, before anything is changed.
+config::Problems faults_before(Host& host, const Wishes& wishes);
+// Whether an entry of the journal is taken back before `wishes` are granted.
+bool is_stale(const Entry& entry, const Wishes& wishes, Scope scope);
+
 Outcome grant(Host& host, Journal& journal, const Wishes& wishes, Scope scope,
               const Conduct& conduct);
 

@@ -12,9 +12,11 @@ namespace {
 
 // Empty names are root's.
 std::optional<Ownership> ownership_of(Host& host, std::uint32_t mode, const std::string& user,
-                                      const std::string& group) {
-  const auto user_id = user.empty() ? std::optional<std::uint32_t>(0) : host.user_id(user);
-  const auto group_id = group.empty() ? std::optional<std::uint32_t>(0) : host.group_id(group);
+                                      const std::string& group, const wish::Ids& ids) {
+  auto user_id = user.empty() ? std::optional<std::uint32_t>(0) : host.user_id(user);
+  auto group_id = group.empty() ? std::optional<std::uint32_t>(0) : host.group_id(group);
+  if (!user_id) user_id = ids.user;
+  if (!group_id) group_id = ids.group;
   if (!user_id || !group_id) return std::nullopt;
   return Ownership{mode, *user_id, *group_id};
 }
@@ -27,6 +29,17 @@ void check_names(Host& host, const std::string& where, const std::string& user,
   if (!group.empty() && !host.group_id(group))
     problems.push_back({where, fmt::format("there is no group {} to give it to", group),
                         fmt::format("sudo groupadd {}", group)});
+}
+
+// Accounts of a directory are not known at boot, before the network.
+tl::unexpected<config::Problem> unknown(const std::string& where, const std::string& user,
+                                        const std::string& group) {
+  return tl::unexpected(config::Problem{
+      where,
+      fmt::format("nobody knows the {} {} now", group.empty() ? "user" : "group",
+                  group.empty() ? user : group),
+      fmt::format("when getent {} {} finds it: sudo ztcp_setup --boot",
+                  group.empty() ? "passwd" : "group", group.empty() ? user : group)});
 }
 
 tl::unexpected<config::Problem> failed(Host& host, const std::string& path, const Error& error) {
@@ -61,7 +74,7 @@ void check(Host& host, const wish::File& wish, const Earlier&, config::Problems&
 
 bool holds(Host& host, const wish::File& wish) {
   const FileFacts facts = host.facts(wish.path);
-  const auto wanted = ownership_of(host, wish.mode, "", wish.group);
+  const auto wanted = ownership_of(host, wish.mode, "", wish.group, wish.ids);
   if (facts.kind != FileKind::kFile || !wanted || facts.ownership != *wanted) return false;
   const Result<std::string> text = host.read_file(wish.path);
   return text && *text == wish.text;
@@ -81,8 +94,8 @@ Read<before::File> record(Host& host, const wish::File& wish) {
 }
 
 Done carry_out(Host& host, const wish::File& wish, before::File& before) {
-  const auto wanted = ownership_of(host, wish.mode, "", wish.group);
-  if (!wanted) return tl::unexpected(config::Problem{wish.path, "its group is gone", ""});
+  const auto wanted = ownership_of(host, wish.mode, "", wish.group, wish.ids);
+  if (!wanted) return unknown(wish.path, "", wish.group);
   if (Done made = make_folders(host, before.made_folders); !made) return made;
   if (Done placed = place_file(host, wish.path, wish.text, *wanted); !placed) return placed;
   if (!holds(host, wish))
@@ -127,7 +140,7 @@ void check(Host& host, const wish::Folder& wish, const Earlier&, config::Problem
 
 bool holds(Host& host, const wish::Folder& wish) {
   const FileFacts facts = host.facts(wish.path);
-  const auto wanted = ownership_of(host, wish.mode, wish.user, wish.group);
+  const auto wanted = ownership_of(host, wish.mode, wish.user, wish.group, wish.ids);
   return facts.kind == FileKind::kFolder && wanted && facts.ownership == *wanted;
 }
 
@@ -138,8 +151,8 @@ Read<before::Folder> record(Host& host, const wish::Folder& wish) {
 }
 
 Done carry_out(Host& host, const wish::Folder& wish, before::Folder& before) {
-  const auto wanted = ownership_of(host, wish.mode, wish.user, wish.group);
-  if (!wanted) return tl::unexpected(config::Problem{wish.path, "its user or group is gone", ""});
+  const auto wanted = ownership_of(host, wish.mode, wish.user, wish.group, wish.ids);
+  if (!wanted) return unknown(wish.path, wish.user, wish.group);
   if (Done made = make_folders(host, before.made_folders); !made) return made;
   const Status status = host.facts(wish.path).kind == FileKind::kFolder
                             ? host.set_ownership(wish.path, *wanted)
@@ -172,7 +185,7 @@ void check(Host& host, const wish::Access& wish, const Earlier&, config::Problem
 
 bool holds(Host& host, const wish::Access& wish) {
   const std::string node = vfio_node(host, wish.pci);
-  const auto wanted = ownership_of(host, wish.mode, wish.user, wish.group);
+  const auto wanted = ownership_of(host, wish.mode, wish.user, wish.group, wish.ids);
   return !node.empty() && wanted && host.facts(node).ownership == *wanted;
 }
 
@@ -187,8 +200,8 @@ Read<before::Access> record(Host& host, const wish::Access& wish) {
 
 Done carry_out(Host& host, const wish::Access& wish, before::Access&) {
   const std::string node = vfio_node(host, wish.pci);
-  const auto wanted = ownership_of(host, wish.mode, wish.user, wish.group);
-  if (!wanted) return tl::unexpected(config::Problem{wish.pci, "its user or group is gone", ""});
+  const auto wanted = ownership_of(host, wish.mode, wish.user, wish.group, wish.ids);
+  if (!wanted) return unknown(wish.pci, wish.user, wish.group);
   if (const Status status = host.set_ownership(node, *wanted); !status)
     return failed(host, node, status.error());
   return {};

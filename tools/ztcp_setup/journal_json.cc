@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The journal as JSON. A change of what is written here is a new Journal::kSchema.
+// The journal as JSON. A change that an older ztcp_setup would misread is a new Journal::kSchema.
 #include <exception>
 
 #include <fmt/format.h>
@@ -119,20 +119,34 @@ LinkState link_of(const Json& json) {
 
 std::string mode_text(std::uint32_t mode) { return fmt::format("{:04o}", mode); }
 
+Json with(Json json, const wish::Ids& ids) {
+  if (ids.user) json["user_id"] = *ids.user;
+  if (ids.group) json["group_id"] = *ids.group;
+  return json;
+}
+wish::Ids ids_of(const Json& json) {
+  wish::Ids ids;
+  if (json.contains("user_id")) ids.user = json.at("user_id").get<std::uint32_t>();
+  if (json.contains("group_id")) ids.group = json.at("group_id").get<std::uint32_t>();
+  return ids;
+}
+
 struct WishToJson {
   Json operator()(const wish::File& file) const {
-    return {{"kind", "file"},
-            {"path", file.path},
-            {"text", bytes_json(file.text)},
-            {"mode", mode_text(file.mode)},
-            {"group", file.group}};
+    return with({{"kind", "file"},
+                 {"path", file.path},
+                 {"text", bytes_json(file.text)},
+                 {"mode", mode_text(file.mode)},
+                 {"group", file.group}},
+                file.ids);
   }
   Json operator()(const wish::Folder& folder) const {
-    return {{"kind", "folder"},
-            {"path", folder.path},
-            {"mode", mode_text(folder.mode)},
-            {"user", folder.user},
-            {"group", folder.group}};
+    return with({{"kind", "folder"},
+                 {"path", folder.path},
+                 {"mode", mode_text(folder.mode)},
+                 {"user", folder.user},
+                 {"group", folder.group}},
+                folder.ids);
   }
   Json operator()(const wish::Value& value) const {
     return {{"kind", "value"},
@@ -151,11 +165,12 @@ struct WishToJson {
     return {{"kind", "driver"}, {"pci", driver.pci}, {"driver", driver.driver}};
   }
   Json operator()(const wish::Access& access) const {
-    return {{"kind", "access"},
-            {"pci", access.pci},
-            {"mode", mode_text(access.mode)},
-            {"user", access.user},
-            {"group", access.group}};
+    return with({{"kind", "access"},
+                 {"pci", access.pci},
+                 {"mode", mode_text(access.mode)},
+                 {"user", access.user},
+                 {"group", access.group}},
+                access.ids);
   }
   Json operator()(const wish::Unit& unit) const { return {{"kind", "unit"}, {"name", unit.name}}; }
   Json operator()(const wish::BootArguments& boot) const {
@@ -220,8 +235,8 @@ Entry entry_of(const Json& json) {
   entry.done = json.at("done").get<bool>();
   Before before;
   if (kind == "file") {
-    entry.wish.what =
-        wish::File{text("path"), bytes_of(wished.at("text")), mode_of(wished), text("group")};
+    entry.wish.what = wish::File{text("path"), bytes_of(wished.at("text")), mode_of(wished),
+                                 text("group"), ids_of(wished)};
     if (was.is_object()) {
       before::File file{was.at("existed").get<bool>(), {}, {}, folders()};
       if (file.existed) {
@@ -231,7 +246,8 @@ Entry entry_of(const Json& json) {
       before = std::move(file);
     }
   } else if (kind == "folder") {
-    entry.wish.what = wish::Folder{text("path"), mode_of(wished), text("user"), text("group")};
+    entry.wish.what =
+        wish::Folder{text("path"), mode_of(wished), text("user"), text("group"), ids_of(wished)};
     if (was.is_object()) {
       before::Folder folder{was.at("existed").get<bool>(), {}, folders()};
       if (folder.existed) folder.ownership = ownership_of(was.at("ownership"));
@@ -259,7 +275,8 @@ Entry entry_of(const Json& json) {
       before = std::move(driver);
     }
   } else if (kind == "access") {
-    entry.wish.what = wish::Access{text("pci"), text("user"), text("group"), mode_of(wished)};
+    entry.wish.what =
+        wish::Access{text("pci"), text("user"), text("group"), mode_of(wished), ids_of(wished)};
     if (was.is_object()) before = before::Access{ownership_of(was.at("ownership"))};
   } else if (kind == "unit") {
     entry.wish.what = wish::Unit{text("name")};

@@ -8,11 +8,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace ztcp::setup::wish {
+
+// The numbers of a user and a group when the wish was granted, as the journal remembers them:
+// accounts of a directory are not known at boot, before the network.
+struct Ids {
+  std::optional<std::uint32_t> user;
+  std::optional<std::uint32_t> group;
+};
 
 // A file that is ours as a whole. Folders that it needs and that are missing are made, and undone,
 // with it. Undo: what was there before, or nothing.
@@ -21,6 +29,7 @@ struct File {
   std::string text;
   std::uint32_t mode = 0644;
   std::string group;  // Empty: root.
+  Ids ids = {};
 };
 
 // A folder. Undo removes it when it was not there before and holds nothing but lock files.
@@ -29,6 +38,7 @@ struct Folder {
   std::uint32_t mode = 0755;
   std::string user;   // Empty: root.
   std::string group;  // Empty: root.
+  Ids ids = {};
 };
 
 // One value of sysfs or procfs. `at_least`: a larger number fulfils the wish as well (pages that
@@ -67,6 +77,7 @@ struct Access {
   std::string user;   // Empty: root.
   std::string group;  // Empty: root.
   std::uint32_t mode = 0660;
+  Ids ids = {};
 };
 
 // A systemd unit that is enabled. Undo disables what was not enabled before.

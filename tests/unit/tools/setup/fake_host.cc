@@ -244,8 +244,9 @@ std::optional<std::uint32_t> FakeHost::user_id(const std::string& name) {
   return std::nullopt;
 }
 std::optional<std::uint32_t> FakeHost::group_id(const std::string& name) {
-  if (name == "ztcp") return 990;
-  return std::nullopt;
+  const auto found = groups.find(name);
+  if (found == groups.end()) return std::nullopt;
+  return found->second;
 }
 bool FakeHost::has_program(const std::string& name) { return programs.contains(name); }
 std::optional<Holder> FakeHost::holder_of(const std::string& node) {

@@ -67,6 +67,7 @@ class FakeHost final : public Host {
   std::map<std::string, Holder> holders;  // By vfio node.
   std::vector<std::string> log;           // The changes, in order.
   std::map<std::string, int> errors;      // errno by "operation path".
+  std::map<std::string, std::uint32_t> groups{{"ztcp", 990}};
   std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};
   bool renames_interfaces = true;  // udev gives the names they had.
   bool bind_fails = false;         // vfio-pci refuses every device.

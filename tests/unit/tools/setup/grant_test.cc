@@ -9,12 +9,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/tools/setup/fake_host.h"
+#include "tools/ztcp_setup/foresee.h"
 #include "tools/ztcp_setup/run.h"
 #include "tools/ztcp_setup/take_back.h"
 
@@ -642,6 +644,34 @@ TEST(GrantAgain, ABootIsMadeUpFor) {
   expect_same(host.state, bare);
 }
 
+// Groups of a directory: the unit runs before the network.
+TEST(GrantAgain, AGroupIsRememberedUntilTheNetworkKnowsIt) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  const FakeHost::State whole = host.state;
+  host.boot();
+  const auto groups = std::exchange(host.groups, {});
+  auto journal = Journal::open(host);
+  const Outcome early = grant_again(host, *journal, {});
+  EXPECT_TRUE(early.complete()) << all_of(early.faults);
+  expect_same(host.state, whole);
+  host.groups = groups;
+  EXPECT_TRUE(undo(host).complete());
+}
+
+TEST(GrantAgain, AFolderWithAFaultStaysForTheNextTry) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.boot();
+  host.groups["ztcp"] = 991;
+  host.errors["chown /usr/local/tfabric/tools/run"] = EROFS;
+  auto journal = Journal::open(host);
+  const Outcome again = grant_again(host, *journal, {});
+  EXPECT_THAT(all_of(again.faults), HasSubstr("/usr/local/tfabric/tools/run: injected"));
+  EXPECT_EQ(host.facts("/usr/local/tfabric/tools/run").kind, FileKind::kFolder);
+  EXPECT_EQ(host.state.nodes.at("/dev/vfio/12").ownership.group, 991U);
+}
+
 TEST(GrantAgain, AnotherCardAtTheAddressIsLeftAlone) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
@@ -707,6 +737,61 @@ TEST(Grant, LocksThatJobsLeftGoWithTheirFolder) {
   host.add_file("/usr/local/tfabric/tools/run/0000:3b:00.0.lock", "", {0666, 1000, 990});
   ASSERT_TRUE(undo(host).complete());
   expect_same(host.state, bare);
+}
+
+// --- What a dry run says of all this ------------------------------------------------------------
+
+Plan plan_of(const Wishes& wishes) {
+  Plan plan;
+  plan.fabric.emplace();
+  plan.wishes = wishes;
+  return plan;
+}
+
+TEST(Foresee, WhatSetUpWouldRefuseIsTold) {
+  FakeHost host = bare_machine();
+  host.add_folder("/usr/local/tfabric", {0777, 0, 0});
+  host.programs.erase("grubby");
+  Plan plan = plan_of(all_wishes());
+  foresee(host, Scope::kWhole, plan);
+  config::Problems told;
+  for (const config::Check& note : plan.notes) {
+    EXPECT_EQ(note.severity, config::Severity::kFault);
+    told.push_back(note.problem);
+  }
+  EXPECT_EQ(all_of(told), all_of(set_up(host).faults));
+  EXPECT_THAT(all_of(told), HasSubstr("/usr/local/tfabric: may be written by others"));
+  EXPECT_THAT(all_of(told), HasSubstr("there is no grubby"));
+  EXPECT_EQ(host.changes, 0U);
+}
+
+TEST(Foresee, WhatIsGivenBackIsAChange) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  Plan same = plan_of(all_wishes());
+  foresee(host, Scope::kWhole, same);
+  EXPECT_THAT(same.changes, IsEmpty());
+  EXPECT_THAT(same.notes, IsEmpty());
+  Wishes fewer = all_wishes();
+  std::erase_if(fewer, [](const Wish& wish) { return key_of(wish).ends_with(kNicB); });
+  Plan plan = plan_of(fewer);
+  const auto changes = host.changes;
+  foresee(host, Scope::kWhole, plan);
+  ASSERT_THAT(plan.changes, SizeIs(2));
+  EXPECT_EQ(plan.changes[0].what, "given back: 0000:5e:00.0: for group ztcp");
+  EXPECT_EQ(plan.changes[1].what, "given back: 0000:5e:00.0: virtio-pci -> vfio-pci");
+  EXPECT_EQ(host.changes, changes);
+}
+
+TEST(Foresee, AnInterruptedRunIsTold) {
+  FakeHost host = bare_machine();
+  host.kill_at(40, FakeHost::When::kBefore);
+  EXPECT_THROW(set_up(host), Killed);
+  host.kill_at(0, FakeHost::When::kBefore);
+  Plan plan = plan_of(all_wishes());
+  foresee(host, Scope::kWhole, plan);
+  ASSERT_THAT(plan.notes, SizeIs(1));
+  EXPECT_THAT(plan.notes[0].problem.what, HasSubstr("cut off"));
 }
 
 }  // namespace

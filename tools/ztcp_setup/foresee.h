@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a run would meet beyond its plan: what speaks against the wishes, and what of earlier runs
+// it would take back. For --dry-run, which must not promise what set-up then refuses.
+#pragma once
+
+#include "tools/ztcp_setup/grant.h"
+#include "tools/ztcp_setup/host.h"
+#include "tools/ztcp_setup/plan.h"
+
+namespace ztcp::setup {
+
+// Adds it to the plan's notes and changes. Changes nothing on the host; a journal that can't be
+// read (only root can) is left out.
+void foresee(Host& host, Scope scope, Plan& plan);
+
+}  // namespace ztcp::setup
