@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -147,7 +148,8 @@ class Finder {
     }
   }
 
-  // "... / /home rw - nfs4 server:/path rw,addr=10.0.0.9": NFS, CIFS and the like say `addr`.
+  // "... / /home rw - nfs4 server:/path rw,addr=10.0.0.9": NFS, CIFS and the like say `addr`;
+  // others name their servers only as what is mounted: "10.0.0.5@o2ib:/scratch", "10.0.0.5:6789:/".
   void find_mounts() {
     std::istringstream lines(read_text(root_ + "/proc/self/mountinfo").value_or(""));
     for (std::string line; std::getline(lines, line);) {
@@ -156,16 +158,25 @@ class Finder {
       std::istringstream head(line.substr(0, dash));
       std::string word, folder;
       for (int i = 0; i < 5 && head >> word; ++i) folder = word;
-      std::string options = "," + line.substr(line.rfind(' ') + 1);
-      const auto at = options.find(",addr=");
-      if (at == std::string::npos) continue;
-      const std::string server = options.substr(at + 6, options.find(',', at + 6) - at - 6);
-      const auto address = parse_ipv4(server);
-      if (!address) continue;
-      if (const Interface* interface = way_to(*address))
-        reserve(interface->name,
-                {fmt::format("leads to {}, which serves {}", server, folder), false});
+      std::istringstream tail(line.substr(dash + 3));
+      std::string type, source, options;
+      tail >> type >> source >> options;
+      options = "," + options;
+      if (const auto at = options.find(",addr="); at != std::string::npos)
+        reserve_way_to(options.substr(at + 6, options.find(',', at + 6) - at - 6), folder);
+      if (source.starts_with("/dev/")) continue;
+      for (char& c : source)
+        if (std::string_view(",:/@").find(c) != std::string_view::npos) c = ' ';
+      std::istringstream servers(source);
+      for (std::string server; servers >> server;) reserve_way_to(server, folder);
     }
+  }
+  void reserve_way_to(const std::string& server, const std::string& folder) {
+    const auto address = parse_ipv4(server);
+    if (!address) return;
+    if (const Interface* interface = way_to(*address))
+      reserve(interface->name,
+              {fmt::format("leads to {}, which serves {}", server, folder), false});
   }
 
   // The longest prefix of the main table, then the lowest metric.

@@ -97,6 +97,20 @@ TEST(Reserved, TheWayToAFileServer) {
   EXPECT_EQ(found.at("eth1").why, "leads to 10.0.0.9, which serves /home");
 }
 
+TEST(Reserved, TheWayToAFileServerThatOnlyTheSourceNames) {
+  const test::Tree tree(
+      "address if=eth1 ip=10.1.0.5/24\nroute if=eth1 to=10.1.0.0/24\n"
+      "address if=eth2 ip=10.2.0.5/24\nroute if=eth2 to=10.2.0.0/24\n"
+      "address if=eth3 ip=10.3.0.5/24\nroute if=eth3 to=10.3.0.0/24\n"
+      "file path=proc/self/mountinfo text="
+      "22 1 0:50 / /scratch rw - lustre 10.1.0.9@tcp:10.1.0.10@tcp:/scratch rw,flock\\n"
+      "23 1 0:51 / /data rw - ceph 10.2.0.7:6789,10.2.0.8:6789:/ rw,name=x\\n"
+      "24 1 8:1 / / rw - ext4 /dev/10.3.0.1 rw");
+  const auto found = reserved(tree);
+  ASSERT_THAT(found, ElementsAre(Key("eth1"), Key("eth2")));
+  EXPECT_EQ(found.at("eth1").why, "leads to 10.1.0.9, which serves /scratch");
+}
+
 // --- What becomes of it --------------------------------------------------------------------------
 
 constexpr const char* kTwo =
