@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <memory>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <hwloc.h>
@@ -157,7 +159,11 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
   return {};
 }
 
-// The NIC's own first address; else that of its VLAN with the lowest tag. The rest is named.
+// 169.254.0.0/16: what a host gives itself when nobody gave it an address.
+bool is_link_local(Ipv4Address address) { return address.value >> 16 == 0xa9fe; }
+
+// The NIC's own first address; else that of its VLAN with the lowest tag; a link-local one only
+// when there is no other. The rest is named.
 void choose_address(const View& view, HostNic& nic) {
   const Interface* own = view.network.find(nic.interface);
   if (own == nullptr) return;
@@ -166,19 +172,22 @@ void choose_address(const View& view, HostNic& nic) {
     if (interface.kind == "vlan" && interface.lower == own->index) candidates.push_back(&interface);
   std::sort(candidates.begin() + 1, candidates.end(),
             [](const Interface* a, const Interface* b) { return a->vlan_id < b->vlan_id; });
-  for (const Interface* interface : candidates) {
-    for (const InterfaceAddress& address : interface->ipv4) {
-      if (nic.address) {
-        nic.left_out.push_back(fmt::format("{} on {}", to_string(address.prefix), interface->name));
-        continue;
-      }
-      nic.address = address.prefix;
-      nic.address_interface = interface->name;
-      nic.valid_s = address.valid_s;
-      nic.vlan_id = interface->vlan_id;
-      if (interface->kind == "vlan" && interface->mtu_bytes > 0)
-        nic.mtu_bytes = interface->mtu_bytes;
+  std::vector<std::pair<const Interface*, const InterfaceAddress*>> addresses;
+  for (const Interface* interface : candidates)
+    for (const InterfaceAddress& address : interface->ipv4)
+      addresses.emplace_back(interface, &address);
+  std::stable_partition(addresses.begin(), addresses.end(),
+                        [](const auto& one) { return !is_link_local(one.second->prefix.address); });
+  for (const auto& [interface, address] : addresses) {
+    if (nic.address) {
+      nic.left_out.push_back(fmt::format("{} on {}", to_string(address->prefix), interface->name));
+      continue;
     }
+    nic.address = address->prefix;
+    nic.address_interface = interface->name;
+    nic.valid_s = address->valid_s;
+    nic.vlan_id = interface->vlan_id;
+    if (interface->kind == "vlan" && interface->mtu_bytes > 0) nic.mtu_bytes = interface->mtu_bytes;
   }
 }
 

@@ -78,12 +78,6 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
 
 tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
   const auto folder = std::filesystem::path(fabric.path).parent_path();
-  std::error_code error;
-  std::filesystem::create_directories(folder / fabric.run_dir, error);
-  if (error)
-    return refuse(folder.string(), fmt::format("can't be made: {}", error.message()),
-                  "choose a folder you may write to with --dir");
-
   const config::LoadResult existing = config::load(fabric.path);
   const bool absent = !existing.fabric && existing.failure == config::LoadFailure::kMissing;
   const bool local =
@@ -93,6 +87,12 @@ tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
   if (!absent && !local)
     return refuse(fabric.path, "exists and is not a local fabric; it was left alone",
                   "choose another folder with --dir, or remove the file");
+
+  std::error_code error;
+  std::filesystem::create_directories(folder / fabric.run_dir, error);
+  if (error)
+    return refuse(folder.string(), fmt::format("can't be made: {}", error.message()),
+                  "choose a folder you may write to with --dir");
 
   const std::string text = config::to_toml(fabric);
   if (const Status status = write_atomically(fabric.path, text); !status)

@@ -232,6 +232,12 @@ class Planner {
     nic.numa_node = found.numa_node;
     nic.gpu_pci = pair.gpu ? plan_.topology.gpus[*pair.gpu].pci : "";
     nic.gpu_uuid = pair.gpu ? plan_.topology.gpus[*pair.gpu].uuid : "";
+    // A cloned disk image: the address in its config is another machine's.
+    if (known != nullptr && !found.interface.empty() && known->mac != found.mac) {
+      nic.address = {};
+      nic.gateway.reset();
+      nic.vlan_id = 0;
+    }
     // A NIC that fell back to its kernel driver without its address is still what it was.
     const bool fell_back = known != nullptr && known->mac == found.mac && !found.address;
     if (!found.interface.empty() && !fell_back) record(found, nic);
@@ -335,6 +341,13 @@ class Planner {
 
   void decide_class_a(config::Fabric& fabric, const std::set<std::string>& taken) {
     fabric.host.host_class = config::HostClass::kIommu;
+    // Directories of companies have such names: "domain users".
+    for (const std::string& name : {user(), group()})
+      if (name.find_first_of(" \t") != std::string::npos)
+        note(Severity::kFault, "account", name,
+             "has a blank in its name, which /etc/security/limits.d can't hold, so that its limit "
+             "of locked memory can't be lifted",
+             "sudo groupadd --system ztcp, add the users to it, ztcp_setup --group ztcp");
     if (request_.no_iommu)
       note(Severity::kWarning, "iommu", "--no-iommu",
            "not needed: this machine has an IOMMU, and it is used", "leave --no-iommu out");

@@ -87,7 +87,9 @@ class Checker {
   // Variables that turn ztcp off.
   void check_switches() {
     const std::string plugin = variable("NCCL_NET_PLUGIN");
-    if (!plugin.empty() && plugin != "ztcp" && plugin.find(kPluginFile) == std::string::npos)
+    // By name, by file, or the file by its other name.
+    if (!plugin.empty() && plugin != "ztcp" && plugin.find(kPluginFile) == std::string::npos &&
+        plugin.find("libnccl-net-ztcp.so") == std::string::npos)
       add(Severity::kWarning, "nccl", place_of("NCCL_NET_PLUGIN"),
           fmt::format("\"{}\", so NCCL does not load ztcp", plugin), "unset NCCL_NET_PLUGIN");
     const std::string net = variable("NCCL_NET");

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/local.h"
 
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,6 +87,7 @@ TEST(Local, LeavesTheConfigOfARealHostAlone) {
   const auto written = write_local(*plan_local(request));
   ASSERT_FALSE(written);
   EXPECT_THAT(written.error().what, HasSubstr("not a local fabric"));
+  EXPECT_FALSE(std::filesystem::exists(tree.path("run")));
   EXPECT_EQ(test::Tree::read(tree.path("ztcp.conf")), text);
 }
 

@@ -214,6 +214,30 @@ TEST(Plan, ANicWithoutAddressIsAFault) {
   EXPECT_EQ(exit_code(plan), kExitFaults);
 }
 
+// A disk image of a host that was set up, on another machine: its config holds addresses of that
+// host.
+TEST(Plan, ANicWithoutAddressDoesNotInheritAnotherHosts) {
+  std::string text = tree_text("cloud-flat");
+  Plan other = plan_for(test::Tree(text), without_iommu());
+  for (config::Nic& nic : other.fabric->nics) nic.mac.bytes[5] ^= 0xff;
+  text.erase(text.find("address if=eth3"), std::strlen("address if=eth3 ip=10.77.3.5/24\n"));
+  const test::Tree tree(text);
+  EXPECT_EQ(only_fault(plan_for(tree, {}, other.fabric)).problem.where, "eth3");
+}
+
+TEST(Plan, ALinkLocalAddressIsTheLastChoice) {
+  std::string text = tree_text("cloud-flat");
+  text.insert(text.find("address if=eth3"), "address if=eth3 ip=169.254.7.7/16\n");
+  const Plan plan = plan_for(test::Tree(text), without_iommu());
+  ASSERT_TRUE(plan.fabric);
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    const config::HostNic& nic = plan.topology.nics[plan.pairs[i].nic];
+    if (nic.interface != "eth3") continue;
+    EXPECT_EQ(to_string(plan.fabric->nics[i].address), "10.77.3.5/24");
+    EXPECT_THAT(nic.left_out, testing::ElementsAre("169.254.7.7/16 on eth3"));
+  }
+}
+
 // After set-up the kernel knows nothing of the NICs: the config remembers.
 TEST(Plan, ASecondRunFindsNothingToChange) {
   for (const char* name : {"server-8gpu-9nic", "cloud-flat"}) {
@@ -286,6 +310,14 @@ TEST(Plan, EveryFaultOfTheRequestIsTold) {
   EXPECT_THAT(where, testing::ElementsAre("--keep eth99", "--take 0000:ff:00.0",
                                           "--user nobody-here", "--group no-such", "IOMMU",
                                           "hugepages", "NUMA node 0", "NUMA node 1"));
+}
+
+TEST(Plan, AGroupThatLimitsCanNotNameIsAFault) {
+  test::Tree tree(tree_text("server-8gpu-9nic"));
+  tree.add_file("etc/group", "domain users:x:513:\n");
+  Request request;
+  request.group = "domain users";
+  EXPECT_THAT(only_fault(plan_for(tree, request)).problem.what, HasSubstr("has a blank"));
 }
 
 TEST(Plan, AUserAndAGroupGetWhatJobsNeed) {

@@ -162,6 +162,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"other_network", "NCCL_NET", "Socket", Severity::kWarning, "\"Socket\" is wanted"}),
     [](const auto& row) { return row.param.name; });
 
+TEST(Surroundings, EveryWayToAskForZtcpIsRight) {
+  for (const char* plugin : {"ztcp", "libnccl-net-ztcp.so", "/opt/ztcp/lib/libnccl-net.so"}) {
+    Host host;
+    host.variables = {{"NCCL_NET_PLUGIN", plugin}};
+    EXPECT_THAT(host.bad(), IsEmpty()) << plugin;
+  }
+}
+
 TEST(Surroundings, WhatIsLeftOutNeedsNoMatch) {
   Host host;
   host.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
