@@ -297,7 +297,12 @@ TEST_F(Memif, AForkedChildMapsNothingOfIt) {
 
 TEST_F(Memif, AServedSocketIsNotTakenAway) {
   Peer peer({"echo", folder_ + "/0.sock", "server", "1500"});
-  ASSERT_TRUE(within_seconds(10, [&] { return std::filesystem::exists(folder_ + "/0.sock"); }));
+  {
+    // Its file is there before it listens.
+    const auto client = open_memif(config(MemifRole::kClient, 1500));
+    SentFrame sent(0, 1000, 1);
+    ASSERT_TRUE(client && echoed(**client, sent));
+  }
   const auto second = open_memif(config(MemifRole::kServer, 1500));
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Errc::kBusy);
