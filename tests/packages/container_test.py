@@ -47,7 +47,13 @@ class Container(unittest.TestCase):
         self.assertIn(f"{self.folder}:{self.folder}:ro", words)
         self.assertIn("/usr/local/tfabric/tools/run:/usr/local/tfabric/tools/run", words)
         self.assertIn("memlock=-1", words)
+        self.assertNotIn("--gpus", words)
         self.assertEqual(words[-2:], ["image", "train.py"])
+
+    def test_gpus_are_passed_where_there_are_any(self):
+        (self.folder / "sys/bus/pci/drivers/nvidia").mkdir(parents=True)
+        words = self.words('schema = 1\n[host]\nclass = "iommu"\n' + NIC.format(i=1))
+        self.assertEqual(words[words.index("--gpus") + 1], "all")
 
     def test_a_host_without_one_says_what_that_means(self):
         done = self.run_it('schema = 1\n[host]\nclass = "no-iommu"\n' + NIC.format(i=1))

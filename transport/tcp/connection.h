@@ -77,7 +77,6 @@ class Connection final : public Stream {
   // RFC 1191, with the checks of RFC 5927: `quoted` is in flight.
   void on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint32_t mtu_bytes);
 
-
   State state() const { return state_; }
   Demux::Key key() const { return Demux::key(remote_, local_port_); }
   bool is_unfinished() const;
