@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tests/unit/tools/setup/bare_machine.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace ztcp::setup::test {
+
+NetworkItem item(const std::string& command) { return {"ip " + command, "00", 0}; }
+
+FakeHost::Nic nic(const char* pci, const char* group, const char* name, const char* mac) {
+  LinkState pristine;
+  pristine.name = name;
+  pristine.mac = pristine.permanent_mac = mac;
+  pristine.mtu_bytes = 1500;
+  pristine.queue_length = 1000;
+  pristine.settings = {{"channels", {{"combined", 8}}},
+                       {"ring", {{"rx", 256}, {"tx", 256}}},
+                       {"features", {{"rx-gro-hw", 1}, {"tx-tcp-segmentation", 1}}}};
+  return {pci, "1af4:1041", "virtio-pci", "virtio-pci", "", group, pristine};
+}
+
+namespace {
+
+// A NIC as somebody has set it up: its own MTU, a VLAN, addresses and routes.
+LinkState in_use(const FakeHost::Nic& nic, int network) {
+  LinkState link = nic.pristine;
+  link.mtu_bytes = 9000;
+  link.alias = "rail\xff";  // Whatever somebody wrote there.
+  link.up = true;
+  link.settings = {{"channels", {{"combined", 8}}},
+                   {"ring", {{"rx", 4096}, {"tx", 1024}}},
+                   {"features", {{"rx-gro-hw", 0}, {"tx-tcp-segmentation", 1}}}};
+  link.addresses = {item(fmt::format("address add 10.77.{}.5/24 dev {}", network, link.name))};
+  link.neighbours = {item(fmt::format("neighbour add 10.77.{}.1 dev {}", network, link.name))};
+  link.routes = {item(fmt::format("route add 10.77.{}.0/24 dev {}", network, link.name)),
+                 item(fmt::format("route add 10.99.0.0/16 via 10.77.{}.1", network))};
+  LinkState vlan;
+  vlan.name = link.name + ".7";
+  vlan.kind = "vlan";
+  vlan.info = "0700";
+  vlan.mac = link.mac;
+  vlan.permanent_mac = link.permanent_mac;
+  vlan.mtu_bytes = 1400;
+  vlan.up = true;
+  vlan.addresses = {item(fmt::format("address add 10.78.{}.5/24 dev {}", network, vlan.name))};
+  vlan.routes = {item(fmt::format("route add 10.78.{}.0/24 dev {}", network, vlan.name))};
+  link.children = {vlan};
+  return link;
+}
+
+}  // namespace
+
+FakeHost bare_machine() {
+  FakeHost host;
+  const FakeHost::Nic a = nic(kNicA, "12", "ens1f0", "52:54:00:00:00:01");
+  const FakeHost::Nic b = nic(kNicB, "13", "ens2f0", "52:54:00:00:00:02");
+  host.add_nic(a, in_use(a, 1));
+  host.add_nic(b, in_use(b, 2));
+  host.add_folder("/etc/security");
+  host.add_folder("/etc/security/limits.d");
+  host.add_file(kLimits, "# ours\xff\n", {0640, 0, 990});
+  host.state.values["grub.cfg"] = "";
+  return host;
+}
+
+Wishes nic_wishes(const char* pci) {
+  return {{fmt::format("{}: virtio-pci -> vfio-pci", pci), wish::Driver{pci, "vfio-pci"}},
+          {fmt::format("{}: for group ztcp", pci), wish::Access{pci, "", "ztcp", 0660}}};
+}
+
+Wishes all_wishes() {
+  Wishes wishes{
+      {"pages at boot", wish::File{kGrub, "iommu=pt hugepages=20\n", 0644, ""}},
+      {"boot loader", wish::Notice{{"update-grub"}}},
+      {"kernel arguments", wish::BootArguments{{"iommu=pt", "hugepages=20"}}},
+      {"limits", wish::File{kLimits, "@ztcp - memlock unlimited\n", 0644, ""}},
+      {"pages of node 0", wish::Value{kPages0, "20", true}},
+      {"mount pages", wish::Mount{"/dev/hugepages1G", "hugetlbfs", "pagesize=1024M,mode=1770"}},
+      {"load vfio-pci", wish::Module{"vfio-pci"}},
+      {"run folder", wish::Folder{"/usr/local/tfabric/tools/run", 01777, "", "ztcp"}},
+  };
+  for (const char* pci : {kNicA, kNicB})
+    for (Wish& wish : nic_wishes(pci)) wishes.push_back(std::move(wish));
+  wishes.push_back({"config", wish::File{kConfig, "schema = 1\n", 0644, ""}});
+  wishes.push_back({"unit", wish::File{kUnitFile, "[Unit]\n", 0644, ""}});
+  wishes.push_back({"units, read again", wish::Notice{{"systemctl", "daemon-reload"}}});
+  wishes.push_back({"set-up at each boot", wish::Unit{"ztcp-setup.service"}});
+  return wishes;
+}
+
+Outcome set_up(FakeHost& host, const Wishes& wishes, Scope scope, const Conduct& conduct) {
+  auto journal = Journal::open(host);
+  if (!journal) {
+    Outcome outcome;
+    outcome.faults.push_back(journal.error());
+    return outcome;
+  }
+  return grant(host, *journal, wishes, scope, conduct);
+}
+
+Outcome undo(FakeHost& host) {
+  auto journal = Journal::open(host);
+  if (!journal) {
+    Outcome outcome;
+    outcome.faults.push_back(journal.error());
+    return outcome;
+  }
+  return take_back(host, *journal, {});
+}
+
+std::string all_of(const config::Problems& problems) {
+  std::string text;
+  for (const config::Problem& problem : problems) text += to_string(problem) + "\n";
+  return text;
+}
+
+void expect_same(const FakeHost::State& is, const FakeHost::State& wanted) {
+  if (is == wanted) return;
+  std::string text;
+  for (const auto& [path, node] : is.nodes)
+    if (!wanted.nodes.contains(path))
+      text += "additional " + path + "\n";
+    else if (!(wanted.nodes.at(path) == node))
+      text += "different " + path + ": " + node.text + "\n";
+  for (const auto& [path, node] : wanted.nodes)
+    if (!is.nodes.contains(path)) text += "missing " + path + "\n";
+  for (const auto& [path, value] : is.values)
+    if (!wanted.values.contains(path) || wanted.values.at(path) != value)
+      text += "value " + path + " = " + value + "\n";
+  for (const auto& [name, link] : wanted.links)
+    if (!is.links.contains(name) || !(is.links.at(name) == link)) text += "link " + name + "\n";
+  if (is.nics != wanted.nics) text += "NICs\n";
+  if (is.modules != wanted.modules) text += "modules\n";
+  if (is.mounts != wanted.mounts) text += "mounts\n";
+  if (is.boot != wanted.boot || is.boot_of_new_kernels != wanted.boot_of_new_kernels)
+    text += "boot arguments\n";
+  ADD_FAILURE() << "machines differ:\n" << text;
+}
+
+}  // namespace ztcp::setup::test
