@@ -202,12 +202,11 @@ void UstackTransport::drain() {
   const auto ends = std::chrono::steady_clock::now() +
                     std::chrono::milliseconds(fabric_.messages.drain_timeout_ms);
   const auto is_over = [ends] { return std::chrono::steady_clock::now() >= ends; };
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  while (!lock.owns_lock() && !is_over()) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  while (!lock.try_lock()) {
+    if (is_over()) return;
     nanosleep(&kPause, nullptr);
-    lock.try_lock();
   }
-  if (!lock.owns_lock()) return;
   for (const auto& nic : nics_) {
     if (nic == nullptr || nic->poller->link_is_gone()) continue;
     std::size_t unfinished = 0;
