@@ -35,7 +35,7 @@ struct LinkCapabilities {
 struct LinkCounters {
   std::uint64_t rx_frames = 0;
   std::uint64_t rx_bytes = 0;
-  std::uint64_t rx_dropped_no_memory = 0;
+  std::uint64_t rx_dropped_no_memory = 0;  // By the link itself; what a NIC drops, it counts.
   std::uint64_t rx_bad_checksum = 0;
   std::uint64_t tx_frames = 0;
   std::uint64_t tx_bytes = 0;
