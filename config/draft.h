@@ -44,11 +44,9 @@ struct Draft {
 
 std::string nic_key(std::size_t index, std::string_view key);  // "nic[0].mtu_bytes"
 
-// The first character beyond ASCII that is neither in a one-line string nor in a comment, where
-// TOML has no place for one; any at all in a text with multi-line strings, which no key needs. The
-// parser must not see them: toml++ 3.3 declares unreachable what it does when it asks whether they
-// are blanks.
-std::optional<Place> stray_character(std::string_view text);
+// A text with a '?' for each character beyond ASCII, and where those stand; columns count characters.
+std::string in_ascii(std::string_view text);
+std::set<Place> places_beyond_ascii(std::string_view text);
 
 // Ranges and forms of single values are the reader's; this judges what several say together, and
 // what depends on a NIC's driver.

@@ -326,6 +326,31 @@ ssize_t read_all(int fd, std::string& text) {
   return static_cast<ssize_t>(text.size());
 }
 
+Finding syntax_fault(const toml::parse_result& parsed) {
+  const toml::parse_error& error = parsed.error();
+  return {place_of(error.source()), std::string(error.description()), "correct that line"};
+}
+
+// toml++ 3.3 declares unreachable what it does when it asks of a character beyond ASCII whether it
+// is a blank. So it sees such a text only once it has taken the same text with a '?' for each of
+// them, which is no blank either and can stand in the same places only.
+std::optional<Finding> fault_beyond_ascii(std::string_view text) {
+  const std::set<Place> places = places_beyond_ascii(text);
+  if (places.empty()) return std::nullopt;
+  const auto stray = [](const Place& place) {
+    return Finding{place, "a character beyond ASCII outside comments and one-line strings",
+                   "correct that line; names with such characters need quotes"};
+  };
+  // A string of several lines may have one after a backslash and line ends, where blanks are sought.
+  const std::string ascii = in_ascii(text);
+  if (ascii.find("\"\"\"") != ascii.npos || ascii.find("'''") != ascii.npos)
+    return stray(*places.begin());
+  const toml::parse_result parsed = toml::parse(ascii);
+  if (parsed) return std::nullopt;
+  const Finding fault = syntax_fault(parsed);
+  return places.contains(fault.place) ? stray(fault.place) : fault;
+}
+
 }  // namespace
 
 LoadResult parse(std::string_view text, const std::string& path) {
@@ -336,18 +361,13 @@ LoadResult parse(std::string_view text, const std::string& path) {
     return failed(
         LoadFailure::kBroken, path,
         {path, fmt::format("larger than {} bytes, not a config file", kMaxFileBytes), kSetUpAgain});
-  if (const auto stray = stray_character(text))
-    return failed(
-        LoadFailure::kBroken, path,
-        {where(*stray), "not TOML: a character beyond ASCII outside comments and one-line strings",
-         "correct that line; names with such characters need quotes"});
-  const toml::parse_result parsed = toml::parse(text, std::string_view(path));
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
+  const auto not_toml = [&](const Finding& finding) {
     return failed(LoadFailure::kBroken, path,
-                  {where(place_of(error.source())),
-                   fmt::format("not TOML: {}", error.description()), "correct that line"});
-  }
+                  {where(finding.place), "not TOML: " + finding.what, finding.mend});
+  };
+  if (const auto finding = fault_beyond_ascii(text)) return not_toml(*finding);
+  const toml::parse_result parsed = toml::parse(text, std::string_view(path));
+  if (!parsed) return not_toml(syntax_fault(parsed));
 
   Draft draft;
   draft.fabric.path = path;

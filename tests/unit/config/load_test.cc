@@ -147,6 +147,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"beyond_ascii_after_string", "name = 'caf\u00e9\\' \u00e9\n", "1:16", "beyond ASCII"},
         Case{"beyond_ascii_in_long_string", "name = \"\"\"\\\u0163\"\"\"\n", "1:12",
              "beyond ASCII"},
+        // To the parser the string starts elsewhere than to the eye.
+        Case{"beyond_ascii_after_broken_value", "name = 5\"\"\\\"\u0163\n", "1:9", "not TOML"},
+        Case{"beyond_ascii_in_broken_string", "name = \"\u0163\n", "1:10", "not TOML"},
         Case{"duplicate_key", "schema = 1\nschema = 1\n", "2:10", "not TOML"},
         Case{"no_schema", kNic, "1:1", "schema is missing", "add schema"},
         Case{"newer_schema", "unheard_of = 1\nschema = 2\n", "2:10",
