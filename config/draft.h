@@ -2,9 +2,10 @@
 // Copyright the ztcp authors
 //
 // A fabric while it is being read: values, where each stands in the file, and what is wrong so
-// far. Passed from load() to validate(); nothing else sees it.
+// far. Passed from parse() to validate(); nothing else sees it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,9 +14,13 @@
 #include <string_view>
 #include <vector>
 
+#include "config/load.h"
 #include "config/settings.h"
 
 namespace ztcp::config {
+
+// A fabric of 64 NICs takes 30 KiB; anything this large is not a config file.
+inline constexpr std::size_t kMaxFileBytes = 1U << 20;
 
 struct Place {
   std::uint32_t line = 1;
@@ -44,9 +49,11 @@ struct Draft {
 
 std::string nic_key(std::size_t index, std::string_view key);  // "nic[0].mtu_bytes"
 
-// A text with a '?' for each character beyond ASCII, and where those stand; columns count characters.
+// A text with a '?' for each character beyond ASCII, and where they stand; a column is a character.
 std::string in_ascii(std::string_view text);
 std::set<Place> places_beyond_ascii(std::string_view text);
+
+LoadResult not_loaded(LoadFailure failure, const std::string& path, Problem problem);
 
 // Ranges and forms of single values are the reader's; this judges what several say together, and
 // what depends on a NIC's driver.

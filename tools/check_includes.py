@@ -25,7 +25,7 @@ LAYERS = {
 CONFINED = [
     (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),
     (r"infiniband/", ["transport/verbs"]),
-    (r"toml", ["config/load.cc"]),
+    (r"toml", ["config/parse.cc"]),
     (r"hwloc", ["config/topology.cc"]),
     (r"CLI/", ["tools", "bench"]),
     (r"nlohmann/", ["tools", "bench", "tests"]),
