@@ -24,22 +24,24 @@ HeldFrames::HeldFrames(std::size_t max_bytes) : max_bytes_(max_bytes) {
 }
 
 std::uint32_t HeldFrames::hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset,
-                               std::uint32_t length) {
+                               std::uint32_t length, std::size_t& share_bytes) {
   // Released frames that nobody fetched count: the link does not have them back.
-  if (free_.empty() || held_bytes_ + frame.charge_bytes > max_bytes_ ||
+  if (free_.empty() || share_bytes + frame.charge_bytes > max_bytes_ - held_bytes_ ||
       released_.size() + held_frames_ >= released_.capacity())
     return kNone;
   const std::uint32_t at = free_.back();
   free_.pop_back();
   pieces_[at] = {frame, seq, offset, length, kNone};
   held_bytes_ += frame.charge_bytes;
+  share_bytes += frame.charge_bytes;
   ++held_frames_;
   return at;
 }
 
-void HeldFrames::release(std::uint32_t piece) {
+void HeldFrames::release(std::uint32_t piece, std::size_t& share_bytes) {
   Piece& held = pieces_[piece];
   held_bytes_ -= held.frame.charge_bytes;
+  share_bytes -= held.frame.charge_bytes;
   --held_frames_;
   held.frame.kept = false;
   assert(released_.size() < released_.capacity());
@@ -65,7 +67,7 @@ void Reassembly::remove_range(std::size_t i) {
 void Reassembly::release_chain(std::uint32_t piece) {
   while (piece != HeldFrames::kNone) {
     const std::uint32_t next = (*frames_)[piece].next;
-    frames_->release(piece);
+    frames_->release(piece, held_bytes_);
     piece = next;
   }
 }
@@ -112,7 +114,8 @@ Reassembly::Outcome Reassembly::insert(RxFrame& frame, SeqNum seq, std::uint32_t
   const bool joins_right = covered_to < count_ && ranges_[covered_to].begin == end;
   if (!joins_left && !joins_right && covered_to == at && count_ == kMaxRanges)
     return Outcome::kNoMemory;
-  const std::uint32_t piece = frames_->hold(frame, seq, offset, bytes_between(seq, end));
+  const std::uint32_t piece =
+      frames_->hold(frame, seq, offset, bytes_between(seq, end), held_bytes_);
   if (piece == HeldFrames::kNone) return Outcome::kNoMemory;
   frame.kept = true;
 

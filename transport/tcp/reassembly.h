@@ -6,7 +6,7 @@
 // arrival, so every held byte is held once.
 //
 // HeldFrames is the Stack's one store of held frames, which bounds them by the memory they really
-// occupy; Reassembly belongs to a Receiver.
+// occupy and keeps one connection's losses from taking all of it; Reassembly belongs to a Receiver.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +36,14 @@ class HeldFrames {
 
   explicit HeldFrames(std::size_t max_bytes);
 
-  // kNone when the budget is spent.
-  std::uint32_t hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length);
+  // `share_bytes` is what the caller holds already. It may hold as much as is left for all others:
+  // one lossy connection gets half, n of them an equal part each and the next one still as much.
+  // Nothing held is ever thrown away for that: it has been SACKed, and taking it back costs the
+  // peer a timeout (RFC 2018 section 8). kNone when the share is spent.
+  std::uint32_t hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
+                     std::size_t& share_bytes);
   // The frame goes to take_released(), its slot becomes free.
-  void release(std::uint32_t piece);
+  void release(std::uint32_t piece, std::size_t& share_bytes);
   std::size_t take_released(std::span<RxFrame> out);
 
   Piece& operator[](std::uint32_t i) { return pieces_[i]; }
@@ -117,6 +121,7 @@ class Reassembly {
   Range* ranges_;
   HeldFrames* frames_;
   std::size_t count_ = 0;
+  std::size_t held_bytes_ = 0;  // Of frames_, by charge.
   std::uint32_t stamp_ = 0;
 };
 
@@ -137,7 +142,7 @@ SeqNum Reassembly::deliver(SeqNum next, Fn&& fn) {
       next = piece_end;
       go_on = fn(piece.frame, piece.offset + skip, piece.length - skip);
     }
-    frames_->release(at);
+    frames_->release(at, held_bytes_);
     if (!go_on) break;
   }
   return next;

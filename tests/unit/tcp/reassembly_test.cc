@@ -5,6 +5,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <vector>
@@ -162,7 +163,7 @@ TEST_F(ReassemblyTest, RangesAreBounded) {
 
 class ReassemblyBudget : public ReassemblyTest {
  protected:
-  ReassemblyBudget() : ReassemblyTest(10 * 2048) {}
+  ReassemblyBudget() : ReassemblyTest(20 * 2048) {}
 };
 
 TEST_F(ReassemblyBudget, FramesAreChargedByTrueSize) {
@@ -173,6 +174,63 @@ TEST_F(ReassemblyBudget, FramesAreChargedByTrueSize) {
   set.clear();
   EXPECT_EQ(take_released(), 10U);
   EXPECT_EQ(insert(100, 200), Reassembly::Outcome::kHeld);
+}
+
+// Connections that lose much, one after the other: each may hold as much as the ones before it
+// have left, so that there is always something for the next.
+class ReassemblyShares : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kFrames = 128;
+  struct Connection {
+    explicit Connection(HeldFrames& held) : set(ranges, held) {}
+    std::array<Reassembly::Range, Reassembly::kMaxRanges> ranges;
+    Reassembly set;
+    std::uint32_t next = 100;  // Byte 0 never comes.
+  };
+
+  bool take_one(Connection& connection) {
+    RxFrame frame;
+    frame.head = bytes;
+    frame.charge_bytes = 2048;
+    wire::SackBlock duplicate;
+    const auto outcome = connection.set.insert(frame, SeqNum(connection.next), 0, 10, duplicate);
+    if (outcome == Reassembly::Outcome::kHeld) connection.next += 10;
+    return outcome == Reassembly::Outcome::kHeld;
+  }
+  std::uint32_t take_all(Connection& connection) {
+    std::uint32_t taken = 0;
+    while (take_one(connection)) ++taken;
+    return taken;
+  }
+
+  std::array<std::byte, 10> bytes{};
+  HeldFrames held{kFrames * 2048};
+};
+
+TEST_F(ReassemblyShares, ALossyConnectionLeavesRoomForOthers) {
+  std::array<std::unique_ptr<Connection>, 7> connections;
+  std::uint32_t expected = kFrames / 2;
+  for (auto& connection : connections) {
+    connection = std::make_unique<Connection>(held);
+    EXPECT_EQ(take_all(*connection), expected);
+    expected /= 2;
+  }
+  // What one gives back is there for all, and its own share comes back, too.
+  connections[0]->set.clear();
+  EXPECT_GT(take_all(*connections[6]), 1U);
+  EXPECT_GT(take_all(*connections[0]), 1U);
+}
+
+TEST_F(ReassemblyShares, LossyConnectionsAreEqual) {
+  std::array<std::unique_ptr<Connection>, 7> connections;
+  for (auto& connection : connections) connection = std::make_unique<Connection>(held);
+  bool any = true;
+  while (any) {
+    any = false;
+    for (auto& connection : connections) any |= take_one(*connection);
+  }
+  for (const auto& connection : connections)
+    EXPECT_EQ(connection->next, 100 + 10 * kFrames / (connections.size() + 1));
 }
 
 // Any arrivals, in any order, cut anyhow: every byte comes out once and every frame comes back.
