@@ -36,7 +36,7 @@ Status Acceptor::Impl::add_listener(const Cookie& cookie, ListenerEvents& events
 
 StreamEvents* Acceptor::Impl::on_accept(TimePoint now, Stream& stream, Endpoint remote) {
   reap();
-  if (pending_.size() >= max_pending_) {
+  if (pending_.size() >= max_pending_ && !push_out_silent()) {
     ++counters_.refused_full;
     return nullptr;
   }
@@ -44,6 +44,19 @@ StreamEvents* Acceptor::Impl::on_accept(TimePoint now, Stream& stream, Endpoint 
   pending_.push_back(std::make_unique<RecvFlow>(*this, stream, remote, deadline));
   wake_at(deadline);
   return pending_.back().get();
+}
+
+// A sender's hello comes with its last ACK or right behind it, so among those who have said nothing
+// the oldest is the least likely to be one.
+bool Acceptor::Impl::push_out_silent() {
+  const auto silent = std::find_if(pending_.begin(), pending_.end(), [](const auto& flow) {
+    return flow->state() == RecvFlow::State::kHello;
+  });
+  if (silent == pending_.end()) return false;
+  ++counters_.strays_pushed_out;
+  (*silent)->abort();
+  pending_.erase(silent);
+  return true;
 }
 
 void Acceptor::Impl::refuse(RecvFlow& flow, Reason reason, std::uint64_t ours,

@@ -3,7 +3,8 @@
 //
 // Turns incoming streams into sessions: reads each stream's handshake, finds the listener by its
 // cookie or the running session by its id, and drops strays (wrong magic, unknown cookie, bad
-// HMAC, silence past the handshake timeout), counting them and hurting nobody.
+// HMAC, silence past the handshake timeout), counting them and hurting nobody: who has nothing to
+// say makes room for who comes after.
 #pragma once
 
 #include <array>
@@ -31,6 +32,7 @@ struct AcceptorCounters {
   std::uint64_t strays_unknown_cookie = 0;
   std::uint64_t strays_bad_key = 0;
   std::uint64_t strays_timed_out = 0;
+  std::uint64_t strays_pushed_out = 0;  // Silent still when a newer stream needed the place.
   std::uint64_t refused_version = 0;
   std::uint64_t refused_full = 0;
   std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that is no more.
@@ -49,7 +51,8 @@ class Acceptor {
   Status add_listener(const Cookie& cookie, ListenerEvents& events);
   void remove_listener(const Cookie& cookie);
 
-  // A stream was accepted. Returns who hears its events, nullptr when too many are pending.
+  // A stream was accepted. Returns who hears its events, nullptr when too many are pending and none
+  // of them is silent.
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote);
 
   // Ends the turn: every session that heard bytes or posts since the last call emits the credit

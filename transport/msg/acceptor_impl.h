@@ -57,6 +57,8 @@ class Acceptor::Impl {
     bool is_refused() const { return refusal.reason != Reason::kNone; }
   };
 
+  // Ends the stream that has been silent longest; false when none is.
+  bool push_out_silent();
   Verdict judge(const Hello& hello);
   void refuse(RecvFlow& flow, Reason reason, std::uint64_t ours = 0, std::uint64_t theirs = 0);
   // After the proof, if one was due.
@@ -76,8 +78,8 @@ class Acceptor::Impl {
   std::unordered_map<Cookie, ListenerEvents*, CookieHash> listeners_;
   std::unordered_map<std::uint64_t, RecvSession::Impl*> sessions_;
   std::vector<RecvSession::Impl*> owing_;
-  std::vector<RecvSession::Impl*> flushing_;  // What flush() is at.
-  std::vector<std::unique_ptr<RecvFlow>> pending_;
+  std::vector<RecvSession::Impl*> flushing_;        // What flush() is at.
+  std::vector<std::unique_ptr<RecvFlow>> pending_;  // As they came.
   std::vector<std::unique_ptr<RecvFlow>> graveyard_;
 };
 

@@ -56,7 +56,9 @@ struct Engine::Impl final : tcp::StreamAcceptor {
   explicit Impl(const EngineConfig& c)
       : config(c),
         stack(c.stack, c.secret),
-        acceptor(c.session, c.cluster_key, c.max_pending_streams, acceptor_secret(c)) {
+        acceptor(c.session, c.cluster_key,
+                 std::min(c.max_pending_streams, (c.stack.max_connections + 3) / 4),
+                 acceptor_secret(c)) {
     outgoing.reserve(c.stack.max_connections);
     // The stack is new, so its port is free.
     [[maybe_unused]] const Status listening = stack.listen(c.listen_port, *this);

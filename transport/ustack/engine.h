@@ -27,7 +27,8 @@ struct EngineConfig {
   msg::SessionSettings session;
   msg::ClusterKey cluster_key{};
   std::uint16_t listen_port = 7471;
-  // Streams that have not yet shaken hands; strays live here until they time out.
+  // Streams that have not yet shaken hands, at most a quarter of the table; strays live here until
+  // they time out or others want their place.
   std::size_t max_pending_streams = 256;
   std::array<std::uint64_t, 2> secret{};  // Random in the product, fixed in tests.
 };

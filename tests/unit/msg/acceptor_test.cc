@@ -108,16 +108,44 @@ TEST_F(AcceptorTest, SilenceEndsAtTheHandshakeTimeout) {
   EXPECT_EQ(acceptor->next_deadline(), kNever);
 }
 
+// However many come and say nothing: who greets gets in at once.
+TEST_F(AcceptorTest, SilentStrangersPushOutThemselves) {
+  std::vector<Peer*> silent;
+  for (int i = 0; i < 8; ++i) silent.push_back(&connect());
+  silent[1]->preamble();  // As good as nothing.
+  EXPECT_EQ(acceptor->counters().strays_pushed_out, 0U);
+  Peer& peer = greet();
+  EXPECT_TRUE(accept_of(peer));
+  EXPECT_TRUE(silent[0]->stream.aborted);
+  EXPECT_FALSE(silent[1]->stream.is_left());
+  for (int i = 0; i < 100; ++i) EXPECT_NE(connect().events, nullptr);
+  for (const Peer* stranger : silent) EXPECT_TRUE(stranger->stream.aborted);
+  EXPECT_TRUE(accept_of(greet(hello(6))));
+  EXPECT_FALSE(peer.stream.is_left());
+  EXPECT_EQ(sessions.size(), 2U);
+  EXPECT_EQ(acceptor->counters().strays_pushed_out, 101U);
+  EXPECT_EQ(acceptor->counters().refused_full, 0U);
+  acceptor->on_timers(now + settings.handshake_timeout);
+  EXPECT_EQ(acceptor->counters().strays_timed_out, 7U);
+}
+
 TEST_F(AcceptorTest, PendingStreamsAreLimitedAndTheirPlacesComeBack) {
+  make(kKey);
+  const auto challenged = [&]() -> Peer& {
+    Hello h = hello();
+    h.has_key = true;
+    return greet(h);
+  };
   std::vector<Peer*> pending;
-  for (int i = 0; i < 8; ++i) pending.push_back(&connect());
+  for (int i = 0; i < 8; ++i) pending.push_back(&challenged());
   EXPECT_EQ(connect().events, nullptr);
   EXPECT_EQ(acceptor->counters().refused_full, 1U);
   pending[3]->events->on_failed(now, Error{Errc::kPeerClosed, 0, ""});
   pending[4]->events->on_closed(now);
-  EXPECT_NE(connect().events, nullptr);
-  EXPECT_NE(connect().events, nullptr);
+  EXPECT_NE(challenged().events, nullptr);
+  EXPECT_NE(challenged().events, nullptr);
   EXPECT_EQ(connect().events, nullptr);
+  EXPECT_EQ(acceptor->counters().strays_pushed_out, 0U);
 }
 
 TEST_F(AcceptorTest, ASessionTooManyIsToldTheLimit) {

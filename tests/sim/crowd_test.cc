@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One engine and more peers than it has places for: strangers who want nothing, and peers who want
+// more than they need. Who comes for a session still gets it.
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/world.h"
+#include "transport/msg/record.h"
+#include "transport/ustack/engine.h"
+
+namespace ztcp::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr msg::Cookie kCookie{std::byte{0x5e}, std::byte{0x55}};
+constexpr std::size_t kPlaces = 32;
+
+// Host 0 has places for all its connections, host 1 for few.
+ustack::EngineConfig config(std::size_t host) {
+  ustack::EngineConfig config;
+  config.stack.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
+  config.stack.address = {Ipv4Address{0x0a4d0101 + static_cast<std::uint32_t>(host)}, 24};
+  config.stack.max_connections = host == 0 ? 1024 : kPlaces;
+  config.session.max_sessions = kPlaces;
+  config.secret = {host + 1, host + 2};
+  return config;
+}
+const Endpoint kServer{config(1).stack.address.address, config(1).listen_port};
+constexpr WorldOptions kCable{.forward = {.delay = 10us}, .backward = {.delay = 10us}};
+
+// Either of the two, for worlds where a stranger speaks TCP and no more.
+struct Host {
+  void on_frames(TimePoint now, std::span<RxFrame> frames) {
+    std::visit([&](auto* n) { n->on_frames(now, frames); }, node);
+  }
+  void on_timers(TimePoint now) {
+    std::visit([&](auto* n) { n->on_timers(now); }, node);
+  }
+  std::size_t collect(TimePoint now, std::span<TxFrame> out) {
+    return std::visit([&](auto* n) { return n->collect(now, out); }, node);
+  }
+  TimePoint next_deadline() const {
+    return std::visit([](auto* n) { return n->next_deadline(); }, node);
+  }
+  std::size_t take_released(std::span<RxFrame> out) {
+    return std::visit([&](auto* n) { return n->take_released(out); }, node);
+  }
+  std::variant<ustack::Engine*, tcp::Stack*> node;
+};
+
+// Says what it was given to say, or nothing.
+class Stranger final : public StreamEvents {
+ public:
+  explicit Stranger(Bytes words = {}) : words_(std::move(words)) {}
+  void on_open(TimePoint, Stream& stream) override {
+    is_open = true;
+    if (!words_.empty() && !stream.write(words_, {})) ADD_FAILURE() << "no room for a hello";
+  }
+  void on_bytes(TimePoint, std::span<const std::byte>) override {}
+  void on_acked(TimePoint, std::uint64_t) override {}
+  void on_closed(TimePoint) override {}
+  void on_failed(TimePoint, Error) override {}
+
+  bool is_open = false;
+
+ private:
+  Bytes words_;
+};
+
+class Arrivals final : public msg::ListenerEvents {
+ public:
+  void on_session(TimePoint, std::unique_ptr<msg::RecvSession> incoming) override {
+    sessions.push_back(std::move(incoming));
+  }
+  std::vector<std::unique_ptr<msg::RecvSession>> sessions;
+};
+
+// More streams than the table has places open and say nothing: a peer does not notice.
+TEST(Strangers, SilentOnesDoNotKeepPeersOut) {
+  ustack::Engine server(config(1));
+  Arrivals arrivals;
+  ASSERT_TRUE(server.listen(kCookie, arrivals));
+  tcp::Stack strangers(config(0).stack, {1, 2});
+  Host first{&strangers};
+  Host second{&server};
+  World<Host> world(first, second, kCable);
+
+  std::vector<std::unique_ptr<Stranger>> silent;
+  for (std::size_t i = 0; i < 3 * kPlaces; ++i) {
+    silent.push_back(std::make_unique<Stranger>());
+    ASSERT_TRUE(strangers.connect(world.now(), kServer, *silent.back()));
+    ASSERT_TRUE(world.run_for(1ms)) << world.why();
+    EXPECT_TRUE(silent.back()->is_open) << i;
+  }
+  EXPECT_GE(server.acceptor_counters().strays_pushed_out, 2 * kPlaces);
+
+  msg::Hello hello;
+  hello.is_new = true;
+  hello.cookie = kCookie;
+  hello.session = 7;
+  hello.epoch = 1;
+  hello.flows_wanted = 1;
+  Bytes words(msg::kPreambleBytes + msg::kMaxRecordBytes);
+  const std::size_t preamble = msg::encode_preamble(msg::kWireVersion, words);
+  words.resize(preamble + msg::encode(hello, std::span(words).subspan(preamble)));
+  Stranger peer(words);
+  ASSERT_TRUE(strangers.connect(world.now(), kServer, peer));
+  EXPECT_TRUE(world.run_until([&] { return !arrivals.sessions.empty(); }, 1ms)) << world.why();
+  arrivals.sessions.clear();
+}
+
+}  // namespace
+}  // namespace ztcp::sim
