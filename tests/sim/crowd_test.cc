@@ -117,5 +117,41 @@ TEST(Strangers, SilentOnesDoNotKeepPeersOut) {
   arrivals.sessions.clear();
 }
 
+class Senders final : public msg::SessionOwner {
+ public:
+  void on_ready(TimePoint) override { ++ready; }
+  void on_done(std::uint32_t, std::size_t) override {}
+  void on_session_failed(Error) override { ++failed; }
+  void on_session_closed() override {}
+
+  std::size_t ready = 0;
+  std::size_t failed = 0;
+};
+
+// The sender has streams to spare for four flows of each session, the receiver has not: half of
+// its table stays for sessions still to come.
+TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
+  constexpr std::size_t kSessions = kPlaces / 2;
+  const Bytes large = pattern(1U << 20, 1);
+  ustack::Engine client(config(0));
+  ustack::Engine server(config(1));
+  Senders senders;
+  Arrivals arrivals;
+  ASSERT_TRUE(server.listen(kCookie, arrivals));
+  World<ustack::Engine> world(client, server, kCable);
+  for (std::size_t i = 1; i <= kSessions; ++i) {
+    msg::SendSession& session = client.connect(kServer, kCookie, senders);
+    ASSERT_TRUE(world.run_until([&] { return senders.ready == i; }, 1s)) << i << world.why();
+    session.post(world.now(), large, kUnmapped, 0);
+    ASSERT_TRUE(world.run_for(10ms)) << world.why();  // The other flows are opened.
+  }
+  EXPECT_EQ(arrivals.sessions.size(), kSessions);
+  EXPECT_EQ(senders.failed, 0U);
+  EXPECT_EQ(client.tcp_counters().connections_opened, kSessions * 4);
+  EXPECT_EQ(server.acceptor_counters().refused_full, (kSessions - 4) * 3)
+      << "the first four have theirs";
+  arrivals.sessions.clear();
+}
+
 }  // namespace
 }  // namespace ztcp::sim

@@ -34,14 +34,15 @@ Status Acceptor::Impl::add_listener(const Cookie& cookie, ListenerEvents& events
   return {};
 }
 
-StreamEvents* Acceptor::Impl::on_accept(TimePoint now, Stream& stream, Endpoint remote) {
+StreamEvents* Acceptor::Impl::on_accept(TimePoint now, Stream& stream, Endpoint remote,
+                                        bool has_spare) {
   reap();
   if (pending_.size() >= max_pending_ && !push_out_silent()) {
     ++counters_.refused_full;
     return nullptr;
   }
   const TimePoint deadline = now + settings_.handshake_timeout;
-  pending_.push_back(std::make_unique<RecvFlow>(*this, stream, remote, deadline));
+  pending_.push_back(std::make_unique<RecvFlow>(*this, stream, remote, deadline, has_spare));
   wake_at(deadline);
   return pending_.back().get();
 }
@@ -105,7 +106,8 @@ void Acceptor::Impl::on_pending_gone(RecvFlow& flow) {
 }
 
 // What a hello asks for: a running session's next flow, or a new session; or why not.
-Acceptor::Impl::Verdict Acceptor::Impl::judge(const Hello& hello) {
+Acceptor::Impl::Verdict Acceptor::Impl::judge(const RecvFlow& flow) {
+  const Hello& hello = flow.hello();
   if (const auto found = sessions_.find(hello.session); found != sessions_.end()) {
     RecvSession::Impl& session = *found->second;
     if (!equal_in_constant_time(session.cookie(), hello.cookie) || !session.is_running())
@@ -113,6 +115,9 @@ Acceptor::Impl::Verdict Acceptor::Impl::judge(const Hello& hello) {
     if (hello.flow >= session.flows_granted()) return {.refusal = {Reason::kProtocol}};
     if (hello.epoch <= session.epoch(hello.flow))
       return {.refusal = {Reason::kStaleEpoch, session.epoch(hello.flow), hello.epoch}};
+    // One that was there already comes back in its own place.
+    if (hello.flow != 0 && session.epoch(hello.flow) == 0 && !flow.is_to_spare())
+      return {.refusal = {Reason::kFull}};
     return {.session = &session};
   }
   if (!hello.is_new) return {.refusal = {Reason::kUnknownSession}};
@@ -128,7 +133,7 @@ void Acceptor::Impl::on_hello(TimePoint now, RecvFlow& flow, const Hello& hello)
   if (hello.has_key != is_set(key_))
     return refuse(flow, is_set(key_) ? Reason::kKeyMissing : Reason::kKeyUnexpected);
   if (!is_set(key_)) return admit(now, flow);
-  if (const Verdict verdict = judge(hello); verdict.is_refused())
+  if (const Verdict verdict = judge(flow); verdict.is_refused())
     return refuse(flow, verdict.refusal.reason, verdict.refusal.ours, verdict.refusal.theirs);
   flow.challenge = receiver_nonce(secret_, challenges_++);
   flow.state_ = RecvFlow::State::kProof;
@@ -146,7 +151,7 @@ void Acceptor::Impl::on_proof(TimePoint now, RecvFlow& flow, const Proof& proof)
 
 // Judged again: since the challenge the world may have changed.
 void Acceptor::Impl::admit(TimePoint now, RecvFlow& flow) {
-  const Verdict verdict = judge(flow.hello());
+  const Verdict verdict = judge(flow);
   if (verdict.is_refused())
     return refuse(flow, verdict.refusal.reason, verdict.refusal.ours, verdict.refusal.theirs);
   if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
@@ -224,8 +229,8 @@ Status Acceptor::add_listener(const Cookie& cookie, ListenerEvents& events) {
   return impl_->add_listener(cookie, events);
 }
 void Acceptor::remove_listener(const Cookie& cookie) { impl_->remove_listener(cookie); }
-StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote) {
-  return impl_->on_accept(now, stream, remote);
+StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare) {
+  return impl_->on_accept(now, stream, remote, has_spare);
 }
 void Acceptor::flush(TimePoint) { impl_->flush(); }
 void Acceptor::on_timers(TimePoint now) { impl_->on_timers(now); }

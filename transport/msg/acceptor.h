@@ -52,8 +52,9 @@ class Acceptor {
   void remove_listener(const Cookie& cookie);
 
   // A stream was accepted. Returns who hears its events, nullptr when too many are pending and none
-  // of them is silent.
-  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote);
+  // of them is silent. `has_spare`: there are streams left for flows that their sessions can do
+  // without; if not, this one is refused should it be such a flow.
+  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare = true);
 
   // Ends the turn: every session that heard bytes or posts since the last call emits the credit
   // record it owes, one for the whole burst.

@@ -24,7 +24,7 @@ class Acceptor::Impl {
 
   Status add_listener(const Cookie& cookie, ListenerEvents& events);
   void remove_listener(const Cookie& cookie) { listeners_.erase(cookie); }
-  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote);
+  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare);
   void flush();
   void on_timers(TimePoint now);
   TimePoint next_deadline() const { return next_deadline_; }
@@ -59,7 +59,7 @@ class Acceptor::Impl {
 
   // Ends the stream that has been silent longest; false when none is.
   bool push_out_silent();
-  Verdict judge(const Hello& hello);
+  Verdict judge(const RecvFlow& flow);
   void refuse(RecvFlow& flow, Reason reason, std::uint64_t ours = 0, std::uint64_t theirs = 0);
   // After the proof, if one was due.
   void admit(TimePoint now, RecvFlow& flow);

@@ -20,7 +20,7 @@ enum class Reason : std::uint32_t {
   kUnknownCookie = 2,   // No such listener: it is gone, or the handle is another process's.
   kUnknownSession = 3,  // A resume of a session that is no more.
   kStaleEpoch = 4,      // A flow that a newer one has replaced. ours, theirs: the epochs.
-  kFull = 5,            // No room for another session. ours: the limit.
+  kFull = 5,            // No room for another session (ours: the limit) or a further flow (0).
   kKeyMissing = 6,      // This side has a cluster key, the other came without.
   kKeyUnexpected = 7,   // This side has no cluster key, the other wants one.
   kKeyMismatch = 8,     // The keys differ.

@@ -42,6 +42,9 @@
 // both ends hold the key and speak now; what follows is not encrypted or signed. A receiver does
 // nothing for a hello that it would not undo (no session, no fence) before the proof.
 //
+// Flows. Flow 0 opens the session and alone suffices. A receiver grants no more of the others than
+// both sides want, and may refuse any of them all the same: the sender goes on with those it has.
+//
 // Epochs. A flow's first stream has epoch 1, each further attempt one more. A receiver that accepts
 // an epoch ends the flow's older stream first and takes no byte from it afterwards: what maps and
 // credit then say about chunks of that flow is final. An epoch not above the current is refused.

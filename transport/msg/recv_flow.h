@@ -32,13 +32,20 @@ class RecvFlow final : public StreamEvents {
     bool eager = false;
   };
 
-  RecvFlow(Acceptor::Impl& acceptor, Stream& stream, Endpoint remote, TimePoint deadline)
-      : acceptor_(&acceptor), stream_(&stream), remote_(remote), deadline_(deadline) {}
+  RecvFlow(Acceptor::Impl& acceptor, Stream& stream, Endpoint remote, TimePoint deadline,
+           bool is_to_spare)
+      : acceptor_(&acceptor),
+        stream_(&stream),
+        remote_(remote),
+        is_to_spare_(is_to_spare),
+        deadline_(deadline) {}
 
   State state() const { return state_; }
   bool is_up() const { return state_ == State::kUp; }
   bool is_alive() const { return stream_ != nullptr; }
   Endpoint remote() const { return remote_; }
+  // When it came there were streams left for more than each session's first.
+  bool is_to_spare() const { return is_to_spare_; }
   TimePoint deadline() const { return deadline_; }
   const Hello& hello() const { return hello_; }
   std::size_t index() const { return hello_.flow; }
@@ -92,6 +99,7 @@ class RecvFlow final : public StreamEvents {
   Endpoint remote_;
   State state_ = State::kHello;
   bool said_preamble_ = false;
+  bool is_to_spare_;
   TimePoint deadline_;
   Hello hello_;
   RecordReader reader_;

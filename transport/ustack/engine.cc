@@ -25,6 +25,9 @@ std::array<std::uint64_t, 2> acceptor_secret(const EngineConfig& config) {
   return {mix(~config.secret[0]), mix(~config.secret[1])};
 }
 
+// The other half of the table is for first flows alone, ours and our peers'.
+std::size_t spare_connections(std::size_t max_connections) { return max_connections / 2; }
+
 // A session and how it reaches its peer.
 class Outgoing final : public msg::Dialer {
  public:
@@ -38,8 +41,9 @@ class Outgoing final : public msg::Dialer {
   Result<Stream*> dial(TimePoint now, StreamEvents& events) override {
     return stack_.connect(now, remote_, events);
   }
-  // Half of the table is for first flows alone, ours and our peers'.
-  bool has_spare() const override { return stack_.connections() < max_connections_ / 2; }
+  bool has_spare() const override {
+    return stack_.connections() < spare_connections(max_connections_);
+  }
 
  private:
   tcp::Stack& stack_;
@@ -66,7 +70,9 @@ struct Engine::Impl final : tcp::StreamAcceptor {
   }
 
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) override {
-    return acceptor.on_accept(now, stream, remote);
+    // The new one is among them.
+    const bool has_spare = stack.connections() <= spare_connections(config.stack.max_connections);
+    return acceptor.on_accept(now, stream, remote, has_spare);
   }
 
   void scan_sessions(TimePoint now) {

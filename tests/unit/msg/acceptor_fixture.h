@@ -65,9 +65,10 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public Session
   }
   void TearDown() override { sessions.clear(); }
 
-  Peer& connect() {
+  Peer& connect(bool has_spare = true) {
     Peer& peer = peers.emplace_back();
-    peer.events = acceptor->on_accept(now, peer.stream, Endpoint{Ipv4Address{0x0a000002}, 4000});
+    peer.events =
+        acceptor->on_accept(now, peer.stream, Endpoint{Ipv4Address{0x0a000002}, 4000}, has_spare);
     return peer;
   }
   static Hello hello(std::uint64_t session = 5, std::uint32_t epoch = 1, std::uint8_t flow = 0) {
@@ -81,8 +82,8 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public Session
     h.nonce = sender_nonce(session, flow, epoch);
     return h;
   }
-  Peer& greet(const Hello& h = hello()) {
-    Peer& peer = connect();
+  Peer& greet(const Hello& h = hello(), bool has_spare = true) {
+    Peer& peer = connect(has_spare);
     peer.preamble();
     peer.say(h);
     return peer;

@@ -161,6 +161,20 @@ TEST_F(AcceptorTest, ASessionTooManyIsToldTheLimit) {
   EXPECT_TRUE(accept_of(greet(hello(3))));
 }
 
+// When streams run short, sessions get the one they need and keep those they have.
+TEST_F(AcceptorTest, FlowsThatASessionCanDoWithoutMayBeRefused) {
+  EXPECT_TRUE(accept_of(greet(hello(5))));
+  EXPECT_TRUE(accept_of(greet(hello(5, 1, 1))));
+  Peer& further = greet(hello(5, 1, 2), /*has_spare=*/false);
+  EXPECT_EQ(further.reason(), Reason::kFull);
+  EXPECT_TRUE(further.stream.closed);
+  EXPECT_TRUE(accept_of(greet(hello(5, 2, 1), /*has_spare=*/false))) << "it had that one";
+  EXPECT_TRUE(accept_of(greet(hello(6), /*has_spare=*/false)));
+  EXPECT_TRUE(accept_of(greet(hello(6, 2), /*has_spare=*/false)));
+  EXPECT_EQ(acceptor->counters().refused_full, 1U);
+  EXPECT_TRUE(failures.empty());
+}
+
 TEST_F(AcceptorTest, TheAllowanceShrinksWithManySessions) {
   settings.eager_budget_bytes = 1U << 20;
   make();
