@@ -180,9 +180,11 @@ std::size_t Stack::take_released(std::span<RxFrame> out) {
   return impl_->context.held.take_released(out);
 }
 
-void Stack::note_poll_gap(Duration gap) {
+void Stack::note_poll_gap(TimePoint now, Duration gap) {
   constexpr int kGapsPerRto = 4;
-  impl_->context.rto_floor = kGapsPerRto * gap;
+  StackContext& context = impl_->context;
+  context.poll_gaps.note(now, gap);
+  context.rto_floor = kGapsPerRto * context.poll_gaps.longest();
 }
 
 Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& events) {

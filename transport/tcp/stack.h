@@ -85,9 +85,10 @@ class Stack {
   // Held frames that are done with; release them to the link. Returns how many were written.
   std::size_t take_released(std::span<RxFrame> out);
 
-  // The engine's longest recent gap between turns. RTO and TLP deadlines stretch with it, so that a
-  // starved poller does not take its own absence for loss.
-  void note_poll_gap(Duration gap);
+  // How long before `now` the turn before this one began; of every turn. RTO and TLP deadlines
+  // stretch with the longest recent gap, so that a starved poller does not take its own absence for
+  // loss.
+  void note_poll_gap(TimePoint now, Duration gap);
 
   // --- Connections
   // -------------------------------------------------------------------------------- Opens a

@@ -15,6 +15,7 @@
 #include "transport/tcp/header_template.h"
 #include "transport/tcp/isn.h"
 #include "transport/tcp/neighbours.h"
+#include "transport/tcp/poll_gaps.h"
 #include "transport/tcp/reassembly.h"
 #include "transport/tcp/receiver.h"
 #include "transport/tcp/settings.h"
@@ -92,6 +93,7 @@ struct StackContext {
   ControlQueue control;
   Neighbours neighbours;
   Unguessable unguessable;
+  PollGaps poll_gaps;
   Duration rto_floor{};
   std::uint32_t half_open = 0;
   std::vector<std::byte> zeros;  // What a path probe carries.

@@ -127,7 +127,7 @@ std::size_t Engine::take_released(std::span<RxFrame> out) {
   return impl_->stack.take_released(out);
 }
 
-void Engine::note_poll_gap(Duration gap) { impl_->stack.note_poll_gap(gap); }
+void Engine::note_poll_gap(TimePoint now, Duration gap) { impl_->stack.note_poll_gap(now, gap); }
 
 msg::SendSession& Engine::connect(Endpoint remote, const msg::Cookie& cookie,
                                   msg::SessionOwner& owner) {

@@ -47,7 +47,7 @@ class Engine {
   std::size_t collect(TimePoint now, std::span<TxFrame> out);
   TimePoint next_deadline() const;
   std::size_t take_released(std::span<RxFrame> out);
-  void note_poll_gap(Duration gap);
+  void note_poll_gap(TimePoint now, Duration gap);
 
   // Starts a session to the listener named by `cookie` at `remote`. It belongs to the engine until
   // destroy(). Never fails: what can't be dialled fails through owner.on_session_failed().

@@ -17,8 +17,6 @@
 namespace ztcp::ustack {
 namespace {
 
-// A gap shorter than this changes no timer: the shortest is the RTO floor, four gaps long.
-constexpr Duration kNotableGap = std::chrono::microseconds(100);
 // How often the state of the link is looked at.
 constexpr Duration kLookInterval = std::chrono::milliseconds(1);
 // Dedicated: this many times `spin` is spent yielding before the thread sleeps.
@@ -135,12 +133,10 @@ bool Poller::turn() {
   const TimePoint now = read_clock();
   const Duration gap = now - last_turn_;
   last_turn_ = now;
-  if (gap > kNotableGap) {
-    engine_.note_poll_gap(gap);
-    const auto gap_ns = static_cast<std::uint64_t>(gap.count());
-    if (gap_ns > counters_.longest_gap_ns.load(std::memory_order_relaxed)) {
-      counters_.longest_gap_ns.store(gap_ns, std::memory_order_relaxed);
-    }
+  engine_.note_poll_gap(now, gap);
+  const auto gap_ns = static_cast<std::uint64_t>(gap.count());
+  if (gap_ns > counters_.longest_gap_ns.load(std::memory_order_relaxed)) {
+    counters_.longest_gap_ns.store(gap_ns, std::memory_order_relaxed);
   }
   if (now >= next_look_) look_around(now);
 

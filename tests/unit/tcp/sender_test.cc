@@ -313,12 +313,27 @@ TEST_F(Sending, RoomIsAWindowAndAChunk) {
 
 TEST_F(Sending, PollerAbsentForLongRaisesTheFloor) {
   warm_up();
-  peer.stack.note_poll_gap(50ms);
+  peer.stack.note_poll_gap(peer.now, 50ms);
+  peer.stack.note_poll_gap(peer.now, 1us);  // It is back.
   peer.write(kMss);
   peer.collect();
   const TimePoint sent = peer.now;
   while (counters().rto_fired == 0) ASSERT_FALSE(peer.wait().empty());
   EXPECT_GE(peer.now - sent, 200ms);
+}
+
+TEST_F(Sending, PollerThatIsBackForLongLowersTheFloor) {
+  warm_up();
+  peer.stack.note_poll_gap(peer.now, 50ms);
+  for (int turn = 0; turn < 3; ++turn) {
+    peer.advance(1s);
+    peer.stack.note_poll_gap(peer.now, 1us);
+  }
+  peer.write(kMss);
+  peer.collect();
+  const TimePoint sent = peer.now;
+  while (counters().rto_fired == 0) ASSERT_FALSE(peer.wait().empty());
+  EXPECT_LT(peer.now - sent, 200ms);
 }
 
 // The ISN is a hash plus a clock of 4.096 us ticks (RFC 6528): at the right time it is the one
