@@ -32,6 +32,15 @@ void bump(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
+void move_this_thread(const std::vector<std::uint32_t>& cpus) {
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::uint32_t cpu : cpus) CPU_SET(cpu, &set);
+  // A cpuset that shrank meanwhile only costs locality.
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
 bool points_at_user_memory(const TxFrame& frame) { return frame.fragment_count != 0; }
 
 }  // namespace
@@ -79,6 +88,7 @@ Status Poller::start() {
   Status started;
   try {
     thread_ = std::thread([this] {
+      move_this_thread(config_.cpus);
       if (config_.on_thread_start) config_.on_thread_start();
       if (config_.dedicated) {
         run_dedicated();
@@ -92,13 +102,6 @@ Status Poller::start() {
     started = fail(Errc::kSystem, "pthread_create", e.code().value());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (started && config_.dedicated && config_.cpu >= 0) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<unsigned>(config_.cpu), &set);
-    // A cpuset that shrank meanwhile only costs locality.
-    pthread_setaffinity_np(thread_.native_handle(), sizeof(set), &set);
-  }
   return started;
 }
 

@@ -39,7 +39,8 @@ struct PollerConfig {
   bool dedicated = false;
   Duration spin = std::chrono::microseconds(50);  // Without work, before yielding.
   Duration max_sleep = std::chrono::milliseconds(1);
-  int cpu = -1;  // Dedicated only; -1: wherever the scheduler likes.
+  // Where the thread may run, which would else be where the one that starts it may; empty: there.
+  std::vector<std::uint32_t> cpus;
   // Run at the start and the end of the background thread (DPDK wants its threads registered).
   std::function<void()> on_thread_start;
   std::function<void()> on_thread_end;

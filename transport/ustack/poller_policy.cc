@@ -41,12 +41,16 @@ std::vector<std::uint32_t> parse_cpu_list(std::string_view text) {
 
 CpuView view_cpus(std::int32_t numa_node, const std::string& sys_root) {
   CpuView view;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) view.allowed.push_back(cpu);
-    }
+  // NICs start on whichever thread NCCL listens first, and that may be pinned; so may the main
+  // thread be, by OpenMP. A process that was given few CPUs has no thread on others.
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  for (const pid_t thread : {pid_t{0}, getpid()}) {
+    cpu_set_t set;
+    if (sched_getaffinity(thread, sizeof(set), &set) == 0) CPU_OR(&allowed, &allowed, &set);
+  }
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) view.allowed.push_back(cpu);
   }
   view.online = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   // cgroup v2: "max 100000" or "200000 100000", microseconds of quota and period.

@@ -24,7 +24,7 @@ struct PollerPolicy {
 
 // What the machine looks like to this process.
 struct CpuView {
-  std::vector<std::uint32_t> allowed;   // The process's mask.
+  std::vector<std::uint32_t> allowed;   // To the calling thread or the main one.
   std::size_t online = 0;               // CPUs of the machine.
   std::size_t quota = 0;                // CPUs' worth of time the cgroup grants; 0: no limit.
   std::vector<std::uint32_t> near_nic;  // Of the NIC's NUMA node; empty: unknown.

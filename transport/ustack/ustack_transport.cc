@@ -147,8 +147,9 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
 
+  const CpuView cpus = view_cpus(config.numa_node);
   const PollerPolicy policy =
-      choose_policy(fabric_.poller, view_cpus(config.numa_node),
+      choose_policy(fabric_.poller, cpus,
                     {.index = index,
                      .count = fabric_.nics.size(),
                      .embedded = config.driver == config::NicDriver::kMemif});
@@ -158,7 +159,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   poller.dedicated = policy.dedicated;
   poller.spin = policy.spin;
   poller.max_sleep = policy.max_sleep;
-  poller.cpu = policy.cpu;
+  poller.cpus = cpus.allowed;
+  if (policy.cpu >= 0) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
   poller.on_thread_start = [source = source_] { source->on_thread_start(); };
   poller.on_thread_end = [source = source_] { source->on_thread_end(); };
   nic->poller = std::make_unique<Poller>(std::move(poller), std::move(link), engine);

@@ -3,6 +3,8 @@
 #include "transport/ustack/poller_policy.h"
 
 #include <numeric>
+#include <sched.h>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -74,6 +76,40 @@ TEST(ChoosePolicy, SharedIsNeverPinned) {
   settings.mode = config::PollerMode::kShared;
   settings.cpus = {3};
   EXPECT_EQ(choose_policy(settings, cpus(16, 16), {}).cpu, -1);
+}
+
+std::vector<std::uint32_t> mask_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) out.push_back(cpu);
+  return out;
+}
+
+void pin_this_thread(const std::vector<std::uint32_t>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::uint32_t cpu : cpus) CPU_SET(cpu, &set);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+// NCCL pins its service threads, OpenMP the main one.
+TEST(ViewCpus, AThreadsPinIsNotTheProcesss) {
+  const std::vector<std::uint32_t> all = mask_of_this_thread();
+  std::thread([&] {
+    pin_this_thread({all.back()});
+    EXPECT_EQ(view_cpus(-1).allowed, all);
+    EXPECT_EQ(mask_of_this_thread(), std::vector{all.back()}) << "not ours to move";
+  }).join();
+}
+
+TEST(ViewCpus, ARestrictedProcessStaysSo) {
+  const std::vector<std::uint32_t> all = mask_of_this_thread();
+  pin_this_thread({all.back()});
+  std::thread([&] { EXPECT_EQ(view_cpus(-1).allowed, std::vector{all.back()}); }).join();
+  pin_this_thread(all);
 }
 
 }  // namespace

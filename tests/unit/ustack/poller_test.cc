@@ -4,7 +4,10 @@
 // The loop by itself, with clients that are no connections.
 #include "transport/ustack/poller.h"
 
+#include <future>
 #include <memory>
+#include <sched.h>
+#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -47,6 +50,35 @@ TEST(Poller, ACallReturnsWhileOthersPost) {
   poller.ring(*index);
   poller.kick();  // Returning is the test.
   EXPECT_GT(client.heard, 1) << "what was rung meanwhile is sent in the same call";
+}
+
+// A thread inherits the pin of the one that starts it.
+TEST(Poller, ItsThreadRunsWhereItIsTold) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  auto [left, right] = link::make_memory_links({});
+  EngineConfig engine;
+  engine.stack.address = {{0x0a010001U}, 24};
+  std::promise<cpu_set_t> found;
+  PollerConfig config;
+  config.name = "mem0";
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &all)) config.cpus.push_back(cpu);
+  config.on_thread_start = [&] {
+    cpu_set_t set;
+    EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+    found.set_value(set);
+  };
+  Poller poller(config, std::move(left), engine);
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(config.cpus.back(), &one);
+    EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    EXPECT_TRUE(poller.start());
+  }).join();
+  const cpu_set_t set = found.get_future().get();
+  EXPECT_TRUE(CPU_EQUAL(&set, &all));
 }
 
 }  // namespace
