@@ -155,7 +155,7 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
   }
   PortLinkOptions options;
   options.description = fmt::format("{} {}", config.address, port->abilities().driver);
-  options.watches_removal = true;
+  options.watches_device = true;
   if (config.device_reads_user_memory && port->abilities().chained_buffers) {
     if (const Status reached = reach_user_memory()) {
       options.user_memory = &user_memory();

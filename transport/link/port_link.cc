@@ -6,11 +6,9 @@
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
-#include <sched.h>
 #include <utility>
 
 #include <rte_cycles.h>
-#include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_ip.h>
 #include <rte_mbuf.h>
@@ -56,11 +54,6 @@ bool checksums_bad(const rte_mbuf& mbuf) {
          (mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD;
 }
 
-void on_removal(const char*, rte_dev_event_type event, void* removed) {
-  if (event == RTE_DEV_EVENT_REMOVE)
-    static_cast<std::atomic<bool>*>(removed)->store(true, std::memory_order_release);
-}
-
 LinkCapabilities capabilities_of(const Port& port, const PortLinkOptions& options) {
   const PortAbilities& abilities = port.abilities();
   LinkCapabilities capabilities;
@@ -76,16 +69,6 @@ LinkCapabilities capabilities_of(const Port& port, const PortLinkOptions& option
 
 }  // namespace
 
-RemovalWatch::RemovalWatch(std::string device) : device_(std::move(device)) {
-  rte_dev_event_callback_register(device_.c_str(), on_removal, &removed_);
-}
-
-RemovalWatch::~RemovalWatch() {
-  // Not while the callback runs: it answers -EAGAIN then.
-  while (rte_dev_event_callback_unregister(device_.c_str(), on_removal, &removed_) == -EAGAIN)
-    sched_yield();
-}
-
 PortLink::PortLink(Port port, PortLinkOptions options)
     : options_(std::move(options)),
       port_(std::move(port)),
@@ -93,7 +76,7 @@ PortLink::PortLink(Port port, PortLinkOptions options)
       capabilities_(capabilities_of(port_, options_)),
       look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond) {
   if (port_.config().driver_copies) guard_.emplace();
-  if (options_.watches_removal) removal_.emplace(port_.config().device);
+  if (options_.watches_device) watch_.emplace(port_.config().device, port_.id());
   start_ = port_.start();
   started_ = start_.has_value();
   carrier_ = started_ && read_carrier();
@@ -263,7 +246,7 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
 }
 
 LinkState PortLink::state() {
-  if (removal_ && removal_->removed()) return LinkState::kGone;
+  if (watch_ && watch_->is_lost()) return watch_->state();
   if (!started_) return LinkState::kDown;
   // memif's is a flag in memory, and its peer's end shall be seen before the next burst.
   const bool carrier = port_.config().driver_copies ? read_carrier() : carrier_;
@@ -304,9 +287,11 @@ void PortLink::look_after_port() {
     started_ = false;
     return;
   }
-  if (removal_ && removal_->removed()) {
-    // The kernel waits for us to let go of it. Frames still held stay in memory that is ours.
+  if (watch_ && watch_->is_lost()) {
+    // The kernel waits for us to let go of a NIC that is taken out, and one that was reset shall
+    // read nothing more of what lies in its rings. Frames still held stay in memory that is ours.
     started_ = false;
+    watch_->forget_port();
     port_.give_back_device();
     return;
   }

@@ -7,12 +7,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "transport/link/device_watch.h"
 #include "transport/link/dma_map.h"
 #include "transport/link/dpdk_port.h"
 #include "transport/link/link.h"
@@ -23,25 +23,10 @@ struct rte_mbuf;
 
 namespace ztcp::link {
 
-// Set by DPDK when the NIC is about to be taken out; outlives both link and callback.
-class RemovalWatch {
- public:
-  // Watches the device of this name ("0000:3b:00.0") until destroyed.
-  explicit RemovalWatch(std::string device);
-  ~RemovalWatch();
-  RemovalWatch(const RemovalWatch&) = delete;
-  RemovalWatch& operator=(const RemovalWatch&) = delete;
-  bool removed() const { return removed_.load(std::memory_order_acquire); }
-
- private:
-  std::string device_;
-  std::atomic<bool> removed_{false};
-};
-
 struct PortLinkOptions {
   std::string description;
   bool reconnects = false;        // A memif client: starts again when its server is gone.
-  bool watches_removal = false;   // PCI: gives the NIC back when it is taken out.
+  bool watches_device = false;    // PCI: gives the NIC back when it is lost.
   DmaMap* user_memory = nullptr;  // PCI of host class A; null: memory can't be mapped.
 };
 
@@ -77,7 +62,7 @@ class PortLink final : public Link {
 
   PortLinkOptions options_;
   Port port_;
-  std::optional<RemovalWatch> removal_;
+  std::optional<DeviceWatch> watch_;
   std::optional<MemifGuard> guard_;  // memif only.
   TxBuilder builder_;
   LinkCapabilities capabilities_;

@@ -11,9 +11,7 @@ namespace {
 
 // What an operator can do about it.
 std::string advice(const Error& error, link::LinkState link, const Poller& poller) {
-  if (link == link::LinkState::kGone) {
-    return "; " + poller.gone_reason() + ": put it back, run ztcp_setup and start the job again";
-  }
+  if (link::is_lost(link)) return "; " + poller.lost_reason() + ": " + poller.lost_advice();
   if (link == link::LinkState::kDown) {
     return "; no carrier on " + poller.link_description() +
            ": is ztcp_switch, or the process at its other end, running?";
@@ -134,8 +132,8 @@ void CommState::on_doorbell(TimePoint now) {
   });
 }
 
-void CommState::on_link_gone(TimePoint now) {
-  fail_now(now, Error{Errc::kNoDevice, 0, kLinkGone});
+void CommState::on_link_lost(TimePoint now) {
+  fail_now(now, poller_.lost_error());
   if (closing_) retire();
 }
 

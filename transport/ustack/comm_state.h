@@ -66,7 +66,7 @@ class CommState final : public PollerClient, public msg::SessionOwner {
   void fail_now(TimePoint now, Error error);
 
   void on_doorbell(TimePoint now) override;
-  void on_link_gone(TimePoint now) override;
+  void on_link_lost(TimePoint now) override;
   void on_ready(TimePoint now) override;
   void on_done(std::uint32_t token, std::size_t size_bytes) override;
   void on_session_failed(Error error) override;

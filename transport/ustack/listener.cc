@@ -96,10 +96,10 @@ void UstackListener::on_session(TimePoint now, std::unique_ptr<msg::RecvSession>
 Result<std::unique_ptr<RecvComm>> UstackListener::accept() {
   if (in_forked_child()) return fail(Errc::kForked, "accept");
   nic_->poller->progress();
-  if (nic_->poller->link_is_gone()) {
-    log::warn("accepting on port {} failed: {}", nic_->listen_endpoint.port,
-              nic_->poller->gone_reason());
-    return fail(Errc::kNoDevice, kLinkGone);
+  if (nic_->poller->link_is_lost()) {
+    log::warn("accepting on port {} failed: {}: {}", nic_->listen_endpoint.port,
+              nic_->poller->lost_reason(), nic_->poller->lost_advice());
+    return tl::unexpected(nic_->poller->lost_error());
   }
   if (waiting_.load(std::memory_order_acquire) == 0) return nullptr;
   CommState* state = nullptr;

@@ -53,9 +53,21 @@ Poller::Poller(PollerConfig config, std::unique_ptr<link::Link> link, const Engi
   last_turn_ = last_work_ = read_clock();
 }
 
-std::string Poller::gone_reason() const {
-  return "NIC " + config_.name + " (" + config_.link_description +
-         ") was taken out of this machine";
+std::string Poller::lost_reason() const {
+  return "NIC " + config_.name + " (" + config_.link_description + ") was " +
+         (link_state() == link::LinkState::kReset ? "reset by its host or its firmware"
+                                                  : "taken out of this machine");
+}
+
+const char* Poller::lost_advice() const {
+  return link_state() == link::LinkState::kReset
+             ? "start the job again"
+             : "put it back, run ztcp_setup and start the job again";
+}
+
+Error Poller::lost_error() const {
+  return {Errc::kNoDevice, 0,
+          link_state() == link::LinkState::kReset ? "NIC reset" : "NIC taken out"};
 }
 
 Poller::~Poller() {
@@ -230,11 +242,12 @@ void Poller::look_around(TimePoint now) {
   next_look_ = now + kLookInterval;
   const link::LinkState state = link_->state();
   const link::LinkState before = link_state_.exchange(state, std::memory_order_relaxed);
-  if (state != link::LinkState::kGone) return;
-  if (before != state)
-    log::warn("{}: {}; every connection on it has failed", config_.name, gone_reason());
+  if (!link::is_lost(state)) return;
+  if (!link::is_lost(before))
+    log::warn("{}: {}; every connection on it has failed: {}", config_.name, lost_reason(),
+              lost_advice());
   for (const auto& client : clients_) {
-    if (client != nullptr) client->on_link_gone(now);
+    if (client != nullptr) client->on_link_lost(now);
   }
 }
 

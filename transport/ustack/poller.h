@@ -46,17 +46,14 @@ struct PollerConfig {
   std::function<void()> on_thread_end;
 };
 
-// Error::where of what fails because the NIC is no more.
-inline constexpr const char* kLinkGone = "NIC taken out";
-
 // Something with posts for the engine: a comm. Owned by the Poller from attach() to retire().
 class PollerClient {
  public:
   virtual ~PollerClient() = default;
   // Both with the baton held. The doorbell was rung:
   virtual void on_doorbell(TimePoint now) = 0;
-  // The NIC was taken out of the machine; said again for clients that are attached later.
-  virtual void on_link_gone(TimePoint now) = 0;
+  // The NIC was taken out or reset; said again for clients that are attached later.
+  virtual void on_link_lost(TimePoint now) = 0;
 };
 
 // Counters that other threads may read at any time; a snapshot at most a millisecond old.
@@ -125,9 +122,12 @@ class Poller {
   bool turn();
 
   link::LinkState link_state() const { return link_state_.load(std::memory_order_relaxed); }
-  bool link_is_gone() const { return link_state() == link::LinkState::kGone; }
+  // The three below are for a link that is lost.
+  bool link_is_lost() const { return link::is_lost(link_state()); }
   // "NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine"
-  std::string gone_reason() const;
+  std::string lost_reason() const;
+  const char* lost_advice() const;
+  Error lost_error() const;
   link::Link& link() { return *link_; }  // Other threads: map_memory() and unmap_memory() only.
   const std::string& name() const { return config_.name; }
   const std::string& link_description() const { return config_.link_description; }

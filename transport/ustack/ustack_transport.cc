@@ -69,20 +69,20 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device) {
   // Among equals NCCL's wish comes first.
   std::stable_partition(candidates.begin(), candidates.end(),
                         [&](std::size_t i) { return i == device; });
-  const Nic* gone = nullptr;
+  const Nic* lost = nullptr;
   for (const std::size_t i : candidates) {
     if (nics_[i] == nullptr) continue;
-    if (!nics_[i]->poller->link_is_gone()) {
+    if (!nics_[i]->poller->link_is_lost()) {
       note_stand_in(device, i);
       return nics_[i];
     }
-    if (gone == nullptr) gone = nics_[i].get();
+    if (lost == nullptr) lost = nics_[i].get();
   }
   // Another NIC is not claimed for it: that one is another process's to claim.
-  if (gone != nullptr) {
-    log::warn("{}: {}: put it back, run ztcp_setup and start the job again",
-              fabric_.nics[device].name, gone->poller->gone_reason());
-    return fail(Errc::kNoDevice, kLinkGone);
+  if (lost != nullptr) {
+    log::warn("{}: {}: {}", fabric_.nics[device].name, lost->poller->lost_reason(),
+              lost->poller->lost_advice());
+    return tl::unexpected(lost->poller->lost_error());
   }
   std::string taken;
   for (const std::size_t i : candidates) {
@@ -111,7 +111,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic_towards(std::size_t device
   std::shared_ptr<Nic> first = ZTCP_TRY(own_nic(device));
   if (has_route(first->config, peer)) return first;
   for (const auto& nic : nics_) {
-    if (nic != nullptr && !nic->poller->link_is_gone() && has_route(nic->config, peer) &&
+    if (nic != nullptr && !nic->poller->link_is_lost() && has_route(nic->config, peer) &&
         can_stand_in(first->config, nic->config)) {
       return nic;
     }
@@ -210,11 +210,11 @@ void UstackTransport::drain() {
     nanosleep(&kPause, nullptr);
   }
   for (const auto& nic : nics_) {
-    if (nic == nullptr || nic->poller->link_is_gone()) continue;
+    if (nic == nullptr || nic->poller->link_is_lost()) continue;
     std::size_t unfinished = 0;
     const auto count = [&](Engine& engine, TimePoint) { unfinished = engine.unfinished(); };
     while (nic->poller->with_engine_unless(is_over, count) && unfinished != 0 &&
-           !nic->poller->link_is_gone() && !is_over()) {
+           !nic->poller->link_is_lost() && !is_over()) {
       nanosleep(&kPause, nullptr);
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a link does for NICs that memif never needs: memory mapped for DMA, and being taken out.
+// What a link does for NICs that memif never needs: memory mapped for DMA, and being taken out or
+// reset.
 // Over DPDK's ring driver, whose port gets back what it sends: the very buffers that a NIC would
 // have read.
 #include "transport/link/port_link.h"
@@ -21,6 +22,12 @@
 #include "tests/unit/link/frames.h"
 #include "tests/unit/link/peer.h"
 #include "transport/link/eal.h"
+
+// What DPDK's drivers call.
+extern "C" {
+rte_eth_dev* rte_eth_dev_allocated(const char* name);
+int rte_eth_dev_callback_process(rte_eth_dev* device, rte_eth_event_type event, void* parameter);
+}
 
 namespace ztcp::link {
 namespace {
@@ -65,7 +72,7 @@ class PortLinkTest : public testing::Test {
     ASSERT_TRUE(port) << port.error().where;
     PortLinkOptions options;
     options.description = "net_ring0 net_ring";
-    options.watches_removal = true;
+    options.watches_device = true;
     options.user_memory = &memory_;
     link_ = std::make_unique<PortLink>(std::move(*port), std::move(options));
     ASSERT_TRUE(link_->started());
@@ -257,6 +264,34 @@ TEST_F(PortLinkTest, LetsGoOfANicThatIsTakenOut) {
   SetUp();
   ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
   EXPECT_EQ(read_as_device().bytes, sent.bytes());
+}
+
+// iavf and the like tell of a reset by the host, bnxt and hns3 of a firmware that did not recover.
+TEST_F(PortLinkTest, LetsGoOfANicThatWasReset) {
+  for (const rte_eth_event_type event : {RTE_ETH_EVENT_INTR_RESET, RTE_ETH_EVENT_RECOVERY_FAILED}) {
+    rte_eth_dev* const device = rte_eth_dev_allocated(kDevice);
+    ASSERT_NE(device, nullptr);
+    rte_eth_dev_callback_process(device, RTE_ETH_EVENT_ERR_RECOVERING, nullptr);
+    EXPECT_EQ(link_->state(), LinkState::kUp);
+    rte_eth_dev_callback_process(device, event, nullptr);
+    EXPECT_EQ(link_->state(), LinkState::kReset);
+    std::array<RxFrame, 4> none;
+    EXPECT_TRUE(within_seconds(5, [&] {
+      EXPECT_EQ(link_->receive(none), 0U);
+      return !port_exists();
+    }));
+    rte_dev_event_callback_process(kDevice, RTE_DEV_EVENT_REMOVE);
+    EXPECT_EQ(link_->state(), LinkState::kReset) << "the first loss is the reason";
+    SentFrame sent(6, 128, 0);
+    EXPECT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+    EXPECT_EQ(link_->counters().tx_dropped, 1U);
+
+    // In a job started again, as it were. What the next device at that port number tells is its.
+    SetUp();
+    EXPECT_EQ(link_->state(), LinkState::kUp);
+    ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+    EXPECT_EQ(read_as_device().bytes, sent.bytes());
+  }
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC taken out of the machine under a running job, over links in memory that say they are gone.
+// A NIC taken out of the machine, or reset, under a running job, over links in memory that say so.
 #include <array>
 #include <atomic>
 #include <string>
@@ -106,6 +106,33 @@ TEST_P(NicRemoval, FailsWhatIsInFlightAndNamesTheNic) {
       << log.warned();
   // Said once by the NIC and once by each of its connections.
   EXPECT_EQ(log.warnings().size(), 3U) << log.warned();
+}
+
+// Of a virtual function, by its host.
+TEST_P(NicRemoval, AResetSaysThatTheJobMustStartAgain) {
+  Pair out = connect_out(0);
+  Pair other = connect_out(1);
+  const Bytes large(4U << 20U);  // Nobody posts for it.
+  drive(0);
+  Request* sending = post_until_taken(*out.sender, large, nullptr);
+  ASSERT_NE(sending, nullptr);
+
+  const test::LogCapture log;
+  states_[0].store(link::LinkState::kReset);
+  const auto sent = finish(*sending);
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, Errc::kNoDevice);
+  EXPECT_STREQ(sent.error().where, "NIC reset");
+  EXPECT_FALSE(host_->listen(0));
+  // Said by the NIC, by its connection, and by what is refused.
+  ASSERT_EQ(log.warnings().size(), 3U) << log.warned();
+  for (const std::string& line : log.warnings()) {
+    EXPECT_NE(line.find("NIC mem0 (memory) was reset by its host or its firmware"),
+              std::string::npos)
+        << line;
+    EXPECT_TRUE(line.ends_with(": start the job again")) << line;
+  }
+  expect_alive(other);
 }
 
 TEST_P(NicRemoval, LeavesTheProcessesOtherNicAlone) {

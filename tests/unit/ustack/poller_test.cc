@@ -25,7 +25,7 @@ class Insatiable final : public PollerClient {
     ++heard;
     poller_.ring(index);
   }
-  void on_link_gone(TimePoint) override {}
+  void on_link_lost(TimePoint) override {}
 
   std::size_t index = 0;
   int heard = 0;
