@@ -9,7 +9,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
@@ -50,6 +52,14 @@ std::uint32_t frame_room_bytes(std::uint16_t mtu_bytes) {
                                  UINT16_MAX - RTE_PKTMBUF_HEADROOM);
 }
 
+// Of a device that was attached and has no port to close.
+void detach(const std::string& device) {
+  rte_devargs parsed{};
+  if (rte_devargs_parse(&parsed, device.c_str()) == 0)
+    rte_eal_hotplug_remove(rte_bus_name(parsed.bus), device.c_str());
+  rte_devargs_reset(&parsed);
+}
+
 }  // namespace
 
 Port::Port(PortConfig config, std::uint16_t id) : config_(std::move(config)), id_(id) {}
@@ -58,6 +68,8 @@ Port::Port(Port&& other) noexcept
     : config_(std::move(other.config_)),
       id_(std::exchange(other.id_, kNoPort)),
       filters_vlans_(other.filters_vlans_),
+      rx_ring_(other.rx_ring_),
+      tx_ring_(other.tx_ring_),
       abilities_(std::move(other.abilities_)),
       pools_(std::exchange(other.pools_, {})),
       node_(other.node_) {}
@@ -96,6 +108,7 @@ Result<Port> Port::open(const PortConfig& config) {
   if (!*attached) return std::move(*attached);
   Port& port = **attached;
   ZTCP_CHECK(port.configure());
+  ZTCP_CHECK(port.size_rings());
   ZTCP_CHECK(port.create_pools());
   ZTCP_CHECK(port.set_up_queues());
   return std::move(*attached);
@@ -108,8 +121,10 @@ Result<Port> Port::attach(const PortConfig& config) {
     return fail(rc == -EEXIST || rc == -EBUSY ? Errc::kBusy : Errc::kNoDevice, "rte_dev_probe",
                 rc < 0 ? -rc : rte_errno);
   std::uint16_t id = kNoPort;
-  if (rte_eth_dev_get_port_by_name(config.device.c_str(), &id) != 0)
+  if (rte_eth_dev_get_port_by_name(config.device.c_str(), &id) != 0) {
+    detach(config.device);
     return fail(Errc::kNoDevice, "rte_eth_dev_get_port_by_name", ENODEV);
+  }
   return Port(config, id);
 }
 
@@ -199,22 +214,49 @@ Status Port::create_pools() {
       return {};
     }
   }
-  return fail(Errc::kOutOfMemory, "rte_pktmbuf_pool_create", rte_errno);
+  const int why = rte_errno;
+  if (rx_ring_beyond_wish() == 0 && tx_ring_beyond_wish() == 0)
+    return fail(Errc::kOutOfMemory, "rte_pktmbuf_pool_create", why);
+  log::warn(
+      "{} ({}) has rings of {} descriptors to receive and {} to send, where {} and {} are asked "
+      "for: no memory for that many frames; pages of 1 GiB leave room for them: ztcp_setup --pages "
+      "1G",
+      config_.device, abilities_.driver, rx_ring_, tx_ring_, config_.rx_descriptors,
+      config_.tx_descriptors);
+  return fail(Errc::kBadConfig, "rings", why);
+}
+
+// Some drivers have rings of one size only (gve).
+Status Port::size_rings() {
+  rx_ring_ = config_.rx_descriptors;
+  tx_ring_ = config_.tx_descriptors;
+  if (const int rc = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_ring_, &tx_ring_); rc != 0)
+    return fail(Errc::kSystem, "rte_eth_dev_adjust_nb_rx_tx_desc", -rc);
+  return {};
+}
+std::uint32_t Port::rx_ring_beyond_wish() const {
+  return rx_ring_ - std::min(rx_ring_, config_.rx_descriptors);
+}
+std::uint32_t Port::tx_ring_beyond_wish() const {
+  return tx_ring_ - std::min(tx_ring_, config_.tx_descriptors);
 }
 
 bool Port::create_pools_on(int node) {
-  std::uint32_t headers = config_.tx_header_frames;
-  std::uint32_t copies = 2U * config_.tx_descriptors + kPoolCache;
+  // Drivers give sent frames back when their ring gets full: frames that all fit the ring would
+  // never come back.
+  const std::uint32_t frames = config_.rx_frames + rx_ring_beyond_wish();
+  std::uint32_t headers = config_.tx_header_frames + tx_ring_beyond_wish();
+  std::uint32_t copies = 2U * config_.tx_descriptors + kPoolCache + tx_ring_beyond_wish();
   std::uint32_t cached = kPoolCache;
   if (config_.drops_at_full_ring) {
     // A ring of n holds n - 1. No caches: what lies in one is missing everywhere else.
-    copies = (config_.tx_descriptors - 1U) / 4;
-    headers = config_.tx_descriptors - 1U - copies;
+    copies = (tx_ring_ - 1U) / 4;
+    headers = tx_ring_ - 1U - copies;
     cached = 0;
   }
   const std::uint32_t rx_room =
       config_.rx_room_bytes != 0 ? config_.rx_room_bytes : frame_room_bytes(config_.mtu_bytes);
-  pools_.rx = create_pool("rx", config_.rx_frames, kPoolCache, sizeof(RxPrivate), rx_room, node);
+  pools_.rx = create_pool("rx", frames, kPoolCache, sizeof(RxPrivate), rx_room, node);
   pools_.tx_header =
       create_pool("txh", headers, cached, sizeof(TxPrivate), config_.tx_header_room_bytes, node);
   if (!config_.driver_copies)
@@ -236,13 +278,9 @@ void Port::free_pools() {
 
 Status Port::set_up_queues() {
   const auto socket = static_cast<unsigned>(node_);
-  std::uint16_t rx_count = config_.rx_descriptors;
-  std::uint16_t tx_count = config_.tx_descriptors;
-  if (const int rc = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_count, &tx_count); rc != 0)
-    return fail(Errc::kSystem, "rte_eth_dev_adjust_nb_rx_tx_desc", -rc);
-  if (const int rc = rte_eth_rx_queue_setup(id_, 0, rx_count, socket, nullptr, pools_.rx); rc != 0)
+  if (const int rc = rte_eth_rx_queue_setup(id_, 0, rx_ring_, socket, nullptr, pools_.rx); rc != 0)
     return fail(Errc::kSystem, "rte_eth_rx_queue_setup", -rc);
-  if (const int rc = rte_eth_tx_queue_setup(id_, 0, tx_count, socket, nullptr); rc != 0)
+  if (const int rc = rte_eth_tx_queue_setup(id_, 0, tx_ring_, socket, nullptr); rc != 0)
     return fail(Errc::kSystem, "rte_eth_tx_queue_setup", -rc);
   return {};
 }

@@ -25,9 +25,10 @@ struct PortConfig {
   std::uint16_t mtu_bytes = 1500;
   std::uint16_t vlan_id = 0;  // Let through by devices that filter; 0: untagged frames only.
   int numa_node = -1;
-  std::uint32_t rx_frames = 4096;       // Receive buffers, held frames included.
-  std::uint16_t rx_room_bytes = 0;      // In each; 0: a frame of the MTU.
-  std::uint16_t rx_descriptors = 1024;  // Wishes; the driver's limits apply.
+  std::uint32_t rx_frames = 4096;   // Receive buffers, held frames included.
+  std::uint16_t rx_room_bytes = 0;  // In each; 0: a frame of the MTU.
+  // Wishes; the driver's limits apply, and where its rings are larger there are more buffers.
+  std::uint16_t rx_descriptors = 1024;
   std::uint16_t tx_descriptors = 1024;
   std::uint32_t tx_header_frames = 8191;  // Buffers for headers and for fragments in place.
   std::uint16_t tx_header_room_bytes = kTxHeaderRoomBytes;  // In each; kTxHeaderRoomBytes at least.
@@ -99,6 +100,9 @@ class Port {
   template <class Task>
   static bool control(const PortConfig& config, const Task& task);
   Status configure();
+  Status size_rings();
+  std::uint32_t rx_ring_beyond_wish() const;
+  std::uint32_t tx_ring_beyond_wish() const;
   Status create_pools();
   bool create_pools_on(int node);
   void free_pools();
@@ -110,6 +114,8 @@ class Port {
   PortConfig config_;
   std::uint16_t id_ = kNoPort;
   bool filters_vlans_ = false;
+  std::uint16_t rx_ring_ = 0;  // Descriptors, as the driver has them.
+  std::uint16_t tx_ring_ = 0;
   PortAbilities abilities_;
   PortPools pools_;
   int node_ = -1;  // Where pools and queues are.

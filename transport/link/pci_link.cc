@@ -142,6 +142,7 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
   opened.guard_new({"anon_inode:[vfio"});
   if (!port) {
     const Error& error = port.error();
+    if (error.code == Errc::kBadConfig) return tl::unexpected<Error>(error);  // It said so itself.
     const Diagnosis diagnosis =
         error.code == Errc::kOutOfMemory
             ? Diagnosis{error.code,
@@ -150,8 +151,7 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
             : diagnose(config.address);
     log::warn("{}: {} failed ({}): {}", config.address, error.where, std::strerror(error.sys_errno),
               diagnosis.text);
-    return fail(error.code == Errc::kBadConfig ? error.code : diagnosis.code, error.where,
-                error.sys_errno);
+    return fail(diagnosis.code, error.where, error.sys_errno);
   }
   PortLinkOptions options;
   options.description = fmt::format("{} {}", config.address, port->abilities().driver);

@@ -17,6 +17,7 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 
 #include "tests/support/log_capture.h"
 #include "tests/unit/link/frames.h"
@@ -27,10 +28,19 @@
 extern "C" {
 rte_eth_dev* rte_eth_dev_allocated(const char* name);
 int rte_eth_dev_callback_process(rte_eth_dev* device, rte_eth_event_type event, void* parameter);
+
+// The linker gives the link this one (meson.build).
+int __real_rte_eth_dev_adjust_nb_rx_tx_desc(std::uint16_t port, std::uint16_t* rx,
+                                            std::uint16_t* tx);
+int __wrap_rte_eth_dev_adjust_nb_rx_tx_desc(std::uint16_t port, std::uint16_t* rx,
+                                            std::uint16_t* tx);
 }
 
 namespace ztcp::link {
 namespace {
+
+// Non-zero: the only size of rings that the driver has.
+std::uint16_t g_only_ring_size = 0;
 
 using test::flatten;
 using test::SentFrame;
@@ -167,6 +177,19 @@ TEST_F(PortLinkTest, CopiesWhatNoLongerFitsTheDevicesMap) {
   EXPECT_EQ(memory_.ranges(), 0U);
 }
 
+// A driver may take a device and make no port of it, or one of another name.
+TEST_F(PortLinkTest, ADeviceWithoutAPortIsLetGo) {
+  PortConfig portless = config();
+  portless.device = "net_ring7";
+  portless.arguments = "nodeaction=another:0:CREATE";
+  const auto port = Port::open(portless);
+  ASSERT_FALSE(port);
+  EXPECT_EQ(port.error().code, Errc::kNoDevice);
+  portless.arguments.clear();
+  const auto again = Port::open(portless);
+  EXPECT_TRUE(again) << again.error().where;
+}
+
 // vmxnet3 drops a chain for which its ring is nearly full, and calls it sent: the link must come to
 // its end before the ring does, and go on as soon as the device has read.
 TEST_F(PortLinkTest, NeverMakesMoreBuffersThanTheRingHolds) {
@@ -187,6 +210,35 @@ TEST_F(PortLinkTest, NeverMakesMoreBuffersThanTheRingHolds) {
   EXPECT_EQ(link_->transmit(frames), taken);
   for (std::size_t i = 0; i < taken; ++i) EXPECT_EQ(read_as_device().bytes, sent.bytes());
   link_->unmap_memory(key);
+}
+
+// gve's rings are the host's choice. Frames that all fit a ring are given back by no driver.
+TEST_F(PortLinkTest, MakesMoreBuffersForRingsLargerThanAsked) {
+  link_.reset();
+  const PortConfig asked = config();
+  g_only_ring_size = 4096;
+  const auto port = Port::open(asked);
+  g_only_ring_size = 0;
+  ASSERT_TRUE(port) << port.error().where;
+  EXPECT_EQ(port->pools().tx_copy->size, 2U * 64 + 256 + (4096 - 64));
+  EXPECT_EQ(port->pools().tx_header->size, 255U + (4096 - 64));
+  EXPECT_EQ(port->pools().rx->size, 255U + (4096 - 1024));
+}
+
+TEST_F(PortLinkTest, NamesTheRingsThatThereIsNoMemoryFor) {
+  link_.reset();
+  const ztcp::test::LogCapture log;
+  g_only_ring_size = 32768;
+  PortConfig jumbo = config();
+  jumbo.mtu_bytes = 9000;
+  const auto port = Port::open(jumbo);
+  g_only_ring_size = 0;
+  ASSERT_FALSE(port);
+  EXPECT_EQ(port.error().code, Errc::kBadConfig);
+  EXPECT_NE(log.warned().find("net_ring0 (net_ring) has rings of 32768 descriptors to receive and "
+                              "32768 to send, where 1024 and 64 are asked for"),
+            std::string::npos)
+      << log.warned();
 }
 
 TEST_F(PortLinkTest, WithoutMemoryOnItsNodeItTakesWhatThereIs) {
@@ -296,3 +348,12 @@ TEST_F(PortLinkTest, LetsGoOfANicThatWasReset) {
 
 }  // namespace
 }  // namespace ztcp::link
+
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the linker's name.
+int __wrap_rte_eth_dev_adjust_nb_rx_tx_desc(std::uint16_t port, std::uint16_t* rx,
+                                            std::uint16_t* tx) {
+  const std::uint16_t only = ztcp::link::g_only_ring_size;
+  if (only == 0) return __real_rte_eth_dev_adjust_nb_rx_tx_desc(port, rx, tx);
+  *rx = *tx = only;
+  return 0;
+}
