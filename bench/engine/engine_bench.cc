@@ -201,8 +201,9 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--json") == 0) {
     json_path = argv[2];
   } else if (argc != 1) {
-    std::fprintf(stderr, "usage: %s [--json FILE|-]\n", argv[0]);
-    return 2;
+    const bool asked = argc == 2 && std::strcmp(argv[1], "--help") == 0;
+    std::fprintf(asked ? stdout : stderr, "usage: %s [--json FILE|-]\n", argv[0]);
+    return asked ? 0 : 2;
   }
   return ztcp::bench::run(json_path);
 }

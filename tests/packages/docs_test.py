@@ -3,8 +3,9 @@
 # Copyright the ztcp authors
 """Holds what documents say against the tools, the schema and the sources.
 
-  docs_test.py TOOL...     paths of ztcp_setup, ztcp_perf, ztcp_switch
+  docs_test.py PROGRAM...     paths of ztcp_setup, ztcp_perf, ztcp_switch, of engine_bench where it is built
 """
+import json
 import pathlib
 import re
 import shlex
@@ -14,14 +15,20 @@ import tomllib
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOLS = {pathlib.Path(t).name: t for t in sys.argv[1:]}
+PROGRAMS = {pathlib.Path(t).name: t for t in sys.argv[1:]}
+TOOLS = [name for name in PROGRAMS if name.startswith("ztcp_")]
+RESULTS = ROOT / "bench/results"
 DOCUMENTS = sorted(
     p for p in [*ROOT.glob("*.md"), *ROOT.glob("packaging/**/*.md"), *ROOT.glob("bench/**/*.md"),
+                *ROOT.glob("tests/**/*.md"),
                 *ROOT.glob("packaging/man/*.scd*"), *ROOT.glob("packaging/kubernetes/*"),
                 *ROOT.glob("packaging/container/*")] if p.is_file())
-# Programs of the repository whose options are documented, beside the three tools.
-SCRIPTS = ["tools/quickstart", "tools/run-tests", "tools/run-release", "packaging/build-deb",
-           "packaging/build-rpm", "packaging/build-tarball", "packaging/container/run", "bench/gpu/run"]
+# Programs of the repository whose options are documented, beside those that are built.
+SCRIPTS = ["tools/quickstart", "tools/run-tests", "tools/run-release", "tools/run-hostlab",
+           "tools/install-packages", "packaging/build-deb", "packaging/build-rpm", "packaging/build-tarball",
+           "packaging/container/run", "bench/gpu/run", "bench/side_by_side"]
+# Those that take words beside options: stages, scenarios, groups of packages.
+CHOOSERS = ["tools/run-tests", "tools/run-release", "tools/run-hostlab", "tools/install-packages"]
 # Variables that are no settings of the plugin: of tools and scripts.
 OTHER_VARIABLES = {"ZTCP_PERF_COOKIE", "ZTCP_PACKAGES", "ZTCP_CLEAN_ROOT"}
 
@@ -49,7 +56,7 @@ def commands(line):
             words = piece.split()
         for at, word in enumerate(words):
             name = pathlib.Path(word).name
-            if name in TOOLS and not word.endswith("/"):
+            if name in PROGRAMS and not word.endswith("/"):
                 yield name, words[at + 1:]
                 break
             if word.removeprefix("./") in SCRIPTS:
@@ -57,9 +64,27 @@ def commands(line):
                 break
 
 
-def help_of(program):
-    path = TOOLS.get(program) or ROOT / program
-    return subprocess.run([path, "--help"], check=True, capture_output=True, text=True).stdout
+def output_of(program, option):
+    path = PROGRAMS.get(program) or ROOT / program
+    return subprocess.run([path, option], check=True, capture_output=True, text=True).stdout
+
+
+def table(text, heading):
+    """{first cell: other cells} of what tables stand under a heading."""
+    section = text.split(heading, 1)[1].split("\n#")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines()
+            if line.startswith("|")]
+    return {row[0]: row[1:] for row in rows}
+
+
+def number(cell):
+    return float(re.match(r"[\d.]+", cell).group())
+
+
+def rounded(exact, told):
+    """Is told what exact is, to as many digits as told has?"""
+    told = re.match(r"[\d.]+", told).group()
+    return f"{exact:.{len(told.partition('.')[2])}f}" == told
 
 
 def literals():
@@ -83,7 +108,8 @@ class Documents(unittest.TestCase):
 
     def known_options(self, program):
         if program not in self.helps:
-            self.helps[program] = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", help_of(program)))
+            self.helps[program] = set(
+                re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", output_of(program, "--help")))
         return self.helps[program]
 
     def test_every_option_exists(self):
@@ -102,6 +128,30 @@ class Documents(unittest.TestCase):
                         self.assertIn(option.group(), self.known_options(program),
                                       f"{document.relative_to(ROOT)}: {program} has no {word}: {span}")
         self.assertGreater(seen, 60, "hardly anything was looked at")
+
+    def test_every_stage_scenario_and_group_exists(self):
+        known = {p: set(re.findall(r"[\w-]+", output_of(p, "--help"))) for p in CHOOSERS}
+        known["tools/run-hostlab"] = {line.split()[0] for line in
+                                      output_of("tools/run-hostlab", "--list").splitlines()}
+        valued = {p: re.findall(r"(--[\w-]+)[ =][A-Z]+\b", output_of(p, "--help")) for p in CHOOSERS}
+        seen = 0
+        for document in DOCUMENTS:
+            for span in spans(document.read_text()):
+                for program, words in commands(span):
+                    for before, word in zip([None, *words], words):
+                        if program in CHOOSERS and word[0] != "-" and before not in valued[program]:
+                            seen += 1
+                            self.assertIn(word, known[program],
+                                          f"{document.relative_to(ROOT)}: {program} has no {word}: {span}")
+        self.assertGreater(seen, 3, "hardly anything was looked at")
+
+    def test_what_a_builder_wants_is_what_install_packages_brings(self):
+        groups = (ROOT / "tools/install-packages").read_text()
+        for program in SCRIPTS:
+            for names, group in re.findall(r"^Wants: ([\w, -]+) \(tools/install-packages (\w+)\)",
+                                           output_of(program, "--help"), re.M):
+                brought = re.search(rf"^{group}=\(([^)]*)\)", groups, re.M).group(1).split()
+                self.assertLessEqual(set(names.split(", ")), set(brought), program)
 
     def test_man_pages_name_every_option_and_no_other(self):
         for name in TOOLS:
@@ -146,6 +196,43 @@ class Documents(unittest.TestCase):
                 self.assertTrue((document.parent / path).exists(), f"{document.relative_to(ROOT)}: {path}")
             for path in re.findall(r"`((?:packaging|tools|bench|tests)/[\w./-]+)`", text):
                 self.assertTrue((ROOT / path).exists(), f"{document.relative_to(ROOT)}: {path}")
+
+    def test_measured_numbers_are_those_of_the_records(self):
+        told = (ROOT / "README.md").read_text()
+        record = (RESULTS / "nccl-h200.md").read_text()
+        seen = 0
+        for name, cells in table(told, "## What was measured").items():
+            row = re.fullmatch(r"(send/recv|all-reduce) (\d+ \w+)( \(bus\))?", name)
+            if not row:
+                continue
+            op = {"send/recv": "sendrecv", "all-reduce": "all_reduce"}[row.group(1)]
+            recorded = table(record, f"### {op}, 2 ranks")[row.group(2)]
+            for column, cell in enumerate(cells):
+                seen += 1
+                exact = float(recorded[column + (3 if cell.endswith("GB/s") else 0)])
+                self.assertTrue(rounded(exact, cell), f"README.md: {name}: {cell}, recorded: {exact}")
+        self.assertGreater(seen, 10, "hardly anything was looked at")
+
+        trips = table((RESULTS / "README.md").read_text(), "## Two ranks on one machine")
+        halves = re.search(r"half round trip .* is ([\d.]+) us, kernel TCP's ([\d.]+) us", told).groups()
+        for side, half in zip(("ztcp over memif, MTU 9000", "kernel TCP, loopback"), halves):
+            self.assertTrue(rounded(number(trips[side][2]), half), f"README.md: {half} us of {side}")
+
+    def test_the_engines_numbers_are_those_of_its_record(self):
+        runs = json.loads((RESULTS / "engine-h200-host.json").read_text())["results"]
+        rows = re.findall(r"^\| (\d+)(, 64 KB super-segments)? \| (\w+) \| (\d+) MiB \| (\d+) Gb/s \| (\d+) Gb/s "
+                          r"\| ([\d.]+) \|", (RESULTS / "README.md").read_text(), re.M)
+        self.assertGreater(len(rows), 3, "hardly anything was looked at")
+        for mtu, joined, checksum, size, goodput, copy, ratio in rows:
+            run, = [r for r in runs if (r["mtu"], r["super_segment_bytes"] > 0, r["checksum"], r["working_set_bytes"])
+                    == (int(mtu), bool(joined), checksum, int(size) << 20)]
+            for key, cell in (("goodput_gbps", goodput), ("memcpy_gbps", copy), ("ratio", ratio)):
+                self.assertTrue(rounded(run[key], cell), f"{mtu}{joined} {checksum} {size} MiB: {cell}, not {run[key]}")
+        told = re.search(r"at MTU 9000,\s+carries (\d+) to (\d+) Gb/s per core, ([\d.]+) to ([\d.]+) of one memcpy",
+                         (ROOT / "README.md").read_text()).groups()
+        jumbo = [r for r in runs if r["mtu"] == 9000 and not r["super_segment_bytes"]]
+        for cell, pick, key in zip(told, (min, max, min, max), ("goodput_gbps", "goodput_gbps", "ratio", "ratio")):
+            self.assertTrue(rounded(pick(r[key] for r in jumbo), cell), f"README.md: {cell}, {key}")
 
     def test_the_fault_table_quotes_real_messages(self):
         strings = literals()
