@@ -12,6 +12,7 @@
 #include <net/if.h>
 #include <set>
 #include <sys/socket.h>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -208,6 +209,17 @@ Result<std::optional<LinkState>> read_link(config::netlink::Session& kernel,
   const unsigned index = ::if_nametoindex(name.c_str());
   if (index == 0) return std::optional<LinkState>{};
   return Reader(kernel, name, index).read();
+}
+
+bool is_same_child(const LinkState& one, const LinkState& other) {
+  // The rest can be changed while it lives: who did so may keep it.
+  const auto tag_of = [](const LinkState& child) {
+    const std::string info = from_hex(child.info);
+    const Attributes attributes(bytes_of(info));
+    return std::pair(attributes.number<std::uint16_t>(IFLA_VLAN_ID),
+                     attributes.number<std::uint16_t>(IFLA_VLAN_PROTOCOL));
+  };
+  return one.kind == other.kind && (one.kind != "vlan" || tag_of(one) == tag_of(other));
 }
 
 }  // namespace ztcp::setup

@@ -19,4 +19,7 @@ namespace ztcp::setup {
 Result<std::optional<LinkState>> read_link(config::netlink::Session& kernel,
                                            const std::string& name);
 
+// Whether both stand for the same thing on top of an interface: of one kind, and with one tag.
+bool is_same_child(const LinkState& one, const LinkState& other);
+
 }  // namespace ztcp::setup

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "tools/ztcp_setup/link_read.h"
 #include "tools/ztcp_setup/settings_restore.h"
 
 namespace ztcp::setup {
@@ -47,14 +49,7 @@ class Restorer {
     if ((*now)->up != wanted.up)
       expect(host_.set_up(wanted.name, wanted.up), wanted.name,
              fmt::format("sudo ip link set dev {} {}", wanted.name, wanted.up ? "up" : "down"));
-    for (const LinkState& child : wanted.children) {
-      const auto there = host_.link(child.name);
-      if (there && !*there)
-        expect(host_.add_child(wanted.name, child), child.name,
-               fmt::format("sudo ip link add link {} name {} type {}", wanted.name, child.name,
-                           child.kind));
-      restore(child);
-    }
+    for (const LinkState& child : wanted.children) restore_child(wanted.name, child);
     add(wanted, wanted.addresses);
     add(wanted, wanted.neighbours);
   }
@@ -62,10 +57,36 @@ class Restorer {
   // Once all addresses are there: a route names its source and goes through neighbours.
   void restore_routes(const LinkState& wanted) {
     add(wanted, wanted.routes);
-    for (const LinkState& child : wanted.children) restore_routes(child);
+    for (const LinkState& child : wanted.children)
+      if (!strangers_.contains(child.name)) restore_routes(child);
   }
 
  private:
+  void restore_child(const std::string& parent, const LinkState& child) {
+    const auto there = host_.link(child.name);
+    if (there && !*there)
+      expect(
+          host_.add_child(parent, child), child.name,
+          fmt::format("sudo ip link add link {} name {} type {}", parent, child.name, child.kind));
+    if (there && *there && !has_child(parent, child)) {
+      strangers_.insert(child.name);
+      return fault(child.name,
+                   fmt::format("is another interface than the {} that {} had, and is left alone",
+                               child.kind, parent),
+                   fmt::format("sudo ip link set dev {} name NAME, then sudo ztcp_setup --undo",
+                               child.name));
+    }
+    restore(child);
+  }
+
+  bool has_child(const std::string& parent, const LinkState& child) {
+    const auto now = host_.link(parent);
+    return now && *now &&
+           std::any_of((*now)->children.begin(), (*now)->children.end(), [&](const LinkState& one) {
+             return one.name == child.name && is_same_child(one, child);
+           });
+  }
+
   void restore_sysctls(const LinkState& wanted) {
     for (const auto& [path, value] : wanted.sysctls)
       if (host_.read_value(path) != value)
@@ -109,6 +130,7 @@ class Restorer {
 
   Host& host_;
   Restored& restored_;
+  std::set<std::string> strangers_;  // They have names of ours.
 };
 
 bool all_named(const std::vector<std::string>& names, const std::vector<LinkState>& links) {

@@ -41,7 +41,7 @@ LinkState in_use(const FakeHost::Nic& nic, int network) {
   LinkState vlan;
   vlan.name = link.name + ".7";
   vlan.kind = "vlan";
-  vlan.info = "0700";
+  vlan.info = "0600010007000000";  // IFLA_VLAN_ID 7
   vlan.mac = link.mac;
   vlan.permanent_mac = link.permanent_mac;
   vlan.mtu_bytes = 1400;

@@ -154,6 +154,43 @@ TEST(Grant, UndoLeavesNicsAloneThatOnlyLookLikeThoseOfTheJournal) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.state.nics.at(kNicA).pristine.mac = "52:54:00:00:0c:01";
+// Somebody gave a VLAN the same name meanwhile: on another NIC, or with another tag.
+TEST(Grant, AVlanThatOnlyHasTheNameOfOursIsAFaultAndIsLeftAlone) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  LinkState stranger;
+  stranger.name = "ens1f0.7";
+  stranger.kind = "vlan";
+  stranger.info = "0600010007000000";
+  stranger.mac = stranger.permanent_mac = "52:54:00:00:00:99";
+  host.state.links["ens1f0.7"] = stranger;
+  LinkState other_tag = stranger;
+  other_tag.name = "ens2f0.7";
+  other_tag.info = "0600010008000000";
+  LinkState only_name;
+  only_name.name = other_tag.name;
+  FakeHost::Nic& b = host.state.nics.at(kNicB);
+  b.pristine.children = {only_name};
+  host.state.links["ens2f0.7"] = other_tag;
+
+  const Outcome outcome = undo(host);
+  EXPECT_THAT(all_of(outcome.faults),
+              HasSubstr("ens1f0.7: is another interface than the vlan that ens1f0 had"));
+  EXPECT_THAT(all_of(outcome.faults), HasSubstr("ip link set dev ens2f0.7 name NAME"));
+  EXPECT_THAT(outcome.faults, SizeIs(2));
+  EXPECT_EQ(host.state.links.at("ens1f0.7"), stranger);
+  EXPECT_EQ(host.state.links.at("ens2f0.7"), other_tag);
+  EXPECT_THAT(host.state.links.at("ens1f0").addresses, SizeIs(1));
+
+  host.state.links.erase("ens1f0.7");
+  host.state.links.erase("ens2f0.7");
+  host.state.links.at("ens2f0").children.clear();
+  const Outcome again = undo(host);
+  EXPECT_TRUE(again.complete()) << all_of(again.faults);
+  EXPECT_EQ(host.state.links.at("ens1f0.7").info, stranger.info);
+  EXPECT_THAT(host.state.links.at("ens1f0.7").addresses, SizeIs(1));
+}
+
   host.state.nics.at(kNicA).pristine.permanent_mac = "52:54:00:00:0c:01";
   host.state.nics.at(kNicB).pristine.mac = "52:54:00:00:0c:02";
   host.state.nics.at(kNicB).pristine.permanent_mac = "52:54:00:00:0c:02";

@@ -231,6 +231,23 @@ TEST_F(LiveNetwork, InterfacesOnTopComeBackWithTheirOwn) {
   EXPECT_EQ(commands(top.routes), commands(before.children.front().routes));
 }
 
+TEST_F(LiveNetwork, AnotherNicsInterfaceOfTheSameNameIsLeftAlone) {
+  ip("link set nic0 up");
+  ip("link add link nic0 name top0 type macvlan mode private");
+  ip("link set top0 up");
+  ip("address add 10.78.1.5/24 dev top0");
+  const LinkState before = record("nic0");
+  ip("link delete nic0");
+  make_nic();
+  ip("link add nic1 type veth peer name wire1");
+  ip("link add link nic1 name top0 type macvlan mode private");
+  const LinkState stranger = record("top0");
+  Restored restored;
+  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  EXPECT_THAT(words(restored.faults), HasSubstr("top0: is another interface than the macvlan"));
+  EXPECT_EQ(record("top0"), stranger);
+}
+
 TEST_F(LiveNetwork, ABridgePortIsOneAgain) {
   ip("link add br0 type bridge");
   ip("link set dev nic0 master br0 up");
