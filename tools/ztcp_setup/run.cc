@@ -9,7 +9,6 @@
 
 #include "config/load.h"
 #include "tools/ztcp_setup/report.h"
-#include "tools/ztcp_setup/run_lock.h"
 #include "tools/ztcp_setup/stop_signal.h"
 #include "tools/ztcp_setup/take_back.h"
 #include "tools/ztcp_setup/trust.h"
@@ -27,9 +26,11 @@ int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
     return refuse({"root is needed", "this changes the machine; nothing was changed",
                    "sudo " + options.command},
                   options.json);
-  if (auto problem = why_not_trusted(host, options.config_path))
-    return refuse(*problem, options.json);
-  const auto lock = RunLock::take(patience);
+  // Undo goes by the journal alone; each path of that is judged when it is its turn.
+  if (deed != Deed::kUndo)
+    if (auto problem = why_not_trusted(host, options.config_path))
+      return refuse(*problem, options.json);
+  const auto lock = RunLock::take(patience, options.lock_path);
   if (!lock) return refuse(lock.error(), options.json);
   auto journal = Journal::open(host);
   if (!journal) return refuse(journal.error(), options.json);

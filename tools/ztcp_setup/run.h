@@ -14,6 +14,7 @@
 #include "tools/ztcp_setup/grant.h"
 #include "tools/ztcp_setup/host.h"
 #include "tools/ztcp_setup/outcome.h"
+#include "tools/ztcp_setup/run_lock.h"
 #include "tools/ztcp_setup/wish.h"
 
 namespace ztcp::setup {
@@ -21,7 +22,8 @@ namespace ztcp::setup {
 struct RunOptions {
   bool json = false;
   std::string command;      // As it was typed, for "sudo ...".
-  std::string config_path;  // Has to be root's, if it is there.
+  std::string config_path;  // Has to be root's, if it is there; undo does not ask.
+  std::string lock_path = RunLock::kPath;
 };
 
 struct Planned {
