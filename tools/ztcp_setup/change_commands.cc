@@ -13,6 +13,7 @@
 
 #include "config/machine.h"
 #include "tools/ztcp_setup/commands.h"
+#include "tools/ztcp_setup/foresee.h"
 #include "tools/ztcp_setup/live_host.h"
 #include "tools/ztcp_setup/report.h"
 #include "tools/ztcp_setup/run.h"
@@ -59,14 +60,15 @@ RunOptions run_options(const Options& options) {
 }
 
 Planner planner(const Options& options, const RunOptions& run, Scope scope) {
-  return [&options, &run, scope]() -> tl::expected<Planned, int> {
+  return [&options, &run, scope](const Outcome& taken_back) -> tl::expected<Planned, int> {
     Request request = options.request;
     request.config_path = run.config_path;
-    const auto plan = plan_here(request);
+    auto plan = plan_here(request);
     if (!plan) return tl::unexpected<int>(refuse(plan.error(), options.json));
     if (!plan->fabric || plan->has_faults()) {
+      note_taken_back(*plan, taken_back);
       say(options.json ? to_json(*plan, scope == Scope::kWhole ? "set-up" : "add")
-                       : faults_text(*plan));
+                       : faults_text(*plan, taken_back.changed()));
       return tl::unexpected<int>(std::max<int>(exit_code(*plan), kExitFaults));
     }
     if (!options.json) say(decisions_text(*plan) + "\n");

@@ -32,4 +32,16 @@ void foresee(Host& host, Scope scope, Plan& plan) {
   plan.changes.insert(plan.changes.begin(), back.begin(), back.end());
 }
 
+void note_taken_back(Plan& plan, const Outcome& taken_back) {
+  if (taken_back.changed())
+    plan.notes.push_back({"set-up",
+                          config::Severity::kWarning,
+                          {Journal::kPath,
+                           "the last run was cut off: what it did was taken back, but for its "
+                           "hugepages",
+                           "sudo ztcp_setup --undo gives those back, too"}});
+  for (const config::Problem& note : taken_back.notes)
+    plan.notes.push_back({"set-up", config::Severity::kWarning, note});
+}
+
 }  // namespace ztcp::setup

@@ -192,10 +192,12 @@ std::string decisions_text(const Plan& plan) {
   return out;
 }
 
-std::string faults_text(const Plan& plan) {
+std::string faults_text(const Plan& plan, bool taken_back) {
   if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
   return decisions_text(plan) + "\nTo be mended first:\n" + notes_text(plan) +
-         "\nsetup failed; nothing was changed\n";
+         (taken_back ? "\nsetup failed; what the run before had done was taken back, nothing else "
+                       "was changed\n"
+                     : "\nsetup failed; nothing was changed\n");
 }
 
 std::string to_text(const Plan& plan) {

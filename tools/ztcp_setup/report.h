@@ -36,7 +36,8 @@ std::string to_text(const config::Problem& problem);  // "ztcp_setup: ..." and t
 std::string to_text(const Plan& plan);                // Of a dry run.
 // The same for a run that goes on, or can't: which NICs, pages and class; and the faults.
 std::string decisions_text(const Plan& plan);
-std::string faults_text(const Plan& plan);
+// `taken_back`: what a run that was cut off had done, just before this plan was made.
+std::string faults_text(const Plan& plan, bool taken_back);
 std::string to_text(const CheckReport& report);
 std::string to_text(const config::Fabric& local, LocalTopology topology);
 

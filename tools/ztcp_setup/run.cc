@@ -42,12 +42,14 @@ int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
 }
 
 tl::expected<Outcome, int> plan_and_grant(Host& host, Journal& journal, const Planner& plan,
-                                          const Conduct& conduct) {
-  auto planned = plan();
+                                          const Conduct& conduct, const Outcome& taken_back = {}) {
+  auto planned = plan(taken_back);
   if (!planned) return tl::unexpected(planned.error());
   Outcome outcome = grant(host, journal, planned->wishes, planned->scope, conduct);
   outcome.success = std::move(planned->success);
   outcome.notes.insert(outcome.notes.begin(), planned->notes.begin(), planned->notes.end());
+  outcome.steps.insert(outcome.steps.begin(), taken_back.steps.begin(), taken_back.steps.end());
+  outcome.notes.insert(outcome.notes.begin(), taken_back.notes.begin(), taken_back.notes.end());
   return outcome;
 }
 
@@ -75,11 +77,7 @@ int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
                  say("The last run was cut off; what it did is taken back first.\n");
                Outcome back = take_back_half_done(host, journal, conduct);
                if (!back.complete()) return back;
-               auto outcome = plan_and_grant(host, journal, plan, conduct);
-               if (!outcome) return outcome;
-               outcome->steps.insert(outcome->steps.begin(), back.steps.begin(), back.steps.end());
-               outcome->notes.insert(outcome->notes.begin(), back.notes.begin(), back.notes.end());
-               return outcome;
+               return plan_and_grant(host, journal, plan, conduct, back);
              });
 }
 

@@ -32,9 +32,9 @@ struct Planned {
   config::Problems notes;
   std::string success;  // Instead of "setup successfully".
 };
-// Looks at the machine as it is when nobody else changes it. Else: an exit status, and why has
-// been said.
-using Planner = std::function<tl::expected<Planned, int>()>;
+// Looks at the machine as it is when nobody else changes it. `taken_back`: what a run that was cut
+// off had done and was taken back just before. Else: an exit status, and why has been said.
+using Planner = std::function<tl::expected<Planned, int>(const Outcome& taken_back)>;
 
 // Tells each change when it begins and ends: some take a minute. In JSON all is told at the end.
 Conduct conduct_of(bool json);

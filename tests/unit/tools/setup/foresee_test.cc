@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/tools/setup/bare_machine.h"
+#include "tools/ztcp_setup/report.h"
 
 namespace ztcp::setup {
 namespace {
@@ -73,6 +74,37 @@ TEST(Foresee, AnInterruptedRunIsTold) {
   foresee(host, Scope::kWhole, plan);
   ASSERT_THAT(plan.notes, SizeIs(1));
   EXPECT_THAT(plan.notes[0].problem.what, HasSubstr("cut off"));
+}
+
+// All that was wrong is told once set-up has gone back to the beginning: that was a change.
+TEST(Foresee, APlanWithFaultsSaysWhatWasTakenBackBeforeIt) {
+  FakeHost host = bare_machine();
+  host.kill_at(60, FakeHost::When::kBefore);
+  EXPECT_THROW(set_up(host), Killed);
+  host.kill_at(0, FakeHost::When::kBefore);
+  host.stuck_settings = {"ring rx"};
+  auto journal = Journal::open(host);
+  const Outcome back = take_back_half_done(host, *journal, {});
+  ASSERT_TRUE(back.complete()) << all_of(back.faults);
+  Plan plan = plan_of(all_wishes());
+  plan.pairs.emplace_back();
+  plan.topology.nics.emplace_back();
+  plan.fabric->nics.emplace_back();
+  note_taken_back(plan, back);
+  const std::string text = faults_text(plan, back.changed());
+  EXPECT_THAT(text, HasSubstr("what it did was taken back, but for its hugepages"));
+  EXPECT_THAT(text, HasSubstr("ens1f0: ring rx was 4096 and is 256 now"));
+  EXPECT_THAT(text, HasSubstr("what the run before had done was taken back, nothing else was "
+                              "changed\n"));
+  EXPECT_THAT(to_json(plan, "set-up"), HasSubstr("what it did was taken back"));
+
+  Plan fresh = plan_of(all_wishes());
+  fresh.pairs = plan.pairs;
+  fresh.topology = plan.topology;
+  fresh.fabric->nics.emplace_back();
+  note_taken_back(fresh, {});
+  EXPECT_THAT(fresh.notes, IsEmpty());
+  EXPECT_THAT(faults_text(fresh, false), HasSubstr("setup failed; nothing was changed\n"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ using test::bare_machine;
 using test::expect_same;
 using test::FakeHost;
 using test::kConfig;
+using test::Killed;
 using test::set_up;
 using testing::HasSubstr;
 
@@ -39,6 +40,22 @@ class RunAsRoot : public testing::Test {
       .lock_path = fmt::format("{}ztcp-run-test-{}.lock", testing::TempDir(), ::getpid())};
 };
 
+TEST_F(RunAsRoot, ThePlannerLearnsWhatWasTakenBack) {
+  FakeHost host = bare_machine();
+  host.kill_at(60, FakeHost::When::kBefore);
+  EXPECT_THROW(set_up(host), Killed);
+  host.kill_at(0, FakeHost::When::kBefore);
+  bool changed = false;
+  const auto refuse_plan = [&](const Outcome& taken_back) -> tl::expected<Planned, int> {
+    changed = taken_back.changed();
+    return tl::unexpected<int>(kExitFaults);
+  };
+  EXPECT_EQ(run_set_up(host, refuse_plan, options_), kExitFaults);
+  EXPECT_TRUE(changed);
+  EXPECT_EQ(run_set_up(host, refuse_plan, options_), kExitFaults);
+  EXPECT_FALSE(changed) << "the second time there is nothing left to take back but pages";
+}
+
 TEST_F(RunAsRoot, UndoNeedsNoTrustInAConfigThatItDoesNotTouch) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
@@ -54,7 +71,7 @@ TEST_F(RunAsRoot, UndoNeedsNoTrustInAConfigThatItDoesNotTouch) {
   EXPECT_EQ(run_undo(host, options_), kExitGood);
   expect_same(host.state, wanted);
 
-  const auto never = []() -> tl::expected<Planned, int> {
+  const auto never = [](const Outcome&) -> tl::expected<Planned, int> {
     ADD_FAILURE() << "planned with a config that is not root's";
     return tl::unexpected<int>(kExitFaults);
   };
