@@ -26,7 +26,7 @@ std::string place_of(std::int32_t node) {
   return node < 0 ? "this machine" : fmt::format("NUMA node {}", node);
 }
 
-// The pool that a NIC on `node` draws on: a NIC that doesn't know its node takes from anywhere.
+// The pool that a NIC on `node` draws on; -1: from anywhere.
 hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
                             const std::vector<hugepage::NodePages>& offered,
                             const std::string& sys) {
@@ -45,12 +45,19 @@ hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
 }
 
 // NICs on PCI by the node that they really are on: one that is not there has no memory, and the
-// plugin takes it where it is.
-std::vector<hugepage::NicNeed> nics_of(Checklist& list, const hugepage::Roots& roots) {
+// plugin takes it where it is. For a NIC that doesn't know its node it takes node 0's.
+std::vector<hugepage::NicNeed> nics_of(Checklist& list, const hugepage::Roots& roots,
+                                       const std::vector<hugepage::NodePages>& offered) {
+  const bool knows_nodes = std::any_of(offered.begin(), offered.end(),
+                                       [](const auto& pages) { return pages.node >= 0; });
   std::vector<hugepage::NicNeed> nics;
   for (const Nic& nic : list.fabric.nics) {
     if (nic.driver != NicDriver::kPci) continue;
-    const bool there = nic.numa_node < 0 || hugepage::has_numa_node(nic.numa_node, roots);
+    if (nic.numa_node < 0) {
+      nics.push_back({knows_nodes ? 0 : -1, nic.mtu_bytes});
+      continue;
+    }
+    const bool there = hugepage::has_numa_node(nic.numa_node, roots);
     nics.push_back({there ? nic.numa_node : -1, nic.mtu_bytes});
     if (!there)
       list.warning("numa", nic.name,
@@ -121,13 +128,13 @@ void check_hugepages(Checklist& list) {
   const Hugepages& wanted = list.fabric.hugepages;
   if (wanted.page_kib == 0) return;  // validate() has refused it.
   const hugepage::Roots roots{list.roots.sys, list.roots.proc};
-  const auto nics = nics_of(list, roots);
+  const auto offered = hugepage::read_pages(roots);
+  const auto nics = nics_of(list, roots, offered);
   // The same numbers that the plugin gives to DPDK.
   const auto needs = hugepage::process_needs(nics, wanted.per_process_mib, wanted.page_kib);
   std::uint32_t process_mib = 0;
   for (const hugepage::NodeNeed& need : needs) process_mib += need.mib;
 
-  const auto offered = hugepage::read_pages(roots);
   std::set<int> nodes;
   for (const hugepage::NicNeed& nic : nics) nodes.insert(nic.node);
   for (const int node : nodes) {

@@ -17,7 +17,7 @@ namespace ztcp::setup {
 
 inline constexpr const char* kGrubDropIn = "/etc/default/grub.d/ztcp.cfg";
 
-// Pages of one NUMA node; node -1 is the whole machine, where NICs don't know theirs.
+// Pages of one NUMA node; node -1 is a machine whose kernel knows no nodes.
 struct NodePages {
   std::int32_t node = -1;
   std::uint64_t want = 0;

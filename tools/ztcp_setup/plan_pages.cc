@@ -48,19 +48,24 @@ class Pages {
     decision.spare_mib = request.spare_mib.value_or(
         input_.existing ? input_.existing->hugepages.spare_mib : hugepage::kMibPerHost);
     // Near each NIC what its GPU's process takes, and the host's spare spread over the same nodes.
-    std::map<std::int32_t, std::uint64_t> mib_of_node;
-    for (const config::Nic& nic : nics) mib_of_node[nic.numa_node] += decision.per_gpu_mib;
-    if (mib_of_node.empty()) return decision;
-    const std::uint64_t share = decision.spare_mib / mib_of_node.size();
-    std::uint64_t rest = decision.spare_mib - share * mib_of_node.size();
-    for (auto& [node, mib] : mib_of_node) {
-      mib += share + rest;
-      rest = 0;
-      const NodePages pages{node,
-                            hugepage::pages_for(static_cast<std::uint32_t>(mib), decision.page_kib),
-                            pages_of(node, decision.page_kib)};
+    std::map<std::int32_t, std::uint32_t> jobs_mib_of_node;
+    for (const config::Nic& nic : nics) jobs_mib_of_node[node_of(nic)] += decision.per_gpu_mib;
+    if (jobs_mib_of_node.empty()) return decision;
+    const bool jobs_may_run = std::any_of(nics.begin(), nics.end(), [&](const config::Nic& nic) {
+      return config::link_name(root_ + "/sys/bus/pci/devices/" + nic.pci + "/driver") == "vfio-pci";
+    });
+    const auto nodes = static_cast<std::uint32_t>(jobs_mib_of_node.size());
+    std::uint32_t spare_mib = decision.spare_mib / nodes + decision.spare_mib % nodes;
+    for (const auto& [node, jobs_mib] : jobs_mib_of_node) {
+      const hugepage::NodePages there = pool_of(node, decision.page_kib);
+      const NodePages pages{node, hugepage::pages_for(jobs_mib + spare_mib, decision.page_kib),
+                            there.total};
+      spare_mib = decision.spare_mib / nodes;
       decision.pages.push_back(pages);
       judge_memory(pages, decision.page_kib);
+      // Those of a job of ours were reserved for it.
+      if (!jobs_may_run)
+        judge_pages_in_use(there, pages.want, hugepage::pages_for(jobs_mib, decision.page_kib));
     }
     return decision;
   }
@@ -88,11 +93,37 @@ class Pages {
     return kib;
   }
 
-  std::uint64_t pages_of(std::int32_t node, std::uint32_t page_kib) const {
-    std::uint64_t pages = 0;
+  // A process takes its memory for a NIC that doesn't know its node on node 0
+  // (hugepage::process_needs), unless the kernel knows no nodes.
+  std::int32_t node_of(const config::Nic& nic) const {
+    const bool knows_nodes = std::any_of(offered_.begin(), offered_.end(),
+                                         [](const auto& pool) { return pool.node >= 0; });
+    return nic.numa_node < 0 && knows_nodes ? 0 : nic.numa_node;
+  }
+
+  hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib) const {
     for (const auto& pool : offered_)
-      if (pool.page_kib == page_kib && (node < 0 || pool.node == node)) pages += pool.total;
-    return pages;
+      if (pool.page_kib == page_kib && pool.node == node) return pool;
+    return {node, page_kib, 0, 0, ""};
+  }
+
+  static std::string place_of(std::int32_t node) {
+    return node < 0 ? std::string("memory") : fmt::format("NUMA node {}", node);
+  }
+
+  // Pages that another program has count for it: it may have been there first.
+  void judge_pages_in_use(const hugepage::NodePages& there, std::uint64_t want,
+                          std::uint64_t jobs_want) {
+    const std::uint64_t in_use = there.total - std::min(there.total, there.free);
+    const std::uint64_t total = std::max(there.total, want);
+    if (in_use == 0 || total >= in_use + jobs_want) return;
+    note(config::Severity::kWarning, place_of(there.node),
+         fmt::format("other programs have {} of {} in use: of {} pages {} will be free, and jobs "
+                     "may take {}",
+                     in_use, hugepage::page_name(there.page_kib), total, total - in_use, jobs_want),
+         fmt::format("stop them, or echo {} | sudo tee {}/nr_hugepages, and the same wherever "
+                     "their pages are reserved at boot",
+                     want + in_use, there.path.substr(root_.size())));
   }
 
   // Against all memory of the node it must fit; what is free now decides only how soon.
@@ -101,8 +132,7 @@ class Pages {
         pages.node < 0
             ? root_ + "/proc/meminfo"
             : fmt::format("{}/sys/devices/system/node/node{}/meminfo", root_, pages.node);
-    const std::string where =
-        pages.node < 0 ? std::string("memory") : fmt::format("NUMA node {}", pages.node);
+    const std::string where = place_of(pages.node);
     if (pages.node >= 0 && !config::exists(meminfo)) {
       note(config::Severity::kFault, where, "a NIC is said to be there, but this machine lacks it",
            fmt::format("ls {}/sys/devices/system/node shows those there are", root_));

@@ -159,6 +159,60 @@ TEST(Plan, EightGpusNeedFiftyGib) {
   EXPECT_EQ(exit_code(plan), kExitGood);
 }
 
+std::vector<std::string> page_wishes(const Plan& plan) {
+  std::vector<std::string> wishes;
+  for (const Wish& wish : plan.wishes)
+    if (const auto* value = std::get_if<wish::Value>(&wish.what);
+        value != nullptr && value->at_least)
+      wishes.push_back(value->value + " > " + value->path);
+  return wishes;
+}
+
+// A process takes its memory for such a NIC on node 0, and a count of the whole machine would
+// take in what other nodes have.
+TEST(Plan, ANicThatKnowsNoNodeIsGivenPagesOfTheFirst) {
+  std::string text = tree_text("server-8gpu-9nic");
+  const auto at = text.find("numa=1", text.find("0000:9b:00.0 id="));
+  text.replace(at, 6, "numa=-1");
+  const Plan plan = plan_for(test::Tree(text));
+  EXPECT_THAT(
+      page_wishes(plan),
+      testing::ElementsAre(
+          "30 > /sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages",
+          "20 > /sys/devices/system/node/node1/hugepages/hugepages-1048576kB/nr_hugepages"));
+  EXPECT_EQ(plan.hugepage_mib(), 50U * 1024);
+}
+
+TEST(Plan, PagesThatOtherProgramsHaveAreTold) {
+  test::Tree tree(tree_text("server-8gpu-9nic"));
+  tree.add("pages node=1 kib=1048576 total=12 free=7");
+  EXPECT_THAT(plan_for(tree).notes, IsEmpty()) << "20 of 25 stay free for 4 x 5 GiB";
+  tree.add("pages node=1 kib=1048576 total=12 free=0");
+  const Plan plan = plan_for(tree);
+  ASSERT_EQ(plan.notes.size(), 1U);
+  EXPECT_EQ(plan.notes[0].severity, config::Severity::kWarning);
+  EXPECT_EQ(plan.notes[0].problem.where, "NUMA node 1");
+  EXPECT_THAT(plan.notes[0].problem.what,
+              HasSubstr("other programs have 12 of 1 GiB in use: of 25 pages 13 will be free, and "
+                        "jobs may take 20"));
+  EXPECT_THAT(plan.notes[0].problem.mend,
+              HasSubstr("echo 37 | sudo tee /sys/devices/system/node/node1/hugepages/"));
+  tree.add("pages node=1 kib=1048576 total=37 free=25");
+  EXPECT_THAT(plan_for(tree).notes, IsEmpty());
+
+  // Once set up, those in use may be a job's, and a second run changes nothing.
+  tree.add("pages node=1 kib=1048576 total=12 free=0");
+  grant(plan.wishes, tree);
+  for (const char* node : {"node0", "node1"})
+    tree.add_file(fmt::format("sys/devices/system/node/{}/hugepages/hugepages-1048576kB/"
+                              "free_hugepages",
+                              node),
+                  "1\n");
+  const Plan again = plan_for(tree, {}, plan.fabric);
+  EXPECT_THAT(again.notes, IsEmpty());
+  EXPECT_THAT(again.changes, IsEmpty());
+}
+
 TEST(Plan, TheFabricIsAConfigThatLoads) {
   const test::Tree tree(tree_text("server-8gpu-9nic"));
   const Plan plan = plan_for(tree);
