@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sstream>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -75,7 +76,6 @@ std::string read_until(int fd, Clock::time_point deadline, bool& timed_out) {
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) return output;
     output.append(buffer.data(), static_cast<std::size_t>(size));
-    if (output.size() > kLongestOutput) output.erase(0, output.size() - kLongestOutput);
   }
 }
 
@@ -84,6 +84,28 @@ int wait_for(pid_t child) {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Whether it ended by then. It is left to be waited for.
+bool ends_until(pid_t child, Clock::time_point deadline) {
+  for (;;) {
+    siginfo_t ended{};
+    const int asked =
+        ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (asked == 0 && ended.si_pid == child) return true;
+    if ((asked != 0 && errno != EINTR) || Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(milliseconds{5});
+  }
+}
+
+// The last of what was written to it.
+std::string end_of(int file) {
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  const off_t first = std::max<off_t>(size - static_cast<off_t>(kLongestOutput), 0);
+  std::string text(size > 0 ? static_cast<std::size_t>(size - first) : 0, '\0');
+  const ssize_t count = ::pread(file, text.data(), text.size(), first);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return text;
 }
 
 // Files below /proc/sys/net of an interface that differ from those of a new one.
@@ -156,36 +178,32 @@ Status LiveHost::write_value(const std::string& path, const std::string& value, 
 Result<ProgramResult> LiveHost::run(const std::vector<std::string>& argv, Seconds limit) {
   const std::string program = argv.empty() ? "" : program_path(argv.front());
   if (program.empty()) return ProgramResult{127, false, "no such program"};
-  std::array<int, 2> pipe{};
-  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return fail_errno("pipe");
+  // No pipe: a program that goes on when this process was killed must be able to say so.
+  const Descriptor said(::memfd_create("output", MFD_CLOEXEC));
+  if (said.get() < 0) return fail_errno("memfd_create");
   std::vector<char*> arguments;
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  std::array<const char*, 4> environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C",
-                                            "HOME=/root", nullptr};
+  // LVM's programs complain of descriptors that they inherit, and the lock of this run is one.
+  std::array<const char*, 5> environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C",
+                                            "HOME=/root", "LVM_SUPPRESS_FD_WARNINGS=1", nullptr};
   const pid_t child = ::fork();
-  if (child < 0) {
-    const int why = errno;
-    ::close(pipe[0]);
-    ::close(pipe[1]);
-    return fail(Errc::kSystem, "fork", why);
-  }
+  if (child < 0) return fail_errno("fork");
   if (child == 0) {
     become_apart();
     const int nothing = ::open("/dev/null", O_RDONLY);
     ::dup2(nothing, 0);
-    ::dup2(pipe[1], 1);
-    ::dup2(pipe[1], 2);
+    ::dup2(said.get(), 1);
+    ::dup2(said.get(), 2);
     ::execve(program.c_str(), arguments.data(), const_cast<char* const*>(environment.data()));
     ::_exit(127);
   }
-  ::close(pipe[1]);
-  const Descriptor end(pipe[0]);
   ProgramResult result;
-  result.output = read_until(end.get(), Clock::now() + limit, result.timed_out);
+  result.timed_out = !ends_until(child, Clock::now() + limit);
   // It has a session of its own: its children go with it.
   if (result.timed_out) ::kill(-child, SIGKILL);
   result.exit_status = wait_for(child);
+  result.output = end_of(said.get());
   return result;
 }
 

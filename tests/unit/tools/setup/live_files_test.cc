@@ -167,5 +167,42 @@ TEST_F(LiveFiles, ASecondRunLearnsWhoHoldsTheLock) {
   EXPECT_TRUE(RunLock::take(std::chrono::milliseconds{0}, path).has_value());
 }
 
+// Half a boot loader's menu is worse than a second run that has to wait.
+TEST_F(LiveFiles, AProgramOutlivesItsKilledRunAndASecondRunLearnsOfIt) {
+  const std::string path = tree_.path("etc/lock");
+  const std::string folder = tree_.path("etc");
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    const auto lock = RunLock::take(std::chrono::milliseconds{0}, path);
+    // Ten seconds at most, should the test end before it.
+    const std::string script = fmt::format(
+        "touch {0}/begun; for i in $(seq 500); do [ -e {0}/go ] && break; sleep 0.02; done; "
+        "echo goes on && touch {0}/whole",
+        folder);
+    static_cast<void>(host_.run({"sh", "-c", script}, std::chrono::seconds{30}));
+    ::_exit(0);
+  }
+  while (!fs::exists(folder + "/begun")) ::usleep(1000);
+  const auto beside = RunLock::take(std::chrono::milliseconds{0}, path);
+  ::kill(killed, SIGKILL);
+  ::waitpid(killed, nullptr, 0);
+  const auto behind = RunLock::take(std::chrono::milliseconds{0}, path);
+  tree_.add_file("etc/go", "");
+  ASSERT_FALSE(beside.has_value());
+  EXPECT_THAT(beside.error().what, HasSubstr(fmt::format("process {}", killed)));
+  ASSERT_FALSE(behind.has_value());
+  EXPECT_THAT(behind.error().what, HasSubstr("what an earlier ztcp_setup began is still at work"));
+  EXPECT_THAT(behind.error().what, HasSubstr("(sh)"));
+  EXPECT_TRUE(RunLock::take(std::chrono::seconds{20}, path).has_value());
+  EXPECT_TRUE(fs::exists(folder + "/whole"));
+}
+
+TEST_F(LiveFiles, OfMuchThatAProgramSaysTheEndIsKept) {
+  const auto result = host_.run({"sh", "-c", "seq 100000; echo end"}, std::chrono::seconds{30});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(result->output, testing::EndsWith("\n100000\nend\n"));
+  EXPECT_EQ(result->output.size(), 64U << 10U);
+}
+
 }  // namespace
 }  // namespace ztcp::setup
