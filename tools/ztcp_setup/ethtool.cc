@@ -20,6 +20,7 @@ namespace ztcp::setup {
 namespace {
 
 constexpr const char* kFeatures = "features";
+constexpr const char* kPrivateFlags = "private-flags";
 
 // One interface, and the socket to speak of it.
 class Driver {
@@ -98,12 +99,19 @@ constexpr Number<ethtool_coalesce> kCoalesceNumbers[] = {
     {"tx-frames-high", &ethtool_coalesce::tx_max_coalesced_frames_high},
     {"sample-interval", &ethtool_coalesce::rate_sample_interval},
 };
+constexpr Number<ethtool_pauseparam> kPauseNumbers[] = {
+    {"autoneg", &ethtool_pauseparam::autoneg},
+    {"rx", &ethtool_pauseparam::rx_pause},
+    {"tx", &ethtool_pauseparam::tx_pause},
+};
 constexpr Numbers<ethtool_channels> kChannels{"channels", ETHTOOL_GCHANNELS, ETHTOOL_SCHANNELS,
                                               kChannelNumbers};
 constexpr Numbers<ethtool_ringparam> kRing{"ring", ETHTOOL_GRINGPARAM, ETHTOOL_SRINGPARAM,
                                            kRingNumbers};
 constexpr Numbers<ethtool_coalesce> kCoalesce{"coalesce", ETHTOOL_GCOALESCE, ETHTOOL_SCOALESCE,
                                               kCoalesceNumbers};
+constexpr Numbers<ethtool_pauseparam> kPause{"pause", ETHTOOL_GPAUSEPARAM, ETHTOOL_SPAUSEPARAM,
+                                             kPauseNumbers};
 
 template <class Parameters>
 Result<Parameters> get(const Driver& driver, const Numbers<Parameters>& numbers) {
@@ -150,13 +158,13 @@ class Request {
 };
 
 // By bit. A bit without a meaning has no name.
-Result<std::vector<std::string>> feature_names(const Driver& driver) {
+Result<std::vector<std::string>> names_of(const Driver& driver, ethtool_stringset set) {
   Request<ethtool_sset_info> size(ETHTOOL_GSSET_INFO, sizeof(std::uint32_t));
-  size.get().sset_mask = std::uint64_t{1} << ETH_SS_FEATURES;
+  size.get().sset_mask = std::uint64_t{1} << set;
   ZTCP_CHECK(driver.ask(&size.get()));
   const std::uint32_t count = size.get().sset_mask == 0 ? 0 : size.get().data[0];
   Request<ethtool_gstrings> strings(ETHTOOL_GSTRINGS, std::size_t{count} * ETH_GSTRING_LEN);
-  strings.get().string_set = ETH_SS_FEATURES;
+  strings.get().string_set = set;
   strings.get().len = count;
   ZTCP_CHECK(driver.ask(&strings.get()));
   std::vector<std::string> names;
@@ -174,7 +182,7 @@ std::uint32_t blocks_of(const std::vector<std::string>& names) {
 
 // What is in effect, not what was asked for: the one that an operator notices.
 Result<SettingGroup> read_features(const Driver& driver) {
-  const std::vector<std::string> names = ZTCP_TRY(feature_names(driver));
+  const std::vector<std::string> names = ZTCP_TRY(names_of(driver, ETH_SS_FEATURES));
   Request<ethtool_gfeatures> features(ETHTOOL_GFEATURES,
                                       blocks_of(names) * sizeof(ethtool_get_features_block));
   features.get().size = blocks_of(names);
@@ -190,7 +198,7 @@ Result<SettingGroup> read_features(const Driver& driver) {
 }
 
 Status write_features(const Driver& driver, const SettingGroup& wanted) {
-  const std::vector<std::string> names = ZTCP_TRY(feature_names(driver));
+  const std::vector<std::string> names = ZTCP_TRY(names_of(driver, ETH_SS_FEATURES));
   Request<ethtool_sfeatures> features(ETHTOOL_SFEATURES,
                                       blocks_of(names) * sizeof(ethtool_set_features_block));
   features.get().size = blocks_of(names);
@@ -207,14 +215,55 @@ Status write_features(const Driver& driver, const SettingGroup& wanted) {
   return {};
 }
 
+// At most 32, one bit each.
+Result<std::uint32_t> private_flags(const Driver& driver) {
+  ethtool_value flags{ETHTOOL_GPFLAGS, 0};
+  ZTCP_CHECK(driver.ask(&flags));
+  return flags.data;
+}
+
+Result<SettingGroup> read_private_flags(const Driver& driver) {
+  const std::vector<std::string> names = ZTCP_TRY(names_of(driver, ETH_SS_PRIV_FLAGS));
+  const std::uint32_t flags = ZTCP_TRY(private_flags(driver));
+  SettingGroup group{kPrivateFlags, {}};
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 32); ++i)
+    if (!names[i].empty()) group.values.emplace_back(names[i], flags >> i & 1U);
+  return group;
+}
+
+Status write_private_flags(const Driver& driver, const SettingGroup& wanted) {
+  const std::vector<std::string> names = ZTCP_TRY(names_of(driver, ETH_SS_PRIV_FLAGS));
+  ethtool_value flags{ETHTOOL_SPFLAGS, ZTCP_TRY(private_flags(driver))};
+  for (const auto& [name, value] : wanted.values) {
+    const auto index = std::find(names.begin(), names.end(), name) - names.begin();
+    if (index >= std::min<std::ptrdiff_t>(std::ssize(names), 32))
+      return fail(Errc::kNoDevice, "unknown flag");
+    const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(index);
+    flags.data = value != 0 ? flags.data | bit : flags.data & ~bit;
+  }
+  ZTCP_CHECK(driver.ask(&flags));
+  return {};
+}
+
+// With autonegotiation on, many drivers tell what the partners agreed on, not what was set.
+void drop_negotiated(std::vector<SettingGroup>& settings) {
+  for (SettingGroup& group : settings)
+    if (group.name == kPause.group && group.values.front().second != 0) group.values.resize(1);
+}
+
 }  // namespace
 
 Result<std::vector<SettingGroup>> read_settings(const std::string& link) {
   const Driver driver = ZTCP_TRY(Driver::open(link));
   std::vector<SettingGroup> settings;
+  // Before the rest: they may decide over it.
+  if (auto flags = read_private_flags(driver); flags && !flags->values.empty())
+    settings.push_back(std::move(*flags));
   read(driver, kChannels, settings);
   read(driver, kRing, settings);
   read(driver, kCoalesce, settings);
+  read(driver, kPause, settings);
+  drop_negotiated(settings);
   if (auto features = read_features(driver); features && !features->values.empty())
     settings.push_back(std::move(*features));
   return settings;
@@ -225,7 +274,9 @@ Status write_settings(const std::string& link, const SettingGroup& wanted) {
   if (wanted.name == kChannels.group) return write(driver, kChannels, wanted);
   if (wanted.name == kRing.group) return write(driver, kRing, wanted);
   if (wanted.name == kCoalesce.group) return write(driver, kCoalesce, wanted);
+  if (wanted.name == kPause.group) return write(driver, kPause, wanted);
   if (wanted.name == kFeatures) return write_features(driver, wanted);
+  if (wanted.name == kPrivateFlags) return write_private_flags(driver, wanted);
   return fail(Errc::kInvalidArgument, "ethtool");
 }
 

@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // Settings of a network driver as the kernel's ethtool ioctls tell and take them: channels, rings,
-// interrupt coalescing and offload features. Features go by their names; their numbers are the
-// running kernel's own.
+// interrupt coalescing, pause frames, offload features and the driver's private flags. Features and
+// flags go by their names; their numbers are the running kernel's own.
 #pragma once
 
 #include <string>

@@ -25,7 +25,7 @@ struct NetworkItem {
 // What ethtool sets in one go, by the names of its command line: "ring" with "rx" 1024 and "tx"
 // 512. What is on or off is 1 or 0.
 struct SettingGroup {
-  std::string name;  // "channels", "ring", "coalesce", "features"
+  std::string name;  // "channels", "ring", "coalesce", "pause", "features", "private-flags"
   std::vector<std::pair<std::string, std::uint32_t>> values;
   friend bool operator==(const SettingGroup&, const SettingGroup&) = default;
 };

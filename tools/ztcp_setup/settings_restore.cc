@@ -15,11 +15,15 @@ const char* option_of(const std::string& group) {
   if (group == "channels") return "-L";
   if (group == "ring") return "-G";
   if (group == "coalesce") return "-C";
+  if (group == "pause") return "-A";
+  if (group == "private-flags") return "--set-priv-flags";
   return "-K";
 }
 
 std::string text_of(const std::string& group, const std::string& name, std::uint32_t value) {
-  if (group == "features" || name.starts_with("adaptive-")) return value != 0 ? "on" : "off";
+  if (group == "features" || group == "pause" || group == "private-flags" ||
+      name.starts_with("adaptive-"))
+    return value != 0 ? "on" : "off";
   return std::to_string(value);
 }
 

@@ -19,7 +19,9 @@ FakeHost::Nic nic(const char* pci, const char* group, const char* name, const ch
   pristine.queue_length = 1000;
   pristine.settings = {{"channels", {{"combined", 8}}},
                        {"ring", {{"rx", 256}, {"tx", 256}}},
-                       {"features", {{"rx-gro-hw", 1}, {"tx-tcp-segmentation", 1}}}};
+                       {"features", {{"rx-gro-hw", 1}, {"tx-tcp-segmentation", 1}}},
+                       {"pause", {{"autoneg", 1}, {"rx", 0}, {"tx", 0}}},
+                       {"private-flags", {{"legacy-rx", 0}, {"lldp", 1}}}};
   return {pci, "1af4:1041", "virtio-pci", "virtio-pci", "", group, pristine};
 }
 
@@ -33,7 +35,9 @@ LinkState in_use(const FakeHost::Nic& nic, int network) {
   link.up = true;
   link.settings = {{"channels", {{"combined", 8}}},
                    {"ring", {{"rx", 4096}, {"tx", 1024}}},
-                   {"features", {{"rx-gro-hw", 0}, {"tx-tcp-segmentation", 1}}}};
+                   {"features", {{"rx-gro-hw", 0}, {"tx-tcp-segmentation", 1}}},
+                   {"pause", {{"autoneg", 0}, {"rx", 1}, {"tx", 0}}},
+                   {"private-flags", {{"legacy-rx", 1}, {"lldp", 1}}}};
   link.addresses = {item(fmt::format("address add 10.77.{}.5/24 dev {}", network, link.name))};
   link.neighbours = {item(fmt::format("neighbour add 10.77.{}.1 dev {}", network, link.name))};
   link.routes = {item(fmt::format("route add 10.77.{}.0/24 dev {}", network, link.name)),

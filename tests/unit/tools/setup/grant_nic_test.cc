@@ -83,9 +83,13 @@ TEST(Grant, OnlySettingsThatDifferAreSetAgain) {
   std::vector<std::string> set;
   std::copy_if(host.log.begin() + changes, host.log.end(), std::back_inserter(set),
                [](const std::string& one) { return one.starts_with("ethtool"); });
-  EXPECT_THAT(set, testing::UnorderedElementsAre(
-                       "ethtool -G ens1f0 rx 4096 tx 1024", "ethtool -K ens1f0 rx-gro-hw off",
-                       "ethtool -G ens2f0 rx 4096 tx 1024", "ethtool -K ens2f0 rx-gro-hw off"));
+  EXPECT_THAT(
+      set,
+      testing::UnorderedElementsAre(
+          "ethtool -G ens1f0 rx 4096 tx 1024", "ethtool -K ens1f0 rx-gro-hw off",
+          "ethtool -A ens1f0 autoneg off rx on", "ethtool --set-priv-flags ens1f0 legacy-rx on",
+          "ethtool -G ens2f0 rx 4096 tx 1024", "ethtool -K ens2f0 rx-gro-hw off",
+          "ethtool -A ens2f0 autoneg off rx on", "ethtool --set-priv-flags ens2f0 legacy-rx on"));
 }
 
 TEST(Grant, ASettingThatTheDriverRefusesIsNotedAndTheOthersAreSet) {
@@ -150,10 +154,6 @@ TEST(Grant, ANameThatAnotherInterfaceHasIsAFaultAndThatOneIsLeftAlone) {
   EXPECT_EQ(host.state.links.at("ens1f0"), stranger);
 }
 
-TEST(Grant, UndoLeavesNicsAloneThatOnlyLookLikeThoseOfTheJournal) {
-  FakeHost host = bare_machine();
-  ASSERT_TRUE(set_up(host).complete());
-  host.state.nics.at(kNicA).pristine.mac = "52:54:00:00:0c:01";
 // Somebody gave a VLAN the same name meanwhile: on another NIC, or with another tag.
 TEST(Grant, AVlanThatOnlyHasTheNameOfOursIsAFaultAndIsLeftAlone) {
   FakeHost host = bare_machine();
@@ -191,6 +191,10 @@ TEST(Grant, AVlanThatOnlyHasTheNameOfOursIsAFaultAndIsLeftAlone) {
   EXPECT_THAT(host.state.links.at("ens1f0.7").addresses, SizeIs(1));
 }
 
+TEST(Grant, UndoLeavesNicsAloneThatOnlyLookLikeThoseOfTheJournal) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.state.nics.at(kNicA).pristine.mac = "52:54:00:00:0c:01";
   host.state.nics.at(kNicA).pristine.permanent_mac = "52:54:00:00:0c:01";
   host.state.nics.at(kNicB).pristine.mac = "52:54:00:00:0c:02";
   host.state.nics.at(kNicB).pristine.permanent_mac = "52:54:00:00:0c:02";
