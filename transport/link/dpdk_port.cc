@@ -178,7 +178,7 @@ Status Port::configure() {
   if (!config_.driver_copies) {
     if (config_.mtu_bytes > info.max_mtu) {
       log::warn(
-          "{} ({}) carries an MTU of {} at most, the fabric says {}; set mtu = {} for the "
+          "{} ({}) carries an MTU of {} at most, the fabric says {}; set mtu_bytes = {} for the "
           "NICs of every host",
           config_.device, abilities_.driver, info.max_mtu, config_.mtu_bytes, info.max_mtu);
       return fail(Errc::kBadConfig, "mtu");

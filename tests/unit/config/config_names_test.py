@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What messages call a setting ("set mtu_bytes = {}") is a key of the config: operators copy it.
+
+usage: config_names_test.py SCHEMA ROOT
+"""
+import pathlib
+import re
+import sys
+import tomllib
+
+SCHEMA = tomllib.loads(pathlib.Path(sys.argv[1]).read_text())
+ROOT = pathlib.Path(sys.argv[2])
+FOLDERS = ["config", "hugepage", "plugin", "tools/ztcp_setup", "transport"]
+KEYS = {key["name"] for key in SCHEMA["key"]} | {
+    f"{key['section']}.{key['name']}" for key in SCHEMA["key"] if key.get("section")}
+STRING = r'"(?:[^"\\\n]|\\.)*"'
+# Comments and quotes as characters hide what looks like a string.
+TOKEN = re.compile(rf"//[^\n]*|'(?:[^'\\]|\\.)'|((?:{STRING}\s*)+)")
+# "name = value", the value often a place for one.
+SETTING = re.compile(r'(?<![\w.{}])([a-z]\w*(?:\.\w+)?) = (?:\{|\\?"|\w)')
+
+
+def messages(text):
+    """String literals, those that the compiler joins as one."""
+    for token in TOKEN.finditer(text):
+        yield "".join(part[1:-1] for part in re.findall(STRING, token.group(1) or ""))
+
+
+found = [(path.relative_to(ROOT), name)
+         for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.cc"))
+         for message in messages(path.read_text()) for name in SETTING.findall(message)]
+wrong = [f"{path}: \"{name} = ...\" is no key of the config" for path, name in found if name not in KEYS]
+print(*wrong, f"{len(found)} settings named in messages, {len(wrong)} of them unknown", sep="\n")
+sys.exit(1 if wrong or len(found) < 10 else 0)
