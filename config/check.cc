@@ -61,7 +61,9 @@ void check_run_dir(Checklist& list) {
   else if (exists(folder))
     list.fault("run_dir", folder, "NIC locks go here, but this user can't write to it",
                on_pci ? "sudo ztcp_setup --group GROUP, of which the user is a member"
-                      : fmt::format("sudo chmod 1777 {}", folder));
+                      : fmt::format("sudo chgrp GROUP {0} && sudo chmod 770 {0}, with a GROUP of "
+                                    "which the user is a member",
+                                    folder));
   else
     list.fault("run_dir", folder, "NIC locks go here, but there is no such folder",
                on_pci ? std::string("sudo ztcp_setup") : fmt::format("mkdir -p {}", folder));

@@ -132,6 +132,10 @@ bool in_container(const std::string& proc) {
   return overlay;
 }
 
+std::string iommu_group(const std::string& sys, const std::string& pci) {
+  return link_name(sys + "/bus/pci/devices/" + pci + "/iommu_group").value_or("");
+}
+
 std::vector<std::string> interfaces_of(const std::string& pci_folder) {
   std::vector<std::string> names = list_folder(pci_folder + "/net");
   // virtio keeps a device of its own between the PCI function and the interface.

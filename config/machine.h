@@ -31,6 +31,9 @@ bool has_capability(const std::string& proc, unsigned capability);
 // Whether the root file system is one that containers have.
 bool in_container(const std::string& proc);
 
+// Number of a PCI function's IOMMU group, or of vfio's stand-in for one; empty: none.
+std::string iommu_group(const std::string& sys, const std::string& pci);
+
 // Names of the network interfaces of a PCI function, while a kernel driver has it.
 std::vector<std::string> interfaces_of(const std::string& pci_folder);
 

@@ -122,8 +122,8 @@ class Wisher {
 
   void wish_folders() {
     const std::string& run_dir = fabric_.run_dir;
-    // Members open each other's lock files, which the kernel forbids in a sticky folder that a
-    // group may write (fs.protected_regular).
+    // Members open each other's lock files. Nobody else may: who can write here can hold a NIC
+    // back.
     const wish::Folder folder =
         for_root_only() ? wish::Folder{run_dir, 0755, "", ""}
                         : wish::Folder{run_dir, group().empty() ? 0700U : 02770U, user(), group()};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <fstream>
 #include <mutex>
@@ -14,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/link/fd.h"
+
 namespace ztcp::link {
 namespace {
 
@@ -23,21 +26,47 @@ struct FileId {
   friend bool operator==(const FileId&, const FileId&) = default;
 };
 
+// One lock file and the NICs that this process has claimed by it.
+struct Lock {
+  FileId id;
+  Fd fd;
+  std::vector<std::string> nics;
+};
+
 // What this process holds, so that it never opens one of these files again. A forked child holds
 // nothing: its list is that of another pid.
 struct Held {
   std::mutex mutex;
   pid_t pid = getpid();
-  std::vector<FileId> files;
+  std::vector<Lock> locks;
+
+  auto find(const FileId& id) {
+    return std::find_if(locks.begin(), locks.end(),
+                        [&](const Lock& lock) { return lock.id == id; });
+  }
 };
 Held& held() {
   static auto* instance = new Held;
   return *instance;
 }
 
-bool contains(const Held& list, const FileId& id) {
-  return list.pid == getpid() &&
-         std::find(list.files.begin(), list.files.end(), id) != list.files.end();
+constexpr const char* kNotALockFile = "not a lock file";
+
+// In a folder that others may write to, the name may have been given to anything.
+bool may_be_lock(const struct stat& file) { return S_ISREG(file.st_mode) && file.st_nlink == 1; }
+
+Result<Fd> open_lock(const std::string& path) {
+  int raw = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (raw >= 0) {
+    // Other users' processes lock it too, whatever our umask: the folder says who may come in. A
+    // file that was there keeps its mode.
+    fchmod(raw, 0666);
+  } else if (errno == EEXIST) {
+    // Without O_CREAT, which fs.protected_regular forbids for another's file in a sticky folder.
+    raw = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  }
+  if (raw < 0) return fail_errno("open");
+  return Fd(raw);
 }
 
 std::string command_of(pid_t pid) {
@@ -66,62 +95,85 @@ std::string to_string(const ClaimHolder& holder) {
   return fmt::format("process {} ({})", holder.pid, holder.command);
 }
 
-Result<Claim> Claim::take(const std::string& run_dir, const std::string& name,
-                          ClaimHolder* holder) {
-  if (mkdir(run_dir.c_str(), 0755) != 0 && errno != EEXIST) return fail_errno("mkdir run_dir");
-  const std::string path = run_dir + "/" + name + ".lock";
+std::string lock_path(const std::string& run_dir, const std::string& nic,
+                      const std::string& group) {
+  return fmt::format("{}/{}.lock", run_dir, group.empty() ? nic : "group-" + group);
+}
+
+std::string describe_failed_claim(const Error& error, const std::string& lock_path) {
+  if (error.where == kNotALockFile)
+    return fmt::format(
+        "{} is no lock file of ztcp but a link, a file of several names or a device; remove it, "
+        "and "
+        "let only users of the NIC write to that folder",
+        lock_path);
+  return fmt::format("{}: {} failed: {}; every process of the job must be able to write there",
+                     lock_path, error.where, std::strerror(error.sys_errno));
+}
+
+Result<Claim> Claim::take(const std::string& run_dir, const std::string& nic,
+                          const std::string& group, ClaimHolder* holder) {
+  if (mkdir(run_dir.c_str(), 0755) != 0 && errno != EEXIST) return fail_errno("mkdir");
+  const std::string path = lock_path(run_dir, nic, group);
 
   Held& list = held();
-  const std::scoped_lock lock(list.mutex);
-  const auto busy_here = [&]() -> Result<Claim> {
-    if (holder != nullptr) *holder = {getpid(), command_of(getpid())};
-    return fail(Errc::kBusy, "claim");
-  };
+  const std::scoped_lock guard(list.mutex);
+  if (list.pid != getpid()) {
+    list.pid = getpid();
+    list.locks.clear();
+  }
   struct stat file {};
-  if (stat(path.c_str(), &file) == 0 && contains(list, {file.st_dev, file.st_ino}))
-    return busy_here();
+  if (lstat(path.c_str(), &file) == 0) {
+    if (!may_be_lock(file)) return fail(Errc::kSystem, kNotALockFile);
+    if (const auto ours = list.find({file.st_dev, file.st_ino}); ours != list.locks.end()) {
+      if (std::find(ours->nics.begin(), ours->nics.end(), nic) != ours->nics.end()) {
+        if (holder != nullptr) *holder = {getpid(), command_of(getpid())};
+        return fail(Errc::kBusy, "claim");
+      }
+      ours->nics.push_back(nic);
+      return Claim(file.st_dev, file.st_ino, nic);
+    }
+  }
 
-  // Other users' processes lock it too, whatever our umask: the folder says who may come in.
-  const int raw = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (raw < 0) return fail_errno("open claim");
-  Fd fd(raw);
-  if (fstat(raw, &file) != 0) return fail_errno("fstat claim");
-  if (file.st_uid == geteuid()) fchmod(raw, 0666);
-
+  Fd fd = ZTCP_TRY(open_lock(path));
+  if (fstat(fd.get(), &file) != 0) return fail_errno("fstat");
+  if (!may_be_lock(file)) return fail(Errc::kSystem, kNotALockFile);
   struct flock wish {};
   wish.l_type = F_WRLCK;
   wish.l_whence = SEEK_SET;  // From 0, to the end: the whole file.
-  if (fcntl(raw, F_SETLK, &wish) != 0) {
+  if (fcntl(fd.get(), F_SETLK, &wish) != 0) {
     const int why = errno;
     if (why != EAGAIN && why != EACCES) return fail(Errc::kSystem, "F_SETLK", why);
-    describe_holder(raw, holder);
+    describe_holder(fd.get(), holder);
     return fail(Errc::kBusy, "claim", why);
   }
-  if (list.pid != getpid()) {
-    list.pid = getpid();
-    list.files.clear();
-  }
-  list.files.push_back({file.st_dev, file.st_ino});
-  return Claim(std::move(fd), file.st_dev, file.st_ino);
+  list.locks.push_back({{file.st_dev, file.st_ino}, std::move(fd), {nic}});
+  return Claim(file.st_dev, file.st_ino, nic);
 }
 
-Claim::Claim(Fd fd, dev_t device, ino_t inode)
-    : fd_(std::move(fd)), device_(device), inode_(inode) {}
+Claim::Claim(dev_t device, ino_t inode, std::string nic)
+    : device_(device), inode_(inode), nic_(std::move(nic)) {}
+
+Claim::Claim(Claim&& other) noexcept
+    : device_(other.device_), inode_(other.inode_), nic_(std::exchange(other.nic_, {})) {}
 
 Claim& Claim::operator=(Claim&& other) noexcept {
-  std::swap(fd_, other.fd_);
   std::swap(device_, other.device_);
   std::swap(inode_, other.inode_);
+  std::swap(nic_, other.nic_);
   return *this;
 }
 
 Claim::~Claim() {
-  if (!fd_) return;
+  if (nic_.empty()) return;
   Held& list = held();
-  const std::scoped_lock lock(list.mutex);
+  const std::scoped_lock guard(list.mutex);
   if (list.pid != getpid()) return;
-  std::erase(list.files, FileId{device_, inode_});
-  fd_ = Fd();  // Closed under the lock: from here on the file may be opened again.
+  const auto ours = list.find({device_, inode_});
+  if (ours == list.locks.end()) return;
+  std::erase(ours->nics, nic_);
+  // Closed under the mutex: from here on the file may be opened again.
+  if (ours->nics.empty()) list.locks.erase(ours);
 }
 
 }  // namespace ztcp::link

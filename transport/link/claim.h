@@ -7,6 +7,9 @@
 // descriptor, and closing any descriptor of the file drops them; so a file claimed here is never
 // opened a second time by this process.
 //
+// vfio opens an IOMMU group for one process, so NICs of one group have one lock file, and the
+// process that holds it may claim each of them.
+//
 // The lock keeps processes of ztcp apart. Against anyone else stands EBUSY of the vfio group.
 #pragma once
 
@@ -14,7 +17,6 @@
 #include <sys/types.h>
 
 #include "transport/core/result.h"
-#include "transport/link/fd.h"
 
 namespace ztcp::link {
 
@@ -26,21 +28,28 @@ struct ClaimHolder {
 // "process 4711 (python3)", or that it is unknown and why that may be.
 std::string to_string(const ClaimHolder& holder);
 
+// The file in `run_dir` that stands for a NIC: "group-17.lock" where it has an IOMMU group, by its
+// name ("0000:3b:00.0", "software-ztcp0") else.
+std::string lock_path(const std::string& run_dir, const std::string& nic, const std::string& group);
+
+// Why take() failed, but for kBusy, and what mends it.
+std::string describe_failed_claim(const Error& error, const std::string& lock_path);
+
 class Claim {
  public:
-  // `name` is the NIC's, or its IOMMU group's: "0000:3b:00.0", "group-17", "memif-ztcp0". Logs
+  // `group`: the number of the NIC's IOMMU group, or vfio's stand-in for one; empty: none. Logs
   // nothing: the caller may try the next NIC. kBusy fills `holder`. The folder is made if need be.
-  static Result<Claim> take(const std::string& run_dir, const std::string& name,
-                            ClaimHolder* holder = nullptr);
-  Claim(Claim&&) = default;
+  static Result<Claim> take(const std::string& run_dir, const std::string& nic,
+                            const std::string& group = {}, ClaimHolder* holder = nullptr);
+  Claim(Claim&& other) noexcept;
   Claim& operator=(Claim&& other) noexcept;
   ~Claim();
 
  private:
-  Claim(Fd fd, dev_t device, ino_t inode);
-  Fd fd_;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
+  Claim(dev_t device, ino_t inode, std::string nic);
+  dev_t device_;
+  ino_t inode_;
+  std::string nic_;  // Empty: moved from.
 };
 
 }  // namespace ztcp::link

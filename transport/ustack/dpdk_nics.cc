@@ -2,11 +2,15 @@
 // Copyright the ztcp authors
 //
 // NICs of the product: DPDK ports and tap interfaces, claimed by lock files.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "config/machine.h"
 #include "hugepage/budget.h"
 #include "hugepage/sysfs.h"
 #include "transport/core/log.h"
@@ -44,18 +48,20 @@ class DpdkNics final : public NicSource {
   explicit DpdkNics(const config::Fabric& fabric) : fabric_(on_this_machine(fabric)) {}
 
   Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) override {
-    const std::string name =
-        nic.driver == config::NicDriver::kPci ? nic.pci : "software-" + nic.name;
+    const bool on_pci = nic.driver == config::NicDriver::kPci;
+    const std::string name = on_pci ? nic.pci : "software-" + nic.name;
+    const std::string group = on_pci ? config::iommu_group("/sys", nic.pci) : std::string();
     link::ClaimHolder who;
-    auto taken = link::Claim::take(fabric_.run_dir, name, &who);
+    auto taken = link::Claim::take(fabric_.run_dir, name, group, &who);
     if (taken) return std::make_unique<DpdkClaim>(std::move(*taken));
     if (taken.error().code == Errc::kBusy) {
       *holder = link::to_string(who);
+      if (shares_group(nic, group))
+        *holder += fmt::format(", as all of its IOMMU group {}: ztcp_setup --check", group);
     } else {
-      log::warn(
-          "{}: the claim in {} failed: {} (errno {}); every process of the job must be able "
-          "to write there",
-          nic.name, fabric_.run_dir, taken.error().where, taken.error().sys_errno);
+      log::warn("{}: {}", nic.name,
+                link::describe_failed_claim(taken.error(),
+                                            link::lock_path(fabric_.run_dir, name, group)));
     }
     return tl::unexpected(taken.error());
   }
@@ -94,6 +100,14 @@ class DpdkNics final : public NicSource {
       nic.numa_node = -1;
     }
     return fabric;
+  }
+
+  bool shares_group(const config::Nic& nic, const std::string& group) const {
+    return !group.empty() &&
+           std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [&](const config::Nic& other) {
+             return other.driver == config::NicDriver::kPci && other.pci != nic.pci &&
+                    config::iommu_group("/sys", other.pci) == group;
+           });
   }
 
   Result<std::unique_ptr<link::Link>> open_pci(const config::Nic& nic) const {

@@ -399,6 +399,15 @@ TEST(Check, AMemifSwitchThatDoesNotRunIsNoFault) {
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
+// Who may write there can hold every NIC back: it is opened to a group, not to all.
+TEST(Check, RunFolderOfSoftwareNicsIsNotOpenedToAll) {
+  Software machine(NicDriver::kMemif);
+  ::chmod(machine.tree.path("run").c_str(), ::geteuid() == 0 ? 0700 : 0500);
+  ::chmod(machine.tree.path("sockets").c_str(), 0777);
+  const Problem problem = as_nobody([&] { return machine.fault("run_dir"); });
+  EXPECT_THAT(problem.mend, HasSubstr("sudo chmod 770 " + machine.tree.path("run")));
+}
+
 TEST(Check, MemifFolderMissing) {
   Software machine(NicDriver::kMemif);
   machine.nic().memif_socket = machine.tree.path("nowhere/a.sock");

@@ -6,9 +6,11 @@
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +58,7 @@ TEST_F(ClaimTest, NamesTheProcessThatHasIt) {
   const pid_t owner = getpid();
   EXPECT_TRUE(in_child([&] {
     ClaimHolder holder;
-    const auto second = Claim::take(folder_, "nic", &holder);
+    const auto second = Claim::take(folder_, "nic", "", &holder);
     return !second && second.error().code == Errc::kBusy && holder.pid == owner &&
            to_string(holder).find(std::to_string(owner)) != std::string::npos;
   }));
@@ -67,7 +69,7 @@ TEST_F(ClaimTest, ASecondTryOfTheSameProcessFailsAndKeepsTheFirst) {
   ASSERT_TRUE(claim);
   ClaimHolder holder;
   const auto second =
-      Claim::take(folder_ + "/../" + folder_.substr(folder_.rfind('/') + 1), "nic", &holder);
+      Claim::take(folder_ + "/../" + folder_.substr(folder_.rfind('/') + 1), "nic", "", &holder);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Errc::kBusy);
   EXPECT_EQ(holder.pid, getpid());
@@ -130,6 +132,99 @@ TEST_F(ClaimTest, SaysWhyItCannotUseTheFolder) {
 TEST_F(ClaimTest, MakesTheFolder) {
   EXPECT_TRUE(Claim::take(folder_ + "/run", "nic"));
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/run/nic.lock"));
+}
+
+// vfio gives a group to one process: that one may have all of its NICs.
+TEST_F(ClaimTest, NicsOfOneGroupGoToOneProcess) {
+  const pid_t owner = getpid();
+  auto first = std::optional(Claim::take(folder_, "0000:03:00.0", "17"));
+  ASSERT_TRUE(*first);
+  const auto refused_to_others = [&] {
+    ClaimHolder holder;
+    const auto other = Claim::take(folder_, "0000:03:00.1", "17", &holder);
+    return !other && other.error().code == Errc::kBusy && holder.pid == owner;
+  };
+  EXPECT_TRUE(in_child(refused_to_others));
+  EXPECT_TRUE(in_child([&] { return Claim::take(folder_, "0000:04:00.0", "18").has_value(); }));
+
+  auto second = std::optional(Claim::take(folder_, "0000:03:00.1", "17"));
+  ASSERT_TRUE(*second);
+  const auto again = Claim::take(folder_, "0000:03:00.1", "17");
+  ASSERT_FALSE(again) << "but each NIC once";
+  EXPECT_EQ(again.error().code, Errc::kBusy);
+
+  first.reset();
+  EXPECT_TRUE(in_child(refused_to_others)) << "until the last of them is let go";
+  second.reset();
+  EXPECT_TRUE(in_child([&] { return Claim::take(folder_, "0000:03:00.1", "17").has_value(); }));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/group-17.lock"));
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat file {};
+  return stat(path.c_str(), &file) == 0 ? file.st_mode & 07777U : 0;
+}
+
+TEST_F(ClaimTest, OtherUsersMayLockItWhateverTheUmask) {
+  const mode_t before = umask(077);
+  const auto claim = Claim::take(folder_, "nic");
+  umask(before);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(mode_of(folder_ + "/nic.lock"), 0666U);
+}
+
+TEST_F(ClaimTest, AFileThatWasThereKeepsItsMode) {
+  std::ofstream(folder_ + "/nic.lock") << "";
+  ASSERT_EQ(chmod((folder_ + "/nic.lock").c_str(), 0600), 0);
+  EXPECT_TRUE(Claim::take(folder_, "nic"));
+  EXPECT_EQ(mode_of(folder_ + "/nic.lock"), 0600U);
+}
+
+// What others may have placed in a folder that is open to all.
+struct Placed {
+  const char* name;
+  void (*place)(const std::string& own, const std::string& lock);
+};
+class PlacedByOthers : public ClaimTest, public testing::WithParamInterface<Placed> {};
+
+TEST_P(PlacedByOthers, IsNoLockFileAndStaysAsItIs) {
+  const std::string own = folder_ + "/own";
+  std::ofstream(own) << "secret";
+  ASSERT_EQ(chmod(own.c_str(), 0600), 0);
+  GetParam().place(own, folder_ + "/nic.lock");
+  const auto claim = Claim::take(folder_, "nic");
+  ASSERT_FALSE(claim);
+  EXPECT_NE(claim.error().code, Errc::kBusy);
+  EXPECT_NE(describe_failed_claim(claim.error(), folder_ + "/nic.lock").find("remove it"),
+            std::string::npos);
+  EXPECT_EQ(mode_of(own), 0600U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, PlacedByOthers,
+    testing::Values(
+        Placed{"HardLink",
+               [](const std::string& own, const std::string& lock) {
+                 std::filesystem::create_hard_link(own, lock);
+               }},
+        Placed{"SymbolicLink",
+               [](const std::string& own, const std::string& lock) {
+                 std::filesystem::create_symlink(own, lock);
+               }},
+        Placed{"Fifo", [](const std::string&,
+                          const std::string& lock) { ASSERT_EQ(mkfifo(lock.c_str(), 0666), 0); }},
+        Placed{"Folder", [](const std::string&,
+                            const std::string& lock) { std::filesystem::create_directory(lock); }}),
+    [](const auto& row) { return row.param.name; });
+
+// Another name of a file that this process holds: opening and closing it would drop the lock.
+TEST_F(ClaimTest, ALinkToAHeldFileLeavesItHeld) {
+  const auto claim = Claim::take(folder_, "nic");
+  ASSERT_TRUE(claim);
+  std::filesystem::create_hard_link(folder_ + "/nic.lock", folder_ + "/other.lock");
+  EXPECT_FALSE(Claim::take(folder_, "other"));
+  std::filesystem::remove(folder_ + "/other.lock");
+  EXPECT_FALSE(in_child([&] { return Claim::take(folder_, "nic").has_value(); }));
 }
 
 }  // namespace
