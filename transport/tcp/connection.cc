@@ -15,8 +15,11 @@ Connection::Connection(StackContext& context, std::uint32_t index, const Memory&
       sender_(memory.sender, context.config.tcp, context.rto_floor, context.counters) {}
 
 void Connection::set_state(State state) {
-  if (state_ == State::kSynReceived) --context_.half_open;
-  if (state == State::kSynReceived) ++context_.half_open;
+  unlink();
+  if (state == State::kSynReceived) context_.half_open.push_back(*this);
+  if (state == State::kTimeWait) context_.time_wait.push_back(*this);
+  if (state_ == State::kSynReceived) --context_.half_open_count;
+  if (state == State::kSynReceived) ++context_.half_open_count;
   state_ = state;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "transport/core/intrusive_list.h"
 #include "transport/core/stream.h"
 #include "transport/tcp/header_template.h"
 #include "transport/tcp/path_probe.h"
@@ -23,7 +24,7 @@
 
 namespace ztcp::tcp {
 
-class Connection final : public Stream {
+class Connection final : public Stream, public ListHook<> {
  public:
   // Smaller segments are believed from nobody: they only make work (RFC 9293's 536, less what
   // tunnels may take).
@@ -80,7 +81,6 @@ class Connection final : public Stream {
   State state() const { return state_; }
   Demux::Key key() const { return Demux::key(remote_, local_port_); }
   bool is_unfinished() const;
-  TimePoint opened() const { return opened_; }
   const Sender& sender() const { return sender_; }
   const Receiver& receiver() const { return receiver_; }
 

@@ -100,14 +100,9 @@ void Stack::Impl::end_turn(TimePoint now) {
   reap();
 }
 
-void Stack::Impl::drop_oldest(Connection::State state) {
-  Connection* oldest = nullptr;
-  for (Connection& connection : connections)
-    if (connection.state() == state &&
-        (oldest == nullptr || connection.opened() < oldest->opened()))
-      oldest = &connection;
-  if (oldest == nullptr) return;
-  oldest->drop();
+void Stack::Impl::drop_oldest(IntrusiveList<Connection>& line) {
+  if (line.empty()) return;
+  line.front().drop();
   // At once: no user knows it, so nothing on the call stack names it. The others that have ended
   // wait for reap().
   free.push_back(context.retired.back());
@@ -115,7 +110,7 @@ void Stack::Impl::drop_oldest(Connection::State state) {
 }
 
 std::uint32_t Stack::Impl::take_slot() {
-  if (free.empty()) drop_oldest(Connection::State::kTimeWait);
+  if (free.empty()) drop_oldest(context.time_wait);
   if (free.empty()) return Demux::kNone;
   const std::uint32_t index = free.back();
   free.pop_back();

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "transport/core/intrusive_list.h"
 #include "transport/tcp/control_queue.h"
 #include "transport/tcp/demux.h"
 #include "transport/tcp/header_template.h"
@@ -24,6 +25,8 @@
 #include "transport/tcp/work_queue.h"
 
 namespace ztcp::tcp {
+
+class Connection;
 
 struct StackContext {
   StackContext(const StackConfig& stack_config, const std::array<std::uint64_t, 2>& secret)
@@ -95,7 +98,11 @@ struct StackContext {
   Unguessable unguessable;
   PollGaps poll_gaps;
   Duration rto_floor{};
-  std::uint32_t half_open = 0;
+  // Connections that no user knows, in the order in which they came to be so: the first of a list
+  // goes when its place is needed, and a flood must not make finding it dear.
+  IntrusiveList<Connection> half_open;
+  IntrusiveList<Connection> time_wait;
+  std::uint32_t half_open_count = 0;
   std::vector<std::byte> zeros;  // What a path probe carries.
   std::vector<Listener> listeners;
   std::vector<std::uint32_t> retired;

@@ -49,8 +49,8 @@ struct Stack::Impl {
   void reap();
   // A free slot, if need be that of the oldest connection in TIME-WAIT; Demux::kNone: none.
   std::uint32_t take_slot();
-  // Ends the oldest connection in `state`, one that no user knows, and frees its slot.
-  void drop_oldest(Connection::State state);
+  // Ends the first connection of `line`, one that no user knows, and frees its slot.
+  void drop_oldest(IntrusiveList<Connection>& line);
   void fail_waiting(TimePoint now, Ipv4Address neighbour);
   void write_arp(const wire::ArpPacket& packet, MacAddress to);
   void announce();

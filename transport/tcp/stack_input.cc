@@ -104,9 +104,9 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed) {
     return;
   }
   // A flood pushes out its own oldest: who means it answers within a round trip.
-  if (context.half_open >= max_half_open) {
+  if (context.half_open_count >= max_half_open) {
     ++context.counters.syn_dropped_table_full;
-    drop_oldest(Connection::State::kSynReceived);
+    drop_oldest(context.half_open);
   }
   const std::uint32_t index = take_slot();
   if (index == Demux::kNone) {

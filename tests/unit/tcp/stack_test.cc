@@ -163,6 +163,27 @@ TEST(Stack, SynFloodPushesOutItself) {
   EXPECT_TRUE(peer.user.opened);
 }
 
+TEST(Stack, SynFloodPushesOutTheOldest) {
+  Peer peer;
+  ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
+  peer.our_port = kListenPort;
+  std::vector<std::uint32_t> numbers;
+  for (std::uint16_t port = 1; port <= 5; ++port) {
+    peer.peer_port = port;
+    peer.send({.flags = wire::kSyn, .seq = peer.irs, .options = offer()});
+    numbers.push_back(peer.collect_one().seq);
+  }
+  const auto acknowledge = [&](std::uint16_t port) {
+    peer.peer_port = port;
+    peer.send({.seq = peer.peer_first(), .ack = numbers[port - 1U] + 1});
+  };
+  acknowledge(1);
+  EXPECT_FALSE(peer.user.opened);
+  EXPECT_EQ(flags_of(peer.collect_one()), "R") << "four places, and four came later";
+  acknowledge(2);
+  EXPECT_TRUE(peer.user.opened);
+}
+
 TEST(Stack, TimeWaitMakesRoomForNewConnections) {
   StackConfig config = test_config();
   config.max_connections = 1;
