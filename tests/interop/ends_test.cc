@@ -174,6 +174,25 @@ TEST_P(EndsTap, OurKeepaliveIsAnswered) {
   finish();
 }
 
+// Our timestamps go half round in 36 minutes. A kernel that heard no newer one meanwhile takes all
+// that we say then for old duplicates, up to Linux 6.6 for 24 days.
+TEST_P(EndsTap, AnHourOfSilenceIsNoEnd) {
+  ASSERT_TRUE(set_setting("ipv4/tcp_invalid_ratelimit", "0"));  // Or it answers every 500 ms.
+  TapOptions options;
+  options.tcp.keepalive_idle = 10min;
+  open_and_connect(1000, 1000, options);
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
+  for (Duration idle = 0s; idle < 60min; idle += options.tcp.keepalive_idle) {
+    const std::uint64_t heard = stack().counters().rx_segments;
+    host_->skip(options.tcp.keepalive_idle);
+    ASSERT_TRUE(run_until([&] { return stack().counters().rx_segments > heard; }));
+  }
+  const KernelCounters counters;
+  finish();
+  EXPECT_EQ(counters["TcpExtPAWSEstabRejected"], 0U);
+  EXPECT_FALSE(ours_->error());
+}
+
 INSTANTIATE_TEST_SUITE_P(Opener, EndsTap, testing::Bool(),
                          [](const auto& test) { return test.param ? "ours" : "kernels"; });
 

@@ -21,15 +21,15 @@ bool Host::turn() {
   std::array<RxFrame, kBurst> incoming;
   const std::size_t count = link_->receive(incoming);
   const std::span<RxFrame> burst = std::span(incoming).first(count);
-  const TimePoint now = real_now();
-  if (count > 0) stack_.on_frames(now, burst);
+  const TimePoint time = now();
+  if (count > 0) stack_.on_frames(time, burst);
   link_->release(burst);
-  stack_.on_timers(now);
+  stack_.on_timers(time);
   bool sent = false;
   for (;;) {
     if (outgoing_begin_ == outgoing_end_) {
       outgoing_begin_ = 0;
-      outgoing_end_ = stack_.collect(now, outgoing_);
+      outgoing_end_ = stack_.collect(time, outgoing_);
     }
     if (outgoing_end_ == 0) break;
     sent = true;
@@ -47,7 +47,7 @@ bool Host::turn() {
 
 void Host::wait(Duration limit) {
   const TimePoint deadline = stack_.next_deadline();
-  if (deadline != kNever) limit = std::min(limit, deadline - real_now());
+  if (deadline != kNever) limit = std::min(limit, deadline - now());
   if (limit > Duration::zero()) link_->wait(-1, limit);
 }
 

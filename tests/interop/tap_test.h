@@ -47,13 +47,18 @@ class Host {
   bool turn();
   // Sleeps until a frame or a deadline comes, at most `limit`.
   void wait(Duration limit);
+  // For us `span` has passed at once; the kernel's time goes on as it does.
+  void skip(Duration span) { skipped_ += span; }
 
   tcp::Stack& stack() { return stack_; }
   link::Link& link() { return *link_; }
 
  private:
+  TimePoint now() const { return real_now() + skipped_; }
+
   std::unique_ptr<link::Link> link_;
   tcp::Stack stack_;
+  Duration skipped_{};
   std::vector<TxFrame> outgoing_;
   std::size_t outgoing_begin_ = 0;
   std::size_t outgoing_end_ = 0;

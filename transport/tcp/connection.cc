@@ -109,7 +109,7 @@ void Connection::establish(TimePoint now, const wire::ParsedFrame& parsed) {
   wl1_ = SeqNum(parsed.tcp.sequence);
   wl2_ = SeqNum(parsed.tcp.acknowledgment);
   header_.build(context_.config, mac_, local_port_, remote_, timestamps_);
-  heard_ = now;
+  heard_ = spoke_ = now;
   state_deadline_ = kNever;
   set_state(State::kEstablished);
   if (active_ && sack_) path_.begin(now);

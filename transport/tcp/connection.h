@@ -147,6 +147,7 @@ class Connection final : public Stream, public ListHook<> {
   SeqNum wl2_;
   std::uint64_t acked_reported_ = 0;
   TimePoint heard_{};  // The last acceptable segment.
+  TimePoint spoke_{};  // When the peer was last sent a segment whose timestamp it keeps.
   TimestampClock clock_;
   Receiver receiver_;
   Sender sender_;

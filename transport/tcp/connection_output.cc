@@ -4,10 +4,17 @@
 // Frames of a connection.
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 
 #include "transport/tcp/connection.h"
 
 namespace ztcp::tcp {
+namespace {
+
+// Our timestamps go half round in 36 minutes (TimestampClock).
+constexpr Duration kTimestampRefresh = std::chrono::minutes(10);
+
+}  // namespace
 
 HeaderTemplate::Fields Connection::fields(TimePoint now, SeqNum seq, wire::TcpFlags flags) const {
   return {.seq = seq,
@@ -53,6 +60,7 @@ std::size_t Connection::collect(TimePoint now, std::span<TxFrame> out, bool& mor
     if (segment.fin) flags |= wire::kFin;
     header_.write(fields(now, segment.seq, flags), frame);
     receiver_.on_ack_sent();
+    spoke_ = now;
   }
   if (count < out.size() && receiver_.ack_due()) write_ack(now, out[count++]);
   // Last, so that a peer still waiting for the handshake's ACK has it first.
@@ -105,10 +113,13 @@ void Connection::write_ack(TimePoint now, TxFrame& frame) {
   }
   ++context_.counters.tx_segments;
   receiver_.on_ack_sent();
+  spoke_ = now;
 }
 
 // RFC 9293 section 3.8.4: a number just below the window makes the peer answer, and carries
-// nothing. Serves as zero-window probe as well.
+// nothing. Serves as zero-window probe as well. Being old it doesn't move the peer's TS.Recent, and
+// once our clock has gone half round behind that, all we say is an old duplicate to the peer
+// (RFC 7323 section 5.5; to Linux up to 6.6 for 24 days). So now and then an ACK comes behind it.
 void Connection::write_keepalive(TimePoint now, TxFrame& frame) {
   keepalive_due_ = false;
   frame.payload_bytes = 0;
@@ -116,6 +127,7 @@ void Connection::write_keepalive(TimePoint now, TxFrame& frame) {
   frame.segment_size_bytes = 0;
   frame.copy_payload = false;
   header_.write(fields(now, sender_.snd_una() - 1, wire::kAck), frame);
+  if (timestamps_ && now - spoke_ >= kTimestampRefresh) receiver_.request_ack();
   ++context_.counters.tx_segments;
 }
 

@@ -497,6 +497,27 @@ TEST(Keepalive, AnswerIsEnough) {
   EXPECT_FALSE(peer.user.failed);
 }
 
+// RFC 7323 section 5.3, R3: a probe is old and leaves TS.Recent where it was. Had the peer heard
+// nothing else for 36 minutes, it would take all that we say for old.
+TEST(Keepalive, SilentConnectionKeepsThePeersTimestampNew) {
+  Peer peer;
+  peer.open();
+  std::uint32_t recent = peer.last_ts;
+  int refreshed = 0;
+  while (peer.now < at(2h - 1min)) {
+    for (const Seg& seg : peer.wait()) {
+      const std::uint32_t value = seg.options.timestamps->value;
+      ASSERT_LT(value - recent, 1U << 31) << in_ms(peer.now - at(0s));
+      if (seg.seq != peer.first()) continue;
+      recent = value;
+      ++refreshed;
+    }
+    peer.ack(peer.first());
+  }
+  EXPECT_FALSE(peer.user.failed);
+  EXPECT_EQ(refreshed, 11) << "and no more often than that needs";
+}
+
 TEST(Keepalive, ProbesAreAnswered) {
   Peer peer;
   peer.open();
