@@ -54,9 +54,9 @@ Poller::Poller(PollerConfig config, std::unique_ptr<link::Link> link, const Engi
 }
 
 std::string Poller::lost_reason() const {
-  return "NIC " + config_.name + " (" + config_.link_description + ") was " +
-         (link_state() == link::LinkState::kReset ? "reset by its host or its firmware"
-                                                  : "taken out of this machine");
+  return "NIC " + config_.name + " (" + config_.link_description + ") " +
+         (link_state() == link::LinkState::kReset ? "was reset by its host or its firmware"
+                                                  : "was taken out of this machine");
 }
 
 const char* Poller::lost_advice() const {
