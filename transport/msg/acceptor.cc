@@ -37,7 +37,7 @@ Status Acceptor::Impl::add_listener(const Cookie& cookie, ListenerEvents& events
 StreamEvents* Acceptor::Impl::on_accept(TimePoint now, Stream& stream, Endpoint remote,
                                         bool has_spare) {
   reap();
-  if (pending_.size() >= max_pending_ && !push_out_silent()) {
+  if (pending_.size() >= max_pending_ && !push_out_oldest()) {
     ++counters_.refused_full;
     return nullptr;
   }
@@ -48,21 +48,22 @@ StreamEvents* Acceptor::Impl::on_accept(TimePoint now, Stream& stream, Endpoint 
 }
 
 // A sender's hello comes with its last ACK or right behind it, so among those who have said nothing
-// the oldest is the least likely to be one.
-bool Acceptor::Impl::push_out_silent() {
-  const auto silent = std::find_if(pending_.begin(), pending_.end(), [](const auto& flow) {
-    return flow->state() == RecvFlow::State::kHello;
+// the oldest is the least likely to be one; and a refused one has had the longest time to read why.
+bool Acceptor::Impl::push_out_oldest() {
+  const auto oldest = std::find_if(pending_.begin(), pending_.end(), [](const auto& flow) {
+    return flow->state() == RecvFlow::State::kHello || flow->state() == RecvFlow::State::kDraining;
   });
-  if (silent == pending_.end()) return false;
+  if (oldest == pending_.end()) return false;
   ++counters_.strays_pushed_out;
-  (*silent)->abort();
-  pending_.erase(silent);
+  (*oldest)->abort();
+  pending_.erase(oldest);
   return true;
 }
 
-void Acceptor::Impl::refuse(RecvFlow& flow, Reason reason, std::uint64_t ours,
-                            std::uint64_t theirs) {
-  switch (reason) {
+// It stays pending, for its end is the sender's to make: closed from here, the stream would be
+// TCP's to wait for, and a stranger who lets it wait could fill the table with such.
+void Acceptor::Impl::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal) {
+  switch (refusal.reason) {
     case Reason::kVersion:
       ++counters_.refused_version;
       break;
@@ -81,15 +82,17 @@ void Acceptor::Impl::refuse(RecvFlow& flow, Reason reason, std::uint64_t ours,
       ++counters_.refused_stale;
       break;
   }
-  if (flow.send(Refusal{reason, ours, theirs}))
-    flow.close();
-  else
+  if (flow.send(refusal)) {
+    flow.drain(now + RecvFlow::kLinger);
+    wake_at(flow.deadline());
+  } else {
     flow.abort();
-  has_dead_ = true;
+    has_dead_ = true;
+  }
 }
 
-void Acceptor::Impl::on_version(RecvFlow& flow, std::uint32_t version) {
-  refuse(flow, Reason::kVersion, kWireVersion, version);
+void Acceptor::Impl::on_version(TimePoint now, RecvFlow& flow, std::uint32_t version) {
+  refuse(now, flow, Refusal{Reason::kVersion, kWireVersion, version});
 }
 
 void Acceptor::Impl::on_stray(RecvFlow& flow) {
@@ -131,10 +134,10 @@ Acceptor::Impl::Verdict Acceptor::Impl::judge(const RecvFlow& flow) {
 void Acceptor::Impl::on_hello(TimePoint now, RecvFlow& flow, const Hello& hello) {
   flow.hello_ = hello;
   if (hello.has_key != is_set(key_))
-    return refuse(flow, is_set(key_) ? Reason::kKeyMissing : Reason::kKeyUnexpected);
+    return refuse(now, flow, Refusal{is_set(key_) ? Reason::kKeyMissing : Reason::kKeyUnexpected});
   if (!is_set(key_)) return admit(now, flow);
   if (const Verdict verdict = judge(flow); verdict.is_refused())
-    return refuse(flow, verdict.refusal.reason, verdict.refusal.ours, verdict.refusal.theirs);
+    return refuse(now, flow, verdict.refusal);
   flow.challenge = receiver_nonce(secret_, challenges_++);
   flow.state_ = RecvFlow::State::kProof;
   if (!flow.send(Challenge{flow.challenge, receiver_mac(key_, hello, flow.challenge)})) {
@@ -145,15 +148,14 @@ void Acceptor::Impl::on_hello(TimePoint now, RecvFlow& flow, const Hello& hello)
 
 void Acceptor::Impl::on_proof(TimePoint now, RecvFlow& flow, const Proof& proof) {
   if (!equal_in_constant_time(proof.mac, sender_mac(key_, flow.hello_, flow.challenge)))
-    return refuse(flow, Reason::kKeyMismatch);
+    return refuse(now, flow, Refusal{Reason::kKeyMismatch});
   admit(now, flow);
 }
 
 // Judged again: since the challenge the world may have changed.
 void Acceptor::Impl::admit(TimePoint now, RecvFlow& flow) {
   const Verdict verdict = judge(flow);
-  if (verdict.is_refused())
-    return refuse(flow, verdict.refusal.reason, verdict.refusal.ours, verdict.refusal.theirs);
+  if (verdict.is_refused()) return refuse(now, flow, verdict.refusal);
   if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
   auto impl = std::make_unique<RecvSession::Impl>(*this, settings_, flow.hello(),
                                                   allowance_for_next(), flow.remote());
@@ -208,7 +210,7 @@ void Acceptor::Impl::on_timers(TimePoint now) {
   for (const auto& flow : pending_) {
     if (!flow->is_alive()) continue;
     if (flow->deadline() <= now) {
-      ++counters_.strays_timed_out;
+      if (flow->state() != RecvFlow::State::kDraining) ++counters_.strays_timed_out;
       flow->abort();
       has_dead_ = true;
     } else {

@@ -32,7 +32,7 @@ struct AcceptorCounters {
   std::uint64_t strays_unknown_cookie = 0;
   std::uint64_t strays_bad_key = 0;
   std::uint64_t strays_timed_out = 0;
-  std::uint64_t strays_pushed_out = 0;  // Silent still when a newer stream needed the place.
+  std::uint64_t strays_pushed_out = 0;  // Silent, or refused, when a newer one needed the place.
   std::uint64_t refused_version = 0;
   std::uint64_t refused_full = 0;
   std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that is no more.
@@ -52,8 +52,8 @@ class Acceptor {
   void remove_listener(const Cookie& cookie);
 
   // A stream was accepted. Returns who hears its events, nullptr when too many are pending and none
-  // of them is silent. `has_spare`: there are streams left for flows that their sessions can do
-  // without; if not, this one is refused should it be such a flow.
+  // of them is silent or refused. `has_spare`: there are streams left for flows that their sessions
+  // can do without; if not, this one is refused should it be such a flow.
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare = true);
 
   // Ends the turn: every session that heard bytes or posts since the last call emits the credit

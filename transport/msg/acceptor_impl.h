@@ -31,7 +31,7 @@ class Acceptor::Impl {
   const AcceptorCounters& counters() const { return counters_; }
 
   // --- Pending flows' ---
-  void on_version(RecvFlow& flow, std::uint32_t version);
+  void on_version(TimePoint now, RecvFlow& flow, std::uint32_t version);
   void on_hello(TimePoint now, RecvFlow& flow, const Hello& hello);
   void on_proof(TimePoint now, RecvFlow& flow, const Proof& proof);
   void on_stray(RecvFlow& flow);  // Not our protocol.
@@ -57,10 +57,10 @@ class Acceptor::Impl {
     bool is_refused() const { return refusal.reason != Reason::kNone; }
   };
 
-  // Ends the stream that has been silent longest; false when none is.
-  bool push_out_silent();
+  // Ends the oldest stream that is silent or refused; false when none is.
+  bool push_out_oldest();
   Verdict judge(const RecvFlow& flow);
-  void refuse(RecvFlow& flow, Reason reason, std::uint64_t ours = 0, std::uint64_t theirs = 0);
+  void refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal);
   // After the proof, if one was due.
   void admit(TimePoint now, RecvFlow& flow);
   std::unique_ptr<RecvFlow> take_pending(RecvFlow& flow);

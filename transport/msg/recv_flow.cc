@@ -32,7 +32,7 @@ void RecvFlow::on_bytes(TimePoint now, std::span<const std::byte> bytes) {
         on_record(now);
         break;
       case RecordReader::Step::kPreamble:
-        if (reader_.version() != kWireVersion) acceptor_->on_version(*this, reader_.version());
+        if (reader_.version() != kWireVersion) acceptor_->on_version(now, *this, reader_.version());
         break;
       case RecordReader::Step::kBadMagic:
       case RecordReader::Step::kBad:

@@ -4,6 +4,7 @@
 // One incoming stream: first the acceptor's, while it shakes hands, then a flow of a RecvSession.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,9 +21,12 @@ class RecvFlow final : public StreamEvents {
     kProof,    // Challenged.
     kMapping,  // accept is out; maps and the first credit follow.
     kUp,
-    kDraining,  // Refused in mid-session: the peer's bytes are thrown away until it has read why.
+    kDraining,  // Refused: the peer's bytes are thrown away until it has read why.
     kGone,
   };
+
+  // How long a refused sender may take to read why.
+  static constexpr Duration kLinger = std::chrono::seconds(2);
 
   // Where the chunk being read goes.
   struct Cursor {

@@ -7,12 +7,6 @@
 #include "transport/msg/acceptor_impl.h"
 
 namespace ztcp::msg {
-namespace {
-
-// How long a refused sender may take to read why before its flows are closed.
-constexpr Duration kLinger = std::chrono::seconds(2);
-
-}  // namespace
 
 RecvSession::Impl::Impl(Acceptor::Impl& acceptor, const SessionSettings& settings,
                         const Hello& hello, std::uint32_t allowance_bytes, Endpoint remote)
@@ -197,11 +191,11 @@ void RecvSession::Impl::fail(TimePoint now, Error error, const FailureDetail& de
     if (flow == nullptr || !flow->is_alive()) continue;
     const bool peer_should_know = detail.reason != Reason::kNone && !detail.from_peer;
     if (peer_should_know && flow->send(Refusal{detail.reason, detail.ours, detail.theirs}))
-      flow->drain(now + kLinger);
+      flow->drain(now + RecvFlow::kLinger);
     else
       flow->abort();
   }
-  if (acceptor_ != nullptr) acceptor_->wake_at(now + kLinger);
+  if (acceptor_ != nullptr) acceptor_->wake_at(now + RecvFlow::kLinger);
   if (owner_ != nullptr) return owner_->on_session_failed(error);
   has_untold_failure_ = true;
   untold_failure_ = error;
