@@ -26,10 +26,17 @@ constexpr int kStepsForName = 60;
 // and may take addresses away between two steps of ours: what is missing then is added again.
 constexpr int kRounds = 10;
 constexpr milliseconds kRoundPause{500};
+// A lease is asked for once the carrier is there; DHCP's first question is repeated after 4 s, then
+// after 8 (RFC 2131 section 4.1).
+constexpr milliseconds kLeaseStep{250};
+constexpr int kStepsForLease = 80;
+constexpr int kStepsForManager = 8;
 
 class Restorer {
  public:
-  Restorer(Host& host, Restored& restored) : host_(host), restored_(restored) {}
+  // Every lease is waited for `patience` steps at most, all of them together.
+  Restorer(Host& host, Restored& restored, int& patience)
+      : host_(host), restored_(restored), patience_(patience) {}
 
   void restore(const LinkState& wanted) {
     const auto now = host_.link(wanted.name);
@@ -50,6 +57,7 @@ class Restorer {
       expect(host_.set_up(wanted.name, wanted.up), wanted.name,
              fmt::format("sudo ip link set dev {} {}", wanted.name, wanted.up ? "up" : "down"));
     for (const LinkState& child : wanted.children) restore_child(wanted.name, child);
+    await_lease(wanted);
     add(wanted, wanted.addresses);
     add(wanted, wanted.neighbours);
   }
@@ -94,6 +102,38 @@ class Restorer {
                fmt::format("echo {} | sudo tee {}", value.substr(0, value.find('\n')), path));
   }
 
+  // An address that a running DHCP client would find there, it takes for its own, but forgets its
+  // metric; and it renews only what it was given itself. So it goes first.
+  void await_lease(const LinkState& wanted) {
+    const auto leased = [](const NetworkItem& item) { return item.expires_unix_s != 0; };
+    if (std::none_of(wanted.addresses.begin(), wanted.addresses.end(), leased)) return;
+    for (int step = 0; patience_ > 0; --patience_, ++step) {
+      const auto now = host_.link(wanted.name);
+      const auto there = [&](const NetworkItem& item) {
+        return !leased(item) || (now && *now && contains(**now, item));
+      };
+      if (!has_manager(wanted.name, step < kStepsForManager) ||
+          std::all_of(wanted.addresses.begin(), wanted.addresses.end(), there))
+        return;
+      host_.pause(kLeaseStep);
+    }
+  }
+
+  // systemd-networkd or NetworkManager: they see to an interface by themselves when it comes back,
+  // once they have noticed it.
+  bool has_manager(const std::string& name, bool is_new) {
+    const auto index = host_.read_value(fmt::format("/sys/class/net/{}/ifindex", name));
+    if (!index) return false;
+    const std::string number = index->substr(0, index->find('\n'));
+    const auto networkd = host_.read_value("/run/systemd/netif/links/" + number);
+    const auto manager = host_.read_value("/run/NetworkManager/devices/" + number);
+    if (!networkd && !manager)
+      return is_new && (host_.read_value("/run/systemd/netif/state") ||
+                        !host_.list("/run/NetworkManager/devices").empty());
+    return (networkd && networkd->find("ADMIN_STATE=unmanaged") == std::string::npos) ||
+           (manager && manager->find("managed=true") != std::string::npos);
+  }
+
   void add(const LinkState& link, const std::vector<NetworkItem>& items) {
     const auto now = host_.link(link.name);
     for (const NetworkItem& item : items) {
@@ -131,6 +171,7 @@ class Restorer {
   Host& host_;
   Restored& restored_;
   std::set<std::string> strangers_;  // They have names of ours.
+  int& patience_;
 };
 
 bool all_named(const std::vector<std::string>& names, const std::vector<LinkState>& links) {
@@ -200,10 +241,11 @@ void put_back_links(Host& host, const std::string& pci, const std::vector<LinkSt
   // Once, while it is still: each may reset the NIC.
   for (const LinkState& link : found) put_back_settings(host, link, restored);
   Restored round;
+  int patience = kStepsForLease;
   for (int i = 0; i < kRounds; ++i) {
     if (i > 0) host.pause(kRoundPause);
     round.faults.clear();
-    Restorer restorer(host, round);
+    Restorer restorer(host, round, patience);
     for (const LinkState& link : found) restorer.restore(link);
     for (const LinkState& link : found) restorer.restore_routes(link);
     if (round.faults.empty()) break;

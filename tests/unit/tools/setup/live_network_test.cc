@@ -5,6 +5,7 @@
 // pair stands for a NIC: it is deleted, with all that the kernel knew of it, and made anew.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -39,6 +40,29 @@ class HostWithNic final : public LiveHost {
       if (*link(name)) return {name};
     return {};
   }
+  std::optional<std::string> read_value(const std::string& path) override {
+    if (path.starts_with("/sys/class/net/nic0/ifindex"))
+      return "5\n";  // /sys has another namespace.
+    if (path.starts_with("/run/NetworkManager/")) return std::nullopt;
+    if (path == "/run/systemd/netif/state")
+      return manager ? std::optional("OPER_STATE=routable\n") : std::nullopt;
+    if (path.starts_with("/run/systemd/netif/links/"))
+      return manager && pauses >= notices_after && path.ends_with("/5")
+                 ? std::optional("ADMIN_STATE=configuring\n")
+                 : std::nullopt;
+    return LiveHost::read_value(path);
+  }
+  void pause(std::chrono::milliseconds time) override {
+    ++pauses;
+    if (manager)
+      manager(pauses);
+    else
+      LiveHost::pause(time);
+  }
+
+  std::function<void(int)> manager;  // Runs in the n-th pause; absent: no interface is managed.
+  int pauses = 0;
+  int notices_after = 2;  // Pauses until the manager has seen the interface.
 };
 
 class LiveNetwork : public testing::Test {
@@ -290,6 +314,31 @@ TEST_F(LiveNetwork, ALeaseComesBackWithWhatIsLeftOfIt) {
   const NetworkItem& lease = after.addresses.front();
   EXPECT_NEAR(static_cast<double>(lease.expires_unix_s),
               static_cast<double>(before.addresses.front().expires_unix_s), 60.0);
+}
+
+TEST_F(LiveNetwork, AManagersLeaseIsWaitedFor) {
+  const std::string leased = "address add 10.77.1.5/24 valid_lft 5000 preferred_lft 4000 dev nic0";
+  ip("link set nic0 up");
+  ip(leased + " metric 1024");
+  const LinkState before = record("nic0");
+  host_.manager = [&](int pauses) {
+    if (pauses == 3) ip(leased + " metric 1024");
+  };
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_THAT(restored.notes, IsEmpty()) << words(restored.notes);
+  EXPECT_EQ(commands(record("nic0").routes), commands(before.routes));
+}
+
+TEST_F(LiveNetwork, AManagerThatGetsNoLeaseIsNotWaitedForForEver) {
+  ip("link set nic0 up");
+  ip("address add 10.77.1.5/24 valid_lft 5000 preferred_lft 4000 dev nic0");
+  const LinkState before = record("nic0");
+  host_.manager = [](int) {};
+  const Restored restored = lose_and_put_back(before);
+  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
+  EXPECT_THAT(words(restored.notes), HasSubstr("has a lease back"));
+  EXPECT_LE(host_.pauses, 200);
 }
 
 TEST_F(LiveNetwork, WhatIsThereAlreadyIsNoFault) {
