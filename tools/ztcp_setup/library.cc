@@ -54,6 +54,8 @@ void read_ld_conf(const std::string& base, const std::string& path, int depth,
   }
 }
 
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
 config::Check answer(Severity severity, std::string where, std::string what, std::string mend) {
   return {"library", severity, {std::move(where), std::move(what), std::move(mend)}};
 }
@@ -110,8 +112,10 @@ config::Check check_library(const Surroundings& surroundings) {
                   "export LD_LIBRARY_PATH=FOLDER:$LD_LIBRARY_PATH, with the folder of ztcp's");
   return answer(
       Severity::kFault, found.front(), fmt::format("{} comes before ztcp's {}", whose, *ours),
-      fmt::format("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH in the job, or mv {} {}_bak",
-                  ours->substr(0, ours->rfind('/')), found.front(), found.front()));
+      // Of a lib*.so_bak ldconfig may make a link with the old name again.
+      fmt::format("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH in the job, or mv {} {}/off-{} && "
+                  "ldconfig",
+                  folder_of(*ours), found.front(), folder_of(found.front()), kPluginFile));
 }
 
 }  // namespace ztcp::setup

@@ -88,6 +88,8 @@ TEST(Surroundings, AnotherPluginComesFirst) {
   EXPECT_EQ(check.severity, Severity::kFault);
   EXPECT_EQ(check.problem.where, "/opt/libnccl-net.so");
   EXPECT_THAT(check.problem.what, HasSubstr("before ztcp's /usr/local/lib/libnccl-net.so"));
+  EXPECT_THAT(check.problem.mend,
+              HasSubstr("mv /opt/libnccl-net.so /opt/off-libnccl-net.so && ldconfig"));
 }
 
 TEST(Surroundings, ItIsSaidWhoseThePluginIs) {
