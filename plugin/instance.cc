@@ -4,7 +4,11 @@
 // The plugin's one Net, standing on the real config, machine and transport, and what happens to
 // it when the process ends.
 #include <array>
+#include <cstring>
+#include <string>
 #include <unistd.h>
+
+#include <fmt/format.h>
 
 #include "config/check.h"
 #include "config/environment.h"
@@ -28,9 +32,17 @@ std::string host_name() {
   return name.data();
 }
 
+config::Problem log_problem(const std::string& path, const Error& error) {
+  return {"ZTCP_LOG",
+          fmt::format("{} can't be written, so only NCCL's log has these lines: {}", path,
+                      error.sys_errno != 0 ? std::strerror(error.sys_errno) : error.where),
+          "name a regular file in a folder that only this user may write to"};
+}
+
 Told<Startup> start_up_here() {
-  const config::Environment environment = config::read_environment();
-  if (!environment.log_file.empty()) log::open_file(environment.log_file);
+  config::Environment environment = config::read_environment();
+  if (const Status opened = log::open_file(environment.log_file); !opened)
+    environment.problems.push_back(log_problem(environment.log_file, opened.error()));
   remember_local_rank(environment.local_rank);
   return start_up(
       {

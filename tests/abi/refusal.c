@@ -7,6 +7,7 @@
  *   refusal PLUGIN FOLDER
  */
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,6 +124,22 @@ static void broken(int out) {
   REQUIRE(strstr(text, "broken.conf:2:") != NULL, "ZTCP_LOG lacks the reason");
 }
 
+/* A log that can't be had is said where NCCL shows it, and holds nothing up. */
+static void unwritable_log(int out) {
+  (void)out;
+  use_config("broken.conf");
+  char log[4096];
+  snprintf(log, sizeof log, "%s/fifo", g_folder);
+  REQUIRE(mkfifo(log, 0600) == 0, "mkfifo");
+  setenv("ZTCP_LOG", log, 1);
+  void* library = load_plugin(g_plugin);
+  Net net = open_table(library, kNewest);
+  REQUIRE_OK(net_init(&net));
+  REQUIRE(log_has("ZTCP_LOG") && log_has(log), "not a word on the log");
+  REQUIRE(log_has("a folder that only this user may write to"), "no mend");
+  REQUIRE_OK(net_finalize(&net));
+}
+
 static void of_another_host(int out) {
   use_config("other.conf");
   refuse(out, "nic-of-other", "machine");
@@ -152,6 +169,7 @@ int main(int argc, char** argv) {
   in_child(missing, NULL);
   in_child(fallback, NULL);
   in_child(broken, from_broken);
+  in_child(unwritable_log, NULL);
   in_child(of_another_host, from_other);
 
   /* A healthy host meets them, and hosts on NCCL's own networks. */

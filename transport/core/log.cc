@@ -39,25 +39,35 @@ void write_file(Level level, std::string_view text) {
       ::write(fd, line.data(), static_cast<std::size_t>(end.out - line.begin()) + 1);
 }
 
+Result<int> open_regular(const std::string& path) noexcept {
+  // O_NONBLOCK: a FIFO that nobody reads fails at once.
+  const int fd =
+      ::open(path.c_str(),
+             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
+  if (fd < 0) return fail_errno("open");
+  struct stat file {};
+  if (::fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1) return fd;
+  ::close(fd);
+  return fail(Errc::kInvalidArgument, "not a regular file of one name");
+}
+
 }  // namespace
 
 void bind(Sink sink) noexcept { g_sink.store(sink, std::memory_order_release); }
 
-void open_file(std::string_view path) noexcept {
-  int fd = -1;
-  try {
-    if (!path.empty())
-      fd = ::open(std::string(path).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  } catch (...) {  // No memory for the path: no file, then.
-  }
+Status open_file(const std::string& path) noexcept {
+  Result<int> opened = path.empty() ? Result<int>(-1) : open_regular(path);
+  const int fd = opened.value_or(-1);
   const int old = g_file.load(std::memory_order_acquire);
   if (old >= 0 && fd >= 0 && ::dup3(fd, old, O_CLOEXEC) >= 0) {
     // Under the same number: another thread may be about to write to it.
     ::close(fd);
-    return;
+    return {};
   }
   g_file.store(fd, std::memory_order_release);
   if (old >= 0) ::close(old);
+  if (!opened) return tl::unexpected(opened.error());
+  return {};
 }
 
 void write(Level level, const char* file, int line, std::string_view text) noexcept {

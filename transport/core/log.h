@@ -12,9 +12,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
+
+#include "transport/core/result.h"
 
 namespace ztcp::log {
 
@@ -24,8 +27,10 @@ using Sink = void (*)(Level level, const char* file, int line, const char* text)
 // Binds where lines go besides the file; nullptr unbinds. The last one wins.
 void bind(Sink sink) noexcept;
 // Opens (appending) the file that gets every line with a time stamp and the pid; empty closes it.
-// The descriptor is close-on-exec.
-void open_file(std::string_view path) noexcept;
+// The descriptor is close-on-exec. A failure closes the file that was open and is the caller's to
+// report. Links, files of several names and what is no regular file are refused: in a folder open
+// to all they are somebody's trap, and a FIFO would hold up the training.
+Status open_file(const std::string& path) noexcept;
 
 void write(Level level, const char* file, int line, std::string_view text) noexcept;
 void vwrite(Level level, const char* file, int line, fmt::string_view format,
