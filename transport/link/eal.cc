@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -189,6 +190,28 @@ Status start(const EalConfig& config) {
   return *order->outcome;
 }
 
+// What EAL has now, which is all it will ever have: asked for in MiB, taken in whole pages.
+void report_memory(const EalConfig& config) {
+  std::map<int, std::uint64_t> bytes_of_node;
+  rte_memseg_walk(
+      [](const rte_memseg_list* list, const rte_memseg* page, void* out) {
+        auto& bytes = *static_cast<std::map<int, std::uint64_t>*>(out);
+        if (!list->external) bytes[page->socket_id] += page->len;
+        return 0;
+      },
+      &bytes_of_node);
+  std::uint64_t mib = 0;
+  std::vector<std::string> nodes;
+  for (const auto& [node, bytes] : bytes_of_node) {
+    mib += bytes >> 20U;
+    nodes.push_back(fmt::format("{} on NUMA node {}", bytes >> 20U, node));
+  }
+  if (config.memory == EalMemory::kHugepages)
+    log::info("this process took {} MiB of hugepages: {}", mib, fmt::join(nodes, ", "));
+  else
+    log::info("this process may take {} MiB of memory for its NICs, without hugepages", mib);
+}
+
 }  // namespace
 
 Status start_eal(const EalConfig& config) {
@@ -206,7 +229,9 @@ Status start_eal(const EalConfig& config) {
   }
   g_memory = config.memory;
   g_outcome = start(config);
-  if (!*g_outcome) {
+  if (*g_outcome) {
+    report_memory(config);
+  } else {
     const Error& error = g_outcome->error();
     log::warn("DPDK did not start with {} MiB of {} memory: {} failed: {} ({}); {}",
               fmt::join(config.node_memory_mib, "+"),

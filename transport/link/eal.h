@@ -38,7 +38,8 @@ struct EalConfig {
 
 // Starts EAL, or answers for the start that has been: success when it has the same kind of memory
 // (its size is what the first caller asked for), kBusy when it has the other kind, and the first
-// failure again when it had failed. A failure is logged here, with the command that mends it.
+// failure again when it had failed. What was taken is logged here, by NUMA node, and so is a
+// failure, with the command that mends it.
 Status start_eal(const EalConfig& config);
 
 // Runs `task` on DPDK's interrupt thread and waits for it. memif's driver handles its sockets there

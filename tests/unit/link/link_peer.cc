@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/core/log.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
 
@@ -44,6 +45,7 @@ enum Exit : int {
   kDescriptorInherited = 16,
   kSecondStartFailed = 17,
   kStartedAnyway = 18,
+  kMemoryNotSaid = 19,
 };
 
 struct Process {
@@ -88,9 +90,13 @@ bool same_mask(const Process& a, const Process& b) {
   return true;
 }
 
-int check_start(const link::EalConfig& config) {
+std::string g_said;  // All lines of ours.
+
+int check_start(const link::EalConfig& config, std::string_view memory) {
+  log::bind([](log::Level, const char*, int, const char* text) { (g_said += text) += '\n'; });
   const Process before = Process::now();
   if (!link::start_eal(config)) return kNotStarted;
+  if (g_said.find(memory) == std::string::npos) return kMemoryNotSaid;
   const Process after = Process::now();
   if (!CPU_EQUAL(&before.cpus, &after.cpus)) return kAffinityChanged;
   if (!same_signals(before, after)) return kSignalsChanged;
@@ -160,12 +166,16 @@ int echo(const std::string& socket, link::MemifRole role, int mtu_bytes, bool wi
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  if (arguments.size() == 1 && arguments[0] == "start") return check_start({});
+  if (arguments.size() == 1 && arguments[0] == "start") {
+    link::EalConfig config;
+    config.node_memory_mib = {60, 40};
+    return check_start(config, "may take 100 MiB of memory");
+  }
   if (arguments.size() == 1 && arguments[0] == "start-hugepages") {
     link::EalConfig config;
     config.memory = link::EalMemory::kHugepages;
     config.node_memory_mib = {64};
-    return check_start(config);
+    return check_start(config, "took 64 MiB of hugepages: 64 on NUMA node 0\n");
   }
   if (arguments.size() == 1 && arguments[0] == "fail") return check_failure();
   if (arguments.size() == 4 && arguments[0].starts_with("echo"))
