@@ -13,6 +13,7 @@
 #include "config/topology.h"
 #include "tools/ztcp_setup/boot_unit.h"
 #include "tools/ztcp_setup/foresee.h"
+#include "tools/ztcp_setup/iommu.h"
 #include "tools/ztcp_setup/live_host.h"
 #include "tools/ztcp_setup/report.h"
 #include "tools/ztcp_setup/rights.h"
@@ -70,6 +71,8 @@ int check(const Options& options) {
     report.checks = config::run_checks(*loaded.fabric, roots, gpus);
     const Surroundings surroundings{"/", roots, variables_of(environ)};
     for (config::Check& one : check_surroundings(*loaded.fabric, surroundings))
+      report.checks.push_back(std::move(one));
+    for (config::Check& one : check_groups(*loaded.fabric, roots))
       report.checks.push_back(std::move(one));
     for (config::Check& one : check_rights(*loaded.fabric, ""))
       report.checks.push_back(std::move(one));

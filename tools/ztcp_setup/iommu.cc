@@ -2,6 +2,10 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/iommu.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "config/machine.h"
@@ -76,6 +80,52 @@ std::vector<std::string> group_holders(const std::string& root, const std::strin
     holders.push_back(fmt::format("{} ({})", pci, *driver));
   }
   return holders;
+}
+
+std::vector<config::Problem> shared_groups(const std::vector<GroupedNic>& nics) {
+  std::map<std::string, std::vector<const GroupedNic*>> groups;
+  for (const GroupedNic& nic : nics)
+    if (!nic.group.empty()) groups[nic.group].push_back(&nic);
+  std::vector<config::Problem> problems;
+  for (const auto& [group, members] : groups) {
+    const std::string& gpu = members.front()->gpu;
+    if (members.size() < 2 ||
+        (!gpu.empty() && std::all_of(members.begin(), members.end(),
+                                     [&](const GroupedNic* nic) { return nic->gpu == gpu; })))
+      continue;
+    std::vector<std::string> names;
+    std::vector<std::string> keep;
+    for (const GroupedNic* nic : members) {
+      names.push_back(nic->name);
+      keep.push_back("--keep " + nic->keep);
+    }
+    problems.push_back(
+        {fmt::format("{}", fmt::join(names, ", ")),
+         fmt::format("share IOMMU group {}, which vfio opens for one process; each NIC is to be "
+                     "driven by another",
+                     group),
+         // One of them alone won't do: a group goes to vfio as a whole.
+         fmt::format("another slot, ACS switched on in the BIOS, or ztcp_setup {} and NICs "
+                     "elsewhere",
+                     fmt::join(keep, " "))});
+  }
+  return problems;
+}
+
+std::vector<config::Check> check_groups(const config::Fabric& fabric, const config::Roots& roots) {
+  std::vector<GroupedNic> nics;
+  for (const config::Nic& nic : fabric.nics)
+    if (nic.driver == config::NicDriver::kPci)
+      nics.push_back({fmt::format("{} ({})", nic.name, nic.pci), nic.pci,
+                      nic.gpu_pci.empty() ? nic.gpu_uuid : nic.gpu_pci,
+                      config::iommu_group(roots.sys, nic.pci)});
+  std::vector<config::Check> checks;
+  for (config::Problem& problem : shared_groups(nics))
+    checks.push_back({"group", config::Severity::kFault, std::move(problem)});
+  if (checks.empty() && !nics.empty())
+    checks.push_back(
+        {"group", config::Severity::kGood, {"IOMMU", "no two processes' NICs share a group", ""}});
+  return checks;
 }
 
 }  // namespace ztcp::setup

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "config/check.h"
 #include "config/problem.h"
 #include "config/settings.h"
 
@@ -37,5 +38,19 @@ std::vector<std::string> iommu_arguments(const IommuFacts& facts);
 // vfio. "0000:00:1f.4 (i801_smbus)".
 std::vector<std::string> group_holders(const std::string& root, const std::string& group,
                                        const std::set<std::string>& taken);
+
+// A NIC that ztcp has or shall have.
+struct GroupedNic {
+  std::string name;   // In messages.
+  std::string keep;   // What --keep calls it.
+  std::string gpu;    // Empty: any process may take the NIC.
+  std::string group;  // "17"; empty: none.
+};
+// vfio opens an IOMMU group for one process, and a process takes the NIC of its GPU: a problem for
+// each group that has NICs of several GPUs, or several that are any process's.
+std::vector<config::Problem> shared_groups(const std::vector<GroupedNic>& nics);
+
+// The same of NICs that ztcp has, for --check: init can't tell, as one process may drive them all.
+std::vector<config::Check> check_groups(const config::Fabric& fabric, const config::Roots& roots);
 
 }  // namespace ztcp::setup

@@ -352,8 +352,11 @@ class Planner {
       note(Severity::kWarning, "iommu", "--no-iommu",
            "not needed: this machine has an IOMMU, and it is used", "leave --no-iommu out");
     std::set<std::string> groups;
+    std::vector<GroupedNic> grouped;
     for (const config::Pair& pair : plan_.pairs) {
       const config::HostNic& nic = plan_.topology.nics[pair.nic];
+      grouped.push_back({name_of(nic), name_of(nic),
+                         pair.gpu ? plan_.topology.gpus[*pair.gpu].pci : "", nic.iommu_group});
       if (!groups.insert(nic.iommu_group).second) continue;
       const auto holders = group_holders(root_, nic.iommu_group, taken);
       if (!holders.empty())
@@ -364,6 +367,7 @@ class Planner {
              fmt::format("another slot, ACS switched on in the BIOS, or ztcp_setup --keep {}",
                          name_of(nic)));
     }
+    for (config::Problem& problem : shared_groups(grouped)) fault("group", std::move(problem));
   }
 
   void make_wishes(const config::Fabric& fabric) {

@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"vlan", "vlan", for_a_group(), false},
                     Case{"dhcp", "dhcp", taken_by_name(), false},
                     Case{"shared-group", "shared-group", nics_without_gpus(), false},
-                    Case{"no-gpu", "no-gpu", {}, false},
+                    Case{"own-group", "own-group", {}, false}, Case{"no-gpu", "no-gpu", {}, false},
                     Case{"too-few-nics", "too-few-nics", {}, false}),
     [](const auto& row) {
       std::string name = row.param.golden;
@@ -493,6 +493,21 @@ TEST(Plan, AFabricOfSoftwareNicsIsLeftAlone) {
   local.nics.emplace_back();
   EXPECT_THAT(only_fault(plan_for(tree, {}, local)).problem.what,
               HasSubstr("is a fabric of software NICs"));
+}
+
+// A NIC that shares its group with another of ours can be driven by no second process.
+TEST(Plan, TwoNicsOfOneGroupAreRefusedForGpusAndForAnyProcess) {
+  const test::Tree tree(tree_text("own-group"));
+  for (const Request& request : {Request{}, nics_without_gpus()}) {
+    const config::Check fault = only_fault(plan_for(tree, request));
+    EXPECT_EQ(fault.name, "group");
+    EXPECT_EQ(fault.problem.where, "eth1, eth2");
+    EXPECT_THAT(fault.problem.what, HasSubstr("share IOMMU group 17"));
+  }
+  Request one = nics_without_gpus();
+  one.nics = 1;
+  EXPECT_THAT(only_fault(plan_for(tree, one)).problem.what, HasSubstr("0000:02:00.1 (i40e)"))
+      << "and one alone can't have the group";
 }
 
 TEST(Plan, AVlanIsItsTagItsAddressAndItsMtu) {
