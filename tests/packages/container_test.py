@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Which docker command packaging/container/run makes of a host's config."""
+"""Which docker command packaging/container/run makes of a host's config, and whether the lines of
+packaging/OPERATING.md are that or give at least as much."""
 import os
 import pathlib
 import shlex
@@ -9,8 +10,62 @@ import subprocess
 import tempfile
 import unittest
 
-RUN = pathlib.Path(__file__).resolve().parents[2] / "packaging/container/run"
+PACKAGING = pathlib.Path(__file__).resolve().parents[2] / "packaging"
+RUN = PACKAGING / "container/run"
+HOME = "/usr/local/tfabric/tools"  # Where set-up puts config and locks.
+FLAGS = {"--rm", "--privileged", "-it", "-d"}
 NIC = '[[nic]]\nname = "ztcp{i}"\ndriver = "pci"\npci = "0000:0{i}:00.0"\n'
+
+
+def docker_lines(document):
+    """The docker run lines of a document."""
+    text = document.read_text().replace("\\\n", " ")
+    return [shlex.split(line) for line in text.splitlines() if line.startswith("    docker run ")]
+
+
+def options(words):
+    """(option, value) of each option of a docker run line; None where it takes none."""
+    assert words[:2] == ["docker", "run"]
+    found, at = [], 2
+    while words[at].startswith("-"):
+        option, equals, value = words[at].partition("=")
+        at += 1
+        if not equals and option not in FLAGS:
+            value = words[at]
+            at += 1
+        found.append(({"--net": "--network"}.get(option, option), None if option in FLAGS else value))
+    return found
+
+
+def shows(given, path, target):
+    """Does a line mount what a container is to see as target, from path of the host, writable?"""
+    for option, value in given:
+        source, _, seen = value.partition(":") if option == "-v" else ("", "", "")
+        source, seen = source.rstrip("/"), seen.rstrip("/")
+        if source and (path + "/").startswith(source + "/") and target == seen + path[len(source):]:
+            return True
+    return False
+
+
+def lacks(given, wanted):
+    """Which (option, value) of a line another one does not give in its own way."""
+    mighty = ("--privileged", None) in given and not any(option == "--user" for option, _ in given)
+    for option, value in wanted:
+        if option == "-v":
+            source, target = value.split(":")[:2]
+            # A container without the host's machine id is not compared with the config's.
+            ok = shows(given, source, target) or source == "/etc/machine-id"
+        elif option == "--device":
+            ok = mighty and shows(given, value, value)
+        elif option == "--ipc":
+            ok = shows(given, "/dev/shm", "/dev/shm")
+        elif option in ("--cap-add", "--user", "--group-add") or value == "memlock=-1":
+            ok = mighty  # Root with CAP_IPC_LOCK, for which no limit of locked memory holds.
+        else:
+            # Rank processes have more room; nothing of ztcp needs it. / The default.
+            ok = (option, value) in given or value in ("stack=67108864", f"ZTCP_CONFIG={HOME}/config/ztcp.conf")
+        if not ok and option != "--rm":
+            yield option, value
 
 
 class Container(unittest.TestCase):
@@ -62,6 +117,32 @@ class Container(unittest.TestCase):
         self.assertIn("/dev/vfio/noiommu-41", words)
         self.assertEqual([words[i + 1] for i, w in enumerate(words) if w == "--cap-add"],
                          ["SYS_RAWIO", "SYS_ADMIN"])
+
+    def documented(self, host_class):
+        """(option, value) of the line for a host as the document has it."""
+        (self.folder / "sys/bus/pci/drivers/nvidia").mkdir(parents=True, exist_ok=True)
+        words = self.words(f'schema = 1\n[host]\nclass = "{host_class}"\n' + NIC.format(i=1) + NIC.format(i=2))
+        return options([word.replace(str(self.folder), HOME + "/config") for word in words])
+
+    def test_the_operators_document_shows_the_line_that_is_made(self):
+        line = docker_lines(PACKAGING / "OPERATING.md")[0]
+        who = ("--user", "--group-add")
+        self.assertEqual([pair for pair in options(line) if pair[0] not in who],
+                         [pair for pair in self.documented("iommu") if pair[0] not in who])
+
+    def test_a_line_for_harp_gives_all_that_ztcp_needs(self):
+        given = options(docker_lines(PACKAGING / "OPERATING.md")[1])
+        for host_class in ("iommu", "no-iommu"):
+            self.assertEqual(list(lacks(given, self.documented(host_class))), [])
+
+    def test_what_a_line_lacks_is_seen(self):
+        given = options(docker_lines(PACKAGING / "OPERATING.md")[1])
+        for missing, lacking in ((("--privileged", None), "--device"), (("--network", "host"), "--network"),
+                                 (("-v", "/dev/:/dev/"), "--ipc"), (("-v", f"{HOME}:{HOME}"), "-v"),
+                                 (("--gpus", "all"), "--gpus")):
+            self.assertIn(missing, given)
+            self.assertIn(lacking, [option for option, _ in lacks([pair for pair in given if pair != missing],
+                                                                  self.documented("iommu"))])
 
     def test_shared_memory_needs_its_folder_writable_and_no_device(self):
         words = self.words('schema = 1\nrun_dir = "run"\n[[nic]]\ndriver = "memif"\n')
