@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 //
 // Two memif links of this process, joined through a socket in a folder of their own.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -85,6 +86,21 @@ void expect_exchanged(Link& from, Link& to, SentFrame& sent) {
   EXPECT_GE(received[0].head.size(), std::min<std::size_t>(118, sent.bytes().size()));
   EXPECT_EQ(flatten(received[0]), sent.bytes());
   to.release(std::span(received).first(1));
+}
+
+// ARCHITECTURE.md ("Memory a process takes").
+TEST(MemifMemory, IsWhatDocumentsSay) {
+  const auto mib = [](int mtu_bytes) {
+    MemifConfig config;
+    config.mtu_bytes = static_cast<std::uint16_t>(mtu_bytes);
+    return memif_memory_mib(config);
+  };
+  EXPECT_EQ(mib(1500), 20U);
+  EXPECT_EQ(mib(9000), 54U);
+  std::uint32_t most = 0;
+  for (int mtu_bytes = 576; mtu_bytes <= kMaxMemifMtuBytes; ++mtu_bytes)
+    most = std::max(most, mib(mtu_bytes));
+  EXPECT_EQ(most, 84U);
 }
 
 TEST_F(Memif, ReportsWhatItCanDo) {

@@ -6,11 +6,29 @@
 
 #include "tests/support/allocation_guard.h"
 #include "tests/unit/tcp/harness.h"
+#include "transport/tcp/stack_impl.h"
 #include "transport/wire/arp.h"
 #include "transport/wire/icmp.h"
 
 namespace ztcp::tcp::test {
 namespace {
+
+// What a connection takes beside its object of a few KiB.
+std::size_t connection_kib(std::uint16_t mtu_bytes) {
+  StackConfig config;
+  config.mtu_bytes = mtu_bytes;
+  config.max_connections = 1;
+  const Connection::Memory part = ConnectionMemory(config).part(0);
+  return (part.sender.records.size_bytes() + part.sender.pieces.size_bytes() +
+          part.sender.copied.size_bytes() + part.ranges.size_bytes()) >>
+         10;
+}
+
+// ARCHITECTURE.md ("Memory a process takes") and packaging/OPERATING.md ("Pages and cores").
+TEST(Stack, AConnectionTakesWhatDocumentsSay) {
+  EXPECT_EQ(connection_kib(9000), 115U);
+  EXPECT_EQ(connection_kib(1500), 283U);
+}
 
 TEST(Stack, CarriesBytesBothWaysAndCloses) {
   Pair pair;
