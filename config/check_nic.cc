@@ -5,6 +5,7 @@
 #include <charconv>
 #include <sys/un.h>
 #include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,7 +16,10 @@
 namespace ztcp::config {
 namespace {
 
-constexpr unsigned kCapSysRawio = 17;  // linux/capability.h
+// linux/capability.h. The kernel asks for the first to open a group that has no IOMMU, and tells
+// physical addresses, which such a NIC is given, only to the second.
+constexpr unsigned kCapSysRawio = 17;
+constexpr unsigned kCapSysAdmin = 21;
 constexpr std::string_view kVfioDriver = "vfio-pci";
 
 // It grants what is missing and nothing else.
@@ -53,6 +57,18 @@ void check_interface(Checklist& list, const Nic& nic, const std::string& folder)
                            mtu_bytes, list.fabric.path, interfaces.front(), nic.mtu_bytes));
 }
 
+// What vfio wants of a process where no IOMMU confines the NIC.
+void check_capabilities(Checklist& list, const Nic& nic) {
+  std::vector<std::string> missing;
+  if (!has_capability(list.roots.proc, kCapSysRawio)) missing.emplace_back("CAP_SYS_RAWIO");
+  if (!has_capability(list.roots.proc, kCapSysAdmin)) missing.emplace_back("CAP_SYS_ADMIN");
+  if (missing.empty()) return;
+  list.fault("vfio", nic.name,
+             fmt::format("without an IOMMU, CAP_SYS_RAWIO and CAP_SYS_ADMIN are needed; missing: {}",
+                         fmt::join(missing, ", ")),
+             "run as root; a container with --user 0 --cap-add SYS_RAWIO --cap-add SYS_ADMIN");
+}
+
 void check_group(Checklist& list, const Nic& nic, const std::string& folder) {
   const auto group = link_name(folder + "/iommu_group");
   const std::string vfio = list.roots.dev + "/vfio/";
@@ -76,9 +92,7 @@ void check_group(Checklist& list, const Nic& nic, const std::string& folder) {
   else
     list.fault("vfio", nic.name, fmt::format("user {} may not open {}", ::geteuid(), node),
                "sudo ztcp_setup --group GROUP, of which the user is a member");
-  if (found == HostClass::kNoIommu && !has_capability(list.roots.proc, kCapSysRawio))
-    list.fault("vfio", nic.name, "without an IOMMU, CAP_SYS_RAWIO is needed and is missing",
-               "run as root, or in a container with --cap-add SYS_RAWIO");
+  if (found == HostClass::kNoIommu) check_capabilities(list, nic);
 }
 
 void check_socket(Checklist& list, const Nic& nic) {

@@ -19,8 +19,8 @@ HostClassFacts facts_of(config::HostClass host_class) {
               "IOMMU present: an ordinary user drives the NICs through vfio, sends are zero-copy"};
     case config::HostClass::kNoIommu:
       return {'B',
-              "no IOMMU: vfio without protection; processes need CAP_SYS_RAWIO, sends are copied "
-              "once, and a NIC could reach any memory of this machine"};
+              "no IOMMU: vfio without protection; processes need CAP_SYS_RAWIO and CAP_SYS_ADMIN, "
+              "sends are copied once, and a NIC could reach any memory of this machine"};
     case config::HostClass::kUnprivileged:
       break;
   }

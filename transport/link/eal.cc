@@ -124,8 +124,9 @@ const char* mending_advice(const EalConfig& config) {
   if (config.memory == EalMemory::kPlain)
     return "check free memory and the memory limit of the container (cgroup memory.max)";
   if (config.iova == IovaMode::kPhysical)
-    return "check free hugepages, CAP_SYS_RAWIO and CAP_IPC_LOCK (physical addresses are needed "
-           "without an IOMMU), then run: ztcp_setup --check";
+    return "check free hugepages and CAP_SYS_ADMIN (without an IOMMU physical addresses are "
+           "needed), "
+           "then run: ztcp_setup --check";
   return "check free hugepages per NUMA node, the hugetlb limit of the container and "
          "ulimit -l, then run: ztcp_setup --check";
 }

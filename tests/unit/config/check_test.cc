@@ -18,6 +18,7 @@
 namespace ztcp::config {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -263,13 +264,19 @@ TEST(Check, HostClassChanged) {
               HasSubstr("host.class = \"no-iommu\" in the config, the machine is \"iommu\""));
 }
 
-TEST(Check, NoIommuNeedsACapability) {
+TEST(Check, NoIommuNeedsTwoCapabilities) {
   Machine machine;
   machine.fabric.host.host_class = HostClass::kNoIommu;
   machine.tree.remove("dev/vfio/7");
   machine.tree.add_file("dev/vfio/noiommu-7", "");
-  EXPECT_THAT(machine.fault("vfio").what, HasSubstr("CAP_SYS_RAWIO is needed"));
+  const Problem problem = machine.fault("vfio");
+  EXPECT_THAT(problem.what, EndsWith("missing: CAP_SYS_RAWIO, CAP_SYS_ADMIN"));
+  EXPECT_THAT(problem.mend, HasSubstr("--user 0 --cap-add SYS_RAWIO --cap-add SYS_ADMIN"));
   machine.tree.add_file("proc/self/status", "CapEff:\t0000000000020000\n");
+  EXPECT_THAT(machine.fault("vfio").what, EndsWith("missing: CAP_SYS_ADMIN"));
+  machine.tree.add_file("proc/self/status", "CapEff:\t0000000000200000\n");
+  EXPECT_THAT(machine.fault("vfio").what, EndsWith("missing: CAP_SYS_RAWIO"));
+  machine.tree.add_file("proc/self/status", "CapEff:\t0000000000220000\n");
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
@@ -370,7 +377,8 @@ TEST(Check, LockedMemoryCountsOnlyBehindAnIommu) {
   machine.fabric.host.host_class = HostClass::kNoIommu;
   machine.tree.remove("dev/vfio/7");
   machine.tree.add_file("dev/vfio/noiommu-7", "");
-  machine.tree.add_file("proc/self/status", "CapEff:\t0000000000020000\n");  // CAP_SYS_RAWIO
+  // CAP_SYS_ADMIN and CAP_SYS_RAWIO
+  machine.tree.add_file("proc/self/status", "CapEff:\t0000000000220000\n");
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
