@@ -10,6 +10,8 @@
 #include <system_error>
 #include <tuple>
 
+#include "hugepage/cgroup.h"
+
 namespace ztcp::hugepage {
 namespace {
 
@@ -98,37 +100,18 @@ bool has_numa_node(int node, const Roots& roots) {
 }
 
 std::optional<std::uint64_t> cgroup_allowance_bytes(std::uint32_t page_kib, const Roots& roots) {
-  const std::string size = cgroup_size_name(page_kib);
-  const fs::path mount = fs::path(roots.sys) / "fs/cgroup";
+  const std::string stem = "hugetlb." + cgroup_size_name(page_kib);
   std::optional<std::uint64_t> allowance;
-  std::ifstream memberships(fs::path(roots.proc) / "self/cgroup");
-  for (std::string line; std::getline(memberships, line);) {
-    // "hierarchy:controllers:path"; version 2 has neither number nor controllers.
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool v2 = controllers.empty();
-    if (!v2 && ("," + controllers + ",").find(",hugetlb,") == std::string::npos) continue;
-    // A limit holds for everything below it, so all the way up counts. Inside a container the
-    // path may name folders that only the host sees: those are passed over.
-    const fs::path top = v2 ? mount : mount / "hugetlb";
-    fs::path at = fs::path(line.substr(second + 1)).relative_path();
-    while (true) {
-      const fs::path folder = at.empty() ? top : top / at;
-      const std::string stem = "hugetlb." + size;
-      if (v2) {
-        tighten(allowance, left_in(folder / (stem + ".max"), folder / (stem + ".current")));
-        tighten(allowance,
-                left_in(folder / (stem + ".rsvd.max"), folder / (stem + ".rsvd.current")));
-      } else {
-        tighten(allowance,
-                left_in(folder / (stem + ".limit_in_bytes"), folder / (stem + ".usage_in_bytes")));
-        tighten(allowance, left_in(folder / (stem + ".rsvd.limit_in_bytes"),
-                                   folder / (stem + ".rsvd.usage_in_bytes")));
-      }
-      if (at.empty()) break;
-      at = at.parent_path();
+  for (const Cgroup& cgroup : cgroups_of("hugetlb", roots)) {
+    const fs::path folder = cgroup.folder;
+    if (cgroup.version == 2) {
+      tighten(allowance, left_in(folder / (stem + ".max"), folder / (stem + ".current")));
+      tighten(allowance, left_in(folder / (stem + ".rsvd.max"), folder / (stem + ".rsvd.current")));
+    } else {
+      tighten(allowance,
+              left_in(folder / (stem + ".limit_in_bytes"), folder / (stem + ".usage_in_bytes")));
+      tighten(allowance, left_in(folder / (stem + ".rsvd.limit_in_bytes"),
+                                 folder / (stem + ".rsvd.usage_in_bytes")));
     }
   }
   return allowance;

@@ -10,12 +10,9 @@
 #include <string>
 #include <vector>
 
-namespace ztcp::hugepage {
+#include "hugepage/roots.h"
 
-struct Roots {
-  std::string sys = "/sys";
-  std::string proc = "/proc";
-};
+namespace ztcp::hugepage {
 
 struct NodePages {
   int node = 0;  // -1: the kernel has no NUMA nodes; the machine's count.

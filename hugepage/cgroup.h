@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The cgroups around this process. A limit holds for everything below it, so that all the way up
+// counts.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hugepage/roots.h"
+
+namespace ztcp::hugepage {
+
+struct Cgroup {
+  std::string folder;
+  int version = 2;  // Of the hierarchy, which decides how its files are named.
+};
+
+// Of the hierarchies that may have `controller` ("hugetlb"), each from the process's own cgroup up
+// to the root. Inside a container some may be folders that only the host sees: they hold no files.
+std::vector<Cgroup> cgroups_of(std::string_view controller, const Roots& roots = {});
+
+}  // namespace ztcp::hugepage
