@@ -8,12 +8,11 @@
 #include <fmt/format.h>
 
 #include "config/checklist.h"
+#include "config/container.h"
 #include "config/machine.h"
 
 namespace ztcp::config {
 namespace {
-
-constexpr const char* kWriteAgain = "ztcp_setup --dry-run shows what this host needs";
 
 void check_schema(Checklist& list) {
   const std::uint32_t schema = list.fabric.schema;
@@ -45,10 +44,10 @@ void check_identity(Checklist& list) {
       fmt::format("the config was written for host {} (machine id {}), this machine id is {}",
                   host.hostname.empty() ? "unknown" : host.hostname, host.machine_id, *here);
   // An image has a machine id of its own, and the NICs below tell more about the host.
-  if (in_container(list.roots.proc))
+  if (in_container(list.roots))
     list.good("host", path, what + "; this is a container, so that says nothing");
   else
-    list.fault("host", path, what + "; a copied file or a cloned disk image?", kWriteAgain);
+    list.fault("host", path, what + "; a copied file or a cloned disk image?", kSetUpAnew);
 }
 
 void check_run_dir(Checklist& list) {
@@ -87,7 +86,7 @@ void check_gpus(Checklist& list) {
       list.good("gpu", gpu, "present");
     else
       list.fault("gpu", gpu, "the config pairs a NIC with this GPU, but it is not in this machine",
-                 kWriteAgain);
+                 kSetUpAnew);
   }
   // A container may number PCI domains anew; the UUID in the config speaks for those.
   const bool by_uuid = std::any_of(list.fabric.nics.begin(), list.fabric.nics.end(),
@@ -97,9 +96,9 @@ void check_gpus(Checklist& list) {
     const std::string what = fmt::format("this process sees GPU {}, the config has NICs for {}",
                                          gpu, fmt::join(paired, ", "));
     if (by_uuid)
-      list.warning("gpu", gpu, what, kWriteAgain);
+      list.warning("gpu", gpu, what, kSetUpAnew);
     else
-      list.fault("gpu", gpu, what, kWriteAgain);
+      list.fault("gpu", gpu, what, kSetUpAnew);
   }
 }
 

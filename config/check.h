@@ -10,17 +10,10 @@
 #include <vector>
 
 #include "config/problem.h"
+#include "config/roots.h"
 #include "config/settings.h"
 
 namespace ztcp::config {
-
-// Where the machine is read. Tests point it at trees of their own.
-struct Roots {
-  std::string sys = "/sys";
-  std::string proc = "/proc";
-  std::string dev = "/dev";
-  std::string etc = "/etc";
-};
 
 // GPU PCI addresses this process can see ("0000:17:00.0"); empty: none, or no CUDA.
 using GpuList = std::vector<std::string>;

@@ -41,7 +41,7 @@ void check_interface(Checklist& list, const Nic& nic, const std::string& folder)
       list.fault("mac", nic.name,
                  fmt::format("mac = {} in the config, {} has {}: another NIC took its place",
                              to_string(nic.mac), interfaces.front(), *text),
-                 "ztcp_setup --dry-run shows this host's NICs");
+                 kSetUpAnew);
   }
   const auto mtu = read_line(path + "/mtu");
   int mtu_bytes = 0;
@@ -63,10 +63,11 @@ void check_capabilities(Checklist& list, const Nic& nic) {
   if (!has_capability(list.roots.proc, kCapSysRawio)) missing.emplace_back("CAP_SYS_RAWIO");
   if (!has_capability(list.roots.proc, kCapSysAdmin)) missing.emplace_back("CAP_SYS_ADMIN");
   if (missing.empty()) return;
-  list.fault("vfio", nic.name,
-             fmt::format("without an IOMMU, CAP_SYS_RAWIO and CAP_SYS_ADMIN are needed; missing: {}",
-                         fmt::join(missing, ", ")),
-             "run as root; a container with --user 0 --cap-add SYS_RAWIO --cap-add SYS_ADMIN");
+  list.fault(
+      "vfio", nic.name,
+      fmt::format("without an IOMMU, CAP_SYS_RAWIO and CAP_SYS_ADMIN are needed; missing: {}",
+                  fmt::join(missing, ", ")),
+      "run as root; a container with --user 0 --cap-add SYS_RAWIO --cap-add SYS_ADMIN");
 }
 
 void check_group(Checklist& list, const Nic& nic, const std::string& folder) {
@@ -125,14 +126,14 @@ void check_pci_nic(Checklist& list, const Nic& nic) {
   if (!pci_class) {
     list.fault("pci", nic.name,
                fmt::format("the config has it at {}, where there is no device", nic.pci),
-               "ztcp_setup --dry-run shows this host's NICs");
+               kSetUpAnew);
     return;
   }
   if (!pci_class->starts_with("0x02")) {
     list.fault("pci", nic.name,
                fmt::format("the device at {} is no NIC: its class is {}, wanted 0x02....", nic.pci,
                            *pci_class),
-               "ztcp_setup --dry-run shows this host's NICs");
+               kSetUpAnew);
     return;
   }
   list.good("pci", nic.name, nic.pci);

@@ -13,6 +13,10 @@
 
 namespace ztcp::config {
 
+// Where the config is of another machine than this one has become.
+inline constexpr const char* kSetUpAnew =
+    "sudo ztcp_setup; ztcp_setup --dry-run shows first what that would change";
+
 struct Checklist {
   const Fabric& fabric;
   const Roots& roots;

@@ -117,21 +117,6 @@ bool has_capability(const std::string& proc, unsigned capability) {
   return (bits >> capability & 1) != 0;
 }
 
-bool in_container(const std::string& proc) {
-  const auto text = read_text(proc + "/self/mountinfo");
-  if (!text) return false;
-  bool overlay = false;
-  // "id parent major:minor root mount-point options - type source ..."
-  find_line(*text, [&](std::string_view line) {
-    const auto dash = line.find(" - ");
-    if (line.find(" / / ") == std::string_view::npos || dash == std::string_view::npos)
-      return false;
-    overlay = line.substr(dash + 3).starts_with("overlay ");
-    return true;
-  });
-  return overlay;
-}
-
 std::string iommu_group(const std::string& sys, const std::string& pci) {
   return link_name(sys + "/bus/pci/devices/" + pci + "/iommu_group").value_or("");
 }

@@ -28,8 +28,6 @@ std::optional<std::string> status_field(const std::string& proc, std::string_vie
 // The soft limit in bytes; absent when it can't be read, UINT64_MAX when unlimited.
 std::optional<std::uint64_t> locked_memory_limit(const std::string& proc);
 bool has_capability(const std::string& proc, unsigned capability);
-// Whether the root file system is one that containers have.
-bool in_container(const std::string& proc);
 
 // Number of a PCI function's IOMMU group, or of vfio's stand-in for one; empty: none.
 std::string iommu_group(const std::string& sys, const std::string& pci);

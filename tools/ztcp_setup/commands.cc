@@ -3,6 +3,8 @@
 #include "tools/ztcp_setup/commands.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -69,7 +71,11 @@ int check(const Options& options) {
       for (const config::Gpu& gpu : topology->gpus) gpus.push_back(gpu.pci);
     const config::Roots roots;
     report.checks = config::run_checks(*loaded.fabric, roots, gpus);
-    const Surroundings surroundings{"/", roots, variables_of(environ)};
+    std::error_code unknown;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+    const auto network = config::read_network();
+    const Surroundings surroundings{"/", roots, variables_of(environ), program.string(),
+                                    network ? default_interface(*network) : std::string()};
     for (config::Check& one : check_surroundings(*loaded.fabric, surroundings))
       report.checks.push_back(std::move(one));
     for (config::Check& one : check_groups(*loaded.fabric, roots))

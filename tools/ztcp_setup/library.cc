@@ -64,6 +64,31 @@ std::string base_of(const Surroundings& surroundings) {
   return surroundings.root == "/" ? "" : surroundings.root;
 }
 
+// Where packages, the tarball and a build put the plugin, seen from ztcp_setup. Empty: not there.
+std::string folder_of_ours(const Surroundings& surroundings) {
+  const std::string base = base_of(surroundings);
+  const std::string program = surroundings.program.substr(0, surroundings.program.rfind('/'));
+  const std::string prefix = program.substr(0, program.rfind('/'));
+  std::vector<std::string> folders;
+  for (const std::string& name : config::list_folder(base + prefix + "/lib"))
+    if (name.ends_with("-linux-gnu")) folders.push_back(prefix + "/lib/" + name);
+  folders.push_back(prefix + "/lib64");
+  folders.push_back(prefix + "/lib");
+  folders.push_back(prefix.substr(0, prefix.rfind('/')) + "/plugin");
+  const auto ours = std::find_if(folders.begin(), folders.end(), [&](const std::string& folder) {
+    return owner_of_plugin(base + folder + "/" + kPluginFile) == "ztcp";
+  });
+  return ours == folders.end() ? std::string() : *ours;
+}
+
+std::string mend_of_path(const Surroundings& surroundings) {
+  const std::string folder = folder_of_ours(surroundings);
+  if (folder.empty())
+    return fmt::format("install libnccl-net-ztcp; sudo find / -xdev -name '{}' shows where any is",
+                       kPluginFile);
+  return fmt::format("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", folder);
+}
+
 }  // namespace
 
 std::vector<std::string> loader_folders(const Surroundings& surroundings) {
@@ -98,7 +123,7 @@ config::Check check_library(const Surroundings& surroundings) {
   if (found.empty())
     return answer(Severity::kWarning, kPluginFile,
                   "not in the loader's path, so NCCL runs without it unless the job sets one",
-                  "export LD_LIBRARY_PATH=FOLDER:$LD_LIBRARY_PATH");
+                  mend_of_path(surroundings));
   const std::string owner = owner_of_plugin(base + found.front());
   if (owner == "ztcp")
     return answer(Severity::kGood, found.front(), "ztcp, the first in the loader's path", "");
@@ -109,7 +134,7 @@ config::Check check_library(const Surroundings& surroundings) {
   if (ours == found.end())
     return answer(Severity::kFault, found.front(),
                   fmt::format("{}; ztcp's is not in the loader's path", whose),
-                  "export LD_LIBRARY_PATH=FOLDER:$LD_LIBRARY_PATH, with the folder of ztcp's");
+                  mend_of_path(surroundings));
   return answer(
       Severity::kFault, found.front(), fmt::format("{} comes before ztcp's {}", whose, *ours),
       // Of a lib*.so_bak ldconfig may make a link with the old name again.

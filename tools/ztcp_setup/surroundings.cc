@@ -6,9 +6,11 @@
 #include <charconv>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "config/container.h"
 #include "config/machine.h"
 #include "tools/ztcp_setup/library.h"
 
@@ -84,6 +86,12 @@ class Checker {
     return it == origins_.end() ? std::string(name) : fmt::format("{} in {}", name, it->second);
   }
 
+  std::string removal_of(std::string_view name) const {
+    const auto it = origins_.find(name);
+    if (it == origins_.end()) return fmt::format("unset {}", name);
+    return fmt::format("sudo sed -i '/^{}=/d' {}", name, it->second);
+  }
+
   // Variables that turn ztcp off.
   void check_switches() {
     const std::string plugin = variable("NCCL_NET_PLUGIN");
@@ -91,7 +99,7 @@ class Checker {
     if (!plugin.empty() && plugin != "ztcp" && plugin.find(kPluginFile) == std::string::npos &&
         plugin.find("libnccl-net-ztcp.so") == std::string::npos)
       add(Severity::kWarning, "nccl", place_of("NCCL_NET_PLUGIN"),
-          fmt::format("\"{}\", so NCCL does not load ztcp", plugin), "unset NCCL_NET_PLUGIN");
+          fmt::format("\"{}\", so NCCL does not load ztcp", plugin), removal_of("NCCL_NET_PLUGIN"));
     const std::string net = variable("NCCL_NET");
     if (!net.empty() && net != "ztcp")
       add(Severity::kWarning, "nccl", place_of("NCCL_NET"),
@@ -105,26 +113,42 @@ class Checker {
     if (value.empty() || value.front() == '^') return;
     const bool exact = value.front() == '=';
     const auto present = config::list_folder(folder);
-    for (std::string& wanted : split(value.substr(exact ? 1 : 0), ',')) {
-      wanted = wanted.substr(0, wanted.find(':'));
-      std::vector<std::string> matches;
-      for (const std::string& candidate : present)
-        if (exact ? candidate == wanted : candidate.starts_with(wanted))
-          matches.push_back(candidate);
-      if (matches.empty())
-        add(Severity::kFault, "nccl", place_of(name),
+    std::vector<std::string> wrong;  // What is to be said of it.
+    std::vector<std::string> right;
+    for (const std::string& wanted : split(value.substr(exact ? 1 : 0), ',')) {
+      const std::string port = wanted.substr(std::min(wanted.find(':'), wanted.size()));
+      const std::string stem = wanted.substr(0, wanted.size() - port.size());
+      bool any = false;
+      for (const std::string& candidate : present) {
+        if (exact ? candidate != stem : !candidate.starts_with(stem)) continue;
+        any = true;
+        if (const std::string owner = taken_as(folder, candidate); owner.empty())
+          right.push_back(candidate + port);
+        else
+          wrong.push_back(
+              fmt::format("names {}, which the config gives to ztcp as {}", candidate, owner));
+      }
+      if (!any)
+        wrong.push_back(
             fmt::format("\"{}\" matches nothing under {}; a NIC that ztcp took has no name there",
-                        wanted, folder),
-            name == std::string_view("NCCL_IB_HCA")
-                ? std::string("unset NCCL_IB_HCA")
-                : std::string("export NCCL_SOCKET_IFNAME to the interface of the default route"));
-      for (const std::string& match : matches) judge_match(name, folder, match);
+                        stem, folder));
     }
+    for (std::string& what : wrong)
+      add(Severity::kFault, "nccl", place_of(name), std::move(what), mend_of_names(name, right));
   }
 
-  void judge_match(const char* name, const std::string& folder, const std::string& match) {
-    const std::string device = folder + "/" + match + "/device";
-    std::string pci = config::link_name(device).value_or("");
+  // Those of the variable that are right, exactly, or else the NIC of the default route.
+  // The environment wins over NCCL's files.
+  std::string mend_of_names(const std::string& name, std::vector<std::string> right) const {
+    if (right.empty() && name == "NCCL_SOCKET_IFNAME" && !around_.default_interface.empty())
+      right = {around_.default_interface};
+    return right.empty() ? removal_of(name)
+                         : fmt::format("export {}='={}'", name, fmt::join(right, ","));
+  }
+
+  // The NIC of the config that this interface is; empty: none.
+  std::string taken_as(const std::string& folder, const std::string& interface) const {
+    std::string pci = config::link_name(folder + "/" + interface + "/device").value_or("");
     // virtio: one device further up.
     if (pci.starts_with("virtio"))
       for (const config::Nic& nic : fabric_.nics)
@@ -133,10 +157,7 @@ class Checker {
     const auto taken = std::find_if(fabric_.nics.begin(), fabric_.nics.end(), [&](const auto& nic) {
       return !nic.pci.empty() && nic.pci == pci;
     });
-    if (taken != fabric_.nics.end())
-      add(Severity::kFault, "nccl", place_of(name),
-          fmt::format("names {}, which the config gives to ztcp as {}", match, taken->name),
-          fmt::format("leave {} out of {}", match, name));
+    return taken == fabric_.nics.end() ? std::string() : taken->name;
   }
 
   // A poller and two NCCL proxy threads for each NIC are busy at once.
@@ -154,17 +175,21 @@ class Checker {
       cpus += last >= first ? last - first + 1 : 0;
     }
     const std::size_t busy = fabric_.nics.size() * 3;
-    const std::string what =
-        fmt::format("{} CPUs ({}) for {} NICs", cpus, *list, fabric_.nics.size());
+    std::string what = fmt::format("{} CPUs ({}) for {} NICs", cpus, *list, fabric_.nics.size());
+    if (const std::size_t quota = config::cpu_quota(around_.roots); quota != 0 && quota < cpus) {
+      cpus = quota;
+      what = fmt::format("time of {} CPUs, by the cgroup's limit, for {} NICs", quota,
+                         fabric_.nics.size());
+    }
     // Software NICs are for trying things out, and a shared poller is meant to share.
     const bool matters = fabric_.poller.mode != config::PollerMode::kShared &&
                          std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [](const auto& nic) {
                            return nic.driver == config::NicDriver::kPci;
                          });
     if (cpus >= busy || !matters)
-      add(Severity::kGood, "cpus", "cpuset", what, "");
+      add(Severity::kGood, "cpus", "this process", what, "");
     else
-      add(Severity::kWarning, "cpus", "cpuset",
+      add(Severity::kWarning, "cpus", "this process",
           fmt::format("{}: pollers and NCCL's threads want {} and will share", what, busy),
           "give the job more CPUs, or write mode = \"shared\" under [poller]");
   }
@@ -187,6 +212,18 @@ Variables variables_of(const char* const* environment) {
       variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return variables;
+}
+
+std::string default_interface(const config::Network& network) {
+  constexpr std::uint32_t kMainTable = 254;
+  const config::Route* best = nullptr;
+  // One of IPv4 first, which is what NCCL prefers itself.
+  const auto rank = [](const config::Route& route) { return std::pair(route.ipv6, route.metric); };
+  for (const config::Route& route : network.routes)
+    if (route.table == kMainTable && route.destination.length == 0 &&
+        network.find(route.interface) != nullptr && (best == nullptr || rank(route) < rank(*best)))
+      best = &route;
+  return best == nullptr ? std::string() : network.find(best->interface)->name;
 }
 
 std::vector<Check> check_surroundings(const config::Fabric& fabric,

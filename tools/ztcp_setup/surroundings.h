@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/check.h"
+#include "config/network.h"
 #include "config/settings.h"
 
 namespace ztcp::setup {
@@ -21,7 +22,12 @@ struct Surroundings {
   std::string root = "/";  // Where libraries and /etc/ld.so.conf are looked for.
   config::Roots roots;
   Variables variables;
+  std::string program;            // This one: ztcp's plugin is installed near it.
+  std::string default_interface;  // Empty: there is no default route.
 };
+
+// The one of the best default route that traffic takes; empty: there is none.
+std::string default_interface(const config::Network& network);
 
 std::vector<config::Check> check_surroundings(const config::Fabric& fabric,
                                               const Surroundings& surroundings);

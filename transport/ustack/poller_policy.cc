@@ -9,6 +9,8 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "config/container.h"
+
 namespace ztcp::ustack {
 namespace {
 
@@ -39,7 +41,7 @@ std::vector<std::uint32_t> parse_cpu_list(std::string_view text) {
 
 }  // namespace
 
-CpuView view_cpus(std::int32_t numa_node, const std::string& sys_root) {
+CpuView view_cpus(std::int32_t numa_node, const config::Roots& roots) {
   CpuView view;
   // NICs start on whichever thread NCCL listens first, and that may be pinned; so may the main
   // thread be, by OpenMP. A process that was given few CPUs has no thread on others.
@@ -53,15 +55,9 @@ CpuView view_cpus(std::int32_t numa_node, const std::string& sys_root) {
     if (CPU_ISSET(cpu, &allowed)) view.allowed.push_back(cpu);
   }
   view.online = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  // cgroup v2: "max 100000" or "200000 100000", microseconds of quota and period.
-  std::ifstream cpu_max(sys_root + "/fs/cgroup/cpu.max");
-  std::size_t quota_us = 0;
-  std::size_t period_us = 0;
-  if (cpu_max >> quota_us >> period_us && period_us != 0) {
-    view.quota = std::max<std::size_t>(1, quota_us / period_us);
-  }
+  view.quota = config::cpu_quota(roots);
   if (numa_node >= 0) {
-    std::ifstream file(sys_root + "/devices/system/node/node" + std::to_string(numa_node) +
+    std::ifstream file(roots.sys + "/devices/system/node/node" + std::to_string(numa_node) +
                        "/cpulist");
     std::string text;
     std::getline(file, text);

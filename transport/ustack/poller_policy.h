@@ -7,9 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "config/roots.h"
 #include "config/settings.h"
 #include "transport/core/clock.h"
 
@@ -29,7 +29,7 @@ struct CpuView {
   std::size_t quota = 0;                // CPUs' worth of time the cgroup grants; 0: no limit.
   std::vector<std::uint32_t> near_nic;  // Of the NIC's NUMA node; empty: unknown.
 };
-CpuView view_cpus(std::int32_t numa_node, const std::string& sys_root = "/sys");
+CpuView view_cpus(std::int32_t numa_node, const config::Roots& roots = {});
 
 // Where a NIC stands among the fabric's: each is driven by one process of this host.
 struct NicPlace {

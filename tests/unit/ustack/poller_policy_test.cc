@@ -2,9 +2,12 @@
 // Copyright the ztcp authors
 #include "transport/ustack/poller_policy.h"
 
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <sched.h>
 #include <thread>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -54,6 +57,25 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"embedded_in_narrow_mask", cpus(2, 96), {.count = 4, .embedded = true}, false, 0us},
         Case{"quota_counts_not_cpus", with_quota(cpus(64, 64), 2), {.count = 4}, false, 0us}),
     [](const auto& row) { return row.param.name; });
+
+TEST(ViewCpus, ReadsTheLimitOfACgroupAboveAndTheNodeOfTheNic) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("ztcp-cpus-" + std::to_string(getpid()));
+  const auto write = [&](const char* path, const char* text) {
+    std::filesystem::create_directories((folder / path).parent_path());
+    std::ofstream(folder / path) << text;
+  };
+  write("proc/self/cgroup", "0::/jobs/7\n");
+  write("sys/fs/cgroup/jobs/cpu.max", "200000 100000\n");
+  write("sys/devices/system/node/node1/cpulist", "4-5,9\n");
+  config::Roots roots;
+  roots.sys = folder / "sys";
+  roots.proc = folder / "proc";
+  const CpuView view = view_cpus(1, roots);
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(view.quota, 2U);
+  EXPECT_EQ(view.near_nic, (std::vector<std::uint32_t>{4, 5, 9}));
+}
 
 TEST(ChoosePolicy, PinsNearTheNicInsideTheMask) {
   CpuView view = cpus(96, 96);

@@ -35,6 +35,8 @@ struct Host {
       "file path=proc/self/status text=Cpus_allowed_list:\\t0-1,4-9\n"};
   config::Fabric fabric;
   Variables variables;
+  std::string program = "/usr/local/sbin/ztcp_setup";
+  std::string default_interface;
 
   Host() {
     for (const char* pci : {"0000:00:05.0", "0000:00:06.0"}) {
@@ -46,8 +48,10 @@ struct Host {
   }
   Surroundings surroundings() const {
     return {tree.root(),
-            {tree.path("sys"), tree.path("proc"), tree.path("dev"), tree.path("etc")},
-            variables};
+            {tree.path("sys"), tree.path("proc"), tree.path("dev"), tree.path("etc"), tree.root()},
+            variables,
+            program,
+            default_interface};
   }
   std::vector<Check> bad() const {
     std::vector<Check> found;
@@ -126,6 +130,26 @@ TEST(Surroundings, NoPluginIsAWarning) {
   Host host;
   host.tree.remove("usr/local/lib/libnccl-net.so");
   EXPECT_EQ(host.only().severity, Severity::kWarning);
+  EXPECT_THAT(host.only().problem.mend, HasSubstr("install libnccl-net-ztcp"));
+}
+
+TEST(Surroundings, ThePluginOutsideTheLoadersPathIsNamed) {
+  for (const auto& [program, folder] :
+       {std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib/x86_64-linux-gnu"},
+        std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib64"},
+        std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib"},
+        std::pair{"/home/a/build/tools/ztcp_setup/ztcp_setup", "/home/a/build/plugin"}}) {
+    Host host;
+    host.program = program;
+    host.tree.remove("usr/local/lib/libnccl-net.so");
+    host.tree.add_file(std::string(folder).substr(1) + "/libnccl-net.so",
+                       "ELF this libnccl-net.so is ztcp's\n");
+    const std::string mend = std::string("export LD_LIBRARY_PATH=") + folder + ":$LD_LIBRARY_PATH";
+    EXPECT_EQ(host.only().problem.mend, mend);
+    host.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
+    EXPECT_EQ(host.only().severity, Severity::kFault);
+    EXPECT_EQ(host.only().problem.mend, mend);
+  }
 }
 
 struct Case {
@@ -164,6 +188,45 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"other_network", "NCCL_NET", "Socket", Severity::kWarning, "\"Socket\" is wanted"}),
     [](const auto& row) { return row.param.name; });
 
+TEST(Surroundings, TheRightNamesAreSaid) {
+  Host host;
+  host.variables = {{"NCCL_SOCKET_IFNAME", "ens5"}};
+  EXPECT_EQ(host.only().problem.mend, "unset NCCL_SOCKET_IFNAME");
+  host.default_interface = "ens4";
+  EXPECT_EQ(host.only().problem.mend, "export NCCL_SOCKET_IFNAME='=ens4'");
+  host.variables = {{"NCCL_SOCKET_IFNAME", "eth,lo,ens4"}};
+  host.tree.add_folder("sys/class/net/lo");
+  EXPECT_EQ(host.only().problem.mend, "export NCCL_SOCKET_IFNAME='=lo,ens4'");
+  host.tree.add_folder("sys/class/infiniband/mlx5_1");
+  host.variables = {{"NCCL_IB_HCA", "mlx5_0:1,mlx5_1:2"}};
+  EXPECT_EQ(host.only().problem.mend, "export NCCL_IB_HCA='=mlx5_1:2'");
+  host.variables.clear();
+  host.tree.add_file("etc/nccl.conf", "NCCL_IB_HCA=mlx5_0\n");
+  EXPECT_EQ(host.only().problem.mend, "sudo sed -i '/^NCCL_IB_HCA=/d' /etc/nccl.conf");
+}
+
+TEST(Surroundings, TheInterfaceOfTheDefaultRoute) {
+  config::Network network;
+  const auto add = [&](const char* name, bool ipv6, std::uint32_t table, std::uint32_t metric) {
+    config::Interface& interface = network.interfaces.emplace_back();
+    interface.index = static_cast<std::uint32_t>(network.interfaces.size()) + 1;
+    interface.name = name;
+    config::Route& route = network.routes.emplace_back();
+    route.ipv6 = ipv6;
+    route.table = table;
+    route.metric = metric;
+    route.interface = interface.index;
+  };
+  EXPECT_EQ(default_interface(network), "");
+  add("eth9", false, 1001, 0);
+  EXPECT_EQ(default_interface(network), "") << "of another table";
+  add("eth8", true, 254, 50);
+  EXPECT_EQ(default_interface(network), "eth8");
+  add("eth1", false, 254, 200);
+  add("eth0", false, 254, 100);
+  EXPECT_EQ(default_interface(network), "eth0");
+}
+
 TEST(Surroundings, EveryWayToAskForZtcpIsRight) {
   for (const char* plugin : {"ztcp", "libnccl-net-ztcp.so", "/opt/ztcp/lib/libnccl-net.so"}) {
     Host host;
@@ -184,6 +247,17 @@ TEST(Surroundings, FewCpusForPollers) {
   const Check check = host.only();
   EXPECT_EQ(check.name, "cpus");
   EXPECT_THAT(check.problem.what, HasSubstr("4 CPUs (0-3) for 2 NICs"));
+}
+
+TEST(Surroundings, ALimitOfCpuTimeCounts) {
+  Host host;
+  host.tree.add_file("proc/self/cgroup", "0::/job\n");
+  host.tree.add_file("sys/fs/cgroup/job/cpu.max", "300000 100000\n");
+  const Check check = host.only();
+  EXPECT_EQ(check.name, "cpus");
+  EXPECT_THAT(check.problem.what, HasSubstr("time of 3 CPUs, by the cgroup's limit, for 2 NICs"));
+  host.tree.add_file("sys/fs/cgroup/job/cpu.max", "6400000 100000\n");
+  EXPECT_THAT(host.bad(), IsEmpty());
 }
 
 TEST(Surroundings, SharingIsNoWarningWhereItIsMeant) {
