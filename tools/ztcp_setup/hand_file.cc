@@ -43,7 +43,13 @@ tl::unexpected<config::Problem> unknown(const std::string& where, const std::str
 }
 
 tl::unexpected<config::Problem> failed(Host& host, const std::string& path, const Error& error) {
-  return tl::unexpected(problem_of(host, path, error, ""));
+  return tl::unexpected(problem_of(host, path, error));
+}
+
+tl::unexpected<config::Problem> no_group(const std::string& pci) {
+  return tl::unexpected(
+      config::Problem{pci, "has no vfio group to give access to",
+                      fmt::format("ls /dev/vfio; ls -l /sys/bus/pci/devices/{}/iommu_group", pci)});
 }
 
 Restored faults_of(const Done& done) {
@@ -111,7 +117,7 @@ Restored keep_edited(Host& host, const wish::File& wish, const before::File& bef
   for (int i = 2; host.facts(kept).kind != FileKind::kAbsent; ++i)
     kept = fmt::format("{}.edited-{}", wish.path, i);
   if (const Status renamed = host.rename(wish.path, kept); !renamed)
-    return {{problem_of(host, wish.path, renamed.error(), "")}, {}};
+    return {{problem_of(host, wish.path, renamed.error())}, {}};
   return {{}, {{wish.path, "was edited since set-up; the edited file is " + kept, ""}}};
 }
 
@@ -191,10 +197,7 @@ bool holds(Host& host, const wish::Access& wish) {
 
 Read<before::Access> record(Host& host, const wish::Access& wish) {
   const std::string node = vfio_node(host, wish.pci);
-  if (node.empty())
-    return tl::unexpected(config::Problem{
-        wish.pci, "has no vfio group to give access to",
-        fmt::format("ls /dev/vfio; ls -l /sys/bus/pci/devices/{}/iommu_group", wish.pci)});
+  if (node.empty()) return no_group(wish.pci);
   return before::Access{host.facts(node).ownership};
 }
 
@@ -202,6 +205,7 @@ Done carry_out(Host& host, const wish::Access& wish, before::Access&) {
   const std::string node = vfio_node(host, wish.pci);
   const auto wanted = ownership_of(host, wish.mode, wish.user, wish.group, wish.ids);
   if (!wanted) return unknown(wish.pci, wish.user, wish.group);
+  if (node.empty()) return no_group(wish.pci);
   if (const Status status = host.set_ownership(node, *wanted); !status)
     return failed(host, node, status.error());
   return {};

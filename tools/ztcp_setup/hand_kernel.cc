@@ -50,6 +50,18 @@ std::optional<std::string> value_at(Host& host, const std::string& path) {
   return meaning_of(std::move(*text));
 }
 
+// Settings come with the kernel that was booted.
+config::Problem missing(const std::string& path) {
+  std::string mend = fmt::format("ls {}", folder_of(path));
+  if (path.find("/hugepages-") != std::string::npos)
+    mend = "sudo ztcp_setup --pages 1G or 2M; ls /sys/kernel/mm/hugepages shows what there is";
+  if (path.ends_with("noiommu_mode"))
+    mend =
+        "boot a kernel with CONFIG_VFIO_NOIOMMU=y (grep NOIOMMU /boot/config-$(uname -r)), or "
+        "sudo ztcp_setup --iommu";
+  return {path, "is not there: this kernel has no such setting", std::move(mend)};
+}
+
 bool fulfils(const wish::Value& wish, const std::string& value) {
   const std::string wanted = meaning_of(wish.value);
   if (value == wanted) return true;
@@ -126,8 +138,7 @@ bool has_module(const Earlier& earlier) {
 
 void check(Host& host, const wish::Value& wish, const Earlier& earlier,
            config::Problems& problems) {
-  if (!value_at(host, wish.path) && !has_module(earlier))
-    problems.push_back({wish.path, "is not there: this kernel has no such setting", ""});
+  if (!value_at(host, wish.path) && !has_module(earlier)) problems.push_back(missing(wish.path));
 }
 
 bool holds(Host& host, const wish::Value& wish) {
@@ -137,9 +148,7 @@ bool holds(Host& host, const wish::Value& wish) {
 
 Read<before::Value> record(Host& host, const wish::Value& wish) {
   const auto value = value_at(host, wish.path);
-  if (!value)
-    return tl::unexpected(
-        config::Problem{wish.path, "is not there: this kernel has no such setting", ""});
+  if (!value) return tl::unexpected(missing(wish.path));
   return before::Value{*value, wish.value};
 }
 

@@ -57,6 +57,10 @@ std::string vfio_group(Host& host, const std::string& pci) {
   return last_part(host.link_target(device_path(pci) + "/iommu_group").value_or(""));
 }
 
+config::Problem absent(const std::string& pci) {
+  return {pci, "there is no such PCI device", "lspci -D | grep -i ether"};
+}
+
 // A group is given to a process whole: nothing in it may stay with a kernel driver.
 void check_group(Host& host, const wish::Driver& wish, const Earlier& earlier,
                  config::Problems& problems) {
@@ -165,13 +169,15 @@ void check(Host& host, const wish::Driver& wish, const Earlier& earlier,
            config::Problems& problems) {
   const std::string device = device_path(wish.pci);
   if (!is_there(host, wish.pci)) {
-    problems.push_back({wish.pci, "there is no such PCI device", "lspci -D | grep -i ether"});
+    problems.push_back(absent(wish.pci));
     return;
   }
   if (holds(host, wish)) return;
   if (const std::string kind = line_of(host, device + "/class"); !kind.starts_with("0x02"))
     problems.push_back(
-        {wish.pci, fmt::format("is no network device (class {}), and is left alone", kind), ""});
+        {wish.pci, fmt::format("is no network device (class {}), and is left alone", kind),
+         fmt::format("lspci -nns {} shows what it is; sudo ztcp_setup looks for NICs anew",
+                     wish.pci)});
   if (const std::string functions = line_of(host, device + "/sriov_numvfs");
       !functions.empty() && functions != "0")
     problems.push_back({wish.pci,
@@ -213,8 +219,7 @@ Read<before::Driver> record(Host& host, const wish::Driver& wish) {
 }
 
 Done carry_out(Host& host, const wish::Driver& wish, before::Driver& before) {
-  if (!is_there(host, wish.pci))
-    return tl::unexpected(config::Problem{wish.pci, "there is no such PCI device", ""});
+  if (!is_there(host, wish.pci)) return tl::unexpected(absent(wish.pci));
   if (auto problem = another_device(host, wish, before)) return tl::unexpected(std::move(*problem));
   // Down first: its queues are still and its routes gone before its driver goes.
   for (const std::string& name : interfaces_of(host, wish.pci)) {

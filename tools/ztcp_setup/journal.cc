@@ -85,7 +85,7 @@ Done Journal::save(Host& host) {
   if (host.facts(kFolder).kind == FileKind::kAbsent) {
     if (Done made = make_folders(host, missing_folders(host, kFolder)); !made) return made;
     if (const Status made = host.make_folder(kFolder, {0700, 0, 0}); !made)
-      return tl::unexpected(problem_of(host, kFolder, made.error(), ""));
+      return tl::unexpected(problem_of(host, kFolder, made.error()));
   }
   if (Done placed = place_file(host, kPath, text, {0600, 0, 0}); !placed) return placed;
   saved_ = std::move(text);

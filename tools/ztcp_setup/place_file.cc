@@ -13,7 +13,7 @@ namespace ztcp::setup {
 namespace {
 
 tl::unexpected<config::Problem> failed(Host& host, const std::string& path, const Error& error) {
-  return tl::unexpected(problem_of(host, path, error, ""));
+  return tl::unexpected(problem_of(host, path, error));
 }
 
 std::string temporary_of(const std::string& path) {

@@ -73,7 +73,8 @@ tl::expected<RunLock, config::Problem> RunLock::take(std::chrono::milliseconds p
   for (;;) {
     ours = take_byte(file.get(), Byte::kRun);
     if (ours && take_byte(file.get(), Byte::kWork)) return RunLock(std::move(file));
-    if (errno != EAGAIN && errno != EACCES) return refuse(std::strerror(errno), "");
+    if (errno != EAGAIN && errno != EACCES)
+      return refuse(std::strerror(errno), fmt::format("findmnt -T {}", path));
     if (std::chrono::steady_clock::now() >= deadline) break;
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
   }

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/trust.h"
 
+#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -35,7 +36,9 @@ std::optional<config::Problem> judge_folder(Host& host, const std::string& path,
   if (facts.kind == FileKind::kAbsent) return std::nullopt;
   if (auto problem = judge(path, facts)) return problem;
   if (facts.kind != FileKind::kLink) return std::nullopt;
-  if (links == 0) return config::Problem{path, "is one link too many", ""};
+  if (links == 0)
+    return config::Problem{path, "is one link too many",
+                           fmt::format("ls -l {}; remove the link", path)};
   const std::string target = host.link_target(path).value_or("");
   return judge_folder(host, target.starts_with('/') ? target : folder_of(path) + "/" + target,
                       links - 1);
@@ -63,6 +66,20 @@ config::Problem problem_of(Host& host, const std::string& path, const Error& err
           fmt::format("{}: {}", error.where,
                       error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error.code)),
           std::move(mend)};
+}
+
+config::Problem problem_of(Host& host, const std::string& path, const Error& error) {
+  const std::string folder = folder_of(path);
+  std::string mend = fmt::format("ls -ld {} {}; dmesg | tail", folder, path);
+  if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT)
+    mend = fmt::format("df -h {0}; df -i {0}; make room there and run this again", folder);
+  if (error.sys_errno == EROFS)
+    mend = fmt::format("findmnt -T {0}; sudo mount -o remount,rw \"$(findmnt -nro TARGET -T {0})\"",
+                       folder);
+  if (error.sys_errno == EPERM || error.sys_errno == EACCES)
+    mend = fmt::format("ls -ld {0} {1}; sudo lsattr -d {0} {1}; sudo chattr -i on what has an i",
+                       folder, path);
+  return problem_of(host, path, error, std::move(mend));
 }
 
 }  // namespace ztcp::setup

@@ -20,5 +20,7 @@ std::optional<config::Problem> why_not_trusted(Host& host, const std::string& pa
 // What failed in words: "mkdir: Permission denied", or the reason not to trust.
 config::Problem problem_of(Host& host, const std::string& path, const Error& error,
                            std::string mend);
+// Of a file or folder, where what mends it depends on the error alone.
+config::Problem problem_of(Host& host, const std::string& path, const Error& error);
 
 }  // namespace ztcp::setup

@@ -96,24 +96,32 @@ Wishes all_wishes() {
   return wishes;
 }
 
+namespace {
+
+// No fault is told without what mends it.
+Outcome mendable(Outcome outcome) {
+  for (const config::Problem& fault : outcome.faults)
+    EXPECT_FALSE(fault.mend.empty()) << to_string(fault);
+  return outcome;
+}
+
+Outcome refused(config::Problem problem) {
+  Outcome outcome;
+  outcome.faults.push_back(std::move(problem));
+  return outcome;
+}
+
+}  // namespace
+
 Outcome set_up(FakeHost& host, const Wishes& wishes, Scope scope, const Conduct& conduct) {
   auto journal = Journal::open(host);
-  if (!journal) {
-    Outcome outcome;
-    outcome.faults.push_back(journal.error());
-    return outcome;
-  }
-  return grant(host, *journal, wishes, scope, conduct);
+  return mendable(journal ? grant(host, *journal, wishes, scope, conduct)
+                          : refused(journal.error()));
 }
 
 Outcome undo(FakeHost& host) {
   auto journal = Journal::open(host);
-  if (!journal) {
-    Outcome outcome;
-    outcome.faults.push_back(journal.error());
-    return outcome;
-  }
-  return take_back(host, *journal, {});
+  return mendable(journal ? take_back(host, *journal, {}) : refused(journal.error()));
 }
 
 std::string all_of(const config::Problems& problems) {

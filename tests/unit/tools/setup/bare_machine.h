@@ -30,6 +30,7 @@ Wishes nic_wishes(const char* pci);
 // In the order of wishes_for().
 Wishes all_wishes();
 
+// Each fault of both must have a mend, or the test fails.
 Outcome set_up(FakeHost& host, const Wishes& wishes = all_wishes(), Scope scope = Scope::kWhole,
                const Conduct& conduct = {});
 Outcome undo(FakeHost& host);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Set-up and undo on a machine where an operation fails or something is missing: each fault is told
+// with what mends it, which set_up() and undo() of bare_machine.h look at.
+#include <cerrno>
+#include <cstdint>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/tools/setup/bare_machine.h"
+
+namespace ztcp::setup {
+namespace {
+
+using test::all_of;
+using test::all_wishes;
+using test::bare_machine;
+using test::FakeHost;
+using test::kNicA;
+using test::kPages0;
+using test::set_up;
+using test::undo;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+TEST(GrantError, WhicheverOperationFails) {
+  const FakeHost bare = bare_machine();
+  FakeHost whole = bare;
+  ASSERT_TRUE(set_up(whole).complete());
+  FakeHost undone = whole;
+  ASSERT_TRUE(undo(undone).complete());
+  std::size_t faults = 0;
+  for (const int error : {EIO, ENOSPC, EROFS, EPERM})
+    for (const std::string& operation : std::set(undone.log.begin(), undone.log.end())) {
+      SCOPED_TRACE(operation);
+      FakeHost host = bare;
+      host.errors[operation] = error;
+      faults += set_up(host).faults.size();
+      host = whole;
+      host.errors[operation] = error;
+      faults += undo(host).faults.size();
+    }
+  EXPECT_GT(faults, 50U) << "hardly anything failed";
+}
+
+TEST(GrantError, WhateverIsMissing) {
+  const FakeHost bare = bare_machine();
+  const auto faults_without = [&](const auto& remove, const Wishes& wishes) {
+    FakeHost host = bare;
+    remove(host);
+    return all_of(set_up(host, wishes).faults);
+  };
+  EXPECT_THAT(
+      faults_without([](FakeHost& host) { host.state.values.erase(kPages0); }, all_wishes()),
+      HasSubstr("sudo ztcp_setup --pages 1G or 2M"));
+  EXPECT_THAT(faults_without([](FakeHost& host) { host.state.nics.erase(kNicA); }, all_wishes()),
+              HasSubstr("there is no such PCI device; mend: lspci"));
+  EXPECT_THAT(faults_without([](FakeHost& host) { host.programs.clear(); }, all_wishes()),
+              Not(IsEmpty()));
+  Wishes wishes{{"vfio without an IOMMU",
+                 wish::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y"}}};
+  EXPECT_THAT(faults_without([](FakeHost&) {}, wishes), HasSubstr("CONFIG_VFIO_NOIOMMU=y"));
+  // A setting that was to come with its module.
+  wishes = {{"load vfio-pci", wish::Module{"vfio-pci"}},
+            {"another", wish::Value{"/sys/module/vfio/parameters/other", "Y"}}};
+  EXPECT_THAT(faults_without([](FakeHost&) {}, wishes), HasSubstr("ls /sys/module/vfio"));
+}
+
+TEST(GrantError, AFullDisk) {
+  FakeHost host = bare_machine();
+  host.errors["create /etc/security/limits.d/.ztcp.conf.ztcp-new"] = ENOSPC;
+  EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("mend: df -h /etc/security/limits.d"));
+}
+
+TEST(GrantError, ANicThatIsGoneAtBoot) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.boot();
+  host.state.nics.erase(kNicA);
+  auto journal = Journal::open(host);
+  const Outcome again = grant_again(host, *journal, {});
+  ASSERT_FALSE(again.faults.empty());
+  for (const config::Problem& fault : again.faults) {
+    EXPECT_FALSE(fault.mend.empty()) << fault.what;
+    EXPECT_EQ(fault.where, kNicA);
+  }
+}
+
+TEST(GrantError, AFolderBehindTooManyLinks) {
+  FakeHost host = bare_machine();
+  host.state.nodes["/etc/security/limits.d"] = {FileKind::kLink, {0777, 0, 0}, "limits.d"};
+  EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("one link too many; mend: ls -l"));
+}
+
+}  // namespace
+}  // namespace ztcp::setup
