@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -163,6 +164,22 @@ void add_local(CLI::App& app, Raw& raw) {
       ->group(kGroup);
 }
 
+// An option that would mean nothing is refused: who gave it expected something of it.
+void confine_options(CLI::App& app) {
+  const auto confine = [&](std::initializer_list<const char*> options,
+                           std::initializer_list<const char*> strangers) {
+    for (const char* option : options)
+      for (const char* stranger : strangers)
+        app.get_option(option)->excludes(app.get_option(stranger));
+  };
+  confine({"--keep", "--take", "--nics", "--iommu", "--no-iommu"},
+          {"--check", "--undo", "--boot", "--local"});
+  // What is reserved, and for whom, stays as set-up decided when NICs are added.
+  confine({"--pages", "--per-gpu", "--spare", "--user", "--group"},
+          {"--check", "--undo", "--boot", "--local", "--add"});
+  confine({"--config"}, {"--local"});
+}
+
 Options meaning_of(const CLI::App& app, Raw& raw) {
   Options options = std::move(raw.options);
   Request& request = options.request;
@@ -206,6 +223,7 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
       ->type_name("FILE");
   app.add_flag("--json", raw.options.json, "Answer in JSON");
   add_local(app, raw);
+  confine_options(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -50,6 +50,18 @@ def main():
         expect(result.returncode == 3, f"{arguments}: exit status {result.returncode}, wanted 3")
         told = json.loads(result.stdout)
         expect(told["exit_code"] == 3 and told["problems"], f"{arguments}: {told}")
+    # Options that mean nothing beside another: the error names both.
+    for arguments in (["--check", "--keep", "eth1", "--per-gpu", "1G"], ["--check", "--take", "eth1"],
+                      ["--undo", "--nics", "4"], ["--undo", "--no-iommu"], ["--boot", "--iommu"],
+                      ["--boot", "--user", "root"], ["--local", "2", "--group", "root"],
+                      ["--local", "2", "--spare", "1G"], ["--local", "2", "--config", "x.conf"],
+                      ["--add", "--per-gpu", "1G"], ["--add", "--dry-run", "--pages", "2M"],
+                      ["--add", "--user", "root"], ["--check", "--mtu", "1500"]):
+        result = run("--json", *arguments)
+        expect(result.returncode == 3, f"{arguments}: exit status {result.returncode}, wanted 3")
+        told = json.loads(result.stdout)["problems"][0]["what"]
+        named = [word for word in [*arguments, "--local"] if word.startswith("--") and word in told]
+        expect(len(named) >= 2, f"{arguments}: both are not named in: {told}")
     # Bytes that are no text.
     result = subprocess.run([sys.argv[1], "--json", "--check", "--config", b"/nonexistent/\xff"],
                             capture_output=True, timeout=60)
