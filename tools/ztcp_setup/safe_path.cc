@@ -65,6 +65,7 @@ Result<Descriptor> SafePath::walk(const std::string& path, int links_left) const
 }
 
 Result<Place> SafePath::find(const std::string& path) const {
+  if (path.empty()) return fail(Errc::kSystem, "open", ENOENT);  // Not the root folder.
   const auto slash = path.rfind('/');
   Place place;
   place.folder = ZTCP_TRY(walk(path.substr(0, slash == std::string::npos ? 0 : slash), kMaxLinks));

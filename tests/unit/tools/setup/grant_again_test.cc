@@ -74,6 +74,7 @@ TEST(GrantAgain, AnotherCardAtTheAddressIsLeftAlone) {
   auto journal = Journal::open(host);
   const Outcome again = grant_again(host, *journal, {});
   EXPECT_THAT(all_of(again.faults), HasSubstr("is another device (8086:1572)"));
+  EXPECT_THAT(all_of(again.faults), HasSubstr("has no vfio group to give access to"));
   EXPECT_EQ(host.state.nics.at(kNicA).driver, "virtio-pci");
   EXPECT_EQ(host.state.nics.at(kNicB).driver, "vfio-pci");
 }

@@ -68,6 +68,12 @@ TEST_F(LiveFiles, ALinkAtTheEndIsNeverFollowed) {
   EXPECT_EQ(host_.facts("/etc/a.conf").kind, FileKind::kFile);
 }
 
+TEST_F(LiveFiles, NoPathIsNotTheRootFolder) {
+  const Ownership before = host_.facts("/").ownership;
+  EXPECT_FALSE(host_.set_ownership("", mine(0600)));
+  EXPECT_EQ(host_.facts("/").ownership, before);
+}
+
 TEST_F(LiveFiles, AFolderThatOthersMayWriteIsNotWalked) {
   tree_.add_folder("tmp/x");
   ::chmod(tree_.path("tmp").c_str(), 01777);
