@@ -18,6 +18,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// A NIC that comes has udev start a run, which may be at work when the next one is wanted for it.
+constexpr std::chrono::minutes kRunOfUdev{1};
+
 using Action = std::function<tl::expected<Outcome, int>(Journal&, const Conduct&)>;
 
 int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
@@ -82,7 +85,7 @@ int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
 }
 
 int run_add(Host& host, const Planner& plan, const RunOptions& options) {
-  return run(host, Deed::kAdd, milliseconds{0}, options,
+  return run(host, Deed::kAdd, kRunOfUdev, options,
              [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
                if (!journal.complete)
                  return tl::unexpected(
@@ -97,8 +100,7 @@ int run_add(Host& host, const Planner& plan, const RunOptions& options) {
 }
 
 int run_boot(Host& host, const RunOptions& options) {
-  // Another run may be at work for a NIC that came up at the same moment.
-  return run(host, Deed::kBoot, std::chrono::minutes{1}, options,
+  return run(host, Deed::kBoot, kRunOfUdev, options,
              [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
                Outcome outcome = grant_again(host, journal, conduct);
                if (journal.find("file " + options.config_path) == nullptr) return outcome;

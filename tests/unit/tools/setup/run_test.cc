@@ -4,6 +4,8 @@
 // Whole runs on a machine in memory, from the question whether they may to their last line.
 #include "tools/ztcp_setup/run.h"
 
+#include <array>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -54,6 +56,28 @@ TEST_F(RunAsRoot, ThePlannerLearnsWhatWasTakenBack) {
   EXPECT_TRUE(changed);
   EXPECT_EQ(run_set_up(host, refuse_plan, options_), kExitFaults);
   EXPECT_FALSE(changed) << "the second time there is nothing left to take back but pages";
+}
+
+TEST_F(RunAsRoot, AddWaitsForTheRunThatItsNicHadUdevStart) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  std::array<int, 2> taken{};
+  ASSERT_EQ(::pipe(taken.data()), 0);
+  const pid_t udevs = ::fork();
+  if (udevs == 0) {
+    const auto lock = RunLock::take(std::chrono::milliseconds{0}, options_.lock_path);
+    if (lock && ::write(taken[1], "", 1) == 1) ::usleep(300'000);
+    ::_exit(0);
+  }
+  ::close(taken[1]);
+  char byte = 0;
+  ASSERT_EQ(::read(taken[0], &byte, 1), 1);
+  ::close(taken[0]);
+  const auto plan = [](const Outcome&) -> tl::expected<Planned, int> {
+    return Planned{all_wishes(), Scope::kMore, {}, ""};
+  };
+  EXPECT_EQ(run_add(host, plan, options_), kExitGood);
+  ::waitpid(udevs, nullptr, 0);
 }
 
 TEST_F(RunAsRoot, UndoNeedsNoTrustInAConfigThatItDoesNotTouch) {
