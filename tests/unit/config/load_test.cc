@@ -275,9 +275,9 @@ INSTANTIATE_TEST_SUITE_P(
              "is the NIC itself"},
         Case{"vlan", nic_with("name", "vlan_id = 4095\nname"), "3:11", "is outside 0..4094"},
         Case{"mtu_small", nic_with("name", "mtu_bytes = 575\nname"), "3:13",
-             "mtu_bytes = 575 is outside 576..65521 bytes"},
-        Case{"mtu_large", nic_with("name", "mtu_bytes = 65522\nname"), "3:13",
-             "mtu_bytes = 65522 is outside 576..65521 bytes"},
+             "mtu_bytes = 575 is outside 576..65280 bytes"},
+        Case{"mtu_large", nic_with("name", "mtu_bytes = 65281\nname"), "3:13",
+             "mtu_bytes = 65281 is outside 576..65280 bytes"},
         Case{"mtu_pci",
              std::string("schema = 1\n[hugepages]\npage_kib = 2048\n") +
                  replaced(kPciNic, "name", "mtu_bytes = 9217\nname"),

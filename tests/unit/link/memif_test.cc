@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/schema.h"
 #include "tests/unit/link/frames.h"
 #include "tests/unit/link/peer.h"
 #include "transport/link/dpdk_link.h"
@@ -322,6 +323,10 @@ TEST_F(Memif, AServedSocketIsNotTakenAway) {
   const auto second = open_memif(config(MemifRole::kServer, 1500));
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Errc::kBusy);
+}
+
+TEST(MemifMtuLimit, IsTheConfigs) {
+  EXPECT_EQ(config::find_key("nic", "mtu_bytes")->max, kMaxMemifMtuBytes);
 }
 
 TEST_F(Memif, RefusesWhatItCannotCarry) {

@@ -115,9 +115,9 @@ INSTANTIATE_TEST_SUITE_P(
                             {.ranks = 3, .topology = LocalTopology::kPair},
                             "--topology",
                             "3 ranks, a pair has 2"},
-                    Refusal{"small_mtu", {.mtu_bytes = 100}, "--mtu", "100 is outside 576..65521"},
+                    Refusal{"small_mtu", {.mtu_bytes = 100}, "--mtu", "100 is outside 576..65280"},
                     Refusal{
-                        "large_mtu", {.mtu_bytes = 65522}, "--mtu", "65522 is outside 576..65521"},
+                        "large_mtu", {.mtu_bytes = 65281}, "--mtu", "65281 is outside 576..65280"},
                     Refusal{"no_folder", {.folder = ""}, "--dir", "\"\" is no folder"},
                     Refusal{"long_folder",
                             {.folder = "/" + std::string(100, 'x')},
