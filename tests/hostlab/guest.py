@@ -6,7 +6,8 @@ import time
 
 from machine import Failure
 
-PLUGIN = "/usr/local/lib/x86_64-linux-gnu/libnccl-net.so"
+PLUGIN = "/usr/lib/x86_64-linux-gnu/libnccl-net.so"
+ZTCP_SETUP = "/usr/sbin/ztcp_setup"  # An ordinary user's PATH has no sbin.
 CONFIG = "/usr/local/tfabric/tools/config/ztcp.conf"
 SET_UP = "ztcp_setup --nics all --per-gpu 1G --user job"
 SETUP_LIMIT_S = 300
@@ -68,7 +69,7 @@ def set_up(machines, options="--spare 0"):
 
 def check(machines, user="job"):
     """--check finds no fault. (One emulated CPU is less than pollers want: a warning.)"""
-    jobs = [machine.start("/usr/local/sbin/ztcp_setup --check", user) for machine in machines]
+    jobs = [machine.start(f"{ZTCP_SETUP} --check", user) for machine in machines]
     for job in jobs:
         if job.wait().status not in (0, 1):
             raise Failure(f"{job} found faults:\n{job.output}")

@@ -14,7 +14,7 @@ from wire import Wire
 class Lab:
     def __init__(self, folder, cache, stage):
         self._folder = folder
-        self._stage = stage  # What `meson install` put into an empty folder; None while the image is made.
+        self._stage = stage  # What the packages hold, by packaging/stage; None while the image is made.
         self.cache = cache
         self._started = time.monotonic()
         self._wires = {}

@@ -2,6 +2,9 @@
 from guest import all_reduce, check, expect, expect_same, set_up, state, undo
 
 
+UNIT = "/etc/systemd/system/ztcp-setup.service"  # Where set-up writes one that no package brought.
+
+
 def reboot(lab, machines):
     lab.say("reboot")
     for machine in machines:
@@ -13,10 +16,13 @@ def reboot(lab, machines):
 
 
 def run(lab):
-    machines = lab.boot(2, nics=["virtio"])
+    machines = packaged, bare = lab.boot(2, nics=["virtio"])
+    bare.run("rm -r /usr/lib/systemd/system/ztcp-* /usr/lib/udev/rules.d/*-ztcp.rules")
     before = [state(machine) for machine in machines]
     lab.say("set-up")
     set_up(machines)
+    packaged.run(f"test ! -e {UNIT}")
+    bare.run(f"test -e {UNIT}")
     reboot(lab, machines)
     for machine in machines:
         expect("hugepages=0:1", machine.read("/proc/cmdline"), f"{machine.name}: /proc/cmdline")

@@ -1,5 +1,5 @@
 """Not enough pages: set-up refuses what the memory can't hold, a job says how many are missing."""
-from guest import expect, expect_refused, expect_same, set_up, state
+from guest import ZTCP_SETUP, expect, expect_refused, expect_same, set_up, state
 from machine import Failure
 
 
@@ -15,6 +15,6 @@ def run(lab):
     lab.say("the pages are gone when the job starts")
     set_up([machine])
     machine.run("echo 0 >/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages")
-    checked = machine.run("/usr/local/sbin/ztcp_setup --check", user="job", status=2)
+    checked = machine.run(f"{ZTCP_SETUP} --check", user="job", status=2)
     expect("hugepages", checked.output, "--check")
     expect_refused(machine, "needs 1 x 1 GiB hugepages")
