@@ -207,13 +207,24 @@ class Machine:
     def _qmp_path(self):
         return self.lab.path(f"{self.name}.qmp")
 
-    def plug(self, rail, model):
-        """A NIC arrives while the machine runs, as an elastic NIC does from a cloud's console."""
+    def plug(self, rail, model, mac=None):
+        """A NIC arrives while the machine runs, as an elastic NIC does from a cloud's console; with
+        a `mac` of its own it is another one than the rail's."""
         self.monitor("netdev_add", **self._netdev(rail))
-        self.monitor("device_add", **self._nic(rail, model))
+        self.monitor("device_add", **self._nic(rail, model) | ({"mac": mac} if mac else {}))
 
     def unplug(self, rail):
         self.monitor("device_del", id=f"nic{rail}")
+
+    def wait_until_unplugged(self, rail):
+        """Until the guest has let go of it, and its port may take the next."""
+        end = time.monotonic() + COMMAND_LIMIT_S
+        while any(device["name"] == f"nic{rail}"
+                  for device in self.monitor("qom-list", path="/machine/peripheral")):
+            if time.monotonic() > end:
+                raise Failure(f"{self.name} did not let go of NIC {rail} within {COMMAND_LIMIT_S} s")
+            time.sleep(0.2)
+        self.monitor("netdev_del", id=f"net{rail}")
 
     def carrier(self, rail, up):
         self.monitor("set_link", name=f"nic{rail}", up=up)
