@@ -2,6 +2,7 @@
 # Copyright the ztcp authors
 """What scenarios do with a machine: its state in words, and jobs of ranks over the plugin."""
 import difflib
+import json
 import time
 
 from machine import Failure
@@ -9,19 +10,26 @@ from machine import Failure
 PLUGIN = "/usr/lib/x86_64-linux-gnu/libnccl-net.so"
 ZTCP_SETUP = "/usr/sbin/ztcp_setup"  # An ordinary user's PATH has no sbin.
 CONFIG = "/usr/local/tfabric/tools/config/ztcp.conf"
-SET_UP = "ztcp_setup --nics all --per-gpu 1G --user job"
+TAKE_ALL = "ztcp_setup --nics all --per-gpu 1G"
+SET_UP = TAKE_ALL + " --user job"
 SETUP_LIMIT_S = 300
 JOB_LIMIT_S = 400
 
 # All that set-up may touch and undo has to bring back. One item a line, so that two states compare.
+# IPv6 first asks around whether anybody has an address.
 _STATE = r"""
+while ip -6 address show tentative | grep -q .; do sleep 0.2; done
 for nic in /sys/bus/pci/devices/*; do
   case $(cat $nic/class) in 0x0200*) echo "driver ${nic##*/} $(basename "$(readlink $nic/driver)") \
     override $(cat $nic/driver_override)" ;; esac
 done
 ip -br link | awk '$1 != "lo" {print "link", $1, $2, $3}'
-ip -4 -br address | awk '{$2 = ""; print "address", $0}'
-ip -4 route | sed 's/^/route /'
+ip -br address | awk '{$2 = ""; print "address", $0}'
+for family in -4 -6; do
+  ip $family route show table all | sed "s/^/route $family /"
+  ip $family rule | sed "s/^/rule $family /"
+done
+systemctl show -p LoadState -p UnitFileState -p NeedDaemonReload ztcp-setup.service | sed 's/^/unit /'
 for link in /sys/class/net/*; do echo "mtu ${link##*/} $(cat $link/mtu)"; done
 for pages in /sys/devices/system/node/node*/hugepages/*/nr_hugepages; do echo "pages $pages $(cat $pages)"; done
 findmnt -rn -o TARGET,FSTYPE,OPTIONS -t hugetlbfs | sed 's/^/mount /'
@@ -30,6 +38,18 @@ keep='-path /var/lib/systemd -o -path /var/lib/dpkg'
 find /etc /boot /usr/local /var/lib -xdev \( $keep \) -prune -o -printf 'entry %p %M %u:%g %l\n'
 find /etc /boot /usr/local /var/lib -xdev \( $keep \) -prune -o -type f -print0 | xargs -0 md5sum |
   sed 's/^/content /'
+"""
+# What `ethtool -c -g -l -k` would show, which the machines lack: rings, say, by their ioctl's number.
+_STATE += r"""perl -e '
+  socket(my $socket, 2, 2, 0) or die;
+  for my $nic (grep { $_ ne "lo" } map { s|.*/||r } glob "/sys/class/net/*") {
+    for my $get (0x0e, 0x10, 0x14, 0x16, 0x18, 0x1e, 0x23, 0x25, 0x2b, 0x3c) {
+      my $values = pack "L x128", $get;
+      my $request = pack "a16 P", $nic, $values;
+      ioctl($socket, 0x8946, $request) or next;
+      printf "ethtool %s 0x%02x: %s\n", $nic, $get, join " ", unpack "x4 L22", $values;
+    }
+  }'
 """
 
 
@@ -59,12 +79,26 @@ def finish(jobs, limit_s=JOB_LIMIT_S):
     return [job.wait(limit_s).expect(0) for job in jobs]
 
 
-def set_up(machines, options="--spare 0"):
+def set_up(machines, options="--spare 0", command=SET_UP):
     """Every data NIC, 1 GiB of pages for each, jobs by the ordinary user `job`."""
-    jobs = on_all(machines, f"{SET_UP} {options}")
+    jobs = on_all(machines, f"{command} {options}")
     for job in jobs:
         expect("setup successfully", job.output, job)
     return jobs
+
+
+def answer(job, mode, result="setup successfully"):
+    """What a command with --json said: JSON and nothing else, and that all is well."""
+    try:
+        said = json.loads(job.output)
+        good = (said["mode"] == mode and said["exit_code"] == 0 and said["stopped"] is False and
+                said["result"].startswith(result) and said["steps"] and
+                all(problem["severity"] == "warning" for problem in said["problems"]))
+    except (ValueError, KeyError) as wrong:
+        raise Failure(f"{job}: {wrong!r}:\n{job.output}") from None
+    if not good:
+        raise Failure(f"{job} does not say that {mode} went well:\n{job.output}")
+    return said
 
 
 def check(machines, user="job"):

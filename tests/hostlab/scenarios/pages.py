@@ -1,5 +1,5 @@
-"""Not enough pages: set-up refuses what the memory can't hold, a job says how many are missing."""
-from guest import ZTCP_SETUP, expect, expect_refused, expect_same, set_up, state
+"""Not enough pages: set-up refuses what can't be had, a job says how many are missing; 2 MiB pages."""
+from guest import ZTCP_SETUP, check, expect, expect_refused, expect_same, set_up, state, undo
 from machine import Failure
 
 
@@ -18,3 +18,9 @@ def run(lab):
     checked = machine.run(f"{ZTCP_SETUP} --check", user="job", status=2)
     expect("hugepages", checked.output, "--check")
     expect_refused(machine, "needs 1 x 1 GiB hugepages")
+    lab.say("set-up with pages of 2 MiB, undo")
+    set_up([machine], "--spare 0 --pages 2M")
+    expect("512", machine.read("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"), "2 MiB pages")
+    check([machine])
+    undo([machine])
+    expect_same(before, state(machine), "undo")
