@@ -14,8 +14,9 @@
 namespace ztcp::config {
 namespace {
 
-// Docker; podman and CRI-O; systemd inside nspawn, LXC and others; Apptainer.
-constexpr const char* kMarks[] = {"/.dockerenv", "/run/.containerenv", "/run/systemd/container",
+// podman and CRI-O; systemd inside nspawn, LXC and others; Apptainer. Not docker's /.dockerenv:
+// disks of machines are made from images, and it stays. Docker mounts /etc/hosts.
+constexpr const char* kMarks[] = {"/run/.containerenv", "/run/systemd/container",
                                   "/.singularity.d"};
 // Image layers and images. Every kind of FUSE counts: no machine boots from one.
 constexpr std::string_view kImageTypes[] = {"overlay", "aufs", "squashfs"};

@@ -140,9 +140,9 @@ static void unwritable_log(int out) {
   REQUIRE_OK(net_finalize(&net));
 }
 
-static void of_another_host(int out) {
-  use_config("other.conf");
-  refuse(out, "nic-of-other", "machine");
+static void of_no_run_folder(int out) {
+  use_config("homeless.conf");
+  refuse(out, "nic-of-homeless", "there is no such folder");
 }
 
 int main(int argc, char** argv) {
@@ -150,27 +150,23 @@ int main(int argc, char** argv) {
   g_plugin = argv[1];
   g_folder = argv[2];
   write_config("broken.conf", "schema = 1\nthis is not TOML\n");
-  write_config("other.conf",
+  write_config("homeless.conf",
                "schema = 1\n"
-               "name = \"other\"\n"
-               "run_dir = \"run\"\n"
-               "[host]\n"
-               "machine_id = \"00000000000000000000000000000000\"\n"
-               "hostname = \"elsewhere\"\n"
+               "run_dir = \"absent\"\n"
                "[[nic]]\n"
-               "name = \"nic-of-other\"\n"
+               "name = \"nic-of-homeless\"\n"
                "driver = \"memif\"\n"
                "address = \"10.77.1.10/24\"\n"
                "mac = \"52:54:00:77:01:10\"\n"
                "memif_socket = \"memif.sock\"\n");
 
   unsigned char from_broken[NCCL_NET_HANDLE_MAXSIZE];
-  unsigned char from_other[NCCL_NET_HANDLE_MAXSIZE];
+  unsigned char from_homeless[NCCL_NET_HANDLE_MAXSIZE];
   in_child(missing, NULL);
   in_child(fallback, NULL);
   in_child(broken, from_broken);
   in_child(unwritable_log, NULL);
-  in_child(of_another_host, from_other);
+  in_child(of_no_run_folder, from_homeless);
 
   /* A healthy host meets them, and hosts on NCCL's own networks. */
   void* library = load_plugin(g_plugin);
@@ -182,7 +178,7 @@ int main(int argc, char** argv) {
   snprintf(line, sizeof line, "host %s takes no connections", host);
   expect_connect_fails(&net, from_broken, ncclRemoteError);
   REQUIRE(log_has(line), "the refusing host is not named: %s", line);
-  expect_connect_fails(&net, from_other, ncclRemoteError);
+  expect_connect_fails(&net, from_homeless, ncclRemoteError);
 
   unsigned char socket_handle[NCCL_NET_HANDLE_MAXSIZE] = {2, 0, 0x9c, 0x41, 10, 9, 8, 7};
   expect_connect_fails(&net, socket_handle, ncclRemoteError);

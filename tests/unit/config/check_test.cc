@@ -136,7 +136,7 @@ TEST(Check, AContainerHasAnIdentityOfItsOwn) {
   Machine machine;
   machine.tree.add_file("etc/machine-id", "ffffffffffffffffffffffffffffffff\n");
   EXPECT_THAT(machine.fault("host").mend, StartsWith("sudo ztcp_setup"));
-  machine.tree.add_file(".dockerenv", "");
+  machine.tree.add_file("run/.containerenv", "");
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 

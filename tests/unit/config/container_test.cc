@@ -44,9 +44,15 @@ INSTANTIATE_TEST_SUITE_P(
              "90 30 0:50 / /var/lib/lxcfs rw - fuse.lxcfs lxcfs rw\n",
              false},
         Case{"docker_overlay", "", "500 400 0:60 / / rw - overlay overlay rw,lowerdir=/a\n", true},
-        Case{"docker_zfs", ".dockerenv", "500 400 0:60 / / rw - zfs tank/docker/1f2e rw\n", true},
+        Case{"docker_zfs", ".dockerenv",
+             "500 400 0:60 / / rw - zfs tank/docker/1f2e rw\n"
+             "520 500 259:1 /docker/containers/1f2e/hosts /etc/hosts rw - ext4 /dev/root rw\n",
+             true},
         Case{"docker_btrfs", ".dockerenv",
-             "500 400 0:60 /docker/btrfs/subvolumes/1f2e / rw - btrfs /dev/sda2 rw\n", true},
+             "500 400 0:60 /docker/btrfs/subvolumes/1f2e / rw - btrfs /dev/sda2 rw\n"
+             "520 500 0:60 /docker/containers/1f2e/hosts /etc/hosts rw - btrfs /dev/sda2 rw\n",
+             true},
+        Case{"machine_made_of_an_image", ".dockerenv", kExt4, false},
         Case{"docker_aufs", "", "500 400 0:60 / / rw - aufs none rw\n", true},
         Case{"podman", "run/.containerenv", kBtrfs, true},
         Case{"rootless_podman", "",

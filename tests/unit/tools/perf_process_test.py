@@ -134,9 +134,8 @@ class Rendezvous(unittest.TestCase):
         ranks = [start("--max", "512", "--iters", "2", RANK=str(r), WORLD_SIZE="2",
                        LOCAL_RANK=str(r), MASTER_ADDR="localhost", MASTER_PORT=port)
                  for r in range(2)]
-        for rank in ranks:
-            _, errors = rank.communicate(timeout=LIMIT_S)
-            self.assertEqual(rank.returncode, 0, errors)
+        errors = [rank.communicate(timeout=LIMIT_S)[1] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0], errors)
 
     def test_other_options_are_refused(self):
         place = f"127.0.0.1:{free_port()}"
