@@ -182,6 +182,7 @@ Result<ProgramResult> LiveHost::run(const std::vector<std::string>& argv, Second
   const Descriptor said(::memfd_create("output", MFD_CLOEXEC));
   if (said.get() < 0) return fail_errno("memfd_create");
   std::vector<char*> arguments;
+  arguments.reserve(argv.size() + 1);
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   // LVM's programs complain of descriptors that they inherit, and the lock of this run is one.

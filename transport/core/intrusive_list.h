@@ -24,6 +24,7 @@ class ListHook {
   ListHook() = default;
   // Links describe a place, not a value: copies start unlinked.
   ListHook(const ListHook&) noexcept {}
+  // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): nothing is assigned.
   ListHook& operator=(const ListHook&) noexcept { return *this; }
   // Destroying a linked object takes it out of its list.
   ~ListHook() { unlink(); }

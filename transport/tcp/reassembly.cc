@@ -176,6 +176,7 @@ std::size_t Reassembly::take_sack_blocks(std::span<wire::SackBlock> out,
           best == nullptr || (range->told != best->told ? range->told < best->told : newer);
       if (better) best = range;
     }
+    assert(best != nullptr);  // There are at least `wanted` ranges.
     chosen[n] = best;
     out[n] = {best->begin.raw(), best->end.raw()};
   }

@@ -29,20 +29,19 @@ void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
     on_tcp(now, frame, parsed);
     return;
   }
-  if (parsed.kind == wire::FrameKind::kMalformed) {
+  const bool is_arp = parsed.kind == wire::FrameKind::kArp;
+  const bool is_ours =
+      parsed.kind != wire::FrameKind::kForeign && parsed.ethernet.vlan_id == config.vlan_id &&
+      (parsed.ethernet.destination == config.mac || parsed.ethernet.destination == kBroadcastMac) &&
+      (is_arp || parsed.ip.destination == config.address.address);
+  if (parsed.kind == wire::FrameKind::kMalformed)
     ++context.counters.rx_malformed;
-  } else if (parsed.ethernet.vlan_id != config.vlan_id ||
-             (parsed.ethernet.destination != config.mac &&
-              parsed.ethernet.destination != kBroadcastMac) ||
-             parsed.kind == wire::FrameKind::kForeign) {
+  else if (!is_ours)
     ++context.counters.rx_not_for_us;
-  } else if (parsed.kind == wire::FrameKind::kArp) {
+  else if (is_arp)
     on_arp(now, frame, parsed);
-  } else if (parsed.ip.destination == config.address.address) {
+  else
     on_icmp(now, frame, parsed);
-  } else {
-    ++context.counters.rx_not_for_us;
-  }
 }
 
 void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {

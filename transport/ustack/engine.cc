@@ -78,7 +78,8 @@ struct Engine::Impl final : tcp::StreamAcceptor {
   void scan_sessions(TimePoint now) {
     if (now < next_scan) return;
     next_scan = outgoing.empty() ? kNever : now + kSessionScanInterval;
-    // By index: an event may start another session.
+    // An event may start another session.
+    // NOLINTNEXTLINE(modernize-loop-convert)
     for (std::size_t i = 0; i < outgoing.size(); ++i) {
       msg::SendSession& session = outgoing[i]->session;
       if (session.next_deadline() <= now) session.on_timers(now);

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cassert>
+#include <csignal>
+#include <ctime>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "transport/core/log.h"
