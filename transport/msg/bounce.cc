@@ -61,7 +61,7 @@ void Bounce::read(const Table& table, std::uint64_t offset, std::span<std::byte>
   }
 }
 
-void Bounce::free(Table& table) {
+void Bounce::release(Table& table) {
   for (std::uint8_t& page : table.pages) {
     if (page == kNoPage) continue;
     free_pages_ |= std::uint64_t{1} << page;

@@ -43,7 +43,7 @@ class Bounce {
   // about. `offset + bytes.size()` is within the allowance.
   [[nodiscard]] bool write(Table& table, std::uint64_t offset, std::span<const std::byte> bytes);
   void read(const Table& table, std::uint64_t offset, std::span<std::byte> out) const;
-  void free(Table& table);
+  void release(Table& table);
 
  private:
   std::uint32_t allowance_bytes_;

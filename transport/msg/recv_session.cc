@@ -182,6 +182,7 @@ void RecvSession::Impl::fail(TimePoint now, Error error, const FailureDetail& de
   if (state_ == State::kFailed || state_ == State::kEnded) return;
   if (state_ == State::kClosing) {  // Nobody waits for anything any more.
     abort();
+    assert(owner_ != nullptr);  // Who closed it.
     return owner_->on_session_closed();
   }
   state_ = State::kFailed;

@@ -154,7 +154,7 @@ void RecvSession::Impl::take_from_bounce(RecvMessage& m, std::uint64_t number) {
     if (position >= m.total || position == begin || m.held.test(unit)) continue;
     bounce_.read(m.pages, begin, {m.buffer + begin, position - begin});
   }
-  bounce_.free(m.pages);
+  bounce_.release(m.pages);
   bounce_.unreserve(m.reserved_bytes);
   m.reserved_bytes = 0;
   released_ += m.eager_bytes;

@@ -150,16 +150,14 @@ void Sender::detect_losses(TimePoint now, const Ack& ack, bool advanced) {
 // RFC 8985 section 7.4.2: did the probe repair a loss that nothing else would have told of?
 void Sender::check_tail_probe(const Ack& ack, Dsack dsack, bool advanced) {
   if (!probe_outstanding_ || ack.ack.before(probe_end_)) return;
-  if (!probe_retransmitted_ || dsack != Dsack::kNone) {
-    probe_outstanding_ = false;
-  } else if (ack.ack.after(probe_end_)) {
-    probe_outstanding_ = false;
-    if (state_ == State::kOpen) {
-      congestion_.on_repaired_loss();
-      pace_round_end_ = snd_una_;
-    }
-  } else if (ack.pure && !advanced && ack.sack.empty()) {
-    probe_outstanding_ = false;  // Both came, says a peer without D-SACK.
+  const bool lost_nothing = !probe_retransmitted_ || dsack != Dsack::kNone;
+  const bool repaired = !lost_nothing && ack.ack.after(probe_end_);
+  // From a peer without D-SACK.
+  const bool both_came = ack.pure && !advanced && ack.sack.empty();
+  if (lost_nothing || repaired || both_came) probe_outstanding_ = false;
+  if (repaired && state_ == State::kOpen) {
+    congestion_.on_repaired_loss();
+    pace_round_end_ = snd_una_;
   }
 }
 

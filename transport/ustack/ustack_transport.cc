@@ -3,9 +3,10 @@
 #include "transport/ustack/ustack_transport.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <mutex>
-#include <time.h>
+#include <utility>
 #include <vector>
 
 #include "transport/core/log.h"
@@ -23,8 +24,8 @@ namespace {
 
 class UstackTransport final : public Transport {
  public:
-  UstackTransport(const config::Fabric& fabric, GpuProbe probe, std::shared_ptr<NicSource> source)
-      : fabric_(fabric), probe_(probe), source_(std::move(source)) {
+  UstackTransport(config::Fabric fabric, GpuProbe probe, std::shared_ptr<NicSource> source)
+      : fabric_(std::move(fabric)), probe_(probe), source_(std::move(source)) {
     for (const config::Nic& nic : fabric_.nics) devices_.push_back(device_properties(nic));
     nics_.resize(fabric_.nics.size());
   }

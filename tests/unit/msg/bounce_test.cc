@@ -44,7 +44,7 @@ TEST_P(AnyAllowance, HoldsItsWholeAllowanceIn32Messages) {
     std::vector<std::byte> out(large.size());
     bounce.read(tables[31], 0, out);
     EXPECT_EQ(out, large);
-    for (auto& table : tables) bounce.free(table);
+    for (auto& table : tables) bounce.release(table);
   }
 }
 
@@ -54,7 +54,7 @@ TEST_P(AnyAllowance, HoldsMessagesThatEndOnNewPages) {
   Bounce bounce(allowance);
   std::array<Bounce::Table, 32> tables;
   for (auto& table : tables) ASSERT_TRUE(bounce.write(table, 0, filled(allowance / 32, 1)));
-  for (auto& table : tables) bounce.free(table);
+  for (auto& table : tables) bounce.release(table);
   for (std::size_t i = 0; i < 32; ++i)
     ASSERT_TRUE(bounce.write(tables[i], 0, filled(allowance / 32 + 1, i)));
   Bounce::Table more;
