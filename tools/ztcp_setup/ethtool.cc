@@ -43,7 +43,8 @@ class Driver {
   }
 
  private:
-  Driver(const std::string& link, Descriptor socket) : link_(link), socket_(std::move(socket)) {}
+  Driver(std::string link, Descriptor socket)
+      : link_(std::move(link)), socket_(std::move(socket)) {}
 
   std::string link_;
   Descriptor socket_;

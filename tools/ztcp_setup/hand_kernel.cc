@@ -22,7 +22,7 @@ using std::chrono::seconds;
 constexpr seconds kValueLimit{120};
 constexpr seconds kModuleLimit{60};
 
-std::string trimmed(std::string text) {
+std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\n");
   if (first == std::string::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
@@ -30,7 +30,7 @@ std::string trimmed(std::string text) {
 
 // "always [madvise] never" means madvise; Y and N are how booleans read.
 std::string meaning_of(std::string text) {
-  text = trimmed(std::move(text));
+  text = trimmed(text);
   if (const auto open = text.find('['), close = text.find(']');
       open != std::string::npos && close != std::string::npos && close > open)
     text = text.substr(open + 1, close - open - 1);

@@ -55,8 +55,8 @@ LinkState state_of(const Message& message) {
 
 // Kinds that live on another interface and die with it.
 bool is_child(const LinkState& link) {
-  static const std::set<std::string> kKinds{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
-  return kKinds.contains(link.kind);
+  static const std::set<std::string> kinds{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
+  return kinds.contains(link.kind);
 }
 
 // 0: it stays for ever.
