@@ -104,8 +104,7 @@ std::string describe_failed_claim(const Error& error, const std::string& lock_pa
   if (error.where == kNotALockFile)
     return fmt::format(
         "{} is no lock file of ztcp but a link, a file of several names or a device; remove it, "
-        "and "
-        "let only users of the NIC write to that folder",
+        "and let only users of the NIC write to that folder",
         lock_path);
   return fmt::format("{}: {} failed: {}; every process of the job must be able to write there",
                      lock_path, error.where, std::strerror(error.sys_errno));

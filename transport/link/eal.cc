@@ -125,8 +125,7 @@ const char* mending_advice(const EalConfig& config) {
     return "check free memory and the memory limit of the container (cgroup memory.max)";
   if (config.iova == IovaMode::kPhysical)
     return "check free hugepages and CAP_SYS_ADMIN (without an IOMMU physical addresses are "
-           "needed), "
-           "then run: ztcp_setup --check";
+           "needed), then run: ztcp_setup --check";
   return "check free hugepages per NUMA node, the hugetlb limit of the container and "
          "ulimit -l, then run: ztcp_setup --check";
 }
