@@ -219,8 +219,8 @@ Status Port::create_pools() {
     return fail(Errc::kOutOfMemory, "rte_pktmbuf_pool_create", why);
   log::warn(
       "{} ({}) has rings of {} descriptors to receive and {} to send, where {} and {} are asked "
-      "for: no memory for that many frames; pages of 1 GiB leave room for them: ztcp_setup --pages "
-      "1G",
+      "for: no memory for that many frames; pages of 1 GiB leave room for them: "
+      "ztcp_setup --pages 1G",
       config_.device, abilities_.driver, rx_ring_, tx_ring_, config_.rx_descriptors,
       config_.tx_descriptors);
   return fail(Errc::kBadConfig, "rings", why);

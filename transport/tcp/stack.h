@@ -90,9 +90,9 @@ class Stack {
   // loss.
   void note_poll_gap(TimePoint now, Duration gap);
 
-  // --- Connections
-  // -------------------------------------------------------------------------------- Opens a
-  // connection from a random port of the ephemeral range. Events start after this call returned.
+  // --- Connections -------------------------------------------------------------------------------
+  // Opens a connection from a random port of the ephemeral range. Events start after this call
+  // returned.
   // Fails with kOutOfMemory when the connection table is full, kNoRoute when no route leads there.
   Result<Stream*> connect(TimePoint now, Endpoint remote, StreamEvents& events);
   // Fails with kBusy when the port is taken.
