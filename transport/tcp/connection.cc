@@ -28,7 +28,7 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   assert(state_ == State::kClosed);
   const Endpoint local = context_.local(local_port);
   events_ = nullptr;
-  timestamps_ = sack_ = mac_known_ = syn_due_ = keepalive_due_ = active_ = false;
+  timestamps_ = sack_ = mac_known_ = syn_due_ = keepalive_due_ = active_ = reset_due_ = false;
   peer_window_shift_ = 0;
   peer_mss_bytes_ = 536;  // RFC 9293 section 3.7.1: a peer that names none.
   acked_reported_ = 0;
@@ -143,16 +143,12 @@ void Connection::close() {
 void Connection::abort() {
   events_ = nullptr;
   if (state_ == State::kClosed) return;
-  if (is_synchronized() && state_ != State::kTimeWait) {
-    // RFC 9293 section 3.10.5.
-    context_.send_reset({.to = mac_,
-                         .remote = remote_,
-                         .local_port = local_port_,
-                         .seq = sender_.snd_max(),
-                         .ack = receiver_.rcv_nxt(),
-                         .with_ack = true});
+  if (is_synchronized() && state_ != State::kTimeWait) {  // RFC 9293 section 3.10.5.
+    reset_due_ = true;
+    reset_seq_ = sender_.snd_max();
   }
   end();
+  if (reset_due_) wake();
 }
 
 void Connection::drop() { end(); }
@@ -198,6 +194,7 @@ void Connection::on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint
 bool Connection::is_unfinished() const {
   switch (state_) {
     case State::kClosed:
+      return reset_due_;
     case State::kSynSent:
     case State::kSynReceived:
     case State::kFinWait2:

@@ -5,8 +5,9 @@
 // and the Stream its user sees. A slot of its Stack, used again and again; it never sends, but
 // fills in frames when collect() asks.
 //
-// connection.cc: life and the user's calls; connection_input.cc: segments, in the order of
-// section 3.10.7; connection_output.cc: frames; connection_timers.cc: deadlines.
+// connection.cc: life and the user's calls; connection_handshake.cc: until it is established;
+// connection_input.cc: segments, in the order of section 3.10.7; connection_output.cc: frames;
+// connection_timers.cc: deadlines.
 #pragma once
 
 #include <cstddef>
@@ -79,6 +80,8 @@ class Connection final : public Stream, public ListHook<> {
   void on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint32_t mtu_bytes);
 
   State state() const { return state_; }
+  std::uint32_t index() const { return index_; }
+  TimePoint opened() const { return opened_; }
   Demux::Key key() const { return Demux::key(remote_, local_port_); }
   bool is_unfinished() const;
   const Sender& sender() const { return sender_; }
@@ -88,6 +91,10 @@ class Connection final : public Stream, public ListHook<> {
   bool may_be_replaced_by(const wire::TcpHeader& syn) const;
   // Ends it without a word to anybody: TIME-WAIT or half-open, and the slot is needed.
   void drop();
+  // It has ended and its RST has not left. The slot is used again after that: however many
+  // connections end at once, each peer hears of it.
+  bool is_reset_due() const { return reset_due_; }
+  void write_reset(TimePoint now, TxFrame& frame);
 
  private:
   // The only writer of state_.
@@ -122,6 +129,7 @@ class Connection final : public Stream, public ListHook<> {
   void write_ack(TimePoint now, TxFrame& frame);
   void write_keepalive(TimePoint now, TxFrame& frame);
   void write_path_probe(TimePoint now, TxFrame& frame);
+  std::size_t collect_reset(TimePoint now, std::span<TxFrame> out, bool& more);
 
   // connection_timers.cc
   TimePoint deadline() const;
@@ -173,6 +181,8 @@ class Connection final : public Stream, public ListHook<> {
   int keepalives_ = 0;  // Unanswered in a row.
   TimePoint keepalive_sent_{};
   TimePoint challenged_{};  // When a challenge ACK was last sent.
+  bool reset_due_ = false;
+  SeqNum reset_seq_;
 };
 
 }  // namespace ztcp::tcp

@@ -26,7 +26,9 @@ HeaderTemplate::Fields Connection::fields(TimePoint now, SeqNum seq, wire::TcpFl
 
 std::size_t Connection::collect(TimePoint now, std::span<TxFrame> out, bool& more) {
   more = false;
-  if (state_ == State::kClosed || !mac_known_) return 0;
+  if (!mac_known_) return 0;
+  if (state_ == State::kClosed) [[unlikely]]
+    return collect_reset(now, out, more);
   if (state_ == State::kSynSent || state_ == State::kSynReceived) {
     if (!syn_due_ || out.empty()) {
       more = syn_due_;
@@ -129,6 +131,27 @@ void Connection::write_keepalive(TimePoint now, TxFrame& frame) {
   header_.write(fields(now, sender_.snd_una() - 1, wire::kAck), frame);
   if (timestamps_ && now - spoke_ >= kTimestampRefresh) receiver_.request_ack();
   ++context_.counters.tx_segments;
+}
+
+std::size_t Connection::collect_reset(TimePoint now, std::span<TxFrame> out, bool& more) {
+  if (!reset_due_) return 0;
+  more = out.empty();
+  if (more) return 0;
+  write_reset(now, out[0]);
+  unlink();
+  context_.retired.push_back(index_);
+  return 1;
+}
+
+// RFC 7323 section 3.2 wants timestamps here, too.
+void Connection::write_reset(TimePoint now, TxFrame& frame) {
+  reset_due_ = false;
+  frame.payload_bytes = 0;
+  frame.fragment_count = 0;
+  frame.segment_size_bytes = 0;
+  frame.copy_payload = false;
+  header_.write(fields(now, reset_seq_, wire::kRst | wire::kAck), frame);
+  ++context_.counters.tx_resets;
 }
 
 void Connection::write_path_probe(TimePoint now, TxFrame& frame) {

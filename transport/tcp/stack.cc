@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <chrono>
 
 #include "transport/tcp/stack_impl.h"
 
@@ -16,6 +17,11 @@ constexpr std::size_t kPiecesEach = 1024;
 constexpr std::size_t kCopiedBytesEach = 64U << 10;
 // Frames one connection may fill before the next has its turn.
 constexpr std::size_t kQuantumFrames = 16;
+// Half-open connections cost nothing while places are free, so only a full table makes one go for
+// a SYN, and only one that had this long. Whoever means it answers within a round trip, so a flood
+// pushes out itself; a crowd of peers that come at once loses nobody, and whoever finds no place
+// asks again. No limit per source: whose name a flood bears is its own choice.
+constexpr Duration kHandshakeGrace = std::chrono::milliseconds(10);
 
 // As many segments as fill a window like our own, twice for short ones.
 std::size_t records_for(const StackConfig& config) {
@@ -56,9 +62,7 @@ Stack::Impl::Impl(const StackConfig& config, const std::array<std::uint64_t, 2>&
     : context(config, secret),
       memory(config),
       touched(static_cast<std::uint32_t>(config.max_connections)),
-      echo(config.mtu_bytes),
-      max_half_open(
-          static_cast<std::uint32_t>(std::max<std::size_t>(config.max_connections / 4, 1))) {
+      echo(config.mtu_bytes) {
   context.listeners.reserve(64);
   free.reserve(config.max_connections);
   for (std::uint32_t i = 0; i < config.max_connections; ++i)
@@ -91,7 +95,12 @@ void Stack::Impl::write_arp(const wire::ArpPacket& packet, MacAddress to) {
 }
 
 void Stack::Impl::reap() {
-  for (const std::uint32_t index : context.retired) free.push_back(index);
+  for (const std::uint32_t index : context.retired) {
+    if (connections[index].is_reset_due())
+      context.resetting.push_back(connections[index]);
+    else
+      free.push_back(index);
+  }
   context.retired.clear();
 }
 
@@ -109,8 +118,27 @@ void Stack::Impl::drop_oldest(IntrusiveList<Connection>& line) {
   context.retired.pop_back();
 }
 
-std::uint32_t Stack::Impl::take_slot() {
+void Stack::Impl::hurry_reset(TimePoint now) {
+  if (context.resetting.empty()) return;
+  TxFrame* frame = context.control.add();
+  if (frame == nullptr) return;
+  Connection& connection = context.resetting.front();
+  connection.unlink();
+  connection.write_reset(now, *frame);
+  free.push_back(connection.index());
+}
+
+std::uint32_t Stack::Impl::take_slot(TimePoint now, bool for_us) {
+  const auto drop_half_open = [&](Duration age) {
+    if (!free.empty() || context.half_open.empty()) return;
+    if (now - context.half_open.front().opened() < age) return;
+    ++context.counters.syn_dropped_table_full;
+    drop_oldest(context.half_open);
+  };
+  if (free.empty()) hurry_reset(now);
+  drop_half_open(kHandshakeGrace);
   if (free.empty()) drop_oldest(context.time_wait);
+  if (for_us) drop_half_open(Duration::zero());
   if (free.empty()) return Demux::kNone;
   const std::uint32_t index = free.back();
   free.pop_back();
@@ -147,6 +175,7 @@ void Stack::on_timers(TimePoint now) {
 std::size_t Stack::collect(TimePoint now, std::span<TxFrame> out) {
   StackContext& context = impl_->context;
   std::size_t count = 0;
+  impl_->reap();  // What its user aborted since.
   while (context.neighbours.has_request()) {
     MacAddress to;
     if (const auto request = context.neighbours.take_request(to)) impl_->write_arp(*request, to);
@@ -161,6 +190,7 @@ std::size_t Stack::collect(TimePoint now, std::span<TxFrame> out) {
     count += impl_->connections[index].collect(now, out.subspan(count, quantum), more);
     if (more) context.ready.push(index);
   }
+  impl_->reap();
   return count;
 }
 
@@ -198,7 +228,7 @@ Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& eve
     if (to_itself || context.find_listener(port) != nullptr ||
         context.demux.find(key) != Demux::kNone)
       continue;
-    const std::uint32_t index = impl_->take_slot();
+    const std::uint32_t index = impl_->take_slot(now, /*for_us=*/true);
     if (index == Demux::kNone) return fail(Errc::kOutOfMemory, "tcp connect");
     context.demux.insert(key, index);
     impl_->connections[index].open_active(now, port, remote, *next_hop, events);
@@ -218,7 +248,9 @@ void Stack::unlisten(std::uint16_t port) {
                 [&](const StackContext::Listener& listener) { return listener.port == port; });
 }
 
-std::size_t Stack::connections() const { return impl_->connections.size() - impl_->free.size(); }
+std::size_t Stack::connections() const {
+  return impl_->connections.size() - impl_->free.size() - impl_->context.half_open_count;
+}
 
 std::size_t Stack::unfinished() const {
   return static_cast<std::size_t>(

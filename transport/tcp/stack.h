@@ -99,7 +99,7 @@ class Stack {
   Status listen(std::uint16_t port, StreamAcceptor& acceptor);
   void unlisten(std::uint16_t port);
 
-  // Places of the table that are taken.
+  // Places of the table that are taken; half-open ones give way to connect() and don't count.
   std::size_t connections() const;
   // Connections that still have something to say to the peer (data or FIN unacknowledged). Zero:
   // the process may end without a peer noticing anything missing.

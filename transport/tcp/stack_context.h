@@ -102,6 +102,7 @@ struct StackContext {
   // goes when its place is needed, and a flood must not make finding it dear.
   IntrusiveList<Connection> half_open;
   IntrusiveList<Connection> time_wait;
+  IntrusiveList<Connection> resetting;  // Ended, but for a RST that has not left.
   std::uint32_t half_open_count = 0;
   std::vector<std::byte> zeros;  // What a path probe carries.
   std::vector<Listener> listeners;

@@ -47,8 +47,11 @@ struct Stack::Impl {
 
   void end_turn(TimePoint now);
   void reap();
-  // A free slot, if need be that of the oldest connection in TIME-WAIT; Demux::kNone: none.
-  std::uint32_t take_slot();
+  // A free slot, if need be that of a connection that no user knows; Demux::kNone: none. What our
+  // user asks for goes before any stranger.
+  std::uint32_t take_slot(TimePoint now, bool for_us);
+  // Sends the RST that a slot waits for, if there is space.
+  void hurry_reset(TimePoint now);
   // Ends the first connection of `line`, one that no user knows, and frees its slot.
   void drop_oldest(IntrusiveList<Connection>& line);
   void fail_waiting(TimePoint now, Ipv4Address neighbour);
@@ -62,7 +65,6 @@ struct Stack::Impl {
   WorkQueue touched;            // Connections of this burst.
   wire::ParsedFrame headers;    // Of the frame at hand: filled in place, frame after frame.
   std::vector<std::byte> echo;  // One ICMP message at a time is answered; more are dropped.
-  std::uint32_t max_half_open;
 };
 
 }  // namespace ztcp::tcp

@@ -102,12 +102,7 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed) {
     ++context.counters.rx_not_for_us;
     return;
   }
-  // A flood pushes out its own oldest: who means it answers within a round trip.
-  if (context.half_open_count >= max_half_open) {
-    ++context.counters.syn_dropped_table_full;
-    drop_oldest(context.half_open);
-  }
-  const std::uint32_t index = take_slot();
+  const std::uint32_t index = take_slot(now, /*for_us=*/false);
   if (index == Demux::kNone) {
     ++context.counters.syn_dropped_table_full;
     return;

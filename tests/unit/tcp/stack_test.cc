@@ -162,7 +162,8 @@ TEST(Stack, TablesAreBounded) {
   EXPECT_EQ(more.error().code, Errc::kOutOfMemory);
 }
 
-// A flood takes a quarter of the table at most, and whoever means it still gets through.
+// Sixteen places, a SYN each millisecond that nobody means; whoever means it still gets through,
+// and so does our own user.
 TEST(Stack, SynFloodPushesOutItself) {
   Peer peer;
   ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
@@ -171,14 +172,42 @@ TEST(Stack, SynFloodPushesOutItself) {
     peer.peer_port = port;
     peer.send({.flags = wire::kSyn, .seq = 1000, .options = offer()});
     peer.collect();
-    peer.advance(10us);
+    peer.advance(1ms);
   }
-  EXPECT_EQ(peer.stack.counters().syn_dropped_table_full, 1000U - 4);
+  EXPECT_EQ(peer.stack.counters().syn_dropped_table_full, 1000U - 16);
+  EXPECT_EQ(peer.stack.connections(), 0U);
   peer.peer_port = 2000;
   peer.send({.flags = wire::kSyn, .seq = peer.irs, .options = offer()});
   peer.iss = peer.collect_one().seq;
   peer.send({.seq = peer.peer_first(), .ack = peer.first()});
   EXPECT_TRUE(peer.user.opened);
+  User ours;
+  EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, ours));
+}
+
+// As many peers as there are places come in the same microsecond, and more: those that got a place
+// keep it, the others are not answered and ask again.
+TEST(Stack, ACrowdOfPeersIsNoFlood) {
+  Peer peer;
+  ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
+  peer.our_port = kListenPort;
+  std::vector<std::uint32_t> numbers;
+  for (std::uint16_t port = 1; port <= 20; ++port) {
+    peer.peer_port = port;
+    peer.send({.flags = wire::kSyn, .seq = peer.irs, .options = offer()});
+    for (const Seg& answer : peer.collect()) numbers.push_back(answer.seq);
+  }
+  ASSERT_EQ(numbers.size(), 16U);
+  EXPECT_EQ(peer.stack.counters().syn_dropped_table_full, 4U);
+  peer.advance(9ms);
+  for (std::uint16_t port = 1; port <= 16; ++port) {
+    peer.peer_port = port;
+    peer.user.opened = false;
+    peer.send({.seq = peer.peer_first(), .ack = numbers[port - 1U] + 1});
+    EXPECT_TRUE(peer.user.opened) << port;
+  }
+  peer.collect();
+  EXPECT_EQ(peer.stack.counters().tx_resets, 0U);
 }
 
 TEST(Stack, SynFloodPushesOutTheOldest) {
@@ -186,7 +215,8 @@ TEST(Stack, SynFloodPushesOutTheOldest) {
   ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
   peer.our_port = kListenPort;
   std::vector<std::uint32_t> numbers;
-  for (std::uint16_t port = 1; port <= 5; ++port) {
+  for (std::uint16_t port = 1; port <= 17; ++port) {
+    if (port == 17) peer.advance(10ms);
     peer.peer_port = port;
     peer.send({.flags = wire::kSyn, .seq = peer.irs, .options = offer()});
     numbers.push_back(peer.collect_one().seq);
@@ -197,9 +227,40 @@ TEST(Stack, SynFloodPushesOutTheOldest) {
   };
   acknowledge(1);
   EXPECT_FALSE(peer.user.opened);
-  EXPECT_EQ(flags_of(peer.collect_one()), "R") << "four places, and four came later";
+  EXPECT_EQ(flags_of(peer.collect_one()), "R") << "sixteen places, and sixteen came later";
   acknowledge(2);
   EXPECT_TRUE(peer.user.opened);
+}
+
+// Whatever else is to be sent, and whoever takes the places meanwhile.
+TEST(Stack, EveryAbortedConnectionSaysSo) {
+  StackConfig config = test_config();
+  config.max_connections = 200;
+  Peer peer(config);
+  std::vector<std::unique_ptr<User>> users;
+  for (std::uint16_t port = 1; port <= 200; ++port) {
+    User& user = *users.emplace_back(std::make_unique<User>());
+    const auto stream = peer.stack.connect(peer.now, {kPeerIp, port}, user);
+    ASSERT_TRUE(stream);
+    user.stream = *stream;
+    const Seg syn = peer.collect_one();
+    peer.peer_port = port;
+    peer.send({.flags = wire::kSyn | wire::kAck,
+               .seq = peer.irs,
+               .ack = syn.seq + 1,
+               .options = offer()});
+    ASSERT_TRUE(user.opened);
+    peer.collect();
+  }
+  for (const auto& user : users) user->stream->abort();
+  EXPECT_EQ(peer.stack.unfinished(), 200U);
+  std::size_t resets = 0;
+  for (const Seg& seg : peer.collect()) resets += flags_of(seg) == "R." ? 1 : 0;
+  EXPECT_EQ(resets, 200U);
+  EXPECT_EQ(peer.stack.counters().tx_resets, 200U);
+  EXPECT_EQ(peer.stack.unfinished(), 0U);
+  EXPECT_EQ(peer.stack.connections(), 0U);
+  EXPECT_EQ(peer.stack.next_deadline(), kNever);
 }
 
 TEST(Stack, TimeWaitMakesRoomForNewConnections) {
