@@ -16,103 +16,13 @@ Connection::Connection(StackContext& context, std::uint32_t index, const Memory&
 
 void Connection::set_state(State state) {
   unlink();
-  if (state == State::kSynReceived) context_.half_open.push_back(*this);
+  // After a simultaneous open it has a user, and does not give way.
+  const auto is_half_open = [&](State s) { return s == State::kSynReceived && !active_; };
+  if (is_half_open(state)) context_.half_open.push_back(*this);
   if (state == State::kTimeWait) context_.time_wait.push_back(*this);
-  if (state_ == State::kSynReceived) --context_.half_open_count;
-  if (state == State::kSynReceived) ++context_.half_open_count;
+  if (is_half_open(state_)) --context_.half_open_count;
+  if (is_half_open(state)) ++context_.half_open_count;
   state_ = state;
-}
-
-void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
-                       Ipv4Address next_hop) {
-  assert(state_ == State::kClosed);
-  const Endpoint local = context_.local(local_port);
-  events_ = nullptr;
-  timestamps_ = sack_ = mac_known_ = syn_due_ = keepalive_due_ = active_ = reset_due_ = false;
-  peer_window_shift_ = 0;
-  peer_mss_bytes_ = 536;  // RFC 9293 section 3.7.1: a peer that names none.
-  acked_reported_ = 0;
-  keepalives_ = 0;
-  challenged_ = TimePoint::min();
-  remote_ = remote;
-  local_port_ = local_port;
-  next_hop_ = next_hop;
-  heard_ = opened_ = now;
-  iss_ = context_.unguessable.initial_sequence(now, local, remote);
-  clock_.offset = context_.unguessable.timestamp_offset(local, remote);
-  path_.stop();
-  sender_.reset();
-  syn_sent_ = TimePoint::min();
-  syn_retransmitted_ = peer_scales_ = false;
-  syn_timeout_ = std::max(context_.config.tcp.rto_initial, context_.rto_floor);
-  if (const auto mac = context_.neighbours.find(next_hop)) on_neighbour(*mac);
-}
-
-void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint remote,
-                             Ipv4Address next_hop, StreamEvents& events) {
-  begin(now, local_port, remote, next_hop);
-  events_ = &events;
-  active_ = true;
-  set_state(State::kSynSent);
-  syn_due_ = true;
-  // Until the neighbour answers there is nothing to repeat; the connect timeout runs all the same.
-  state_deadline_ = now + context_.config.tcp.connect_timeout;
-  if (!mac_known_) context_.neighbours.resolve(now, next_hop);
-  wake();
-  schedule();
-}
-
-void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop) {
-  begin(now, syn.tcp.destination_port, {syn.ip.source, syn.tcp.source_port}, next_hop);
-  irs_ = SeqNum(syn.tcp.sequence);
-  const wire::TcpOptions& options = syn.tcp.options;
-  timestamps_ = options.timestamps.has_value();
-  if (timestamps_) syn_timestamp_ = options.timestamps->value;
-  sack_ = options.sack_permitted;
-  peer_mss_bytes_ = options.mss_bytes.value_or(peer_mss_bytes_);
-  // RFC 7323 section 2.2: a window is scaled only if both sides say so.
-  peer_window_shift_ = options.window_scale.value_or(0);
-  peer_scales_ = options.window_scale.has_value();
-  set_state(State::kSynReceived);
-  syn_due_ = true;
-  state_deadline_ = now + syn_timeout_;
-  wake();
-  schedule();
-}
-
-// Both SYNs are known: what was offered becomes what is agreed.
-void Connection::establish(TimePoint now, const wire::ParsedFrame& parsed) {
-  // RFC 6691: options come out of the MSS. A peer below RFC 9293's least is not believed.
-  const std::uint32_t option_bytes = timestamps_ ? wire::kTimestampOptionBytes : 0;
-  const std::uint32_t mss = std::min<std::uint32_t>(
-      std::max<std::uint16_t>(peer_mss_bytes_, kLeastMssBytes), context_.mss_bytes());
-  // A SYN's window is never scaled (RFC 7323 section 2.2); an ACK's is.
-  const unsigned shift = parsed.tcp.flags.has(wire::kSyn) ? 0U : peer_window_shift_;
-  sender_.begin(now, {.first = iss_ + 1,
-                      .mss_bytes = mss - option_bytes,
-                      .peer_window_bytes = std::uint32_t{parsed.tcp.window} << shift,
-                      .timestamps = timestamps_,
-                      .sack = sack_,
-                      .clock = clock_});
-  sender_.set_max_super_segment(context_.config.max_super_segment_bytes);
-  Receiver::Window window = context_.window;
-  if (!peer_scales_) {
-    window.scale = 0;
-    window.bytes = std::min<std::uint32_t>(window.bytes, 65535);
-    window.field = static_cast<std::uint16_t>(window.bytes);
-  }
-  receiver_.begin(now, {.next = irs_ + 1,
-                        .window = window,
-                        .timestamps = timestamps_,
-                        .timestamp = syn_timestamp_,
-                        .sack = sack_});
-  wl1_ = SeqNum(parsed.tcp.sequence);
-  wl2_ = SeqNum(parsed.tcp.acknowledgment);
-  header_.build(context_.config, mac_, local_port_, remote_, timestamps_);
-  heard_ = spoke_ = now;
-  state_deadline_ = kNever;
-  set_state(State::kEstablished);
-  if (active_ && sack_) path_.begin(now);
 }
 
 bool Connection::write(std::span<const std::byte> copied, std::span<const Fragment> referenced) {
@@ -133,6 +43,9 @@ void Connection::close() {
     case State::kSynSent:
       end();
       return;
+    case State::kSynReceived:  // Simultaneous open: the peer may think us established.
+      abort();
+      return;
     default:
       return;
   }
@@ -143,9 +56,9 @@ void Connection::close() {
 void Connection::abort() {
   events_ = nullptr;
   if (state_ == State::kClosed) return;
-  if (is_synchronized() && state_ != State::kTimeWait) {  // RFC 9293 section 3.10.5.
+  if (is_known_to_peer() && state_ != State::kTimeWait) {  // RFC 9293 section 3.10.5.
     reset_due_ = true;
-    reset_seq_ = sender_.snd_max();
+    reset_seq_ = is_synchronized() ? sender_.snd_max() : iss_ + 1;
   }
   end();
   if (reset_due_) wake();
@@ -173,7 +86,7 @@ void Connection::on_neighbour(MacAddress mac) {
   mac_ = mac;
   mac_known_ = true;
   // Before that there is no template but the SYN's own.
-  if (is_synchronized()) header_.set_destination(mac);
+  if (is_known_to_peer()) header_.set_destination(mac);
   if (state_ != State::kClosed) wake();
 }
 

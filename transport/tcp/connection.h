@@ -101,23 +101,34 @@ class Connection final : public Stream, public ListHook<> {
   void set_state(State state);
   bool is_writable() const { return state_ == State::kEstablished || state_ == State::kCloseWait; }
   bool is_synchronized() const { return state_ >= State::kEstablished; }
+  // It may hold a connection: it was sent more than a SYN.
+  bool is_known_to_peer() const { return state_ >= State::kSynReceived; }
   void begin(TimePoint now, std::uint16_t local_port, Endpoint remote, Ipv4Address next_hop);
-  void establish(TimePoint now, const wire::ParsedFrame& parsed);
   void end();
   void wake() {
     if (mac_known_) context_.ready.push(index_);
   }
 
+  // connection_handshake.cc
+  void take_syn(TimePoint now, const wire::TcpHeader& syn);
+  void enter_syn_received();
+  Receiver::Window agreed_window() const;
+  void establish(TimePoint now, const wire::TcpHeader& tcp);
+  bool report_open(TimePoint now);
+  void on_segment_in_syn_sent(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
+  void on_syn_again(TimePoint now, const wire::ParsedFrame& parsed);
+  bool on_syn_acked(TimePoint now, const wire::ParsedFrame& parsed);
+  bool accept(TimePoint now);
+
   // connection_input.cc
   bool is_predicted(const wire::ParsedFrame& parsed) const;
-  void on_segment_in_syn_sent(TimePoint now, const wire::ParsedFrame& parsed);
   bool check_sequence(TimePoint now, const wire::ParsedFrame& parsed);
   bool check_reset(TimePoint now, const wire::ParsedFrame& parsed);
   bool check_syn(TimePoint now, const wire::ParsedFrame& parsed);
   bool check_ack(TimePoint now, const wire::ParsedFrame& parsed);
-  bool accept(TimePoint now, const wire::ParsedFrame& parsed);
-  bool process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
-  void process_fin(TimePoint now, const wire::ParsedFrame& parsed);
+  // `seq` is the first byte's number: the segment's, but for a SYN's.
+  bool process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed, SeqNum seq);
+  void process_fin(TimePoint now, const wire::ParsedFrame& parsed, SeqNum seq);
   void take_ack(TimePoint now, const wire::ParsedFrame& parsed);
   bool is_repeated_ack(const wire::ParsedFrame& parsed) const;
   void on_fin_acked(TimePoint now);
@@ -169,7 +180,6 @@ class Connection final : public Stream, public ListHook<> {
   MacAddress mac_;
   SeqNum iss_;
   SeqNum irs_;
-  std::uint32_t syn_timestamp_ = 0;  // TS.Recent until the Receiver begins.
   bool active_ = false;
   bool peer_scales_ = false;  // The peer's SYN had a window scale.
   PathProbe path_;

@@ -41,13 +41,14 @@ void Connection::on_segment(TimePoint now, RxFrame& frame, const wire::ParsedFra
       receiver_.note_timestamp(now, receiver_.rcv_nxt(), parsed.tcp.options.timestamps->value);
     take_ack(now, parsed);
     // A FIN that came ahead of its data may be next now.
-    if (parsed.payload_bytes > 0 && process_payload(now, frame, parsed) && receiver_.fin_is_next())
-        [[unlikely]]
-      process_fin(now, parsed);
+    const SeqNum seq(parsed.tcp.sequence);
+    if (parsed.payload_bytes > 0 && process_payload(now, frame, parsed, seq) &&
+        receiver_.fin_is_next()) [[unlikely]]
+      process_fin(now, parsed, seq);
     return;
   }
   if (state_ == State::kSynSent) {
-    on_segment_in_syn_sent(now, parsed);
+    on_segment_in_syn_sent(now, frame, parsed);
     return;
   }
   if (state_ == State::kClosed) return;
@@ -57,46 +58,9 @@ void Connection::on_segment(TimePoint now, RxFrame& frame, const wire::ParsedFra
   heard_ = now;
   keepalives_ = 0;
   if (!check_ack(now, parsed)) return;
-  if (!process_payload(now, frame, parsed)) return;
-  process_fin(now, parsed);
-}
-
-// Section 3.10.7.3.
-void Connection::on_segment_in_syn_sent(TimePoint now, const wire::ParsedFrame& parsed) {
-  const wire::TcpHeader& tcp = parsed.tcp;
-  const bool has_ack = tcp.flags.has(wire::kAck);
-  const bool ack_good = has_ack && SeqNum(tcp.acknowledgment) == iss_ + 1;
-  if (has_ack && !ack_good) {
-    if (!tcp.flags.has(wire::kRst))
-      context_.send_reset({.to = mac_,
-                           .remote = remote_,
-                           .local_port = local_port_,
-                           .seq = SeqNum(tcp.acknowledgment),
-                           .ack = {},
-                           .with_ack = false});
-    return;
-  }
-  if (tcp.flags.has(wire::kRst)) {
-    if (ack_good) fail(now, Errc::kRefused, "tcp connect");
-    return;
-  }
-  // A SYN without ACK would be a simultaneous open (section 3.5). Nobody here opens towards an
-  // opener; it is ignored, and the one whose listener exists wins.
-  if (!tcp.flags.has(wire::kSyn) || !ack_good) return;
-
-  const wire::TcpOptions& options = tcp.options;
-  irs_ = SeqNum(tcp.sequence);
-  timestamps_ = options.timestamps.has_value();
-  syn_timestamp_ = timestamps_ ? options.timestamps->value : 0;
-  sack_ = options.sack_permitted;
-  peer_mss_bytes_ = options.mss_bytes.value_or(peer_mss_bytes_);
-  peer_scales_ = options.window_scale.has_value();
-  peer_window_shift_ = options.window_scale.value_or(0);
-  establish(now, parsed);
-  if (!syn_retransmitted_) sender_.rtt().on_sample(now, now - syn_sent_);
-  receiver_.request_ack();
-  ++context_.counters.connections_opened;
-  if (events_ != nullptr) events_->on_open(now, *this);
+  const SeqNum seq(parsed.tcp.sequence);
+  if (!process_payload(now, frame, parsed, seq)) return;
+  process_fin(now, parsed, seq);
 }
 
 // First, check sequence number: RFC 7323's PAWS, then section 3.10.7.4's table.
@@ -104,14 +68,9 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
   const wire::TcpHeader& tcp = parsed.tcp;
   const SeqNum seq(tcp.sequence);
   const bool reset = tcp.flags.has(wire::kRst);
-  if (state_ == State::kSynReceived) {
-    // The Receiver has not begun; only what follows the SYN makes sense.
-    if (tcp.flags.has(wire::kSyn) && seq == irs_ && !reset) {
-      syn_due_ = true;  // Our SYN-ACK got lost.
-      wake();
-      return false;
-    }
-    return seq.in_window(irs_ + 1, context_.window.bytes);
+  if (state_ == State::kSynReceived && seq == irs_ && tcp.flags.has(wire::kSyn) && !reset) {
+    on_syn_again(now, parsed);
+    return false;
   }
   if (timestamps_ && !reset) {
     // RFC 7323 section 3.2: once agreed on, segments without are dropped.
@@ -148,14 +107,16 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
 // Second, check the RST bit: RFC 5961 section 3.2.
 bool Connection::check_reset(TimePoint now, const wire::ParsedFrame& parsed) {
   if (!parsed.tcp.flags.has(wire::kRst)) return true;
-  if (state_ == State::kSynReceived) {
-    drop();
-  } else if (state_ == State::kTimeWait) {
+  if (state_ == State::kTimeWait) {
     // RFC 1337: an old segment must not end TIME-WAIT.
-  } else if (SeqNum(parsed.tcp.sequence) == receiver_.rcv_nxt()) {
-    fail(now, Errc::kPeerClosed, "tcp reset");
-  } else {
+  } else if (SeqNum(parsed.tcp.sequence) != receiver_.rcv_nxt()) {
     challenge(now);
+  } else if (state_ != State::kSynReceived) {
+    fail(now, Errc::kPeerClosed, "tcp reset");
+  } else if (active_) {
+    fail(now, Errc::kRefused, "tcp connect");
+  } else {
+    drop();
   }
   return false;
 }
@@ -173,7 +134,7 @@ bool Connection::check_ack(TimePoint now, const wire::ParsedFrame& parsed) {
   if (!tcp.flags.has(wire::kAck)) return false;
   const SeqNum ack(tcp.acknowledgment);
   if (state_ == State::kSynReceived) {
-    if (ack == iss_ + 1) return accept(now, parsed);
+    if (ack == iss_ + 1) return on_syn_acked(now, parsed);
     context_.send_reset({.to = mac_,
                          .remote = remote_,
                          .local_port = local_port_,
@@ -257,28 +218,10 @@ void Connection::on_fin_acked(TimePoint now) {
   }
 }
 
-// The ACK of our SYN-ACK: the listener's turn.
-bool Connection::accept(TimePoint now, const wire::ParsedFrame& parsed) {
-  StreamAcceptor* acceptor = context_.find_listener(local_port_);
-  establish(now, parsed);
-  if (timestamps_ && parsed.tcp.options.timestamps)
-    receiver_.note_timestamp(now, SeqNum(parsed.tcp.sequence),
-                             parsed.tcp.options.timestamps->value);
-  if (!syn_retransmitted_) sender_.rtt().on_sample(now, now - syn_sent_);
-  StreamEvents* events = acceptor == nullptr ? nullptr : acceptor->on_accept(now, *this, remote_);
-  if (state_ == State::kClosed) return false;  // Aborted by the acceptor.
-  if (events == nullptr) {
-    abort();
-    return false;
-  }
-  events_ = events;
-  ++context_.counters.connections_accepted;
-  return true;
-}
-
 // Seventh, process the segment text. (Sixth, URG, carries nothing for us: section 3.8.5 lets the
 // bytes be ordinary ones.)
-bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
+bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed,
+                                 SeqNum seq) {
   if (parsed.payload_bytes == 0) return true;
   switch (state_) {
     case State::kEstablished:
@@ -288,8 +231,8 @@ bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::Pars
     default:
       return true;  // After the peer's FIN there is none.
   }
-  return receiver_.on_payload(frame, SeqNum(parsed.tcp.sequence), parsed.payload_offset,
-                              parsed.payload_bytes, [&](std::span<const std::byte> bytes) {
+  return receiver_.on_payload(frame, seq, parsed.payload_offset, parsed.payload_bytes,
+                              [&](std::span<const std::byte> bytes) {
                                 // After close() bytes are taken and dropped.
                                 if (events_ != nullptr) events_->on_bytes(now, bytes);
                                 return state_ != State::kClosed;
@@ -297,8 +240,7 @@ bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::Pars
 }
 
 // Eighth, check the FIN bit.
-void Connection::process_fin(TimePoint now, const wire::ParsedFrame& parsed) {
-  const SeqNum seq(parsed.tcp.sequence);
+void Connection::process_fin(TimePoint now, const wire::ParsedFrame& parsed, SeqNum seq) {
   const bool may_end =
       state_ == State::kEstablished || state_ == State::kFinWait1 || state_ == State::kFinWait2;
   if (!may_end) return;

@@ -30,11 +30,15 @@ std::size_t Connection::collect(TimePoint now, std::span<TxFrame> out, bool& mor
   if (state_ == State::kClosed) [[unlikely]]
     return collect_reset(now, out, more);
   if (state_ == State::kSynSent || state_ == State::kSynReceived) {
-    if (!syn_due_ || out.empty()) {
-      more = syn_due_;
+    const bool answer_due = state_ == State::kSynReceived && receiver_.ack_due();
+    if (out.empty() || (!syn_due_ && !answer_due)) {
+      more = syn_due_ || answer_due;
       return 0;
     }
-    write_syn(now, out[0]);
+    if (syn_due_)
+      write_syn(now, out[0]);
+    else
+      write_ack(now, out[0]);
     schedule();
     return 1;
   }
@@ -79,7 +83,7 @@ void Connection::write_syn(TimePoint now, TxFrame& frame) {
   options.mss_bytes = context_.mss_bytes();
   if (!passive || peer_scales_) options.window_scale = context_.window.scale;
   if (!passive || timestamps_)
-    options.timestamps = wire::Timestamps{clock_.at(now), passive ? syn_timestamp_ : 0};
+    options.timestamps = wire::Timestamps{clock_.at(now), passive ? receiver_.ts_recent() : 0};
   options.sack_permitted = !passive || sack_;
   HeaderTemplate header;
   header.build(context_.config, mac_, local_port_, remote_, /*with_timestamps=*/false);
@@ -91,6 +95,7 @@ void Connection::write_syn(TimePoint now, TxFrame& frame) {
                              .timestamps = {}},
                             options, frame);
   ++context_.counters.tx_segments;
+  if (passive) receiver_.on_ack_sent();
   // Karn: an answer to a SYN sent twice is no sample.
   if (syn_sent_ != TimePoint::min()) syn_retransmitted_ = true;
   syn_sent_ = now;
@@ -102,7 +107,10 @@ void Connection::write_ack(TimePoint now, TxFrame& frame) {
   frame.fragment_count = 0;
   frame.segment_size_bytes = 0;
   frame.copy_payload = false;
-  const auto header = fields(now, sender_.snd_nxt(), wire::kAck);
+  if (state_ == State::kSynReceived) [[unlikely]]
+    receiver_.open_window(agreed_window());  // It is said now.
+  const SeqNum seq = state_ == State::kSynReceived ? iss_ + 1 : sender_.snd_nxt();
+  const auto header = fields(now, seq, wire::kAck);
   if (receiver_.has_sack()) {
     wire::TcpOptions options;
     if (timestamps_) options.timestamps = header.timestamps;

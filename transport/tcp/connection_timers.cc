@@ -93,15 +93,15 @@ void Connection::limit_lingering(TimePoint now) {
 }
 
 Duration Connection::handshake_patience() const {
-  return state_ == State::kSynReceived ? kHalfOpenTimeout : context_.config.tcp.connect_timeout;
+  return !active_ ? kHalfOpenTimeout : context_.config.tcp.connect_timeout;
 }
 
 void Connection::on_syn_timer(TimePoint now) {
   if (now - opened_ >= handshake_patience()) {
-    if (state_ == State::kSynReceived)
-      drop();
-    else
+    if (active_)
       fail(now, Errc::kTimedOut, "tcp connect");
+    else
+      drop();
     return;
   }
   syn_timeout_ =

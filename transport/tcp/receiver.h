@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -46,6 +47,8 @@ class Receiver {
     bool sack = false;
   };
   void begin(TimePoint now, const Terms& terms);
+  // The window is what it is from the first ACK on: a SYN can offer 64 KiB at most.
+  void open_window(const Window& window) { window_ = window; }
   void clear() { reassembly_.clear(); }
 
   SeqNum rcv_nxt() const { return rcv_nxt_; }
@@ -164,6 +167,7 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
     offset += old;
     length -= old;
   }
+  assert(bytes_between(rcv_nxt_, seq) <= window_.bytes);  // Or it were not acceptable.
   const std::uint32_t room = window_.bytes - bytes_between(rcv_nxt_, seq);
   if (length > room) length = room;
 

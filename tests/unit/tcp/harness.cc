@@ -144,7 +144,8 @@ std::uint32_t Peer::timestamp() const {
 }
 
 void Peer::fill_timestamps(Seg& seg) const {
-  if (timestamps_ && !seg.options.timestamps)
+  const bool offered = seg.options.timestamps == offer().timestamps;
+  if (timestamps_ && (!seg.options.timestamps || offered))
     seg.options.timestamps = wire::Timestamps{timestamp(), last_ts};
 }
 

@@ -83,7 +83,7 @@ std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
 Bytes pattern(std::size_t size, std::uint8_t first = 0);
 std::string flags_of(const Seg& seg);
 
-// What the peer's SYN says.
+// What the peer's SYN says; the timestamp becomes that of the moment.
 wire::TcpOptions offer(std::uint16_t mss_bytes = 1460);
 
 // One connection of one Stack, whose other side is the test.

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// From the first SYN until the connection is established: SYN-SENT and SYN-RECEIVED (RFC 9293
+// sections 3.5 and 3.10.7.2 to 3.10.7.4).
+#include <algorithm>
+#include <cassert>
+
+#include "transport/tcp/connection.h"
+
+namespace ztcp::tcp {
+
+void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
+                       Ipv4Address next_hop) {
+  assert(state_ == State::kClosed);
+  const Endpoint local = context_.local(local_port);
+  events_ = nullptr;
+  timestamps_ = sack_ = mac_known_ = syn_due_ = keepalive_due_ = active_ = reset_due_ = false;
+  peer_window_shift_ = 0;
+  peer_mss_bytes_ = 536;  // RFC 9293 section 3.7.1: a peer that names none.
+  acked_reported_ = 0;
+  keepalives_ = 0;
+  challenged_ = TimePoint::min();
+  remote_ = remote;
+  local_port_ = local_port;
+  next_hop_ = next_hop;
+  heard_ = opened_ = now;
+  iss_ = context_.unguessable.initial_sequence(now, local, remote);
+  clock_.offset = context_.unguessable.timestamp_offset(local, remote);
+  path_.stop();
+  sender_.reset();
+  syn_sent_ = TimePoint::min();
+  syn_retransmitted_ = peer_scales_ = false;
+  syn_timeout_ = std::max(context_.config.tcp.rto_initial, context_.rto_floor);
+  if (const auto mac = context_.neighbours.find(next_hop)) on_neighbour(*mac);
+}
+
+void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint remote,
+                             Ipv4Address next_hop, StreamEvents& events) {
+  begin(now, local_port, remote, next_hop);
+  events_ = &events;
+  active_ = true;
+  set_state(State::kSynSent);
+  syn_due_ = true;
+  // Until the neighbour answers there is nothing to repeat; the connect timeout runs all the same.
+  state_deadline_ = now + context_.config.tcp.connect_timeout;
+  if (!mac_known_) context_.neighbours.resolve(now, next_hop);
+  wake();
+  schedule();
+}
+
+void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop) {
+  begin(now, syn.tcp.destination_port, {syn.ip.source, syn.tcp.source_port}, next_hop);
+  state_deadline_ = now + syn_timeout_;
+  take_syn(now, syn.tcp);
+  enter_syn_received();
+  schedule();
+}
+
+// What the peer offers, in its SYN or SYN-ACK.
+void Connection::take_syn(TimePoint now, const wire::TcpHeader& syn) {
+  const wire::TcpOptions& options = syn.options;
+  irs_ = SeqNum(syn.sequence);
+  timestamps_ = options.timestamps.has_value();
+  sack_ = options.sack_permitted;
+  peer_mss_bytes_ = options.mss_bytes.value_or(peer_mss_bytes_);
+  // RFC 7323 section 2.2: a window is scaled only if both sides say so, and a SYN's never is: until
+  // an ACK says more this is all that was offered.
+  peer_scales_ = options.window_scale.has_value();
+  peer_window_shift_ = options.window_scale.value_or(0);
+  Receiver::Window window = agreed_window();
+  window.bytes = std::min<std::uint32_t>(window.bytes, 65535);
+  receiver_.begin(now, {.next = irs_ + 1,
+                        .window = window,
+                        .timestamps = timestamps_,
+                        .timestamp = timestamps_ ? options.timestamps->value : 0,
+                        .sack = sack_});
+}
+
+void Connection::enter_syn_received() {
+  header_.build(context_.config, mac_, local_port_, remote_, timestamps_);
+  set_state(State::kSynReceived);
+  syn_due_ = true;
+  wake();
+}
+
+Receiver::Window Connection::agreed_window() const {
+  Receiver::Window window = context_.window;
+  if (peer_scales_) return window;
+  window.scale = 0;
+  window.bytes = std::min<std::uint32_t>(window.bytes, 65535);
+  window.field = static_cast<std::uint16_t>(window.bytes);
+  return window;
+}
+
+// Both SYNs are known: what was offered becomes what is agreed.
+void Connection::establish(TimePoint now, const wire::TcpHeader& tcp) {
+  // RFC 6691: options come out of the MSS. A peer below RFC 9293's least is not believed.
+  const std::uint32_t option_bytes = timestamps_ ? wire::kTimestampOptionBytes : 0;
+  const std::uint32_t mss = std::min<std::uint32_t>(
+      std::max<std::uint16_t>(peer_mss_bytes_, kLeastMssBytes), context_.mss_bytes());
+  // A SYN's window is never scaled (RFC 7323 section 2.2); an ACK's is.
+  const unsigned shift = tcp.flags.has(wire::kSyn) ? 0U : peer_window_shift_;
+  sender_.begin(now, {.first = iss_ + 1,
+                      .mss_bytes = mss - option_bytes,
+                      .peer_window_bytes = std::uint32_t{tcp.window} << shift,
+                      .timestamps = timestamps_,
+                      .sack = sack_,
+                      .clock = clock_});
+  sender_.set_max_super_segment(context_.config.max_super_segment_bytes);
+  receiver_.open_window(agreed_window());
+  wl1_ = SeqNum(tcp.sequence);
+  wl2_ = SeqNum(tcp.acknowledgment);
+  header_.build(context_.config, mac_, local_port_, remote_, timestamps_);
+  heard_ = spoke_ = now;
+  state_deadline_ = kNever;
+  set_state(State::kEstablished);
+  if (!syn_retransmitted_) sender_.rtt().on_sample(now, now - syn_sent_);
+  if (active_ && sack_) path_.begin(now);
+}
+
+// False: the user ended it at once.
+bool Connection::report_open(TimePoint now) {
+  ++context_.counters.connections_opened;
+  if (events_ != nullptr) events_->on_open(now, *this);
+  return state_ != State::kClosed;
+}
+
+// Section 3.10.7.3.
+void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
+                                        const wire::ParsedFrame& parsed) {
+  const wire::TcpHeader& tcp = parsed.tcp;
+  const bool has_ack = tcp.flags.has(wire::kAck);
+  const bool ack_good = has_ack && SeqNum(tcp.acknowledgment) == iss_ + 1;
+  if (has_ack && !ack_good) {
+    if (!tcp.flags.has(wire::kRst))
+      context_.send_reset({.to = mac_,
+                           .remote = remote_,
+                           .local_port = local_port_,
+                           .seq = SeqNum(tcp.acknowledgment),
+                           .ack = {},
+                           .with_ack = false});
+    return;
+  }
+  if (tcp.flags.has(wire::kRst)) {
+    if (ack_good) fail(now, Errc::kRefused, "tcp connect");
+    return;
+  }
+  if (!tcp.flags.has(wire::kSyn)) return;
+
+  take_syn(now, tcp);
+  if (!has_ack) {  // Both open towards each other (section 3.5, MUST-10).
+    enter_syn_received();
+    return;
+  }
+  establish(now, tcp);
+  receiver_.request_ack();
+  if (!report_open(now)) return;
+  // Whatever came with the SYN stands behind it.
+  if (process_payload(now, frame, parsed, irs_ + 1)) process_fin(now, parsed, irs_ + 1);
+}
+
+// In SYN-RECEIVED: the peer's SYN once more, or, where both opened, its SYN-ACK.
+void Connection::on_syn_again(TimePoint now, const wire::ParsedFrame& parsed) {
+  const wire::TcpHeader& tcp = parsed.tcp;
+  if (!tcp.flags.has(wire::kAck)) {  // Our SYN-ACK got lost.
+    syn_due_ = true;
+    wake();
+  } else if (active_ && SeqNum(tcp.acknowledgment) == iss_ + 1) {
+    receiver_.request_ack();
+    on_syn_acked(now, parsed);
+  } else {
+    challenge(now);
+  }
+}
+
+// SYN-RECEIVED ends: the peer has our SYN.
+bool Connection::on_syn_acked(TimePoint now, const wire::ParsedFrame& parsed) {
+  establish(now, parsed.tcp);
+  if (timestamps_ && parsed.tcp.options.timestamps)
+    receiver_.note_timestamp(now, SeqNum(parsed.tcp.sequence),
+                             parsed.tcp.options.timestamps->value);
+  return active_ ? report_open(now) : accept(now);
+}
+
+// The listener's turn.
+bool Connection::accept(TimePoint now) {
+  StreamAcceptor* acceptor = context_.find_listener(local_port_);
+  StreamEvents* events = acceptor == nullptr ? nullptr : acceptor->on_accept(now, *this, remote_);
+  if (state_ == State::kClosed) return false;  // Aborted by the acceptor.
+  if (events == nullptr) {
+    abort();
+    return false;
+  }
+  events_ = events;
+  ++context_.counters.connections_accepted;
+  return true;
+}
+
+}  // namespace ztcp::tcp
