@@ -199,6 +199,11 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
     return false;
   if (reassembly_.empty()) [[likely]]
     return true;
+  for (std::size_t i = 0; i < reassembly_.range_count(); ++i) {  // RFC 2883 section 4.
+    const Reassembly::Range& held = reassembly_.range(i);
+    if (!held.begin.before(rcv_nxt_)) break;
+    note_duplicate({held.begin.raw(), earlier(held.end, rcv_nxt_).raw()});
+  }
 
   // rcv.nxt moves before the bytes go up, as above.
   Counters& counters = counters_;

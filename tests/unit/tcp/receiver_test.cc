@@ -122,6 +122,27 @@ TEST_F(ReceiverTest, ReportsEachDuplicateOfABurst) {
   EXPECT_FALSE(receiver.has_unreported());
 }
 
+// RFC 2883 section 4: also where the bytes held came first, and those in order again.
+TEST_F(ReceiverTest, InOrderBytesThatWereHeldAreReported) {
+  arrive(100, 200);
+  arrive(300, 400);
+  (void)sack();
+  arrive(0, 350);
+  EXPECT_TRUE(got_in_order(400));
+  EXPECT_TRUE(receiver.has_sack());
+  EXPECT_EQ(sack(), (Sack{block(100, 200)}));
+  EXPECT_EQ(sack(), (Sack{block(300, 350)}));
+  EXPECT_FALSE(receiver.has_sack());
+}
+
+TEST_F(ReceiverTest, InOrderBytesThatFillAHoleExactlyAreNoDuplicate) {
+  arrive(100, 200);
+  (void)sack();
+  arrive(0, 100);
+  EXPECT_TRUE(got_in_order(200));
+  EXPECT_FALSE(receiver.has_sack());
+}
+
 TEST_F(ReceiverTest, AcceptsWhatTouchesTheWindow) {
   const std::uint32_t window = receiver.window().bytes;
   EXPECT_TRUE(receiver.is_acceptable(kNext, 0));
