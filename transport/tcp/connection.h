@@ -133,6 +133,7 @@ class Connection final : public Stream, public ListHook<> {
   bool is_repeated_ack(const wire::ParsedFrame& parsed) const;
   void on_fin_acked(TimePoint now);
   void challenge(TimePoint now);
+  bool answer_sparingly(TimePoint now);
 
   // connection_output.cc
   HeaderTemplate::Fields fields(TimePoint now, SeqNum seq, wire::TcpFlags flags) const;
@@ -190,7 +191,7 @@ class Connection final : public Stream, public ListHook<> {
   bool syn_retransmitted_ = false;
   int keepalives_ = 0;  // Unanswered in a row.
   TimePoint keepalive_sent_{};
-  TimePoint challenged_{};  // When a challenge ACK was last sent.
+  TimePoint challenged_{};  // When answer_sparingly() last did.
   bool reset_due_ = false;
   SeqNum reset_seq_;
 };

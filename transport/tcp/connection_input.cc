@@ -77,8 +77,7 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
     if (!tcp.options.timestamps) return false;
     if (!receiver_.passes_paws(now, tcp.options.timestamps->value)) {
       ++context_.counters.rx_segments_duplicate;
-      receiver_.request_ack();
-      wake();
+      answer_sparingly(now);
       return false;
     }
   }
@@ -269,11 +268,15 @@ void Connection::process_fin(TimePoint now, const wire::ParsedFrame& parsed, Seq
 }
 
 void Connection::challenge(TimePoint now) {
-  if (challenged_ != TimePoint::min() && now - challenged_ < kChallengeInterval) return;
+  if (answer_sparingly(now)) ++context_.counters.challenge_acks;
+}
+
+bool Connection::answer_sparingly(TimePoint now) {
+  if (challenged_ != TimePoint::min() && now - challenged_ < kChallengeInterval) return false;
   challenged_ = now;
-  ++context_.counters.challenge_acks;
   receiver_.request_ack();
   wake();
+  return true;
 }
 
 // Once per burst, whatever it brought.

@@ -238,6 +238,21 @@ TEST(Data, PawsDropsAnOldTimestamp) {
   EXPECT_TRUE(peer.user.received.empty()) << "without timestamps nothing counts";
 }
 
+// RFC 5961 section 7 goes for PAWS' answers, too: a stranger who knows the four numbers gets few.
+TEST(Data, PawsAnswersSparingly) {
+  Peer peer;
+  peer.open();
+  std::size_t answers = 0;
+  for (int i = 0; i < 100; ++i) {
+    Seg old{.seq = peer.peer_first(), .ack = peer.first(), .payload = pattern(10)};
+    old.options.timestamps = wire::Timestamps{peer.timestamp() - 1'000'000, peer.last_ts};
+    peer.send(old);
+    answers += peer.collect().size();
+    peer.advance(100us);
+  }
+  EXPECT_EQ(answers, 1U);
+}
+
 TEST(Data, DamagedSegmentIsAsIfItNeverCame) {
   Peer peer;
   peer.open();
