@@ -30,6 +30,15 @@ struct Ipv4Prefix {
   std::uint8_t length = 32;  // 0-32.
   std::uint32_t mask() const { return length == 0 ? 0U : ~0U << (32U - length); }
   bool contains(Ipv4Address a) const { return ((a.value ^ address.value) & mask()) == 0; }
+  // Whether one host, and not this one's loopback, may have the address (RFC 1122 section 3.2.1.3):
+  // not "this network", multicast, the reserved rest with the limited broadcast, nor this subnet's
+  // own or broadcast address, which /31 and /32 don't have (RFC 3021).
+  bool may_be_host(Ipv4Address a) const {
+    const std::uint32_t net = a.value >> 24;
+    if (net == 0 || net == 127 || net >= 224) return false;
+    const std::uint32_t host = a.value & ~mask();
+    return length > 30 || !contains(a) || (host != 0 && host != ~mask());
+  }
   friend bool operator==(const Ipv4Prefix&, const Ipv4Prefix&) = default;
 };
 

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "transport/core/intrusive_list.h"
@@ -56,7 +57,9 @@ class Connection final : public Stream, public ListHook<> {
   // --- Beginnings: the slot is closed. The caller has entered the key into the demux.
   void open_active(TimePoint now, std::uint16_t local_port, Endpoint remote, Ipv4Address next_hop,
                    StreamEvents& events);
-  void open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop);
+  // `beyond`: where our numbers of an earlier connection of this name ended.
+  void open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop,
+                    std::optional<SeqNum> beyond);
 
   // --- Stream
   std::size_t room() const override { return is_writable() ? sender_.room() : 0; }

@@ -49,8 +49,11 @@ void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint r
   schedule();
 }
 
-void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop) {
+void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop,
+                              std::optional<SeqNum> beyond) {
   begin(now, syn.tcp.destination_port, {syn.ip.source, syn.tcp.source_port}, next_hop);
+  // RFC 6528's clock takes 4 us a number; a connection may have been faster.
+  if (beyond && !iss_.after(*beyond)) iss_ = *beyond + 1 + (iss_.raw() & 0xffff);
   state_deadline_ = now + syn_timeout_;
   take_syn(now, syn.tcp);
   enter_syn_received();

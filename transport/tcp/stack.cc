@@ -109,13 +109,16 @@ void Stack::Impl::end_turn(TimePoint now) {
   reap();
 }
 
-void Stack::Impl::drop_oldest(IntrusiveList<Connection>& line) {
-  if (line.empty()) return;
-  line.front().drop();
+void Stack::Impl::drop(Connection& connection) {
+  connection.drop();
   // At once: no user knows it, so nothing on the call stack names it. The others that have ended
   // wait for reap().
   free.push_back(context.retired.back());
   context.retired.pop_back();
+}
+
+void Stack::Impl::drop_oldest(IntrusiveList<Connection>& line) {
+  if (!line.empty()) drop(line.front());
 }
 
 void Stack::Impl::hurry_reset(TimePoint now) {
@@ -216,7 +219,9 @@ Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& eve
   StackContext& context = impl_->context;
   const StackConfig& config = context.config;
   const auto next_hop = context.neighbours.next_hop(remote.address);
-  if (!next_hop) return fail(Errc::kNoRoute, "tcp connect");
+  // RFC 9293 MUST-46: never to a group.
+  if (!next_hop || !config.address.may_be_host(remote.address))
+    return fail(Errc::kNoRoute, "tcp connect");
   // RFC 6056 section 3.3.3: a hashed start, then the first free port.
   const std::uint32_t ports =
       std::uint32_t{config.ephemeral_port_last} - config.ephemeral_port_first + 1;

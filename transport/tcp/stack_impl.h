@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,8 +41,11 @@ struct Stack::Impl {
   // Frames in.
   void on_frame(TimePoint now, RxFrame& frame);
   void on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
+  void on_segment_in_listen(TimePoint now, const wire::ParsedFrame& parsed);
   void on_unexpected(const wire::ParsedFrame& parsed);
-  void on_syn(TimePoint now, const wire::ParsedFrame& parsed);
+  // `beyond`: the last number of the connection that this one replaces.
+  void on_syn(TimePoint now, const wire::ParsedFrame& parsed, std::optional<SeqNum> beyond);
+  bool may_come_from(const wire::ParsedFrame& parsed) const;
   void on_arp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed);
   void on_icmp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed);
 
@@ -52,7 +56,8 @@ struct Stack::Impl {
   std::uint32_t take_slot(TimePoint now, bool for_us);
   // Sends the RST that a slot waits for, if there is space.
   void hurry_reset(TimePoint now);
-  // Ends the first connection of `line`, one that no user knows, and frees its slot.
+  // Ends a connection that no user knows, and frees its slot.
+  void drop(Connection& connection);
   void drop_oldest(IntrusiveList<Connection>& line);
   void fail_waiting(TimePoint now, Ipv4Address neighbour);
   void write_arp(const wire::ArpPacket& packet, MacAddress to);

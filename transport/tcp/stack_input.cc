@@ -11,6 +11,15 @@
 #include "transport/wire/icmp.h"
 
 namespace ztcp::tcp {
+namespace {
+
+// SYN and FIN, or SYN and RST, is nobody's way to begin.
+bool is_plain_syn(const wire::TcpHeader& tcp) {
+  constexpr wire::TcpFlags kMask = wire::kSyn | wire::kAck | wire::kRst | wire::kFin;
+  return (tcp.flags & kMask) == wire::kSyn;
+}
+
+}  // namespace
 
 void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
   frame.kept = false;
@@ -40,6 +49,8 @@ void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
     ++context.counters.rx_not_for_us;
   else if (is_arp)
     on_arp(now, frame, parsed);
+  else if (!may_come_from(parsed))
+    ++context.counters.rx_not_for_us;
   else
     on_icmp(now, frame, parsed);
 }
@@ -56,22 +67,46 @@ void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
   const std::uint32_t index = context.demux.find(key);
   if (index != Demux::kNone) [[likely]] {
     Connection& connection = connections[index];
-    const bool opening = parsed.tcp.flags.has(wire::kSyn) && !parsed.tcp.flags.has(wire::kAck);
-    if (!opening || !connection.may_be_replaced_by(parsed.tcp)) [[likely]] {
+    if (!is_plain_syn(parsed.tcp) || !connection.may_be_replaced_by(parsed.tcp) ||
+        context.find_listener(parsed.tcp.destination_port) == nullptr) [[likely]] {
       touched.push(index);
       connection.on_segment(now, frame, parsed);
       return;
     }
-    connection.drop();
-  }
-  constexpr wire::TcpFlags kOpening = wire::kSyn;
-  constexpr wire::TcpFlags kMask = wire::kSyn | wire::kAck | wire::kRst | wire::kFin;
-  if ((parsed.tcp.flags & kMask) == kOpening &&
-      context.find_listener(parsed.tcp.destination_port) != nullptr) {
-    on_syn(now, parsed);
+    // RFC 1122 section 4.2.2.13: what the new connection says must not pass for the old one's.
+    const SeqNum beyond = connection.sender().snd_max();
+    drop(connection);
+    on_syn(now, parsed, beyond);
     return;
   }
-  on_unexpected(parsed);
+  // Whoever has a connection was looked at when it began.
+  if (!may_come_from(parsed)) {
+    ++context.counters.rx_not_for_us;
+    return;
+  }
+  if (context.find_listener(parsed.tcp.destination_port) != nullptr)
+    on_segment_in_listen(now, parsed);
+  else
+    on_unexpected(parsed);
+}
+
+// Whether its sender may be where the packet says it comes from (RFC 1122 section 3.2.1.3, RFC 9293
+// MUST-63): nobody answers to a group, and only our own frames come from ourselves.
+bool Stack::Impl::may_come_from(const wire::ParsedFrame& parsed) const {
+  const Ipv4Prefix& ours = context.config.address;
+  return ours.may_be_host(parsed.ip.source) &&
+         (parsed.ip.source != ours.address || parsed.ethernet.source == context.config.mac);
+}
+
+// RFC 9293 section 3.10.7.2.
+void Stack::Impl::on_segment_in_listen(TimePoint now, const wire::ParsedFrame& parsed) {
+  const wire::TcpFlags flags = parsed.tcp.flags;
+  if (is_plain_syn(parsed.tcp))
+    on_syn(now, parsed, std::nullopt);
+  else if (flags.has(wire::kAck))
+    on_unexpected(parsed);
+  else
+    ++context.counters.rx_no_connection;  // Nothing that could begin a connection, or end one.
 }
 
 // RFC 9293 section 3.10.7.1.
@@ -96,7 +131,8 @@ void Stack::Impl::on_unexpected(const wire::ParsedFrame& parsed) {
   context.send_reset(reset);
 }
 
-void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed) {
+void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed,
+                         std::optional<SeqNum> beyond) {
   const auto next_hop = context.neighbours.next_hop(parsed.ip.source);
   if (!next_hop) {
     ++context.counters.rx_not_for_us;
@@ -111,7 +147,7 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed) {
   const Demux::Key key =
       Demux::key({parsed.ip.source, parsed.tcp.source_port}, parsed.tcp.destination_port);
   context.demux.insert(key, index);
-  connections[index].open_passive(now, parsed, *next_hop);
+  connections[index].open_passive(now, parsed, *next_hop, beyond);
 }
 
 void Stack::Impl::on_arp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed) {

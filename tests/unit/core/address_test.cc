@@ -20,6 +20,21 @@ TEST(Address, PrefixKnowsItsNeighbours) {
   EXPECT_TRUE(parse_ipv4_prefix("0.0.0.0/0")->contains(*parse_ipv4("8.8.8.8")));
 }
 
+TEST(Address, PrefixKnowsWhatNoHostMayBeCalled) {
+  const Ipv4Prefix prefix = *parse_ipv4_prefix("10.77.1.10/24");
+  for (const char* text : {"10.77.1.1", "10.77.1.254", "10.77.2.0", "10.77.2.255", "8.8.8.8",
+                           "169.254.1.1", "223.255.255.254"})
+    EXPECT_TRUE(prefix.may_be_host(*parse_ipv4(text))) << text;
+  for (const char* text :
+       {"0.0.0.0", "0.1.2.3", "127.0.0.1", "127.255.255.255", "224.0.0.1", "239.255.255.255",
+        "240.0.0.1", "255.255.255.255", "10.77.1.0", "10.77.1.255"})
+    EXPECT_FALSE(prefix.may_be_host(*parse_ipv4(text))) << text;
+  // RFC 3021, and a cloud's /32.
+  EXPECT_TRUE(parse_ipv4_prefix("10.0.0.1/31")->may_be_host(*parse_ipv4("10.0.0.0")));
+  EXPECT_TRUE(parse_ipv4_prefix("10.0.0.255/32")->may_be_host(*parse_ipv4("10.0.0.255")));
+  EXPECT_TRUE(parse_ipv4_prefix("10.0.0.255/32")->may_be_host(*parse_ipv4("10.0.1.255")));
+}
+
 class Rejected : public testing::TestWithParam<const char*> {};
 
 TEST_P(Rejected, IsNoAddressOfAnyKind) {

@@ -326,6 +326,22 @@ TEST(Stranger, OldOrWrongSegmentDoesNotMoveTheTimestamp) {
   EXPECT_EQ(peer.user.received, pattern(100));
 }
 
+// RFC 9293 section 3.10.7.2: nothing else could begin a connection, and nothing ends one.
+TEST(Stranger, AListenerAnswersOnlySynAndAck) {
+  Peer peer;
+  ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
+  peer.our_port = kListenPort;
+  for (const auto flags : {wire::kFin, wire::kPsh, wire::TcpFlags{}, wire::kUrg | wire::kFin,
+                           wire::kSyn | wire::kFin, wire::kSyn | wire::kRst, wire::kRst}) {
+    peer.send({.flags = flags, .seq = 10, .payload = pattern(10)});
+    EXPECT_TRUE(peer.collect().empty()) << int{flags.bits()};
+  }
+  peer.send({.flags = wire::kAck | wire::kFin, .seq = 10, .ack = 4711});
+  const Seg reset = peer.collect_one();
+  EXPECT_EQ(flags_of(reset), "R");
+  EXPECT_EQ(reset.seq, 4711U);
+}
+
 TEST(Stranger, SegmentWithoutConnectionIsReset) {
   Peer peer;
   peer.our_port = 5555;
@@ -470,8 +486,70 @@ TEST(Close, AbortFromInsideADelivery) {
   EXPECT_TRUE(peer.held.empty()) << "held frames go back";
 }
 
-TEST(Close, SynReusesTimeWait) {
+// A connection in TIME-WAIT, the peer's side of it ended at peer_first().
+class TimeWait : public testing::Test {
+ protected:
+  TimeWait() {
+    peer.open_passive();
+    peer.write(5000);
+    peer.collect();
+    peer.ack(peer.first() + 5000);
+    peer.user.stream->close();
+    peer.collect();
+    peer.send(
+        {.flags = wire::kFin | wire::kAck, .seq = peer.peer_first(), .ack = peer.first() + 5001});
+    peer.collect();
+    peer.advance(20ms);
+  }
+  // Still there: it acknowledges the FIN once more.
+  void expect_waits() {
+    peer.advance(20ms);
+    peer.send(
+        {.flags = wire::kFin | wire::kAck, .seq = peer.peer_first(), .ack = peer.first() + 5001});
+    const Seg answer = peer.collect_one();
+    EXPECT_EQ(flags_of(answer), ".");
+    EXPECT_EQ(answer.ack, peer.peer_first() + 1);
+  }
   Peer peer;
+};
+
+// RFC 1122 section 4.2.2.13: and from a number beyond all that were used.
+TEST_F(TimeWait, ANewSynBeginsANewConnection) {
+  peer.send({.flags = wire::kSyn, .seq = peer.irs + 1000});
+  const Seg answer = peer.collect_one();
+  EXPECT_EQ(flags_of(answer), "S.");
+  EXPECT_EQ(answer.ack, peer.irs + 1001);
+  EXPECT_LT(answer.seq - (peer.first() + 5001), 1U << 31);
+}
+
+TEST_F(TimeWait, IsNotEndedByASynThatNobodyListensFor) {
+  peer.stack.unlisten(kListenPort);
+  peer.send({.flags = wire::kSyn, .seq = peer.irs + 1000});
+  EXPECT_EQ(flags_of(peer.collect_one()), ".") << "RFC 5961 section 4.2";
+  expect_waits();
+}
+
+TEST_F(TimeWait, IsNotEndedByWhatIsNoPlainSyn) {
+  for (const auto flags : {wire::kSyn | wire::kFin, wire::kSyn | wire::kRst}) {
+    peer.send({.flags = flags, .seq = peer.irs + 1000});
+    for (const Seg& answer : peer.collect()) EXPECT_EQ(flags_of(answer), ".");
+    expect_waits();
+  }
+}
+
+TEST_F(TimeWait, IsNotEndedByAnOldSyn) {
+  Seg old{.flags = wire::kSyn, .seq = peer.irs - 1000};
+  old.options.timestamps = wire::Timestamps{peer.timestamp() - 1'000'000, 0};
+  peer.send(old);
+  EXPECT_EQ(flags_of(peer.collect_one()), ".");
+  expect_waits();
+}
+
+// A table without another place has the one that TIME-WAIT leaves.
+TEST(TimeWaitAlone, GivesItsOwnPlace) {
+  StackConfig config = test_config();
+  config.max_connections = 1;
+  Peer peer(config);
   peer.open_passive();
   peer.user.stream->close();
   peer.collect();
@@ -479,9 +557,7 @@ TEST(Close, SynReusesTimeWait) {
   peer.collect();
   peer.advance(10ms);
   peer.send({.flags = wire::kSyn, .seq = peer.irs + 1000});
-  const Seg answer = peer.collect_one();
-  EXPECT_EQ(flags_of(answer), "S.");
-  EXPECT_EQ(answer.ack, peer.irs + 1001);
+  EXPECT_EQ(flags_of(peer.collect_one()), "S.");
 }
 
 TEST(Keepalive, SilentPeerIsProbedThriceAndGivenUp) {
