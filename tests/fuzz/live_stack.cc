@@ -7,6 +7,7 @@
 #include "tests/fuzz/byte_source.h"
 #include "transport/wire/byte_order.h"
 #include "transport/wire/ethernet.h"
+#include "transport/wire/icmp.h"
 #include "transport/wire/ipv4.h"
 
 namespace ztcp::fuzz {
@@ -108,6 +109,33 @@ void LiveStack::receive_segment(wire::TcpFlags flags, std::int32_t seq_offset,
   frame.charge_bytes = 10240;
   frame.checksum_good = true;
   receive(frame);
+}
+
+void LiveStack::receive_icmp(std::uint8_t type, std::uint8_t code, std::uint16_t mtu_bytes,
+                             std::int32_t seq_offset, std::size_t padding_bytes) {
+  const std::size_t message_bytes = wire::kEmittedIcmpErrorBytes + padding_bytes;
+  std::vector<std::byte> bytes(wire::kEthernetBytes + wire::kIpv4Bytes + message_bytes);
+  wire::emit_ethernet({kMac, kPeerMac, 0, wire::EtherType::kIpv4}, bytes.data());
+  wire::Ipv4Header ip;
+  ip.source = kPeerAddress;
+  ip.destination = kAddress;
+  ip.protocol = wire::IpProtocol::kIcmp;
+  ip.total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + message_bytes);
+  wire::emit_ipv4(ip, bytes.data() + wire::kEthernetBytes);
+  std::byte* message = bytes.data() + wire::kEthernetBytes + wire::kIpv4Bytes;
+  wire::emit_icmp_error({.type = wire::IcmpError::Type{type},
+                         .code = code,
+                         .next_hop_mtu_bytes = mtu_bytes,
+                         .source = {kAddress, kListeningPort},
+                         .destination = {kPeerAddress, kPeerPort},
+                         .sequence = stack_next_ + static_cast<std::uint32_t>(seq_offset)},
+                        message);
+  wire::store_be16(message + 2, 0);
+  wire::store_be16(message + 2, wire::internet_checksum({message, message_bytes}));
+  RxFrame frame;
+  frame.head = bytes;
+  receive(frame);
+  require(!frame.kept);
 }
 
 void LiveStack::learn(const TxFrame& frame) {

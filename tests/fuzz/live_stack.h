@@ -29,6 +29,9 @@ class LiveStack {
   void receive_segment(wire::TcpFlags flags, std::int32_t seq_offset, std::int32_t ack_offset,
                        std::uint16_t window, std::span<const std::byte> options,
                        std::span<const std::byte> payload);
+  // What a router says about a segment of the established connection, or of one being opened.
+  void receive_icmp(std::uint8_t type, std::uint8_t code, std::uint16_t mtu_bytes,
+                    std::int32_t seq_offset, std::size_t padding_bytes);
   void advance(Duration span);
   void write(std::size_t size_bytes);
   void close();

@@ -49,6 +49,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           case 1:
             live.abort();
             break;
+          case 2: {
+            const std::uint8_t type = script.u8();
+            const std::uint8_t code = script.u8();
+            const std::uint16_t mtu = script.u16();
+            const auto seq = static_cast<std::int8_t>(script.u8());
+            live.receive_icmp(type, code, mtu, seq, script.u8());
+            break;
+          }
           default:  // The common case, so that scripts live long: the ACK that everyone waits for.
             live.receive_segment(wire::kAck, 0, 0, 65535, {}, {});
         }

@@ -302,13 +302,14 @@ TEST_F(PeerTest, ALyingFragmentationNeededIsIgnored) {
   connect(100'000);
   const std::uint32_t end = drain();
   const auto icmp = [&](std::uint32_t seq, std::uint16_t mtu) {
-    Bytes message(wire::kIcmpUnreachableBytes);
-    wire::emit_icmp_unreachable({wire::IcmpUnreachable::kFragmentationNeeded,
-                                 mtu,
-                                 {Ipv4Address{0x0a4d0101}, peer_.local_port()},
-                                 Peer::kEndpoint,
-                                 peer_.local_isn() + seq},
-                                message.data());
+    Bytes message(wire::kEmittedIcmpErrorBytes);
+    wire::emit_icmp_error({wire::IcmpError::kUnreachable,
+                           wire::IcmpError::kFragmentationNeeded,
+                           mtu,
+                           {Ipv4Address{0x0a4d0101}, peer_.local_port()},
+                           Peer::kEndpoint,
+                           peer_.local_isn() + seq},
+                          message.data());
     peer_.inject(peer_.ip_frame(wire::IpProtocol::kIcmp, message));
   };
   icmp(end + 1'000'000, 600);  // Quotes what is not in flight (RFC 5927).

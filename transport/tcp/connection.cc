@@ -104,6 +104,20 @@ void Connection::on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint
   schedule();
 }
 
+void Connection::on_unreachable(TimePoint now, SeqNum quoted, const char* reason, bool hard) {
+  if (state_ == State::kClosed || state_ == State::kTimeWait) return;
+  const bool of_ours = is_synchronized() ? sender_.is_in_flight(quoted) : quoted == iss_;
+  if (!of_ours) return;
+  if (!hard || is_synchronized()) {
+    unreachable_ = reason;
+    unreachable_at_ = now;
+  } else if (active_) {
+    fail(now, Errc::kRefused, reason);
+  } else {
+    drop();
+  }
+}
+
 bool Connection::is_unfinished() const {
   switch (state_) {
     case State::kClosed:

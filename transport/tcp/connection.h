@@ -81,6 +81,9 @@ class Connection final : public Stream, public ListHook<> {
   void fail(TimePoint now, Errc code, const char* where);
   // RFC 1191, with the checks of RFC 5927: `quoted` is in flight.
   void on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint32_t mtu_bytes);
+  // Any other ICMP error. A hard one ends what is not established (RFC 9293 SHLD-26, RFC 5927
+  // section 4); all others are the reason given should nobody answer in the end (SHLD-25).
+  void on_unreachable(TimePoint now, SeqNum quoted, const char* reason, bool hard);
 
   State state() const { return state_; }
   std::uint32_t index() const { return index_; }
@@ -154,6 +157,7 @@ class Connection final : public Stream, public ListHook<> {
   void limit_lingering(TimePoint now);
   void on_syn_timer(TimePoint now);
   bool on_keepalive_timer(TimePoint now);
+  void give_up(TimePoint now, const char* where);
 
   // --- Hot.
   StackContext& context_;
@@ -194,7 +198,9 @@ class Connection final : public Stream, public ListHook<> {
   bool syn_retransmitted_ = false;
   int keepalives_ = 0;  // Unanswered in a row.
   TimePoint keepalive_sent_{};
-  TimePoint challenged_{};  // When answer_sparingly() last did.
+  TimePoint challenged_{};             // When answer_sparingly() last did.
+  const char* unreachable_ = nullptr;  // Why, as ICMP said last.
+  TimePoint unreachable_at_{};
   bool reset_due_ = false;
   SeqNum reset_seq_;
 };

@@ -27,6 +27,7 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   heard_ = opened_ = now;
   iss_ = context_.unguessable.initial_sequence(now, local, remote);
   clock_.offset = context_.unguessable.timestamp_offset(local, remote);
+  unreachable_ = nullptr;
   path_.stop();
   sender_.reset();
   syn_sent_ = TimePoint::min();

@@ -71,7 +71,7 @@ void Connection::on_timer(TimePoint now) {
         keepalive_due_ = true;
         break;
       case Sender::Timeout::kGiveUp:
-        fail(now, Errc::kTimedOut, "tcp user timeout");
+        give_up(now, "tcp user timeout");
         return;
     }
     // A peer that stays silent may have moved to another MAC address.
@@ -99,7 +99,7 @@ Duration Connection::handshake_patience() const {
 void Connection::on_syn_timer(TimePoint now) {
   if (now - opened_ >= handshake_patience()) {
     if (active_)
-      fail(now, Errc::kTimedOut, "tcp connect");
+      give_up(now, "tcp connect");
     else
       drop();
     return;
@@ -111,9 +111,17 @@ void Connection::on_syn_timer(TimePoint now) {
   wake();
 }
 
+// What a router said since the peer was last heard is the better reason.
+void Connection::give_up(TimePoint now, const char* where) {
+  if (unreachable_ != nullptr && unreachable_at_ >= heard_)
+    fail(now, Errc::kNoRoute, unreachable_);
+  else
+    fail(now, Errc::kTimedOut, where);
+}
+
 bool Connection::on_keepalive_timer(TimePoint now) {
   if (keepalives_ == kMaxKeepalives) {
-    fail(now, Errc::kTimedOut, "tcp keepalive");
+    give_up(now, "tcp keepalive");
     return false;
   }
   ++keepalives_;

@@ -2,7 +2,8 @@
 // Copyright the ztcp authors
 //
 // What is behind Stack: the slots of all connections, the memory they share, and the way frames
-// take from Ethernet to a connection. stack.cc: set-up and the verbs; stack_input.cc: frames in.
+// take from Ethernet to a connection. stack.cc: set-up and the verbs; stack_input.cc and
+// stack_icmp.cc: frames in.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include "transport/tcp/connection.h"
 #include "transport/tcp/stack_context.h"
 #include "transport/wire/frame_parser.h"
+#include "transport/wire/icmp.h"
 
 namespace ztcp::tcp {
 
@@ -47,7 +49,10 @@ struct Stack::Impl {
   void on_syn(TimePoint now, const wire::ParsedFrame& parsed, std::optional<SeqNum> beyond);
   bool may_come_from(const wire::ParsedFrame& parsed) const;
   void on_arp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed);
+  // stack_icmp.cc
   void on_icmp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed);
+  void on_icmp_error(TimePoint now, const wire::IcmpError& error);
+  void answer_echo(const wire::ParsedFrame& parsed, std::span<std::byte> message);
 
   void end_turn(TimePoint now);
   void reap();

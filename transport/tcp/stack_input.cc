@@ -3,12 +3,8 @@
 //
 // From a frame to whom it is for. Whatever a stranger sends costs a counter, at most one answer,
 // and no memory.
-#include <algorithm>
-#include <cstring>
-
 #include "transport/tcp/stack_impl.h"
 #include "transport/wire/arp.h"
-#include "transport/wire/icmp.h"
 
 namespace ztcp::tcp {
 namespace {
@@ -171,53 +167,6 @@ void Stack::Impl::on_arp(TimePoint now, const RxFrame& frame, const wire::Parsed
              .target_mac = packet->sender_mac,
              .target_ip = packet->sender_ip},
             packet->sender_mac);
-}
-
-void Stack::Impl::on_icmp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed) {
-  // Not for the fast: copied into one piece. The echo buffer is free again once the reply is out.
-  if (parsed.payload_bytes > echo.size() || parsed.payload_bytes < wire::kIcmpBytes ||
-      !context.control.empty())
-    return;
-  std::size_t at = 0;
-  wire::for_each_piece(frame, parsed.payload_offset, parsed.payload_bytes, [&](auto piece) {
-    std::memcpy(echo.data() + at, piece.data(), piece.size());
-    at += piece.size();
-  });
-  const std::span<std::byte> message = std::span(echo).first(parsed.payload_bytes);
-
-  if (const auto error = wire::parse_icmp_unreachable(message)) {
-    if (error->code != wire::IcmpUnreachable::kFragmentationNeeded ||
-        error->source.address != context.config.address.address)
-      return;
-    const std::uint32_t index =
-        context.demux.find(Demux::key(error->destination, error->source.port));
-    if (index == Demux::kNone) return;
-    touched.push(index);
-    connections[index].on_fragmentation_needed(now, SeqNum(error->sequence),
-                                               error->next_hop_mtu_bytes);
-    return;
-  }
-  const auto request = wire::parse_icmp_echo(message);
-  if (!request || !request->is_request) return;
-  TxFrame* reply = context.control.add();
-  if (reply == nullptr) return;
-  wire::make_echo_reply(message);
-  std::byte* p = reply->header.data();
-  const std::size_t l2 =
-      write_ethernet(context.config, parsed.ethernet.source, wire::EtherType::kIpv4, p);
-  const wire::Ipv4Header ip{
-      .source = context.config.address.address,
-      .destination = parsed.ip.source,
-      .protocol = wire::IpProtocol::kIcmp,
-      .total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + message.size())};
-  wire::emit_ipv4(ip, p + l2);
-  reply->l2_bytes = static_cast<std::uint8_t>(l2);
-  reply->l3_bytes = wire::kIpv4Bytes;
-  reply->header_bytes = static_cast<std::uint16_t>(l2 + wire::kIpv4Bytes);
-  reply->fragment_count = 1;
-  reply->fragments[0] = {message.data(), static_cast<std::uint32_t>(message.size()), kUnmapped};
-  reply->payload_bytes = static_cast<std::uint32_t>(message.size());
-  reply->copy_payload = true;
 }
 
 }  // namespace ztcp::tcp

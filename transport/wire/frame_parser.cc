@@ -54,4 +54,13 @@ bool verify_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept 
   return sum.is_good();
 }
 
+bool verify_icmp_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept {
+  if (!ipv4_checksum_good(frame.head.subspan(parsed.ethernet.header_bytes, parsed.ip.header_bytes)))
+    return false;
+  Checksum sum;
+  for_each_piece(frame, parsed.payload_offset, parsed.payload_bytes,
+                 [&](auto piece) { sum.add(piece); });
+  return sum.is_good();
+}
+
 }  // namespace ztcp::wire

@@ -47,6 +47,10 @@ inline ParsedFrame parse_frame(const RxFrame& frame) noexcept {
 // for kTcp.
 bool verify_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept;
 
+// Sums the IPv4 header and the ICMP message. Only for kIcmp, which is rare: never left to the NIC,
+// whose word is about TCP.
+bool verify_icmp_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept;
+
 // Calls fn(std::span<const std::byte>) for each piece of [offset, offset + size_bytes) of the
 // frame, in order. The range lies inside the frame.
 template <class Fn>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// As much ICMP (RFC 792) as TCP needs: echo, so that an operator's ping works, and destination
-// unreachable, of which code 4 carries the next hop's MTU (RFC 1191).
+// As much ICMP (RFC 792) as TCP needs: echo, so that an operator's ping works, and the errors about
+// packets of ours, of which one carries the next hop's MTU (RFC 1191).
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,19 @@ struct IcmpEcho {
 
 // What a router or host says about a TCP segment of ours that it threw away. All of it is
 // unauthenticated: act on it only when the quoted numbers fit a live connection (RFC 5927).
-struct IcmpUnreachable {
+struct IcmpError {
+  enum Type : std::uint8_t { kUnreachable = 3, kTimeExceeded = 11, kParameterProblem = 12 };
+  // Codes of kUnreachable.
+  static constexpr std::uint8_t kNet = 0;
+  static constexpr std::uint8_t kHost = 1;
+  static constexpr std::uint8_t kProtocol = 2;
+  static constexpr std::uint8_t kPort = 3;
   static constexpr std::uint8_t kFragmentationNeeded = 4;
+  static constexpr std::uint8_t kNetProhibited = 9;  // RFC 1122 section 3.2.2.1 up to here.
+  static constexpr std::uint8_t kHostProhibited = 10;
+  static constexpr std::uint8_t kProhibited = 13;  // RFC 1812 section 5.2.7.1.
+
+  Type type = kUnreachable;
   std::uint8_t code = 0;
   std::uint16_t next_hop_mtu_bytes = 0;  // Code 4 only; 0 from routers older than RFC 1191.
   Endpoint source;                       // The quoted segment's, so our own end.
@@ -36,24 +47,28 @@ struct IcmpUnreachable {
   std::uint32_t sequence = 0;
 };
 
-// The parsers take a whole ICMP message, check its checksum, and return nullopt for any other
-// type as for a damaged one.
+// The parsers take a message whose checksum was looked at (frame_parser.h), and return nullopt for
+// any other type. Of an error its first kIcmpErrorBytes are enough.
 inline std::optional<IcmpEcho> parse_icmp_echo(std::span<const std::byte> message) noexcept {
-  if (message.size() < kIcmpBytes || internet_checksum(message) != 0) return std::nullopt;
+  if (message.size() < kIcmpBytes) return std::nullopt;
   const std::uint8_t type = load_u8(message.data());
   if ((type != 8 && type != 0) || load_u8(message.data() + 1) != 0) return std::nullopt;
   return IcmpEcho{type == 8, load_be16(message.data() + 4), load_be16(message.data() + 6)};
 }
 
-inline std::optional<IcmpUnreachable> parse_icmp_unreachable(
-    std::span<const std::byte> message) noexcept {
-  constexpr std::size_t kQuotedTcpBytes = 8;
-  if (message.size() < kIcmpBytes + kIpv4Bytes + kQuotedTcpBytes || load_u8(message.data()) != 3 ||
-      internet_checksum(message) != 0)
+// The error, the longest IPv4 header, and what of TCP names a segment.
+inline constexpr std::size_t kQuotedTcpBytes = 8;
+inline constexpr std::size_t kIcmpErrorBytes = kIcmpBytes + 60 + kQuotedTcpBytes;
+
+inline std::optional<IcmpError> parse_icmp_error(std::span<const std::byte> message) noexcept {
+  if (message.size() < kIcmpBytes + kIpv4Bytes + kQuotedTcpBytes) return std::nullopt;
+  IcmpError result;
+  result.type = IcmpError::Type{load_u8(message.data())};
+  if (result.type != IcmpError::kUnreachable && result.type != IcmpError::kTimeExceeded &&
+      result.type != IcmpError::kParameterProblem)
     return std::nullopt;
-  IcmpUnreachable result;
   result.code = load_u8(message.data() + 1);
-  if (result.code == IcmpUnreachable::kFragmentationNeeded)
+  if (result.type == IcmpError::kUnreachable && result.code == IcmpError::kFragmentationNeeded)
     result.next_hop_mtu_bytes = load_be16(message.data() + 6);
   const auto quoted = message.subspan(kIcmpBytes);
   // The quoted packet is cut short, so its length field says more than there is.
@@ -75,12 +90,12 @@ inline void make_echo_reply(std::span<std::byte> message) noexcept {
   store_be16(message.data() + 2, internet_checksum(message));
 }
 
-inline constexpr std::size_t kIcmpUnreachableBytes = kIcmpBytes + kIpv4Bytes + 8;
+inline constexpr std::size_t kEmittedIcmpErrorBytes = kIcmpBytes + kIpv4Bytes + kQuotedTcpBytes;
 
-// Writes and returns kIcmpUnreachableBytes.
-inline std::size_t emit_icmp_unreachable(const IcmpUnreachable& error, std::byte* out) noexcept {
-  std::memset(out, 0, kIcmpUnreachableBytes);
-  store_u8(out, 3);
+// Writes and returns kEmittedIcmpErrorBytes.
+inline std::size_t emit_icmp_error(const IcmpError& error, std::byte* out) noexcept {
+  std::memset(out, 0, kEmittedIcmpErrorBytes);
+  store_u8(out, error.type);
   store_u8(out + 1, error.code);
   store_be16(out + 6, error.next_hop_mtu_bytes);
   Ipv4Header quoted;
@@ -91,8 +106,8 @@ inline std::size_t emit_icmp_unreachable(const IcmpUnreachable& error, std::byte
   store_be16(tcp, error.source.port);
   store_be16(tcp + 2, error.destination.port);
   store_be32(tcp + 4, error.sequence);
-  store_be16(out + 2, internet_checksum({out, kIcmpUnreachableBytes}));
-  return kIcmpUnreachableBytes;
+  store_be16(out + 2, internet_checksum({out, kEmittedIcmpErrorBytes}));
+  return kEmittedIcmpErrorBytes;
 }
 
 }  // namespace ztcp::wire

