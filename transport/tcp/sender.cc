@@ -96,6 +96,7 @@ std::uint32_t Sender::new_data_limit() {
   const std::uint32_t cwnd = congestion_.window_bytes();
   if (flight > 0 && flight + segment > cwnd) {
     window_limited_ = true;
+    limited_end_ = snd_nxt_;
     return 0;
   }
   if (super_bytes_ == 0 || unsent <= mss_bytes_ || cwnd < flight) return segment;
@@ -135,10 +136,7 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
 bool Sender::retransmit(TimePoint now, TxFrame& frame, Outgoing& out) {
   const std::uint32_t i = scoreboard_.first_lost();
   const std::uint32_t flight = scoreboard_.in_flight_bytes();
-  if (flight > 0 && flight + scoreboard_[i].length > congestion_.window_bytes()) {
-    window_limited_ = true;
-    return false;
-  }
+  if (flight > 0 && flight + scoreboard_[i].length > congestion_.window_bytes()) return false;
   if (undo_armed_ && !undo_stamped_) {
     undo_stamped_ = true;
     undo_timestamp_ = clock_.at(now);

@@ -159,7 +159,7 @@ class Sender {
   bool fin_queued_ = false;
   bool fin_sent_ = false;
   bool fin_acked_ = false;
-  bool window_limited_ = false;  // The congestion window held data back since the last ACK.
+  bool window_limited_ = false;  // The congestion window held data back at limited_end_.
   bool tail_probe_due_ = false;
   bool full_size_delivered_ = false;
   SackScoreboard scoreboard_;
@@ -173,6 +173,7 @@ class Sender {
   TimePoint persist_deadline_ = kNever;  // RFC 9293 section 3.8.6.1.
   TimePoint progress_{};                 // When snd.una last moved, or data began to wait.
   SeqNum pace_round_end_;
+  SeqNum limited_end_;  // What was in flight up to here filled the congestion window.
 
   // --- Cold.
   std::uint32_t max_window_bytes_ = 0;

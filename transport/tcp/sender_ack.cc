@@ -190,13 +190,15 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
   if (state_ == State::kRecovery) {
     congestion_.on_recovery_ack(delivered.bytes, acked_bytes > 0, scoreboard_.in_flight_bytes());
   } else if (delivered.bytes > 0) {
+    // For all ACKs of what filled the window, and not only for the first of a burst.
+    if (window_limited_ && limited_end_.at_or_before(ack.ack - acked_bytes))
+      window_limited_ = false;
     congestion_.on_ack(now, {.ack = ack.ack,
                              .snd_nxt = snd_nxt_,
                              .acked_bytes = delivered.bytes,
                              .window_limited = window_limited_ || state_ == State::kLoss,
                              .rtt_sample = rtt_sample,
                              .srtt = rtt_.srtt()});
-    window_limited_ = false;
   }
 }
 

@@ -194,7 +194,7 @@ TEST_F(Sending, SpuriousTimeoutIsTakenBack) {
   EXPECT_EQ(counters().spurious_recoveries, 1U);
   EXPECT_TRUE(peer.collect().empty()) << "nothing is sent a second time";
   peer.write(20 * kMss);
-  EXPECT_EQ(peer.collect().size(), 4U) << "the window of 10 is back, and 6 are in flight";
+  EXPECT_EQ(peer.collect().size(), 2U) << "the window of 10 is back, and 8 are in flight";
 }
 
 TEST_F(Sending, RealTimeoutIsNotTakenBack) {
