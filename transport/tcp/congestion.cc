@@ -12,7 +12,7 @@ void Congestion::on_ack(TimePoint now, const Ack& ack) {
   if (in_slow_start()) {
     const std::uint32_t growth =
         hystart_.on_ack(ack.ack, ack.snd_nxt, ack.acked_bytes, ack.rtt_sample);
-    cwnd_bytes_ = std::min(cwnd_bytes_ + growth, kMaxWindowBytes);
+    cwnd_bytes_ = std::min(cwnd_bytes_ + growth, ssthresh_bytes_);
     if (hystart_.is_done()) ssthresh_bytes_ = cwnd_bytes_;
     return;
   }

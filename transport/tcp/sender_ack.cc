@@ -175,6 +175,7 @@ void Sender::enter_recovery() {
 void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
                         std::uint32_t acked_bytes, Duration rtt_sample) {
   const bool past_point = recovery_point_.at_or_before(ack.ack);
+  const State before = state_;
   if (state_ == State::kRecovery && past_point) {
     congestion_.leave_recovery();
     rack_.on_recovery_end();
@@ -189,13 +190,17 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
 
   if (state_ == State::kRecovery) {
     congestion_.on_recovery_ack(delivered.bytes, acked_bytes > 0, scoreboard_.in_flight_bytes());
-  } else if (delivered.bytes > 0) {
+  } else if (acked_bytes > 0 && before != State::kRecovery) {
+    // RFC 5681 section 3.1: what moves snd.una counts, not what is SACKed. After a timeout much of
+    // that may have been delivered long ago, and is not the repeats' doing.
+    const std::uint32_t counted =
+        before == State::kLoss ? std::min(acked_bytes, delivered.bytes) : acked_bytes;
     // For all ACKs of what filled the window, and not only for the first of a burst.
     if (window_limited_ && limited_end_.at_or_before(ack.ack - acked_bytes))
       window_limited_ = false;
     congestion_.on_ack(now, {.ack = ack.ack,
                              .snd_nxt = snd_nxt_,
-                             .acked_bytes = delivered.bytes,
+                             .acked_bytes = counted,
                              .window_limited = window_limited_ || state_ == State::kLoss,
                              .rtt_sample = rtt_sample,
                              .srtt = rtt_.srtt()});

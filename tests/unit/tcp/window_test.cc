@@ -69,5 +69,58 @@ TEST_F(Window, DoesNotGrowByAcksOfWhatDidNotFillIt) {
   EXPECT_EQ(peer.collect().size(), 20U);
 }
 
+// RFC 3042 section 2 and RFC 5681 section 3.2: what is only SACKed has left the path, so as much
+// may follow; the window itself stays.
+TEST_F(Window, DoesNotGrowBySacksBeforeRecovery) {
+  peer.write(30 * kMss);
+  ASSERT_EQ(peer.collect().size(), 10U);
+  peer.advance(1ms);
+  peer.ack(seq(0), {{seq(1), seq(3)}});
+  EXPECT_EQ(peer.collect().size(), 2U);
+  peer.ack(seq(3));  // It was late. Now all three count.
+  EXPECT_EQ(peer.collect().size(), 4U) << "13 less the 9 in flight";
+}
+
+// RFC 6937: recovery ends at ssthresh. The ACK that ends it covers a window that was SACKed long
+// ago.
+TEST_F(Window, IsSsthreshAfterRecovery) {
+  peer.write(60 * kMss);
+  ASSERT_EQ(peer.collect().size(), 10U);
+  peer.advance(1ms);
+  peer.ack(seq(10));
+  ASSERT_EQ(peer.collect().size(), 20U);
+  peer.advance(1ms);
+  peer.ack(seq(10), {{seq(11), seq(30)}});
+  std::uint32_t sent = 30;
+  for (const Seg& seg : peer.collect()) sent += seg.seq == seq(10) ? 0 : 1;
+  peer.advance(1ms);
+  peer.ack(seq(sent));
+  EXPECT_EQ(peer.collect().size(), 14U) << "seven tenths of 20";
+}
+
+// RFC 5681 section 3.1: slow start ends at ssthresh, also where one ACK covers much.
+TEST_F(Window, SlowStartStopsAtSsthresh) {
+  peer.write(200 * kMss);
+  ASSERT_EQ(peer.collect().size(), 10U);
+  peer.advance(1ms);
+  ack_each(0, 10);
+  ASSERT_EQ(peer.collect().size(), 20U);
+  for (int i = 0; peer.stack.counters().rto_fired == 0; ++i) {
+    ASSERT_LT(i, 100);
+    ASSERT_TRUE(peer.fire());
+    peer.collect();
+  }
+  // Of 20 in flight all came but the first: ssthresh is 14.
+  std::uint32_t una = 10;
+  for (int round = 0; una < 34; ++round) {
+    ASSERT_LT(round, 20);
+    peer.advance(1ms);
+    una = std::min<std::uint32_t>(una + (1U << round), 34);
+    peer.ack(seq(una));
+    std::size_t sent = peer.collect().size();
+    EXPECT_LE(sent, 15U) << una;
+  }
+}
+
 }  // namespace
 }  // namespace ztcp::tcp::test
