@@ -31,7 +31,7 @@ void Sender::reset() {
   queue_.reset();
   scoreboard_.reset({});
   snd_una_ = snd_nxt_ = snd_max_ = recovery_point_ = {};
-  mss_bytes_ = snd_wnd_bytes_ = max_window_bytes_ = duplicate_acks_ = 0;
+  mss_bytes_ = snd_wnd_bytes_ = max_window_bytes_ = duplicate_acks_ = presumed_bytes_ = 0;
   state_ = State::kOpen;
   fin_queued_ = fin_sent_ = fin_acked_ = false;
   window_limited_ = tail_probe_due_ = full_size_delivered_ = false;
@@ -85,7 +85,7 @@ std::uint32_t Sender::new_data_limit() {
   const std::uint64_t unsent = unsent_bytes();
   if (unsent == 0 || scoreboard_.full()) return 0;
   const std::uint32_t usable = usable_window();
-  const std::uint32_t flight = scoreboard_.in_flight_bytes();
+  const std::uint32_t flight = flight_bytes();
   auto segment = static_cast<std::uint32_t>(std::min<std::uint64_t>(unsent, mss_bytes_));
   if (segment > usable) {
     // RFC 9293 section 3.8.6.2.1: no silly segments at the window's edge, unless they are a good
@@ -135,7 +135,7 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
 
 bool Sender::retransmit(TimePoint now, TxFrame& frame, Outgoing& out) {
   const std::uint32_t i = scoreboard_.first_lost();
-  const std::uint32_t flight = scoreboard_.in_flight_bytes();
+  const std::uint32_t flight = flight_bytes();
   if (flight > 0 && flight + scoreboard_[i].length > congestion_.window_bytes()) return false;
   if (undo_armed_ && !undo_stamped_) {
     undo_stamped_ = true;
@@ -247,6 +247,7 @@ void Sender::lower_mss(TimePoint now, std::uint32_t mss_bytes) {
   state_ = State::kOpen;
   undo_armed_ = probe_outstanding_ = tail_probe_due_ = false;
   full_size_delivered_ = false;
+  duplicate_acks_ = presumed_bytes_ = 0;
   arm_timers(now, /*restart=*/true);
 }
 

@@ -121,13 +121,19 @@ class Sender {
   // The FIN has a number and no byte.
   std::uint64_t unsent_bytes() const { return fin_sent_ ? 0 : queue_.end() - offset(snd_nxt_); }
   std::uint32_t usable_window() const;
+  std::uint32_t flight_bytes() const {
+    const std::uint32_t bytes = scoreboard_.in_flight_bytes();
+    return bytes > presumed_bytes_ ? bytes - presumed_bytes_ : 0;
+  }
 
   // on_ack(), in the order it happens. See sender_ack.cc.
   std::uint32_t take_cumulative(const Ack& ack, Delivered& delivered);
   void take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack);
   Duration sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered, bool answers);
   bool undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced);
-  void detect_losses(TimePoint now, const Ack& ack, bool advanced);
+  void detect_losses(TimePoint now);
+  void count_duplicates(const Ack& ack, std::uint32_t acked_bytes, bool same_window,
+                        Delivered& delivered);
   void check_tail_probe(const Ack& ack, Dsack dsack, bool advanced);
   void move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
                   std::uint32_t acked_bytes, Duration rtt_sample);
@@ -153,6 +159,8 @@ class Sender {
   std::uint32_t snd_wnd_bytes_ = 0;
   std::uint32_t mss_bytes_ = 0;
   std::uint32_t super_bytes_ = 0;  // Payload of a full super-segment; 0: none.
+  // In flight for the scoreboard, but delivered: a peer without SACK says so by its duplicates.
+  std::uint32_t presumed_bytes_ = 0;
   State state_ = State::kOpen;
   bool timestamps_ = false;
   bool sack_ = false;

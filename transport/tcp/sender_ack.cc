@@ -21,7 +21,9 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   Dsack dsack = Dsack::kNone;
   if (!plain) take_sacks(ack, delivered, dsack);
   if (delivered.full_sized) full_size_delivered_ = true;
+  bool same_window = false;
   if (ack.window_valid) {
+    same_window = snd_wnd_bytes_ == ack.window_bytes;
     if (snd_wnd_bytes_ == 0 || ack.window_bytes == 0) heard_shut_ = now;
     snd_wnd_bytes_ = ack.window_bytes;
     max_window_bytes_ = std::max(max_window_bytes_, ack.window_bytes);
@@ -40,7 +42,12 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   if (!plain) {
     // A tail loss probe that was not needed says nothing about reordering.
     if (dsack == Dsack::kOther) rack_.on_dsack(snd_nxt_);
-    if (!undo_if_spurious(ack, dsack, acked > 0)) detect_losses(now, ack, acked > 0);
+    if (undo_if_spurious(ack, dsack, acked > 0))
+      duplicate_acks_ = presumed_bytes_ = 0;
+    else if (sack_)
+      detect_losses(now);
+    else
+      count_duplicates(ack, acked, same_window, delivered);
     check_tail_probe(ack, dsack, acked > 0);
   }
   move_state(now, ack, delivered, acked, sample);
@@ -128,23 +135,42 @@ bool Sender::undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced) {
   return true;
 }
 
-void Sender::detect_losses(TimePoint now, const Ack& ack, bool advanced) {
-  if (sack_) {
-    std::uint32_t lost_bytes = 0;
-    reorder_deadline_ =
-        rack_.detect_loss(now, state_ != State::kOpen, rtt_, scoreboard_, lost_bytes);
-    return;
-  }
-  // Without SACK: RFC 6582, three duplicates and then one hole per partial ACK.
-  if (advanced) {
+void Sender::detect_losses(TimePoint now) {
+  std::uint32_t lost_bytes = 0;
+  reorder_deadline_ = rack_.detect_loss(now, state_ != State::kOpen, rtt_, scoreboard_, lost_bytes);
+}
+
+// Without SACK: RFC 6582, three duplicates and then one hole per partial ACK. A duplicate stands
+// for a segment that has left the path (RFC 6937 section 3), so the first two let new data out
+// (RFC 3042), and recovery goes on sending.
+void Sender::count_duplicates(const Ack& ack, std::uint32_t acked_bytes, bool same_window,
+                              Delivered& delivered) {
+  if (acked_bytes > 0) {
     duplicate_acks_ = 0;
     const bool partial = state_ == State::kRecovery && ack.ack.before(recovery_point_);
-    if (partial && !scoreboard_.empty() && !scoreboard_.front().is(SentRecord::kLost))
+    if (!partial) {
+      presumed_bytes_ = 0;
+      return;
+    }
+    // One segment filled the hole; duplicates have told of the others.
+    const std::uint32_t told =
+        std::min(presumed_bytes_, acked_bytes - std::min(acked_bytes, mss_bytes_));
+    presumed_bytes_ -= told;
+    delivered.bytes -= std::min(delivered.bytes, told);
+    if (!scoreboard_.empty() && !scoreboard_.front().is(SentRecord::kLost))
       scoreboard_.mark_lost(0);
-  } else if (ack.pure && !scoreboard_.empty() && ++duplicate_acks_ == Rack::kDupThresh &&
-             state_ == State::kOpen && !scoreboard_.front().is(SentRecord::kLost)) {
-    scoreboard_.mark_lost(0);
+    return;
   }
+  // RFC 5681 section 2: a window that moved was worth an ACK of its own.
+  if (!ack.pure || !same_window || scoreboard_.empty()) return;
+  if (state_ != State::kLoss && flight_bytes() > 0) {
+    const std::uint32_t bytes = std::min(mss_bytes_, flight_bytes());
+    presumed_bytes_ += bytes;
+    delivered.bytes += bytes;
+  }
+  if (++duplicate_acks_ == Rack::kDupThresh && state_ == State::kOpen &&
+      !scoreboard_.front().is(SentRecord::kLost))
+    scoreboard_.mark_lost(0);
 }
 
 // RFC 8985 section 7.4.2: did the probe repair a loss that nothing else would have told of?
@@ -189,7 +215,7 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
   if (state_ == State::kOpen && scoreboard_.lost_bytes() > 0) enter_recovery();
 
   if (state_ == State::kRecovery) {
-    congestion_.on_recovery_ack(delivered.bytes, acked_bytes > 0, scoreboard_.in_flight_bytes());
+    congestion_.on_recovery_ack(delivered.bytes, acked_bytes > 0, flight_bytes());
   } else if (acked_bytes > 0 && before != State::kRecovery) {
     // RFC 5681 section 3.1: what moves snd.una counts, not what is SACKed. After a timeout much of
     // that may have been delivered long ago, and is not the repeats' doing.

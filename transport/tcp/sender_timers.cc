@@ -70,7 +70,7 @@ Sender::Timeout Sender::on_timer(TimePoint now) {
         rack_.detect_loss(now, state_ != State::kOpen, rtt_, scoreboard_, lost_bytes);
     if (lost_bytes > 0 && state_ == State::kOpen) enter_recovery();
     if (state_ == State::kRecovery)
-      congestion_.on_recovery_ack(0, /*made_progress=*/false, scoreboard_.in_flight_bytes());
+      congestion_.on_recovery_ack(0, /*made_progress=*/false, flight_bytes());
   }
   if (probe_deadline_ <= now) {
     probe_deadline_ = kNever;
@@ -91,6 +91,7 @@ void Sender::on_rto(TimePoint now) {
   // has thrown it away, or it would have acknowledged it.
   if (scoreboard_.front().is(SentRecord::kSacked)) scoreboard_.forget_sacks();
   rack_.mark_losses_on_rto(now, rtt_, scoreboard_);
+  duplicate_acks_ = presumed_bytes_ = 0;
   const bool first = state_ != State::kLoss;
   congestion_.on_timeout(first, snd_nxt_, scoreboard_.in_flight_bytes());
   if (first) {

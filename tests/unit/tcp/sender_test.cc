@@ -254,6 +254,7 @@ TEST_F(Sending, PeerWithoutSackIsRepairedByDuplicates) {
   wire::TcpOptions options = offer();
   options.sack_permitted = false;
   plain.open(options);
+  plain.ack(plain.first());  // The window gets its scale.
   plain.write(8 * kMss);
   ASSERT_EQ(plain.collect().size(), 8U);
   plain.advance(1ms);

@@ -3,6 +3,10 @@
 //
 // How much a sender has in flight against a hand-driven peer: what makes the congestion window
 // grow and what doesn't.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -120,6 +124,72 @@ TEST_F(Window, SlowStartStopsAtSsthresh) {
     std::size_t sent = peer.collect().size();
     EXPECT_LE(sent, 15U) << una;
   }
+}
+
+// Peers that offer no SACK.
+class PlainPeer : public Window {
+ protected:
+  PlainPeer() : plain(make_config()) {
+    wire::TcpOptions options = offer();
+    options.sack_permitted = false;
+    plain.open(options);
+    plain.ack(plain.first());  // The window gets its scale.
+  }
+  std::uint32_t at(std::uint32_t segment) const { return plain.first() + segment * kMss; }
+
+  Peer plain;
+};
+
+// RFC 5681 section 2: a duplicate names the window that was named before.
+TEST_F(PlainPeer, WindowUpdatesAreNoDuplicates) {
+  plain.write(8 * kMss);
+  ASSERT_EQ(plain.collect().size(), 8U);
+  plain.advance(1ms);
+  for (std::uint16_t window = 1000; window <= 5000; window += 1000)
+    plain.send({.seq = plain.peer_nxt(), .ack = at(0), .window = window});
+  EXPECT_TRUE(plain.collect().empty());
+  EXPECT_EQ(plain.stack.counters().rack_recoveries, 0U);
+}
+
+// RFC 3042: a new segment for each of the first two duplicates, beyond the window.
+TEST_F(PlainPeer, FirstTwoDuplicatesLetNewDataOut) {
+  plain.write(30 * kMss);
+  ASSERT_EQ(plain.collect().size(), 10U);
+  plain.advance(1ms);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    plain.ack(at(0));
+    const auto segs = plain.collect();
+    ASSERT_EQ(segs.size(), 1U);
+    EXPECT_EQ(segs[0].seq, at(10 + i));
+  }
+  plain.ack(at(0));
+  const auto segs = plain.collect();
+  ASSERT_GE(segs.size(), 1U);
+  EXPECT_EQ(segs[0].seq, at(0)) << "the third repeats the first";
+  plain.advance(1ms);
+  plain.ack(at(12));
+  EXPECT_EQ(plain.collect().size(), 7U) << "seven tenths of ten";
+}
+
+// RFC 6937 section 3: a duplicate stands for a segment delivered, so recovery goes on sending.
+TEST_F(PlainPeer, DuplicatesInRecoveryLetNewDataOut) {
+  plain.write(60 * kMss);
+  ASSERT_EQ(plain.collect().size(), 10U);
+  plain.advance(1ms);
+  plain.ack(at(10));
+  ASSERT_EQ(plain.collect().size(), 20U);
+  plain.advance(1ms);
+  std::vector<std::uint32_t> sent;
+  for (int i = 0; i < 19; ++i) {
+    plain.ack(at(10));
+    for (const Seg& seg : plain.collect()) sent.push_back((seg.seq - plain.first()) / kMss);
+  }
+  // 10 alone was lost: two by limited transmit, the repeat, and until 14 are in flight.
+  EXPECT_EQ(std::count(sent.begin(), sent.end(), 10U), 1);
+  EXPECT_NEAR(static_cast<double>(sent.size()), 14, 1);
+  plain.advance(1ms);
+  plain.ack(at(30));
+  EXPECT_EQ(plain.stack.counters().rto_fired, 0U);
 }
 
 }  // namespace
