@@ -85,8 +85,18 @@ void SendQueue::pop(std::uint64_t offset) {
   assert(offset >= begin_ && offset <= end_);
   begin_ = offset;
   while (head_ != tail_) {
-    const Piece& piece = pieces_[head_ & piece_mask_];
-    if (piece.begin + piece.size_bytes > offset) break;
+    Piece& piece = pieces_[head_ & piece_mask_];
+    if (piece.begin + piece.size_bytes > offset) {
+      // Many records make one piece: what of it is acknowledged is room for the next ones.
+      const auto gone = static_cast<std::uint32_t>(offset - piece.begin);
+      if (gone > 0 && is_copied(piece)) {
+        copied_head_ += gone;
+        piece.begin = offset;
+        piece.data += gone;
+        piece.size_bytes -= gone;
+      }
+      break;
+    }
     if (is_copied(piece)) copied_head_ += piece.size_bytes;
     ++head_;
   }

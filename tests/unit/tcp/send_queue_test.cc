@@ -59,6 +59,20 @@ TEST_F(SendQueueTest, RecordsInARowMakeOnePiece) {
   EXPECT_EQ(queue.gather(0, 960, fragments).count, 1);
 }
 
+// What is acknowledged makes room, also in the middle of what was merged: small messages must not
+// wait for a whole ring of them.
+TEST_F(SendQueueTest, PartsOfAMergedPieceMakeRoom) {
+  const Bytes record(64, std::byte{1});
+  while (queue.write(record, {})) {
+  }
+  EXPECT_EQ(queue.end(), 2048U);
+  for (std::uint64_t acked = 64; acked <= 20'480; acked += 64) {
+    queue.pop(acked);
+    ASSERT_TRUE(queue.write(record, {})) << acked;
+    ASSERT_FALSE(queue.write(record, {})) << acked;
+  }
+}
+
 TEST_F(SendQueueTest, IsAllOrNothing) {
   const Bytes body(10, std::byte{2});
   const std::array three{fragment(body), fragment(body), fragment(body)};
