@@ -85,8 +85,11 @@ void Sender::take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack) {
       const bool inside = ack.sack.size() > 1 && SeqNum(ack.sack[1].begin).at_or_before(begin) &&
                           end.at_or_before(SeqNum(ack.sack[1].end));
       if (below || inside) {
-        const bool ours =
-            bytes_between(begin, snd_max_) <= max_window_bytes_ + bytes_between(begin, end);
+        // Only path probes carried bytes below the first; answers to them come late, too.
+        const bool of_stream =
+            !begin.before(snd_una_) || bytes_between(begin, snd_una_) <= queue_.begin();
+        const bool ours = of_stream && bytes_between(begin, snd_max_) <=
+                                           max_window_bytes_ + bytes_between(begin, end);
         const bool of_probe = probe_outstanding_ && probe_retransmitted_ && end == probe_end_;
         if (ours) dsack = of_probe ? Dsack::kOfProbe : Dsack::kOther;
         continue;

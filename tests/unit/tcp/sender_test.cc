@@ -4,6 +4,8 @@
 // Sending against a hand-driven peer: loss, its repair, and taking it back.
 #include "transport/tcp/sender.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -139,6 +141,31 @@ TEST_F(Sending, NeedlessProbeDoesNotMakeRackWaitLonger) {
   EXPECT_TRUE(peer.collect().empty());
   peer.pass(400us);
   EXPECT_EQ(numbers(peer.collect()), std::vector<int>{4}) << "a quarter round trip, not a half";
+}
+
+// RFC 2883 reports of bytes before the first: only path probes carried them, and the second report
+// comes when the path is proven.
+TEST_F(Sending, LateAnswerToThePathProbeDoesNotMakeRackWaitLonger) {
+  Peer probed(make_config());
+  probed.open(offer(), /*answer_probe=*/false);
+  const std::uint32_t first = probed.first();
+  probed.pass(150ms);
+  ASSERT_FALSE(probed.collect().empty()) << "the probe again";
+  probed.ack(first, {{first - kMss, first}});
+  probed.write(2 * kMss);
+  probed.collect();
+  probed.advance(1ms);
+  probed.ack(first, {{first - kMss, first}});
+  probed.ack(first + 2 * kMss);
+  probed.write(3 * kMss);
+  probed.collect();
+  probed.advance(1ms);
+  probed.ack(first + 2 * kMss, {{first + 3 * kMss, first + 4 * kMss}});
+  EXPECT_TRUE(probed.collect().empty());
+  probed.pass(300us);
+  const auto repeat = probed.collect();
+  ASSERT_EQ(repeat.size(), 1U) << "a quarter round trip, not a half";
+  EXPECT_EQ(repeat[0].seq, first + 2 * kMss);
 }
 
 TEST_F(Sending, ProbePrefersNewData) {
