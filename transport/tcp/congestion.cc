@@ -43,6 +43,7 @@ void Congestion::on_timeout(bool first, SeqNum snd_nxt, std::uint32_t flight_byt
     save();
     reduce();
   }
+  cubic_.on_timeout();
   cwnd_bytes_ = flight_bytes + mss_bytes_;
   hystart_.begin(snd_nxt);
 }

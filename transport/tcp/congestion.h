@@ -60,15 +60,21 @@ class Congestion {
   void on_recovery_sent(std::uint32_t bytes) { prr_.on_sent(bytes); }
   void leave_recovery() { cwnd_bytes_ = ssthresh_bytes_; }
 
-  // RFC 5681 section 3.1, equation (4): only the first timeout for some data moves ssthresh. One
-  // segment may leave beside the `flight_bytes` that are not yet overdue (RFC 8985 section 6.3).
+  // RFC 5681 section 3.1, equation (4): the losses of one window of data move ssthresh once, and
+  // `first` says that nothing has done so yet. One segment may leave beside the `flight_bytes` that
+  // are not yet overdue (RFC 8985 section 6.3).
   void on_timeout(bool first, SeqNum snd_nxt, std::uint32_t flight_bytes);
 
   // A loss that needed no recovery: the tail loss probe repaired it (RFC 8985 section 7.4.2).
   void on_repaired_loss();
 
-  // RFC 4015 section 3.2: as if the latest enter_recovery() or on_timeout() had not been.
+  // RFC 4015 section 3.2: as if the latest enter_recovery() or first on_timeout() had not been.
   void undo();
+  // The loss that recovery repairs has proved real: undo() goes back to its end.
+  void keep_reduction() {
+    leave_recovery();
+    save();
+  }
 
   // The path takes less per packet: the window keeps its bytes.
   void set_mss(std::uint32_t mss_bytes) { mss_bytes_ = mss_bytes; }

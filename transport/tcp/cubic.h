@@ -16,11 +16,17 @@ class Cubic {
   // Section 4.3: what makes the Reno-friendly window as fast as Reno with kBeta.
   static constexpr double kAlpha = 3.0 * (1.0 - kBeta) / (1.0 + kBeta);
 
-  // Forgets the past: a new connection, or an RTO (section 4.8).
+  // Forgets the past: a new connection.
   void reset() { *this = Cubic{}; }
 
   // Sections 4.6 and 4.7. Returns ssthresh.
   double on_congestion(double cwnd_segments);
+
+  // Section 4.8: after a timeout K is 0 and W_max the window that congestion avoidance begins with.
+  void on_timeout() {
+    in_epoch_ = false;
+    w_max_ = 0;
+  }
 
   // An ACK of `acked_segments` in congestion avoidance while the window was the limit. Returns the
   // new window (sections 4.2 to 4.5).

@@ -92,9 +92,10 @@ void Sender::on_rto(TimePoint now) {
   if (scoreboard_.front().is(SentRecord::kSacked)) scoreboard_.forget_sacks();
   rack_.mark_losses_on_rto(now, rtt_, scoreboard_);
   duplicate_acks_ = presumed_bytes_ = 0;
-  const bool first = state_ != State::kLoss;
-  congestion_.on_timeout(first, snd_nxt_, scoreboard_.in_flight_bytes());
-  if (first) {
+  // In recovery the window is what PRR lets out, and ssthresh has been reduced.
+  if (state_ == State::kRecovery && !undo_armed_) congestion_.keep_reduction();
+  congestion_.on_timeout(state_ == State::kOpen, snd_nxt_, scoreboard_.in_flight_bytes());
+  if (state_ != State::kLoss && !undo_armed_) {
     undo_armed_ = true;
     undo_stamped_ = false;
   }

@@ -61,6 +61,19 @@ TEST_F(CongestionTest, TimeoutsReduceOnce) {
   EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kMss);
 }
 
+// A timeout that was none gives back what recovery would have come to, and not what a real loss has
+// cost.
+TEST_F(CongestionTest, UndoOfATimeoutInRecoveryKeepsItsReduction) {
+  congestion.enter_recovery(10 * kMss);
+  congestion.on_recovery_ack(kMss, true, 2 * kMss);
+  congestion.keep_reduction();
+  congestion.on_timeout(false, SeqNum(0), 0);
+  EXPECT_EQ(congestion.window_bytes(), kMss);
+  congestion.undo();
+  EXPECT_EQ(congestion.window_bytes(), 7 * kMss);
+  EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kMss);
+}
+
 TEST_F(CongestionTest, UndoRestoresWhatWas) {
   congestion.on_timeout(true, SeqNum(0), 0);
   congestion.undo();
@@ -102,6 +115,20 @@ TEST(Cubic, IsNeverSlowerThanReno) {
   }
   // 0.53 segments per round trip, up to the window before the reduction.
   EXPECT_NEAR(window, 70 + 50 * Cubic::kAlpha, 1);
+}
+
+// Section 4.8: after a timeout the curve begins at its own plateau.
+TEST(Cubic, TimeoutZeroesK) {
+  Cubic cubic;
+  cubic.on_congestion(100);
+  cubic.on_timeout();
+  TimePoint now{1h};
+  double window = cubic.on_ack(now, 100ms, 70, 1);
+  EXPECT_EQ(cubic.k_seconds(), 0);
+  EXPECT_EQ(cubic.w_max(), 70);
+  const TimePoint end = now + 4217ms;
+  for (; now < end; now += 5ms) window = cubic.on_ack(now, 100ms, window, window / 20);
+  EXPECT_NEAR(window, 100, 2) << "30 segments in 4.217 s, all of it upwards";
 }
 
 TEST(Cubic, IdleTimeDoesNotCount) {

@@ -168,6 +168,40 @@ TEST_F(Sending, LateAnswerToThePathProbeDoesNotMakeRackWaitLonger) {
   EXPECT_EQ(repeat[0].seq, first + 2 * kMss);
 }
 
+// RFC 5681 section 3.1: one window's losses count once, however they were found. In recovery the
+// window is what PRR lets out and no measure of the path.
+TEST_F(Sending, TimeoutInRecoveryLeavesSsthresh) {
+  warm_up();
+  peer.write(60 * kMss);
+  ASSERT_EQ(peer.collect().size(), 10U);
+  peer.advance(1ms);
+  peer.ack(seq(12));
+  ASSERT_EQ(peer.collect().size(), 20U);
+  peer.advance(1ms);
+  peer.ack(seq(12), {{seq(29), seq(32)}});  // 17 are lost, and so are their repeats.
+  ASSERT_EQ(counters().rack_recoveries, 1U);
+  for (int i = 0; counters().rto_fired == 0; ++i) {
+    ASSERT_LT(i, 100);
+    peer.collect();
+    ASSERT_TRUE(peer.fire());
+  }
+  std::uint32_t una = 12;
+  std::uint32_t sent = 32;
+  std::size_t most = 0;
+  // Now all arrives.
+  for (int round = 0; una < 60 && round < 20; ++round) {
+    const auto segs = peer.collect();
+    most = std::max(most, segs.size());
+    for (const Seg& seg : segs) sent = std::max(sent, (seg.seq - peer.first()) / kMss + 1);
+    const bool repeats = una < 29;
+    una = repeats ? una + static_cast<std::uint32_t>(segs.size()) : sent;
+    if (una >= 29 && una < 32) una = 32;
+    peer.advance(1ms);
+    peer.ack(seq(una));
+  }
+  EXPECT_GE(most, 10U) << "slow start goes to 14, seven tenths of 20";
+}
+
 TEST_F(Sending, ProbePrefersNewData) {
   warm_up();
   peer.write(11 * kMss);  // One more than the window.
