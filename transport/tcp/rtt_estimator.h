@@ -50,14 +50,17 @@ class RttEstimator {
   // The least of the last one to two windows; zero before the first sample.
   Duration min_rtt() const { return std::min(min_old_, min_new_); }
 
-  // RFC 6298 (2.3) to (2.5) and (5.5). `floor` is what the poller's own absence asks for.
-  Duration rto(Duration floor = Duration::zero()) const {
+  // RFC 6298 (2.3) to (2.5). `floor` is what the poller's own absence asks for.
+  Duration first_rto(Duration floor = Duration::zero()) const {
     const Duration base =
         has_sample() ? srtt_ + std::max(4 * rttvar_, limits_.min_rto) : limits_.initial_rto;
     const Duration low = std::max(limits_.min_rto, floor);
-    const Duration high = std::max(limits_.max_rto, low);
-    const Duration first = std::clamp(base, low, high);
-    return std::min<Duration>(first * (1LL << backoff_), high);
+    return std::clamp(base, low, std::max(limits_.max_rto, low));
+  }
+  // And (5.5).
+  Duration rto(Duration floor = Duration::zero()) const {
+    const Duration high = std::max({limits_.max_rto, limits_.min_rto, floor});
+    return std::min<Duration>(first_rto(floor) * (1LL << backoff_), high);
   }
 
   void back_off() { backoff_ = std::min(backoff_ + 1, kMaxBackoff); }

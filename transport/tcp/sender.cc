@@ -34,9 +34,10 @@ void Sender::reset() {
   mss_bytes_ = snd_wnd_bytes_ = max_window_bytes_ = duplicate_acks_ = presumed_bytes_ = 0;
   state_ = State::kOpen;
   fin_queued_ = fin_sent_ = fin_acked_ = false;
-  window_limited_ = tail_probe_due_ = full_size_delivered_ = false;
+  window_limited_ = tail_probe_due_ = full_size_delivered_ = override_due_ = false;
   probe_outstanding_ = undo_armed_ = false;
   rto_deadline_ = probe_deadline_ = reorder_deadline_ = persist_deadline_ = kNever;
+  asked_ = kNever;
   persist_backoff_ = 0;
   pacer_ = {};
   rack_ = {};
@@ -53,7 +54,7 @@ void Sender::begin(TimePoint now, const Terms& terms) {
   scoreboard_.reset(terms.first);
   congestion_.begin(mss_bytes_, settings_.initial_window_segments, terms.first);
   recovery_point_ = pace_round_end_ = terms.first;
-  progress_ = heard_ = heard_shut_ = now;
+  progress_ = heard_shut_ = now;
   set_max_super_segment(max_super_bytes_);
 }
 
@@ -88,9 +89,7 @@ std::uint32_t Sender::new_data_limit() {
   const std::uint32_t flight = flight_bytes();
   auto segment = static_cast<std::uint32_t>(std::min<std::uint64_t>(unsent, mss_bytes_));
   if (segment > usable) {
-    // RFC 9293 section 3.8.6.2.1: no silly segments at the window's edge, unless they are a good
-    // part of it or nothing else will move it.
-    if (usable == 0 || (flight > 0 && usable < max_window_bytes_ / 2)) return 0;
+    if (usable == 0 || (is_silly(unsent, usable) && !override_due_)) return 0;
     segment = usable;
   }
   const std::uint32_t cwnd = congestion_.window_bytes();
@@ -160,6 +159,7 @@ void Sender::send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoin
     out.push = true;
   }
   scoreboard_.mark_retransmitted(i, now);
+  note_asked(now);
   if (state_ == State::kRecovery) congestion_.on_recovery_sent(record.length);
   pacer_.on_sent(now, record.length);
   counters_.tx_retransmitted_bytes += frame.payload_bytes;
@@ -172,8 +172,12 @@ void Sender::send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoin
 // RFC 8985 section 7.3: new data if there is any, else the last segment again.
 bool Sender::send_tail_probe(TimePoint now, TxFrame& frame, Outgoing& out) {
   if (state_ != State::kOpen || scoreboard_.empty() || probe_outstanding_) return false;
-  const auto fresh = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-      std::min<std::uint64_t>(unsent_bytes(), mss_bytes_), usable_window()));
+  const std::uint64_t unsent = unsent_bytes();
+  const std::uint32_t usable = usable_window();
+  const auto fresh = is_silly(unsent, usable)
+                         ? 0
+                         : static_cast<std::uint32_t>(std::min(
+                               {unsent, std::uint64_t{mss_bytes_}, std::uint64_t{usable}}));
   ++counters_.tlp_fired;
   probe_outstanding_ = true;
   if (fresh > 0 && !scoreboard_.full()) {
@@ -204,6 +208,7 @@ bool Sender::send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, 
   const bool was_empty = scoreboard_.empty();
   if (was_empty) {
     progress_ = now;
+    override_due_ = false;
     congestion_.on_restart(now);
   }
   for (std::uint32_t left = bytes; left > 0;) {
@@ -225,6 +230,7 @@ bool Sender::send_fin(TimePoint now, Outgoing& out) {
   if (scoreboard_.full()) return false;
   const bool was_empty = scoreboard_.empty();
   if (was_empty) progress_ = now;
+  note_asked(now);
   out.seq = snd_nxt_;
   out.fin = true;
   scoreboard_.push(snd_nxt_, 1, now, SentRecord::kFin);

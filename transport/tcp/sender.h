@@ -83,7 +83,6 @@ class Sender {
   TimePoint deadline() const;
   // kProbe: send an empty segment that the peer must answer (zero window).
   Timeout on_timer(TimePoint now);
-  void note_heard(TimePoint now) { heard_ = now; }
 
   // The path takes less (RFC 1191): everything in flight is cut anew.
   void lower_mss(TimePoint now, std::uint32_t mss_bytes);
@@ -121,13 +120,17 @@ class Sender {
   // The FIN has a number and no byte.
   std::uint64_t unsent_bytes() const { return fin_sent_ ? 0 : queue_.end() - offset(snd_nxt_); }
   std::uint32_t usable_window() const;
+  // RFC 9293 section 3.8.6.2.1: too little of `usable` for anything but a silly segment.
+  bool is_silly(std::uint64_t unsent, std::uint32_t usable) const {
+    return usable < std::min<std::uint64_t>(unsent, mss_bytes_) && usable < max_window_bytes_ / 2;
+  }
   std::uint32_t flight_bytes() const {
     const std::uint32_t bytes = scoreboard_.in_flight_bytes();
     return bytes > presumed_bytes_ ? bytes - presumed_bytes_ : 0;
   }
 
   // on_ack(), in the order it happens. See sender_ack.cc.
-  std::uint32_t take_cumulative(const Ack& ack, Delivered& delivered);
+  std::uint32_t take_cumulative(TimePoint now, const Ack& ack, Delivered& delivered);
   void take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack);
   Duration sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered, bool answers);
   bool undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced);
@@ -149,6 +152,11 @@ class Sender {
 
   void arm_timers(TimePoint now, bool restart);
   Duration tail_probe_timeout() const;
+  Duration longest_wait() const;
+  Duration persist_interval() const;
+  void note_asked(TimePoint now) {
+    if (asked_ == kNever) asked_ = now;
+  }
   TimePoint give_up_at() const;
   void on_rto(TimePoint now);
 
@@ -170,6 +178,7 @@ class Sender {
   bool window_limited_ = false;  // The congestion window held data back at limited_end_.
   bool tail_probe_due_ = false;
   bool full_size_delivered_ = false;
+  bool override_due_ = false;  // What waits may leave in a silly segment.
   SackScoreboard scoreboard_;
   SendQueue queue_;
   Congestion congestion_;
@@ -180,6 +189,8 @@ class Sender {
   TimePoint reorder_deadline_ = kNever;  // RACK's own.
   TimePoint persist_deadline_ = kNever;  // RFC 9293 section 3.8.6.1.
   TimePoint progress_{};                 // When snd.una last moved, or data began to wait.
+  // The first repeat or probe since the peer was last heard; kNever: all have been answered.
+  TimePoint asked_ = kNever;
   SeqNum pace_round_end_;
   SeqNum limited_end_;  // What was in flight up to here filled the congestion window.
 
@@ -198,7 +209,6 @@ class Sender {
   bool undo_stamped_ = false;
   std::uint32_t undo_timestamp_ = 0;
   TimestampClock clock_;
-  TimePoint heard_{};
   TimePoint heard_shut_{};  // The last ACK that found the window shut, or left it so.
   int persist_backoff_ = 0;
   std::uint32_t max_super_bytes_ = 0;

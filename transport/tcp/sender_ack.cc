@@ -11,13 +11,13 @@ namespace ztcp::tcp {
 
 void Sender::on_ack(TimePoint now, const Ack& ack) {
   assert(snd_una_.at_or_before(ack.ack) && ack.ack.at_or_before(snd_max_));
-  heard_ = now;
+  asked_ = kNever;
   // Nothing lost, nothing sent twice, no holes reported: all that can have happened is progress.
   const bool plain = state_ == State::kOpen && ack.sack.empty() && !probe_outstanding_ &&
                      scoreboard_.sacked_bytes() == 0 && scoreboard_.retransmitted_segments() == 0 &&
                      sack_;
   Delivered delivered;
-  const std::uint32_t acked = take_cumulative(ack, delivered);
+  const std::uint32_t acked = take_cumulative(now, ack, delivered);
   Dsack dsack = Dsack::kNone;
   if (!plain) take_sacks(ack, delivered, dsack);
   if (delivered.full_sized) full_size_delivered_ = true;
@@ -59,7 +59,7 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   assert(scoreboard_.size() > 64 || scoreboard_.is_consistent());
 }
 
-std::uint32_t Sender::take_cumulative(const Ack& ack, Delivered& delivered) {
+std::uint32_t Sender::take_cumulative(TimePoint now, const Ack& ack, Delivered& delivered) {
   const std::uint32_t acked = bytes_between(snd_una_, ack.ack);
   if (acked == 0) return 0;
   const std::uint64_t acked_to = offset(ack.ack);
@@ -69,7 +69,7 @@ std::uint32_t Sender::take_cumulative(const Ack& ack, Delivered& delivered) {
   scoreboard_.acknowledge(ack.ack, mss_bytes_, delivered);
   snd_una_ = ack.ack;
   if (snd_nxt_.before(snd_una_)) snd_nxt_ = snd_una_;  // After lower_mss().
-  progress_ = heard_;
+  progress_ = now;
   return acked;
 }
 

@@ -22,20 +22,37 @@ Duration Sender::tail_probe_timeout() const {
   return std::max(base + kProbeSlack, rto_floor_ / 2);
 }
 
+// Between two questions to a peer that shut its window and answers: several fit into the user
+// timeout, so that no single lost answer ends the connection.
+Duration Sender::longest_wait() const {
+  const Duration most = std::min(settings_.rto_max, settings_.user_timeout / 4);
+  return std::max(most, rtt_.first_rto(rto_floor_));
+}
+
+Duration Sender::persist_interval() const {
+  return std::min<Duration>(rtt_.first_rto(rto_floor_) * (1LL << persist_backoff_), longest_wait());
+}
+
 // `restart`: what was waited for has come, or waiting begins.
 void Sender::arm_timers(TimePoint now, bool restart) {
   if (scoreboard_.empty()) {
     rto_deadline_ = probe_deadline_ = reorder_deadline_ = kNever;
-    if (unsent_bytes() == 0 || usable_window() > 0) {
+    const std::uint64_t unsent = unsent_bytes();
+    const std::uint32_t usable = usable_window();
+    if (unsent == 0 || (usable > 0 && !is_silly(unsent, usable))) {
       persist_deadline_ = kNever;
     } else if (persist_deadline_ == kNever) {
-      persist_deadline_ = now + rtt_.rto(rto_floor_) * (1LL << persist_backoff_);
+      persist_deadline_ = now + persist_interval();
     }
     return;
   }
   persist_deadline_ = kNever;
-  if (restart || rto_deadline_ == kNever)
-    rto_deadline_ = std::min(now + rtt_.rto(rto_floor_), give_up_at());
+  if (restart || rto_deadline_ == kNever) {
+    Duration wait = rtt_.rto(rto_floor_);
+    if (snd_wnd_bytes_ == 0) [[unlikely]]
+      wait = std::min(wait, longest_wait());
+    rto_deadline_ = std::min(now + wait, give_up_at());
+  }
   // RFC 8985 section 7.2: only while nothing else points at a loss, and one probe at a time.
   const bool probing = state_ == State::kOpen && sack_ && !probe_outstanding_ &&
                        scoreboard_.sacked_bytes() == 0 && rtt_.has_sample();
@@ -44,8 +61,9 @@ void Sender::arm_timers(TimePoint now, bool restart) {
 }
 
 // RFC 9293 section 3.8.6.1: a peer that shut its window over what is in flight, and answers, is
-// alive.
+// alive. It is gone when it leaves a question unanswered.
 TimePoint Sender::give_up_at() const {
+  if (snd_wnd_bytes_ == 0) return asked_ == kNever ? kNever : asked_ + settings_.user_timeout;
   return std::max(progress_, heard_shut_) + settings_.user_timeout;
 }
 
@@ -56,12 +74,16 @@ TimePoint Sender::deadline() const {
 
 Sender::Timeout Sender::on_timer(TimePoint now) {
   if (persist_deadline_ <= now) {
+    persist_deadline_ = now + persist_interval();
+    if (usable_window() > 0) {
+      override_due_ = true;
+      return Timeout::kNone;
+    }
     // A peer that answers may keep its window shut; one that is silent is gone.
-    if (now - heard_ >= settings_.user_timeout) return Timeout::kGiveUp;
-    const Duration most = std::max(settings_.rto_max, rto_floor_);
-    const Duration wait = rtt_.rto(rto_floor_) * (1LL << persist_backoff_);
-    if (wait < most) ++persist_backoff_;
-    persist_deadline_ = now + std::min(2 * wait, most);
+    note_asked(now);
+    if (now - asked_ >= settings_.user_timeout) return Timeout::kGiveUp;
+    if (persist_interval() < longest_wait()) ++persist_backoff_;
+    persist_deadline_ = std::min(now + persist_interval(), asked_ + settings_.user_timeout);
     return Timeout::kProbe;
   }
   if (reorder_deadline_ <= now) {

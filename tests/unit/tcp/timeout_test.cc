@@ -153,6 +153,67 @@ TEST_F(Timeout, PeerThatShrinksItsWindowAndAnswersIsNotGivenUp) {
   EXPECT_FALSE(peer.user.failed);
 }
 
+// However short the user timeout: what counts is a probe without an answer.
+class ShortPatience : public testing::TestWithParam<Duration> {
+ protected:
+  ShortPatience() : peer(make_config()) { peer.open(); }
+  static StackConfig make_config() {
+    StackConfig config = test_config();
+    config.tcp.user_timeout = GetParam();
+    config.tcp.keepalive_idle = 1h;  // They would answer for it.
+    return config;
+  }
+  // Answers whatever the Stack says, for `span`.
+  void keep_shut(std::uint32_t ack, Duration span) {
+    const TimePoint end = peer.now + span;
+    while (peer.now < end) {
+      ASSERT_TRUE(peer.fire());
+      ASSERT_FALSE(peer.user.failed) << in_ms(peer.now - (end - span)) << " ms";
+      if (peer.collect().empty()) continue;
+      peer.advance(1ms);
+      peer.send({.seq = peer.peer_nxt(), .ack = ack, .window = 0});
+    }
+  }
+  // How long the Stack asks a peer that has gone, and how often.
+  Duration fall_silent(int& asked) {
+    TimePoint first{};
+    while (!peer.user.failed) {
+      EXPECT_TRUE(peer.fire());
+      if (peer.collect().empty()) continue;
+      if (asked++ == 0) first = peer.now;
+    }
+    return peer.now - first;
+  }
+
+  Peer peer;
+};
+
+TEST_P(ShortPatience, ShutWindowOfAPeerThatAnswersIsWaitedFor) {
+  peer.send({.seq = peer.peer_nxt(), .ack = peer.first(), .window = 0});
+  peer.write(kMss);
+  keep_shut(peer.first(), 60s);
+  ASSERT_FALSE(peer.user.failed);
+  int asked = 0;
+  EXPECT_NEAR(in_ms(fall_silent(asked)), in_ms(GetParam()), 2);
+  EXPECT_GE(asked, 3) << "a lost answer is no death";
+}
+
+TEST_P(ShortPatience, WindowShutOverDataInFlightIsWaitedFor) {
+  peer.ack(peer.first());
+  peer.write(2 * kMss);
+  ASSERT_EQ(peer.collect().size(), 2U);
+  peer.advance(1ms);
+  peer.send({.seq = peer.peer_nxt(), .ack = peer.first(), .window = 0});
+  keep_shut(peer.first(), 60s);
+  ASSERT_FALSE(peer.user.failed);
+  int asked = 0;
+  EXPECT_NEAR(in_ms(fall_silent(asked)), in_ms(GetParam()), 2);
+  EXPECT_GE(asked, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(UserTimeouts, ShortPatience,
+                         testing::Values(100ms, 500ms, 1900ms, 2000ms, 3000ms, 8000ms));
+
 // Section 3.8.6.1 holds for a user who waits. Nobody waits after close(): a peer that keeps its
 // window shut must not keep the slot.
 TEST_F(Timeout, ShutWindowDoesNotKeepAClosedConnection) {

@@ -126,6 +126,44 @@ TEST_F(Window, SlowStartStopsAtSsthresh) {
   }
 }
 
+// RFC 9293 section 3.8.6.2.1: a window much smaller than it has been is not filled at once, though
+// nothing is in flight; the override timeout sees to it that it is filled at all.
+TEST_F(Window, TinyOneIsFilledLate) {
+  peer.write(2 * kMss);
+  ASSERT_EQ(peer.collect().size(), 2U);
+  peer.advance(1ms);
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(2), .window = 1});
+  peer.write(4 * kMss);
+  EXPECT_TRUE(peer.collect().empty());
+  const TimePoint begin = peer.now;
+  const auto segs = peer.wait();
+  ASSERT_EQ(segs.size(), 1U);
+  EXPECT_EQ(segs[0].payload.size(), 256U);
+  EXPECT_EQ(segs[0].seq, seq(2));
+  EXPECT_GE(peer.now - begin, peer.config.tcp.rto_min);
+  EXPECT_LE(peer.now - begin, 1s);
+}
+
+TEST_F(Window, TinyOneIsUsedAtOnceForAllThereIs) {
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(0), .window = 1});
+  peer.write(256);
+  EXPECT_EQ(peer.collect().size(), 1U);
+}
+
+TEST_F(Window, TinyOneThatOpensIsUsedAtOnce) {
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(0)});
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(0), .window = 1});
+  peer.write(4 * kMss);
+  EXPECT_TRUE(peer.collect().empty());
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(0)});
+  EXPECT_EQ(peer.collect().size(), 4U);
+  peer.advance(1ms);
+  peer.ack(seq(4));
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(4), .window = 1});
+  peer.write(4 * kMss);
+  EXPECT_TRUE(peer.collect().empty()) << "and the override counts anew";
+}
+
 // Peers that offer no SACK.
 class PlainPeer : public Window {
  protected:
