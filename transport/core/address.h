@@ -19,6 +19,10 @@ struct MacAddress {
   friend bool operator==(const MacAddress&, const MacAddress&) = default;
 };
 inline constexpr MacAddress kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+// May be one host's: neither a group's, of which broadcast is one, nor zero.
+inline bool is_station(const MacAddress& mac) {
+  return (mac.bytes[0] & 1U) == 0 && mac != MacAddress{};
+}
 
 struct Ipv4Address {
   std::uint32_t value = 0;  // Host order: 10.0.0.1 is 0x0a000001.

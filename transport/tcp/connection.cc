@@ -68,6 +68,7 @@ void Connection::drop() { end(); }
 
 void Connection::end() {
   assert(state_ != State::kClosed);
+  context_.neighbours.leave(index_);
   receiver_.clear();
   sender_.reset();
   set_state(State::kClosed);
@@ -83,10 +84,12 @@ void Connection::fail(TimePoint now, Errc code, const char* where) {
 }
 
 void Connection::on_neighbour(MacAddress mac) {
+  const bool moved = mac_known_ && mac != mac_;
   mac_ = mac;
   mac_known_ = true;
-  // Before that there is no template but the SYN's own.
+  // Before that there is no template but the SYN's own, and what of it went elsewhere is lost.
   if (is_known_to_peer()) header_.set_destination(mac);
+  if (moved && !is_synchronized() && syn_sent_ != TimePoint::min()) syn_due_ = true;
   if (state_ != State::kClosed) wake();
 }
 

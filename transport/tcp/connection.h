@@ -76,7 +76,6 @@ class Connection final : public Stream, public ListHook<> {
   void on_timer(TimePoint now);
 
   // --- The neighbourhood
-  Ipv4Address next_hop() const { return next_hop_; }
   void on_neighbour(MacAddress mac);
   void fail(TimePoint now, Errc code, const char* where);
   // RFC 1191, with the checks of RFC 5927: `quoted` is in flight.
@@ -184,7 +183,6 @@ class Connection final : public Stream, public ListHook<> {
   Endpoint remote_;
   std::uint16_t local_port_ = 0;
   std::uint16_t peer_mss_bytes_ = 536;
-  Ipv4Address next_hop_;
   MacAddress mac_;
   SeqNum iss_;
   SeqNum irs_;

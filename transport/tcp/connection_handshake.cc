@@ -23,7 +23,6 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   challenged_ = TimePoint::min();
   remote_ = remote;
   local_port_ = local_port;
-  next_hop_ = next_hop;
   heard_ = opened_ = now;
   iss_ = context_.unguessable.initial_sequence(now, local, remote);
   clock_.offset = context_.unguessable.timestamp_offset(local, remote);
@@ -33,7 +32,8 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   syn_sent_ = TimePoint::min();
   syn_retransmitted_ = peer_scales_ = false;
   syn_timeout_ = std::max(context_.config.tcp.rto_initial, context_.rto_floor);
-  if (const auto mac = context_.neighbours.find(next_hop)) on_neighbour(*mac);
+  context_.neighbours.join(index_, next_hop);
+  if (const auto mac = context_.neighbours.find(index_)) on_neighbour(*mac);
 }
 
 void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint remote,
@@ -45,7 +45,7 @@ void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint r
   syn_due_ = true;
   // Until the neighbour answers there is nothing to repeat; the connect timeout runs all the same.
   state_deadline_ = now + context_.config.tcp.connect_timeout;
-  if (!mac_known_) context_.neighbours.resolve(now, next_hop);
+  if (!mac_known_) context_.neighbours.resolve(now, index_);
   wake();
   schedule();
 }
@@ -53,6 +53,12 @@ void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint r
 void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop,
                               std::optional<SeqNum> beyond) {
   begin(now, syn.tcp.destination_port, {syn.ip.source, syn.tcp.source_port}, next_hop);
+  // Where the SYN came from is proof of nothing; but that is who is answered while nobody is
+  // proven, and reason to ask again when somebody else is.
+  if (!mac_known_)
+    on_neighbour(syn.ethernet.source);
+  else if (mac_ != syn.ethernet.source)
+    context_.neighbours.confirm(now, index_);
   // RFC 6528's clock takes 4 us a number; a connection may have been faster.
   if (beyond && !iss_.after(*beyond)) iss_ = *beyond + 1 + (iss_.raw() & 0xffff);
   state_deadline_ = now + syn_timeout_;
@@ -181,6 +187,7 @@ void Connection::on_syn_again(TimePoint now, const wire::ParsedFrame& parsed) {
 // SYN-RECEIVED ends: the peer has our SYN.
 bool Connection::on_syn_acked(TimePoint now, const wire::ParsedFrame& parsed) {
   establish(now, parsed.tcp);
+  if (!context_.neighbours.find(index_)) context_.neighbours.confirm(now, index_);
   if (timestamps_ && parsed.tcp.options.timestamps)
     receiver_.note_timestamp(now, SeqNum(parsed.tcp.sequence),
                              parsed.tcp.options.timestamps->value);

@@ -88,6 +88,8 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
     // Still a sign of life, and for a SYN RFC 5961 section 4.2 asks for the same answer.
     heard_ = now;
     keepalives_ = 0;
+    // It says again what we acknowledged, and from elsewhere: our ACKs may go to where it was.
+    if (parsed.ethernet.source != mac_) context_.neighbours.confirm(now, index_);
     if (parsed.payload_bytes > 0 && seq.before(receiver_.rcv_nxt())) {
       receiver_.on_duplicate(seq, parsed.payload_bytes);
       wake();

@@ -69,6 +69,8 @@ void Connection::on_timer(TimePoint now) {
         break;
       case Sender::Timeout::kProbe:
         keepalive_due_ = true;
+        if (now - heard_ >= context_.config.tcp.keepalive_interval)
+          context_.neighbours.confirm(now, index_);
         break;
       case Sender::Timeout::kGiveUp:
         give_up(now, "tcp user timeout");
@@ -76,7 +78,7 @@ void Connection::on_timer(TimePoint now) {
     }
     // A peer that stays silent may have moved to another MAC address.
     if (sender_.backoff() > backoff && sender_.backoff() >= 2)
-      context_.neighbours.confirm(now, next_hop_);
+      context_.neighbours.confirm(now, index_);
   }
   wake();
   schedule();
@@ -98,12 +100,18 @@ Duration Connection::handshake_patience() const {
 
 void Connection::on_syn_timer(TimePoint now) {
   if (now - opened_ >= handshake_patience()) {
-    if (active_)
-      give_up(now, "tcp connect");
-    else
+    if (!active_) {
       drop();
+    } else if (mac_known_) {
+      give_up(now, "tcp connect");
+    } else {
+      ++context_.counters.arp_unresolved;
+      fail(now, Errc::kNoRoute, "arp");
+    }
     return;
   }
+  // RFC 1122 section 2.3.2.1: who does not answer may have moved to another MAC address.
+  context_.neighbours.confirm(now, index_);
   syn_timeout_ =
       std::min(2 * syn_timeout_, std::max(context_.config.tcp.rto_max, context_.rto_floor));
   state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_patience());
@@ -124,6 +132,7 @@ bool Connection::on_keepalive_timer(TimePoint now) {
     give_up(now, "tcp keepalive");
     return false;
   }
+  if (keepalives_ > 0) context_.neighbours.confirm(now, index_);
   ++keepalives_;
   keepalive_sent_ = now;
   keepalive_due_ = true;

@@ -21,10 +21,11 @@ class ControlQueue {
   ControlQueue() : frames_(kCapacity) {}
 
   bool empty() const { return head_ == tail_; }
+  bool full() const { return tail_ - head_ == kCapacity; }
 
   // A frame to fill in, sent by the next collect(); nullptr when the ring is full.
   TxFrame* add() {
-    if (tail_ - head_ == kCapacity) return nullptr;
+    if (full()) return nullptr;
     TxFrame& frame = frames_[tail_++ & (kCapacity - 1)];
     frame.fragment_count = 0;
     frame.payload_bytes = 0;

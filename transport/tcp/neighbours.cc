@@ -3,8 +3,25 @@
 #include "transport/tcp/neighbours.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace ztcp::tcp {
+
+Neighbours::Neighbours(MacAddress mac, Ipv4Prefix address, Ipv4Address gateway,
+                       std::size_t max_users, std::uint64_t secret, Counters& counters)
+    : mac_(mac),
+      address_(address),
+      gateway_(gateway),
+      counters_(counters),
+      entries_(max_users + kMaxIdle),
+      users_(max_users),
+      index_(entries_.size(), secret),
+      wheel_(static_cast<std::uint32_t>(entries_.size())),
+      requests_(static_cast<std::uint32_t>(entries_.size())) {
+  free_.reserve(entries_.size());
+  for (std::size_t i = entries_.size(); i > 0; --i)
+    free_.push_back(static_cast<std::uint32_t>(i - 1));
+}
 
 std::optional<Ipv4Address> Neighbours::next_hop(Ipv4Address destination) const {
   // A /32 has no neighbours but its gateway, which is then on the link whatever its number.
@@ -13,123 +30,157 @@ std::optional<Ipv4Address> Neighbours::next_hop(Ipv4Address destination) const {
   return std::nullopt;
 }
 
-Neighbours::Entry* Neighbours::entry(Ipv4Address neighbour) {
-  const auto it = std::find_if(entries_.begin(), entries_.end(),
-                               [&](const Entry& e) { return e.address == neighbour; });
-  return it == entries_.end() ? nullptr : &*it;
+// --- Users and entries
+
+std::uint32_t Neighbours::add(Ipv4Address address) {
+  // Each user has one entry at most, so that one of the others is free or idle.
+  if (free_.empty()) forget(first_idle_);
+  const std::uint32_t at = free_.back();
+  free_.pop_back();
+  entries_[at] = Entry{};
+  entries_[at].address = address;
+  index_.insert(key(address), at);
+  return at;
 }
 
-const Neighbours::Entry* Neighbours::entry(Ipv4Address neighbour) const {
-  return const_cast<Neighbours*>(this)->entry(neighbour);
+void Neighbours::forget(std::uint32_t at) {
+  if (entries_[at].proven) end_idle(at);
+  index_.remove(key(entries_[at].address));
+  free_.push_back(at);
 }
 
-std::optional<MacAddress> Neighbours::find(Ipv4Address neighbour) const {
-  if (neighbour == address_.address) return mac_;
-  const Entry* found = entry(neighbour);
-  if (found == nullptr || !found->known) return std::nullopt;
-  return found->mac;
+void Neighbours::begin_idle(std::uint32_t at) {
+  Entry& e = entries_[at];
+  e.previous = last_idle_;
+  e.next = kNone;
+  (last_idle_ == kNone ? first_idle_ : entries_[last_idle_].next) = at;
+  last_idle_ = at;
 }
 
-Neighbours::Entry* Neighbours::add(Ipv4Address neighbour) {
-  Entry fresh;
-  fresh.address = neighbour;
-  if (entries_.size() < kMaxEntries) return &entries_.emplace_back(fresh);
-  // Full: one that nobody waits for makes room; connections keep the address they have.
-  for (std::size_t i = 0; i < kMaxEntries; ++i) {
-    Entry& victim = entries_[next_victim_++ % kMaxEntries];
-    if (victim.asking) continue;
-    victim = fresh;
-    return &victim;
-  }
-  return nullptr;
+void Neighbours::end_idle(std::uint32_t at) {
+  const Entry& e = entries_[at];
+  (e.previous == kNone ? first_idle_ : entries_[e.previous].next) = e.next;
+  (e.next == kNone ? last_idle_ : entries_[e.next].previous) = e.previous;
 }
 
-void Neighbours::ask(TimePoint now, Entry& e) {
+void Neighbours::join(std::uint32_t user, Ipv4Address neighbour) {
+  users_[user] = {};
+  if (neighbour == address_.address) return;
+  std::uint32_t at = index_.find(key(neighbour));
+  if (at == Demux::kNone)
+    at = add(neighbour);
+  else if (entries_[at].first_user == kNone)
+    end_idle(at);
+  Entry& e = entries_[at];
+  users_[user] = {.entry = at, .previous = kNone, .next = e.first_user};
+  if (e.first_user != kNone) users_[e.first_user].previous = user;
+  e.first_user = user;
+}
+
+void Neighbours::leave(std::uint32_t user) {
+  const User u = users_[user];
+  users_[user] = {};
+  if (u.entry == kNone) return;
+  Entry& e = entries_[u.entry];
+  (u.previous == kNone ? e.first_user : users_[u.previous].next) = u.next;
+  if (u.next != kNone) users_[u.next].previous = u.previous;
+  if (e.first_user != kNone) return;
+  if (e.asking) stop_asking(u.entry);
+  if (e.proven)
+    begin_idle(u.entry);
+  else
+    forget(u.entry);
+}
+
+std::optional<MacAddress> Neighbours::find(std::uint32_t user) const {
+  const std::uint32_t at = users_[user].entry;
+  if (at == kNone) return mac_;
+  if (!entries_[at].proven) return std::nullopt;
+  return entries_[at].mac;
+}
+
+// --- Asking
+
+void Neighbours::resolve(TimePoint now, std::uint32_t user) {
+  const std::uint32_t at = users_[user].entry;
+  if (at == kNone || entries_[at].proven) return;
+  Entry& e = entries_[at];
+  e.wanted = true;
+  // Who waits does not wait for a pause.
+  e.settled = {};
+  if (e.asking && e.requests == 0)
+    send_request(now, at);
+  else
+    ask(now, at);
+}
+
+void Neighbours::confirm(TimePoint now, std::uint32_t user) {
+  const std::uint32_t at = users_[user].entry;
+  if (at != kNone) ask(now, at);
+}
+
+void Neighbours::ask(TimePoint now, std::uint32_t at) {
+  Entry& e = entries_[at];
+  if (e.asking) return;
   e.asking = true;
-  if (!e.request_due) ++requests_due_;
-  e.request_due = true;
-  e.retry = now + kFirstRetry * (1LL << e.requests);
-  ++e.requests;
-  update_deadline();
+  ++asking_;
+  e.requests = 0;
+  if (e.settled == TimePoint{} || e.settled + kPause <= now) {
+    send_request(now, at);
+    return;
+  }
+  e.retry = e.settled + kPause;
+  wheel_.schedule(at, e.retry);
 }
 
-void Neighbours::stop_asking(Entry& e) {
-  if (e.request_due) --requests_due_;
-  e.asking = e.request_due = false;
+void Neighbours::send_request(TimePoint now, std::uint32_t at) {
+  Entry& e = entries_[at];
+  if (e.requests < UINT8_MAX) ++e.requests;
+  e.request_due = true;
+  requests_.push(at);
+  e.asked = now;
+  constexpr int kMostDoublings = 4;
+  const int doublings =
+      std::clamp(e.requests - (e.proven ? kUnicastRequests : 1), 0, kMostDoublings);
+  e.retry = now + std::min<Duration>(kFirstRetry * (1LL << doublings), kMaxRetry);
+  wheel_.cancel(at);
+  wheel_.schedule(at, e.retry);
+}
+
+void Neighbours::stop_asking(std::uint32_t at) {
+  Entry& e = entries_[at];
+  assert(e.asking);
+  --asking_;
+  wheel_.cancel(at);
+  e.asking = e.wanted = e.contested = e.request_due = false;
   e.requests = 0;
   e.retry = kNever;
-  update_deadline();
 }
 
-void Neighbours::resolve(TimePoint now, Ipv4Address neighbour) {
-  if (neighbour == address_.address) return;
-  Entry* e = entry(neighbour);
-  if (e == nullptr) e = add(neighbour);
-  if (e == nullptr || e->known || e->asking) return;
-  ask(now, *e);
+void Neighbours::on_timers(TimePoint now) {
+  if (asking_ == 0) return;
+  wheel_.advance(now, [&](std::uint32_t at) { on_timer(now, at); });
 }
 
-void Neighbours::confirm(TimePoint now, Ipv4Address neighbour) {
-  Entry* e = entry(neighbour);
-  if (e == nullptr || e->asking) return;
-  ask(now, *e);
-}
-
-void Neighbours::suggest(Ipv4Address neighbour, MacAddress mac) {
-  if (neighbour == address_.address || entry(neighbour) != nullptr) return;
-  if (Entry* e = add(neighbour)) {
-    e->mac = mac;
-    e->known = true;
+void Neighbours::on_timer(TimePoint now, std::uint32_t at) {
+  Entry& e = entries_[at];
+  assert(e.asking);
+  if (e.retry > now) {
+    wheel_.schedule(at, e.retry);
+  } else if (e.requests < kMaxRequests || e.wanted) {
+    send_request(now, at);
+  } else {
+    stop_asking(at);
+    e.settled = now;
   }
-}
-
-std::optional<Neighbours::Change> Neighbours::on_arp(const wire::ArpPacket& packet,
-                                                     bool& reply_to) {
-  const bool for_us = packet.target_ip == address_.address;
-  reply_to = for_us && packet.operation == wire::ArpOperation::kRequest &&
-             packet.sender_ip != address_.address;
-  // Probes (RFC 5227) have no sender; somebody with our own address is not our neighbour.
-  if (packet.sender_ip == Ipv4Address{} || packet.sender_ip == address_.address)
-    return std::nullopt;
-  // RFC 826: update what is known whoever was asked; learn anew only from those who ask for us.
-  Entry* e = entry(packet.sender_ip);
-  if (e == nullptr && reply_to) e = add(packet.sender_ip);
-  if (e == nullptr) return std::nullopt;
-  const bool changed = !e->known || e->mac != packet.sender_mac;
-  e->mac = packet.sender_mac;
-  e->known = true;
-  stop_asking(*e);
-  if (!changed) return std::nullopt;
-  return Change{packet.sender_ip, packet.sender_mac};
-}
-
-std::optional<Ipv4Address> Neighbours::on_timers(TimePoint now) {
-  if (next_deadline_ > now) return std::nullopt;
-  for (Entry& e : entries_) {
-    if (!e.asking || e.retry > now) continue;
-    if (e.requests < kMaxRequests) {
-      ask(now, e);
-      continue;
-    }
-    stop_asking(e);
-    if (!e.known) return e.address;
-  }
-  update_deadline();
-  return std::nullopt;
-}
-
-void Neighbours::update_deadline() {
-  next_deadline_ = kNever;
-  for (const Entry& e : entries_) next_deadline_ = std::min(next_deadline_, e.retry);
 }
 
 std::optional<wire::ArpPacket> Neighbours::take_request(MacAddress& mac) {
-  for (Entry& e : entries_) {
-    if (!e.request_due) continue;
+  while (!requests_.empty()) {
+    Entry& e = entries_[requests_.pop()];
+    if (!e.request_due) continue;  // It was answered, or its last user has gone.
     e.request_due = false;
-    --requests_due_;
-    // The first try at a known address goes there alone (RFC 1122 section 2.3.2.1, 2b).
-    mac = e.known && e.requests == 1 ? e.mac : kBroadcastMac;
+    mac = e.proven && e.requests <= kUnicastRequests ? e.mac : kBroadcastMac;
     return wire::ArpPacket{.operation = wire::ArpOperation::kRequest,
                            .sender_mac = mac_,
                            .sender_ip = address_.address,
@@ -137,6 +188,62 @@ std::optional<wire::ArpPacket> Neighbours::take_request(MacAddress& mac) {
                            .target_ip = e.address};
   }
   return std::nullopt;
+}
+
+// --- Hearing
+
+// Whether a reply from there answers what was asked: a question to one host has one answer.
+bool Neighbours::may_answer(const Entry& e, const MacAddress& mac) {
+  const bool asked = e.asking && (e.requests > 1 || (e.requests == 1 && !e.request_due));
+  return asked && (!e.proven || e.requests > kUnicastRequests || e.mac == mac);
+}
+
+void Neighbours::on_claim(TimePoint now, std::uint32_t at, const MacAddress& mac) {
+  Entry& e = entries_[at];
+  if (e.proven) {
+    if (e.mac == mac) return;
+    ask(now, at);
+    e.contested = true;
+  } else if (!e.asking) {
+    ask(now, at);
+  } else if (e.requests > 0 && now - e.asked >= kFirstRetry) {
+    send_request(now, at);  // It may just have come up.
+  }
+}
+
+std::optional<Neighbours::Change> Neighbours::on_arp(TimePoint now, const wire::ArpPacket& packet,
+                                                     bool& reply_to) {
+  reply_to = false;
+  // Nobody is a group, and we are not our own neighbour.
+  if (!is_station(packet.sender_mac) || packet.sender_mac == mac_) {
+    ++counters_.arp_bad_sender;
+    return std::nullopt;
+  }
+  if (packet.sender_ip == address_.address) {
+    ++counters_.arp_own_address_claimed;
+    return std::nullopt;
+  }
+  const bool for_us = packet.target_ip == address_.address;
+  reply_to = for_us && packet.operation == wire::ArpOperation::kRequest;
+  const std::uint32_t at = index_.find(key(packet.sender_ip));
+  if (at == Demux::kNone) return std::nullopt;
+  Entry& e = entries_[at];
+  const bool answered =
+      for_us && packet.operation == wire::ArpOperation::kReply && may_answer(e, packet.sender_mac);
+  if (!answered) {
+    // Of those that nobody uses the next user will find out.
+    if (e.first_user != kNone) on_claim(now, at, packet.sender_mac);
+    return std::nullopt;
+  }
+  const bool same = e.proven && e.mac == packet.sender_mac;
+  if (same && e.contested) ++counters_.arp_conflicts;
+  if (!same && e.proven) ++counters_.arp_mac_changes;
+  stop_asking(at);
+  e.settled = now;
+  e.mac = packet.sender_mac;
+  e.proven = true;
+  if (same) return std::nullopt;
+  return Change{at, e.mac};
 }
 
 }  // namespace ztcp::tcp

@@ -148,13 +148,6 @@ std::uint32_t Stack::Impl::take_slot(TimePoint now, bool for_us) {
   return index;
 }
 
-void Stack::Impl::fail_waiting(TimePoint now, Ipv4Address neighbour) {
-  ++context.counters.arp_unresolved;
-  for (Connection& connection : connections)
-    if (connection.next_hop() == neighbour && connection.state() == Connection::State::kSynSent)
-      connection.fail(now, Errc::kNoRoute, "arp");
-}
-
 Stack::Stack(const StackConfig& config, std::array<std::uint64_t, 2> secret)
     : impl_(std::make_unique<Impl>(config, secret)) {}
 Stack::~Stack() = default;
@@ -170,8 +163,7 @@ void Stack::on_frames(TimePoint now, std::span<RxFrame> frames) {
 void Stack::on_timers(TimePoint now) {
   impl_->context.wheel.advance(
       now, [&](std::uint32_t index) { impl_->connections[index].on_timer(now); });
-  while (const auto lost = impl_->context.neighbours.on_timers(now))
-    impl_->fail_waiting(now, *lost);
+  impl_->context.neighbours.on_timers(now);
   impl_->reap();
 }
 
@@ -179,7 +171,7 @@ std::size_t Stack::collect(TimePoint now, std::span<TxFrame> out) {
   StackContext& context = impl_->context;
   std::size_t count = 0;
   impl_->reap();  // What its user aborted since.
-  while (context.neighbours.has_request()) {
+  while (context.neighbours.has_request() && !context.control.full()) {
     MacAddress to;
     if (const auto request = context.neighbours.take_request(to)) impl_->write_arp(*request, to);
   }

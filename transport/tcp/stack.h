@@ -58,7 +58,13 @@ struct Counters {
   std::uint64_t connections_accepted = 0;
   std::uint64_t connections_failed = 0;
   std::uint64_t syn_dropped_table_full = 0;
-  std::uint64_t arp_unresolved = 0;
+  std::uint64_t arp_unresolved = 0;   // Connects that ended without their neighbour's answer.
+  std::uint64_t arp_mac_changes = 0;  // A neighbour answers from another MAC than before.
+  // Somebody claimed a neighbour's address and the neighbour still answers from where it was: two
+  // hosts with one address, or a forger.
+  std::uint64_t arp_conflicts = 0;
+  std::uint64_t arp_own_address_claimed = 0;  // Another host says that our address is its own.
+  std::uint64_t arp_bad_sender = 0;           // ARP from a group's MAC, from none, or from ours.
 };
 
 class Stack {

@@ -36,7 +36,8 @@ struct StackContext {
         demux(config.max_connections, secret[0] ^ secret[1]),
         wheel(static_cast<std::uint32_t>(config.max_connections)),
         ready(static_cast<std::uint32_t>(config.max_connections)),
-        neighbours(config.mac, config.address, config.gateway),
+        neighbours(config.mac, config.address, config.gateway, config.max_connections, secret[1],
+                   counters),
         unguessable(secret),
         zeros(config.mtu_bytes) {
     retired.reserve(config.max_connections);

@@ -64,7 +64,6 @@ struct Stack::Impl {
   // Ends a connection that no user knows, and frees its slot.
   void drop(Connection& connection);
   void drop_oldest(IntrusiveList<Connection>& line);
-  void fail_waiting(TimePoint now, Ipv4Address neighbour);
   void write_arp(const wire::ArpPacket& packet, MacAddress to);
   void announce();
 

@@ -36,7 +36,8 @@ void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
   }
   const bool is_arp = parsed.kind == wire::FrameKind::kArp;
   const bool is_ours =
-      parsed.kind != wire::FrameKind::kForeign && parsed.ethernet.vlan_id == config.vlan_id &&
+      parsed.kind != wire::FrameKind::kForeign && is_station(parsed.ethernet.source) &&
+      parsed.ethernet.vlan_id == config.vlan_id &&
       (parsed.ethernet.destination == config.mac || parsed.ethernet.destination == kBroadcastMac) &&
       (is_arp || parsed.ip.destination == config.address.address);
   if (parsed.kind == wire::FrameKind::kMalformed)
@@ -64,7 +65,8 @@ void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
   if (index != Demux::kNone) [[likely]] {
     Connection& connection = connections[index];
     if (!is_plain_syn(parsed.tcp) || !connection.may_be_replaced_by(parsed.tcp) ||
-        context.find_listener(parsed.tcp.destination_port) == nullptr) [[likely]] {
+        context.find_listener(parsed.tcp.destination_port) == nullptr ||
+        !is_station(parsed.ethernet.source)) [[likely]] {
       touched.push(index);
       connection.on_segment(now, frame, parsed);
       return;
@@ -87,10 +89,11 @@ void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
 }
 
 // Whether its sender may be where the packet says it comes from (RFC 1122 section 3.2.1.3, RFC 9293
-// MUST-63): nobody answers to a group, and only our own frames come from ourselves.
+// MUST-63): nobody answers to a group, and only our own frames come from ourselves. What is
+// answered goes back where it came from: to one host.
 bool Stack::Impl::may_come_from(const wire::ParsedFrame& parsed) const {
   const Ipv4Prefix& ours = context.config.address;
-  return ours.may_be_host(parsed.ip.source) &&
+  return is_station(parsed.ethernet.source) && ours.may_be_host(parsed.ip.source) &&
          (parsed.ip.source != ours.address || parsed.ethernet.source == context.config.mac);
 }
 
@@ -139,7 +142,6 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed,
     ++context.counters.syn_dropped_table_full;
     return;
   }
-  context.neighbours.suggest(*next_hop, parsed.ethernet.source);
   const Demux::Key key =
       Demux::key({parsed.ip.source, parsed.tcp.source_port}, parsed.tcp.destination_port);
   context.demux.insert(key, index);
@@ -147,18 +149,15 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed,
 }
 
 void Stack::Impl::on_arp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed) {
-  (void)now;
   const auto packet = wire::parse_arp(frame.head.subspan(parsed.payload_offset));
   if (!packet) {
     ++context.counters.rx_malformed;
     return;
   }
   bool reply = false;
-  if (const auto change = context.neighbours.on_arp(*packet, reply)) {
-    for (Connection& connection : connections)
-      if (connection.state() != Connection::State::kClosed &&
-          connection.next_hop() == change->neighbour)
-        connection.on_neighbour(change->mac);
+  if (const auto change = context.neighbours.on_arp(now, *packet, reply)) {
+    context.neighbours.for_each_user(
+        *change, [&](std::uint32_t user) { connections[user].on_neighbour(change->mac); });
   }
   if (!reply) return;
   write_arp({.operation = wire::ArpOperation::kReply,

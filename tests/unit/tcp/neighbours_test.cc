@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "transport/tcp/neighbours.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace ztcp::tcp {
@@ -12,35 +14,90 @@ using namespace std::chrono_literals;
 constexpr MacAddress kUs{{2, 0, 0, 0, 0, 1}};
 constexpr MacAddress kThem{{2, 0, 0, 0, 0, 2}};
 constexpr MacAddress kMoved{{2, 0, 0, 0, 0, 3}};
-const Ipv4Prefix kAddress = *parse_ipv4_prefix("10.0.0.1/24");
+constexpr MacAddress kForger{{2, 0, 0, 0, 0, 0x66}};
+const Ipv4Prefix kAddress = *parse_ipv4_prefix("10.0.0.1/16");
 const Ipv4Address kPeer = *parse_ipv4("10.0.0.2");
 const Ipv4Address kGateway = *parse_ipv4("10.0.0.254");
 const Ipv4Address kFar = *parse_ipv4("192.168.1.1");
 
-wire::ArpPacket reply(Ipv4Address from, MacAddress mac) {
-  return {wire::ArpOperation::kReply, mac, from, kUs, kAddress.address};
-}
+constexpr std::uint32_t kUsers = 8;
 
-TEST(Neighbours, RoutesDirectlyOrByTheGateway) {
-  Neighbours n(kUs, kAddress, kGateway);
+class NeighboursTest : public testing::Test {
+ protected:
+  struct Request {
+    TimePoint at;
+    MacAddress to;
+    Ipv4Address whom;
+  };
+
+  bool hear(wire::ArpOperation operation, Ipv4Address from, MacAddress mac, Ipv4Address to) {
+    bool reply = false;
+    change = n.on_arp(now, {operation, mac, from, {}, to}, reply);
+    if (change) {
+      changed.clear();
+      n.for_each_user(*change, [&](std::uint32_t user) { changed.push_back(user); });
+    }
+    return reply;
+  }
+  bool answer(Ipv4Address from, MacAddress mac) {
+    return hear(wire::ArpOperation::kReply, from, mac, kAddress.address);
+  }
+  bool claim(MacAddress mac) { return hear(wire::ArpOperation::kRequest, kPeer, mac, kPeer); }
+
+  // What is asked until `end`.
+  std::vector<Request> requests_within(Duration span) {
+    const TimePoint end = now + span;
+    std::vector<Request> out;
+    for (;;) {
+      MacAddress to;
+      while (n.has_request())
+        if (const auto request = n.take_request(to)) out.push_back({now, to, request->target_ip});
+      if (n.next_deadline() > end) break;
+      now = n.next_deadline();
+      n.on_timers(now);
+    }
+    now = end;
+    return out;
+  }
+  void prove(std::uint32_t user, MacAddress mac = kThem) {
+    n.join(user, kPeer);
+    n.resolve(now, user);
+    ASSERT_EQ(requests_within(0s).size(), 1U);
+    answer(kPeer, mac);
+    ASSERT_EQ(n.find(user), mac);
+    now += 10s;
+  }
+
+  TimePoint now{1h};
+  Counters counters;
+  Neighbours n{kUs, kAddress, kGateway, kUsers, 42, counters};
+  std::optional<Neighbours::Change> change;
+  std::vector<std::uint32_t> changed;
+};
+
+TEST_F(NeighboursTest, RoutesDirectlyOrByTheGateway) {
   EXPECT_EQ(n.next_hop(kPeer), kPeer);
   EXPECT_EQ(n.next_hop(kFar), kGateway);
-  EXPECT_EQ(Neighbours(kUs, kAddress, {}).next_hop(kFar), std::nullopt);
+  EXPECT_EQ(Neighbours(kUs, kAddress, {}, 1, 42, counters).next_hop(kFar), std::nullopt);
 }
 
 // Clouds hand out /32: everything goes by a gateway, which is on the link though no prefix says so.
-TEST(Neighbours, LoneAddressReachesAGatewayOutsideItsPrefix) {
-  Neighbours n(kUs, *parse_ipv4_prefix("10.0.0.1/32"), kFar);
-  EXPECT_EQ(n.next_hop(kPeer), kFar);
-  EXPECT_EQ(n.next_hop(kAddress.address), kAddress.address);
-  EXPECT_EQ(n.find(kAddress.address), kUs);
+TEST_F(NeighboursTest, LoneAddressReachesAGatewayOutsideItsPrefix) {
+  Neighbours lone(kUs, *parse_ipv4_prefix("10.0.0.1/32"), kFar, kUsers, 42, counters);
+  EXPECT_EQ(lone.next_hop(kPeer), kFar);
+  EXPECT_EQ(lone.next_hop(kAddress.address), kAddress.address);
+  lone.join(3, kAddress.address);
+  EXPECT_EQ(lone.find(3), kUs);
+  lone.confirm(now, 3);
+  EXPECT_FALSE(lone.has_request());
+  lone.leave(3);
 }
 
-TEST(Neighbours, AsksAndLearns) {
-  Neighbours n(kUs, kAddress, {});
-  TimePoint now{1h};
-  n.resolve(now, kPeer);
-  n.resolve(now, kPeer);
+TEST_F(NeighboursTest, AsksAndLearns) {
+  n.join(1, kPeer);
+  n.join(5, kPeer);
+  n.resolve(now, 1);
+  n.resolve(now, 5);
   MacAddress to;
   const auto request = n.take_request(to);
   ASSERT_TRUE(request);
@@ -48,76 +105,226 @@ TEST(Neighbours, AsksAndLearns) {
   EXPECT_EQ(request->target_ip, kPeer);
   EXPECT_EQ(request->sender_ip, kAddress.address);
   EXPECT_FALSE(n.has_request());
-  bool answer = true;
-  const auto change = n.on_arp(reply(kPeer, kThem), answer);
-  EXPECT_FALSE(answer);
+  EXPECT_EQ(n.find(1), std::nullopt);
+  EXPECT_FALSE(answer(kPeer, kThem));
   ASSERT_TRUE(change);
   EXPECT_EQ(change->mac, kThem);
-  EXPECT_EQ(n.find(kPeer), kThem);
+  EXPECT_EQ(changed, (std::vector<std::uint32_t>{5, 1}));
+  EXPECT_EQ(n.find(1), kThem);
+  EXPECT_EQ(n.find(5), kThem);
   EXPECT_EQ(n.next_deadline(), kNever);
 }
 
-TEST(Neighbours, GivesUpAfterSixRequests) {
-  Neighbours n(kUs, kAddress, {});
-  TimePoint now{1h};
-  const TimePoint start = now;
-  n.resolve(now, kPeer);
-  int requests = 0;
-  std::optional<Ipv4Address> lost;
-  while (!lost) {
-    MacAddress to;
-    while (n.take_request(to)) ++requests;
-    ASSERT_NE(n.next_deadline(), kNever);
-    now = n.next_deadline();
-    lost = n.on_timers(now);
-  }
-  EXPECT_EQ(lost, kPeer);
-  EXPECT_EQ(requests, Neighbours::kMaxRequests);
-  EXPECT_EQ(now - start, 6300ms);
-  n.resolve(now, kPeer);
-  EXPECT_TRUE(n.has_request()) << "and may be asked for again";
+// How long a connection waits is the connection's business: its link may come up late.
+TEST_F(NeighboursTest, WhoIsWaitedForIsAskedUntilItAnswers) {
+  n.join(0, kPeer);
+  n.resolve(now, 0);
+  const auto requests = requests_within(60s);
+  EXPECT_GE(requests.size(), 60U);
+  EXPECT_LE(requests.size(), 66U);
+  for (std::size_t i = 5; i < requests.size(); ++i)
+    EXPECT_GE(requests[i].at - requests[i - 1].at, 1s) << "RFC 1122: one a second";
+  n.leave(0);
+  EXPECT_EQ(n.next_deadline(), kNever) << "nobody waits any more";
+  EXPECT_EQ(n.size(), 0U);
 }
 
-TEST(Neighbours, AnswersThoseWhoAskForUs) {
-  Neighbours n(kUs, kAddress, {});
-  bool answer = false;
-  n.on_arp({wire::ArpOperation::kRequest, kThem, kPeer, {}, kAddress.address}, answer);
-  EXPECT_TRUE(answer);
-  EXPECT_EQ(n.find(kPeer), kThem) << "RFC 826: who asks for us will be answered";
-  n.on_arp({wire::ArpOperation::kRequest, kThem, kPeer, {}, kGateway}, answer);
-  EXPECT_FALSE(answer);
+TEST_F(NeighboursTest, WhoIsOnlyDoubtedIsAskedForAWhile) {
+  n.join(0, kPeer);
+  n.confirm(now, 0);
+  EXPECT_EQ(requests_within(60s).size(), std::size_t{Neighbours::kMaxRequests});
+  EXPECT_EQ(n.next_deadline(), kNever);
 }
 
-TEST(Neighbours, GratuitousArpMovesOnlyKnownNeighbours) {
-  Neighbours n(kUs, kAddress, {});
-  bool answer = false;
-  const wire::ArpPacket announcement{wire::ArpOperation::kRequest, kThem, kPeer, {}, kPeer};
-  EXPECT_FALSE(n.on_arp(announcement, answer));
-  EXPECT_EQ(n.find(kPeer), std::nullopt) << "strangers don't fill the table";
-  n.suggest(kPeer, kThem);
-  const auto change = n.on_arp({wire::ArpOperation::kRequest, kMoved, kPeer, {}, kPeer}, answer);
+// One that announces itself while it is waited for need not be waited for till the next request.
+TEST_F(NeighboursTest, AnAnnouncementOfWhoIsWaitedForIsAskedAtOnce) {
+  n.join(0, kPeer);
+  n.resolve(now, 0);
+  requests_within(5s + 500ms);
+  claim(kThem);
+  EXPECT_EQ(n.find(0), std::nullopt) << "its word is not enough";
+  EXPECT_EQ(requests_within(0s).size(), 1U);
+  claim(kThem);
+  EXPECT_EQ(requests_within(50ms).size(), 0U) << "a flood of them is not asked for each";
+}
+
+TEST_F(NeighboursTest, AnswersThoseWhoAskForUsAndBelievesNothing) {
+  EXPECT_TRUE(hear(wire::ArpOperation::kRequest, kPeer, kForger, kAddress.address));
+  EXPECT_EQ(n.size(), 0U);
+  n.join(0, kPeer);
+  EXPECT_EQ(n.find(0), std::nullopt);
+  EXPECT_TRUE(hear(wire::ArpOperation::kRequest, kPeer, kForger, kAddress.address));
+  EXPECT_EQ(n.find(0), std::nullopt) << "a forger's word is worth as little with an entry";
+  EXPECT_FALSE(hear(wire::ArpOperation::kRequest, kPeer, kThem, kGateway));
+}
+
+TEST_F(NeighboursTest, AReplyThatNobodyAskedForIsAClaim) {
+  prove(0);
+  answer(kPeer, kForger);
+  EXPECT_FALSE(change);
+  EXPECT_EQ(n.find(0), kThem);
+}
+
+TEST_F(NeighboursTest, GroupsAndOurselvesAreNobodysMac) {
+  prove(0);
+  n.join(1, kGateway);
+  n.resolve(now, 1);
+  requests_within(0s);
+  for (const MacAddress& bad :
+       {kBroadcastMac, MacAddress{{1, 0, 0x5e, 0, 0, 1}}, MacAddress{}, kUs})
+    for (const Ipv4Address from : {kPeer, kGateway}) {
+      EXPECT_FALSE(hear(wire::ArpOperation::kRequest, from, bad, kAddress.address))
+          << "and an answer to it would reach more than one";
+      answer(from, bad);
+      EXPECT_FALSE(change);
+    }
+  EXPECT_EQ(n.find(0), kThem);
+  EXPECT_EQ(n.find(1), std::nullopt);
+  EXPECT_EQ(counters.arp_bad_sender, 16U);
+}
+
+TEST_F(NeighboursTest, OurOwnAddressIsNoNeighbour) {
+  EXPECT_FALSE(hear(wire::ArpOperation::kReply, kAddress.address, kForger, kPeer));
+  EXPECT_FALSE(hear(wire::ArpOperation::kRequest, kAddress.address, kForger, kAddress.address));
+  EXPECT_EQ(counters.arp_own_address_claimed, 2U);
+  EXPECT_EQ(n.size(), 0U);
+}
+
+TEST_F(NeighboursTest, ADoubtIsAskedWhereItWasKnownAndThenEverywhere) {
+  prove(0);
+  n.confirm(now, 0);
+  n.confirm(now, 0);
+  const auto requests = requests_within(60s);
+  ASSERT_EQ(requests.size(), std::size_t{Neighbours::kMaxRequests});
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    EXPECT_EQ(requests[i].to, i < 2 ? kThem : kBroadcastMac) << i;
+  EXPECT_LE(requests[2].at - requests[0].at, 201ms);
+  EXPECT_EQ(n.find(0), kThem) << "the old answer stays in use";
+}
+
+// A virtual machine moved, a NIC was replaced: it says so, and the old place is silent.
+TEST_F(NeighboursTest, AMoveIsBelievedWhenTheOldPlaceIsSilent) {
+  prove(0);
+  n.join(1, kPeer);
+  const TimePoint moved = now;
+  claim(kMoved);
+  EXPECT_FALSE(change);
+  EXPECT_EQ(n.find(0), kThem);
+  const auto requests = requests_within(210ms);
+  ASSERT_EQ(requests.size(), 3U);
+  EXPECT_EQ(requests[0].to, kThem);
+  EXPECT_EQ(requests[2].to, kBroadcastMac);
+  answer(kPeer, kMoved);
   ASSERT_TRUE(change);
-  EXPECT_EQ(change->mac, kMoved);
-  EXPECT_FALSE(n.on_arp({wire::ArpOperation::kReply, kMoved, kAddress.address, {}, kPeer}, answer))
-      << "our own address is no neighbour";
+  EXPECT_EQ(changed.size(), 2U);
+  EXPECT_EQ(n.find(0), kMoved);
+  EXPECT_LT(now - moved, 1s);
+  EXPECT_EQ(counters.arp_mac_changes, 1U);
+  EXPECT_EQ(counters.arp_conflicts, 0U);
 }
 
-TEST(Neighbours, ConfirmsUnicastAndKeepsTheOldAnswerMeanwhile) {
-  Neighbours n(kUs, kAddress, {});
-  TimePoint now{1h};
-  n.suggest(kPeer, kThem);
-  n.confirm(now, kPeer);
-  MacAddress to;
-  ASSERT_TRUE(n.take_request(to));
-  EXPECT_EQ(to, kThem);
-  while (n.next_deadline() != kNever) {
-    now = n.next_deadline();
-    EXPECT_EQ(n.on_timers(now), std::nullopt);
-    if (n.take_request(to)) {
-      EXPECT_EQ(to, kBroadcastMac);
+TEST_F(NeighboursTest, AForgedClaimIsRefutedAndCounted) {
+  prove(0);
+  for (int i = 0; i < 1000; ++i) {
+    claim(kForger);
+    answer(kPeer, kForger);  // Not to the question that went to kThem.
+    EXPECT_EQ(n.find(0), kThem);
+  }
+  ASSERT_EQ(requests_within(10ms).size(), 1U) << "one question, be there ever so many claims";
+  answer(kPeer, kForger);
+  EXPECT_FALSE(change);
+  answer(kPeer, kThem);
+  EXPECT_FALSE(change);
+  EXPECT_EQ(n.find(0), kThem);
+  EXPECT_EQ(counters.arp_conflicts, 1U);
+  EXPECT_EQ(counters.arp_mac_changes, 0U);
+}
+
+TEST_F(NeighboursTest, AFloodOfClaimsIsAskedTwiceASecond) {
+  prove(0);
+  std::size_t asked = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    claim(kForger);
+    for (const Request& request : requests_within(1ms)) {
+      EXPECT_EQ(request.to, kThem);
+      ++asked;
+      answer(kPeer, kThem);
     }
   }
-  EXPECT_EQ(n.find(kPeer), kThem);
+  EXPECT_LE(asked, 21U);
+  EXPECT_GE(asked, 19U);
+  EXPECT_EQ(n.find(0), kThem);
+  EXPECT_GE(counters.arp_conflicts, 19U);
+}
+
+// And with the flood under way the neighbour may still move.
+TEST_F(NeighboursTest, AMoveRightAfterARefutedClaimIsNotMissed) {
+  prove(0);
+  claim(kForger);
+  requests_within(0s);
+  answer(kPeer, kThem);
+  const TimePoint moved = now;
+  claim(kMoved);
+  bool found = false;
+  while (!found && now < moved + 1s)
+    for (const Request& request : requests_within(1ms))
+      if (request.to == kBroadcastMac) {
+        answer(kPeer, kMoved);
+        found = true;
+      }
+  EXPECT_EQ(n.find(0), kMoved);
+  EXPECT_LT(now - moved, 1s);
+}
+
+// A forger who is faster than the neighbour's answer to our first question: that comes next.
+TEST_F(NeighboursTest, AForgedFirstAnswerIsFoundOut) {
+  n.join(0, kPeer);
+  n.resolve(now, 0);
+  requests_within(0s);
+  answer(kPeer, kForger);
+  answer(kPeer, kThem);
+  EXPECT_EQ(n.find(0), kForger);
+  const TimePoint begin = now;
+  while (n.find(0) != kThem && now < begin + 2s)
+    for (const Request& request : requests_within(1ms))
+      if (request.to == kBroadcastMac) answer(kPeer, kThem);
+  EXPECT_LT(now - begin, 1s);
+  EXPECT_EQ(counters.arp_mac_changes, 1U);
+}
+
+// Entries are users': a table full of strangers there never is, and what is proven stays longest.
+TEST_F(NeighboursTest, StrangersNeverPushOutWhatIsInUse) {
+  prove(0);
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    const Ipv4Address stranger{0x0a000100 + i};
+    hear(wire::ArpOperation::kRequest, stranger, kForger, kAddress.address);
+    const std::uint32_t user = 1 + i % (kUsers - 1);
+    n.leave(user);
+    n.join(user, stranger);
+    n.confirm(now, user);
+    MacAddress to;
+    while (n.has_request()) n.take_request(to);
+    if (i % 2 == 0) answer(stranger, kForger);
+    ASSERT_LE(n.size(), kUsers + Neighbours::kMaxIdle);
+  }
+  EXPECT_EQ(n.find(0), kThem);
+  n.leave(0);
+  n.join(0, kPeer);
+  EXPECT_EQ(n.find(0), kThem) << "the latest to go idle is the last to be forgotten";
+}
+
+TEST_F(NeighboursTest, WhoeverWasNeverProvenIsForgottenWithItsLastUser) {
+  n.join(0, kPeer);
+  n.join(1, kPeer);
+  n.confirm(now, 0);
+  n.leave(0);
+  EXPECT_EQ(n.size(), 1U);
+  n.leave(1);
+  EXPECT_EQ(n.size(), 0U);
+  n.join(0, kGateway);
+  MacAddress to;
+  EXPECT_FALSE(n.take_request(to)) << "a request of the place's former entry";
+  EXPECT_EQ(n.next_deadline(), kNever);
 }
 
 }  // namespace

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Two Stacks on a switch that delivers by MAC address, where hosts move and strangers forge.
+#include <array>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/tcp/harness.h"
+#include "transport/wire/arp.h"
+
+namespace ztcp::tcp::test {
+namespace {
+
+constexpr MacAddress kMovedMac{{0x02, 0, 0, 0, 0, 3}};
+constexpr MacAddress kForgerMac{{0x02, 0, 0, 0, 0, 0x66}};
+constexpr std::size_t kEthernetSourceAt = 6;
+constexpr std::size_t kArpSenderMacAt = wire::kEthernetBytes + 8;
+
+StackConfig right_config() {
+  StackConfig config = test_config();
+  config.mac = kPeerMac;
+  config.address = {kPeerIp, 24};
+  return config;
+}
+
+class Lan : public testing::Test {
+ protected:
+  Lan() : left(test_config(), {1, 2}), right(right_config(), {3, 4}) {
+    EXPECT_TRUE(left.listen(kListenPort, left_server));
+    EXPECT_TRUE(right.listen(kListenPort, right_server));
+    std::vector<TxFrame> out(8);
+    // Nobody has heard the announcements.
+    left.collect(now, out);
+    right.collect(now, out);
+  }
+
+  void connect(Stack& from, User& user, Ipv4Address to) {
+    const auto stream = from.connect(now, {to, kListenPort}, user);
+    ASSERT_TRUE(stream);
+    user.stream = *stream;
+  }
+  // They have talked, and it is over.
+  void meet() {
+    User user;
+    connect(left, user, kPeerIp);
+    ASSERT_TRUE(run_until([&] { return user.opened; }, 100ms));
+    user.stream->abort();
+    right_server = {};
+    run_for(2s);
+  }
+  // From now on the right host is there. It says nothing of it.
+  void move(const MacAddress& to) { right_mac = to; }
+
+  bool run_until(const std::function<bool()>& done, Duration limit) {
+    const TimePoint end = now + limit;
+    for (;;) {
+      pump();
+      if (done()) return true;
+      const TimePoint next = std::min(left.next_deadline(), right.next_deadline());
+      if (next > end) {
+        now = end;
+        return false;
+      }
+      now = std::max(now, next);
+      left.on_timers(now);
+      right.on_timers(now);
+    }
+  }
+  void run_for(Duration span) {
+    EXPECT_FALSE(run_until([] { return false; }, span));
+  }
+  void pump() {
+    for (bool busy = true; busy;) {
+      now += 10us;
+      busy = turn(left, true);
+      now += 10us;
+      busy = turn(right, false) || busy;
+    }
+  }
+
+  void inject(Stack& to, Bytes bytes) {
+    auto& memory = memory_.emplace_back(std::move(bytes));
+    RxFrame view;
+    view.head = memory;
+    view.handle = &memory;
+    view.charge_bytes = 2048;
+    to.on_frames(now, std::span(&view, 1));
+  }
+  // What a stranger sends to the left host in the right one's name.
+  void forge_syn(const MacAddress& source) {
+    auto syn = frame_from_peer({.flags = wire::kSyn, .seq = 1, .options = offer()}, kListenPort,
+                               kPeerPort);
+    put_mac(syn->bytes, kEthernetSourceAt, source);
+    inject(left, syn->bytes);
+  }
+  void forge_arp(wire::ArpOperation operation, Ipv4Address target) {
+    Bytes bytes(wire::kEthernetBytes + wire::kArpBytes);
+    wire::emit_ethernet({kBroadcastMac, kForgerMac, 0, wire::EtherType::kArp}, bytes.data());
+    wire::emit_arp({operation, kForgerMac, kPeerIp, {}, target},
+                   bytes.data() + wire::kEthernetBytes);
+    inject(left, bytes);
+  }
+  // The right host's, as a boot, a failover daemon or a hypervisor sends it.
+  void announce() {
+    Bytes bytes(wire::kEthernetBytes + wire::kArpBytes);
+    wire::emit_ethernet({kBroadcastMac, right_mac, 0, wire::EtherType::kArp}, bytes.data());
+    wire::emit_arp({wire::ArpOperation::kRequest, right_mac, kPeerIp, {}, kPeerIp},
+                   bytes.data() + wire::kEthernetBytes);
+    inject(left, bytes);
+  }
+
+  TimePoint now = at(0s);
+  Stack left;
+  Stack right;
+  User left_server;
+  User right_server;
+  User client;
+  MacAddress right_mac = kPeerMac;
+  bool cut = false;
+  int strays = 0;  // Frames to where nobody is.
+
+ private:
+  static void put_mac(Bytes& bytes, std::size_t at, const MacAddress& mac) {
+    std::memcpy(bytes.data() + at, mac.bytes.data(), mac.bytes.size());
+  }
+  static MacAddress mac_at(const Bytes& bytes, std::size_t at) {
+    MacAddress mac;
+    std::memcpy(mac.bytes.data(), bytes.data() + at, mac.bytes.size());
+    return mac;
+  }
+
+  bool turn(Stack& from, bool from_left) {
+    std::vector<TxFrame> out(64);
+    const std::size_t count = from.collect(now, out);
+    for (std::size_t i = 0; i < count; ++i) {
+      Bytes bytes(out[i].header.begin(), out[i].header.begin() + out[i].header_bytes);
+      for (std::size_t f = 0; f < out[i].fragment_count; ++f)
+        bytes.insert(bytes.end(), out[i].fragments[f].data,
+                     out[i].fragments[f].data + out[i].fragments[f].size_bytes);
+      if (cut) continue;
+      const MacAddress to = mac_at(bytes, 0);
+      if (from_left) {
+        if (to != right_mac && to != kBroadcastMac) {
+          ++strays;
+          continue;
+        }
+        if (to == right_mac) put_mac(bytes, 0, kPeerMac);
+        inject(right, std::move(bytes));
+      } else {
+        put_mac(bytes, kEthernetSourceAt, right_mac);
+        if (out[i].l3_bytes == 0) put_mac(bytes, kArpSenderMacAt, right_mac);
+        inject(left, std::move(bytes));
+      }
+    }
+    std::array<RxFrame, 8> released;
+    while (left.take_released(released) + right.take_released(released) > 0) {
+    }
+    return count > 0;
+  }
+
+  std::deque<Bytes> memory_;
+};
+
+TEST_F(Lan, ASynFindsAPeerThatMoved) {
+  meet();
+  move(kMovedMac);
+  const TimePoint begin = now;
+  connect(left, client, kPeerIp);
+  EXPECT_TRUE(run_until([&] { return client.opened; }, 20s)) << "RFC 1122 section 2.3.2.1";
+  EXPECT_LT(in_ms(now - begin), 1000);
+  EXPECT_GT(strays, 0);
+  EXPECT_EQ(left.counters().arp_mac_changes, 1U);
+}
+
+TEST_F(Lan, ASynAckFindsAPeerThatMoved) {
+  meet();
+  move(kMovedMac);
+  const TimePoint begin = now;
+  connect(right, client, kOurIp);
+  EXPECT_TRUE(run_until([&] { return client.opened && left_server.opened; }, 20s));
+  EXPECT_LT(in_ms(now - begin), 1000);
+}
+
+// The move happens between SYN and SYN-ACK, so that only the repeated SYN-ACK can tell.
+TEST_F(Lan, ARepeatedSynAckAsksAnew) {
+  meet();
+  forge_syn(kPeerMac);
+  move(kMovedMac);
+  run_for(3s);
+  EXPECT_EQ(left.counters().arp_mac_changes, 1U);
+}
+
+TEST_F(Lan, ALinkMayComeUpLate) {
+  cut = true;
+  const TimePoint begin = now;
+  connect(left, client, kPeerIp);
+  EXPECT_FALSE(run_until([&] { return client.failed.has_value(); }, 8s));
+  cut = false;
+  EXPECT_TRUE(run_until([&] { return client.opened; }, 20s));
+  EXPECT_LT(in_ms(now - begin), 9100) << "asked once a second";
+}
+
+TEST_F(Lan, TheConnectTimeoutDecides) {
+  cut = true;
+  const TimePoint begin = now;
+  connect(left, client, kPeerIp);
+  ASSERT_TRUE(run_until([&] { return client.failed.has_value(); }, 60s));
+  EXPECT_EQ(client.failed->code, Errc::kNoRoute) << "it is not the SYN that was not answered";
+  EXPECT_NEAR(in_ms(now - begin), 20'000, 1);
+  EXPECT_EQ(left.counters().arp_unresolved, 1U);
+  run_for(10s);
+  EXPECT_EQ(left.next_deadline(), kNever) << "nobody waits any more";
+}
+
+TEST_F(Lan, AForgedSynStopsNoConnect) {
+  forge_syn(kForgerMac);
+  pump();
+  EXPECT_EQ(strays, 1) << "where it came from it is answered";
+  connect(left, client, kPeerIp);
+  EXPECT_TRUE(run_until([&] { return client.opened; }, 10ms));
+}
+
+TEST_F(Lan, AForgedArpRequestStopsNoConnect) {
+  forge_arp(wire::ArpOperation::kRequest, kOurIp);
+  forge_arp(wire::ArpOperation::kReply, kOurIp);
+  connect(left, client, kPeerIp);
+  EXPECT_TRUE(run_until([&] { return client.opened; }, 10ms));
+}
+
+TEST_F(Lan, AFloodOfForgedSynsTakesNeitherNeighboursNorConnections) {
+  meet();
+  User old;
+  connect(left, old, kPeerIp);
+  ASSERT_TRUE(run_until([&] { return old.opened; }, 10ms));
+  for (int i = 0; i < 2000; ++i) {
+    forge_syn(kForgerMac);
+    forge_arp(wire::ArpOperation::kReply, kPeerIp);
+    forge_arp(wire::ArpOperation::kRequest, kPeerIp);
+    run_for(1ms);
+  }
+  connect(left, client, kPeerIp);
+  EXPECT_TRUE(run_until([&] { return client.opened; }, 10ms));
+  EXPECT_FALSE(old.failed);
+  EXPECT_EQ(left.counters().arp_mac_changes, 0U);
+  EXPECT_GE(left.counters().arp_conflicts, 3U);
+  EXPECT_LE(left.counters().arp_conflicts, 5U) << "two a second";
+}
+
+TEST_F(Lan, AStrangersConnectionIsCheckedByArp) {
+  connect(right, client, kOurIp);
+  ASSERT_TRUE(run_until([&] { return left_server.opened; }, 10ms));
+  pump();
+  // It is proven now, so that a claim does not get by without a look at the neighbour.
+  forge_arp(wire::ArpOperation::kRequest, kPeerIp);
+  run_for(1s);
+  EXPECT_EQ(left.counters().arp_conflicts, 1U);
+}
+
+TEST_F(Lan, AConnectionFollowsAnAnnouncedMove) {
+  connect(left, client, kPeerIp);
+  ASSERT_TRUE(run_until([&] { return client.opened; }, 10ms));
+  run_for(1s);
+  move(kMovedMac);
+  announce();
+  const TimePoint begin = now;
+  ASSERT_TRUE(run_until([&] { return left.counters().arp_mac_changes == 1; }, 2s));
+  EXPECT_LT(in_ms(now - begin), 1000);
+  const int before = strays;
+  const Bytes data = pattern(100);
+  ASSERT_TRUE(client.stream->write(data, {}));
+  EXPECT_TRUE(run_until([&] { return client.acked == 100; }, 10ms));
+  EXPECT_EQ(strays, before);
+}
+
+TEST_F(Lan, ASenderFollowsASilentMove) {
+  connect(left, client, kPeerIp);
+  ASSERT_TRUE(run_until([&] { return client.opened; }, 10ms));
+  run_for(1s);
+  move(kMovedMac);
+  const TimePoint begin = now;
+  const Bytes data = pattern(100);
+  ASSERT_TRUE(client.stream->write(data, {}));
+  EXPECT_TRUE(run_until([&] { return client.acked == 100; }, 8s));
+  EXPECT_LT(in_ms(now - begin), 1000);
+}
+
+// One that only acknowledges has no timeout that tells; the peer says it all again.
+TEST_F(Lan, AReceiverFollowsASilentMove) {
+  connect(right, client, kOurIp);
+  ASSERT_TRUE(run_until([&] { return left_server.opened; }, 10ms));
+  run_for(1s);
+  move(kMovedMac);
+  const TimePoint begin = now;
+  const Bytes data = pattern(100);
+  ASSERT_TRUE(client.stream->write(data, {}));
+  EXPECT_TRUE(run_until([&] { return client.acked == 100; }, 8s));
+  EXPECT_LT(in_ms(now - begin), 1000);
+}
+
+// Nor has one that waits: keepalives are all it sends.
+TEST_F(Lan, AnIdleConnectionFollowsASilentMove) {
+  connect(left, client, kPeerIp);
+  ASSERT_TRUE(run_until([&] { return client.opened; }, 10ms));
+  run_for(1s);
+  move(kMovedMac);
+  run_for(60s);
+  EXPECT_FALSE(client.failed);
+  EXPECT_EQ(left.counters().arp_mac_changes, 1U);
+}
+
+TEST_F(Lan, WhatComesFromAGroupIsNotAnswered) {
+  forge_syn(kBroadcastMac);
+  forge_syn(MacAddress{{1, 0, 0x5e, 0, 0, 1}});
+  forge_syn(MacAddress{});
+  std::vector<TxFrame> out(8);
+  EXPECT_EQ(left.collect(now, out), 0U);
+  EXPECT_EQ(left.counters().rx_malformed, 3U);
+}
+
+}  // namespace
+}  // namespace ztcp::tcp::test
