@@ -8,11 +8,11 @@
 
 namespace ztcp::tcp {
 
-Connection::Connection(StackContext& context, std::uint32_t index, const Memory& memory)
+Connection::Connection(StackContext& context, std::uint32_t index, const Sender::Memory& memory)
     : context_(context),
       index_(index),
-      receiver_(memory.ranges, context.held, context.counters),
-      sender_(memory.sender, context.config.tcp, context.rto_floor, context.counters) {}
+      receiver_(context.held, context.counters),
+      sender_(memory, context.config.tcp, context.rto_floor, context.counters) {}
 
 void Connection::set_state(State state) {
   unlink();

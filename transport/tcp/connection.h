@@ -45,12 +45,8 @@ class Connection final : public Stream, public ListHook<> {
     kLastAck,
     kTimeWait,
   };
-  struct Memory {
-    Sender::Memory sender;
-    std::span<Reassembly::Range> ranges;
-  };
 
-  Connection(StackContext& context, std::uint32_t index, const Memory& memory);
+  Connection(StackContext& context, std::uint32_t index, const Sender::Memory& memory);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 

@@ -36,8 +36,7 @@ class Receiver {
   // larger than 64 MiB.
   static Window choose_window(std::uint32_t bytes);
 
-  Receiver(std::span<Reassembly::Range> ranges, HeldFrames& frames, Counters& counters)
-      : reassembly_(ranges, frames), counters_(counters) {}
+  Receiver(HeldFrames& frames, Counters& counters) : reassembly_(frames), counters_(counters) {}
 
   struct Terms {
     SeqNum next;  // IRS + 1.
@@ -199,11 +198,9 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
     return false;
   if (reassembly_.empty()) [[likely]]
     return true;
-  for (std::size_t i = 0; i < reassembly_.range_count(); ++i) {  // RFC 2883 section 4.
-    const Reassembly::Range& held = reassembly_.range(i);
-    if (!held.begin.before(rcv_nxt_)) break;
-    note_duplicate({held.begin.raw(), earlier(held.end, rcv_nxt_).raw()});
-  }
+  reassembly_.for_each_before(rcv_nxt_, [this](SeqNum begin, SeqNum end) {  // RFC 2883 section 4.
+    note_duplicate({begin.raw(), earlier(end, rcv_nxt_).raw()});
+  });
 
   // rcv.nxt moves before the bytes go up, as above.
   Counters& counters = counters_;

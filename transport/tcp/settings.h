@@ -52,8 +52,10 @@ struct StackConfig {
   bool tx_checksum_offload = false;
   std::uint32_t max_super_segment_bytes = 0;  // 0: the link can't segment; the stack cuts at MSS.
   std::size_t max_connections = 1024;
-  // Frames held out of order, all connections together, by RxFrame::charge_bytes.
+  // Frames held out of order, all connections together, by RxFrame::charge_bytes and by number:
+  // what the link can do without (link::LinkCapabilities).
   std::size_t max_held_bytes = 16U << 20;
+  std::size_t max_held_frames = 8192;
   std::uint16_t ephemeral_port_first = 32768;
   std::uint16_t ephemeral_port_last = 60999;
   TcpSettings tcp;

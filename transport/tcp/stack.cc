@@ -47,15 +47,12 @@ ConnectionMemory::ConnectionMemory(const StackConfig& config)
     : records_each_(records_for(config)),
       records_(untouched(config.max_connections * records_each_ * sizeof(SentRecord))),
       pieces_(untouched(config.max_connections * kPiecesEach * sizeof(SendQueue::Piece))),
-      copied_(untouched(config.max_connections * kCopiedBytesEach)),
-      ranges_(
-          untouched(config.max_connections * Reassembly::kMaxRanges * sizeof(Reassembly::Range))) {}
+      copied_(untouched(config.max_connections * kCopiedBytesEach)) {}
 
-Connection::Memory ConnectionMemory::part(std::uint32_t index) {
-  return {.sender = {.records = slice<SentRecord>(records_, index, records_each_),
-                     .pieces = slice<SendQueue::Piece>(pieces_, index, kPiecesEach),
-                     .copied = slice<std::byte>(copied_, index, kCopiedBytesEach)},
-          .ranges = slice<Reassembly::Range>(ranges_, index, Reassembly::kMaxRanges)};
+Sender::Memory ConnectionMemory::part(std::uint32_t index) {
+  return {.records = slice<SentRecord>(records_, index, records_each_),
+          .pieces = slice<SendQueue::Piece>(pieces_, index, kPiecesEach),
+          .copied = slice<std::byte>(copied_, index, kCopiedBytesEach)};
 }
 
 Stack::Impl::Impl(const StackConfig& config, const std::array<std::uint64_t, 2>& secret)

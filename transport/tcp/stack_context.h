@@ -14,6 +14,7 @@
 #include "transport/tcp/control_queue.h"
 #include "transport/tcp/demux.h"
 #include "transport/tcp/header_template.h"
+#include "transport/tcp/held_frames.h"
 #include "transport/tcp/isn.h"
 #include "transport/tcp/neighbours.h"
 #include "transport/tcp/poll_gaps.h"
@@ -32,7 +33,7 @@ struct StackContext {
   StackContext(const StackConfig& stack_config, const std::array<std::uint64_t, 2>& secret)
       : config(stack_config),
         window(Receiver::choose_window(config.tcp.receive_window_bytes)),
-        held(config.max_held_bytes),
+        held(config.max_held_bytes, config.max_held_frames),
         demux(config.max_connections, secret[0] ^ secret[1]),
         wheel(static_cast<std::uint32_t>(config.max_connections)),
         ready(static_cast<std::uint32_t>(config.max_connections)),

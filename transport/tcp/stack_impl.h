@@ -27,14 +27,13 @@ namespace ztcp::tcp {
 class ConnectionMemory {
  public:
   explicit ConnectionMemory(const StackConfig& config);
-  Connection::Memory part(std::uint32_t index);
+  Sender::Memory part(std::uint32_t index);
 
  private:
   std::size_t records_each_;
   std::unique_ptr<std::byte[]> records_;
   std::unique_ptr<std::byte[]> pieces_;
   std::unique_ptr<std::byte[]> copied_;
-  std::unique_ptr<std::byte[]> ranges_;
 };
 
 struct Stack::Impl {

@@ -17,7 +17,7 @@ constexpr SeqNum kNext(0xffffff80);
 
 class ReceiverTest : public testing::Test {
  protected:
-  ReceiverTest() : held(1U << 20), receiver(ranges, held, counters) {
+  ReceiverTest() : held(1U << 20, 512), receiver(held, counters) {
     receiver.begin(now, {.next = kNext,
                          .window = Receiver::choose_window(4U << 20),
                          .timestamps = true,
@@ -57,7 +57,6 @@ class ReceiverTest : public testing::Test {
   TimePoint now{1h};
   Counters counters;
   HeldFrames held;
-  std::array<Reassembly::Range, Reassembly::kMaxRanges> ranges;
   Receiver receiver;
   std::deque<std::vector<std::byte>> memory;
   std::vector<std::byte> got;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The Stack's one store of frames that arrived ahead of their turn. It bounds them by what the link
+// can do without, counted until the link has them back, and keeps one connection's losses from
+// taking all of it. Also the ranges they form: there are never more of those than of frames.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "transport/core/frame.h"
+#include "transport/tcp/range_tree.h"
+#include "transport/tcp/seq_num.h"
+
+namespace ztcp::tcp {
+
+class HeldFrames {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // Payload bytes [offset, offset + length) of a frame, standing at `seq`.
+  struct Piece {
+    RxFrame frame;
+    SeqNum seq;
+    std::uint32_t offset = 0;
+    std::uint32_t length = 0;
+    std::uint32_t next = kNone;
+  };
+
+  // By RxFrame::charge_bytes, and by number.
+  HeldFrames(std::size_t max_bytes, std::size_t max_frames);
+
+  // `share_bytes` is what the caller holds already. It may hold as much as is left for all others:
+  // one lossy connection gets half, n of them an equal part each and the next one still as much.
+  // Nothing held is ever thrown away for that: it has been SACKed, and taking it back costs the
+  // peer a timeout (RFC 2018 section 8). kNone when the share is spent.
+  std::uint32_t hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
+                     std::size_t& share_bytes);
+  // The frame goes to take_released(), its slot becomes free.
+  void release(std::uint32_t piece, std::size_t& share_bytes);
+  std::size_t take_released(std::span<RxFrame> out);
+
+  // For a frame that is held; never fails.
+  std::uint32_t take_range();
+  void give_range(std::uint32_t range) { free_ranges_.push_back(range); }
+  Range* ranges() { return ranges_.data(); }
+
+  Piece& operator[](std::uint32_t i) { return pieces_[i]; }
+  std::size_t held_bytes() const { return held_bytes_; }
+  std::size_t held_frames() const { return held_frames_; }
+
+ private:
+  std::size_t max_bytes_;
+  std::size_t held_bytes_ = 0;
+  std::size_t held_frames_ = 0;
+  std::size_t released_bytes_ = 0;
+  std::vector<Piece> pieces_;
+  std::vector<RxFrame> released_;
+  std::vector<std::uint32_t> free_;
+  std::vector<Range> ranges_;
+  std::vector<std::uint32_t> free_ranges_;
+};
+
+}  // namespace ztcp::tcp
