@@ -144,7 +144,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
         "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",
         config.name, caps.mtu_bytes, config.mtu_bytes, caps.mtu_bytes, fabric_.path);
   }
-  nic->link_patience = std::chrono::milliseconds(fabric_.messages.handshake_timeout_ms);
+  nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
 
