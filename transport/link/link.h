@@ -55,6 +55,18 @@ constexpr bool is_lost(LinkState state) {
   return state == LinkState::kGone || state == LinkState::kReset;
 }
 
+// What a link would take now.
+struct TransmitRoom {
+  // transmit() takes that many frames, whatever they are. A link whose device says nothing of its
+  // ring sets no bound here and tells by refusing.
+  std::size_t frames = SIZE_MAX;
+  // Whether it knows the two below: bytes it took since it exists, and those of them that have not
+  // left the device yet (never more than really wait there: an estimate errs to the low side).
+  bool tells_bytes = false;
+  std::uint64_t taken_bytes = 0;
+  std::uint64_t queued_bytes = 0;
+};
+
 class Link {
  public:
   virtual ~Link() = default;
@@ -70,6 +82,11 @@ class Link {
   // offer again. A frame that can never be sent (down link, impossible size) is dropped and
   // counted, as a cable would.
   virtual std::size_t transmit(std::span<const TxFrame> frames) = 0;
+  // Asked before frames are made, once per turn: never a question to the device.
+  virtual TransmitRoom transmit_room(TimePoint now) {
+    static_cast<void>(now);
+    return {};
+  }
 
   virtual LinkState state() = 0;
   bool is_up() { return state() == LinkState::kUp; }

@@ -35,8 +35,10 @@ class NumberRing {
     head_.store(head + 1, std::memory_order_release);
     return true;
   }
-  bool empty() const {
-    return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_acquire);
+  bool empty() const { return size() == 0; }
+  // How many the consumer may pop.
+  std::uint32_t size() const {
+    return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -65,6 +67,7 @@ struct Direction {
   NumberRing filled;
   NumberRing free;
   std::uint32_t bytes_per_frame;
+  std::atomic<std::uint64_t> received_bytes{0};  // The receiver's alone to write.
 };
 
 class MemoryLink final : public Link {
@@ -96,6 +99,7 @@ class MemoryLink final : public Link {
       counters_.rx_frames += 1;
       counters_.rx_bytes += frame.head.size();
     }
+    if (count > 0) in_->received_bytes.store(counters_.rx_bytes, std::memory_order_relaxed);
     return count;
   }
 
@@ -131,6 +135,15 @@ class MemoryLink final : public Link {
       ++taken;
     }
     return taken;
+  }
+
+  TransmitRoom transmit_room(TimePoint) override {
+    if (!is_up()) return {};
+    return {
+        .frames = out_->free.size(),
+        .tells_bytes = true,
+        .taken_bytes = counters_.tx_bytes,
+        .queued_bytes = counters_.tx_bytes - out_->received_bytes.load(std::memory_order_relaxed)};
   }
 
   LinkState state() override {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
+#include <string_view>
 #include <utility>
 
 #include <rte_cycles.h>
@@ -54,6 +55,15 @@ bool checksums_bad(const rte_mbuf& mbuf) {
          (mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD;
 }
 
+// The speed these state is a wire's. All others may be faster than they say: software, whose speed
+// is an invention (vmxnet3 and memif say 10 Gb/s), and functions of a NIC that reach each other
+// inside it.
+bool states_the_speed_of_a_wire(std::string_view driver) {
+  constexpr std::array<std::string_view, 4> kDrivers = {"net_ixgbe", "net_i40e", "net_ice",
+                                                        "net_hns3"};
+  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end();
+}
+
 LinkCapabilities capabilities_of(const Port& port, const PortLinkOptions& options) {
   const PortAbilities& abilities = port.abilities();
   LinkCapabilities capabilities;
@@ -74,6 +84,7 @@ PortLink::PortLink(Port port, PortLinkOptions options)
       port_(std::move(port)),
       builder_(port_),
       capabilities_(capabilities_of(port_, options_)),
+      has_line_(states_the_speed_of_a_wire(port_.abilities().driver)),
       look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond) {
   if (port_.config().driver_copies) guard_.emplace();
   if (options_.watches_device) watch_.emplace(port_.config().device, port_.id());
@@ -217,6 +228,7 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
       rte_pktmbuf_free_bulk(mbufs.data() + sent, static_cast<unsigned>(built - sent));
       counters_.tx_frames += sent;
       counters_.tx_bytes += bytes - unsent_bytes;
+      line_.add(bytes - unsent_bytes);
       if (sent == ready && ready < built) {
         // The driver refuses the next frame for ever: drop that one, as a cable would.
         counters_.tx_dropped += 1;
@@ -255,9 +267,21 @@ LinkState PortLink::state() {
 
 // May take a firmware's answer (ice, bnxt) or a way out of the virtual machine (virtio), so it is
 // for look_after_port() alone: state() is asked in every turn that finds the ring full.
-bool PortLink::read_carrier() const {
+bool PortLink::read_carrier() {
   rte_eth_link link{};
-  return rte_eth_link_get_nowait(port_.id(), &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  const bool up =
+      rte_eth_link_get_nowait(port_.id(), &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  if (has_line_)
+    line_.set_speed(up && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN ? link.link_speed : 0);
+  return up;
+}
+
+TransmitRoom PortLink::transmit_room(TimePoint now) {
+  if (line_.speed_mbps() == 0) return {};
+  return {.frames = SIZE_MAX,
+          .tells_bytes = true,
+          .taken_bytes = counters_.tx_bytes,
+          .queued_bytes = line_.queued_bytes(now)};
 }
 
 void PortLink::wait(int wake_fd, Duration timeout) {

@@ -15,6 +15,7 @@
 #include "transport/link/device_watch.h"
 #include "transport/link/dma_map.h"
 #include "transport/link/dpdk_port.h"
+#include "transport/link/line_model.h"
 #include "transport/link/link.h"
 #include "transport/link/memif_guard.h"
 #include "transport/link/tx_builder.h"
@@ -45,6 +46,7 @@ class PortLink final : public Link {
   std::size_t receive(std::span<RxFrame> frames) override;
   void release(std::span<RxFrame> frames) override;
   std::size_t transmit(std::span<const TxFrame> frames) override;
+  TransmitRoom transmit_room(TimePoint now) override;
   LinkState state() override;
   void wait(int wake_fd, Duration timeout) override;
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override;
@@ -56,7 +58,7 @@ class PortLink final : public Link {
   static constexpr std::size_t kBurst = 32;
 
   void look_after_port();
-  bool read_carrier() const;
+  bool read_carrier();
   bool to_frame(rte_mbuf* mbuf, RxFrame& frame);
   bool pull_headers(rte_mbuf& head);
 
@@ -67,6 +69,8 @@ class PortLink final : public Link {
   TxBuilder builder_;
   LinkCapabilities capabilities_;
   LinkCounters counters_;
+  bool has_line_;  // Whose speed is the bound of what leaves the device.
+  LineModel line_;
   std::uint64_t next_look_tsc_ = 0;
   std::uint64_t look_interval_tsc_;
   Status start_;

@@ -164,7 +164,7 @@ void CommState::on_session_closed() {
 void CommState::note_failed(Error error) {
   session_over_ = true;
   // From failed_ on NCCL may free what was posted, so nothing queued may point there.
-  poller_.drop_unsent_payload();
+  poller_.detach_unsent_payload();
   poller_.note_outstanding(-static_cast<std::ptrdiff_t>(in_flight_));
   error_ = error;
   snapshot_ = {.messages_done = messages_done_,

@@ -41,15 +41,14 @@ void move_this_thread(const std::vector<std::uint32_t>& cpus) {
   sched_setaffinity(0, sizeof(set), &set);
 }
 
-bool points_at_user_memory(const TxFrame& frame) { return frame.fragment_count != 0; }
-
 }  // namespace
 
 Poller::Poller(PollerConfig config, std::unique_ptr<link::Link> link, const EngineConfig& engine)
     : config_(std::move(config)),
       link_(std::move(link)),
       engine_(engine),
-      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      transmitter_(link_->capabilities()) {
   last_turn_ = last_work_ = read_clock();
 }
 
@@ -131,19 +130,6 @@ Result<std::size_t> Poller::attach(std::unique_ptr<PollerClient> client) {
 
 void Poller::retire(std::size_t client) { retired_.push_back(client); }
 
-void Poller::drop_unsent_payload() {
-  std::size_t kept = 0;
-  for (std::size_t i = unsent_first_; i < unsent_last_; ++i) {
-    if (points_at_user_memory(tx_[i])) {
-      bump(counters_.tx_dropped);
-    } else {
-      tx_[kept++] = tx_[i];
-    }
-  }
-  unsent_first_ = 0;
-  unsent_last_ = kept;
-}
-
 bool Poller::turn() {
   const TimePoint now = read_clock();
   const Duration gap = now - last_turn_;
@@ -166,7 +152,7 @@ bool Poller::turn() {
   });
   engine_.on_timers(now);
   release_held();
-  moved |= transmit(now);
+  moved |= transmitter_.run(engine_, *link_, now);
 
   for (const std::size_t client : retired_) {
     clients_[client].reset();
@@ -203,39 +189,6 @@ void Poller::release_held() {
     link_->release(std::span(rx_).first(count));
     if (count < rx_.size()) break;
   }
-}
-
-bool Poller::transmit(TimePoint now) {
-  bool any = false;
-  for (std::size_t round = 0; round < kBurstsPerTurn; ++round) {
-    if (unsent_first_ == unsent_last_) {
-      unsent_first_ = 0;
-      unsent_last_ = engine_.collect(now, tx_);
-      if (unsent_last_ == 0) return any;
-    }
-    const std::span pending = std::span(tx_).subspan(unsent_first_, unsent_last_ - unsent_first_);
-    const std::size_t sent = link_->transmit(pending);
-    any |= sent != 0;
-    unsent_first_ += sent;
-    if (sent == pending.size()) continue;
-
-    bump(counters_.tx_ring_full);
-    // The rest waits for the next turn, in order. Not so retransmissions: their first copy may be
-    // ACKed by then and the memory given back, so for them the full ring is a lossy wire.
-    std::size_t kept = 0;
-    for (std::size_t i = unsent_first_; i < unsent_last_; ++i) {
-      if (tx_[i].copy_payload && points_at_user_memory(tx_[i])) {
-        bump(counters_.tx_dropped);
-      } else {
-        if (kept != i) tx_[kept] = tx_[i];
-        ++kept;
-      }
-    }
-    unsent_first_ = 0;
-    unsent_last_ = kept;
-    return any;
-  }
-  return any;
 }
 
 void Poller::look_around(TimePoint now) {

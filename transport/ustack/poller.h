@@ -30,6 +30,7 @@
 #include "transport/ustack/baton.h"
 #include "transport/ustack/doorbell.h"
 #include "transport/ustack/engine.h"
+#include "transport/ustack/transmitter.h"
 
 namespace ztcp::ustack {
 
@@ -60,8 +61,6 @@ class PollerClient {
 struct PollerCounters {
   std::atomic<std::uint64_t> turns{0};
   std::atomic<std::uint64_t> idle_turns{0};
-  std::atomic<std::uint64_t> tx_ring_full{0};
-  std::atomic<std::uint64_t> tx_dropped{0};  // Retransmissions and dead sessions' frames.
   std::atomic<std::uint64_t> longest_gap_ns{0};
 };
 
@@ -113,9 +112,9 @@ class Poller {
   Result<std::size_t> attach(std::unique_ptr<PollerClient> client);
   // Destroys the client at the end of this turn: safe from inside its own session's events.
   void retire(std::size_t client);
-  // Forgets queued frames that point at user memory. Called before anyone is told that memory is
-  // free again without its bytes having been acknowledged.
-  void drop_unsent_payload();
+  // What still waits to be sent points at user memory no more. Called before anyone is told that
+  // memory is free again without its bytes having been acknowledged.
+  void detach_unsent_payload() { transmitter_.detach_payload(); }
   // Requests that somebody waits for; while there are any the thread yields but does not sleep.
   void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
   // One pass; true when anything moved.
@@ -136,7 +135,7 @@ class Poller {
 
  private:
   static constexpr std::size_t kBurst = 32;
-  // Bursts per turn and direction: bounds the time between two looks at the other direction.
+  // Received in a turn: bounds the time until it sends again.
   static constexpr std::size_t kBurstsPerTurn = 4;
 
   static TimePoint read_clock();
@@ -150,7 +149,6 @@ class Poller {
     return std::forward<Body>(body)(engine_, now);
   }
   bool receive(TimePoint now);
-  bool transmit(TimePoint now);
   void release_held();
   void look_around(TimePoint now);
   void run_shared_turn();
@@ -181,9 +179,7 @@ class Poller {
   TimePoint next_look_{};
   std::ptrdiff_t outstanding_ = 0;
   std::array<RxFrame, kBurst> rx_{};
-  std::array<TxFrame, kBurst> tx_{};
-  std::size_t unsent_first_ = 0;
-  std::size_t unsent_last_ = 0;
+  Transmitter transmitter_;
   PollerCounters counters_;
 };
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/transmitter.h"
+
+#include <cstring>
+
+namespace ztcp::ustack {
+namespace {
+
+std::uint32_t largest_frame(const link::LinkCapabilities& link) {
+  return TxFrame::kHeaderCapacity +
+         std::max<std::uint32_t>(link.mtu_bytes, link.max_super_segment_bytes);
+}
+
+}  // namespace
+
+Transmitter::Transmitter(const link::LinkCapabilities& link)
+    : largest_frame_bytes_(largest_frame(link)),
+      copy_bytes_(link.mtu_bytes),
+      limit_(largest_frame_bytes_),
+      payload_(std::make_unique_for_overwrite<std::byte[]>(kBurst * std::size_t{copy_bytes_})) {}
+
+Transmitter::Allowance Transmitter::look(link::Link& link, TimePoint now) {
+  const link::TransmitRoom room = link.transmit_room(now);
+  return {std::min(room.frames, kFramesPerTurn),
+          room.tells_bytes ? limit_.room(now, room.taken_bytes, room.queued_bytes) : kUnlimited};
+}
+
+// So few that not even the largest frames go beyond the limit, by more than one.
+std::size_t Transmitter::next_batch(const Allowance& left) const {
+  const std::size_t most = std::min(kBurst - last_, left.frames);
+  if (left.bytes >= most * std::uint64_t{largest_frame_bytes_}) return most;
+  return std::max<std::size_t>(left.bytes / largest_frame_bytes_, 1);
+}
+
+void Transmitter::add(std::size_t count, Allowance& left) {
+  left.frames -= count;
+  if (left.bytes != kUnlimited) {
+    for (const TxFrame& frame : std::span(frames_).subspan(last_, count)) {
+      const std::uint64_t size = std::uint64_t{frame.header_bytes} + frame.payload_bytes;
+      left.bytes -= std::min(left.bytes, size);
+    }
+  }
+  last_ += count;
+}
+
+bool Transmitter::offer(link::Link& link) {
+  const std::size_t sent = link.transmit(std::span(frames_).subspan(first_, last_ - first_));
+  first_ += sent;
+  if (is_empty()) [[likely]] {
+    first_ = last_ = 0;
+    if (detached_ != 0) {
+      detached_ = 0;
+      large_payload_.clear();
+    }
+    return sent != 0;
+  }
+  ++refusals_;
+  // The first copy of a repeat may be ACKed before there is room, and its memory given back. All
+  // other payload stays with us until the session ends (detach_payload()).
+  for (std::size_t i = first_; i < last_; ++i)
+    if (frames_[i].copy_payload) detach(i);
+  return sent != 0;
+}
+
+void Transmitter::detach_payload() {
+  for (std::size_t i = first_; i < last_; ++i) detach(i);
+}
+
+void Transmitter::detach(std::size_t i) {
+  TxFrame& frame = frames_[i];
+  const std::uint32_t mark = 1U << i;
+  if (frame.fragment_count == 0 || (detached_ & mark) != 0) return;
+  std::byte* own = payload_.get() + i * std::size_t{copy_bytes_};
+  if (frame.payload_bytes > copy_bytes_) {
+    large_payload_.push_back(std::make_unique_for_overwrite<std::byte[]>(frame.payload_bytes));
+    own = large_payload_.back().get();
+  }
+  std::byte* to = own;
+  for (const Fragment& fragment : std::span(frame.fragments).first(frame.fragment_count)) {
+    if (fragment.size_bytes != 0) std::memcpy(to, fragment.data, fragment.size_bytes);
+    to += fragment.size_bytes;
+  }
+  frame.fragments[0] = {own, frame.payload_bytes, kUnmapped};
+  frame.fragment_count = 1;
+  frame.copy_payload = true;
+  detached_ |= mark;
+}
+
+}  // namespace ztcp::ustack

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// From the stack to the link: asks what the link has room for, has the stack make that many frames
+// and no more, and keeps what the link refused all the same until it takes it. A frame that was
+// made counts as sent, so none is ever dropped here: a repeat that is lost before it leaves costs
+// a timeout.
+//
+// A value: told the time, no clock, no thread. Owned by a Poller, used with the baton held.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+#include "transport/link/link.h"
+#include "transport/ustack/queue_limit.h"
+
+namespace ztcp::ustack {
+
+class Transmitter {
+ public:
+  static constexpr std::size_t kBurst = 32;
+  // In a turn: bounds the time until it receives again.
+  static constexpr std::size_t kFramesPerTurn = 4 * kBurst;
+
+  explicit Transmitter(const link::LinkCapabilities& link);
+
+  // Sends what `source` has to say, an Engine or a Stack: anything with their collect(). True when
+  // something left.
+  template <class Source>
+  bool run(Source& source, link::Link& link, TimePoint now) {
+    bool any = !is_empty() && offer(link);
+    if (!is_empty()) return any;
+    Allowance left = look(link, now);
+    bool exhausted = false;
+    while (!exhausted && left.frames > 0 && left.bytes > 0) {
+      while (!exhausted && last_ < kBurst && left.frames > 0 && left.bytes > 0) {
+        const std::size_t want = next_batch(left);
+        const std::size_t got = source.collect(now, std::span(frames_).subspan(last_, want));
+        exhausted = got < want;
+        add(got, left);
+      }
+      if (is_empty()) return any;
+      any |= offer(link);
+      if (!is_empty()) return any;
+    }
+    if (left.bytes == 0) limit_.note_held_back();
+    return any;
+  }
+
+  // Copies the payload of what waits here, since its owner may have it back now.
+  void detach_payload();
+
+  // Turns that ended with frames which the link refused.
+  std::uint64_t refusals() const { return refusals_; }
+  const QueueLimit& limit() const { return limit_; }
+
+ private:
+  static_assert(kBurst <= 32, "a bit each");
+  static constexpr std::uint64_t kUnlimited = UINT64_MAX;
+  struct Allowance {
+    std::size_t frames;
+    std::uint64_t bytes;
+  };
+
+  bool is_empty() const { return first_ == last_; }
+  Allowance look(link::Link& link, TimePoint now);
+  std::size_t next_batch(const Allowance& left) const;
+  void add(std::size_t count, Allowance& left);
+  bool offer(link::Link& link);
+  void detach(std::size_t i);
+
+  const std::uint32_t largest_frame_bytes_;
+  const std::uint32_t copy_bytes_;  // Of payload_ for each frame.
+  QueueLimit limit_;
+  std::array<TxFrame, kBurst> frames_{};
+  std::size_t first_ = 0;
+  std::size_t last_ = 0;
+  std::uint32_t detached_ = 0;            // A bit for each frame whose payload is a copy here.
+  std::unique_ptr<std::byte[]> payload_;  // Not touched before a link refuses a repeat.
+  // What does not fit there: super-segments that wait when a session fails.
+  std::vector<std::unique_ptr<std::byte[]>> large_payload_;
+  std::uint64_t refusals_ = 0;
+};
+
+}  // namespace ztcp::ustack
