@@ -24,7 +24,7 @@ constexpr int kYieldFactor = 4;
 // The shortest sleep is this part of the longest. Pacing asks for a turn every few microseconds;
 // a thread that only stands in for absent callers need not follow it that closely.
 constexpr int kSleepResolution = 8;
-// Shared: turns that a caller runs for posts of others before it returns.
+// Shared: turns that a holder of the baton runs for posts of others before it goes on.
 constexpr int kTurnsForOthers = 2;
 
 void bump(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
@@ -86,7 +86,8 @@ TimePoint Poller::read_clock() {
 }
 
 Status Poller::start() {
-  BatonHold hold(baton_);
+  baton_.take();
+  const BatonHold hold(*this);
   if (thread_.joinable()) return {};
   if (wake_fd_ < 0) return fail_errno("eventfd");
   // The new thread inherits the mask, so that no signal handler of the host ever runs on it.
@@ -197,8 +198,8 @@ void Poller::look_around(TimePoint now) {
   const link::LinkState before = link_state_.exchange(state, std::memory_order_relaxed);
   if (!link::is_lost(state)) return;
   if (!link::is_lost(before))
-    log::warn("{}: {}; every connection on it has failed: {}", config_.name, lost_reason(),
-              lost_advice());
+    to_say_.push_back(config_.name + ": " + lost_reason() +
+                      "; every connection on it has failed: " + lost_advice());
   for (const auto& client : clients_) {
     if (client != nullptr) client->on_link_lost(now);
   }
@@ -206,17 +207,36 @@ void Poller::look_around(TimePoint now) {
 
 void Poller::run_shared_turn() {
   if (!baton_.try_take()) return;
-  bool moved = turn();
-  bool idle_long = !moved && last_turn_ - last_work_ >= config_.spin;
-  baton_.give();
-  // Somebody rang while we held the baton and went on without: theirs is ours to send. Not for
-  // ever: who posts without a pause runs turns in test(), too, and our caller has work of its own.
-  for (int more = 0; more < kTurnsForOthers && doorbell_.any() && baton_.try_take(); ++more) {
+  const bool moved = turn();
+  const bool idle_long = !moved && last_turn_ - last_work_ >= config_.spin;
+  if (!give_baton() && idle_long) sched_yield();
+}
+
+// Every hold ends here. True when turns were run for others: where nobody spins, somebody may have
+// rung while we held the baton, found it taken and gone on without a turn, and theirs is ours to
+// send. Not for ever: who posts without a pause runs turns in test(), too, and our caller has work
+// of its own.
+bool Poller::give_baton() {
+  give_and_speak();
+  if (config_.dedicated) return false;
+  int turns = 0;
+  for (; turns < kTurnsForOthers && doorbell_.any() && baton_.try_take(); ++turns) {
     turn();
-    baton_.give();
-    idle_long = false;
+    give_and_speak();
   }
-  if (idle_long) sched_yield();
+  return turns != 0;
+}
+
+void Poller::give_and_speak() {
+  std::vector<std::string> said;
+  if (!to_say_.empty()) [[unlikely]]
+    said.swap(to_say_);
+  if (config_.dedicated) {
+    baton_.give();
+  } else {
+    baton_.give_and_look();
+  }
+  for (const std::string& line : said) log::warn("{}", line);
 }
 
 void Poller::wake() {
@@ -248,7 +268,7 @@ void Poller::sleep(TimePoint deadline) {
 
 void Poller::run_dedicated() {
   while (!stopping_.load(std::memory_order_relaxed)) {
-    if (baton_.wanted() || !baton_.try_take()) {
+    if (!baton_.try_take_politely()) {
       cpu_pause();
       continue;
     }
@@ -256,7 +276,7 @@ void Poller::run_dedicated() {
     const Duration idle = last_turn_ - last_work_;
     const bool tired = idle >= (1 + kYieldFactor) * config_.spin && outstanding_ == 0;
     const TimePoint deadline = tired ? engine_.next_deadline() : TimePoint{};
-    baton_.give();
+    give_baton();
     if (tired) {
       sleep(deadline);
     } else if (!moved && idle >= config_.spin) {
@@ -277,8 +297,9 @@ void Poller::run_shared() {
         turn();
         deadline = engine_.next_deadline();
       }
+      give_baton();
+      // Those run for others are ours, too.
       turns_seen = counters_.turns.load(std::memory_order_relaxed);
-      baton_.give();
     }
     sleep(deadline);
   }

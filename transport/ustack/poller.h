@@ -94,7 +94,8 @@ class Poller {
   // Runs body(engine, now) with the baton held, then a turn, so that what it queued leaves.
   template <class Body>
   auto with_engine(Body&& body) {
-    BatonHold hold(baton_);
+    baton_.take();
+    const BatonHold hold(*this);
     return turn_with(std::forward<Body>(body));
   }
   // The same for a process that ends: whoever holds the baton may never run again. False, and
@@ -102,7 +103,7 @@ class Poller {
   template <class GivesUp, class Body>
   bool with_engine_unless(GivesUp&& gives_up, Body&& body) {
     if (!baton_.take_unless(gives_up)) return false;
-    BatonHold hold(baton_, AlreadyTaken{});
+    const BatonHold hold(*this);
     turn_with(std::forward<Body>(body));
     return true;
   }
@@ -138,7 +139,21 @@ class Poller {
   // Received in a turn: bounds the time until it sends again.
   static constexpr std::size_t kBurstsPerTurn = 4;
 
+  // Who has taken the baton gives it back at the end of the scope.
+  class BatonHold {
+   public:
+    explicit BatonHold(Poller& poller) : poller_(poller) {}
+    ~BatonHold() { poller_.give_baton(); }
+    BatonHold(const BatonHold&) = delete;
+    BatonHold& operator=(const BatonHold&) = delete;
+
+   private:
+    Poller& poller_;
+  };
+
   static TimePoint read_clock();
+  bool give_baton();
+  void give_and_speak();
   template <class Body>
   auto turn_with(Body&& body) {
     const TimePoint now = read_clock();
@@ -180,6 +195,7 @@ class Poller {
   std::ptrdiff_t outstanding_ = 0;
   std::array<RxFrame, kBurst> rx_{};
   Transmitter transmitter_;
+  std::vector<std::string> to_say_;  // Warnings, said once the baton is given: a logger may block.
   PollerCounters counters_;
 };
 

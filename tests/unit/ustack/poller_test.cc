@@ -4,6 +4,7 @@
 // The loop by itself, with clients that are no connections.
 #include "transport/ustack/poller.h"
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <sched.h>
@@ -12,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/core/log.h"
 #include "transport/link/memory_link.h"
 
 namespace ztcp::ustack {
@@ -50,6 +52,72 @@ TEST(Poller, ACallReturnsWhileOthersPost) {
   poller.ring(*index);
   poller.kick();  // Returning is the test.
   EXPECT_GT(client.heard, 1) << "what was rung meanwhile is sent in the same call";
+}
+
+// Rings another one while it is heard: the other's thread found the baton taken, as it were.
+class Forwarding final : public PollerClient {
+ public:
+  Forwarding(Poller& poller, std::size_t to) : poller_(poller), to_(to) {}
+  void on_doorbell(TimePoint) override { poller_.ring(to_); }
+  void on_link_lost(TimePoint) override {}
+
+ private:
+  Poller& poller_;
+  std::size_t to_;
+};
+
+class Counting final : public PollerClient {
+ public:
+  void on_doorbell(TimePoint) override { ++heard; }
+  void on_link_lost(TimePoint) override {}
+  int heard = 0;
+};
+
+// Nobody else runs a turn: neither the ringer, who has gone away, nor a background thread.
+TEST(Poller, WhatIsRungDuringAControlCallIsHeardAtItsEnd) {
+  auto [left, right] = link::make_memory_links({});
+  EngineConfig engine;
+  engine.stack.address = {{0x0a010001U}, 24};
+  PollerConfig config;
+  config.name = "mem0";
+  Poller poller(config, std::move(left), engine);
+  auto owned = std::make_unique<Counting>();
+  Counting& last = *owned;
+  std::size_t first = 0;
+  poller.with_engine([&](Engine&, TimePoint) {
+    const auto index = poller.attach(std::move(owned));
+    first = *poller.attach(std::make_unique<Forwarding>(poller, *index));
+  });
+  poller.with_engine([&](Engine&, TimePoint) { poller.ring(first); });
+  EXPECT_EQ(last.heard, 1);
+}
+
+// NCCL's logger may take a lock whose owner waits for the baton.
+Poller* g_poller = nullptr;
+int g_spoken = 0;
+bool g_was_free = true;
+void try_the_baton(log::Level, const char*, int, const char*) {
+  ++g_spoken;
+  g_was_free &= g_poller->with_engine_unless([] { return true; }, [](Engine&, TimePoint) {});
+}
+
+TEST(Poller, SpeaksWithoutTheBaton) {
+  std::atomic<link::LinkState> state{link::LinkState::kUp};
+  link::MemoryLinkOptions cable;
+  cable.states = {&state, nullptr};
+  auto [left, right] = link::make_memory_links(cable);
+  EngineConfig engine;
+  engine.stack.address = {{0x0a010001U}, 24};
+  PollerConfig config;
+  config.name = "mem0";
+  Poller poller(config, std::move(left), engine);
+  g_poller = &poller;
+  log::bind(try_the_baton);
+  state = link::LinkState::kGone;
+  while (!poller.link_is_lost()) poller.progress();
+  log::bind(nullptr);
+  EXPECT_EQ(g_spoken, 1);
+  EXPECT_TRUE(g_was_free);
 }
 
 // A thread inherits the pin of the one that starts it.
