@@ -64,7 +64,7 @@ void JoinedPair::post_receives() {
   // Ahead of what is sent, as NCCL does.
   while (receiver_.posted < receiver_.done + kInFlight) {
     const std::size_t at = receiver_.posted++ * kMessageBytes % destination_.size();
-    listener_.session->post(now_, destination_.subspan(at, kMessageBytes), 0);
+    static_cast<void>(listener_.session->post(now_, destination_.subspan(at, kMessageBytes), 0));
   }
 }
 

@@ -202,14 +202,19 @@ struct Receiving final : ListenerEvents {
   }
 
   void post(ByteSource& source, TimePoint now) {
-    if (session == nullptr || owner.is_over || !session->can_post() || buffers.size() >= 200)
-      return;
+    if (session == nullptr || owner.is_over || buffers.size() >= 200) return;
+    const bool has_room = session->can_post();
     const std::size_t size = source.u16();
     buffers.push_back(std::make_unique<std::vector<std::byte>>(size + 1, std::byte{0x7e}));
     owner.sizes.push_back(size);
     owner.done.push_back(false);
-    session->post(now, std::span(*buffers.back()).first(size),
-                  static_cast<std::uint32_t>(buffers.size() - 1));
+    const bool taken = session->post(now, std::span(*buffers.back()).first(size),
+                                     static_cast<std::uint32_t>(buffers.size() - 1));
+    require(taken == has_room);
+    if (taken) return;
+    buffers.pop_back();
+    owner.sizes.pop_back();
+    owner.done.pop_back();
   }
 
   Receiving() { require(acceptor.add_listener(kCookie, *this).has_value()); }
@@ -245,11 +250,7 @@ struct Sending final : Dialer {
           peer.hear(flow->stream, *flow->events, preamble);
           break;
         case 1:
-          if (owner.is_over || !session.can_post() || owner.sizes.size() >= 200) break;
-          owner.sizes.push_back(source.u16());
-          owner.done.push_back(false);
-          session.post(peer.now, std::span(memory).first(owner.sizes.back()), 0,
-                       static_cast<std::uint32_t>(owner.sizes.size() - 1));
+          post(source, peer.now);
           break;
         case 2:
           peer.now += std::chrono::milliseconds(source.u16());
@@ -269,6 +270,19 @@ struct Sending final : Dialer {
       }
     }
     if (!owner.is_over) session.close(peer.now);
+  }
+
+  void post(ByteSource& source, TimePoint now) {
+    if (owner.is_over || owner.sizes.size() >= 200) return;
+    const bool has_room = session.can_post();
+    owner.sizes.push_back(source.u16());
+    owner.done.push_back(false);
+    const bool taken = session.post(now, std::span(memory).first(owner.sizes.back()), 0,
+                                    static_cast<std::uint32_t>(owner.sizes.size() - 1));
+    require(taken == has_room);
+    if (taken) return;
+    owner.sizes.pop_back();
+    owner.done.pop_back();
   }
 
   std::vector<std::unique_ptr<Flow>> flows;

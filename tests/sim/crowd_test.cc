@@ -156,7 +156,7 @@ TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   for (std::size_t i = 1; i <= kSessions; ++i) {
     msg::SendSession& session = client.connect(kServer, kCookie, senders);
     ASSERT_TRUE(world.run_until([&] { return senders.ready == i; }, 1s)) << i << world.why();
-    session.post(world.now(), large, kUnmapped, 0);
+    EXPECT_TRUE(session.post(world.now(), large, kUnmapped, 0));
     ASSERT_TRUE(world.run_for(10ms)) << world.why();  // The other flows are opened.
   }
   EXPECT_EQ(arrivals.sessions.size(), kSessions);

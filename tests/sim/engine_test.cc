@@ -49,7 +49,8 @@ class SendUser final : public msg::SessionOwner {
   void post(TimePoint now) {
     while (ready_ && !failed && session != nullptr && posted_ < messages_.size() &&
            session->can_post() && posted_ < done + 8) {
-      session->post(now, messages_[posted_].sent, kUnmapped, static_cast<std::uint32_t>(posted_));
+      EXPECT_TRUE(session->post(now, messages_[posted_].sent, kUnmapped,
+                                static_cast<std::uint32_t>(posted_)));
       ++posted_;
     }
   }
@@ -90,7 +91,8 @@ class ReceiveUser final : public msg::SessionOwner, public msg::ListenerEvents {
         if (now < next_post_) return next_post_;
         next_post_ = now + pause_;
       }
-      session->post(now, messages_[posted_].buffer, static_cast<std::uint32_t>(posted_));
+      EXPECT_TRUE(
+          session->post(now, messages_[posted_].buffer, static_cast<std::uint32_t>(posted_)));
       ++posted_;
     }
     return kNever;

@@ -110,6 +110,31 @@ TEST(MsgSession, AStalledFlowHoldsBackOnlyWhatItHas) {
   EXPECT_EQ(world.problem(), "");
 }
 
+// The flow of the oldest message stalls; later ones are done on the others, and their requests are
+// free again. What is posted in their stead must not take the oldest one's place.
+TEST(MsgSession, TheWindowStandsStillWithItsOldestMessage) {
+  int stood_still = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    MsgScript script;
+    script.streams.seed = seed;
+    script.session.multi_flow_threshold_bytes = 4096;
+    script.sizes.assign(200, 20'000);
+    MsgWorld world(script);
+    ASSERT_TRUE(world.run_until([&] { return world.receiver.done >= 20; }));
+    world.net.stall(seed % 4, true);
+    world.run_until([] { return false; }, world.events() + 20'000);
+    ASSERT_EQ(world.problem(), "");
+    if (world.all_done()) continue;  // It carried nothing just then.
+    ++stood_still;
+    EXPECT_FALSE(world.send_session->can_post());
+    EXPECT_FALSE(world.post_send());
+    world.net.stall(seed % 4, false);
+    EXPECT_TRUE(world.run_all()) << seed;
+    EXPECT_EQ(world.problem(), "");
+  }
+  EXPECT_GT(stood_still, 10);
+}
+
 TEST(MsgSession, AStalledFlowThatDiesGivesItsChunksToTheOthers) {
   MsgScript script;
   script.session.multi_flow_threshold_bytes = 4096;

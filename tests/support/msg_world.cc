@@ -82,23 +82,30 @@ std::string MsgWorld::problem() {
   return problem_;
 }
 
-void MsgWorld::post_send() {
-  const std::size_t number = next_send_++;
+bool MsgWorld::post_send() {
+  const std::size_t number = next_send_;
   const std::size_t size = script_.sizes[number];
   auto& buffer = messages_[number].send_buffer;
   buffer.resize(size);
   for (std::size_t i = 0; i < size; ++i) buffer[i] = pattern(number, i);
-  send_session->post(now, buffer, 0, static_cast<std::uint32_t>(number));
+  if (!send_session->post(now, buffer, 0, static_cast<std::uint32_t>(number))) return false;
+  ++next_send_;
+  return true;
 }
 
-void MsgWorld::post_receive() { post_receive(script_.sizes[next_receive_]); }
+bool MsgWorld::post_receive() { return post_receive(script_.sizes[next_receive_]); }
 
-void MsgWorld::post_receive(std::size_t buffer_bytes) {
-  const std::size_t number = next_receive_++;
+bool MsgWorld::post_receive(std::size_t buffer_bytes) {
+  const std::size_t number = next_receive_;
   auto& buffer = messages_[number].recv_buffer;
   buffer.assign(buffer_bytes + kMargin, kEmpty);
-  recv_session->post(now, std::span(buffer).first(buffer_bytes),
-                     static_cast<std::uint32_t>(number));
+  // The message may be done within the call.
+  ++next_receive_;
+  if (recv_session->post(now, std::span(buffer).first(buffer_bytes),
+                         static_cast<std::uint32_t>(number)))
+    return true;
+  --next_receive_;
+  return false;
 }
 
 void MsgWorld::check() {
@@ -134,9 +141,9 @@ bool MsgWorld::step() {
   if (receiver.done != 0 && happens(script_.kill_chance)) kill_one(rng_());
   bool moved = false;
   const bool may_send = script_.send_chance != 0 && next_send_ < script_.sizes.size() &&
-                        send_session->can_post() && sender.failed == 0;
+                        next_send_ - sender.done < msg::kMaxOutstanding && sender.failed == 0;
   const bool may_post = script_.post_chance != 0 && recv_session != nullptr &&
-                        next_receive_ < script_.sizes.size() && recv_session->can_post() &&
+                        next_receive_ < script_.sizes.size() &&
                         next_receive_ - receiver.done < script_.post_ahead && receiver.failed == 0;
   if (may_send && happens(script_.send_chance)) post_send();
   if (may_post && happens(script_.post_chance)) post_receive();
@@ -148,7 +155,8 @@ bool MsgWorld::step() {
     moved = true;
   } else {
     acceptor.flush(now);
-    moved = net.step(now) || may_send || may_post || advance_time();
+    moved = net.step(now) || (may_send && send_session->can_post()) ||
+            (may_post && recv_session->can_post()) || advance_time();
   }
   check();
   return moved && problem_.empty();

@@ -28,8 +28,9 @@ struct MsgScript {
   msg::SessionSettings session;
   msg::ClusterKey sender_key{};
   msg::ClusterKey receiver_key{};
-  std::vector<std::size_t> sizes;                 // One message each.
-  std::size_t post_ahead = msg::kMaxOutstanding;  // Buffers posted at most.
+  std::vector<std::size_t> sizes;  // One message each.
+  // Buffers posted at most. As NCCL does, both sides count what is outstanding, not which.
+  std::size_t post_ahead = msg::kMaxOutstanding;
   unsigned post_chance = 4;  // A post happens at one in so many events; 0: by hand.
   unsigned send_chance = 2;
   unsigned flush_chance = 4;           // Else only when all is quiet.
@@ -85,10 +86,11 @@ class MsgWorld final : public msg::ListenerEvents {
     Error error;
   };
 
-  void post_send();
-  void post_receive();
+  // False: the window is full.
+  bool post_send();
+  bool post_receive();
   // With a buffer of another size than the message's.
-  void post_receive(std::size_t buffer_bytes);
+  bool post_receive(std::size_t buffer_bytes);
 
   void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
 

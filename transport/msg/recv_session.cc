@@ -255,8 +255,8 @@ RecvSession::RecvSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RecvSession::~RecvSession() = default;
 void RecvSession::set_owner(SessionOwner& owner) { impl_->set_owner(owner); }
 bool RecvSession::can_post() const { return impl_->can_post(); }
-void RecvSession::post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token) {
-  impl_->post(now, bytes, token);
+bool RecvSession::post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token) {
+  return impl_->post(now, bytes, token);
 }
 void RecvSession::close(TimePoint) { impl_->close(); }
 void RecvSession::abort(TimePoint) { impl_->abort(); }

@@ -28,7 +28,7 @@ class RecvSession::Impl {
   // --- The owner's calls ---
   void set_owner(SessionOwner& owner);
   bool can_post() const { return posted_ - received_ < kMaxOutstanding; }
-  void post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token);
+  bool post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token);
   void close();
   void abort();
   void on_timers(TimePoint now);
@@ -67,6 +67,7 @@ class RecvSession::Impl {
   bool is_finished(std::uint64_t number) { return number < received_ || message(number).is_done; }
 
   // recv_sink.cc
+  void take(TimePoint now, std::uint64_t number, std::span<std::byte> bytes, std::uint32_t token);
   bool begin(TimePoint now, RecvMessage& m, const Chunk& chunk);
   bool fits(TimePoint now, const RecvMessage& m);
   bool sink(TimePoint now, RecvMessage& m, RecvFlow& flow, std::uint64_t from,

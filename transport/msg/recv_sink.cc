@@ -112,12 +112,18 @@ bool RecvSession::Impl::sink(TimePoint now, RecvMessage& m, RecvFlow& flow, std:
   return true;
 }
 
-void RecvSession::Impl::post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token) {
-  assert(can_post() && owner_ != nullptr);
-  if (state_ != State::kRunning) return;
+bool RecvSession::Impl::post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token) {
+  assert(owner_ != nullptr);
+  if (state_ != State::kRunning) return true;  // The owner knows, or will hear, how it ended.
+  if (!can_post()) return false;
+  take(now, posted_++, bytes, token);
+  return true;
+}
+
+void RecvSession::Impl::take(TimePoint now, std::uint64_t number, std::span<std::byte> bytes,
+                             std::uint32_t token) {
   // With no posted buffer left that it knows of, the sender may be waiting for this one.
   const bool sender_may_be_short = told_.posted <= received_;
-  const std::uint64_t number = posted_++;
   RecvMessage& m = message(number);
   m.buffer = bytes.data();
   m.capacity_bytes = bytes.size();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 #include <algorithm>
-#include <cassert>
 
 #include "transport/msg/handshake.h"
 #include "transport/msg/send_session_impl.h"
@@ -33,19 +32,25 @@ SendSession::Impl::Impl(const SessionSettings& settings, const ClusterKey& key,
 
 SendSession::Impl::~Impl() { abort(); }
 
-void SendSession::Impl::post(TimePoint now, std::span<const std::byte> bytes,
+bool SendSession::Impl::post(TimePoint now, std::span<const std::byte> bytes,
                              std::uint32_t memory_key, std::uint32_t token) {
-  assert(can_post());
-  if (is_ended()) return;
-  if (peer_closed_) return fail(Error{Errc::kPeerClosed, 0, "post: the receiver has closed"});
-  if (bytes.size() > kMaxMessageBytes)
-    return fail(Error{Errc::kInvalidArgument, 0, "post: message above 1 TiB"});
+  if (is_ended()) return true;  // The owner knows how.
+  if (!can_post()) return false;
+  if (peer_closed_) {
+    fail(Error{Errc::kPeerClosed, 0, "post: the receiver has closed"});
+    return true;
+  }
+  if (bytes.size() > kMaxMessageBytes) {
+    fail(Error{Errc::kInvalidArgument, 0, "post: message above 1 TiB"});
+    return true;
+  }
   message(next_++).start(bytes, memory_key, token);
   if (bytes.size() > settings_.multi_flow_threshold_bytes && !wants_extra_flows_) {
     wants_extra_flows_ = true;
     if (state_ == State::kReady) start_extra_flows(now);
   }
   pump();
+  return true;
 }
 
 void SendSession::Impl::start_extra_flows(TimePoint now) {
@@ -246,9 +251,9 @@ SendSession::SendSession(const SessionSettings& settings, const ClusterKey& key,
     : impl_(std::make_unique<Impl>(settings, key, cookie, session_id, dialer, owner)) {}
 SendSession::~SendSession() = default;
 bool SendSession::can_post() const { return impl_->can_post(); }
-void SendSession::post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
+bool SendSession::post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
                        std::uint32_t token) {
-  impl_->post(now, bytes, memory_key, token);
+  return impl_->post(now, bytes, memory_key, token);
 }
 void SendSession::close(TimePoint) { impl_->close(); }
 void SendSession::abort(TimePoint) { impl_->abort(); }

@@ -25,7 +25,7 @@ class SendSession::Impl {
   Impl& operator=(const Impl&) = delete;
 
   bool can_post() const { return next_ - first_ < kMaxOutstanding; }
-  void post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
+  bool post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
             std::uint32_t token);
   void close();
   void abort();

@@ -25,7 +25,8 @@ namespace ztcp::msg {
 
 inline constexpr std::uint32_t kWireVersion = 1;
 inline constexpr std::size_t kMaxFlows = 4;
-// NCCL's contract: at most this many isends or irecvs outstanding on one connection.
+// NCCL's contract: at most this many isends or irecvs outstanding on one connection. Also the
+// window by which messages are kept: from the oldest that is not done on, by number modulo this.
 inline constexpr std::size_t kMaxOutstanding = 32;
 
 using Cookie = std::array<std::byte, 16>;      // Names a listener; travels in NCCL's handle.
@@ -103,10 +104,12 @@ class SendSession {
               std::uint64_t session_id, Dialer& dialer, SessionOwner& owner);
   ~SendSession();
 
-  bool can_post() const;  // Fewer than kMaxOutstanding are outstanding.
-  // Queues one message; the memory stays unchanged until on_done(token). 0 bytes is legal.
-  void post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
-            std::uint32_t token);
+  // Whether the window has room: kMaxOutstanding messages from the oldest that is not done.
+  bool can_post() const;
+  // Queues one message; the memory stays unchanged until on_done(token). 0 bytes is legal. False,
+  // and nothing queued, when the window is full: ask again.
+  [[nodiscard]] bool post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
+                          std::uint32_t token);
 
   // FIN on every flow once all messages are done; then on_session_closed(). abort(): RST on every
   // flow, now, and no further event.
@@ -130,10 +133,12 @@ class RecvSession {
   ~RecvSession();
   void set_owner(SessionOwner& owner);  // Once, before the first post(); on_ready() is not called.
 
+  // Whether the window has room: kMaxOutstanding messages from the oldest that is not done.
   bool can_post() const;
   // Posts the buffer for the next message in order. on_done() tells the size received; a message
-  // larger than `bytes` fails the session with kTruncated.
-  void post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token);
+  // larger than `bytes` fails the session with kTruncated. False, and nothing posted, when the
+  // window is full: ask again.
+  [[nodiscard]] bool post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token);
 
   // Tells the sender that nothing will be received any more, FIN on every flow, then
   // on_session_closed(). abort(): RST on every flow, now, and no further event.

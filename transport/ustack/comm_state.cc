@@ -124,11 +124,10 @@ void CommState::on_doorbell(TimePoint now) {
     if (session_over_) return;  // The slot stays posted; test() reports the failure.
     ++in_flight_;
     poller_.note_outstanding(1);
-    if (sender_ != nullptr) {
-      sender_->post(now, {data, size}, key, index);
-    } else {
-      receiver_->post(now, {data, size}, index);
-    }
+    const bool taken = sender_ != nullptr ? sender_->post(now, {data, size}, key, index)
+                                          : receiver_->post(now, {data, size}, index);
+    // The slots are the session's window, so this is our own bug; said rather than left to hang.
+    if (!taken) fail_now(now, Error{Errc::kProtocol, 0, "post beyond the window"});
   });
 }
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The 32 request slots of a comm and the ring that hands posted ones to the engine. NCCL's progress
-// thread takes and frees slots and writes the ring; the holder of the baton reads the ring and
-// completes slots. One atomic word per slot says whose it is.
+// The 32 request slots of a comm, which are the ring that hands posts to the engine: message n lies
+// in slot n modulo 32, as in the session's own tables. NCCL's progress thread takes slots in order
+// and frees them in any; the holder of the baton reads them in order and completes them in any. One
+// atomic word per slot says whose it is.
+//
+// So a slot is free again only to the message 32 later, and 32 outstanding messages are the 32 from
+// the oldest on. Were any free slot good, a post could overtake an oldest message that is slow, and
+// take its place in every table behind.
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -48,18 +52,15 @@ class SlotTable {
   }
 
   // --- NCCL's progress thread --------------------------------------------------------------------
-  // Null when all are taken.
+  // Null while the message 32 before this one is under way, or not yet taken: ask again.
   Slot* post(std::byte* data, std::size_t size_bytes, std::uint32_t memory_key) {
-    if (free_ == 0) return nullptr;
-    const auto index = static_cast<unsigned>(std::countr_zero(free_));
-    free_ &= free_ - 1;
-    Slot& slot = slots_[index];
+    const std::uint32_t head = head_.load(std::memory_order_relaxed);
+    Slot& slot = slots_[head % kSlots];
+    if (slot.state_.load(std::memory_order_relaxed) != Slot::kFree) return nullptr;
     slot.data_.store(data, std::memory_order_relaxed);
     slot.size_bytes_.store(size_bytes, std::memory_order_relaxed);
     slot.memory_key_ = memory_key;
     slot.state_.store(Slot::kPosted, std::memory_order_release);
-    const std::uint32_t head = head_.load(std::memory_order_relaxed);
-    ring_[head % kSlots] = static_cast<std::uint8_t>(index);
     head_.store(head + 1, std::memory_order_release);
     return &slot;
   }
@@ -68,7 +69,6 @@ class SlotTable {
     if (slot.state_.load(std::memory_order_acquire) != Slot::kDone) return false;
     if (size_bytes != nullptr) *size_bytes = slot.done_bytes_;
     slot.state_.store(Slot::kFree, std::memory_order_relaxed);
-    free_ |= 1U << static_cast<unsigned>(&slot - slots_.data());
     return true;
   }
 
@@ -78,7 +78,7 @@ class SlotTable {
   void drain(Body&& body) {
     const std::uint32_t head = head_.load(std::memory_order_acquire);
     for (; tail_ != head; ++tail_) {
-      const std::uint32_t index = ring_[tail_ % kSlots];
+      const std::uint32_t index = tail_ % kSlots;
       const Slot& slot = slots_[index];
       body(index, slot.data_.load(std::memory_order_relaxed),
            slot.size_bytes_.load(std::memory_order_relaxed), slot.memory_key_);
@@ -106,11 +106,9 @@ class SlotTable {
 
  private:
   std::array<Slot, kSlots> slots_;
-  std::array<std::uint8_t, kSlots> ring_{};
   alignas(64) std::atomic<std::uint32_t> head_{0};
-  alignas(64) std::uint32_t free_ = ~0U;  // The progress thread's own.
   alignas(64) std::uint32_t tail_ = 0;
 };
-static_assert(SlotTable::kSlots == 32, "the free mask is one word");
+static_assert((SlotTable::kSlots & (SlotTable::kSlots - 1)) == 0, "head_ and tail_ wrap");
 
 }  // namespace ztcp::ustack

@@ -278,7 +278,7 @@ TEST_F(AcceptorTest, WhoCannotVerifyTheChallengeIsCounted) {
 TEST_F(AcceptorTest, ANewEpochFencesTheOldStreamAndHearsWhatIsHeld) {
   Peer& first = greet();
   std::vector<std::byte> buffer(40'000, std::byte{0});
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   first.chunk({false, 8192, 0, 0, 40'000}, std::byte{1});
   first.chunk({false, 4096, 0, 12'288, 40'000}, std::byte{2});
   first.say(Chunk{false, 8192, 0, 20'480, 40'000});  // And dies in its second unit.

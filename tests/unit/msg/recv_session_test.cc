@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 //
 // What a session does with messages once its sender is in.
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/msg/acceptor_fixture.h"
@@ -23,12 +25,12 @@ TEST_F(RecvSessionTest, BytesThatComeBeforeTheirBufferAreKeptAndReleased) {
   EXPECT_EQ(sessions[0]->unposted_bytes(), 100U + 16'384U);
 
   std::vector<std::byte> small(100);
-  sessions[0]->post(now, std::span(small), 10);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(small), 10));
   EXPECT_EQ(done, (Done{{10, 100}}));
   EXPECT_EQ(small, std::vector<std::byte>(100, std::byte{1}));
 
   std::vector<std::byte> large(20'000, std::byte{0xee});
-  sessions[0]->post(now, std::span(large), 11);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(large), 11));
   EXPECT_EQ(sessions[0]->unposted_bytes(), 0U);
   // Exactly what came, no more.
   EXPECT_EQ(large[8191], std::byte{2});
@@ -66,9 +68,13 @@ TEST_F(RecvSessionTest, ATruncatedMessageTellsBothSizes) {
     failures.clear();
     Peer& peer = greet(hello(posted_first ? 1 : 2));
     std::vector<std::byte> buffer(100, std::byte{0xee});
-    if (posted_first) sessions.back()->post(now, std::span(buffer), 1);
+    if (posted_first) {
+      EXPECT_TRUE(sessions.back()->post(now, std::span(buffer), 1));
+    }
     peer.chunk({true, 101, 0, 0, 101});
-    if (!posted_first) sessions.back()->post(now, std::span(buffer), 1);
+    if (!posted_first) {
+      EXPECT_TRUE(sessions.back()->post(now, std::span(buffer), 1));
+    }
     const auto refusal = peer.refusal();
     ASSERT_TRUE(refusal);
     EXPECT_EQ(refusal->reason, Reason::kTruncated);
@@ -89,7 +95,7 @@ TEST_F(RecvSessionTest, ATruncatedMessageTellsBothSizes) {
 TEST_F(RecvSessionTest, NothingIsWrittenTwice) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(3 * 4096, std::byte{0xee});
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   peer.chunk({false, 4096, 0, 4096, 12'288}, std::byte{1});
   peer.chunk({false, 12'288, 0, 0, 12'288}, std::byte{2});  // Its middle unit is held already.
   EXPECT_EQ(buffer[4095], std::byte{2});
@@ -108,8 +114,8 @@ TEST_F(RecvSessionTest, MessagesMayFinishOutOfOrderButAreCountedInOrder) {
   Peer& peer = greet();
   std::vector<std::byte> a(10);
   std::vector<std::byte> b(20);
-  sessions[0]->post(now, std::span(a), 1);
-  sessions[0]->post(now, std::span(b), 2);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(a), 1));
+  EXPECT_TRUE(sessions[0]->post(now, std::span(b), 2));
   peer.chunk({false, 20, 1, 0, 20});
   EXPECT_EQ(done, (Done{{2, 20}}));
   acceptor->flush(now);
@@ -120,13 +126,31 @@ TEST_F(RecvSessionTest, MessagesMayFinishOutOfOrderButAreCountedInOrder) {
   EXPECT_EQ(*credit_of(peer), (Credit{2, 0, 2}));
 }
 
+// All but the oldest may be done and NCCL ready to post again: the window is 32 from the oldest.
+TEST_F(RecvSessionTest, TheWindowBeginsWithTheOldestMessage) {
+  Peer& peer = greet();
+  std::array<std::array<std::byte, 8>, 33> buffers{};
+  for (std::uint32_t i = 0; i < 32; ++i)
+    ASSERT_TRUE(sessions[0]->post(now, std::span(buffers[i]), i));
+  for (std::uint64_t i = 1; i < 32; ++i) peer.chunk({false, 8, i, 0, 8});
+  EXPECT_EQ(done.size(), 31U);
+  EXPECT_FALSE(sessions[0]->post(now, std::span(buffers[32]), 32));
+  peer.chunk({false, 8, 0, 0, 8}, std::byte{0x22});
+  EXPECT_EQ(done.size(), 32U);
+  EXPECT_EQ(buffers[0][7], std::byte{0x22});
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffers[32]), 32));
+  peer.chunk({false, 8, 32, 0, 8}, std::byte{0x33});
+  EXPECT_EQ(done.back(), (std::pair<std::uint32_t, std::size_t>{32, 8}));
+  EXPECT_EQ(buffers[32][7], std::byte{0x33});
+}
+
 TEST_F(RecvSessionTest, EmptyMessagesCompletePostedOrNot) {
   Peer& peer = greet();
   peer.chunk({true, 0, 0, 0, 0});
-  sessions[0]->post(now, {}, 7);
+  EXPECT_TRUE(sessions[0]->post(now, {}, 7));
   EXPECT_EQ(done, (Done{{7, 0}}));
   std::vector<std::byte> buffer(8);
-  sessions[0]->post(now, std::span(buffer), 8);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 8));
   peer.chunk({false, 0, 1, 0, 0});
   EXPECT_EQ(done, (Done{{7, 0}, {8, 0}}));
 }
@@ -140,7 +164,7 @@ class BreachTest : public AcceptorTest, public testing::WithParamInterface<Breac
 TEST_P(BreachTest, FailsTheSession) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(100'000);
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   for (const Chunk& chunk : GetParam().chunks) {
     EXPECT_TRUE(failures.empty());
     peer.chunk(chunk);
@@ -166,10 +190,10 @@ TEST_F(RecvSessionTest, APostTheSenderMayWaitForIsToldAtOnceOthersOncePerBurst) 
   Peer& peer = greet();
   static_cast<void>(peer.stream.records());
   std::vector<std::byte> buffer(8);
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   EXPECT_EQ(credit_of(peer), (Credit{1, 0, 0}));
-  sessions[0]->post(now, std::span(buffer), 2);
-  sessions[0]->post(now, std::span(buffer), 3);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 2));
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 3));
   EXPECT_EQ(credit_of(peer), std::nullopt);
   peer.chunk({false, 8, 0, 0, 8});
   EXPECT_EQ(credit_of(peer), std::nullopt);
@@ -186,13 +210,13 @@ TEST_F(RecvSessionTest, CreditGoesWhereItIsHeardAndIsNeverLost) {
   static_cast<void>(one.stream.records());
   std::vector<std::byte> buffer(8);
   one.chunk({true, 1, 0, 0, 1});
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   EXPECT_EQ(credit_of(one), (Credit{1, 1, 1}));  // The last flow that was heard.
   one.stream.full = true;
-  sessions[0]->post(now, std::span(buffer), 2);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 2));
   EXPECT_EQ(credit_of(zero), (Credit{2, 1, 1}));
   zero.stream.full = true;
-  sessions[0]->post(now, std::span(buffer), 3);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 3));
   acceptor->flush(now);
   EXPECT_EQ(credit_of(zero), std::nullopt);
   zero.stream.full = false;
@@ -233,10 +257,10 @@ TEST_F(RecvSessionTest, MessagesHeldAtTheByeCanStillBeReceived) {
   peer.say(Bye{1});
   peer.events->on_closed(now);
   std::vector<std::byte> buffer(5);
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   EXPECT_EQ(done, (Done{{1, 5}}));
   EXPECT_EQ(buffer[4], std::byte{9});
-  sessions[0]->post(now, std::span(buffer), 2);  // But no more than there were.
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 2));  // But no more than there were.
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
 }
@@ -244,7 +268,7 @@ TEST_F(RecvSessionTest, MessagesHeldAtTheByeCanStillBeReceived) {
 TEST_F(RecvSessionTest, ReceivesOutstandingAtTheByeFail) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(5);
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   peer.say(Bye{0});
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].code, Errc::kPeerClosed);

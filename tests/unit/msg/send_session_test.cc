@@ -68,7 +68,7 @@ class SendSessionTest : public testing::Test, public Dialer, public SessionOwner
   // Everything written so far.
   void ack(Dialled& d, std::uint64_t bytes) { d.events->on_acked(now, d.acked += bytes); }
   void post(std::size_t size) {
-    session->post(now, std::span(memory).first(size), 0, next_token++);
+    ASSERT_TRUE(session->post(now, std::span(memory).first(size), 0, next_token++));
   }
   static std::vector<Chunk> chunks(Dialled& d) {
     std::vector<Chunk> out;
@@ -156,6 +156,28 @@ TEST_F(SendSessionTest, IsDoneByAcknowledgementOnlyWhereThatMeansDelivery) {
     ack(d, kChunkRecordBytes + 2000);
     EXPECT_EQ(done.size(), 2U);
   }
+}
+
+// All but the oldest may be done and NCCL ready to post again: the window is 32 from the oldest.
+TEST_F(SendSessionTest, TheWindowBeginsWithTheOldestMessage) {
+  settings.multi_flow_threshold_bytes = 0;
+  make();
+  Dialled& slow = accept(0, Credit{40, 0, 0});
+  ack(slow, kHelloBytes);
+  post(100);  // It goes out on the only flow there is.
+  slow.stream.full = true;
+  ack(slow, 0);
+  Dialled& fast = accept(1, Credit{40, 0, 0});
+  ack(fast, kHelloBytes);
+  for (int i = 1; i < 32; ++i) post(100);
+  while (done.size() < 31) {
+    ASSERT_LT(fast.acked, 1U << 20) << "the flows share otherwise than this test thinks";
+    ack(fast, kChunkRecordBytes + 100);
+  }
+  EXPECT_FALSE(session->post(now, std::span(memory).first(8), 0, 99));
+  ack(slow, kChunkRecordBytes + 100);
+  EXPECT_EQ(done.back(), 0U);
+  EXPECT_TRUE(session->post(now, std::span(memory).first(8), 0, 99));
 }
 
 TEST_F(SendSessionTest, OpensTheOtherFlowsAtTheFirstLargeMessage) {

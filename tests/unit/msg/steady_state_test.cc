@@ -118,10 +118,14 @@ TEST(SteadyState, DoesNotAllocate) {
       for (int round = 0; round < 20; ++round) {
         // Posted ahead, and late.
         const bool ahead = round % 2 == 0;
-        if (ahead) joined.receiver->post(joined.now, std::span(in).first(size), 1);
-        joined.sender->post(joined.now, std::span(out).first(size), 0, 1);
+        if (ahead) {
+          EXPECT_TRUE(joined.receiver->post(joined.now, std::span(in).first(size), 1));
+        }
+        EXPECT_TRUE(joined.sender->post(joined.now, std::span(out).first(size), 0, 1));
         joined.settle();
-        if (!ahead) joined.receiver->post(joined.now, std::span(in).first(size), 1);
+        if (!ahead) {
+          EXPECT_TRUE(joined.receiver->post(joined.now, std::span(in).first(size), 1));
+        }
         joined.settle();
         ++messages;
       }

@@ -165,10 +165,14 @@ class Pair {
     for (const std::size_t size : {0UL, 8UL, 1000UL, 65'536UL, 1UL << 20}) {
       for (const bool ahead : {true, false}) {
         const std::size_t before = received.done;
-        if (ahead) listener.session->post(now, std::span(in).first(size), 1);
-        sender->post(now, std::span(out).first(size), kUnmapped, 1);
+        if (ahead) {
+          EXPECT_TRUE(listener.session->post(now, std::span(in).first(size), 1));
+        }
+        EXPECT_TRUE(sender->post(now, std::span(out).first(size), kUnmapped, 1));
         for (int i = 0; i < 3; ++i) turn();
-        if (!ahead) listener.session->post(now, std::span(in).first(size), 1);
+        if (!ahead) {
+          EXPECT_TRUE(listener.session->post(now, std::span(in).first(size), 1));
+        }
         int turns = 0;
         while ((received.done == before || sent.done != received.done) && ++turns < 1'000'000)
           turn();
