@@ -63,6 +63,9 @@ void visit_messages(Object& messages, Visit&& visit) {
   visit("eager_allowance_kib", messages.eager_allowance_kib);
   visit("max_chunk_kib", messages.max_chunk_kib);
   visit("handshake_timeout_ms", messages.handshake_timeout_ms);
+  visit("redial_window_ms", messages.redial_window_ms);
+  visit("redial_attempt_ms", messages.redial_attempt_ms);
+  visit("max_redials", messages.max_redials);
   visit("drain_timeout_ms", messages.drain_timeout_ms);
   visit("cluster_key", messages.cluster_key);
 }

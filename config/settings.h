@@ -73,6 +73,9 @@ struct Messages {
   std::uint32_t eager_allowance_kib = 128;
   std::uint32_t max_chunk_kib = 256;
   std::uint32_t handshake_timeout_ms = 10000;
+  std::uint32_t redial_window_ms = 7000;
+  std::uint32_t redial_attempt_ms = 1500;
+  std::uint32_t max_redials = 3;
   std::uint32_t drain_timeout_ms = 2000;
   std::string cluster_key;  // 64 hex digits; empty: no authentication.
   friend bool operator==(const Messages&, const Messages&) = default;

@@ -48,7 +48,7 @@ class SendUser final : public msg::SessionOwner {
   explicit SendUser(std::vector<Message>& all) : messages_(all) {}
   void post(TimePoint now) {
     while (ready_ && !failed && session != nullptr && posted_ < messages_.size() &&
-           session->can_post() && posted_ < done + 8) {
+           session->can_post() && posted_ < std::min(done + 8, pause_at)) {
       EXPECT_TRUE(session->post(now, messages_[posted_].sent, kUnmapped,
                                 static_cast<std::uint32_t>(posted_)));
       ++posted_;
@@ -66,6 +66,7 @@ class SendUser final : public msg::SessionOwner {
   void on_session_closed() override { closed = true; }
 
   msg::SendSession* session = nullptr;
+  std::size_t pause_at = SIZE_MAX;  // Messages posted until this is raised.
   std::size_t done = 0;
   bool failed = false;
   bool closed = false;
@@ -154,6 +155,7 @@ struct Case {
   link::Impairment cable;
   std::uint32_t flows = 4;
   Duration receive_pause{};
+  Duration user_timeout = 3s;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -209,7 +211,7 @@ class EngineWorld {
     config.stack.address = {Ipv4Address{0x0a4d0101 + static_cast<std::uint32_t>(host)}, 24};
     config.stack.mtu_bytes = 9000;
     config.stack.max_connections = 32;
-    config.stack.tcp.user_timeout = 3s;
+    config.stack.tcp.user_timeout = c.user_timeout;
     config.session.flows = c.flows;
     config.session.max_sessions = 4;
     config.secret = {host + 1, host + 2};
@@ -289,6 +291,46 @@ TEST(Sessions, AFlowThatDiesIsRemade) {
     EXPECT_TRUE(pair.receiver.are_finished_buffers_untouched());
   }
 }
+
+// Nothing passes for a while, one way or both, and then everything does again. TCP outlives the
+// short ones; in the others flows die, here and there at different times, and are dialled again.
+struct Outage {
+  const char* name;
+  bool forth;
+  bool back;
+  bool is_idle;  // Nothing is under way when it begins.
+};
+class Outages : public testing::TestWithParam<Outage> {};
+
+TEST_P(Outages, AreSurvived) {
+  const Outage& outage = GetParam();
+  for (Duration length = 500ms; length <= 15s; length += 250ms) {
+    EngineWorld pair(Case{"", {.delay = 10us}, 4, {}, 8s}, 3, 60);
+    pair.sender.pause_at = 30;
+    ASSERT_TRUE(pair.connect());
+    ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= 20; }));
+    if (outage.is_idle) {
+      ASSERT_TRUE(pair.world.run_until([&] { return pair.sender.done == 30; }));
+    }
+    if (outage.forth) pair.world.wire(0).cut();
+    if (outage.back) pair.world.wire(1).cut();
+    EXPECT_TRUE(pair.world.run_for(length)) << pair.world.why();
+    pair.world.wire(0).mend();
+    pair.world.wire(1).mend();
+    pair.sender.pause_at = SIZE_MAX;
+    EXPECT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); }, 60s))
+        << std::chrono::duration<double>(length).count() << " s: " << pair.world.why() << "\n sent "
+        << pair.sender.done << " received " << pair.receiver.done;
+    EXPECT_TRUE(pair.receiver.are_finished_buffers_untouched());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Outages,
+                         testing::Values(Outage{"both_ways", true, true, false},
+                                         Outage{"forth", true, false, false},
+                                         Outage{"back", false, true, false},
+                                         Outage{"idle", true, true, true}),
+                         [](const auto& test) { return test.param.name; });
 
 // The peer's host is gone: both sessions end with an error, in bounded time, and nothing is held.
 TEST(Sessions, APeerThatVanishesFailsTheSession) {

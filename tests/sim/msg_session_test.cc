@@ -159,7 +159,6 @@ TEST_P(Dying, LosesNothing) {
   script.session.multi_flow_threshold_bytes = 4096;
   script.session.max_redials = 20;
   script.session.redial_window = std::chrono::hours(1);
-  script.session.resume_wait = std::chrono::hours(1);
   script.session.eager_allowance_bytes = GetParam() % 3 == 0 ? 4096 : 65'536;
   script.kill_chance = 60;
   std::mt19937_64 rng(GetParam());
@@ -333,6 +332,51 @@ TEST(MsgSession, TheReceiverMayCloseFirst) {
     EXPECT_EQ(world.sender.failed + world.receiver.failed, 0U);
     EXPECT_EQ(world.problem(), "");
   }
+}
+
+// Everything was received, the acknowledgements died with the flows, and the receiver closed and is
+// gone when the sender comes back: what was delivered is done.
+TEST(MsgSession, WhatWasDeliveredIsDoneThoughTheReceiverClosedMeanwhile) {
+  int in_doubt = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    MsgScript script;
+    script.streams.seed = seed;
+    script.session.ack_is_delivery = seed % 2 == 0;
+    script.session.flows = seed % 3 == 0 ? 4 : 1;
+    script.session.multi_flow_threshold_bytes = 4096;
+    script.sizes.assign(10, 30'000);
+    MsgWorld world(script);
+    ASSERT_TRUE(world.run_until([&] { return world.receiver.done == 10; }));
+    if (world.sender.done < 10) ++in_doubt;
+    for (std::size_t pair = 0; pair < world.net.pairs(); ++pair)
+      if (world.net.is_alive(pair)) world.net.kill(pair);
+    world.recv_session->close(world.now);
+    EXPECT_EQ(world.receiver.closed, 1U);
+    world.recv_session.reset();
+    EXPECT_TRUE(world.run_until([&] { return world.all_done(); }))
+        << seed << ": " << describe(world.send_session->failure_detail());
+    world.send_session->close(world.now);
+    EXPECT_TRUE(world.run_until([&] { return world.sender.closed != 0; })) << seed;
+    EXPECT_EQ(world.sender.failed, 0U);
+    EXPECT_EQ(world.problem(), "");
+  }
+  EXPECT_GT(in_doubt, 30);
+}
+
+TEST(MsgSession, WhatWasNotDeliveredFailsByNameThoughTheReceiverIsGone) {
+  MsgScript script;
+  script.session.flows = 1;
+  script.sizes.assign(10, 30'000);
+  MsgWorld world(script);
+  ASSERT_TRUE(world.run_until([&] { return world.receiver.done == 5; }));
+  world.net.kill(0);
+  world.recv_session->close(world.now);
+  world.recv_session.reset();
+  world.run_until([&] { return world.sender.failed != 0; });
+  EXPECT_EQ(world.sender.error.code, Errc::kPeerClosed);
+  EXPECT_EQ(world.send_session->failure_detail().reason, Reason::kClosed);
+  EXPECT_LT(world.sender.done, 10U);
+  EXPECT_EQ(world.problem(), "");
 }
 
 TEST(MsgSession, AReceiverThatClosesTooEarlyFailsTheSender) {

@@ -21,6 +21,7 @@ Acceptor::Impl::Impl(const SessionSettings& settings, const ClusterKey& key,
                      std::size_t max_pending_streams, const std::array<std::uint64_t, 2>& secret)
     : settings_(settings), key_(key), max_pending_(max_pending_streams), secret_(secret) {
   pending_.reserve(max_pending_streams);
+  closed_.reserve(kClosedRemembered);
 }
 
 Acceptor::Impl::~Impl() {
@@ -114,7 +115,7 @@ Acceptor::Impl::Verdict Acceptor::Impl::judge(const RecvFlow& flow) {
   if (const auto found = sessions_.find(hello.session); found != sessions_.end()) {
     RecvSession::Impl& session = *found->second;
     if (!equal_in_constant_time(session.cookie(), hello.cookie) || !session.is_running())
-      return {.refusal = {Reason::kUnknownSession}};
+      return {.refusal = how_it_ended(hello)};
     if (hello.flow >= session.flows_granted()) return {.refusal = {Reason::kProtocol}};
     if (hello.epoch <= session.epoch(hello.flow))
       return {.refusal = {Reason::kStaleEpoch, session.epoch(hello.flow), hello.epoch}};
@@ -129,6 +130,22 @@ Acceptor::Impl::Verdict Acceptor::Impl::judge(const RecvFlow& flow) {
   if (sessions_.size() >= settings_.max_sessions)
     return {.refusal = {Reason::kFull, settings_.max_sessions}};
   return {.listener = listener->second};
+}
+
+Refusal Acceptor::Impl::how_it_ended(const Hello& hello) const {
+  for (const Closed& closed : closed_)
+    if (closed.session == hello.session && equal_in_constant_time(closed.cookie, hello.cookie))
+      return {Reason::kClosed, closed.received, 0};
+  return {Reason::kUnknownSession, 0, 0};
+}
+
+void Acceptor::Impl::remember_closed(const RecvSession::Impl& session, std::uint64_t received) {
+  const Closed closed{session.id(), session.cookie(), received};
+  if (closed_.size() < kClosedRemembered)
+    closed_.push_back(closed);
+  else
+    closed_[closed_count_ % kClosedRemembered] = closed;
+  ++closed_count_;
 }
 
 void Acceptor::Impl::on_hello(TimePoint now, RecvFlow& flow, const Hello& hello) {

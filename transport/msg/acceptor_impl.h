@@ -43,8 +43,19 @@ class Acceptor::Impl {
   void wake_at(TimePoint when) { next_deadline_ = std::min(next_deadline_, when); }
   void bury(std::unique_ptr<RecvFlow> flow) { graveyard_.push_back(std::move(flow)); }
   void remove_session(RecvSession::Impl& session);
+  // Its owner closed it with so many messages received: what a sender is told that comes back
+  // because our bye died with its flows.
+  void remember_closed(const RecvSession::Impl& session, std::uint64_t received);
 
  private:
+  struct Closed {
+    std::uint64_t session = 0;
+    Cookie cookie{};
+    std::uint64_t received = 0;
+  };
+  // The last so many are remembered, which outlasts their senders' redials by far.
+  static constexpr std::size_t kClosedRemembered = 4096;
+
   // Cookies and session ids are random, or chosen by a stranger who finds nothing: any bits do.
   struct CookieHash {
     std::size_t operator()(const Cookie& cookie) const;
@@ -60,6 +71,7 @@ class Acceptor::Impl {
   // Ends the oldest stream that is silent or refused; false when none is.
   bool push_out_oldest();
   Verdict judge(const RecvFlow& flow);
+  Refusal how_it_ended(const Hello& hello) const;
   void refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal);
   // After the proof, if one was due.
   void admit(TimePoint now, RecvFlow& flow);
@@ -77,6 +89,8 @@ class Acceptor::Impl {
   TimePoint next_deadline_ = kNever;  // Not later than the earliest of all flows and sessions.
   std::unordered_map<Cookie, ListenerEvents*, CookieHash> listeners_;
   std::unordered_map<std::uint64_t, RecvSession::Impl*> sessions_;
+  std::vector<Closed> closed_;    // A ring once it is full.
+  std::size_t closed_count_ = 0;  // Ever.
   std::vector<RecvSession::Impl*> owing_;
   std::vector<RecvSession::Impl*> flushing_;        // What flush() is at.
   std::vector<std::unique_ptr<RecvFlow>> pending_;  // As they came.

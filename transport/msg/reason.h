@@ -27,7 +27,7 @@ enum class Reason : std::uint32_t {
   kProtocol = 9,        // A record breaks the rules of record.h.
   kAllowance = 10,      // More bytes without a posted buffer than were allowed. ours, theirs.
   kTruncated = 11,      // A message larger than its buffer. ours: buffer, theirs: message.
-  kClosed = 12,         // The receiver closed while messages were outstanding.
+  kClosed = 12,         // The receiver has closed. ours: the messages it had received by then.
 };
 inline constexpr std::uint32_t kLastReason = 12;
 

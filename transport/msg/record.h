@@ -69,6 +69,8 @@
 // Resume. After a flow's death the sender dials again and from accept's maps and credit learns
 // which of the units that flow carried are held: those below received or set in a map. The others
 // are sent again, on any flow. A receiver ignores units it holds and chunks of finished messages.
+// One that has closed meanwhile refuses with `closed` and the count that its bye said: the bye may
+// have died with the flows, and what was received is done.
 #pragma once
 
 #include <array>

@@ -138,7 +138,7 @@ void RecvSession::Impl::on_flow_lost(TimePoint now, RecvFlow& flow, Error error)
   }
   if (has_bye_) return check_after_bye(now);
   const bool sender_knows = error.code == Errc::kPeerClosed;
-  resume_deadline_ = now + (sender_knows ? settings_.redial_window : settings_.resume_wait);
+  resume_deadline_ = now + settings_.resume_wait(sender_knows);
   resume_error_ = error;
   acceptor_->wake_at(resume_deadline_);
 }
@@ -205,6 +205,7 @@ void RecvSession::Impl::fail(TimePoint now, Error error, const FailureDetail& de
 void RecvSession::Impl::close() {
   if (state_ == State::kRunning) {
     state_ = State::kClosing;
+    if (acceptor_ != nullptr) acceptor_->remember_closed(*this, received_);
     finish_closing();
   }
 }

@@ -161,6 +161,7 @@ void SendSession::Impl::on_flow_up(TimePoint now, SendFlow& flow, const Credit& 
     credit_.refund(m.resolve(flow.index(), nullptr));
     if (!had_lost && m.has_lost()) ++messages_with_lost_units_;
   }
+  flow.up_at = now;
   flow.received_when_up = credit_.received();
   if (state_ == State::kOpening) {
     state_ = State::kReady;

@@ -21,12 +21,17 @@ bool SendFlow::write(std::span<const std::byte> copied, std::span<const Fragment
   return true;
 }
 
-void SendFlow::wait_until(TimePoint when) {
-  state_ = State::kWaiting;
+void SendFlow::set_wake_at(TimePoint when) {
   wake_at_ = when;
+  session_->wake_at(when);
 }
 
-Status SendFlow::dial(TimePoint now, Dialer& dialer, TimePoint deadline) {
+void SendFlow::wait_until(TimePoint when) {
+  state_ = State::kWaiting;
+  set_wake_at(when);
+}
+
+Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> patience) {
   ++epoch_;
   written_bytes_ = 0;
   acked_bytes_ = 0;
@@ -35,7 +40,8 @@ Status SendFlow::dial(TimePoint now, Dialer& dialer, TimePoint deadline) {
   is_challenged_ = false;
   reader_ = RecordReader();
   state_ = State::kConnecting;
-  wake_at_ = deadline;
+  patience_ = patience;
+  set_wake_at(patience ? now + *patience : kNever);
   auto stream = dialer.dial(now, *this);
   if (!stream) return tl::unexpected<Error>(stream.error());
   stream_ = *stream;
@@ -61,7 +67,8 @@ void SendFlow::on_open(TimePoint now, Stream& stream) {
   const std::size_t preamble = encode_preamble(kWireVersion, out);
   encode(hello_, std::span(out).subspan(preamble));
   state_ = State::kGreeting;
-  wake_at_ = std::min(wake_at_, now + session_->settings().handshake_timeout);
+  const Duration timeout = session_->settings().handshake_timeout;
+  set_wake_at(now + std::min(patience_.value_or(timeout), timeout));
   if (!write(out))
     session_->on_flow_lost(now, *this, Error{Errc::kOutOfMemory, 0, "Stream::write of hello"});
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "transport/msg/record_reader.h"
 #include "transport/msg/session.h"
@@ -49,17 +50,20 @@ class SendFlow final : public StreamEvents {
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced = {});
 
   void wait_until(TimePoint when);
-  // Dials; the attempt fails at `deadline`.
-  Status dial(TimePoint now, Dialer& dialer, TimePoint deadline);
+  // Dials. The connection, and then the handshake, may take `patience` each; none: the first is
+  // TCP's to bound, the other the settings'.
+  Status dial(TimePoint now, Dialer& dialer, std::optional<Duration> patience);
   // Lets the stream go, with RST if it still is there.
   void drop(State state);
   void close();  // FIN.
 
-  // Kept by the session: redials since the flow last made progress, when its stream died, and how
-  // many messages had been received when it came up.
-  std::uint32_t redials = 0;
-  TimePoint died_at{};
+  // Kept by the session: when the flow came up and how many messages had been received by then,
+  // when it died, redials since, and deaths in a row without having served.
+  TimePoint up_at{};
   std::uint64_t received_when_up = 0;
+  TimePoint died_at{};
+  std::uint32_t redials = 0;
+  std::uint32_t early_deaths = 0;
 
   void on_open(TimePoint now, Stream& stream) override;
   void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
@@ -68,6 +72,7 @@ class SendFlow final : public StreamEvents {
   void on_failed(TimePoint now, Error error) override;
 
  private:
+  void set_wake_at(TimePoint when);
   // Returns false when the stream is no longer ours to read.
   bool on_record(TimePoint now);
   bool on_challenge(TimePoint now);
@@ -87,6 +92,7 @@ class SendFlow final : public StreamEvents {
   std::uint64_t written_bytes_ = 0;
   std::uint64_t acked_bytes_ = 0;
   TimePoint wake_at_ = kNever;
+  std::optional<Duration> patience_;
   Hello hello_;
   RecordReader reader_;
 };

@@ -9,10 +9,10 @@ namespace ztcp::msg {
 namespace {
 
 // The first redial goes out at once: most dead flows are one path's. Later ones give the network
-// time.
-constexpr Duration redial_delay(std::uint32_t redials) {
-  return redials == 0 ? Duration::zero()
-                      : std::chrono::milliseconds(50) * (1U << std::min(2 * redials, 12U));
+// time, but not so much that an outage could end unnoticed.
+constexpr Duration redial_delay(std::uint32_t in_vain) {
+  return in_vain == 0 ? Duration::zero()
+                      : std::chrono::milliseconds(50) * (1U << std::min(in_vain, 3U));
 }
 
 }  // namespace
@@ -93,10 +93,9 @@ void SendSession::Impl::on_timers(TimePoint now) {
       on_flow_lost(now, flow, Error{Errc::kOutOfMemory, 0, "dial: no stream to spare"});
       continue;
     }
-    // TCP bounds the first attempt's connect; a redial must leave time for the next one.
-    const TimePoint deadline =
-        flow.redials == 0 ? kNever : now + settings_.redial_window / (settings_.max_redials + 1);
-    if (const Status dialled = flow.dial(now, dialer_, deadline); !dialled)
+    std::optional<Duration> patience;
+    if (flow.redials != 0) patience = settings_.redial_attempt;
+    if (const Status dialled = flow.dial(now, dialer_, patience); !dialled)
       on_flow_lost(now, flow, dialled.error());
   }
 }
@@ -126,9 +125,15 @@ void SendSession::Impl::doubt_flow(const SendFlow& flow) {
   }
 }
 
-void SendSession::Impl::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
-  // Enough for the handshake and a probe of the path not to count as progress.
+// Whether it was worth dialling. A connection that nobody uses serves by being there.
+bool SendSession::Impl::has_served(TimePoint now, const SendFlow& flow) const {
+  // Enough for the handshake and a probe of the path not to count.
   constexpr std::uint64_t kProgressBytes = 64U << 10;
+  return flow.acked_bytes() > kProgressBytes || credit_.received() > flow.received_when_up ||
+         now - flow.up_at >= settings_.redial_window;
+}
+
+void SendSession::Impl::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   if (is_ended()) return;
   const bool was_serving = flow.is_up();
   const bool had_opened = flow.state() >= SendFlow::State::kGreeting;
@@ -141,13 +146,16 @@ void SendSession::Impl::on_flow_lost(TimePoint now, SendFlow& flow, Error error)
   }
   if (!was_accepted_ && flow.redials == 0 && !had_opened) return fail(error);  // Nobody listens.
 
-  if (was_serving || flow.redials == 0) flow.died_at = now;
-  if (was_serving &&
-      (flow.acked_bytes() > kProgressBytes || credit_.received() > flow.received_when_up))
+  if (was_serving) {
+    flow.early_deaths = has_served(now, flow) ? 0 : flow.early_deaths + 1;
     flow.redials = 0;
-  const TimePoint again = now + redial_delay(flow.redials);
-  if (flow.redials >= settings_.max_redials || again >= flow.died_at + settings_.redial_window)
-    return fail(error);
+  }
+  if (flow.redials == 0) flow.died_at = now;
+  // The last attempt goes out as the window closes: no outage within it ends unnoticed.
+  const TimePoint last = flow.died_at + settings_.redial_window;
+  if (flow.early_deaths > settings_.max_redials || now >= last) return fail(error);
+  const std::uint32_t in_vain = flow.redials + std::max(flow.early_deaths, 1U) - 1;
+  const TimePoint again = std::min(last, now + redial_delay(in_vain));
   ++flow.redials;
   flow.wait_until(again);
   if (is_closing_) finish_closing();
@@ -178,6 +186,10 @@ void SendSession::Impl::on_refusal(TimePoint now, SendFlow& flow, const Refusal&
   if (refusal.reason == Reason::kUnknownSession && was_accepted_ && first_ == next_) {
     peer_closed_ = true;  // It closed while this flow was down, and we had nothing to say.
     return flow.drop(SendFlow::State::kGone);
+  }
+  if (refusal.reason == Reason::kClosed && was_accepted_) {  // The bye that died with its flows.
+    flow.drop(SendFlow::State::kGone);
+    return on_bye(Bye{refusal.ours});
   }
   fail(error, FailureDetail{refusal.reason, /*from_peer=*/true, refusal.ours, refusal.theirs});
 }

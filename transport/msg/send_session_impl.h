@@ -37,6 +37,7 @@ class SendSession::Impl {
   const SessionSettings& settings() const { return settings_; }
   const ClusterKey& key() const { return key_; }
   Hello make_hello(std::uint8_t flow, std::uint32_t epoch) const;
+  void wake_at(TimePoint when) { dialer_.wake_at(when); }
 
   void on_accept(const Accept& accept);
   [[nodiscard]] bool on_map(SendFlow& flow, const Map& map);
@@ -74,6 +75,7 @@ class SendSession::Impl {
   // send_session.cc
   void start_extra_flows(TimePoint now);
   void doubt_flow(const SendFlow& flow);
+  bool has_served(TimePoint now, const SendFlow& flow) const;
   void finish_closing();
   void end_closed();
   void fail(Error error, const FailureDetail& detail = {});

@@ -39,21 +39,28 @@ struct SessionSettings {
                                         << 10;  // What a receiver takes without a posted buffer.
   std::uint32_t max_chunk_bytes = 256U << 10;   // Multiple of 4096.
   Duration handshake_timeout = std::chrono::seconds(10);
-  // A dead flow is dialled again from another port this often, and within this time of its death,
-  // before the session fails.
+  // A dead flow is dialled again from another port, and again whenever an attempt has gone without
+  // an answer for redial_attempt, for redial_window from its death on; then the session fails. So
+  // an outage is survived that ends within what TCP takes to notice it plus the window.
+  Duration redial_window = std::chrono::seconds(7);
+  Duration redial_attempt = std::chrono::milliseconds(1500);
+  // And when it came up again this often in a row only to die without having served.
   std::uint32_t max_redials = 3;
-  Duration redial_window = std::chrono::seconds(6);
-  // A receiver whose flows are all gone waits this long for a resume: the sender may notice later
-  // than we do (its TCP's user timeout) and then needs its redial window. When the last flow was
-  // reset by the peer the wait is redial_window, for then the sender knows already.
-  Duration resume_wait = std::chrono::seconds(14);
+  // A receiver whose flows are all gone waits for a resume as long as the sender may take to notice
+  // (its TCP's user timeout) and to redial. When the last flow was reset by the peer the former is
+  // nothing, for then the sender knows already.
+  Duration sender_notices = std::chrono::seconds(8);
+  Duration resume_wait(bool sender_knows) const {
+    return (sender_knows ? Duration::zero() : sender_notices) + redial_window + redial_attempt;
+  }
   // The TCP below acknowledges to its peer only what on_bytes() took (receiver), and on_acked()
   // tells of the peer's acknowledgements (sender). True for tcp/, false for kernel sockets. A send
   // is done by acknowledgement alone only where both sides say so.
   bool ack_is_delivery = true;
+  // Sessions of one NIC, those that send and those that receive together.
+  std::uint32_t max_sessions = 512;
   // Receivers of one acceptor. The n-th session is allowed the n-th part of the budget, at least
   // 4 KiB and at most eager_allowance_bytes.
-  std::uint32_t max_sessions = 4096;
   std::uint32_t eager_budget_bytes = 16U << 20;
 };
 
@@ -91,6 +98,8 @@ class Dialer {
   // Whether there are streams to spare for a flow that the session can do without. Each session
   // needs one: those still to come must find theirs.
   virtual bool has_spare() const { return true; }
+  // The session wants on_timers() by then. Never sooner than it was told is early enough.
+  virtual void wake_at(TimePoint) {}
 
  protected:
   ~Dialer() = default;

@@ -60,8 +60,10 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.session.eager_allowance_bytes = messages.eager_allowance_kib << 10U;
   out.session.max_chunk_bytes = messages.max_chunk_kib << 10U;
   out.session.handshake_timeout = ms(messages.handshake_timeout_ms);
-  // The sender may notice a dead flow only by its user timeout, and then redials.
-  out.session.resume_wait = tcp.user_timeout + out.session.redial_window;
+  out.session.redial_window = ms(messages.redial_window_ms);
+  out.session.redial_attempt = ms(messages.redial_attempt_ms);
+  out.session.max_redials = messages.max_redials;
+  out.session.sender_notices = tcp.user_timeout;
   out.cluster_key = ZTCP_TRY(parse_cluster_key(messages.cluster_key));
   out.listen_port = messages.listen_port;
 

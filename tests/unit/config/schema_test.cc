@@ -126,7 +126,7 @@ TEST_P(RoundTrip, EveryValueComesBack) {
   fabric.run_dir = "/run/a \"quoted\" \\ folder";
   fabric.host = {"0123456789abcdef0123456789abcdef", "gpu-7", HostClass::kNoIommu, "alice", "ztcp"};
   fabric.hugepages = {1048576, 64, 0};
-  fabric.messages = {1, 2, 3, 8, 12, 5000, 6000, std::string(63, 'a') + "1"};
+  fabric.messages = {1, 2, 3, 8, 12, 5000, 5100, 5200, 5, 6000, std::string(63, 'a') + "1"};
   fabric.tcp = {100, 200, 300, 400, 500, 64, 16, false};
   fabric.poller = {PollerMode::kShared, 7, 9, {3, 1}};
   Nic& nic = fabric.nics.front();

@@ -332,14 +332,48 @@ TEST_F(AcceptorTest, ResumeNeedsANewerEpochAndALivingSession) {
   EXPECT_EQ(acceptor->counters().refused_stale, 5U);
 }
 
+// Its bye may have died with its flows.
+TEST_F(AcceptorTest, AResumeOfAClosedSessionHearsHowManyWereReceived) {
+  Peer& peer = greet();
+  std::array<std::byte, 8> buffer{};
+  EXPECT_TRUE(sessions[0]->post(now, buffer, 1));
+  peer.chunk({false, 8, 0, 0, 8});
+  sessions[0]->close(now);
+  const auto closing = greet(hello(5, 2)).refusal();
+  ASSERT_TRUE(closing);
+  EXPECT_EQ(closing->reason, Reason::kClosed);
+  EXPECT_EQ(closing->ours, 1U);
+  sessions.clear();
+  const auto gone = greet(hello(5, 3)).refusal();
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->reason, Reason::kClosed);
+  EXPECT_EQ(gone->ours, 1U);
+  Hello stolen = hello(5, 4);
+  stolen.cookie = kOtherCookie;
+  EXPECT_EQ(greet(stolen).reason(), Reason::kUnknownSession);
+
+  greet(hello(6));
+  sessions[0]->abort(now);
+  EXPECT_EQ(greet(hello(6, 2)).reason(), Reason::kUnknownSession) << "that one was not closed";
+  // The last few thousand are remembered.
+  sessions.clear();
+  for (std::uint64_t id = 100; id < 100 + 4096; ++id) {
+    greet(hello(id)).events->on_failed(now, Error{Errc::kTimedOut, 0, ""});
+    sessions[0]->close(now);
+    sessions.clear();
+  }
+  EXPECT_EQ(greet(hello(100, 2)).reason(), Reason::kClosed);
+  EXPECT_EQ(greet(hello(5, 5)).reason(), Reason::kUnknownSession);
+}
+
 TEST_F(AcceptorTest, WithoutAnyFlowASessionWaitsBoundedTime) {
   Peer& peer = greet();
   peer.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
   EXPECT_EQ(acceptor->next_deadline(),
-            std::min(now + settings.resume_wait, now + settings.handshake_timeout));
-  acceptor->on_timers(now + settings.resume_wait - Duration(1));
+            std::min(now + settings.resume_wait(false), now + settings.handshake_timeout));
+  acceptor->on_timers(now + settings.resume_wait(false) - Duration(1));
   EXPECT_TRUE(failures.empty());
-  acceptor->on_timers(now + settings.resume_wait);
+  acceptor->on_timers(now + settings.resume_wait(false));
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].code, Errc::kTimedOut);
   EXPECT_STREQ(failures[0].where, "rto");
@@ -348,9 +382,9 @@ TEST_F(AcceptorTest, WithoutAnyFlowASessionWaitsBoundedTime) {
 TEST_F(AcceptorTest, AResumeInTimeSavesIt) {
   Peer& peer = greet();
   peer.events->on_failed(now, Error{Errc::kPeerClosed, 0, "rst"});
-  now += settings.redial_window - Duration(1);
+  now += settings.resume_wait(true) - Duration(1);
   EXPECT_TRUE(accept_of(greet(hello(5, 2))));
-  now += settings.resume_wait;
+  now += settings.resume_wait(false);
   acceptor->on_timers(now);
   EXPECT_TRUE(failures.empty());
 }

@@ -231,7 +231,7 @@ TEST_F(SendSessionTest, AnotherServiceAtThePortIsNoPeer) {
 }
 
 TEST_F(SendSessionTest, ASilentPeerTimesOut) {
-  settings.max_redials = 0;
+  settings.redial_window = {};
   make();
   session->on_timers(now);
   EXPECT_EQ(session->next_deadline(), kNever);  // TCP bounds the connect.
@@ -241,6 +241,42 @@ TEST_F(SendSessionTest, ASilentPeerTimesOut) {
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].code, Errc::kTimedOut);
   EXPECT_TRUE(dialled[0].stream.aborted);
+}
+
+// As long as the window is open, however many attempts that takes.
+TEST_F(SendSessionTest, RedialsUntilTheWindowIsOver) {
+  Dialled& first = accept(0, Credit{3, 0, 0});
+  post(100);
+  const TimePoint died = now;
+  first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
+  while (failures.empty()) {
+    ASSERT_NE(session->next_deadline(), kNever);
+    const Duration silence = session->next_deadline() - now;
+    EXPECT_LE(silence, settings.redial_attempt) << "nobody was asked for longer than that";
+    now = std::max(now, session->next_deadline());
+    session->on_timers(now);
+  }
+  EXPECT_GE(now - died, settings.redial_window);
+  EXPECT_LE(now - died, settings.redial_window + settings.redial_attempt);
+  EXPECT_GE(dialled.size(), 5U);
+  EXPECT_EQ(failures[0].code, Errc::kTimedOut);
+}
+
+// A connection that nobody uses for long may lose its flow as often as it likes.
+TEST_F(SendSessionTest, FlowsThatDieAtOnceAreNotDialledForEver) {
+  const auto die = [&](Duration age) {
+    if (session->next_deadline() != kNever) now = std::max(now, session->next_deadline());
+    session->on_timers(now);
+    Dialled& d = accept(dialled.size() - 1);
+    now += age;
+    d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "rst"});
+  };
+  for (int i = 0; i < 20; ++i) die(settings.redial_window);
+  EXPECT_TRUE(failures.empty());
+  for (std::uint32_t i = 0; i < settings.max_redials; ++i) die(std::chrono::seconds(1));
+  EXPECT_TRUE(failures.empty());
+  die(std::chrono::seconds(1));
+  EXPECT_EQ(failures.size(), 1U);
 }
 
 TEST_F(SendSessionTest, ResumesWithTheNextEpochAndSendsOnlyWhatIsMissing) {
