@@ -109,7 +109,8 @@ class Transport {
   // The returned comm is still connecting; see SendComm::is_ready().
   virtual Result<std::unique_ptr<SendComm>> begin_connect(int device,
                                                           const ListenAddress& peer) = 0;
-  // Bounded: lets streams finish (FIN acknowledged) before the process ends or unloads us.
+  // The process ends. Bounded: tells the peers of connections that are open still, lets streams
+  // finish (FIN acknowledged), resets the rest. Nothing is told or asked of the comms afterwards.
   virtual void drain() = 0;
 };
 

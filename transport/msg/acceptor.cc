@@ -124,7 +124,7 @@ Acceptor::Impl::Verdict Acceptor::Impl::judge(const RecvFlow& flow) {
       return {.refusal = {Reason::kFull}};
     return {.session = &session};
   }
-  if (!hello.is_new) return {.refusal = {Reason::kUnknownSession}};
+  if (!hello.is_new || hello.process_ends) return {.refusal = {Reason::kUnknownSession}};
   const auto listener = listeners_.find(hello.cookie);
   if (listener == listeners_.end()) return {.refusal = {Reason::kUnknownCookie}};
   if (sessions_.size() >= settings_.max_sessions)
@@ -173,6 +173,10 @@ void Acceptor::Impl::on_proof(TimePoint now, RecvFlow& flow, const Proof& proof)
 void Acceptor::Impl::admit(TimePoint now, RecvFlow& flow) {
   const Verdict verdict = judge(flow);
   if (verdict.is_refused()) return refuse(now, flow, verdict.refusal);
+  if (flow.hello().process_ends) {
+    verdict.session->on_process_ended(now);
+    return refuse(now, flow, Refusal{Reason::kUnknownSession});
+  }
   if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
   auto impl = std::make_unique<RecvSession::Impl>(*this, settings_, flow.hello(),
                                                   allowance_for_next(), flow.remote());

@@ -13,6 +13,7 @@ Errc to_errc(Reason reason) {
     case Reason::kTruncated:
       return Errc::kTruncated;
     case Reason::kClosed:
+    case Reason::kProcessEnded:
     case Reason::kUnknownSession:
       return Errc::kPeerClosed;
     case Reason::kNone:
@@ -75,6 +76,8 @@ std::string describe(const FailureDetail& detail) {
     case Reason::kClosed:
       text = "the receiver closed with messages outstanding";
       break;
+    case Reason::kProcessEnded:
+      return "the peer's process ended without closing the connection";
   }
   return detail.from_peer ? "the peer refused: " + text : text;
 }

@@ -28,8 +28,9 @@ enum class Reason : std::uint32_t {
   kAllowance = 10,      // More bytes without a posted buffer than were allowed. ours, theirs.
   kTruncated = 11,      // A message larger than its buffer. ours: buffer, theirs: message.
   kClosed = 12,         // The receiver has closed. ours: the messages it had received by then.
+  kProcessEnded = 13,   // The other side's process ended and said so.
 };
-inline constexpr std::uint32_t kLastReason = 12;
+inline constexpr std::uint32_t kLastReason = 13;
 
 // What an owner is told besides.
 Errc to_errc(Reason reason);

@@ -13,8 +13,10 @@ static_assert(std::endian::native == std::endian::little, "integers are stored a
 
 constexpr std::uint8_t kHelloNew = 1;
 constexpr std::uint8_t kHelloHasKey = 2;
+constexpr std::uint8_t kHelloProcessEnds = 4;
 constexpr std::uint8_t kAcceptAckIsDelivery = 1;
 constexpr std::uint8_t kChunkEager = 1;
+constexpr std::uint8_t kByeProcessEnds = 1;
 
 // Appends integers and byte arrays in order.
 class Writer {
@@ -66,7 +68,8 @@ std::size_t encode_preamble(std::uint32_t version, std::span<std::byte> out) {
 
 std::size_t encode(const Hello& hello, std::span<std::byte> out) {
   const auto flags = static_cast<std::uint8_t>((hello.is_new ? kHelloNew : 0) |
-                                               (hello.has_key ? kHelloHasKey : 0));
+                                               (hello.has_key ? kHelloHasKey : 0) |
+                                               (hello.process_ends ? kHelloProcessEnds : 0));
   return Writer(out, RecordType::kHello, flags, Hello::kBody)
       .put(hello.cookie)
       .put(hello.session)
@@ -128,7 +131,8 @@ std::size_t encode(const Credit& credit, std::span<std::byte> out) {
 }
 
 std::size_t encode(const Bye& bye, std::span<std::byte> out) {
-  return Writer(out, RecordType::kBye, 0, Bye::kBody).put(bye.messages).size();
+  const std::uint8_t flags = bye.process_ends ? kByeProcessEnds : 0;
+  return Writer(out, RecordType::kBye, flags, Bye::kBody).put(bye.messages).size();
 }
 
 std::size_t encode(const Refusal& refusal, std::span<std::byte> out) {
@@ -159,7 +163,7 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
       body = Credit::kBody;
       break;
     case RecordType::kHello:
-      known_flags = kHelloNew | kHelloHasKey;
+      known_flags = kHelloNew | kHelloHasKey | kHelloProcessEnds;
       body = Hello::kBody;
       break;
     case RecordType::kChallenge:
@@ -179,6 +183,7 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
       body = header.body_bytes;
       break;
     case RecordType::kBye:
+      known_flags = kByeProcessEnds;
       body = Bye::kBody;
       break;
     case RecordType::kRefusal:
@@ -197,6 +202,7 @@ std::optional<Hello> decode_hello(const RecordHeader& header, std::span<const st
   Hello hello;
   hello.is_new = (header.flags & kHelloNew) != 0;
   hello.has_key = (header.flags & kHelloHasKey) != 0;
+  hello.process_ends = (header.flags & kHelloProcessEnds) != 0;
   hello.cookie = in.take<Cookie>();
   hello.session = in.take<std::uint64_t>();
   hello.epoch = in.take<std::uint32_t>();
@@ -284,8 +290,8 @@ std::optional<Credit> decode_credit(std::span<const std::byte> body) {
   return credit;
 }
 
-std::optional<Bye> decode_bye(std::span<const std::byte> body) {
-  return Bye{Reader(body).take<std::uint64_t>()};
+std::optional<Bye> decode_bye(const RecordHeader& header, std::span<const std::byte> body) {
+  return Bye{Reader(body).take<std::uint64_t>(), (header.flags & kByeProcessEnds) != 0};
 }
 
 std::optional<Refusal> decode_refusal(std::span<const std::byte> body) {

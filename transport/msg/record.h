@@ -20,17 +20,20 @@
 //
 // Sender to receiver
 //   1 hello    48  cookie[16], u64 session, u32 epoch, u8 flow, u8 flows wanted, u16 0, nonce[16]
-//                  flags: 1 new session (the sender was never accepted), 2 has a cluster key
+//                  flags: 1 new session (the sender was never accepted), 2 has a cluster key,
+//                  4 the sender's process ends
 //   3 proof    32  mac[32]
 //   5 chunk    24  u64 message, u64 offset, u64 total; flags: 1 eager
-//   8 bye       8  u64 messages: how many there were; none follows, FIN does
+//   8 bye       8  u64 messages: how many there were; none follows, FIN does;
+//                  flags: 1 the process ends
 // Receiver to sender
 //   2 challenge 48 nonce[16], mac[32]
 //   4 accept   16  u32 allowance bytes, u8 flows granted, u8 0, u16 message window, u64 session
 //                  flags: 1 its TCP acknowledges only what was taken
 //   6 map  16 + n  u64 message, u64 total, n = ceil(units / 8) bytes: bit u set: unit u is held
 //   7 credit   24  u64 posted, u64 released, u64 received
-//   8 bye       8  u64 messages received; nothing will be taken any more, FIN follows
+//   8 bye       8  u64 messages received; nothing will be taken any more, FIN follows;
+//                  flags: 1 the process ends: whatever comes is thrown away, FIN is the sender's
 // Either
 //   9 refusal  24  u32 reason, u32 0, u64 ours, u64 theirs (reason.h); the flow, or after accept
 //                  the session, is over
@@ -65,6 +68,10 @@
 // A message is done for its sender when the peer holds all its bytes (each flow's stream has
 // acknowledged them, where accept says that this means delivery; or received has passed it) and no
 // stream refers to its memory any more.
+//
+// The end of a process, whose memory may be going. It says bye where no stream refers to any. Else
+// the sender resets its flows and says so in the hello of one more, which is refused: that session
+// is over. Redialling is useless from then on.
 //
 // Resume. After a flow's death the sender dials again and from accept's maps and credit learns
 // which of the units that flow carried are held: those below received or set in a map. The others
@@ -114,6 +121,7 @@ struct Hello {
   static constexpr std::size_t kBody = 48;
   bool is_new = false;
   bool has_key = false;
+  bool process_ends = false;
   Cookie cookie{};
   std::uint64_t session = 0;
   std::uint32_t epoch = 0;
@@ -169,6 +177,7 @@ struct Credit {
 struct Bye {
   static constexpr std::size_t kBody = 8;
   std::uint64_t messages = 0;
+  bool process_ends = false;
 };
 
 struct Refusal {
@@ -207,7 +216,7 @@ std::optional<Accept> decode_accept(const RecordHeader& header, std::span<const 
 std::optional<Chunk> decode_chunk(const RecordHeader& header, std::span<const std::byte> body);
 std::optional<Map> decode_map(std::span<const std::byte> body);
 std::optional<Credit> decode_credit(std::span<const std::byte> body);
-std::optional<Bye> decode_bye(std::span<const std::byte> body);
+std::optional<Bye> decode_bye(const RecordHeader& header, std::span<const std::byte> body);
 std::optional<Refusal> decode_refusal(std::span<const std::byte> body);
 
 }  // namespace ztcp::msg

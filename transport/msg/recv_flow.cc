@@ -58,7 +58,7 @@ void RecvFlow::on_record(TimePoint now) {
         return acceptor_->on_proof(now, *this, *proof);
       break;
     case RecordType::kBye:
-      if (const auto bye = decode_bye(body); bye && is_up())
+      if (const auto bye = decode_bye(reader_.header(), body); bye && is_up())
         return session_->on_bye(now, *this, *bye);
       break;
     case RecordType::kRefusal:

@@ -7,7 +7,6 @@
 #include "transport/msg/acceptor_impl.h"
 
 namespace ztcp::msg {
-
 RecvSession::Impl::Impl(Acceptor::Impl& acceptor, const SessionSettings& settings,
                         const Hello& hello, std::uint32_t allowance_bytes, Endpoint remote)
     : acceptor_(&acceptor),
@@ -159,6 +158,7 @@ void RecvSession::Impl::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
     return on_protocol_error(now, "bye");
   has_bye_ = true;
   bye_messages_ = bye.messages;
+  sender_process_ended_ = bye.process_ends;
   check_after_bye(now);
 }
 
@@ -166,7 +166,14 @@ void RecvSession::Impl::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
 void RecvSession::Impl::check_after_bye(TimePoint now) {
   if (state_ != State::kRunning) return;
   if (posted_ > bye_messages_ || (!has_living_flow() && posted_ != received_))
-    fail(now, Error{Errc::kPeerClosed, 0, "the sender closed with receives outstanding"});
+    fail(now, Error{Errc::kPeerClosed, 0, "the sender closed with receives outstanding"},
+         why_sender_left());
+}
+
+void RecvSession::Impl::on_process_ended(TimePoint now) {
+  sender_process_ended_ = true;
+  fail(now, Error{Errc::kPeerClosed, 0, "the sender left with messages outstanding"},
+       why_sender_left());
 }
 
 void RecvSession::Impl::on_refusal(TimePoint now, const Refusal& refusal) {
@@ -227,6 +234,22 @@ void RecvSession::Impl::finish_closing() {
   if (owner_ != nullptr) owner_->on_session_closed();
 }
 
+// Not FIN: bytes that are on their way to a closed stream may be answered with RST (RFC 1122
+// section 4.2.2.13), which would overtake the bye.
+void RecvSession::Impl::leave(TimePoint now) {
+  if (state_ != State::kRunning && state_ != State::kClosing) return;
+  state_ = State::kEnded;
+  resume_deadline_ = kNever;
+  for (const auto& flow : flows_) {
+    if (flow == nullptr || !flow->is_alive()) continue;
+    if (flow->is_up() && flow->send(Bye{received_, /*process_ends=*/true}))
+      flow->drain(now + RecvFlow::kLinger);
+    else
+      flow->abort();
+  }
+  if (acceptor_ != nullptr) acceptor_->wake_at(now + RecvFlow::kLinger);
+}
+
 void RecvSession::Impl::abort() {
   state_ = State::kEnded;
   resume_deadline_ = kNever;
@@ -261,6 +284,7 @@ bool RecvSession::post(TimePoint now, std::span<std::byte> bytes, std::uint32_t 
 }
 void RecvSession::close(TimePoint) { impl_->close(); }
 void RecvSession::abort(TimePoint) { impl_->abort(); }
+void RecvSession::leave(TimePoint now) { impl_->leave(now); }
 void RecvSession::on_timers(TimePoint now) { impl_->on_timers(now); }
 TimePoint RecvSession::next_deadline() const { return impl_->next_deadline(); }
 Endpoint RecvSession::remote() const { return impl_->remote(); }

@@ -31,6 +31,7 @@ class RecvSession::Impl {
   bool post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token);
   void close();
   void abort();
+  void leave(TimePoint now);
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
   Endpoint remote() const { return remote_; }
@@ -45,6 +46,8 @@ class RecvSession::Impl {
   std::uint32_t epoch(std::size_t flow) const { return epochs_[flow]; }
   // Takes a flow that has shaken hands. An older stream of the same index ends first.
   void attach(TimePoint now, std::unique_ptr<RecvFlow> flow);
+  // The sender said so, in a new hello.
+  void on_process_ended(TimePoint now);
   // Sends the credit it owes.
   void flush_owed();
   // The acceptor is going: nothing of it may be used any more.
@@ -86,6 +89,9 @@ class RecvSession::Impl {
   bool has_living_flow() const;
   void finish_closing();
   void check_after_bye(TimePoint now);
+  FailureDetail why_sender_left() const {
+    return {sender_process_ended_ ? Reason::kProcessEnded : Reason::kNone, /*from_peer=*/true};
+  }
   void fail(TimePoint now, Error error, const FailureDetail& detail = {});
 
   Acceptor::Impl* acceptor_;
@@ -99,7 +105,8 @@ class RecvSession::Impl {
   State state_ = State::kRunning;
   bool owes_credit_ = false;  // In the acceptor's list.
   bool has_bye_ = false;
-  std::uint64_t bye_messages_ = 0;  // What the sender's bye said.
+  bool sender_process_ended_ = false;  // It said so.
+  std::uint64_t bye_messages_ = 0;     // What the sender's bye said.
   // Set while no flow is left: then the session fails with resume_error_.
   TimePoint resume_deadline_ = kNever;
   Error resume_error_;

@@ -130,7 +130,7 @@ void RecvSession::Impl::take(TimePoint now, std::uint64_t number, std::span<std:
   m.token = token;
   m.is_posted = true;
   if (has_bye_ && number >= bye_messages_)
-    return fail(now, Error{Errc::kPeerClosed, 0, "post: the sender has closed"});
+    return fail(now, Error{Errc::kPeerClosed, 0, "post: the sender has closed"}, why_sender_left());
   if (m.has_begun) {
     if (!fits(now, m)) return;
     take_from_bounce(m, number);

@@ -123,7 +123,7 @@ bool SendFlow::on_record(TimePoint now) {
       }
       break;
     case RecordType::kBye:
-      if (const auto bye = decode_bye(body); bye && state_ == State::kUp) {
+      if (const auto bye = decode_bye(reader_.header(), body); bye && state_ == State::kUp) {
         session_->on_bye(*bye);
         return stream_ != nullptr;
       }

@@ -37,7 +37,9 @@ bool SendSession::Impl::post(TimePoint now, std::span<const std::byte> bytes,
   if (is_ended()) return true;  // The owner knows how.
   if (!can_post()) return false;
   if (peer_closed_) {
-    fail(Error{Errc::kPeerClosed, 0, "post: the receiver has closed"});
+    const FailureDetail ended{Reason::kProcessEnded, /*from_peer=*/true, 0, 0};
+    fail(Error{Errc::kPeerClosed, 0, "post: the receiver has closed"},
+         peer_process_ended_ ? ended : FailureDetail{});
     return true;
   }
   if (bytes.size() > kMaxMessageBytes) {
@@ -62,6 +64,7 @@ Hello SendSession::Impl::make_hello(std::uint8_t flow, std::uint32_t epoch) cons
   Hello hello;
   hello.is_new = !was_accepted_;
   hello.has_key = is_set(key_);
+  hello.process_ends = is_leaving_;
   hello.cookie = cookie_;
   hello.session = session_id_;
   hello.epoch = epoch;
@@ -175,12 +178,15 @@ void SendSession::Impl::on_flow_closed(TimePoint now, SendFlow& flow) {
 void SendSession::Impl::on_bye(const Bye& bye) {
   if (bye.messages < next_)
     return fail(Error{Errc::kPeerClosed, 0, "the receiver closed with messages outstanding"},
-                FailureDetail{Reason::kClosed, /*from_peer=*/true, bye.messages, next_});
+                FailureDetail{bye.process_ends ? Reason::kProcessEnded : Reason::kClosed,
+                              /*from_peer=*/true, bye.messages, next_});
   peer_closed_ = true;
+  peer_process_ended_ = bye.process_ends;
   on_credit(Credit{bye.messages, 0, bye.messages});
 }
 
 void SendSession::Impl::on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal) {
+  if (is_leaving_) return end_closed();  // It knows.
   const Error error{to_errc(refusal.reason), 0, "the peer refused"};
   if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
   if (refusal.reason == Reason::kUnknownSession && was_accepted_ && first_ == next_) {
@@ -221,7 +227,7 @@ void SendSession::Impl::finish_closing() {
   for (SendFlow& flow : flows_) {
     if (!flow.is_up()) continue;
     RecordBuffer out;
-    if (flow.write(std::span(out).first(encode(Bye{next_}, out)))) {
+    if (flow.write(std::span(out).first(encode(Bye{next_, is_leaving_}, out)))) {
       said_bye_ = true;
       flow.close();
     } else {
@@ -236,6 +242,23 @@ void SendSession::Impl::finish_closing() {
       has_left = true;
   }
   if (!has_left) end_closed();
+}
+
+// Messages under way are given up, and with them the streams that refer to their memory. A reset
+// does not tell the receiver that no other stream will follow, and may get lost; a hello does.
+void SendSession::Impl::leave(TimePoint now) {
+  if (is_ended()) return;
+  const bool has_outstanding = first_ != next_;
+  first_ = unsent_ = next_;
+  messages_with_lost_units_ = 0;
+  is_closing_ = is_leaving_ = true;
+  if (!has_outstanding && was_accepted_) return finish_closing();
+  const bool may_be_known = was_accepted_ || flows_[0].state() >= SendFlow::State::kGreeting;
+  for (SendFlow& flow : flows_)
+    if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
+  if (!may_be_known) return end_closed();
+  flows_[0].redials = 0;
+  flows_[0].wait_until(now);
 }
 
 void SendSession::Impl::end_closed() {
@@ -269,6 +292,8 @@ bool SendSession::post(TimePoint now, std::span<const std::byte> bytes, std::uin
 }
 void SendSession::close(TimePoint) { impl_->close(); }
 void SendSession::abort(TimePoint) { impl_->abort(); }
+void SendSession::leave(TimePoint now) { impl_->leave(now); }
+bool SendSession::is_leaving() const { return impl_->is_leaving(); }
 void SendSession::on_timers(TimePoint now) { impl_->on_timers(now); }
 TimePoint SendSession::next_deadline() const { return impl_->next_deadline(); }
 const FailureDetail& SendSession::failure_detail() const { return impl_->failure_detail(); }

@@ -29,6 +29,8 @@ class SendSession::Impl {
             std::uint32_t token);
   void close();
   void abort();
+  void leave(TimePoint now);
+  bool is_leaving() const { return is_leaving_ && !is_ended(); }
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
   const FailureDetail& failure_detail() const { return failure_; }
@@ -92,7 +94,9 @@ class SendSession::Impl {
   bool ack_is_delivery_ = false;  // On both sides.
   bool wants_extra_flows_ = false;
   bool peer_closed_ = false;  // The receiver takes no more; everything so far it has.
+  bool peer_process_ended_ = false;
   bool is_closing_ = false;
+  bool is_leaving_ = false;
   bool said_bye_ = false;  // On a flow at least, which suffices.
   std::uint8_t flows_granted_ = 1;
   FailureDetail failure_;

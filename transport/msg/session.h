@@ -124,6 +124,11 @@ class SendSession {
   // flow, now, and no further event.
   void close(TimePoint now);
   void abort(TimePoint now);
+  // The process ends: tells the receiver so at once, by a new stream where the old ones still refer
+  // to messages. From here on no posted memory is read and no message is done.
+  void leave(TimePoint now);
+  // leave() was called, and the receiver is still to be told.
+  bool is_leaving() const;
 
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
@@ -153,6 +158,9 @@ class RecvSession {
   // on_session_closed(). abort(): RST on every flow, now, and no further event.
   void close(TimePoint now);
   void abort(TimePoint now);
+  // The process ends: tells the sender so at once. From here on no posted memory is written, what
+  // arrives is thrown away, and no event follows.
+  void leave(TimePoint now);
 
   // The acceptor drives these too; calling them besides does no harm.
   void on_timers(TimePoint now);

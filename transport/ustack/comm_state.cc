@@ -136,6 +136,23 @@ void CommState::on_link_lost(TimePoint now) {
   if (closing_) retire();
 }
 
+// NCCL's threads may still be inside: what they wait for does not end any more, which is no failure
+// to tell of. Who closes in peace is left to it.
+void CommState::say_goodbye(TimePoint now) {
+  if (session_over_ || closing_) return;
+  session_over_ = leaving_ = true;
+  poller_.detach_unsent_payload();
+  if (sender_ != nullptr) {
+    sender_->leave(now);
+  } else {
+    receiver_->leave(now);
+  }
+}
+
+void CommState::cut_off(TimePoint now) {
+  if (leaving_ || closing_) abort_session(now);
+}
+
 void CommState::on_ready(TimePoint) { ready_.store(true, std::memory_order_release); }
 
 void CommState::on_done(std::uint32_t token, std::size_t size_bytes) {
@@ -147,11 +164,13 @@ void CommState::on_done(std::uint32_t token, std::size_t size_bytes) {
 }
 
 void CommState::on_session_failed(Error error) {
+  if (leaving_) return;
   note_failed(error);
   if (closing_) retire();
 }
 
 void CommState::on_session_closed() {
+  if (leaving_) return;
   if (closing_) {
     session_over_ = true;
     retire();
@@ -193,6 +212,7 @@ void CommState::fail_now(TimePoint now, Error error) {
 }
 
 void CommState::close(TimePoint now) {
+  if (leaving_) return;  // Its last words may still be under way; the kernel frees the rest.
   closing_ = true;
   on_doorbell(now);
   if (session_over_) {

@@ -67,6 +67,8 @@ class CommState final : public PollerClient, public msg::SessionOwner {
 
   void on_doorbell(TimePoint now) override;
   void on_link_lost(TimePoint now) override;
+  void say_goodbye(TimePoint now) override;
+  void cut_off(TimePoint now) override;
   void on_ready(TimePoint now) override;
   void on_done(std::uint32_t token, std::size_t size_bytes) override;
   void on_session_failed(Error error) override;
@@ -93,6 +95,7 @@ class CommState final : public PollerClient, public msg::SessionOwner {
   std::uint64_t bytes_done_ = 0;
   bool session_over_ = false;  // Failed, closed or aborted: no event follows.
   bool closing_ = false;
+  bool leaving_ = false;  // The process ends.
   bool retired_ = false;
 
   // Read at each post and test; what the engine writes for each message must not lie beside it.

@@ -150,7 +150,11 @@ Status Engine::listen(const msg::Cookie& cookie, msg::ListenerEvents& events) {
 
 void Engine::unlisten(const msg::Cookie& cookie) { impl_->acceptor.remove_listener(cookie); }
 
-std::size_t Engine::unfinished() const { return impl_->stack.unfinished(); }
+std::size_t Engine::unfinished() const {
+  const auto leaving = std::count_if(impl_->outgoing.begin(), impl_->outgoing.end(),
+                                     [](const auto& o) { return o->session.is_leaving(); });
+  return impl_->stack.unfinished() + static_cast<std::size_t>(leaving);
+}
 const tcp::Counters& Engine::tcp_counters() const { return impl_->stack.counters(); }
 const msg::AcceptorCounters& Engine::acceptor_counters() const {
   return impl_->acceptor.counters();

@@ -59,7 +59,8 @@ class Engine {
   Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events);
   void unlisten(const msg::Cookie& cookie);
 
-  // Connections with unacknowledged data or FIN; zero: the process may go.
+  // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
+  // the process ends; zero: the process may go.
   std::size_t unfinished() const;
   const tcp::Counters& tcp_counters() const;
   const msg::AcceptorCounters& acceptor_counters() const;

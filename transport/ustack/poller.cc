@@ -200,9 +200,7 @@ void Poller::look_around(TimePoint now) {
   if (!link::is_lost(before))
     to_say_.push_back(config_.name + ": " + lost_reason() +
                       "; every connection on it has failed: " + lost_advice());
-  for (const auto& client : clients_) {
-    if (client != nullptr) client->on_link_lost(now);
-  }
+  for_each_client([now](PollerClient& client) { client.on_link_lost(now); });
 }
 
 void Poller::run_shared_turn() {

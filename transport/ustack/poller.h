@@ -55,6 +55,10 @@ class PollerClient {
   virtual void on_doorbell(TimePoint now) = 0;
   // The NIC was taken out or reset; said again for clients that are attached later.
   virtual void on_link_lost(TimePoint now) = 0;
+  // The process ends, and memory that was posted may be going: tells the peer; then, when it was
+  // waited for that, resets what is left.
+  virtual void say_goodbye(TimePoint now) = 0;
+  virtual void cut_off(TimePoint now) = 0;
 };
 
 // Counters that other threads may read at any time; a snapshot at most a millisecond old.
@@ -113,6 +117,11 @@ class Poller {
   Result<std::size_t> attach(std::unique_ptr<PollerClient> client);
   // Destroys the client at the end of this turn: safe from inside its own session's events.
   void retire(std::size_t client);
+  template <class Visit>
+  void for_each_client(Visit&& visit) {
+    for (const auto& client : clients_)
+      if (client != nullptr) visit(*client);
+  }
   // What still waits to be sent points at user memory no more. Called before anyone is told that
   // memory is free again without its bytes having been acknowledged.
   void detach_unsent_payload() { transmitter_.detach_payload(); }

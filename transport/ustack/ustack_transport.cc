@@ -210,15 +210,29 @@ void UstackTransport::drain() {
     if (is_over()) return;
     nanosleep(&kPause, nullptr);
   }
-  for (const auto& nic : nics_) {
-    if (nic == nullptr || nic->poller->link_is_lost()) continue;
+  std::vector<Poller*> pollers;
+  for (const auto& nic : nics_)
+    if (nic != nullptr && !nic->poller->link_is_lost()) pollers.push_back(nic->poller.get());
+  const auto tell_all = [&](void (PollerClient::*what)(TimePoint)) {
+    for (Poller* const poller : pollers) {
+      poller->with_engine_unless(is_over, [&](Engine&, TimePoint now) {
+        poller->for_each_client([&](PollerClient& client) { (client.*what)(now); });
+      });
+    }
+  };
+  // What is received and not yet acknowledged is, first: the turn before the last words.
+  for (Poller* const poller : pollers)
+    poller->with_engine_unless(is_over, [](Engine&, TimePoint) {});
+  tell_all(&PollerClient::say_goodbye);
+  for (Poller* const poller : pollers) {
     std::size_t unfinished = 0;
     const auto count = [&](Engine& engine, TimePoint) { unfinished = engine.unfinished(); };
-    while (nic->poller->with_engine_unless(is_over, count) && unfinished != 0 &&
-           !nic->poller->link_is_lost() && !is_over()) {
+    while (poller->with_engine_unless(is_over, count) && unfinished != 0 &&
+           !poller->link_is_lost() && !is_over()) {
       nanosleep(&kPause, nullptr);
     }
   }
+  tell_all(&PollerClient::cut_off);
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ TEST(Reason, NamesBothNumbersFromTheReadersSide) {
             "the peer refused: a message of 200 bytes does not fit the posted buffer of 100");
   EXPECT_EQ(describe({Reason::kKeyMissing, true, 0, 0}),
             "the peer refused: a cluster key is set there but not here");
+  EXPECT_EQ(describe({Reason::kProcessEnded, true, 0, 0}),
+            "the peer's process ended without closing the connection");
   EXPECT_EQ(describe({}), "");
 }
 

@@ -68,6 +68,7 @@ TEST(Record, LooksAsWritten) {
   EXPECT_EQ(encoded(Credit{3, 2, 1}),
             from_hex("07 00 1800 00000000 0300000000000000 0200000000000000 0100000000000000"));
   EXPECT_EQ(encoded(Bye{258}), from_hex("08 00 0800 00000000 0201000000000000"));
+  EXPECT_EQ(encoded(Bye{258, true}), from_hex("08 01 0800 00000000 0201000000000000"));
   EXPECT_EQ(encoded(Refusal{Reason::kVersion, 1, 2}),
             from_hex("09 00 1800 00000000 01000000 00000000 0100000000000000 0200000000000000"));
   Map map;
@@ -86,6 +87,13 @@ TEST(Record, SurvivesTheRoundTrip) {
   const auto hello = decode_hello(*header, body_of(bytes));
   ASSERT_TRUE(hello);
   EXPECT_EQ(encoded(*hello), bytes);
+  Hello last = some_hello();
+  last.process_ends = true;
+  const Bytes last_bytes = encoded(last);
+  const auto last_header = header_of(last_bytes);
+  ASSERT_TRUE(last_header);
+  EXPECT_EQ(last_header->flags, 7);
+  EXPECT_TRUE(decode_hello(*last_header, body_of(last_bytes))->process_ends);
 
   Map map;
   map.message = 9;
@@ -109,8 +117,8 @@ TEST(Record, SurvivesTheRoundTrip) {
   EXPECT_EQ(encoded(*decode_chunk(*header_of(chunk), body_of(chunk))), chunk);
   const Bytes credit = encoded(Credit{9, 8, 7});
   EXPECT_EQ(encoded(*decode_credit(body_of(credit))), credit);
-  const Bytes bye = encoded(Bye{9});
-  EXPECT_EQ(encoded(*decode_bye(body_of(bye))), bye);
+  const Bytes bye = encoded(Bye{9, true});
+  EXPECT_EQ(encoded(*decode_bye(*header_of(bye), body_of(bye))), bye);
   const Bytes refusal = encoded(Refusal{Reason::kTruncated, 10, 20});
   EXPECT_EQ(encoded(*decode_refusal(body_of(refusal))), refusal);
 }

@@ -360,6 +360,83 @@ TEST_F(SendSessionTest, AnIdleSenderIsNotTroubledByAReceiverThatLeaves) {
   EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
 }
 
+// --- The end of a process -----------------------------------------------------------------------
+
+TEST_F(SendSessionTest, LeavesAnIdleReceiverWithABye) {
+  Dialled& d = accept(0);
+  ack(d, kHelloBytes);
+  static_cast<void>(d.stream.records());
+  session->leave(now);
+  const auto records = d.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_TRUE(decode_bye(records[0].header, records[0].body)->process_ends);
+  EXPECT_TRUE(d.stream.closed);
+  EXPECT_FALSE(session->is_leaving());
+}
+
+// Its streams refer to memory that may be going, and a reset alone would have the receiver wait for
+// a redial.
+TEST_F(SendSessionTest, LeavesMessagesUnderWayWithAResetAndAHello) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  post(100);
+  session->leave(now);
+  EXPECT_TRUE(d.stream.aborted);
+  EXPECT_TRUE(session->is_leaving());
+  session->on_timers(now);
+  Dialled& last = dialled.at(1);
+  last.events->on_open(now, last.stream);
+  const auto records = last.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  const auto hello = decode_hello(records[0].header, records[0].body);
+  ASSERT_TRUE(hello);
+  EXPECT_TRUE(hello->process_ends);
+  EXPECT_EQ(hello->session, kId);
+  EXPECT_EQ(hello->epoch, 2U);
+  preamble(last);
+  say(last, Refusal{Reason::kUnknownSession, 0, 0});
+  EXPECT_FALSE(session->is_leaving());
+  EXPECT_TRUE(done.empty());
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(SendSessionTest, ReadsNoMemoryAfterLeavingWhateverTheReceiverSays) {
+  accept(0, Credit{1, 0, 0});
+  post(100);
+  session->leave(now);
+  Dialled& last = accept(1, Credit{1, 0, 0});
+  for (const auto& record : last.stream.records()) EXPECT_EQ(record.header.type, RecordType::kBye);
+  EXPECT_FALSE(session->is_leaving());
+}
+
+TEST_F(SendSessionTest, TriesAgainWhenTheLastHelloGetsLost) {
+  accept(0, Credit{1, 0, 0});
+  post(100);
+  session->leave(now);
+  session->on_timers(now);
+  dialled.at(1).events->on_failed(now, Error{Errc::kPeerClosed, 0, ""});
+  EXPECT_TRUE(session->is_leaving());
+  session->on_timers(session->next_deadline());
+  EXPECT_EQ(dialled.size(), 3U);
+}
+
+TEST_F(SendSessionTest, SaysThatTheReceiversProcessEnded) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  post(100);
+  say(d, Bye{0, /*process_ends=*/true});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
+  EXPECT_EQ(session->failure_detail().reason, Reason::kProcessEnded);
+
+  failures.clear();
+  dialled.clear();
+  make();
+  say(accept(0), Bye{0, /*process_ends=*/true});
+  EXPECT_TRUE(failures.empty()) << "an idle sender has lost nothing";
+  post(1);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(session->failure_detail().reason, Reason::kProcessEnded);
+}
+
 TEST_F(SendSessionTest, ClosesWithByeOnEveryFlowOnceAllIsDone) {
   Dialled& d = accept(0, Credit{1, 0, 0});
   ack(d, kHelloBytes);
@@ -371,7 +448,7 @@ TEST_F(SendSessionTest, ClosesWithByeOnEveryFlowOnceAllIsDone) {
   EXPECT_TRUE(d.stream.closed);
   const auto records = d.stream.records();
   ASSERT_EQ(records.size(), 1U);
-  EXPECT_EQ(decode_bye(records[0].body)->messages, 1U);
+  EXPECT_EQ(decode_bye(records[0].header, records[0].body)->messages, 1U);
   EXPECT_EQ(closed, 1);
 }
 

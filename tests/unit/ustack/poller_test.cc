@@ -28,6 +28,8 @@ class Insatiable final : public PollerClient {
     poller_.ring(index);
   }
   void on_link_lost(TimePoint) override {}
+  void say_goodbye(TimePoint) override {}
+  void cut_off(TimePoint) override {}
 
   std::size_t index = 0;
   int heard = 0;

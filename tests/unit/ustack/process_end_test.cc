@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A process that ends without closing its connections, over links in memory: what its last words
+// (Transport::drain()) tell those at the other ends. They wait for far less than silence would
+// take.
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/unit/ustack/memory_nics.h"
+#include "tests/unit/ustack/polling.h"
+
+namespace ztcp::ustack {
+namespace {
+
+constexpr auto kAtOnce = std::chrono::seconds(2);
+
+// Nothing when `request` neither ends nor fails in time.
+std::optional<Error> failure_of(Request& request) {
+  const auto ends = std::chrono::steady_clock::now() + kAtOnce;
+  while (std::chrono::steady_clock::now() < ends) {
+    if (const auto done = request.test(nullptr); !done) return done.error();
+    std::this_thread::yield();
+  }
+  return std::nullopt;
+}
+
+class ProcessEnd : public testing::TestWithParam<config::PollerMode> {
+ protected:
+  // The link may lose what it likes: what is told is acknowledged, or said again.
+  TwoHosts hosts{{.mode = GetParam(), .drain_timeout_ms = 5000}};
+  test::LogCapture log;
+
+  void expect_told(Request& request) {
+    const auto error = failure_of(request);
+    ASSERT_TRUE(error) << "nothing was heard";
+    EXPECT_EQ(error->code, Errc::kPeerClosed);
+    EXPECT_NE(log.warned().find("the peer's process ended without closing the connection"),
+              std::string::npos)
+        << log.warned();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Modes, ProcessEnd,
+                         testing::Values(config::PollerMode::kShared,
+                                         config::PollerMode::kDedicated),
+                         [](const auto& row) {
+                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
+                         });
+
+TEST_P(ProcessEnd, OfAnIdleSenderIsToldToAWaitingReceiver) {
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes buffer(100);
+  const auto receiving = pair.receiver->post_recv(buffer, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  hosts[0].drain();
+  expect_told(**receiving);
+}
+
+TEST_P(ProcessEnd, OfASenderWithAMessageUnderWayIsToldToo) {
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes buffer(8U << 20U);
+  const auto receiving = pair.receiver->post_recv(buffer, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  const Bytes first(4U << 20U);  // It needs the second, which nobody takes.
+  const Bytes second(4U << 20U);
+  ASSERT_NE(post_until_taken(*pair.sender, first, nullptr), nullptr);
+  ASSERT_NE(post_until_taken(*pair.sender, second, nullptr), nullptr);
+  ASSERT_TRUE(finish(**receiving));
+  Bytes rest(second.size());
+  hosts[0].drain();
+  const auto again = pair.receiver->post_recv(rest, nullptr);
+  if (!again) {
+    EXPECT_EQ(again.error().code, Errc::kPeerClosed);
+    return;
+  }
+  ASSERT_NE(*again, nullptr);
+  expect_told(**again);
+}
+
+TEST_P(ProcessEnd, OfAReceiverIsToldToItsSender) {
+  Pair pair = connect(hosts[0], hosts[1]);
+  const Bytes large(4U << 20U);  // Nobody posts for it.
+  Request* sending = post_until_taken(*pair.sender, large, nullptr);
+  ASSERT_NE(sending, nullptr);
+  hosts[1].drain();
+  expect_told(*sending);
+}
+
+// What was received is not taken back: the last words come behind the last acknowledgement.
+TEST_P(ProcessEnd, OfAReceiverLosesNoMessageThatItHas) {
+  Pair pair = connect(hosts[0], hosts[1]);
+  const Bytes sent = pattern(300'000, 1);
+  Bytes received(sent.size());
+  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+  ASSERT_NE(sending, nullptr);
+  ASSERT_TRUE(finish(**receiving));
+  hosts[1].drain();
+  EXPECT_TRUE(finish(*sending));
+  EXPECT_TRUE(log.warnings().empty()) << log.warned();
+}
+
+// NCCL's threads may still be inside: they see requests that do not end, not a failure to report.
+TEST_P(ProcessEnd, SaysNothingInTheProcessThatEnds) {
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes buffer(100, std::byte{0xee});
+  const auto receiving = pair.receiver->post_recv(buffer, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  hosts[1].drain();
+  const auto done = (*receiving)->test(nullptr);
+  ASSERT_TRUE(done);
+  EXPECT_FALSE(*done);
+  EXPECT_EQ(buffer, Bytes(100, std::byte{0xee}));
+  // And they may close.
+  pair.receiver.reset();
+}
+
+TEST_P(ProcessEnd, WaitsForNobodyWhoHasHeard) {
+  Pair pair = connect(hosts[0], hosts[1]);
+  const Bytes large(4U << 20U);
+  ASSERT_NE(post_until_taken(*pair.sender, large, nullptr), nullptr);
+  const auto begun = std::chrono::steady_clock::now();
+  hosts[0].drain();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, kAtOnce);
+}
+
+}  // namespace
+}  // namespace ztcp::ustack
