@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sim/world.h"
+#include "transport/msg/reason.h"
 #include "transport/wire/frame_parser.h"
 
 namespace ztcp::sim {
@@ -344,6 +345,37 @@ TEST(Sessions, APeerThatVanishesFailsTheSession) {
   EXPECT_FALSE(pair.world.run_until([&] { return false; }, 120s));
   EXPECT_TRUE(pair.sender.failed || pair.receiver.failed) << pair.world.why();
   EXPECT_LE(pair.world.now() - cut, 60s);
+}
+
+// A process that ends with messages under way says so, and is heard although any one of the frames
+// that say it gets lost: long before silence would tell.
+TEST(Sessions, TheEndOfAProcessIsHeardThoughAFrameGetsLost) {
+  for (const std::size_t side : {0U, 1U}) {
+    for (std::uint64_t lost = 0; lost < 8; ++lost) {
+      SCOPED_TRACE(std::to_string(side) + " ends, lost " + std::to_string(lost));
+      EngineWorld pair(Case{"", {.delay = 10us}}, lost + 1, 200);
+      ASSERT_TRUE(pair.connect());
+      ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= 5; }))
+          << pair.world.why();
+      sim::Wire& wire = pair.world.wire(side);
+      wire.drop_exactly({wire.counters().offered + lost});
+      pair.world.set_actor(side, [](TimePoint) { return kNever; });
+      const TimePoint ended = pair.world.now();
+      if (side == 0) {
+        pair.sender.session->leave(ended);
+      } else {
+        pair.receiver.session->leave(ended);
+      }
+      // The failure is the outcome here, so it ends the run.
+      EXPECT_FALSE(pair.world.run_until([&] { return false; }, 120s));
+      EXPECT_TRUE(side == 0 ? pair.receiver.failed : pair.sender.failed) << pair.world.why();
+      EXPECT_EQ(side == 0 ? pair.receiver.session->failure_detail().reason
+                          : pair.sender.session->failure_detail().reason,
+                msg::Reason::kProcessEnded);
+      EXPECT_LE(pair.world.now() - ended, 300ms);
+      EXPECT_TRUE(pair.receiver.are_finished_buffers_untouched());
+    }
+  }
 }
 
 }  // namespace
