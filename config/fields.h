@@ -68,6 +68,7 @@ void visit_messages(Object& messages, Visit&& visit) {
   visit("max_redials", messages.max_redials);
   visit("drain_timeout_ms", messages.drain_timeout_ms);
   visit("cluster_key", messages.cluster_key);
+  visit("watch_interface", messages.watch_interface);
 }
 
 template <class Object, class Visit>

@@ -77,7 +77,8 @@ struct Messages {
   std::uint32_t redial_attempt_ms = 1500;
   std::uint32_t max_redials = 3;
   std::uint32_t drain_timeout_ms = 2000;
-  std::string cluster_key;  // 64 hex digits; empty: no authentication.
+  std::string cluster_key;               // 64 hex digits; empty: no authentication.
+  std::string watch_interface = "auto";  // "off", or a name.
   friend bool operator==(const Messages&, const Messages&) = default;
 };
 

@@ -230,6 +230,12 @@ void judge_messages(Draft& draft) {
         "messages.max_chunk_kib",
         fmt::format("messages.max_chunk_kib = {} is not a multiple of 4", messages.max_chunk_kib),
         fmt::format("write {}", messages.max_chunk_kib / 4 * 4 + 4));
+  if (!is_name(messages.watch_interface, 15))
+    draft.find_fault(
+        "messages.watch_interface",
+        fmt::format("messages.watch_interface = \"{}\" is not {}", messages.watch_interface,
+                    find_key("messages", "watch_interface")->form),
+        "correct watch_interface, or remove the line");
   // The key itself is never shown: problems go into logs.
   if (!messages.cluster_key.empty() && !is_hex(messages.cluster_key, 64))
     draft.find_fault("messages.cluster_key",

@@ -15,6 +15,7 @@ LAYERS = {
     "transport/tcp": ["transport/core", "transport/wire"],
     "transport/msg": ["transport/core"],
     "transport/link": ["transport/core", "transport/wire", "hugepage"],
+    "transport/watch": ["transport/core", "transport/link"],
     "transport/ustack": ["transport", "config", "hugepage"],
     "transport": ["transport/core"],
     "hugepage": ["transport/core"],

@@ -71,6 +71,11 @@ class Connection final : public Stream, public ListHook<> {
   std::size_t collect(TimePoint now, std::span<TxFrame> out, bool& more);
   void on_timer(TimePoint now);
 
+  // Makes the peer answer now, if it lives.
+  void probe();
+  // When the last acceptable segment came.
+  TimePoint heard() const { return heard_; }
+
   // --- The neighbourhood
   void on_neighbour(MacAddress mac);
   void fail(TimePoint now, Errc code, const char* where);
@@ -83,6 +88,7 @@ class Connection final : public Stream, public ListHook<> {
   State state() const { return state_; }
   std::uint32_t index() const { return index_; }
   TimePoint opened() const { return opened_; }
+  Endpoint remote() const { return remote_; }
   Demux::Key key() const { return Demux::key(remote_, local_port_); }
   bool is_unfinished() const;
   const Sender& sender() const { return sender_; }

@@ -127,6 +127,12 @@ void Connection::give_up(TimePoint now, const char* where) {
     fail(now, Errc::kTimedOut, where);
 }
 
+void Connection::probe() {
+  if (!is_synchronized() || state_ == State::kTimeWait) return;
+  keepalive_due_ = true;
+  wake();
+}
+
 bool Connection::on_keepalive_timer(TimePoint now) {
   if (keepalives_ == kMaxKeepalives) {
     give_up(now, "tcp keepalive");

@@ -242,6 +242,19 @@ void Stack::unlisten(std::uint16_t port) {
                 [&](const StackContext::Listener& listener) { return listener.port == port; });
 }
 
+void Stack::probe(Ipv4Address remote) {
+  for (Connection& connection : impl_->connections)
+    if (connection.remote().address == remote) connection.probe();
+}
+
+TimePoint Stack::heard_from(Ipv4Address remote) const {
+  TimePoint heard = TimePoint::min();
+  for (const Connection& connection : impl_->connections)
+    if (connection.state() != Connection::State::kClosed && connection.remote().address == remote)
+      heard = std::max(heard, connection.heard());
+  return heard;
+}
+
 std::size_t Stack::connections() const {
   return impl_->connections.size() - impl_->free.size() - impl_->context.half_open_count;
 }

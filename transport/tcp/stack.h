@@ -105,6 +105,11 @@ class Stack {
   Status listen(std::uint16_t port, StreamAcceptor& acceptor);
   void unlisten(std::uint16_t port);
 
+  // Makes a host answer on every connection with it, if it lives; and when one of them heard of it
+  // last: TimePoint::min() where there is none. Both look at the whole table.
+  void probe(Ipv4Address remote);
+  TimePoint heard_from(Ipv4Address remote) const;
+
   // Places of the table that are taken; half-open ones give way to connect() and don't count.
   std::size_t connections() const;
   // Connections that still have something to say to the peer (data or FIN unacknowledged). Zero:

@@ -136,6 +136,12 @@ void CommState::on_link_lost(TimePoint now) {
   if (closing_) retire();
 }
 
+void CommState::on_peer_died(TimePoint now, Ipv4Address peer, const std::string& why) {
+  if (remote_.address != peer) return;
+  fail_now(now, Error{Errc::kPeerClosed, 0, "watch"}, why);
+  if (closing_) retire();
+}
+
 // NCCL's threads may still be inside: what they wait for does not end any more, which is no failure
 // to tell of. Who closes in peace is left to it.
 void CommState::say_goodbye(TimePoint now) {
@@ -179,8 +185,11 @@ void CommState::on_session_closed() {
   }
 }
 
-void CommState::note_failed(Error error) {
+void CommState::note_failed(Error error, std::string detail) {
   session_over_ = true;
+  if (detail.empty())
+    detail =
+        msg::describe(sender_ != nullptr ? sender_->failure_detail() : receiver_->failure_detail());
   // From failed_ on NCCL may free what was posted, so nothing queued may point there.
   poller_.detach_unsent_payload();
   poller_.note_outstanding(-static_cast<std::ptrdiff_t>(in_flight_));
@@ -191,8 +200,7 @@ void CommState::note_failed(Error error) {
                .retransmitted_bytes = engine_.tcp_counters().tx_retransmitted_bytes,
                .rto_fired = engine_.tcp_counters().rto_fired,
                .link = poller_.link_state(),
-               .detail = msg::describe(sender_ != nullptr ? sender_->failure_detail()
-                                                          : receiver_->failure_detail())};
+               .detail = std::move(detail)};
   in_flight_ = 0;
   failed_.store(true, std::memory_order_release);
 }
@@ -205,10 +213,10 @@ void CommState::abort_session(TimePoint now) {
   }
 }
 
-void CommState::fail_now(TimePoint now, Error error) {
+void CommState::fail_now(TimePoint now, Error error, std::string detail) {
   if (session_over_) return;
   abort_session(now);
-  note_failed(error);
+  note_failed(error, std::move(detail));
 }
 
 void CommState::close(TimePoint now) {

@@ -63,10 +63,11 @@ class CommState final : public PollerClient, public msg::SessionOwner {
   // buffer is touched again. NCCL's half must not use this object any more.
   void close(TimePoint now);
   // RST now; what is posted fails with `error`.
-  void fail_now(TimePoint now, Error error);
+  void fail_now(TimePoint now, Error error, std::string detail = {});
 
   void on_doorbell(TimePoint now) override;
   void on_link_lost(TimePoint now) override;
+  void on_peer_died(TimePoint now, Ipv4Address peer, const std::string& why) override;
   void say_goodbye(TimePoint now) override;
   void cut_off(TimePoint now) override;
   void on_ready(TimePoint now) override;
@@ -78,7 +79,7 @@ class CommState final : public PollerClient, public msg::SessionOwner {
   CommState(Poller& poller, Engine& engine, Direction direction, Endpoint remote);
   void retire();
   void abort_session(TimePoint now);
-  void note_failed(Error error);
+  void note_failed(Error error, std::string detail = {});
 
   Poller& poller_;
   Engine& engine_;

@@ -150,6 +150,9 @@ Status Engine::listen(const msg::Cookie& cookie, msg::ListenerEvents& events) {
 
 void Engine::unlisten(const msg::Cookie& cookie) { impl_->acceptor.remove_listener(cookie); }
 
+void Engine::probe(Ipv4Address remote) { impl_->stack.probe(remote); }
+TimePoint Engine::heard_from(Ipv4Address remote) const { return impl_->stack.heard_from(remote); }
+
 std::size_t Engine::unfinished() const {
   const auto leaving = std::count_if(impl_->outgoing.begin(), impl_->outgoing.end(),
                                      [](const auto& o) { return o->session.is_leaving(); });

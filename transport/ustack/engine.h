@@ -59,6 +59,10 @@ class Engine {
   Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events);
   void unlisten(const msg::Cookie& cookie);
 
+  // See tcp::Stack.
+  void probe(Ipv4Address remote);
+  TimePoint heard_from(Ipv4Address remote) const;
+
   // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
   // the process ends; zero: the process may go.
   std::size_t unfinished() const;

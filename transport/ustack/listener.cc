@@ -13,46 +13,78 @@
 namespace ztcp::ustack {
 namespace {
 
-constexpr std::size_t kAddressBytes = 16;
-constexpr std::size_t kPortBytes = 2;
-static_assert(kAddressBytes + kPortBytes + sizeof(msg::Cookie) == ListenAddress::kCapacity);
+constexpr std::uint32_t kIpv4 = 4;
 
-// ::ffff:0:0/96, RFC 4291 section 2.5.5.2.
-constexpr std::array<std::byte, 12> kMappedPrefix = {
-    std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},    std::byte{0},
-    std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0xff}, std::byte{0xff}};
+// Of a ListenAddress, from its begin to its end.
+class Writer {
+ public:
+  explicit Writer(ListenAddress& out) : at_(out.bytes.begin()) {}
+  void put(std::uint32_t value, int bytes) {
+    for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
+      *at_++ = static_cast<std::byte>(value >> static_cast<unsigned>(shift));
+  }
+  void put(const msg::Cookie& cookie) { at_ = std::copy(cookie.begin(), cookie.end(), at_); }
+
+ private:
+  std::array<std::byte, ListenAddress::kCapacity>::iterator at_;
+};
+
+class Reader {
+ public:
+  explicit Reader(const ListenAddress& in) : at_(in.bytes.begin()) {}
+  std::uint32_t take(int bytes) {
+    std::uint32_t value = 0;
+    for (int i = 0; i < bytes; ++i) value = value << 8U | std::to_integer<std::uint32_t>(*at_++);
+    return value;
+  }
+  Endpoint take_endpoint() {
+    const Ipv4Address address{take(4)};
+    return {address, static_cast<std::uint16_t>(take(2))};
+  }
+  msg::Cookie take_cookie() {
+    msg::Cookie cookie{};
+    std::copy_n(at_, cookie.size(), cookie.begin());
+    return cookie;
+  }
+
+ private:
+  std::array<std::byte, ListenAddress::kCapacity>::const_iterator at_;
+};
 
 }  // namespace
 
-ListenAddress to_listen_address(Endpoint endpoint, const msg::Cookie& cookie) {
+ListenAddress to_listen_address(const ParsedListenAddress& address) {
   ListenAddress out;
-  auto at = std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), out.bytes.begin());
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    *at++ = static_cast<std::byte>(endpoint.address.value >> static_cast<unsigned>(shift));
-  }
-  *at++ = static_cast<std::byte>(endpoint.port >> 8U);
-  *at++ = static_cast<std::byte>(endpoint.port & 0xffU);
-  std::copy(cookie.begin(), cookie.end(), at);
+  Writer writer(out);
+  writer.put(address.watch.address.value, 4);
+  writer.put(address.watch.port, 2);
+  writer.put(kIpv4, 2);
+  writer.put(0, 4);
+  writer.put(address.endpoint.address.value, 4);
+  writer.put(address.endpoint.port, 2);
+  writer.put(address.cookie);
   return out;
 }
 
 Result<ParsedListenAddress> parse_listen_address(const ListenAddress& address) {
-  const auto& bytes = address.bytes;
-  if (!std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), bytes.begin())) {
-    return fail(Errc::kProtocol, "listen address: not IPv4");
-  }
-  const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[i]); };
+  Reader reader(address);
   ParsedListenAddress out;
-  out.endpoint.address.value = at(12) << 24U | at(13) << 16U | at(14) << 8U | at(15);
-  out.endpoint.port = static_cast<std::uint16_t>(at(16) << 8U | at(17));
-  std::copy_n(bytes.begin() + kAddressBytes + kPortBytes, out.cookie.size(), out.cookie.begin());
+  out.watch = reader.take_endpoint();
+  if (reader.take(2) != kIpv4) return fail(Errc::kProtocol, "listen address: not IPv4");
+  if (reader.take(4) != 0) return fail(Errc::kProtocol, "listen address: reserved bytes");
+  out.endpoint = reader.take_endpoint();
+  out.cookie = reader.take_cookie();
   return out;
 }
 
 UstackListener::UstackListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie)
     : nic_(std::move(nic)),
       cookie_(cookie),
-      address_(to_listen_address(nic_->listen_endpoint, cookie)) {}
+      address_(to_listen_address(
+          {nic_->listen_endpoint,
+           nic_->death_watch != nullptr ? nic_->death_watch->endpoint() : Endpoint{}, cookie})) {
+  if (nic_->death_watch != nullptr) nic_->death_watch->expect(cookie);
+}
 
 Result<std::unique_ptr<UstackListener>> UstackListener::open(std::shared_ptr<Nic> nic) {
   msg::Cookie cookie{};

@@ -17,13 +17,14 @@
 
 namespace ztcp::ustack {
 
-// ListenAddress on the wire: address (16 bytes, IPv4 mapped into IPv6), port (2, big-endian),
-// cookie (16). To IPv6 only the mapping changes.
-ListenAddress to_listen_address(Endpoint endpoint, const msg::Cookie& cookie);
 struct ParsedListenAddress {
   Endpoint endpoint;
+  Endpoint watch;  // Of the kernel, where the process is watched; port 0: nowhere.
   msg::Cookie cookie{};
 };
+// ListenAddress on the wire: watch address (4 bytes) and port (2), family (2: 4 is IPv4; others are
+// still to come), zero (4), address (4), port (2), cookie (16). Numbers are big-endian.
+ListenAddress to_listen_address(const ParsedListenAddress& address);
 Result<ParsedListenAddress> parse_listen_address(const ListenAddress& address);
 
 class UstackListener final : public Listener, private msg::ListenerEvents {

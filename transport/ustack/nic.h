@@ -16,6 +16,7 @@
 #include "config/settings.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
+#include "transport/ustack/death_watch.h"
 #include "transport/ustack/poller.h"
 
 namespace ztcp::ustack {
@@ -81,8 +82,9 @@ struct Nic {
   Duration link_patience{};  // How long a comm waits for carrier before it fails.
   MemoryPatience memory_patience;
   Endpoint listen_endpoint;
-  // In this order: the poller ends before the claim is given up.
+  // In this order: the poller ends before what it uses, and before the claim is given up.
   std::unique_ptr<NicClaim> claim;
+  std::shared_ptr<DeathWatch> death_watch;  // May be null.
   std::unique_ptr<Poller> poller;
 };
 

@@ -203,6 +203,12 @@ void Poller::look_around(TimePoint now) {
   for_each_client([now](PollerClient& client) { client.on_link_lost(now); });
 }
 
+void Poller::look_elsewhere(TimePoint now) {
+  if (now < next_look_elsewhere_ || !config_.on_look) return;
+  next_look_elsewhere_ = now + kLookInterval;
+  config_.on_look(*this, now);
+}
+
 void Poller::run_shared_turn() {
   if (!baton_.try_take()) return;
   const bool moved = turn();
@@ -271,10 +277,12 @@ void Poller::run_dedicated() {
       continue;
     }
     const bool moved = turn();
-    const Duration idle = last_turn_ - last_work_;
+    const TimePoint now = last_turn_;
+    const Duration idle = now - last_work_;
     const bool tired = idle >= (1 + kYieldFactor) * config_.spin && outstanding_ == 0;
     const TimePoint deadline = tired ? engine_.next_deadline() : TimePoint{};
     give_baton();
+    look_elsewhere(now);
     if (tired) {
       sleep(deadline);
     } else if (!moved && idle >= config_.spin) {
@@ -299,6 +307,7 @@ void Poller::run_shared() {
       // Those run for others are ours, too.
       turns_seen = counters_.turns.load(std::memory_order_relaxed);
     }
+    look_elsewhere(read_clock());
     sleep(deadline);
   }
 }

@@ -34,6 +34,8 @@
 
 namespace ztcp::ustack {
 
+class Poller;
+
 struct PollerConfig {
   std::string name;              // Of the NIC; the thread is called "ztcp-<name>".
   std::string link_description;  // For messages.
@@ -42,6 +44,8 @@ struct PollerConfig {
   Duration max_sleep = std::chrono::milliseconds(1);
   // Where the thread may run, which would else be where the one that starts it may; empty: there.
   std::vector<std::uint32_t> cpus;
+  // Run by the background thread about every millisecond, without the baton.
+  std::function<void(Poller&, TimePoint)> on_look;
   // Run at the start and the end of the background thread (DPDK wants its threads registered).
   std::function<void()> on_thread_start;
   std::function<void()> on_thread_end;
@@ -55,6 +59,8 @@ class PollerClient {
   virtual void on_doorbell(TimePoint now) = 0;
   // The NIC was taken out or reset; said again for clients that are attached later.
   virtual void on_link_lost(TimePoint now) = 0;
+  // The process that owns the NIC `peer` is gone, says `why`.
+  virtual void on_peer_died(TimePoint now, Ipv4Address peer, const std::string& why) = 0;
   // The process ends, and memory that was posted may be going: tells the peer; then, when it was
   // waited for that, resets what is left.
   virtual void say_goodbye(TimePoint now) = 0;
@@ -175,6 +181,7 @@ class Poller {
   bool receive(TimePoint now);
   void release_held();
   void look_around(TimePoint now);
+  void look_elsewhere(TimePoint now);
   void run_shared_turn();
   void wake();
   void sleep(TimePoint deadline);
@@ -196,6 +203,7 @@ class Poller {
   std::atomic<link::LinkState> link_state_{link::LinkState::kUp};
   int wake_fd_ = -1;
   std::thread thread_;
+  TimePoint next_look_elsewhere_{};  // The background thread's own.
 
   // Guarded by the baton.
   alignas(64) TimePoint last_turn_{};

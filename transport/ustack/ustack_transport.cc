@@ -164,6 +164,9 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   if (policy.cpu >= 0) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
   poller.on_thread_start = [source = source_] { source->on_thread_start(); };
   poller.on_thread_end = [source = source_] { source->on_thread_end(); };
+  nic->death_watch = DeathWatch::open(fabric_, config);
+  if (nic->death_watch != nullptr)
+    poller.on_look = [watch = nic->death_watch](Poller& p, TimePoint now) { watch->look(p, now); };
   nic->poller = std::make_unique<Poller>(std::move(poller), std::move(link), engine);
   ZTCP_CHECK(nic->poller->start());
 
@@ -194,6 +197,9 @@ Result<std::unique_ptr<SendComm>> UstackTransport::begin_connect(int device,
   CommState* const state = ZTCP_TRY(poller.with_engine([&](Engine& engine, TimePoint) {
     return CommState::connect(poller, engine, to.endpoint, to.cookie);
   }));
+  if (nic->death_watch != nullptr && to.watch.port != 0 &&
+      to.endpoint.address != nic->config.address.address)
+    nic->death_watch->dial(to.endpoint.address, to.watch, to.cookie);
   return std::make_unique<UstackSendComm>(std::move(nic), *state);
 }
 

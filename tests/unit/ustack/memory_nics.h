@@ -55,6 +55,7 @@ struct HostOptions {
   std::uint32_t handshake_timeout_ms = 5000;
   std::uint32_t max_sleep_us = 1000;
   std::uint32_t max_connections = 1024;
+  bool watch = false;  // Peers' processes, over the kernel's loopback.
 };
 
 inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) {
@@ -64,6 +65,7 @@ inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) 
   fabric.poller.mode = options.mode;
   fabric.poller.max_sleep_us = options.max_sleep_us;
   fabric.tcp.max_connections = options.max_connections;
+  fabric.messages.watch_interface = options.watch ? "auto" : "off";
   fabric.messages.drain_timeout_ms = options.drain_timeout_ms;
   fabric.messages.handshake_timeout_ms = options.handshake_timeout_ms;
   config::Nic nic;

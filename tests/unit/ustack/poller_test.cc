@@ -28,6 +28,7 @@ class Insatiable final : public PollerClient {
     poller_.ring(index);
   }
   void on_link_lost(TimePoint) override {}
+  void on_peer_died(TimePoint, Ipv4Address, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
   void cut_off(TimePoint) override {}
 

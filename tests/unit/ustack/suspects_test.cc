@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// In virtual time: who is believed dead, and when.
+#include "transport/ustack/suspects.h"
+
+#include <gtest/gtest.h>
+
+namespace ztcp::ustack {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SuspectsTest : public testing::Test {
+ protected:
+  static constexpr Ipv4Address kNic{0x0a010001};
+
+  // Looks each millisecond, until `ends`. A living peer answers each probe `answers_after` it.
+  void look_until(TimePoint ends) {
+    for (; now <= ends; now += 1ms) {
+      if (answer_at <= now) heard = std::exchange(answer_at, kNever);
+      suspects.look(
+          now,
+          [&](Ipv4Address nic) {
+            EXPECT_EQ(nic, kNic);
+            ++probes;
+            if (answers_after >= 0ms && answer_at == kNever) answer_at = now + answers_after;
+          },
+          [&](Ipv4Address) { return heard; },
+          [&](const watch::Peer& peer) {
+            EXPECT_EQ(peer.pid, 7U);
+            ++dead;
+          });
+    }
+  }
+
+  TimePoint now{1s};
+  TimePoint heard{};
+  TimePoint answer_at = kNever;
+  Duration answers_after = -1ms;  // Never.
+  int probes = 0;
+  int dead = 0;
+  Suspects suspects;
+};
+
+TEST_F(SuspectsTest, TheSilentAreDeadWithinHalfASecond) {
+  suspects.add(now, {kNic, 7, "host"});
+  look_until(TimePoint{1499ms});
+  EXPECT_EQ(dead, 0);
+  look_until(TimePoint{1510ms});
+  EXPECT_EQ(dead, 1);
+  EXPECT_EQ(probes, Suspects::kProbes);
+  EXPECT_TRUE(suspects.empty());
+}
+
+TEST_F(SuspectsTest, WhoAnswersLives) {
+  for (const Duration after : {0ms, 10ms, 90ms, 350ms}) {
+    answers_after = after;
+    suspects.add(now, {kNic, 7, "host"});
+    look_until(now + 1s);
+    answer_at = kNever;
+    EXPECT_EQ(dead, 0) << after.count();
+    EXPECT_TRUE(suspects.empty());
+  }
+}
+
+// Its last frames arrive after the kernel's word.
+TEST_F(SuspectsTest, WhatWasOnItsWayIsNoSignOfLife) {
+  suspects.add(now, {kNic, 7, "host"});
+  answer_at = now + 20ms;
+  look_until(now + 600ms);
+  EXPECT_EQ(dead, 1);
+}
+
+// The answers may wait in our own ring.
+TEST_F(SuspectsTest, WhoHasSleptHimselfAsksAgain) {
+  suspects.add(now, {kNic, 7, "host"});
+  look_until(now + 120ms);
+  now += 10s;
+  look_until(now + 50ms);
+  EXPECT_EQ(dead, 0);
+  answers_after = 1ms;
+  look_until(now + 1s);
+  EXPECT_EQ(dead, 0);
+  EXPECT_TRUE(suspects.empty());
+}
+
+TEST_F(SuspectsTest, WhoSleepsAtTheLastMomentAsksAgainToo) {
+  suspects.add(now, {kNic, 7, "host"});
+  look_until(now + 490ms);
+  now += 100ms;
+  look_until(now);
+  EXPECT_EQ(dead, 0);
+  look_until(now + 200ms);
+  EXPECT_EQ(dead, 1) << "and no more often than that";
+}
+
+TEST_F(SuspectsTest, AreKnownByTheirNic) {
+  suspects.add(now, {kNic, 7, "host"});
+  suspects.add(now, {kNic, 7, "host"});
+  look_until(now + 1s);
+  EXPECT_EQ(dead, 1);
+}
+
+}  // namespace
+}  // namespace ztcp::ustack

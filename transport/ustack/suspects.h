@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Peers whose process is said to have ended, until their NIC has proven or disproven it: a living
+// one answers a probe at once. Told the time, and asks the NIC through what it is given; belongs to
+// one thread.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/watch/peer_watch.h"
+
+namespace ztcp::ustack {
+
+class Suspects {
+ public:
+  // A dead NIC has answered none of these, so long after each.
+  static constexpr int kProbes = 5;
+  static constexpr Duration kProbeInterval = std::chrono::milliseconds(100);
+  // What was on its way when the process died is no sign of life.
+  static constexpr Duration kAfterglow = std::chrono::milliseconds(50);
+  // Whoever does not look for so long can't tell another's silence from his own sleep.
+  static constexpr Duration kLongestSleep = std::chrono::milliseconds(50);
+
+  bool empty() const { return suspects_.empty(); }
+
+  void add(TimePoint now, const watch::Peer& peer) {
+    const bool is_known = std::any_of(suspects_.begin(), suspects_.end(),
+                                      [&](const Suspect& s) { return s.peer.nic == peer.nic; });
+    if (!is_known) suspects_.push_back({peer, now, now});
+    if (suspects_.size() == 1) looked_ = now;
+  }
+
+  // Every millisecond or so. probe(nic) asks that NIC for a sign of life, heard(nic) says when
+  // there was one last, dead(peer) is told of each that is.
+  template <class Probe, class Heard, class Dead>
+  void look(TimePoint now, Probe&& probe, Heard&& heard, Dead&& dead) {
+    const bool has_slept = now - looked_ > kLongestSleep;
+    looked_ = now;
+    std::erase_if(suspects_, [&](Suspect& s) {
+      if (has_slept) {
+        s.probes = std::min(s.probes, kProbes - 1);
+        s.next = now;
+      }
+      if (now < s.next) return false;
+      if (heard(s.peer.nic) > s.since + kAfterglow) return true;  // It lives.
+      if (s.probes == kProbes) {
+        dead(std::as_const(s.peer));
+        return true;
+      }
+      ++s.probes;
+      s.next = now + kProbeInterval;
+      probe(s.peer.nic);
+      return false;
+    });
+  }
+
+ private:
+  struct Suspect {
+    watch::Peer peer;
+    TimePoint since;
+    TimePoint next;
+    int probes = 0;
+  };
+
+  std::vector<Suspect> suspects_;
+  TimePoint looked_{};
+};
+
+}  // namespace ztcp::ustack

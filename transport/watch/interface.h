@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Which of this host's addresses a watch listens on: one that the hosts of the job reach, which is
+// where NCCL's bootstrap goes, too.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transport/core/address.h"
+
+namespace ztcp::watch {
+
+struct Interface {
+  std::string name;
+  Ipv4Address address;
+  bool is_loopback = false;
+};
+
+// Those that are up and have an IPv4 address, in the kernel's order.
+std::vector<Interface> interfaces();
+// That of the default route, from the text of /proc/net/route; empty: there is none.
+std::string default_interface(std::string_view routes);
+std::string default_interface();
+
+// `wish` names an interface, or is "auto": by the rules of NCCL_SOCKET_IFNAME (`nccl`) where that
+// is set, else the interface of the default route, else the first that is no loopback or bridge of
+// containers, else loopback.
+std::optional<Ipv4Address> choose_address(std::string_view wish, std::string_view nccl,
+                                          std::string_view default_route,
+                                          std::span<const Interface> all);
+
+}  // namespace ztcp::watch

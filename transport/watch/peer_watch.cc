@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/watch/peer_watch.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstring>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+namespace ztcp::watch {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x6863777a;  // "zwch"
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kHostBytes = 64;
+constexpr int kEventsPerLook = 32;
+constexpr int kCallersPerLook = 8;
+
+sockaddr_in to_sockaddr(Endpoint endpoint) {
+  sockaddr_in out{};
+  out.sin_family = AF_INET;
+  out.sin_port = htons(endpoint.port);
+  out.sin_addr.s_addr = htonl(endpoint.address.value);
+  return out;
+}
+
+std::string host_name() {
+  std::array<char, kHostBytes> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return {};
+  return name.data();
+}
+
+// It goes into a log line.
+std::string printable(const char* text, std::size_t size) {
+  std::string out(text, strnlen(text, size));
+  for (char& c : out)
+    if (c <= ' ' || c > '~') c = '?';
+  return out;
+}
+
+bool is_same(const Peer& a, const Peer& b) {
+  return a.nic == b.nic && a.pid == b.pid && a.host == b.host;
+}
+
+// The kernel at the other end said so, and no timeout or router between.
+bool is_word_of_peer(int error) { return error == ECONNRESET || error == EPIPE; }
+
+bool is_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+PeerWatch::PeerWatch(const Config& config)
+    : config_(config), pid_(static_cast<std::uint32_t>(getpid())), host_(host_name()) {}
+
+Result<std::unique_ptr<PeerWatch>> PeerWatch::open(const Config& config) {
+  std::unique_ptr<PeerWatch> out(new PeerWatch(config));
+  ZTCP_CHECK(out->listen());
+  return out;
+}
+
+Status PeerWatch::listen() {
+  epoll_ = link::Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return fail_errno("epoll_create1");
+  listener_ = link::Fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!listener_) return fail_errno("socket");
+  sockaddr_in address = to_sockaddr({config_.bind_address, 0});
+  socklen_t size = sizeof(address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (bind(listener_.get(), generic, size) != 0) return fail_errno("bind");
+  if (::listen(listener_.get(), SOMAXCONN) != 0) return fail_errno("listen");
+  if (getsockname(listener_.get(), generic, &size) != 0) return fail_errno("getsockname");
+  endpoint_ = {config_.bind_address, ntohs(address.sin_port)};
+  if (!watch(listener_.get(), kListener, EPOLLIN)) return fail_errno("epoll_ctl");
+  return {};
+}
+
+bool PeerWatch::watch(int fd, std::uint64_t id, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ||
+         (errno == EEXIST && epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0);
+}
+
+void PeerWatch::expect(const Proof& proof) {
+  const std::lock_guard lock(mutex_);
+  if (proofs_.size() == kMaxProofs) proofs_.pop_front();
+  proofs_.push_back(proof);
+}
+
+void PeerWatch::dial(Ipv4Address nic, Endpoint to, const Proof& proof) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, other] : conversations_) {
+    const bool is_under_way = other.is_dialled && other.to == to;
+    if (is_under_way || (other.state == State::kUp && other.peer.nic == nic)) return;
+  }
+  if (conversations_.size() >= config_.max_peers) {
+    ++counters_.full;
+    return;
+  }
+  Conversation c;
+  c.state = State::kConnecting;
+  c.is_dialled = true;
+  c.to = to;
+  c.proof = proof;
+  c.peer.nic = nic;
+  c.fd = link::Fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!c.fd) return note_trouble(c, errno);
+  const sockaddr_in address = to_sockaddr(to);
+  const int rc = connect(c.fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  if (rc != 0 && errno != EINPROGRESS) return note_trouble(c, errno);
+  const std::uint64_t id = ++last_id_;
+  if (!watch(c.fd.get(), id, EPOLLOUT)) return note_trouble(c, errno);
+  conversations_.emplace(id, std::move(c));
+  ++greeting_;
+}
+
+std::vector<Peer> PeerWatch::look(TimePoint now) {
+  std::vector<Peer> gone;
+  const std::lock_guard lock(mutex_);
+  std::array<epoll_event, kEventsPerLook> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), kEventsPerLook, 0);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+    if (id == kListener) {
+      accept_some();
+      continue;
+    }
+    const auto at = conversations_.find(id);
+    if (at == conversations_.end()) continue;  // Dropped for another, in this very look.
+    switch (at->second.state) {
+      case State::kConnecting:
+        finish_dial(at);
+        break;
+      case State::kGreeting:
+        greet(at);
+        break;
+      case State::kUp:
+        listen_to(at, gone);
+        break;
+    }
+  }
+  if (greeting_ != 0) expire(now);
+  return gone;
+}
+
+void PeerWatch::accept_some() {
+  for (int i = 0; i < kCallersPerLook; ++i) {
+    Conversation c;
+    c.fd = link::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!c.fd) return;
+    drop_oldest_stranger();
+    if (conversations_.size() >= config_.max_peers) {
+      ++counters_.full;
+      continue;
+    }
+    const std::uint64_t id = ++last_id_;
+    if (!watch(c.fd.get(), id, EPOLLIN)) continue;
+    conversations_.emplace(id, std::move(c));
+    ++greeting_;
+  }
+}
+
+// Of callers that have said nothing the oldest is the least likely to be a peer.
+void PeerWatch::drop_oldest_stranger() {
+  std::size_t strangers = 0;
+  auto oldest = conversations_.end();
+  for (auto it = conversations_.begin(); it != conversations_.end(); ++it) {
+    if (it->second.is_dialled || it->second.state == State::kUp) continue;
+    ++strangers;
+    if (oldest == conversations_.end() || it->first < oldest->first) oldest = it;
+  }
+  if (strangers < kMaxStrangers) return;
+  ++counters_.strangers;
+  --greeting_;
+  conversations_.erase(oldest);
+}
+
+void PeerWatch::finish_dial(Table::iterator at) {
+  Conversation& c = at->second;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  if (getsockopt(c.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error == 0 && say_hello(c) && watch(c.fd.get(), at->first, EPOLLIN)) {
+    c.state = State::kGreeting;
+    return;
+  }
+  note_trouble(c, error != 0 ? error : errno);
+  --greeting_;
+  conversations_.erase(at);
+}
+
+void PeerWatch::greet(Table::iterator at) {
+  Conversation& c = at->second;
+  const ssize_t got =
+      recv(c.fd.get(), c.heard.data() + c.heard_bytes, kHelloBytes - c.heard_bytes, 0);
+  if (got < 0 && is_later(errno)) return;
+  if (got > 0) {
+    c.heard_bytes += static_cast<std::size_t>(got);
+    if (c.heard_bytes < kHelloBytes) return;
+    if (take_hello(c) && (c.is_dialled || say_hello(c))) {
+      c.state = State::kUp;
+      c.deadline = kNever;
+      --greeting_;
+      return;
+    }
+  }
+  if (c.is_dialled)
+    note_trouble(c, ECONNREFUSED);
+  else
+    ++counters_.strangers;
+  --greeting_;
+  conversations_.erase(at);
+}
+
+// Nothing is said here, so what there is to hear is an end.
+void PeerWatch::listen_to(Table::iterator at, std::vector<Peer>& gone) {
+  std::byte ignored{};
+  const ssize_t got = recv(at->second.fd.get(), &ignored, sizeof(ignored), 0);
+  if (got < 0 && is_later(errno)) return;
+  const bool has_ended = got == 0 || (got < 0 && is_word_of_peer(errno));
+  const Peer peer = std::move(at->second.peer);
+  conversations_.erase(at);
+  if (!has_ended) {
+    ++counters_.broken;
+    return;
+  }
+  const bool has_other =
+      std::any_of(conversations_.begin(), conversations_.end(), [&](const auto& other) {
+        return other.second.state == State::kUp && is_same(other.second.peer, peer);
+      });
+  if (!has_other) gone.push_back(peer);
+}
+
+bool PeerWatch::take_hello(Conversation& c) {
+  std::array<std::uint32_t, 4> words{};
+  std::memcpy(words.data(), c.heard.data(), sizeof(words));
+  if (words[0] != kMagic || words[1] != kVersion) return false;
+  Proof proof{};
+  std::memcpy(proof.data(), c.heard.data() + sizeof(words), sizeof(proof));
+  const Ipv4Address nic{words[2]};
+  if (c.is_dialled) {
+    if (proof != c.proof || nic != c.peer.nic) return false;
+  } else if (std::find(proofs_.begin(), proofs_.end(), proof) == proofs_.end()) {
+    return false;
+  }
+  c.proof = proof;
+  std::array<char, kHostBytes> host{};
+  std::memcpy(host.data(), c.heard.data() + sizeof(words) + sizeof(proof), sizeof(host));
+  c.peer = {nic, words[3], printable(host.data(), host.size())};
+  return true;
+}
+
+bool PeerWatch::say_hello(const Conversation& c) {
+  std::array<std::byte, kHelloBytes> out{};
+  const std::array<std::uint32_t, 4> words = {kMagic, kVersion, config_.nic.value, pid_};
+  static_assert(sizeof(words) + sizeof(Proof) + kHostBytes == kHelloBytes);
+  std::memcpy(out.data(), words.data(), sizeof(words));
+  std::memcpy(out.data() + sizeof(words), c.proof.data(), sizeof(c.proof));
+  std::memcpy(out.data() + sizeof(words) + sizeof(c.proof), host_.data(),
+              std::min(host_.size(), kHostBytes));
+  // So little fits into a new socket's buffer in one piece.
+  return send(c.fd.get(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(out.size());
+}
+
+void PeerWatch::note_trouble(const Conversation& c, int error) {
+  ++counters_.unreachable;
+  if (std::exchange(had_trouble_, true)) return;
+  trouble_ = to_string(c.to) + ": " + std::strerror(error);
+}
+
+std::string PeerWatch::take_trouble() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(trouble_, {});
+}
+
+void PeerWatch::expire(TimePoint now) {
+  for (auto it = conversations_.begin(); it != conversations_.end();) {
+    Conversation& c = it->second;
+    if (c.state != State::kUp && c.deadline == kNever) c.deadline = now + config_.greeting_timeout;
+    if (c.state == State::kUp || now < c.deadline) {
+      ++it;
+      continue;
+    }
+    if (c.is_dialled)
+      note_trouble(c, ETIMEDOUT);
+    else
+      ++counters_.strangers;
+    --greeting_;
+    it = conversations_.erase(it);
+  }
+}
+
+std::size_t PeerWatch::peers() const {
+  const std::lock_guard lock(mutex_);
+  return conversations_.size() - greeting_;
+}
+
+}  // namespace ztcp::watch
