@@ -15,6 +15,10 @@ EXIT_PLUGIN_ERROR = 7
 # Noticing takes keepalive or user timeout, then comes the redial window, in which a flow that only
 # lost its path would come back.
 DEATH_BOUND_S = 40
+# With a word of the process itself, or of its kernel, and half a second to see whether it is true.
+TOLD_BOUND_S = 1
+DIED = r"the peer's process has ended: process {} on host "
+ENDED = r"the peer's process ended without closing the connection"
 REMOTE_ERROR = 6  # ncclRemoteError
 
 
@@ -42,28 +46,102 @@ def start_transfer(fabric, ranks=(0, 1), *arguments, name="handle"):
 
 def ends_with_remote_error(process, fabric, what, bound_s=DEATH_BOUND_S):
     started = time.monotonic()
-    status = process.wait(bound_s)
+    status = process.wait(DEATH_BOUND_S)
+    took = time.monotonic() - started
     check(status == EXIT_PLUGIN_ERROR, f"{process.name} ended with {status}")
     check(re.search(rf"(?m)^error {REMOTE_ERROR} from ", process.output()),
           f"{process.name} did not get ncclRemoteError:\n{process.output()[-500:]}")
     check(re.search(what, fabric.log()), f"no line says '{what}'")
-    print(f"{process.name} ended after {time.monotonic() - started:.1f} s")
+    check(took <= bound_s, f"{process.name} heard of it after {took:.1f} s, not {bound_s}")
+    print(f"{process.name} ended after {took:.2f} s")
+
+
+def killed(victim_sends, watched=True):
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        if not watched:
+            fabric.set("watch_interface", '"off"')
+        fabric.start_switch()
+        receiver, sender = start_transfer(fabric)
+        victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
+        victim.send(signal.SIGKILL)
+        said = (r"receiving from 10\.99\.0\.2:\d+ failed" if victim_sends else
+                r"sending to 10\.99\.0\.1:7471 failed")
+        if watched:
+            said += ".*" + DIED.format(victim.pid)
+        ends_with_remote_error(survivor, fabric, said, TOLD_BOUND_S if watched else DEATH_BOUND_S)
 
 
 def sender_killed():
-    with Fabric(2, settings=QUICK_TIMERS) as fabric:
-        fabric.start_switch()
-        receiver, sender = start_transfer(fabric)
-        sender.send(signal.SIGKILL)
-        ends_with_remote_error(receiver, fabric, r"receiving from 10\.99\.0\.2:\d+ failed")
+    killed(victim_sends=True)
 
 
 def receiver_killed():
+    killed(victim_sends=False)
+
+
+def unwatched_sender_killed():
+    """Silence alone tells, later."""
+    killed(victim_sends=True, watched=False)
+
+
+def killed_beside_its_child():
+    """A data loader that outlives its rank keeps no descriptor that would hide its death."""
     with Fabric(2, settings=QUICK_TIMERS) as fabric:
         fabric.start_switch()
-        receiver, sender = start_transfer(fabric)
-        receiver.send(signal.SIGKILL)
-        ends_with_remote_error(sender, fabric, r"sending to 10\.99\.0\.1:7471 failed")
+        receiver = start_peer(fabric, "recv", 0)
+        sender = start_peer(fabric, "fork-and-die", 1)
+        wait_until(lambda: "child " in sender.output() and "ready" in receiver.output(), 30,
+                   "the fork")
+        child = int(re.search(r"child (\d+)", sender.output()).group(1))
+        time.sleep(0.5)
+        sender.send(signal.SIGKILL)
+        try:
+            ends_with_remote_error(receiver, fabric, DIED.format(sender.pid), TOLD_BOUND_S)
+            os.kill(child, 0)  # It does live on.
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def exits(victim_role, *how, status=0):
+    """Without closing anything, nor with a watch: the process itself tells."""
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        fabric.set("watch_interface", '"off"')
+        fabric.start_switch()
+        roles = [("recv", 0), ("send", 1)]
+        processes = {role: start_peer(fabric, role, rank, *(how if role == victim_role else ()))
+                     for role, rank in roles}
+        victim = processes.pop(victim_role)
+        (survivor,) = processes.values()
+        check(victim.wait(30) == status, f"{victim.name} ended with another status")
+        ends_with_remote_error(survivor, fabric, ENDED, TOLD_BOUND_S)
+
+
+def sender_exits():
+    exits("send", "--exit-after", "500")
+
+
+def receiver_exits():
+    exits("recv", "--exit-after", "500")
+
+
+def sender_raises():
+    exits("send", "--raise-after", "500", status=1)
+
+
+def watch_cut():
+    """The kernel's connection ends, the processes do not."""
+    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+        fabric.start_switch()
+        receiver, sender = start_transfer(fabric, (0, 1), "--cut-watches-after", "2000")
+        wait_until(lambda: re.search(r"(?m)^cut \d", receiver.output()) and
+                   re.search(r"(?m)^cut \d", sender.output()), 30, "the cut")
+        cut = [int(re.search(r"(?m)^cut (\d+)", p.output()).group(1)) for p in (receiver, sender)]
+        check(sum(cut) > 0, "there was nothing to cut")
+        time.sleep(2)
+        before = done_count(receiver)
+        wait_until(lambda: done_count(receiver) > before + 100, 30, "the transfer going on")
+        check(receiver.running() and sender.running(), "the job was hurt")
+        check("failed" not in fabric.log(), fabric.log())
 
 
 def receiver_stopped():
@@ -71,6 +149,8 @@ def receiver_stopped():
         fabric.start_switch()
         receiver, sender = start_transfer(fabric)
         receiver.send(signal.SIGSTOP)
+        time.sleep(1.5)
+        check(sender.running(), "a stopped process was taken for a dead one")
         ends_with_remote_error(sender, fabric, r"sending to 10\.99\.0\.1:7471 failed")
 
 
@@ -175,6 +255,7 @@ def reload():
         check(peer.output().count("finished 20") == 2, peer.output())
 
 
-main({f.__name__: f for f in (sender_killed, receiver_killed, receiver_stopped, briefly_stopped,
-                              pair_killed, switch_killed, switch_missing, wrong_mtu, nic_taken,
-                              orphan_keeps_no_nic, loopback, reload)})
+main({f.__name__: f for f in (
+    sender_killed, receiver_killed, unwatched_sender_killed, killed_beside_its_child, sender_exits,
+    receiver_exits, sender_raises, watch_cut, receiver_stopped, briefly_stopped, pair_killed,
+    switch_killed, switch_missing, wrong_mtu, nic_taken, orphan_keeps_no_nic, loopback, reload)})

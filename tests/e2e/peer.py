@@ -6,13 +6,15 @@
 ztcp_perf's ranks tell each other out of band when one dies. This one hears of its peer through the
 plugin alone, so that a test sees what NCCL would see. Handles travel as files.
 
-    peer.py send|recv FOLDER [--size N] [--count N] [--self] ...
+    peer.py send|recv FOLDER [--size N] [--count N] [--exit-after N] [--cut-watches-after N] ...
 
 Prints "ready", then "done N" now and then, and at last "finished N" or "error CODE after N: ...".
 """
 import argparse
+import contextlib
 import ctypes
 import os
+import socket
 import sys
 import time
 
@@ -228,6 +230,9 @@ def main():
     parser.add_argument("--count", type=int, default=1 << 40)
     parser.add_argument("--device", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("--exit-after", type=int, help="messages; then ends and closes nothing")
+    parser.add_argument("--raise-after", type=int, help="the same, by an exception")
+    parser.add_argument("--cut-watches-after", type=int, help="messages; then goes on")
     options = parser.parse_args()
 
     net = Table(os.environ["E2E_PLUGIN"])
@@ -239,6 +244,12 @@ def main():
         if now - last_said[0] > 0.05:
             last_said[0] = now
             say(f"done {done}")
+        if done == options.exit_after:
+            sys.exit(0)
+        if done == options.raise_after:
+            raise RuntimeError("nobody catches this")
+        if done == options.cut_watches_after:
+            say(f"cut {cut_watches()}")
 
     try:
         net.call("init", net.logger)
@@ -265,6 +276,19 @@ def main():
         say(f"error {error}")
         return EXIT_PLUGIN_ERROR
     return 0
+
+
+def cut_watches():
+    """Ends the kernel's connections of this process, as a firewall between might."""
+    cut = 0
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):
+            with socket.socket(fileno=os.dup(fd)) as connection:
+                connection.getpeername()
+                if connection.family == socket.AF_INET:
+                    connection.shutdown(socket.SHUT_RDWR)
+                    cut += 1
+    return cut
 
 
 def fork_and_die():

@@ -100,7 +100,10 @@ std::optional<Ipv4Address> choose_address(std::string_view wish, std::string_vie
   };
   if (wish != "auto") return first([&](const Interface& i) { return i.name == wish; });
   if (!nccl.empty())
-    return first([&](const Interface& i) { return !i.is_loopback && matches(nccl, i.name); });
+    return first([&](const Interface& i) {
+      // Loopback is for those who ask for it.
+      return matches(nccl, i.name) && !(i.is_loopback && nccl.starts_with('^'));
+    });
   if (const auto routed = first([&](const Interface& i) { return i.name == default_route; }))
     return routed;
   if (const auto any =

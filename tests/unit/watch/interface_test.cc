@@ -32,7 +32,8 @@ TEST(ChooseAddress, FollowsNcclsVariable) {
   EXPECT_EQ(chosen("auto", "=eth0"), "10.0.0.5");
   EXPECT_EQ(chosen("auto", "=eth"), "none");
   EXPECT_EQ(chosen("auto", "ib,eth0:1"), "10.0.0.5");
-  EXPECT_EQ(chosen("auto", "^docker,lo"), "10.0.1.5");
+  EXPECT_EQ(chosen("auto", "^docker"), "10.0.1.5");
+  EXPECT_EQ(chosen("auto", "lo"), "127.0.0.1");
   EXPECT_EQ(chosen("auto", "^=docker0,eth1"), "10.0.0.5");
 }
 
