@@ -65,7 +65,8 @@ DecodedHandle decode_handle(ConstHandleBytes handle) {
   if (version != kHandleVersion) return OtherVersion{version};
 
   const auto payload = handle.subspan(kPayloadAt, ListenAddress::kCapacity);
-  switch (static_cast<Kind>(version_kind & 0xfU)) {
+  const auto kind = static_cast<std::uint8_t>(version_kind & 0xfU);
+  switch (static_cast<Kind>(kind)) {
     case Kind::kListener: {
       ListenAddress address;
       std::ranges::copy(payload, address.bytes.begin());
@@ -84,7 +85,7 @@ DecodedHandle decode_handle(ConstHandleBytes handle) {
       return poison;
     }
   }
-  return OtherVersion{version};
+  return UnknownKind{kind};
 }
 
 void* connect_state(ConstHandleBytes handle) {

@@ -49,8 +49,12 @@ struct ForeignHandle {
 struct OtherVersion {
   std::uint8_t version = 0;
 };
+// Of our version, but a kind that this release has no name for.
+struct UnknownKind {
+  std::uint8_t kind = 0;
+};
 
-using DecodedHandle = std::variant<ListenAddress, Poison, ForeignHandle, OtherVersion>;
+using DecodedHandle = std::variant<ListenAddress, Poison, ForeignHandle, OtherVersion, UnknownKind>;
 
 // Both write every byte of `out`.
 void encode_handle(const ListenAddress& address, HandleBytes out);

@@ -184,6 +184,13 @@ Told<std::unique_ptr<SendConnection>> Net::begin_connect(const Startup& startup,
                           "same release on all hosts",
                           other.version, kHandleVersion);
           },
+          [&](const UnknownKind& unknown) -> Connecting {
+            return report(Errc::kProtocol,
+                          "the peer's handle is of kind {}, which this ztcp does not know: the "
+                          "peer's is newer, or the handle was damaged on its way; install the same "
+                          "release on all hosts",
+                          unknown.kind);
+          },
       },
       decode_handle(handle));
 }

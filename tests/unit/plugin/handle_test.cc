@@ -122,6 +122,17 @@ TEST(Handle, TellsAnotherVersionFromAnotherNetwork) {
   EXPECT_EQ(std::get<OtherVersion>(decoded).version, 7);
 }
 
+TEST(Handle, TellsAnUnknownKindFromAnotherVersion) {
+  Bytes handle;
+  encode_handle(address_with_pattern(), handle);
+  for (const unsigned kind : {0U, 3U, 15U}) {
+    handle[5] = static_cast<std::byte>(unsigned{kHandleVersion} << 4U | kind);
+    const DecodedHandle decoded = decode_handle(handle);
+    ASSERT_TRUE(std::holds_alternative<UnknownKind>(decoded));
+    EXPECT_EQ(std::get<UnknownKind>(decoded).kind, kind);
+  }
+}
+
 TEST(Handle, RemembersTheAttemptBesideTheAddress) {
   Bytes handle;
   encode_handle(address_with_pattern(), handle);

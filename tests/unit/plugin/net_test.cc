@@ -338,6 +338,17 @@ TEST_F(NetTest, AForeignHandleIsNamedAsSuch) {
   EXPECT_TRUE(warned(log_, "the peer at 10.0.0.9 uses another network"));
 }
 
+TEST_F(NetTest, AHandleOfAnUnknownKindIsNotCalledAnotherVersion) {
+  Context* const context = new_context();
+  ASSERT_TRUE(net_.listen(context, 0, handle_));
+  handle_[5] = static_cast<std::byte>(kHandleVersion << 4U | 7);
+  const auto connected = net_.connect(context, 0, handle_);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code(), Errc::kProtocol);
+  EXPECT_FALSE(warned(log_, "handle version")) << log_.warned();
+  EXPECT_TRUE(warned(log_, "the peer's handle is of kind 7")) << log_.warned();
+}
+
 TEST_F(NetTest, ARefusedConnectLeavesNothingBehind) {
   Context* const context = new_context();
   ASSERT_TRUE(net_.listen(context, 0, handle_));
