@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <strings.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -75,6 +76,9 @@ Environment read_environment(const char* const* variables) {
   Reader reader(environment);
   for (; variables != nullptr && *variables != nullptr; ++variables) {
     const std::string_view variable = *variables;
+    // NCCL compares without regard to case, too.
+    if (variable.starts_with("NCCL_NET="))
+      environment.ztcp_is_demanded = strcasecmp(*variables + 9, "ztcp") == 0;
     const auto equals = variable.find('=');
     if (!variable.starts_with("ZTCP_") || equals == std::string_view::npos) continue;
     if (is_of_a_tool(variable)) continue;

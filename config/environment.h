@@ -17,7 +17,10 @@ struct Environment {
   std::string log_file;                    // ZTCP_LOG; empty: none.
   OnError on_error = OnError::kFail;       // ZTCP_ON_ERROR
   int local_rank = -1;                     // ZTCP_LOCAL_RANK; -1: unset.
-  Problems problems;                       // Unknown variables and values out of range.
+  // NCCL_NET names ztcp: NCCL ends a job rather than use another network. NCCL puts what its own
+  // files say (/etc/nccl.conf) into the environment before it loads us.
+  bool ztcp_is_demanded = false;
+  Problems problems;  // Unknown variables and values out of range.
 };
 
 // `variables` is an environ-like array: "NAME=value" strings, then nullptr.

@@ -35,6 +35,11 @@ std::vector<DeviceProperties> promised_devices(const std::optional<config::Fabri
 
 Told<Startup> refuse(const config::LoadResult& loaded, const config::Environment& environment,
                      const std::string& host, std::string reason) {
+  if (environment.on_error == config::OnError::kFallback && environment.ztcp_is_demanded)
+    return report(Errc::kBadConfig,
+                  "{}; NCCL_NET=ztcp keeps NCCL from using another network, so the job ends here "
+                  "in spite of ZTCP_ON_ERROR=fallback: unset NCCL_NET on all hosts to fall back",
+                  reason);
   if (environment.on_error == config::OnError::kFallback)
     return report(Errc::kBadConfig,
                   "{}; NCCL goes on without ztcp (ZTCP_ON_ERROR=fallback): all hosts of the job "
@@ -67,11 +72,14 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
 
   config::LoadResult loaded = sources.load(environment.config_path);
   if (!loaded.fabric && loaded.failure == config::LoadFailure::kMissing)
-    return report(Errc::kBadConfig,
-                  "no fabric config at {}, so NCCL goes on without ztcp; run ztcp_setup on every "
-                  "host, or point ZTCP_CONFIG at a config (ztcp_setup --local N writes one for a "
-                  "try inside one machine)",
-                  loaded.path);
+    return report(
+        Errc::kBadConfig,
+        "no fabric config at {}, so {}; run ztcp_setup on every host, or point ZTCP_CONFIG "
+        "at a config (ztcp_setup --local N writes one for a try inside one machine)",
+        loaded.path,
+        environment.ztcp_is_demanded
+            ? "the job ends here: NCCL_NET=ztcp keeps NCCL from using another network"
+            : "NCCL goes on without ztcp (with NCCL_NET=ztcp the job would end here)");
   if (!loaded.fabric)
     return refuse(loaded, environment, host, say_problems(loaded.path, loaded.problems));
 

@@ -4,8 +4,8 @@
 // The policy of init: what is loud, what is soft, and what NCCL is shown when the config can't be
 // honoured ("Loud, never slow" in ARCHITECTURE.md).
 //
-//   no config             init fails; NCCL goes on without us, after a warning that says how to
-//                         set up
+//   no config             init fails; NCCL goes on without us, or ends the job if NCCL_NET names
+//                         us, after a warning that says which, and how to set up
 //   config unusable here  init succeeds and shows devices, so that jobs inside one host run on;
 //                         every connection is refused with the reason
 //   the same, with        init fails, after a warning that all hosts must fall back together

@@ -37,6 +37,15 @@ TEST(Environment, TakesEachVariable) {
   EXPECT_TRUE(environment.problems.empty());
 }
 
+TEST(Environment, KnowsWhetherNcclIsToldToUseZtcp) {
+  EXPECT_FALSE(read({"ZTCP_LOG=/b"}).ztcp_is_demanded);
+  EXPECT_FALSE(read({"NCCL_NET="}).ztcp_is_demanded);
+  EXPECT_FALSE(read({"NCCL_NET=Socket"}).ztcp_is_demanded);
+  EXPECT_FALSE(read({"NCCL_NET_PLUGIN=ztcp"}).ztcp_is_demanded);
+  EXPECT_TRUE(read({"NCCL_NET=ztcp"}).ztcp_is_demanded);
+  EXPECT_TRUE(read({"NCCL_NET=ZTCP"}).ztcp_is_demanded);
+}
+
 TEST(Environment, EmptyMeansUnset) {
   const Environment environment = read({"ZTCP_CONFIG=", "ZTCP_LOCAL_RANK=", "ZTCP_ON_ERROR="});
   EXPECT_EQ(environment.config_path, kDefaultPath);

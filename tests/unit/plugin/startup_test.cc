@@ -91,6 +91,14 @@ TEST_F(StartupTest, WithoutConfigInitFailsAndSaysHowToSetUp) {
     EXPECT_TRUE(contains(log_.warned(), part)) << part;
 }
 
+TEST_F(StartupTest, WithoutConfigAJobThatDemandsZtcpHearsThatItEnds) {
+  break_config(config::LoadFailure::kMissing, {});
+  environment_.ztcp_is_demanded = true;
+  EXPECT_FALSE(start());
+  EXPECT_FALSE(contains(log_.warned(), "goes on without ztcp")) << log_.warned();
+  EXPECT_TRUE(contains(log_.warned(), "the job ends here: NCCL_NET=ztcp")) << log_.warned();
+}
+
 TEST_F(StartupTest, ABrokenConfigShowsOneErrorDeviceAndRefuses) {
   break_config(config::LoadFailure::kBroken, {{"ztcp.conf:3:1", "mtu is \"big\"", "set mtu = 1500"},
                                               {"ztcp.conf:9:1", "no such key", ""}});
@@ -139,6 +147,15 @@ TEST_F(StartupTest, FallbackIsSoftAndWarnsThatAllMustFallBack) {
   EXPECT_FALSE(start());
   EXPECT_TRUE(contains(log_.warned(), "9000 wanted, 1500 found"));
   EXPECT_TRUE(contains(log_.warned(), "all hosts of the job must do the same"));
+}
+
+TEST_F(StartupTest, FallbackThatNcclForbidsIsNotPromised) {
+  environment_.on_error = config::OnError::kFallback;
+  environment_.ztcp_is_demanded = true;
+  host_problems_ = {{"nic.ztcp0.mtu", "9000 wanted, 1500 found", ""}};
+  EXPECT_FALSE(start());
+  EXPECT_FALSE(contains(log_.warned(), "goes on without ztcp")) << log_.warned();
+  EXPECT_TRUE(contains(log_.warned(), "in spite of ZTCP_ON_ERROR=fallback")) << log_.warned();
 }
 
 TEST_F(StartupTest, AMisspeltVariableIsSaid) {
