@@ -47,7 +47,7 @@ struct Nic {
   std::uint16_t vlan_id = 0;
   std::uint16_t mtu_bytes = 1500;
   std::int32_t numa_node = -1;   // -1: unknown.
-  std::uint32_t speed_mbps = 0;  // 0: ask the driver.
+  std::uint32_t speed_mbps = 0;  // 0: nobody has told.
   std::string gpu_pci;           // GPU it is paired with; empty: any process may take it.
   std::string gpu_uuid;
   // memif
@@ -58,6 +58,12 @@ struct Nic {
   std::string tap_interface;
   friend bool operator==(const Nic&, const Nic&) = default;
 };
+
+// What NCCL is told of a NIC's speed: where nobody knows it, what NCCL assumes itself.
+inline constexpr std::uint32_t kGuessedSpeedMbps = 10000;
+constexpr std::uint32_t told_speed_mbps(const Nic& nic) {
+  return nic.speed_mbps != 0 ? nic.speed_mbps : kGuessedSpeedMbps;
+}
 
 struct Hugepages {
   std::uint32_t page_kib = 0;            // 1048576 or 2048; 0: none (memif, tap).

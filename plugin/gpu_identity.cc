@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cctype>
+#include <cstdint>
 #include <dlfcn.h>
 #include <optional>
 #include <string>
@@ -26,7 +27,9 @@ struct CudaDriver {
   int (*primary_context_state)(int device, unsigned* flags, int* active);
 };
 
-std::atomic<int> g_noted_device{-1};
+// A bit per CUdevice, which are the numbers from 0 up.
+std::atomic<std::uint64_t> g_noted_devices{0};
+constexpr int kMaxDevices = 64;
 std::atomic<int> g_noted_local_rank{-1};
 
 template <class F>
@@ -86,52 +89,72 @@ std::string uuid_text(const CudaDriver& driver, int device) {
   return text;
 }
 
-std::optional<int> only_active(const CudaDriver& driver, const std::vector<int>& devices) {
-  std::optional<int> found;
+std::vector<int> active_devices(const CudaDriver& driver, const std::vector<int>& devices) {
+  std::vector<int> found;
   for (const int device : devices) {
     unsigned flags = 0;
     int active = 0;
-    if (driver.primary_context_state(device, &flags, &active) != 0 || active == 0) continue;
-    if (found) return std::nullopt;
-    found = device;
+    if (driver.primary_context_state(device, &flags, &active) == 0 && active != 0)
+      found.push_back(device);
   }
   return found;
 }
 
-std::optional<int> driven_device(const CudaDriver& driver) {
+std::vector<int> noted_devices() {
+  const std::uint64_t noted = g_noted_devices.load(std::memory_order_relaxed);
+  std::vector<int> devices;
+  for (int device = 0; device < kMaxDevices; ++device)
+    if ((noted >> static_cast<unsigned>(device) & 1U) != 0) devices.push_back(device);
+  return devices;
+}
+
+std::optional<int> current_device(const CudaDriver& driver) {
   int device = 0;
-  if (driver.current_device(&device) == 0) return device;
-  const int noted = g_noted_device.load(std::memory_order_relaxed);
-  if (noted >= 0) return noted;
-  const std::vector<int> devices = visible_devices(driver);
-  if (const auto active = only_active(driver, devices)) return active;
-  if (devices.size() == 1) return devices.front();
-  return std::nullopt;
+  if (driver.current_device(&device) != 0) return std::nullopt;
+  return device;
+}
+
+ustack::GpuIdentity identity_of(const CudaDriver& driver, int device) {
+  return {.pci = pci_address(driver, device), .uuid = uuid_text(driver, device)};
 }
 
 }  // namespace
 
 void remember_current_gpu() noexcept {
   const auto driver = loaded_driver();
-  int device = 0;
-  if (driver && driver->current_device(&device) == 0)
-    g_noted_device.store(device, std::memory_order_relaxed);
+  const auto device = driver ? current_device(*driver) : std::nullopt;
+  if (device && *device >= 0 && *device < kMaxDevices)
+    g_noted_devices.fetch_or(std::uint64_t{1} << static_cast<unsigned>(*device),
+                             std::memory_order_relaxed);
 }
 
 void remember_local_rank(int rank) noexcept {
   g_noted_local_rank.store(rank, std::memory_order_relaxed);
 }
 
-ustack::GpuIdentity probe_gpu() {
-  ustack::GpuIdentity identity;
-  identity.local_rank = g_noted_local_rank.load(std::memory_order_relaxed);
+ustack::ProcessGpus view_gpus() {
+  ustack::ProcessGpus gpus;
+  gpus.local_rank = g_noted_local_rank.load(std::memory_order_relaxed);
   const auto driver = loaded_driver();
-  if (!driver) return identity;
-  if (const auto device = driven_device(*driver)) {
-    identity.pci = pci_address(*driver, *device);
-    identity.uuid = uuid_text(*driver, *device);
-  }
-  return identity;
+  if (!driver) return gpus;
+  const std::vector<int> visible = visible_devices(*driver);
+  const std::vector<int> active = active_devices(*driver, visible);
+  std::optional<int> current = current_device(*driver);
+  std::vector<int> driven = noted_devices();
+  if (current && std::ranges::find(driven, *current) == driven.end()) driven.push_back(*current);
+  if (driven.empty() && active.size() == 1) driven = active;
+  if (driven.empty() && active.empty() && visible.size() == 1) driven = visible;
+  if (!current && driven.size() == 1) current = driven.front();
+
+  if (current) gpus.current = identity_of(*driver, *current);
+  for (const int device : driven) gpus.driven.push_back(identity_of(*driver, device));
+  for (const int device : active) gpus.active.push_back(identity_of(*driver, device));
+  return gpus;
+}
+
+ustack::ProcessGpus probe_gpus() {
+  remember_current_gpu();
+  return view_gpus();
 }
 
 config::GpuList visible_gpus() {

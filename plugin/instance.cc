@@ -52,7 +52,7 @@ Told<Startup> start_up_here() {
                 return config::check_host(fabric, config::Roots{}, visible_gpus());
               },
           .create_transport =
-              [](const config::Fabric& fabric) { return ustack::create(fabric, probe_gpu); },
+              [](const config::Fabric& fabric) { return ustack::create(fabric, probe_gpus); },
       },
       environment, host_name());
 }

@@ -4,6 +4,7 @@
 // getProperties of every version. NCCL's structure arrives uninitialised, so each version's
 // filler writes every field, building on the fields it shares with all others.
 #include "plugin/abi/common.h"
+#include "plugin/gpu_identity.h"
 #include "plugin/guard.h"
 #include "plugin/net.h"
 
@@ -78,6 +79,7 @@ void fill_v12(const DeviceProperties& d, int index, ncclNetProperties_v12_t& p) 
 template <class Fill>
 ncclResult_t with_device(int index, Fill&& fill) {
   return guard("getProperties", [&]() -> Told<void> {
+    remember_current_gpu();
     const Told<const DeviceProperties*> device = net().device(index);
     if (!device) return pass_on(device.error());
     fill(**device);

@@ -2,11 +2,14 @@
 // Copyright the ztcp authors
 #include "transport/ustack/nic_choice.h"
 
+#include <algorithm>
 #include <string_view>
 #include <strings.h>
 
 namespace ztcp::ustack {
 namespace {
+
+using Indices = std::vector<std::size_t>;
 
 // PCI addresses and UUIDs are written in either case by drivers and people.
 bool same_text(std::string_view a, std::string_view b) {
@@ -20,25 +23,66 @@ bool is_paired_with(const config::Nic& nic, const GpuIdentity& gpu) {
          (!gpu.pci.empty() && same_text(nic.gpu_pci, gpu.pci));
 }
 
+template <class Fits>
+Indices nics_that(std::span<const config::Nic> nics, Fits&& fit) {
+  Indices out;
+  for (std::size_t i = 0; i < nics.size(); ++i)
+    if (fit(nics[i])) out.push_back(i);
+  return out;
+}
+
+Indices paired_with_any(std::span<const config::Nic> nics, const std::vector<GpuIdentity>& gpus) {
+  return nics_that(nics, [&](const config::Nic& nic) {
+    return std::ranges::any_of(gpus, [&](const auto& gpu) { return is_paired_with(nic, gpu); });
+  });
+}
+
+void append_new(Indices& to, const Indices& from) {
+  for (const std::size_t i : from)
+    if (std::ranges::find(to, i) == to.end()) to.push_back(i);
+}
+
+// Those as fast as the wanted one first, and among them begun at another one for each name.
+void take_turns(std::span<const config::Nic> nics, std::size_t wanted, Indices& order) {
+  const std::uint32_t speed = config::told_speed_mbps(nics[wanted]);
+  const auto slower = std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
+    return config::told_speed_mbps(nics[i]) == speed;
+  });
+  const auto end = slower == order.begin() ? order.end() : slower;
+  if (end == order.begin()) return;
+  const auto count = static_cast<std::size_t>(end - order.begin());
+  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(wanted % count), end);
+}
+
 }  // namespace
 
-std::vector<std::size_t> claim_candidates(std::span<const config::Nic> nics,
-                                          const GpuIdentity& gpu) {
-  std::vector<std::size_t> out;
-  const bool gpu_known = !gpu.pci.empty() || !gpu.uuid.empty();
-  if (gpu_known) {
-    for (std::size_t i = 0; i < nics.size(); ++i) {
-      if (is_paired_with(nics[i], gpu)) out.push_back(i);
-    }
-    if (!out.empty()) return out;
+NicChoice choose_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus,
+                      std::size_t wanted) {
+  if (const Indices ours = paired_with_any(nics, gpus.driven); !ours.empty()) {
+    Indices nearest = gpus.current ? paired_with_any(nics, {*gpus.current}) : ours;
+    take_turns(nics, wanted, nearest);
+    NicChoice choice{.order = {}, .all_are_ours = true};
+    if (std::ranges::find(ours, wanted) != ours.end()) choice.order.push_back(wanted);
+    append_new(choice.order, nearest);
+    append_new(choice.order, ours);
+    return choice;
   }
-  if (gpu.local_rank >= 0 && !nics.empty()) {
-    return {static_cast<std::size_t>(gpu.local_rank) % nics.size()};
-  }
-  for (std::size_t i = 0; i < nics.size(); ++i) {
-    if (!gpu_known || !is_paired(nics[i])) out.push_back(i);
-  }
-  return out;
+  if (gpus.local_rank >= 0)
+    return {.order = {static_cast<std::size_t>(gpus.local_rank) % nics.size()}};
+  Indices free = nics_that(
+      nics, [&](const config::Nic& nic) { return gpus.driven.empty() || !is_paired(nic); });
+  // Among equals NCCL's wish comes first.
+  std::ranges::stable_partition(free, [&](std::size_t i) { return i == wanted; });
+  return {.order = std::move(free)};
+}
+
+Indices expected_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus) {
+  std::vector<GpuIdentity> all = gpus.driven;
+  all.insert(all.end(), gpus.active.begin(), gpus.active.end());
+  Indices expected = paired_with_any(nics, all);
+  if (expected.empty() && gpus.local_rank >= 0 && !nics.empty())
+    expected.push_back(static_cast<std::size_t>(gpus.local_rank) % nics.size());
+  return expected;
 }
 
 bool has_route(const config::Nic& nic, Ipv4Address peer) {
@@ -46,7 +90,7 @@ bool has_route(const config::Nic& nic, Ipv4Address peer) {
 }
 
 bool can_stand_in(const config::Nic& wanted, const config::Nic& substitute) {
-  return wanted.driver == substitute.driver && wanted.speed_mbps == substitute.speed_mbps;
+  return wanted.driver == substitute.driver;
 }
 
 }  // namespace ztcp::ustack

@@ -11,9 +11,6 @@
 namespace ztcp::ustack {
 namespace {
 
-// What NCCL itself assumes of a NIC that does not tell.
-constexpr std::uint32_t kUnknownSpeedMbps = 10000;
-
 Result<msg::ClusterKey> parse_cluster_key(const std::string& hex) {
   msg::ClusterKey key{};
   if (hex.empty()) return key;
@@ -84,7 +81,7 @@ DeviceProperties device_properties(const config::Nic& nic, const std::string& sy
     if (realpath(link.c_str(), resolved) != nullptr) out.pci_path = resolved;
   }
   for (const std::uint8_t byte : nic.mac.bytes) out.guid = out.guid << 8U | byte;
-  out.speed_mbps = nic.speed_mbps != 0 ? nic.speed_mbps : kUnknownSpeedMbps;
+  out.speed_mbps = config::told_speed_mbps(nic);
   out.host_pointers = true;
   return out;
 }

@@ -6,6 +6,9 @@
 #include <ctime>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,15 @@
 
 namespace ztcp::ustack {
 namespace {
+
+// "0000:17:00.0", or "0000:17:00.0, 0000:3b:00.0" of a thread that drives either.
+std::string to_text(const ProcessGpus& gpus) {
+  const auto name = [](const GpuIdentity& gpu) { return gpu.pci.empty() ? gpu.uuid : gpu.pci; };
+  if (gpus.current) return name(*gpus.current);
+  std::string text;
+  for (const GpuIdentity& gpu : gpus.driven) text += (text.empty() ? "" : ", ") + name(gpu);
+  return text.empty() ? "unknown" : text;
+}
 
 class UstackTransport final : public Transport {
  public:
@@ -41,20 +53,20 @@ class UstackTransport final : public Transport {
   void drain() override;
 
  private:
-  Result<std::shared_ptr<Nic>> own_nic(std::size_t device);
-  Result<std::shared_ptr<Nic>> own_nic_towards(std::size_t device, Ipv4Address peer);
+  Result<std::shared_ptr<Nic>> own_nic(std::size_t device, std::optional<Ipv4Address> peer);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
   Result<std::size_t> checked(int device) const;
-  void note_stand_in(std::size_t device, std::size_t used);
+  void keep_to_claimed(std::vector<std::size_t>& order) const;
+  void note_stand_in(std::size_t device, std::size_t used, const std::string& why);
 
   const config::Fabric fabric_;
   const GpuProbe probe_;
   const std::shared_ptr<NicSource> source_;
   std::vector<DeviceProperties> devices_;
 
-  std::mutex mutex_;                              // Control path only.
-  std::vector<std::shared_ptr<Nic>> nics_;        // By device; null: not ours.
-  std::map<std::size_t, std::size_t> stand_ins_;  // Device named -> used, as logged.
+  std::mutex mutex_;                                         // Control path only.
+  std::vector<std::shared_ptr<Nic>> nics_;                   // By device; null: not ours.
+  std::set<std::pair<std::size_t, std::size_t>> stand_ins_;  // Device named, used; as logged.
 };
 
 Result<std::size_t> UstackTransport::checked(int device) const {
@@ -64,68 +76,90 @@ Result<std::size_t> UstackTransport::checked(int device) const {
   return index;
 }
 
-Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device) {
-  const GpuIdentity gpu = probe_ != nullptr ? probe_() : GpuIdentity{};
-  std::vector<std::size_t> candidates = claim_candidates(fabric_.nics, gpu);
-  // Among equals NCCL's wish comes first.
-  std::stable_partition(candidates.begin(), candidates.end(),
-                        [&](std::size_t i) { return i == device; });
+// The NIC that carries what NCCL means for `device`, towards `peer` if it is known. Every NIC that
+// can't is remembered with the reason, for the line that says which one does, or that none can.
+Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
+                                                      std::optional<Ipv4Address> peer) {
+  const ProcessGpus gpus = probe_ != nullptr ? probe_() : ProcessGpus{};
+  NicChoice choice = choose_nics(fabric_.nics, gpus, device);
+  if (!choice.all_are_ours) keep_to_claimed(choice.order);
+  const config::Nic& wanted = fabric_.nics[device];
+  std::map<std::size_t, std::string> unable;
   const Nic* lost = nullptr;
-  for (const std::size_t i : candidates) {
-    if (nics_[i] == nullptr) continue;
-    if (!nics_[i]->poller->link_is_lost()) {
-      note_stand_in(device, i);
-      return nics_[i];
+  const config::Nic* without_route = nullptr;
+  Errc code = Errc::kNoDevice;
+  for (const std::size_t i : choice.order) {
+    const config::Nic& nic = fabric_.nics[i];
+    if (!can_stand_in(wanted, nic)) {
+      unable[i] = "has another driver";
+      continue;
     }
-    if (lost == nullptr) lost = nics_[i].get();
+    if (peer && !has_route(nic, *peer)) {
+      unable[i] = "has no route to " + to_string(*peer);
+      if (code == Errc::kNoDevice) code = Errc::kNoRoute;
+      if (without_route == nullptr) without_route = &nic;
+      continue;
+    }
+    if (nics_[i] == nullptr) {
+      std::string holder;
+      auto claim = source_->claim(nic, &holder);
+      if (!claim && claim.error().code != Errc::kBusy) return tl::unexpected(claim.error());
+      if (!claim) {
+        unable[i] = "is taken by " + holder;
+        code = Errc::kBusy;
+        continue;
+      }
+      nics_[i] = ZTCP_TRY(bring_up(i, std::move(*claim)));
+    } else if (nics_[i]->poller->link_is_lost()) {
+      unable[i] = nics_[i]->poller->lost_reason();
+      if (lost == nullptr) lost = nics_[i].get();
+      continue;
+    }
+    note_stand_in(device, i, unable[device]);
+    return nics_[i];
   }
-  // Another NIC is not claimed for it: that one is another process's to claim.
   if (lost != nullptr) {
-    log::warn("{}: {}: {}", fabric_.nics[device].name, lost->poller->lost_reason(),
-              lost->poller->lost_advice());
+    log::warn("{}: {}: {}", wanted.name, lost->poller->lost_reason(), lost->poller->lost_advice());
     return tl::unexpected(lost->poller->lost_error());
   }
-  std::string taken;
-  for (const std::size_t i : candidates) {
-    if (!can_stand_in(fabric_.nics[device], fabric_.nics[i])) continue;
-    std::string holder;
-    auto claim = source_->claim(fabric_.nics[i], &holder);
-    if (claim) {
-      nics_[i] = ZTCP_TRY(bring_up(i, std::move(*claim)));
-      note_stand_in(device, i);
-      return nics_[i];
-    }
-    if (claim.error().code != Errc::kBusy) return tl::unexpected(claim.error());
-    taken += (taken.empty() ? "" : ", ") + fabric_.nics[i].name + " by " + holder;
+  if (code == Errc::kNoRoute) {
+    log::warn("{}: no route from {} to {}: give the NIC a gateway in {} or put both in one subnet",
+              without_route->name, to_string(without_route->address), to_string(*peer),
+              fabric_.path);
+    return fail(code, "connect");
   }
-  log::warn(
-      "{}: no NIC left for this process (GPU {}): {}; one process drives one NIC, see "
-      "ztcp_setup --check",
-      fabric_.nics[device].name,
-      gpu.pci.empty() ? (gpu.uuid.empty() ? "unknown" : gpu.uuid) : gpu.pci,
-      taken.empty() ? "none of the config is paired with it" : "taken: " + taken);
-  return fail(taken.empty() ? Errc::kNoDevice : Errc::kBusy, "claim NIC");
+  std::string reasons;
+  for (const auto& [i, why] : unable)
+    reasons += (reasons.empty() ? "" : ", ") + fabric_.nics[i].name + " " + why;
+  log::warn("{}: no NIC of this process (GPU {}) can carry what NCCL means for it: {}; {}",
+            wanted.name, to_text(gpus),
+            reasons.empty() ? "each is paired with another GPU in " + fabric_.path : reasons,
+            code == Errc::kBusy && !choice.all_are_ours
+                ? "one process drives one NIC, see ztcp_setup --check"
+                : "ztcp_setup --check compares the config with this machine");
+  return fail(code, "claim NIC");
 }
 
-Result<std::shared_ptr<Nic>> UstackTransport::own_nic_towards(std::size_t device,
-                                                              Ipv4Address peer) {
-  std::shared_ptr<Nic> first = ZTCP_TRY(own_nic(device));
-  if (has_route(first->config, peer)) return first;
-  for (const auto& nic : nics_) {
-    if (nic != nullptr && !nic->poller->link_is_lost() && has_route(nic->config, peer) &&
-        can_stand_in(first->config, nic->config)) {
-      return nic;
-    }
-  }
-  log::warn("{}: no route from {} to {}: give the NIC a gateway in {} or put both in one subnet",
-            first->config.name, to_string(first->config.address), to_string(peer), fabric_.path);
-  return fail(Errc::kNoRoute, "connect");
+// A process that has one of the NICs that anybody may have leaves the others to their processes,
+// also when its own is lost.
+void UstackTransport::keep_to_claimed(std::vector<std::size_t>& order) const {
+  const auto is_free = [&](std::size_t i) { return nics_[i] == nullptr; };
+  if (!std::ranges::all_of(order, is_free)) std::erase_if(order, is_free);
 }
 
-void UstackTransport::note_stand_in(std::size_t device, std::size_t used) {
+void UstackTransport::note_stand_in(std::size_t device, std::size_t used, const std::string& why) {
   if (device == used || !stand_ins_.emplace(device, used).second) return;
-  log::info("{}: NCCL asked for {}, which is not this process's; {} carries its traffic",
-            fabric_.nics[used].name, fabric_.nics[device].name, fabric_.nics[used].name);
+  const config::Nic& wanted = fabric_.nics[device];
+  const config::Nic& nic = fabric_.nics[used];
+  log::info("{}: NCCL asked for {}, which {}; {} carries its traffic", nic.name, wanted.name,
+            why.empty() ? "is not this process's" : why, nic.name);
+  const std::uint32_t planned = config::told_speed_mbps(wanted);
+  const std::uint32_t had = config::told_speed_mbps(nic);
+  if (planned == had) return;
+  log::warn(
+      "{} ({} Mb/s) carries what NCCL planned for {} ({} Mb/s): it prefers the faster NIC to the "
+      "nearer one, whosever it is; give all NICs the speed_mbps of the slowest in {}",
+      nic.name, had, wanted.name, planned, fabric_.path);
 }
 
 Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
@@ -184,7 +218,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
 Result<std::unique_ptr<Listener>> UstackTransport::listen(int device) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
-  return UstackListener::open(ZTCP_TRY(own_nic(index)));
+  return UstackListener::open(ZTCP_TRY(own_nic(index, {})));
 }
 
 Result<std::unique_ptr<SendComm>> UstackTransport::begin_connect(int device,
@@ -192,7 +226,7 @@ Result<std::unique_ptr<SendComm>> UstackTransport::begin_connect(int device,
   const std::size_t index = ZTCP_TRY(checked(device));
   const ParsedListenAddress to = ZTCP_TRY(parse_listen_address(peer));
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic_towards(index, to.endpoint.address));
+  std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, to.endpoint.address));
   Poller& poller = *nic->poller;
   CommState* const state = ZTCP_TRY(poller.with_engine([&](Engine& engine, TimePoint) {
     return CommState::connect(poller, engine, to.endpoint, to.cookie);

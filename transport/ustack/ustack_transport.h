@@ -7,7 +7,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "config/settings.h"
 #include "transport/core/result.h"
@@ -17,14 +19,19 @@ namespace ztcp::ustack {
 
 class NicSource;
 
-// Which GPU the process drives, for choosing its NIC (see "Devices" in ARCHITECTURE.md).
 struct GpuIdentity {
-  std::string pci{};    // "0000:17:00.0"; empty: unknown.
-  std::string uuid{};   // "GPU-..."; empty: unknown.
-  int local_rank = -1;  // ZTCP_LOCAL_RANK; -1: unset.
+  std::string pci{};   // "0000:17:00.0"; empty: unknown.
+  std::string uuid{};  // "GPU-..."; empty: unknown.
+};
+// The GPUs of this process, for choosing its NICs (see "Devices" in ARCHITECTURE.md).
+struct ProcessGpus {
+  std::optional<GpuIdentity> current{};  // The calling thread's, where that is known.
+  std::vector<GpuIdentity> driven{};     // By communicators so far, `current` among them.
+  std::vector<GpuIdentity> active{};     // Those the process has a context on: more may be driven.
+  int local_rank = -1;                   // ZTCP_LOCAL_RANK; -1: unset.
 };
 // Asked at each listen and connect on NCCL's thread, when the current CUDA device is set.
-using GpuProbe = GpuIdentity (*)();
+using GpuProbe = ProcessGpus (*)();
 
 // Over the DPDK links of the fabric's NICs.
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe);

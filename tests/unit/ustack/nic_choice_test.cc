@@ -16,34 +16,91 @@ config::Nic nic(std::string gpu_pci, std::string gpu_uuid = {}) {
   return out;
 }
 
-TEST(ClaimCandidates, PairedByPciAddressInEitherCase) {
+ProcessGpus driving(GpuIdentity gpu, int local_rank = -1) {
+  return {.current = gpu, .driven = {gpu}, .local_rank = local_rank};
+}
+
+Indices order_of(const std::vector<config::Nic>& nics, const ProcessGpus& gpus,
+                 std::size_t wanted = 0) {
+  return choose_nics(nics, gpus, wanted).order;
+}
+
+TEST(ChooseNics, PairedByPciAddressInEitherCase) {
   const std::vector nics = {nic("0000:17:00.0"), nic("0000:3B:00.0")};
-  EXPECT_EQ(claim_candidates(nics, {.pci = "0000:3b:00.0"}), Indices{1});
+  EXPECT_EQ(order_of(nics, driving({.pci = "0000:3b:00.0"})), Indices{1});
 }
 
-TEST(ClaimCandidates, PairedByUuid) {
+TEST(ChooseNics, PairedByUuid) {
   const std::vector nics = {nic("", "GPU-aa"), nic("", "GPU-bb")};
-  EXPECT_EQ(claim_candidates(nics, {.uuid = "gpu-bb"}), Indices{1});
+  EXPECT_EQ(order_of(nics, driving({.uuid = "gpu-bb"})), Indices{1});
 }
 
-TEST(ClaimCandidates, PairingBeatsLocalRank) {
+TEST(ChooseNics, PairingBeatsLocalRank) {
   const std::vector nics = {nic("0000:17:00.0"), nic("0000:3b:00.0")};
-  EXPECT_EQ(claim_candidates(nics, {.pci = "0000:3b:00.0", .local_rank = 0}), Indices{1});
+  EXPECT_EQ(order_of(nics, driving({.pci = "0000:3b:00.0"}, 0)), Indices{1});
 }
 
-TEST(ClaimCandidates, NeverTakesTheNicOfAnotherGpu) {
+TEST(ChooseNics, NeverTakesTheNicOfAnotherGpu) {
   const std::vector nics = {nic("0000:17:00.0"), nic(""), nic("0000:3b:00.0")};
-  EXPECT_EQ(claim_candidates(nics, {.pci = "0000:99:00.0"}), Indices{1});
+  EXPECT_EQ(order_of(nics, driving({.pci = "0000:99:00.0"})), Indices{1});
 }
 
-TEST(ClaimCandidates, LocalRankWithoutGpu) {
+TEST(ChooseNics, LocalRankWithoutGpu) {
   const std::vector nics = {nic(""), nic(""), nic("")};
-  EXPECT_EQ(claim_candidates(nics, {.local_rank = 2}), Indices{2});
+  EXPECT_EQ(order_of(nics, {.local_rank = 2}), Indices{2});
 }
 
-TEST(ClaimCandidates, AnyNicWhenNothingIsKnown) {
+TEST(ChooseNics, AnyNicWhenNothingIsKnown) {
   const std::vector nics = {nic("0000:17:00.0"), nic("")};
-  EXPECT_EQ(claim_candidates(nics, {}), (Indices{0, 1}));
+  EXPECT_EQ(order_of(nics, {}), (Indices{0, 1}));
+  EXPECT_EQ(order_of(nics, {}, 1), (Indices{1, 0}));
+  EXPECT_FALSE(choose_nics(nics, {}, 0).all_are_ours);
+}
+
+TEST(ChooseNics, EachNicOfAGpuIsTakenWhereItIsNamed) {
+  const std::vector nics = {nic("0000:17:00.0"), nic("0000:17:00.0"), nic("0000:3b:00.0")};
+  const ProcessGpus gpus = driving({.pci = "0000:17:00.0"});
+  EXPECT_EQ(order_of(nics, gpus, 0), (Indices{0, 1}));
+  EXPECT_EQ(order_of(nics, gpus, 1), (Indices{1, 0}));
+  EXPECT_TRUE(choose_nics(nics, gpus, 1).all_are_ours);
+}
+
+// On a flat PCI tree NCCL's arithmetic names all of them to every GPU.
+TEST(ChooseNics, NicsOfAGpuShareTheNamesOfOthers) {
+  const std::vector nics = {nic("0000:17:00.0"), nic("0000:17:00.0"), nic("0000:3b:00.0"),
+                            nic("0000:3b:00.0")};
+  const ProcessGpus gpus = driving({.pci = "0000:3b:00.0"});
+  EXPECT_EQ(order_of(nics, gpus, 0).front(), 2U);
+  EXPECT_EQ(order_of(nics, gpus, 1).front(), 3U);
+}
+
+TEST(ChooseNics, ASubstituteOfEqualSpeedComesFirst) {
+  std::vector nics = {nic("0000:17:00.0"), nic("0000:3b:00.0"), nic("0000:3b:00.0")};
+  nics[0].speed_mbps = 100000;
+  nics[1].speed_mbps = 25000;
+  nics[2].speed_mbps = 100000;
+  EXPECT_EQ(order_of(nics, driving({.pci = "0000:3b:00.0"}), 0), (Indices{2, 1}));
+}
+
+// CUDA before 12, or a device of another of the process's GPUs.
+TEST(ChooseNics, SeveralGpusOfAProcessHaveTheirNicsByName) {
+  const std::vector nics = {nic("0000:17:00.0"), nic("0000:3b:00.0"), nic("0000:99:00.0")};
+  ProcessGpus gpus{.driven = {{.pci = "0000:17:00.0"}, {.pci = "0000:3b:00.0"}}};
+  EXPECT_EQ(order_of(nics, gpus, 0), (Indices{0, 1}));
+  EXPECT_EQ(order_of(nics, gpus, 1), (Indices{1, 0}));
+  gpus.current = gpus.driven[1];
+  EXPECT_EQ(order_of(nics, gpus, 0), (Indices{0, 1}));
+  EXPECT_EQ(order_of(nics, gpus, 2), (Indices{1, 0})) << "its own GPU's before another one's";
+}
+
+TEST(ExpectedNics, OfTheGpusThatAProcessMayDrive) {
+  const std::vector nics = {nic("0000:17:00.0"), nic("0000:3b:00.0"), nic("0000:99:00.0")};
+  ProcessGpus gpus = driving({.pci = "0000:3b:00.0"});
+  EXPECT_EQ(expected_nics(nics, gpus), Indices{1});
+  gpus.active = {{.pci = "0000:3b:00.0"}, {.pci = "0000:99:00.0"}};
+  EXPECT_EQ(expected_nics(nics, gpus), (Indices{1, 2}));
+  EXPECT_EQ(expected_nics(nics, {.local_rank = 4}), Indices{1});
+  EXPECT_TRUE(expected_nics(nics, {}).empty());
 }
 
 TEST(HasRoute, OnLinkOrThroughAGateway) {
@@ -55,13 +112,12 @@ TEST(HasRoute, OnLinkOrThroughAGateway) {
   EXPECT_TRUE(has_route(n, *parse_ipv4("10.77.2.1")));
 }
 
-TEST(CanStandIn, OnlyEqualNics) {
+TEST(CanStandIn, NicsOfOneDriverWhateverTheirSpeed) {
   config::Nic a;
   config::Nic b;
   EXPECT_TRUE(can_stand_in(a, b));
   b.speed_mbps = 25000;
-  EXPECT_FALSE(can_stand_in(a, b));
-  b.speed_mbps = a.speed_mbps;
+  EXPECT_TRUE(can_stand_in(a, b));
   b.driver = config::NicDriver::kPci;
   EXPECT_FALSE(can_stand_in(a, b));
 }

@@ -18,7 +18,7 @@ namespace {
 
 // The GPU the calling process drives now: one that drives several takes a NIC for each.
 std::string g_gpu;
-GpuIdentity current_gpu() { return {.pci = g_gpu}; }
+ProcessGpus current_gpu() { return {.current = GpuIdentity{g_gpu}, .driven = {{g_gpu}}}; }
 
 // Host A drives two GPUs, each with a NIC; each NIC is cabled to a host of its own.
 class NicRemoval : public testing::TestWithParam<config::PollerMode> {

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Which NICs a process really uses for the devices that NCCL names, and what it says of it.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/unit/ustack/memory_nics.h"
+
+namespace ztcp::ustack {
+namespace {
+
+ProcessGpus g_gpus;
+ProcessGpus gpus_of_process() { return g_gpus; }
+
+constexpr const char* kGpuA = "0000:17:00.0";
+constexpr const char* kGpuB = "0000:3b:00.0";
+
+class NicUse : public testing::Test {
+ protected:
+  // A host with a NIC for each of `gpus`, in networks of their own.
+  void build(const std::vector<std::string>& gpus, const std::vector<std::uint32_t>& mbps = {}) {
+    fabric_ = one_nic_fabric(0);
+    const config::Nic first = fabric_.nics.front();
+    fabric_.nics.clear();
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      config::Nic nic = first;
+      nic.name = "mem" + std::to_string(i);
+      nic.address = {{0x0a000001U + (static_cast<std::uint32_t>(i) << 16U)}, 24};
+      nic.gpu_pci = gpus[i];
+      if (i < mbps.size()) nic.speed_mbps = mbps[i];
+      auto [ours, theirs] = link::make_memory_links({.mtu_bytes = 9000});
+      source_->add(nic.name, std::move(ours));
+      far_ends_.push_back(std::move(theirs));
+      fabric_.nics.push_back(nic);
+    }
+    transport_ = *create(fabric_, gpus_of_process, source_);
+  }
+  static void drive(const std::string& gpu) {
+    g_gpus = {.current = GpuIdentity{gpu}, .driven = {{gpu}}};
+  }
+
+  // The NIC whose address a listener on `device` has; nothing: it can't listen.
+  std::optional<std::size_t> used_for(int device) {
+    auto listener = transport_->listen(device);
+    if (!listener) return std::nullopt;
+    return std::to_integer<std::size_t>((*listener)->address().bytes[kSecondByte]);
+  }
+  // The first byte of a ListenAddress's payload that tells the networks apart: 10.N.0.1.
+  static constexpr std::size_t kSecondByte = 13;
+
+  static bool says(const std::vector<std::string>& lines, std::string_view part) {
+    for (const std::string& line : lines)
+      if (line.find(part) != std::string::npos) return true;
+    return false;
+  }
+
+  config::Fabric fabric_;
+  std::shared_ptr<MemoryNics> source_ = std::make_shared<MemoryNics>();
+  std::vector<std::unique_ptr<link::Link>> far_ends_;
+  std::unique_ptr<Transport> transport_;
+  test::LogCapture log_;
+};
+
+TEST_F(NicUse, AllNicsOfAGpuAreUsed) {
+  build({kGpuA, kGpuA, kGpuB, kGpuB});
+  drive(kGpuB);
+  EXPECT_EQ(used_for(2), 2U);
+  EXPECT_EQ(used_for(3), 3U);
+  EXPECT_FALSE(says(log_.infos(), "NCCL asked for")) << "both are this process's";
+  EXPECT_EQ(used_for(0), 2U);
+  EXPECT_EQ(used_for(1), 3U);
+  EXPECT_TRUE(says(log_.infos(), "mem3: NCCL asked for mem1, which is not this process's"));
+}
+
+TEST_F(NicUse, ANicOfOursThatIsTakenSaysSo) {
+  build({kGpuA, kGpuA});
+  drive(kGpuA);
+  source_->take("mem1");
+  EXPECT_EQ(used_for(1), 0U);
+  EXPECT_TRUE(says(log_.infos(), "NCCL asked for mem1, which is taken by somebody"));
+}
+
+TEST_F(NicUse, TheFasterNicOfAnotherGpuMayBeNamedFirst) {
+  build({kGpuA, kGpuB}, {25000, 100000});
+  drive(kGpuA);
+  EXPECT_EQ(used_for(1), 0U);
+  EXPECT_TRUE(says(log_.warnings(), "mem0 (25000 Mb/s) carries what NCCL planned for mem1"))
+      << log_.warned();
+  EXPECT_EQ(used_for(1), 0U);
+  EXPECT_EQ(log_.warnings().size(), 1U) << "once";
+}
+
+TEST_F(NicUse, SeveralGpusOfAProcessUseTheirNics) {
+  build({kGpuA, kGpuB});
+  drive(kGpuA);
+  EXPECT_EQ(used_for(0), 0U);
+  // A thread without a current GPU: older tables, CUDA before 12.
+  g_gpus = {.driven = {{kGpuA}, {kGpuB}}};
+  EXPECT_EQ(used_for(1), 1U);
+  EXPECT_EQ(used_for(0), 0U);
+  EXPECT_FALSE(says(log_.infos(), "NCCL asked for"));
+}
+
+// Peers use stand-ins too, so that a rail may end anywhere.
+TEST_F(NicUse, AConnectTakesTheNicWithARoute) {
+  build({kGpuA, kGpuA});
+  drive(kGpuA);
+  auto listener = transport_->listen(1);
+  ASSERT_TRUE(listener);
+  ListenAddress peer = (*listener)->address();
+  peer.bytes[kSecondByte + 2] = std::byte{9};  // 10.1.0.9
+  EXPECT_TRUE(transport_->begin_connect(0, peer));
+  EXPECT_TRUE(says(log_.infos(), "NCCL asked for mem0, which has no route to 10.1.0.9"));
+}
+
+TEST_F(NicUse, OneOfTheNicsForAnybodyIsKept) {
+  build({"", ""});
+  g_gpus = {};
+  EXPECT_EQ(used_for(1), 1U);
+  EXPECT_EQ(used_for(0), 1U) << "the other is another process's";
+  EXPECT_TRUE(says(log_.infos(), "NCCL asked for mem0, which is not this process's"));
+}
+
+TEST_F(NicUse, WithoutANicForTheGpuTheReasonIsTold) {
+  build({kGpuA, kGpuA});
+  drive(kGpuB);
+  EXPECT_FALSE(used_for(0));
+  EXPECT_TRUE(says(log_.warnings(), "(GPU 0000:3b:00.0)")) << log_.warned();
+  EXPECT_TRUE(says(log_.warnings(), "each is paired with another GPU in test.conf"));
+}
+
+}  // namespace
+}  // namespace ztcp::ustack
