@@ -104,8 +104,9 @@ void check_gpus(Checklist& list) {
 
 }  // namespace
 
-std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus) {
-  Checklist list{fabric, roots, gpus, {}};
+std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+                              const NicList& own_nics) {
+  Checklist list{fabric, roots, gpus, own_nics, {}};
   check_schema(list);
   check_identity(list);
   check_run_dir(list);
@@ -131,9 +132,10 @@ std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const Gp
   return std::move(list.checks);
 }
 
-Problems check_host(const Fabric& fabric, const Roots& roots, const GpuList& gpus) {
+Problems check_host(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+                    const NicList& own_nics) {
   Problems problems;
-  for (Check& check : run_checks(fabric, roots, gpus))
+  for (Check& check : run_checks(fabric, roots, gpus, own_nics))
     if (check.severity == Severity::kFault) problems.push_back(std::move(check.problem));
   return problems;
 }

@@ -5,6 +5,7 @@
 // mismatch names both values and the command that mends it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ namespace ztcp::config {
 
 // GPU PCI addresses this process can see ("0000:17:00.0"); empty: none, or no CUDA.
 using GpuList = std::vector<std::string>;
+// The NICs of the fabric, by index, that the asking process takes memory for; empty: not known, as
+// in `ztcp_setup --check`, which asks for a process at each of them.
+using NicList = std::vector<std::size_t>;
 
 enum class Severity : std::uint8_t {
   kGood,     // Looked at and right, or not readable here; `what` says which.
@@ -31,9 +35,11 @@ struct Check {
 };
 
 // Every check that applies to this fabric, good ones included.
-std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus);
+std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+                              const NicList& own_nics = {});
 
 // What init refuses to go on with: the faults of run_checks().
-Problems check_host(const Fabric& fabric, const Roots& roots, const GpuList& gpus);
+Problems check_host(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+                    const NicList& own_nics = {});
 
 }  // namespace ztcp::config

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,6 +22,8 @@ namespace {
 
 constexpr unsigned kCapIpcLock = 14;  // linux/capability.h
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+std::string gpu_of(const Nic& nic) { return nic.gpu_pci.empty() ? nic.gpu_uuid : nic.gpu_pci; }
 
 std::string place_of(std::int32_t node) {
   return node < 0 ? "this machine" : fmt::format("NUMA node {}", node);
@@ -44,37 +47,69 @@ hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
   return pool;
 }
 
+using NicNeeds = std::vector<hugepage::NicNeed>;
+
+struct PciNic {
+  std::size_t index;  // In the fabric.
+  hugepage::NicNeed need;
+};
+
 // NICs on PCI by the node that they really are on: one that is not there has no memory, and the
 // plugin takes it where it is. For a NIC that doesn't know its node it takes node 0's.
-std::vector<hugepage::NicNeed> nics_of(Checklist& list, const hugepage::Roots& roots,
-                                       const std::vector<hugepage::NodePages>& offered) {
+std::vector<PciNic> nics_of(Checklist& list, const hugepage::Roots& roots,
+                            const std::vector<hugepage::NodePages>& offered) {
   const bool knows_nodes = std::any_of(offered.begin(), offered.end(),
                                        [](const auto& pages) { return pages.node >= 0; });
-  std::vector<hugepage::NicNeed> nics;
-  for (const Nic& nic : list.fabric.nics) {
+  std::vector<PciNic> nics;
+  for (std::size_t i = 0; i < list.fabric.nics.size(); ++i) {
+    const Nic& nic = list.fabric.nics[i];
     if (nic.driver != NicDriver::kPci) continue;
+    hugepage::NicNeed need{nic.numa_node, nic.mtu_bytes, gpu_of(nic)};
     if (nic.numa_node < 0) {
-      nics.push_back({knows_nodes ? 0 : -1, nic.mtu_bytes});
-      continue;
-    }
-    const bool there = hugepage::has_numa_node(nic.numa_node, roots);
-    nics.push_back({there ? nic.numa_node : -1, nic.mtu_bytes});
-    if (!there)
+      need.node = knows_nodes ? 0 : -1;
+    } else if (!hugepage::has_numa_node(nic.numa_node, roots)) {
+      need.node = -1;
       list.warning("numa", nic.name,
                    fmt::format("numa_node = {} in the config, which this machine does not have: "
                                "its memory may lie anywhere",
                                nic.numa_node),
                    fmt::format("write the number of {}/bus/pci/devices/{}/numa_node, or -1",
                                list.roots.sys, nic.pci));
+    }
+    nics.push_back({i, std::move(need)});
   }
   return nics;
 }
 
+// The NICs of each process to be judged: the asking one's, else those of each GPU, and each of
+// those for anybody, of which a process gets one.
+std::vector<NicNeeds> processes_of(const std::vector<PciNic>& nics, const NicList& own_nics) {
+  std::vector<NicNeeds> processes;
+  if (!own_nics.empty()) {
+    NicNeeds own;
+    for (const PciNic& nic : nics)
+      if (std::find(own_nics.begin(), own_nics.end(), nic.index) != own_nics.end())
+        own.push_back(nic.need);
+    if (!own.empty()) processes.push_back(std::move(own));
+    return processes;
+  }
+  std::map<std::string, std::size_t> of_gpu;
+  for (const PciNic& nic : nics) {
+    const auto found = of_gpu.find(nic.need.gpu);
+    if (found == of_gpu.end()) {
+      if (!nic.need.gpu.empty()) of_gpu.emplace(nic.need.gpu, processes.size());
+      processes.push_back({nic.need});
+    } else {
+      processes[found->second].push_back(nic.need);
+    }
+  }
+  return processes;
+}
+
 // What set-up reserves for a node: for a process at each of its NICs, and its share of the spare.
-std::uint32_t reserved_mib(const Hugepages& pages, const std::vector<hugepage::NicNeed>& nics,
-                           int node) {
+std::uint32_t reserved_mib(const Hugepages& pages, const std::vector<PciNic>& nics, int node) {
   std::map<int, std::uint32_t> nics_of_node;
-  for (const hugepage::NicNeed& nic : nics) ++nics_of_node[nic.node];
+  for (const PciNic& nic : nics) ++nics_of_node[nic.need.node];
   return nics_of_node[node] * pages.per_process_mib +
          pages.spare_mib / static_cast<std::uint32_t>(nics_of_node.size());
 }
@@ -122,6 +157,21 @@ void check_cgroup(Checklist& list, const hugepage::Roots& roots, std::uint32_t p
     list.good("cgroup", "hugetlb", fmt::format("{} MiB left to this process", *allowance >> 20));
 }
 
+// A limit that is less than a process needs leaves its last NIC without frames.
+void check_limit(Checklist& list, const NicNeeds& process) {
+  const std::uint32_t per_gpu_mib = list.fabric.hugepages.per_process_mib;
+  const std::uint64_t limit_mib = hugepage::process_limit_mib(process, per_gpu_mib);
+  const std::uint64_t need_mib = hugepage::unlimited_mib(process);
+  if (need_mib <= limit_mib) return;
+  list.fault(
+      "hugepages", list.fabric.path,
+      fmt::format("hugepages.per_process_mib = {} lets a process take {} MiB, which needs {} "
+                  "MiB for its {} NICs",
+                  per_gpu_mib, limit_mib, need_mib, process.size()),
+      fmt::format("write per_process_mib = {} or more under [hugepages]",
+                  need_mib * per_gpu_mib / limit_mib + 1));
+}
+
 }  // namespace
 
 void check_hugepages(Checklist& list) {
@@ -130,19 +180,26 @@ void check_hugepages(Checklist& list) {
   const hugepage::Roots roots{list.roots.sys, list.roots.proc};
   const auto offered = hugepage::read_pages(roots);
   const auto nics = nics_of(list, roots, offered);
-  // The same numbers that the plugin gives to DPDK.
-  const auto needs = hugepage::process_needs(nics, wanted.per_process_mib, wanted.page_kib);
+  // By node, the most that one process takes there; the same numbers that the plugin gives to DPDK.
+  std::map<int, std::uint32_t> mib_of_node;
   std::uint32_t process_mib = 0;
-  for (const hugepage::NodeNeed& need : needs) process_mib += need.mib;
-
-  std::set<int> nodes;
-  for (const hugepage::NicNeed& nic : nics) nodes.insert(nic.node);
-  for (const int node : nodes) {
-    const auto need = std::find_if(needs.begin(), needs.end(),
-                                   [&](const auto& one) { return one.node == std::max(node, 0); });
-    check_pool(list, pool_of(node, wanted.page_kib, offered, list.roots.sys), need->mib,
-               reserved_mib(wanted, nics, node));
+  for (const NicNeeds& process : processes_of(nics, list.own_nics)) {
+    check_limit(list, process);
+    std::uint32_t sum_mib = 0;
+    for (const auto& need :
+         hugepage::process_needs(process, wanted.per_process_mib, wanted.page_kib)) {
+      sum_mib += need.mib;
+      for (const hugepage::NicNeed& nic : process) {
+        if (std::max(nic.node, 0) != need.node) continue;
+        std::uint32_t& mib = mib_of_node[nic.node];
+        mib = std::max(mib, need.mib);
+      }
+    }
+    process_mib = std::max(process_mib, sum_mib);
   }
+  for (const auto& [node, mib] : mib_of_node)
+    check_pool(list, pool_of(node, wanted.page_kib, offered, list.roots.sys), mib,
+               reserved_mib(wanted, nics, node));
   check_cgroup(list, roots, process_mib);
 }
 

@@ -21,6 +21,7 @@ struct Checklist {
   const Fabric& fabric;
   const Roots& roots;
   const GpuList& gpus;
+  const NicList& own_nics;
   std::vector<Check> checks;
 
   void good(std::string name, std::string where, std::string what) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -23,14 +24,32 @@ std::uint32_t nic_mib(std::uint32_t mtu_bytes) {
   return kHeadersAndRingsMib + static_cast<std::uint32_t>(bytes >> 20U);
 }
 
-std::vector<NodeNeed> process_needs(std::span<const NicNeed> nics, std::uint32_t limit_mib,
+std::uint64_t process_limit_mib(std::span<const NicNeed> nics, std::uint32_t per_gpu_mib) {
+  std::set<std::string_view> gpus;
+  for (const NicNeed& nic : nics)
+    if (!nic.gpu.empty()) gpus.insert(nic.gpu);
+  return std::max<std::uint64_t>(gpus.size(), 1) * per_gpu_mib;
+}
+
+std::uint64_t unlimited_mib(std::span<const NicNeed> nics) {
+  std::set<int> nodes;
+  std::uint64_t mib = 0;
+  for (const NicNeed& nic : nics) {
+    if (nodes.insert(std::max(nic.node, 0)).second) mib += kDpdkBaseMib;
+    mib += nic_mib(nic.mtu_bytes);
+  }
+  return mib;
+}
+
+std::vector<NodeNeed> process_needs(std::span<const NicNeed> nics, std::uint32_t per_gpu_mib,
                                     std::uint32_t page_kib) {
   std::map<int, std::uint32_t> mib_of_node;
-  std::uint32_t left_mib = limit_mib;
+  std::uint64_t left_mib = process_limit_mib(nics, per_gpu_mib);
   for (const NicNeed& nic : nics) {
     std::uint32_t& mib = mib_of_node[std::max(nic.node, 0)];
     const std::uint32_t base_mib = mib == 0 ? kDpdkBaseMib : 0;
-    const std::uint32_t take_mib = std::min(left_mib, base_mib + nic_mib(nic.mtu_bytes));
+    const std::uint32_t want_mib = base_mib + nic_mib(nic.mtu_bytes);
+    const auto take_mib = static_cast<std::uint32_t>(std::min<std::uint64_t>(left_mib, want_mib));
     mib += take_mib;
     left_mib -= take_mib;
   }

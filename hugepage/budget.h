@@ -22,10 +22,6 @@ inline constexpr std::uint32_t kMibPerHost = 10 * 1024;
 constexpr std::uint32_t host_budget_mib(std::uint32_t gpus) {
   return gpus * kMibPerGpu + kMibPerHost;
 }
-// The most one process takes, of the GPUs it drives.
-constexpr std::uint32_t process_limit_mib(std::uint32_t gpus_driven) {
-  return gpus_driven * kMibPerGpu;
-}
 
 // Wanted on one node, in pages of one size.
 struct NodeNeed {
@@ -49,12 +45,16 @@ std::uint32_t nic_mib(std::uint32_t mtu_bytes);
 struct NicNeed {
   int node = -1;
   std::uint32_t mtu_bytes = 0;
+  std::string gpu{};  // That it is paired with; empty: none.
 };
-// What one process takes at its start, by node and in whole pages: room for every NIC of the
-// fabric, as DPDK can't grow later, but no more than `limit_mib`. NICs that don't know their node
-// are given room on node 0.
-std::vector<NodeNeed> process_needs(std::span<const NicNeed> nics, std::uint32_t limit_mib,
+// What one process takes at its start, by node and in whole pages: room for every NIC that it may
+// open, as DPDK can't grow later, but no more than `per_gpu_mib` for each GPU of these NICs. NICs
+// that don't know their node are given room on node 0.
+std::vector<NodeNeed> process_needs(std::span<const NicNeed> nics, std::uint32_t per_gpu_mib,
                                     std::uint32_t page_kib);
+// The most that a process with these NICs takes, and what it would take if that were no limit.
+std::uint64_t process_limit_mib(std::span<const NicNeed> nics, std::uint32_t per_gpu_mib);
+std::uint64_t unlimited_mib(std::span<const NicNeed> nics);
 
 // One thing that is missing and the command that provides it.
 struct Shortage {

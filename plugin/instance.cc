@@ -18,6 +18,7 @@
 #include "plugin/net.h"
 #include "plugin/startup.h"
 #include "transport/core/process_mark.h"
+#include "transport/ustack/nic_choice.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::plugin {
@@ -49,7 +50,8 @@ Told<Startup> start_up_here() {
           .load = config::load,
           .check_host =
               [](const config::Fabric& fabric) {
-                return config::check_host(fabric, config::Roots{}, visible_gpus());
+                return config::check_host(fabric, config::Roots{}, visible_gpus(),
+                                          ustack::expected_nics(fabric.nics, view_gpus()));
               },
           .create_transport =
               [](const config::Fabric& fabric) { return ustack::create(fabric, probe_gpus); },

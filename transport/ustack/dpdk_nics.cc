@@ -4,6 +4,7 @@
 // NICs of the product: DPDK ports and tap interfaces, claimed by lock files.
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "transport/link/eal.h"
 #include "transport/link/tap_link.h"
 #include "transport/ustack/nic.h"
+#include "transport/ustack/nic_choice.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::ustack {
@@ -31,6 +33,10 @@ class DpdkClaim final : public NicClaim {
  private:
   link::Claim claim_;
 };
+
+std::string gpu_of(const config::Nic& nic) {
+  return nic.gpu_pci.empty() ? nic.gpu_uuid : nic.gpu_pci;
+}
 
 link::MemifConfig memif_config(const config::Nic& nic) {
   link::MemifConfig out;
@@ -45,7 +51,8 @@ link::MemifConfig memif_config(const config::Nic& nic) {
 
 class DpdkNics final : public NicSource {
  public:
-  explicit DpdkNics(const config::Fabric& fabric) : fabric_(on_this_machine(fabric)) {}
+  DpdkNics(const config::Fabric& fabric, GpuProbe probe)
+      : fabric_(on_this_machine(fabric)), probe_(probe) {}
 
   Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) override {
     const bool on_pci = nic.driver == config::NicDriver::kPci;
@@ -66,10 +73,28 @@ class DpdkNics final : public NicSource {
     return tl::unexpected(taken.error());
   }
 
-  Result<std::unique_ptr<link::Link>> open(const config::Nic& nic) override {
+  Result<std::unique_ptr<link::Link>> open(const config::Nic& asked) override {
+    const config::Nic& nic = as_here(asked);
+    if (has_room_for_.empty())
+      for (const config::Nic* one : expected_with(nic)) has_room_for_.insert(one->name);
+    auto opened = open_by_driver(nic);
+    if (!opened && opened.error().code == Errc::kOutOfMemory && !has_room_for_.contains(nic.name))
+      log::warn(
+          "{}: this process took its memory for {} before it drove GPU {}, and DPDK's memory can't "
+          "grow: make the communicators of all its GPUs before the first one connects, or run a "
+          "process for each GPU",
+          nic.name, fmt::join(has_room_for_, ", "), gpu_of(nic));
+    return opened;
+  }
+
+  void on_thread_start() override { link::register_poller_thread(); }
+  void on_thread_end() override { link::unregister_poller_thread(); }
+
+ private:
+  Result<std::unique_ptr<link::Link>> open_by_driver(const config::Nic& nic) const {
     switch (nic.driver) {
       case config::NicDriver::kMemif:
-        ZTCP_CHECK(link::start_eal(plain_memory()));
+        ZTCP_CHECK(link::start_eal(plain_memory(nic)));
         return link::open_memif(memif_config(nic));
       case config::NicDriver::kTap: {
         link::TapConfig tap;
@@ -79,16 +104,12 @@ class DpdkNics final : public NicSource {
         return link::open_tap(tap);
       }
       case config::NicDriver::kPci:
-        ZTCP_CHECK(link::start_eal(hugepage_memory()));
+        ZTCP_CHECK(link::start_eal(hugepage_memory(nic)));
         return open_pci(nic);
     }
     __builtin_unreachable();
   }
 
-  void on_thread_start() override { link::register_poller_thread(); }
-  void on_thread_end() override { link::unregister_poller_thread(); }
-
- private:
   // A node that is not there has no memory: those NICs take it where it is, which is said.
   static config::Fabric on_this_machine(config::Fabric fabric) {
     for (config::Nic& nic : fabric.nics) {
@@ -100,6 +121,11 @@ class DpdkNics final : public NicSource {
       nic.numa_node = -1;
     }
     return fabric;
+  }
+
+  const config::Nic& as_here(const config::Nic& asked) const {
+    return *std::find_if(fabric_.nics.begin(), fabric_.nics.end(),
+                         [&](const config::Nic& nic) { return nic.name == asked.name; });
   }
 
   bool shares_group(const config::Nic& nic, const std::string& group) const {
@@ -121,13 +147,23 @@ class DpdkNics final : public NicSource {
     return fail(Errc::kBadConfig, "mac");
   }
 
-  // EAL can't grow later, so it gets room for every NIC of the fabric; pages that no NIC uses are
-  // never touched.
-  link::EalConfig plain_memory() const {
-    std::uint32_t mib = link::kEalBaseMib;
-    for (const config::Nic& nic : fabric_.nics) {
-      if (nic.driver == config::NicDriver::kMemif) mib += link::memif_memory_mib(memif_config(nic));
+  // EAL can't grow later, so when the first NIC is opened there has to be room for all that this
+  // process may come to open: its GPUs' NICs.
+  std::vector<const config::Nic*> expected_with(const config::Nic& opened) const {
+    std::vector<const config::Nic*> expected{&opened};
+    const ProcessGpus gpus = probe_ != nullptr ? probe_() : ProcessGpus{};
+    for (const std::size_t i : expected_nics(fabric_.nics, gpus)) {
+      const config::Nic& nic = fabric_.nics[i];
+      if (nic.driver == opened.driver && nic.name != opened.name) expected.push_back(&nic);
     }
+    return expected;
+  }
+
+  // Pages that no NIC uses are never touched.
+  link::EalConfig plain_memory(const config::Nic& opened) const {
+    std::uint32_t mib = link::kEalBaseMib;
+    for (const config::Nic* nic : expected_with(opened))
+      mib += link::memif_memory_mib(memif_config(*nic));
     link::EalConfig out;
     out.memory = link::EalMemory::kPlain;
     out.node_memory_mib = {mib};
@@ -147,15 +183,15 @@ class DpdkNics final : public NicSource {
   }
 
   // The same for NICs on PCI, near each of them, within what a process may take.
-  link::EalConfig hugepage_memory() const {
+  link::EalConfig hugepage_memory(const config::Nic& opened) const {
     link::EalConfig out;
     out.memory = link::EalMemory::kHugepages;
     out.iova = fabric_.host.host_class == config::HostClass::kNoIommu ? link::IovaMode::kPhysical
                                                                       : link::IovaMode::kVirtual;
     out.node_memory_mib.clear();
     std::vector<hugepage::NicNeed> nics;
-    for (const config::Nic& nic : fabric_.nics)
-      if (nic.driver == config::NicDriver::kPci) nics.push_back({nic.numa_node, nic.mtu_bytes});
+    for (const config::Nic* nic : expected_with(opened))
+      nics.push_back({nic->numa_node, nic->mtu_bytes, gpu_of(*nic)});
     // `ztcp_setup --check` holds the same numbers against the machine.
     for (const hugepage::NodeNeed& need : hugepage::process_needs(
              nics, fabric_.hugepages.per_process_mib, fabric_.hugepages.page_kib)) {
@@ -166,12 +202,14 @@ class DpdkNics final : public NicSource {
   }
 
   const config::Fabric fabric_;
+  const GpuProbe probe_;
+  std::set<std::string> has_room_for_;  // By name, from the first open() on.
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe) {
-  return create(fabric, probe, std::make_shared<DpdkNics>(fabric));
+  return create(fabric, probe, std::make_shared<DpdkNics>(fabric, probe));
 }
 
 }  // namespace ztcp::ustack

@@ -317,6 +317,59 @@ TEST(Check, ANodeThatTheMachineLacks) {
               HasSubstr("numa_node = 3 in the config, which this machine does not have"));
 }
 
+// Two NICs, each on a node and with a GPU of its own; the second node has no pages left.
+void add_second_nic(Machine& machine) {
+  machine.tree.add(
+      "node id=1 cpus=2-3 memory_mib=65536\n"
+      "pages node=1 kib=2048 total=4096 free=0\n"
+      "pci path=pci0000:80/0000:80:05.0 id=1d0f:ec20 class=020000 numa=1 driver=vfio-pci group=8\n"
+      "pci path=pci0000:80/0000:80:1e.0 id=10de:20b2 class=030200 numa=1 driver=nvidia\n"
+      "file path=dev/vfio/8 text=\n");
+  Nic nic = machine.nic();
+  nic.name = "ztcp1";
+  nic.pci = "0000:80:05.0";
+  nic.mac = *parse_mac("02:00:00:00:00:06");
+  nic.address = *parse_ipv4_prefix("10.0.0.6/24");
+  nic.numa_node = 1;
+  nic.gpu_pci = "0000:80:1e.0";
+  machine.fabric.nics.push_back(nic);
+}
+
+TEST(Check, AProcessIsAskedForPagesOfItsOwnNicsOnly) {
+  Machine machine;
+  add_second_nic(machine);
+  const auto faults_of = [&](const NicList& own) {
+    return check_host(machine.fabric, machine.roots, machine.gpus, own);
+  };
+  EXPECT_THAT(faults_of({0}), IsEmpty());
+  ASSERT_THAT(faults_of({1}), SizeIs(1));
+  EXPECT_THAT(faults_of({1})[0].what, HasSubstr("needs 72 x 2 MiB hugepages on NUMA node 1"));
+  ASSERT_THAT(faults_of({0, 1}), SizeIs(1));
+  // --check speaks for the processes of all NICs, each by itself.
+  EXPECT_THAT(machine.fault("hugepages").what, HasSubstr("on NUMA node 1, has 0 free of 4096"));
+  machine.tree.add("pages node=1 kib=2048 total=4096 free=72");
+  machine.tree.add("pages node=0 kib=2048 total=4096 free=72");
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, AContainersLimitIsForOneProcess) {
+  Machine machine;
+  add_second_nic(machine);
+  machine.tree.add("pages node=1 kib=2048 total=4096 free=4096");
+  machine.tree.add_file("sys/fs/cgroup/user.slice/hugetlb.2MB.max", "167772160\n");  // 160 MiB.
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, ALimitBelowWhatAProcessNeeds) {
+  Machine machine;
+  machine.fabric.hugepages.per_process_mib = 100;
+  const Problem problem = machine.fault("hugepages");
+  EXPECT_THAT(problem.what,
+              HasSubstr("hugepages.per_process_mib = 100 lets a process take 100 MiB, "
+                        "which needs 143 MiB for its 1 NICs"));
+  EXPECT_THAT(problem.mend, HasSubstr("per_process_mib = 144 or more"));
+}
+
 TEST(Check, HugepagesOfAnotherSize) {
   Machine machine;
   machine.fabric.hugepages.page_kib = 1048576;

@@ -13,7 +13,6 @@ constexpr std::uint32_t k1Gib = 1048576;
 TEST(Budget, FiveGibPerGpuAndTenForTheHost) {
   EXPECT_EQ(host_budget_mib(8), 50U * 1024);
   EXPECT_EQ(host_budget_mib(0), 10U * 1024);
-  EXPECT_EQ(process_limit_mib(1), 5U * 1024);
 }
 
 TEST(Budget, PagesAreRoundedUp) {
@@ -39,6 +38,14 @@ TEST(Budget, AProcessTakesRoomForItsNicsInWholePages) {
   EXPECT_EQ(needs[0].mib, 144U);
   EXPECT_EQ(needs[1].mib, 58U);
   EXPECT_TRUE(process_needs({}, 5120, k2Mib).empty());
+}
+
+TEST(Budget, TheLimitIsForEachGpu) {
+  const std::vector<NicNeed> nics = {{0, 9000, "a"}, {0, 9000, "a"}, {0, 9000, "b"}, {0, 9000}};
+  EXPECT_EQ(process_limit_mib(nics, 200), 400U);
+  EXPECT_EQ(process_limit_mib({}, 200), 200U);
+  EXPECT_EQ(process_needs(nics, 200, k2Mib)[0].mib, 400U);
+  EXPECT_EQ(unlimited_mib(nics), kDpdkBaseMib + 4 * nic_mib(9000));
 }
 
 TEST(Budget, NothingIsMissingWhenEnoughIsFree) {
