@@ -126,6 +126,7 @@ std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const Gp
   }
   if (std::any_of(fabric.nics.begin(), fabric.nics.end(),
                   [](const Nic& nic) { return nic.driver == NicDriver::kPci; })) {
+    check_equal_speeds(list);
     check_hugepages(list);
     check_locked_memory(list);
   }

@@ -25,6 +25,30 @@ constexpr std::string_view kVfioDriver = "vfio-pci";
 // It grants what is missing and nothing else.
 constexpr const char* kSetUpAgain = "sudo ztcp_setup";
 
+void check_known_speed(Checklist& list, const Nic& nic) {
+  if (nic.speed_mbps != 0)
+    list.good("speed", nic.name, fmt::format("{} Mb/s", nic.speed_mbps));
+  else
+    list.warning("speed", nic.name,
+                 fmt::format("speed_mbps = 0 in the config, so NCCL is told {} Mb/s, a guess",
+                             kGuessedSpeedMbps),
+                 fmt::format("sudo ztcp_setup --speed MBPS, or write speed_mbps = ... into {}",
+                             list.fabric.path));
+}
+
+void check_told_speed(Checklist& list, const Nic& nic, const std::string& interface,
+                      const std::string& path) {
+  const auto text = read_line(path + "/speed");
+  std::uint32_t mbps = 0;  // Stays so for -1: the driver does not know.
+  if (text) std::from_chars(text->data(), text->data() + text->size(), mbps);
+  if (mbps != 0 && nic.speed_mbps != 0 && mbps != nic.speed_mbps)
+    list.warning(
+        "speed", nic.name,
+        fmt::format("speed_mbps = {} in the config, {} says {}", nic.speed_mbps, interface, mbps),
+        fmt::format("write speed_mbps = {} into {}, unless it was stated on purpose", mbps,
+                    list.fabric.path));
+}
+
 // What a kernel driver says of the NIC, for as long as it has it.
 void check_interface(Checklist& list, const Nic& nic, const std::string& folder) {
   const auto interfaces = interfaces_of(folder);
@@ -43,6 +67,7 @@ void check_interface(Checklist& list, const Nic& nic, const std::string& folder)
                              to_string(nic.mac), interfaces.front(), *text),
                  kSetUpAnew);
   }
+  check_told_speed(list, nic, interfaces.front(), path);
   const auto mtu = read_line(path + "/mtu");
   int mtu_bytes = 0;
   if (!mtu || std::from_chars(mtu->data(), mtu->data() + mtu->size(), mtu_bytes).ec != std::errc{})
@@ -137,6 +162,7 @@ void check_pci_nic(Checklist& list, const Nic& nic) {
     return;
   }
   list.good("pci", nic.name, nic.pci);
+  check_known_speed(list, nic);
   const std::string driver = link_name(folder + "/driver").value_or("no driver");
   if (driver == kVfioDriver) {
     list.good("driver", nic.name, driver);
@@ -147,6 +173,24 @@ void check_pci_nic(Checklist& list, const Nic& nic) {
                kSetUpAgain);
   }
   check_interface(list, nic, folder);
+}
+
+void check_equal_speeds(Checklist& list) {
+  std::string speeds;
+  const Nic* first = nullptr;
+  bool equal = true;
+  for (const Nic& nic : list.fabric.nics) {
+    if (nic.driver != NicDriver::kPci) continue;
+    if (first == nullptr) first = &nic;
+    equal = equal && told_speed_mbps(nic) == told_speed_mbps(*first);
+    speeds += fmt::format("{}{} {}", speeds.empty() ? "" : ", ", nic.name, told_speed_mbps(nic));
+  }
+  if (!equal)
+    list.warning("speed", list.fabric.path,
+                 fmt::format("NCCL is told unequal speeds ({} Mb/s): it prefers the fastest NIC to "
+                             "the nearest, for every GPU",
+                             speeds),
+                 "sudo ztcp_setup --speed MBPS, with that of the slowest, gives all the same");
 }
 
 void check_memif_nic(Checklist& list, const Nic& nic) {

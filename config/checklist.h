@@ -42,6 +42,7 @@ struct Checklist {
 void check_pci_nic(Checklist& list, const Nic& nic);
 void check_memif_nic(Checklist& list, const Nic& nic);
 void check_tap_nic(Checklist& list, const Nic& nic);
+void check_equal_speeds(Checklist& list);
 // check_memory.cc
 void check_hugepages(Checklist& list);
 void check_locked_memory(Checklist& list);

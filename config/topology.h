@@ -40,7 +40,7 @@ struct HostNic {
   std::string interface;  // "eth1"; empty while no kernel driver has it.
   MacAddress mac;
   std::uint32_t mtu_bytes = 0;   // 0: unknown.
-  std::uint32_t speed_mbps = 0;  // 0: unknown.
+  std::uint32_t speed_mbps = 0;  // 0: its driver does not tell.
   std::int32_t numa_node = -1;
   std::optional<Ipv4Prefix> address;
   std::string address_interface;  // Whose address it is: "eth1", or "eth1.100" above it.

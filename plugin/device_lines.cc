@@ -22,6 +22,12 @@ std::string nic_text(const config::Nic& nic) {
   return {};
 }
 
+std::string speed_text(const config::Nic& nic, const DeviceProperties& device) {
+  if (nic.speed_mbps != 0) return fmt::format("{} Mb/s", device.speed_mbps);
+  return fmt::format("{} Mb/s (a guess: speed_mbps is 0 in the config{})", device.speed_mbps,
+                     nic.driver == NicDriver::kPci ? "; ztcp_setup --speed MBPS states it" : "");
+}
+
 std::string gpu_text(const config::Nic& nic) {
   if (!nic.gpu_pci.empty()) return "GPU " + nic.gpu_pci;
   if (!nic.gpu_uuid.empty()) return nic.gpu_uuid;
@@ -53,9 +59,9 @@ std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
 std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
                         const DeviceProperties& device) {
   return fmt::format(
-      "{} {}: userspace TCP, {}, {}, {} Mb/s, {}, {}, MTU {}, {}; {}; GPUDirect RDMA off: "
+      "{} {}: userspace TCP, {}, {}, {}, {}, {}, MTU {}, {}; {}; GPUDirect RDMA off: "
       "userspace TCP ends in host memory",
-      ZTCP_VERSION, device.name, nic_text(nic), to_string(nic.address), device.speed_mbps,
+      ZTCP_VERSION, device.name, nic_text(nic), to_string(nic.address), speed_text(nic, device),
       gpu_text(nic),
       nic.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", nic.numa_node),
       nic.mtu_bytes, pages_text(fabric, nic), path_text(fabric, nic));

@@ -21,7 +21,7 @@ std::vector<DeviceProperties> promised_devices(const std::optional<config::Fabri
       DeviceProperties device;
       device.name = nic.name;
       device.guid = devices.size() + 1;
-      if (nic.speed_mbps != 0) device.speed_mbps = nic.speed_mbps;
+      device.speed_mbps = config::told_speed_mbps(nic);
       devices.push_back(std::move(device));
     }
   }

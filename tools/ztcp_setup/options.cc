@@ -3,15 +3,19 @@
 #include "tools/ztcp_setup/options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "config/load.h"
+#include "config/schema.h"
 #include "tools/common/quantity.h"
 #include "tools/ztcp_setup/report.h"
 
@@ -25,6 +29,7 @@ Examples:
   sudo ztcp_setup --nics all --per-gpu 1G --spare 0
                                   a host without GPUs: every NIC that may be taken, 1 GiB for each
   sudo ztcp_setup --keep eth3     the same, but eth3 stays with the kernel
+  sudo ztcp_setup --speed 50000   on a cloud machine whose NICs don't say their speed
   sudo ztcp_setup --no-iommu      on a machine without an IOMMU; read about classes of hosts first
   ztcp_setup --check              is this machine still as the config says? what mends it?
   ztcp_setup --check --json       the same for scripts
@@ -46,6 +51,7 @@ struct Raw {
   bool boot = false;
   std::vector<std::string> keep;
   std::vector<std::string> take;
+  std::vector<std::string> speeds;
   std::string nics;
   std::string pages;
   std::string per_gpu;
@@ -66,6 +72,26 @@ std::string is_count(const std::string& text) {
       text.find_first_not_of("0123456789") == std::string::npos)
     return {};
   return fmt::format("{} is neither a number from 1 to 64 nor all", text);
+}
+
+// "100000" or "eth1=100000": the name, empty for every NIC, and the speed; absent: neither.
+std::optional<std::pair<std::string, std::uint32_t>> parse_speed(const std::string& text) {
+  const auto equals = text.rfind('=');
+  const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
+  const char* const first = text.data() + (equals == std::string::npos ? 0 : equals + 1);
+  const char* const last = text.data() + text.size();
+  std::uint32_t mbps = 0;
+  const auto [end, error] = std::from_chars(first, last, mbps);
+  const config::Key& key = *config::find_key("nic", "speed_mbps");
+  if (error != std::errc{} || end != last || mbps == 0 || mbps > key.max || equals == 0)
+    return std::nullopt;
+  return std::pair(name, mbps);
+}
+
+std::string is_speed(const std::string& text) {
+  if (parse_speed(text)) return {};
+  return fmt::format("{} is neither a speed in Mb/s, from 1 to {}, nor NIC=SPEED", text,
+                     config::find_key("nic", "speed_mbps")->max);
 }
 
 std::uint32_t mib_of(const std::string& text) {
@@ -107,6 +133,11 @@ void add_selection(CLI::App& app, Raw& raw) {
   app.add_option("--nics", raw.nics, "Take N NICs, or all, for any process: hosts without GPUs")
       ->type_name("N|all")
       ->check(is_count)
+      ->group(kGroup);
+  app.add_option("--speed", raw.speeds,
+                 "Speed in Mb/s that NCCL is told of every NIC, or of this one (repeatable)")
+      ->type_name("[NIC=]MBPS")
+      ->check(is_speed)
       ->group(kGroup);
   auto* iommu = app.add_flag("--iommu", request.ask_iommu,
                              "No IOMMU is in use: ask the kernel for it at the next boot")
@@ -172,7 +203,7 @@ void confine_options(CLI::App& app) {
       for (const char* stranger : strangers)
         app.get_option(option)->excludes(app.get_option(stranger));
   };
-  confine({"--keep", "--take", "--nics", "--iommu", "--no-iommu"},
+  confine({"--keep", "--take", "--nics", "--speed", "--iommu", "--no-iommu"},
           {"--check", "--undo", "--boot", "--local"});
   // What is reserved, and for whom, stays as set-up decided when NICs are added.
   confine({"--pages", "--per-gpu", "--spare", "--user", "--group"},
@@ -193,6 +224,13 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
   if (raw.topology == "pair") options.local.topology = LocalTopology::kPair;
   request.selection.keep = {raw.keep.begin(), raw.keep.end()};
   request.selection.take = {raw.take.begin(), raw.take.end()};
+  for (const std::string& text : raw.speeds) {
+    const auto [name, mbps] = *parse_speed(text);
+    if (name.empty())
+      request.speed_mbps = mbps;
+    else
+      request.speeds_mbps[name] = mbps;
+  }
   if (const char* ssh = std::getenv("SSH_CONNECTION"); ssh != nullptr)
     request.selection.ssh_connection = ssh;
   if (!raw.nics.empty())

@@ -37,6 +37,7 @@ class Planner {
     fabric.path = request_.config_path;
     fabric.nics.clear();
     for (const config::Pair& pair : plan_.pairs) fabric.nics.push_back(nic_for(pair, fabric));
+    decide_speeds(input_, plan_, fabric.nics);
     decide_host(fabric);
     PagesDecision pages = decide_pages(input_, fabric.nics, plan_.notes);
     fabric.hugepages.page_kib = pages.page_kib;
@@ -237,6 +238,7 @@ class Planner {
       nic.address = {};
       nic.gateway.reset();
       nic.vlan_id = 0;
+      nic.speed_mbps = 0;
     }
     // A NIC that fell back to its kernel driver without its address is still what it was.
     const bool fell_back = known != nullptr && known->mac == found.mac && !found.address;
@@ -262,7 +264,7 @@ class Planner {
     nic.kernel_driver = found.driver;
     nic.mac = found.mac;
     nic.mtu_bytes = static_cast<std::uint16_t>(std::clamp(found.mtu_bytes, 576U, 9216U));
-    nic.speed_mbps = found.speed_mbps;
+    if (found.speed_mbps != 0) nic.speed_mbps = found.speed_mbps;
     if (!found.address) return;
     nic.address = *found.address;
     nic.gateway = found.gateway;

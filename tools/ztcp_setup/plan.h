@@ -58,4 +58,7 @@ struct PagesDecision {
 PagesDecision decide_pages(const PlanInput& input, const std::vector<config::Nic>& nics,
                            std::vector<config::Check>& notes);
 
+// plan_speed.cc: `nics` belong to plan.pairs, one to one.
+void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>& nics);
+
 }  // namespace ztcp::setup

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +34,10 @@ struct Request {
   std::optional<std::uint32_t> page_kib;
   std::optional<std::uint32_t> per_gpu_mib;  // Of each GPU, or of each NIC without one.
   std::optional<std::uint32_t> spare_mib;    // Of the host, beside those.
-  std::string user;                          // Who may run jobs; both empty: root.
+  std::optional<std::uint32_t> speed_mbps;   // Of each NIC, as NCCL is told.
+  // The same of single NICs, by interface, PCI address or device name.
+  std::map<std::string, std::uint32_t, std::less<>> speeds_mbps;
+  std::string user;  // Who may run jobs; both empty: root.
   std::string group;
 };
 

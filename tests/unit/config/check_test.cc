@@ -61,19 +61,20 @@ struct Machine {
     nic.address = *parse_ipv4_prefix("10.0.0.5/24");
     nic.mtu_bytes = 9001;
     nic.numa_node = 0;
+    nic.speed_mbps = 100000;
     nic.gpu_pci = "0000:00:1e.0";
     fabric.nics.push_back(nic);
   }
   Nic& nic() { return fabric.nics.front(); }
 
   // Gives the NIC back to its kernel driver.
-  void unbind(const std::string& mac, int mtu) {
+  void unbind(const std::string& mac, int mtu, int speed = -1) {
     tree.add(
         "pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=0 driver=ena group=7");
     tree.remove(std::string(kNic) + "/driver");
     tree.add_link(std::string(kNic) + "/driver", "../../../bus/pci/drivers/ena");
     tree.add("net path=pci0000:00/0000:00:05.0 name=ens5 mac=" + mac +
-             " mtu=" + std::to_string(mtu) + " speed=-1");
+             " mtu=" + std::to_string(mtu) + " speed=" + std::to_string(speed));
   }
 
   std::vector<Check> of_severity(Severity severity) const {
@@ -114,7 +115,7 @@ TEST(Check, AllIsWell) {
     names.push_back(check.name);
   }
   EXPECT_THAT(names, UnorderedElementsAre("schema", "host", "run_dir", "gpu", "pci", "driver",
-                                          "vfio", "mac", "hugepages", "memlock"));
+                                          "vfio", "mac", "speed", "hugepages", "memlock"));
 }
 
 TEST(Check, Schema) {
@@ -317,6 +318,26 @@ TEST(Check, ANodeThatTheMachineLacks) {
               HasSubstr("numa_node = 3 in the config, which this machine does not have"));
 }
 
+TEST(Check, ASpeedThatNobodyTold) {
+  Machine machine;
+  machine.nic().speed_mbps = 0;
+  const auto warnings = machine.of_severity(Severity::kWarning);
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_EQ(warnings[0].name, "speed");
+  EXPECT_THAT(warnings[0].problem.what, HasSubstr("NCCL is told 10000 Mb/s, a guess"));
+  EXPECT_THAT(warnings[0].problem.mend, HasSubstr("ztcp_setup --speed MBPS"));
+}
+
+TEST(Check, ASpeedThatTheDriverDenies) {
+  Machine machine;
+  machine.unbind("02:00:00:00:00:05", 9001, 25000);
+  const auto warnings = machine.of_severity(Severity::kWarning);
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_EQ(warnings[0].problem.what, "speed_mbps = 100000 in the config, ens5 says 25000");
+  machine.nic().speed_mbps = 25000;
+  EXPECT_THAT(machine.of_severity(Severity::kWarning), IsEmpty());
+}
+
 // Two NICs, each on a node and with a GPU of its own; the second node has no pages left.
 void add_second_nic(Machine& machine) {
   machine.tree.add(
@@ -350,6 +371,17 @@ TEST(Check, AProcessIsAskedForPagesOfItsOwnNicsOnly) {
   machine.tree.add("pages node=1 kib=2048 total=4096 free=72");
   machine.tree.add("pages node=0 kib=2048 total=4096 free=72");
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+}
+
+TEST(Check, UnequalSpeeds) {
+  Machine machine;
+  add_second_nic(machine);
+  machine.tree.add("pages node=1 kib=2048 total=4096 free=4096");
+  EXPECT_THAT(machine.of_severity(Severity::kWarning), IsEmpty());
+  machine.fabric.nics[1].speed_mbps = 25000;
+  const auto warnings = machine.of_severity(Severity::kWarning);
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_THAT(warnings[0].problem.what, HasSubstr("(ztcp0 100000, ztcp1 25000 Mb/s)"));
 }
 
 TEST(Check, AContainersLimitIsForOneProcess) {

@@ -164,6 +164,17 @@ TEST_F(StartupTest, AMisspeltVariableIsSaid) {
   EXPECT_TRUE(contains(log_.warned(), "ZTCP_CONFG"));
 }
 
+TEST_F(StartupTest, ASpeedThatNobodyToldIsCalledAGuess) {
+  loaded_.fabric->nics[0].speed_mbps = 0;
+  ASSERT_TRUE(start());
+  ASSERT_EQ(log_.infos().size(), 1U);
+  EXPECT_TRUE(contains(log_.infos()[0], "Mb/s (a guess: speed_mbps is 0 in the config)"))
+      << log_.infos()[0];
+  loaded_.fabric->nics[0].driver = config::NicDriver::kPci;
+  ASSERT_TRUE(start());
+  EXPECT_TRUE(contains(log_.infos()[1], "ztcp_setup --speed MBPS states it")) << log_.infos()[1];
+}
+
 struct LineCase {
   const char* name;
   config::NicDriver driver;
@@ -186,6 +197,7 @@ TEST_P(DeviceLine, SaysWhyWhatIsOffIsOff) {
   DeviceProperties device;
   device.name = "ztcp0";
   const std::string line = device_line(fabric, nic, device);
+  EXPECT_FALSE(contains(line, "a guess")) << line;
   EXPECT_TRUE(contains(line, GetParam().expected)) << line;
   EXPECT_TRUE(contains(line, "GPU 0000:17:00.0, NUMA node 1")) << line;
 }

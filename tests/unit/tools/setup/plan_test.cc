@@ -224,6 +224,68 @@ TEST(Plan, TheFabricIsAConfigThatLoads) {
   EXPECT_EQ(loaded.fabric->nics[3].kernel_driver, "bnxt_en");
 }
 
+std::vector<std::uint32_t> speeds_of(const Plan& plan) {
+  std::vector<std::uint32_t> speeds;
+  for (const config::Nic& nic : plan.fabric->nics) speeds.push_back(nic.speed_mbps);
+  return speeds;
+}
+
+std::vector<config::Check> speed_notes(const Plan& plan) {
+  std::vector<config::Check> notes;
+  for (const config::Check& note : plan.notes)
+    if (note.name == "speed") notes.push_back(note);
+  return notes;
+}
+
+// virtio says nothing of its speed.
+TEST(Plan, ASpeedThatNobodyTellsIsAskedFor) {
+  test::Tree tree(tree_text("cloud-flat"));
+  Request request = without_iommu();
+  const Plan plan = plan_for(tree, request);
+  EXPECT_THAT(speeds_of(plan), testing::Each(0U));
+  ASSERT_EQ(speed_notes(plan).size(), 1U);
+  const config::Check note = speed_notes(plan).front();
+  EXPECT_EQ(note.severity, config::Severity::kWarning);
+  EXPECT_THAT(note.problem.where, HasSubstr("ztcp0, ztcp1, "));
+  EXPECT_THAT(note.problem.what, HasSubstr("the speed is unknown, so NCCL is told 10000 Mb/s"));
+  EXPECT_THAT(note.problem.mend, HasSubstr("ztcp_setup --speed MBPS"));
+
+  request.speed_mbps = 25000;
+  request.speeds_mbps = {{"eth2", 50000}, {"0000:00:12.0", 40000}};
+  const Plan stated = plan_for(tree, request);
+  const auto speed_of = [&](std::string_view pci) {
+    for (const config::Nic& nic : stated.fabric->nics)
+      if (nic.pci == pci) return nic.speed_mbps;
+    return 0U;
+  };
+  EXPECT_EQ(speed_of("0000:00:10.0"), 25000U);
+  EXPECT_EQ(speed_of("0000:00:11.0"), 50000U);
+  EXPECT_EQ(speed_of("0000:00:12.0"), 40000U);
+  EXPECT_THAT(speed_notes(stated), IsEmpty());
+  // Once stated it stands in the config, also where the NIC is a kernel driver's again.
+  EXPECT_THAT(speeds_of(plan_for(tree, without_iommu(), stated.fabric)), speeds_of(stated));
+
+  request.speeds_mbps = {{"eth77", 50000}};
+  const Plan wrong = plan_for(tree, request);
+  ASSERT_EQ(speed_notes(wrong).size(), 1U);
+  EXPECT_EQ(speed_notes(wrong)[0].severity, config::Severity::kFault);
+  EXPECT_THAT(speed_notes(wrong)[0].problem.where, HasSubstr("eth77"));
+}
+
+TEST(Plan, AnInstanceTypeTellsTheSpeedOfItsNics) {
+  test::Tree tree(tree_text("cloud-flat"));
+  tree.add_file("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+  tree.add_file("sys/class/dmi/id/product_name", "p4d.24xlarge\n");
+  const Plan plan = plan_for(tree, without_iommu());
+  EXPECT_THAT(speeds_of(plan), testing::Each(50000U)) << "400 Gb/s for eight NICs";
+  EXPECT_THAT(speed_notes(plan), IsEmpty());
+  tree.add_file("sys/class/dmi/id/product_name", "p5.48xlarge\n");
+  EXPECT_THAT(speeds_of(plan_for(tree, without_iommu())), testing::Each(100000U))
+      << "the most that a network card carries";
+  tree.add_file("sys/class/dmi/id/product_name", "m5.large\n");
+  EXPECT_THAT(speeds_of(plan_for(tree, without_iommu())), testing::Each(0U));
+}
+
 TEST(Plan, HostClassFollowsTheIommu) {
   const test::Tree server(tree_text("server-8gpu-9nic"));
   EXPECT_EQ(plan_for(server).fabric->host.host_class, config::HostClass::kIommu);
@@ -354,6 +416,7 @@ TEST(Plan, EveryFaultOfTheRequestIsTold) {
   request.group = "no-such";
   request.page_kib = 1048576;
   request.per_gpu_mib = 200 * 1024;
+  request.speed_mbps = 25000;
   const Plan plan = plan_for(tree, request);
   std::vector<std::string> where;
   for (const config::Check& note : plan.notes) {
