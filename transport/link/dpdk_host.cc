@@ -23,6 +23,7 @@
 #include "transport/core/log.h"
 #include "transport/link/fork_guard.h"
 #include "transport/link/memif_guard.h"
+#include "transport/link/socket_file.h"
 
 struct rte_eth_dev;
 
@@ -164,6 +165,7 @@ int __wrap_memfd_create(const char* name, unsigned flags);
 int __wrap_epoll_create(int size);
 int __wrap_timerfd_create(int clock, int flags);
 int __wrap_pipe(int* ends);
+int __wrap_mkdir(const char* path, mode_t mode);
 int __wrap_open(const char* path, int flags, ...);
 int __wrap_open64(const char* path, int flags, ...);
 void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at);
@@ -184,6 +186,9 @@ int __wrap_timerfd_create(int clock, int flags) {
   return timerfd_create(clock, flags | TFD_CLOEXEC);
 }
 int __wrap_pipe(int* ends) { return pipe2(ends, O_CLOEXEC); }
+// EAL makes a run-time folder also where nothing will be put into it, and leaves the one above it
+// behind in /var/run or /tmp.
+int __wrap_mkdir(const char*, mode_t) { return 0; }
 int __wrap_open(const char* path, int flags, ...) {
   mode_t mode = 0;
   if ((flags & (O_CREAT | O_TMPFILE)) != 0) {
@@ -246,6 +251,14 @@ void __wrap_memif_free_regions(rte_eth_dev* device);
 int __wrap_rte_intr_callback_register(const rte_intr_handle* handle, rte_intr_callback_fn callback,
                                       void* argument);
 void __wrap_rte_intr_instance_free(rte_intr_handle* handle);
+int __wrap_bind(int fd, const sockaddr* address, socklen_t size);
+int __wrap_remove(const char* path);
+
+// See socket_file.h.
+int __wrap_bind(int fd, const sockaddr* address, socklen_t size) {
+  return ztcp::link::bind_socket_file(fd, address, size);
+}
+int __wrap_remove(const char* path) { return ztcp::link::remove_socket_file(path); }
 
 // See memif_guard.h.
 void __wrap_memif_free_regions(rte_eth_dev* device) {

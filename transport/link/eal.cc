@@ -139,8 +139,6 @@ Status init_on_this_thread(const EalConfig& config, unsigned cpu) {
   if (rte_eal_init(static_cast<int>(args.size()), argv.data()) < 0)
     return fail(Errc::kSystem, "rte_eal_init", rte_errno);
   keep_memory_from_children();
-  // Unused without shared configuration, but EAL makes it all the same.
-  rmdir(rte_eal_get_runtime_dir());
   return {};
 }
 

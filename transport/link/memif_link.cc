@@ -14,6 +14,7 @@
 #include "transport/core/log.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/port_link.h"
+#include "transport/link/socket_file.h"
 
 namespace ztcp::link {
 namespace {
@@ -89,28 +90,6 @@ Status check(const MemifConfig& config) {
   return {};
 }
 
-// A server that was killed leaves its socket file behind. Nobody listens on it: remove it.
-Status remove_stale_socket(const std::string& path) {
-  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (fd < 0) return fail_errno("socket");
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  const int rc = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  const int why = rc == 0 ? 0 : errno;
-  ::close(fd);
-  if (why == ENOENT) return {};
-  if (why == ECONNREFUSED) {
-    if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
-    return fail_errno("unlink");
-  }
-  log::warn(
-      "memif socket {} is served by another process already; stop that one, or choose "
-      "another run directory",
-      path);
-  return fail(Errc::kBusy, "memif socket", why);
-}
-
 }  // namespace
 
 std::uint32_t memif_memory_mib(const MemifConfig& config) {
@@ -123,7 +102,8 @@ std::uint32_t memif_memory_mib(const MemifConfig& config) {
 Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config) {
   ZTCP_CHECK(check(config));
   const bool server = config.role == MemifRole::kServer;
-  if (server) ZTCP_CHECK(remove_stale_socket(config.socket_path));
+  SocketFolder folder;  // Until the socket listens.
+  if (server) folder = ZTCP_TRY(make_way_for_server(config.socket_path));
 
   static std::atomic<unsigned> serial{0};
   PortConfig port_config;

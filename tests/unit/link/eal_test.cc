@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <sys/stat.h>
@@ -75,6 +76,20 @@ TEST_P(EalStart, OnHugepagesToo) {
   if (status == 125 || status == 126) GTEST_SKIP() << "see LeavesTheProcessAsItWas";
   EXPECT_EQ(status, 0);
   EXPECT_EQ(said, "");
+}
+
+// EAL would put its folders there, whoever the user is.
+TEST_P(EalStart, MakesNoFolder) {
+  std::string folder = testing::TempDir() + "ealXXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
+  setenv("RUNTIME_DIRECTORY", folder.c_str(), 1);
+  const auto [status, said] = run("start");
+  unsetenv("RUNTIME_DIRECTORY");
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
+  if (status == 125 || status == 126) GTEST_SKIP() << "see LeavesTheProcessAsItWas";
+  EXPECT_EQ(status, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(

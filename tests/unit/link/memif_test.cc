@@ -325,6 +325,42 @@ TEST_F(Memif, AServedSocketIsNotTakenAway) {
   EXPECT_EQ(second.error().code, Errc::kBusy);
 }
 
+// Typed wrongly, a socket's path may be that of anything (socket_file_test.cc has all kinds).
+TEST_F(Memif, AFileInItsPlaceIsRefusedAndStays) {
+  std::ofstream(folder_ + "/0.sock") << "precious";
+  const auto server = open_memif(config(MemifRole::kServer, 1500));
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error().code, Errc::kBadConfig);
+  std::string text;
+  std::ifstream(folder_ + "/0.sock") >> text;
+  EXPECT_EQ(text, "precious");
+}
+
+// Its own socket goes with a server; what has taken that name meanwhile stays.
+TEST_F(Memif, AServerTakesNothingButItsOwnSocketAway) {
+  const std::string path = folder_ + "/0.sock";
+  auto server = open_memif(config(MemifRole::kServer, 1500));
+  ASSERT_TRUE(server);
+  ASSERT_TRUE(std::filesystem::is_socket(path));
+  server->reset();
+  EXPECT_FALSE(std::filesystem::exists(path));
+
+  server = open_memif(config(MemifRole::kServer, 1500));
+  ASSERT_TRUE(server);
+  std::filesystem::remove(path);
+  std::ofstream(path) << "precious";
+  server->reset();
+  EXPECT_TRUE(std::filesystem::is_regular_file(path));
+
+  std::filesystem::remove(path);
+  server = open_memif(config(MemifRole::kServer, 1500));
+  ASSERT_TRUE(server);
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  server->reset();
+  EXPECT_TRUE(std::filesystem::is_directory(path));
+}
+
 TEST(MemifMtuLimit, IsTheConfigs) {
   EXPECT_EQ(config::find_key("nic", "mtu_bytes")->max, kMaxMemifMtuBytes);
 }

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/link/socket_file.h"
+
+#include <chrono>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+
+namespace ztcp::link {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  return address;
+}
+
+// A socket of `type` bound to `path`; its file stays when the descriptor goes.
+Fd bound_socket(const std::string& path, int type = SOCK_SEQPACKET) {
+  Fd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = address_of(path);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+class SocketFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "socketXXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    path_ = folder_ + "/0.sock";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string folder_;
+  std::string path_;
+  test::LogCapture log_;
+};
+
+TEST_F(SocketFile, NothingIsInTheWay) {
+  EXPECT_TRUE(make_way_for_server(path_));
+  EXPECT_TRUE(log_.warned().empty());
+}
+
+TEST_F(SocketFile, WhatAKilledServerLeftIsRemoved) {
+  bound_socket(path_);
+  EXPECT_TRUE(make_way_for_server(path_));
+  EXPECT_FALSE(fs::exists(path_));
+}
+
+TEST_F(SocketFile, AServedOneStays) {
+  const Fd server = bound_socket(path_);
+  ASSERT_EQ(::listen(server.get(), 1), 0);
+  const auto refused = make_way_for_server(path_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::kBusy);
+  EXPECT_TRUE(fs::is_socket(path_));
+  EXPECT_THAT(log_.warned(), HasSubstr("is served by another process"));
+}
+
+// The kernel lets a connect() wait for room in the backlog.
+TEST_F(SocketFile, AServerThatAcceptsNobodyHoldsNobodyUp) {
+  const Fd server = bound_socket(path_);
+  ASSERT_EQ(::listen(server.get(), 0), 0);
+  const Fd guest(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = address_of(path_);
+  ASSERT_EQ(::connect(guest.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+            0);
+  alarm(10);
+  EXPECT_FALSE(make_way_for_server(path_));
+  alarm(0);
+  EXPECT_TRUE(fs::is_socket(path_));
+}
+
+TEST_F(SocketFile, AServedOneOfAnotherKindStays) {
+  for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+    const Fd server = bound_socket(path_, type);
+    EXPECT_FALSE(make_way_for_server(path_));
+    EXPECT_TRUE(fs::is_socket(path_));
+    fs::remove(path_);
+  }
+}
+
+TEST_F(SocketFile, AnotherUsersStays) {
+  if (geteuid() != 0) GTEST_SKIP() << "giving a file away needs root";
+  bound_socket(path_);
+  ASSERT_EQ(::chown(path_.c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(make_way_for_server(path_));
+  EXPECT_TRUE(fs::is_socket(path_));
+  EXPECT_THAT(log_.warned(), HasSubstr("belongs to user 65534"));
+  EXPECT_THAT(log_.warned(), HasSubstr("rm '" + path_ + "'"));
+}
+
+TEST_F(SocketFile, AMissingFolderIsNamed) {
+  EXPECT_FALSE(make_way_for_server(folder_ + "/missing/0.sock"));
+  EXPECT_THAT(log_.warned(), HasSubstr("folder " + folder_ + "/missing: No such file"));
+}
+
+// Two servers that start at once: the second must not take the first one's socket, which does not
+// listen yet, for one that nobody serves.
+TEST_F(SocketFile, TheFolderIsLockedWhileAServerStarts) {
+  const auto starting = make_way_for_server(path_);
+  ASSERT_TRUE(starting);
+  const Fd other(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_NE(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
+}
+
+TEST_F(SocketFile, ALockThatIsHeldForEverIsPassedBy) {
+  const Fd other(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
+  alarm(30);
+  EXPECT_TRUE(make_way_for_server(path_));
+  alarm(0);
+}
+
+// What a typing error may name.
+struct Placed {
+  const char* name;
+  void (*place)(const std::string& path, const std::string& own);
+};
+class SocketFileKind : public SocketFile, public testing::WithParamInterface<Placed> {};
+
+TEST_P(SocketFileKind, IsRefusedByNameAndStays) {
+  const std::string own = folder_ + "/own";
+  std::ofstream(own) << "mine";
+  GetParam().place(path_, own);
+  struct stat before {};
+  ASSERT_EQ(::lstat(path_.c_str(), &before), 0);
+  const auto refused = make_way_for_server(path_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::kBadConfig);
+  struct stat after {};
+  ASSERT_EQ(::lstat(path_.c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino);
+  EXPECT_EQ(fs::file_size(own), 4U);
+  EXPECT_THAT(log_.warned(), HasSubstr("memif socket " + path_ + " is the name of "));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, SocketFileKind,
+    testing::Values(
+        Placed{"File",
+               [](const std::string& path, const std::string&) { std::ofstream(path) << "x"; }},
+        Placed{"EmptyFile",
+               [](const std::string& path, const std::string&) { std::ofstream{path}; }},
+        Placed{"HardLink", [](const std::string& path,
+                              const std::string& own) { fs::create_hard_link(own, path); }},
+        Placed{"LinkToAFile", [](const std::string& path,
+                                 const std::string& own) { fs::create_symlink(own, path); }},
+        Placed{"LinkToASocket",
+               [](const std::string& path, const std::string& own) {
+                 bound_socket(own + ".sock");
+                 fs::create_symlink(own + ".sock", path);
+               }},
+        Placed{"DanglingLink",
+               [](const std::string& path, const std::string& own) {
+                 fs::create_symlink(own + "-missing", path);
+               }},
+        Placed{"Fifo", [](const std::string& path,
+                          const std::string&) { ASSERT_EQ(::mkfifo(path.c_str(), 0666), 0); }},
+        Placed{"Folder",
+               [](const std::string& path, const std::string&) { fs::create_directory(path); }}),
+    [](const auto& row) { return row.param.name; });
+
+// The driver removes by name what it has bound.
+TEST_F(SocketFile, OnlyWhatWasBoundIsRemoved) {
+  const auto bind_one = [this] {
+    Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const sockaddr_un address = address_of(path_);
+    EXPECT_EQ(
+        bind_socket_file(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+        0);
+    return fd;
+  };
+  bind_one();
+  EXPECT_EQ(remove_socket_file(path_.c_str()), 0);
+  EXPECT_FALSE(fs::exists(path_));
+  // Another server's, by now.
+  bind_one();
+  fs::rename(path_, path_ + ".old");
+  bound_socket(path_);
+  EXPECT_EQ(remove_socket_file(path_.c_str()), 0);
+  EXPECT_TRUE(fs::is_socket(path_));
+  // Never bound here.
+  EXPECT_EQ(remove_socket_file(path_.c_str()), 0);
+  EXPECT_TRUE(fs::is_socket(path_));
+}
+
+}  // namespace
+}  // namespace ztcp::link
