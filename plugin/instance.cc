@@ -37,7 +37,7 @@ config::Problem log_problem(const std::string& path, const Error& error) {
   return {"ZTCP_LOG",
           fmt::format("{} can't be written, so only NCCL's log has these lines: {}", path,
                       error.sys_errno != 0 ? std::strerror(error.sys_errno) : error.where),
-          "name a regular file in a folder that only this user may write to"};
+          "name a new file in a folder that only this user may write to"};
 }
 
 Told<Startup> start_up_here() {

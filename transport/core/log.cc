@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <iterator>
@@ -19,6 +22,92 @@ constexpr std::size_t kMaxLine = 1024;
 
 std::atomic<Sink> g_sink{nullptr};
 std::atomic<int> g_file{-1};
+std::atomic<std::uint64_t> g_lost{0};  // Lines that the file has not taken since the last it took.
+
+// Takes the SIGXFSZ that a write beyond the limit of file sizes (ulimit -f) brings: unhandled it
+// ends the training, and handlers and other threads' masks are not ours to change. The kernel
+// sends it to the thread that writes.
+class FileSizeSignal {
+ public:
+  FileSizeSignal() {
+    sigset_t pending;
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+  }
+  ~FileSizeSignal() {
+    const int why = errno;
+    const timespec now{0, 0};
+    if (raised_ && !was_pending_)
+      while (sigtimedwait(&signal_, nullptr, &now) < 0 && errno == EINTR) {
+      }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = why;
+  }
+  FileSizeSignal(const FileSizeSignal&) = delete;
+  FileSizeSignal& operator=(const FileSizeSignal&) = delete;
+  void raised() { raised_ = true; }
+
+ private:
+  sigset_t signal_;
+  sigset_t before_;
+  bool was_pending_ = false;
+  bool raised_ = false;
+};
+
+// 0, or why `text` is not in the file, or not as a whole.
+int append(int fd, std::string_view text) {
+  FileSizeSignal signal;
+  ssize_t written = -1;
+  do {
+    written = ::write(fd, text.data(), text.size());
+  } while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(text.size())) return 0;
+  // A part was taken: what stopped it is told by the next try, which takes nothing.
+  if (written >= 0) written = ::write(fd, text.data() + written, text.size() - written);
+  if (written >= 0) return EIO;
+  if (errno == EFBIG) signal.raised();
+  return errno;
+}
+
+std::string_view advice(int why) {
+  switch (why) {
+    case EFBIG:
+      return "raise the limit of file sizes (ulimit -f), or name another file";
+    case ENOSPC:
+    case EDQUOT:
+      return "make room there (df -h), or name another file";
+    default:
+      return "look at its disk, or name another file";
+  }
+}
+
+// Once for each time that the file stops taking lines.
+void tell_loss(int why) {
+  const Sink sink = g_sink.load(std::memory_order_acquire);
+  if (g_lost.fetch_add(1, std::memory_order_relaxed) != 0 || sink == nullptr) return;
+  std::array<char, kMaxLine> text;
+  const auto end = fmt::format_to_n(text.begin(), text.size() - 1,
+                                    "ZTCP_LOG takes no more lines ({}), so only NCCL's log has "
+                                    "them: {}",
+                                    std::strerror(why), advice(why));
+  *end.out = '\0';
+  sink(Level::kWarn, __FILE__, __LINE__, text.data());
+}
+
+// The file has a gap, and the start of a line before it perhaps. False: it still takes nothing.
+bool tell_gap(int fd) {
+  const std::uint64_t lost = g_lost.load(std::memory_order_relaxed);
+  if (lost == 0) return true;
+  std::array<char, 64> text;
+  const auto end =
+      fmt::format_to_n(text.begin(), text.size(), "\n... {} lines are missing here\n", lost);
+  if (append(fd, {text.data(), end.size}) != 0) return false;
+  g_lost.fetch_sub(lost, std::memory_order_relaxed);
+  return true;
+}
 
 void write_file(Level level, std::string_view text) {
   const int fd = g_file.load(std::memory_order_acquire);
@@ -35,20 +124,37 @@ void write_file(Level level, std::string_view text) {
       text);
   *end.out = '\n';
   // One write per line: O_APPEND keeps lines of several ranks whole.
-  [[maybe_unused]] const auto written =
-      ::write(fd, line.data(), static_cast<std::size_t>(end.out - line.begin()) + 1);
+  const std::string_view whole(line.data(), static_cast<std::size_t>(end.out - line.begin()) + 1);
+  const int why = tell_gap(fd) ? append(fd, whole) : EIO;
+  if (why != 0) tell_loss(why);
+}
+
+// Does it begin as our lines do? A name that was typed wrongly may be that of any file.
+bool may_be_log(int fd) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd.dddZ [";
+  std::array<char, kForm.size()> begin;
+  const ssize_t size = ::pread(fd, begin.data(), begin.size(), 0);
+  // What may be written but not read is taken as it is.
+  for (ssize_t i = 0; i < size; ++i) {
+    const char c = begin[static_cast<std::size_t>(i)];
+    const char wanted = kForm[static_cast<std::size_t>(i)];
+    if (wanted == 'd' ? c < '0' || c > '9' : c != wanted) return false;
+  }
+  return true;
 }
 
 Result<int> open_regular(const std::string& path) noexcept {
   // O_NONBLOCK: a FIFO that nobody reads fails at once.
-  const int fd =
-      ::open(path.c_str(),
-             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
+  constexpr int kFlags = O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  int fd = ::open(path.c_str(), O_RDWR | kFlags, 0644);
+  if (fd < 0 && errno == EACCES) fd = ::open(path.c_str(), O_WRONLY | kFlags, 0644);
   if (fd < 0) return fail_errno("open");
   struct stat file {};
-  if (::fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1) return fd;
+  const bool plain = ::fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1;
+  if (plain && may_be_log(fd)) return fd;
   ::close(fd);
-  return fail(Errc::kInvalidArgument, "not a regular file of one name");
+  return fail(Errc::kInvalidArgument,
+              plain ? "what is in it is no log of ztcp's" : "not a regular file of one name");
 }
 
 }  // namespace
@@ -58,6 +164,7 @@ void bind(Sink sink) noexcept { g_sink.store(sink, std::memory_order_release); }
 Status open_file(const std::string& path) noexcept {
   Result<int> opened = path.empty() ? Result<int>(-1) : open_regular(path);
   const int fd = opened.value_or(-1);
+  g_lost.store(0, std::memory_order_relaxed);
   const int old = g_file.load(std::memory_order_acquire);
   if (old >= 0 && fd >= 0 && ::dup3(fd, old, O_CLOEXEC) >= 0) {
     // Under the same number: another thread may be about to write to it.

@@ -29,7 +29,9 @@ void bind(Sink sink) noexcept;
 // Opens (appending) the file that gets every line with a time stamp and the pid; empty closes it.
 // The descriptor is close-on-exec. A failure closes the file that was open and is the caller's to
 // report. Links, files of several names and what is no regular file are refused: in a folder open
-// to all they are somebody's trap, and a FIFO would hold up the training.
+// to all they are somebody's trap, and a FIFO would hold up the training; and files that hold
+// something else than lines of ours, whose name was typed by mistake. When the file takes no more
+// (a full disk, ulimit -f) the sink is told once, and the file how many lines it lacks.
 Status open_file(const std::string& path) noexcept;
 
 void write(Level level, const char* file, int line, std::string_view text) noexcept;

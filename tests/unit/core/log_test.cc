@@ -3,12 +3,15 @@
 #include "transport/core/log.h"
 
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -55,6 +58,99 @@ TEST(LogFile, AnotherFileTakesTheSameDescriptor) {
   EXPECT_EQ(descriptor_of(second), -1);
   fs::remove(first);
   fs::remove(second);
+}
+
+// What was said through the sink since bind_sink().
+std::string g_said;
+void bind_sink() {
+  g_said.clear();
+  bind([](Level, const char*, int, const char* text) { (g_said += text) += '\n'; });
+}
+
+// `ulimit -f`: the kernel's SIGXFSZ would end the process.
+TEST(LogFile, ALimitOfFileSizesCostsLinesAndIsToldOnce) {
+  const fs::path log = fs::canonical(testing::TempDir()) / "ztcp-log-limit";
+  fs::remove(log);
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit small{1000, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &small);
+    bind_sink();
+    if (!open_file(log.string())) _exit(1);
+    for (int i = 0; i < 20; ++i) warn("{:0>100}", i);
+    const std::string told = "ZTCP_LOG takes no more lines (File too large)";
+    const auto first = g_said.find(told);
+    if (first == std::string::npos || g_said.find("ulimit -f") == std::string::npos) _exit(2);
+    if (g_said.find(told, first + 1) != std::string::npos) _exit(3);
+    sigset_t set;
+    sigpending(&set);
+    if (sigismember(&set, SIGXFSZ) != 0) _exit(4);
+    pthread_sigmask(SIG_BLOCK, nullptr, &set);
+    if (sigismember(&set, SIGXFSZ) != 0) _exit(5);
+    // There is room again.
+    const rlimit large{RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &large);
+    warn("at last");
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const std::string text = text_of(log);
+  const auto gap = text.find(" lines are missing here\n");
+  ASSERT_NE(gap, std::string::npos) << text;
+  EXPECT_NE(text.find("at last", gap), std::string::npos);
+  fs::remove(log);
+}
+
+// A signal of the host process's own, which it has blocked, is still there afterwards.
+TEST(LogFile, ASignalThatIsSomebodyElsesStaysPending) {
+  const fs::path log = fs::canonical(testing::TempDir()) / "ztcp-log-pending";
+  fs::remove(log);
+  const pid_t child = fork();
+  if (child == 0) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    raise(SIGXFSZ);
+    const rlimit small{10, 10};
+    setrlimit(RLIMIT_FSIZE, &small);
+    if (!open_file(log.string())) _exit(1);
+    warn("lost");
+    sigpending(&set);
+    _exit(sigismember(&set, SIGXFSZ) == 1 ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  fs::remove(log);
+}
+
+// A name that was typed wrongly: as root it may be that of any file.
+TEST(LogFile, AFileOfOtherWordsIsLeftAlone) {
+  const fs::path file = fs::canonical(testing::TempDir()) / "ztcp-log-passwd";
+  const std::string text = "root:x:0:0:root:/root:/bin/bash\n";
+  std::ofstream(file) << text;
+  const Status opened = open_file(file.string());
+  ASSERT_FALSE(opened);
+  EXPECT_STREQ(opened.error().where, "what is in it is no log of ztcp's");
+  warn("lost");
+  EXPECT_EQ(text_of(file), text);
+  fs::remove(file);
+}
+
+TEST(LogFile, ALogOfEarlierRunsIsContinued) {
+  const fs::path log = fs::canonical(testing::TempDir()) / "ztcp-log-again";
+  fs::remove(log);
+  for (const char* line : {"first", "second"}) {
+    ASSERT_TRUE(open_file(log.string()));
+    warn("{}", line);
+    ASSERT_TRUE(open_file(""));
+  }
+  EXPECT_NE(text_of(log).find("second"), std::string::npos);
+  fs::remove(log);
 }
 
 // In a folder that is open to all, others may have given the name to any of these.
