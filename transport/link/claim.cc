@@ -55,18 +55,38 @@ constexpr const char* kNotALockFile = "not a lock file";
 // In a folder that others may write to, the name may have been given to anything.
 bool may_be_lock(const struct stat& file) { return S_ISREG(file.st_mode) && file.st_nlink == 1; }
 
-Result<Fd> open_lock(const std::string& path) {
-  int raw = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+// Whoever may come in may lock: other users' processes too, whatever our umask. Where the folder
+// keeps others out the file does as well: a run_dir that somebody has made a link to one of the
+// system's folders gets no file there that all may write to.
+mode_t lock_mode(const struct stat& folder) {
+  const bool shared = folder.st_uid != geteuid() || (folder.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  return shared ? 0666 : 0600;
+}
+
+// By the folder's descriptor from here on: its path may lead elsewhere the next time.
+Result<Fd> open_lock(int folder, const std::string& name) {
+  int raw = openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (raw >= 0) {
-    // Other users' processes lock it too, whatever our umask: the folder says who may come in. A
-    // file that was there keeps its mode.
-    fchmod(raw, 0666);
+    // A file that was there keeps its mode.
+    struct stat facts {};
+    if (fstat(folder, &facts) == 0) fchmod(raw, lock_mode(facts));
   } else if (errno == EEXIST) {
     // Without O_CREAT, which fs.protected_regular forbids for another's file in a sticky folder.
-    raw = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    raw = openat(folder, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   }
   if (raw < 0) return fail_errno("open");
   return Fd(raw);
+}
+
+Result<Fd> open_folder(const std::string& run_dir) {
+  if (mkdir(run_dir.c_str(), 0755) != 0 && errno != EEXIST) return fail_errno("mkdir");
+  const int raw = open(run_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (raw < 0) return fail_errno("open");
+  return Fd(raw);
+}
+
+std::string file_name(const std::string& nic, const std::string& group) {
+  return fmt::format("{}.lock", group.empty() ? nic : "group-" + group);
 }
 
 std::string command_of(pid_t pid) {
@@ -88,6 +108,26 @@ void describe_holder(int fd, ClaimHolder* holder) {
   holder->command = command_of(query.l_pid);
 }
 
+const char* mend_claim(int why) {
+  switch (why) {
+    case ENOTDIR:
+      return "run_dir must be a folder: move away what has its name, or name another run_dir";
+    case ENOENT:
+      return "make the folder above run_dir";
+    case ENOSPC:
+    case EDQUOT:
+      return "make room there (df -h, df -i)";
+    case EROFS:
+      return "mount it writable, or name another run_dir";
+    case EMFILE:
+      return "this process may open no more files: raise ulimit -n";
+    case ENFILE:
+      return "this machine may open no more files: raise sysctl fs.file-max";
+    default:
+      return "every process of the job must be able to write there";
+  }
+}
+
 }  // namespace
 
 std::string to_string(const ClaimHolder& holder) {
@@ -97,7 +137,7 @@ std::string to_string(const ClaimHolder& holder) {
 
 std::string lock_path(const std::string& run_dir, const std::string& nic,
                       const std::string& group) {
-  return fmt::format("{}/{}.lock", run_dir, group.empty() ? nic : "group-" + group);
+  return fmt::format("{}/{}", run_dir, file_name(nic, group));
 }
 
 std::string describe_failed_claim(const Error& error, const std::string& lock_path) {
@@ -106,14 +146,14 @@ std::string describe_failed_claim(const Error& error, const std::string& lock_pa
         "{} is no lock file of ztcp but a link, a file of several names or a device; remove it, "
         "and let only users of the NIC write to that folder",
         lock_path);
-  return fmt::format("{}: {} failed: {}; every process of the job must be able to write there",
-                     lock_path, error.where, std::strerror(error.sys_errno));
+  return fmt::format("{}: {} failed: {}; {}", lock_path, error.where,
+                     std::strerror(error.sys_errno), mend_claim(error.sys_errno));
 }
 
 Result<Claim> Claim::take(const std::string& run_dir, const std::string& nic,
                           const std::string& group, ClaimHolder* holder) {
-  if (mkdir(run_dir.c_str(), 0755) != 0 && errno != EEXIST) return fail_errno("mkdir");
-  const std::string path = lock_path(run_dir, nic, group);
+  const Fd folder = ZTCP_TRY(open_folder(run_dir));
+  const std::string name = file_name(nic, group);
 
   Held& list = held();
   const std::scoped_lock guard(list.mutex);
@@ -122,7 +162,7 @@ Result<Claim> Claim::take(const std::string& run_dir, const std::string& nic,
     list.locks.clear();
   }
   struct stat file {};
-  if (lstat(path.c_str(), &file) == 0) {
+  if (fstatat(folder.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0) {
     if (!may_be_lock(file)) return fail(Errc::kSystem, kNotALockFile);
     if (const auto ours = list.find({file.st_dev, file.st_ino}); ours != list.locks.end()) {
       if (std::find(ours->nics.begin(), ours->nics.end(), nic) != ours->nics.end()) {
@@ -134,7 +174,7 @@ Result<Claim> Claim::take(const std::string& run_dir, const std::string& nic,
     }
   }
 
-  Fd fd = ZTCP_TRY(open_lock(path));
+  Fd fd = ZTCP_TRY(open_lock(folder.get(), name));
   if (fstat(fd.get(), &file) != 0) return fail_errno("fstat");
   if (!may_be_lock(file)) return fail(Errc::kSystem, kNotALockFile);
   struct flock wish {};

@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -166,11 +167,40 @@ mode_t mode_of(const std::string& path) {
 }
 
 TEST_F(ClaimTest, OtherUsersMayLockItWhateverTheUmask) {
+  ASSERT_EQ(chmod(folder_.c_str(), 01777), 0);
   const mode_t before = umask(077);
   const auto claim = Claim::take(folder_, "nic");
   umask(before);
   ASSERT_TRUE(claim);
   EXPECT_EQ(mode_of(folder_ + "/nic.lock"), 0666U);
+}
+
+// Who can make run_dir a link has root put a file into a folder of the system's.
+TEST_F(ClaimTest, InAFolderThatIsClosedToOthersTheFileIsToo) {
+  std::filesystem::create_directory(folder_ + "/system");
+  ASSERT_EQ(chmod((folder_ + "/system").c_str(), 0755), 0);
+  std::filesystem::create_directory_symlink(folder_ + "/system", folder_ + "/run");
+  EXPECT_TRUE(Claim::take(folder_ + "/run", "nic"));
+  EXPECT_EQ(mode_of(folder_ + "/system/nic.lock"), 0600U);
+}
+
+TEST_F(ClaimTest, AFileInPlaceOfTheFolderIsNamed) {
+  std::ofstream(folder_ + "/run") << "x";
+  const auto claim = Claim::take(folder_ + "/run", "nic");
+  ASSERT_FALSE(claim);
+  EXPECT_EQ(claim.error().sys_errno, ENOTDIR);
+  const std::string told = describe_failed_claim(claim.error(), folder_ + "/run/nic.lock");
+  EXPECT_NE(told.find("run_dir must be a folder"), std::string::npos) << told;
+}
+
+TEST_F(ClaimTest, TooFewDescriptorsAreNamed) {
+  EXPECT_TRUE(in_child([&] {
+    const rlimit none{3, 3};
+    setrlimit(RLIMIT_NOFILE, &none);
+    const auto claim = Claim::take(folder_, "nic");
+    return !claim &&
+           describe_failed_claim(claim.error(), "x").find("ulimit -n") != std::string::npos;
+  }));
 }
 
 TEST_F(ClaimTest, AFileThatWasThereKeepsItsMode) {
