@@ -17,8 +17,7 @@ Bootstrap::Bootstrap(const Options& options)
     : rank_(*options.rank),
       size_(options.ranks),
       timeout_(options.connect_timeout_s),
-      patience_(std::chrono::duration_cast<Clock::duration>(
-          std::chrono::duration<double>(options.stall_timeout_s + 120))) {
+      patience_(std::chrono::duration_cast<Clock::duration>(timeout_)) {
   try {
     if (rank_ == 0) {
       gather_ranks(options);
@@ -53,7 +52,7 @@ void Bootstrap::send(Peer& peer, Type type, std::span<const std::byte> payload) 
   std::memcpy(all.data(), &header, sizeof header);
   std::copy(payload.begin(), payload.end(), all.begin() + sizeof header);
   std::span<const std::byte> rest(all);
-  const auto deadline = Clock::now() + std::chrono::seconds(20);
+  const auto deadline = Clock::now() + patience_;
   while (!rest.empty()) {
     const ssize_t n = ::send(peer.fd, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (n > 0) {
@@ -76,6 +75,7 @@ bool Bootstrap::read_some(Peer& peer) {
   while (true) {
     const ssize_t n = recv(peer.fd, chunk.data(), chunk.size(), 0);
     if (n > 0) {
+      peer.heard = Clock::now();
       peer.inbox.insert(peer.inbox.end(), chunk.begin(), chunk.begin() + n);
       continue;
     }
@@ -93,8 +93,8 @@ bool Bootstrap::read_some(Peer& peer) {
     }
     if (peer.inbox.size() - used - sizeof header < header.payload_bytes) break;
     const auto begin = peer.inbox.begin() + static_cast<std::ptrdiff_t>(used + sizeof header);
-    peer.frames.push_back(
-        {static_cast<Type>(header.type), Bytes(begin, begin + header.payload_bytes)});
+    if (const auto type = static_cast<Type>(header.type); type != Type::kAlive)
+      peer.frames.push_back({type, Bytes(begin, begin + header.payload_bytes)});
     used += sizeof header + header.payload_bytes;
   }
   peer.inbox.erase(peer.inbox.begin(), peer.inbox.begin() + static_cast<std::ptrdiff_t>(used));
@@ -121,12 +121,19 @@ void Bootstrap::lost(const Peer& peer) {
   throw Stopped(reason);
 }
 
-Bootstrap::Frame Bootstrap::await(Peer& peer, Clock::time_point deadline, const std::string& what) {
+Bootstrap::Frame Bootstrap::await(Peer& peer, std::optional<Clock::time_point> deadline,
+                                  const std::string& what) {
+  const auto began = Clock::now();
   while (peer.frames.empty()) {
     throw_if_interrupted();
-    if (Clock::now() > deadline) fail("waited too long for {}", what);
     // Bad news of another rank must not wait behind this one.
     check();
+    if (!peer.frames.empty()) break;
+    if (deadline && Clock::now() > *deadline) fail("waited too long for {}", what);
+    if (!deadline && Clock::now() > std::max(began, peer.heard) + patience_)
+      fail("{} has said nothing for {:g} s", what,
+           std::chrono::duration<double>(patience_).count());
+    beat();
     if (peer.frames.empty()) wait_for(peer.fd, POLLIN);
   }
   Frame frame = std::move(peer.frames.front());
@@ -140,7 +147,7 @@ std::vector<Bootstrap::Bytes> Bootstrap::all_gather(std::span<const std::byte> m
     all[0].assign(mine.begin(), mine.end());
     for (Peer& peer : peers_)
       all[static_cast<std::size_t>(peer.rank)] =
-          await(peer, Clock::now() + patience_, fmt::format("rank {}", peer.rank)).payload;
+          await(peer, std::nullopt, fmt::format("rank {}", peer.rank)).payload;
     Bytes packed;
     for (const Bytes& bytes : all) {
       const auto size = static_cast<std::uint32_t>(bytes.size());
@@ -152,7 +159,7 @@ std::vector<Bootstrap::Bytes> Bootstrap::all_gather(std::span<const std::byte> m
     return all;
   }
   send(peers_[0], Type::kData, mine);
-  const Frame frame = await(peers_[0], Clock::now() + patience_, "rank 0");
+  const Frame frame = await(peers_[0], std::nullopt, "rank 0");
   std::span<const std::byte> rest(frame.payload);
   for (Bytes& bytes : all) {
     std::uint32_t size = 0;
@@ -175,6 +182,18 @@ void Bootstrap::check() {
     // A rank that has finished closes after its last frame; nobody waits for more of it then.
     if (!open && peer.frames.empty()) lost(peer);
   }
+}
+
+void Bootstrap::beat() {
+  const auto now = Clock::now();
+  if (now < next_beat_) return;
+  next_beat_ = now + std::min<Clock::duration>(patience_ / 8, std::chrono::seconds(1));
+  for (Peer& peer : peers_)
+    if (peer.fd >= 0 && wait_for(peer.fd, POLLOUT, 0)) send(peer, Type::kAlive, {});
+}
+
+void Bootstrap::set_patience(std::chrono::duration<double> patience) {
+  patience_ = std::chrono::duration_cast<Clock::duration>(patience);
 }
 
 void Bootstrap::abort(const std::string& reason) noexcept {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -64,12 +65,17 @@ class Bootstrap {
 
   // Cheap enough to call every few milliseconds: throws Stopped when another rank has failed.
   void check();
+  // Tells those who wait for this rank that it gets on, now and then. To be called while it does.
+  void beat();
+  // For how long another rank may say nothing while this one waits for it; --connect-timeout until
+  // all are connected.
+  void set_patience(std::chrono::duration<double> patience);
   // Tells the others why this rank ends. Never throws.
   void abort(const std::string& reason) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Type : std::uint32_t { kHello = 1, kWelcome, kRefuse, kData, kAbort };
+  enum class Type : std::uint32_t { kHello = 1, kWelcome, kRefuse, kData, kAbort, kAlive };
   struct Frame {
     Type type;
     Bytes payload;
@@ -78,6 +84,7 @@ class Bootstrap {
   struct Peer {
     int fd = -1;
     int rank = -1;
+    Clock::time_point heard;   // The last time that it sent anything.
     Bytes inbox;               // Bytes that don't make a whole frame yet.
     std::deque<Frame> frames;  // Whole ones nobody has asked for.
   };
@@ -89,7 +96,8 @@ class Bootstrap {
   void send(Peer& peer, Type type, std::span<const std::byte> payload);
   // Reads what is there. False at the end of the connection.
   bool read_some(Peer& peer);
-  Frame await(Peer& peer, Clock::time_point deadline, const std::string& what);
+  // Until `deadline`, or until the peer has been silent for too long.
+  Frame await(Peer& peer, std::optional<Clock::time_point> deadline, const std::string& what);
   void heed(Peer& peer);
   [[noreturn]] void lost(const Peer& peer);
   void close_all() noexcept;
@@ -97,8 +105,8 @@ class Bootstrap {
   int rank_ = 0;
   int size_ = 1;
   std::chrono::duration<double> timeout_;
-  // For a rank that verifies a gigabyte while others wait; a dead one is noticed at once.
   Clock::duration patience_;
+  Clock::time_point next_beat_;
   std::vector<Peer> peers_;
   std::vector<std::string> places_;
 };

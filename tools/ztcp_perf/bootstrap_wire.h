@@ -41,9 +41,9 @@ inline std::string my_place() {
 }
 
 // Waits at most a little, so that callers see interrupts and deadlines.
-inline bool wait_for(int fd, short events) {
+inline bool wait_for(int fd, short events, int limit_ms = 50) {
   pollfd p{fd, events, 0};
-  return poll(&p, 1, 50) > 0;
+  return poll(&p, 1, limit_ms) > 0;
 }
 
 }  // namespace ztcp::perf

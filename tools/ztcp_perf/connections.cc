@@ -66,10 +66,10 @@ std::vector<Handle> Connections::exchange_handles(Bootstrap& bootstrap) {
 }
 
 void Connections::establish(int device, Bootstrap& bootstrap) {
-  // Kept in place between calls: plugins keep the state of a connect in the handle.
-  std::vector<Handle> targets = exchange_handles(bootstrap);
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.connect_timeout_s);
+  // Kept in place between calls: plugins keep the state of a connect in the handle.
+  std::vector<Handle> targets = exchange_handles(bootstrap);
   std::size_t missing = sends_.size() + receives_.size();
   while (missing > 0) {
     for (std::size_t i = 0; i < sends_.size(); ++i) {
@@ -89,6 +89,7 @@ void Connections::establish(int device, Bootstrap& bootstrap) {
     }
     if (missing == 0) return;
     bootstrap.check();
+    bootstrap.beat();
     if (std::chrono::steady_clock::now() > deadline) timed_out();
     sched_yield();
   }

@@ -152,6 +152,7 @@ void Exchange::idle(const Plan& plan) {
   if (now < next_check_) return;
   next_check_ = now + std::chrono::milliseconds(5);
   bootstrap_.check();
+  bootstrap_.beat();
   if (now - idle_since_ > stall_timeout_) stalled(plan);
 }
 

@@ -129,6 +129,8 @@ int wait_signal(const sigset_t& set, std::chrono::milliseconds limit) {
   return signal > 0 ? signal : 0;
 }
 
+bool is_to_stop(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP; }
+
 }  // namespace
 
 int launch_local_ranks(const Options& options, int argc, char** argv) {
@@ -143,11 +145,16 @@ int launch_local_ranks(const Options& options, int argc, char** argv) {
 
   const pid_t self = getpid();
   Family family(static_cast<std::size_t>(options.ranks));
-  for (int rank = 0; rank < options.ranks; ++rank) {
+  bool interrupted = false;
+  for (int rank = 0; rank < options.ranks && !interrupted; ++rank) {
+    interrupted = is_to_stop(wait_signal(watched, 0ms));
     const pid_t pid = fork();
     if (pid == 0) become_rank(rank, listener, cookie, options.command, self, former, argc, argv);
     if (pid < 0) {
-      std::fprintf(stderr, "ztcp_perf: cannot start rank %d: %s\n", rank, std::strerror(errno));
+      std::fprintf(stderr,
+                   "ztcp_perf: cannot start rank %d: %s; fewer --ranks, or a higher ulimit -u or "
+                   "pids.max of the cgroup\n",
+                   rank, std::strerror(errno));
       family.signal_all(SIGKILL);
       return kExitFailed;
     }
@@ -155,10 +162,9 @@ int launch_local_ranks(const Options& options, int argc, char** argv) {
   }
   close(listener.fd);
 
-  bool interrupted = false;
   while (family.running() > 0 && !interrupted && !family.any_failed()) {
     const int signal = wait_signal(watched, 1000ms);
-    interrupted = signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+    interrupted = is_to_stop(signal);
     if (interrupted) std::fprintf(stderr, "ztcp_perf: stopped by %s\n", strsignal(signal));
     family.reap();
   }

@@ -62,8 +62,16 @@ void place_rank(Options& o, const std::string& rendezvous) {
   }
 }
 
+// One process each, all of them on this machine.
+constexpr int kMaxLocalRanks = 1024;
+constexpr int kMaxRanks = 65536;
+
 void check_values(const Options& o) {
   if (o.ranks < 2) fail("--ranks {}: at least 2 are needed to send anything", o.ranks);
+  if (!o.rank && o.ranks > kMaxLocalRanks)
+    fail("--ranks {}: at most {} are started on one machine; give --rank and --rendezvous for more",
+         o.ranks, kMaxLocalRanks);
+  if (o.ranks > kMaxRanks) fail("--ranks {}: at most {}", o.ranks, kMaxRanks);
   if (o.max_bytes < o.min_bytes) fail("--max is smaller than --min");
   if (!(o.factor > 1)) fail("--factor {}: must be greater than 1", o.factor);
   if (o.iters < 1 || o.warmup < 0 || o.check_iters < 1)

@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <numeric>
 #include <optional>
 #include <sys/resource.h>
 #include <thread>
+#include <type_traits>
 
 #include "tools/ztcp_perf/bootstrap.h"
 #include "tools/ztcp_perf/budget.h"
@@ -102,7 +104,11 @@ class Runner {
         exchange_(net, connections_, bootstrap, options.stall_timeout_s),
         budget_(options.time_budget_s) {}
 
-  void connect(int device) { connections_.open(device, bootstrap_); }
+  void connect(int device) {
+    connections_.open(device, bootstrap_);
+    bootstrap_.barrier();
+    bootstrap_.set_patience(std::chrono::duration<double>(options_.stall_timeout_s));
+  }
 
   void run(Report* report) {
     const auto began = Clock::now();
@@ -129,7 +135,7 @@ class Runner {
 
   Row run_size(std::uint64_t size_bytes, std::size_t sizes_left, Clock::time_point began) {
     const Plan plan = make_plan(options_.op, bootstrap_.rank(), bootstrap_.size(), size_bytes);
-    fill(plan);
+    while_alive([&] { fill(plan); });
     bootstrap_.barrier();
 
     // Warm-up stops early under a budget: what one iteration takes decides how many fit.
@@ -146,9 +152,10 @@ class Runner {
     const int iters = bootstrap_.from_rank_0(budget_.iterations(
         options_.iters, iteration_s, overhead_s, seconds_since(began), sizes_left));
 
-    if (options_.check) poison(connections_.output().first(plan.output_bytes));
+    if (options_.check)
+      while_alive([&] { poison(connections_.output().first(plan.output_bytes)); });
     samples_.clear();
-    samples_.reserve(static_cast<std::size_t>(iters));
+    if (options_.op == Op::kPing) samples_.reserve(static_cast<std::size_t>(iters));
     bootstrap_.barrier();
     const CpuSeconds cpu_before = cpu_now();
     begin = Clock::now();
@@ -191,6 +198,15 @@ class Runner {
     return bootstrap_.from_rank_0(fit > warmed + options_.iters / 2);
   }
 
+  // Filling and comparing a gigabyte takes its time, and others wait meanwhile.
+  template <class Work>
+  std::invoke_result_t<Work> while_alive(Work work) {
+    auto result = std::async(std::launch::async, std::move(work));
+    while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
+      bootstrap_.beat();
+    return result.get();
+  }
+
   Row make_row(const Plan& plan, int iters, const std::vector<Sample>& all) {
     // In a ping only ranks 0 and 1 work.
     const std::size_t workers = options_.op == Op::kPing ? 2 : all.size();
@@ -213,13 +229,15 @@ class Runner {
   // Verifies what the last timed iteration left, then iterations on fresh data. Wrong elements of
   // all ranks together.
   std::uint64_t check(const Plan& plan) {
-    std::uint64_t wrong = count_wrong(plan);
+    std::uint64_t wrong = while_alive([&] { return count_wrong(plan); });
     for (int i = 0; i < options_.check_iters; ++i) {
       ++data_version_;
-      fill(plan);
-      poison(connections_.output().first(plan.output_bytes));
+      while_alive([&] {
+        fill(plan);
+        poison(connections_.output().first(plan.output_bytes));
+      });
       exchange_.run(plan);
-      wrong += count_wrong(plan);
+      wrong += while_alive([&] { return count_wrong(plan); });
     }
     ++data_version_;
     const auto all = bootstrap_.all_gather_values(wrong);

@@ -194,7 +194,8 @@ void Bootstrap::join(const Options& options) {
       int error = connect(fd, a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
       if (error == EINPROGRESS) {
         // Bounded by the kernel's own SYN retries too, but five seconds show a dead address.
-        for (int i = 0; i < 100 && !wait_for(fd, POLLOUT); ++i) throw_if_interrupted();
+        const auto limit = std::min(deadline, Clock::now() + std::chrono::seconds(5));
+        while (!wait_for(fd, POLLOUT) && Clock::now() < limit) throw_if_interrupted();
         socklen_t length = sizeof error;
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
         sockaddr_storage remote{};

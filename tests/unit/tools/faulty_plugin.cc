@@ -4,13 +4,14 @@
 // The reference plugin with one fault, to see that ztcp_perf notices. ZTCP_FAULTY_INNER names the
 // reference plugin; ZTCP_FAULTY_RANK the rank it happens at; ZTCP_FAULT what happens at the 40th
 // receive that completes: "flip" a bit, "late" keep the old bytes, "short" report a byte less,
-// "error" fail, "hang" never complete.
+// "error" fail, "hang" never complete; "init": init takes longer than anybody waits.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <map>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,12 @@ ncclResult_t test(void* request, int* done, int* size) {
   return g_fault == "error" ? ncclInternalError : result;
 }
 
+ncclResult_t hang_in_init(void** context, uint64_t id, ncclNetCommConfig_v10_t* config,
+                          ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) {
+  sleep(100);
+  return g_inner->init(context, id, config, logger, profiler);
+}
+
 __attribute__((constructor)) void open_inner() {
   void* library = dlopen(std::getenv("ZTCP_FAULTY_INNER"), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return;
@@ -75,6 +82,7 @@ __attribute__((constructor)) void open_inner() {
   g_fault = std::getenv("ZTCP_FAULT");
   ncclNetPlugin_v11.irecv = irecv;
   ncclNetPlugin_v11.test = test;
+  if (g_fault == "init") ncclNetPlugin_v11.init = hang_in_init;
 }
 
 }  // namespace

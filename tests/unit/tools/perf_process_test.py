@@ -153,6 +153,36 @@ class Rendezvous(unittest.TestCase):
         self.assertIn("waited 1 s; not there: rank 1, 2", result.stderr)
 
 
+    def test_the_connect_timeout_is_kept_where_nobody_answers(self):
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(0)
+            place = deaf.getsockname()
+            # Its backlog is full: a SYN is dropped.
+            guests = [socket.socket() for _ in range(4)]
+            for guest in guests:
+                guest.setblocking(False)
+                guest.connect_ex(place)
+            began = time.monotonic()
+            result = perf("--ranks", "2", "--rank", "1", "--rendezvous", f"127.0.0.1:{place[1]}",
+                          "--connect-timeout", "1")
+            self.assertLess(time.monotonic() - began, 4)
+            self.assertEqual(result.returncode, 1)
+            for guest in guests:
+                guest.close()
+
+    def test_more_ranks_than_a_machine_starts_are_refused(self):
+        for ranks in ("1025", "99999999"):
+            began = time.monotonic()
+            result = perf("--ranks", ranks)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"--ranks {ranks}: at most 1024 are started on one machine", result.stderr)
+            self.assertLess(time.monotonic() - began, 10)
+        result = perf("--ranks", "99999999", "--rank", "0", "--rendezvous", "127.0.0.1:1")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("at most 65536", result.stderr)
+
+
 class Failures(unittest.TestCase):
     LONG = ("--min", "64K", "--max", "64K", "--iters", "100000000")
 
@@ -187,6 +217,39 @@ class Failures(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertLess(time.monotonic() - began, 30)
         self.assertRegex(result.stderr, r"nothing moved for 2 s: waiting for message \d+")
+
+    def test_a_hang_in_init_ends_with_the_connect_timeout(self):
+        began = time.monotonic()
+        result = self.faulty("init", "--connect-timeout", "5")
+        self.assertEqual(result.returncode, 1)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertIn("rank 1 has said nothing for 5 s", result.stderr)
+
+    def test_a_stopped_rank_ends_the_run_in_the_stall_timeout(self):
+        for stopped in (0, 2):
+            run = start("--ranks", "3", "--op", "ping", "--stall-timeout", "2", *self.LONG)
+            wait_until(lambda: len(children_of(run.pid)) == 3)
+            for line in run.stdout:
+                if "(elements)" in line:
+                    break
+            time.sleep(0.5)  # To where rank 2 waits for the others.
+            began = time.monotonic()
+            os.kill(children_of(run.pid)[stopped], signal.SIGSTOP)
+            if stopped == 2:  # It has no part in a ping: nobody waits for it before the end.
+                run.send_signal(signal.SIGINT)
+            _, errors = run.communicate(timeout=LIMIT_S)
+            self.assertLess(time.monotonic() - began, 30)
+            self.assertNotEqual(run.returncode, 0)
+            if stopped == 0:
+                self.assertRegex(errors, r"nothing moved for 2 s|rank 0 has said nothing for 2 s")
+
+    def test_a_rank_that_waits_longer_than_the_stall_timeout_waits_on(self):
+        # Rank 2 has no part in a ping that takes longer.
+        began = time.monotonic()
+        result = perf("--ranks", "3", "--op", "ping", "--stall-timeout", "2", "--min", "64K",
+                      "--max", "64K", "--iters", "1000000", "--time-budget", "12")
+        self.assertGreater(time.monotonic() - began, 3)
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def end_with(self, ranks, action):
         run = start("--ranks", str(ranks), *self.LONG)
