@@ -77,8 +77,8 @@ TEST_P(EndsTap, BytesBehindOurFinAreAcknowledged) {
 }
 
 TEST_P(EndsTap, BothCloseAtOnce) {
-  // A cable long enough for two FINs to meet on it.
-  const link::Impairment slow{.delay = 3ms};
+  // A cable long enough for two FINs to meet on it, on a busy machine too.
+  const link::Impairment slow{.delay = 150ms};
   Cable& cable = open_cable({}, slow, slow);
   std::uint32_t our_fin_acks = 0;
   std::uint32_t kernels_fin = 0;
@@ -97,7 +97,7 @@ TEST_P(EndsTap, BothCloseAtOnce) {
   kernel_->close();
   ours_->close();
   ASSERT_TRUE(run_until([this] { return is_ours_finished(); }));
-  ASSERT_TRUE(run_for(50ms));
+  ASSERT_TRUE(run_for(500ms));
   EXPECT_NE(kernels_fin, 0U);
   EXPECT_EQ(our_fin_acks, kernels_fin);  // They did meet.
   EXPECT_EQ(counters["TcpOutRsts"], 0U);
@@ -108,7 +108,7 @@ TEST_P(EndsTap, TheKernelResets) {
   open_and_connect(1000, 1000);
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   kernel_->reset();
-  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }, 1s));
+  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }));
   EXPECT_EQ(ours_->error()->code, Errc::kPeerClosed);
 }
 
@@ -116,7 +116,7 @@ TEST_P(EndsTap, TheKernelResetsUnderBulkBothWays) {
   open_and_connect(64U << 20, 64U << 20);
   ASSERT_TRUE(run_until([this] { return ours_->received() > 1U << 20; }));
   kernel_->reset();
-  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }, 2s));
+  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }));
   EXPECT_EQ(ours_->error()->code, Errc::kPeerClosed);
 }
 
@@ -125,7 +125,7 @@ TEST_P(EndsTap, TheKernelClosesWithoutHavingReadAll) {
   kernel_->set_reading(false);
   ASSERT_TRUE(run_until([this] { return ours_->acked() > 50'000; }));
   kernel_->close();
-  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }, 1s));
+  ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }));
   EXPECT_EQ(ours_->error()->code, Errc::kPeerClosed);
 }
 
@@ -133,7 +133,7 @@ TEST_P(EndsTap, WeReset) {
   open_and_connect(1000, 1000);
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   ours_->abort();
-  ASSERT_TRUE(run_until([this] { return kernel_->error() != 0; }, 1s));
+  ASSERT_TRUE(run_until([this] { return kernel_->error() != 0; }));
   EXPECT_EQ(kernel_->error(), ECONNRESET);
 }
 
@@ -141,7 +141,7 @@ TEST_P(EndsTap, WeResetUnderBulkBothWays) {
   open_and_connect(64U << 20, 64U << 20);
   ASSERT_TRUE(run_until([this] { return ours_->received() > 1U << 20; }));
   ours_->abort();
-  ASSERT_TRUE(run_until([this] { return kernel_->error() != 0; }, 2s));
+  ASSERT_TRUE(run_until([this] { return kernel_->error() != 0; }));
   EXPECT_EQ(kernel_->error(), ECONNRESET);
 }
 

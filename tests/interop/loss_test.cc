@@ -48,7 +48,7 @@ TEST_P(LossTap, WeSend) {
   const KernelCounters kernel;
   const TimePoint start = real_now();
   connect(Opener::kUs);
-  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 40s));
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   report("we send", start, kernel);
   const link::Impairment& cable = GetParam().cable;
   if (cable.loss > 0) {
@@ -66,7 +66,7 @@ TEST_P(LossTap, TheKernelSends) {
   const KernelCounters kernel;
   const TimePoint start = real_now();
   connect(Opener::kUs);
-  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 40s));
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   report("the kernel sends", start, kernel);
   const link::Impairment& cable = GetParam().cable;
   if (cable.loss > 0) {
@@ -84,7 +84,7 @@ TEST_P(LossTap, BothSend) {
   const KernelCounters kernel;
   const TimePoint start = real_now();
   connect(Opener::kKernel);
-  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }, 40s));
+  ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   report("both send", start, kernel);
   finish();
 }
@@ -121,13 +121,11 @@ TEST_F(ShortTap, ManyShortConnections) {
       if (i % 2 == 0 ? all : pair.kernel->is_peer_closed()) pair.kernel->close();
     });
   }
-  ASSERT_TRUE(run_until(
-      [&] {
-        return stack().unfinished() == 0 && std::all_of(pairs.begin(), pairs.end(), [](auto& pair) {
-                 return pair.ours->is_finished() && pair.kernel->has_received_all();
-               });
-      },
-      30s));
+  ASSERT_TRUE(run_until([&] {
+    return stack().unfinished() == 0 && std::all_of(pairs.begin(), pairs.end(), [](auto& pair) {
+             return pair.ours->is_finished() && pair.kernel->has_received_all();
+           });
+  }));
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const Pair& pair = pairs[i];
     EXPECT_EQ(pair.ours->violation(), "");

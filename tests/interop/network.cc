@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "transport/link/fd.h"
 
 namespace ztcp::interop {
@@ -35,14 +37,40 @@ void fill(sockaddr& out, std::uint32_t address) {
   std::memcpy(&out, &in, sizeof(in));
 }
 
+// A new network takes these from the machine's, and tests measure what Linux does by itself.
+struct Setting {
+  const char* name;
+  const char* value;
+  bool needed = true;
+};
+constexpr Setting kSettings[] = {
+    // What one connection taught about a path must not decide how the next test's behaves.
+    {"ipv4/tcp_no_metrics_save", "1"},
+    {"ipv4/tcp_rmem", "4096 131072 6291456"},
+    {"ipv4/tcp_wmem", "4096 16384 4194304"},
+    // A kernel without it, or that keeps it for root of the machine, goes on with what it has.
+    {"ipv4/tcp_congestion_control", "cubic", false},
+    {"ipv4/conf/all/arp_ignore", "0"},
+    {"ipv4/conf/default/arp_ignore", "0"},
+    {"ipv4/conf/all/arp_announce", "0"},
+    {"ipv4/conf/default/arp_announce", "0"},
+    {"ipv4/conf/all/arp_filter", "0"},
+    {"ipv4/conf/default/arp_filter", "0"},
+    {"ipv4/conf/all/rp_filter", "0"},
+    {"ipv4/conf/default/rp_filter", "0"},
+    {"ipv4/conf/all/forwarding", "0"},
+    {"ipv4/conf/default/forwarding", "0"},
+};
+
 }  // namespace
 
 std::string enter_new_network() {
   if (access("/dev/net/tun", R_OK | W_OK) != 0) return "no /dev/net/tun here";
   if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
     return "a network namespace of our own needs root or user namespaces";
-  // What one connection taught about a path must not decide how the next test's behaves.
-  if (!set_setting("ipv4/tcp_no_metrics_save", "1")) return "/proc/sys/net is read-only";
+  for (const Setting& known : kSettings)
+    if (!set_setting(known.name, known.value) && known.needed)
+      return fmt::format("/proc/sys/net/{} can't be set to {}", known.name, known.value);
   return {};
 }
 

@@ -15,8 +15,9 @@
 namespace ztcp::interop {
 
 // Moves the calling process, which has one thread, into an empty network of its own: nothing of
-// the machine's is touched, and nothing of an earlier one (a socket that still repeats its FIN, a
-// setting) is left. Empty, or why that can't be.
+// the machine's is touched, nothing of an earlier one (a socket that still repeats its FIN, a
+// setting) is left, and what it takes from the machine is set to Linux's own defaults. Empty, or
+// why that can't be.
 std::string enter_new_network();
 
 // "ipv4/tcp_sack" and the like, of the network the calling thread is in.

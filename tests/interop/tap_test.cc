@@ -150,7 +150,11 @@ testing::AssertionResult TapTest::run_until(const std::function<bool()>& done, D
 
 testing::AssertionResult TapTest::run_for(Duration span) {
   const TimePoint end = real_now() + span;
-  return run_until([end] { return real_now() >= end; }, span + 10s);
+  return run_until([end] { return real_now() >= end; }, span + kPatience);
+}
+
+testing::AssertionResult TapTest::run_turns(int count) {
+  return run_until([count]() mutable { return count-- <= 0; });
 }
 
 std::string TapTest::violation() const {

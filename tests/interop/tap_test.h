@@ -31,6 +31,9 @@ inline constexpr MacAddress kOurMac{{0x02, 0, 0, 0, 0, 0x77}};
 inline constexpr Endpoint kKernelPort{kKernelAddress.address, 9000};
 inline constexpr Endpoint kOurPort{kOurAddress.address, 7471};
 
+// Ends what hangs; nothing that is well takes as long, on a busy machine either.
+inline constexpr Duration kPatience = 60s;
+
 struct TapOptions {
   std::uint16_t mtu_bytes = 1500;
   bool offloads = true;
@@ -94,9 +97,11 @@ class TapTest : public testing::Test {
 
   // Turns until `done`; a failure naming the state when `limit` passes first or an app complains.
   [[nodiscard]] testing::AssertionResult run_until(const std::function<bool()>& done,
-                                                   Duration limit = 10s);
+                                                   Duration limit = kPatience);
   // Whatever happens meanwhile.
   [[nodiscard]] testing::AssertionResult run_for(Duration span);
+  // The same counted in turns of both sides: on a busy machine a time may pass without one.
+  [[nodiscard]] testing::AssertionResult run_turns(int count);
 
   std::unique_ptr<Host> host_;
   sim::Bytes our_data_;

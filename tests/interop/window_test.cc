@@ -17,10 +17,11 @@ class WindowTap : public TapTest {
   void fill_the_kernel() {
     kernel_->set_reading(false);
     std::uint64_t acked = 0;
-    // Full when 100 ms bring no more.
+    // Full when 100 ms and 200 turns bring no more.
     do {
       acked = ours_->acked();
       ASSERT_TRUE(run_for(100ms));
+      ASSERT_TRUE(run_turns(200));
     } while (ours_->acked() != acked);
     ASSERT_LT(ours_->acked(), our_data_.size());
   }
@@ -37,7 +38,7 @@ TEST_F(WindowTap, AShutWindowOfTheKernelIsProbedUntilItOpens) {
   const std::uint64_t bytes = stack().counters().tx_bytes;
   for (int probes = 0; probes < 3; ++probes) {
     const std::uint64_t sent = stack().counters().tx_segments;
-    ASSERT_TRUE(run_until([&] { return stack().counters().tx_segments > sent; }, 5s));
+    ASSERT_TRUE(run_until([&] { return stack().counters().tx_segments > sent; }));
   }
   EXPECT_EQ(stack().counters().tx_bytes, bytes);  // Probes carry nothing.
   kernel_->set_reading(true);
@@ -53,7 +54,7 @@ TEST_F(WindowTap, ALostWindowUpdateIsFoundByProbing) {
   fill_the_kernel();
   cable.incoming().cut();
   kernel_->set_reading(true);
-  ASSERT_TRUE(run_for(20ms));  // The update goes now, and is lost.
+  ASSERT_TRUE(run_turns(20));  // The update goes now, and is lost.
   cable.incoming().mend();
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   finish();
