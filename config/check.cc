@@ -10,6 +10,7 @@
 #include "config/checklist.h"
 #include "config/container.h"
 #include "config/machine.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::config {
 namespace {
@@ -55,17 +56,21 @@ void check_run_dir(Checklist& list) {
   const Fabric& fabric = list.fabric;
   const bool on_pci = std::any_of(fabric.nics.begin(), fabric.nics.end(),
                                   [](const Nic& nic) { return nic.driver == NicDriver::kPci; });
-  if (may_access(folder, W_OK | X_OK))
+  if (exists(folder) && !is_folder(folder))
+    list.fault("run_dir", folder, "NIC locks go here, but it is no folder",
+               "move it away, or name another run_dir");
+  else if (may_access(folder, W_OK | X_OK))
     list.good("run_dir", folder, "writable");
   else if (exists(folder))
     list.fault("run_dir", folder, "NIC locks go here, but this user can't write to it",
                on_pci ? "sudo ztcp_setup --group GROUP, of which the user is a member"
                       : fmt::format("sudo chgrp GROUP {0} && sudo chmod 770 {0}, with a GROUP of "
                                     "which the user is a member",
-                                    folder));
+                                    shell_word(folder)));
   else
-    list.fault("run_dir", folder, "NIC locks go here, but there is no such folder",
-               on_pci ? std::string("sudo ztcp_setup") : fmt::format("mkdir -p {}", folder));
+    list.fault(
+        "run_dir", folder, "NIC locks go here, but there is no such folder",
+        on_pci ? std::string("sudo ztcp_setup") : fmt::format("mkdir -p {}", shell_word(folder)));
 }
 
 std::vector<std::string> paired_gpus(const Fabric& fabric) {

@@ -3,6 +3,7 @@
 //
 // One NIC against the machine.
 #include <charconv>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "config/checklist.h"
 #include "config/fields.h"
 #include "config/machine.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::config {
 namespace {
@@ -121,22 +123,39 @@ void check_group(Checklist& list, const Nic& nic, const std::string& folder) {
   if (found == HostClass::kNoIommu) check_capabilities(list, nic);
 }
 
+// What is at the path of a socket and is none. A server would refuse to start, and rightly: it
+// might be anybody's file.
+bool is_no_socket(const std::string& path) {
+  struct stat facts {};
+  return ::lstat(path.c_str(), &facts) == 0 && !S_ISSOCK(facts.st_mode);
+}
+
 void check_socket(Checklist& list, const Nic& nic) {
   const auto slash = nic.memif_socket.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : nic.memif_socket.substr(0, slash);
   const bool serves = nic.memif_role == MemifRole::kServer;
   if (!exists(folder)) {
     list.fault("memif", nic.name, fmt::format("folder {} of memif_socket does not exist", folder),
-               fmt::format("mkdir -p {}", folder));
+               fmt::format("mkdir -p {}", shell_word(folder)));
+  } else if (!is_folder(folder)) {
+    list.fault("memif", nic.name, fmt::format("{} of memif_socket is no folder", folder),
+               fmt::format("correct memif_socket in {}", list.fabric.path));
   } else if (!may_access(folder, W_OK | X_OK)) {
     // DPDK wants that of clients, too.
     list.fault("memif", nic.name,
                fmt::format("user {} may not write to folder {}", ::geteuid(), folder),
-               fmt::format("chmod a+wx {}; in a container, mount it writable", folder));
+               "run the job as the user whose folder it is, or write a fabric into a folder of "
+               "this user's own: ztcp_setup --local N --dir FOLDER; in a container, mount it "
+               "writable");
+  } else if (is_no_socket(nic.memif_socket)) {
+    list.fault("memif", nic.name,
+               fmt::format("memif_socket {} is there and is no socket", nic.memif_socket),
+               fmt::format("ls -ld {}; move it away, or correct memif_socket in {}",
+                           shell_word(nic.memif_socket), list.fabric.path));
   } else if (!serves && exists(nic.memif_socket) && !may_access(nic.memif_socket, R_OK | W_OK)) {
     list.fault("memif", nic.name,
                fmt::format("user {} may not open {}", ::geteuid(), nic.memif_socket),
-               fmt::format("run ztcp_switch as the same user, or chmod a+rw {}", nic.memif_socket));
+               "run ztcp_switch, or the NIC's other side, as the same user");
   } else {
     // A server that does not run yet is waited for; nothing is wrong with the machine.
     list.good("memif", nic.name, fmt::format("{} {}", name_of(nic.memif_role), nic.memif_socket));

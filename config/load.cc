@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -13,6 +14,7 @@
 
 #include "config/draft.h"
 #include "config/environment.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::config {
 namespace {
@@ -30,6 +32,18 @@ ssize_t read_all(int fd, std::string& text) {
   return static_cast<ssize_t>(text.size());
 }
 
+const char* kind_of(const struct stat& facts) {
+  if (S_ISDIR(facts.st_mode)) return "a folder";
+  if (S_ISFIFO(facts.st_mode)) return "a pipe";
+  return S_ISSOCK(facts.st_mode) ? "a socket" : "a device";
+}
+
+std::string mend_reading(int why, const std::string& path) {
+  if (why == EMFILE) return "this process may open no more files: raise ulimit -n";
+  if (why == ENFILE) return "this machine may open no more files: raise sysctl fs.file-max";
+  return fmt::format("ls -l {}, then make it readable for this user", shell_word(path));
+}
+
 }  // namespace
 
 LoadResult not_loaded(LoadFailure failure, const std::string& path, Problem problem) {
@@ -41,7 +55,14 @@ LoadResult not_loaded(LoadFailure failure, const std::string& path, Problem prob
 }
 
 LoadResult load(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Looked at before it is opened: a pipe would hold us up, and a device may act on being opened.
+  struct stat facts {};
+  const bool there = ::stat(path.c_str(), &facts) == 0;
+  if (there && !S_ISREG(facts.st_mode))
+    return not_loaded(LoadFailure::kUnreadable, path,
+                      {path, fmt::format("is {}, no file", kind_of(facts)),
+                       fmt::format("ls -ld {}, then name the config file", shell_word(path))});
+  const int fd = there ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
   if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
     return not_loaded(LoadFailure::kMissing, path,
                       {path, "no such file: ztcp is not set up on this host",
@@ -50,9 +71,9 @@ LoadResult load(const std::string& path) {
   if (fd < 0 || read_all(fd, text) < 0) {
     const int error = errno;
     if (fd >= 0) ::close(fd);
-    return not_loaded(LoadFailure::kUnreadable, path,
-                      {path, fmt::format("can't be read: {}", std::strerror(error)),
-                       fmt::format("ls -l {}, then make it readable for this user", path)});
+    return not_loaded(
+        LoadFailure::kUnreadable, path,
+        {path, fmt::format("can't be read: {}", std::strerror(error)), mend_reading(error, path)});
   }
   ::close(fd);
   LoadResult result = parse(text, path);

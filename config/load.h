@@ -28,6 +28,9 @@ struct LoadResult {
   std::string path;                             // Which file was meant.
 };
 
+// What the path of a memif socket can't have: it reaches DPDK among "key=value,..." settings.
+inline constexpr std::string_view kNotInMemifPath = ",=[]\"\n ";
+
 // ZTCP_CONFIG, or kDefaultPath.
 std::string config_path();
 // Reads, parses and validates. Relative paths inside are resolved against the file's folder.

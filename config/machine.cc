@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <limits>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace ztcp::config {
@@ -34,7 +35,7 @@ void find_line(std::string_view text, Visit&& visit) {
 }  // namespace
 
 std::optional<std::string> read_text(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return std::nullopt;
   std::string text;
   std::array<char, 4096> buffer;
@@ -69,6 +70,11 @@ std::vector<std::string> list_folder(const std::string& path) {
     names.push_back(it->path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+bool is_folder(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }

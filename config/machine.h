@@ -20,6 +20,7 @@ std::optional<std::string> link_name(const std::string& path);
 // Sorted names, without "." and "..".
 std::vector<std::string> list_folder(const std::string& path);
 bool exists(const std::string& path);
+bool is_folder(const std::string& path);
 // By the effective user, as open() would judge.
 bool may_access(const std::string& path, int mode);
 

@@ -59,6 +59,7 @@ class NicJudge {
          nic_.kernel_driver.empty() || is_name(nic_.kernel_driver, 63));
     form("memif_socket", nic_.memif_socket, !nic_.memif_socket.empty());
     form("tap_interface", nic_.tap_interface, is_name(nic_.tap_interface, 15));
+    judge_socket();
     judge_mtu();
     judge_mac();
     judge_address();
@@ -96,6 +97,19 @@ class NicJudge {
     if (!known->drivers.empty() && !lists(known->drivers, driver())) return;  // Said above.
     fault(name, fmt::format("{} = \"{}\" is not {}", name, value, known->form),
           fmt::format("correct {}", name));
+  }
+
+  void judge_socket() {
+    const auto at = nic_.memif_socket.find_first_of(kNotInMemifPath);
+    if (nic_.driver != NicDriver::kMemif || at == std::string::npos) return;
+    const char c = nic_.memif_socket[at];
+    fault("memif_socket",
+          fmt::format("memif_socket = \"{}\" has {} in its path, which DPDK can't take",
+                      nic_.memif_socket,
+                      c == ' '    ? std::string("a blank")
+                      : c == '\n' ? std::string("a line end")
+                                  : fmt::format("a '{}'", c)),
+          "move the fabric to a folder whose path has no blanks and none of , = [ ] \"");
   }
 
   void judge_mtu() {

@@ -11,6 +11,7 @@
 #include "config/machine.h"
 #include "tools/ztcp_setup/accounts.h"
 #include "tools/ztcp_setup/boot_line.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
@@ -40,11 +41,11 @@ class Comparer {
     if (text == file.text && have == want) return std::nullopt;
     if (text == file.text)
       return Change{"", have, want,
-                    fmt::format("chown root:{} {}; chmod {:04o} {}", or_root(file.group), file.path,
-                                file.mode, file.path)};
+                    fmt::format("chown root:{} {}; chmod {:04o} {}", or_root(file.group),
+                                shell_word(file.path), file.mode, shell_word(file.path))};
     return Change{"", text.value_or(""), file.text,
                   fmt::format("install -D -m {:04o} -g {} /dev/stdin {}", file.mode,
-                              or_root(file.group), file.path),
+                              or_root(file.group), shell_word(file.path)),
                   true};
   }
 
@@ -52,9 +53,10 @@ class Comparer {
     const std::string want = standing(folder.mode, folder.user, folder.group);
     const std::string have = have_of(root_, folder.path);
     if (have == want) return std::nullopt;
-    return Change{"", none_if_empty(have), want,
-                  fmt::format("install -d -m {:04o} -o {} -g {} {}", folder.mode,
-                              or_root(folder.user), or_root(folder.group), folder.path)};
+    return Change{
+        "", none_if_empty(have), want,
+        fmt::format("install -d -m {:04o} -o {} -g {} {}", folder.mode, or_root(folder.user),
+                    or_root(folder.group), shell_word(folder.path))};
   }
 
   std::optional<Change> operator()(const wish::Value& value) const {

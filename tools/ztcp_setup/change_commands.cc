@@ -2,11 +2,8 @@
 // Copyright the ztcp authors
 //
 // The commands that change the machine: what they wish for. How it is carried out is in run.h.
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -17,21 +14,10 @@
 #include "tools/ztcp_setup/live_host.h"
 #include "tools/ztcp_setup/report.h"
 #include "tools/ztcp_setup/run.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
-
-// As a shell takes it for one word.
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("%+,-./:=@_").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
 
 // As it was typed, for "sudo ...", which drops ZTCP_CONFIG.
 std::string command_line(const std::string& config_path) {
@@ -43,12 +29,12 @@ std::string command_line(const std::string& config_path) {
     const auto end = std::min(words.find('\0', begin), words.size());
     const std::string word = words.substr(begin, end - begin);
     named = named || word.starts_with("--config");
-    line += (line.empty() ? "" : " ") + quoted(word);
+    line += (line.empty() ? "" : " ") + shell_word(word);
     begin = end + 1;
   }
   const char* variable = std::getenv("ZTCP_CONFIG");
   if (!named && variable != nullptr && config_path == variable)
-    line += " --config " + quoted(config_path);
+    line += " --config " + shell_word(config_path);
   return line;
 }
 

@@ -6,6 +6,7 @@
 
 #include "tools/ztcp_setup/hands.h"
 #include "tools/ztcp_setup/trust.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
@@ -173,14 +174,16 @@ Restored restore(Host& host, const wish::Folder& wish, const before::Folder& bef
     // Jobs leave them behind; none holds them any more, or the NICs would be busy.
     if (facts.kind == FileKind::kFolder && !host.list(wish.path).empty())
       if (const Status removed = host.remove_locks(wish.path); !removed)
-        return {{problem_of(host, wish.path, removed.error(), "ls -l " + wish.path)}, {}};
+        return {{problem_of(host, wish.path, removed.error(), "ls -l " + shell_word(wish.path))},
+                {}};
     if (Done cleared = clear_folders(host, {wish.path}); !cleared) return faults_of(cleared);
     return faults_of(clear_folders(host, before.made_folders));
   }
   if (facts.kind != FileKind::kFolder || facts.ownership == before.ownership) return {};
   if (const Status status = host.set_ownership(wish.path, before.ownership); !status)
-    return {{problem_of(host, wish.path, status.error(),
-                        fmt::format("sudo chmod {:o} {}", before.ownership.mode, wish.path))},
+    return {{problem_of(
+                host, wish.path, status.error(),
+                fmt::format("sudo chmod {:o} {}", before.ownership.mode, shell_word(wish.path)))},
             {}};
   return {};
 }

@@ -10,6 +10,7 @@
 
 #include "hugepage/budget.h"
 #include "tools/ztcp_setup/iommu.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
@@ -245,11 +246,11 @@ ExitCode refuse(const config::Problem& problem, bool json) {
 std::vector<std::string> next_commands(const config::Fabric& local, LocalTopology topology) {
   std::vector<std::string> commands;
   if (topology == LocalTopology::kSwitch)
-    commands.push_back(fmt::format("ztcp_switch --config {} &", local.path));
+    commands.push_back(fmt::format("ztcp_switch --config {} &", shell_word(local.path)));
   commands.push_back(
       fmt::format("ztcp_perf --plugin FOLDER/libnccl-net.so --config {} --ranks {} --op all_reduce "
                   "--check",
-                  local.path, local.nics.size()));
+                  shell_word(local.path), local.nics.size()));
   return commands;
 }
 

@@ -14,6 +14,7 @@
 #include "tools/ztcp_setup/accounts.h"
 #include "tools/ztcp_setup/memlock.h"
 #include "tools/ztcp_setup/wishes.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
@@ -60,21 +61,21 @@ class Judge {
         add(Severity::kFault, "config", at.string(),
             fmt::format("belongs to {}, wanted root: its owner decides what jobs of others do",
                         found->user),
-            fmt::format("sudo chown root {}", at.string()));
+            fmt::format("sudo chown root {}", shell_word(at.string())));
       const bool sticky = !file && found && (found->mode & S_ISVTX) != 0;
       if (found && (found->mode & S_IWOTH) != 0 && !sticky)
         add(Severity::kFault, "config", at.string(),
             fmt::format("may be written by anybody (mode {:04o})", found->mode),
-            fmt::format("sudo chmod o-w {}", at.string()));
+            fmt::format("sudo chmod o-w {}", shell_word(at.string())));
       if (found && (found->mode & S_IWGRP) != 0 && found->group != "root" && !sticky)
         add(Severity::kFault, "config", at.string(),
             fmt::format("may be written by the group {} (mode {:04o})", found->group, found->mode),
-            fmt::format("sudo chmod g-w {}", at.string()));
+            fmt::format("sudo chmod g-w {}", shell_word(at.string())));
       if (file && found && !fabric_.messages.cluster_key.empty() && (found->mode & S_IROTH) != 0)
         add(Severity::kFault, "config", at.string(),
             fmt::format("holds a cluster_key and may be read by anybody (mode {:04o})",
                         found->mode),
-            fmt::format("sudo chmod o-r {}", at.string()));
+            fmt::format("sudo chmod o-r {}", shell_word(at.string())));
       if (!at.has_relative_path()) break;
       at = at.parent_path();
     }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tools/ztcp_setup/place_file.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
@@ -20,12 +21,12 @@ std::optional<config::Problem> judge(const std::string& path, const FileFacts& f
   const Ownership& who = facts.ownership;
   if (who.user != 0)
     return config::Problem{path, fmt::format("belongs to user {}, wanted root", who.user),
-                           fmt::format("look at it, then: sudo chown root: {}", path)};
+                           fmt::format("look at it, then: sudo chown root: {}", shell_word(path))};
   if (facts.kind == FileKind::kLink) return std::nullopt;  // Its mode says nothing.
   if ((who.mode & kOthersWrite) != 0 || ((who.mode & kGroupWrites) != 0 && who.group != 0))
     return config::Problem{
         path, fmt::format("may be written by others (mode {:04o}), wanted root alone", who.mode),
-        fmt::format("look at it, then: sudo chmod go-w {}", path)};
+        fmt::format("look at it, then: sudo chmod go-w {}", shell_word(path))};
   return std::nullopt;
 }
 
@@ -38,7 +39,7 @@ std::optional<config::Problem> judge_folder(Host& host, const std::string& path,
   if (facts.kind != FileKind::kLink) return std::nullopt;
   if (links == 0)
     return config::Problem{path, "is one link too many",
-                           fmt::format("ls -l {}; remove the link", path)};
+                           fmt::format("ls -l {}; remove the link", shell_word(path))};
   const std::string target = host.link_target(path).value_or("");
   return judge_folder(host, target.starts_with('/') ? target : folder_of(path) + "/" + target,
                       links - 1);
@@ -52,7 +53,7 @@ std::optional<config::Problem> why_not_trusted(Host& host, const std::string& pa
   if (facts.kind == FileKind::kAbsent) return std::nullopt;
   if (facts.kind == FileKind::kLink)
     return config::Problem{path, "is a symbolic link, wanted a file of its own",
-                           fmt::format("ls -l {}; remove the link", path)};
+                           fmt::format("ls -l {}; remove the link", shell_word(path))};
   return judge(path, facts);
 }
 
@@ -69,8 +70,9 @@ config::Problem problem_of(Host& host, const std::string& path, const Error& err
 }
 
 config::Problem problem_of(Host& host, const std::string& path, const Error& error) {
-  const std::string folder = folder_of(path);
-  std::string mend = fmt::format("ls -ld {} {}; dmesg | tail", folder, path);
+  const std::string folder = shell_word(folder_of(path));
+  const std::string file = shell_word(path);
+  std::string mend = fmt::format("ls -ld {} {}; dmesg | tail", folder, file);
   if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT)
     mend = fmt::format("df -h {0}; df -i {0}; make room there and run this again", folder);
   if (error.sys_errno == EROFS)
@@ -78,7 +80,7 @@ config::Problem problem_of(Host& host, const std::string& path, const Error& err
                        folder);
   if (error.sys_errno == EPERM || error.sys_errno == EACCES)
     mend = fmt::format("ls -ld {0} {1}; sudo lsattr -d {0} {1}; sudo chattr -i on what has an i",
-                       folder, path);
+                       folder, file);
   return problem_of(host, path, error, std::move(mend));
 }
 

@@ -32,6 +32,7 @@
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 #include "transport/link/dpdk_host.h"
+#include "transport/link/process_limits.h"
 
 namespace ztcp::link {
 namespace {
@@ -120,7 +121,8 @@ void keep_memory_from_children() {
       nullptr);
 }
 
-const char* mending_advice(const EalConfig& config) {
+std::string mending_advice(const EalConfig& config) {
+  if (std::string limits = advice_on_limits(); !limits.empty()) return limits;
   if (config.memory == EalMemory::kPlain)
     return "check free memory and the memory limit of the container (cgroup memory.max)";
   if (config.iova == IovaMode::kPhysical)

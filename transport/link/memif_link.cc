@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <rte_ethdev.h>
 
 #include "transport/core/log.h"
+#include "transport/core/shell_word.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/port_link.h"
+#include "transport/link/process_limits.h"
 #include "transport/link/socket_file.h"
 
 namespace ztcp::link {
@@ -90,6 +93,20 @@ Status check(const MemifConfig& config) {
   return {};
 }
 
+// DPDK says little of why it fails: so what it needs is looked at, one after the other.
+std::string mending_advice(const MemifConfig& config) {
+  const std::string folder = config.socket_path.substr(0, config.socket_path.rfind('/') + 1);
+  if (::access(folder.c_str(), F_OK) != 0)
+    return fmt::format("make its folder: mkdir -p {}", shell_word(folder));
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return fmt::format("user {} must be able to write to {}", ::geteuid(), folder);
+  if (rte_eth_dev_count_total() >= RTE_MAX_ETHPORTS)
+    return fmt::format("DPDK has no more than {} ports in one process", RTE_MAX_ETHPORTS);
+  if (std::string limits = advice_on_limits(); !limits.empty()) return limits;
+  return fmt::format("check that the DPDK memory of {} MiB for this NIC was there",
+                     memif_memory_mib(config));
+}
+
 }  // namespace
 
 std::uint32_t memif_memory_mib(const MemifConfig& config) {
@@ -122,11 +139,8 @@ Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config) {
   auto port = Port::open(port_config);
   if (!port) {
     const Error& error = port.error();
-    log::warn(
-        "memif {}: {} failed: {} ({}); check that its directory exists and is writable, and "
-        "that the DPDK memory of {} MiB for this NIC was there",
-        config.socket_path, error.where, describe(error.code), std::strerror(error.sys_errno),
-        memif_memory_mib(config));
+    log::warn("memif {}: {} failed: {} ({}); {}", config.socket_path, error.where,
+              describe(error.code), std::strerror(error.sys_errno), mending_advice(config));
     return tl::unexpected<Error>(error);
   }
   PortLinkOptions options;

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "transport/core/log.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::link {
 namespace {
@@ -121,8 +122,8 @@ Result<SocketFolder> make_way_for_server(const std::string& path) {
   if (file.st_uid != ::geteuid())
     return refuse_socket(path,
                          fmt::format("belongs to user {}, this is user {}; if its server is gone, "
-                                     "remove it: rm '{}'",
-                                     file.st_uid, ::geteuid(), path),
+                                     "remove it: rm {}",
+                                     file.st_uid, ::geteuid(), shell_word(path)),
                          Errc::kBusy, EPERM);
   const Fd found(::openat(at, place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat opened {};
@@ -133,14 +134,14 @@ Result<SocketFolder> make_way_for_server(const std::string& path) {
                          why == 0 || why == EAGAIN || why == EPROTOTYPE
                              ? "is served by another process already; stop that one, or choose "
                                "another run directory"
-                             : fmt::format("may still be served ({}); if not, remove it: rm '{}'",
-                                           std::strerror(why), path),
+                             : fmt::format("may still be served ({}); if not, remove it: rm {}",
+                                           std::strerror(why), shell_word(path)),
                          Errc::kBusy, why);
   if (::unlinkat(at, place.name.c_str(), 0) != 0 && errno != ENOENT)
     return refuse_socket(path,
                          fmt::format("was left by a server that is gone, and can't be removed: {}; "
-                                     "remove it: sudo rm '{}'",
-                                     std::strerror(errno), path),
+                                     "remove it: sudo rm {}",
+                                     std::strerror(errno), shell_word(path)),
                          Errc::kSystem, errno);
   return folder;
 }

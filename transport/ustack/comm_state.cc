@@ -4,6 +4,7 @@
 
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
+#include "transport/link/process_limits.h"
 #include "transport/msg/reason.h"
 
 namespace ztcp::ustack {
@@ -13,8 +14,10 @@ namespace {
 std::string advice(const Error& error, link::LinkState link, const Poller& poller) {
   if (link::is_lost(link)) return "; " + poller.lost_reason() + ": " + poller.lost_advice();
   if (link == link::LinkState::kDown) {
-    return "; no carrier on " + poller.link_description() +
-           ": is ztcp_switch, or the process at its other end, running?";
+    // A link that ran into a limit of this process stays down without a word, too.
+    const std::string limits = link::advice_on_limits();
+    return "; no carrier on " + poller.link_description() + ": " +
+           (limits.empty() ? "is ztcp_switch, or the process at its other end, running?" : limits);
   }
   switch (error.code) {
     case Errc::kTimedOut:

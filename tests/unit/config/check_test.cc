@@ -6,7 +6,9 @@
 #include "config/check.h"
 
 #include <functional>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -519,9 +521,50 @@ TEST(Check, MemifNeedsAWritableFolder) {
   }
 }
 
+// What lies beside the sockets is the config: a folder open to all would give it away.
+TEST(Check, NoMendOpensAFolderToAll) {
+  Software machine(NicDriver::kMemif);
+  ::chmod(machine.tree.path("sockets").c_str(), ::geteuid() == 0 ? 0755 : 0555);
+  const Problem problem = as_nobody([&] { return machine.fault("memif"); });
+  EXPECT_THAT(problem.mend, testing::Not(HasSubstr("chmod")));
+  EXPECT_THAT(problem.mend, HasSubstr("ztcp_setup --local N --dir FOLDER"));
+}
+
+TEST(Check, WhatIsNoSocketIsNamed) {
+  for (const MemifRole role : {MemifRole::kServer, MemifRole::kClient}) {
+    Software machine(NicDriver::kMemif);
+    machine.nic().memif_role = role;
+    machine.tree.add_file("sockets/a.sock", "precious");
+    EXPECT_THAT(machine.fault("memif").what, HasSubstr("is there and is no socket"));
+  }
+}
+
+TEST(Check, AFileInPlaceOfAFolderIsNamed) {
+  Software machine(NicDriver::kMemif);
+  machine.tree.add_file("file", "");
+  ::chmod(machine.tree.path("file").c_str(), 0777);
+  machine.fabric.run_dir = machine.tree.path("file");
+  EXPECT_THAT(machine.fault("run_dir").what, HasSubstr("is no folder"));
+  machine.fabric.run_dir = machine.tree.path("run");
+  machine.nic().memif_socket = machine.tree.path("file/a.sock");
+  EXPECT_THAT(machine.fault("memif").what, HasSubstr("is no folder"));
+}
+
+TEST(Check, MendsAreWordsOfAShell) {
+  Software machine(NicDriver::kMemif);
+  machine.fabric.run_dir = machine.tree.path("my run");
+  EXPECT_THAT(machine.fault("run_dir").mend,
+              HasSubstr("mkdir -p '" + machine.tree.path("my run") + "'"));
+}
+
 TEST(Check, MemifClientNeedsTheSocket) {
   Software machine(NicDriver::kMemif);
-  machine.tree.add_file("sockets/a.sock", "");
+  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  machine.nic().memif_socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ::close(fd);
   ::chmod(machine.tree.path("sockets").c_str(), 0777);
   ::chmod(machine.tree.path("sockets/a.sock").c_str(), ::geteuid() == 0 ? 0600 : 0000);
   EXPECT_THAT(as_nobody([&] { return machine.fault("memif"); }).what,

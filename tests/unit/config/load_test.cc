@@ -232,6 +232,14 @@ INSTANTIATE_TEST_SUITE_P(
              "nic[0].address is missing"},
         Case{"mac_missing", nic_with("mac = \"02:00:00:00:00:01\"\n", ""), "2:1",
              "nic[0].mac is missing"},
+        Case{"blank_in_socket", nic_with("a.sock", "/my fabric/a.sock"), "7:16",
+             "memif_socket = \"/my fabric/a.sock\" has a blank in its path", "no blanks"},
+        Case{"comma_in_socket", nic_with("a.sock", "/a,b/a.sock"), "7:16", "has a ',' in its path",
+             "no blanks"},
+        Case{"equals_in_socket", nic_with("a.sock", "/a=b/a.sock"), "7:16", "has a '=' in its path",
+             "no blanks"},
+        Case{"list_in_socket", nic_with("a.sock", "/a[b]/a.sock"), "7:16", "has a '[' in its path",
+             "no blanks"},
         Case{"socket_missing", nic_with("memif_socket = \"a.sock\"\n", ""), "2:1",
              "memif_socket is missing; driver = \"memif\" needs it"},
         Case{"pci_missing",
@@ -339,7 +347,26 @@ TEST_F(Folder, AFolderIsUnreadable) {
   const auto result = load(path_);
   EXPECT_EQ(result.failure, LoadFailure::kUnreadable);
   ASSERT_EQ(result.problems.size(), 1U);
-  EXPECT_THAT(result.problems[0].what, HasSubstr("directory"));
+  EXPECT_THAT(result.problems[0].what, HasSubstr("is a folder"));
+}
+
+// Opening a pipe waits for its other end, for ever.
+TEST_F(Folder, APipeIsUnreadableAtOnce) {
+  const std::string path = path_ / "it's";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  ::alarm(10);
+  const auto result = load(path);
+  ::alarm(0);
+  EXPECT_EQ(result.failure, LoadFailure::kUnreadable);
+  ASSERT_EQ(result.problems.size(), 1U);
+  EXPECT_THAT(result.problems[0].what, HasSubstr("is a pipe"));
+  EXPECT_THAT(result.problems[0].mend, HasSubstr("'\\''s'"));
+}
+
+TEST_F(Folder, ADeviceIsNotOpened) {
+  const auto result = load("/dev/null");
+  EXPECT_EQ(result.failure, LoadFailure::kUnreadable);
+  EXPECT_THAT(result.problems[0].what, HasSubstr("is a device"));
 }
 
 TEST_F(Folder, AFileWithoutPermissionIsUnreadable) {

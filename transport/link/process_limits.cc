@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/link/process_limits.h"
+
+#include <cstdint>
+#include <dirent.h>
+#include <sys/resource.h>
+
+#include <fmt/format.h>
+
+namespace ztcp::link {
+namespace {
+
+// A NIC of ours takes some twenty, and each memif peer six.
+constexpr std::uint64_t kSpareDescriptors = 32;
+
+// All that the limit allows when not even their list can be opened.
+std::uint64_t open_descriptors(std::uint64_t limit) {
+  DIR* folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return limit;
+  std::uint64_t count = 0;
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count - 3;  // Two that are none, and the list's own.
+}
+
+}  // namespace
+
+std::string advice_on_limits() {
+  std::string advice;
+  const auto add = [&](const std::string& text) { advice += (advice.empty() ? "" : "; ") + text; };
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    const std::uint64_t open = open_descriptors(limit.rlim_cur);
+    if (open + kSpareDescriptors > limit.rlim_cur)
+      add(fmt::format("raise ulimit -n: this process may open {} files and has {} open",
+                      limit.rlim_cur, open));
+  }
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    add(
+        fmt::format("lift ulimit -v: this process may have {} MiB of addresses, and DPDK sets "
+                    "aside far more than it uses",
+                    limit.rlim_cur >> 20U));
+  return advice;
+}
+
+}  // namespace ztcp::link
