@@ -2,13 +2,13 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_perf/report.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/atomic_file.h"
 #include "tools/ztcp_perf/failure.h"
 
 namespace ztcp::perf {
@@ -148,11 +148,10 @@ void Report::write_json() const {
     std::fputs(text.c_str(), stdout);
     return;
   }
-  std::FILE* file = std::fopen(options_.json.c_str(), "w");
-  if (file == nullptr) fail("--json {}: {}", options_.json, std::strerror(errno));
-  const bool written = std::fputs(text.c_str(), file) >= 0;
-  if (std::fclose(file) != 0 || !written)
-    fail("--json {}: {}", options_.json, std::strerror(errno));
+  if (const Status written = tools::write_report(options_.json, text); !written)
+    fail("--json {}: {}", options_.json,
+         written.error().code == Errc::kRefused ? written.error().where
+                                                : std::strerror(written.error().sys_errno));
 }
 
 }  // namespace ztcp::perf

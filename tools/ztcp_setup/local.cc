@@ -3,27 +3,48 @@
 #include "tools/ztcp_setup/local.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <system_error>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "config/load.h"
 #include "config/schema.h"
-#include "tools/ztcp_setup/atomic_file.h"
+#include "tools/common/atomic_file.h"
 
 namespace ztcp::setup {
 namespace {
 
-constexpr unsigned kMaxRanks = 64;
+// ztcp_switch has a port of DPDK's for each rank.
+constexpr unsigned kMaxRanks = ZTCP_DPDK_MAX_PORTS;
 // 10.99.0.1, .2, ...: private addresses, seen by nobody outside the shared memory.
 constexpr Ipv4Address kFirstAddress{0x0a630001};
 constexpr std::uint8_t kPrefixLength = 24;
 
 tl::unexpected<config::Problem> refuse(std::string where, std::string what, std::string mend) {
   return tl::unexpected(config::Problem{std::move(where), std::move(what), std::move(mend)});
+}
+
+// Whoever may change the folder may make what we write there, root's as well, land elsewhere, and
+// may tell the jobs that read the config what to open.
+std::optional<config::Problem> why_not_our_folder(const std::string& folder) {
+  const std::string mend = "choose a folder of its own with --dir, such as --dir ztcp-local";
+  struct stat facts {};
+  if (::stat(folder.c_str(), &facts) != 0)
+    return config::Problem{folder, std::strerror(errno), mend};
+  if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
+    return config::Problem{
+        folder, fmt::format("belongs to user {}, this is user {}", facts.st_uid, ::geteuid()),
+        mend};
+  if ((facts.st_mode & S_IWOTH) != 0)
+    return config::Problem{folder, "may be written to by every user of this machine", mend};
+  return std::nullopt;
 }
 
 config::Nic make_nic(const LocalRequest& request, unsigned rank) {
@@ -45,8 +66,11 @@ config::Nic make_nic(const LocalRequest& request, unsigned rank) {
 
 tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& request) {
   if (request.ranks < 1 || request.ranks > kMaxRanks)
-    return refuse("--local", fmt::format("{} ranks, wanted 1..{}", request.ranks, kMaxRanks),
-                  "ztcp_setup --local 4");
+    return refuse("--local",
+                  fmt::format("{} ranks, wanted 1..{}: DPDK has no more ports in one process, and "
+                              "ztcp_switch needs one for each rank",
+                              request.ranks, kMaxRanks),
+                  fmt::format("ztcp_setup --local {}", kMaxRanks));
   if (request.topology == LocalTopology::kPair && request.ranks != 2)
     return refuse("--topology pair", fmt::format("{} ranks, a pair has 2", request.ranks),
                   fmt::format("ztcp_setup --local {} --topology switch", request.ranks));
@@ -67,6 +91,14 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
   for (unsigned rank = 0; rank < request.ranks; ++rank)
     fabric.nics.push_back(make_nic(request, rank));
 
+  if (const auto at = folder.string().find_first_of(config::kNotInMemifPath);
+      at != std::string::npos)
+    return refuse(
+        "--dir",
+        fmt::format("\"{}\" has {} in its path, which DPDK can't take for a socket",
+                    folder.string(),
+                    folder.string()[at] == ' ' ? "a blank" : "one of , = [ ] \" or a line end"),
+        "choose a plainer folder, such as --dir /tmp/ztcp-local");
   const std::size_t length = (folder / fabric.nics.back().memif_socket).string().size();
   if (length >= sizeof(sockaddr_un{}.sun_path))
     return refuse("--dir",
@@ -89,13 +121,16 @@ tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
                   "choose another folder with --dir, or remove the file");
 
   std::error_code error;
-  std::filesystem::create_directories(folder / fabric.run_dir, error);
+  std::filesystem::create_directories(folder, error);
+  if (auto problem = error ? std::nullopt : why_not_our_folder(folder.string()))
+    return tl::unexpected(std::move(*problem));
+  if (!error) std::filesystem::create_directory(folder / fabric.run_dir, error);
   if (error)
     return refuse(folder.string(), fmt::format("can't be made: {}", error.message()),
                   "choose a folder you may write to with --dir");
 
   const std::string text = config::to_toml(fabric);
-  if (const Status status = write_atomically(fabric.path, text); !status)
+  if (const Status status = tools::write_atomically(fabric.path, text); !status)
     return refuse(
         fabric.path,
         fmt::format("{} failed: {}", status.error().where, std::strerror(status.error().sys_errno)),

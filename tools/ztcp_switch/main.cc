@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "tools/common/atomic_file.h"
 #include "tools/ztcp_switch/fabric_switch.h"
 #include "tools/ztcp_switch/idle.h"
 #include "tools/ztcp_switch/options.h"
@@ -138,17 +138,14 @@ class Reporter {
   }
   bool write_json(TimePoint now) const {
     if (options_.json.empty()) return true;
-    std::FILE* file = std::fopen(options_.json.c_str(), "w");
-    bool good = file != nullptr;
-    if (good) {
-      good =
-          std::fputs(json_of(fabric_, options_.fabric.seed, now, now - began_).c_str(), file) >= 0;
-      good = std::fclose(file) == 0 && good;
-    }
-    if (!good)
+    const Status written = tools::write_report(
+        options_.json, json_of(fabric_, options_.fabric.seed, now, now - began_));
+    if (!written) {
+      const Error& error = written.error();
       std::fprintf(stderr, "ztcp_switch: --json %s: %s\n", options_.json.c_str(),
-                   std::strerror(errno));
-    return good;
+                   error.code == Errc::kRefused ? error.where : std::strerror(error.sys_errno));
+    }
+    return written.has_value();
   }
 
   const SwitchOptions& options_;

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_switch/options.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -122,6 +123,14 @@ SwitchOptions parse_options(int argc, char** argv) {
     if (const auto* refusal = std::get_if<Refusal>(&port)) refuse(refusal->text);
     o.ports.push_back(std::get<PortOptions>(std::move(port)));
   }
+  const auto memif_ports = std::count_if(o.ports.begin(), o.ports.end(), [](const PortOptions& p) {
+    return p.kind == PortOptions::Kind::kMemif;
+  });
+  if (memif_ports > ZTCP_DPDK_MAX_PORTS)
+    refuse(
+        fmt::format("{} memif ports, but DPDK has no more than {} in one process: fewer ranks "
+                    "(ztcp_setup --local {}), or fewer --port",
+                    memif_ports, ZTCP_DPDK_MAX_PORTS, ZTCP_DPDK_MAX_PORTS));
   if (o.ports.empty()) refuse("no ports: give --config FILE or --port (see --help)");
   return o;
 }

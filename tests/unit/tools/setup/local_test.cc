@@ -12,7 +12,6 @@
 #include "config/check.h"
 #include "config/load.h"
 #include "tests/support/tree.h"
-#include "tools/ztcp_setup/atomic_file.h"
 #include "tools/ztcp_setup/report.h"
 
 namespace ztcp::setup {
@@ -109,8 +108,8 @@ TEST_P(Refused, NamesTheOptionAndTheValue) {
 
 INSTANTIATE_TEST_SUITE_P(
     Request, Refused,
-    testing::Values(Refusal{"no_rank", {.ranks = 0}, "--local", "0 ranks, wanted 1..64"},
-                    Refusal{"too_many_ranks", {.ranks = 65}, "--local", "65 ranks, wanted 1..64"},
+    testing::Values(Refusal{"no_rank", {.ranks = 0}, "--local", "0 ranks, wanted 1..32"},
+                    Refusal{"too_many_ranks", {.ranks = 33}, "--local", "33 ranks, wanted 1..32"},
                     Refusal{"pair_of_three",
                             {.ranks = 3, .topology = LocalTopology::kPair},
                             "--topology",
@@ -118,6 +117,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"small_mtu", {.mtu_bytes = 100}, "--mtu", "100 is outside 576..65280"},
                     Refusal{
                         "large_mtu", {.mtu_bytes = 65281}, "--mtu", "65281 is outside 576..65280"},
+                    Refusal{"blank_in_folder",
+                            {.folder = "/tmp/my fabric"},
+                            "--dir",
+                            "\"/tmp/my fabric\" has a blank in its path"},
+                    Refusal{"comma_in_folder", {.folder = "/tmp/a,b"}, "--dir", "has one of , ="},
+                    Refusal{"equals_in_folder", {.folder = "/tmp/a=b"}, "--dir", "has one of , ="},
+                    Refusal{"list_in_folder", {.folder = "/tmp/a[b]"}, "--dir", "has one of , ="},
                     Refusal{"no_folder", {.folder = ""}, "--dir", "\"\" is no folder"},
                     Refusal{"long_folder",
                             {.folder = "/" + std::string(100, 'x')},
@@ -136,6 +142,35 @@ TEST(Local, AFolderThatCantBeMadeIsNamed) {
   EXPECT_THAT(written.error().what, HasSubstr("Not a directory"));
 }
 
+// Who may change the folder may have root write elsewhere.
+TEST(Local, AFolderThatOthersMayChangeIsRefused) {
+  test::Tree tree;
+  tree.add_folder("open");
+  ASSERT_EQ(::chmod(tree.path("open").c_str(), 01777), 0);
+  LocalRequest request;
+  request.folder = tree.path("open");
+  auto written = write_local(*plan_local(request));
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().what, HasSubstr("may be written to by every user"));
+  EXPECT_TRUE(std::filesystem::is_empty(tree.path("open")));
+  if (::geteuid() != 0) GTEST_SKIP() << "giving a folder away needs root";
+  ASSERT_EQ(::chmod(tree.path("open").c_str(), 0755), 0);
+  ASSERT_EQ(::chown(tree.path("open").c_str(), 65534, 65534), 0);
+  written = write_local(*plan_local(request));
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().what, HasSubstr("belongs to user 65534"));
+  EXPECT_TRUE(std::filesystem::is_empty(tree.path("open")));
+}
+
+TEST(Local, NextCommandsAreWordsOfAShell) {
+  LocalRequest request;
+  request.folder = "/tmp/it's $HOME";
+  auto fabric = *plan_local({});
+  fabric.path = "/tmp/it's $HOME/ztcp.conf";
+  for (const std::string& command : next_commands(fabric, LocalTopology::kSwitch))
+    EXPECT_THAT(command, HasSubstr("--config '/tmp/it'\\''s $HOME/ztcp.conf'"));
+}
+
 TEST(Local, SaysWhatComesNext) {
   LocalRequest request;
   request.folder = "/tmp/x";
@@ -145,28 +180,6 @@ TEST(Local, SaysWhatComesNext) {
   EXPECT_THAT(text, HasSubstr("ztcp_switch --config /tmp/x/ztcp.conf"));
   EXPECT_THAT(text, HasSubstr("--ranks 2"));
   EXPECT_THAT(to_text(*fabric, LocalTopology::kPair), testing::Not(HasSubstr("ztcp_switch")));
-}
-
-TEST(AtomicFile, ReplacesWholeFilesAndLeavesNothingBehind) {
-  test::Tree tree;
-  const std::string path = tree.path("a.conf");
-  ASSERT_TRUE(write_atomically(path, "first, which is longer"));
-  ASSERT_TRUE(write_atomically(path, "second"));
-  EXPECT_EQ(test::Tree::read(path), "second");
-  struct stat info {};
-  ASSERT_EQ(::stat(path.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777U, 0644U);
-  // A folder in its place can't be replaced.
-  tree.add_folder("b.conf/full");
-  const Status status = write_atomically(tree.path("b.conf"), "x");
-  ASSERT_FALSE(status);
-  EXPECT_STREQ(status.error().where, "rename");
-  std::size_t entries = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(tree.root())) {
-    (void)entry;
-    ++entries;
-  }
-  EXPECT_EQ(entries, 2U);
 }
 
 }  // namespace

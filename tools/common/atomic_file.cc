@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/common/atomic_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ztcp::tools {
+namespace {
+
+Status write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail_errno("write");
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Status write_durably(int fd, std::string_view text) {
+  ZTCP_CHECK(write_all(fd, text));
+  // mkostemp() gives 0600, but other users' jobs read the config.
+  if (::fchmod(fd, 0644) != 0) return fail_errno("fchmod");
+  if (::fsync(fd) != 0) return fail_errno("fsync");
+  return {};
+}
+
+// Closes `fd`. The temporary file gets its name, or goes.
+Status put_in_place(int fd, Status written, const std::string& temporary, const std::string& path) {
+  if (::close(fd) != 0 && written) written = fail_errno("close");
+  if (written && std::rename(temporary.c_str(), path.c_str()) != 0) written = fail_errno("rename");
+  if (!written) ::unlink(temporary.c_str());
+  return written;
+}
+
+constexpr int kNoTrap = O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+
+// Empty, or JSON by its first letter.
+bool may_be_replaced(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | kNoTrap);
+  if (fd < 0) return false;
+  char first = '{';
+  const bool good = ::read(fd, &first, 1) >= 0 && (first == '{' || first == '[');
+  ::close(fd);
+  return good;
+}
+
+Status write_to_device(const std::string& path, std::string_view text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | kNoTrap);
+  if (fd < 0) return fail_errno("open");
+  struct stat facts {};
+  Status status = fail(Errc::kRefused, "it is a symbolic link to a file; name the file itself");
+  if (::fstat(fd, &facts) != 0) {
+    status = fail_errno("fstat");
+  } else if (!S_ISREG(facts.st_mode)) {
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);  // The reader of a pipe has time.
+    status = write_all(fd, text);
+  }
+  ::close(fd);
+  return status;
+}
+
+// The rename is on disk only when the folder is.
+void sync_folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace
+
+Status write_atomically(const std::string& path, std::string_view text) {
+  std::string temporary = path + ".XXXXXX";
+  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (fd < 0) return fail_errno("mkostemp");
+  ZTCP_CHECK(put_in_place(fd, write_durably(fd, text), temporary, path));
+  sync_folder_of(path);
+  return {};
+}
+
+Status write_report(const std::string& path, std::string_view json) {
+  struct stat facts {};
+  const bool there = ::lstat(path.c_str(), &facts) == 0;
+  if (!there && errno != ENOENT) return fail_errno("open");
+  if (there && !S_ISREG(facts.st_mode)) return write_to_device(path, json);
+  if (there && !may_be_replaced(path))
+    return fail(Errc::kRefused, "what is in it is no report; it was left alone, name another file");
+  // Of this process alone, so that what an earlier run of its number left can go.
+  const std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
+  ::unlink(temporary.c_str());
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return fail_errno("open");
+  return put_in_place(fd, write_all(fd, json), temporary, path);
+}
+
+}  // namespace ztcp::tools
