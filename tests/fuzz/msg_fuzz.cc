@@ -37,6 +37,7 @@ struct SinkStream final : Stream {
     for (const Fragment& f : referenced) written += f.size_bytes;
     return true;
   }
+  void finish() override { require(false); }  // Sessions close.
   void close() override { leave(); }
   void abort() override { leave(); }
   void leave() {

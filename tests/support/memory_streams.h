@@ -12,6 +12,7 @@
 //   * a stalled direction delivers nothing and has no room.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -42,6 +43,7 @@ class MemoryStream final : public Stream {
 
   std::size_t room() const override;
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override;
+  void finish() override { assert(false); }  // Sessions close.
   void close() override;
   void abort() override;
 

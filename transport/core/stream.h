@@ -17,8 +17,9 @@
 namespace ztcp {
 
 // A reliable, ordered byte stream in both directions. Owned by the layer that made it; the user
-// holds a pointer from connect/accept until on_failed() has returned or it has called close() or
-// abort(), after which it must not touch it again. on_closed() ends only the peer's direction.
+// holds a pointer from connect/accept until on_failed() or on_ended() has returned or it has called
+// close() or abort(), after which it must not touch it again. on_closed() ends only the peer's
+// direction, finish() only ours.
 class Stream {
  public:
   // How many bytes are worth queueing now so that the stream stays busy without hiding a backlog
@@ -34,9 +35,13 @@ class Stream {
   static constexpr std::size_t kMaxReferenced = 4;
   virtual bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) = 0;
 
-  // Sends FIN after everything queued. The stream lives on inside its owner until the FIN is
-  // exchanged; no further event is delivered, so no referenced memory may be unacknowledged (then
-  // abort() is the right call).
+  // Sends FIN after everything queued and goes on receiving (RFC 9293 section 3.6, half-close):
+  // every event is delivered as before, room() is 0 and write() takes no more. For open streams.
+  virtual void finish() = 0;
+  // Sends FIN after everything queued, unless finish() did. The stream lives on inside its owner
+  // until the FIN is exchanged; no further event is delivered, so no referenced memory may be
+  // unacknowledged (then abort() is the right call). What the peer sends from here on is neither
+  // taken nor acknowledged: once it has all that was said here, RST tells it so (SHLD-3).
   virtual void close() = 0;
   // Sends RST and forgets everything. No further event is delivered.
   virtual void abort() = 0;
@@ -58,6 +63,9 @@ class StreamEvents {
   virtual void on_acked(TimePoint now, std::uint64_t total_bytes) = 0;
   // The peer sent FIN: no more bytes will come. Ours may still go out.
   virtual void on_closed(TimePoint now) = 0;
+  // After finish(): the peer has ended its direction, too, and acknowledged all of ours. The stream
+  // is gone and nothing more will be heard of it.
+  virtual void on_ended(TimePoint) {}
   // Reset, timeout, path MTU: the stream is gone and nothing more will be heard of it.
   virtual void on_failed(TimePoint now, Error error) = 0;
 

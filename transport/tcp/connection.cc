@@ -31,8 +31,7 @@ bool Connection::write(std::span<const std::byte> copied, std::span<const Fragme
   return true;
 }
 
-void Connection::close() {
-  events_ = nullptr;
+void Connection::finish() {
   switch (state_) {
     case State::kEstablished:
       set_state(State::kFinWait1);
@@ -40,17 +39,21 @@ void Connection::close() {
     case State::kCloseWait:
       set_state(State::kLastAck);
       break;
-    case State::kSynSent:
-      end();
-      return;
-    case State::kSynReceived:  // Simultaneous open: the peer may think us established.
-      abort();
-      return;
     default:
       return;
   }
   sender_.queue_fin();
   wake();
+}
+
+void Connection::close() {
+  events_ = nullptr;
+  if (state_ == State::kSynSent)
+    end();
+  else if (state_ == State::kSynReceived)  // Both opened: the peer may think us established.
+    abort();
+  else
+    finish();
 }
 
 void Connection::abort() {
@@ -78,7 +81,8 @@ void Connection::end() {
 void Connection::fail(TimePoint now, Errc code, const char* where) {
   if (state_ == State::kClosed) return;
   StreamEvents* events = std::exchange(events_, nullptr);
-  ++context_.counters.connections_failed;
+  // Nobody misses what its user has closed.
+  if (events != nullptr) ++context_.counters.connections_failed;
   end();
   if (events != nullptr) events->on_failed(now, Error{code, 0, where});
 }

@@ -60,6 +60,7 @@ class Connection final : public Stream, public ListHook<> {
   // --- Stream
   std::size_t room() const override { return is_writable() ? sender_.room() : 0; }
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override;
+  void finish() override;
   void close() override;
   void abort() override;
 
@@ -135,10 +136,14 @@ class Connection final : public Stream, public ListHook<> {
   bool check_ack(TimePoint now, const wire::ParsedFrame& parsed);
   // `seq` is the first byte's number: the segment's, but for a SYN's.
   bool process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed, SeqNum seq);
+  bool refuse_payload(SeqNum seq, std::uint32_t length);
   void process_fin(TimePoint now, const wire::ParsedFrame& parsed, SeqNum seq);
   void take_ack(TimePoint now, const wire::ParsedFrame& parsed);
   bool is_repeated_ack(const wire::ParsedFrame& parsed) const;
   void on_fin_acked(TimePoint now);
+  void enter_time_wait(TimePoint now);
+  bool report_acked(TimePoint now);
+  void report_ended(TimePoint now);
   void challenge(TimePoint now);
   bool answer_sparingly(TimePoint now);
 
@@ -189,7 +194,8 @@ class Connection final : public Stream, public ListHook<> {
   SeqNum iss_;
   SeqNum irs_;
   bool active_ = false;
-  bool peer_scales_ = false;  // The peer's SYN had a window scale.
+  bool payload_lost_ = false;  // Bytes came after close().
+  bool peer_scales_ = false;   // The peer's SYN had a window scale.
   PathProbe path_;
   TimePoint opened_{};
   TimePoint state_deadline_ = kNever;  // SYN retransmission, after close(), TIME-WAIT.

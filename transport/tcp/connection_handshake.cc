@@ -30,7 +30,7 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   path_.stop();
   sender_.reset();
   syn_sent_ = TimePoint::min();
-  syn_retransmitted_ = peer_scales_ = false;
+  syn_retransmitted_ = peer_scales_ = payload_lost_ = false;
   syn_timeout_ = std::max(context_.config.tcp.rto_initial, context_.rto_floor);
   context_.neighbours.join(index_, next_hop);
   if (const auto mac = context_.neighbours.find(index_)) on_neighbour(*mac);

@@ -5,6 +5,7 @@
 // whether to go on. A short path in front takes what nearly every segment is.
 #include <cassert>
 #include <chrono>
+#include <utility>
 
 #include "transport/tcp/connection.h"
 
@@ -153,7 +154,7 @@ bool Connection::check_ack(TimePoint now, const wire::ParsedFrame& parsed) {
   if (timestamps_)
     receiver_.note_timestamp(now, SeqNum(tcp.sequence), tcp.options.timestamps->value);
   take_ack(now, parsed);
-  return true;
+  return state_ != State::kClosed;
 }
 
 void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
@@ -200,19 +201,20 @@ bool Connection::is_repeated_ack(const wire::ParsedFrame& parsed) const {
 }
 
 void Connection::on_fin_acked(TimePoint now) {
-  const TcpSettings& settings = context_.config.tcp;
   switch (state_) {
     case State::kFinWait1:
       set_state(State::kFinWait2);
-      // The user is gone; a peer that never ends its side must not keep the slot.
-      state_deadline_ = now + settings.user_timeout;
+      if (events_ != nullptr) break;
+      // A peer that never ends its side must not keep the slot.
+      state_deadline_ = now + context_.config.tcp.user_timeout;
+      if (payload_lost_) abort();
       break;
     case State::kClosing:
-      set_state(State::kTimeWait);
-      state_deadline_ = now + settings.time_wait;
+      enter_time_wait(now);
       break;
     case State::kLastAck:
-      end();
+      report_ended(now);
+      if (state_ != State::kClosed) end();
       break;
     default:
       break;
@@ -226,18 +228,34 @@ bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::Pars
   if (parsed.payload_bytes == 0) return true;
   switch (state_) {
     case State::kEstablished:
+      break;
     case State::kFinWait1:
     case State::kFinWait2:
+      if (events_ == nullptr) return refuse_payload(seq, parsed.payload_bytes);
       break;
     default:
       return true;  // After the peer's FIN there is none.
   }
   return receiver_.on_payload(frame, seq, parsed.payload_offset, parsed.payload_bytes,
                               [&](std::span<const std::byte> bytes) {
-                                // After close() bytes are taken and dropped.
-                                if (events_ != nullptr) events_->on_bytes(now, bytes);
+                                if (events_ != nullptr)
+                                  events_->on_bytes(now, bytes);
+                                else
+                                  payload_lost_ = true;  // Closed meanwhile.
                                 return state_ != State::kClosed;
                               });
+}
+
+// Section 3.6.1, SHLD-3: after close() nobody takes what comes, and the peer shall know. Not before
+// it has our FIN, and so all that we said: a reset overtakes what got lost.
+bool Connection::refuse_payload(SeqNum seq, std::uint32_t length) {
+  if ((seq + length).at_or_before(receiver_.rcv_nxt())) {
+    receiver_.on_duplicate(seq, length);
+    return true;
+  }
+  payload_lost_ = true;
+  if (state_ == State::kFinWait2) abort();
+  return false;
 }
 
 // Eighth, check the FIN bit.
@@ -251,22 +269,33 @@ void Connection::process_fin(TimePoint now, const wire::ParsedFrame& parsed, Seq
   }
   if (!receiver_.fin_is_next()) return;
   receiver_.take_fin();
-  const Duration time_wait = context_.config.tcp.time_wait;
-  switch (state_) {
-    case State::kEstablished:
-      set_state(State::kCloseWait);
-      if (events_ != nullptr) events_->on_closed(now);
-      break;
-    case State::kFinWait1:  // Ours is not acknowledged, or this were FIN-WAIT-2.
-      set_state(State::kClosing);
-      break;
-    case State::kFinWait2:
-      set_state(State::kTimeWait);
-      state_deadline_ = now + time_wait;
-      break;
-    default:
-      break;
+  const State before = state_;
+  if (before == State::kEstablished) set_state(State::kCloseWait);
+  // Ours is not acknowledged, or this were FIN-WAIT-2.
+  if (before == State::kFinWait1) set_state(State::kClosing);
+  if (events_ != nullptr) events_->on_closed(now);
+  if (before == State::kFinWait2 && state_ == State::kFinWait2) enter_time_wait(now);
+}
+
+void Connection::enter_time_wait(TimePoint now) {
+  set_state(State::kTimeWait);
+  state_deadline_ = now + context_.config.tcp.time_wait;
+  report_ended(now);
+}
+
+// False: the user ended it.
+bool Connection::report_acked(TimePoint now) {
+  if (events_ != nullptr && sender_.acked_bytes() != acked_reported_) {
+    acked_reported_ = sender_.acked_bytes();
+    events_->on_acked(now, acked_reported_);
   }
+  return state_ != State::kClosed;
+}
+
+// Both directions are through: whoever said finish() hears of it, of his bytes first.
+void Connection::report_ended(TimePoint now) {
+  report_acked(now);
+  if (StreamEvents* events = std::exchange(events_, nullptr)) events->on_ended(now);
 }
 
 void Connection::challenge(TimePoint now) {
@@ -283,12 +312,7 @@ bool Connection::answer_sparingly(TimePoint now) {
 
 // Once per burst, whatever it brought.
 void Connection::end_turn(TimePoint now) {
-  if (state_ == State::kClosed) return;
-  if (events_ != nullptr && sender_.acked_bytes() != acked_reported_) {
-    acked_reported_ = sender_.acked_bytes();
-    events_->on_acked(now, acked_reported_);
-    if (state_ == State::kClosed) return;
-  }
+  if (state_ == State::kClosed || !report_acked(now)) return;
   wake();
   schedule();
 }

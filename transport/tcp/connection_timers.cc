@@ -84,10 +84,11 @@ void Connection::on_timer(TimePoint now) {
   schedule();
 }
 
-// Nobody listens any more: a peer that keeps its window shut must not keep the slot. (FIN-WAIT-2
-// has its limit from its beginning.)
+// Nobody listens any more: a peer that keeps its window shut, or never ends its side, must not keep
+// the slot.
 void Connection::limit_lingering(TimePoint now) {
-  if (state_ != State::kFinWait1 && state_ != State::kClosing && state_ != State::kLastAck) return;
+  if (events_ != nullptr || state_ == State::kEstablished || state_ == State::kCloseWait) return;
+  if (state_ == State::kFinWait2 && state_deadline_ != kNever) return;
   const Duration patience = context_.config.tcp.user_timeout;
   const TimePoint since = state_deadline_ == kNever ? now : sender_.progress();
   if (state_deadline_ == kNever || since + patience > state_deadline_)

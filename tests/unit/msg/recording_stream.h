@@ -23,6 +23,7 @@ class RecordingStream final : public Stream {
       written.insert(written.end(), f.data, f.data + f.size_bytes);
     return true;
   }
+  void finish() override {}  // Sessions close.
   void close() override { closed = true; }
   void abort() override { aborted = true; }
 

@@ -25,6 +25,7 @@ class PipeStream final : public Stream {
     for (const Fragment& f : referenced) append(f.data, f.size_bytes);
     return true;
   }
+  void finish() override {}
   void close() override {}
   void abort() override {}
 

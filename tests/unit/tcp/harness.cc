@@ -80,6 +80,10 @@ void User::on_acked(TimePoint, std::uint64_t total_bytes) {
   ++acked_calls;
 }
 void User::on_closed(TimePoint) { closed = true; }
+void User::on_ended(TimePoint) {
+  EXPECT_TRUE(closed && !ended && !failed);
+  ended = true;
+}
 void User::on_failed(TimePoint, Error error) {
   EXPECT_FALSE(failed);
   failed = error;

@@ -48,6 +48,7 @@ class User final : public StreamEvents, public StreamAcceptor {
   void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
   void on_acked(TimePoint now, std::uint64_t total_bytes) override;
   void on_closed(TimePoint now) override;
+  void on_ended(TimePoint now) override;
   void on_failed(TimePoint now, Error error) override;
 
   Stream* stream = nullptr;
@@ -56,6 +57,7 @@ class User final : public StreamEvents, public StreamAcceptor {
   int acked_calls = 0;
   bool opened = false;
   bool closed = false;
+  bool ended = false;
   bool refuse = false;
   std::optional<Error> failed;
   // Runs after each delivery.
