@@ -83,6 +83,8 @@ tcp::StackConfig TapTest::stack_config(const TapOptions& options, const link::Li
   config.mtu_bytes = options.mtu_bytes;
   config.tx_checksum_offload = link.capabilities().tx_checksum;
   config.max_super_segment_bytes = link.capabilities().max_super_segment_bytes;
+  config.max_held_bytes = link.capabilities().max_kept_bytes;
+  config.max_held_frames = link.capabilities().max_kept_frames;
   config.max_connections = 64;
   if (options.our_only_port != 0)
     config.ephemeral_port_first = config.ephemeral_port_last = options.our_only_port;

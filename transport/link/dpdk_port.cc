@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::uint32_t kEthernetBytes = 18;  // Header with one VLAN tag.
 constexpr std::uint32_t kPoolCache = 256;
+constexpr std::uint32_t kRxBurst = 64;
 constexpr std::uint16_t kVmxnet3TxDescriptors = 4096;  // All it has: its buffers are no more.
 constexpr std::uint16_t kVmxnet3SuperSegments = 24;
 
@@ -261,6 +262,12 @@ bool Port::create_pools_on(int node) {
       create_pool("txh", headers, cached, sizeof(TxPrivate), config_.tx_header_room_bytes, node);
   if (!config_.driver_copies)
     pools_.tx_copy = create_pool("txc", copies, cached, 0, copy_room_bytes(), node);
+  // memif's ring is the peer's memory; a NIC's is filled with our buffers. What lies in one
+  // thread's cache, 1.5 times its size at most, is out of the others' reach.
+  const std::uint32_t needed = (config_.driver_copies ? 0U : rx_ring_) + 2 * kPoolCache + kRxBurst;
+  abilities_.spare_rx_frames = frames - std::min(frames, needed);
+  abilities_.rx_frame_bytes =
+      rx_room + RTE_PKTMBUF_HEADROOM + static_cast<std::uint32_t>(sizeof(rte_mbuf));
   const bool complete = pools_.rx != nullptr && pools_.tx_header != nullptr &&
                         (config_.driver_copies || pools_.tx_copy != nullptr);
   if (!complete) free_pools();

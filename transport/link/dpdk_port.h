@@ -63,6 +63,10 @@ struct PortAbilities {
   std::uint16_t max_super_segments = 1;  // The same for a super-segment.
   // Payload of a super-segment that fits those buffers when it has to be copied; 0: can't segment.
   std::uint32_t max_super_segment_bytes = 0;
+  // Receive buffers beside those that the ring, the pool's caches and a burst take, and what each
+  // is.
+  std::uint32_t spare_rx_frames = 0;
+  std::uint32_t rx_frame_bytes = 0;
   std::uint32_t speed_mbps = 0;
   std::string driver;  // "net_memif".
 };

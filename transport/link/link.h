@@ -29,6 +29,10 @@ struct LinkCapabilities {
   // The device reads mapped fragments in place; false: they are copied once.
   bool zero_copy = false;
   std::uint32_t speed_mbps = 0;  // 0: unknown.
+  // Of received frames, what may be kept at once, by RxFrame::charge_bytes and by number: with so
+  // many out the link still has a burst's worth to receive with, for as long as they stay out.
+  std::size_t max_kept_bytes = 0;
+  std::size_t max_kept_frames = 0;
 };
 
 // Counters are plain and owned by the link's thread; others read them with relaxed loads.

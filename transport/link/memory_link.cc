@@ -16,6 +16,7 @@ namespace ztcp::link {
 namespace {
 
 constexpr std::uint32_t kEthernetBytes = 18;
+constexpr std::uint32_t kBurst = 32;  // Free whatever the receiver keeps.
 
 // Hands small numbers from one thread to one other, in order. Holds every number there is, so
 // that pushing never fails.
@@ -80,6 +81,8 @@ class MemoryLink final : public Link {
     capabilities_.tx_checksum = options.checksum_offload;
     capabilities_.rx_checksum = options.checksum_offload;
     capabilities_.max_super_segment_bytes = options.max_super_segment_bytes;
+    capabilities_.max_kept_frames = options.frames - std::min(options.frames / 2, kBurst);
+    capabilities_.max_kept_bytes = capabilities_.max_kept_frames * in_->bytes_per_frame;
   }
 
   const LinkCapabilities& capabilities() const override { return capabilities_; }

@@ -74,6 +74,8 @@ LinkCapabilities capabilities_of(const Port& port, const PortLinkOptions& option
   capabilities.max_super_segment_bytes = abilities.max_super_segment_bytes;
   capabilities.zero_copy = options.user_memory != nullptr;
   capabilities.speed_mbps = abilities.speed_mbps;
+  capabilities.max_kept_frames = abilities.spare_rx_frames;
+  capabilities.max_kept_bytes = std::size_t{abilities.spare_rx_frames} * abilities.rx_frame_bytes;
   return capabilities;
 }
 

@@ -61,19 +61,43 @@ std::uint16_t ipv4_checksum(const std::byte* header, std::size_t size) {
   return static_cast<std::uint16_t>(~sum);
 }
 
-class TapLink final : public Link {
- public:
-  static std::uint32_t slot_bytes(const TapConfig& config) {
-    return (config.offloads ? kMaxIpBytes : config.mtu_bytes) + kEthernetBytes;
+// How received frames lie in memory: in slots of one size. A frame as the wire has it fits one; a
+// super-segment takes several, and the first begins with the list of the others' contents.
+struct SlotLayout {
+  using View = std::span<const std::byte>;
+  // A super-segment in slots of a page.
+  static constexpr std::uint32_t kMostPieces = 18;
+  static constexpr std::uint32_t kPageBytes = 4096;
+  static constexpr std::uint32_t kPageRoomBytes = kPageBytes - (kMostPieces - 1) * sizeof(View);
+  static_assert(kMostPieces * kPageRoomBytes >= kMaxIpBytes + kEthernetBytes);
+
+  explicit SlotLayout(const TapConfig& config) {
+    const std::uint32_t wire_bytes = config.mtu_bytes + kEthernetBytes;
+    const std::uint32_t most_bytes = config.offloads ? kMaxIpBytes + kEthernetBytes : wire_bytes;
+    room_bytes = config.offloads ? std::max(kPageRoomBytes, wire_bytes) : wire_bytes;
+    pieces = (most_bytes + room_bytes - 1) / room_bytes;
+    list_bytes = (pieces - 1) * static_cast<std::uint32_t>(sizeof(View));
+    slot_bytes = (list_bytes + room_bytes + 63) / 64 * 64;
+    constexpr std::uint32_t kMemoryBytes = 32U << 20;
+    slots = config.rx_slots != 0 ? config.rx_slots : kMemoryBytes / slot_bytes;
   }
 
-  // `memory` holds config.rx_frames slots.
+  std::uint32_t room_bytes = 0;
+  std::uint32_t pieces = 0;  // Slots that the longest frame takes.
+  std::uint32_t list_bytes = 0;
+  std::uint32_t slot_bytes = 0;
+  std::uint32_t slots = 0;
+};
+
+class TapLink final : public Link {
+ public:
+  // `memory` holds the layout's slots.
   TapLink(const TapConfig& config, Fd tap, Fd control, hugepage::Mapping memory)
       : config_(config),
         tap_(std::move(tap)),
         control_(std::move(control)),
         memory_(std::move(memory)),
-        slot_bytes_(slot_bytes(config)) {
+        layout_(config) {
     capabilities_.mtu_bytes = config.mtu_bytes;
     capabilities_.mac = config.mac;
     if (config.offloads) {
@@ -81,9 +105,14 @@ class TapLink final : public Link {
       capabilities_.rx_checksum = true;
       capabilities_.max_super_segment_bytes = kMaxIpBytes - TxFrame::kHeaderCapacity;
     }
-    free_slots_.resize(config.rx_frames);
+    // A burst of the longest is received whatever is kept.
+    constexpr std::uint32_t kBurst = 32;
+    const std::uint32_t reserve = std::min(kBurst * layout_.pieces, layout_.slots / 2);
+    capabilities_.max_kept_frames = layout_.slots - reserve;
+    capabilities_.max_kept_bytes = capabilities_.max_kept_frames * layout_.slot_bytes;
+    free_slots_.resize(layout_.slots);
     for (std::size_t i = 0; i < free_slots_.size(); ++i)
-      free_slots_[i] = memory_.data() + i * slot_bytes_;
+      free_slots_[i] = memory_.data() + i * layout_.slot_bytes;
   }
 
   const LinkCapabilities& capabilities() const override { return capabilities_; }
@@ -92,35 +121,38 @@ class TapLink final : public Link {
 
   std::size_t receive(std::span<RxFrame> frames) override {
     std::size_t count = 0;
-    while (count < frames.size() && !free_slots_.empty()) {
-      OffloadHeader offload;
-      std::byte* slot = free_slots_.back();
-      std::array<iovec, 2> parts{{{&offload, sizeof(offload)}, {slot, slot_bytes_}}};
-      const ssize_t size = ::readv(tap_.get(), parts.data(), static_cast<int>(parts.size()));
+    std::array<iovec, 1 + SlotLayout::kMostPieces> parts;
+    OffloadHeader offload;
+    parts[0] = {&offload, sizeof(offload)};
+    while (count < frames.size() && free_slots_.size() >= layout_.pieces) {
+      for (std::size_t i = 0; i < layout_.pieces; ++i)
+        parts[1 + i] = {room_of(free_slots_[free_slots_.size() - 1 - i]), layout_.room_bytes};
+      const ssize_t size = ::readv(tap_.get(), parts.data(), static_cast<int>(1 + layout_.pieces));
       if (size <= static_cast<ssize_t>(sizeof(offload))) {
         gone_ = gone_ || (size < 0 && errno == EBADFD);  // The interface was deleted.
         break;
       }
-      free_slots_.pop_back();
       RxFrame& frame = frames[count++];
-      frame = {};
-      frame.head = {slot, static_cast<std::size_t>(size) - sizeof(offload)};
-      frame.handle = slot;
-      frame.charge_bytes = slot_bytes_;
+      take_slots(static_cast<std::size_t>(size) - sizeof(offload), frame);
       // NEEDS_CSUM: this kernel made the bytes and left the sum to a NIC that never comes.
       frame.checksum_good =
           (offload.flags & (OffloadHeader::kNeedsChecksum | OffloadHeader::kDataValid)) != 0;
       counters_.rx_frames += 1;
-      counters_.rx_bytes += frame.head.size();
+      counters_.rx_bytes += static_cast<std::size_t>(size) - sizeof(offload);
     }
     // The kernel queues on, and drops when its queue is full; we see only that we are short.
-    if (free_slots_.empty() && count < frames.size()) counters_.rx_dropped_no_memory += 1;
+    if (free_slots_.size() < layout_.pieces && count < frames.size())
+      counters_.rx_dropped_no_memory += 1;
     return count;
   }
 
   void release(std::span<RxFrame> frames) override {
     for (RxFrame& frame : frames) {
       if (frame.kept || frame.handle == nullptr) continue;
+      for (const SlotLayout::View piece : frame.more) {
+        const auto offset = static_cast<std::size_t>(piece.data() - memory_.data());
+        free_slots_.push_back(memory_.data() + offset / layout_.slot_bytes * layout_.slot_bytes);
+      }
       free_slots_.push_back(static_cast<std::byte*>(std::exchange(frame.handle, nullptr)));
     }
   }
@@ -164,6 +196,27 @@ class TapLink final : public Link {
   void unmap_memory(std::uint32_t) override {}
 
  private:
+  std::byte* room_of(std::byte* slot) const { return slot + layout_.list_bytes; }
+
+  // `size` bytes were read into the slots on top.
+  void take_slots(std::size_t size, RxFrame& frame) {
+    std::byte* first = free_slots_.back();
+    free_slots_.pop_back();
+    frame = {};
+    frame.handle = first;
+    frame.charge_bytes = layout_.slot_bytes;
+    frame.head = {room_of(first), std::min<std::size_t>(size, layout_.room_bytes)};
+    auto* list = reinterpret_cast<SlotLayout::View*>(first);
+    std::size_t count = 0;
+    for (std::size_t at = layout_.room_bytes; at < size; at += layout_.room_bytes) {
+      std::byte* slot = free_slots_.back();
+      free_slots_.pop_back();
+      list[count++] = {room_of(slot), std::min<std::size_t>(size - at, layout_.room_bytes)};
+      frame.charge_bytes += layout_.slot_bytes;
+    }
+    frame.more = {list, count};
+  }
+
   bool fits(const TxFrame& frame) const {
     const std::uint32_t ip_bytes = frame.header_bytes - frame.l2_bytes + frame.payload_bytes;
     if (frame.segment_size_bytes == 0) return ip_bytes <= config_.mtu_bytes;
@@ -219,7 +272,7 @@ class TapLink final : public Link {
   Fd tap_;
   Fd control_;
   hugepage::Mapping memory_;
-  std::uint32_t slot_bytes_;
+  SlotLayout layout_;
   std::vector<std::byte*> free_slots_;  // Last in, first out: the warmest memory again.
   LinkCapabilities capabilities_;
   LinkCounters counters_;
@@ -273,8 +326,8 @@ Result<std::unique_ptr<Link>> open_tap(const TapConfig& config) {
   if (::ioctl(tap.get(), TUNSETOFFLOAD, offloads) != 0)
     return tell(config, "TUNSETOFFLOAD", "the kernel is older than offloads on tap interfaces");
   ZTCP_CHECK(check_mtu(config, control, created));
-  auto memory =
-      hugepage::Mapping::anonymous(std::size_t{TapLink::slot_bytes(config)} * config.rx_frames);
+  const SlotLayout layout(config);
+  auto memory = hugepage::Mapping::anonymous(std::size_t{layout.slot_bytes} * layout.slots);
   if (!memory) return tell(config, "mmap", "check the process's memory limit");
   return std::make_unique<TapLink>(config, std::move(tap), std::move(control), std::move(*memory));
 }

@@ -3,8 +3,9 @@
 //
 // A Link over a tap interface: the kernel is the peer on the wire. It speaks the offload header of
 // virtio (IFF_VNET_HDR), so that checksums are left to whoever needs them and TCP super-segments
-// cross whole both ways. The kernel copies while we write: payload is given in place whatever its
-// memory_key says and is free again when transmit() returns.
+// cross whole both ways. Received frames lie in as many slots as they fill, so that a small one
+// which is kept keeps little. The kernel copies while we write: payload is given in place whatever
+// its memory_key says and is free again when transmit() returns.
 //
 // Owned and used by one thread.
 #pragma once
@@ -29,7 +30,7 @@ struct TapConfig {
   // False where received frames travel on to other links (the switch): the kernel then fills all
   // checksums and cuts all segments itself.
   bool offloads = true;
-  std::uint32_t rx_frames = 512;
+  std::uint32_t rx_slots = 0;  // To receive into, held frames included; 0: as 32 MiB hold.
 };
 
 // Logs its failure. kBusy: another process has the interface.

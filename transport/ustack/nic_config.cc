@@ -39,8 +39,8 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.stack.tx_checksum_offload = link.tx_checksum;
   out.stack.max_super_segment_bytes = link.max_super_segment_bytes;
   out.stack.max_connections = fabric.tcp.max_connections;
-  // A quarter of the link's receive buffers at most: 8192 of 2 KiB, or about 48 MiB of larger ones.
-  out.stack.max_held_bytes = nic.mtu_bytes <= 2048 ? 4U << 20U : 12U << 20U;
+  out.stack.max_held_bytes = link.max_kept_bytes;
+  out.stack.max_held_frames = link.max_kept_frames;
 
   tcp::TcpSettings& tcp = out.stack.tcp;
   tcp.rto_min = std::chrono::microseconds(fabric.tcp.rto_min_us);

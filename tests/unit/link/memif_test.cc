@@ -17,6 +17,7 @@
 
 #include "config/schema.h"
 #include "tests/unit/link/frames.h"
+#include "tests/unit/link/kept.h"
 #include "tests/unit/link/peer.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
@@ -208,6 +209,20 @@ TEST_F(Memif, ExhaustedFramesWaitInTheRingAndComeBack) {
     EXPECT_EQ(flatten(rest[i]), expected.bytes()) << i;
   }
   (*server)->release(std::span(rest).first(32));
+}
+
+TEST_F(Memif, ReceivesWithAllKept) {
+  for (const int mtu : {1500, 9000, int{kMaxMemifMtuBytes}}) {
+    const auto mtu_bytes = static_cast<std::uint16_t>(mtu);
+    auto server = open_memif(config(MemifRole::kServer, mtu_bytes));
+    auto client = open_memif(config(MemifRole::kClient, mtu_bytes));
+    ASSERT_TRUE(server && client);
+    ASSERT_TRUE(both_up(**server, **client));
+    SentFrame sent(1, 100, 1);
+    test::expect_it_receives_with_all_kept(**server, [&] {
+      ASSERT_EQ((*client)->transmit({&sent.frame(), 1}), 1U);
+    });
+  }
 }
 
 TEST_F(Memif, TalksToAnUnprivilegedProcess) {

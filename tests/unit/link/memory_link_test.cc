@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/link/frames.h"
+#include "tests/unit/link/kept.h"
 
 namespace ztcp::link {
 namespace {
@@ -46,6 +47,16 @@ TEST(MemoryLink, TakesNoMoreThanTheReceiverHasRoomFor) {
   b->release(std::span(received).subspan(1, 1));
   EXPECT_EQ(a->transmit(burst), 1U);
   EXPECT_EQ(a->counters().tx_ring_full, 4U);
+}
+
+TEST(MemoryLink, ReceivesWithAllKept) {
+  for (const std::uint32_t frames : {256U, 8U}) {
+    auto [a, b] = make_memory_links({.frames = frames});
+    SentFrame sent(1, 100, 1);
+    test::expect_it_receives_with_all_kept(*b, [&, from = a.get()] {
+      ASSERT_EQ(from->transmit({&sent.frame(), 1}), 1U);
+    });
+  }
 }
 
 TEST(MemoryLink, DropsWhatIsLargerThanTheMtu) {

@@ -26,6 +26,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/link/frames.h"
+#include "tests/unit/link/kept.h"
 #include "transport/link/fd.h"
 
 namespace ztcp::link {
@@ -51,13 +52,13 @@ class Tap : public testing::Test {
     if (access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "no /dev/net/tun here";
   }
 
-  void open(std::uint16_t mtu_bytes, bool offloads = true) {
+  void open(std::uint16_t mtu_bytes, bool offloads = true, std::uint32_t rx_slots = 64) {
     TapConfig config;
     config.interface = kInterface;
     config.mac = kOurMac;
     config.mtu_bytes = mtu_bytes;
     config.offloads = offloads;
-    config.rx_frames = 64;
+    config.rx_slots = rx_slots;
     auto opened = open_tap(config);
     ASSERT_TRUE(opened) << opened.error().where << " " << opened.error().sys_errno;
     link_ = std::move(*opened);
@@ -248,10 +249,82 @@ TEST_F(Tap, ExhaustedFramesAreCountedAndComeBack) {
   const SentFrame sent(1, 100, 1);
   for (int i = 0; i < 100; ++i) ASSERT_EQ(send(packet_.get(), sent.bytes().data(), 100, 0), 100);
   std::array<RxFrame, 100> received;
-  ASSERT_EQ(link_->receive(received), 64U);
+  // All but what a super-segment, which may come next, would take.
+  const std::size_t count = link_->receive(received);
+  EXPECT_GE(count, 64U - 18);
+  EXPECT_LT(count, 64U);
   EXPECT_GE(link_->counters().rx_dropped_no_memory, 1U);
-  link_->release(std::span(received).first(64));
+  link_->release(std::span(received).first(count));
   EXPECT_GE(link_->receive(received), 36U);
+}
+
+TEST_F(Tap, ReceivesWithAllKept) {
+  for (const std::uint16_t mtu : {std::uint16_t{1500}, std::uint16_t{9000}})
+    for (const bool offloads : {true, false})
+      for (const std::size_t size : {std::size_t{100}, mtu + std::size_t{14}}) {
+        open(mtu, offloads, 512);
+        const SentFrame sent(1, size, 1);
+        test::expect_it_receives_with_all_kept(*link_, [&] {
+          ASSERT_EQ(send(packet_.get(), sent.bytes().data(), size, 0), static_cast<ssize_t>(size));
+        });
+        link_.reset();
+      }
+}
+
+// A window of 4 MiB of whatever size, twice: one connection is given half.
+TEST_F(Tap, KeepsAWindowOfSmallFrames) {
+  for (const std::uint16_t mtu : {std::uint16_t{1500}, std::uint16_t{9000}, std::uint16_t{60000}}) {
+    open(mtu, true, 0);
+    const SentFrame sent(1, mtu + 14U, 1);
+    ASSERT_EQ(send(packet_.get(), sent.bytes().data(), mtu + 14U, 0), mtu + 14);
+    RxFrame frame;
+    link_->wait(-1, std::chrono::seconds(1));
+    ASSERT_EQ(link_->receive({&frame, 1}), 1U);
+    const std::size_t frames = 2 * (4U << 20) / (mtu - 52U);
+    EXPECT_GE(link_->capabilities().max_kept_bytes, frames * frame.charge_bytes) << mtu;
+    EXPECT_GE(link_->capabilities().max_kept_frames, frames);
+    link_->release({&frame, 1});
+    link_.reset();
+  }
+}
+
+TEST_F(Tap, TakesSuperSegmentsInPieces) {
+  open(1500);
+  // As the kernel's TCP hands it over, by a packet socket that says the same of it.
+  const Fd socket(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ASSERT_EQ(setsockopt(socket.get(), SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+  sockaddr_ll to{};
+  to.sll_family = AF_PACKET;
+  to.sll_protocol = htons(ETH_P_IP);
+  to.sll_ifindex = static_cast<int>(if_nametoindex(kInterface));
+  for (const std::size_t size : {3824UL, 3825UL, 10'000UL, 40'000UL, 65'000UL}) {
+    std::vector<std::byte> sent(size);
+    for (std::size_t i = 0; i < size; ++i) sent[i] = test::pattern(7, i);
+    sent[12] = std::byte{8};
+    sent[13] = std::byte{0};
+    iphdr ip{};
+    ip.version = 4;
+    ip.ihl = 5;
+    ip.ttl = 64;
+    ip.protocol = IPPROTO_TCP;
+    ip.tot_len = htons(static_cast<std::uint16_t>(size - 14));
+    std::memcpy(sent.data() + 14, &ip, sizeof(ip));
+    tcphdr tcp{};
+    tcp.doff = 5;
+    std::memcpy(sent.data() + 34, &tcp, sizeof(tcp));
+    // Sum to be filled from byte 34 into 16 behind it; TCP over IPv4 in segments of 1460.
+    const std::array<std::uint8_t, 10> offload{1, 1, 54, 0, 1460 & 0xff, 1460 >> 8, 34, 0, 16, 0};
+    std::vector<std::byte> frame(offload.size());
+    std::memcpy(frame.data(), offload.data(), offload.size());
+    frame.insert(frame.end(), sent.begin(), sent.end());
+    ASSERT_EQ(sendto(socket.get(), frame.data(), frame.size(), 0,
+                     reinterpret_cast<const sockaddr*>(&to), sizeof(to)),
+              static_cast<ssize_t>(frame.size()))
+        << std::strerror(errno);
+    const auto got = receive_if([&](const auto& bytes) { return bytes.size() == size; });
+    EXPECT_TRUE(got == sent) << size;
+  }
 }
 
 TEST_F(Tap, IsGoneWithItsInterface) {

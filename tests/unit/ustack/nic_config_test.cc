@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/nic_config.h"
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/ustack/memory_nics.h"
+#include "transport/link/memory_link.h"
+#include "transport/tcp/stack.h"
+#include "transport/wire/frame_parser.h"
+
+namespace ztcp::ustack {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint16_t kPort = 7471;
+
+// A stack and its link, driven as a Poller does.
+struct Host final : StreamEvents, tcp::StreamAcceptor {
+  Host(int number, std::unique_ptr<link::Link> own)
+      : link(std::move(own)),
+        stack(config(number, *link), {7, static_cast<std::uint64_t>(number)}) {}
+
+  static tcp::StackConfig config(int number, const link::Link& link) {
+    config::Fabric fabric = one_nic_fabric(number, {.mtu_bytes = 1500});
+    fabric.tcp.user_timeout_ms = 8000;
+    return engine_config(fabric, fabric.nics[0], link.capabilities())->stack;
+  }
+
+  void turn(TimePoint now) {
+    std::array<RxFrame, 32> rx;
+    while (const std::size_t count = link->receive(rx)) {
+      stack.on_frames(now, std::span(rx).first(count));
+      link->release(std::span(rx).first(count));
+    }
+    stack.on_timers(now);
+    while (const std::size_t count = stack.take_released(rx))
+      link->release(std::span(rx).first(count));
+    for (;;) {
+      if (unsent.empty()) {
+        unsent.resize(32);
+        unsent.resize(stack.collect(now, unsent));
+        std::erase_if(unsent, [this](const TxFrame& frame) { return is_lost && is_lost(frame); });
+        if (unsent.empty()) return;
+      }
+      const auto sent = static_cast<std::ptrdiff_t>(link->transmit(unsent));
+      unsent.erase(unsent.begin(), unsent.begin() + sent);
+      if (!unsent.empty()) return;
+    }
+  }
+
+  StreamEvents* on_accept(TimePoint, Stream&, Endpoint) override { return this; }
+  void on_open(TimePoint, Stream&) override { is_open = true; }
+  void on_bytes(TimePoint, std::span<const std::byte> bytes) override { received += bytes.size(); }
+  void on_acked(TimePoint, std::uint64_t) override {}
+  void on_closed(TimePoint) override {}
+  void on_failed(TimePoint, Error) override { has_failed = true; }
+
+  std::unique_ptr<link::Link> link;
+  tcp::Stack stack;
+  std::vector<TxFrame> unsent;
+  std::function<bool(const TxFrame&)> is_lost;
+  std::size_t received = 0;
+  bool is_open = false;
+  bool has_failed = false;
+};
+
+std::uint32_t sequence_of(const TxFrame& frame) {
+  return wire::load_be32(frame.header.data() + frame.l2_bytes + frame.l3_bytes + 4);
+}
+
+TEST(NicConfig, WhatMayBeHeldIsWhatTheLinkHas) {
+  const config::Fabric fabric = one_nic_fabric(0);
+  link::LinkCapabilities caps;
+  caps.max_kept_bytes = 12345;
+  caps.max_kept_frames = 67;
+  const auto engine = engine_config(fabric, fabric.nics[0], caps);
+  ASSERT_TRUE(engine);
+  EXPECT_EQ(engine->stack.max_held_bytes, 12345U);
+  EXPECT_EQ(engine->stack.max_held_frames, 67U);
+}
+
+// One frame is lost, again and again, while a window follows it that is larger than all the link
+// can receive into. When it comes at last there must be a place for it.
+TEST(NicConfig, ALostFrameFindsItsPlaceBehindAWindow) {
+  auto links = link::make_memory_links({.mtu_bytes = 1500, .frames = 512});
+  Host sender(0, std::move(links.first));
+  Host receiver(1, std::move(links.second));
+  ASSERT_TRUE(receiver.stack.listen(kPort, receiver));
+  TimePoint now{1h};
+  const auto turn = [&] {
+    now += 20us;
+    sender.turn(now);
+    receiver.turn(now);
+  };
+  const auto stream =
+      sender.stack.connect(now, {one_nic_fabric(1).nics[0].address.address, kPort}, sender);
+  ASSERT_TRUE(stream);
+  for (int i = 0; i < 100 && !sender.is_open; ++i) turn();
+  ASSERT_TRUE(sender.is_open);
+
+  constexpr std::size_t kBytes = 16U << 20;
+  const std::vector<std::byte> data(1U << 20);
+  std::size_t written = 0;
+  std::uint32_t lost = 0;
+  const TimePoint begin = now;
+  TimePoint mended = kNever;
+  sender.is_lost = [&](const TxFrame& frame) {
+    if (frame.payload_bytes == 0 || now >= mended) return false;
+    if (mended == kNever && receiver.received > 4U << 20) {
+      lost = sequence_of(frame);
+      mended = now + 50ms;
+    }
+    return mended != kNever && sequence_of(frame) == lost;
+  };
+  while (receiver.received < kBytes && now < begin + 5s) {
+    while (written < kBytes && (*stream)->room() > 0) {
+      const Fragment fragment{data.data(), static_cast<std::uint32_t>(data.size()), kUnmapped};
+      if (!(*stream)->write({}, std::span(&fragment, 1))) break;
+      written += data.size();
+    }
+    turn();
+  }
+  EXPECT_EQ(receiver.received, kBytes);
+  EXPECT_FALSE(sender.has_failed);
+  EXPECT_GT(receiver.stack.counters().rx_segments_out_of_order, 200U) << "nothing was held";
+}
+
+}  // namespace
+}  // namespace ztcp::ustack
