@@ -112,7 +112,7 @@ struct Fabric {
   std::uint32_t schema = kSchemaVersion;
   std::string name;                      // Of the fabric; hosts of one job must agree.
   std::string path;                      // Where it was read; not a key.
-  std::string run_dir = kDefaultRunDir;  // Locks and statistics; relative to the config's folder.
+  std::string run_dir = kDefaultRunDir;  // Locks; relative to the config's folder.
   OnError on_error = OnError::kFail;     // From ZTCP_ON_ERROR, not a key.
   Host host;
   Hugepages hugepages;

@@ -19,6 +19,10 @@ namespace {
 
 // How often the state of the link is looked at.
 constexpr Duration kLookInterval = std::chrono::milliseconds(1);
+// How often its counts are held against what is worth a warning.
+constexpr Duration kWatchInterval = std::chrono::seconds(1);
+// Between two lines that say that no connection is left.
+constexpr Duration kSummaryInterval = std::chrono::minutes(1);
 // Dedicated: this many times `spin` is spent yielding before the thread sleeps.
 constexpr int kYieldFactor = 4;
 // The shortest sleep is this part of the longest. Pacing asks for a turn every few microseconds;
@@ -76,6 +80,7 @@ Poller::~Poller() {
     thread_.join();
   }
   clients_.clear();
+  log::info("{}: closed; it {}", config_.name, summary(counts()));
   if (wake_fd_ >= 0) close(wake_fd_);
 }
 
@@ -155,11 +160,7 @@ bool Poller::turn() {
   release_held();
   moved |= transmitter_.run(engine_, *link_, now);
 
-  for (const std::size_t client : retired_) {
-    clients_[client].reset();
-    free_indices_.push_back(client);
-  }
-  retired_.clear();
+  if (!retired_.empty()) bury_retired(now);
   bump(counters_.turns);
   if (moved) {
     last_work_ = now;
@@ -167,6 +168,30 @@ bool Poller::turn() {
     bump(counters_.idle_turns);
   }
   return moved;
+}
+
+void Poller::bury_retired(TimePoint now) {
+  for (const std::size_t client : retired_) {
+    clients_[client].reset();
+    free_indices_.push_back(client);
+  }
+  retired_.clear();
+  // The job is over, or will make new ones, which some do in a loop.
+  if (free_indices_.size() != clients_.size() || now < next_summary_) return;
+  next_summary_ = now + kSummaryInterval;
+  say_counts("no connection is left");
+}
+
+NicCounts Poller::counts() const {
+  return {.tcp = engine_.tcp_counters(),
+          .acceptor = engine_.acceptor_counters(),
+          .link = link_->counters(),
+          .ring_full = transmitter_.refusals()};
+}
+
+void Poller::say_counts(const std::string& when) {
+  to_say_.push_back(
+      {log::Level::kInfo, config_.name + ": " + when + "; so far it " + summary(counts())});
 }
 
 bool Poller::receive(TimePoint now) {
@@ -194,12 +219,18 @@ void Poller::release_held() {
 
 void Poller::look_around(TimePoint now) {
   next_look_ = now + kLookInterval;
+  if (now >= next_watch_) {
+    next_watch_ = now + kWatchInterval;
+    for (const std::string& line : watch_.look(now, counts()))
+      to_say_.push_back({log::Level::kWarn, config_.name + ": " + line});
+  }
   const link::LinkState state = link_->state();
   const link::LinkState before = link_state_.exchange(state, std::memory_order_relaxed);
   if (!link::is_lost(state)) return;
   if (!link::is_lost(before))
-    to_say_.push_back(config_.name + ": " + lost_reason() +
-                      "; every connection on it has failed: " + lost_advice());
+    to_say_.push_back(
+        {log::Level::kWarn, config_.name + ": " + lost_reason() +
+                                "; every connection on it has failed: " + lost_advice()});
   for_each_client([now](PollerClient& client) { client.on_link_lost(now); });
 }
 
@@ -232,7 +263,7 @@ bool Poller::give_baton() {
 }
 
 void Poller::give_and_speak() {
-  std::vector<std::string> said;
+  std::vector<Line> said;
   if (!to_say_.empty()) [[unlikely]]
     said.swap(to_say_);
   if (config_.dedicated) {
@@ -240,7 +271,7 @@ void Poller::give_and_speak() {
   } else {
     baton_.give_and_look();
   }
-  for (const std::string& line : said) log::warn("{}", line);
+  for (const Line& line : said) log::write(line.level, __FILE__, __LINE__, line.text);
 }
 
 void Poller::wake() {

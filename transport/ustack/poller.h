@@ -25,11 +25,13 @@
 
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
+#include "transport/core/log.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
 #include "transport/ustack/baton.h"
 #include "transport/ustack/doorbell.h"
 #include "transport/ustack/engine.h"
+#include "transport/ustack/nic_watch.h"
 #include "transport/ustack/transmitter.h"
 
 namespace ztcp::ustack {
@@ -135,6 +137,8 @@ class Poller {
   void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
   // One pass; true when anything moved.
   bool turn();
+  // Has the line with all counts said, as `when` ("the process ends").
+  void say_counts(const std::string& when);
 
   link::LinkState link_state() const { return link_state_.load(std::memory_order_relaxed); }
   // The three below are for a link that is lost.
@@ -180,6 +184,8 @@ class Poller {
   }
   bool receive(TimePoint now);
   void release_held();
+  void bury_retired(TimePoint now);
+  NicCounts counts() const;
   void look_around(TimePoint now);
   void look_elsewhere(TimePoint now);
   void run_shared_turn();
@@ -212,7 +218,14 @@ class Poller {
   std::ptrdiff_t outstanding_ = 0;
   std::array<RxFrame, kBurst> rx_{};
   Transmitter transmitter_;
-  std::vector<std::string> to_say_;  // Warnings, said once the baton is given: a logger may block.
+  NicWatch watch_;
+  TimePoint next_watch_{};
+  TimePoint next_summary_{};
+  struct Line {
+    log::Level level;
+    std::string text;
+  };
+  std::vector<Line> to_say_;  // Once the baton is given: a logger may block.
   PollerCounters counters_;
 };
 

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/log_capture.h"
 #include "transport/core/log.h"
 #include "transport/link/memory_link.h"
 
@@ -121,6 +122,36 @@ TEST(Poller, SpeaksWithoutTheBaton) {
   log::bind(nullptr);
   EXPECT_EQ(g_spoken, 1);
   EXPECT_TRUE(g_was_free);
+}
+
+TEST(Poller, TellsItsCountsWhenTheLastConnectionIsGoneAndAtTheEnd) {
+  auto [left, right] = link::make_memory_links({});
+  EngineConfig engine;
+  engine.stack.address = {{0x0a010001U}, 24};
+  PollerConfig config;
+  config.name = "mem0";
+  const test::LogCapture log;
+  {
+    Poller poller(config, std::move(left), engine);
+    poller.with_engine([&](Engine&, TimePoint) {
+      const std::size_t first = *poller.attach(std::make_unique<Counting>());
+      const std::size_t second = *poller.attach(std::make_unique<Counting>());
+      poller.retire(first);
+      poller.turn();
+      EXPECT_TRUE(log.infos().empty());
+      poller.retire(second);
+      poller.turn();
+      EXPECT_TRUE(log.infos().empty()) << "said with the baton held";
+    });
+    // Once a minute is enough for who opens and closes in a loop.
+    poller.with_engine(
+        [&](Engine&, TimePoint) { poller.retire(*poller.attach(std::make_unique<Counting>())); });
+  }
+  ASSERT_EQ(log.infos().size(), 2U);
+  // Its ARP announcement.
+  EXPECT_TRUE(log.infos()[0].starts_with("mem0: no connection is left; so far it sent 1 frames ("))
+      << log.infos()[0];
+  EXPECT_TRUE(log.infos()[1].starts_with("mem0: closed; it sent 1 frames (")) << log.infos()[1];
 }
 
 // A thread inherits the pin of the one that starts it.
