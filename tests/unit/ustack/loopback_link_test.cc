@@ -147,6 +147,38 @@ TEST_F(LoopbackTest, HeldFramesLeaveRoomForTheMissingOne) {
   EXPECT_EQ(link->transmit({&own, 1}), 1U);
 }
 
+// Whoever of the two has more, the other comes by in every burst.
+TEST_F(LoopbackTest, NeitherKeepsTheOtherFromBeingReceived) {
+  std::array<int, 100> device_frames{};
+  for (int& frame : device_frames) inner->arrived.push_back(&frame);
+  const TxFrame own = frame_to(kOwn);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(link->transmit({&own, 1}), 1U);
+  for (int burst = 0; burst < 10; ++burst) {
+    ASSERT_EQ(link->receive(rx), rx.size());
+    std::size_t of_device = 0;
+    for (const RxFrame& frame : rx) of_device += frame.head.empty() ? 1U : 0U;
+    EXPECT_EQ(of_device, rx.size() / 2);
+    link->release(rx);
+  }
+  inner->arrived.clear();
+  ASSERT_EQ(link->receive(rx), rx.size()) << "what the device leaves is ours";
+  link->release(rx);
+}
+
+// What was made for the device waits behind no frame of ours, since that one is not made.
+TEST_F(LoopbackTest, AFullQueueIsSaidBeforehand) {
+  const TxFrame own = frame_to(kOwn);
+  for (std::size_t room = link->transmit_room({}).frames; room > 0; --room) {
+    ASSERT_EQ(link->transmit_room({}).frames, room);
+    ASSERT_EQ(link->transmit({&own, 1}), 1U);
+  }
+  EXPECT_EQ(link->transmit({&own, 1}), 0U);
+  // And is short: a turn receives as much as it sends.
+  ASSERT_EQ(link->receive(rx), rx.size());
+  EXPECT_EQ(link->transmit_room({}).frames, rx.size());
+  link->release(rx);
+}
+
 TEST_F(LoopbackTest, AFullQueueMakesTheSenderWait) {
   const TxFrame own = frame_to(kOwn);
   std::size_t sent = 0;
