@@ -40,6 +40,7 @@ struct Plan {
   Wishes wishes;                     // Not to be granted while has_faults().
   std::vector<Change> changes;       // Those of `wishes` that don't hold yet.
   std::vector<config::Check> notes;  // Faults and warnings.
+  std::string speed_origin;          // Where speeds come from that no NIC and nobody told.
   bool awaits_reboot = false;        // Only the next boot is wished for; then set-up runs again.
 
   std::uint64_t hugepage_mib() const;

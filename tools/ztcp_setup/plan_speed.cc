@@ -41,10 +41,14 @@ void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>&
   for (std::size_t i = 0; i < nics.size(); ++i) {
     config::Nic& nic = nics[i];
     const std::string& interface = plan.topology.nics[plan.pairs[i].nic].interface;
-    if (const auto mbps = stated(input.request, nic, interface, unused))
+    if (const auto mbps = stated(input.request, nic, interface, unused)) {
       nic.speed_mbps = *mbps;
-    else if (nic.speed_mbps == 0 && instance)
+    } else if (nic.speed_mbps == 0 && instance) {
       nic.speed_mbps = instance->share_mbps(nics.size());
+      plan.speed_origin =
+          fmt::format("{} has {} Mb/s for all NICs and {} for one at most; --speed states another",
+                      instance->type, instance->host_mbps, instance->nic_mbps);
+    }
     if (nic.speed_mbps == 0) unknown.push_back(nic.name);
   }
   for (const std::string& name : unused)

@@ -190,6 +190,7 @@ std::string decisions_text(const Plan& plan) {
                      plan.pairs.size(), plan.pairs.front().gpu ? "GPUs" : "NICs",
                      gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
                      hugepage::page_name(fabric.hugepages.page_kib));
+  if (!plan.speed_origin.empty()) out += fmt::format("Speed: {}.\n", plan.speed_origin);
   return out;
 }
 

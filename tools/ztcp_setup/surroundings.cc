@@ -6,6 +6,7 @@
 #include <charconv>
 #include <sstream>
 #include <string_view>
+#include <strings.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,17 +33,24 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-// NCCL reads a file of the user's, then the machine's; neither wins over the environment.
-Variables nccl_variables(const Surroundings& around, Variables& origins) {
-  Variables variables = around.variables;
-  const std::string root = around.root == "/" ? "" : around.root;
+constexpr const char* kConfFile = "NCCL_CONF_FILE";
+
+// NCCL reads a file of the user's, then the machine's.
+std::vector<std::string> nccl_files(const Variables& variables) {
   std::vector<std::string> files;
-  if (const auto it = variables.find("NCCL_CONF_FILE"); it != variables.end())
+  if (const auto it = variables.find(kConfFile); it != variables.end() && !it->second.empty())
     files.push_back(it->second);
   else if (const auto home = variables.find("HOME"); home != variables.end())
     files.push_back(home->second + "/.nccl.conf");
   files.emplace_back("/etc/nccl.conf");
-  for (const std::string& file : files) {
+  return files;
+}
+
+// Neither file wins over the environment.
+Variables nccl_variables(const Surroundings& around, Variables& origins) {
+  Variables variables = around.variables;
+  const std::string root = around.root == "/" ? "" : around.root;
+  for (const std::string& file : nccl_files(variables)) {
     std::istringstream lines(config::read_text(root + file).value_or(""));
     for (std::string line; std::getline(lines, line);) {
       const auto equals = line.find('=');
@@ -61,6 +69,8 @@ class Checker {
 
   std::vector<Check> run() {
     check_switches();
+    check_demand();
+    check_conf_file();
     checks_.push_back(check_library(around_));
     check_names("NCCL_SOCKET_IFNAME", around_.roots.sys + "/class/net");
     check_names("NCCL_IB_HCA", around_.roots.sys + "/class/infiniband");
@@ -100,10 +110,37 @@ class Checker {
         plugin.find("libnccl-net-ztcp.so") == std::string::npos)
       add(Severity::kWarning, "nccl", place_of("NCCL_NET_PLUGIN"),
           fmt::format("\"{}\", so NCCL does not load ztcp", plugin), removal_of("NCCL_NET_PLUGIN"));
+  }
+
+  // Whether NCCL may go on without ztcp. That is the operator's choice, and no fault either way.
+  void check_demand() {
     const std::string net = variable("NCCL_NET");
-    if (!net.empty() && net != "ztcp")
+    if (net.empty())
+      add(Severity::kGood, "nccl", "NCCL_NET",
+          fmt::format(
+              "not set, nor in {}: where ztcp can't start, NCCL goes on with its own network "
+              "without a word; the line NCCL_NET=ztcp in /etc/nccl.conf, for all jobs, "
+              "makes it end the job instead",
+              fmt::join(nccl_files(around_.variables), " or ")),
+          "");
+    else if (strcasecmp(net.c_str(), "ztcp") == 0)
+      add(Severity::kGood, "nccl", place_of("NCCL_NET"),
+          "ztcp: a job that it can't serve ends, where NCCL would go on with its own network", "");
+    else
       add(Severity::kWarning, "nccl", place_of("NCCL_NET"),
           fmt::format("\"{}\" is wanted, not ztcp", net), "export NCCL_NET=ztcp");
+  }
+
+  void check_conf_file() {
+    const auto it = around_.variables.find(kConfFile);
+    if (it == around_.variables.end() || it->second.empty()) return;
+    const std::string root = around_.root == "/" ? "" : around_.root;
+    if (!config::read_text(root + it->second))
+      add(Severity::kWarning, "nccl", kConfFile,
+          fmt::format("names {}, which can't be read; NCCL says nothing of that, and does not look "
+                      "into ~/.nccl.conf either",
+                      it->second),
+          fmt::format("unset {}, or name a file that is there", kConfFile));
   }
 
   // NCCL's forms: a list of prefixes, "=" before exact names, "^" before what is left out.

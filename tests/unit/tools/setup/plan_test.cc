@@ -279,6 +279,7 @@ TEST(Plan, AnInstanceTypeTellsTheSpeedOfItsNics) {
   const Plan plan = plan_for(tree, without_iommu());
   EXPECT_THAT(speeds_of(plan), testing::Each(50000U)) << "400 Gb/s for eight NICs";
   EXPECT_THAT(speed_notes(plan), IsEmpty());
+  EXPECT_THAT(to_text(plan), HasSubstr("Speed: p4d.24xlarge has 400000 Mb/s for all NICs"));
   tree.add_file("sys/class/dmi/id/product_name", "p5.48xlarge\n");
   EXPECT_THAT(speeds_of(plan_for(tree, without_iommu())), testing::Each(100000U))
       << "the most that a network card carries";

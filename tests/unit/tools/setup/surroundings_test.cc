@@ -72,7 +72,8 @@ TEST(Surroundings, AllIsWell) {
   Host host;
   host.variables = {{"NCCL_SOCKET_IFNAME", "ens"}, {"NCCL_NET", "ztcp"}};
   EXPECT_THAT(host.bad(), IsEmpty());
-  EXPECT_THAT(check_surroundings(host.fabric, host.surroundings()), SizeIs(2));  // Library, CPUs.
+  // NCCL_NET, library, CPUs.
+  EXPECT_THAT(check_surroundings(host.fabric, host.surroundings()), SizeIs(3));
 }
 
 TEST(Surroundings, TheLoadersFoldersInOrder) {
@@ -118,6 +119,33 @@ TEST(Surroundings, NcclsOwnFilesCountBehindTheEnvironment) {
   EXPECT_EQ(host.only().problem.where, "NCCL_SOCKET_IFNAME in /root/.nccl.conf");
   host.variables = {{"HOME", "/root"}, {"NCCL_SOCKET_IFNAME", "ens4"}};
   EXPECT_THAT(host.bad(), IsEmpty());
+}
+
+// What --check says of NCCL_NET where nothing is wrong.
+config::Problem demand_of(const Host& host) {
+  EXPECT_THAT(host.bad(), IsEmpty());
+  for (const Check& check : check_surroundings(host.fabric, host.surroundings()))
+    if (check.name == "nccl") return check.problem;
+  return {};
+}
+
+TEST(Surroundings, WhetherNcclMayGoOnWithoutZtcpIsSaid) {
+  Host host;
+  host.variables = {{"HOME", "/root"}};
+  EXPECT_EQ(demand_of(host).where, "NCCL_NET");
+  EXPECT_THAT(demand_of(host).what,
+              HasSubstr("nor in /root/.nccl.conf or /etc/nccl.conf: where ztcp "
+                        "can't start, NCCL goes on with its own network"));
+  host.tree.add_file("etc/nccl.conf", "# site\nNCCL_NET=ZTCP\n");
+  EXPECT_EQ(demand_of(host).where, "NCCL_NET in /etc/nccl.conf");
+  EXPECT_THAT(demand_of(host).what, HasSubstr("a job that it can't serve ends"));
+  host.tree.add_file("root/.nccl.conf", "NCCL_NET=Socket\n");
+  EXPECT_EQ(host.only().problem.where, "NCCL_NET in /root/.nccl.conf");
+  // With it the one of the home is not read.
+  host.variables["NCCL_CONF_FILE"] = "/site/nccl.conf";
+  EXPECT_THAT(host.only().problem.what, HasSubstr("names /site/nccl.conf, which can't be read"));
+  host.tree.add_file("site/nccl.conf", "NCCL_NET=ztcp\n");
+  EXPECT_EQ(demand_of(host).where, "NCCL_NET in /site/nccl.conf");
 }
 
 TEST(Surroundings, OnlyAnotherPlugin) {
