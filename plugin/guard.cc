@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <new>
+#include <sys/resource.h>
 
 namespace ztcp::plugin {
 
@@ -36,7 +37,12 @@ ncclResult_t report_exception(const char* entry) noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    log::warn("{}: out of memory", entry);
+    rlimit addresses{};
+    if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY)
+      log::warn("{}: out of memory; lift ulimit -v: this process may have {} MiB of addresses",
+                entry, addresses.rlim_cur >> 20U);
+    else
+      log::warn("{}: out of memory", entry);
     return ncclSystemError;
   } catch (const std::exception& e) {
     log::warn("{}: unexpected exception: {}", entry, e.what());

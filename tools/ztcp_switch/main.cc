@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <vector>
 
@@ -94,6 +96,20 @@ int usable_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// A memif client that finds no descriptor left here waits, and nobody says why.
+void raise_descriptor_limit(std::size_t ports) {
+  const rlim_t wanted = 32 + 16 * ports;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < wanted)
+    std::fprintf(stderr,
+                 "ztcp_switch: %zu ports may need %zu open files, and this process may have %zu: "
+                 "raise ulimit -n, or its clients may find no carrier\n",
+                 ports, static_cast<std::size_t>(wanted), static_cast<std::size_t>(limit.rlim_cur));
 }
 
 void say_ready(const SwitchOptions& options) {
@@ -201,6 +217,7 @@ int run(const SwitchOptions& options) {
   install(SIGPIPE, SIG_IGN);
   log::bind(to_stderr);
 
+  raise_descriptor_limit(options.ports.size());
   if (!start_dpdk(options)) return kExitFailed;
   std::vector<std::unique_ptr<link::Link>> links;
   FabricSwitch fabric(options.fabric);

@@ -26,21 +26,23 @@ std::uint64_t open_descriptors(std::uint64_t limit) {
 
 }  // namespace
 
-std::string advice_on_limits() {
-  std::string advice;
-  const auto add = [&](const std::string& text) { advice += (advice.empty() ? "" : "; ") + text; };
+std::string advice_on_descriptors() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    const std::uint64_t open = open_descriptors(limit.rlim_cur);
-    if (open + kSpareDescriptors > limit.rlim_cur)
-      add(fmt::format("raise ulimit -n: this process may open {} files and has {} open",
-                      limit.rlim_cur, open));
-  }
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  const std::uint64_t open = open_descriptors(limit.rlim_cur);
+  if (open + kSpareDescriptors <= limit.rlim_cur) return {};
+  return fmt::format("raise ulimit -n: this process may open {} files and has {} open",
+                     limit.rlim_cur, open);
+}
+
+std::string advice_on_limits() {
+  std::string advice = advice_on_descriptors();
+  rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    add(
-        fmt::format("lift ulimit -v: this process may have {} MiB of addresses, and DPDK sets "
-                    "aside far more than it uses",
-                    limit.rlim_cur >> 20U));
+    advice += fmt::format(
+        "{}lift ulimit -v: this process may have {} MiB of addresses, and DPDK "
+        "sets aside far more than it uses",
+        advice.empty() ? "" : "; ", limit.rlim_cur >> 20U);
   return advice;
 }
 

@@ -8,7 +8,10 @@
 
 namespace ztcp::link {
 
-// What to do about those that are reached or nearly so: "raise ulimit -n: ...". Empty: none is.
+// What to do about the limit of open files when it is reached or nearly so: "raise ulimit -n: ...".
+// Empty: it is not.
+std::string advice_on_descriptors();
+// The same, and about the limit of addresses where there is one: for when memory was not to be had.
 std::string advice_on_limits();
 
 }  // namespace ztcp::link

@@ -19,6 +19,7 @@
 
 #include "transport/core/log.h"
 #include "transport/core/shell_word.h"
+#include "transport/link/process_limits.h"
 
 namespace ztcp::link {
 namespace {
@@ -62,6 +63,12 @@ Result<SocketFolder> open_folder(const std::string& folder) {
   return opened;
 }
 
+std::string mend_folder(int why, const std::string& folder) {
+  if (std::string limits = advice_on_descriptors(); why == EMFILE && !limits.empty()) return limits;
+  if (why == ENOENT) return "make it: mkdir -p " + shell_word(folder);
+  return "choose another path";
+}
+
 // 0, or why nobody could be reached behind the socket that `file` is a descriptor of.
 int try_to_connect(int file) {
   // Non-blocking: a server with a full backlog would hold us up.
@@ -102,9 +109,8 @@ Result<SocketFolder> make_way_for_server(const std::string& path) {
   if (!folder) {
     const int why = folder.error().sys_errno;
     return refuse_socket(path,
-                         fmt::format("can't be made: folder {}: {}; make the folder, or choose "
-                                     "another path",
-                                     place.folder, std::strerror(why)),
+                         fmt::format("can't be made: folder {}: {}; {}", place.folder,
+                                     std::strerror(why), mend_folder(why, place.folder)),
                          Errc::kSystem, why);
   }
   struct stat file {};

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -123,7 +124,7 @@ class SwitchProcess : public testing::Test {
     kill(pid_, SIGUSR1);
     nlohmann::json seen;
     EXPECT_TRUE(within_seconds(10, [&] {
-      std::ifstream file(path);  // Half a document until it is written to its end.
+      std::ifstream file(path);
       seen = nlohmann::json::parse(file, nullptr, false);
       return !seen.is_discarded();
     }));
@@ -218,6 +219,36 @@ TEST_F(SwitchProcess, CarriesFramesBetweenItsPortsAndLeavesNothingBehind) {
   EXPECT_EQ(counters["ports"][0]["tx_frames"], 500);
   EXPECT_EQ(counters["ports"][0]["flooded"], 1);
   for (std::size_t i = 0; i < kPorts; ++i) EXPECT_FALSE(fs::exists(socket(i)));
+}
+
+// The path of a socket is typed, by root perhaps.
+TEST_F(SwitchProcess, RefusesToServeInPlaceOfAFile) {
+  const std::string path = folder_ / "passwd";
+  std::ofstream(path) << "root";
+  const std::string program = std::getenv("ZTCP_SWITCH");
+  const std::string command = program + " --port memif:" + path + " 2>&1";
+  std::FILE* run = popen(command.c_str(), "r");
+  ASSERT_NE(run, nullptr);
+  std::array<char, 4096> said{};
+  const std::size_t size = std::fread(said.data(), 1, said.size(), run);
+  EXPECT_NE(pclose(run), 0);
+  EXPECT_NE(std::string(said.data(), size).find("is the name of a file, which was left alone"),
+            std::string::npos)
+      << said.data();
+  EXPECT_EQ(fs::file_size(path), 4U);
+}
+
+TEST_F(SwitchProcess, RefusesMorePortsThanDpdkHas) {
+  std::string command = std::string(std::getenv("ZTCP_SWITCH"));
+  for (int i = 0; i < 33; ++i) command += " --port memif:" + socket(100 + static_cast<unsigned>(i));
+  std::FILE* run = popen((command + " 2>&1").c_str(), "r");
+  ASSERT_NE(run, nullptr);
+  std::array<char, 4096> said{};
+  std::fread(said.data(), 1, said.size() - 1, run);
+  EXPECT_EQ(WEXITSTATUS(pclose(run)), 2);
+  EXPECT_NE(std::string(said.data()).find("33 memif ports, but DPDK has no more than 32"),
+            std::string::npos)
+      << said.data();
 }
 
 TEST_F(SwitchProcess, LosesWhatItIsToldToLose) {
