@@ -215,6 +215,7 @@ int run(const SwitchOptions& options) {
   install(SIGHUP, stop);
   install(SIGUSR1, [](int) { g_report.store(true, std::memory_order_relaxed); });
   install(SIGPIPE, SIG_IGN);
+  install(SIGXFSZ, SIG_IGN);  // A report that ulimit -f forbids is no reason to end.
   log::bind(to_stderr);
 
   raise_descriptor_limit(options.ports.size());

@@ -14,6 +14,9 @@ namespace {
 // A NIC of ours takes some twenty, and each memif peer six.
 constexpr std::uint64_t kSpareDescriptors = 32;
 
+// Of both directions and their descriptors.
+constexpr std::uint64_t kRingBytes = 16U << 20;
+
 // All that the limit allows when not even their list can be opened.
 std::uint64_t open_descriptors(std::uint64_t limit) {
   DIR* folder = opendir("/proc/self/fd");
@@ -26,17 +29,24 @@ std::uint64_t open_descriptors(std::uint64_t limit) {
 
 }  // namespace
 
-std::string advice_on_descriptors() {
+std::string advice_on_files() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
-  const std::uint64_t open = open_descriptors(limit.rlim_cur);
-  if (open + kSpareDescriptors <= limit.rlim_cur) return {};
-  return fmt::format("raise ulimit -n: this process may open {} files and has {} open",
-                     limit.rlim_cur, open);
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    const std::uint64_t open = open_descriptors(limit.rlim_cur);
+    if (open + kSpareDescriptors > limit.rlim_cur)
+      return fmt::format("raise ulimit -n: this process may open {} files and has {} open",
+                         limit.rlim_cur, open);
+  }
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < kRingBytes)
+    return fmt::format(
+        "raise ulimit -f: this process may write files of {} KiB, and memif's shared "
+        "memory, of up to {} MiB, counts as one",
+        limit.rlim_cur >> 10U, kRingBytes >> 20U);
+  return {};
 }
 
 std::string advice_on_limits() {
-  std::string advice = advice_on_descriptors();
+  std::string advice = advice_on_files();
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     advice += fmt::format(

@@ -8,9 +8,9 @@
 
 namespace ztcp::link {
 
-// What to do about the limit of open files when it is reached or nearly so: "raise ulimit -n: ...".
-// Empty: it is not.
-std::string advice_on_descriptors();
+// What to do about the limit of open files when it is reached or nearly so, and about that of their
+// sizes when memif's rings can't be had with it: "raise ulimit -n: ...". Empty: neither is.
+std::string advice_on_files();
 // The same, and about the limit of addresses where there is one: for when memory was not to be had.
 std::string advice_on_limits();
 

@@ -64,7 +64,7 @@ Result<SocketFolder> open_folder(const std::string& folder) {
 }
 
 std::string mend_folder(int why, const std::string& folder) {
-  if (std::string limits = advice_on_descriptors(); why == EMFILE && !limits.empty()) return limits;
+  if (std::string limits = advice_on_files(); why == EMFILE && !limits.empty()) return limits;
   if (why == ENOENT) return "make it: mkdir -p " + shell_word(folder);
   return "choose another path";
 }

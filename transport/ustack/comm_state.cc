@@ -15,7 +15,7 @@ std::string advice(const Error& error, link::LinkState link, const Poller& polle
   if (link::is_lost(link)) return "; " + poller.lost_reason() + ": " + poller.lost_advice();
   if (link == link::LinkState::kDown) {
     // A link that ran into a limit of this process stays down without a word, too.
-    const std::string limits = link::advice_on_descriptors();
+    const std::string limits = link::advice_on_files();
     return "; no carrier on " + poller.link_description() + ": " +
            (limits.empty() ? "is ztcp_switch, or the process at its other end, running?" : limits);
   }

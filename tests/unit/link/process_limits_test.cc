@@ -32,6 +32,11 @@ TEST(ProcessLimits, TooFewDescriptorsAreNamed) {
   EXPECT_TRUE(advice_has(RLIMIT_NOFILE, 1024, ""));
 }
 
+TEST(ProcessLimits, FilesThatAreTooSmallForRingsAreNamed) {
+  EXPECT_TRUE(
+      advice_has(RLIMIT_FSIZE, 1024, "raise ulimit -f: this process may write files of 1 "));
+}
+
 TEST(ProcessLimits, TooFewAddressesAreNamed) {
   EXPECT_TRUE(
       advice_has(RLIMIT_AS, rlim_t{4} << 30U, "lift ulimit -v: this process may have 4096"));
