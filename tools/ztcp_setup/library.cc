@@ -12,6 +12,7 @@
 
 #include "config/machine.h"
 #include "config/plugin_mark.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
@@ -140,7 +141,8 @@ config::Check check_library(const Surroundings& surroundings) {
       // Of a lib*.so_bak ldconfig may make a link with the old name again.
       fmt::format("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH in the job, or mv {} {}/off-{} && "
                   "ldconfig",
-                  folder_of(*ours), found.front(), folder_of(found.front()), kPluginFile));
+                  shell_word(folder_of(*ours)), shell_word(found.front()),
+                  shell_word(folder_of(found.front())), kPluginFile));
 }
 
 }  // namespace ztcp::setup

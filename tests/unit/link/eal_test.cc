@@ -47,7 +47,7 @@ class EalStart : public testing::TestWithParam<Environment> {
     char letter = 0;
     while (read(out[0], &letter, 1) == 1) said += letter;
     close(out[0]);
-    return {peer.wait_for_exit(20), said};
+    return {peer.wait_for_exit(60), said};
   }
 };
 

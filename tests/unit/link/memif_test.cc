@@ -56,7 +56,7 @@ class Memif : public testing::Test {
   }
 
   static bool both_up(Link& a, Link& b) {
-    return within_seconds(5, [&] {
+    return within_seconds(30, [&] {
       std::array<RxFrame, 1> none;
       a.release(std::span(none).first(a.receive(none)));
       b.release(std::span(none).first(b.receive(none)));
@@ -67,7 +67,7 @@ class Memif : public testing::Test {
   // Sends `sent` until it comes back: the peer may have become ready only now.
   static bool echoed(Link& link, SentFrame& sent) {
     bool same = false;
-    return within_seconds(10, [&] {
+    return within_seconds(60, [&] {
       std::array<RxFrame, 32> received;
       if (!same) link.transmit({&sent.frame(), 1});
       const std::size_t count = link.receive(received);
@@ -262,7 +262,7 @@ TEST_P(MemifPeerDies, AndComesBack) {
     });
     SentFrame load(99, 9014, 8);
     const std::vector<TxFrame> burst(32, load.frame());
-    const bool went_down = within_seconds(5, [&] {
+    const bool went_down = within_seconds(30, [&] {
       for (int i = 0; i < 20; ++i) {
         (*link)->transmit(burst);
         std::array<RxFrame, 32> received;
@@ -290,13 +290,13 @@ TEST_P(MemifPeerDies, AndItsForkedChildHoldsNothing) {
   SentFrame sent(1, 1000, 2);
   Peer owner({"echo-fork", socket, peer_role, "1500"});
   ASSERT_TRUE(echoed(**link, sent));
-  ASSERT_TRUE(within_seconds(5, [&] { return std::filesystem::exists(socket + ".child"); }));
+  ASSERT_TRUE(within_seconds(30, [&] { return std::filesystem::exists(socket + ".child"); }));
   pid_t child = 0;
   std::ifstream(socket + ".child") >> child;
   ASSERT_GT(child, 0);
   owner.kill();
   std::array<RxFrame, 32> stale;
-  EXPECT_TRUE(within_seconds(5, [&] {
+  EXPECT_TRUE(within_seconds(30, [&] {
     (*link)->release(std::span(stale).first((*link)->receive(stale)));
     return !(*link)->is_up();
   })) << "the child holds the connection";

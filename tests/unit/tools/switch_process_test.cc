@@ -107,7 +107,7 @@ class SwitchProcess : public testing::Test {
       clients_.push_back(std::move(*opened));
     }
     // The switch looks at its carriers now and then: what comes before that it rightly drops.
-    ASSERT_TRUE(within_seconds(10, [&] {
+    ASSERT_TRUE(within_seconds(60, [&] {
       drain();
       const nlohmann::json seen = counters();
       bool up = true;
@@ -123,7 +123,7 @@ class SwitchProcess : public testing::Test {
     fs::remove(path);
     kill(pid_, SIGUSR1);
     nlohmann::json seen;
-    EXPECT_TRUE(within_seconds(10, [&] {
+    EXPECT_TRUE(within_seconds(60, [&] {
       std::ifstream file(path);
       seen = nlohmann::json::parse(file, nullptr, false);
       return !seen.is_discarded();
@@ -154,7 +154,7 @@ class SwitchProcess : public testing::Test {
                         kUnmapped};
     out.payload_bytes = out.fragments[0].size_bytes;
     out.copy_payload = true;
-    ASSERT_TRUE(within_seconds(10, [&] { return clients_[from]->transmit({&out, 1}) == 1; }));
+    ASSERT_TRUE(within_seconds(60, [&] { return clients_[from]->transmit({&out, 1}) == 1; }));
   }
 
   // Takes what has arrived at every client.
@@ -172,7 +172,7 @@ class SwitchProcess : public testing::Test {
     }
   }
   bool wait_arrived(std::size_t at, std::size_t count) {
-    return within_seconds(10, [&] {
+    return within_seconds(60, [&] {
       drain();
       return arrived_[at].size() >= count;
     });
@@ -182,7 +182,7 @@ class SwitchProcess : public testing::Test {
   nlohmann::json stop() {
     kill(pid_, SIGTERM);
     int status = 0;
-    EXPECT_TRUE(within_seconds(10, [&] { return waitpid(pid_, &status, WNOHANG) == pid_; }));
+    EXPECT_TRUE(within_seconds(60, [&] { return waitpid(pid_, &status, WNOHANG) == pid_; }));
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     pid_ = -1;
     std::ifstream file(folder_ / "counters.json");
@@ -261,7 +261,7 @@ TEST_F(SwitchProcess, LosesWhatItIsToldToLose) {
   const auto accounted = [&](const nlohmann::json& seen, std::size_t port) {
     return arrived_[port].size() + seen["ports"][port]["impaired_loss"].get<std::size_t>();
   };
-  EXPECT_TRUE(within_seconds(10, [&] {
+  EXPECT_TRUE(within_seconds(60, [&] {
     drain();
     const nlohmann::json seen = counters();
     return accounted(seen, 1) >= 1000 && accounted(seen, 2) >= 1000;
@@ -291,7 +291,7 @@ TEST_F(SwitchProcess, AcceptsAClientThatComesBack) {
   }
   // The first frames may come before the new connection stands.
   const Bytes hello = frame(0, kBroadcastMac, 60, 1);
-  EXPECT_TRUE(within_seconds(10, [&] {
+  EXPECT_TRUE(within_seconds(60, [&] {
     send(0, hello);
     drain();
     return !arrived_[1].empty() && !arrived_[2].empty();
