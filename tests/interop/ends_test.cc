@@ -64,16 +64,29 @@ TEST_P(EndsTap, TheKernelsHalfCloseLeavesOurHalfOpen) {
   ASSERT_TRUE(run_until([this] { return kernel_->is_peer_closed() && is_ours_finished(); }));
 }
 
-TEST_P(EndsTap, BytesBehindOurFinAreAcknowledged) {
+// RFC 9293 section 3.6.1: nobody reads them here, and the kernel's user hears so.
+TEST_P(EndsTap, BytesBehindOurFinAreReset) {
   open_and_connect(10, 3U << 20);
   ASSERT_TRUE(run_until([this] { return ours_->is_all_acked() && kernel_->has_received_all(); }));
-  const std::size_t had = ours_->received();
-  EXPECT_LT(had, kernel_data_.size());
+  EXPECT_LT(ours_->received(), kernel_data_.size());
   ours_->close();
-  // Nobody reads them here, but the kernel's user must not wait for ever.
-  ASSERT_TRUE(run_until([this] { return kernel_->has_sent_all() && kernel_->is_peer_closed(); }));
-  kernel_->close();
+  ASSERT_TRUE(run_until([this] { return kernel_->error() != 0; }));
+  // It had our FIN before the reset.
+  EXPECT_TRUE(kernel_->error() == EPIPE || kernel_->error() == ECONNRESET) << kernel_->error();
   ASSERT_TRUE(run_until([this] { return is_ours_finished(); }));
+}
+
+TEST_P(EndsTap, OurHalfCloseHearsTheRest) {
+  open_and_connect(50'000, 3U << 20);
+  ours_->finish_when_acked();
+  ASSERT_TRUE(run_until([this] { return kernel_->is_peer_closed() && kernel_->has_sent_all(); }));
+  EXPECT_TRUE(kernel_->has_received_all());
+  kernel_->shutdown_write();
+  ASSERT_TRUE(run_until([this] { return ours_->is_finished(); }));
+  EXPECT_TRUE(ours_->has_received_all());
+  EXPECT_TRUE(ours_->is_peer_closed());
+  EXPECT_FALSE(ours_->error());
+  EXPECT_EQ(stack().counters().tx_resets, 0U);
 }
 
 TEST_P(EndsTap, BothCloseAtOnce) {

@@ -25,6 +25,8 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   void attach(Stream& stream) { stream_ = &stream; }
   // After all is sent and ACKed, or as soon as the peer has closed: FIN.
   void close_when_acked() { close_when_acked_ = true; }
+  // Half of it: it hears on.
+  void finish_when_acked() { finish_when_acked_ = true; }
   void close_when_peer_does() { close_when_peer_does_ = true; }
   void refuse_streams() { refuse_ = true; }
   // How much one write() takes: few bytes make many small writes.
@@ -77,11 +79,19 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
     acked_ = total_bytes;
     pump();
     if (close_when_acked_ && is_all_acked()) close();
+    if (finish_when_acked_ && is_all_acked() && stream_ != nullptr) {
+      finish_when_acked_ = false;
+      stream_->finish();
+    }
   }
   void on_closed(TimePoint) override {
     if (peer_closed_) violation_ = "closed twice";
     peer_closed_ = true;
     if (close_when_peer_does_) close();
+  }
+  void on_ended(TimePoint) override {
+    if (!peer_closed_ || !is_all_acked()) violation_ = "ended before its end";
+    stream_ = nullptr;
   }
   void on_failed(TimePoint, Error error) override {
     error_ = error;
@@ -126,6 +136,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   bool peer_closed_ = false;
   bool refuse_ = false;
   bool close_when_acked_ = false;
+  bool finish_when_acked_ = false;
   bool close_when_peer_does_ = false;
   std::optional<Error> error_;
   std::string violation_;

@@ -80,6 +80,7 @@ class Reassembly {
   void join_back(std::uint32_t range, std::uint8_t told);
   // It grew, or arrived again: news.
   void touch(std::uint32_t range) {
+    if (lines_[0].first == range) return;
     leave_line(range);
     join_front(range, 0);
   }
