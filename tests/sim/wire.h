@@ -48,6 +48,8 @@ class Wire {
   void set_path_mtu(std::size_t mtu_bytes) { path_mtu_bytes_ = mtu_bytes; }
 
   const Counters& counters() const { return counters_; }
+  // Bytes that wait for the rate limit.
+  std::uint64_t queued_bytes(TimePoint now) const { return impairer_.queued_bytes(now); }
 
  private:
   link::Impairer impairer_;

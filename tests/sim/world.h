@@ -32,6 +32,9 @@ struct WorldOptions {
   std::size_t receive_pieces = 1;  // Buffers a received frame is spread over.
   bool checksum_good = false;      // The NIC checked (and dropped what was bad): see Wire.
   std::size_t burst = 32;
+  // A host looks at its NIC only this often, as a poller does that is busy with a burst: what has
+  // come until then is one burst. Zero: at each event.
+  std::array<Duration, 2> turn_interval{};
 };
 
 template <class Node>
@@ -101,9 +104,19 @@ class World {
   TimePoint next_event() const {
     TimePoint next = kNever;
     for (std::size_t i = 0; i < 2; ++i)
-      next = std::min(
-          {next, wires_[i].next_arrival(), nodes_[i]->next_deadline(), actor_deadlines_[i]});
+      next =
+          std::min(next, next_turn(i, std::min({wires_[1 - i].next_arrival(),
+                                                nodes_[i]->next_deadline(), actor_deadlines_[i]})));
     return next;
+  }
+
+  // When host i sees to what happens at `event`.
+  TimePoint next_turn(std::size_t i, TimePoint event) const {
+    const Duration interval = options_.turn_interval[i];
+    if (interval == Duration::zero() || event == kNever) return event;
+    const TimePoint earliest = std::max(event, now_);
+    const Duration past = earliest.time_since_epoch() % interval;
+    return past == Duration::zero() ? earliest : earliest + (interval - past);
   }
 
   void step_to(TimePoint next) {
@@ -127,6 +140,7 @@ class World {
 
   // One turn of a poller: frames in, timers, frames out.
   void turn(std::size_t i) {
+    if (next_turn(i, now_) != now_) return;
     Node& node = *nodes_[i];
     Wire& incoming = wires_[1 - i];
     std::vector<std::unique_ptr<ReceivedFrame>> memory;

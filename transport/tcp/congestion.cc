@@ -10,10 +10,13 @@ void Congestion::on_ack(TimePoint now, const Ack& ack) {
     return;
   }
   if (in_slow_start()) {
+    // RFC 9406 section 4.2: the first slow start only. Later ones know where to end.
+    const bool first = ssthresh_bytes_ == kMaxWindowBytes;
     const std::uint32_t growth =
-        hystart_.on_ack(ack.ack, ack.snd_nxt, ack.acked_bytes, ack.rtt_sample);
+        first ? hystart_.on_ack(ack.ack, ack.snd_nxt, ack.acked_bytes, ack.rtt_sample)
+              : ack.acked_bytes;
     cwnd_bytes_ = std::min(cwnd_bytes_ + growth, ssthresh_bytes_);
-    if (hystart_.is_done()) ssthresh_bytes_ = cwnd_bytes_;
+    if (first && hystart_.is_done()) ssthresh_bytes_ = cwnd_bytes_;
     return;
   }
   const double mss = mss_bytes_;

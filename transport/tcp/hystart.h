@@ -4,8 +4,12 @@
 // HyStart++ (RFC 9406): leaves slow start when the round trip grows, before the queue overflows.
 // Owned by a Congestion.
 //
-// We depart in one number: MIN_RTT_THRESH is 4 ms in section 4.3, a hundred round trips here,
-// which would never trigger inside a building.
+// We depart in two numbers. MIN_RTT_THRESH is 4 ms in section 4.3, a hundred round trips here,
+// which would never trigger inside a building. And N_RTT_SAMPLE counts on an ACK for each packet or
+// two; peers that acknowledge once per burst, ours among them, give fewer than eight in a round for
+// as long as slow start lasts. Such a round is judged when it ends, by what it had, and must have
+// grown twice as much when that was a single sample. What jitter lets in here costs a round or two
+// of slower growth: conservative slow start ends with the first sample below its baseline.
 #pragma once
 
 #include <algorithm>
@@ -34,9 +38,10 @@ class HyStart {
 
   // An ACK in slow start: section 4.2. Returns by how many bytes the window may grow.
   std::uint32_t on_ack(SeqNum ack, SeqNum snd_nxt, std::uint32_t acked_bytes, Duration rtt) {
-    // Nothing was told here while the user was the limit: the numbers may have gone half round.
-    if (ack.after(window_end_) || window_end_.after(snd_nxt)) start_round(snd_nxt);
+    // First: one ACK may be all that a round has.
     if (rtt > Duration::zero()) on_rtt(rtt);
+    // Nothing was told here while the user was the limit: the numbers may have gone half round.
+    if (window_end_.at_or_before(ack) || window_end_.after(snd_nxt)) start_round(snd_nxt);
     return in_css_ ? acked_bytes / kCssGrowthDivisor : acked_bytes;
   }
 
@@ -46,31 +51,35 @@ class HyStart {
 
  private:
   void start_round(SeqNum snd_nxt) {
+    if (in_css_ && ++css_rounds_ >= kCssRounds) done_ = true;
+    if (!in_css_ && samples_ < kRttSamples) look_for_growth();
     window_end_ = snd_nxt;
-    last_round_min_ = round_min_;
+    if (samples_ > 0) last_round_min_ = round_min_;
     round_min_ = Duration::max();
     samples_ = 0;
-    if (in_css_ && ++css_rounds_ >= kCssRounds) done_ = true;
   }
 
   void on_rtt(Duration rtt) {
     round_min_ = std::min(round_min_, rtt);
-    if (++samples_ < kRttSamples) return;
+    ++samples_;
     if (in_css_) {
-      if (round_min_ < css_baseline_) {  // The growth was noise: back to slow start.
+      if (rtt < css_baseline_) {  // The growth was noise: back to slow start.
         in_css_ = false;
         css_baseline_ = Duration::max();
       }
-      return;
+    } else if (samples_ >= kRttSamples) {
+      look_for_growth();
     }
-    if (round_min_ == Duration::max() || last_round_min_ == Duration::max()) return;
-    const Duration threshold =
-        std::clamp(last_round_min_ / kMinRttDivisor, kMinRttThresh, kMaxRttThresh);
-    if (round_min_ >= last_round_min_ + threshold) {
-      css_baseline_ = round_min_;
-      in_css_ = true;
-      css_rounds_ = 0;
-    }
+  }
+
+  void look_for_growth() {
+    if (samples_ == 0 || last_round_min_ == Duration::max()) return;
+    Duration growth = std::clamp(last_round_min_ / kMinRttDivisor, kMinRttThresh, kMaxRttThresh);
+    if (samples_ == 1) growth *= 2;
+    if (round_min_ < last_round_min_ + growth) return;
+    css_baseline_ = round_min_;
+    in_css_ = true;
+    css_rounds_ = 0;
   }
 
   SeqNum window_end_;

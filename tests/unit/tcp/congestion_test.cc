@@ -198,7 +198,7 @@ TEST(HyStart, LeavesSlowStartWhenTheRoundTripGrows) {
     std::uint32_t growth = 0;
     for (int i = 0; i < 10; ++i) {
       number += 1000;
-      growth += hystart.on_ack(SeqNum(number), SeqNum(number + 9000), 1000, rtt);
+      growth += hystart.on_ack(SeqNum(number), SeqNum(number + 10'000), 1000, rtt);
     }
     return growth;
   };
@@ -213,6 +213,61 @@ TEST(HyStart, LeavesSlowStartWhenTheRoundTripGrows) {
   EXPECT_TRUE(hystart.is_done());
 }
 
+// Peers that acknowledge once per burst. The round ends with the ACK of all that was sent when it
+// began ("when windowEnd is ACKed", section 4.2).
+TEST(HyStart, SeesGrowthInRoundsOfFewAcks) {
+  for (const int acks : {1, 2, 7}) {
+    HyStart hystart;
+    hystart.begin(SeqNum(0));
+    std::uint32_t number = 0;
+    // All of a window is acknowledged before the next one is sent.
+    const auto round = [&](Duration rtt) {
+      const std::uint32_t end = number + static_cast<std::uint32_t>(acks) * 1000;
+      while (number != end) {
+        number += 1000;
+        hystart.on_ack(SeqNum(number), SeqNum(end), 1000, rtt);
+      }
+    };
+    round(1ms);
+    round(1ms);
+    round(1200us);
+    EXPECT_FALSE(hystart.in_css()) << acks;
+    round(2ms);
+    EXPECT_TRUE(hystart.in_css()) << acks;
+    for (int i = 0; i < 5; ++i) round(2ms + i * 1ms);
+    EXPECT_TRUE(hystart.is_done()) << acks;
+  }
+}
+
+TEST(HyStart, OneLateSampleMustBeLateByTwiceAsMuch) {
+  HyStart hystart;
+  hystart.begin(SeqNum(1000));
+  std::uint32_t number = 0;
+  const auto round = [&](Duration rtt) {
+    number += 1000;
+    hystart.on_ack(SeqNum(number), SeqNum(number + 1000), 1000, rtt);
+  };
+  round(1ms);
+  round(1ms);
+  round(1400us);
+  EXPECT_FALSE(hystart.in_css());
+  round(1ms);
+  round(1600us);
+  EXPECT_TRUE(hystart.in_css());
+  round(1ms);
+  EXPECT_FALSE(hystart.in_css()) << "it was noise";
+}
+
+// Section 4.2: "only for the initial slow start". After a timeout ssthresh says where to end.
+TEST_F(CongestionTest, RoundTripsDoNotEndALaterSlowStart) {
+  for (int i = 0; i < 90; ++i) ack(kMss);
+  congestion.on_timeout(true, SeqNum(number), 0);
+  for (int i = 0; i < 9; ++i)
+    for (int k = 0; k < 8; ++k) ack(kMss / 2, /*limited=*/true, 1ms + i * 1ms);
+  EXPECT_TRUE(congestion.in_slow_start());
+  EXPECT_EQ(congestion.window_bytes(), kMss + 36 * kMss);
+}
+
 // While the user is the limit no ACK comes here, and more than half the numbers may pass.
 TEST(HyStart, RoundEndsAfterNumbersThatWentHalfRound) {
   HyStart hystart;
@@ -221,7 +276,7 @@ TEST(HyStart, RoundEndsAfterNumbersThatWentHalfRound) {
   const auto round = [&](Duration rtt) {
     for (int i = 0; i < 10; ++i) {
       number += 1000;
-      hystart.on_ack(SeqNum(number), SeqNum(number + 9000), 1000, rtt);
+      hystart.on_ack(SeqNum(number), SeqNum(number + 10'000), 1000, rtt);
     }
   };
   round(1ms);
@@ -237,7 +292,7 @@ TEST(HyStart, ComesBackWhenTheGrowthWasNoise) {
   for (const Duration rtt : {Duration(1ms), Duration(3ms), Duration(1ms)})
     for (int i = 0; i < 20; ++i) {
       number += 1000;
-      hystart.on_ack(SeqNum(number), SeqNum(number + 19'000), 1000, rtt);
+      hystart.on_ack(SeqNum(number), SeqNum(number + 20'000), 1000, rtt);
     }
   EXPECT_FALSE(hystart.in_css());
   EXPECT_FALSE(hystart.is_done());

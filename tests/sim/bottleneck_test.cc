@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Flows of one host through a line slower than the host, with a drop-tail queue in front of it: how
+// much they queue, lose and share. The receiver acknowledges once per turn.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <ostream>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/tcp_world.h"
+
+namespace ztcp::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Sends without end, and forgets: what is checked here is pace, not content.
+class Source final : public StreamEvents {
+ public:
+  explicit Source(std::span<const std::byte> block) : block_(block) {}
+  void on_open(TimePoint, Stream& stream) override {
+    stream_ = &stream;
+    pump();
+  }
+  void on_bytes(TimePoint, std::span<const std::byte>) override {}
+  void on_acked(TimePoint, std::uint64_t total_bytes) override {
+    acked = total_bytes;
+    pump();
+  }
+  void on_closed(TimePoint) override {}
+  void on_failed(TimePoint, Error) override { stream_ = nullptr; }
+
+  std::uint64_t acked = 0;
+
+ private:
+  void pump() {
+    const Fragment fragment{block_.data(), static_cast<std::uint32_t>(block_.size()), kUnmapped};
+    while (stream_ != nullptr && stream_->room() > 0)
+      if (!stream_->write({}, std::span(&fragment, 1))) return;
+  }
+  std::span<const std::byte> block_;
+  Stream* stream_ = nullptr;
+};
+
+class Sink final : public tcp::StreamAcceptor {
+ public:
+  StreamEvents* on_accept(TimePoint, Stream&, Endpoint) override { return &nobody_; }
+
+ private:
+  class Nobody final : public StreamEvents {
+    void on_open(TimePoint, Stream&) override {}
+    void on_bytes(TimePoint, std::span<const std::byte>) override {}
+    void on_acked(TimePoint, std::uint64_t) override {}
+    void on_closed(TimePoint) override {}
+    void on_failed(TimePoint, Error) override {}
+  };
+  Nobody nobody_;
+};
+
+struct Line {
+  std::uint64_t rate_bits_per_second = 500'000'000;
+  Duration round_trip = 10ms;
+  Duration queue = 10ms;  // At the line's rate.
+  Duration receiver_turn{};
+  Duration jitter{};  // Of the ACKs.
+  std::uint64_t seed = 1;
+
+  double bytes_in(Duration d) const {
+    return static_cast<double>(rate_bits_per_second) / 8 * std::chrono::duration<double>(d).count();
+  }
+};
+
+class Bottleneck {
+ public:
+  explicit Bottleneck(const Line& line)
+      : line_(line),
+        block_(pattern(64U << 10)),
+        sender_(config(0), {line.seed, 2}),
+        receiver_(config(1), {3, line.seed}),
+        world_(sender_, receiver_, options(line)) {
+    EXPECT_TRUE(receiver_.listen(kPort, sink_));
+  }
+
+  Source& open() {
+    sources_.push_back(std::make_unique<Source>(block_));
+    EXPECT_TRUE(sender_.connect(world_.now(), {TcpWorld::address(1), kPort}, *sources_.back()));
+    return *sources_.back();
+  }
+  void run(Duration span) {
+    const TimePoint end = world_.now() + span;
+    while (world_.now() < end) {
+      ASSERT_TRUE(world_.run_for(std::min<Duration>(end - world_.now(), 100us))) << world_.why();
+      most_queued_ = std::max(most_queued_, world_.wire(0).queued_bytes(world_.now()));
+    }
+  }
+  Duration most_queued() const {
+    return Duration(static_cast<Duration::rep>(static_cast<double>(most_queued_) * 8e9 /
+                                               static_cast<double>(line_.rate_bits_per_second)));
+  }
+  std::uint64_t drops() { return world_.wire(0).counters().queue_full; }
+
+ private:
+  static tcp::StackConfig config(std::size_t host) {
+    tcp::StackConfig config;
+    config.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
+    config.address = {TcpWorld::address(host), 24};
+    config.max_connections = 64;
+    return config;
+  }
+  static WorldOptions options(const Line& line) {
+    WorldOptions options;
+    options.forward = {.delay = line.round_trip / 2,
+                       .rate_bits_per_second = line.rate_bits_per_second,
+                       .queue_limit_bytes = static_cast<std::uint32_t>(line.bytes_in(line.queue))};
+    options.backward = {.delay = line.round_trip / 2, .jitter = line.jitter};
+    options.seed = line.seed;
+    options.turn_interval = {Duration{}, line.receiver_turn};
+    options.burst = 1024;  // One ACK for all that has come.
+    return options;
+  }
+
+  Line line_;
+  Bytes block_;
+  tcp::Stack sender_;
+  tcp::Stack receiver_;
+  Sink sink_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  World<tcp::Stack> world_;
+  std::uint64_t most_queued_ = 0;
+};
+
+struct FewAcks {
+  const char* name;
+  Duration receiver_turn;
+  Duration most_queued;
+};
+void PrintTo(const FewAcks& c, std::ostream* out) { *out << c.name; }
+
+class SlowStart : public testing::TestWithParam<FewAcks> {};
+
+// RFC 9406 wants eight samples in a round, and a receiver that acknowledges once per turn gives
+// fewer until the queue holds eight turns. Without them nothing ended slow start: the round trip
+// went from 0.2 ms to what the queue holds.
+TEST_P(SlowStart, QueuesLittleThoughAcksAreFew) {
+  Bottleneck world({.round_trip = 200us, .queue = 60ms, .receiver_turn = GetParam().receiver_turn});
+  world.open();
+  world.run(200ms);
+  EXPECT_LT(world.most_queued(), GetParam().most_queued);
+  EXPECT_EQ(world.drops(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bottleneck, SlowStart,
+                         testing::Values(FewAcks{"each_frame", 0us, 10ms},
+                                         FewAcks{"each_500_us", 500us, 10ms},
+                                         FewAcks{"each_1_ms", 1ms, 15ms},
+                                         FewAcks{"each_2_ms", 2ms, 30ms},
+                                         FewAcks{"each_5_ms", 5ms, 30ms}),
+                         [](const auto& test) { return test.param.name; });
+
+// A line that nothing fills, and answers that come late by chance: 16 MiB take about as long as
+// without jitter, when slow start goes on to the receive window.
+TEST(Bottleneck, JitterDoesNotEndSlowStart) {
+  for (const Duration turn : {Duration(200us), Duration(1ms)})
+    for (const Duration jitter : {Duration(0), Duration(300us), Duration(1ms)})
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        Bottleneck world({.rate_bits_per_second = 40'000'000'000,
+                          .round_trip = 1ms,
+                          .queue = 50ms,
+                          .receiver_turn = turn,
+                          .jitter = jitter,
+                          .seed = seed});
+        const Source& source = world.open();
+        world.run(turn == 1ms ? 36ms : 26ms);
+        EXPECT_GT(source.acked, 16U << 20) << jitter / 1us << " us, seed " << seed;
+      }
+}
+
+}  // namespace
+}  // namespace ztcp::sim
