@@ -180,5 +180,31 @@ TEST(Bottleneck, JitterDoesNotEndSlowStart) {
       }
 }
 
+// A flow that comes late finds the queue full of the old one's packets, loses some at a small
+// window, and grows from there as RFC 9438 section 4.3 lets it, a segment per round trip: that is
+// CUBIC's nature. Not, that it is held down: each half second must bring it more.
+TEST(Bottleneck, NewcomerGrowsBesideAnOldFlow) {
+  std::printf("    a new flow beside an old one, Mb/s in half seconds (500 Mb/s, 10 ms, 1 BDP)\n");
+  for (int phase = 1; phase <= 4; ++phase) {
+    Bottleneck world({.receiver_turn = 200us});
+    world.open();
+    world.run(5s + phase * 700ms);
+    const Source& fresh = world.open();
+    std::uint64_t last = 0;
+    std::vector<double> mbps;
+    for (int half = 0; half < 8; ++half) {
+      world.run(500ms);
+      mbps.push_back(static_cast<double>(fresh.acked - last) * 16e-6);
+      last = fresh.acked;
+    }
+    std::printf("   ");
+    for (const double rate : mbps) std::printf(" %5.0f", rate);
+    std::printf("\n");
+    EXPECT_GT(mbps[0], 20);
+    EXPECT_GT(mbps[3], 2 * 30);
+    for (int half = 1; half < 4; ++half) EXPECT_GT(mbps[half], mbps[half - 1] + 2);
+  }
+}
+
 }  // namespace
 }  // namespace ztcp::sim
