@@ -59,8 +59,10 @@ class RttEstimator {
   }
   // And (5.5).
   Duration rto(Duration floor = Duration::zero()) const {
-    const Duration high = std::max({limits_.max_rto, limits_.min_rto, floor});
-    return std::min<Duration>(first_rto(floor) * (1LL << backoff_), high);
+    const Duration first = first_rto(floor);
+    if (backoff_ == 0) [[likely]]
+      return first;
+    return std::min<Duration>(first * (1LL << backoff_), std::max(limits_.max_rto, first));
   }
 
   void back_off() { backoff_ = std::min(backoff_ + 1, kMaxBackoff); }

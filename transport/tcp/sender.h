@@ -7,6 +7,7 @@
 // which writes the headers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -156,6 +157,9 @@ class Sender {
   Duration persist_interval() const;
   void note_asked(TimePoint now) {
     if (asked_ == kNever) asked_ = now;
+  }
+  TimePoint patience_end() const {
+    return std::max(progress_, heard_shut_) + settings_.user_timeout;
   }
   TimePoint give_up_at() const;
   void on_rto(TimePoint now);

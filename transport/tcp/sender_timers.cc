@@ -49,9 +49,12 @@ void Sender::arm_timers(TimePoint now, bool restart) {
   persist_deadline_ = kNever;
   if (restart || rto_deadline_ == kNever) {
     Duration wait = rtt_.rto(rto_floor_);
-    if (snd_wnd_bytes_ == 0) [[unlikely]]
+    TimePoint limit = patience_end();
+    if (snd_wnd_bytes_ == 0) [[unlikely]] {
       wait = std::min(wait, longest_wait());
-    rto_deadline_ = std::min(now + wait, give_up_at());
+      limit = give_up_at();
+    }
+    rto_deadline_ = std::min(now + wait, limit);
   }
   // RFC 8985 section 7.2: only while nothing else points at a loss, and one probe at a time.
   const bool probing = state_ == State::kOpen && sack_ && !probe_outstanding_ &&
@@ -64,7 +67,7 @@ void Sender::arm_timers(TimePoint now, bool restart) {
 // alive. It is gone when it leaves a question unanswered.
 TimePoint Sender::give_up_at() const {
   if (snd_wnd_bytes_ == 0) return asked_ == kNever ? kNever : asked_ + settings_.user_timeout;
-  return std::max(progress_, heard_shut_) + settings_.user_timeout;
+  return patience_end();
 }
 
 TimePoint Sender::deadline() const {
