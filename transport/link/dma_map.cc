@@ -42,8 +42,14 @@ std::uint32_t DmaMap::acquire(const void* address, std::size_t size_bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const std::uintptr_t begin = at / kPageBytes * kPageBytes;
   const std::uintptr_t end = (at + size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-  const std::scoped_lock lock(mutex_);
-  if (!map_gaps(begin, end)) return kUnmapped;
+  std::unique_lock lock(mutex_);
+  const std::string why = map_gaps(begin, end);
+  if (!why.empty()) {
+    const bool said = std::exchange(said_, true);
+    lock.unlock();  // A logger may block.
+    if (!said) log::info("{}: some registered memory is sent by copying: {}", name_, why);
+    return kUnmapped;
+  }
   add_reference(begin, end);
   auto slot = std::find_if(registrations_.begin(), registrations_.end(),
                            [](const Registration& r) { return r.begin == 0; });
@@ -61,8 +67,32 @@ void DmaMap::release(std::uint32_t key) {
   drop_reference(gone.begin, gone.end);
 }
 
+void DmaMap::retire(std::uint32_t key) {
+  const std::scoped_lock lock(mutex_);
+  if (key != kUnmapped && key <= registrations_.size()) registrations_[key - 1].retired = true;
+}
+
+// Part of [begin, end) is mapped and belongs to no registration that is alive.
+bool DmaMap::is_stale(std::uintptr_t begin, std::uintptr_t end) {
+  for (auto it = first_touching(begin); it != ranges_.end() && it->first < end; ++it)
+    if (!is_owned(std::max(begin, it->first), std::min(end, it->second.end))) return true;
+  return false;
+}
+
+bool DmaMap::is_owned(std::uintptr_t begin, std::uintptr_t end) const {
+  while (begin < end) {
+    std::uintptr_t reached = begin;
+    for (const Registration& r : registrations_)
+      if (!r.retired && r.begin <= begin) reached = std::max(reached, r.end);
+    if (reached == begin) return false;
+    begin = reached;
+  }
+  return true;
+}
+
 // Maps every part of [begin, end) that is not mapped yet, or nothing: all or none.
-bool DmaMap::map_gaps(std::uintptr_t begin, std::uintptr_t end) {
+std::string DmaMap::map_gaps(std::uintptr_t begin, std::uintptr_t end) {
+  if (is_stale(begin, end)) return "a device may still read what was at its address before";
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> gaps;
   std::uintptr_t at = begin;
   for (auto it = first_touching(begin); it != ranges_.end() && it->first < end; ++it) {
@@ -71,23 +101,21 @@ bool DmaMap::map_gaps(std::uintptr_t begin, std::uintptr_t end) {
   }
   if (at < end) gaps.emplace_back(at, end);
   if (ranges_.size() + gaps.size() > max_ranges_) {
-    say_once(fmt::format("the device's map is full ({} ranges)", ranges_.size()));
-    return false;
+    return fmt::format("the device's map is full ({} ranges)", ranges_.size());
   }
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     const auto [from, to] = gaps[i];
     if (const Status mapped = mapper_.map(from, to - from); !mapped) {
-      say_once(fmt::format("{} failed ({})", mapped.error().where,
-                           std::strerror(mapped.error().sys_errno)));
       while (i-- > 0) {
         mapper_.unmap(gaps[i].first, gaps[i].second - gaps[i].first);
         ranges_.erase(gaps[i].first);
       }
-      return false;
+      return fmt::format("{} failed ({})", mapped.error().where,
+                         std::strerror(mapped.error().sys_errno));
     }
     ranges_.emplace(from, Range{to, 0});
   }
-  return true;
+  return {};
 }
 
 void DmaMap::add_reference(std::uintptr_t begin, std::uintptr_t end) {
@@ -111,12 +139,6 @@ DmaMap::Ranges::iterator DmaMap::first_touching(std::uintptr_t begin) {
   auto it = ranges_.upper_bound(begin);
   if (it != ranges_.begin() && std::prev(it)->second.end > begin) --it;
   return it;
-}
-
-void DmaMap::say_once(const std::string& why) {
-  if (said_) return;
-  said_ = true;
-  log::info("{}: some registered memory is sent by copying: {}", name_, why);
 }
 
 }  // namespace ztcp::link

@@ -5,7 +5,9 @@
 // device maps must not overlap and are few (DPDK keeps 256 of them for vfio). So each registration
 // is cut into page ranges: what is mapped already gains a reference, what is missing is mapped, and
 // a range goes when its last registration does. Nothing is kept beyond that: the address may be
-// other memory by then.
+// other memory by then. Where a part of a range is nobody's any more but others hold the range, or
+// a device may still read it (retire()), who registers that part is served by copying: the device
+// would read the memory that was there before.
 //
 // Above the cap, or when the device refuses, a registration gets kUnmapped and its bytes are
 // copied; that is said once. Any thread may call these.
@@ -58,6 +60,9 @@ class DmaMap {
   // Never fails: kUnmapped where the device can't read the range.
   std::uint32_t acquire(const void* address, std::size_t size_bytes);
   void release(std::uint32_t key);
+  // Its owner has the memory back, while frames in a device may still name it. Stays mapped until
+  // release().
+  void retire(std::uint32_t key);
 
   std::size_t ranges() const;
 
@@ -69,14 +74,17 @@ class DmaMap {
   struct Registration {
     std::uintptr_t begin = 0;  // 0: the key is free.
     std::uintptr_t end = 0;
+    bool retired = false;
   };
   using Ranges = std::map<std::uintptr_t, Range>;  // By first byte; disjoint.
 
-  bool map_gaps(std::uintptr_t begin, std::uintptr_t end);
+  bool is_stale(std::uintptr_t begin, std::uintptr_t end);
+  bool is_owned(std::uintptr_t begin, std::uintptr_t end) const;
+  // Why not, or nothing.
+  std::string map_gaps(std::uintptr_t begin, std::uintptr_t end);
   void add_reference(std::uintptr_t begin, std::uintptr_t end);
   void drop_reference(std::uintptr_t begin, std::uintptr_t end);
   Ranges::iterator first_touching(std::uintptr_t begin);
-  void say_once(const std::string& why);
 
   DmaMapper& mapper_;
   const char* name_;

@@ -96,6 +96,7 @@ class Port {
   const PortConfig& config() const { return config_; }
   const PortAbilities& abilities() const { return abilities_; }
   const PortPools& pools() const { return pools_; }
+  std::uint16_t tx_ring() const { return tx_ring_; }  // Descriptors, as the driver has them.
 
  private:
   Port(PortConfig config, std::uint16_t id);

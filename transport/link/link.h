@@ -105,6 +105,10 @@ class Link {
   // The only two calls that other threads may make, at any time.
   virtual std::uint32_t map_memory(const void* address, std::size_t size_bytes) = 0;
   virtual void unmap_memory(std::uint32_t key) = 0;
+  // From the link's thread: frames that it took may point at memory that its owner is about to have
+  // back without their bytes having been acknowledged. What is unmapped from now on stays mapped
+  // for the device until it holds none of these frames any more.
+  virtual void note_abandoned_payload() {}
 
   virtual const LinkCounters& counters() const = 0;
 

@@ -14,7 +14,7 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
-#include "transport/core/log.h"
+#include "transport/core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/mbuf_layout.h"
 
@@ -96,7 +96,13 @@ PortLink::PortLink(Port port, PortLinkOptions options)
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
 }
 
-PortLink::~PortLink() = default;
+PortLink::~PortLink() {
+  if (options_.user_memory == nullptr || in_forked_child()) return;
+  // Before the memory is unmapped that the device may still read.
+  if (watch_) watch_->forget_port();
+  port_.give_back_device();
+  if (!dpdk_panicked()) unmap_abandoned();
+}
 
 std::size_t PortLink::receive(std::span<RxFrame> frames) {
   if (rte_rdtsc() >= next_look_tsc_) look_after_port();
@@ -304,7 +310,36 @@ std::uint32_t PortLink::map_memory(const void* address, std::size_t size_bytes) 
 }
 
 void PortLink::unmap_memory(std::uint32_t key) {
-  if (options_.user_memory != nullptr) options_.user_memory->release(key);
+  if (options_.user_memory == nullptr || key == kUnmapped) return;
+  {
+    const std::scoped_lock lock(abandoned_mutex_);
+    if (has_abandoned_) {
+      options_.user_memory->retire(key);
+      abandoned_keys_.push_back(key);
+      return;
+    }
+  }
+  options_.user_memory->release(key);
+}
+
+// A ring may stand still for long, without a carrier or at a switch that asks for a pause. A device
+// that then reads what the IOMMU does not let it read any more may be reset for it, and all
+// connections with it.
+void PortLink::note_abandoned_payload() {
+  if (options_.user_memory == nullptr || !started_ || builder_.attached() == 0) return;
+  const std::scoped_lock lock(abandoned_mutex_);
+  has_abandoned_ = true;
+  abandoned_until_frame_ = counters_.tx_frames + port_.tx_ring();
+}
+
+void PortLink::unmap_abandoned() {
+  std::vector<std::uint32_t> keys;
+  {
+    const std::scoped_lock lock(abandoned_mutex_);
+    has_abandoned_ = false;
+    keys.swap(abandoned_keys_);
+  }
+  for (const std::uint32_t key : keys) options_.user_memory->release(key);
 }
 
 void PortLink::look_after_port() {
@@ -319,8 +354,11 @@ void PortLink::look_after_port() {
     started_ = false;
     watch_->forget_port();
     port_.give_back_device();
+    if (has_abandoned_) unmap_abandoned();
     return;
   }
+  if (has_abandoned_ && (builder_.attached() == 0 || counters_.tx_frames >= abandoned_until_frame_))
+    unmap_abandoned();
   carrier_ = started_ && read_carrier();
   const bool up = is_up();
   looks_down_ = up ? 0 : looks_down_ + 1;

@@ -9,8 +9,10 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "transport/link/device_watch.h"
 #include "transport/link/dma_map.h"
@@ -51,6 +53,7 @@ class PortLink final : public Link {
   void wait(int wake_fd, Duration timeout) override;
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override;
   void unmap_memory(std::uint32_t key) override;
+  void note_abandoned_payload() override;
   const LinkCounters& counters() const override { return counters_; }
   std::string describe() const override { return options_.description; }
 
@@ -58,6 +61,7 @@ class PortLink final : public Link {
   static constexpr std::size_t kBurst = 32;
 
   void look_after_port();
+  void unmap_abandoned();
   bool read_carrier();
   bool to_frame(rte_mbuf* mbuf, RxFrame& frame);
   bool pull_headers(rte_mbuf& head);
@@ -77,6 +81,13 @@ class PortLink final : public Link {
   bool started_ = false;
   bool carrier_ = false;     // As the last look found it.
   unsigned looks_down_ = 0;  // In a row.
+
+  // Keys that were given back while the ring may still name their memory.
+  std::mutex abandoned_mutex_;
+  std::vector<std::uint32_t> abandoned_keys_;
+  bool has_abandoned_ = false;  // Written by the link's thread alone.
+  // Once so many frames were sent the ring has gone round, and what it held then has left.
+  std::uint64_t abandoned_until_frame_ = 0;
 };
 
 }  // namespace ztcp::link

@@ -14,9 +14,9 @@
 namespace ztcp::link {
 namespace {
 
-// DPDK insists on a callback. There is nothing to release: payload stays in place until TCP has
-// seen its ACK, and an ACK of a frame that was sent once means that the NIC has read it.
-void on_attached_memory_free(void*, void*) {}
+// There is nothing to release: payload stays in place until TCP has seen its ACK, and an ACK of a
+// frame that was sent once means that the NIC has read it. Called on the link's thread.
+void on_attached_memory_free(void*, void* attached) { --*static_cast<std::uint64_t*>(attached); }
 
 // Links `part` behind `last`, the end of `head`'s chain, and makes it the end.
 void chain(rte_mbuf& head, rte_mbuf*& last, rte_mbuf* part) {
@@ -109,7 +109,8 @@ rte_mbuf* TxBuilder::attach(const Fragment& fragment) {
   if (mbuf == nullptr) return nullptr;
   rte_mbuf_ext_shared_info& shared = private_of<TxPrivate>(mbuf).shared;
   shared.free_cb = on_attached_memory_free;
-  shared.fcb_opaque = nullptr;
+  shared.fcb_opaque = &attached_;
+  ++attached_;
   rte_mbuf_ext_refcnt_set(&shared, 1);
   // DPDK takes a mutable pointer but only ever reads what it transmits. Addresses are the
   // device's too: user memory is attached in IOVA=VA mode only, or read by the CPU (memif).

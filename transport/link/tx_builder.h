@@ -2,7 +2,8 @@
 // Copyright the ztcp authors
 //
 // Turns a TxFrame into a chain of mbufs: a header buffer, then user memory attached in place where
-// the device (or memif's copying driver) can read it, else copied. Belongs to the link's thread.
+// the device (or memif's copying driver) can read it, else copied. Belongs to the link's thread,
+// and outlives the use of the port's device, whose driver gives buffers back until the end.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,9 @@ class TxBuilder {
   Built build(const TxFrame& frame);
 
   std::uint64_t copied_bytes() const { return copied_bytes_; }
+  // Buffers that point at user memory and that the driver has not given back. Zero: the device
+  // reads none of it.
+  std::uint64_t attached() const { return attached_; }
 
  private:
   bool attachable(const TxFrame& frame, const Fragment& fragment) const;
@@ -40,6 +44,7 @@ class TxBuilder {
   const PortPools& pools_;
   std::uint32_t max_payload_bytes_;
   std::uint64_t copied_bytes_ = 0;
+  std::uint64_t attached_ = 0;
 };
 
 }  // namespace ztcp::link

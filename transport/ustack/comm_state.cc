@@ -150,7 +150,7 @@ void CommState::on_peer_died(TimePoint now, Ipv4Address peer, const std::string&
 void CommState::say_goodbye(TimePoint now) {
   if (session_over_ || closing_) return;
   session_over_ = leaving_ = true;
-  poller_.detach_unsent_payload();
+  poller_.abandon_payload();
   if (sender_ != nullptr) {
     sender_->leave(now);
   } else {
@@ -194,7 +194,7 @@ void CommState::note_failed(Error error, std::string detail) {
     detail =
         msg::describe(sender_ != nullptr ? sender_->failure_detail() : receiver_->failure_detail());
   // From failed_ on NCCL may free what was posted, so nothing queued may point there.
-  poller_.detach_unsent_payload();
+  poller_.abandon_payload();
   poller_.note_outstanding(-static_cast<std::ptrdiff_t>(in_flight_));
   error_ = error;
   snapshot_ = {.messages_done = messages_done_,

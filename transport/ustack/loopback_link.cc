@@ -38,6 +38,7 @@ class LoopbackLink final : public link::Link {
     return inner_->map_memory(address, size_bytes);
   }
   void unmap_memory(std::uint32_t key) override { inner_->unmap_memory(key); }
+  void note_abandoned_payload() override { inner_->note_abandoned_payload(); }
   const link::LinkCounters& counters() const override { return inner_->counters(); }
   std::string describe() const override { return inner_->describe(); }
 

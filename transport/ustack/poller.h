@@ -130,9 +130,12 @@ class Poller {
     for (const auto& client : clients_)
       if (client != nullptr) visit(*client);
   }
-  // What still waits to be sent points at user memory no more. Called before anyone is told that
-  // memory is free again without its bytes having been acknowledged.
-  void detach_unsent_payload() { transmitter_.detach_payload(); }
+  // What still waits here points at user memory no more, and what the link took is noted. Called
+  // before anyone is told that memory is free again without its bytes having been acknowledged.
+  void abandon_payload() {
+    transmitter_.detach_payload();
+    link_->note_abandoned_payload();
+  }
   // Requests that somebody waits for; while there are any the thread yields but does not sleep.
   void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
   // One pass; true when anything moved.

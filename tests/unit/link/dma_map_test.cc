@@ -133,6 +133,41 @@ TEST_F(DmaMapTest, ARefusalHalfWayLeavesNothingBehind) {
   EXPECT_EQ(mapper_.pages.size(), 5U);
 }
 
+// A heap's buffers that share a page: the rest of the first one's pages may be unmapped and come
+// back as others, while the device keeps those it was told of.
+TEST_F(DmaMapTest, WhatTheDeviceStillHasOfTheDeadIsNotReadForTheLiving) {
+  const auto first = map_.acquire(at(0), 10 * kPage);
+  const auto second = map_.acquire(at(9 * kPage + 100), kPage);
+  map_.release(first);
+  EXPECT_TRUE(readable(3)) << "a range goes as a whole";
+  EXPECT_EQ(map_.acquire(at(2 * kPage), 3 * kPage), kUnmapped);
+  EXPECT_EQ(map_.acquire(at(8 * kPage), 2 * kPage), kUnmapped);
+  const auto same = map_.acquire(at(9 * kPage), 2 * kPage);
+  EXPECT_NE(same, kUnmapped) << "this much is alive";
+  map_.release(same);
+  map_.release(second);
+  const auto again = map_.acquire(at(2 * kPage), 3 * kPage);
+  EXPECT_NE(again, kUnmapped);
+  map_.release(again);
+  EXPECT_TRUE(mapper_.pages.empty());
+}
+
+TEST_F(DmaMapTest, TheRetiredStayReadableAndServeNobody) {
+  const auto key = map_.acquire(at(0), 2 * kPage);
+  map_.retire(key);
+  EXPECT_TRUE(readable(1));
+  EXPECT_EQ(map_.acquire(at(0), kPage), kUnmapped);
+  const auto behind = map_.acquire(at(2 * kPage), kPage);
+  EXPECT_NE(behind, kUnmapped);
+  map_.release(key);
+  EXPECT_FALSE(readable(1));
+  const auto again = map_.acquire(at(0), kPage);
+  EXPECT_NE(again, kUnmapped);
+  map_.release(again);
+  map_.release(behind);
+  EXPECT_TRUE(mapper_.pages.empty());
+}
+
 // Random registrations against a plain count per page.
 TEST_F(DmaMapTest, AgreesWithACountPerPage) {
   DmaMap map(mapper_, "test", 1000);
@@ -147,12 +182,22 @@ TEST_F(DmaMapTest, AgreesWithACountPerPage) {
     std::size_t pages;
   };
   std::vector<Live> live;
+  const auto is_owned = [&live](std::size_t page) {
+    return std::any_of(live.begin(), live.end(), [page](const Live& l) {
+      return page >= l.first && page < l.first + l.pages;
+    });
+  };
   for (int step = 0; step < 5000; ++step) {
     if (live.empty() || draw(2) == 0) {
       const std::size_t first = draw(64);
       const std::size_t pages = 1 + draw(12);
-      live.push_back({map.acquire(at(first * kPage), pages * kPage), first, pages});
-      ASSERT_NE(live.back().key, kUnmapped);
+      // What is mapped and nobody's may be other memory by now.
+      bool stale = false;
+      for (std::size_t page = first; page < first + pages; ++page)
+        stale |= readable(page) && !is_owned(page);
+      const auto key = map.acquire(at(first * kPage), pages * kPage);
+      ASSERT_EQ(key == kUnmapped, stale) << "step " << step;
+      if (!stale) live.push_back({key, first, pages});
     } else {
       const std::size_t victim = draw(live.size());
       map.release(live[victim].key);
@@ -160,11 +205,8 @@ TEST_F(DmaMapTest, AgreesWithACountPerPage) {
       live.pop_back();
     }
     for (std::size_t page = 0; page < 80; ++page) {
-      const bool wanted = std::any_of(live.begin(), live.end(), [page](const Live& l) {
-        return page >= l.first && page < l.first + l.pages;
-      });
       // A range may outlive part of its users, never the other way round.
-      ASSERT_TRUE(!wanted || readable(page)) << "step " << step << " page " << page;
+      ASSERT_TRUE(!is_owned(page) || readable(page)) << "step " << step << " page " << page;
     }
     ASSERT_TRUE(!live.empty() || mapper_.pages.empty());
   }

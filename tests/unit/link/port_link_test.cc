@@ -177,6 +177,81 @@ TEST_F(PortLinkTest, CopiesWhatNoLongerFitsTheDevicesMap) {
   EXPECT_EQ(memory_.ranges(), 0U);
 }
 
+// A connection failed, its memory goes back to its owner, and the ring stands still.
+TEST_F(PortLinkTest, KeepsMappedWhatTheRingMayStillName) {
+  std::vector<std::byte> user(2 * DmaMap::kPageBytes);
+  const std::uint32_t key = link_->map_memory(user.data(), user.size());
+  SentFrame sent(1, 1000, 1, key);
+  ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  // Taken out of the ring, and given back by the driver only at the end, as many do.
+  std::uint16_t id = 0;
+  ASSERT_EQ(rte_eth_dev_get_port_by_name(kDevice, &id), 0);
+  rte_mbuf* in_ring = nullptr;
+  ASSERT_EQ(rte_eth_rx_burst(id, 0, &in_ring, 1), 1);
+
+  link_->note_abandoned_payload();
+  link_->unmap_memory(key);
+  EXPECT_EQ(memory_.ranges(), 1U);
+  EXPECT_EQ(link_->map_memory(user.data(), 100), kUnmapped) << "it may be other memory by now";
+  // What looks after the port passes by, ten times a second.
+  std::array<RxFrame, 8> none;
+  const auto look = [&] {
+    ASSERT_EQ(rte_eth_dev_set_link_down(id), 0);
+    EXPECT_TRUE(within_seconds(5, [&] {
+      link_->release(std::span(none).first(link_->receive(none)));
+      return link_->state() == LinkState::kDown;
+    }));
+    ASSERT_EQ(rte_eth_dev_set_link_up(id), 0);
+    EXPECT_TRUE(within_seconds(5, [&] {
+      link_->release(std::span(none).first(link_->receive(none)));
+      return link_->state() == LinkState::kUp;
+    }));
+  };
+  look();
+  EXPECT_EQ(memory_.ranges(), 1U);
+
+  // Once the ring has gone round it is not in there.
+  SentFrame other(2, 100, 0);
+  for (std::uint32_t i = 0; i < config().tx_descriptors; ++i) {
+    ASSERT_EQ(link_->transmit({&other.frame(), 1}), 1U);
+    link_->release(std::span(none).first(link_->receive(none)));
+  }
+  look();
+  EXPECT_EQ(memory_.ranges(), 0U);
+  const std::uint32_t again = link_->map_memory(user.data(), 100);
+  EXPECT_NE(again, kUnmapped);
+  link_->unmap_memory(again);
+  EXPECT_EQ(memory_.ranges(), 0U) << "nothing is abandoned any more";
+  rte_pktmbuf_free(in_ring);
+}
+
+TEST_F(PortLinkTest, UnmapsAtOnceWhatNoBufferNames) {
+  std::vector<std::byte> user(DmaMap::kPageBytes);
+  const std::uint32_t key = link_->map_memory(user.data(), user.size());
+  SentFrame sent(1, 1000, 1, key);
+  ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  EXPECT_EQ(read_as_device().bytes, sent.bytes());
+  link_->note_abandoned_payload();
+  link_->unmap_memory(key);
+  EXPECT_EQ(memory_.ranges(), 0U);
+}
+
+TEST_F(PortLinkTest, UnmapsTheRestWhenTheDeviceIsGivenBack) {
+  std::vector<std::byte> user(DmaMap::kPageBytes);
+  const std::uint32_t key = link_->map_memory(user.data(), user.size());
+  SentFrame sent(1, 1000, 1, key);
+  ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
+  std::uint16_t id = 0;
+  ASSERT_EQ(rte_eth_dev_get_port_by_name(kDevice, &id), 0);
+  rte_mbuf* in_ring = nullptr;  // Never given back; it goes with its pool.
+  ASSERT_EQ(rte_eth_rx_burst(id, 0, &in_ring, 1), 1);
+  link_->note_abandoned_payload();
+  link_->unmap_memory(key);
+  EXPECT_EQ(memory_.ranges(), 1U);
+  link_.reset();
+  EXPECT_EQ(memory_.ranges(), 0U);
+}
+
 // A driver may take a device and make no port of it, or one of another name.
 TEST_F(PortLinkTest, ADeviceWithoutAPortIsLetGo) {
   PortConfig portless = config();
