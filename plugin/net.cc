@@ -20,17 +20,12 @@ Overloaded(F...) -> Overloaded<F...>;
 
 constexpr std::chrono::microseconds kBlockingPollInterval{50};
 
-// Calls `attempt` until it yields a connection, fails, or `timeout` is over.
-template <class Attempt>
-auto poll_until_connected(std::chrono::milliseconds timeout, const char* doing, Attempt&& attempt)
-    -> decltype(attempt()) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+// Calls `attempt` until it yields a connection or fails, or `has_waited_enough`.
+template <class Attempt, class Enough>
+auto poll_until_connected(Attempt&& attempt, Enough&& has_waited_enough) -> decltype(attempt()) {
   for (;;) {
     auto connection = attempt();
-    if (!connection || *connection != nullptr) return connection;
-    if (std::chrono::steady_clock::now() >= deadline)
-      return report(Errc::kTimedOut, "{} took longer than {} ms; is the peer alive?", doing,
-                    timeout.count());
+    if (!connection || *connection != nullptr || has_waited_enough()) return connection;
     std::this_thread::sleep_for(kBlockingPollInterval);
   }
 }
@@ -241,18 +236,23 @@ Told<SendConnection*> Net::connect_blocking(int device, ConstHandleBytes handle)
   // The caller's handle is too short for the attempt's state.
   std::array<std::byte, kHandleBytes> copy{};
   std::copy_n(handle.begin(), kShortHandleBytes, copy.begin());
-  auto connection = poll_until_connected((*current)->connect_timeout, "connecting",
-                                         [&] { return connect(nullptr, device, copy); });
-  // Timed out: nobody will ask again.
-  if (!connection) close(static_cast<NetObject*>(connect_state(copy)));
-  return connection;
+  const auto timeout = (*current)->connect_timeout;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto connection =
+      poll_until_connected([&] { return connect(nullptr, device, copy); },
+                           [&] { return std::chrono::steady_clock::now() >= deadline; });
+  if (!connection || *connection != nullptr) return connection;
+  close(static_cast<NetObject*>(connect_state(copy)));  // Nobody will ask again.
+  return report(Errc::kTimedOut, "connecting took longer than {} ms; is the peer alive?",
+                timeout.count());
 }
 
 Told<RecvConnection*> Net::accept_blocking(Listening* listening) {
-  const auto current = started();
-  if (!current) return pass_on(current.error());
-  return poll_until_connected((*current)->connect_timeout, "waiting for the peer to connect",
-                              [&] { return accept(listening); });
+  if (const auto current = started(); !current) return pass_on(current.error());
+  // As long as it takes, as NCCL's own networks do: a peer may connect minutes later, when it has
+  // loaded its data. Listening says once that nobody has come; what ends the wait is a NIC that is
+  // lost.
+  return poll_until_connected([&] { return accept(listening); }, [] { return false; });
 }
 
 void Net::close(NetObject* object) {

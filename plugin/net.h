@@ -33,7 +33,7 @@ struct Startup {
   // shown, so that jobs inside one host run on. Empty: all is well.
   std::string refusal;
   std::string host;  // For poisoned handles.
-  // Of the blocking connect and accept of v3 and v4; after it, a waiting accept says so.
+  // Of the blocking connect of v3 and v4; after it, a waiting accept of any version says so.
   std::chrono::milliseconds connect_timeout;
 };
 
@@ -67,8 +67,9 @@ class Net {
   // nullptr: not yet; call again with the same handle, which remembers the attempt.
   Told<SendConnection*> connect(Context* context, int device, HandleBytes handle);
   Told<RecvConnection*> accept(Listening* listening);
-  // v3 and v4: poll until done or the connect timeout is over.
+  // v3 and v4: polls until done or the connect timeout is over.
   Told<SendConnection*> connect_blocking(int device, ConstHandleBytes handle);
+  // Polls until a peer has come, however late.
   Told<RecvConnection*> accept_blocking(Listening* listening);
 
   // Any of NCCL's three closes. nullptr, and what was closed before, are ignored.

@@ -227,6 +227,7 @@ class MemoryListener final : public Listener {
     std::shared_ptr<Pipe> pipe;
     {
       const std::lock_guard lock(fabric_->mutex);
+      if (fabric_->dead) return tl::unexpected(*fabric_->dead);
       auto& waiting = fabric_->listeners[id_];
       if (waiting.empty()) return nullptr;
       pipe = std::move(waiting.front());

@@ -40,7 +40,7 @@ class MemoryTransport final : public Transport {
   void fail_connect(std::optional<Error> error);
   // is_ready() says "not yet" this often before it is.
   void delay_ready(int calls);
-  // Every connection fails from now on.
+  // Every connection fails from now on, and accepting, too.
   void kill(Error error);
   // No credit: post_send() returns nullptr.
   void withhold_credit(bool withhold);
