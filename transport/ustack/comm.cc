@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <sched.h>
 
-#include "transport/core/log.h"
+#include <fmt/format.h>
+
 #include "transport/core/process_mark.h"
 
 namespace ztcp::ustack {
@@ -18,6 +19,7 @@ CommBase::~CommBase() {
   }
   nic_->poller->with_engine([&](Engine&, TimePoint now) { state_->close(now); });
   for (const auto& r : registrations_) nic_->poller->link().unmap_memory(r->link_key);
+  nic_->poller->end_log().closed();
 }
 
 Result<MemoryKey*> CommBase::register_memory(void* address, std::size_t size_bytes) {
@@ -52,8 +54,9 @@ Status CommBase::deregister_memory(MemoryKey* key) {
   while (state_->touches(registration->address, registration->size_bytes)) {
     if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
       if (sends) nic_->memory_patience.ran_out(peer, at - begun);
-      log::warn("{}: memory with bytes in flight is deregistered: the connection {} {} is ended",
-                nic_->config.name, sends ? "to" : "from", to_string(state_->remote()));
+      nic_->poller->end_log().cut(
+          fmt::format("memory with bytes in flight is deregistered: the connection {} {} is ended",
+                      sends ? "to" : "from", to_string(state_->remote())));
       nic_->poller->with_engine([&](Engine&, TimePoint now) {
         state_->fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
       });

@@ -29,7 +29,9 @@ struct Registration final : MemoryKey {
 // What both directions share: a NIC, a CommState and the comm's registrations.
 class CommBase {
  public:
-  CommBase(std::shared_ptr<Nic> nic, CommState& state) : nic_(std::move(nic)), state_(&state) {}
+  CommBase(std::shared_ptr<Nic> nic, CommState& state) : nic_(std::move(nic)), state_(&state) {
+    nic_->poller->end_log().opened();
+  }
   ~CommBase();
   CommBase(const CommBase&) = delete;
   CommBase& operator=(const CommBase&) = delete;

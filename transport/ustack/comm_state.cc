@@ -2,7 +2,8 @@
 // Copyright the ztcp authors
 #include "transport/ustack/comm_state.h"
 
-#include "transport/core/log.h"
+#include <fmt/format.h>
+
 #include "transport/core/process_mark.h"
 #include "transport/link/process_limits.h"
 #include "transport/msg/reason.h"
@@ -110,14 +111,15 @@ Error CommState::report() {
   if (!reported_.exchange(true)) {
     const std::string number =
         error_.sys_errno != 0 ? ", errno " + std::to_string(error_.sys_errno) : "";
-    log::warn(
-        "{}: {} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight; the NIC "
-        "retransmitted {} bytes and timed out {} times{}",
-        poller_.name(), direction_ == Direction::kSend ? "sending to" : "receiving from",
-        to_string(remote_), describe(error_.code), error_.where, number,
-        snapshot_.detail.empty() ? "" : ": ", snapshot_.detail, snapshot_.messages_done,
-        snapshot_.bytes_done, snapshot_.in_flight, snapshot_.retransmitted_bytes,
-        snapshot_.rto_fired, advice(error_, snapshot_.link, poller_));
+    poller_.end_log().failed(
+        remote_.address, error_.code,
+        fmt::format("{} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight; the "
+                    "NIC retransmitted {} bytes and timed out {} times{}",
+                    direction_ == Direction::kSend ? "sending to" : "receiving from",
+                    to_string(remote_), describe(error_.code), error_.where, number,
+                    snapshot_.detail.empty() ? "" : ": ", snapshot_.detail, snapshot_.messages_done,
+                    snapshot_.bytes_done, snapshot_.in_flight, snapshot_.retransmitted_bytes,
+                    snapshot_.rto_fired, advice(error_, snapshot_.link, poller_)));
   }
   return error_;
 }

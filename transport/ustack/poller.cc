@@ -52,7 +52,8 @@ Poller::Poller(PollerConfig config, std::unique_ptr<link::Link> link, const Engi
       link_(std::move(link)),
       engine_(engine),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      transmitter_(link_->capabilities()) {
+      transmitter_(link_->capabilities()),
+      end_log_(config_.name) {
   last_turn_ = last_work_ = read_clock();
 }
 

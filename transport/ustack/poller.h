@@ -30,6 +30,7 @@
 #include "transport/link/link.h"
 #include "transport/ustack/baton.h"
 #include "transport/ustack/doorbell.h"
+#include "transport/ustack/end_log.h"
 #include "transport/ustack/engine.h"
 #include "transport/ustack/nic_watch.h"
 #include "transport/ustack/transmitter.h"
@@ -155,6 +156,7 @@ class Poller {
   const std::string& link_description() const { return config_.link_description; }
   bool dedicated() const { return config_.dedicated; }
   const PollerCounters& counters() const { return counters_; }
+  EndLog& end_log() { return end_log_; }
 
  private:
   static constexpr std::size_t kBurst = 32;
@@ -230,6 +232,7 @@ class Poller {
   };
   std::vector<Line> to_say_;  // Once the baton is given: a logger may block.
   PollerCounters counters_;
+  EndLog end_log_;
 };
 
 }  // namespace ztcp::ustack

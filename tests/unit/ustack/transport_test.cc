@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/log_capture.h"
 #include "tests/unit/ustack/memory_nics.h"
 #include "tests/unit/ustack/polling.h"
 #include "transport/ustack/ustack_transport.h"
@@ -295,6 +296,51 @@ TEST(Memory, DeregisteredInFlightEndsTheConnection) {
   const auto result = finish(*request);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Errc::kAborted);
+}
+
+// NCCL aborts: it takes the memory of every connection back, and closes it.
+TEST(Ends, OfManyAreSaidOnceWithTheirNumberAndTheFirstCause) {
+  TwoHosts hosts({.drain_timeout_ms = 20});
+  const test::LogCapture log;
+  std::vector<Pair> pairs;
+  Bytes large(1U << 20U);  // Beyond the eager allowance, and nobody posts for it.
+  for (int i = 0; i < 20; ++i) {
+    pairs.push_back(connect(hosts[0], hosts[1]));
+    const auto key = pairs.back().sender->register_memory(large.data(), large.size());
+    ASSERT_TRUE(key);
+    ASSERT_NE(post_until_taken(*pairs.back().sender, large, *key), nullptr);
+    EXPECT_TRUE(pairs.back().sender->deregister_memory(*key));
+  }
+  const std::string first =
+      "memory with bytes in flight is deregistered: the connection to 10.1.0.2:7471 is ended";
+  EXPECT_EQ(log.warnings(), std::vector<std::string>{"mem0: " + first});
+  for (Pair& pair : pairs) pair.sender.reset();
+  ASSERT_EQ(log.warnings().size(), 2U);
+  EXPECT_EQ(log.warnings()[1],
+            "mem0: 19 more connections ended after the first: 0 failed, 19 were closed with "
+            "messages in flight, as an abort does; the first: " +
+                first);
+}
+
+TEST(Ends, OfOneCauseAreSaidOncePerPeer) {
+  TwoHosts hosts;
+  const test::LogCapture log;
+  std::vector<Pair> pairs;
+  Bytes small(100);
+  const Bytes large(101);
+  for (int i = 0; i < 10; ++i) {
+    pairs.push_back(connect(hosts[0], hosts[1]));
+    const auto receiving = pairs.back().receiver->post_recv(small, nullptr);
+    ASSERT_TRUE(receiving && *receiving != nullptr);
+    ASSERT_NE(post_until_taken(*pairs.back().sender, large, nullptr), nullptr);
+    EXPECT_FALSE(finish(**receiving));
+  }
+  ASSERT_EQ(log.warnings().size(), 1U);
+  for (Pair& pair : pairs) pair.receiver.reset();
+  ASSERT_EQ(log.warnings().size(), 2U);
+  EXPECT_EQ(log.warnings()[1].find("mem1: 9 more connections ended after the first: 9 failed, 0 "),
+            0U)
+      << log.warnings()[1];
 }
 
 // An abort of a job whose network is gone: hundreds of peers, one after the other.
