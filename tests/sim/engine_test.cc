@@ -347,6 +347,31 @@ TEST(Sessions, APeerThatVanishesFailsTheSession) {
   EXPECT_LE(pair.world.now() - cut, 60s);
 }
 
+// How a suspicion is checked: a NIC whose process lives answers a probe within a round trip.
+TEST(Sessions, AProbeIsAnsweredByTheLiving) {
+  EngineWorld pair(Case{"", {.delay = 10us}}, 1, 20);
+  ASSERT_TRUE(pair.connect());
+  ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); })) << pair.world.why();
+  ASSERT_TRUE(pair.world.run_for(1s)) << pair.world.why();
+  const Ipv4Address client = EngineWorld::config({}, 0).stack.address.address;
+  const Ipv4Address server = EngineWorld::config({}, 1).stack.address.address;
+  for (const bool from_client : {true, false}) {
+    ustack::Engine& asking = from_client ? pair.client : pair.server;
+    const Ipv4Address asked = from_client ? server : client;
+    const TimePoint begun = pair.world.now();
+    ASSERT_LT(asking.heard_from(asked), begun);
+    asking.probe(asked);
+    ASSERT_TRUE(pair.world.run_for(1ms)) << pair.world.why();
+    EXPECT_GT(asking.heard_from(asked), begun);
+    EXPECT_EQ(asking.heard_from(Ipv4Address{1}), TimePoint::min());
+  }
+  pair.world.wire(1).cut();
+  const TimePoint cut = pair.world.now();
+  pair.client.probe(server);
+  ASSERT_TRUE(pair.world.run_for(100ms)) << pair.world.why();
+  EXPECT_LE(pair.client.heard_from(server), cut);
+}
+
 // A process that ends with messages under way says so, and is heard although any one of the frames
 // that say it gets lost: long before silence would tell.
 TEST(Sessions, TheEndOfAProcessIsHeardThoughAFrameGetsLost) {

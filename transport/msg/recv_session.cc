@@ -287,6 +287,7 @@ void RecvSession::abort(TimePoint) { impl_->abort(); }
 void RecvSession::leave(TimePoint now) { impl_->leave(now); }
 void RecvSession::on_timers(TimePoint now) { impl_->on_timers(now); }
 TimePoint RecvSession::next_deadline() const { return impl_->next_deadline(); }
+bool RecvSession::needs_peer() const { return impl_->needs_peer(); }
 Endpoint RecvSession::remote() const { return impl_->remote(); }
 std::uint64_t RecvSession::unposted_bytes() const { return impl_->unposted_bytes(); }
 const FailureDetail& RecvSession::failure_detail() const { return impl_->failure_detail(); }

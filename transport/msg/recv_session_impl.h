@@ -34,6 +34,7 @@ class RecvSession::Impl {
   void leave(TimePoint now);
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
+  bool needs_peer() const { return !has_bye_; }
   Endpoint remote() const { return remote_; }
   std::uint64_t unposted_bytes() const { return bounce_.reserved_bytes(); }
   const FailureDetail& failure_detail() const { return failure_; }

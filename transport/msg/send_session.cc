@@ -294,6 +294,7 @@ void SendSession::close(TimePoint) { impl_->close(); }
 void SendSession::abort(TimePoint) { impl_->abort(); }
 void SendSession::leave(TimePoint now) { impl_->leave(now); }
 bool SendSession::is_leaving() const { return impl_->is_leaving(); }
+bool SendSession::needs_peer() const { return impl_->needs_peer(); }
 void SendSession::on_timers(TimePoint now) { impl_->on_timers(now); }
 TimePoint SendSession::next_deadline() const { return impl_->next_deadline(); }
 const FailureDetail& SendSession::failure_detail() const { return impl_->failure_detail(); }

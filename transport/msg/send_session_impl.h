@@ -31,6 +31,7 @@ class SendSession::Impl {
   void abort();
   void leave(TimePoint now);
   bool is_leaving() const { return is_leaving_ && !is_ended(); }
+  bool needs_peer() const { return !peer_closed_; }
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
   const FailureDetail& failure_detail() const { return failure_; }

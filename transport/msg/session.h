@@ -129,6 +129,8 @@ class SendSession {
   void leave(TimePoint now);
   // leave() was called, and the receiver is still to be told.
   bool is_leaving() const;
+  // False once the receiver has closed with everything it was sent: its end takes nothing away.
+  bool needs_peer() const;
 
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
@@ -166,6 +168,8 @@ class RecvSession {
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
 
+  // False once the sender has closed: we hold everything it sent, and its end takes nothing away.
+  bool needs_peer() const;
   Endpoint remote() const;
   // Bytes taken, or promised to chunks under way, without a posted buffer: never above the eager
   // allowance.

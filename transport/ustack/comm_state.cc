@@ -143,6 +143,9 @@ void CommState::on_link_lost(TimePoint now) {
 
 void CommState::on_peer_died(TimePoint now, Ipv4Address peer, const std::string& why) {
   if (remote_.address != peer) return;
+  // Whoever has closed in peace may end: what it left here can still be received.
+  const bool needs_peer = sender_ != nullptr ? sender_->needs_peer() : receiver_->needs_peer();
+  if (!needs_peer) return;
   fail_now(now, Error{Errc::kPeerClosed, 0, "watch"}, why);
   if (closing_) retire();
 }

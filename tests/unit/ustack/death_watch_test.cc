@@ -79,11 +79,26 @@ class DeathWatchTest : public testing::TestWithParam<config::PollerMode> {
         "the peer's process has ended: process " + std::to_string(getpid()) + " on host ";
     EXPECT_NE(log.warned().find(named), std::string::npos) << log.warned();
   }
-  // Connected kernel sockets of this process lose their connection.
-  static int cut_watches() {
-    int cut = 0;
+  // The kernel's TCP sockets of this process.
+  static std::vector<int> tcp_sockets() {
+    std::vector<int> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       const int fd = std::stoi(entry.path().filename());
+      sockaddr_storage address{};
+      socklen_t size = sizeof(address);
+      if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+          address.ss_family == AF_INET)
+        found.push_back(fd);
+    }
+    return found;
+  }
+  // Those that are connected lose their connection.
+  static int cut_watches() {
+    int cut = 0;
+    for (const int fd : tcp_sockets()) {
+      sockaddr_storage address{};
+      socklen_t size = sizeof(address);
+      if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
       cut += shutdown(fd, SHUT_RDWR) == 0 ? 1 : 0;
     }
     return cut;
@@ -126,6 +141,26 @@ TEST_P(DeathWatchTest, AReceiverHearsOfItsSendersDeath) {
   expect_named(failure_of(**receiving, milliseconds(3000)));
 }
 
+// It sent, closed and ended, as it may; the receiver takes its time.
+TEST_P(DeathWatchTest, WhatAPeerLeftInPeaceCanStillBeReceived) {
+  Pair pair = connect(*victim, *survivor);
+  settle();
+  const Bytes sent = pattern(1000, 1);
+  Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+  ASSERT_NE(sending, nullptr);
+  ASSERT_TRUE(finish(*sending));
+  pair.sender.reset();
+  victim->drain();
+  dead_ = true;
+  victim.reset();
+  std::this_thread::sleep_for((Suspects::kProbes + 2) * Suspects::kProbeInterval);
+  Bytes received(sent.size());
+  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  ASSERT_TRUE(receiving && *receiving != nullptr) << log.warned();
+  EXPECT_TRUE(finish(**receiving)) << log.warned();
+  EXPECT_EQ(received, sent);
+}
+
 // A router, a firewall or an administrator may end a connection whose processes live.
 TEST_P(DeathWatchTest, AWatchThatIsCutHurtsNobody) {
   Pair pair = connect(*survivor, *victim);
@@ -147,16 +182,18 @@ TEST_P(DeathWatchTest, AWatchThatIsCutHurtsNobody) {
 }
 
 TEST_P(DeathWatchTest, SwitchedOffOpensNoSocket) {
-  auto [left, right] = link::make_memory_links({});
-  auto source = std::make_shared<MemoryNics>();
-  source->add("mem0", std::move(left));
-  const auto transport = *create(one_nic_fabric(0, {.mode = GetParam()}), nullptr, source);
-  ASSERT_TRUE(transport->listen(0));
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code ignored;
-    const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
-    EXPECT_FALSE(target.starts_with("socket:")) << entry.path();
+  const std::size_t before = tcp_sockets().size();
+  for (const bool watch : {false, true}) {
+    auto [left, right] = link::make_memory_links({});
+    auto source = std::make_shared<MemoryNics>();
+    source->add("mem0", std::move(left));
+    const auto transport =
+        *create(one_nic_fabric(0, {.mode = GetParam(), .watch = watch}), nullptr, source);
+    EXPECT_EQ(tcp_sockets().size(), before) << "nothing is opened before the first listen";
+    ASSERT_TRUE(transport->listen(0));
+    EXPECT_EQ(tcp_sockets().size(), before + (watch ? 1 : 0));
   }
+  EXPECT_EQ(tcp_sockets().size(), before);
 }
 
 }  // namespace
