@@ -60,8 +60,9 @@ Told<Startup> start_up_here() {
 }
 
 // Runs when the process ends, not at dlclose(): the library is linked with -z nodelete. The last
-// ACK of a finished collective must not be lost with the process; nothing else is torn down,
-// because NCCL's threads may still be inside. NCCL's logger is gone by now.
+// ACK of a finished collective must not be lost with the process, and the peers of connections that
+// nobody closed must not wait for it; nothing is torn down, because NCCL's threads may still be
+// inside. NCCL's logger is gone by now.
 [[gnu::destructor]] void on_process_end() {
   if (!owns_process()) return;
   bind_nccl_log(nullptr);

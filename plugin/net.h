@@ -75,7 +75,7 @@ class Net {
   // Any of NCCL's three closes. nullptr, and what was closed before, are ignored.
   void close(NetObject* object);
 
-  // The process ends: lets streams finish, bounded, and says nothing more. Everything else is
+  // The process ends: tells its peers, lets streams finish, bounded. Everything else is
   // left to the kernel, because NCCL's threads may still be inside.
   void drain() noexcept;
 
