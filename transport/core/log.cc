@@ -23,6 +23,7 @@ constexpr std::size_t kMaxLine = 1024;
 std::atomic<Sink> g_sink{nullptr};
 std::atomic<int> g_file{-1};
 std::atomic<std::uint64_t> g_lost{0};  // Lines that the file has not taken since the last it took.
+std::atomic<bool> g_torn{false};       // It has taken a part of one.
 
 // Takes the SIGXFSZ that a write beyond the limit of file sizes (ulimit -f) brings: unhandled it
 // ends the training, and handlers and other threads' masks are not ours to change. The kernel
@@ -60,16 +61,20 @@ class FileSizeSignal {
 // 0, or why `text` is not in the file, or not as a whole.
 int append(int fd, std::string_view text) {
   FileSizeSignal signal;
-  ssize_t written = -1;
-  do {
-    written = ::write(fd, text.data(), text.size());
-  } while (written < 0 && errno == EINTR);
-  if (written == static_cast<ssize_t>(text.size())) return 0;
-  // A part was taken: what stopped it is told by the next try, which takes nothing.
-  if (written >= 0) written = ::write(fd, text.data() + written, text.size() - written);
-  if (written >= 0) return EIO;
-  if (errno == EFBIG) signal.raised();
-  return errno;
+  const std::size_t whole = text.size();
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written > 0) {
+      // A part: what stopped it is told by the next try, which takes nothing.
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written == 0 || errno != EINTR) {
+      const int why = written == 0 ? EIO : errno;
+      if (why == EFBIG) signal.raised();
+      if (text.size() < whole) g_torn.store(true, std::memory_order_relaxed);
+      return why;
+    }
+  }
+  return 0;
 }
 
 std::string_view advice(int why) {
@@ -97,35 +102,46 @@ void tell_loss(int why) {
   sink(Level::kWarn, __FILE__, __LINE__, text.data());
 }
 
-// The file has a gap, and the start of a line before it perhaps. False: it still takes nothing.
-bool tell_gap(int fd) {
-  const std::uint64_t lost = g_lost.load(std::memory_order_relaxed);
-  if (lost == 0) return true;
-  std::array<char, 64> text;
-  const auto end =
-      fmt::format_to_n(text.begin(), text.size(), "\n... {} lines are missing here\n", lost);
-  if (append(fd, {text.data(), end.size}) != 0) return false;
-  g_lost.fetch_sub(lost, std::memory_order_relaxed);
-  return true;
-}
+using Line = std::array<char, kMaxLine + 64>;
 
-void write_file(Level level, std::string_view text) {
-  const int fd = g_file.load(std::memory_order_acquire);
-  if (fd < 0) return;
+// `text` as a line of the file, in `line`.
+std::string_view form(Line& line, Level level, std::string_view text) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   tm parts{};
   gmtime_r(&now.tv_sec, &parts);
-  std::array<char, kMaxLine + 64> line;
   const auto end = fmt::format_to_n(
       line.begin(), line.size() - 1, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z [{}] {} {}",
       parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
       parts.tm_sec, now.tv_nsec / 1'000'000, getpid(), level == Level::kWarn ? "WARN" : "INFO",
       text);
   *end.out = '\n';
+  return {line.data(), static_cast<std::size_t>(end.out - line.begin()) + 1};
+}
+
+// Says in the file that it has a gap. False: it still takes nothing.
+bool tell_gap(int fd) {
+  if (g_lost.load(std::memory_order_relaxed) == 0) return true;
+  // Taken by one thread, which gives them back if it can't tell.
+  const std::uint64_t lost = g_lost.exchange(0, std::memory_order_relaxed);
+  const bool torn = g_torn.exchange(false, std::memory_order_relaxed);
+  std::array<char, 64> text;
+  const auto end = fmt::format_to_n(text.begin(), text.size(), "{} lines are missing here", lost);
+  Line line;
+  const bool told = (!torn || append(fd, "\n") == 0) &&
+                    append(fd, form(line, Level::kWarn, {text.data(), end.size})) == 0;
+  if (told) return true;
+  g_lost.fetch_add(lost, std::memory_order_relaxed);
+  if (torn) g_torn.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+void write_file(Level level, std::string_view text) {
+  const int fd = g_file.load(std::memory_order_acquire);
+  if (fd < 0) return;
   // One write per line: O_APPEND keeps lines of several ranks whole.
-  const std::string_view whole(line.data(), static_cast<std::size_t>(end.out - line.begin()) + 1);
-  const int why = tell_gap(fd) ? append(fd, whole) : EIO;
+  Line line;
+  const int why = tell_gap(fd) ? append(fd, form(line, level, text)) : EIO;
   if (why != 0) tell_loss(why);
 }
 
@@ -165,6 +181,7 @@ Status open_file(const std::string& path) noexcept {
   Result<int> opened = path.empty() ? Result<int>(-1) : open_regular(path);
   const int fd = opened.value_or(-1);
   g_lost.store(0, std::memory_order_relaxed);
+  g_torn.store(false, std::memory_order_relaxed);
   const int old = g_file.load(std::memory_order_acquire);
   if (old >= 0 && fd >= 0 && ::dup3(fd, old, O_CLOEXEC) >= 0) {
     // Under the same number: another thread may be about to write to it.

@@ -101,6 +101,31 @@ TEST(LogFile, ALimitOfFileSizesCostsLinesAndIsToldOnce) {
   const auto gap = text.find(" lines are missing here\n");
   ASSERT_NE(gap, std::string::npos) << text;
   EXPECT_NE(text.find("at last", gap), std::string::npos);
+  EXPECT_EQ(text.substr(text.rfind('\n', gap) + 1, 2), "20") << "a line of its own, with its time";
+  EXPECT_TRUE(open_file(log.string())) << "it is a log still";
+  EXPECT_TRUE(open_file(""));
+  fs::remove(log);
+}
+
+// What is first in a file that took nothing at first must be known as ours the next time.
+TEST(LogFile, AFileThatTookNothingAtFirstIsALogLater) {
+  const fs::path log = fs::canonical(testing::TempDir()) / "ztcp-log-nothing";
+  fs::remove(log);
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit none{0, RLIM_INFINITY};
+    const rlimit large{RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &none);
+    if (!open_file(log.string())) _exit(1);
+    warn("lost");
+    setrlimit(RLIMIT_FSIZE, &large);
+    warn("kept");
+    _exit(open_file(log.string()) ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_NE(text_of(log).find("1 lines are missing here"), std::string::npos);
   fs::remove(log);
 }
 
