@@ -62,7 +62,6 @@ TEST_P(LossTap, WeSend) {
 TEST_P(LossTap, TheKernelSends) {
   open_bad_cable(2);
   make_apps(0, kBytes);
-  kernel_->set_congestion_control("cubic");
   const KernelCounters kernel;
   const TimePoint start = real_now();
   connect(Opener::kUs);
@@ -80,7 +79,6 @@ TEST_P(LossTap, TheKernelSends) {
 TEST_P(LossTap, BothSend) {
   open_bad_cable(3);
   make_apps(kBytes, kBytes);
-  kernel_->set_congestion_control("cubic");
   const KernelCounters kernel;
   const TimePoint start = real_now();
   connect(Opener::kKernel);

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/link/socket_file.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <thread>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -128,6 +130,35 @@ TEST_F(SocketFile, ALockThatIsHeldForEverIsPassedBy) {
   alarm(30);
   EXPECT_TRUE(make_way_for_server(path_));
   alarm(0);
+}
+
+// Who owns the folder swaps it for a link to one of the system's, again and again: what has the
+// socket's name there must outlast it.
+TEST_F(SocketFile, NoSwapOfFoldersLeadsItElsewhere) {
+  const std::string system = folder_ + "/system";
+  const std::string own = folder_ + "/own";
+  const std::string way = folder_ + "/way";
+  fs::create_directory(system);
+  fs::create_directory(own);
+  std::ofstream(system + "/0.sock") << "precious";
+  fs::create_directory_symlink(own, way);
+  std::atomic<bool> stop{false};
+  std::thread attacker([&] {
+    for (int i = 0; !stop; ++i) {
+      fs::create_directory_symlink(i % 2 == 0 ? system : own, way + ".new");
+      fs::rename(way + ".new", way);
+    }
+  });
+  int removed = 0;
+  for (int i = 0; i < 2000; ++i) {
+    if (!fs::exists(own + "/0.sock")) bound_socket(own + "/0.sock");
+    removed += make_way_for_server(way + "/0.sock") ? 1 : 0;
+    if (!fs::is_regular_file(system + "/0.sock")) break;
+  }
+  stop = true;
+  attacker.join();
+  EXPECT_EQ(fs::file_size(system + "/0.sock"), 8U);
+  EXPECT_GT(removed, 0);
 }
 
 // What a typing error may name.
