@@ -122,7 +122,8 @@ class Lan : public testing::Test {
   User client;
   MacAddress right_mac = kPeerMac;
   bool cut = false;
-  int strays = 0;  // Frames to where nobody is.
+  int strays = 0;    // Frames to where nobody is.
+  int left_arp = 0;  // The left host's.
 
  private:
   static void put_mac(Bytes& bytes, std::size_t at, const MacAddress& mac) {
@@ -145,6 +146,7 @@ class Lan : public testing::Test {
       if (cut) continue;
       const MacAddress to = mac_at(bytes, 0);
       if (from_left) {
+        left_arp += out[i].l3_bytes == 0 ? 1 : 0;
         if (to != right_mac && to != kBroadcastMac) {
           ++strays;
           continue;
@@ -191,7 +193,9 @@ TEST_F(Lan, ARepeatedSynAckAsksAnew) {
   meet();
   forge_syn(kPeerMac);
   move(kMovedMac);
+  left_arp = 0;
   run_for(3s);
+  EXPECT_GT(left_arp, 0);
   EXPECT_EQ(left.counters().arp_mac_changes, 1U);
 }
 
