@@ -46,6 +46,9 @@ constexpr Row kMalformed{"rx_malformed", of_tcp<&Tcp::rx_malformed>};
 constexpr Row kNotKept{"rx_dropped_no_memory", of_tcp<&Tcp::rx_dropped_no_memory>};
 constexpr Row kLinkNoMemory{"link_rx_dropped_no_memory", of_link<&Link::rx_dropped_no_memory>};
 constexpr Row kChallenges{"challenge_acks", of_tcp<&Tcp::challenge_acks>};
+constexpr Row kMacChanges{"arp_mac_changes", of_tcp<&Tcp::arp_mac_changes>};
+constexpr Row kConflicts{"arp_conflicts", of_tcp<&Tcp::arp_conflicts>};
+constexpr Row kOwnAddress{"arp_own_address_claimed", of_tcp<&Tcp::arp_own_address_claimed>};
 
 // What a network without faults and strangers has none of, or little.
 constexpr std::array kUnusual = {
@@ -64,6 +67,10 @@ constexpr std::array kUnusual = {
     kNotKept,
     kLinkNoMemory,
     kChallenges,
+    kMacChanges,
+    kConflicts,
+    kOwnAddress,
+    Row{"arp_bad_sender", of_tcp<&Tcp::arp_bad_sender>},
     Row{"rx_no_connection", of_tcp<&Tcp::rx_no_connection>},
     Row{"rx_not_for_us", of_tcp<&Tcp::rx_not_for_us>},
     Row{"rx_segments_out_of_order", of_tcp<&Tcp::rx_segments_out_of_order>},
@@ -85,6 +92,7 @@ constexpr std::array kDamaged = {kBadChecksum};
 constexpr std::array kSenseless = {kMalformed};
 constexpr std::array kNoMemory = {kNotKept, kLinkNoMemory};
 constexpr std::array kGuesses = {kChallenges};
+constexpr std::array kMacs = {kMacChanges, kConflicts, kOwnAddress};
 
 }  // namespace
 
@@ -121,6 +129,10 @@ const std::array<NicWatch::Kind, NicWatch::kKinds>& NicWatch::kinds() {
        "somebody guesses at connections of this NIC: keep its network closed to others than the "
        "job's hosts",
        kGuesses},
+      {3, "times a neighbour's MAC address changed or was claimed by another host",
+       "two hosts have one address, or somebody forges ARP: compare the addresses of the hosts' "
+       "NICs, and see at the switch who answers for them",
+       kMacs},
   }};
   return kTable;
 }

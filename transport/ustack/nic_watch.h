@@ -42,7 +42,7 @@ class NicWatch {
   std::vector<std::string> look(TimePoint now, const NicCounts& counts);
 
  private:
-  static constexpr std::size_t kKinds = 6;
+  static constexpr std::size_t kKinds = 7;
   struct Kind;
   static const std::array<Kind, kKinds>& kinds();
 

@@ -80,6 +80,16 @@ TEST_F(NicWatchTest, WhatWasHeldAndDroppedIsSaidOfBothWhoDropIt) {
       << said[0];
 }
 
+TEST_F(NicWatchTest, ThreeQuarrelsAboutAnAddressAreNews) {
+  counts.tcp.arp_mac_changes = 1;  // A neighbour that moved.
+  EXPECT_TRUE(look_for(60s).empty());
+  counts.tcp.arp_conflicts = 3;
+  const auto said = look_for(1s);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].find("(3 arp_conflicts): two hosts have one address"), std::string::npos)
+      << said[0];
+}
+
 TEST(NicSummary, NamesWhatIsUnusualAndOnlyThat) {
   NicCounts counts;
   counts.link.tx_frames = 12;
