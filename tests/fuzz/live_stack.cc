@@ -25,7 +25,7 @@ StreamEvents* LiveStack::User::on_accept(TimePoint, Stream& accepted, Endpoint) 
   if (stream != nullptr) return nullptr;
   stream = &accepted;
   written = acked = 0;
-  closed = false;
+  closed = finished = false;
   return this;
 }
 void LiveStack::User::on_open(TimePoint, Stream& opened) {
@@ -43,6 +43,10 @@ void LiveStack::User::on_acked(TimePoint, std::uint64_t total_bytes) {
 void LiveStack::User::on_closed(TimePoint) {
   require(!closed);
   closed = true;
+}
+void LiveStack::User::on_ended(TimePoint) {
+  require(stream != nullptr && closed && finished && acked == written);
+  stream = nullptr;
 }
 void LiveStack::User::on_failed(TimePoint, Error) { stream = nullptr; }
 
@@ -208,6 +212,16 @@ void LiveStack::write(std::size_t size_bytes) {
                           std::span(&fragment, fragment.size_bytes > 0 ? 1 : 0))) {
     user.written = before;
     require(!had_room);
+  }
+  turn();
+}
+
+void LiveStack::finish() {
+  User& user = users_[0];
+  if (user.stream != nullptr) {
+    user.stream->finish();
+    user.finished = true;
+    require(user.stream->room() == 0 && !user.stream->write(std::span(sent_bytes_).first(1), {}));
   }
   turn();
 }

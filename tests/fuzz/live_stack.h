@@ -34,6 +34,7 @@ class LiveStack {
                     std::int32_t seq_offset, std::size_t padding_bytes);
   void advance(Duration span);
   void write(std::size_t size_bytes);
+  void finish();
   void close();
   void abort();
   void connect();
@@ -49,11 +50,13 @@ class LiveStack {
     void on_bytes(TimePoint, std::span<const std::byte> bytes) override;
     void on_acked(TimePoint, std::uint64_t total_bytes) override;
     void on_closed(TimePoint) override;
+    void on_ended(TimePoint) override;
     void on_failed(TimePoint, Error) override;
     Stream* stream = nullptr;
     std::uint64_t written = 0;
     std::uint64_t acked = 0;
     bool closed = false;
+    bool finished = false;
     std::uint8_t sum = 0;
   };
 

@@ -49,6 +49,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           case 1:
             live.abort();
             break;
+          case 3:
+            live.finish();
+            break;
           case 2: {
             const std::uint8_t type = script.u8();
             const std::uint8_t code = script.u8();

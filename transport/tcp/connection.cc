@@ -59,7 +59,7 @@ void Connection::close() {
 void Connection::abort() {
   events_ = nullptr;
   if (state_ == State::kClosed) return;
-  if (is_known_to_peer() && state_ != State::kTimeWait) {  // RFC 9293 section 3.10.5.
+  if (is_known_to_peer() && state_ != State::kTimeWait && mac_known_) {  // RFC 9293 section 3.10.5.
     reset_due_ = true;
     reset_seq_ = is_synchronized() ? sender_.snd_max() : iss_ + 1;
   }
