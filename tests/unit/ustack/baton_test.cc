@@ -58,8 +58,8 @@ TEST(Baton, APoliteOneComesBackAtOnceWhenNobodyWaits) {
 }
 
 // One rings and tries; one holds, gives and looks. Whatever the CPU delays, one of the two must
-// notice, or what was rung for waits until somebody comes by. With a plain release in the giver up
-// to 2 of 100 rounds are missed where both threads have a CPU, next to none where they share one.
+// notice, or what was rung for waits until somebody comes by. A chance to catch a giver that does
+// not order the two, no proof: with a plain release this fails seldom where the threads share CPUs.
 TEST(Baton, ARingIsHeardByTheGiverOrTheRingerGetsTheBaton) {
   constexpr int kRounds = 20'000;
   Baton baton;
