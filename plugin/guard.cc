@@ -23,6 +23,7 @@ ncclResult_t to_nccl(Errc code) noexcept {
     case Errc::kNoDevice:
     case Errc::kBusy:
     case Errc::kOutOfMemory:
+    case Errc::kFull:
     case Errc::kNoRoute:
     case Errc::kPathMtu:
     case Errc::kForked:

@@ -53,16 +53,17 @@ void JoinedPair::make_views(Cable& cable) const {
 }
 
 void JoinedPair::post_sends() {
-  while (sender_.posted < wanted_messages_ && sender_.posted < sender_.done + kInFlight) {
+  while (sender_.posted < wanted_messages_ && sender_.posted < sender_.done + kInFlight &&
+         session_->can_post()) {
     const std::size_t at = sender_.posted++ * kMessageBytes % source_.size();
-    session_->post(now_, source_.subspan(at, kMessageBytes), kUnmapped, 0);
+    static_cast<void>(session_->post(now_, source_.subspan(at, kMessageBytes), kUnmapped, 0));
   }
 }
 
 void JoinedPair::post_receives() {
   if (!receiver_.ready) return;
   // Ahead of what is sent, as NCCL does.
-  while (receiver_.posted < receiver_.done + kInFlight) {
+  while (receiver_.posted < receiver_.done + kInFlight && listener_.session->can_post()) {
     const std::size_t at = receiver_.posted++ * kMessageBytes % destination_.size();
     static_cast<void>(listener_.session->post(now_, destination_.subspan(at, kMessageBytes), 0));
   }

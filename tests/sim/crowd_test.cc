@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sim/world.h"
+#include "transport/msg/reason.h"
 #include "transport/msg/record.h"
 #include "transport/ustack/engine.h"
 
@@ -28,8 +29,8 @@ ustack::EngineConfig config(std::size_t host) {
   ustack::EngineConfig config;
   config.stack.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
   config.stack.address = {Ipv4Address{0x0a4d0101 + static_cast<std::uint32_t>(host)}, 24};
-  config.stack.max_connections = host == 0 ? 1024 : kPlaces;
-  config.session.max_sessions = kPlaces;
+  config.session.max_sessions = host == 0 ? 512 : kPlaces;
+  config.stack.max_connections = ustack::table_places(config.session.max_sessions);
   config.secret = {host + 1, host + 2};
   return config;
 }
@@ -114,7 +115,7 @@ TEST_P(Strangers, DoNotKeepPeersOut) {
   World<Host> world(first, second, kCable);
 
   std::vector<std::unique_ptr<Stranger>> crowd;
-  for (std::size_t i = 0; i < 3 * kPlaces; ++i) {
+  for (std::size_t i = 0; i < 3 * config(1).stack.max_connections; ++i) {
     crowd.push_back(std::make_unique<Stranger>(GetParam().words));
     ASSERT_TRUE(strangers.connect(world.now(), kServer, *crowd.back()));
     ASSERT_TRUE(world.run_for(1ms)) << world.why();
@@ -135,17 +136,20 @@ class Senders final : public msg::SessionOwner {
  public:
   void on_ready(TimePoint) override { ++ready; }
   void on_done(std::uint32_t, std::size_t) override {}
-  void on_session_failed(Error) override { ++failed; }
+  void on_session_failed(Error e) override {
+    ++failed;
+    error = e;
+  }
   void on_session_closed() override {}
 
   std::size_t ready = 0;
   std::size_t failed = 0;
+  Error error;
 };
 
-// The sender has streams to spare for four flows of each session, the receiver has not: half of
-// its table stays for sessions still to come.
+// The sender has streams to spare for four flows of each session, the receiver has not: a place
+// stays for each session still to come. One more than there may be hears at once why it may not.
 TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
-  constexpr std::size_t kSessions = kPlaces / 2;
   const Bytes large = pattern(1U << 20, 1);
   ustack::Engine client(config(0));
   ustack::Engine server(config(1));
@@ -153,17 +157,53 @@ TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   Arrivals arrivals;
   ASSERT_TRUE(server.listen(kCookie, arrivals));
   World<ustack::Engine> world(client, server, kCable);
-  for (std::size_t i = 1; i <= kSessions; ++i) {
+  std::size_t flows_of_first_half = 0;
+  for (std::size_t i = 1; i <= kPlaces; ++i) {
+    EXPECT_FALSE(server.is_full());
     msg::SendSession& session = client.connect(kServer, kCookie, senders);
     ASSERT_TRUE(world.run_until([&] { return senders.ready == i; }, 1s)) << i << world.why();
     EXPECT_TRUE(session.post(world.now(), large, kUnmapped, 0));
     ASSERT_TRUE(world.run_for(10ms)) << world.why();  // The other flows are opened.
+    if (i == 4) flows_of_first_half = server.tcp_counters().connections_accepted;
   }
-  EXPECT_EQ(arrivals.sessions.size(), kSessions);
+  EXPECT_EQ(arrivals.sessions.size(), kPlaces);
   EXPECT_EQ(senders.failed, 0U);
-  EXPECT_EQ(client.tcp_counters().connections_opened, kSessions * 4);
-  EXPECT_EQ(server.acceptor_counters().refused_full, (kSessions - 4) * 3)
-      << "the first four have theirs";
+  EXPECT_EQ(client.tcp_counters().connections_opened, kPlaces * 4);
+  EXPECT_EQ(flows_of_first_half, 16U) << "while there is room all flows are had";
+  EXPECT_GT(server.acceptor_counters().refused_full, kPlaces);
+
+  EXPECT_TRUE(server.is_full());
+  msg::SendSession& refused = client.connect(kServer, kCookie, senders);
+  ASSERT_TRUE(world.run_until([&] { return senders.failed == 1; }, 100ms)) << world.why();
+  EXPECT_EQ(senders.error.code, Errc::kFull);
+  EXPECT_EQ(describe(refused.failure_detail()),
+            "the peer refused: all 32 connections of its NIC are taken");
+  client.destroy(refused);
+  arrivals.sessions.pop_back();
+  client.connect(kServer, kCookie, senders);
+  EXPECT_TRUE(world.run_until([&] { return senders.ready == kPlaces + 1; }, 1s)) << world.why();
+  arrivals.sessions.clear();
+}
+
+// What this side has started counts, too.
+TEST(Peers, BothDirectionsShareTheLimit) {
+  ustack::Engine client(config(0));
+  ustack::Engine server(config(1));
+  Senders senders;
+  Arrivals arrivals;
+  ASSERT_TRUE(client.listen(kCookie, arrivals));
+  ASSERT_TRUE(server.listen(kCookie, arrivals));
+  World<ustack::Engine> world(client, server, kCable);
+  const Endpoint client_at{config(0).stack.address.address, config(0).listen_port};
+  for (std::size_t i = 0; i < kPlaces - 1; ++i) server.connect(client_at, kCookie, senders);
+  ASSERT_TRUE(world.run_until([&] { return senders.ready == kPlaces - 1; }, 1s)) << world.why();
+  EXPECT_FALSE(server.is_full());
+  client.connect(kServer, kCookie, senders);
+  ASSERT_TRUE(world.run_until([&] { return senders.ready == kPlaces; }, 1s)) << world.why();
+  EXPECT_TRUE(server.is_full());
+  client.connect(kServer, kCookie, senders);
+  ASSERT_TRUE(world.run_until([&] { return senders.failed == 1; }, 100ms)) << world.why();
+  EXPECT_EQ(senders.error.code, Errc::kFull);
   arrivals.sessions.clear();
 }
 

@@ -18,6 +18,8 @@ const char* describe(Errc code) {
       return "held by another process";
     case Errc::kOutOfMemory:
       return "out of memory";
+    case Errc::kFull:
+      return "every connection that the NIC may have is taken";
     case Errc::kNoRoute:
       return "no route to the peer";
     case Errc::kTimedOut:

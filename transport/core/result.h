@@ -18,6 +18,7 @@ enum class Errc : std::uint8_t {
   kNoDevice,         // The named NIC or GPU does not exist or is not ours.
   kBusy,             // Another process or object holds the resource.
   kOutOfMemory,      // Hugepages, frames, slots or descriptors ran out.
+  kFull,             // Every connection that the NIC, or the peer's, may have is taken.
   kNoRoute,          // No NIC, neighbour or gateway leads to the address.
   kTimedOut,         // The peer stopped answering.
   kPeerClosed,       // The peer ended the connection, with FIN or RST.

@@ -124,10 +124,10 @@ Acceptor::Impl::Verdict Acceptor::Impl::judge(const RecvFlow& flow) {
       return {.refusal = {Reason::kFull}};
     return {.session = &session};
   }
-  if (!hello.is_new || hello.process_ends) return {.refusal = {Reason::kUnknownSession}};
+  if (!hello.is_new || hello.process_ends) return {.refusal = how_it_ended(hello)};
   const auto listener = listeners_.find(hello.cookie);
   if (listener == listeners_.end()) return {.refusal = {Reason::kUnknownCookie}};
-  if (sessions_.size() >= settings_.max_sessions)
+  if (sessions_.size() + other_sessions_ >= settings_.max_sessions)
     return {.refusal = {Reason::kFull, settings_.max_sessions}};
   return {.listener = listener->second};
 }
@@ -255,6 +255,8 @@ void Acceptor::remove_listener(const Cookie& cookie) { impl_->remove_listener(co
 StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare) {
   return impl_->on_accept(now, stream, remote, has_spare);
 }
+std::size_t Acceptor::sessions() const { return impl_->sessions(); }
+void Acceptor::set_other_sessions(std::size_t count) { impl_->set_other_sessions(count); }
 void Acceptor::flush(TimePoint) { impl_->flush(); }
 void Acceptor::on_timers(TimePoint now) { impl_->on_timers(now); }
 TimePoint Acceptor::next_deadline() const { return impl_->next_deadline(); }

@@ -56,6 +56,11 @@ class Acceptor {
   // can do without; if not, this one is refused should it be such a flow.
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare = true);
 
+  // Sessions made here. So many others share max_sessions with them: a new one that finds no room
+  // is refused by name.
+  std::size_t sessions() const;
+  void set_other_sessions(std::size_t count);
+
   // Ends the turn: every session that heard bytes or posts since the last call emits the credit
   // record it owes, one for the whole burst.
   void flush(TimePoint now);

@@ -25,6 +25,8 @@ class Acceptor::Impl {
   Status add_listener(const Cookie& cookie, ListenerEvents& events);
   void remove_listener(const Cookie& cookie) { listeners_.erase(cookie); }
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare);
+  std::size_t sessions() const { return sessions_.size(); }
+  void set_other_sessions(std::size_t count) { other_sessions_ = count; }
   void flush();
   void on_timers(TimePoint now);
   TimePoint next_deadline() const { return next_deadline_; }
@@ -84,7 +86,8 @@ class Acceptor::Impl {
   const std::size_t max_pending_;
   const std::array<std::uint64_t, 2> secret_;
   std::uint64_t challenges_ = 0;
-  bool has_dead_ = false;  // Some of pending_ have ended.
+  std::size_t other_sessions_ = 0;
+  bool has_dead_ = false;               // Some of pending_ have ended.
   AcceptorCounters counters_;
   TimePoint next_deadline_ = kNever;  // Not later than the earliest of all flows and sessions.
   std::unordered_map<Cookie, ListenerEvents*, CookieHash> listeners_;

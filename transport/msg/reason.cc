@@ -16,10 +16,11 @@ Errc to_errc(Reason reason) {
     case Reason::kProcessEnded:
     case Reason::kUnknownSession:
       return Errc::kPeerClosed;
+    case Reason::kFull:
+      return Errc::kFull;
     case Reason::kNone:
     case Reason::kUnknownCookie:
     case Reason::kStaleEpoch:
-    case Reason::kFull:
     case Reason::kKeyMissing:
     case Reason::kKeyUnexpected:
     case Reason::kKeyMismatch:
@@ -51,7 +52,7 @@ std::string describe(const FailureDetail& detail) {
       text = "flow epoch " + number(detail.theirs) + " is not newer than " + number(detail.ours);
       break;
     case Reason::kFull:
-      text = "all " + number(detail.ours) + " sessions of the listening process are taken";
+      text = "all " + number(detail.ours) + " connections of its NIC are taken";
       break;
     case Reason::kKeyMissing:
       text = "a cluster key is set " + decider + " but not " + other;

@@ -145,6 +145,12 @@ std::uint32_t Stack::Impl::take_slot(TimePoint now, bool for_us) {
   return index;
 }
 
+std::size_t Stack::reserved_bytes(const StackConfig& config) {
+  constexpr std::size_t kFixed =
+      kPiecesEach * sizeof(SendQueue::Piece) + kCopiedBytesEach + sizeof(Connection);
+  return config.max_connections * (records_for(config) * sizeof(SentRecord) + kFixed);
+}
+
 Stack::Stack(const StackConfig& config, std::array<std::uint64_t, 2> secret)
     : impl_(std::make_unique<Impl>(config, secret)) {}
 Stack::~Stack() = default;
@@ -223,7 +229,7 @@ Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& eve
         context.demux.find(key) != Demux::kNone)
       continue;
     const std::uint32_t index = impl_->take_slot(now, /*for_us=*/true);
-    if (index == Demux::kNone) return fail(Errc::kOutOfMemory, "tcp connect");
+    if (index == Demux::kNone) return fail(Errc::kFull, "tcp connect");
     context.demux.insert(key, index);
     impl_->connections[index].open_active(now, port, remote, *next_hop, events);
     return &impl_->connections[index];

@@ -69,6 +69,9 @@ struct Counters {
 
 class Stack {
  public:
+  // What its connections reserve: ordinary memory, touched as they come.
+  static std::size_t reserved_bytes(const StackConfig& config);
+
   // Allocates everything it will ever use. `secret` seeds RFC 6528 sequence numbers and source
   // ports; give random bits in the product, a fixed value in tests.
   Stack(const StackConfig& config, std::array<std::uint64_t, 2> secret);
@@ -99,7 +102,7 @@ class Stack {
   // --- Connections -------------------------------------------------------------------------------
   // Opens a connection from a random port of the ephemeral range. Events start after this call
   // returned.
-  // Fails with kOutOfMemory when the connection table is full, kNoRoute when no route leads there.
+  // Fails with kFull when the connection table is full, kNoRoute when no route leads there.
   Result<Stream*> connect(TimePoint now, Endpoint remote, StreamEvents& events);
   // Fails with kBusy when the port is taken.
   Status listen(std::uint16_t port, StreamAcceptor& acceptor);

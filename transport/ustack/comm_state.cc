@@ -30,6 +30,9 @@ std::string advice(const Error& error, link::LinkState link, const Poller& polle
       return "; install the same ztcp on both hosts and see that their cluster_key is equal";
     case Errc::kRefused:
       return "; the peer's process may have ended or restarted";
+    case Errc::kFull:
+      return "; raise max_connections in [tcp] of that host's ztcp.conf, or let NCCL open fewer "
+             "connections (NCCL_NCHANNELS_PER_NET_PEER=1)";
     case Errc::kNoRoute:
       return "; compare address and gateway in both hosts' ztcp.conf";
     case Errc::kTruncated:
@@ -52,6 +55,7 @@ CommState::~CommState() {
 
 Result<CommState*> CommState::connect(Poller& poller, Engine& engine, Endpoint remote,
                                       const msg::Cookie& cookie) {
+  if (engine.is_full()) return fail(Errc::kFull, "connect");
   auto owned = std::unique_ptr<CommState>(new CommState(poller, engine, Direction::kSend, remote));
   CommState* state = owned.get();
   state->index_ = ZTCP_TRY(poller.attach(std::move(owned)));

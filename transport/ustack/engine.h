@@ -6,6 +6,7 @@
 // simulator drives two of them over a Wire.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +23,16 @@
 
 namespace ztcp::ustack {
 
+// Places in a stack's table for so many sessions: one each for their first flows, and beside them
+// places for further flows and for those who still knock, among them whom we refuse by name.
+constexpr std::size_t table_places(std::size_t max_sessions) {
+  const std::size_t further = std::min<std::size_t>(max_sessions, 1024);
+  const std::size_t knocking = std::clamp<std::size_t>(max_sessions / 2, 8, 256);
+  return max_sessions + further + knocking;
+}
+
 struct EngineConfig {
-  tcp::StackConfig stack;
+  tcp::StackConfig stack;  // max_connections: table_places() of session.max_sessions.
   msg::SessionSettings session;
   msg::ClusterKey cluster_key{};
   std::uint16_t listen_port = 7471;
@@ -49,6 +58,9 @@ class Engine {
   std::size_t take_released(std::span<RxFrame> out);
   void note_poll_gap(TimePoint now, Duration gap);
 
+  // As many sessions, ours and our peers' together, as may be; no other is to be started.
+  bool is_full() const;
+  std::size_t max_sessions() const;
   // Starts a session to the listener named by `cookie` at `remote`. It belongs to the engine until
   // destroy(). Never fails: what can't be dialled fails through owner.on_session_failed().
   msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie, msg::SessionOwner& owner);
@@ -70,6 +82,7 @@ class Engine {
   const msg::AcceptorCounters& acceptor_counters() const;
 
  private:
+  struct Outgoing;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

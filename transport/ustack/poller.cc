@@ -130,7 +130,7 @@ Result<std::size_t> Poller::attach(std::unique_ptr<PollerClient> client) {
     clients_[index] = std::move(client);
     return index;
   }
-  if (clients_.size() == Doorbell::kCapacity) return fail(Errc::kOutOfMemory, "attach comm");
+  if (clients_.size() == Doorbell::kCapacity) return fail(Errc::kFull, "attach comm");
   clients_.push_back(std::move(client));
   return clients_.size() - 1;
 }

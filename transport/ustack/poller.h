@@ -122,7 +122,7 @@ class Poller {
   }
 
   // --- With the baton held -----------------------------------------------------------------------
-  // Takes ownership; the index is what ring() wants. Fails with kOutOfMemory when full.
+  // Takes ownership; the index is what ring() wants. Fails with kFull when full.
   Result<std::size_t> attach(std::unique_ptr<PollerClient> client);
   // Destroys the client at the end of this turn: safe from inside its own session's events.
   void retire(std::size_t client);

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,7 +39,10 @@ class UstackTransport final : public Transport {
  public:
   UstackTransport(config::Fabric fabric, GpuProbe probe, std::shared_ptr<NicSource> source)
       : fabric_(std::move(fabric)), probe_(probe), source_(std::move(source)) {
-    for (const config::Nic& nic : fabric_.nics) devices_.push_back(device_properties(nic));
+    for (const config::Nic& nic : fabric_.nics) {
+      devices_.push_back(device_properties(nic));
+      devices_.back().max_comms = static_cast<int>(fabric_.tcp.max_connections);
+    }
     nics_.resize(fabric_.nics.size());
   }
   ~UstackTransport() override {
@@ -201,7 +205,17 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->death_watch = DeathWatch::open(fabric_, config);
   if (nic->death_watch != nullptr)
     poller.on_look = [watch = nic->death_watch](Poller& p, TimePoint now) { watch->look(p, now); };
-  nic->poller = std::make_unique<Poller>(std::move(poller), std::move(link), engine);
+  try {
+    nic->poller = std::make_unique<Poller>(std::move(poller), std::move(link), engine);
+  } catch (const std::bad_alloc&) {
+    log::warn(
+        "{}: {} MiB for {} connections can't be reserved, which are touched as connections come: "
+        "raise the limit (ulimit -v, or vm.overcommit_memory = 2), or lower max_connections in "
+        "[tcp] of {}",
+        config.name, tcp::Stack::reserved_bytes(engine.stack) >> 20U, fabric_.tcp.max_connections,
+        fabric_.path);
+    return fail(Errc::kOutOfMemory, "connection table");
+  }
   ZTCP_CHECK(nic->poller->start());
 
   log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, poller {}{}",
@@ -228,13 +242,23 @@ Result<std::unique_ptr<SendComm>> UstackTransport::begin_connect(int device,
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, to.endpoint.address));
   Poller& poller = *nic->poller;
-  CommState* const state = ZTCP_TRY(poller.with_engine([&](Engine& engine, TimePoint) {
+  const Result<CommState*> state = poller.with_engine([&](Engine& engine, TimePoint) {
     return CommState::connect(poller, engine, to.endpoint, to.cookie);
-  }));
+  });
+  if (!state) {
+    if (state.error().code == Errc::kFull) {
+      log::warn(
+          "{}: all {} connections of this NIC are taken, sends and receives together: raise "
+          "max_connections in [tcp] of {} (up to {}), or let NCCL open fewer "
+          "(NCCL_NCHANNELS_PER_NET_PEER=1)",
+          nic->config.name, fabric_.tcp.max_connections, fabric_.path, Doorbell::kCapacity);
+    }
+    return tl::unexpected(state.error());
+  }
   if (nic->death_watch != nullptr && to.watch.port != 0 &&
       to.endpoint.address != nic->config.address.address)
     nic->death_watch->dial(to.endpoint.address, to.watch, to.cookie);
-  return std::make_unique<UstackSendComm>(std::move(nic), *state);
+  return std::make_unique<UstackSendComm>(std::move(nic), **state);
 }
 
 // The process ends, and its other threads may be anywhere: stopped in the middle of a turn, or here

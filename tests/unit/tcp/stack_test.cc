@@ -157,7 +157,7 @@ TEST(Stack, TablesAreBounded) {
     ++opened;
   EXPECT_EQ(opened, peer.config.max_connections);
   const auto more = peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, peer.user);
-  EXPECT_EQ(more.error().code, Errc::kOutOfMemory);
+  EXPECT_EQ(more.error().code, Errc::kFull);
 }
 
 // Sixteen places, a SYN each millisecond that nobody means; whoever means it still gets through,

@@ -78,7 +78,8 @@ inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) 
 }
 
 struct TwoHosts {
-  explicit TwoHosts(const HostOptions& options = {}) {
+  explicit TwoHosts(const HostOptions& options = {}) : TwoHosts(options, options) {}
+  TwoHosts(const HostOptions& options, const HostOptions& second) {
     link::MemoryLinkOptions cable;
     cable.mtu_bytes = options.mtu_bytes;
     auto [left, right] = link::make_memory_links(cable);
@@ -87,7 +88,8 @@ struct TwoHosts {
     sources[1]->add("mem1", std::move(right));
     for (int host = 0; host < 2; ++host) {
       const auto at = static_cast<std::size_t>(host);
-      transports[at] = *create(one_nic_fabric(host, options), nullptr, sources[at]);
+      transports[at] =
+          *create(one_nic_fabric(host, host == 0 ? options : second), nullptr, sources[at]);
     }
   }
   Transport& operator[](std::size_t host) { return *transports[host]; }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <random>
+#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
@@ -282,6 +283,74 @@ TEST(Listener, AStaleHandleIsRefused) {
   }
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code, Errc::kRefused);
+}
+
+TEST(Limit, IsWhatNcclIsToldAndNamedWhenItIsReached) {
+  TwoHosts hosts({.max_connections = 8});
+  EXPECT_EQ(hosts[0].devices()[0].max_comms, 8);
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 8; ++i) {
+    pairs.push_back(connect(hosts[0], hosts[1]));
+    ASSERT_TRUE(pairs.back().sender && pairs.back().receiver) << i;
+  }
+  auto listener = hosts[1].listen(0);
+  ASSERT_TRUE(listener);
+  const test::LogCapture log;
+  const auto sender = hosts[0].begin_connect(0, (*listener)->address());
+  ASSERT_FALSE(sender);
+  EXPECT_EQ(sender.error().code, Errc::kFull);
+  ASSERT_EQ(log.warnings().size(), 1U);
+  EXPECT_EQ(log.warnings()[0],
+            "mem0: all 8 connections of this NIC are taken, sends and receives together: raise "
+            "max_connections in [tcp] of test.conf (up to 4096), or let NCCL open fewer "
+            "(NCCL_NCHANNELS_PER_NET_PEER=1)");
+}
+
+TEST(Limit, OfThePeerIsNamedAtOnce) {
+  TwoHosts hosts({.max_connections = 16}, {.max_connections = 8});
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 8; ++i) pairs.push_back(connect(hosts[0], hosts[1]));
+  auto listener = hosts[1].listen(0);
+  ASSERT_TRUE(listener);
+  const test::LogCapture log;
+  auto sender = hosts[0].begin_connect(0, (*listener)->address());
+  ASSERT_TRUE(sender);
+  auto ready = (*sender)->is_ready();
+  while (ready && !*ready) {
+    std::this_thread::yield();
+    ready = (*sender)->is_ready();
+  }
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, Errc::kFull);
+  ASSERT_EQ(log.warnings().size(), 1U);
+  EXPECT_NE(log.warnings()[0].find("the peer refused: all 8 connections of its NIC are taken"),
+            std::string::npos)
+      << log.warnings()[0];
+  EXPECT_NE(log.warnings()[0].find("raise max_connections in [tcp] of that host's ztcp.conf"),
+            std::string::npos)
+      << log.warnings()[0];
+}
+
+// The table of connections is reserved whole; where that is not allowed, the limit is named.
+TEST(Limit, ThatMemoryDoesNotAllowIsNamed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers reserve more than any limit leaves";
+#endif
+  TwoHosts hosts({.max_connections = 4096});
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit tight = before;
+  tight.rlim_cur = 512U << 20U;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  const test::LogCapture log;
+  const auto listener = hosts[0].listen(0);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  ASSERT_FALSE(listener);
+  EXPECT_EQ(listener.error().code, Errc::kOutOfMemory);
+  ASSERT_EQ(log.warnings().size(), 1U);
+  EXPECT_NE(log.warnings()[0].find("MiB for 4096 connections can't be reserved"), std::string::npos)
+      << log.warnings()[0];
+  EXPECT_NE(log.warnings()[0].find("max_connections in [tcp] of test.conf"), std::string::npos);
 }
 
 TEST(Memory, DeregisteredInFlightEndsTheConnection) {
