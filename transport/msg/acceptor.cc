@@ -178,8 +178,8 @@ void Acceptor::Impl::admit(TimePoint now, RecvFlow& flow) {
     return refuse(now, flow, Refusal{Reason::kUnknownSession});
   }
   if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
-  auto impl = std::make_unique<RecvSession::Impl>(*this, settings_, flow.hello(),
-                                                  allowance_for_next(), flow.remote());
+  auto impl = std::make_unique<RecvSession::Impl>(*this, settings_, flow.hello(), take_allowance(),
+                                                  flow.remote());
   RecvSession::Impl& session = *impl;
   sessions_.emplace(session.id(), &session);
   owing_.reserve(sessions_.size());
@@ -188,11 +188,14 @@ void Acceptor::Impl::admit(TimePoint now, RecvFlow& flow) {
   verdict.listener->on_session(now, std::make_unique<RecvSession>(std::move(impl)));
 }
 
-std::uint32_t Acceptor::Impl::allowance_for_next() const {
-  const std::size_t share = settings_.eager_budget_bytes / (sessions_.size() + 1);
-  const std::size_t allowance = std::min<std::size_t>(share, settings_.eager_allowance_bytes);
-  constexpr std::size_t kStep = Bounce::kMinAllowanceBytes;
-  return static_cast<std::uint32_t>(std::max(kStep, allowance / kStep * kStep));
+std::uint32_t Acceptor::Impl::take_allowance() {
+  constexpr std::size_t kShare = 64;
+  constexpr std::size_t kLeast = Bounce::kMinAllowanceBytes;
+  const std::size_t most = std::max<std::size_t>(settings_.eager_allowance_bytes, kLeast) - kLeast;
+  const std::size_t share = (settings_.eager_budget_bytes - budget_taken_bytes_) / kShare;
+  const std::size_t taken = std::min(share, most) / kLeast * kLeast;
+  budget_taken_bytes_ += taken;
+  return static_cast<std::uint32_t>(kLeast + taken);
 }
 
 std::unique_ptr<RecvFlow> Acceptor::Impl::take_pending(RecvFlow& flow) {
@@ -205,6 +208,7 @@ std::unique_ptr<RecvFlow> Acceptor::Impl::take_pending(RecvFlow& flow) {
 
 void Acceptor::Impl::remove_session(RecvSession::Impl& session) {
   sessions_.erase(session.id());
+  budget_taken_bytes_ -= session.allowance_bytes() - Bounce::kMinAllowanceBytes;
   std::replace(owing_.begin(), owing_.end(), &session, static_cast<RecvSession::Impl*>(nullptr));
   std::replace(flushing_.begin(), flushing_.end(), &session,
                static_cast<RecvSession::Impl*>(nullptr));

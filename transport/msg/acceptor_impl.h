@@ -78,7 +78,7 @@ class Acceptor::Impl {
   // After the proof, if one was due.
   void admit(TimePoint now, RecvFlow& flow);
   std::unique_ptr<RecvFlow> take_pending(RecvFlow& flow);
-  std::uint32_t allowance_for_next() const;
+  std::uint32_t take_allowance();
   void reap();
 
   const SessionSettings settings_;
@@ -87,6 +87,7 @@ class Acceptor::Impl {
   const std::array<std::uint64_t, 2> secret_;
   std::uint64_t challenges_ = 0;
   std::size_t other_sessions_ = 0;
+  std::size_t budget_taken_bytes_ = 0;  // By the sessions' allowances beyond the least.
   bool has_dead_ = false;               // Some of pending_ have ended.
   AcceptorCounters counters_;
   TimePoint next_deadline_ = kNever;  // Not later than the earliest of all flows and sessions.

@@ -36,6 +36,7 @@ class RecvSession::Impl {
   TimePoint next_deadline() const;
   bool needs_peer() const { return !has_bye_; }
   Endpoint remote() const { return remote_; }
+  std::uint32_t allowance_bytes() const { return bounce_.allowance_bytes(); }
   std::uint64_t unposted_bytes() const { return bounce_.reserved_bytes(); }
   const FailureDetail& failure_detail() const { return failure_; }
 

@@ -59,8 +59,10 @@ struct SessionSettings {
   bool ack_is_delivery = true;
   // Sessions of one NIC, those that send and those that receive together.
   std::uint32_t max_sessions = 512;
-  // Receivers of one acceptor. The n-th session is allowed the n-th part of the budget, at least
-  // 4 KiB and at most eager_allowance_bytes.
+  // Of this budget each receiver of an acceptor is allowed a 64th of what the others leave, up to
+  // eager_allowance_bytes; 4 KiB it has beside. So all allowances together stay below the budget
+  // and 4 KiB for each session there may be, whoever comes when, and bounce memory below twice
+  // that.
   std::uint32_t eager_budget_bytes = 16U << 20;
 };
 

@@ -202,22 +202,30 @@ TEST_F(AcceptorTest, FlowsThatASessionCanDoWithoutMayBeRefused) {
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(AcceptorTest, TheAllowanceShrinksWithManySessions) {
-  settings.eager_budget_bytes = 1U << 20;
+// However many come, and whoever leaves and comes again in between: all allowances together stay
+// within the budget and the least of each.
+TEST_F(AcceptorTest, TheAllowancesOfAllStayWithinTheBudget) {
+  settings.max_sessions = 4096;
   make();
-  for (std::uint64_t id = 1; id <= 300; ++id) {
+  std::uint64_t sum = 0;
+  const auto come = [&](std::uint64_t id) {
     const auto accept = accept_of(greet(hello(id)));
-    ASSERT_TRUE(accept);
-    EXPECT_LE(accept->allowance_bytes, std::max<std::uint64_t>(4096, (1U << 20) / id));
-    EXPECT_EQ(accept->allowance_bytes % 4096, 0U);
-    if (id <= 8) {
-      EXPECT_EQ(accept->allowance_bytes, 128U << 10) << id;
-    } else if (id > 128) {
-      EXPECT_EQ(accept->allowance_bytes, 4096U) << id;
-    }
-  }
+    const std::uint32_t allowance = accept ? accept->allowance_bytes : 0;
+    EXPECT_EQ(allowance % 4096, 0U);
+    EXPECT_GE(allowance, 4096U) << id;
+    sum += allowance;
+    return allowance;
+  };
+  for (std::uint64_t id = 1; id <= 64; ++id) EXPECT_EQ(come(id), 128U << 10) << id;
+  for (std::uint64_t id = 65; id <= 4096; ++id) come(id);
+  EXPECT_LE(sum, settings.eager_budget_bytes + 4096ULL * 4096);
+  EXPECT_GT(sum, settings.eager_budget_bytes / 2 + 4096ULL * 4096) << "it is there to be used";
+  EXPECT_EQ(greet(hello(5000)).reason(), Reason::kFull);
+  // The first 100 leave, others take their places.
+  sessions.erase(sessions.begin(), sessions.begin() + 100);
+  for (std::uint64_t id = 6000; id < 6064; ++id) EXPECT_GE(come(id), 64U << 10) << id;
   sessions.clear();
-  EXPECT_EQ(accept_of(greet(hello(1000)))->allowance_bytes, 128U << 10);
+  EXPECT_EQ(come(7000), 128U << 10);
 }
 
 TEST_F(AcceptorTest, AListenerMayTurnASessionAway) {
