@@ -112,7 +112,8 @@ def exits(victim_role, *how, status=0):
                      for role, rank in roles}
         victim = processes.pop(victim_role)
         (survivor,) = processes.values()
-        check(victim.wait(30) == status, f"{victim.name} ended with another status")
+        ended = victim.wait(30)
+        check(ended == status, f"{victim.name} ended with {ended}, not {status}")
         ends_with_remote_error(survivor, fabric, ENDED, TOLD_BOUND_S)
 
 

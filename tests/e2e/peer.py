@@ -91,6 +91,9 @@ class Buffer:
         self.size = size
         self.memory = ctypes.create_string_buffer(max(size, 1))
         self.address = ctypes.addressof(self.memory)
+        # Posted memory outlives Python, as NCCL's pinned buffers do: the interpreter frees its own
+        # before the process's destructors run, while a NIC may still write there.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.memory))
 
     def fill(self, index):
         head = pattern(index, self.size)
