@@ -295,8 +295,8 @@ void UstackTransport::drain() {
            !poller->link_is_lost() && !is_over()) {
       nanosleep(&kPause, nullptr);
     }
-    nic->poller->with_engine_unless(
-        is_over, [&](Engine&, TimePoint) { nic->poller->say_counts("the process ends"); });
+    poller->with_engine_unless(
+        is_over, [&](Engine&, TimePoint) { poller->say_counts("the process ends"); });
   }
   tell_all(&PollerClient::cut_off);
 }

@@ -279,7 +279,7 @@ TEST_F(RecvSessionTest, ReceivesOutstandingAtTheByeFail) {
 TEST_F(RecvSessionTest, LeavesWithAByeAndWritesNoMemoryAfterwards) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(5, std::byte{0xee});
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   static_cast<void>(peer.stream.records());
   sessions[0]->leave(now);
   const auto records = peer.stream.records();
@@ -295,7 +295,7 @@ TEST_F(RecvSessionTest, LeavesWithAByeAndWritesNoMemoryAfterwards) {
 TEST_F(RecvSessionTest, FailsAtOnceWhenANewHelloSaysThatTheSendersProcessEnds) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(5);
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   peer.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
   EXPECT_TRUE(failures.empty()) << "it might be dialled again";
   Hello last = hello(5, 2);
@@ -322,7 +322,7 @@ TEST_F(RecvSessionTest, AHelloOfAnEndingProcessMakesNoSession) {
 TEST_F(RecvSessionTest, SaysThatTheSendersProcessEnded) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(5);
-  sessions[0]->post(now, std::span(buffer), 1);
+  EXPECT_TRUE(sessions[0]->post(now, std::span(buffer), 1));
   peer.say(Bye{0, /*process_ends=*/true});
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(sessions[0]->failure_detail().reason, Reason::kProcessEnded);

@@ -64,6 +64,9 @@ class Forwarding final : public PollerClient {
   Forwarding(Poller& poller, std::size_t to) : poller_(poller), to_(to) {}
   void on_doorbell(TimePoint) override { poller_.ring(to_); }
   void on_link_lost(TimePoint) override {}
+  void on_peer_died(TimePoint, Ipv4Address, const std::string&) override {}
+  void say_goodbye(TimePoint) override {}
+  void cut_off(TimePoint) override {}
 
  private:
   Poller& poller_;
@@ -74,6 +77,9 @@ class Counting final : public PollerClient {
  public:
   void on_doorbell(TimePoint) override { ++heard; }
   void on_link_lost(TimePoint) override {}
+  void on_peer_died(TimePoint, Ipv4Address, const std::string&) override {}
+  void say_goodbye(TimePoint) override {}
+  void cut_off(TimePoint) override {}
   int heard = 0;
 };
 
