@@ -77,7 +77,12 @@ void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
     on_syn(now, parsed, beyond);
     return;
   }
-  // Whoever has a connection was looked at when it began.
+  // Whoever has a connection was looked at when it began. Whatever is answered goes back where it
+  // came from: to one host.
+  if (!is_station(parsed.ethernet.source)) {
+    ++context.counters.rx_malformed;
+    return;
+  }
   if (!may_come_from(parsed)) {
     ++context.counters.rx_not_for_us;
     return;
@@ -93,7 +98,7 @@ void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
 // answered goes back where it came from: to one host.
 bool Stack::Impl::may_come_from(const wire::ParsedFrame& parsed) const {
   const Ipv4Prefix& ours = context.config.address;
-  return is_station(parsed.ethernet.source) && ours.may_be_host(parsed.ip.source) &&
+  return ours.may_be_host(parsed.ip.source) &&
          (parsed.ip.source != ours.address || parsed.ethernet.source == context.config.mac);
 }
 

@@ -210,7 +210,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   } catch (const std::bad_alloc&) {
     log::warn(
         "{}: {} MiB for {} connections can't be reserved, which are touched as connections come: "
-        "raise the limit (ulimit -v, or vm.overcommit_memory = 2), or lower max_connections in "
+        "raise the limit (ulimit -v, sysctl vm.overcommit_memory), or lower max_connections in "
         "[tcp] of {}",
         config.name, tcp::Stack::reserved_bytes(engine.stack) >> 20U, fabric_.tcp.max_connections,
         fabric_.path);
@@ -295,8 +295,8 @@ void UstackTransport::drain() {
            !poller->link_is_lost() && !is_over()) {
       nanosleep(&kPause, nullptr);
     }
-    poller->with_engine_unless(
-        is_over, [&](Engine&, TimePoint) { poller->say_counts("the process ends"); });
+    poller->with_engine_unless(is_over,
+                               [&](Engine&, TimePoint) { poller->say_counts("the process ends"); });
   }
   tell_all(&PollerClient::cut_off);
 }
