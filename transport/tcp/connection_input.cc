@@ -98,6 +98,8 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
       receiver_.request_ack();  // Our ACK of the FIN got lost.
       if (state_ == State::kTimeWait) state_deadline_ = now + context_.config.tcp.time_wait;
       wake();
+    } else if (receiver_.is_overtaken(seq) && !tcp.flags.has(wire::kSyn)) {
+      answer_sparingly(now);  // A keepalive, a probe, an ACK that came late: nobody's guess.
     } else {
       challenge(now);
     }

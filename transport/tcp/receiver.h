@@ -61,6 +61,10 @@ class Receiver {
     return seq.in_window(rcv_nxt_, window_.bytes) ||
            (seq + (length - 1)).in_window(rcv_nxt_, window_.bytes);
   }
+  // Below the window by less than a window: where numbers stand that were right a moment ago.
+  bool is_overtaken(SeqNum seq) const {
+    return seq.in_window(rcv_nxt_ - window_.bytes, window_.bytes);
+  }
   // RFC 7323 section 5.3, R1: false for an old duplicate.
   bool passes_paws(TimePoint now, std::uint32_t value) const {
     return !timestamp_before(value, ts_recent_) || is_timestamp_stale(now);

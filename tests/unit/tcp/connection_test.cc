@@ -308,6 +308,28 @@ TEST(Stranger, AckOutsideTheWindowIsChallenged) {
   peer.send({.seq = peer.peer_first(), .ack = peer.first() - (1U << 30), .payload = pattern(10)});
   EXPECT_TRUE(peer.user.received.empty());
   EXPECT_EQ(peer.collect().size(), 1U);
+  EXPECT_EQ(peer.stack.counters().challenge_acks, 2U);
+}
+
+// What is counted makes a warning of strangers that guess: only guesses are. Probes and ACKs that
+// were overtaken by data stand below the window, and every quiet connection has them.
+TEST(Stranger, OnlyGuessesAreCounted) {
+  Peer peer;
+  peer.open();
+  peer.send_data(1000, peer.first());
+  peer.collect();
+  const auto answers = [&](const Seg& seg) {
+    peer.advance(1s);
+    peer.send(seg);
+    return peer.collect().size();
+  };
+  EXPECT_EQ(answers({.seq = peer.peer_nxt() - 1, .ack = peer.first()}), 1U);
+  EXPECT_EQ(answers({.seq = peer.peer_first(), .ack = peer.first()}), 1U);
+  EXPECT_EQ(peer.stack.counters().challenge_acks, 0U);
+  EXPECT_EQ(answers({.seq = peer.peer_nxt() - (8U << 20), .ack = peer.first()}), 1U);
+  EXPECT_EQ(answers({.seq = peer.peer_nxt() + (8U << 20), .ack = peer.first()}), 1U);
+  EXPECT_EQ(answers({.flags = wire::kSyn, .seq = peer.peer_nxt() - 1}), 1U);
+  EXPECT_EQ(peer.stack.counters().challenge_acks, 3U);
 }
 
 // Whoever knows only the four numbers of the connection must not move PAWS' clock: one datagram
