@@ -19,7 +19,6 @@ void Connection::set_state(State state) {
   // After a simultaneous open it has a user, and does not give way.
   const auto is_half_open = [&](State s) { return s == State::kSynReceived && !active_; };
   if (is_half_open(state)) context_.half_open.push_back(*this);
-  if (state == State::kTimeWait) context_.time_wait.push_back(*this);
   if (is_half_open(state_)) --context_.half_open_count;
   if (is_half_open(state)) ++context_.half_open_count;
   state_ = state;

@@ -283,6 +283,8 @@ void Connection::enter_time_wait(TimePoint now) {
   set_state(State::kTimeWait);
   state_deadline_ = now + context_.config.tcp.time_wait;
   report_ended(now);
+  // Now no user knows it: whoever dials while hearing of the end must not be given this place.
+  if (state_ == State::kTimeWait) context_.time_wait.push_back(*this);
 }
 
 // False: the user ended it.

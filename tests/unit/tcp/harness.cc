@@ -78,6 +78,7 @@ void User::on_acked(TimePoint, std::uint64_t total_bytes) {
   EXPECT_GE(total_bytes, acked);
   acked = total_bytes;
   ++acked_calls;
+  if (on_acked_hook) on_acked_hook();
 }
 void User::on_closed(TimePoint) { closed = true; }
 void User::on_ended(TimePoint) {

@@ -60,8 +60,9 @@ class User final : public StreamEvents, public StreamAcceptor {
   bool ended = false;
   bool refuse = false;
   std::optional<Error> failed;
-  // Runs after each delivery.
+  // Run after each delivery, and after news of what was acknowledged.
   std::function<void()> on_bytes_hook;
+  std::function<void()> on_acked_hook;
 };
 
 // A segment as a test says it. Numbers are absolute.

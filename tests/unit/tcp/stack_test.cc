@@ -291,6 +291,29 @@ TEST(Stack, SlotIsNotReusedUnderItsOwnFeet) {
   EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, second));
 }
 
+// Nor one in TIME-WAIT whose user has not yet heard of the end.
+TEST(Stack, SlotIsNotReusedBeforeItsEndIsTold) {
+  StackConfig config = test_config();
+  config.max_connections = 1;
+  Peer peer(config);
+  peer.open();
+  peer.write(100);
+  peer.user.stream->finish();
+  peer.collect();
+  const std::uint32_t acked = peer.first() + 101;
+  peer.send({.flags = wire::kFin | wire::kAck, .seq = peer.peer_nxt(), .ack = peer.first()});
+  User second;
+  bool refused = false;
+  peer.user.on_acked_hook = [&] {
+    refused = !peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, second);
+  };
+  peer.send({.seq = peer.peer_nxt() + 1, .ack = acked});
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(peer.user.ended);
+  EXPECT_FALSE(second.ended);
+  EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, second)) << "TIME-WAIT gives way";
+}
+
 TEST(Stack, ConnectsToItself) {
   StackConfig config = test_config();
   Stack stack(config, {1, 2});
