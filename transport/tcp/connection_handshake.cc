@@ -143,7 +143,8 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
   const bool has_ack = tcp.flags.has(wire::kAck);
   const bool ack_good = has_ack && SeqNum(tcp.acknowledgment) == iss_ + 1;
   if (has_ack && !ack_good) {
-    if (!tcp.flags.has(wire::kRst))
+    // While nobody knows where the peer is no SYN has left, and nobody there who could answer it.
+    if (!tcp.flags.has(wire::kRst) && mac_known_)
       context_.send_reset({.to = mac_,
                            .remote = remote_,
                            .local_port = local_port_,

@@ -112,6 +112,20 @@ TEST(Open, WrongAckInAnswerToASynIsReset) {
   EXPECT_FALSE(peer.user.opened);
 }
 
+// Before ARP has answered there is nobody to send that to.
+TEST(Open, WrongAckBeforeTheSynHasLeftIsNotAnswered) {
+  StackConfig config = test_config();
+  config.ephemeral_port_first = config.ephemeral_port_last = 40000;
+  Stack stack(config, {1, 2});
+  User user;
+  ASSERT_TRUE(stack.connect(at(0s), {kPeerIp, kPeerPort}, user));
+  std::vector<TxFrame> out(4);
+  EXPECT_EQ(stack.collect(at(0s), out), 2U) << "announcement and request";
+  auto frame = frame_from_peer({.flags = wire::kSyn | wire::kAck, .ack = 99}, 40000, kPeerPort);
+  stack.on_frames(at(0s), std::span(&frame->view, 1));
+  EXPECT_EQ(stack.collect(at(0s), out), 0U);
+}
+
 TEST(Open, PeerWithoutOptionsIsTakenAsItIs) {
   Peer peer;
   peer.open({});
