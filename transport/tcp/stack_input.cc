@@ -94,8 +94,8 @@ void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
 }
 
 // Whether its sender may be where the packet says it comes from (RFC 1122 section 3.2.1.3, RFC 9293
-// MUST-63): nobody answers to a group, and only our own frames come from ourselves. What is
-// answered goes back where it came from: to one host.
+// MUST-63): nobody answers to a group, and only our own frames come from ourselves. Whose frame it
+// is has been looked at.
 bool Stack::Impl::may_come_from(const wire::ParsedFrame& parsed) const {
   const Ipv4Prefix& ours = context.config.address;
   return ours.may_be_host(parsed.ip.source) &&
