@@ -288,7 +288,9 @@ std::vector<Seg> Peer::collect() {
       const auto request = wire::parse_arp(std::span<const std::byte>(out[i].header)
                                                .first(out[i].header_bytes)
                                                .subspan(out[i].l2_bytes));
-      if (request && request->target_ip == kPeerIp) answers.push_back(arp_reply(*request));
+      if (!request || request->target_ip != kPeerIp) continue;
+      ++arp_requests;
+      answers.push_back(arp_reply(*request));
     }
     if (!answers.empty()) deliver(std::move(answers));
   }

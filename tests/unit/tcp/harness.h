@@ -142,6 +142,7 @@ class Peer {
   std::uint32_t peer_nxt() const { return peer_first() + peer_sent; }
   std::uint32_t peer_sent = 0;  // By send_data().
   std::vector<TxFrame> raw;     // What the last collect() saw.
+  int arp_requests = 0;         // Answered so far.
   std::deque<std::unique_ptr<Frame>> held;
   std::size_t mss = 1448;
 

@@ -326,5 +326,64 @@ TEST_F(Lan, WhatComesFromAGroupIsNotAnswered) {
   EXPECT_EQ(left.counters().rx_malformed, 3U);
 }
 
+// Each reason to doubt an answer of ARP (RFC 1122 section 2.3.2.1), alone: between two Stacks one
+// side's doubt hides the want of the other's.
+class Doubt : public testing::Test {
+ protected:
+  Doubt() {
+    wire::TcpOptions options = offer();
+    options.timestamps.reset();
+    peer.open(options);
+    peer.advance(1s);
+    asked = peer.arp_requests;
+  }
+  // How long until it asks, the peer being silent.
+  Duration wait() {
+    const TimePoint begin = peer.now;
+    while (peer.arp_requests == asked && peer.fire()) peer.collect();
+    EXPECT_FALSE(peer.user.failed);
+    return peer.now - begin;
+  }
+  void arrives_from(const MacAddress& mac, const Seg& seg, std::uint16_t port) {
+    auto frame = frame_from_peer(seg, port, peer.peer_port);
+    std::memcpy(frame->bytes.data() + kEthernetSourceAt, mac.bytes.data(), mac.bytes.size());
+    peer.stack.on_frames(peer.now, std::span(&frame->view, 1));
+    peer.collect();
+  }
+  Peer peer;
+  int asked = 0;
+};
+
+TEST_F(Doubt, OfAPeerThatAnswersNoKeepalive) {
+  const TcpSettings& settings = peer.config.tcp;
+  EXPECT_LE(wait(), settings.keepalive_idle + settings.keepalive_interval + 100ms);
+}
+
+TEST_F(Doubt, OfAPeerThatAnswersNoWindowProbe) {
+  peer.send({.seq = peer.peer_nxt(), .ack = peer.first(), .window = 0});
+  peer.write(100);
+  peer.collect();
+  EXPECT_LT(wait(), peer.config.tcp.keepalive_idle);
+}
+
+TEST_F(Doubt, OfAPeerThatRepeatsItselfFromElsewhere) {
+  const Seg data{.seq = peer.peer_first(), .ack = peer.first(), .payload = pattern(100)};
+  arrives_from(kPeerMac, data, peer.our_port);
+  arrives_from(kPeerMac, data, peer.our_port);
+  EXPECT_EQ(peer.arp_requests, asked);
+  arrives_from(kMovedMac, data, peer.our_port);
+  EXPECT_EQ(peer.arp_requests, asked + 1);
+}
+
+TEST_F(Doubt, OfAPeerThatConnectsFromElsewhere) {
+  ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
+  const Seg syn{.flags = wire::kSyn, .seq = 1, .options = offer()};
+  arrives_from(kPeerMac, syn, kListenPort);
+  EXPECT_EQ(peer.arp_requests, asked);
+  peer.peer_port = kPeerPort + 1;
+  arrives_from(kMovedMac, syn, kListenPort);
+  EXPECT_EQ(peer.arp_requests, asked + 1);
+}
+
 }  // namespace
 }  // namespace ztcp::tcp::test

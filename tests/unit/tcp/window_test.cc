@@ -142,6 +142,9 @@ TEST_F(Window, TinyOneIsFilledLate) {
   EXPECT_EQ(segs[0].seq, seq(2));
   EXPECT_GE(peer.now - begin, peer.config.tcp.rto_min);
   EXPECT_LE(peer.now - begin, 1s);
+  peer.advance(1ms);
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(2) + 256, .window = 1});
+  EXPECT_TRUE(peer.collect().empty()) << "each time anew";
 }
 
 TEST_F(Window, TinyOneIsUsedAtOnceForAllThereIs) {
