@@ -191,7 +191,9 @@ void SendSession::Impl::on_refusal(TimePoint now, SendFlow& flow, const Refusal&
   if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
   if (refusal.reason == Reason::kUnknownSession && was_accepted_ && first_ == next_) {
     peer_closed_ = true;  // It closed while this flow was down, and we had nothing to say.
-    return flow.drop(SendFlow::State::kGone);
+    flow.drop(SendFlow::State::kGone);
+    if (is_closing_) finish_closing();
+    return;
   }
   if (refusal.reason == Reason::kClosed && was_accepted_) {  // The bye that died with its flows.
     flow.drop(SendFlow::State::kGone);

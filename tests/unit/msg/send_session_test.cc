@@ -452,6 +452,16 @@ TEST_F(SendSessionTest, ClosesWithByeOnEveryFlowOnceAllIsDone) {
   EXPECT_EQ(closed, 1);
 }
 
+TEST_F(SendSessionTest, ClosesAlsoWhenTheReceiverIsFoundToBeNoMore) {
+  accept(0).events->on_failed(now, Error{Errc::kPeerClosed, 0, "tcp reset"});
+  session->close(now);
+  EXPECT_EQ(closed, 0);
+  say(open(1), Refusal{Reason::kUnknownSession});
+  EXPECT_EQ(closed, 1);
+  EXPECT_EQ(session->next_deadline(), kNever);
+  EXPECT_TRUE(failures.empty());
+}
+
 TEST_F(SendSessionTest, WritesOutsideTheRingsGoOutLater) {
   Dialled& d = accept(0, Credit{9, 0, 0});
   d.stream.full = true;
