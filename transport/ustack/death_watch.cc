@@ -76,7 +76,7 @@ void DeathWatch::dial(Ipv4Address nic, Endpoint to, const msg::Cookie& cookie) {
   say_trouble();
 }
 
-// From NCCL's threads: the one that looks never calls NCCL.
+// From control threads: a logger may block, and the one that looks has a NIC to drive.
 void DeathWatch::say_trouble() {
   if (const std::string trouble = kernel_->take_trouble(); !trouble.empty())
     log::info("{}: no watch over the process at {}: its death is noticed by its silence alone",

@@ -9,7 +9,8 @@
 //              the call; the background thread wakes by deadline, so that ACKs, retransmissions
 //              and keepalives flow when nobody calls
 //
-// The background thread starts at the first start() and ends with the Poller. It never calls NCCL.
+// The background thread starts at the first start() and ends with the Poller. Of NCCL it calls the
+// logger alone, and that without the baton.
 #pragma once
 
 #include <array>
