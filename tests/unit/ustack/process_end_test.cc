@@ -129,5 +129,24 @@ TEST_P(ProcessEnd, WaitsForNobodyWhoHasHeard) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kAtOnce);
 }
 
+// The processes of a job end one shortly after the other. What the first has not closed it resets,
+// or the next would wait for the acknowledgement of its own last words.
+TEST_P(ProcessEnd, WaitsForNobodyWhoEndedBefore) {
+  for (const std::size_t first : {0U, 1U}) {
+    SCOPED_TRACE(first == 0 ? "the sender ends first" : "the receiver ends first");
+    TwoHosts both{{.mode = GetParam(), .drain_timeout_ms = 5000}};
+    Pair pair = connect(both[0], both[1]);
+    both[first].drain();
+    if (first == 0)
+      pair.sender.reset();
+    else
+      pair.receiver.reset();
+    both.transports[first].reset();
+    const auto begun = std::chrono::steady_clock::now();
+    both[1 - first].drain();
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, kAtOnce);
+  }
+}
+
 }  // namespace
 }  // namespace ztcp::ustack
