@@ -39,8 +39,9 @@ class NcclConf(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.file = self.folder / "nccl.conf"
 
-    def run_script(self, action, status=0):
-        done = subprocess.run([SCRIPT, action, self.file], capture_output=True, text=True, check=False)
+    def run_script(self, action, status=0, path=""):
+        done = subprocess.run([SCRIPT, action, self.file], capture_output=True, text=True, check=False,
+                              env=os.environ | {"PATH": f"{path}:{os.environ['PATH']}"})
         self.assertEqual(done.returncode, status, done.stderr)
         self.assertEqual([p.name for p in self.folder.iterdir() if p.name.endswith("-new")], [])
         return done.stdout + done.stderr
@@ -102,6 +103,28 @@ class NcclConf(unittest.TestCase):
         os.mkfifo(self.file)
         self.assertIn("is no file", self.run_script("demand", 1))
         self.assertIn("is no file", self.run_script("release", 1))
+
+
+    def test_a_file_that_can_not_be_rewritten_stays(self):
+        broken = self.folder / "bin"
+        broken.mkdir()
+        (broken / "awk").write_text("#!/bin/sh\nexit 3\n")
+        (broken / "awk").chmod(0o755)
+        self.file.write_text("NCCL_DEBUG=WARN\n")
+        self.run_script("demand", 3, broken)
+        self.assertEqual(self.file.read_text(), "NCCL_DEBUG=WARN\n")
+        self.run_script("demand")
+        before = self.file.read_text()
+        self.run_script("release", 3, broken)
+        self.assertEqual(self.file.read_text(), before)
+
+    def test_what_lies_in_place_of_the_new_file_is_not_written_to(self):
+        other = self.folder / "other"
+        other.write_text("theirs")
+        (self.folder / "nccl.conf.ztcp-new").symlink_to(other)
+        self.run_script("demand")
+        self.assertEqual(other.read_text(), "theirs")
+        self.assertEqual(variables(self.file.read_text()), {"NCCL_NET": "ztcp"})
 
 
 class Debian(unittest.TestCase):
