@@ -234,6 +234,16 @@ class Documents(unittest.TestCase):
         for cell, pick, key in zip(told, (min, max, min, max), ("goodput_gbps", "goodput_gbps", "ratio", "ratio")):
             self.assertTrue(rounded(pick(r[key] for r in jumbo), cell), f"README.md: {cell}, {key}")
 
+    def test_conformance_names_real_tests(self):
+        sources = "\n".join(p.read_text() for p in (ROOT / "tests").rglob("*.cc"))
+        real = {f"{suite}.{name}" for suite, name in re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", sources)}
+        suites = {name.split(".")[0] for name in real}
+        told = re.findall(r"`(?:\w+/)?([A-Z]\w*\.(?:[A-Z]\w*|\*))(?:/[\w*]+)?`",
+                          (ROOT / "transport/tcp/CONFORMANCE.md").read_text())
+        self.assertGreater(len(told), 100, "hardly anything was looked at")
+        for name in told:
+            self.assertTrue(name in real or name.endswith(".*") and name[:-2] in suites, f"there is no test {name}")
+
     def test_the_fault_table_quotes_real_messages(self):
         strings = literals()
         table = (ROOT / "packaging/OPERATING.md").read_text().split("## Faults")[1].split("\n## ")[0]
