@@ -36,8 +36,8 @@ std::string gpu_text(const config::Nic& nic) {
 
 std::string pages_text(const config::Fabric& fabric, const config::Nic& nic) {
   if (nic.driver != NicDriver::kPci || fabric.hugepages.page_kib == 0) return "no hugepages";
-  return fmt::format("{} MiB pages, at most {} MiB a process", fabric.hugepages.page_kib / 1024,
-                     fabric.hugepages.per_process_mib);
+  return fmt::format("{} MiB pages, at most {} MiB for each GPU of a process",
+                     fabric.hugepages.page_kib / 1024, fabric.hugepages.per_process_mib);
 }
 
 // Zero-copy and kernel bypass, each with the reason where it is off.

@@ -204,12 +204,14 @@ TEST_P(DeviceLine, SaysWhyWhatIsOffIsOff) {
 
 INSTANTIATE_TEST_SUITE_P(
     Drivers, DeviceLine,
-    testing::Values(LineCase{"iommu", config::NicDriver::kPci, config::HostClass::kIommu,
-                             "2 MiB pages, at most 5120 MiB a process; kernel bypass, zero-copy"},
-                    LineCase{"no_iommu", config::NicDriver::kPci, config::HostClass::kNoIommu,
-                             "without an IOMMU user pages may move"},
-                    LineCase{"tap", config::NicDriver::kTap, config::HostClass::kUnprivileged,
-                             "kernel bypass off"}),
+    testing::Values(
+        LineCase{
+            "iommu", config::NicDriver::kPci, config::HostClass::kIommu,
+            "2 MiB pages, at most 5120 MiB for each GPU of a process; kernel bypass, zero-copy"},
+        LineCase{"no_iommu", config::NicDriver::kPci, config::HostClass::kNoIommu,
+                 "without an IOMMU user pages may move"},
+        LineCase{"tap", config::NicDriver::kTap, config::HostClass::kUnprivileged,
+                 "kernel bypass off"}),
     [](const auto& row) { return row.param.name; });
 
 }  // namespace
