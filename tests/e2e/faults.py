@@ -15,8 +15,9 @@ EXIT_PLUGIN_ERROR = 7
 # Noticing takes keepalive or user timeout, then comes the redial window, in which a flow that only
 # lost its path would come back.
 DEATH_BOUND_S = 40
-# With a word of the process itself, or of its kernel, and half a second to see whether it is true.
-TOLD_BOUND_S = 1
+# With a word of the process itself, or of its kernel, and half a second to see whether it is true;
+# the rest is for a busy machine. Silence alone tells after the redial window, of 7 s.
+TOLD_BOUND_S = 5
 DIED = r"the peer's process has ended: process {} on host "
 ENDED = r"the peer's process ended without closing the connection"
 REMOTE_ERROR = 6  # ncclRemoteError
