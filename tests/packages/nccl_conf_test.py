@@ -143,14 +143,15 @@ class Debian(unittest.TestCase):
         (self.folder / "nccl-conf").write_text(script)
         (self.folder / "nccl-conf").chmod(0o755)
 
-    def run_script(self, name, *arguments):
+    def run_script(self, name, *arguments, **variables):
         text = (PACKAGING / f"debian/libnccl-net-ztcp.{name}").read_text()
         for path, other in (("/usr/share/debconf/confmodule", self.folder / "confmodule"),
                             ("/usr/share/libnccl-net-ztcp/nccl-conf", self.folder / "nccl-conf"),
                             ("/usr/lib/x86_64-linux-gnu", self.folder)):
             text = text.replace(path, str(other))
         done = subprocess.run(["/bin/sh", "-s", *arguments], input=text, text=True, check=False,
-                              capture_output=True, env=os.environ | {"ANSWERS": str(self.answers)})
+                              capture_output=True,
+                              env=os.environ | {"ANSWERS": str(self.answers)} | variables)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, "", "stdout is debconf's")
 
@@ -200,6 +201,13 @@ class Debian(unittest.TestCase):
         self.install("1")
         self.run_script("prerm", "remove")
         self.assertEqual(self.file.read_text(), f"{LINE}\n", "a line put in by hand stays in")
+
+    def test_the_same_answer_given_anew_is_done_anew(self):
+        self.answer(True)
+        self.install()
+        self.file.unlink()
+        self.run_script("postinst", "configure", "1", DEBCONF_RECONFIGURE="1")
+        self.assertTrue(self.demanded())
 
     def test_a_line_of_the_users_own_does_not_stop_an_installation(self):
         self.file.write_text("NCCL_NET=Socket\n")
