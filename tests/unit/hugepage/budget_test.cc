@@ -10,11 +10,6 @@ namespace {
 constexpr std::uint32_t k2Mib = 2048;
 constexpr std::uint32_t k1Gib = 1048576;
 
-TEST(Budget, FiveGibPerGpuAndTenForTheHost) {
-  EXPECT_EQ(host_budget_mib(8), 50U * 1024);
-  EXPECT_EQ(host_budget_mib(0), 10U * 1024);
-}
-
 TEST(Budget, PagesAreRoundedUp) {
   EXPECT_EQ(pages_for(5, k2Mib), 3U);
   EXPECT_EQ(pages_for(1025, k1Gib), 2U);
