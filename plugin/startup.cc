@@ -22,6 +22,7 @@ std::vector<DeviceProperties> promised_devices(const std::optional<config::Fabri
       device.name = nic.name;
       device.guid = devices.size() + 1;
       device.speed_mbps = config::told_speed_mbps(nic);
+      device.max_comms = static_cast<int>(fabric->tcp.max_connections);
       devices.push_back(std::move(device));
     }
   }

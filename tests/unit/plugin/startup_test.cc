@@ -130,6 +130,7 @@ TEST_F(StartupTest, AnotherHostsConfigShowsItsDevicesAndRefuses) {
   ASSERT_EQ(startup->devices.size(), 1U);
   EXPECT_EQ(startup->devices[0].name, "ztcp0");
   EXPECT_EQ(startup->devices[0].speed_mbps, 25000U);
+  EXPECT_EQ(startup->devices[0].max_comms, 4096);
   EXPECT_TRUE(contains(startup->refusal, "written on A, this is B; mend: ztcp_setup"));
 }
 
