@@ -28,7 +28,8 @@ namespace ztcp::plugin {
 
 inline constexpr std::size_t kHandleBytes = 128;
 inline constexpr std::size_t kShortHandleBytes = 64;  // v3, v4
-inline constexpr std::uint8_t kHandleVersion = 1;
+// Another one whenever what the payload means changes, the numbers of reasons in it included.
+inline constexpr std::uint8_t kHandleVersion = 2;
 
 // At least kShortHandleBytes; the connect state needs kHandleBytes.
 using HandleBytes = std::span<std::byte>;

@@ -116,10 +116,13 @@ TEST(Handle, TakesNoiseForForeign) {
 TEST(Handle, TellsAnotherVersionFromAnotherNetwork) {
   Bytes handle;
   encode_handle(address_with_pattern(), handle);
-  handle[5] = std::byte{0x71};  // Version 7, a listener.
-  const DecodedHandle decoded = decode_handle(handle);
-  ASSERT_TRUE(std::holds_alternative<OtherVersion>(decoded));
-  EXPECT_EQ(std::get<OtherVersion>(decoded).version, 7);
+  // 1: an IPv4-mapped address stood where the watch's is now, and reasons had other numbers.
+  for (const unsigned version : {1U, 7U}) {
+    handle[5] = static_cast<std::byte>(version << 4U | 1U);
+    const DecodedHandle decoded = decode_handle(handle);
+    ASSERT_TRUE(std::holds_alternative<OtherVersion>(decoded));
+    EXPECT_EQ(std::get<OtherVersion>(decoded).version, version);
+  }
 }
 
 TEST(Handle, TellsAnUnknownKindFromAnotherVersion) {
