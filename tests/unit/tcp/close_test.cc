@@ -342,6 +342,14 @@ TEST_F(TimeWait, ANewSynBeginsANewConnection) {
   EXPECT_LT(answer.seq - (peer.first() + 5001), 1U << 31);
 }
 
+// RFC 9293 section 3.10.7.4, eighth: whoever says it again has not heard our ACK.
+TEST_F(TimeWait, BeginsAnewWithARepeatedFin) {
+  peer.pass(peer.config.tcp.time_wait - 100ms);
+  expect_waits();
+  peer.pass(peer.config.tcp.time_wait - 100ms);
+  expect_waits();
+}
+
 TEST_F(TimeWait, IsNotEndedByASynThatNobodyListensFor) {
   peer.stack.unlisten(kListenPort);
   peer.send({.flags = wire::kSyn, .seq = peer.irs + 1000});

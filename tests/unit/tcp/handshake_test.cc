@@ -53,6 +53,15 @@ TEST_F(SynReceived, BytesWithinTheOfferAreHeld) {
   EXPECT_EQ(peer.held.size(), 1U);
 }
 
+// An ACK says the whole window, and then all of it is taken.
+TEST_F(SynReceived, BytesWithinWhatAChallengeOfferedAreHeld) {
+  peer.send({.seq = peer.peer_first() + 65535, .ack = peer.first(), .payload = pattern(100)});
+  EXPECT_GT(peer.collect_one().window << 8, 65635);
+  peer.send({.seq = peer.peer_first() + 65535, .ack = peer.first(), .payload = pattern(100)});
+  EXPECT_TRUE(peer.user.opened);
+  EXPECT_EQ(peer.held.size(), 1U);
+}
+
 // RFC 5961 section 3.2.
 TEST_F(SynReceived, OnlyAnExactResetIsObeyed) {
   peer.send({.flags = wire::kRst, .seq = peer.peer_first() + 1000});

@@ -208,6 +208,19 @@ TEST(Stack, ACrowdOfPeersIsNoFlood) {
   EXPECT_EQ(peer.stack.counters().tx_resets, 0U);
 }
 
+// A stranger's SYN has to wait for the grace that half-open connections have; our user does not.
+TEST(Stack, SynFloodGivesWayToOurOwnConnectAtOnce) {
+  Peer peer;
+  ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
+  peer.our_port = kListenPort;
+  for (std::uint16_t port = 1; port <= 16; ++port) {
+    peer.peer_port = port;
+    peer.send({.flags = wire::kSyn, .seq = 1000, .options = offer()});
+  }
+  User ours;
+  EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, ours));
+}
+
 TEST(Stack, SynFloodPushesOutTheOldest) {
   Peer peer;
   ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
