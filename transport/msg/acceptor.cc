@@ -76,8 +76,8 @@ void Acceptor::Impl::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusa
     case Reason::kKeyMismatch:
       ++counters_.strays_bad_key;
       break;
-    case Reason::kFull:
-      ++counters_.refused_full;
+    case Reason::kFull:  // See reason.h for the 0.
+      ++(refusal.ours != 0 ? counters_.refused_full : counters_.refused_flows);
       break;
     default:
       ++counters_.refused_stale;

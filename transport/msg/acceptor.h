@@ -35,6 +35,7 @@ struct AcceptorCounters {
   std::uint64_t strays_pushed_out = 0;  // Silent, or refused, when a newer one needed the place.
   std::uint64_t refused_version = 0;
   std::uint64_t refused_full = 0;
+  std::uint64_t refused_flows = 0;  // Further ones, which their sessions do without.
   std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that is no more.
 };
 

@@ -59,6 +59,7 @@ constexpr std::array kUnusual = {
     kPushedOut,
     kOtherVersion,
     kRefusedFull,
+    Row{"refused_flows", of_acceptor<&Acceptor::refused_flows>},
     Row{"refused_stale", of_acceptor<&Acceptor::refused_stale>},
     kSynDropped,
     kBadChecksum,

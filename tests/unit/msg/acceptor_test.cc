@@ -185,6 +185,7 @@ TEST_F(AcceptorTest, ASessionTooManyIsToldTheLimit) {
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->reason, Reason::kFull);
   EXPECT_EQ(refusal->ours, 2U);
+  EXPECT_EQ(acceptor->counters().refused_full, 1U);
   sessions.pop_back();
   EXPECT_TRUE(accept_of(greet(hello(3))));
 }
@@ -198,7 +199,8 @@ TEST_F(AcceptorTest, FlowsThatASessionCanDoWithoutMayBeRefused) {
   EXPECT_TRUE(accept_of(greet(hello(5, 2, 1), /*has_spare=*/false))) << "it had that one";
   EXPECT_TRUE(accept_of(greet(hello(6), /*has_spare=*/false)));
   EXPECT_TRUE(accept_of(greet(hello(6, 2), /*has_spare=*/false)));
-  EXPECT_EQ(acceptor->counters().refused_full, 1U);
+  EXPECT_EQ(acceptor->counters().refused_flows, 1U);
+  EXPECT_EQ(acceptor->counters().refused_full, 0U) << "nobody was kept out";
   EXPECT_TRUE(failures.empty());
 }
 
