@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, DeathWatchTest,
                          });
 
 // Nothing outside tells when the two have introduced themselves, for nothing depends on it.
-void settle() { std::this_thread::sleep_for(milliseconds(200)); }
+void settle() { std::this_thread::sleep_for(milliseconds(1000)); }
 
 TEST_P(DeathWatchTest, ASenderHearsOfItsReceiversDeath) {
   Pair pair = connect(*survivor, *victim);
