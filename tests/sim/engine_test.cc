@@ -265,6 +265,24 @@ INSTANTIATE_TEST_SUITE_P(
                          50us}),
     [](const auto& test) { return test.param.name; });
 
+// NCCL closes both ends of a connection in the same moment: their byes cross, and behind each close
+// the other's is refused. A process that ends waits for none of it.
+TEST(Sessions, BothClosingAtOnceLeaveNothingToWaitFor) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    EngineWorld pair(Case{"", {.delay = 10us}}, seed, 20);
+    ASSERT_TRUE(pair.connect());
+    ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); })) << pair.world.why();
+    pair.sender.session->close(pair.world.now());
+    pair.receiver.session->close(pair.world.now());
+    ASSERT_TRUE(pair.world.run_for(1ms)) << pair.world.why();
+    EXPECT_TRUE(pair.sender.closed);
+    EXPECT_TRUE(pair.receiver.closed);
+    EXPECT_EQ(pair.client.unfinished(), 0U);
+    EXPECT_EQ(pair.server.unfinished(), 0U);
+    EXPECT_EQ(pair.client.tcp_counters().rto_fired + pair.server.tcp_counters().rto_fired, 0U);
+  }
+}
+
 // One flow's packets vanish for good, as behind a dead link of an ECMP group: its TCP gives up, the
 // session dials it again from another port, and nothing is lost or doubled.
 TEST(Sessions, AFlowThatDiesIsRemade) {

@@ -136,7 +136,7 @@ class Connection final : public Stream, public ListHook<> {
   bool check_ack(TimePoint now, const wire::ParsedFrame& parsed);
   // `seq` is the first byte's number: the segment's, but for a SYN's.
   bool process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed, SeqNum seq);
-  bool refuse_payload(SeqNum seq, std::uint32_t length);
+  bool refuse_payload(SeqNum seq, std::uint32_t length, bool has_fin);
   void process_fin(TimePoint now, const wire::ParsedFrame& parsed, SeqNum seq);
   void take_ack(TimePoint now, const wire::ParsedFrame& parsed);
   bool is_repeated_ack(const wire::ParsedFrame& parsed) const;

@@ -233,7 +233,8 @@ bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::Pars
       break;
     case State::kFinWait1:
     case State::kFinWait2:
-      if (events_ == nullptr) return refuse_payload(seq, parsed.payload_bytes);
+      if (events_ == nullptr)
+        return refuse_payload(seq, parsed.payload_bytes, parsed.tcp.flags.has(wire::kFin));
       break;
     default:
       return true;  // After the peer's FIN there is none.
@@ -249,14 +250,15 @@ bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::Pars
 }
 
 // Section 3.6.1, SHLD-3: after close() nobody takes what comes, and the peer shall know. Not before
-// it has our FIN, and so all that we said: a reset overtakes what got lost.
-bool Connection::refuse_payload(SeqNum seq, std::uint32_t length) {
+// it has our FIN, and so all that we said: a reset overtakes what got lost. But where the peer has
+// ended, too, it may wait for the same: that its own last words, which we refuse, are acknowledged.
+bool Connection::refuse_payload(SeqNum seq, std::uint32_t length, bool has_fin) {
   if ((seq + length).at_or_before(receiver_.rcv_nxt())) {
     receiver_.on_duplicate(seq, length);
     return true;
   }
   payload_lost_ = true;
-  if (state_ == State::kFinWait2) abort();
+  if (state_ == State::kFinWait2 || has_fin) abort();
   return false;
 }
 
@@ -266,6 +268,7 @@ void Connection::process_fin(TimePoint now, const wire::ParsedFrame& parsed, Seq
       state_ == State::kEstablished || state_ == State::kFinWait1 || state_ == State::kFinWait2;
   if (!may_end) return;
   if (parsed.tcp.flags.has(wire::kFin)) {
+    if (payload_lost_ && events_ == nullptr) return abort();
     receiver_.note_fin(seq + parsed.payload_bytes);
     receiver_.request_ack();
   }

@@ -76,6 +76,12 @@ void Connection::on_timer(TimePoint now) {
         give_up(now, "tcp user timeout");
         return;
     }
+    // Both have closed with something left to say, and refuse each other's: neither FIN is
+    // acknowledged, ever (refuse_payload()).
+    if (payload_lost_ && events_ == nullptr && sender_.backoff() > backoff) {
+      abort();
+      return;
+    }
     // A peer that stays silent may have moved to another MAC address.
     if (sender_.backoff() > backoff && sender_.backoff() >= 2)
       context_.neighbours.confirm(now, index_);

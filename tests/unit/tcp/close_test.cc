@@ -174,6 +174,49 @@ TEST(Close, DataBeforeOurFinArrivedIsResetOnceItHas) {
   EXPECT_EQ(reset.seq, peer.first() + 101);
 }
 
+// Both users left with last words under way, which neither stack acknowledges: waiting for that
+// would be for ever.
+TEST(Close, LastWordsThatCrossEndAtOnce) {
+  Peer peer;
+  peer.open();
+  peer.write(100);
+  peer.user.stream->close();
+  ASSERT_EQ(peer.collect().size(), 2U);
+  peer.send({.flags = wire::kFin | wire::kAck,
+             .seq = peer.peer_first(),
+             .ack = peer.first(),
+             .payload = pattern(16)});
+  EXPECT_EQ(flags_of(peer.collect_one()), "R.");
+  EXPECT_EQ(peer.stack.unfinished(), 0U);
+}
+
+TEST(Close, LastWordsThatCrossEndAtTheFinBehindThem) {
+  Peer peer;
+  peer.open();
+  peer.user.stream->close();
+  peer.collect();
+  peer.send_data(16, peer.first());
+  for (const Seg& seg : peer.collect()) EXPECT_FALSE(seg.flags.has(wire::kRst));
+  peer.send({.flags = wire::kFin | wire::kAck, .seq = peer.peer_nxt(), .ack = peer.first()});
+  EXPECT_EQ(flags_of(peer.collect_one()), "R.");
+}
+
+// The peer's FIN waits behind more than its window holds.
+TEST(Close, LastWordsThatCrossEndAfterATimeout) {
+  Peer peer;
+  peer.open();
+  peer.user.stream->close();
+  peer.collect();
+  peer.send_data(16, peer.first());
+  peer.collect();
+  const TimePoint begin = peer.now;
+  bool reset = false;
+  while (!reset && peer.fire())
+    for (const Seg& seg : peer.collect()) reset |= seg.flags.has(wire::kRst);
+  EXPECT_TRUE(reset);
+  EXPECT_LT(peer.now - begin, 1s);
+}
+
 // The user leaves from within a delivery: what stood behind is lost as well.
 TEST(Close, RestOfADeliveryIsReset) {
   Peer peer;
