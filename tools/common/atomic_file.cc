@@ -57,6 +57,8 @@ Status write_to_device(const std::string& path, std::string_view text) {
   Status status = fail(Errc::kRefused, "it is a symbolic link to a file; name the file itself");
   if (::fstat(fd, &facts) != 0) {
     status = fail_errno("fstat");
+  } else if (S_ISBLK(facts.st_mode)) {
+    status = fail(Errc::kRefused, "it is a disk; name a file");
   } else if (!S_ISREG(facts.st_mode)) {
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);  // The reader of a pipe has time.
     status = write_all(fd, text);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <thread>
 #include <unistd.h>
 
@@ -107,6 +108,22 @@ TEST(Report, WhatIsNoFileIsWrittenToAndStays) {
   EXPECT_TRUE(write_report("/dev/null", "{}"));
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   EXPECT_FALSE(write_report(tree.root(), "{}"));
+}
+
+// A loop device without a file behind it: nothing can be harmed.
+TEST(Report, ADiskIsLeftAlone) {
+  const test::Tree tree;
+  const std::string path = tree.path("disk");
+  if (::mknod(path.c_str(), S_IFBLK | 0600, makedev(7, 77)) != 0)
+    GTEST_SKIP() << "no right to make a device";
+  const int fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) GTEST_SKIP() << "no right to open it, or no loop devices";
+  ::close(fd);
+  const Status written = write_report(path, "{}");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Errc::kRefused);
+  fs::create_symlink(path, tree.path("link"));
+  EXPECT_EQ(write_report(tree.path("link"), "{}").error().code, Errc::kRefused);
 }
 
 }  // namespace
