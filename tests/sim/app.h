@@ -25,6 +25,8 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   void attach(Stream& stream) { stream_ = &stream; }
   // After all is sent and ACKed, or as soon as the peer has closed: FIN.
   void close_when_acked() { close_when_acked_ = true; }
+  // After that and when all has come: what comes later would be reset.
+  void close_when_done() { close_when_done_ = true; }
   // Half of it: it hears on.
   void finish_when_acked() { finish_when_acked_ = true; }
   void close_when_peer_does() { close_when_peer_does_ = true; }
@@ -72,6 +74,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
     if (std::memcmp(bytes.data(), to_receive_.data() + received_, bytes.size()) != 0)
       violation_ = "wrong bytes at offset " + std::to_string(received_);
     received_ += bytes.size();
+    close_if_done();
   }
   void on_acked(TimePoint, std::uint64_t total_bytes) override {
     if (total_bytes < acked_) violation_ = "acknowledged bytes decreased";
@@ -79,6 +82,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
     acked_ = total_bytes;
     pump();
     if (close_when_acked_ && is_all_acked()) close();
+    close_if_done();
     if (finish_when_acked_ && is_all_acked() && stream_ != nullptr) {
       finish_when_acked_ = false;
       stream_->finish();
@@ -99,6 +103,9 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   }
 
  private:
+  void close_if_done() {
+    if (close_when_done_ && is_all_acked() && has_received_all()) close();
+  }
   // As msg/ does: a small copied record in front of referenced memory.
   void pump() {
     while (stream_ != nullptr && written_ < to_send_.size() && stream_->room() > 0) {
@@ -136,6 +143,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   bool peer_closed_ = false;
   bool refuse_ = false;
   bool close_when_acked_ = false;
+  bool close_when_done_ = false;
   bool finish_when_acked_ = false;
   bool close_when_peer_does_ = false;
   std::optional<Error> error_;
