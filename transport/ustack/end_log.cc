@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "transport/core/log.h"
 
 namespace ztcp::ustack {
@@ -14,52 +16,68 @@ void EndLog::opened() {
 }
 
 void EndLog::closed() {
-  const std::lock_guard lock(mutex_);
-  if (--open_ == 0) sum_up();
+  Lines lines;
+  {
+    const std::lock_guard lock(mutex_);
+    if (--open_ == 0) sum_up(lines);
+  }
+  speak(lines);
 }
 
 void EndLog::failed(Ipv4Address peer, Errc code, const std::string& line) {
-  const std::lock_guard lock(mutex_);
-  begin(Clock::now());
-  const bool is_new = std::none_of(said_.begin(), said_.end(), [&](const auto& said) {
-    return said.first == peer && said.second == code;
-  });
-  if (!is_new || said_.size() >= kSaidInFull) {
-    ++failed_more_;
-    return;
+  Lines lines;
+  {
+    const std::lock_guard lock(mutex_);
+    begin(Clock::now(), lines);
+    const bool is_new = std::none_of(said_.begin(), said_.end(), [&](const auto& said) {
+      return said.first == peer && said.second == code;
+    });
+    if (is_new && said_.size() < kSaidInFull) {
+      said_.emplace_back(peer, code);
+      say(line, lines);
+    } else {
+      ++failed_more_;
+    }
   }
-  said_.emplace_back(peer, code);
-  say(line);
+  speak(lines);
 }
 
 void EndLog::cut(const std::string& line) {
-  const std::lock_guard lock(mutex_);
-  begin(Clock::now());
-  if (first_.empty())
-    say(line);
-  else
-    ++cut_more_;
+  Lines lines;
+  {
+    const std::lock_guard lock(mutex_);
+    begin(Clock::now(), lines);
+    if (first_.empty())
+      say(line, lines);
+    else
+      ++cut_more_;
+  }
+  speak(lines);
 }
 
-void EndLog::begin(Clock::time_point now) {
-  if (!first_.empty() && now - last_ > kQuiet) sum_up();
+void EndLog::begin(Clock::time_point now, Lines& lines) {
+  if (!first_.empty() && now - last_ > kQuiet) sum_up(lines);
   last_ = now;
 }
 
-void EndLog::say(const std::string& line) {
+void EndLog::say(const std::string& line, Lines& lines) {
   if (first_.empty()) first_ = line;
-  log::warn("{}: {}", nic_, line);
+  lines.push_back(line);
 }
 
-void EndLog::sum_up() {
+void EndLog::sum_up(Lines& lines) {
   if (const std::size_t more = failed_more_ + cut_more_; more != 0)
-    log::warn(
-        "{}: {} more connections ended after the first: {} failed, {} were closed with messages in "
+    lines.push_back(fmt::format(
+        "{} more connections ended after the first: {} failed, {} were closed with messages in "
         "flight, as an abort does; the first: {}",
-        nic_, more, failed_more_, cut_more_, first_);
+        more, failed_more_, cut_more_, first_));
   first_.clear();
   said_.clear();
   failed_more_ = cut_more_ = 0;
+}
+
+void EndLog::speak(const Lines& lines) const {
+  for (const std::string& line : lines) log::warn("{}: {}", nic_, line);
 }
 
 }  // namespace ztcp::ustack

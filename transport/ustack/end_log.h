@@ -37,9 +37,12 @@ class EndLog {
   // What ends longer after the last has a cause of its own.
   static constexpr auto kQuiet = std::chrono::seconds(60);
 
-  void begin(Clock::time_point now);
-  void say(const std::string& line);
-  void sum_up();
+  // Said without the mutex: a logger that blocks must not hold up those who have nothing to say.
+  using Lines = std::vector<std::string>;
+  void begin(Clock::time_point now, Lines& lines);
+  void say(const std::string& line, Lines& lines);
+  void sum_up(Lines& lines);
+  void speak(const Lines& lines) const;
 
   const std::string nic_;
   std::mutex mutex_;
