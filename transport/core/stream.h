@@ -41,7 +41,8 @@ class Stream {
   // Sends FIN after everything queued, unless finish() did. The stream lives on inside its owner
   // until the FIN is exchanged; no further event is delivered, so no referenced memory may be
   // unacknowledged (then abort() is the right call). What the peer sends from here on is neither
-  // taken nor acknowledged: once it has all that was said here, RST tells it so (SHLD-3).
+  // taken nor acknowledged, and RST tells it so (SHLD-3): once it has all that was said here, or
+  // has ended, too, or a timeout shows that both wait for the other.
   virtual void close() = 0;
   // Sends RST and forgets everything. No further event is delivered.
   virtual void abort() = 0;
