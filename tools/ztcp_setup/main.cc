@@ -6,8 +6,8 @@
 #include <exception>
 #include <string_view>
 
-#include "tools/ztcp_setup/commands.h"
-#include "tools/ztcp_setup/report.h"
+#include "tools/ztcp_setup/report/report.h"
+#include "tools/ztcp_setup/run/commands.h"
 
 int main(int argc, char** argv) try {
   using namespace ztcp::setup;

@@ -17,7 +17,7 @@
 #include "config/load.h"
 #include "config/schema.h"
 #include "tools/common/quantity.h"
-#include "tools/ztcp_setup/report.h"
+#include "tools/ztcp_setup/report/report.h"
 
 namespace ztcp::setup {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <tl/expected.hpp>
 
-#include "tools/ztcp_setup/local.h"
-#include "tools/ztcp_setup/request.h"
+#include "tools/ztcp_setup/local/local.h"
+#include "tools/ztcp_setup/plan/request.h"
 
 namespace ztcp::setup {
 

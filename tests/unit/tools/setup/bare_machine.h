@@ -9,8 +9,8 @@
 
 #include "config/problem.h"
 #include "tests/unit/tools/setup/fake_host.h"
-#include "tools/ztcp_setup/grant.h"
-#include "tools/ztcp_setup/take_back.h"
+#include "tools/ztcp_setup/run/grant.h"
+#include "tools/ztcp_setup/run/take_back.h"
 
 namespace ztcp::setup::test {
 

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "tools/ztcp_setup/place_file.h"
-#include "tools/ztcp_setup/settings_restore.h"
+#include "tools/ztcp_setup/host/place_file.h"
+#include "tools/ztcp_setup/resources/settings_restore.h"
 
 namespace ztcp::setup::test {
 namespace {

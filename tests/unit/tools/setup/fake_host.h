@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/ztcp_setup/host.h"
+#include "tools/ztcp_setup/host/host.h"
 
 namespace ztcp::setup::test {
 

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/check/surroundings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/load.h"
+#include "tests/support/tree.h"
+#include "tools/ztcp_setup/check/library.h"
+#include "tools/ztcp_setup/report/report.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::Check;
+using config::Severity;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// A host with one taken NIC, one that the kernel still has, and the plugin where it belongs.
+struct Host {
+  test::Tree tree{
+      "pci path=pci0000:00/0000:00:04.0 id=1d0f:ec20 class=020000 numa=0 driver=ena\n"
+      "net path=pci0000:00/0000:00:04.0 name=ens4 mac=0a:00:00:00:00:04 mtu=9001 speed=-1\n"
+      "pci path=pci0000:00/0000:00:06.0 id=1af4:1000 class=020000 numa=0 driver=virtio-pci\n"
+      "net path=pci0000:00/0000:00:06.0/virtio2 name=eth6 mac=0a:00:00:00:00:06 mtu=9001 speed=-1\n"
+      "file path=etc/ld.so.conf text=include /etc/ld.so.conf.d/*.conf\n"
+      "file path=etc/ld.so.conf.d/a.conf text=# first\\n/usr/local/lib\n"
+      "file path=etc/ld.so.conf.d/not-read text=/nowhere\n"
+      "file path=usr/local/lib/libnccl-net.so text=ELF this "
+      "libnccl-net.so is ztcp's\n"
+      "file path=proc/self/status text=Cpus_allowed_list:\\t0-1,4-9\n"};
+  config::Fabric fabric;
+  Variables variables;
+  std::string program = "/usr/local/sbin/ztcp_setup";
+  std::string default_interface;
+
+  Host() {
+    for (const char* pci : {"0000:00:05.0", "0000:00:06.0"}) {
+      config::Nic& nic = fabric.nics.emplace_back();
+      nic.driver = config::NicDriver::kPci;
+      nic.pci = pci;
+      nic.name = "ztcp" + std::to_string(fabric.nics.size() - 1);
+    }
+  }
+  Surroundings surroundings() const {
+    return {tree.root(),
+            {tree.path("sys"), tree.path("proc"), tree.path("dev"), tree.path("etc"), tree.root()},
+            variables,
+            program,
+            default_interface};
+  }
+  std::vector<Check> bad() const {
+    std::vector<Check> found;
+    for (const Check& check : check_surroundings(fabric, surroundings()))
+      if (check.severity != Severity::kGood) found.push_back(check);
+    return found;
+  }
+  Check only() const {
+    const auto found = bad();
+    EXPECT_THAT(found, SizeIs(1));
+    if (found.size() != 1) return {};
+    EXPECT_FALSE(found[0].problem.mend.empty());
+    return found[0];
+  }
+};
+
+TEST(Surroundings, AllIsWell) {
+  Host host;
+  host.variables = {{"NCCL_SOCKET_IFNAME", "ens"}, {"NCCL_NET", "ztcp"}};
+  EXPECT_THAT(host.bad(), IsEmpty());
+  // NCCL_NET, library, CPUs.
+  EXPECT_THAT(check_surroundings(host.fabric, host.surroundings()), SizeIs(3));
+}
+
+TEST(Surroundings, TheLoadersFoldersInOrder) {
+  Host host;
+  host.variables = {{"LD_LIBRARY_PATH", "/a::/b"}};
+  EXPECT_THAT(
+      loader_folders(host.surroundings()),
+      ElementsAre("/a", "/b", "/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"));
+}
+
+TEST(Surroundings, AnotherPluginComesFirst) {
+  Host host;
+  host.tree.add_file("opt/libnccl-net.so", "ELF other");
+  host.variables = {{"LD_LIBRARY_PATH", "/opt"}};
+  const Check check = host.only();
+  EXPECT_EQ(check.name, "library");
+  EXPECT_EQ(check.severity, Severity::kFault);
+  EXPECT_EQ(check.problem.where, "/opt/libnccl-net.so");
+  EXPECT_THAT(check.problem.what, HasSubstr("before ztcp's /usr/local/lib/libnccl-net.so"));
+  EXPECT_THAT(check.problem.mend,
+              HasSubstr("mv /opt/libnccl-net.so /opt/off-libnccl-net.so && ldconfig"));
+}
+
+TEST(Surroundings, ItIsSaidWhoseThePluginIs) {
+  Host host;
+  host.variables = {{"LD_LIBRARY_PATH", "/opt/amazon:/opt/hpcx/lib"}};
+  host.tree.add_file("opt/hpcx/lib/libnccl-net.so", "ELF stripped");
+  EXPECT_THAT(host.only().problem.what, HasSubstr("HPC-X"));
+  host.tree.add_file("opt/amazon/libnccl-net.so", "ELF NET/OFI Initializing aws-ofi-nccl 1.17");
+  const Check check = host.only();
+  EXPECT_THAT(check.problem.what, HasSubstr("aws-ofi-nccl"));
+  EXPECT_THAT(check.problem.mend, HasSubstr("LD_LIBRARY_PATH=/usr/local/lib:"));
+}
+
+TEST(Surroundings, NcclsOwnFilesCountBehindTheEnvironment) {
+  Host host;
+  host.tree.add_file("etc/nccl.conf", "# site\nNCCL_SOCKET_IFNAME=ens5\n");
+  Check check = host.only();
+  EXPECT_EQ(check.problem.where, "NCCL_SOCKET_IFNAME in /etc/nccl.conf");
+  EXPECT_THAT(check.problem.what, HasSubstr("\"ens5\" matches nothing"));
+  host.tree.add_file("root/.nccl.conf", "NCCL_SOCKET_IFNAME=eth6\n");
+  host.variables = {{"HOME", "/root"}};
+  EXPECT_EQ(host.only().problem.where, "NCCL_SOCKET_IFNAME in /root/.nccl.conf");
+  host.variables = {{"HOME", "/root"}, {"NCCL_SOCKET_IFNAME", "ens4"}};
+  EXPECT_THAT(host.bad(), IsEmpty());
+}
+
+// What --check says of NCCL_NET where nothing is wrong.
+config::Problem demand_of(const Host& host) {
+  EXPECT_THAT(host.bad(), IsEmpty());
+  for (const Check& check : check_surroundings(host.fabric, host.surroundings()))
+    if (check.name == "nccl") return check.problem;
+  return {};
+}
+
+TEST(Surroundings, WhetherNcclMayGoOnWithoutZtcpIsSaid) {
+  Host host;
+  host.variables = {{"HOME", "/root"}};
+  EXPECT_EQ(demand_of(host).where, "NCCL_NET");
+  EXPECT_THAT(demand_of(host).what,
+              HasSubstr("nor in /root/.nccl.conf or /etc/nccl.conf: where ztcp "
+                        "can't start, NCCL goes on with its own network"));
+  host.tree.add_file("etc/nccl.conf", "# site\nNCCL_NET=ZTCP\n");
+  EXPECT_EQ(demand_of(host).where, "NCCL_NET in /etc/nccl.conf");
+  EXPECT_THAT(demand_of(host).what, HasSubstr("a job that it can't serve ends"));
+  host.tree.add_file("root/.nccl.conf", "NCCL_NET=Socket\n");
+  EXPECT_EQ(host.only().problem.where, "NCCL_NET in /root/.nccl.conf");
+  // With it the one of the home is not read.
+  host.variables["NCCL_CONF_FILE"] = "/site/nccl.conf";
+  EXPECT_THAT(host.only().problem.what, HasSubstr("names /site/nccl.conf, which can't be read"));
+  host.tree.add_file("site/nccl.conf", "NCCL_NET=ztcp\n");
+  EXPECT_EQ(demand_of(host).where, "NCCL_NET in /site/nccl.conf");
+}
+
+TEST(Surroundings, OnlyAnotherPlugin) {
+  Host host;
+  host.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
+  EXPECT_THAT(host.only().problem.what, HasSubstr("is not in the loader's path"));
+}
+
+TEST(Surroundings, NoPluginIsAWarning) {
+  Host host;
+  host.tree.remove("usr/local/lib/libnccl-net.so");
+  EXPECT_EQ(host.only().severity, Severity::kWarning);
+  EXPECT_THAT(host.only().problem.mend, HasSubstr("install libnccl-net-ztcp"));
+}
+
+TEST(Surroundings, ThePluginOutsideTheLoadersPathIsNamed) {
+  for (const auto& [program, folder] :
+       {std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib/x86_64-linux-gnu"},
+        std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib64"},
+        std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib"},
+        std::pair{"/home/a/build/tools/ztcp_setup/ztcp_setup", "/home/a/build/plugin"}}) {
+    Host host;
+    host.program = program;
+    host.tree.remove("usr/local/lib/libnccl-net.so");
+    host.tree.add_file(std::string(folder).substr(1) + "/libnccl-net.so",
+                       "ELF this libnccl-net.so is ztcp's\n");
+    const std::string mend = std::string("export LD_LIBRARY_PATH=") + folder + ":$LD_LIBRARY_PATH";
+    EXPECT_EQ(host.only().problem.mend, mend);
+    host.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
+    EXPECT_EQ(host.only().severity, Severity::kFault);
+    EXPECT_EQ(host.only().problem.mend, mend);
+  }
+}
+
+struct Case {
+  const char* name;
+  const char* variable;
+  const char* value;
+  Severity severity;
+  const char* what;
+};
+class Variable : public testing::TestWithParam<Case> {};
+
+TEST_P(Variable, IsJudged) {
+  Host host;
+  host.tree.add_folder("sys/class/infiniband");
+  host.variables = {{GetParam().variable, GetParam().value}};
+  const Check check = host.only();
+  EXPECT_EQ(check.severity, GetParam().severity);
+  EXPECT_EQ(check.problem.where, GetParam().variable);
+  EXPECT_THAT(check.problem.what, HasSubstr(GetParam().what));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Name, Variable,
+    testing::Values(
+        Case{"socket_interface_gone", "NCCL_SOCKET_IFNAME", "ens5", Severity::kFault,
+             "\"ens5\" matches nothing"},
+        Case{"socket_interface_exact", "NCCL_SOCKET_IFNAME", "=ens", Severity::kFault,
+             "\"ens\" matches nothing"},
+        Case{"socket_interface_in_list", "NCCL_SOCKET_IFNAME", "ens4,ens5", Severity::kFault,
+             "\"ens5\" matches nothing"},
+        Case{"socket_interface_of_ours", "NCCL_SOCKET_IFNAME", "eth", Severity::kFault,
+             "names eth6, which the config gives to ztcp as ztcp1"},
+        Case{"hca_gone", "NCCL_IB_HCA", "mlx5_0:1", Severity::kFault, "\"mlx5_0\" matches nothing"},
+        Case{"plugin_off", "NCCL_NET_PLUGIN", "none", Severity::kWarning,
+             "NCCL does not load ztcp"},
+        Case{"other_network", "NCCL_NET", "Socket", Severity::kWarning, "\"Socket\" is wanted"}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(Surroundings, TheRightNamesAreSaid) {
+  Host host;
+  host.variables = {{"NCCL_SOCKET_IFNAME", "ens5"}};
+  EXPECT_EQ(host.only().problem.mend, "unset NCCL_SOCKET_IFNAME");
+  host.default_interface = "ens4";
+  EXPECT_EQ(host.only().problem.mend, "export NCCL_SOCKET_IFNAME='=ens4'");
+  host.variables = {{"NCCL_SOCKET_IFNAME", "eth,lo,ens4"}};
+  host.tree.add_folder("sys/class/net/lo");
+  EXPECT_EQ(host.only().problem.mend, "export NCCL_SOCKET_IFNAME='=lo,ens4'");
+  host.tree.add_folder("sys/class/infiniband/mlx5_1");
+  host.variables = {{"NCCL_IB_HCA", "mlx5_0:1,mlx5_1:2"}};
+  EXPECT_EQ(host.only().problem.mend, "export NCCL_IB_HCA='=mlx5_1:2'");
+  host.variables.clear();
+  host.tree.add_file("etc/nccl.conf", "NCCL_IB_HCA=mlx5_0\n");
+  EXPECT_EQ(host.only().problem.mend, "sudo sed -i '/^NCCL_IB_HCA=/d' /etc/nccl.conf");
+}
+
+TEST(Surroundings, TheInterfaceOfTheDefaultRoute) {
+  config::Network network;
+  const auto add = [&](const char* name, bool ipv6, std::uint32_t table, std::uint32_t metric) {
+    config::Interface& interface = network.interfaces.emplace_back();
+    interface.index = static_cast<std::uint32_t>(network.interfaces.size()) + 1;
+    interface.name = name;
+    config::Route& route = network.routes.emplace_back();
+    route.ipv6 = ipv6;
+    route.table = table;
+    route.metric = metric;
+    route.interface = interface.index;
+  };
+  EXPECT_EQ(default_interface(network), "");
+  add("eth9", false, 1001, 0);
+  EXPECT_EQ(default_interface(network), "") << "of another table";
+  add("eth8", true, 254, 50);
+  EXPECT_EQ(default_interface(network), "eth8");
+  add("eth1", false, 254, 200);
+  add("eth0", false, 254, 100);
+  EXPECT_EQ(default_interface(network), "eth0");
+}
+
+TEST(Surroundings, EveryWayToAskForZtcpIsRight) {
+  for (const char* plugin : {"ztcp", "libnccl-net-ztcp.so", "/opt/ztcp/lib/libnccl-net.so"}) {
+    Host host;
+    host.variables = {{"NCCL_NET_PLUGIN", plugin}};
+    EXPECT_THAT(host.bad(), IsEmpty()) << plugin;
+  }
+}
+
+TEST(Surroundings, WhatIsLeftOutNeedsNoMatch) {
+  Host host;
+  host.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
+  EXPECT_THAT(host.bad(), IsEmpty());
+}
+
+TEST(Surroundings, FewCpusForPollers) {
+  Host host;
+  host.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
+  const Check check = host.only();
+  EXPECT_EQ(check.name, "cpus");
+  EXPECT_THAT(check.problem.what, HasSubstr("4 CPUs (0-3) for 2 NICs"));
+}
+
+TEST(Surroundings, ALimitOfCpuTimeCounts) {
+  Host host;
+  host.tree.add_file("proc/self/cgroup", "0::/job\n");
+  host.tree.add_file("sys/fs/cgroup/job/cpu.max", "300000 100000\n");
+  const Check check = host.only();
+  EXPECT_EQ(check.name, "cpus");
+  EXPECT_THAT(check.problem.what, HasSubstr("time of 3 CPUs, by the cgroup's limit, for 2 NICs"));
+  host.tree.add_file("sys/fs/cgroup/job/cpu.max", "6400000 100000\n");
+  EXPECT_THAT(host.bad(), IsEmpty());
+}
+
+TEST(Surroundings, SharingIsNoWarningWhereItIsMeant) {
+  Host host;
+  host.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0\n");
+  host.fabric.poller.mode = config::PollerMode::kShared;
+  EXPECT_THAT(host.bad(), IsEmpty());
+}
+
+TEST(Report, ExitCodeIsTheWorstSeverity) {
+  CheckReport report;
+  EXPECT_EQ(exit_code(report), kExitGood);
+  report.checks.push_back({"a", Severity::kGood, {"w", "x", ""}});
+  EXPECT_EQ(exit_code(report), kExitGood);
+  report.checks.push_back({"b", Severity::kWarning, {"w", "x", "y"}});
+  EXPECT_EQ(exit_code(report), kExitWarnings);
+  report.checks.push_back({"c", Severity::kFault, {"w", "x", "y"}});
+  EXPECT_EQ(exit_code(report), kExitFaults);
+  EXPECT_THAT(to_text(report), HasSubstr("3 checks, 1 warnings, 1 faults"));
+  EXPECT_THAT(to_json(report), HasSubstr("\"severity\": \"fault\""));
+  report.load_problems.push_back({"w", "x", "y"});
+  EXPECT_EQ(exit_code(report), kExitUnusable);
+}
+
+// Scripts read it: it changes only on purpose.
+TEST(Report, CheckInJsonIsAsStored) {
+  CheckReport report;
+  report.config_path = "/usr/local/tfabric/tools/config/ztcp.conf";
+  report.checks = {{"schema", Severity::kGood, {"ztcp.conf", "schema 1", ""}},
+                   {"hugepages", Severity::kWarning, {"NUMA node 0", "too few", "echo 25 > x"}},
+                   {"driver", Severity::kFault, {"ztcp0", "bound to ena", "sudo ztcp_setup"}}};
+  EXPECT_EQ(to_json(report), test::Tree::read(ZTCP_TREES "/../setup/check.json"));
+  report.checks.clear();
+  report.load_problems = config::parse("schema = 2\n", report.config_path).problems;
+  EXPECT_EQ(to_json(report), test::Tree::read(ZTCP_TREES "/../setup/check-newer-config.json"));
+}
+
+}  // namespace
+}  // namespace ztcp::setup

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The real machine's files, in a folder of the test's own: what a stranger could have prepared is
+// not believed.
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/tree.h"
+#include "tools/ztcp_setup/host/place_file.h"
+#include "tools/ztcp_setup/live/live_host.h"
+#include "tools/ztcp_setup/run/run_lock.h"
+
+namespace ztcp::setup {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class LiveFiles : public testing::Test {
+ protected:
+  LiveFiles() : host_(tree_.root()) {
+    tree_.add_folder("etc");
+    ::chmod(tree_.path("etc").c_str(), 0755);
+  }
+  Ownership mine(std::uint32_t mode) const { return {mode, ::geteuid(), ::getegid()}; }
+
+  test::Tree tree_;
+  LiveHost host_;
+};
+
+TEST_F(LiveFiles, AFileIsPlacedWithItsModeWhateverTheUmask) {
+  const auto umask = ::umask(0077);
+  ASSERT_TRUE(place_file(host_, "/etc/a.conf", "text\n", mine(0644)));
+  ::umask(umask);
+  EXPECT_EQ(*host_.read_file("/etc/a.conf"), "text\n");
+  EXPECT_EQ(host_.facts("/etc/a.conf").ownership.mode, 0644U);
+  EXPECT_EQ(host_.list("/etc"), std::vector<std::string>{"a.conf"});
+}
+
+TEST_F(LiveFiles, LeftoversOfAnInterruptedAttemptAreCleared) {
+  tree_.add_file("etc/.a.conf.ztcp-new", "hal");
+  ASSERT_TRUE(place_file(host_, "/etc/a.conf", "whole\n", mine(0644)));
+  EXPECT_EQ(host_.list("/etc"), std::vector<std::string>{"a.conf"});
+}
+
+TEST_F(LiveFiles, ALinkAtTheEndIsNeverFollowed) {
+  tree_.add_file("etc/shadow", "secret");
+  fs::create_symlink("shadow", tree_.path("etc/a.conf"));
+  const auto text = host_.read_file("/etc/a.conf");
+  ASSERT_FALSE(text.has_value());
+  EXPECT_EQ(text.error().code, Errc::kRefused);
+  EXPECT_FALSE(host_.create("/etc/a.conf", "mine", mine(0644)));
+  EXPECT_FALSE(host_.set_ownership("/etc/a.conf", mine(0666)));
+  // Placing replaces the link, not what it leads to.
+  ASSERT_TRUE(place_file(host_, "/etc/a.conf", "mine", mine(0644)));
+  EXPECT_EQ(test::Tree::read(tree_.path("etc/shadow")), "secret");
+  EXPECT_EQ(host_.facts("/etc/a.conf").kind, FileKind::kFile);
+}
+
+TEST_F(LiveFiles, NoPathIsNotTheRootFolder) {
+  const Ownership before = host_.facts("/").ownership;
+  EXPECT_FALSE(host_.set_ownership("", mine(0600)));
+  EXPECT_EQ(host_.facts("/").ownership, before);
+}
+
+TEST_F(LiveFiles, AFolderThatOthersMayWriteIsNotWalked) {
+  tree_.add_folder("tmp/x");
+  ::chmod(tree_.path("tmp").c_str(), 01777);
+  const Status made = host_.create("/tmp/x/a", "text", mine(0644));
+  ASSERT_FALSE(made.has_value());
+  EXPECT_EQ(made.error().code, Errc::kRefused);
+  ::chmod(tree_.path("tmp").c_str(), 0755);
+  EXPECT_TRUE(host_.create("/tmp/x/a", "text", mine(0644)));
+}
+
+TEST_F(LiveFiles, AFolderOfSomebodyElseIsNotWalked) {
+  if (::geteuid() != 0) GTEST_SKIP() << "giving a folder away needs root";
+  tree_.add_folder("home/x");
+  ::chmod(tree_.path("home").c_str(), 0755);
+  ASSERT_EQ(::chown(tree_.path("home").c_str(), 1000, 1000), 0);
+  const Status made = host_.create("/home/x/a", "text", mine(0644));
+  ASSERT_FALSE(made.has_value());
+  EXPECT_EQ(made.error().code, Errc::kRefused);
+}
+
+TEST_F(LiveFiles, LinksThatOnlyRootCanChangeAreWalked) {
+  tree_.add_folder("usr/lib/x");
+  for (const char* folder : {"usr", "usr/lib", "usr/lib/x"})
+    ::chmod(tree_.path(folder).c_str(), 0755);
+  fs::create_symlink("usr/lib", tree_.path("lib"));
+  fs::create_symlink("../usr/lib/x", tree_.path("etc/x"));
+  ASSERT_TRUE(host_.create("/lib/x/a", "text", mine(0644)));
+  EXPECT_EQ(test::Tree::read(tree_.path("usr/lib/x/a")), "text");
+  EXPECT_EQ(*host_.read_file("/etc/x/a"), "text");
+  // Round and round.
+  fs::create_symlink("/loop", tree_.path("loop"));
+  const auto text = host_.read_file("/loop/a");
+  ASSERT_FALSE(text.has_value());
+  EXPECT_EQ(text.error().code, Errc::kRefused);
+}
+
+TEST_F(LiveFiles, APipeDoesNotHoldItUp) {
+  ASSERT_EQ(::mkfifo(tree_.path("etc/pipe").c_str(), 0644), 0);
+  const auto text = host_.read_file("/etc/pipe");
+  ASSERT_FALSE(text.has_value());
+  EXPECT_EQ(text.error().code, Errc::kRefused);
+}
+
+TEST_F(LiveFiles, FoldersAreMadeAndOnlyEmptyOnesRemoved) {
+  ASSERT_TRUE(host_.make_folder("/etc/run", mine(01777)));
+  EXPECT_EQ(host_.facts("/etc/run").ownership.mode, 01777U);
+  tree_.add_file("etc/run/lock", "");
+  const Status kept = host_.remove_folder("/etc/run");
+  ASSERT_FALSE(kept.has_value());
+  EXPECT_EQ(kept.error().sys_errno, ENOTEMPTY);
+}
+
+TEST_F(LiveFiles, ValuesAreWrittenAndFailuresTold) {
+  tree_.add_file("etc/value", "");
+  EXPECT_TRUE(host_.write_value("/etc/value", "7", std::chrono::seconds{10}));
+  EXPECT_EQ(host_.read_value("/etc/value"), "7");
+  const Status missing = host_.write_value("/etc/none", "7", std::chrono::seconds{10});
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().sys_errno, ENOENT);
+}
+
+TEST_F(LiveFiles, AWriteThatHangsIsTimedOut) {
+  // Nobody reads this pipe: opening it for writing waits for ever.
+  ASSERT_EQ(::mkfifo(tree_.path("etc/pipe").c_str(), 0644), 0);
+  const Status status = host_.write_value("/etc/pipe", "7", std::chrono::seconds{1});
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, Errc::kTimedOut);
+}
+
+TEST_F(LiveFiles, ProgramsEndOrAreEnded) {
+  const auto good =
+      host_.run({"sh", "-c", "echo out; echo err >&2; exit 3"}, std::chrono::seconds{30});
+  ASSERT_TRUE(good.has_value());
+  EXPECT_EQ(good->exit_status, 3);
+  EXPECT_EQ(good->output, "out\nerr\n");
+  const auto slow = host_.run({"sleep", "100"}, std::chrono::seconds{1});
+  ASSERT_TRUE(slow.has_value());
+  EXPECT_TRUE(slow->timed_out);
+  EXPECT_EQ(host_.run({"no-such-program"}, std::chrono::seconds{1})->exit_status, 127);
+  EXPECT_FALSE(host_.has_program("no-such-program"));
+}
+
+TEST_F(LiveFiles, ASecondRunLearnsWhoHoldsTheLock) {
+  const std::string path = tree_.path("etc/lock");
+  const pid_t other = ::fork();
+  if (other == 0) {
+    const auto lock = RunLock::take(std::chrono::milliseconds{0}, path);
+    std::ofstream(tree_.path("etc/taken")) << "taken\n";
+    for (;;) ::pause();
+  }
+  while (!fs::exists(tree_.path("etc/taken"))) ::usleep(1000);
+  const auto lock = RunLock::take(std::chrono::milliseconds{0}, path);
+  ASSERT_FALSE(lock.has_value());
+  EXPECT_THAT(lock.error().what, HasSubstr(fmt::format("process {}", other)));
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  EXPECT_TRUE(RunLock::take(std::chrono::milliseconds{0}, path).has_value());
+}
+
+// Half a boot loader's menu is worse than a second run that has to wait.
+TEST_F(LiveFiles, AProgramOutlivesItsKilledRunAndASecondRunLearnsOfIt) {
+  const std::string path = tree_.path("etc/lock");
+  const std::string folder = tree_.path("etc");
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    const auto lock = RunLock::take(std::chrono::milliseconds{0}, path);
+    // Ten seconds at most, should the test end before it.
+    const std::string script = fmt::format(
+        "touch {0}/begun; for i in $(seq 500); do [ -e {0}/go ] && break; sleep 0.02; done; "
+        "echo goes on && touch {0}/whole",
+        folder);
+    static_cast<void>(host_.run({"sh", "-c", script}, std::chrono::seconds{30}));
+    ::_exit(0);
+  }
+  while (!fs::exists(folder + "/begun")) ::usleep(1000);
+  const auto beside = RunLock::take(std::chrono::milliseconds{0}, path);
+  ::kill(killed, SIGKILL);
+  ::waitpid(killed, nullptr, 0);
+  const auto behind = RunLock::take(std::chrono::milliseconds{0}, path);
+  tree_.add_file("etc/go", "");
+  ASSERT_FALSE(beside.has_value());
+  EXPECT_THAT(beside.error().what, HasSubstr(fmt::format("process {}", killed)));
+  ASSERT_FALSE(behind.has_value());
+  EXPECT_THAT(behind.error().what, HasSubstr("what an earlier ztcp_setup began is still at work"));
+  EXPECT_THAT(behind.error().what, HasSubstr("(sh)"));
+  EXPECT_TRUE(RunLock::take(std::chrono::seconds{20}, path).has_value());
+  EXPECT_TRUE(fs::exists(folder + "/whole"));
+}
+
+TEST_F(LiveFiles, OfMuchThatAProgramSaysTheEndIsKept) {
+  const auto result = host_.run({"sh", "-c", "seq 100000; echo end"}, std::chrono::seconds{30});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(result->output, testing::EndsWith("\n100000\nend\n"));
+  EXPECT_EQ(result->output.size(), 64U << 10U);
+}
+
+}  // namespace
+}  // namespace ztcp::setup

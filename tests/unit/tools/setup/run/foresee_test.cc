@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a dry run says of refusals, of what is given back and of a run that was cut off.
+#include "tools/ztcp_setup/run/foresee.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/tools/setup/bare_machine.h"
+#include "tools/ztcp_setup/report/report.h"
+
+namespace ztcp::setup {
+namespace {
+
+using test::all_of;
+using test::all_wishes;
+using test::bare_machine;
+using test::FakeHost;
+using test::Killed;
+using test::kNicB;
+using test::set_up;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+Plan plan_of(const Wishes& wishes) {
+  Plan plan;
+  plan.fabric.emplace();
+  plan.wishes = wishes;
+  return plan;
+}
+TEST(Foresee, WhatSetUpWouldRefuseIsTold) {
+  FakeHost host = bare_machine();
+  host.add_folder("/usr/local/tfabric", {0777, 0, 0});
+  host.programs.erase("grubby");
+  Plan plan = plan_of(all_wishes());
+  foresee(host, Scope::kWhole, plan);
+  config::Problems told;
+  for (const config::Check& note : plan.notes) {
+    EXPECT_EQ(note.severity, config::Severity::kFault);
+    told.push_back(note.problem);
+  }
+  EXPECT_EQ(all_of(told), all_of(set_up(host).faults));
+  EXPECT_THAT(all_of(told), HasSubstr("/usr/local/tfabric: may be written by others"));
+  EXPECT_THAT(all_of(told), HasSubstr("there is no grubby"));
+  EXPECT_EQ(host.changes, 0U);
+}
+
+TEST(Foresee, WhatIsGivenBackIsAChange) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  Plan same = plan_of(all_wishes());
+  foresee(host, Scope::kWhole, same);
+  EXPECT_THAT(same.changes, IsEmpty());
+  EXPECT_THAT(same.notes, IsEmpty());
+  Wishes fewer = all_wishes();
+  std::erase_if(fewer, [](const Wish& wish) { return key_of(wish).ends_with(kNicB); });
+  Plan plan = plan_of(fewer);
+  const auto changes = host.changes;
+  foresee(host, Scope::kWhole, plan);
+  ASSERT_THAT(plan.changes, SizeIs(2));
+  EXPECT_EQ(plan.changes[0].what, "given back: 0000:5e:00.0: for group ztcp");
+  EXPECT_EQ(plan.changes[1].what, "given back: 0000:5e:00.0: virtio-pci -> vfio-pci");
+  EXPECT_EQ(host.changes, changes);
+}
+
+TEST(Foresee, AnInterruptedRunIsTold) {
+  FakeHost host = bare_machine();
+  host.kill_at(40, FakeHost::When::kBefore);
+  EXPECT_THROW(set_up(host), Killed);
+  host.kill_at(0, FakeHost::When::kBefore);
+  Plan plan = plan_of(all_wishes());
+  foresee(host, Scope::kWhole, plan);
+  ASSERT_THAT(plan.notes, SizeIs(1));
+  EXPECT_THAT(plan.notes[0].problem.what, HasSubstr("cut off"));
+}
+
+// All that was wrong is told once set-up has gone back to the beginning: that was a change.
+TEST(Foresee, APlanWithFaultsSaysWhatWasTakenBackBeforeIt) {
+  FakeHost host = bare_machine();
+  host.kill_at(60, FakeHost::When::kBefore);
+  EXPECT_THROW(set_up(host), Killed);
+  host.kill_at(0, FakeHost::When::kBefore);
+  host.stuck_settings = {"ring rx"};
+  auto journal = Journal::open(host);
+  const Outcome back = take_back_half_done(host, *journal, {});
+  ASSERT_TRUE(back.complete()) << all_of(back.faults);
+  Plan plan = plan_of(all_wishes());
+  plan.pairs.emplace_back();
+  plan.topology.nics.emplace_back();
+  plan.fabric->nics.emplace_back();
+  note_taken_back(plan, back);
+  const std::string text = faults_text(plan, back.changed());
+  EXPECT_THAT(text, HasSubstr("what it did was taken back, but for its hugepages"));
+  EXPECT_THAT(text, HasSubstr("ens1f0: ring rx was 4096 and is 256 now"));
+  EXPECT_THAT(text, HasSubstr("what the run before had done was taken back, nothing else was "
+                              "changed\n"));
+  EXPECT_THAT(to_json(plan, "set-up"), HasSubstr("what it did was taken back"));
+
+  Plan fresh = plan_of(all_wishes());
+  fresh.pairs = plan.pairs;
+  fresh.topology = plan.topology;
+  fresh.fabric->nics.emplace_back();
+  note_taken_back(fresh, {});
+  EXPECT_THAT(fresh.notes, IsEmpty());
+  EXPECT_THAT(faults_text(fresh, false), HasSubstr("setup failed; nothing was changed\n"));
+}
+
+}  // namespace
+}  // namespace ztcp::setup

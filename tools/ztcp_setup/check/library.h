@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Which libnccl-net.so the loader would give to NCCL, and whose it is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/check.h"
+#include "tools/ztcp_setup/check/surroundings.h"
+
+namespace ztcp::setup {
+
+inline constexpr const char* kPluginFile = "libnccl-net.so";
+
+// The folders the loader tries, in order: LD_LIBRARY_PATH, ld.so.conf, the built-in ones.
+std::vector<std::string> loader_folders(const Surroundings& surroundings);
+
+// "ztcp", "aws-ofi-nccl", "NVIDIA's HPC-X"; empty: unknown.
+std::string owner_of_plugin(const std::string& path);
+
+config::Check check_library(const Surroundings& surroundings);
+
+}  // namespace ztcp::setup

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/check/rights.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "config/machine.h"
+#include "tools/ztcp_setup/check/memlock.h"
+#include "tools/ztcp_setup/host/accounts.h"
+#include "tools/ztcp_setup/plan/wishes.h"
+#include "transport/core/shell_word.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::Severity;
+
+class Judge {
+ public:
+  Judge(const config::Fabric& fabric, const std::string& root) : fabric_(fabric), root_(root) {}
+
+  std::vector<config::Check> run() {
+    const bool on_pci =
+        std::any_of(fabric_.nics.begin(), fabric_.nics.end(),
+                    [](const config::Nic& nic) { return nic.driver == config::NicDriver::kPci; });
+    // A fabric of software NICs is its user's own affair.
+    if (!on_pci) return {};
+    judge_config();
+    if (fabric_.host.user.empty() && fabric_.host.group.empty()) return std::move(checks_);
+    judge_accounts();
+    for (const config::Nic& nic : fabric_.nics)
+      if (nic.driver == config::NicDriver::kPci) judge_group_node(nic);
+    if (fabric_.host.host_class == config::HostClass::kIommu) {
+      judge_sessions();
+      judge_services();
+    }
+    return std::move(checks_);
+  }
+
+ private:
+  void add(Severity severity, std::string name, std::string where, std::string what,
+           std::string mend) {
+    checks_.push_back(
+        {std::move(name), severity, {std::move(where), std::move(what), std::move(mend)}});
+  }
+
+  // The file decides which devices processes open and whom they trust, and so does each folder
+  // above it, through which it could be replaced.
+  void judge_config() {
+    const std::size_t before = checks_.size();
+    std::filesystem::path at = fabric_.path;
+    for (bool file = true;; file = false) {
+      const auto found = standing_of(root_, at.string());
+      if (found && found->user != "root")
+        add(Severity::kFault, "config", at.string(),
+            fmt::format("belongs to {}, wanted root: its owner decides what jobs of others do",
+                        found->user),
+            fmt::format("sudo chown root {}", shell_word(at.string())));
+      const bool sticky = !file && found && (found->mode & S_ISVTX) != 0;
+      if (found && (found->mode & S_IWOTH) != 0 && !sticky)
+        add(Severity::kFault, "config", at.string(),
+            fmt::format("may be written by anybody (mode {:04o})", found->mode),
+            fmt::format("sudo chmod o-w {}", shell_word(at.string())));
+      if (found && (found->mode & S_IWGRP) != 0 && found->group != "root" && !sticky)
+        add(Severity::kFault, "config", at.string(),
+            fmt::format("may be written by the group {} (mode {:04o})", found->group, found->mode),
+            fmt::format("sudo chmod g-w {}", shell_word(at.string())));
+      if (file && found && !fabric_.messages.cluster_key.empty() && (found->mode & S_IROTH) != 0)
+        add(Severity::kFault, "config", at.string(),
+            fmt::format("holds a cluster_key and may be read by anybody (mode {:04o})",
+                        found->mode),
+            fmt::format("sudo chmod o-r {}", shell_word(at.string())));
+      if (!at.has_relative_path()) break;
+      at = at.parent_path();
+    }
+    if (checks_.size() == before)
+      add(Severity::kGood, "config", fabric_.path, "only root may change it", "");
+  }
+
+  void judge_accounts() {
+    const config::Host& host = fabric_.host;
+    if (!host.user.empty() && !has_user(root_, host.user))
+      add(Severity::kFault, "account", "host.user",
+          fmt::format("no user {} on this machine", host.user), "sudo ztcp_setup --user NAME");
+    if (!host.group.empty() && !has_group(root_, host.group))
+      add(Severity::kFault, "account", "host.group",
+          fmt::format("no group {} on this machine", host.group),
+          fmt::format("sudo groupadd --system {}", host.group));
+  }
+
+  // Whether the node is there at all, and open to whoever asks, is the plugin's own check.
+  void judge_group_node(const config::Nic& nic) {
+    const auto number =
+        config::link_name(root_ + "/sys/bus/pci/devices/" + nic.pci + "/iommu_group");
+    if (!number) return;
+    for (const std::string& node : {"/dev/vfio/" + *number, "/dev/vfio/noiommu-" + *number}) {
+      const auto found = standing_of(root_, node);
+      if (!found) continue;
+      const config::Host& host = fabric_.host;
+      const bool user =
+          host.user.empty() || (found->user == host.user && (found->mode & 0600U) == 0600U);
+      const bool group =
+          host.group.empty() || (found->group == host.group && (found->mode & 0060U) == 0060U);
+      const std::string is =
+          fmt::format("{} is {:04o} {}:{}", node, found->mode, found->user, found->group);
+      if (user && group)
+        add(Severity::kGood, "access", nic.name, is, "");
+      else
+        add(Severity::kFault, "access", nic.name,
+            fmt::format("{}, wanted access for {}", is, who(host)), "sudo ztcp_setup");
+    }
+  }
+
+  static std::string who(const config::Host& host) {
+    if (host.user.empty()) return "group " + host.group;
+    return "user " + host.user + (host.group.empty() ? "" : " and group " + host.group);
+  }
+
+  void judge_sessions() {
+    const config::Host& host = fabric_.host;
+    if (!host.user.empty())
+      judge_limit("user " + host.user,
+                  session_memlock_kib(root_, host.user, groups_of(root_, host.user)));
+    if (!host.group.empty())
+      judge_limit("group " + host.group, session_memlock_kib(root_, "", {host.group}));
+  }
+
+  void judge_limit(const std::string& whose, std::optional<std::uint64_t> kib) {
+    const std::uint64_t want_kib = std::uint64_t{fabric_.hugepages.per_process_mib} << 10U;
+    if (kib && *kib > want_kib)
+      return add(Severity::kGood, "memlock", "sessions of " + whose,
+                 *kib == kUnlimitedKib ? std::string("unlimited") : fmt::format("{} KiB", *kib),
+                 "");
+    add(Severity::kFault, "memlock", "sessions of " + whose,
+        fmt::format("max locked memory {}, wanted unlimited, or more than the {} KiB of hugepages "
+                    "that a process may take",
+                    kib ? fmt::format("is {} KiB in /etc/security/limits.*", *kib)
+                        : std::string("is not set in /etc/security/limits.*, so that the system's "
+                                      "default of a few MiB holds"),
+                    want_kib),
+        "sudo ztcp_setup, then log in again");
+  }
+
+  void judge_services() {
+    for (const std::string& service : job_services(root_))
+      if (limits_memlock(root_, service))
+        add(Severity::kWarning, "memlock", service,
+            "jobs that it starts inherit its limit of locked memory, and its unit sets none",
+            fmt::format("sudo ztcp_setup, then sudo systemctl restart {}", service));
+  }
+
+  const config::Fabric& fabric_;
+  const std::string& root_;
+  std::vector<config::Check> checks_;
+};
+
+}  // namespace
+
+std::vector<config::Check> check_rights(const config::Fabric& fabric, const std::string& root) {
+  return Judge(fabric, root).run();
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/check/surroundings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <string_view>
+#include <strings.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "config/container.h"
+#include "config/machine.h"
+#include "tools/ztcp_setup/check/library.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::Check;
+using config::Severity;
+
+constexpr const char* kPluginFile = "libnccl-net.so";
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+constexpr const char* kConfFile = "NCCL_CONF_FILE";
+
+// NCCL reads a file of the user's, then the machine's.
+std::vector<std::string> nccl_files(const Variables& variables) {
+  std::vector<std::string> files;
+  if (const auto it = variables.find(kConfFile); it != variables.end() && !it->second.empty())
+    files.push_back(it->second);
+  else if (const auto home = variables.find("HOME"); home != variables.end())
+    files.push_back(home->second + "/.nccl.conf");
+  files.emplace_back("/etc/nccl.conf");
+  return files;
+}
+
+// Neither file wins over the environment.
+Variables nccl_variables(const Surroundings& around, Variables& origins) {
+  Variables variables = around.variables;
+  const std::string root = around.root == "/" ? "" : around.root;
+  for (const std::string& file : nccl_files(variables)) {
+    std::istringstream lines(config::read_text(root + file).value_or(""));
+    for (std::string line; std::getline(lines, line);) {
+      const auto equals = line.find('=');
+      if (line.starts_with('#') || equals == std::string::npos) continue;
+      if (variables.emplace(line.substr(0, equals), line.substr(equals + 1)).second)
+        origins.emplace(line.substr(0, equals), file);
+    }
+  }
+  return variables;
+}
+
+class Checker {
+ public:
+  Checker(const config::Fabric& fabric, const Surroundings& around)
+      : fabric_(fabric), around_(around), variables_(nccl_variables(around, origins_)) {}
+
+  std::vector<Check> run() {
+    check_switches();
+    check_demand();
+    check_conf_file();
+    checks_.push_back(check_library(around_));
+    check_names("NCCL_SOCKET_IFNAME", around_.roots.sys + "/class/net");
+    check_names("NCCL_IB_HCA", around_.roots.sys + "/class/infiniband");
+    check_cpus();
+    return std::move(checks_);
+  }
+
+ private:
+  void add(Severity severity, std::string name, std::string where, std::string what,
+           std::string mend) {
+    checks_.push_back(
+        {std::move(name), severity, {std::move(where), std::move(what), std::move(mend)}});
+  }
+
+  std::string variable(std::string_view name) const {
+    const auto it = variables_.find(name);
+    return it == variables_.end() ? std::string() : it->second;
+  }
+
+  // "NCCL_NET", "NCCL_NET in /etc/nccl.conf"
+  std::string place_of(std::string_view name) const {
+    const auto it = origins_.find(name);
+    return it == origins_.end() ? std::string(name) : fmt::format("{} in {}", name, it->second);
+  }
+
+  std::string removal_of(std::string_view name) const {
+    const auto it = origins_.find(name);
+    if (it == origins_.end()) return fmt::format("unset {}", name);
+    return fmt::format("sudo sed -i '/^{}=/d' {}", name, it->second);
+  }
+
+  // Variables that turn ztcp off.
+  void check_switches() {
+    const std::string plugin = variable("NCCL_NET_PLUGIN");
+    // By name, by file, or the file by its other name.
+    if (!plugin.empty() && plugin != "ztcp" && plugin.find(kPluginFile) == std::string::npos &&
+        plugin.find("libnccl-net-ztcp.so") == std::string::npos)
+      add(Severity::kWarning, "nccl", place_of("NCCL_NET_PLUGIN"),
+          fmt::format("\"{}\", so NCCL does not load ztcp", plugin), removal_of("NCCL_NET_PLUGIN"));
+  }
+
+  // Whether NCCL may go on without ztcp. That is the operator's choice, and no fault either way.
+  void check_demand() {
+    const std::string net = variable("NCCL_NET");
+    if (net.empty())
+      add(Severity::kGood, "nccl", "NCCL_NET",
+          fmt::format(
+              "not set, nor in {}: where ztcp can't start, NCCL goes on with its own network "
+              "without a word; the line NCCL_NET=ztcp in /etc/nccl.conf, for all jobs, "
+              "makes it end the job instead",
+              fmt::join(nccl_files(around_.variables), " or ")),
+          "");
+    else if (strcasecmp(net.c_str(), "ztcp") == 0)
+      add(Severity::kGood, "nccl", place_of("NCCL_NET"),
+          "ztcp: a job that it can't serve ends, where NCCL would go on with its own network", "");
+    else
+      add(Severity::kWarning, "nccl", place_of("NCCL_NET"),
+          fmt::format("\"{}\" is wanted, not ztcp", net), "export NCCL_NET=ztcp");
+  }
+
+  void check_conf_file() {
+    const auto it = around_.variables.find(kConfFile);
+    if (it == around_.variables.end() || it->second.empty()) return;
+    const std::string root = around_.root == "/" ? "" : around_.root;
+    if (!config::read_text(root + it->second))
+      add(Severity::kWarning, "nccl", kConfFile,
+          fmt::format("names {}, which can't be read; NCCL says nothing of that, and does not look "
+                      "into ~/.nccl.conf either",
+                      it->second),
+          fmt::format("unset {}, or name a file that is there", kConfFile));
+  }
+
+  // NCCL's forms: a list of prefixes, "=" before exact names, "^" before what is left out.
+  // NCCL_IB_HCA adds ":port". A name that matches nothing was perhaps a NIC that ztcp took.
+  void check_names(const char* name, const std::string& folder) {
+    std::string value = variable(name);
+    if (value.empty() || value.front() == '^') return;
+    const bool exact = value.front() == '=';
+    const auto present = config::list_folder(folder);
+    std::vector<std::string> wrong;  // What is to be said of it.
+    std::vector<std::string> right;
+    for (const std::string& wanted : split(value.substr(exact ? 1 : 0), ',')) {
+      const std::string port = wanted.substr(std::min(wanted.find(':'), wanted.size()));
+      const std::string stem = wanted.substr(0, wanted.size() - port.size());
+      bool any = false;
+      for (const std::string& candidate : present) {
+        if (exact ? candidate != stem : !candidate.starts_with(stem)) continue;
+        any = true;
+        if (const std::string owner = taken_as(folder, candidate); owner.empty())
+          right.push_back(candidate + port);
+        else
+          wrong.push_back(
+              fmt::format("names {}, which the config gives to ztcp as {}", candidate, owner));
+      }
+      if (!any)
+        wrong.push_back(
+            fmt::format("\"{}\" matches nothing under {}; a NIC that ztcp took has no name there",
+                        stem, folder));
+    }
+    for (std::string& what : wrong)
+      add(Severity::kFault, "nccl", place_of(name), std::move(what), mend_of_names(name, right));
+  }
+
+  // Those of the variable that are right, exactly, or else the NIC of the default route.
+  // The environment wins over NCCL's files.
+  std::string mend_of_names(const std::string& name, std::vector<std::string> right) const {
+    if (right.empty() && name == "NCCL_SOCKET_IFNAME" && !around_.default_interface.empty())
+      right = {around_.default_interface};
+    return right.empty() ? removal_of(name)
+                         : fmt::format("export {}='={}'", name, fmt::join(right, ","));
+  }
+
+  // The NIC of the config that this interface is; empty: none.
+  std::string taken_as(const std::string& folder, const std::string& interface) const {
+    std::string pci = config::link_name(folder + "/" + interface + "/device").value_or("");
+    // virtio: one device further up.
+    if (pci.starts_with("virtio"))
+      for (const config::Nic& nic : fabric_.nics)
+        if (config::exists(around_.roots.sys + "/bus/pci/devices/" + nic.pci + "/" + pci))
+          pci = nic.pci;
+    const auto taken = std::find_if(fabric_.nics.begin(), fabric_.nics.end(), [&](const auto& nic) {
+      return !nic.pci.empty() && nic.pci == pci;
+    });
+    return taken == fabric_.nics.end() ? std::string() : taken->name;
+  }
+
+  // A poller and two NCCL proxy threads for each NIC are busy at once.
+  void check_cpus() {
+    const auto list = config::status_field(around_.roots.proc, "Cpus_allowed_list");
+    if (!list) return;
+    std::size_t cpus = 0;
+    for (const std::string& part : split(*list, ',')) {
+      unsigned first = 0;
+      unsigned last = 0;
+      const char* end = part.data() + part.size();
+      auto parsed = std::from_chars(part.data(), end, first);
+      last = first;
+      if (parsed.ptr != end) std::from_chars(parsed.ptr + 1, end, last);
+      cpus += last >= first ? last - first + 1 : 0;
+    }
+    const std::size_t busy = fabric_.nics.size() * 3;
+    std::string what = fmt::format("{} CPUs ({}) for {} NICs", cpus, *list, fabric_.nics.size());
+    if (const std::size_t quota = config::cpu_quota(around_.roots); quota != 0 && quota < cpus) {
+      cpus = quota;
+      what = fmt::format("time of {} CPUs, by the cgroup's limit, for {} NICs", quota,
+                         fabric_.nics.size());
+    }
+    // Software NICs are for trying things out, and a shared poller is meant to share.
+    const bool matters = fabric_.poller.mode != config::PollerMode::kShared &&
+                         std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [](const auto& nic) {
+                           return nic.driver == config::NicDriver::kPci;
+                         });
+    if (cpus >= busy || !matters)
+      add(Severity::kGood, "cpus", "this process", what, "");
+    else
+      add(Severity::kWarning, "cpus", "this process",
+          fmt::format("{}: pollers and NCCL's threads want {} and will share", what, busy),
+          "give the job more CPUs, or write mode = \"shared\" under [poller]");
+  }
+
+  const config::Fabric& fabric_;
+  const Surroundings& around_;
+  Variables origins_;  // The file that sets a variable, for those that the environment lacks.
+  const Variables variables_;
+  std::vector<Check> checks_;
+};
+
+}  // namespace
+
+Variables variables_of(const char* const* environment) {
+  Variables variables;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view text = *environment;
+    const auto equals = text.find('=');
+    if (equals != std::string_view::npos)
+      variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
+std::string default_interface(const config::Network& network) {
+  constexpr std::uint32_t kMainTable = 254;
+  const config::Route* best = nullptr;
+  // One of IPv4 first, which is what NCCL prefers itself.
+  const auto rank = [](const config::Route& route) { return std::pair(route.ipv6, route.metric); };
+  for (const config::Route& route : network.routes)
+    if (route.table == kMainTable && route.destination.length == 0 &&
+        network.find(route.interface) != nullptr && (best == nullptr || rank(route) < rank(*best)))
+      best = &route;
+  return best == nullptr ? std::string() : network.find(best->interface)->name;
+}
+
+std::vector<Check> check_surroundings(const config::Fabric& fabric,
+                                      const Surroundings& surroundings) {
+  return Checker(fabric, surroundings).run();
+}
+
+}  // namespace ztcp::setup

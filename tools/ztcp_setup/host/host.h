@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The machine as set-up sees it: small operations, each of which the machine does whole or not at
+// all as far as software can tell. Everything that set-up knows or changes goes through here, so
+// that tests bring a machine along, watch each operation and kill set-up at any of them.
+//
+// Paths are absolute. Paths of files and folders are walked without trusting anything that someone
+// other than root could have changed; Errc::kRefused says that the walk ended at such a thing, and
+// why_not_trusted() (trust.h) says which. Values of sysfs and procfs are the kernel's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "tools/ztcp_setup/host/network.h"
+#include "transport/core/result.h"
+
+namespace ztcp::setup {
+
+struct Ownership {
+  std::uint32_t mode = 0644;
+  std::uint32_t user = 0;
+  std::uint32_t group = 0;
+  friend bool operator==(const Ownership&, const Ownership&) = default;
+};
+
+enum class FileKind : std::uint8_t { kAbsent, kFile, kFolder, kLink, kOther };
+
+struct FileFacts {
+  FileKind kind = FileKind::kAbsent;
+  Ownership ownership;
+};
+
+struct ProgramResult {
+  int exit_status = 0;     // 127: no such program; 128 + n: ended by signal n.
+  bool timed_out = false;  // And killed.
+  std::string output;      // Both streams, the last 64 KiB.
+};
+
+// Who holds a device.
+struct Holder {
+  pid_t pid = 0;  // 0: a process that can't be seen from here.
+  std::string command;
+};
+
+class Host {
+ public:
+  using Seconds = std::chrono::seconds;
+  virtual ~Host() = default;
+
+  // --- Readings -------------------------------------------------------------------------------
+  virtual FileFacts facts(const std::string& path) = 0;  // Of a link itself, where it is one.
+  // A value or a list of the kernel's, followed wherever it leads.
+  virtual std::optional<std::string> read_value(const std::string& path) = 0;
+  // What a file of ours holds: never through a link.
+  virtual Result<std::string> read_file(const std::string& path) = 0;
+  virtual std::optional<std::string> link_target(const std::string& path) = 0;
+  virtual std::vector<std::string> list(const std::string& folder) = 0;  // Sorted.
+  virtual std::optional<std::uint32_t> user_id(const std::string& name) = 0;
+  virtual std::optional<std::uint32_t> group_id(const std::string& name) = 0;
+  virtual bool has_program(const std::string& name) = 0;
+  // The process that has `node`, a vfio group, open. Absent: none.
+  virtual std::optional<Holder> holder_of(const std::string& node) = 0;
+
+  // --- Files ----------------------------------------------------------------------------------
+  // A new file, on disk when this returns. An interrupted one may be there in part.
+  virtual Status create(const std::string& path, const std::string& text, Ownership ownership) = 0;
+  virtual Status rename(const std::string& from, const std::string& to) = 0;  // On disk as well.
+  virtual Status remove(const std::string& path) = 0;                         // A file.
+  virtual Status make_folder(const std::string& path, Ownership ownership) = 0;
+  virtual Status remove_folder(const std::string& path) = 0;  // Only an empty one.
+  // Files "*.lock" in a folder that others may write to as well.
+  virtual Status remove_locks(const std::string& folder) = 0;
+  virtual Status set_ownership(const std::string& path, Ownership ownership) = 0;
+
+  // --- Kernel ---------------------------------------------------------------------------------
+  // The kernel may take its time, or wait for a device to be let go: then this fails with
+  // Errc::kTimedOut, and the write may happen later.
+  virtual Status write_value(const std::string& path, const std::string& value, Seconds limit) = 0;
+  virtual Status mount(const std::string& folder, const std::string& type,
+                       const std::string& options) = 0;
+  virtual Status unmount(const std::string& folder) = 0;
+  // Found in the system's own folders only, with a clean environment, out of reach of Ctrl-C.
+  virtual Result<ProgramResult> run(const std::vector<std::string>& argv, Seconds limit) = 0;
+
+  // --- Network --------------------------------------------------------------------------------
+  // Absent: there is no such interface. Without its driver's settings.
+  virtual Result<std::optional<LinkState>> link(const std::string& name) = 0;
+  virtual Status set_up(const std::string& link, bool up) = 0;
+  virtual Status rename_link(const std::string& from, const std::string& to) = 0;
+  // MAC, MTU, queue length and alias.
+  virtual Status set_link(const std::string& link, const LinkState& state) = 0;
+  virtual Status set_master(const std::string& link, const std::string& master) = 0;
+  virtual Status add_child(const std::string& parent, const LinkState& child) = 0;
+  // An address, neighbour, nexthop object or route. One that is there already is a success.
+  virtual Status add_item(const std::string& link, const NetworkItem& item) = 0;
+  // What its driver tells of its settings: some drivers have few.
+  virtual Result<std::vector<SettingGroup>> settings(const std::string& link) = 0;
+  // Values that are not named stay. A driver may take others than it was told, and say nothing.
+  virtual Status set_settings(const std::string& link, const SettingGroup& wanted) = 0;
+
+  // Lets the machine go on: drivers and udev need a moment.
+  virtual void pause(std::chrono::milliseconds time) = 0;
+};
+
+}  // namespace ztcp::setup

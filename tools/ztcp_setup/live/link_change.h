@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Interfaces changed, one request each.
+#pragma once
+
+#include <string>
+
+#include "config/netlink.h"
+#include "tools/ztcp_setup/host/network.h"
+
+namespace ztcp::setup {
+
+Status set_link_up(config::netlink::Session& kernel, const std::string& link, bool up);
+Status rename_link(config::netlink::Session& kernel, const std::string& from,
+                   const std::string& to);
+// MAC, MTU, queue length and alias.
+Status set_link(config::netlink::Session& kernel, const std::string& link, const LinkState& wanted);
+Status set_link_master(config::netlink::Session& kernel, const std::string& link,
+                       const std::string& master);
+Status add_child_link(config::netlink::Session& kernel, const std::string& parent,
+                      const LinkState& child);
+// An address, neighbour, nexthop object or route. One that is there already is a success.
+Status add_link_item(config::netlink::Session& kernel, const std::string& link,
+                     const NetworkItem& item);
+
+}  // namespace ztcp::setup

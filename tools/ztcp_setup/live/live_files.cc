@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The files of a LiveHost, and what the kernel shows as files.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/machine.h"
+#include "tools/ztcp_setup/live/live_host.h"
+
+namespace ztcp::setup {
+namespace {
+
+constexpr std::size_t kLargestFile = 16U << 20;
+
+FileFacts facts_of(const struct stat& facts) {
+  const FileKind kind = S_ISREG(facts.st_mode)   ? FileKind::kFile
+                        : S_ISDIR(facts.st_mode) ? FileKind::kFolder
+                        : S_ISLNK(facts.st_mode) ? FileKind::kLink
+                                                 : FileKind::kOther;
+  return {kind, {facts.st_mode & 07777U, facts.st_uid, facts.st_gid}};
+}
+
+Result<std::string> read_all(int fd) {
+  std::string text;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno("read");
+    if (count == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+    if (text.size() > kLargestFile) return fail(Errc::kSystem, "read", EFBIG);
+  }
+}
+
+Status write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail_errno("write");
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+// An O_PATH descriptor can't be synced itself.
+Status sync_folder(const Descriptor& folder) {
+  const Descriptor open(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (open.get() < 0) return fail_errno("open");
+  // Some file systems sync no folders.
+  if (::fsync(open.get()) != 0 && errno != EINVAL) return fail_errno("fsync");
+  return {};
+}
+
+Status own(int fd, const Ownership& ownership) {
+  struct stat facts {};
+  if (::fstat(fd, &facts) != 0) return fail_errno("fstat");
+  // The owner first: chown clears the set-user bits of the mode.
+  if ((facts.st_uid != ownership.user || facts.st_gid != ownership.group) &&
+      ::fchown(fd, ownership.user, ownership.group) != 0)
+    return fail_errno("chown");
+  if (::fchmod(fd, ownership.mode) != 0) return fail_errno("chmod");
+  return {};
+}
+
+}  // namespace
+
+FileFacts LiveHost::facts(const std::string& path) {
+  struct stat facts {};
+  if (::fstatat(AT_FDCWD, at(path).c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  return facts_of(facts);
+}
+
+std::optional<std::string> LiveHost::read_value(const std::string& path) {
+  return config::read_text(at(path));
+}
+
+Result<std::string> LiveHost::read_file(const std::string& path) {
+  const Place place = ZTCP_TRY(paths_.find(path));
+  // O_NONBLOCK: a pipe in its place must not hold us up.
+  const Descriptor file(::openat(place.folder.get(), place.name.c_str(),
+                                 O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (file.get() < 0 && errno == ELOOP) return fail(Errc::kRefused, "open", ELOOP);
+  if (file.get() < 0) return fail_errno("open");
+  struct stat facts {};
+  if (::fstat(file.get(), &facts) != 0) return fail_errno("fstat");
+  if (!S_ISREG(facts.st_mode)) return fail(Errc::kRefused, "open", EINVAL);
+  return read_all(file.get());
+}
+
+std::optional<std::string> LiveHost::link_target(const std::string& path) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlink(at(path).c_str(), target.data(), target.size());
+  if (length < 0) return std::nullopt;
+  return std::string(target.data(), static_cast<std::size_t>(length));
+}
+
+std::vector<std::string> LiveHost::list(const std::string& folder) {
+  return config::list_folder(at(folder));
+}
+
+std::optional<std::uint32_t> LiveHost::user_id(const std::string& name) {
+  const passwd* entry = ::getpwnam(name.c_str());
+  if (entry == nullptr) return std::nullopt;
+  return entry->pw_uid;
+}
+
+std::optional<std::uint32_t> LiveHost::group_id(const std::string& name) {
+  const struct group* entry = ::getgrnam(name.c_str());
+  if (entry == nullptr) return std::nullopt;
+  return entry->gr_gid;
+}
+
+Status LiveHost::create(const std::string& path, const std::string& text, Ownership ownership) {
+  const Place place = ZTCP_TRY(paths_.find(path));
+  // Nobody else reads it before it is whole and has its owner.
+  const Descriptor file(::openat(place.folder.get(), place.name.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) return fail_errno("open");
+  ZTCP_CHECK(write_all(file.get(), text));
+  ZTCP_CHECK(own(file.get(), ownership));
+  if (::fsync(file.get()) != 0) return fail_errno("fsync");
+  return {};
+}
+
+Status LiveHost::rename(const std::string& from, const std::string& to) {
+  const Place old_place = ZTCP_TRY(paths_.find(from));
+  const Place new_place = ZTCP_TRY(paths_.find(to));
+  if (::renameat(old_place.folder.get(), old_place.name.c_str(), new_place.folder.get(),
+                 new_place.name.c_str()) != 0)
+    return fail_errno("rename");
+  return sync_folder(new_place.folder);
+}
+
+Status LiveHost::remove(const std::string& path) {
+  const Place place = ZTCP_TRY(paths_.find(path));
+  if (::unlinkat(place.folder.get(), place.name.c_str(), 0) != 0) return fail_errno("unlink");
+  return sync_folder(place.folder);
+}
+
+Status LiveHost::make_folder(const std::string& path, Ownership ownership) {
+  const Place place = ZTCP_TRY(paths_.find(path));
+  if (::mkdirat(place.folder.get(), place.name.c_str(), 0700) != 0) return fail_errno("mkdir");
+  const Descriptor made(::openat(place.folder.get(), place.name.c_str(),
+                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (made.get() < 0) return fail_errno("open");
+  ZTCP_CHECK(own(made.get(), ownership));
+  return sync_folder(place.folder);
+}
+
+Status LiveHost::remove_folder(const std::string& path) {
+  const Place place = ZTCP_TRY(paths_.find(path));
+  if (::unlinkat(place.folder.get(), place.name.c_str(), AT_REMOVEDIR) != 0)
+    return fail(Errc::kSystem, "rmdir", errno == EEXIST ? ENOTEMPTY : errno);
+  return sync_folder(place.folder);
+}
+
+Status LiveHost::remove_locks(const std::string& folder) {
+  const Place place = ZTCP_TRY(paths_.find(folder));
+  const Descriptor open(::openat(place.folder.get(), place.name.c_str(),
+                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (open.get() < 0) return fail_errno("open");
+  for (const std::string& name : config::list_folder(fmt::format("/proc/self/fd/{}", open.get()))) {
+    struct stat facts {};
+    if (!name.ends_with(".lock") ||
+        ::fstatat(open.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(facts.st_mode))
+      continue;
+    // The name goes, whatever it has become meanwhile.
+    if (::unlinkat(open.get(), name.c_str(), 0) != 0 && errno != ENOENT)
+      return fail_errno("unlink");
+  }
+  return {};
+}
+
+Status LiveHost::set_ownership(const std::string& path, Ownership ownership) {
+  const Place place = ZTCP_TRY(paths_.find(path));
+  // Devices must not be opened for this: a vfio group would be taken.
+  const Descriptor node(
+      ::openat(place.folder.get(), place.name.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+  if (node.get() < 0) return fail_errno("open");
+  struct stat facts {};
+  if (::fstat(node.get(), &facts) != 0) return fail_errno("fstat");
+  if (S_ISLNK(facts.st_mode)) return fail(Errc::kRefused, "chown", ELOOP);
+  if ((facts.st_uid != ownership.user || facts.st_gid != ownership.group) &&
+      ::fchownat(node.get(), "", ownership.user, ownership.group, AT_EMPTY_PATH) != 0)
+    return fail_errno("chown");
+  // fchmod() takes no O_PATH descriptors; their names in /proc lead to the same thing.
+  if (::chmod(("/proc/self/fd/" + std::to_string(node.get())).c_str(), ownership.mode) != 0)
+    return fail_errno("chmod");
+  return {};
+}
+
+}  // namespace ztcp::setup

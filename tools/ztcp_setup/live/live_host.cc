@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The kernel of a LiveHost: values, mounts, programs, devices and the network.
+#include "tools/ztcp_setup/live/live_host.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <sstream>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/machine.h"
+#include "tools/ztcp_setup/live/ethtool.h"
+#include "tools/ztcp_setup/live/link_change.h"
+#include "tools/ztcp_setup/live/link_read.h"
+
+namespace ztcp::setup {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::array kProgramFolders = {"/usr/sbin", "/usr/bin", "/sbin", "/bin"};
+constexpr std::size_t kLongestOutput = 64U << 10;
+
+std::string program_path(const std::string& name) {
+  if (name.starts_with('/')) return ::access(name.c_str(), X_OK) == 0 ? name : "";
+  for (const char* folder : kProgramFolders) {
+    std::string path = fmt::format("{}/{}", folder, name);
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return {};
+}
+
+int milliseconds_until(Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+}
+
+// In a forked child: signals as a fresh program expects them, out of reach of the terminal's.
+void become_apart() {
+  ::setsid();
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// Reads what a child says until it closes its end or time is up.
+std::string read_until(int fd, Clock::time_point deadline, bool& timed_out) {
+  std::string output;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    pollfd ready{fd, POLLIN, 0};
+    const int count = ::poll(&ready, 1, milliseconds_until(deadline));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0 && Clock::now() >= deadline) {
+      timed_out = true;
+      return output;
+    }
+    if (count <= 0) continue;
+    const ssize_t size = ::read(fd, buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return output;
+    output.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Whether it ended by then. It is left to be waited for.
+bool ends_until(pid_t child, Clock::time_point deadline) {
+  for (;;) {
+    siginfo_t ended{};
+    const int asked =
+        ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (asked == 0 && ended.si_pid == child) return true;
+    if ((asked != 0 && errno != EINTR) || Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(milliseconds{5});
+  }
+}
+
+// The last of what was written to it.
+std::string end_of(int file) {
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  const off_t first = std::max<off_t>(size - static_cast<off_t>(kLongestOutput), 0);
+  std::string text(size > 0 ? static_cast<std::size_t>(size - first) : 0, '\0');
+  const ssize_t count = ::pread(file, text.data(), text.size(), first);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return text;
+}
+
+// Files below /proc/sys/net of an interface that differ from those of a new one.
+std::vector<std::pair<std::string, std::string>> sysctls_of(const std::string& base,
+                                                            const std::string& link) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const char* family : {"ipv4", "ipv6"}) {
+    const std::string folder = fmt::format("/proc/sys/net/{}/conf/", family);
+    for (const std::string& name : config::list_folder(base + folder + link)) {
+      // The link's own MTU, which comes with the link.
+      if (name == "mtu") continue;
+      const auto value = config::read_text(base + folder + link + "/" + name);
+      const auto usual = config::read_text(base + folder + "default/" + name);
+      if (value && usual && *value != *usual)
+        found.emplace_back(folder + link + "/" + name, *value);
+    }
+  }
+  return found;
+}
+
+void add_sysctls(const std::string& base, LinkState& state) {
+  state.sysctls = sysctls_of(base, state.name);
+  for (LinkState& child : state.children) add_sysctls(base, child);
+}
+
+}  // namespace
+
+LiveHost::LiveHost(const std::string& root) : base_(root == "/" ? "" : root), paths_(root) {}
+
+bool LiveHost::has_program(const std::string& name) { return !program_path(name).empty(); }
+
+Status LiveHost::write_value(const std::string& path, const std::string& value, Seconds limit) {
+  // In a child, because a write to sysfs can wait for ever (an unbind waits for the device's users)
+  // and not even a signal would end it.
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return fail_errno("pipe");
+  const std::string file = at(path);
+  const pid_t child = ::fork();
+  if (child < 0) {
+    const int why = errno;
+    ::close(pipe[0]);
+    ::close(pipe[1]);
+    return fail(Errc::kSystem, "fork", why);
+  }
+  if (child == 0) {
+    become_apart();
+    int why = 0;
+    const int fd = ::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+    // One write: sysfs takes each as a value of its own.
+    if (fd < 0 || ::write(fd, value.data(), value.size()) < 0) why = errno;
+    static_cast<void>(!::write(pipe[1], &why, sizeof(why)));
+    ::_exit(0);
+  }
+  ::close(pipe[1]);
+  const Descriptor end(pipe[0]);
+  bool timed_out = false;
+  const std::string answer = read_until(end.get(), Clock::now() + limit, timed_out);
+  if (timed_out) {
+    ::kill(child, SIGKILL);
+    // It ends when the kernel lets go of it; init collects it if that is after us.
+    return fail(Errc::kTimedOut, "write");
+  }
+  wait_for(child);
+  int why = EIO;
+  if (answer.size() == sizeof(why)) std::memcpy(&why, answer.data(), sizeof(why));
+  if (why != 0) return fail(Errc::kSystem, "write", why);
+  return {};
+}
+
+Result<ProgramResult> LiveHost::run(const std::vector<std::string>& argv, Seconds limit) {
+  const std::string program = argv.empty() ? "" : program_path(argv.front());
+  if (program.empty()) return ProgramResult{127, false, "no such program"};
+  // No pipe: a program that goes on when this process was killed must be able to say so.
+  const Descriptor said(::memfd_create("output", MFD_CLOEXEC));
+  if (said.get() < 0) return fail_errno("memfd_create");
+  std::vector<char*> arguments;
+  arguments.reserve(argv.size() + 1);
+  for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  // LVM's programs complain of descriptors that they inherit, and the lock of this run is one.
+  std::array<const char*, 5> environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C",
+                                            "HOME=/root", "LVM_SUPPRESS_FD_WARNINGS=1", nullptr};
+  const pid_t child = ::fork();
+  if (child < 0) return fail_errno("fork");
+  if (child == 0) {
+    become_apart();
+    const int nothing = ::open("/dev/null", O_RDONLY);
+    ::dup2(nothing, 0);
+    ::dup2(said.get(), 1);
+    ::dup2(said.get(), 2);
+    ::execve(program.c_str(), arguments.data(), const_cast<char* const*>(environment.data()));
+    ::_exit(127);
+  }
+  ProgramResult result;
+  result.timed_out = !ends_until(child, Clock::now() + limit);
+  // It has a session of its own: its children go with it.
+  if (result.timed_out) ::kill(-child, SIGKILL);
+  result.exit_status = wait_for(child);
+  result.output = end_of(said.get());
+  return result;
+}
+
+Status LiveHost::mount(const std::string& folder, const std::string& type,
+                       const std::string& options) {
+  const Place place = ZTCP_TRY(paths_.find(folder));
+  const Descriptor target(::openat(place.folder.get(), place.name.c_str(),
+                                   O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (target.get() < 0) return fail_errno("open");
+  if (::mount(type.c_str(), fmt::format("/proc/self/fd/{}", target.get()).c_str(), type.c_str(),
+              MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+    return fail_errno("mount");
+  return {};
+}
+
+Status LiveHost::unmount(const std::string& folder) {
+  if (::umount2(at(folder).c_str(), UMOUNT_NOFOLLOW) != 0) return fail_errno("umount");
+  return {};
+}
+
+std::optional<Holder> LiveHost::holder_of(const std::string& node) {
+  // A group can be opened once. Not being able to is the one sure sign, whatever /proc shows.
+  const int fd = ::open(at(node).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd >= 0) {
+    ::close(fd);
+    return std::nullopt;
+  }
+  if (errno != EBUSY) return std::nullopt;
+  for (const std::string& name : config::list_folder("/proc")) {
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc{} || end != name.data() + name.size()) continue;
+    const std::string folder = fmt::format("/proc/{}/fd", pid);
+    for (const std::string& one : config::list_folder(folder))
+      if (link_target(folder + "/" + one) == node)
+        return Holder{pid, config::read_line(fmt::format("/proc/{}/comm", pid)).value_or("?")};
+  }
+  return Holder{};
+}
+
+Result<config::netlink::Session*> LiveHost::network() {
+  if (!network_) network_ = ZTCP_TRY(config::netlink::Session::open());
+  return &*network_;
+}
+
+Result<std::optional<LinkState>> LiveHost::link(const std::string& name) {
+  config::netlink::Session* kernel = ZTCP_TRY(network());
+  std::optional<LinkState> state = ZTCP_TRY(read_link(*kernel, name));
+  if (state) add_sysctls(base_, *state);
+  return state;
+}
+Status LiveHost::set_up(const std::string& link, bool up) {
+  return set_link_up(*ZTCP_TRY(network()), link, up);
+}
+Status LiveHost::rename_link(const std::string& from, const std::string& to) {
+  return setup::rename_link(*ZTCP_TRY(network()), from, to);
+}
+Status LiveHost::set_link(const std::string& link, const LinkState& state) {
+  return setup::set_link(*ZTCP_TRY(network()), link, state);
+}
+Status LiveHost::set_master(const std::string& link, const std::string& master) {
+  return set_link_master(*ZTCP_TRY(network()), link, master);
+}
+Status LiveHost::add_child(const std::string& parent, const LinkState& child) {
+  return add_child_link(*ZTCP_TRY(network()), parent, child);
+}
+Status LiveHost::add_item(const std::string& link, const NetworkItem& item) {
+  return add_link_item(*ZTCP_TRY(network()), link, item);
+}
+Result<std::vector<SettingGroup>> LiveHost::settings(const std::string& link) {
+  return read_settings(link);
+}
+Status LiveHost::set_settings(const std::string& link, const SettingGroup& wanted) {
+  return write_settings(link, wanted);
+}
+
+void LiveHost::pause(milliseconds time) { std::this_thread::sleep_for(time); }
+
+}  // namespace ztcp::setup

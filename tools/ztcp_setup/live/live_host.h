@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The machine this process runs on. With another root it is a tree that looks like a machine; the
+// network and the programs are this machine's all the same, so that is for tests and tools.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "config/netlink.h"
+#include "tools/ztcp_setup/host/host.h"
+#include "tools/ztcp_setup/live/safe_path.h"
+
+namespace ztcp::setup {
+
+class LiveHost : public Host {
+ public:
+  explicit LiveHost(const std::string& root = "/");
+
+  FileFacts facts(const std::string& path) override;
+  std::optional<std::string> read_value(const std::string& path) override;
+  Result<std::string> read_file(const std::string& path) override;
+  std::optional<std::string> link_target(const std::string& path) override;
+  std::vector<std::string> list(const std::string& folder) override;
+  std::optional<std::uint32_t> user_id(const std::string& name) override;
+  std::optional<std::uint32_t> group_id(const std::string& name) override;
+  bool has_program(const std::string& name) override;
+  std::optional<Holder> holder_of(const std::string& node) override;
+  Status create(const std::string& path, const std::string& text, Ownership ownership) override;
+  Status rename(const std::string& from, const std::string& to) override;
+  Status remove(const std::string& path) override;
+  Status make_folder(const std::string& path, Ownership ownership) override;
+  Status remove_folder(const std::string& path) override;
+  Status remove_locks(const std::string& folder) override;
+  Status set_ownership(const std::string& path, Ownership ownership) override;
+  Status write_value(const std::string& path, const std::string& value, Seconds limit) override;
+  Status mount(const std::string& folder, const std::string& type,
+               const std::string& options) override;
+  Status unmount(const std::string& folder) override;
+  Result<ProgramResult> run(const std::vector<std::string>& argv, Seconds limit) override;
+  Result<std::optional<LinkState>> link(const std::string& name) override;
+  Status set_up(const std::string& link, bool up) override;
+  Status rename_link(const std::string& from, const std::string& to) override;
+  Status set_link(const std::string& link, const LinkState& state) override;
+  Status set_master(const std::string& link, const std::string& master) override;
+  Status add_child(const std::string& parent, const LinkState& child) override;
+  Status add_item(const std::string& link, const NetworkItem& item) override;
+  Result<std::vector<SettingGroup>> settings(const std::string& link) override;
+  Status set_settings(const std::string& link, const SettingGroup& wanted) override;
+  void pause(std::chrono::milliseconds time) override;
+
+ private:
+  std::string at(const std::string& path) const { return base_ + path; }
+  Result<config::netlink::Session*> network();
+
+  std::string base_;  // Before each path: empty for "/".
+  SafePath paths_;
+  std::optional<config::netlink::Session> network_;  // Opened when first needed.
+};
+
+}  // namespace ztcp::setup

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/local/local.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <system_error>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/load.h"
+#include "config/schema.h"
+#include "tools/common/atomic_file.h"
+
+namespace ztcp::setup {
+namespace {
+
+// ztcp_switch has a port of DPDK's for each rank.
+constexpr unsigned kMaxRanks = ZTCP_DPDK_MAX_PORTS;
+// 10.99.0.1, .2, ...: private addresses, seen by nobody outside the shared memory.
+constexpr Ipv4Address kFirstAddress{0x0a630001};
+constexpr std::uint8_t kPrefixLength = 24;
+
+tl::unexpected<config::Problem> refuse(std::string where, std::string what, std::string mend) {
+  return tl::unexpected(config::Problem{std::move(where), std::move(what), std::move(mend)});
+}
+
+// Whoever may change the folder may make what we write there, root's as well, land elsewhere, and
+// may tell the jobs that read the config what to open.
+std::optional<config::Problem> why_not_our_folder(const std::string& folder) {
+  const std::string mend = "choose a folder of its own with --dir, such as --dir ztcp-local";
+  struct stat facts {};
+  if (::stat(folder.c_str(), &facts) != 0)
+    return config::Problem{folder, std::strerror(errno), mend};
+  if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
+    return config::Problem{
+        folder, fmt::format("belongs to user {}, this is user {}", facts.st_uid, ::geteuid()),
+        mend};
+  if ((facts.st_mode & S_IWOTH) != 0)
+    return config::Problem{folder, "may be written to by every user of this machine", mend};
+  return std::nullopt;
+}
+
+config::Nic make_nic(const LocalRequest& request, unsigned rank) {
+  config::Nic nic;
+  nic.name = fmt::format("ztcp{}", rank);
+  nic.driver = config::NicDriver::kMemif;
+  nic.address = {{kFirstAddress.value + rank}, kPrefixLength};
+  // 02: locally administered.
+  nic.mac = {{0x02, 0x5a, 0x00, 0x00, 0x00, static_cast<std::uint8_t>(rank + 1)}};
+  nic.mtu_bytes = static_cast<std::uint16_t>(request.mtu_bytes);
+  const bool pair = request.topology == LocalTopology::kPair;
+  nic.memif_role = pair && rank == 0 ? config::MemifRole::kServer : config::MemifRole::kClient;
+  // Relative, so that the folder can be moved or mounted elsewhere.
+  nic.memif_socket = pair ? "pair.sock" : fmt::format("port{}.sock", rank);
+  return nic;
+}
+
+}  // namespace
+
+tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& request) {
+  if (request.ranks < 1 || request.ranks > kMaxRanks)
+    return refuse("--local",
+                  fmt::format("{} ranks, wanted 1..{}: DPDK has no more ports in one process, and "
+                              "ztcp_switch needs one for each rank",
+                              request.ranks, kMaxRanks),
+                  fmt::format("ztcp_setup --local {}", kMaxRanks));
+  if (request.topology == LocalTopology::kPair && request.ranks != 2)
+    return refuse("--topology pair", fmt::format("{} ranks, a pair has 2", request.ranks),
+                  fmt::format("ztcp_setup --local {} --topology switch", request.ranks));
+  const config::Key* mtu = config::find_key("nic", "mtu_bytes");
+  if (request.mtu_bytes < mtu->min || request.mtu_bytes > mtu->max)
+    return refuse("--mtu",
+                  fmt::format("{} is outside {}..{} bytes", request.mtu_bytes, mtu->min, mtu->max),
+                  "ztcp_setup --local 4 --mtu 9000");
+  std::error_code error;
+  const auto folder = std::filesystem::absolute(request.folder, error).lexically_normal();
+  if (request.folder.empty() || error)
+    return refuse("--dir", fmt::format("\"{}\" is no folder", request.folder), "--dir ztcp-local");
+
+  config::Fabric fabric;
+  fabric.name = "local";
+  fabric.path = (folder / "ztcp.conf").string();
+  fabric.run_dir = "run";
+  for (unsigned rank = 0; rank < request.ranks; ++rank)
+    fabric.nics.push_back(make_nic(request, rank));
+
+  if (const auto at = folder.string().find_first_of(config::kNotInMemifPath);
+      at != std::string::npos)
+    return refuse(
+        "--dir",
+        fmt::format("\"{}\" has {} in its path, which DPDK can't take for a socket",
+                    folder.string(),
+                    folder.string()[at] == ' ' ? "a blank" : "one of , = [ ] \" or a line end"),
+        "choose a plainer folder, such as --dir /tmp/ztcp-local");
+  const std::size_t length = (folder / fabric.nics.back().memif_socket).string().size();
+  if (length >= sizeof(sockaddr_un{}.sun_path))
+    return refuse("--dir",
+                  fmt::format("socket paths in {} have {} characters, the kernel takes {}",
+                              folder.string(), length, sizeof(sockaddr_un{}.sun_path) - 1),
+                  "choose a shorter folder, such as --dir /tmp/ztcp-local");
+  return fabric;
+}
+
+tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
+  const auto folder = std::filesystem::path(fabric.path).parent_path();
+  const config::LoadResult existing = config::load(fabric.path);
+  const bool absent = !existing.fabric && existing.failure == config::LoadFailure::kMissing;
+  const bool local =
+      existing.fabric &&
+      std::all_of(existing.fabric->nics.begin(), existing.fabric->nics.end(),
+                  [](const config::Nic& nic) { return nic.driver == config::NicDriver::kMemif; });
+  if (!absent && !local)
+    return refuse(fabric.path, "exists and is not a local fabric; it was left alone",
+                  "choose another folder with --dir, or remove the file");
+
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (auto problem = error ? std::nullopt : why_not_our_folder(folder.string()))
+    return tl::unexpected(std::move(*problem));
+  if (!error) std::filesystem::create_directory(folder / fabric.run_dir, error);
+  if (error)
+    return refuse(folder.string(), fmt::format("can't be made: {}", error.message()),
+                  "choose a folder you may write to with --dir");
+
+  const std::string text = config::to_toml(fabric);
+  if (const Status status = tools::write_atomically(fabric.path, text); !status)
+    return refuse(
+        fabric.path,
+        fmt::format("{} failed: {}", status.error().where, std::strerror(status.error().sys_errno)),
+        "choose a folder you may write to with --dir");
+  // What the plugin will do with it, now.
+  const config::LoadResult read_back = config::load(fabric.path);
+  if (!read_back.fabric) return tl::unexpected(read_back.problems.front());
+  return {};
+}
+
+}  // namespace ztcp::setup

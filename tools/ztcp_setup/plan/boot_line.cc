@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/plan/boot_line.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "config/machine.h"
+
+namespace ztcp::setup {
+namespace {
+
+constexpr std::uint32_t kDefaultPageKib = 2048;  // x86-64's, unless default_hugepagesz says more.
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+std::uint64_t number_of(std::string_view text) {
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// "1G", "2M", "2048K"
+std::uint32_t kib_of(std::string_view text) {
+  const auto number = static_cast<std::uint32_t>(number_of(text));
+  const char unit = text.empty() ? ' ' : text.back();
+  if (unit == 'G' || unit == 'g') return number << 20U;
+  if (unit == 'M' || unit == 'm') return number << 10U;
+  return unit == 'K' || unit == 'k' ? number : number >> 10U;
+}
+
+// "50", "0:25,1:25"
+std::uint64_t sum_of(std::string_view text) {
+  std::uint64_t sum = 0;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(','), text.size());
+    const std::string_view part = text.substr(0, end);
+    const auto colon = part.find(':');
+    sum += number_of(colon == std::string_view::npos ? part : part.substr(colon + 1));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return sum;
+}
+
+bool takes_node_counts(const std::string& release) {
+  unsigned major = 0;
+  unsigned minor = 0;
+  const char* end = release.data() + release.size();
+  const auto parsed = std::from_chars(release.data(), end, major);
+  if (parsed.ptr != end) std::from_chars(parsed.ptr + 1, end, minor);
+  return std::pair(major, minor) >= std::pair(5U, 16U);
+}
+
+// The command line of the next boot, as GRUB's menu has it: the kernel that runs now may have been
+// started before an undo, or by hand.
+std::vector<std::string> line_of_next_boot(const std::string& root) {
+  std::istringstream menu(config::read_text(root + "/boot/grub/grub.cfg").value_or(""));
+  for (std::string line; std::getline(menu, line);)
+    if (auto words = words_of(line); words.size() > 2 && words[0] == "linux") return words;
+  return words_of(config::read_text(root + "/proc/cmdline").value_or(""));
+}
+
+// The arguments inside our own drop-in: those of an earlier run.
+std::vector<std::string> arguments_of_drop_in(const std::string& root) {
+  const std::string text = config::read_text(root + kGrubDropIn).value_or("");
+  const std::string_view start = "$GRUB_CMDLINE_LINUX ";
+  const auto at = text.rfind(start);
+  if (at == std::string::npos) return {};
+  const auto first = at + start.size();
+  return words_of(text.substr(first, text.find('"', first) - first));
+}
+
+std::string drop_in_text(const std::vector<std::string>& arguments) {
+  return fmt::format(
+      "# Written by ztcp_setup, removed by ztcp_setup --undo.\n"
+      "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {}\"\n",
+      fmt::join(arguments, " "));
+}
+
+bool is_debian(const std::string& root) {
+  const std::string text = config::read_text(root + "/etc/os-release").value_or("");
+  return text.find("debian") != std::string::npos;  // Ubuntu says ID_LIKE=debian.
+}
+
+bool has_program(const std::string& root, const std::string& name) {
+  return config::exists(root + "/usr/sbin/" + name) || config::exists(root + "/sbin/" + name) ||
+         config::exists(root + "/usr/bin/" + name);
+}
+
+void note(BootPlan& plan, std::string what, std::string mend) {
+  plan.notes.push_back({"boot",
+                        config::Severity::kWarning,
+                        {"kernel command line", std::move(what), std::move(mend)}});
+}
+
+}  // namespace
+
+std::vector<std::string> page_arguments(const std::vector<NodePages>& pages, std::uint32_t page_kib,
+                                        const std::string& kernel_release) {
+  std::uint64_t sum = 0;
+  std::vector<std::string> by_node;
+  for (const NodePages& node : pages) {
+    sum += node.want;
+    if (node.node >= 0) by_node.push_back(fmt::format("{}:{}", node.node, node.want));
+  }
+  if (sum == 0) return {};
+  const bool nodes = by_node.size() == pages.size() && takes_node_counts(kernel_release);
+  return {fmt::format("hugepagesz={}", page_kib >= 1U << 20U ? "1G" : "2M"),
+          nodes ? fmt::format("hugepages={}", fmt::join(by_node, ","))
+                : fmt::format("hugepages={}", sum)};
+}
+
+std::uint64_t pages_on(const std::vector<std::string>& arguments, std::uint32_t page_kib) {
+  std::uint32_t default_kib = kDefaultPageKib;
+  for (const std::string& argument : arguments)
+    if (argument.starts_with("default_hugepagesz=")) default_kib = kib_of(argument.substr(19));
+  std::uint32_t current_kib = default_kib;
+  std::uint64_t pages = 0;
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with("hugepagesz=")) current_kib = kib_of(argument.substr(11));
+    // The first count of a size holds.
+    if (argument.starts_with("hugepages=") && current_kib == page_kib && pages == 0)
+      pages = sum_of(argument.substr(10));
+  }
+  return pages;
+}
+
+bool boots_with(const std::string& root, const std::string& argument) {
+  const auto line = words_of(config::read_text(root + "/proc/cmdline").value_or(""));
+  return std::find(line.begin(), line.end(), argument) != line.end();
+}
+
+BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
+                   std::uint32_t page_kib, const std::vector<std::string>& others) {
+  BootPlan plan;
+  // What stands there without us.
+  std::vector<std::string> line = line_of_next_boot(root);
+  for (const std::string& ours : arguments_of_drop_in(root))
+    if (const auto it = std::find(line.rbegin(), line.rend(), ours); it != line.rend())
+      line.erase(std::next(it).base());
+
+  const auto stands = [&](const std::string& argument) {
+    return std::find(line.begin(), line.end(), argument) != line.end();
+  };
+  // A drop-in of ours can be told from the rest; what grubby wrote can't, so that an argument which
+  // stands there is wished for all the same: it may be the one that an earlier run was granted.
+  const bool drop_in = is_debian(root) && has_program(root, "update-grub");
+  const bool grubby = !drop_in && has_program(root, "grubby");
+  std::vector<std::string> wanted;
+  for (const std::string& argument : others)
+    if (grubby || !stands(argument)) wanted.push_back(argument);
+  const std::string release = config::read_line(root + "/proc/sys/kernel/osrelease").value_or("");
+  const auto page_words = page_arguments(pages, page_kib, release);
+  const std::uint64_t there = pages_on(line, page_kib);
+  const std::uint64_t needed = pages_on(page_words, page_kib);
+  if (there == 0 || (grubby && std::all_of(page_words.begin(), page_words.end(), stands)))
+    wanted.insert(wanted.end(), page_words.begin(), page_words.end());
+  else if (there < needed)
+    // The kernel takes the first count of a size and ignores another.
+    note(plan,
+         fmt::format("reserves {} pages of {} KiB at boot, wanted {}; a second count would be "
+                     "ignored",
+                     there, page_kib, needed),
+         fmt::format("write {} where the count stands now: grep -r hugepages= /etc/default "
+                     "/etc/kernel",
+                     fmt::join(page_words, " ")));
+  if (wanted.empty()) return plan;
+
+  const std::string text = fmt::format("{}", fmt::join(wanted, " "));
+  if (drop_in) {
+    plan.wishes.push_back({"kernel command line of the next boot: " + text,
+                           wish::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
+    plan.wishes.push_back({"the boot loader's menu, written anew", wish::Notice{{"update-grub"}}});
+    // GRUB knows nothing of the file system's journal.
+    plan.wishes.push_back({"the boot loader's menu, where the boot loader reads it",
+                           wish::Notice{{"sync", "--file-system", "/boot"}}});
+  } else if (grubby) {
+    plan.wishes.push_back(
+        {"kernel command line of the next boot: " + text, wish::BootArguments{wanted}});
+  } else {
+    note(plan,
+         fmt::format("lacks {}, and this machine has neither Debian's update-grub nor grubby, so "
+                     "that it lacks them after the next boot as well",
+                     text),
+         fmt::format("add to the kernel command line by hand, in the boot loader's way: {}", text));
+  }
+  return plan;
+}
+
+bool boot_entries_have(const std::string& root, const std::vector<std::string>& arguments) {
+  // RHEL 8 keeps the arguments in grubenv and a variable in each entry.
+  std::string common;
+  std::istringstream environment(config::read_text(root + "/boot/grub2/grubenv").value_or(""));
+  for (std::string line; std::getline(environment, line);)
+    if (line.starts_with("kernelopts=")) common = line.substr(11);
+  const std::string folder = root + "/boot/loader/entries/";
+  bool any = false;
+  for (const std::string& name : config::list_folder(folder)) {
+    if (!name.ends_with(".conf")) continue;
+    std::istringstream entry(config::read_text(folder + name).value_or(""));
+    for (std::string line; std::getline(entry, line);) {
+      if (!line.starts_with("options")) continue;
+      any = true;
+      auto words = words_of(line);
+      if (std::find(words.begin(), words.end(), "$kernelopts") != words.end())
+        for (std::string& word : words_of(common)) words.push_back(std::move(word));
+      for (const std::string& argument : arguments)
+        if (std::find(words.begin(), words.end(), argument) == words.end()) return false;
+    }
+  }
+  return any;
+}
+
+}  // namespace ztcp::setup

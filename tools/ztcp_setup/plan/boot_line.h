@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The kernel command line of the next boot: which arguments it lacks, and how this distribution
+// takes them. Debian and Ubuntu read a drop-in; where there is grubby (RHEL, Rocky, Fedora), it
+// writes the entries of the boot loader; elsewhere the operator is told what to add.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/check.h"
+#include "tools/ztcp_setup/resources/wish.h"
+
+namespace ztcp::setup {
+
+inline constexpr const char* kGrubDropIn = "/etc/default/grub.d/ztcp.cfg";
+
+// Pages of one NUMA node; node -1 is a machine whose kernel knows no nodes.
+struct NodePages {
+  std::int32_t node = -1;
+  std::uint64_t want = 0;
+  std::uint64_t have = 0;
+};
+
+struct BootPlan {
+  Wishes wishes;
+  std::vector<config::Check> notes;
+};
+
+// "hugepagesz=1G", "hugepages=0:25,1:25"; kernels before 5.16 take only the sum.
+std::vector<std::string> page_arguments(const std::vector<NodePages>& pages, std::uint32_t page_kib,
+                                        const std::string& kernel_release);
+// Pages of this size that a command line asks for.
+std::uint64_t pages_on(const std::vector<std::string>& arguments, std::uint32_t page_kib);
+
+// Whether the kernel that runs was given this argument.
+bool boots_with(const std::string& root, const std::string& argument);
+
+// `others`: arguments beside those of pages. `root` is "" for this machine.
+BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
+                   std::uint32_t page_kib, const std::vector<std::string>& others);
+
+// Whether every entry of the boot loader that grubby writes has these arguments.
+bool boot_entries_have(const std::string& root, const std::vector<std::string>& arguments);
+
+}  // namespace ztcp::setup

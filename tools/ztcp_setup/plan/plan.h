@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What set-up decides about this host: which NICs ztcp gets and for which GPUs, how many hugepages,
+// the config, and from these the wishes. Reads the machine, changes nothing; finds every fault
+// there is before the first wish is granted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/check.h"
+#include "config/settings.h"
+#include "config/topology.h"
+#include "tools/ztcp_setup/plan/boot_line.h"
+#include "tools/ztcp_setup/plan/request.h"
+#include "tools/ztcp_setup/resources/wish.h"
+#include "tools/ztcp_setup/run/change.h"
+
+namespace ztcp::setup {
+
+struct PlanInput {
+  std::string root = "/";
+  Request request;
+  config::Network network;
+  std::optional<config::Fabric> existing;  // The config that is there: it describes taken NICs.
+  std::string existing_text;
+  std::string unit_text;  // See Resources.
+};
+
+struct Plan {
+  config::Topology topology;
+  std::vector<config::Pair> pairs;
+  // Without it nothing can be set up, and the notes say why.
+  std::optional<config::Fabric> fabric;
+  std::vector<NodePages> pages;
+  std::uint32_t spare_mib = 0;       // Of the hugepages: the host's, beside those of GPUs.
+  Wishes wishes;                     // Not to be granted while has_faults().
+  std::vector<Change> changes;       // Those of `wishes` that don't hold yet.
+  std::vector<config::Check> notes;  // Faults and warnings.
+  std::string speed_origin;          // Where speeds come from that no NIC and nobody told.
+  bool awaits_reboot = false;        // Only the next boot is wished for; then set-up runs again.
+
+  std::uint64_t hugepage_mib() const;
+  bool has_faults() const;
+};
+
+Plan make_plan(const PlanInput& input);
+
+// plan_pages.cc: sizes and counts of hugepages, and what keeps the machine from having them.
+struct PagesDecision {
+  std::uint32_t page_kib = 0;
+  std::uint32_t per_gpu_mib = 0;
+  std::uint32_t spare_mib = 0;
+  std::vector<NodePages> pages;
+};
+PagesDecision decide_pages(const PlanInput& input, const std::vector<config::Nic>& nics,
+                           std::vector<config::Check>& notes);
+
+// plan_speed.cc: `nics` belong to plan.pairs, one to one.
+void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>& nics);
+
+}  // namespace ztcp::setup

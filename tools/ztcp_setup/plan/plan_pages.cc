@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "config/machine.h"
+#include "hugepage/budget.h"
+#include "hugepage/sysfs.h"
+#include "tools/ztcp_setup/plan/plan.h"
+
+namespace ztcp::setup {
+namespace {
+
+constexpr std::uint32_t kLargePageKib = 1048576;
+constexpr std::uint32_t kSmallPageKib = 2048;
+// The least that a node keeps for everything else; a kernel that is left less comes to a stop.
+constexpr std::uint64_t kLeftToOthersMib = 512;
+
+// "Node 0 MemTotal:  16384 kB" or "MemTotal: 16384 kB".
+std::uint64_t memory_mib(const std::string& path, std::string_view field) {
+  const std::string text = config::read_text(path).value_or("");
+  const auto at = text.find(field);
+  if (at == std::string::npos) return 0;
+  const auto first = text.find_first_of("0123456789", at + field.size());
+  std::uint64_t kib = 0;
+  if (first != std::string::npos)
+    std::from_chars(text.data() + first, text.data() + text.size(), kib);
+  return kib >> 10U;
+}
+
+class Pages {
+ public:
+  Pages(const PlanInput& input, std::vector<config::Check>& notes)
+      : input_(input),
+        root_(input.root == "/" ? "" : input.root),
+        offered_(hugepage::read_pages({root_ + "/sys", root_ + "/proc"})),
+        notes_(notes) {}
+
+  PagesDecision decide(const std::vector<config::Nic>& nics) {
+    const Request& request = input_.request;
+    PagesDecision decision;
+    decision.page_kib = choose_size();
+    decision.per_gpu_mib = request.per_gpu_mib.value_or(
+        input_.existing ? input_.existing->hugepages.per_process_mib : hugepage::kMibPerGpu);
+    decision.spare_mib = request.spare_mib.value_or(
+        input_.existing ? input_.existing->hugepages.spare_mib : hugepage::kMibPerHost);
+    // Near each NIC what its GPU's process takes, and the host's spare spread over the same nodes.
+    std::map<std::int32_t, std::uint32_t> jobs_mib_of_node;
+    for (const config::Nic& nic : nics) jobs_mib_of_node[node_of(nic)] += decision.per_gpu_mib;
+    if (jobs_mib_of_node.empty()) return decision;
+    const bool jobs_may_run = std::any_of(nics.begin(), nics.end(), [&](const config::Nic& nic) {
+      return config::link_name(root_ + "/sys/bus/pci/devices/" + nic.pci + "/driver") == "vfio-pci";
+    });
+    const auto nodes = static_cast<std::uint32_t>(jobs_mib_of_node.size());
+    std::uint32_t spare_mib = decision.spare_mib / nodes + decision.spare_mib % nodes;
+    for (const auto& [node, jobs_mib] : jobs_mib_of_node) {
+      const hugepage::NodePages there = pool_of(node, decision.page_kib);
+      const NodePages pages{node, hugepage::pages_for(jobs_mib + spare_mib, decision.page_kib),
+                            there.total};
+      spare_mib = decision.spare_mib / nodes;
+      decision.pages.push_back(pages);
+      judge_memory(pages, decision.page_kib);
+      // Those of a job of ours were reserved for it.
+      if (!jobs_may_run)
+        judge_pages_in_use(there, pages.want, hugepage::pages_for(jobs_mib, decision.page_kib));
+    }
+    return decision;
+  }
+
+ private:
+  void note(config::Severity severity, std::string where, std::string what, std::string mend) {
+    notes_.push_back({"hugepages", severity, {std::move(where), std::move(what), std::move(mend)}});
+  }
+
+  // Large pages wherever the machine has them: one entry of the NIC's page table for 1 GiB.
+  std::uint32_t choose_size() {
+    const auto offers = [&](std::uint32_t kib) {
+      return config::exists(fmt::format("{}/sys/kernel/mm/hugepages/hugepages-{}kB", root_, kib));
+    };
+    std::uint32_t kib = offers(kLargePageKib) ? kLargePageKib : kSmallPageKib;
+    if (input_.existing && input_.existing->hugepages.page_kib != 0)
+      kib = input_.existing->hugepages.page_kib;
+    kib = input_.request.page_kib.value_or(kib);
+    if (!offers(kib))
+      note(config::Severity::kFault, "hugepages",
+           fmt::format("this machine has none of {}: {}", hugepage::page_name(kib),
+                       kib == kLargePageKib ? "its CPU lacks pdpe1gb, or its kernel support"
+                                            : "its kernel lacks support"),
+           kib == kLargePageKib ? "ztcp_setup --pages 2M" : "a kernel with CONFIG_HUGETLBFS");
+    return kib;
+  }
+
+  // A process takes its memory for a NIC that doesn't know its node on node 0
+  // (hugepage::process_needs), unless the kernel knows no nodes.
+  std::int32_t node_of(const config::Nic& nic) const {
+    const bool knows_nodes = std::any_of(offered_.begin(), offered_.end(),
+                                         [](const auto& pool) { return pool.node >= 0; });
+    return nic.numa_node < 0 && knows_nodes ? 0 : nic.numa_node;
+  }
+
+  hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib) const {
+    for (const auto& pool : offered_)
+      if (pool.page_kib == page_kib && pool.node == node) return pool;
+    return {node, page_kib, 0, 0, ""};
+  }
+
+  static std::string place_of(std::int32_t node) {
+    return node < 0 ? std::string("memory") : fmt::format("NUMA node {}", node);
+  }
+
+  // Pages that another program has count for it: it may have been there first.
+  void judge_pages_in_use(const hugepage::NodePages& there, std::uint64_t want,
+                          std::uint64_t jobs_want) {
+    const std::uint64_t in_use = there.total - std::min(there.total, there.free);
+    const std::uint64_t total = std::max(there.total, want);
+    if (in_use == 0 || total >= in_use + jobs_want) return;
+    note(config::Severity::kWarning, place_of(there.node),
+         fmt::format("other programs have {} of {} in use: of {} pages {} will be free, and jobs "
+                     "may take {}",
+                     in_use, hugepage::page_name(there.page_kib), total, total - in_use, jobs_want),
+         fmt::format("stop them, or echo {} | sudo tee {}/nr_hugepages, and the same wherever "
+                     "their pages are reserved at boot",
+                     want + in_use, there.path.substr(root_.size())));
+  }
+
+  // Against all memory of the node it must fit; what is free now decides only how soon.
+  void judge_memory(const NodePages& pages, std::uint32_t page_kib) {
+    const std::string meminfo =
+        pages.node < 0
+            ? root_ + "/proc/meminfo"
+            : fmt::format("{}/sys/devices/system/node/node{}/meminfo", root_, pages.node);
+    const std::string where = place_of(pages.node);
+    if (pages.node >= 0 && !config::exists(meminfo)) {
+      note(config::Severity::kFault, where, "a NIC is said to be there, but this machine lacks it",
+           fmt::format("ls {}/sys/devices/system/node shows those there are", root_));
+      return;
+    }
+    const std::uint64_t total = memory_mib(meminfo, "MemTotal:");
+    const std::uint64_t free = memory_mib(meminfo, "MemFree:");
+    const std::uint64_t want = pages.want * page_kib >> 10U;
+    const std::uint64_t more = (pages.want - std::min(pages.want, pages.have)) * page_kib >> 10U;
+    if (total == 0) return;  // Not readable: the kernel will tell.
+    if (want + kLeftToOthersMib > total)
+      note(config::Severity::kFault, where,
+           fmt::format("{} MiB of hugepages wanted, {} MiB of memory there, of which {} MiB stay "
+                       "with everything else",
+                       want, total, kLeftToOthersMib),
+           "less for each GPU and the host: ztcp_setup --per-gpu 1G --spare 0");
+    else if (free > 0 && more > free)
+      note(config::Severity::kWarning, where,
+           fmt::format("{} MiB more of hugepages wanted, {} MiB of memory free now: the kernel may "
+                       "give less before the next boot",
+                       more, free),
+           "stop what uses the memory, or reboot after set-up");
+  }
+
+  const PlanInput& input_;
+  const std::string root_;
+  const std::vector<hugepage::NodePages> offered_;
+  std::vector<config::Check>& notes_;
+};
+
+}  // namespace
+
+PagesDecision decide_pages(const PlanInput& input, const std::vector<config::Nic>& nics,
+                           std::vector<config::Check>& notes) {
+  return Pages(input, notes).decide(nics);
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The speed of each NIC, from which NCCL takes the number of channels, and by which it prefers one
+// NIC to another: as the operator states it, else as its driver or the config has it, else the
+// instance type's.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tools/ztcp_setup/plan/instance_speed.h"
+#include "tools/ztcp_setup/plan/plan.h"
+
+namespace ztcp::setup {
+namespace {
+
+// What --speed says of this NIC, by any of its names; the more exact statement wins.
+std::optional<std::uint32_t> stated(const Request& request, const config::Nic& nic,
+                                    const std::string& interface, std::set<std::string>& unused) {
+  for (const std::string& name : {nic.pci, interface, nic.name}) {
+    const auto found = request.speeds_mbps.find(name);
+    if (name.empty() || found == request.speeds_mbps.end()) continue;
+    unused.erase(name);
+    return found->second;
+  }
+  return request.speed_mbps;
+}
+
+}  // namespace
+
+void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>& nics) {
+  const auto note = [&](config::Severity severity, std::string where, std::string what,
+                        std::string mend) {
+    plan.notes.push_back({"speed", severity, {std::move(where), std::move(what), std::move(mend)}});
+  };
+  const auto instance = instance_speed(input.root == "/" ? "" : input.root);
+  std::set<std::string> unused;
+  for (const auto& [name, mbps] : input.request.speeds_mbps) unused.insert(name);
+  std::vector<std::string> unknown;
+  for (std::size_t i = 0; i < nics.size(); ++i) {
+    config::Nic& nic = nics[i];
+    const std::string& interface = plan.topology.nics[plan.pairs[i].nic].interface;
+    if (const auto mbps = stated(input.request, nic, interface, unused)) {
+      nic.speed_mbps = *mbps;
+    } else if (nic.speed_mbps == 0 && instance) {
+      nic.speed_mbps = instance->share_mbps(nics.size());
+      plan.speed_origin =
+          fmt::format("{} has {} Mb/s for all NICs and {} for one at most; --speed states another",
+                      instance->type, instance->host_mbps, instance->nic_mbps);
+    }
+    if (nic.speed_mbps == 0) unknown.push_back(nic.name);
+  }
+  for (const std::string& name : unused)
+    note(config::Severity::kFault, "--speed " + name + "=...", "no NIC that is taken has this name",
+         "name an interface or PCI address of the table, or one speed for all: --speed MBPS");
+  if (!unknown.empty())
+    note(config::Severity::kWarning, fmt::format("{}", fmt::join(unknown, ", ")),
+         fmt::format("the speed is unknown, so NCCL is told {} Mb/s and plans its channels by that",
+                     config::kGuessedSpeedMbps),
+         "ztcp_setup --speed MBPS: the network bandwidth of this machine, or of its instance type, "
+         "divided among these NICs");
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/plan/wishes.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "config/machine.h"
+#include "hugepage/budget.h"
+
+namespace ztcp::setup {
+namespace {
+
+constexpr const char* kJobServices[] = {"slurmd.service",  "docker.service", "containerd.service",
+                                        "crio.service",    "k3s.service",    "pbs.service",
+                                        "kubelet.service", "podman.service"};
+constexpr const char* kServiceDropIn = "50-ztcp.conf";
+
+class Wisher {
+ public:
+  Wisher(const config::Fabric& fabric, const Resources& resources, const std::string& root)
+      : fabric_(fabric), resources_(resources), root_(root) {}
+
+  Wishes make() {
+    // What only the next boot and the next login see comes first, the NICs last: the fewer steps
+    // between a NIC's loss and the config that replaces it, the better.
+    wishes_ = resources_.boot;
+    wish_limits();
+    wish_pages();
+    wish_mount();
+    wish_modules();
+    wish_folders();
+    for (const config::Nic& nic : fabric_.nics)
+      if (nic.driver == config::NicDriver::kPci) wish_nic(nic);
+    wish_config();
+    wish_unit();
+    return std::move(wishes_);
+  }
+
+ private:
+  template <class What>
+  void add(std::string why, What what) {
+    wishes_.push_back({std::move(why), std::move(what)});
+  }
+
+  const std::string& user() const { return fabric_.host.user; }
+  const std::string& group() const { return fabric_.host.group; }
+  bool for_root_only() const { return user().empty() && group().empty(); }
+
+  // The IOMMU's mappings count as locked memory. Root may lock anything; sessions get their limit
+  // from PAM; jobs of a service inherit the service's.
+  void wish_limits() {
+    if (fabric_.host.host_class != config::HostClass::kIommu || for_root_only()) return;
+    std::string text = "# Written by ztcp_setup: memory that NICs read and write is locked.\n";
+    if (!user().empty()) text += fmt::format("{} - memlock unlimited\n", user());
+    if (!group().empty()) text += fmt::format("@{} - memlock unlimited\n", group());
+    add("unlimited locked memory for sessions of " + who(),
+        wish::File{"/etc/security/limits.d/ztcp.conf", text, 0644, ""});
+    bool any = false;
+    for (const std::string& service : job_services(root_)) {
+      const std::string path = fmt::format("/etc/systemd/system/{}.d/{}", service, kServiceDropIn);
+      if (!limits_memlock(root_, service) && !config::exists(root_ + path)) continue;
+      any = true;
+      add(fmt::format("unlimited locked memory for jobs of {}, once it is started again", service),
+          wish::File{path, "# Written by ztcp_setup.\n[Service]\nLimitMEMLOCK=infinity\n", 0644,
+                     ""});
+    }
+    if (any) add("systemd's settings, read again", wish::Notice{{"systemctl", "daemon-reload"}});
+  }
+
+  std::string who() const {
+    if (!user().empty() && !group().empty())
+      return fmt::format("user {} and group {}", user(), group());
+    return user().empty() ? "group " + group() : "user " + user();
+  }
+
+  void wish_pages() {
+    const std::uint32_t page_kib = fabric_.hugepages.page_kib;
+    for (const NodePages& pages : resources_.pages) {
+      const std::string pool = pages.node < 0
+                                   ? "/sys/kernel/mm"
+                                   : fmt::format("/sys/devices/system/node/node{}", pages.node);
+      add(fmt::format(
+              "{} of {}",
+              pages.node < 0 ? "hugepages" : fmt::format("hugepages of NUMA node {}", pages.node),
+              hugepage::page_name(page_kib)),
+          wish::Value{fmt::format("{}/hugepages/hugepages-{}kB/nr_hugepages", pool, page_kib),
+                      std::to_string(pages.want), true});
+    }
+  }
+
+  // ztcp itself takes its pages without it; ranks of other DPDK programs and hugeadm look there.
+  // DPDK gives up at a mount that it can't open, so it is never closed to those who run jobs.
+  void wish_mount() {
+    const std::uint32_t page_kib = fabric_.hugepages.page_kib;
+    const bool large = page_kib >= 1U << 20U;
+    const std::string size = large ? "pagesize=1024M" : "pagesize=2M";
+    std::istringstream mounts(config::read_text(root_ + "/proc/mounts").value_or(""));
+    const std::string ours = large ? "/dev/hugepages1G" : "/dev/hugepages2M";
+    for (std::string line; std::getline(mounts, line);) {
+      std::istringstream words(line);
+      std::string source, folder, type, options;
+      words >> source >> folder >> type >> options;
+      if (type == "hugetlbfs" && folder != ours &&
+          ("," + options + ",").find("," + size + ",") != std::string::npos)
+        return;
+    }
+    add(fmt::format("hugetlbfs of {}", hugepage::page_name(page_kib)),
+        wish::Mount{ours, "hugetlbfs", fmt::format("pagesize={},mode=1777", large ? "1G" : "2M")});
+  }
+
+  void wish_modules() {
+    add("vfio-pci at each boot", wish::File{"/etc/modules-load.d/ztcp.conf",
+                                            "# Written by ztcp_setup.\nvfio-pci\n", 0644, ""});
+    add("the driver that lets a process have a NIC", wish::Module{"vfio-pci"});
+    if (fabric_.host.host_class == config::HostClass::kNoIommu)
+      add("vfio without an IOMMU",
+          wish::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y", false});
+  }
+
+  void wish_folders() {
+    const std::string& run_dir = fabric_.run_dir;
+    // Members open each other's lock files. Nobody else may: who can write here can hold a NIC
+    // back.
+    const wish::Folder folder =
+        for_root_only() ? wish::Folder{run_dir, 0755, "", ""}
+                        : wish::Folder{run_dir, group().empty() ? 0700U : 02770U, user(), group()};
+    add("folder for locks of NICs", folder);
+  }
+
+  void wish_nic(const config::Nic& nic) {
+    add(fmt::format("{} ({})", nic.pci, nic.name), wish::Driver{nic.pci, "vfio-pci"});
+    if (for_root_only()) return;
+    add(fmt::format("{} ({}) for {}", nic.pci, nic.name, who()),
+        wish::Access{nic.pci, user(), group(), group().empty() ? 0600U : 0660U});
+  }
+
+  void wish_config() {
+    const bool secret = !fabric_.messages.cluster_key.empty();
+    add("the config", wish::File{fabric_.path, resources_.config_text, secret ? 0640U : 0644U,
+                                 secret ? group() : std::string()});
+  }
+
+  void wish_unit() {
+    if (!has_packaged_unit(root_)) {
+      if (resources_.unit_text.empty()) return;
+      add("unit for each boot", wish::File{fmt::format("{}/{}", unit_folders().front(), kUnit),
+                                           resources_.unit_text, 0644, ""});
+      add("systemd's units, read again", wish::Notice{{"systemctl", "daemon-reload"}});
+    }
+    add("set-up at each boot", wish::Unit{kUnit});
+  }
+
+  const config::Fabric& fabric_;
+  const Resources& resources_;
+  const std::string& root_;
+  Wishes wishes_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& unit_folders() {
+  static const std::vector<std::string> folders{"/etc/systemd/system", "/run/systemd/system",
+                                                "/usr/local/lib/systemd/system",
+                                                "/usr/lib/systemd/system", "/lib/systemd/system"};
+  return folders;
+}
+
+bool has_unit(const std::string& root, const std::string& name) {
+  return std::any_of(unit_folders().begin(), unit_folders().end(), [&](const std::string& folder) {
+    return config::exists(root + folder + "/" + name);
+  });
+}
+
+std::vector<std::string> job_services(const std::string& root) {
+  std::vector<std::string> services;
+  for (const char* service : kJobServices)
+    if (has_unit(root, service)) services.emplace_back(service);
+  return services;
+}
+
+bool limits_memlock(const std::string& root, const std::string& service) {
+  const auto lifts = [](const std::string& path) {
+    return config::read_text(path).value_or("").find("LimitMEMLOCK=infinity") != std::string::npos;
+  };
+  for (const std::string& folder : unit_folders()) {
+    if (lifts(root + folder + "/" + service)) return false;
+    const std::string drop_ins = root + folder + "/" + service + ".d";
+    for (const std::string& name : config::list_folder(drop_ins))
+      if (lifts(drop_ins + "/" + name)) return false;
+  }
+  return true;
+}
+
+bool has_packaged_unit(const std::string& root) {
+  // The first two are the administrator's and the running system's.
+  const auto& folders = unit_folders();
+  return std::any_of(folders.begin() + 2, folders.end(), [&](const std::string& folder) {
+    return config::exists(fmt::format("{}{}/{}", root, folder, kUnit));
+  });
+}
+
+Wishes wishes_for(const config::Fabric& fabric, const Resources& resources,
+                  const std::string& root) {
+  return Wisher(fabric, resources, root).make();
+}
+
+}  // namespace ztcp::setup

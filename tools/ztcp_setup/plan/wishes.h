@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// From what was decided to what is wanted of the machine, at the first run, at the second and at
+// boot.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "tools/ztcp_setup/plan/boot_line.h"
+#include "tools/ztcp_setup/resources/wish.h"
+
+namespace ztcp::setup {
+
+inline constexpr const char* kUnit = "ztcp-setup.service";
+
+struct Resources {
+  std::vector<NodePages> pages;
+  Wishes boot;              // The kernel command line; see boot_line.h.
+  std::string config_text;  // Of fabric.path.
+  std::string unit_text;    // Of the boot unit, where no package brought it; may be empty.
+};
+
+// `root` is "" for this machine: some wishes depend on what the distribution has.
+Wishes wishes_for(const config::Fabric& fabric, const Resources& resources,
+                  const std::string& root);
+
+// Services of this machine that start jobs: what they start inherits their limits, and PAM is not
+// asked.
+std::vector<std::string> job_services(const std::string& root);
+// Whether the service has systemd's limit of locked memory, a few MiB: no unit or drop-in lifts it.
+bool limits_memlock(const std::string& root, const std::string& service);
+
+// Where systemd looks for units, without a slash at the end.
+const std::vector<std::string>& unit_folders();
+bool has_unit(const std::string& root, const std::string& name);
+// Ours, from a package: not the one that set-up itself writes.
+bool has_packaged_unit(const std::string& root);
+
+}  // namespace ztcp::setup

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/report/outcome.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace ztcp::setup {
+namespace {
+
+const char* word_for(StepResult result) {
+  switch (result) {
+    case StepResult::kHeld:
+      return "as wished already";
+    case StepResult::kChanged:
+      return "done";
+    case StepResult::kTakenBack:
+      return "taken back";
+    case StepResult::kFailed:
+      break;
+  }
+  return "failed";
+}
+
+const char* word_for(Deed deed) {
+  switch (deed) {
+    case Deed::kSetUp:
+      return "set-up";
+    case Deed::kAdd:
+      return "add";
+    case Deed::kBoot:
+      return "boot";
+    case Deed::kUndo:
+      break;
+  }
+  return "undo";
+}
+
+std::string success(Deed deed, const Outcome& outcome) {
+  if (!outcome.success.empty()) return outcome.success;
+  if (deed != Deed::kUndo) return "setup successfully";
+  if (outcome.steps.empty()) return "nothing to undo: set-up has changed nothing here";
+  return std::string("undo successfully: this machine is as it was before set-up") +
+         (outcome.notes.empty() ? "" : ", but for what is noted");
+}
+
+}  // namespace
+
+ExitCode exit_code(const Outcome& outcome) { return outcome.complete() ? kExitGood : kExitFaults; }
+
+std::string last_line(Deed deed, const Outcome& outcome) {
+  if (outcome.complete()) return success(deed, outcome);
+  const bool undo = deed == Deed::kUndo;
+  const std::string name = undo ? "undo" : "setup";
+  if (outcome.stopped)
+    return fmt::format("{} stopped when asked to; {}", name,
+                       undo ? "`sudo ztcp_setup --undo` takes back the rest"
+                            : "`sudo ztcp_setup` goes on, `sudo ztcp_setup --undo` takes back "
+                              "what is done");
+  if (!outcome.changed()) return fmt::format("{} failed; nothing was changed", name);
+  return fmt::format("{} incomplete: {} fault{}; {}", name, outcome.faults.size(),
+                     outcome.faults.size() == 1 ? "" : "s",
+                     undo ? "mend them and run `sudo ztcp_setup --undo` again"
+                          : "mend them and run `sudo ztcp_setup` again, or take back what is done: "
+                            "`sudo ztcp_setup --undo`");
+}
+
+std::string to_text(Deed deed, const Outcome& outcome) {
+  std::string text;
+  const auto held = std::count_if(outcome.steps.begin(), outcome.steps.end(), [](const Step& step) {
+    return step.result == StepResult::kHeld;
+  });
+  if (held > 0)
+    text += fmt::format("  {} of {} steps: as wished already\n", held, outcome.steps.size());
+  for (const config::Problem& note : outcome.notes) {
+    text += fmt::format("  note: {}: {}\n", note.where, note.what);
+    if (!note.mend.empty()) text += fmt::format("    {}\n", note.mend);
+  }
+  for (const config::Problem& fault : outcome.faults) {
+    text += fmt::format("  FAULT: {}: {}\n", fault.where, fault.what);
+    if (!fault.mend.empty()) text += fmt::format("    mend: {}\n", fault.mend);
+  }
+  return text + last_line(deed, outcome) + "\n";
+}
+
+std::string to_json(Deed deed, const Outcome& outcome) {
+  nlohmann::ordered_json json{{"mode", word_for(deed)},
+                              {"exit_code", exit_code(outcome)},
+                              {"result", last_line(deed, outcome)},
+                              {"stopped", outcome.stopped}};
+  json["steps"] = nlohmann::ordered_json::array();
+  for (const Step& step : outcome.steps)
+    json["steps"].push_back({{"what", step.why}, {"result", word_for(step.result)}});
+  json["problems"] = nlohmann::ordered_json::array();
+  const auto add = [&](const config::Problems& problems, const char* severity) {
+    for (const config::Problem& problem : problems)
+      json["problems"].push_back({{"where", problem.where},
+                                  {"what", problem.what},
+                                  {"mend", problem.mend},
+                                  {"severity", severity}});
+  };
+  add(outcome.faults, "fault");
+  add(outcome.notes, "warning");
+  // What programs say may be no UTF-8, or cut in the middle of a letter.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/report/report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "hugepage/budget.h"
+#include "tools/ztcp_setup/plan/iommu.h"
+#include "transport/core/shell_word.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::Severity;
+
+// Columns as wide as their widest cell.
+class Table {
+ public:
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+
+  std::string text() const {
+    std::vector<std::size_t> widths;
+    for (const auto& row : rows_) {
+      widths.resize(std::max(widths.size(), row.size()));
+      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string out;
+    for (const auto& row : rows_) {
+      std::string line = " ";
+      for (std::size_t i = 0; i < row.size(); ++i)
+        line += fmt::format(" {:<{}} ", row[i], widths[i]);
+      out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string or_dash(std::string text) { return text.empty() ? "-" : std::move(text); }
+std::string number_or_dash(std::int64_t number, bool known) {
+  return known ? fmt::format("{}", number) : "-";
+}
+
+const char* word_for(Severity severity) {
+  switch (severity) {
+    case Severity::kGood:
+      return "ok";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kFault:
+      break;
+  }
+  return "FAULT";
+}
+
+std::string pairs_text(const Plan& plan) {
+  Table table;
+  table.add({"device", "GPU", "model", "NUMA", "NIC", "interface", "driver", "address", "VLAN",
+             "MTU", "Mb/s", "why this NIC"});
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    const config::Pair& pair = plan.pairs[i];
+    const config::Gpu gpu = pair.gpu ? plan.topology.gpus[*pair.gpu] : config::Gpu{};
+    const config::HostNic& found = plan.topology.nics[pair.nic];
+    const config::Nic& nic = plan.fabric->nics[i];
+    const bool addressed = nic.address.address.value != 0;
+    table.add({nic.name, or_dash(gpu.pci), or_dash(gpu.model),
+               number_or_dash(nic.numa_node, nic.numa_node >= 0), nic.pci, or_dash(found.interface),
+               or_dash(found.driver), addressed ? to_string(nic.address) : "-",
+               number_or_dash(nic.vlan_id, nic.vlan_id > 0), fmt::format("{}", nic.mtu_bytes),
+               number_or_dash(nic.speed_mbps, nic.speed_mbps > 0), pair.reason});
+  }
+  return table.text();
+}
+
+// Everything on PCI, when there is no pairing to show it.
+std::string inventory_text(const config::Topology& topology) {
+  Table table;
+  for (const config::Gpu& gpu : topology.gpus) table.add({"GPU", gpu.pci, or_dash(gpu.model), ""});
+  for (const config::HostNic& nic : topology.nics)
+    table.add({"NIC", nic.pci, or_dash(nic.interface),
+               nic.unfit.empty() ? "free" : "not for ztcp: " + nic.unfit});
+  return table.text();
+}
+
+std::string left_alone_text(const Plan& plan) {
+  std::string out;
+  for (const config::HostNic& nic : plan.topology.nics)
+    if (!nic.unfit.empty())
+      out +=
+          fmt::format("  {} {} is left alone: it {}\n", nic.pci, or_dash(nic.interface), nic.unfit);
+  return out;
+}
+
+std::string notes_text(const Plan& plan) {
+  std::string out;
+  for (const config::Check& note : plan.notes) {
+    out += fmt::format("  {}: {}: {}\n", word_for(note.severity), note.problem.where,
+                       note.problem.what);
+    if (!note.problem.mend.empty()) out += fmt::format("    mend: {}\n", note.problem.mend);
+  }
+  return out;
+}
+
+// Lines that say something: the config explains each key in comments.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty() && line.front() != '#') lines.push_back(line);
+  return lines;
+}
+
+// What goes and what comes, line by line: those of the longest common subsequence stay.
+std::string difference(const std::string& before, const std::string& after) {
+  const auto a = lines_of(before);
+  const auto b = lines_of(after);
+  std::vector<std::vector<std::size_t>> common(a.size() + 1,
+                                               std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = a.size(); i-- > 0;)
+    for (std::size_t j = b.size(); j-- > 0;)
+      common[i][j] =
+          a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+  std::string out;
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() || j < b.size()) {
+    if (i < a.size() && j < b.size() && a[i] == b[j]) {
+      ++i, ++j;
+    } else if (i < a.size() && (j == b.size() || common[i + 1][j] >= common[i][j + 1])) {
+      out += fmt::format("        - {}\n", a[i++]);
+    } else {
+      out += fmt::format("        + {}\n", b[j++]);
+    }
+  }
+  return out;
+}
+
+std::string changes_text(const Plan& plan) {
+  std::string out;
+  for (const Change& change : plan.changes) {
+    out += "  " + change.what;
+    if (!change.is_text && !change.after.empty())
+      out += fmt::format(": {} -> {}", change.before, change.after);
+    out += fmt::format("\n      {}\n", change.command);
+    if (change.is_text) out += difference(change.before, change.after);
+  }
+  return out;
+}
+
+std::string gib(std::uint64_t mib) {
+  return mib % 1024 == 0 ? fmt::format("{} GiB", mib / 1024) : fmt::format("{} MiB", mib);
+}
+
+}  // namespace
+
+ExitCode exit_code(const Plan& plan) {
+  if (!plan.fabric) return kExitUnusable;
+  if (plan.has_faults()) return kExitFaults;
+  return plan.notes.empty() ? kExitGood : kExitWarnings;
+}
+
+ExitCode exit_code(const CheckReport& report) {
+  if (!report.load_problems.empty()) return kExitUnusable;
+  ExitCode code = kExitGood;
+  for (const config::Check& check : report.checks) {
+    if (check.severity == Severity::kFault) return kExitFaults;
+    if (check.severity == Severity::kWarning) code = kExitWarnings;
+  }
+  return code;
+}
+
+std::string to_text(const config::Problem& problem) {
+  std::string out = fmt::format("ztcp_setup: {}: {}\n", problem.where, problem.what);
+  if (!problem.mend.empty()) out += fmt::format("  mend: {}\n", problem.mend);
+  return out;
+}
+
+std::string decisions_text(const Plan& plan) {
+  const config::Fabric& fabric = *plan.fabric;
+  const HostClassFacts facts = facts_of(fabric.host.host_class);
+  std::string out = pairs_text(plan) + left_alone_text(plan);
+  out += fmt::format("\nHost class {}: {}.\n", facts.letter, facts.meaning);
+  out += fmt::format("Hugepages: {} = {} {} x {} + {}, as pages of {}.\n", gib(plan.hugepage_mib()),
+                     plan.pairs.size(), plan.pairs.front().gpu ? "GPUs" : "NICs",
+                     gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
+                     hugepage::page_name(fabric.hugepages.page_kib));
+  if (!plan.speed_origin.empty()) out += fmt::format("Speed: {}.\n", plan.speed_origin);
+  return out;
+}
+
+std::string faults_text(const Plan& plan, bool taken_back) {
+  if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
+  return decisions_text(plan) + "\nTo be mended first:\n" + notes_text(plan) +
+         (taken_back ? "\nsetup failed; what the run before had done was taken back, nothing else "
+                       "was changed\n"
+                     : "\nsetup failed; nothing was changed\n");
+}
+
+std::string to_text(const Plan& plan) {
+  if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
+  std::string out = decisions_text(plan);
+  if (plan.changes.empty())
+    out += "\nSet-up would change nothing.\n";
+  else
+    out += "\nSet-up would change:\n" + changes_text(plan);
+  if (!plan.notes.empty())
+    out += (plan.has_faults() ? "\nTo be mended first:\n" : "\nTo be known:\n") + notes_text(plan);
+  return out + "\nThis was a dry run: nothing was changed.\n";
+}
+
+std::string to_text(const CheckReport& report) {
+  std::string out;
+  for (const config::Problem& problem : report.load_problems) out += to_text(problem);
+  if (!report.load_problems.empty()) return out;
+  out = fmt::format("{}\n", report.config_path);
+  std::size_t faults = 0;
+  std::size_t warnings = 0;
+  for (const config::Check& check : report.checks) {
+    faults += check.severity == Severity::kFault ? 1U : 0U;
+    warnings += check.severity == Severity::kWarning ? 1U : 0U;
+    out += fmt::format("  {:<8} {:<10} {}: {}\n", word_for(check.severity), check.name,
+                       check.problem.where, check.problem.what);
+    if (!check.problem.mend.empty())
+      out += fmt::format("  {:<8} {:<10} mend: {}\n", "", "", check.problem.mend);
+  }
+  return out +
+         fmt::format("{} checks, {} warnings, {} faults\n", report.checks.size(), warnings, faults);
+}
+
+void say(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+ExitCode refuse(const config::Problem& problem, bool json) {
+  if (json) say(to_json(problem));
+  std::fputs(to_text(problem).c_str(), stderr);
+  return kExitUnusable;
+}
+
+std::vector<std::string> next_commands(const config::Fabric& local, LocalTopology topology) {
+  std::vector<std::string> commands;
+  if (topology == LocalTopology::kSwitch)
+    commands.push_back(fmt::format("ztcp_switch --config {} &", shell_word(local.path)));
+  commands.push_back(
+      fmt::format("ztcp_perf --plugin FOLDER/libnccl-net.so --config {} --ranks {} --op all_reduce "
+                  "--check",
+                  shell_word(local.path), local.nics.size()));
+  return commands;
+}
+
+std::string to_text(const config::Fabric& local, LocalTopology topology) {
+  std::string out = fmt::format("{} NICs, MTU {}, {} to {}, in {}\n", local.nics.size(),
+                                local.nics.front().mtu_bytes, to_string(local.nics.front().address),
+                                to_string(local.nics.back().address), local.path);
+  out += "setup successfully\n\nNext:\n";
+  for (const std::string& command : next_commands(local, topology)) out += "  " + command + "\n";
+  return out;
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/resources/link_restore.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tools/ztcp_setup/live/link_read.h"
+#include "tools/ztcp_setup/resources/settings_restore.h"
+
+namespace ztcp::setup {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Firmware and links of large NICs need seconds; udev renames within moments.
+constexpr milliseconds kStep{50};
+constexpr int kStepsForInterface = 400;
+constexpr int kStepsForName = 60;
+// What manages the network (systemd-networkd, NetworkManager) sees the interface come back, too,
+// and may take addresses away between two steps of ours: what is missing then is added again.
+constexpr int kRounds = 10;
+constexpr milliseconds kRoundPause{500};
+// A lease is asked for once the carrier is there; DHCP's first question is repeated after 4 s, then
+// after 8 (RFC 2131 section 4.1).
+constexpr milliseconds kLeaseStep{250};
+constexpr int kStepsForLease = 80;
+constexpr int kStepsForManager = 8;
+
+class Restorer {
+ public:
+  // Every lease is waited for `patience` steps at most, all of them together.
+  Restorer(Host& host, Restored& restored, int& patience)
+      : host_(host), restored_(restored), patience_(patience) {}
+
+  void restore(const LinkState& wanted) {
+    const auto now = host_.link(wanted.name);
+    if (!now || !*now) {
+      fault(wanted.name, "is not there to be put back", "ip link");
+      return;
+    }
+    if ((*now)->mac != wanted.mac || (*now)->mtu_bytes != wanted.mtu_bytes ||
+        (*now)->queue_length != wanted.queue_length || (*now)->alias != wanted.alias)
+      expect(host_.set_link(wanted.name, wanted), wanted.name,
+             fmt::format("sudo ip link set dev {} address {} mtu {} txqueuelen {}", wanted.name,
+                         wanted.mac, wanted.mtu_bytes, wanted.queue_length));
+    restore_sysctls(wanted);
+    if ((*now)->master != wanted.master && !wanted.master.empty())
+      expect(host_.set_master(wanted.name, wanted.master), wanted.name,
+             fmt::format("sudo ip link set dev {} master {}", wanted.name, wanted.master));
+    if ((*now)->up != wanted.up)
+      expect(host_.set_up(wanted.name, wanted.up), wanted.name,
+             fmt::format("sudo ip link set dev {} {}", wanted.name, wanted.up ? "up" : "down"));
+    for (const LinkState& child : wanted.children) restore_child(wanted.name, child);
+    await_lease(wanted);
+    add(wanted, wanted.addresses);
+    add(wanted, wanted.neighbours);
+  }
+
+  // Once all addresses are there: a route names its source and goes through neighbours.
+  void restore_routes(const LinkState& wanted) {
+    add(wanted, wanted.routes);
+    for (const LinkState& child : wanted.children)
+      if (!strangers_.contains(child.name)) restore_routes(child);
+  }
+
+ private:
+  void restore_child(const std::string& parent, const LinkState& child) {
+    const auto there = host_.link(child.name);
+    if (there && !*there)
+      expect(
+          host_.add_child(parent, child), child.name,
+          fmt::format("sudo ip link add link {} name {} type {}", parent, child.name, child.kind));
+    if (there && *there && !has_child(parent, child)) {
+      strangers_.insert(child.name);
+      return fault(child.name,
+                   fmt::format("is another interface than the {} that {} had, and is left alone",
+                               child.kind, parent),
+                   fmt::format("sudo ip link set dev {} name NAME, then sudo ztcp_setup --undo",
+                               child.name));
+    }
+    restore(child);
+  }
+
+  bool has_child(const std::string& parent, const LinkState& child) {
+    const auto now = host_.link(parent);
+    return now && *now &&
+           std::any_of((*now)->children.begin(), (*now)->children.end(), [&](const LinkState& one) {
+             return one.name == child.name && is_same_child(one, child);
+           });
+  }
+
+  void restore_sysctls(const LinkState& wanted) {
+    for (const auto& [path, value] : wanted.sysctls)
+      if (host_.read_value(path) != value)
+        expect(host_.write_value(path, value, seconds{10}), path,
+               fmt::format("echo {} | sudo tee {}", value.substr(0, value.find('\n')), path));
+  }
+
+  // An address that a running DHCP client would find there, it takes for its own, but forgets its
+  // metric; and it renews only what it was given itself. So it goes first.
+  void await_lease(const LinkState& wanted) {
+    const auto leased = [](const NetworkItem& item) { return item.expires_unix_s != 0; };
+    if (std::none_of(wanted.addresses.begin(), wanted.addresses.end(), leased)) return;
+    for (int step = 0; patience_ > 0; --patience_, ++step) {
+      const auto now = host_.link(wanted.name);
+      const auto there = [&](const NetworkItem& item) {
+        return !leased(item) || (now && *now && contains(**now, item));
+      };
+      if (!has_manager(wanted.name, step < kStepsForManager) ||
+          std::all_of(wanted.addresses.begin(), wanted.addresses.end(), there))
+        return;
+      host_.pause(kLeaseStep);
+    }
+  }
+
+  // systemd-networkd or NetworkManager: they see to an interface by themselves when it comes back,
+  // once they have noticed it.
+  bool has_manager(const std::string& name, bool is_new) {
+    const auto index = host_.read_value(fmt::format("/sys/class/net/{}/ifindex", name));
+    if (!index) return false;
+    const std::string number = index->substr(0, index->find('\n'));
+    const auto networkd = host_.read_value("/run/systemd/netif/links/" + number);
+    const auto manager = host_.read_value("/run/NetworkManager/devices/" + number);
+    if (!networkd && !manager)
+      return is_new && (host_.read_value("/run/systemd/netif/state") ||
+                        !host_.list("/run/NetworkManager/devices").empty());
+    return (networkd && networkd->find("ADMIN_STATE=unmanaged") == std::string::npos) ||
+           (manager && manager->find("managed=true") != std::string::npos);
+  }
+
+  void add(const LinkState& link, const std::vector<NetworkItem>& items) {
+    const auto now = host_.link(link.name);
+    for (const NetworkItem& item : items) {
+      if (now && *now && contains(**now, item)) continue;
+      expect(host_.add_item(link.name, item), link.name, "sudo " + item.command);
+      if (item.expires_unix_s != 0)
+        restored_.notes.push_back(
+            {link.name, fmt::format("has a lease back ({})", item.command),
+             fmt::format("have it renewed by what manages the interface: networkctl renew {0}, "
+                         "nmcli device reapply {0} or dhclient {0}",
+                         link.name)});
+    }
+  }
+
+  static bool contains(const LinkState& link, const NetworkItem& item) {
+    const auto in = [&](const std::vector<NetworkItem>& items) {
+      return std::any_of(items.begin(), items.end(),
+                         [&](const NetworkItem& one) { return one.command == item.command; });
+    };
+    return in(link.addresses) || in(link.neighbours) || in(link.routes);
+  }
+
+  void expect(const Status& status, const std::string& where, std::string mend) {
+    if (status) return;
+    fault(where,
+          fmt::format("{}: {}", status.error().where,
+                      status.error().sys_errno != 0 ? std::strerror(status.error().sys_errno)
+                                                    : describe(status.error().code)),
+          std::move(mend));
+  }
+  void fault(std::string where, std::string what, std::string mend) {
+    restored_.faults.push_back({std::move(where), std::move(what), std::move(mend)});
+  }
+
+  Host& host_;
+  Restored& restored_;
+  std::set<std::string> strangers_;  // They have names of ours.
+  int& patience_;
+};
+
+bool all_named(const std::vector<std::string>& names, const std::vector<LinkState>& links) {
+  return std::all_of(links.begin(), links.end(), [&](const LinkState& link) {
+    return std::find(names.begin(), names.end(), link.name) != names.end();
+  });
+}
+
+// The kernel's own names, where nothing renames them any more: by MAC, else the only one left.
+void name_as_before(Host& host, const std::string& pci, const std::vector<LinkState>& links) {
+  for (const LinkState& link : links) {
+    std::vector<std::string> names = interfaces_of(host, pci);
+    if (std::find(names.begin(), names.end(), link.name) != names.end()) continue;
+    std::erase_if(names, [&](const std::string& name) {
+      return std::any_of(links.begin(), links.end(),
+                         [&](const LinkState& other) { return other.name == name; });
+    });
+    std::string chosen = names.size() == 1 ? names.front() : "";
+    for (const std::string& name : names) {
+      const auto now = host.link(name);
+      if (now && *now &&
+          ((*now)->mac == link.mac ||
+           (!link.permanent_mac.empty() && (*now)->permanent_mac == link.permanent_mac)))
+        chosen = name;
+    }
+    if (chosen.empty()) continue;
+    // An interface that is up keeps its name on older kernels.
+    static_cast<void>(host.set_up(chosen, false));
+    static_cast<void>(host.rename_link(chosen, link.name));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> interfaces_of(Host& host, const std::string& pci) {
+  const std::string device = "/sys/bus/pci/devices/" + pci;
+  std::vector<std::string> names = host.list(device + "/net");
+  for (const std::string& child : host.list(device))
+    if (child.starts_with("virtio") || child.starts_with("vmbus"))
+      for (std::string& name : host.list(device + "/" + child + "/net"))
+        names.push_back(std::move(name));
+  return names;
+}
+
+void put_back_links(Host& host, const std::string& pci, const std::vector<LinkState>& links,
+                    Restored& restored) {
+  if (links.empty()) return;
+  for (int i = 0; i < kStepsForInterface && interfaces_of(host, pci).size() < links.size(); ++i)
+    host.pause(kStep);
+  for (int i = 0; i < kStepsForName && !all_named(interfaces_of(host, pci), links); ++i)
+    host.pause(kStep);
+  if (!all_named(interfaces_of(host, pci), links)) name_as_before(host, pci, links);
+  // An interface of that name may be another NIC's.
+  const std::vector<std::string> names = interfaces_of(host, pci);
+  std::vector<LinkState> found;
+  for (const LinkState& link : links) {
+    if (std::find(names.begin(), names.end(), link.name) != names.end())
+      found.push_back(link);
+    else
+      restored.faults.push_back(
+          {pci,
+           fmt::format("its interface {} did not come back by that name; it has: {}", link.name,
+                       names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))),
+           fmt::format("sudo ip link set dev NAME name {}, then sudo ztcp_setup --undo",
+                       link.name)});
+  }
+  // Once, while it is still: each may reset the NIC.
+  for (const LinkState& link : found) put_back_settings(host, link, restored);
+  Restored round;
+  int patience = kStepsForLease;
+  for (int i = 0; i < kRounds; ++i) {
+    if (i > 0) host.pause(kRoundPause);
+    round.faults.clear();
+    Restorer restorer(host, round, patience);
+    for (const LinkState& link : found) restorer.restore(link);
+    for (const LinkState& link : found) restorer.restore_routes(link);
+    if (round.faults.empty()) break;
+  }
+  std::move(round.faults.begin(), round.faults.end(), std::back_inserter(restored.faults));
+  std::move(round.notes.begin(), round.notes.end(), std::back_inserter(restored.notes));
+}
+
+}  // namespace ztcp::setup

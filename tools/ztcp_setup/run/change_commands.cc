@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The commands that change the machine: what they wish for. How it is carried out is in run.h.
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "config/machine.h"
+#include "tools/ztcp_setup/live/live_host.h"
+#include "tools/ztcp_setup/report/report.h"
+#include "tools/ztcp_setup/run/commands.h"
+#include "tools/ztcp_setup/run/foresee.h"
+#include "tools/ztcp_setup/run/run.h"
+#include "transport/core/shell_word.h"
+
+namespace ztcp::setup {
+namespace {
+
+// As it was typed, for "sudo ...", which drops ZTCP_CONFIG.
+std::string command_line(const std::string& config_path) {
+  std::string words = config::read_text("/proc/self/cmdline").value_or("");
+  if (words.empty()) words = "ztcp_setup";
+  std::string line;
+  bool named = false;
+  for (std::size_t begin = 0; begin < words.size();) {
+    const auto end = std::min(words.find('\0', begin), words.size());
+    const std::string word = words.substr(begin, end - begin);
+    named = named || word.starts_with("--config");
+    line += (line.empty() ? "" : " ") + shell_word(word);
+    begin = end + 1;
+  }
+  const char* variable = std::getenv("ZTCP_CONFIG");
+  if (!named && variable != nullptr && config_path == variable)
+    line += " --config " + shell_word(config_path);
+  return line;
+}
+
+RunOptions run_options(const Options& options) {
+  std::error_code error;
+  const auto path = std::filesystem::absolute(options.request.config_path, error);
+  return {options.json, command_line(options.request.config_path),
+          error ? options.request.config_path : path.lexically_normal().string()};
+}
+
+Planner planner(const Options& options, const RunOptions& run, Scope scope) {
+  return [&options, &run, scope](const Outcome& taken_back) -> tl::expected<Planned, int> {
+    Request request = options.request;
+    request.config_path = run.config_path;
+    auto plan = plan_here(request);
+    if (!plan) return tl::unexpected<int>(refuse(plan.error(), options.json));
+    if (!plan->fabric || plan->has_faults()) {
+      note_taken_back(*plan, taken_back);
+      say(options.json ? to_json(*plan, scope == Scope::kWhole ? "set-up" : "add")
+                       : faults_text(*plan, taken_back.changed()));
+      return tl::unexpected<int>(std::max<int>(exit_code(*plan), kExitFaults));
+    }
+    if (!options.json) say(decisions_text(*plan) + "\n");
+    Planned planned{plan->wishes, scope, {}, ""};
+    for (const config::Check& note : plan->notes) planned.notes.push_back(note.problem);
+    if (plan->awaits_reboot) {
+      // The rest of the wishes comes with the next run: what is there stays.
+      planned.scope = Scope::kMore;
+      planned.success = "prepared for the next boot: reboot, then run `sudo ztcp_setup` again";
+    }
+    return planned;
+  };
+}
+
+}  // namespace
+
+int set_up(const Options& options) {
+  LiveHost host;
+  const RunOptions run = run_options(options);
+  return run_set_up(host, planner(options, run, Scope::kWhole), run);
+}
+
+int add(const Options& options) {
+  LiveHost host;
+  const RunOptions run = run_options(options);
+  return run_add(host, planner(options, run, Scope::kMore), run);
+}
+
+int boot(const Options& options) {
+  LiveHost host;
+  return run_boot(host, run_options(options));
+}
+
+int undo(const Options& options) {
+  LiveHost host;
+  return run_undo(host, run_options(options));
+}
+
+}  // namespace ztcp::setup

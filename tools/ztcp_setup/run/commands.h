@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One function for each thing the tool does; each says what it did and returns the exit status.
+#pragma once
+
+#include "config/problem.h"
+#include "tools/ztcp_setup/options.h"
+#include "tools/ztcp_setup/plan/plan.h"
+
+namespace ztcp::setup {
+
+int write_local_fabric(const Options& options);
+int dry_run(const Options& options);
+int check(const Options& options);
+// These change the machine.
+int set_up(const Options& options);
+int add(const Options& options);
+int boot(const Options& options);
+int undo(const Options& options);
+
+// The plan for this machine as it is now: its network and the config that is there.
+tl::expected<Plan, config::Problem> plan_here(const Request& request);
+
+}  // namespace ztcp::setup

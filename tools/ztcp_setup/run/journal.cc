@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/run/journal.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tools/ztcp_setup/host/place_file.h"
+#include "tools/ztcp_setup/host/trust.h"
+
+namespace ztcp::setup {
+namespace {
+
+struct KeyOf {
+  std::string operator()(const wish::File& file) const { return "file " + file.path; }
+  std::string operator()(const wish::Folder& folder) const { return "folder " + folder.path; }
+  std::string operator()(const wish::Value& value) const { return "value " + value.path; }
+  std::string operator()(const wish::Module& module) const { return "module " + module.name; }
+  std::string operator()(const wish::Mount& mount) const { return "mount " + mount.path; }
+  std::string operator()(const wish::Driver& driver) const { return "driver " + driver.pci; }
+  std::string operator()(const wish::Access& access) const { return "access " + access.pci; }
+  std::string operator()(const wish::Unit& unit) const { return "unit " + unit.name; }
+  std::string operator()(const wish::BootArguments&) const { return "boot arguments"; }
+  std::string operator()(const wish::Notice& notice) const {
+    return fmt::format("notice {}", fmt::join(notice.argv, " "));
+  }
+};
+
+}  // namespace
+
+std::string key_of(const Wish& wish) { return std::visit(KeyOf{}, wish.what); }
+bool is_notice(const Wish& wish) { return std::holds_alternative<wish::Notice>(wish.what); }
+
+tl::expected<Journal, config::Problem> Journal::open(Host& host) {
+  if (auto problem = why_not_trusted(host, kPath)) return tl::unexpected(std::move(*problem));
+  Journal journal;
+  if (host.facts(kPath).kind == FileKind::kAbsent) return journal;
+  const Result<std::string> text = host.read_file(kPath);
+  if (!text) return tl::unexpected(problem_of(host, kPath, text.error(), "run it as root: sudo"));
+  auto content = read_journal(*text, kPath);
+  if (!content) return tl::unexpected(std::move(content.error()));
+  journal.entries_ = std::move(content->entries);
+  journal.complete = content->complete;
+  journal.saved_ = *text;
+  return journal;
+}
+
+Entry* Journal::find(const std::string& key) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return key_of(entry.wish) == key; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+void Journal::put(Entry entry, const std::string& after) {
+  if (Entry* known = find(key_of(entry.wish)); known != nullptr) {
+    *known = std::move(entry);
+    return;
+  }
+  const Entry* before = after.empty() ? nullptr : find(after);
+  entries_.insert(
+      before == nullptr ? entries_.end() : entries_.begin() + (before - entries_.data() + 1),
+      std::move(entry));
+}
+
+void Journal::put_first(Entry entry) {
+  if (find(key_of(entry.wish)) == nullptr)
+    entries_.insert(entries_.begin(), Entry{entry.wish, {}, false});
+  put(std::move(entry), "");
+}
+
+void Journal::erase(const std::string& key) {
+  std::erase_if(entries_, [&](const Entry& entry) { return key_of(entry.wish) == key; });
+}
+
+Done Journal::save(Host& host) {
+  if (entries_.empty()) {
+    if (host.facts(kFolder).kind == FileKind::kAbsent) return {};
+    saved_.clear();
+    if (Done cleared = clear_file(host, kPath); !cleared) return cleared;
+    return clear_folders(host, {kFolder});
+  }
+  std::string text = journal_text({entries_, complete});
+  if (text == saved_) return {};
+  if (host.facts(kFolder).kind == FileKind::kAbsent) {
+    if (Done made = make_folders(host, missing_folders(host, kFolder)); !made) return made;
+    if (const Status made = host.make_folder(kFolder, {0700, 0, 0}); !made)
+      return tl::unexpected(problem_of(host, kFolder, made.error()));
+  }
+  if (Done placed = place_file(host, kPath, text, {0600, 0, 0}); !placed) return placed;
+  saved_ = std::move(text);
+  return {};
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/run/run.h"
+
+#include <functional>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/load.h"
+#include "tools/ztcp_setup/host/trust.h"
+#include "tools/ztcp_setup/report/report.h"
+#include "tools/ztcp_setup/run/stop_signal.h"
+#include "tools/ztcp_setup/run/take_back.h"
+
+namespace ztcp::setup {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A NIC that comes has udev start a run, which may be at work when the next one is wanted for it.
+constexpr std::chrono::minutes kRunOfUdev{1};
+
+using Action = std::function<tl::expected<Outcome, int>(Journal&, const Conduct&)>;
+
+int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
+        const Action& action) {
+  if (::geteuid() != 0)
+    return refuse({"root is needed", "this changes the machine; nothing was changed",
+                   "sudo " + options.command},
+                  options.json);
+  // Undo goes by the journal alone; each path of that is judged when it is its turn.
+  if (deed != Deed::kUndo)
+    if (auto problem = why_not_trusted(host, options.config_path))
+      return refuse(*problem, options.json);
+  const auto lock = RunLock::take(patience, options.lock_path);
+  if (!lock) return refuse(lock.error(), options.json);
+  auto journal = Journal::open(host);
+  if (!journal) return refuse(journal.error(), options.json);
+  stop_on_signals();
+  const auto outcome = action(*journal, conduct_of(options.json));
+  if (!outcome) return outcome.error();
+  say(options.json ? to_json(deed, *outcome) : to_text(deed, *outcome));
+  return exit_code(*outcome);
+}
+
+tl::expected<Outcome, int> plan_and_grant(Host& host, Journal& journal, const Planner& plan,
+                                          const Conduct& conduct, const Outcome& taken_back = {}) {
+  auto planned = plan(taken_back);
+  if (!planned) return tl::unexpected(planned.error());
+  Outcome outcome = grant(host, journal, planned->wishes, planned->scope, conduct);
+  outcome.success = std::move(planned->success);
+  outcome.notes.insert(outcome.notes.begin(), planned->notes.begin(), planned->notes.end());
+  outcome.steps.insert(outcome.steps.begin(), taken_back.steps.begin(), taken_back.steps.end());
+  outcome.notes.insert(outcome.notes.begin(), taken_back.notes.begin(), taken_back.notes.end());
+  return outcome;
+}
+
+}  // namespace
+
+Conduct conduct_of(bool json) {
+  Conduct conduct;
+  conduct.stop = stop_requested;
+  if (json) return conduct;
+  conduct.begin = [](const std::string& why) { say(fmt::format("  {} ... ", why)); };
+  conduct.end = [](const Step& step) {
+    if (step.result != StepResult::kHeld)
+      say(step.result == StepResult::kFailed ? "FAILED\n" : "done\n");
+  };
+  return conduct;
+}
+
+int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
+  return run(host, Deed::kSetUp, milliseconds{0}, options,
+             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+               if (journal.complete || journal.entries().empty())
+                 return plan_and_grant(host, journal, plan, conduct);
+               // NICs that are half taken can't be planned with: first back to the beginning.
+               if (!options.json)
+                 say("The last run was cut off; what it did is taken back first.\n");
+               Outcome back = take_back_half_done(host, journal, conduct);
+               if (!back.complete()) return back;
+               return plan_and_grant(host, journal, plan, conduct, back);
+             });
+}
+
+int run_add(Host& host, const Planner& plan, const RunOptions& options) {
+  return run(host, Deed::kAdd, kRunOfUdev, options,
+             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+               if (!journal.complete)
+                 return tl::unexpected(
+                     refuse({Journal::kPath,
+                             journal.entries().empty()
+                                 ? "this machine is not set up, so there is nothing to add to"
+                                 : "the last run was cut off, so there is nothing whole to add to",
+                             "sudo ztcp_setup"},
+                            options.json));
+               return plan_and_grant(host, journal, plan, conduct);
+             });
+}
+
+int run_boot(Host& host, const RunOptions& options) {
+  return run(host, Deed::kBoot, kRunOfUdev, options,
+             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+               Outcome outcome = grant_again(host, journal, conduct);
+               if (journal.find("file " + options.config_path) == nullptr) return outcome;
+               for (config::Problem& problem : config::load(options.config_path).problems)
+                 outcome.faults.push_back(std::move(problem));
+               return outcome;
+             });
+}
+
+int run_undo(Host& host, const RunOptions& options) {
+  return run(host, Deed::kUndo, milliseconds{0}, options,
+             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+               return take_back(host, journal, conduct);
+             });
+}
+
+}  // namespace ztcp::setup
