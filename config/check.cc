@@ -9,6 +9,7 @@
 
 #include "config/checklist.h"
 #include "config/container.h"
+#include "config/fields.h"
 #include "config/machine.h"
 #include "transport/core/shell_word.h"
 
@@ -107,34 +108,68 @@ void check_gpus(Checklist& list) {
   }
 }
 
+Next check_build(Checklist& list, const Nic& nic) {
+  list.fault("driver", nic.name,
+             fmt::format("driver = \"{}\" is not in this build, which has pci, memif and tap",
+                         name_of(nic.driver)),
+             "install a ztcp that has it, or remove the NIC; sudo ztcp_setup writes a config for "
+             "those that this one can take");
+  return Next::kStop;
+}
+
+// Kinds of NICs, one bit each.
+constexpr unsigned kind(NicDriver driver) { return 1U << static_cast<unsigned>(driver); }
+constexpr unsigned kPci = kind(NicDriver::kPci);
+constexpr unsigned kMemif = kind(NicDriver::kMemif);
+constexpr unsigned kTap = kind(NicDriver::kTap);
+constexpr unsigned kNotBuilt = kind(NicDriver::kSocket) | kind(NicDriver::kVerbs);
+
+// Every check and the kinds of NICs it is for, in the order of the report.
+using HostCheck = void (*)(Checklist&);
+constexpr HostCheck kHostChecks[] = {check_schema, check_identity, check_run_dir, check_gpus};
+
+struct NicCheck {
+  unsigned kinds;
+  Next (*judge)(Checklist&, const Nic&);
+};
+constexpr NicCheck kNicChecks[] = {
+    {kNotBuilt, check_build},      //
+    {kPci, check_pci_device},      //
+    {kPci, check_known_speed},     //
+    {kPci, check_driver},          //
+    {kPci, check_vfio_group},      //
+    {kPci, check_pci_interface},   //
+    {kMemif, check_memif_path},    //
+    {kMemif, check_memif_socket},  //
+    {kTap, check_tap_device},      //
+    {kTap, check_tap_interface},
+};
+
+// What the NICs of a kind need together.
+struct SharedCheck {
+  unsigned kinds;
+  HostCheck judge;
+};
+constexpr SharedCheck kSharedChecks[] = {
+    {kPci, check_equal_speeds},
+    {kPci, check_hugepages},
+    {kPci, check_locked_memory},
+};
+
 }  // namespace
 
 std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
                               const NicList& own_nics) {
   Checklist list{fabric, roots, gpus, own_nics, {}};
-  check_schema(list);
-  check_identity(list);
-  check_run_dir(list);
-  check_gpus(list);
+  for (const HostCheck judge : kHostChecks) judge(list);
+  unsigned kinds = 0;
   for (const Nic& nic : fabric.nics) {
-    switch (nic.driver) {
-      case NicDriver::kPci:
-        check_pci_nic(list, nic);
-        break;
-      case NicDriver::kMemif:
-        check_memif_nic(list, nic);
-        break;
-      case NicDriver::kTap:
-        check_tap_nic(list, nic);
-        break;
-    }
+    kinds |= kind(nic.driver);
+    for (const NicCheck& check : kNicChecks)
+      if ((check.kinds & kind(nic.driver)) != 0 && check.judge(list, nic) == Next::kStop) break;
   }
-  if (std::any_of(fabric.nics.begin(), fabric.nics.end(),
-                  [](const Nic& nic) { return nic.driver == NicDriver::kPci; })) {
-    check_equal_speeds(list);
-    check_hugepages(list);
-    check_locked_memory(list);
-  }
+  for (const SharedCheck& check : kSharedChecks)
+    if ((check.kinds & kinds) != 0) check.judge(list);
   return std::move(list.checks);
 }
 

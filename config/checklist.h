@@ -5,6 +5,7 @@
 // check_*() judges one thing and adds at least one answer where it applies.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,11 +39,22 @@ struct Checklist {
   }
 };
 
-// check_nic.cc
-void check_pci_nic(Checklist& list, const Nic& nic);
-void check_memif_nic(Checklist& list, const Nic& nic);
-void check_tap_nic(Checklist& list, const Nic& nic);
+// Whether the NIC's further checks can be judged.
+enum class Next : std::uint8_t { kGoOn, kStop };
+
+// check_pci.cc
+Next check_pci_device(Checklist& list, const Nic& nic);
+Next check_known_speed(Checklist& list, const Nic& nic);
+Next check_driver(Checklist& list, const Nic& nic);
+Next check_vfio_group(Checklist& list, const Nic& nic);
+Next check_pci_interface(Checklist& list, const Nic& nic);
 void check_equal_speeds(Checklist& list);
+// check_memif.cc
+Next check_memif_path(Checklist& list, const Nic& nic);
+Next check_memif_socket(Checklist& list, const Nic& nic);
+// check_tap.cc
+Next check_tap_device(Checklist& list, const Nic& nic);
+Next check_tap_interface(Checklist& list, const Nic& nic);
 // check_memory.cc
 void check_hugepages(Checklist& list);
 void check_locked_memory(Checklist& list);

@@ -14,7 +14,8 @@
 namespace ztcp::config {
 
 // Enumerators' names in their order.
-inline constexpr std::array<std::string_view, 3> kNicDriverNames{"pci", "memif", "tap"};
+inline constexpr std::array<std::string_view, 5> kNicDriverNames{"pci", "memif", "tap", "socket",
+                                                                 "verbs"};
 inline constexpr std::array<std::string_view, 2> kMemifRoleNames{"server", "client"};
 inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-iommu",
                                                                  "unprivileged"};
@@ -110,6 +111,13 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("memif_role", nic.memif_role);
   visit("memif_id", nic.memif_id);
   visit("tap_interface", nic.tap_interface);
+  visit("interface", nic.interface);
+  visit("first_port", nic.first_port);
+  visit("last_port", nic.last_port);
+  visit("device", nic.device);
+  visit("device_port", nic.device_port);
+  visit("gid_index", nic.gid_index);
+  visit("traffic_class", nic.traffic_class);
 }
 
 // Calls section(name, walk) for each [section]; walk(visit) visits its keys.

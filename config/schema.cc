@@ -41,6 +41,10 @@ const Key* find_key(std::string_view section, std::string_view name) {
   return it == all.end() ? nullptr : &*it;
 }
 
+bool is_for(const Key& key, std::string_view driver) {
+  return key.drivers.empty() || lists(key.drivers, driver);
+}
+
 bool lists(std::string_view alternatives, std::string_view word) {
   while (!alternatives.empty()) {
     const auto bar = std::min(alternatives.find('|'), alternatives.size());

@@ -40,6 +40,8 @@ std::span<const std::string_view> environment_names();
 
 const Key* find_key(std::string_view section, std::string_view name);
 
+// Whether a NIC of this driver may have the key.
+bool is_for(const Key& key, std::string_view driver);
 // Whether "a|b|c" contains "b".
 bool lists(std::string_view alternatives, std::string_view word);
 // What `word` was probably meant to be; empty when nothing is close.

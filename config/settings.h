@@ -20,8 +20,9 @@ inline constexpr const char* kDefaultPath = "/usr/local/tfabric/tools/config/ztc
 inline constexpr const char* kDefaultRunDir = "/usr/local/tfabric/tools/run";
 
 // What a NIC is driven by: pci = a DPDK port on vfio; memif = shared memory to a switch or
-// peer process on this machine; tap = a tun/tap descriptor.
-enum class NicDriver : std::uint8_t { kPci, kMemif, kTap };
+// peer process on this machine; tap = a tun/tap descriptor; socket = an interface that stays with
+// the kernel; verbs = an RDMA device.
+enum class NicDriver : std::uint8_t { kPci, kMemif, kTap, kSocket, kVerbs };
 enum class MemifRole : std::uint8_t { kServer, kClient };
 enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, B, C.
 enum class OnError : std::uint8_t { kFail, kFallback };                   // ZTCP_ON_ERROR
@@ -41,7 +42,7 @@ struct Nic {
   NicDriver driver = NicDriver::kMemif;
   std::string pci;            // "0000:3b:00.0"; pci only.
   std::string kernel_driver;  // What it had before: "virtio-pci".
-  MacAddress mac;
+  MacAddress mac;             // pci, memif and tap; so are gateway, VLAN and MTU.
   Ipv4Prefix address;
   std::optional<Ipv4Address> gateway;
   std::uint16_t vlan_id = 0;
@@ -56,6 +57,16 @@ struct Nic {
   std::uint32_t memif_id = 0;
   // tap
   std::string tap_interface;
+  // socket
+  std::string interface;  // "eth1"
+  // socket and verbs: where the processes of this host listen.
+  std::uint16_t first_port = 7472;
+  std::uint16_t last_port = 7535;
+  // verbs
+  std::string device;  // "mlx5_0"
+  std::uint16_t device_port = 1;
+  std::int16_t gid_index = -1;      // -1: chosen by itself.
+  std::int16_t traffic_class = -1;  // -1: what NCCL asks for.
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 

@@ -9,6 +9,7 @@
 #include "config/draft.h"
 #include "config/fields.h"
 #include "config/schema.h"
+#include "config/wording.h"
 
 namespace ztcp::config {
 namespace {
@@ -59,11 +60,14 @@ class NicJudge {
          nic_.kernel_driver.empty() || is_name(nic_.kernel_driver, 63));
     form("memif_socket", nic_.memif_socket, !nic_.memif_socket.empty());
     form("tap_interface", nic_.tap_interface, is_name(nic_.tap_interface, 15));
+    form("interface", nic_.interface, is_name(nic_.interface, 15));
+    form("device", nic_.device, is_name(nic_.device, 63));
     judge_socket();
     judge_mtu();
     judge_mac();
     judge_address();
     judge_gateway();
+    judge_ports();
   }
 
  private:
@@ -81,10 +85,10 @@ class NicJudge {
   // Keys of another driver, and keys this driver can't do without.
   void judge_driver(const Key& known) {
     const bool present = draft_.has(key(known.name));
-    if (present && !known.drivers.empty() && !lists(known.drivers, driver()))
+    if (present && !is_for(known, driver()))
       fault(known.name,
-            fmt::format("{} is for driver = \"{}\", this NIC has \"{}\"", known.name, known.drivers,
-                        driver()),
+            fmt::format("{} is for driver = {}, this NIC has \"{}\"", known.name,
+                        alternatives(known.drivers), driver()),
             fmt::format("remove {}, or correct the driver", known.name));
     if (!present && !draft_.is_faulty(key(known.name)) && lists(known.required_for, driver()))
       fault("", fmt::format("{} is missing; driver = \"{}\" needs it", known.name, driver()),
@@ -94,7 +98,7 @@ class NicJudge {
   void form(std::string_view name, std::string_view value, bool good) {
     if (good || !draft_.has(key(name))) return;
     const Key* known = find_key("nic", name);
-    if (!known->drivers.empty() && !lists(known->drivers, driver())) return;  // Said above.
+    if (!is_for(*known, driver())) return;  // Said above.
     fault(name, fmt::format("{} = \"{}\" is not {}", name, value, known->form),
           fmt::format("correct {}", name));
   }
@@ -150,6 +154,13 @@ class NicJudge {
             "write the next hop, or remove the line");
   }
 
+  void judge_ports() {
+    if (nic_.first_port > nic_.last_port)
+      fault(draft_.has(key("last_port")) ? "last_port" : "first_port",
+            fmt::format("last_port = {} is below first_port = {}", nic_.last_port, nic_.first_port),
+            "write the larger one as last_port");
+  }
+
   Draft& draft_;
   std::size_t index_;
   const Nic& nic_;
@@ -175,13 +186,22 @@ void judge_unique(Draft& draft, std::string_view key, std::string_view why, Text
 
 void judge_duplicates(Draft& draft) {
   judge_unique(draft, "name", "device names are unique", [](const Nic& nic) { return nic.name; });
-  judge_unique(draft, "address", "addresses are unique",
-               [](const Nic& nic) { return to_string(nic.address.address); });
+  // RDMA devices may all be agreed upon through one.
+  judge_unique(draft, "address", "addresses are unique", [](const Nic& nic) {
+    return nic.driver == NicDriver::kVerbs ? std::string() : to_string(nic.address.address);
+  });
   judge_unique(draft, "mac", "MAC addresses are unique",
                [](const Nic& nic) { return to_string(nic.mac); });
   judge_unique(draft, "pci", "a NIC is one device", [](const Nic& nic) { return nic.pci; });
   judge_unique(draft, "tap_interface", "an interface serves one device",
                [](const Nic& nic) { return nic.tap_interface; });
+  judge_unique(draft, "interface", "an interface serves one device",
+               [](const Nic& nic) { return nic.interface; });
+  judge_unique(draft, "device", "a port of an RDMA device is one device; set device_port",
+               [](const Nic& nic) {
+                 return nic.device.empty() ? std::string()
+                                           : fmt::format("{} port {}", nic.device, nic.device_port);
+               });
   // The two ends of one memory are one server and one client; equal roles would collide.
   judge_unique(draft, "memif_socket", "one socket, id and role is one interface; set memif_id",
                [](const Nic& nic) {

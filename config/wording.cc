@@ -14,6 +14,12 @@ std::string unit_of(const Key& key) {
   return key.unit.empty() ? std::string() : fmt::format(" {}", key.unit);
 }
 
+std::string alternatives(std::string_view words) {
+  std::string text = "\"";
+  for (const char c : words) text += c == '|' ? std::string("\", \"") : std::string(1, c);
+  return text + "\"";
+}
+
 std::string wanted(const Key& key) {
   switch (key.type) {
     case Type::kInteger:
@@ -22,11 +28,8 @@ std::string wanted(const Key& key) {
       return fmt::format("a list of integers, {}..{} each", key.min, key.max);
     case Type::kBoolean:
       return "true or false";
-    case Type::kChoice: {
-      std::string text = "one of \"";
-      for (const char c : key.choices) text += c == '|' ? std::string("\", \"") : std::string(1, c);
-      return text + "\"";
-    }
+    case Type::kChoice:
+      return "one of " + alternatives(key.choices);
     case Type::kString:
       break;
   }

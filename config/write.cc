@@ -71,9 +71,10 @@ std::string facts(const Key& key) {
 
 class SectionWriter {
  public:
-  // `explained`: each key under a comment that says what it is.
-  SectionWriter(std::string& out, std::string_view section, bool explained)
-      : out_(out), section_(section), explained_(explained) {}
+  // `explained`: each key under a comment that says what it is. `driver`: of a NIC, else empty.
+  SectionWriter(std::string& out, std::string_view section, bool explained,
+                std::string_view driver = {})
+      : out_(out), section_(section), explained_(explained), driver_(driver) {}
 
   template <class Member>
   void operator()(std::string_view name, const Member& member) {
@@ -88,12 +89,13 @@ class SectionWriter {
  private:
   // A NIC says only what it has: the keys of other drivers would be faults.
   bool is_left_out(const Key& key, std::string_view value) const {
-    return section_ == "nic" && value == key.default_text;
+    return section_ == "nic" && (value == key.default_text || !is_for(key, driver_));
   }
 
   std::string& out_;
   std::string_view section_;
   bool explained_;
+  std::string_view driver_;
 };
 
 std::string_view meaning_of(std::string_view section) {
@@ -119,7 +121,7 @@ std::string to_toml(const Fabric& fabric) {
   bool first = true;
   for (const Nic& nic : fabric.nics) {
     out += "[[nic]]\n";
-    visit_nic(nic, SectionWriter(out, "nic", first));
+    visit_nic(nic, SectionWriter(out, "nic", first, name_of(nic.driver)));
     if (!first) out += '\n';
     first = false;
   }

@@ -18,6 +18,10 @@ std::string nic_text(const config::Nic& nic) {
       return fmt::format("memif {} {}", nic.memif_socket, nic.memif_id);
     case NicDriver::kTap:
       return "tap " + nic.tap_interface;
+    case NicDriver::kSocket:
+      return "interface " + nic.interface;
+    case NicDriver::kVerbs:
+      return fmt::format("{} port {}", nic.device, nic.device_port);
   }
   return {};
 }
@@ -50,6 +54,9 @@ std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
       return "shared memory inside this machine; sends copy once: no NIC reads user memory";
     case NicDriver::kTap:
       return "kernel bypass off: frames go through a tap device, which copies them";
+    case NicDriver::kSocket:
+    case NicDriver::kVerbs:
+      break;  // The host check has refused it.
   }
   return {};
 }

@@ -106,8 +106,11 @@ class DpdkNics final : public NicSource {
       case config::NicDriver::kPci:
         ZTCP_CHECK(link::start_eal(hugepage_memory(nic)));
         return open_pci(nic);
+      case config::NicDriver::kSocket:
+      case config::NicDriver::kVerbs:
+        break;
     }
-    __builtin_unreachable();
+    return fail(Errc::kBadConfig, "a NIC of another transport");
   }
 
   // A node that is not there has no memory: those NICs take it where it is, which is said.

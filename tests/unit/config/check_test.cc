@@ -601,5 +601,19 @@ TEST(Check, TapMtu) {
               HasSubstr("mtu_bytes = 1500 in the config, tap0 has 9001"));
 }
 
+// Nothing of the machine is asked for such a NIC: its transport would know what.
+TEST(Check, KindsThatAreNotBuiltAreRefusedByName) {
+  for (const NicDriver driver : {NicDriver::kSocket, NicDriver::kVerbs}) {
+    Machine machine;
+    machine.nic().driver = driver;
+    const Problem problem = machine.fault("driver");
+    EXPECT_EQ(problem.where, "ztcp0");
+    EXPECT_THAT(problem.what,
+                HasSubstr(fmt::format("driver = \"{}\" is not in this build",
+                                      driver == NicDriver::kSocket ? "socket" : "verbs")));
+    EXPECT_THAT(problem.mend, HasSubstr("ztcp_setup"));
+  }
+}
+
 }  // namespace
 }  // namespace ztcp::config

@@ -35,6 +35,19 @@ address = "10.0.0.1/24"
 mac = "02:00:00:00:00:01"
 )";
 
+constexpr const char* kSocketNic = R"([[nic]]
+name = "ztcp0"
+driver = "socket"
+address = "10.0.0.1/24"
+interface = "eth1"
+)";
+constexpr const char* kVerbsNic = R"([[nic]]
+name = "ztcp0"
+driver = "verbs"
+address = "10.0.0.1/24"
+device = "mlx5_0"
+)";
+
 std::string with_nic(const std::string& text) { return "schema = 1\n" + text + "\n" + kNic; }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -59,6 +72,38 @@ TEST(Parse, TakesAMinimalFile) {
   EXPECT_EQ(nic.mtu_bytes, 1500);
   EXPECT_EQ(result.fabric->messages, Messages{});
   EXPECT_EQ(result.fabric->tcp, Tcp{});
+}
+
+std::string of(const char* nic, const std::string& from, const std::string& to) {
+  return "schema = 1\n" + replaced(nic, from, to);
+}
+
+TEST(Parse, TakesAnInterfaceOfTheKernel) {
+  const auto result =
+      parse(of(kSocketNic, "name", "first_port = 8000\nlast_port = 8063\nname"), "ztcp.conf");
+  ASSERT_TRUE(result.fabric) << to_string(result.problems.front());
+  const Nic& nic = result.fabric->nics.front();
+  EXPECT_EQ(nic.driver, NicDriver::kSocket);
+  EXPECT_EQ(nic.interface, "eth1");
+  EXPECT_EQ(nic.first_port, 8000);
+  EXPECT_EQ(nic.last_port, 8063);
+}
+
+TEST(Parse, TakesRdmaDevices) {
+  const std::string second = replaced(replaced(kVerbsNic, "ztcp0", "ztcp1"), "device",
+                                      "device_port = 2\ngid_index = 3\ntraffic_class = 106\n"
+                                      "device");
+  const auto result = parse("schema = 1\n" + std::string(kVerbsNic) + second, "ztcp.conf");
+  ASSERT_TRUE(result.fabric) << to_string(result.problems.front());
+  const Nic& first = result.fabric->nics[0];
+  EXPECT_EQ(first.driver, NicDriver::kVerbs);
+  EXPECT_EQ(first.device, "mlx5_0");
+  EXPECT_EQ(first.device_port, 1);
+  EXPECT_EQ(first.gid_index, -1);
+  EXPECT_EQ(first.traffic_class, -1);
+  EXPECT_EQ(result.fabric->nics[1].device_port, 2);
+  EXPECT_EQ(result.fabric->nics[1].gid_index, 3);
+  EXPECT_EQ(result.fabric->nics[1].traffic_class, 106);
 }
 
 TEST(Parse, ResolvesPathsAgainstTheFilesFolder) {
@@ -231,7 +276,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"address_missing", nic_with("address = \"10.0.0.1/24\"\n", ""), "2:1",
              "nic[0].address is missing"},
         Case{"mac_missing", nic_with("mac = \"02:00:00:00:00:01\"\n", ""), "2:1",
-             "nic[0].mac is missing"},
+             "mac is missing; driver = \"memif\" needs it"},
         Case{"blank_in_socket", nic_with("a.sock", "/my fabric/a.sock"), "7:16",
              "memif_socket = \"/my fabric/a.sock\" has a blank in its path", "no blanks"},
         Case{"comma_in_socket", nic_with("a.sock", "/a,b/a.sock"), "7:16", "has a ',' in its path",
@@ -297,6 +342,46 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"same_mac", two_nics("00:02", "00:01"), "12:7",
              "nic[1].mac = \"02:00:00:00:00:01\" stands already in line 6"},
         Case{"same_socket", two_nics("b.sock", "a.sock"), "13:16", "set memif_id"}),
+    [](const auto& row) { return row.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Message,
+    testing::Values(
+        Case{"interface_missing", of(kSocketNic, "interface = \"eth1\"\n", ""), "2:1",
+             "interface is missing; driver = \"socket\" needs it"},
+        Case{"interface_form", of(kSocketNic, "eth1", "a/b"), "6:13",
+             "interface = \"a/b\" is not an interface name"},
+        Case{"mac_of_the_kernels", of(kSocketNic, "name", "mac = \"02:00:00:00:00:01\"\nname"),
+             "3:7", "mac is for driver = \"pci\", \"memif\", \"tap\", this NIC has \"socket\"",
+             "remove mac"},
+        Case{"mtu_of_the_kernels", of(kSocketNic, "name", "mtu_bytes = 9000\nname"), "3:13",
+             "mtu_bytes is for driver = \"pci\", \"memif\", \"tap\""},
+        Case{"ports_of_another", nic_with("name", "first_port = 9\nname"), "3:14",
+             "first_port is for driver = \"socket\", \"verbs\", this NIC has \"memif\""},
+        Case{"port_range", of(kSocketNic, "name", "first_port = 0\nname"), "3:14",
+             "first_port = 0 is outside 1..65535"},
+        Case{"ports_in_turn", of(kSocketNic, "name", "first_port = 9\nlast_port = 8\nname"), "4:13",
+             "last_port = 8 is below first_port = 9", "larger one as last_port"},
+        Case{"first_port_above", of(kSocketNic, "name", "first_port = 9000\nname"), "3:14",
+             "last_port = 7535 is below first_port = 9000"},
+        Case{"same_interface",
+             of(kSocketNic, "name", "name") +
+                 replaced(replaced(kSocketNic, "ztcp0", "ztcp1"), "0.1/", "0.2/"),
+             "11:13", "nic[1].interface = \"eth1\" stands already in line 6"},
+        Case{"device_missing", of(kVerbsNic, "device = \"mlx5_0\"\n", ""), "2:1",
+             "device is missing; driver = \"verbs\" needs it"},
+        Case{"device_form", of(kVerbsNic, "mlx5_0", "/dev/infiniband"), "6:10",
+             "device = \"/dev/infiniband\" is not a device name"},
+        Case{"device_of_another", of(kSocketNic, "name", "device = \"mlx5_0\"\nname"), "3:10",
+             "device is for driver = \"verbs\", this NIC has \"socket\""},
+        Case{"device_port_range", of(kVerbsNic, "name", "device_port = 0\nname"), "3:15",
+             "device_port = 0 is outside 1..255"},
+        Case{"gid_range", of(kVerbsNic, "name", "gid_index = 256\nname"), "3:13",
+             "gid_index = 256 is outside -1..255"},
+        Case{"traffic_class_range", of(kVerbsNic, "name", "traffic_class = -2\nname"), "3:17",
+             "traffic_class = -2 is outside -1..255"},
+        Case{"same_device", of(kVerbsNic, "name", "name") + replaced(kVerbsNic, "ztcp0", "ztcp1"),
+             "11:10", "nic[1].device = \"mlx5_0 port 1\" stands already in line 6"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(Parse, RefusesTheSamePciFunctionTwice) {

@@ -22,10 +22,13 @@ Nic some_nic(NicDriver driver) {
   nic.name = "ztcp0";
   nic.driver = driver;
   nic.address = *parse_ipv4_prefix("10.0.0.1/24");
-  nic.mac = *parse_mac("02:00:00:00:00:01");
+  if (driver != NicDriver::kSocket && driver != NicDriver::kVerbs)
+    nic.mac = *parse_mac("02:00:00:00:00:01");
   if (driver == NicDriver::kPci) nic.pci = "0000:3b:00.0";
   if (driver == NicDriver::kMemif) nic.memif_socket = "/run/a.sock";
   if (driver == NicDriver::kTap) nic.tap_interface = "tap0";
+  if (driver == NicDriver::kSocket) nic.interface = "eth0";
+  if (driver == NicDriver::kVerbs) nic.device = "mlx5_0";
   return nic;
 }
 
@@ -103,8 +106,8 @@ TEST(Schema, DefaultsAreThoseOfSettings) {
       "[[nic]]\nname = \"ztcp0\"\ndriver = \"memif\"\naddress = \"10.0.0.1/24\"\n"
       "mac = \"02:00:00:00:00:01\"\nmemif_socket = \"/run/a.sock\"\n";
   for (const Key& key : keys())
-    if (key.section == "nic" && !key.default_text.empty() && key.name != "memif_socket" &&
-        (key.drivers.empty() || lists(key.drivers, "memif")))
+    if (key.section == "nic" && !key.default_text.empty() && is_for(key, "memif") &&
+        !lists(key.required_for, "memif"))
       text += std::string(key.name) + " = " + std::string(key.default_text) + "\n";
   const auto result = parse(text, "/etc/ztcp.conf");
   ASSERT_TRUE(result.fabric) << to_string(result.problems.front()) << "\n" << text;
@@ -130,9 +133,11 @@ TEST_P(RoundTrip, EveryValueComesBack) {
   fabric.tcp = {100, 200, 300, 400, 500, 64, 16, false};
   fabric.poller = {PollerMode::kShared, 7, 9, {3, 1}};
   Nic& nic = fabric.nics.front();
-  nic.gateway = parse_ipv4("10.0.0.254");
-  nic.vlan_id = 12;
-  nic.mtu_bytes = 8500;
+  if (is_for(*find_key("nic", "mtu_bytes"), name_of(nic.driver))) {
+    nic.gateway = parse_ipv4("10.0.0.254");
+    nic.vlan_id = 12;
+    nic.mtu_bytes = 8500;
+  }
   nic.numa_node = 1;
   nic.speed_mbps = 100000;
   nic.gpu_pci = "0000:17:00.0";
@@ -142,12 +147,23 @@ TEST_P(RoundTrip, EveryValueComesBack) {
     nic.memif_role = MemifRole::kServer;
     nic.memif_id = 4294967295U;
   }
+  if (is_for(*find_key("nic", "first_port"), name_of(nic.driver))) {
+    nic.first_port = 1;
+    nic.last_port = 65535;
+  }
+  if (nic.driver == NicDriver::kVerbs) {
+    nic.device_port = 2;
+    nic.gid_index = 3;
+    nic.traffic_class = 106;
+  }
   Nic second = some_nic(GetParam());
   second.name = "ztcp1";
   second.address = *parse_ipv4_prefix("10.0.0.2/24");
-  second.mac = *parse_mac("02:00:00:00:00:02");
+  if (second.mac != MacAddress{}) second.mac = *parse_mac("02:00:00:00:00:02");
   second.pci = second.pci.empty() ? "" : "0000:5e:00.0";
   if (second.driver == NicDriver::kTap) second.tap_interface = "tap1";
+  if (second.driver == NicDriver::kSocket) second.interface = "eth1";
+  if (second.driver == NicDriver::kVerbs) second.device_port = 3;
   fabric.nics.push_back(second);
   const auto result = parse(to_toml(fabric), fabric.path);
   ASSERT_TRUE(result.fabric) << to_string(result.problems.front());
@@ -155,7 +171,8 @@ TEST_P(RoundTrip, EveryValueComesBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Driver, RoundTrip,
-                         testing::Values(NicDriver::kPci, NicDriver::kMemif, NicDriver::kTap),
+                         testing::Values(NicDriver::kPci, NicDriver::kMemif, NicDriver::kTap,
+                                         NicDriver::kSocket, NicDriver::kVerbs),
                          [](const auto& row) { return std::string(name_of(row.param)); });
 
 TEST(Writer, PutsACommentAboveEachKey) {
