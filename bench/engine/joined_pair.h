@@ -13,7 +13,7 @@
 #include <x86intrin.h>
 
 #include "transport/core/frame.h"
-#include "transport/ustack/engine.h"
+#include "transport/ustack/engine/engine.h"
 
 namespace ztcp::bench {
 

@@ -14,7 +14,7 @@
 #include "tests/sim/world.h"
 #include "transport/msg/reason.h"
 #include "transport/msg/record.h"
-#include "transport/ustack/engine.h"
+#include "transport/ustack/engine/engine.h"
 
 namespace ztcp::sim {
 namespace {

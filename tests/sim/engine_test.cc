@@ -4,7 +4,7 @@
 // Two whole engines over bad cables: NCCL messages over sessions over TCP. Every message arrives
 // once and whole in the buffer posted for it, whatever happens to frames and flows, and a receiver
 // never takes more unposted bytes than it allowed.
-#include "transport/ustack/engine.h"
+#include "transport/ustack/engine/engine.h"
 
 #include <chrono>
 #include <memory>

@@ -14,7 +14,7 @@
 #include "tests/sim/app.h"
 #include "tests/sim/line_link.h"
 #include "transport/tcp/stack.h"
-#include "transport/ustack/transmitter.h"
+#include "transport/ustack/engine/transmitter.h"
 
 namespace ztcp::sim {
 namespace {

@@ -14,7 +14,7 @@
 #include "transport/core/address.h"
 #include "transport/core/result.h"
 #include "transport/msg/session.h"
-#include "transport/ustack/engine.h"
+#include "transport/ustack/engine/engine.h"
 #include "transport/ustack/poller.h"
 #include "transport/ustack/slots.h"
 

@@ -11,8 +11,8 @@
 
 #include "config/settings.h"
 #include "transport/msg/session.h"
+#include "transport/ustack/engine/suspects.h"
 #include "transport/ustack/poller.h"
-#include "transport/ustack/suspects.h"
 #include "transport/watch/peer_watch.h"
 
 namespace ztcp::ustack {

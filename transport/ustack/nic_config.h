@@ -10,7 +10,7 @@
 #include "transport/core/result.h"
 #include "transport/link/link.h"
 #include "transport/transport.h"
-#include "transport/ustack/engine.h"
+#include "transport/ustack/engine/engine.h"
 
 namespace ztcp::ustack {
 

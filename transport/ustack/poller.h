@@ -32,9 +32,9 @@
 #include "transport/ustack/baton.h"
 #include "transport/ustack/doorbell.h"
 #include "transport/ustack/end_log.h"
-#include "transport/ustack/engine.h"
+#include "transport/ustack/engine/engine.h"
+#include "transport/ustack/engine/transmitter.h"
 #include "transport/ustack/nic_watch.h"
-#include "transport/ustack/transmitter.h"
 
 namespace ztcp::ustack {
 

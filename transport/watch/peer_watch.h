@@ -34,18 +34,12 @@
 #include "transport/core/clock.h"
 #include "transport/core/result.h"
 #include "transport/link/fd.h"
+#include "transport/watch/peer.h"
 
 namespace ztcp::watch {
 
 // Follows from a listener's cookie, and does not tell it.
 using Proof = std::array<std::byte, 16>;
-
-// The process at the other end, as it named itself.
-struct Peer {
-  Ipv4Address nic;
-  std::uint32_t pid = 0;
-  std::string host;  // Printable.
-};
 
 struct Counters {
   std::atomic<std::uint64_t> strangers{0};  // Without a proof, or silent, or of another version.

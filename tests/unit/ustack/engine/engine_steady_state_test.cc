@@ -20,7 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/allocation_guard.h"
-#include "transport/ustack/engine.h"
+#include "transport/ustack/engine/engine.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // In virtual time: who is believed dead, and when.
-#include "transport/ustack/suspects.h"
+#include "transport/ustack/engine/suspects.h"
 
 #include <gtest/gtest.h>
 

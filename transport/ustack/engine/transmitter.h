@@ -20,7 +20,7 @@
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
 #include "transport/link/link.h"
-#include "transport/ustack/queue_limit.h"
+#include "transport/ustack/engine/queue_limit.h"
 
 namespace ztcp::ustack {
 

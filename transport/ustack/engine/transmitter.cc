@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/ustack/transmitter.h"
+#include "transport/ustack/engine/transmitter.h"
 
 #include <cstring>
 

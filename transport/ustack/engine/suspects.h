@@ -13,7 +13,7 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
-#include "transport/watch/peer_watch.h"
+#include "transport/watch/peer.h"
 
 namespace ztcp::ustack {
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
@@ -42,7 +43,7 @@ struct EngineConfig {
   std::array<std::uint64_t, 2> secret{};  // Random in the product, fixed in tests.
 };
 
-class Engine {
+class Engine final : private tcp::StreamAcceptor {
  public:
   explicit Engine(const EngineConfig& config);
   ~Engine();
@@ -51,16 +52,15 @@ class Engine {
 
   // The loop's verbs; see tcp::Stack. on_timers() also drives sessions and flushes credit records,
   // so it is called after everything that was received or posted in a turn.
-  void on_frames(TimePoint now, std::span<RxFrame> frames);
+  void on_frames(TimePoint now, std::span<RxFrame> frames) { stack_.on_frames(now, frames); }
   void on_timers(TimePoint now);
-  std::size_t collect(TimePoint now, std::span<TxFrame> out);
+  std::size_t collect(TimePoint now, std::span<TxFrame> out) { return stack_.collect(now, out); }
   TimePoint next_deadline() const;
-  std::size_t take_released(std::span<RxFrame> out);
-  void note_poll_gap(TimePoint now, Duration gap);
+  std::size_t take_released(std::span<RxFrame> out) { return stack_.take_released(out); }
+  void note_poll_gap(TimePoint now, Duration gap) { stack_.note_poll_gap(now, gap); }
 
   // As many sessions, ours and our peers' together, as may be; no other is to be started.
-  bool is_full() const;
-  std::size_t max_sessions() const;
+  bool is_full() const { return sessions() >= config_.session.max_sessions; }
   // Starts a session to the listener named by `cookie` at `remote`. It belongs to the engine until
   // destroy(). Never fails: what can't be dialled fails through owner.on_session_failed().
   msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie, msg::SessionOwner& owner);
@@ -69,22 +69,48 @@ class Engine {
 
   // Sessions handed to `events` belong to it and die before the engine does.
   Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events);
-  void unlisten(const msg::Cookie& cookie);
+  void unlisten(const msg::Cookie& cookie) { acceptor_.remove_listener(cookie); }
 
   // See tcp::Stack.
-  void probe(Ipv4Address remote);
-  TimePoint heard_from(Ipv4Address remote) const;
+  void probe(Ipv4Address remote) { stack_.probe(remote); }
+  TimePoint heard_from(Ipv4Address remote) const { return stack_.heard_from(remote); }
 
   // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
   // the process ends; zero: the process may go.
   std::size_t unfinished() const;
-  const tcp::Counters& tcp_counters() const;
-  const msg::AcceptorCounters& acceptor_counters() const;
+  const tcp::Counters& tcp_counters() const { return stack_.counters(); }
+  const msg::AcceptorCounters& acceptor_counters() const { return acceptor_.counters(); }
 
  private:
-  struct Outgoing;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  // A session that we began and how it reaches its peer.
+  struct Outgoing final : msg::Dialer {
+    Outgoing(Engine& its_engine, Endpoint endpoint, const msg::Cookie& cookie, std::uint64_t id,
+             msg::SessionOwner& owner);
+    Result<Stream*> dial(TimePoint now, StreamEvents& events) override;
+    bool has_spare() const override;
+    void wake_at(TimePoint when) override { engine.wake_at(when); }
+
+    Engine& engine;
+    const Endpoint remote;
+    msg::SendSession session;
+  };
+
+  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) override;
+  std::size_t sessions() const { return outgoing_.size() + acceptor_.sessions(); }
+  bool has_spare_for(std::size_t connections) const;
+  void note_outgoing() { acceptor_.set_other_sessions(outgoing_.size()); }
+  void wake_at(TimePoint when);
+  void scan_outgoing(TimePoint now);
+
+  const EngineConfig config_;
+  tcp::Stack stack_;
+  msg::Acceptor acceptor_;
+  std::vector<std::unique_ptr<Outgoing>> outgoing_;
+  // Not later than the earliest deadline of the outgoing sessions, but for what must lie between
+  // two scans.
+  TimePoint next_scan_ = kNever;
+  TimePoint earliest_scan_ = TimePoint::min();
+  std::uint64_t session_count_ = 0;
 };
 
 }  // namespace ztcp::ustack

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/ustack/queue_limit.h"
+#include "transport/ustack/engine/queue_limit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "transport/core/address.h"
+
+namespace ztcp::watch {
+
+// The process at the other end, as it named itself.
+struct Peer {
+  Ipv4Address nic;
+  std::uint32_t pid = 0;
+  std::string host;  // Printable.
+};
+
+}  // namespace ztcp::watch
