@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/ztcp_setup/host/hex.h"
 #include "tools/ztcp_setup/host/place_file.h"
 #include "tools/ztcp_setup/resources/settings_restore.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr const char* kDevices = "/sys/bus/pci/devices/";
 constexpr const char* kDrivers = "/sys/bus/pci/drivers/";
+constexpr const char* kUsualSysctl = "0";  // What each of them is on a new interface.
 constexpr const char* kNoIommu = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 
 std::string trimmed(std::string text) {
@@ -32,6 +34,10 @@ std::pair<std::string, std::string> split_device(const std::string& path) {
   const auto slash = rest.find('/');
   if (slash == std::string::npos) return {rest, ""};
   return {rest.substr(0, slash), rest.substr(slash + 1)};
+}
+
+std::string text_of(const Ownership& who) {
+  return fmt::format("{:04o} {}:{}", who.mode, who.user, who.group);
 }
 
 std::string node_of(const FakeHost::Nic& nic) {
@@ -85,7 +91,13 @@ void FakeHost::add_link(LinkState link) {
     name.name = child.name;
     add_link(std::exchange(child, name));
   }
+  place_sysctls(link);
   state.links[link.name] = std::move(link);
+}
+
+void FakeHost::place_sysctls(LinkState& link) {
+  for (const auto& [path, value] : std::exchange(link.sysctls, {}))
+    state.values[path] = trimmed(value);
 }
 
 // What the kernel's command line asks for; node 0 has them all.
@@ -124,10 +136,15 @@ void FakeHost::kill_at(std::uint64_t n, When when) {
 }
 
 template <class Effect>
-Status FakeHost::change(std::string what, Effect&& effect) {
+Status FakeHost::change(const std::string& what, Effect&& effect) {
+  return change(what, "", std::forward<Effect>(effect));
+}
+template <class Effect>
+Status FakeHost::change(const std::string& what, const std::string& details, Effect&& effect) {
   ++changes;
   if (changes == kill_at_ && kill_when_ == When::kBefore) throw Killed{};
   log.push_back(what);
+  told.push_back(details.empty() ? what : what + " " + details);
   const auto found = errors.find(what);
   Status status = found == errors.end() ? effect() : error(found->second, "injected");
   if (changes == kill_at_) throw Killed{};
@@ -256,14 +273,15 @@ std::optional<Holder> FakeHost::holder_of(const std::string& node) {
 }
 
 Status FakeHost::create(const std::string& path, const std::string& text, Ownership ownership) {
-  return change("create " + path, [&]() -> Status {
-    if (state.nodes.contains(path)) return error(EEXIST, "open");
-    if (!is_folder(folder_of(path))) return error(ENOENT, "open");
-    const bool half = changes == kill_at_ && kill_when_ == When::kHalfWay;
-    state.nodes[path] = {FileKind::kFile, half ? Ownership{0600, 0, 0} : ownership,
-                         half ? text.substr(0, text.size() / 2) : text};
-    return {};
-  });
+  return change("create " + path, fmt::format("{} {} bytes", text_of(ownership), text.size()),
+                [&]() -> Status {
+                  if (state.nodes.contains(path)) return error(EEXIST, "open");
+                  if (!is_folder(folder_of(path))) return error(ENOENT, "open");
+                  const bool half = changes == kill_at_ && kill_when_ == When::kHalfWay;
+                  state.nodes[path] = {FileKind::kFile, half ? Ownership{0600, 0, 0} : ownership,
+                                       half ? text.substr(0, text.size() / 2) : text};
+                  return {};
+                });
 }
 Status FakeHost::rename(const std::string& from, const std::string& to) {
   return change("rename " + from + " " + to, [&]() -> Status {
@@ -279,7 +297,7 @@ Status FakeHost::remove(const std::string& path) {
   });
 }
 Status FakeHost::make_folder(const std::string& path, Ownership ownership) {
-  return change("mkdir " + path, [&]() -> Status {
+  return change("mkdir " + path, text_of(ownership), [&]() -> Status {
     if (state.nodes.contains(path)) return error(EEXIST, "mkdir");
     if (!is_folder(folder_of(path))) return error(ENOENT, "mkdir");
     add_folder(path, ownership);
@@ -301,7 +319,7 @@ Status FakeHost::remove_locks(const std::string& folder) {
   });
 }
 Status FakeHost::set_ownership(const std::string& path, Ownership ownership) {
-  return change("chown " + path, [&]() -> Status {
+  return change("chown " + path, text_of(ownership), [&]() -> Status {
     const auto found = state.nodes.find(path);
     if (found == state.nodes.end()) return error(ENOENT, "chown");
     found->second.ownership = ownership;
@@ -312,7 +330,9 @@ Status FakeHost::set_ownership(const std::string& path, Ownership ownership) {
 void FakeHost::unbind(Nic& nic) {
   if (nic.driver == "vfio-pci") state.nodes.erase(node_of(nic));
   std::erase_if(state.links, [&](const auto& link) {
-    return link.second.permanent_mac == nic.pristine.permanent_mac;
+    if (link.second.permanent_mac != nic.pristine.permanent_mac) return false;
+    for (const auto& [path, value] : sysctls_of(link.first)) state.values.erase(path);
+    return true;
   });
   nic.driver.clear();
 }
@@ -325,6 +345,7 @@ void FakeHost::bind(Nic& nic, const std::string& driver) {
   }
   LinkState link = nic.pristine;
   if (!renames_interfaces) link.name = fmt::format("eth{}", kernel_names_++);
+  place_sysctls(link);
   state.links[link.name] = std::move(link);
 }
 
@@ -373,7 +394,7 @@ Status FakeHost::write_value(const std::string& path, const std::string& value, 
 
 Status FakeHost::mount(const std::string& folder, const std::string& type,
                        const std::string& options) {
-  return change("mount " + folder, [&]() -> Status {
+  return change("mount " + folder, type + " " + options, [&]() -> Status {
     if (!is_folder(folder)) return error(ENOENT, "mount");
     state.mounts[folder] = type + " rw," + options;
     return {};
@@ -446,12 +467,24 @@ LinkState* FakeHost::find_link(const std::string& name) {
   return found == state.links.end() ? nullptr : &found->second;
 }
 
+// Its files below /proc/sys/net, in order.
+std::vector<std::pair<std::string, std::string>> FakeHost::sysctls_of(
+    const std::string& link) const {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const auto& [path, value] : state.values)
+    if (path.starts_with("/proc/sys/net/") && path.find("/" + link + "/") != std::string::npos)
+      found.emplace_back(path, value);
+  return found;
+}
+
 Result<std::optional<LinkState>> FakeHost::link(const std::string& name) {
   const LinkState* found = find_link(name);
   if (found == nullptr) return std::optional<LinkState>{};
   // Children are interfaces of their own, which the kernel finds by their parent.
   LinkState whole = *found;
   whole.settings.clear();
+  for (const auto& [path, value] : sysctls_of(name))
+    if (value != kUsualSysctl) whole.sysctls.emplace_back(path, value + "\n");
   for (LinkState& child : whole.children) child = **link(child.name);
   return std::optional<LinkState>(std::move(whole));
 }
@@ -482,54 +515,61 @@ Status FakeHost::rename_link(const std::string& from, const std::string& to) {
   });
 }
 Status FakeHost::set_link(const std::string& name, const LinkState& wanted) {
-  return change("set " + name, [&]() -> Status {
-    LinkState* found = find_link(name);
-    if (found == nullptr) return error(ENODEV, "set link");
-    found->mac = wanted.mac;
-    found->mtu_bytes = wanted.mtu_bytes;
-    found->queue_length = wanted.queue_length;
-    found->alias = wanted.alias;
-    return {};
-  });
+  return change("set " + name,
+                fmt::format("{} {} {} {}", wanted.mac, wanted.mtu_bytes, wanted.queue_length,
+                            to_hex(wanted.alias)),
+                [&]() -> Status {
+                  LinkState* found = find_link(name);
+                  if (found == nullptr) return error(ENODEV, "set link");
+                  found->mac = wanted.mac;
+                  found->mtu_bytes = wanted.mtu_bytes;
+                  found->queue_length = wanted.queue_length;
+                  found->alias = wanted.alias;
+                  return {};
+                });
 }
 Status FakeHost::set_master(const std::string& name, const std::string& master) {
-  return change("master " + name, [&]() -> Status {
+  return change("master " + name, master, [&]() -> Status {
     find_link(name)->master = master;
     return {};
   });
 }
 Status FakeHost::add_child(const std::string& parent, const LinkState& child) {
-  return change("child " + child.name, [&]() -> Status {
-    LinkState bare;
-    bare.name = child.name;
-    bare.kind = child.kind;
-    bare.info = child.info;
-    bare.mac = child.mac;
-    bare.mtu_bytes = find_link(parent)->mtu_bytes;
-    bare.permanent_mac = find_link(parent)->permanent_mac;
-    state.links[child.name] = bare;
-    LinkState name_only;
-    name_only.name = child.name;
-    find_link(parent)->children.push_back(name_only);
-    return {};
-  });
+  return change("child " + child.name, fmt::format("of {} {} {}", parent, child.kind, child.info),
+                [&]() -> Status {
+                  LinkState bare;
+                  bare.name = child.name;
+                  bare.kind = child.kind;
+                  bare.info = child.info;
+                  bare.mac = child.mac;
+                  bare.mtu_bytes = find_link(parent)->mtu_bytes;
+                  bare.permanent_mac = find_link(parent)->permanent_mac;
+                  state.links[child.name] = bare;
+                  LinkState name_only;
+                  name_only.name = child.name;
+                  find_link(parent)->children.push_back(name_only);
+                  return {};
+                });
 }
 Status FakeHost::add_item(const std::string& name, const NetworkItem& item) {
-  return change("add " + item.command, [&]() -> Status {
-    LinkState* found = find_link(name);
-    if (found == nullptr) return error(ENODEV, "add");
-    auto& items = item.command.starts_with("ip address")     ? found->addresses
-                  : item.command.starts_with("ip neighbour") ? found->neighbours
-                                                             : found->routes;
-    if (item.command.starts_with("ip route") && !found->up) return error(ENETDOWN, "add");
-    if (item.command.starts_with("ip route") && flushes > 0) {
-      --flushes;
-      found->addresses.clear();
-      return error(EINVAL, "add");  // Its source is nobody's.
-    }
-    if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
-    return {};
-  });
+  return change("add " + item.command, fmt::format("{} on {}", item.message, name),
+                [&]() -> Status {
+                  LinkState* found = find_link(name);
+                  if (found == nullptr) return error(ENODEV, "add");
+                  auto& items = item.command.starts_with("ip address")     ? found->addresses
+                                : item.command.starts_with("ip neighbour") ? found->neighbours
+                                                                           : found->routes;
+                  if (item.command.starts_with("ip route") && !found->up)
+                    return error(ENETDOWN, "add");
+                  if (item.command.starts_with("ip route") && flushes > 0) {
+                    --flushes;
+                    found->addresses.clear();
+                    return error(EINVAL, "add");  // Its source is nobody's.
+                  }
+                  if (std::find(items.begin(), items.end(), item) == items.end())
+                    items.push_back(item);
+                  return {};
+                });
 }
 
 Result<std::vector<SettingGroup>> FakeHost::settings(const std::string& name) {

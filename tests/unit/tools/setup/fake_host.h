@@ -66,6 +66,7 @@ class FakeHost final : public Host {
   State state;
   std::map<std::string, Holder> holders;  // By vfio node.
   std::vector<std::string> log;           // The changes, in order.
+  std::vector<std::string> told;          // The same with all that the machine was told.
   std::map<std::string, int> errors;      // errno by "operation path".
   std::map<std::string, std::uint32_t> groups{{"ztcp", 990}};
   std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};
@@ -113,12 +114,16 @@ class FakeHost final : public Host {
   std::string pages_at_boot() const;
   // Does `effect` as one change, unless the process is to end there.
   template <class Effect>
-  Status change(std::string what, Effect&& effect);
+  Status change(const std::string& what, const std::string& details, Effect&& effect);
+  template <class Effect>
+  Status change(const std::string& what, Effect&& effect);
   Status write_pci(const std::string& pci, const std::string& name, const std::string& value);
   void bind(Nic& nic, const std::string& driver);
   void unbind(Nic& nic);
   void add_link(LinkState link);  // Its children apart, as the kernel has them.
   LinkState* find_link(const std::string& name);
+  std::vector<std::pair<std::string, std::string>> sysctls_of(const std::string& link) const;
+  void place_sysctls(LinkState& link);  // Where the kernel has them.
   bool is_folder(const std::string& path) const;
 
   std::uint64_t kill_at_ = 0;
