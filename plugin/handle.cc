@@ -15,17 +15,29 @@ constexpr std::array<std::byte, 3> kMagic = {std::byte{'z'}, std::byte{'T'}, std
 constexpr std::size_t kMagicAt = 2;
 constexpr std::size_t kVersionKindAt = 5;
 constexpr std::size_t kPayloadAt = 6;
-constexpr std::size_t kZeroFrom = kPayloadAt + ListenAddress::kCapacity;
+constexpr std::size_t kZeroFrom = kPayloadAt + PeerHandle::kCapacity;
 constexpr std::size_t kConnectStateAt = 72;
 static_assert(kZeroFrom == 40, "bytes 40-71 belong to nobody");
 
-enum class Kind : std::uint8_t { kListener = 1, kPoisoned = 2 };
+// Beside TransportKind's.
+constexpr std::uint8_t kPoisoned = 2;
 
-void begin(Kind kind, HandleBytes out) {
+constexpr bool is_transport(std::uint8_t kind) {
+  switch (static_cast<TransportKind>(kind)) {
+    case TransportKind::kUstack:
+    case TransportKind::kSockets:
+    case TransportKind::kVerbs:
+      return true;
+  }
+  return false;
+}
+static_assert(!is_transport(kPoisoned));
+
+void begin(std::uint8_t kind, HandleBytes out) {
   assert(out.size() >= kShortHandleBytes);
   std::ranges::fill(out, std::byte{0});
   std::ranges::copy(kMagic, out.begin() + kMagicAt);
-  out[kVersionKindAt] = static_cast<std::byte>(kHandleVersion << 4U | static_cast<unsigned>(kind));
+  out[kVersionKindAt] = static_cast<std::byte>(kHandleVersion << 4U | kind);
 }
 
 // NCCL's Socket and IB handles both begin with the listener's sockaddr.
@@ -43,13 +55,13 @@ ForeignHandle describe_foreign(ConstHandleBytes handle) {
 
 }  // namespace
 
-void encode_handle(const ListenAddress& address, HandleBytes out) {
-  begin(Kind::kListener, out);
-  std::ranges::copy(address.bytes, out.begin() + kPayloadAt);
+void encode_handle(const PeerHandle& peer, HandleBytes out) {
+  begin(static_cast<std::uint8_t>(peer.kind), out);
+  std::ranges::copy(peer.bytes, out.begin() + kPayloadAt);
 }
 
 void encode_handle(const Poison& poison, HandleBytes out) {
-  begin(Kind::kPoisoned, out);
+  begin(kPoisoned, out);
   out[kPayloadAt] = static_cast<std::byte>(poison.reason);
   const std::size_t n = std::min(poison.host.size(), Poison::kMaxHost);
   std::memcpy(out.data() + kPayloadAt + 1, poison.host.data(), n);
@@ -64,28 +76,24 @@ DecodedHandle decode_handle(ConstHandleBytes handle) {
   const auto version = static_cast<std::uint8_t>(version_kind >> 4U);
   if (version != kHandleVersion) return OtherVersion{version};
 
-  const auto payload = handle.subspan(kPayloadAt, ListenAddress::kCapacity);
+  const auto payload = handle.subspan(kPayloadAt, PeerHandle::kCapacity);
   const auto kind = static_cast<std::uint8_t>(version_kind & 0xfU);
-  switch (static_cast<Kind>(kind)) {
-    case Kind::kListener: {
-      ListenAddress address;
-      std::ranges::copy(payload, address.bytes.begin());
-      return address;
-    }
-    case Kind::kPoisoned: {
-      Poison poison;
-      const auto reason = std::to_integer<std::uint8_t>(payload[0]);
-      poison.reason = reason <= static_cast<std::uint8_t>(Errc::kSystem) ? static_cast<Errc>(reason)
-                                                                         : Errc::kSystem;
-      for (const std::byte b : payload.subspan(1)) {
-        const char c = std::to_integer<char>(b);
-        if (c == '\0') break;
-        poison.host += c > ' ' && c <= '~' ? c : '?';  // It goes into a log line.
-      }
-      return poison;
-    }
+  if (is_transport(kind)) {
+    PeerHandle peer{.kind = static_cast<TransportKind>(kind)};
+    std::ranges::copy(payload, peer.bytes.begin());
+    return peer;
   }
-  return UnknownKind{kind};
+  if (kind != kPoisoned) return UnknownKind{kind};
+  Poison poison;
+  const auto reason = std::to_integer<std::uint8_t>(payload[0]);
+  poison.reason = reason <= static_cast<std::uint8_t>(Errc::kSystem) ? static_cast<Errc>(reason)
+                                                                     : Errc::kSystem;
+  for (const std::byte b : payload.subspan(1)) {
+    const char c = std::to_integer<char>(b);
+    if (c == '\0') break;
+    poison.host += c > ' ' && c <= '~' ? c : '?';  // It goes into a log line.
+  }
+  return poison;
 }
 
 void* connect_state(ConstHandleBytes handle) {

@@ -6,8 +6,8 @@
 //   0-1    zero: NCCL's own networks read an address family here, and an unknown one makes them
 //          fail cleanly should our handle reach them
 //   2-4    magic
-//   5      version (high nibble) and kind (low nibble)
-//   6-39   payload: a ListenAddress, or for a poisoned handle why and on which host
+//   5      version (high nibble) and kind (low nibble): a TransportKind, or 2 for a poisoned handle
+//   6-39   payload: a PeerHandle's bytes, or for a poisoned handle why and on which host
 //   40-71  zero as issued: NCCL's Socket and IB keep pointers there and would follow them
 //   72-79  connect state: written by the connecting side into its own copy, v5 and later only
 //
@@ -38,7 +38,7 @@ using ConstHandleBytes = std::span<const std::byte>;
 // A listener that cannot be: listen() must not fail, or the other ranks hang in NCCL's bootstrap,
 // so the handle itself carries the refusal.
 struct Poison {
-  static constexpr std::size_t kMaxHost = ListenAddress::kCapacity - 1;
+  static constexpr std::size_t kMaxHost = PeerHandle::kCapacity - 1;
   Errc reason = Errc::kBadConfig;
   std::string host;  // Where to look; cut to kMaxHost bytes.
 };
@@ -55,10 +55,10 @@ struct UnknownKind {
   std::uint8_t kind = 0;
 };
 
-using DecodedHandle = std::variant<ListenAddress, Poison, ForeignHandle, OtherVersion, UnknownKind>;
+using DecodedHandle = std::variant<PeerHandle, Poison, ForeignHandle, OtherVersion, UnknownKind>;
 
 // Both write every byte of `out`.
-void encode_handle(const ListenAddress& address, HandleBytes out);
+void encode_handle(const PeerHandle& peer, HandleBytes out);
 void encode_handle(const Poison& poison, HandleBytes out);
 DecodedHandle decode_handle(ConstHandleBytes handle);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The plugin's one Net, standing on the real config, machine and transport, and what happens to
+// The plugin's one Net, standing on the real config, machine and transports, and what happens to
 // it when the process ends.
 #include <array>
 #include <cstring>
@@ -19,7 +19,6 @@
 #include "plugin/startup.h"
 #include "transport/core/process_mark.h"
 #include "transport/ustack/nic_choice.h"
-#include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::plugin {
 namespace {
@@ -53,8 +52,7 @@ Told<Startup> start_up_here() {
                 return config::check_host(fabric, config::Roots{}, visible_gpus(),
                                           ustack::expected_nics(fabric.nics, view_gpus()));
               },
-          .create_transport =
-              [](const config::Fabric& fabric) { return ustack::create(fabric, probe_gpus); },
+          .transports = transport_sources(),
       },
       environment, host_name());
 }

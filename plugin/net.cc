@@ -2,9 +2,9 @@
 // Copyright the ztcp authors
 #include "plugin/net.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
-#include <variant>
 
 #include "transport/core/process_mark.h"
 
@@ -20,12 +20,16 @@ Overloaded(F...) -> Overloaded<F...>;
 
 constexpr std::chrono::microseconds kBlockingPollInterval{50};
 
-// Calls `attempt` until it yields a connection or fails, or `has_waited_enough`.
+// What NCCL's void* is of each: its three closes, and regMr, don't say which they mean.
+Listening* nccls_pointer(Listening* listening) { return listening; }
+Comm* nccls_pointer(Comm* comm) { return comm; }
+
+// Calls `attempt` until it yields a comm or fails, or `has_waited_enough`.
 template <class Attempt, class Enough>
 auto poll_until_connected(Attempt&& attempt, Enough&& has_waited_enough) -> decltype(attempt()) {
   for (;;) {
-    auto connection = attempt();
-    if (!connection || *connection != nullptr || has_waited_enough()) return connection;
+    auto comm = attempt();
+    if (!comm || *comm != nullptr || has_waited_enough()) return comm;
     std::this_thread::sleep_for(kBlockingPollInterval);
   }
 }
@@ -47,9 +51,9 @@ Told<void> Net::start() {
 
 Told<void> Net::init() { return start(); }
 
-Told<Context*> Net::init_context() {
+Told<Context*> Net::init_context(const CommOptions& options) {
   if (const auto outcome = start(); !outcome) return pass_on(outcome.error());
-  auto context = std::make_unique<Context>();
+  auto context = std::make_unique<Context>(options);
   Context* const raw = context.get();
   const std::lock_guard lock(mutex_);
   contexts_.emplace(raw, std::move(context));
@@ -57,7 +61,7 @@ Told<Context*> Net::init_context() {
 }
 
 void Net::finalize(Context* context) {
-  std::vector<std::unique_ptr<NetObject>> reaped;  // Destroyed after the lock is released.
+  std::vector<Object> reaped;  // Destroyed after the lock is released.
   const std::lock_guard start_lock(start_mutex_);
   const std::lock_guard lock(mutex_);
   if (contexts_.erase(context) == 0) return;
@@ -72,7 +76,7 @@ void Net::finalize(Context* context) {
   // A refusing start-up is looked at anew by the next communicator: the operator may have mended
   // the config. A working one stays: its NICs and threads are the process's.
   const Startup* const current = startup();
-  if (contexts_.empty() && current != nullptr && !current->refusal.empty())
+  if (contexts_.empty() && current != nullptr && current->transports.empty())
     startup_.store(nullptr, std::memory_order_release);
 }
 
@@ -87,78 +91,96 @@ Told<int> Net::device_count() const {
   return static_cast<int>((*current)->devices.size());
 }
 
-Told<const DeviceProperties*> Net::device(int index) const {
-  const auto current = started();
-  if (!current) return pass_on(current.error());
-  const auto& devices = (*current)->devices;
+Told<const Device*> Net::find_device(const Startup& startup, int index) const {
+  const auto& devices = startup.devices;
   if (index < 0 || static_cast<std::size_t>(index) >= devices.size())
     return report(Errc::kInvalidArgument, "no device {}: there are {}", index, devices.size());
   return &devices[static_cast<std::size_t>(index)];
+}
+
+Told<const DeviceProperties*> Net::device(int index) const {
+  const auto current = started();
+  if (!current) return pass_on(current.error());
+  const auto device = find_device(**current, index);
+  if (!device) return pass_on(device.error());
+  return &(*device)->properties;
 }
 
 Context* Net::known(Context* context) {
   return contexts_.contains(context) ? context : &process_context_;
 }
 
-template <class T>
-T* Net::adopt(std::unique_ptr<T> object, Context* context) {
+template <class T, class Closer>
+T* Net::adopt(std::unique_ptr<T, Closer> object, Context* context) {
   T* const raw = object.get();
   const std::lock_guard lock(mutex_);
-  objects_[raw] = Owned{std::move(object), known(context)};
+  objects_[nccls_pointer(raw)] = Owned{std::move(object), known(context)};
   return raw;
 }
 
-std::unique_ptr<NetObject> Net::disown(const NetObject* object) {
-  const std::lock_guard lock(mutex_);
-  const auto it = objects_.find(object);
-  if (it == objects_.end()) return nullptr;
-  auto owned = std::move(it->second.object);
-  objects_.erase(it);
-  return owned;
-}
+Told<Listening*> Net::listen(Context* context, int index, HandleBytes handle) {
+  const auto current = started();
+  if (!current) return pass_on(current.error());
+  const auto found = find_device(**current, index);
+  if (!found) return pass_on(found.error());
+  const Device& device = **found;
+  const std::string& name = device.properties.name;
+  const std::string& host = (*current)->host;
 
-Told<Listening*> Net::listen(Context* context, int device, HandleBytes handle) {
-  const auto properties = this->device(device);
-  if (!properties) return pass_on(properties.error());
-  const Startup& current = *startup();
-  const std::string& name = (*properties)->name;
-
-  if (!current.refusal.empty()) {
-    encode_handle(Poison{Errc::kBadConfig, current.host}, handle);
-    return adopt(std::make_unique<Listening>(Errc::kBadConfig, current.refusal, name), context);
+  if (device.transport == nullptr) {
+    encode_handle(Poison{Errc::kBadConfig, host}, handle);
+    return adopt(std::make_unique<Listening>(Errc::kBadConfig, device.refusal, name), context);
   }
-  Result<std::unique_ptr<Listener>> listener = current.transport->listen(device);
+  CommOptions options;
+  {
+    const std::lock_guard lock(mutex_);
+    options = known(context)->options;
+  }
+  Result<std::unique_ptr<Listener>> listener = device.transport->listen(device.number, options);
   if (!listener) {
     // A failing listen() would leave the other ranks in NCCL's bootstrap for ever, so the failure
     // travels in the handle and is told by accept() here and by connect() there.
     const Error error = listener.error();
     std::string refusal = fmt::format("cannot listen on {}: {}", name, explain(error));
     log::warn("{}", refusal);
-    encode_handle(Poison{error.code, current.host}, handle);
+    encode_handle(Poison{error.code, host}, handle);
     return adopt(std::make_unique<Listening>(error.code, std::move(refusal), name), context);
   }
-  encode_handle((*listener)->address(), handle);
-  return adopt(std::make_unique<Listening>(std::move(*listener), name, current.connect_timeout),
+  encode_handle((*listener)->handle(), handle);
+  return adopt(std::make_unique<Listening>(std::move(*listener), name, (*current)->connect_timeout),
                context);
 }
 
-Told<std::unique_ptr<SendConnection>> Net::begin_connect(const Startup& startup, int device,
-                                                         ConstHandleBytes handle) const {
-  const auto properties = this->device(device);
-  if (!properties) return pass_on(properties.error());
-  const std::string& name = (*properties)->name;
-  using Connecting = Told<std::unique_ptr<SendConnection>>;
+Told<SendCommPtr> Net::begin_connect(const Device& device, const PeerHandle& peer,
+                                     const CommOptions& options) const {
+  const std::string& name = device.properties.name;
+  if (device.transport == nullptr)
+    return report(Errc::kBadConfig, "connecting from {} failed: {}", name, device.refusal);
+  const TransportKind ours = device.transport->kind();
+  if (peer.kind != ours) {
+    const auto& all = startup()->transports;
+    const bool is_here =
+        std::ranges::any_of(all, [&](const auto& one) { return one->kind() == peer.kind; });
+    return report(Errc::kProtocol,
+                  "connecting from {} failed: it carries {}, the peer listens with {}{}; NCCL "
+                  "pairs the NICs of two hosts by their order: give both hosts' ztcp.conf NICs of "
+                  "the same drivers in the same order",
+                  name, to_string(ours), to_string(peer.kind),
+                  is_here ? "" : ", which no NIC of this host carries");
+  }
+  Result<SendCommPtr> comm = device.transport->begin_connect(device.number, peer, options);
+  if (!comm)
+    return report(comm.error().code, "connecting from {} failed: {}", name, explain(comm.error()));
+  return std::move(*comm);
+}
+
+Told<SendCommPtr> Net::begin_connect(const Device& device, ConstHandleBytes handle,
+                                     const CommOptions& options) const {
+  using Connecting = Told<SendCommPtr>;
   return std::visit(
       Overloaded{
-          [&](const ListenAddress& peer) -> Connecting {
-            if (!startup.refusal.empty())
-              return report(Errc::kBadConfig, "connecting from {} failed: {}", name,
-                            startup.refusal);
-            Result<std::unique_ptr<SendComm>> comm = startup.transport->begin_connect(device, peer);
-            if (!comm)
-              return report(comm.error().code, "connecting from {} failed: {}", name,
-                            explain(comm.error()));
-            return std::make_unique<SendConnection>(std::move(*comm));
+          [&](const PeerHandle& peer) -> Connecting {
+            return begin_connect(device, peer, options);
           },
           [&](const Poison& poison) -> Connecting {
             return report(Errc::kRefused,
@@ -190,35 +212,41 @@ Told<std::unique_ptr<SendConnection>> Net::begin_connect(const Startup& startup,
       decode_handle(handle));
 }
 
-Told<SendConnection*> Net::connect(Context* context, int device, HandleBytes handle) {
+Told<SendComm*> Net::connect(Context* context, int index, HandleBytes handle,
+                             const CommOptions& options) {
   const auto current = started();
   if (!current) return pass_on(current.error());
 
   // The attempt under way, if the handle remembers one that is still ours.
-  auto* const remembered = static_cast<NetObject*>(connect_state(handle));
-  SendConnection* connection = nullptr;
-  if (remembered != nullptr) {
+  SendComm* comm = nullptr;
+  CommOptions wanted = options;
+  {
     const std::lock_guard lock(mutex_);
-    if (const auto it = objects_.find(remembered); it != objects_.end())
-      connection = dynamic_cast<SendConnection*>(it->second.object.get());
+    if (const auto it = objects_.find(connect_state(handle)); it != objects_.end())
+      if (const auto* sender = std::get_if<SendCommPtr>(&it->second.object)) comm = sender->get();
+    if (context != nullptr) wanted = known(context)->options;
   }
-  if (connection == nullptr) {
-    auto begun = begin_connect(**current, device, handle);
+  if (comm == nullptr) {
+    const auto device = find_device(**current, index);
+    if (!device) return pass_on(device.error());
+    auto begun = begin_connect(**device, handle, wanted);
     if (!begun) return pass_on(begun.error());
-    connection = adopt(std::move(*begun), context);
-    set_connect_state(handle, static_cast<NetObject*>(connection));
+    comm = adopt(std::move(*begun), context);
+    set_connect_state(handle, nccls_pointer(comm));
   }
 
-  const Told<bool> ready = connection->is_ready();
+  const Result<bool> ready = comm->is_ready();
   if (ready && !*ready) return nullptr;
   set_connect_state(handle, nullptr);
-  if (ready) return connection;
-  close(connection);
-  return pass_on(ready.error());
+  if (ready) return comm;
+  const auto told = report(ready.error().code, "connecting to {} failed: {}", comm->describe_peer(),
+                           explain(ready.error()));
+  close(nccls_pointer(comm));
+  return told;
 }
 
-Told<RecvConnection*> Net::accept(Listening* listening) {
-  Told<std::unique_ptr<RecvConnection>> accepted = listening->accept();
+Told<RecvComm*> Net::accept(Listening* listening) {
+  Told<RecvCommPtr> accepted = listening->accept();
   if (!accepted) return pass_on(accepted.error());
   if (!*accepted) return nullptr;
   Context* context = nullptr;
@@ -230,7 +258,7 @@ Told<RecvConnection*> Net::accept(Listening* listening) {
   return adopt(std::move(*accepted), context);
 }
 
-Told<SendConnection*> Net::connect_blocking(int device, ConstHandleBytes handle) {
+Told<SendComm*> Net::connect_blocking(int device, ConstHandleBytes handle) {
   const auto current = started();
   if (!current) return pass_on(current.error());
   // The caller's handle is too short for the attempt's state.
@@ -238,16 +266,16 @@ Told<SendConnection*> Net::connect_blocking(int device, ConstHandleBytes handle)
   std::copy_n(handle.begin(), kShortHandleBytes, copy.begin());
   const auto timeout = (*current)->connect_timeout;
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const auto connection =
+  const auto comm =
       poll_until_connected([&] { return connect(nullptr, device, copy); },
                            [&] { return std::chrono::steady_clock::now() >= deadline; });
-  if (!connection || *connection != nullptr) return connection;
-  close(static_cast<NetObject*>(connect_state(copy)));  // Nobody will ask again.
+  if (!comm || *comm != nullptr) return comm;
+  close(connect_state(copy));  // Nobody will ask again.
   return report(Errc::kTimedOut, "connecting took longer than {} ms; is the peer alive?",
                 timeout.count());
 }
 
-Told<RecvConnection*> Net::accept_blocking(Listening* listening) {
+Told<RecvComm*> Net::accept_blocking(Listening* listening) {
   if (const auto current = started(); !current) return pass_on(current.error());
   // As long as it takes, as NCCL's own networks do: a peer may connect minutes later, when it has
   // loaded its data. Listening says once that nobody has come; what ends the wait is a NIC that is
@@ -255,16 +283,20 @@ Told<RecvConnection*> Net::accept_blocking(Listening* listening) {
   return poll_until_connected([&] { return accept(listening); }, [] { return false; });
 }
 
-void Net::close(NetObject* object) {
-  if (object != nullptr) disown(object);  // Destroyed here, outside the lock.
+void Net::close(const void* object) {
+  decltype(objects_)::node_type closed;  // Ends here, outside the lock.
+  const std::lock_guard lock(mutex_);
+  closed = objects_.extract(object);
 }
 
 void Net::drain() noexcept {
   const Startup* const current = startup();
-  if (current == nullptr || current->transport == nullptr) return;
-  try {
-    current->transport->drain();
-  } catch (...) {  // The process ends; nobody is left to tell.
+  if (current == nullptr) return;
+  for (const auto& transport : current->transports) {
+    try {
+      transport->drain();
+    } catch (...) {  // The process ends; nobody is left to tell.
+    }
   }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The plugin without NCCL's versions: what all tables do, said once. Starts the transport at the
-// first init, hands out devices, and owns every listener and connection that NCCL holds, so that
-// what NCCL forgets (it leaks half-open ones) is reaped with its communicator.
+// The plugin without NCCL's versions: what all tables do, said once. Starts the transports at the
+// first init, hands out their devices, sends each listen to the transport of the device and each
+// connect to that of the peer's handle, and owns every listener and comm that NCCL holds, so that
+// what NCCL forgets (it leaks half-open ones) is reaped with its communicator. NCCL's sendComm and
+// recvComm are the transport's objects themselves: posts and tests do not come by here.
 //
-// Threads: any, at any time. Calls on one connection follow NCCL's rules (connection.h).
+// Threads: any, at any time. Calls on one comm follow NCCL's rules (transport/transport.h).
 #pragma once
 
 #include <atomic>
@@ -13,36 +15,45 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
-#include "plugin/connection.h"
 #include "plugin/handle.h"
+#include "plugin/listening.h"
 #include "plugin/report.h"
 #include "transport/transport.h"
 
 namespace ztcp::plugin {
 
+// What NCCL numbers from 0 up: one of the devices of one transport.
+struct Device {
+  DeviceProperties properties;
+  Transport* transport = nullptr;  // Null when refusing.
+  int number = 0;                  // Among its transport's.
+  // Of a device that the config promises and that can't be had: connections over it fail with this;
+  // it is still shown, so that jobs inside one host run on. Empty: all is well.
+  std::string refusal;
+};
+
 // What start-up found. Immutable afterwards.
 struct Startup {
-  std::unique_ptr<Transport> transport;  // Null when refusing.
-  std::vector<DeviceProperties> devices;
-  // A config that exists but can't be honoured: connections fail with this, devices are still
-  // shown, so that jobs inside one host run on. Empty: all is well.
-  std::string refusal;
+  std::vector<std::unique_ptr<Transport>> transports;  // None: every device refuses.
+  std::vector<Device> devices;
   std::string host;  // For poisoned handles.
   // Of the blocking connect of v3 and v4; after it, a waiting accept of any version says so.
-  std::chrono::milliseconds connect_timeout;
+  std::chrono::milliseconds connect_timeout{};
 };
 
 // NCCL's per-communicator context (v11 and later); older tables share one for the process.
 class Context {
  public:
-  Context() = default;
+  explicit Context(const CommOptions& wanted) : options(wanted) {}
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
+
+  const CommOptions options;
 };
 
 class Net {
@@ -54,7 +65,7 @@ class Net {
   // v3-v10: once per load. Calling again is harmless.
   Told<void> init();
   // v11+: once per communicator.
-  Told<Context*> init_context();
+  Told<Context*> init_context(const CommOptions& options);
   // Closes everything the context still holds. nullptr and unknown contexts are ignored: NCCL
   // finalizes after a failed init too.
   void finalize(Context* context);
@@ -64,24 +75,28 @@ class Net {
 
   // `context` nullptr: the process's.
   Told<Listening*> listen(Context* context, int device, HandleBytes handle);
-  // nullptr: not yet; call again with the same handle, which remembers the attempt.
-  Told<SendConnection*> connect(Context* context, int device, HandleBytes handle);
-  Told<RecvConnection*> accept(Listening* listening);
+  // nullptr: not yet; call again with the same handle, which remembers the attempt. `options`
+  // without a context: v10's connect brings them.
+  Told<SendComm*> connect(Context* context, int device, HandleBytes handle,
+                          const CommOptions& options = {});
+  Told<RecvComm*> accept(Listening* listening);
   // v3 and v4: polls until done or the connect timeout is over.
-  Told<SendConnection*> connect_blocking(int device, ConstHandleBytes handle);
+  Told<SendComm*> connect_blocking(int device, ConstHandleBytes handle);
   // Polls until a peer has come, however late.
-  Told<RecvConnection*> accept_blocking(Listening* listening);
+  Told<RecvComm*> accept_blocking(Listening* listening);
 
-  // Any of NCCL's three closes. nullptr, and what was closed before, are ignored.
-  void close(NetObject* object);
+  // Any of NCCL's three closes: a Listening* or a Comm*. nullptr, and what was closed before, are
+  // ignored.
+  void close(const void* object);
 
   // The process ends: tells its peers, lets streams finish, bounded. Everything else is
   // left to the kernel, because NCCL's threads may still be inside.
   void drain() noexcept;
 
  private:
+  using Object = std::variant<std::unique_ptr<Listening>, SendCommPtr, RecvCommPtr>;
   struct Owned {
-    std::unique_ptr<NetObject> object;
+    Object object;
     Context* context = nullptr;
   };
 
@@ -89,12 +104,14 @@ class Net {
   const Startup* startup() const { return startup_.load(std::memory_order_acquire); }
   Told<const Startup*> started() const;
   Told<void> start();
+  Told<const Device*> find_device(const Startup& startup, int index) const;
   Context* known(Context* context);
-  template <class T>
-  T* adopt(std::unique_ptr<T> object, Context* context);
-  std::unique_ptr<NetObject> disown(const NetObject* object);
-  Told<std::unique_ptr<SendConnection>> begin_connect(const Startup& startup, int device,
-                                                      ConstHandleBytes handle) const;
+  template <class T, class Closer>
+  T* adopt(std::unique_ptr<T, Closer> object, Context* context);
+  Told<SendCommPtr> begin_connect(const Device& device, const PeerHandle& peer,
+                                  const CommOptions& options) const;
+  Told<SendCommPtr> begin_connect(const Device& device, ConstHandleBytes handle,
+                                  const CommOptions& options) const;
 
   const Starter starter_;
   std::mutex start_mutex_;
@@ -104,8 +121,8 @@ class Net {
 
   mutable std::mutex mutex_;  // Guards what follows.
   std::unordered_map<const Context*, std::unique_ptr<Context>> contexts_;
-  std::unordered_map<const NetObject*, Owned> objects_;
-  Context process_context_;
+  std::unordered_map<const void*, Owned> objects_;
+  Context process_context_{CommOptions{}};
 };
 
 // The process's only one. Never destroyed. Defined by the plugin (instance.cc) and by tests.

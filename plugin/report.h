@@ -44,4 +44,10 @@ inline tl::unexpected<Reported> pass_on(Reported failure) {
   return tl::unexpected<Reported>(failure);
 }
 
+// The same for what a transport has said already: of what a connection died, with the peer and its
+// counters, when it did.
+inline tl::unexpected<Reported> pass_on(const Error& error) {
+  return tl::unexpected<Reported>(Reported::earlier(error.code));
+}
+
 }  // namespace ztcp::plugin

@@ -5,30 +5,33 @@
 #include <algorithm>
 #include <string>
 
-#include "plugin/device_lines.h"
-
 namespace ztcp::plugin {
 namespace {
 
 using std::chrono::milliseconds;
 
-// The devices a config promises, without the hardware behind them: host pointers only, and no PCI
-// path, so that NCCL draws no conclusions from them.
-std::vector<DeviceProperties> promised_devices(const std::optional<config::Fabric>& fabric) {
-  std::vector<DeviceProperties> devices;
-  if (fabric) {
-    for (const config::Nic& nic : fabric->nics) {
-      DeviceProperties device;
-      device.name = nic.name;
-      device.guid = devices.size() + 1;
-      device.speed_mbps = config::told_speed_mbps(nic);
-      device.max_comms = static_cast<int>(fabric->tcp.max_connections);
-      devices.push_back(std::move(device));
-    }
-  }
+// What a config promises of a NIC, without the hardware behind it: host pointers only, and no PCI
+// path, so that NCCL draws no conclusions from it.
+Device promised_device(const config::Fabric& fabric, std::size_t nic, const std::string& refusal) {
+  Device device;
+  device.properties.name = fabric.nics[nic].name;
+  device.properties.guid = nic + 1;
+  device.properties.speed_mbps = config::told_speed_mbps(fabric.nics[nic]);
+  device.properties.max_comms = static_cast<int>(fabric.tcp.max_connections);
+  device.refusal = refusal;
+  return device;
+}
+
+std::vector<Device> promised_devices(const std::optional<config::Fabric>& fabric,
+                                     const std::string& refusal) {
+  std::vector<Device> devices;
+  if (fabric)
+    for (std::size_t i = 0; i < fabric->nics.size(); ++i)
+      devices.push_back(promised_device(*fabric, i, refusal));
   if (devices.empty()) {
-    DeviceProperties device;
-    device.name = "ztcp-error";
+    Device device;
+    device.properties.name = "ztcp-error";
+    device.refusal = refusal;
     devices.push_back(std::move(device));
   }
   return devices;
@@ -48,8 +51,7 @@ Told<Startup> refuse(const config::LoadResult& loaded, const config::Environment
                   reason);
   log::warn("{}; connections to and from this host will be refused", reason);
   Startup startup;
-  startup.devices = promised_devices(loaded.fabric);
-  startup.refusal = std::move(reason);
+  startup.devices = promised_devices(loaded.fabric, reason);
   startup.host = host;
   startup.connect_timeout = milliseconds(config::Tcp{}.connect_timeout_ms);
   return startup;
@@ -62,6 +64,60 @@ std::string say_problems(const std::string& path, const config::Problems& proble
   if (!problems.empty()) reason += ": " + config::to_string(problems.front());
   if (problems.size() > 1) reason += fmt::format(" (and {} more)", problems.size() - 1);
   return reason;
+}
+
+// A transport that was to start, and the NICs it carries.
+struct Started {
+  const TransportSource* source = nullptr;
+  config::Fabric fabric;
+  Transport* transport = nullptr;  // Null: it can't, says `refusal`.
+  std::string refusal;
+  int devices_shown = 0;
+};
+
+// By each source that has NICs in the config, into `startup`.
+std::vector<Started> start_transports(const std::vector<TransportSource>& sources,
+                                      const config::Fabric& fabric, Startup& startup) {
+  std::vector<Started> all;
+  for (const TransportSource& source : sources) {
+    Started one{.source = &source, .fabric = fabric, .refusal = {}};
+    std::erase_if(one.fabric.nics, [&](const auto& nic) { return !source.carries(nic); });
+    if (one.fabric.nics.empty()) continue;
+    Result<std::unique_ptr<Transport>> made = source.create(one.fabric);
+    if (made) {
+      one.transport = made->get();
+      startup.transports.push_back(std::move(*made));
+    } else {
+      one.refusal = fmt::format("the {} transport can't start: {}", to_string(source.kind),
+                                explain(made.error()));
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+// The device for NIC `i` of the fabric: NCCL counts them in the config's order, whoever carries
+// them.
+Device device_for(const config::Fabric& fabric, std::size_t i, std::vector<Started>& started) {
+  const config::Nic& nic = fabric.nics[i];
+  const auto one = std::ranges::find_if(
+      started, [&](const Started& candidate) { return candidate.source->carries(nic); });
+  if (one == started.end())
+    return promised_device(fabric, i, "no transport of this build carries NICs of its driver");
+  if (one->transport == nullptr) return promised_device(fabric, i, one->refusal);
+  const int number = one->devices_shown++;
+  return {.properties = one->transport->devices()[static_cast<std::size_t>(number)],
+          .transport = one->transport,
+          .number = number,
+          .refusal = {}};
+}
+
+void say(const Device& device) {
+  if (device.transport != nullptr)
+    log::info("{} {}", ZTCP_VERSION, device.transport->describe_device(device.number));
+  else
+    log::warn("{}: {}; connections over it will be refused, those over the other NICs are not",
+              device.properties.name, device.refusal);
 }
 
 }  // namespace
@@ -88,19 +144,19 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   if (const config::Problems problems = sources.check_host(fabric); !problems.empty())
     return refuse(loaded, environment, host, say_problems(loaded.path, problems));
 
-  Result<std::unique_ptr<Transport>> transport = sources.create_transport(fabric);
-  if (!transport)
-    return refuse(loaded, environment, host,
-                  "the userspace TCP transport can't start: " + explain(transport.error()));
-
   Startup startup;
-  startup.devices = (*transport)->devices();
-  startup.transport = std::move(*transport);
+  std::vector<Started> started = start_transports(sources.transports, fabric, startup);
   startup.host = host;
   startup.connect_timeout = milliseconds(fabric.tcp.connect_timeout_ms);
-  // A transport may show fewer devices than the config has NICs, never more, and in its order.
-  for (std::size_t i = 0; i < std::min(fabric.nics.size(), startup.devices.size()); ++i)
-    log::info("{}", device_line(fabric, fabric.nics[i], startup.devices[i]));
+  for (std::size_t i = 0; i < fabric.nics.size(); ++i)
+    startup.devices.push_back(device_for(fabric, i, started));
+  const auto refusing =
+      std::ranges::find_if(startup.devices, [](const Device& d) { return d.transport == nullptr; });
+  // Some NICs serve all the same, unless the host shall fall back.
+  if (refusing != startup.devices.end() &&
+      (startup.transports.empty() || environment.on_error == config::OnError::kFallback))
+    return refuse(loaded, environment, host, refusing->refusal);
+  std::ranges::for_each(startup.devices, say);
   return startup;
 }
 

@@ -8,13 +8,16 @@
 //                         us, after a warning that says which, and how to set up
 //   config unusable here  init succeeds and shows devices, so that jobs inside one host run on;
 //                         every connection is refused with the reason
-//   the same, with        init fails, after a warning that all hosts must fall back together
+//   a transport that      its NICs refuse in the same way, by name; those of the others serve
+//   can't start
+//   either, with          init fails, after a warning that all hosts must fall back together
 //   ZTCP_ON_ERROR=fallback
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config/environment.h"
 #include "config/load.h"
@@ -22,11 +25,23 @@
 
 namespace ztcp::plugin {
 
+// A way to carry bytes that this build has.
+struct TransportSource {
+  TransportKind kind;
+  // Whether it is the one for such a NIC.
+  bool (*carries)(const config::Nic& nic);
+  // Over a fabric with such NICs alone, at least one: a device for each, in their order.
+  std::function<Result<std::unique_ptr<Transport>>(const config::Fabric&)> create;
+};
+
+// Those of the product (transports.cc); the modules of tests have others.
+std::vector<TransportSource> transport_sources();
+
 // What start-up asks the rest of the library for. Tests answer instead.
 struct StartupSources {
   std::function<config::LoadResult(const std::string& path)> load;
   std::function<config::Problems(const config::Fabric&)> check_host;
-  std::function<Result<std::unique_ptr<Transport>>(const config::Fabric&)> create_transport;
+  std::vector<TransportSource> transports;
 };
 
 Told<Startup> start_up(const StartupSources& sources, const config::Environment& environment,

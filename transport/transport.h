@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The seam between NCCL's door (plugin/) and whatever carries bytes (ustack/, later verbs/ and
-// sockets/). Version-free: no NCCL type appears here. Nothing here blocks: what is not ready yet
-// says so and is asked again.
+// The seam between NCCL's door (plugin/) and whatever carries bytes: ustack/ today, sockets/ and
+// verbs/ to come. Version-free: no NCCL type appears here. Nothing here blocks: what is not ready
+// yet says so and is asked again.
 //
-// Threads, as NCCL uses them: listen, begin_connect, accept, register_memory and every destructor
-// run on a proxy service thread; post_send, post_recv and Request::test on that communicator's
+// Threads, as NCCL uses them: listen, begin_connect, accept, register_memory and every close run on
+// a proxy service thread; post_send, post_recv, post_flush and Request::test on that communicator's
 // progress thread. Calls on one object never overlap, except that register_memory and
 // deregister_memory may run beside anything, and that listen and begin_connect of the Transport
 // come from the service threads of several communicators at once.
@@ -20,10 +20,28 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/address.h"
 #include "transport/core/result.h"
 
 namespace ztcp {
+
+// What carries the bytes; the number stands in the kind nibble of handles (plugin/handle.h), where
+// 2 is a listener that cannot be.
+enum class TransportKind : std::uint8_t { kUstack = 1, kSockets = 3, kVerbs = 4 };
+
+constexpr const char* to_string(TransportKind kind) {
+  switch (kind) {
+    case TransportKind::kUstack:
+      return "userspace TCP";
+    case TransportKind::kSockets:
+      return "kernel sockets";
+    case TransportKind::kVerbs:
+      return "RDMA verbs";
+  }
+  return "unknown";
+}
+
+// Buffers of one grouped receive at most, whatever the transport.
+inline constexpr std::size_t kMaxReceives = 8;
 
 // What a device is, as NCCL asks for it. Strings live as long as the transport.
 struct DeviceProperties {
@@ -34,7 +52,7 @@ struct DeviceProperties {
   std::uint16_t port = 1;
   float latency_us = 0;
   int max_comms = 65536;
-  int max_receives = 1;  // Buffers of one grouped receive.
+  int max_receives = 1;  // Buffers of one grouped receive; at most kMaxReceives.
   bool host_pointers = true;
   bool cuda_pointers = false;
   bool dmabuf = false;
@@ -42,11 +60,30 @@ struct DeviceProperties {
   bool force_flush = false;
 };
 
-// What travels in NCCL's handle so that a peer finds a listener: at most 34 bytes, opaque to
-// plugin/, which puts magic, version and kind before it (see plugin/handle.h).
-struct ListenAddress {
+// What travels in NCCL's handle so that a peer finds a listener. The bytes are opaque to plugin/,
+// which puts magic and version before them (plugin/handle.h).
+struct PeerHandle {
   static constexpr std::size_t kCapacity = 34;
+  TransportKind kind = TransportKind::kUstack;
   std::array<std::byte, kCapacity> bytes{};
+};
+
+// What a communicator wants of its connections.
+struct CommOptions {
+  std::uint64_t communicator = 0;  // NCCL's number for it; 0: not told (tables before v11).
+  int traffic_class = -1;          // Of the application's ncclConfig_t; -1: none.
+};
+
+enum class MemoryKind : std::uint8_t { kHost, kCuda };
+
+// Memory to register. With a dmabuf_fd it is `offset` bytes into that DMA-BUF; the descriptor is
+// the caller's and closed after the call.
+struct Region {
+  void* address = nullptr;
+  std::size_t size_bytes = 0;
+  MemoryKind kind = MemoryKind::kHost;
+  int dmabuf_fd = -1;
+  std::uint64_t offset = 0;
 };
 
 // A registration. NULL is a legal handle to NCCL, so transports return real objects.
@@ -55,63 +92,109 @@ class MemoryKey {
   ~MemoryKey() = default;
 };
 
+// One buffer of a receive: takes the message with this tag.
+struct RecvBuffer {
+  std::span<std::byte> bytes;
+  int tag = 0;
+  MemoryKey* key = nullptr;
+};
+
 // One operation in flight. Lives in its comm's fixed table; dead once test() said done.
 class Request {
  public:
-  // False: not yet. True: done, and *size_bytes (when not null) is what was sent or received.
-  // A failed connection reports its Error on every later call; the transport has warned once, with
-  // the peer and the reason, when it was first told.
-  virtual Result<bool> test(std::size_t* size_bytes) = 0;
+  // False: not yet. True: done, and for each buffer, as far as `sizes_bytes` reaches, it has what
+  // was sent or received. A failed connection reports its Error on every later call; the transport
+  // has warned once, with the peer and the reason, when it was first told.
+  virtual Result<bool> test(std::span<std::size_t> sizes_bytes) = 0;
+  // How many sizes it has: one for a send, one for each buffer of a receive, none for a flush.
+  // Asked before a test() that may end it.
+  std::size_t buffers() const { return buffers_; }
 
  protected:
   ~Request() = default;
+  std::uint8_t buffers_ = 1;
 };
 
-// Common to both directions. Destruction is NCCL's close: returns at once, the transport lets the
-// streams end in peace behind it.
+// Common to both directions.
 class Comm {
  public:
-  virtual ~Comm() = default;
-  virtual Result<MemoryKey*> register_memory(void* address, std::size_t size_bytes) = 0;
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  // NCCL's close: returns at once. The object is the caller's no more; it lets its streams end in
+  // peace, or resets them where something is under way, and dies then.
+  virtual void close() = 0;
+
+  virtual Result<MemoryKey*> register_memory(const Region& region) = 0;
   // Waits, bounded, until no unacknowledged byte of the range is in flight, or kills those flows:
   // NCCL frees the memory next.
   virtual Status deregister_memory(MemoryKey* key) = 0;
   // "10.77.1.10:7471 on ztcp0", for messages.
   virtual std::string describe_peer() const = 0;
+
+ protected:
+  Comm() = default;
+  virtual ~Comm() = default;
 };
 
 class SendComm : public Comm {
  public:
   // False while the handshake is under way. Once true it stays true.
   virtual Result<bool> is_ready() = 0;
-  // nullptr: no slot or credit now, ask again. Order of posting is order of matching.
-  virtual Result<Request*> post_send(std::span<const std::byte> bytes, MemoryKey* key) = 0;
+  // nullptr: no room or credit now, ask again.
+  virtual Result<Request*> post_send(std::span<const std::byte> bytes, int tag, MemoryKey* key) = 0;
 };
 
 class RecvComm : public Comm {
  public:
-  virtual Result<Request*> post_recv(std::span<std::byte> buffer, MemoryKey* key) = 0;
+  // One request for 1 to max_receives buffers, each for one message. Messages meet posts in order;
+  // the tags choose among the buffers of one post. nullptr: no room now, ask again.
+  virtual Result<Request*> post_recv(std::span<const RecvBuffer> buffers) = 0;
+  // Makes what was received into these visible to the GPU. nullptr: nothing to do, it is.
+  virtual Result<Request*> post_flush(std::span<const RecvBuffer> buffers) = 0;
 };
+
+// Who owns a comm closes it.
+struct CloseComm {
+  void operator()(Comm* comm) const { comm->close(); }
+};
+using SendCommPtr = std::unique_ptr<SendComm, CloseComm>;
+using RecvCommPtr = std::unique_ptr<RecvComm, CloseComm>;
 
 class Listener {
  public:
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
   virtual ~Listener() = default;
-  virtual const ListenAddress& address() const = 0;
+  virtual const PeerHandle& handle() const = 0;
   // nullptr: nobody yet.
-  virtual Result<std::unique_ptr<RecvComm>> accept() = 0;
+  virtual Result<RecvCommPtr> accept() = 0;
+
+ protected:
+  Listener() = default;
 };
 
 class Transport {
  public:
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
+  virtual TransportKind kind() const = 0;
   virtual const std::vector<DeviceProperties>& devices() const = 0;
-  virtual Result<std::unique_ptr<Listener>> listen(int device) = 0;
-  // The returned comm is still connecting; see SendComm::is_ready().
-  virtual Result<std::unique_ptr<SendComm>> begin_connect(int device,
-                                                          const ListenAddress& peer) = 0;
+  // For the line that init says of it: name, what carries the bytes, over which NIC, for which GPU,
+  // and why whatever is off is off.
+  virtual std::string describe_device(int device) const = 0;
+  virtual Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) = 0;
+  // `peer` is of this transport's kind. The returned comm is still connecting; see
+  // SendComm::is_ready().
+  virtual Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
+                                            const CommOptions& options) = 0;
   // The process ends. Bounded: tells the peers of connections that are open still, lets streams
   // finish (FIN acknowledged), resets the rest. Nothing is told or asked of the comms afterwards.
   virtual void drain() = 0;
+
+ protected:
+  Transport() = default;
 };
 
 }  // namespace ztcp

@@ -2,72 +2,135 @@
 // Copyright the ztcp authors
 #include "plugin/abi/common.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include "plugin/gpu_identity.h"
 #include "plugin/guard.h"
 #include "plugin/handle.h"
+#include "plugin/listening.h"
+#include "plugin/memory.h"
 #include "plugin/nccl_log.h"
 #include "plugin/net.h"
 
 namespace ztcp::plugin::abi {
 namespace {
 
-// NCCL always holds a NetObject*; these say which one the call must be about.
-NetObject* object(void* p) { return static_cast<NetObject*>(p); }
-Connection& connection(void* p) { return *static_cast<Connection*>(object(p)); }
-SendConnection& sender(void* p) { return *static_cast<SendConnection*>(object(p)); }
-RecvConnection& receiver(void* p) { return *static_cast<RecvConnection*>(object(p)); }
-Listening* listening(void* p) { return static_cast<Listening*>(object(p)); }
+// NCCL holds Comm* and Listening*; these say which one the call must be about.
+Comm& comm_of(void* p) { return *static_cast<Comm*>(p); }
+SendComm& sender(void* p) { return static_cast<SendComm&>(comm_of(p)); }
+RecvComm& receiver(void* p) { return static_cast<RecvComm&>(comm_of(p)); }
+Listening* listening(void* p) { return static_cast<Listening*>(p); }
+MemoryKey* key_of(void* mhandle) { return static_cast<MemoryKey*>(mhandle); }
 
 HandleBytes handle_bytes(void* handle, std::size_t size_bytes) {
   return {static_cast<std::byte*>(handle), size_bytes};
 }
 
+CommOptions options_of(const ncclNetCommConfig_v10_t* config, std::uint64_t communicator = 0) {
+  return {communicator, config == nullptr ? NCCL_NET_TRAFFIC_CLASS_UNDEF : config->trafficClass};
+}
+
 // Writes NCCL's output argument, after success only: a comm set by a failed call gets closed
-// twice. `T*` becomes the void* that object() reads back.
-template <class T>
+// twice. The Held* becomes the void* that is read back above.
+template <class Held, class T>
 Told<void> hand_out(const Told<T*>& made, void** out) {
   if (!made) return pass_on(made.error());
-  *out = static_cast<NetObject*>(*made);
+  *out = static_cast<Held*>(*made);
   return {};
 }
 
-Told<void> hand_out(const Told<RequestSlot*>& made, void** out) {
-  if (!made) [[unlikely]]
-    return pass_on(made.error());
-  *out = *made;  // nullptr asks NCCL to try again.
+// nullptr asks NCCL to try again.
+Told<void> hand_out(const Result<Request*>& posted, void** out) {
+  if (!posted) [[unlikely]]
+    return pass_on(posted.error());
+  *out = *posted;
   return {};
 }
 
-Told<void> post_send(void* comm, void* data, std::size_t size, void* mhandle, void** request) {
+Told<void> post_send(void* comm, const void* data, std::size_t size, int tag, void* mhandle,
+                     void** request) {
   *request = nullptr;
   if (size > kMaxMessageBytes) [[unlikely]]
     return report(Errc::kInvalidArgument, "isend of {} bytes: at most {}", size, kMaxMessageBytes);
-  return hand_out(sender(comm).isend({static_cast<const std::byte*>(data), size},
-                                     static_cast<MemoryKey*>(mhandle)),
-                  request);
+  return hand_out(
+      sender(comm).post_send({static_cast<const std::byte*>(data), size}, tag, key_of(mhandle)),
+      request);
+}
+
+// NCCL's parallel arrays, of which those may be NULL that a table does not have.
+template <class Size>
+class Buffers {
+ public:
+  Buffers(int n, void** data, const Size* sizes, const int* tags, void** mhandles)
+      : count_(static_cast<std::size_t>(n)) {
+    for (std::size_t i = 0; i < count_; ++i)
+      buffers_[i] = {{static_cast<std::byte*>(data[i]), static_cast<std::size_t>(sizes[i])},
+                     tags == nullptr ? 0 : tags[i],
+                     mhandles == nullptr ? nullptr : key_of(mhandles[i])};
+  }
+  std::span<const RecvBuffer> all() const { return {buffers_.data(), count_}; }
+
+ private:
+  std::size_t count_;
+  std::array<RecvBuffer, kMaxReceives> buffers_;
+};
+
+template <class Size>
+Told<void> check_buffers(const char* entry, int n, const Size* sizes) {
+  if (n < 1 || n > static_cast<int>(kMaxReceives)) [[unlikely]]
+    return report(Errc::kInvalidArgument, "{} of {} buffers: 1 to {} at a time (maxRecvs)", entry,
+                  n, kMaxReceives);
+  for (int i = 0; i < n; ++i)
+    if constexpr (std::is_signed_v<Size>)
+      if (sizes[i] < 0) [[unlikely]]
+        return report(Errc::kInvalidArgument, "{} of {} bytes", entry, sizes[i]);
+  return {};
 }
 
 // `*request` comes in as NCCL_NET_OPTIONAL_RECV_COMPLETION for LL and LL128; we always complete.
-Told<void> post_receive(void* comm, int n, void** data, std::size_t size, void** mhandles,
-                        void** request) {
+template <class Size>
+Told<void> post_receive(void* comm, int n, void** data, const Size* sizes, const int* tags,
+                        void** mhandles, void** request) {
   *request = nullptr;
-  if (n != 1) [[unlikely]]
-    return report(Errc::kInvalidArgument,
-                  "irecv of {} buffers: this network takes 1 at a time (maxRecvs)", n);
-  auto* const key = mhandles == nullptr ? nullptr : static_cast<MemoryKey*>(mhandles[0]);
-  return hand_out(receiver(comm).irecv({static_cast<std::byte*>(data[0]), size}, key), request);
+  if (const auto fine = check_buffers("irecv", n, sizes); !fine) [[unlikely]]
+    return fine;
+  const Buffers<Size> buffers(n, data, sizes, tags, mhandles);
+  return hand_out(receiver(comm).post_recv(buffers.all()), request);
 }
 
-Told<void> register_memory(void* comm, void* data, std::size_t size, int type, void** mhandle) {
-  if (type != NCCL_PTR_HOST)
-    return report(Errc::kInvalidArgument,
-                  "regMr of GPU memory (type {}): userspace TCP moves host memory only, as "
-                  "ptrSupport says; GPUDirect RDMA needs an RDMA NIC",
-                  type);
-  const Told<MemoryKey*> key = connection(comm).register_memory(data, size);
+Told<void> post_flush(void* comm, int n, void** data, const int* sizes, void** mhandles,
+                      void** request) {
+  *request = nullptr;
+  if (const auto fine = check_buffers("iflush", n, sizes); !fine) [[unlikely]]
+    return fine;
+  const Buffers<int> buffers(n, data, sizes, nullptr, mhandles);
+  return hand_out(receiver(comm).post_flush(buffers.all()), request);
+}
+
+Told<bool> finish(void* request, int* sizes) {
+  Request& asked = *static_cast<Request*>(request);
+  const std::size_t buffers = asked.buffers();
+  std::array<std::size_t, kMaxReceives> moved;  // NOLINT: test() writes what is read.
+  const Result<bool> done = asked.test({moved.data(), buffers});
+  if (!done) [[unlikely]]
+    return pass_on(done.error());
+  // Exactly as many as there are: NCCL passes a plain int for a send.
+  if (*done && sizes != nullptr)
+    std::transform(moved.begin(), moved.begin() + buffers, sizes,
+                   [](std::size_t size) { return static_cast<int>(size); });
+  return *done;
+}
+
+Told<void> register_region(void* comm, const Region& region, int type, void** mhandle) {
+  if (type != NCCL_PTR_HOST && type != NCCL_PTR_CUDA)
+    return report(Errc::kInvalidArgument, "regMr of memory of type {}", type);
+  Region typed = region;
+  typed.kind = type == NCCL_PTR_CUDA ? MemoryKind::kCuda : MemoryKind::kHost;
+  const Told<MemoryKey*> key = register_memory(comm_of(comm), typed);
   if (!key) return pass_on(key.error());
   *mhandle = *key;
   return {};
@@ -80,20 +143,22 @@ Told<std::size_t> from_int(int size, const char* what) {
   return static_cast<std::size_t>(size);
 }
 
-Told<void> connect_into(Context* context, int dev, void* handle, void** comm) {
+Told<void> connect_into(Context* context, int dev, void* handle, const CommOptions& options,
+                        void** comm) {
   *comm = nullptr;
-  return hand_out(net().connect(context, dev, handle_bytes(handle, kHandleBytes)), comm);
+  return hand_out<Comm>(net().connect(context, dev, handle_bytes(handle, kHandleBytes), options),
+                        comm);
 }
 
 Told<void> accept_into(void* listen_comm, void** comm) {
   *comm = nullptr;
-  return hand_out(net().accept(listening(listen_comm)), comm);
+  return hand_out<Comm>(net().accept(listening(listen_comm)), comm);
 }
 
 Told<void> listen_into(Context* context, int dev, void* handle, std::size_t handle_size,
                        void** comm) {
   *comm = nullptr;
-  return hand_out(net().listen(context, dev, handle_bytes(handle, handle_size)), comm);
+  return hand_out<Listening>(net().listen(context, dev, handle_bytes(handle, handle_size)), comm);
 }
 
 }  // namespace
@@ -109,13 +174,13 @@ ncclResult_t init_v10(ncclDebugLogger_t log, ncclProfilerCallback_t /*profiler*/
   return init_v3(log);
 }
 
-ncclResult_t init_v11(void** ctx, uint64_t /*commId*/, ncclNetCommConfig_v10_t* /*config*/,
+ncclResult_t init_v11(void** ctx, uint64_t commId, ncclNetCommConfig_v10_t* config,
                       ncclDebugLogger_t log, ncclProfilerCallback_t /*profiler*/) {
   return guard("init", [&]() -> Told<void> {
     *ctx = nullptr;
     bind_nccl_log(log);
     remember_current_gpu();
-    const Told<Context*> context = net().init_context();
+    const Told<Context*> context = net().init_context(options_of(config, commId));
     if (!context) return pass_on(context.error());
     *ctx = *context;
     return {};
@@ -156,12 +221,13 @@ ncclResult_t listen_v11(void* ctx, int dev, void* handle, void** comm) {
 ncclResult_t connect_v3(int dev, void* handle, void** comm) {
   return guard("connect", [&] {
     *comm = nullptr;
-    return hand_out(net().connect_blocking(dev, handle_bytes(handle, kShortHandleBytes)), comm);
+    return hand_out<Comm>(net().connect_blocking(dev, handle_bytes(handle, kShortHandleBytes)),
+                          comm);
   });
 }
 
 ncclResult_t connect_v5(int dev, void* handle, void** comm) {
-  return guard("connect", [&] { return connect_into(nullptr, dev, handle, comm); });
+  return guard("connect", [&] { return connect_into(nullptr, dev, handle, {}, comm); });
 }
 
 // The device handle stays as NCCL passed it, NULL pointer included: nothing is offloaded.
@@ -169,21 +235,22 @@ ncclResult_t connect_v7(int dev, void* handle, void** comm, ncclNetDeviceHandle_
   return connect_v5(dev, handle, comm);
 }
 
-ncclResult_t connect_v10(int dev, ncclNetCommConfig_v10_t* /*config*/, void* handle, void** comm,
+ncclResult_t connect_v10(int dev, ncclNetCommConfig_v10_t* config, void* handle, void** comm,
                          ncclNetDeviceHandle_v7_t** /*device*/) {
-  return connect_v5(dev, handle, comm);
+  return guard("connect",
+               [&] { return connect_into(nullptr, dev, handle, options_of(config), comm); });
 }
 
 ncclResult_t connect_v11(void* ctx, int dev, void* handle, void** comm,
                          ncclNetDeviceHandle_v7_t** /*device*/) {
   return guard("connect",
-               [&] { return connect_into(static_cast<Context*>(ctx), dev, handle, comm); });
+               [&] { return connect_into(static_cast<Context*>(ctx), dev, handle, {}, comm); });
 }
 
 ncclResult_t accept_v3(void* listen_comm, void** comm) {
   return guard("accept", [&] {
     *comm = nullptr;
-    return hand_out(net().accept_blocking(listening(listen_comm)), comm);
+    return hand_out<Comm>(net().accept_blocking(listening(listen_comm)), comm);
   });
 }
 
@@ -199,64 +266,66 @@ ncclResult_t reg_mr_v3(void* comm, void* data, int size, int type, void** mhandl
   return guard("regMr", [&]() -> Told<void> {
     const Told<std::size_t> bytes = from_int(size, "regMr");
     if (!bytes) return pass_on(bytes.error());
-    return register_memory(comm, data, *bytes, type, mhandle);
+    return register_region(comm, {.address = data, .size_bytes = *bytes}, type, mhandle);
   });
 }
 
 ncclResult_t reg_mr_v8(void* comm, void* data, size_t size, int type, void** mhandle) {
-  return guard("regMr", [&] { return register_memory(comm, data, size, type, mhandle); });
-}
-
-ncclResult_t dereg_mr_v3(void* comm, void* mhandle) {
-  return guard("deregMr", [&] {
-    return connection(comm).deregister_memory(static_cast<MemoryKey*>(mhandle));
+  return guard("regMr", [&] {
+    return register_region(comm, {.address = data, .size_bytes = size}, type, mhandle);
   });
 }
 
+// NCCL calls it for devices whose ptrSupport has NCCL_PTR_DMABUF, and closes the descriptor then.
+ncclResult_t reg_mr_dma_buf_v6(void* comm, void* data, size_t size, int type, uint64_t offset,
+                               int fd, void** mhandle) {
+  return guard("regMrDmaBuf", [&] {
+    return register_region(comm,
+                           {.address = data, .size_bytes = size, .dmabuf_fd = fd, .offset = offset},
+                           type, mhandle);
+  });
+}
+
+ncclResult_t dereg_mr_v3(void* comm, void* mhandle) {
+  return guard("deregMr", [&] { return deregister_memory(comm_of(comm), key_of(mhandle)); });
+}
+
 ncclResult_t isend_v3(void* comm, void* data, int size, void* mhandle, void** request) {
+  return isend_v5(comm, data, size, 0, mhandle, request);
+}
+
+ncclResult_t isend_v5(void* comm, void* data, int size, int tag, void* mhandle, void** request) {
   return guard("isend", [&]() -> Told<void> {
     const Told<std::size_t> bytes = from_int(size, "isend");
     if (!bytes) [[unlikely]]
       return pass_on(bytes.error());
-    return post_send(comm, data, *bytes, mhandle, request);
+    return post_send(comm, data, *bytes, tag, mhandle, request);
   });
 }
 
-// Tags only choose among the buffers of a grouped receive; maxRecvs is 1, so order decides.
-ncclResult_t isend_v5(void* comm, void* data, int size, int /*tag*/, void* mhandle,
-                      void** request) {
-  return isend_v3(comm, data, size, mhandle, request);
+ncclResult_t isend_v9(void* comm, void* data, size_t size, int tag, void* mhandle, void** request) {
+  return guard("isend", [&] { return post_send(comm, data, size, tag, mhandle, request); });
 }
 
-ncclResult_t isend_v9(void* comm, void* data, size_t size, int /*tag*/, void* mhandle,
-                      void** request) {
-  return guard("isend", [&] { return post_send(comm, data, size, mhandle, request); });
-}
-
-ncclResult_t isend_v10(void* comm, void* data, size_t size, int /*tag*/, void* mhandle,
+ncclResult_t isend_v10(void* comm, void* data, size_t size, int tag, void* mhandle,
                        void* /*phandle*/, void** request) {
-  return guard("isend", [&] { return post_send(comm, data, size, mhandle, request); });
-}
-
-ncclResult_t irecv_v5(void* comm, int n, void** data, int* sizes, int* /*tags*/, void** mhandles,
-                      void** request) {
-  return guard("irecv", [&]() -> Told<void> {
-    const Told<std::size_t> bytes = from_int(n < 1 ? 0 : sizes[0], "irecv");
-    if (!bytes) [[unlikely]]
-      return pass_on(bytes.error());
-    return post_receive(comm, n, data, *bytes, mhandles, request);
-  });
+  return isend_v9(comm, data, size, tag, mhandle, request);
 }
 
 ncclResult_t irecv_v3(void* comm, void* data, int size, void* mhandle, void** request) {
   return irecv_v5(comm, 1, &data, &size, nullptr, &mhandle, request);
 }
 
-ncclResult_t irecv_v9(void* comm, int n, void** data, size_t* sizes, int* /*tags*/, void** mhandles,
+ncclResult_t irecv_v5(void* comm, int n, void** data, int* sizes, int* tags, void** mhandles,
                       void** request) {
-  return guard("irecv", [&] {
-    return post_receive(comm, n, data, n < 1 ? 0 : sizes[0], mhandles, request);
-  });
+  return guard("irecv",
+               [&] { return post_receive(comm, n, data, sizes, tags, mhandles, request); });
+}
+
+ncclResult_t irecv_v9(void* comm, int n, void** data, size_t* sizes, int* tags, void** mhandles,
+                      void** request) {
+  return guard("irecv",
+               [&] { return post_receive(comm, n, data, sizes, tags, mhandles, request); });
 }
 
 ncclResult_t irecv_v10(void* comm, int n, void** data, size_t* sizes, int* tags, void** mhandles,
@@ -264,41 +333,43 @@ ncclResult_t irecv_v10(void* comm, int n, void** data, size_t* sizes, int* tags,
   return irecv_v9(comm, n, data, sizes, tags, mhandles, request);
 }
 
-// Host memory is visible to the GPU when test() says done: nothing to flush, no request.
-ncclResult_t flush_v3(void* /*comm*/, void* /*data*/, int /*size*/, void* /*mhandle*/) {
-  return guard("flush", []() -> Told<void> { return {}; });
-}
-
-ncclResult_t iflush_v4(void* /*comm*/, void* /*data*/, int /*size*/, void* /*mhandle*/,
-                       void** request) {
-  return guard("iflush", [&]() -> Told<void> {
-    *request = nullptr;
+ncclResult_t flush_v3(void* comm, void* data, int size, void* mhandle) {
+  return guard("flush", [&]() -> Told<void> {
+    void* request = nullptr;
+    if (const auto posted = post_flush(comm, 1, &data, &size, &mhandle, &request); !posted)
+      return posted;
+    while (request != nullptr) {
+      const Told<bool> done = finish(request, nullptr);
+      if (!done) return pass_on(done.error());
+      if (*done) break;
+    }
     return {};
   });
 }
 
-ncclResult_t iflush_v5(void* comm, int /*n*/, void** /*data*/, int* /*sizes*/, void** /*mhandles*/,
+ncclResult_t iflush_v4(void* comm, void* data, int size, void* mhandle, void** request) {
+  return iflush_v5(comm, 1, &data, &size, &mhandle, request);
+}
+
+ncclResult_t iflush_v5(void* comm, int n, void** data, int* sizes, void** mhandles,
                        void** request) {
-  return iflush_v4(comm, nullptr, 0, nullptr, request);
+  return guard("iflush", [&] { return post_flush(comm, n, data, sizes, mhandles, request); });
 }
 
 ncclResult_t test_v3(void* request, int* done, int* sizes) {
   return guard("test", [&]() -> Told<void> {
     *done = 0;  // NCCL's variable is uninitialised.
-    std::size_t size_bytes = 0;
-    const Told<bool> finished = static_cast<RequestSlot*>(request)->test(&size_bytes);
+    const Told<bool> finished = finish(request, sizes);
     if (!finished) [[unlikely]]
       return pass_on(finished.error());
-    if (!*finished) return {};
-    if (sizes != nullptr) sizes[0] = static_cast<int>(size_bytes);
-    *done = 1;
+    *done = *finished ? 1 : 0;
     return {};
   });
 }
 
 ncclResult_t close_v3(void* comm) {
   return guard("close", [&]() -> Told<void> {
-    net().close(object(comm));
+    net().close(comm);
     return {};
   });
 }

@@ -44,6 +44,7 @@ ncclNetAccept_v3_t accept_v5;
 ncclNetAccept_v7_t accept_v7;
 ncclNetRegMr_v3_t reg_mr_v3;
 ncclNetRegMr_v8_t reg_mr_v8;
+ncclNetRegMrDmaBuf_v6_t reg_mr_dma_buf_v6;
 ncclNetDeregMr_v3_t dereg_mr_v3;
 ncclNetIsend_v3_t isend_v3;
 ncclNetIsend_v5_t isend_v5;
@@ -60,7 +61,7 @@ ncclNetTest_v3_t test_v3;
 ncclNetClose_v3_t close_v3;  // Senders, receivers and listeners alike.
 ncclNetFinalize_v11_t finalize_v11;
 
-// Left NULL in every table, as NCCL allows: regMrDmaBuf (no NCCL_PTR_DMABUF), getDeviceMr and
-// irecvConsumed (no device offload), makeVDevice (one NIC is one device), setNetAttr (hints).
+// Left NULL in every table, as NCCL allows: getDeviceMr and irecvConsumed (no device offload),
+// makeVDevice (one NIC is one device), setNetAttr (hints).
 
 }  // namespace ztcp::plugin::abi

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NCCL 2.13 to 2.18. regMrDmaBuf appears; it stays NULL while no device offers NCCL_PTR_DMABUF.
+// NCCL 2.13 to 2.18. regMrDmaBuf appears; NCCL calls it for devices that offer
+// NCCL_PTR_DMABUF.
 #include "plugin/abi/common.h"
 
 using namespace ztcp::plugin::abi;
@@ -15,7 +16,7 @@ extern "C" ZTCP_EXPORT const ncclNet_v6_t ncclNetPlugin_v6 = {
     .connect = connect_v5,
     .accept = accept_v5,
     .regMr = reg_mr_v3,
-    .regMrDmaBuf = nullptr,
+    .regMrDmaBuf = reg_mr_dma_buf_v6,
     .deregMr = dereg_mr_v3,
     .isend = isend_v5,
     .irecv = irecv_v5,

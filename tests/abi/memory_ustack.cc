@@ -9,6 +9,8 @@
 
 namespace ztcp::ustack {
 
+bool carries(const config::Nic& /*nic*/) { return true; }
+
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe /*probe*/) {
   std::vector<DeviceProperties> devices;
   for (const config::Nic& nic : fabric.nics) {

@@ -172,7 +172,7 @@ static void refusals(const Pair* pair) {
   REQUIRE(net_reg_mr(pair->net, pair->send, pair->from, 4096, NCCL_PTR_CUDA, &mh) != ncclSuccess,
           "GPU memory was registered");
   REQUIRE(mh == (void*)(intptr_t)0x77, "an output was written on failure");
-  REQUIRE(log_has("regMr of GPU memory"), "no line about it");
+  REQUIRE(log_has("bytes of GPU memory"), "no line about it");
   if (pair->net->version >= kFirstNonBlocking) {
     void* request = NULL;
     REQUIRE(net_irecv(pair->net, pair->recv, 2, pair->to, 64, pair->to_mh, &request) ==

@@ -39,7 +39,7 @@ class MemoryKeyImpl final : public MemoryKey {};
 struct Pipe {
   enum class State : std::uint8_t { kFree, kPosted, kDone, kFailed };
   struct Operation final : Request {
-    Result<bool> test(std::size_t* size_bytes) override;
+    Result<bool> test(std::span<std::size_t> sizes_bytes) override;
     FabricPtr fabric;
     State state = State::kFree;
     std::span<std::byte> buffer;       // Receives.
@@ -98,11 +98,11 @@ void Pipe::match() {
   }
 }
 
-Result<bool> Pipe::Operation::test(std::size_t* size_bytes) {
+Result<bool> Pipe::Operation::test(std::span<std::size_t> sizes_bytes) {
   const std::lock_guard lock(fabric->mutex);
   if (state == State::kFailed) return tl::unexpected<Error>(error);
   if (state == State::kDone) {
-    if (size_bytes != nullptr) *size_bytes = moved;
+    if (!sizes_bytes.empty()) sizes_bytes[0] = moved;
     state = State::kFree;
     return true;
   }
@@ -125,7 +125,9 @@ class MemoryComm : public Base {
     --fabric().comms;
     fabric().keys -= static_cast<int>(keys_.size());
   }
-  Result<MemoryKey*> register_memory(void*, std::size_t) override {
+  void close() override { delete this; }
+  Result<MemoryKey*> register_memory(const Region& region) override {
+    if (region.kind != MemoryKind::kHost) return fail(Errc::kInvalidArgument, "memory");
     const std::lock_guard lock(fabric().mutex);
     ++fabric().keys;
     auto key = std::make_unique<MemoryKeyImpl>();
@@ -164,7 +166,7 @@ class MemorySend final : public MemoryComm<SendComm> {
     if (fabric().dead) return tl::unexpected<Error>(*fabric().dead);
     return ready_delay_-- <= 0;
   }
-  Result<Request*> post_send(std::span<const std::byte> bytes, MemoryKey*) override {
+  Result<Request*> post_send(std::span<const std::byte> bytes, int, MemoryKey*) override {
     const std::lock_guard lock(fabric().mutex);
     if (fabric().dead) return tl::unexpected<Error>(*fabric().dead);
     if (pipe().receiver_closed) return fail(Errc::kPeerClosed, "memory");
@@ -197,13 +199,15 @@ class MemoryRecv final : public MemoryComm<RecvComm> {
     pipe().receiver_closed = true;
     pipe().posted.clear();  // NCCL frees the buffers next.
   }
-  Result<Request*> post_recv(std::span<std::byte> buffer, MemoryKey*) override {
+  Result<Request*> post_flush(std::span<const RecvBuffer>) override { return nullptr; }
+  Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override {
+    if (buffers.size() != 1) return fail(Errc::kInvalidArgument, "memory");
     const std::lock_guard lock(fabric().mutex);
     if (fabric().dead) return tl::unexpected<Error>(*fabric().dead);
     Pipe::Operation* const operation = Pipe::take(pipe().receives);
     if (operation == nullptr) return nullptr;
     operation->state = Pipe::State::kPosted;
-    operation->buffer = buffer;
+    operation->buffer = buffers[0].bytes;
     pipe().posted.push_back(operation);
     pipe().match();
     return operation;
@@ -212,18 +216,19 @@ class MemoryRecv final : public MemoryComm<RecvComm> {
 
 class MemoryListener final : public Listener {
  public:
-  explicit MemoryListener(FabricPtr fabric) : fabric_(std::move(fabric)) {
+  MemoryListener(FabricPtr fabric, TransportKind kind)
+      : fabric_(std::move(fabric)), handle_{.kind = kind} {
     const std::lock_guard lock(fabric_->mutex);
     id_ = fabric_->next_listener++;
     fabric_->listeners[id_];
-    std::memcpy(address_.bytes.data(), &id_, sizeof id_);
+    std::memcpy(handle_.bytes.data(), &id_, sizeof id_);
   }
   ~MemoryListener() override {
     const std::lock_guard lock(fabric_->mutex);
     fabric_->listeners.erase(id_);
   }
-  const ListenAddress& address() const override { return address_; }
-  Result<std::unique_ptr<RecvComm>> accept() override {
+  const PeerHandle& handle() const override { return handle_; }
+  Result<RecvCommPtr> accept() override {
     std::shared_ptr<Pipe> pipe;
     {
       const std::lock_guard lock(fabric_->mutex);
@@ -233,35 +238,44 @@ class MemoryListener final : public Listener {
       pipe = std::move(waiting.front());
       waiting.pop_front();
     }
-    return std::make_unique<MemoryRecv>(std::move(pipe));
+    return RecvCommPtr(new MemoryRecv(std::move(pipe)));
   }
 
  private:
   FabricPtr fabric_;
   std::uint64_t id_ = 0;
-  ListenAddress address_;
+  PeerHandle handle_;
 };
 
 }  // namespace
 
-MemoryTransport::MemoryTransport(std::vector<DeviceProperties> devices)
-    : devices_(std::move(devices)), fabric_(std::make_shared<MemoryFabric>()) {}
+MemoryTransport::MemoryTransport(std::vector<DeviceProperties> devices, TransportKind kind)
+    : kind_(kind), devices_(std::move(devices)), fabric_(std::make_shared<MemoryFabric>()) {}
 
 MemoryTransport::~MemoryTransport() = default;
 
-Result<std::unique_ptr<Listener>> MemoryTransport::listen(int) {
-  {
-    const std::lock_guard lock(fabric_->mutex);
-    if (fabric_->listen_error) return tl::unexpected<Error>(*fabric_->listen_error);
-  }
-  return std::make_unique<MemoryListener>(fabric_);
+std::string MemoryTransport::describe_device(int device) const {
+  return devices_[static_cast<std::size_t>(device)].name + ": in memory; GPUDirect RDMA off";
 }
 
-Result<std::unique_ptr<SendComm>> MemoryTransport::begin_connect(int, const ListenAddress& peer) {
+Result<std::unique_ptr<Listener>> MemoryTransport::listen(int device, const CommOptions& options) {
+  last_device_ = device;
+  {
+    const std::lock_guard lock(fabric_->mutex);
+    last_options_ = options;
+    if (fabric_->listen_error) return tl::unexpected<Error>(*fabric_->listen_error);
+  }
+  return std::make_unique<MemoryListener>(fabric_, kind_);
+}
+
+Result<SendCommPtr> MemoryTransport::begin_connect(int device, const PeerHandle& peer,
+                                                   const CommOptions& options) {
+  last_device_ = device;
   std::shared_ptr<Pipe> pipe;
   int delay = 0;
   {
     const std::lock_guard lock(fabric_->mutex);
+    last_options_ = options;
     if (fabric_->connect_error) return tl::unexpected<Error>(*fabric_->connect_error);
     std::uint64_t id = 0;
     std::memcpy(&id, peer.bytes.data(), sizeof id);
@@ -271,7 +285,7 @@ Result<std::unique_ptr<SendComm>> MemoryTransport::begin_connect(int, const List
     listener->second.push_back(pipe);
     delay = fabric_->ready_delay;
   }
-  return std::make_unique<MemorySend>(std::move(pipe), delay);
+  return SendCommPtr(new MemorySend(std::move(pipe), delay));
 }
 
 void MemoryTransport::fail_listen(std::optional<Error> error) {

@@ -9,6 +9,7 @@
 // Thread-safe as transport.h asks: the two ends of a connection may be used by two threads.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,12 +28,16 @@ class MemoryTransport final : public Transport {
   static constexpr std::size_t kMaxOutstanding = 32;
   static constexpr std::size_t kEagerBytes = 128U << 10U;
 
-  explicit MemoryTransport(std::vector<DeviceProperties> devices);
+  explicit MemoryTransport(std::vector<DeviceProperties> devices,
+                           TransportKind kind = TransportKind::kUstack);
   ~MemoryTransport() override;
 
+  TransportKind kind() const override { return kind_; }
   const std::vector<DeviceProperties>& devices() const override { return devices_; }
-  Result<std::unique_ptr<Listener>> listen(int device) override;
-  Result<std::unique_ptr<SendComm>> begin_connect(int device, const ListenAddress& peer) override;
+  std::string describe_device(int device) const override;
+  Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
+  Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
+                                    const CommOptions& options) override;
   void drain() override { ++drains_; }
 
   // --- What a test may arrange and observe ---
@@ -48,11 +53,17 @@ class MemoryTransport final : public Transport {
   int live_comms() const;
   int live_keys() const;
   int drains() const { return drains_; }
+  // What the last listen and the last connect were for.
+  int last_device() const { return last_device_; }
+  CommOptions last_options() const { return last_options_; }
 
  private:
+  const TransportKind kind_;
   const std::vector<DeviceProperties> devices_;
   std::shared_ptr<MemoryFabric> fabric_;
   int drains_ = 0;
+  std::atomic<int> last_device_ = -1;
+  CommOptions last_options_;
 };
 
 }  // namespace ztcp::test

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 
 namespace ztcp::ustack {
@@ -22,12 +23,14 @@ CommBase::~CommBase() {
   nic_->poller->end_log().closed();
 }
 
-Result<MemoryKey*> CommBase::register_memory(void* address, std::size_t size_bytes) {
+Result<MemoryKey*> CommBase::register_memory(const Region& region) {
   if (in_forked_child()) return fail(Errc::kForked, "register_memory");
-  const std::uint32_t key = nic_->poller->link().map_memory(address, size_bytes);
+  if (region.kind != MemoryKind::kHost || region.dmabuf_fd >= 0)
+    return fail(Errc::kInvalidArgument, "userspace TCP, which moves host memory only");
+  const std::uint32_t key = nic_->poller->link().map_memory(region.address, region.size_bytes);
   auto registration = std::make_unique<Registration>();
-  registration->address = address;
-  registration->size_bytes = size_bytes;
+  registration->address = region.address;
+  registration->size_bytes = region.size_bytes;
   registration->link_key = key;
   const std::lock_guard lock(registrations_mutex_);
   registrations_.push_back(std::move(registration));
@@ -90,15 +93,19 @@ Result<bool> UstackSendComm::is_ready() {
   return false;
 }
 
-Result<Request*> UstackSendComm::post_send(std::span<const std::byte> bytes, MemoryKey* key) {
+Result<Request*> UstackSendComm::post_send(std::span<const std::byte> bytes, int, MemoryKey* key) {
   const auto* registration = static_cast<const Registration*>(key);
   // The slot table is one for both directions; a sender never writes through the pointer.
   return base_.state().post(const_cast<std::byte*>(bytes.data()), bytes.size(),
                             registration != nullptr ? registration->link_key : kUnmapped);
 }
 
-Result<Request*> UstackRecvComm::post_recv(std::span<std::byte> buffer, MemoryKey*) {
-  return base_.state().post(buffer.data(), buffer.size(), kUnmapped);
+Result<Request*> UstackRecvComm::post_recv(std::span<const RecvBuffer> buffers) {
+  if (buffers.size() != 1) {
+    log::warn("irecv of {} buffers: userspace TCP takes 1 at a time (maxRecvs)", buffers.size());
+    return fail(Errc::kInvalidArgument, "irecv");
+  }
+  return base_.state().post(buffers[0].bytes.data(), buffers[0].bytes.size(), kUnmapped);
 }
 
 }  // namespace ztcp::ustack

@@ -36,7 +36,7 @@ class CommBase {
   CommBase(const CommBase&) = delete;
   CommBase& operator=(const CommBase&) = delete;
 
-  Result<MemoryKey*> register_memory(void* address, std::size_t size_bytes);
+  Result<MemoryKey*> register_memory(const Region& region);
   Status deregister_memory(MemoryKey* key);
   std::string describe_peer() const;
 
@@ -57,9 +57,10 @@ class UstackSendComm final : public SendComm {
       : base_(std::move(nic), state), begun_(std::chrono::steady_clock::now()) {}
 
   Result<bool> is_ready() override;
-  Result<Request*> post_send(std::span<const std::byte> bytes, MemoryKey* key) override;
-  Result<MemoryKey*> register_memory(void* address, std::size_t size_bytes) override {
-    return base_.register_memory(address, size_bytes);
+  Result<Request*> post_send(std::span<const std::byte> bytes, int tag, MemoryKey* key) override;
+  void close() override { delete this; }
+  Result<MemoryKey*> register_memory(const Region& region) override {
+    return base_.register_memory(region);
   }
   Status deregister_memory(MemoryKey* key) override { return base_.deregister_memory(key); }
   std::string describe_peer() const override { return base_.describe_peer(); }
@@ -73,9 +74,12 @@ class UstackRecvComm final : public RecvComm {
  public:
   UstackRecvComm(std::shared_ptr<Nic> nic, CommState& state) : base_(std::move(nic), state) {}
 
-  Result<Request*> post_recv(std::span<std::byte> buffer, MemoryKey* key) override;
-  Result<MemoryKey*> register_memory(void* address, std::size_t size_bytes) override {
-    return base_.register_memory(address, size_bytes);
+  Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override;
+  // Host memory: visible to the GPU when test() says done.
+  Result<Request*> post_flush(std::span<const RecvBuffer>) override { return nullptr; }
+  void close() override { delete this; }
+  Result<MemoryKey*> register_memory(const Region& region) override {
+    return base_.register_memory(region);
   }
   Status deregister_memory(MemoryKey* key) override { return base_.deregister_memory(key); }
   std::string describe_peer() const override { return base_.describe_peer(); }

@@ -44,7 +44,9 @@ std::string advice(const Error& error, link::LinkState link, const Poller& polle
 
 }  // namespace
 
-Result<bool> Slot::test(std::size_t* size_bytes) { return comm_->test(*this, size_bytes); }
+Result<bool> Slot::test(std::span<std::size_t> sizes_bytes) {
+  return comm_->test(*this, sizes_bytes.empty() ? nullptr : sizes_bytes.data());
+}
 
 CommState::CommState(Poller& poller, Engine& engine, Direction direction, Endpoint remote)
     : poller_(poller), engine_(engine), direction_(direction), remote_(remote), slots_(*this) {}

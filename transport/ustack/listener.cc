@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::uint32_t kIpv4 = 4;
 
-// Of a ListenAddress, from its begin to its end.
+// Of a handle's bytes, from their begin to their end.
 class Writer {
  public:
-  explicit Writer(ListenAddress& out) : at_(out.bytes.begin()) {}
+  explicit Writer(PeerHandle& out) : at_(out.bytes.begin()) {}
   void put(std::uint32_t value, int bytes) {
     for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
       *at_++ = static_cast<std::byte>(value >> static_cast<unsigned>(shift));
@@ -26,12 +26,12 @@ class Writer {
   void put(const msg::Cookie& cookie) { at_ = std::copy(cookie.begin(), cookie.end(), at_); }
 
  private:
-  std::array<std::byte, ListenAddress::kCapacity>::iterator at_;
+  std::array<std::byte, PeerHandle::kCapacity>::iterator at_;
 };
 
 class Reader {
  public:
-  explicit Reader(const ListenAddress& in) : at_(in.bytes.begin()) {}
+  explicit Reader(const PeerHandle& in) : at_(in.bytes.begin()) {}
   std::uint32_t take(int bytes) {
     std::uint32_t value = 0;
     for (int i = 0; i < bytes; ++i) value = value << 8U | std::to_integer<std::uint32_t>(*at_++);
@@ -48,13 +48,13 @@ class Reader {
   }
 
  private:
-  std::array<std::byte, ListenAddress::kCapacity>::const_iterator at_;
+  std::array<std::byte, PeerHandle::kCapacity>::const_iterator at_;
 };
 
 }  // namespace
 
-ListenAddress to_listen_address(const ParsedListenAddress& address) {
-  ListenAddress out;
+PeerHandle to_handle(const ListenAddress& address) {
+  PeerHandle out{.kind = TransportKind::kUstack};
   Writer writer(out);
   writer.put(address.watch.address.value, 4);
   writer.put(address.watch.port, 2);
@@ -66,12 +66,12 @@ ListenAddress to_listen_address(const ParsedListenAddress& address) {
   return out;
 }
 
-Result<ParsedListenAddress> parse_listen_address(const ListenAddress& address) {
-  Reader reader(address);
-  ParsedListenAddress out;
+Result<ListenAddress> parse_handle(const PeerHandle& handle) {
+  Reader reader(handle);
+  ListenAddress out;
   out.watch = reader.take_endpoint();
-  if (reader.take(2) != kIpv4) return fail(Errc::kProtocol, "listen address: not IPv4");
-  if (reader.take(4) != 0) return fail(Errc::kProtocol, "listen address: reserved bytes");
+  if (reader.take(2) != kIpv4) return fail(Errc::kProtocol, "handle: not IPv4");
+  if (reader.take(4) != 0) return fail(Errc::kProtocol, "handle: reserved bytes");
   out.endpoint = reader.take_endpoint();
   out.cookie = reader.take_cookie();
   return out;
@@ -80,9 +80,9 @@ Result<ParsedListenAddress> parse_listen_address(const ListenAddress& address) {
 UstackListener::UstackListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie)
     : nic_(std::move(nic)),
       cookie_(cookie),
-      address_(to_listen_address(
-          {nic_->listen_endpoint,
-           nic_->death_watch != nullptr ? nic_->death_watch->endpoint() : Endpoint{}, cookie})) {
+      handle_(to_handle({nic_->listen_endpoint,
+                         nic_->death_watch != nullptr ? nic_->death_watch->endpoint() : Endpoint{},
+                         cookie})) {
   if (nic_->death_watch != nullptr) nic_->death_watch->expect(cookie);
 }
 
@@ -125,7 +125,7 @@ void UstackListener::on_session(TimePoint now, std::unique_ptr<msg::RecvSession>
   waiting_.store(arrived_.size(), std::memory_order_release);
 }
 
-Result<std::unique_ptr<RecvComm>> UstackListener::accept() {
+Result<RecvCommPtr> UstackListener::accept() {
   if (in_forked_child()) return fail(Errc::kForked, "accept");
   nic_->poller->progress();
   if (nic_->poller->link_is_lost()) {
@@ -140,7 +140,7 @@ Result<std::unique_ptr<RecvComm>> UstackListener::accept() {
     arrived_.pop_front();
     waiting_.store(arrived_.size(), std::memory_order_release);
   });
-  return std::make_unique<UstackRecvComm>(nic_, *state);
+  return RecvCommPtr(new UstackRecvComm(nic_, *state));
 }
 
 }  // namespace ztcp::ustack

@@ -17,15 +17,16 @@
 
 namespace ztcp::ustack {
 
-struct ParsedListenAddress {
+// What a handle of ours says.
+struct ListenAddress {
   Endpoint endpoint;
   Endpoint watch;  // Of the kernel, where the process is watched; port 0: nowhere.
   msg::Cookie cookie{};
 };
-// ListenAddress on the wire: watch address (4 bytes) and port (2), family (2: 4 is IPv4; others are
+// In a handle's bytes: watch address (4 bytes) and port (2), family (2: 4 is IPv4; others are
 // still to come), zero (4), address (4), port (2), cookie (16). Numbers are big-endian.
-ListenAddress to_listen_address(const ParsedListenAddress& address);
-Result<ParsedListenAddress> parse_listen_address(const ListenAddress& address);
+PeerHandle to_handle(const ListenAddress& address);
+Result<ListenAddress> parse_handle(const PeerHandle& handle);
 
 class UstackListener final : public Listener, private msg::ListenerEvents {
  public:
@@ -33,8 +34,8 @@ class UstackListener final : public Listener, private msg::ListenerEvents {
   // Sessions that nobody accepted are reset.
   ~UstackListener() override;
 
-  const ListenAddress& address() const override { return address_; }
-  Result<std::unique_ptr<RecvComm>> accept() override;
+  const PeerHandle& handle() const override { return handle_; }
+  Result<RecvCommPtr> accept() override;
 
  private:
   UstackListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie);
@@ -45,7 +46,7 @@ class UstackListener final : public Listener, private msg::ListenerEvents {
 
   std::shared_ptr<Nic> nic_;
   const msg::Cookie cookie_;
-  const ListenAddress address_;
+  const PeerHandle handle_;
   Engine* engine_ = nullptr;
   std::deque<CommState*> arrived_;       // Guarded by the baton.
   std::atomic<std::size_t> waiting_{0};  // arrived_.size(), for accept() to ask cheaply.

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "transport/msg/session.h"
 #include "transport/transport.h"
@@ -26,7 +27,7 @@ class CommState;
 // A cache line each: one is polled while its neighbour is completed.
 class alignas(64) Slot final : public Request {
  public:
-  Result<bool> test(std::size_t* size_bytes) override;
+  Result<bool> test(std::span<std::size_t> sizes_bytes) override;
 
  private:
   friend class SlotTable;

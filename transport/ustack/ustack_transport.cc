@@ -16,6 +16,7 @@
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 #include "transport/ustack/comm.h"
+#include "transport/ustack/device_line.h"
 #include "transport/ustack/listener.h"
 #include "transport/ustack/loopback_link.h"
 #include "transport/ustack/nic.h"
@@ -51,9 +52,15 @@ class UstackTransport final : public Transport {
     for (auto& nic : nics_) new std::shared_ptr<Nic>(std::move(nic));  // NOLINT: leaked.
   }
 
+  TransportKind kind() const override { return TransportKind::kUstack; }
   const std::vector<DeviceProperties>& devices() const override { return devices_; }
-  Result<std::unique_ptr<Listener>> listen(int device) override;
-  Result<std::unique_ptr<SendComm>> begin_connect(int device, const ListenAddress& peer) override;
+  std::string describe_device(int device) const override {
+    const auto index = static_cast<std::size_t>(device);
+    return device_line(fabric_, fabric_.nics[index], devices_[index]);
+  }
+  Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
+  Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
+                                    const CommOptions& options) override;
   void drain() override;
 
  private:
@@ -71,6 +78,7 @@ class UstackTransport final : public Transport {
   std::mutex mutex_;                                         // Control path only.
   std::vector<std::shared_ptr<Nic>> nics_;                   // By device; null: not ours.
   std::set<std::pair<std::size_t, std::size_t>> stand_ins_;  // Device named, used; as logged.
+  bool said_traffic_class_ = false;
 };
 
 Result<std::size_t> UstackTransport::checked(int device) const {
@@ -229,16 +237,16 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   return nic;
 }
 
-Result<std::unique_ptr<Listener>> UstackTransport::listen(int device) {
+Result<std::unique_ptr<Listener>> UstackTransport::listen(int device, const CommOptions&) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
   return UstackListener::open(ZTCP_TRY(own_nic(index, {})));
 }
 
-Result<std::unique_ptr<SendComm>> UstackTransport::begin_connect(int device,
-                                                                 const ListenAddress& peer) {
+Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle& peer,
+                                                   const CommOptions& options) {
   const std::size_t index = ZTCP_TRY(checked(device));
-  const ParsedListenAddress to = ZTCP_TRY(parse_listen_address(peer));
+  const ListenAddress to = ZTCP_TRY(parse_handle(peer));
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, to.endpoint.address));
   Poller& poller = *nic->poller;
@@ -258,7 +266,10 @@ Result<std::unique_ptr<SendComm>> UstackTransport::begin_connect(int device,
   if (nic->death_watch != nullptr && to.watch.port != 0 &&
       to.endpoint.address != nic->config.address.address)
     nic->death_watch->dial(to.endpoint.address, to.watch, to.cookie);
-  return std::make_unique<UstackSendComm>(std::move(nic), **state);
+  if (options.traffic_class >= 0 && !std::exchange(said_traffic_class_, true))
+    log::info("{}: traffic class {} of this communicator is not used: userspace TCP has none",
+              nic->config.name, options.traffic_class);
+  return SendCommPtr(new UstackSendComm(std::move(nic), **state));
 }
 
 // The process ends, and its other threads may be anywhere: stopped in the middle of a turn, or here
@@ -302,6 +313,19 @@ void UstackTransport::drain() {
 }
 
 }  // namespace
+
+bool carries(const config::Nic& nic) {
+  switch (nic.driver) {
+    case config::NicDriver::kPci:
+    case config::NicDriver::kMemif:
+    case config::NicDriver::kTap:
+      return true;
+    case config::NicDriver::kSocket:
+    case config::NicDriver::kVerbs:
+      break;
+  }
+  return false;
+}
 
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe,
                                           std::shared_ptr<NicSource> source) {

@@ -33,6 +33,9 @@ struct ProcessGpus {
 // Asked at each listen and connect on NCCL's thread, when the current CUDA device is set.
 using GpuProbe = ProcessGpus (*)();
 
+// Whether it is for ustack to carry such a NIC.
+bool carries(const config::Nic& nic);
+
 // Over the DPDK links of the fabric's NICs.
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe);
 // Over any source of NICs: tests have theirs in memory.

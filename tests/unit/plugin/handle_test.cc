@@ -21,41 +21,44 @@ Bytes filled(std::uint8_t value) {
   return bytes;
 }
 
-ListenAddress address_with_pattern() {
-  ListenAddress address;
-  for (std::size_t i = 0; i < address.bytes.size(); ++i)
-    address.bytes[i] = static_cast<std::byte>(i + 1);
-  return address;
+PeerHandle peer_with_pattern() {
+  PeerHandle peer;
+  for (std::size_t i = 0; i < peer.bytes.size(); ++i) peer.bytes[i] = static_cast<std::byte>(i + 1);
+  return peer;
 }
 
 bool is_zero(std::span<const std::byte> bytes) {
   return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
-TEST(Handle, CarriesAListenAddress) {
-  Bytes handle = filled(0xff);
-  const ListenAddress address = address_with_pattern();
-  encode_handle(address, handle);
+TEST(Handle, CarriesAPeerHandleOfEveryKind) {
+  for (const auto kind : {TransportKind::kUstack, TransportKind::kSockets, TransportKind::kVerbs}) {
+    Bytes handle = filled(0xff);
+    PeerHandle peer = peer_with_pattern();
+    peer.kind = kind;
+    encode_handle(peer, handle);
 
-  const DecodedHandle decoded = decode_handle(handle);
-  ASSERT_TRUE(std::holds_alternative<ListenAddress>(decoded));
-  EXPECT_EQ(std::get<ListenAddress>(decoded).bytes, address.bytes);
+    const DecodedHandle decoded = decode_handle(handle);
+    ASSERT_TRUE(std::holds_alternative<PeerHandle>(decoded));
+    EXPECT_EQ(std::get<PeerHandle>(decoded).kind, kind);
+    EXPECT_EQ(std::get<PeerHandle>(decoded).bytes, peer.bytes);
+  }
 }
 
 TEST(Handle, LeavesZeroWhatOtherNetworksFollow) {
   Bytes handle = filled(0xff);
-  encode_handle(address_with_pattern(), handle);
+  encode_handle(peer_with_pattern(), handle);
   EXPECT_TRUE(is_zero(std::span(handle).first(2))) << "read as an address family";
   EXPECT_TRUE(is_zero(std::span(handle).subspan(40))) << "followed as pointers";
 }
 
 TEST(Handle, WritesOnlySixtyFourBytesForOldTables) {
   Bytes handle = filled(0xee);
-  encode_handle(address_with_pattern(), std::span(handle).first(kShortHandleBytes));
+  encode_handle(peer_with_pattern(), std::span(handle).first(kShortHandleBytes));
   EXPECT_TRUE(is_zero(std::span(handle).subspan(40, 24)));
   EXPECT_TRUE(std::ranges::all_of(std::span(handle).subspan(kShortHandleBytes),
                                   [](std::byte b) { return b == std::byte{0xee}; }));
-  EXPECT_TRUE(std::holds_alternative<ListenAddress>(
+  EXPECT_TRUE(std::holds_alternative<PeerHandle>(
       decode_handle(std::span(handle).first(kShortHandleBytes))));
 }
 
@@ -115,7 +118,7 @@ TEST(Handle, TakesNoiseForForeign) {
 
 TEST(Handle, TellsAnotherVersionFromAnotherNetwork) {
   Bytes handle;
-  encode_handle(address_with_pattern(), handle);
+  encode_handle(peer_with_pattern(), handle);
   // 1: an IPv4-mapped address stood where the watch's is now, and reasons had other numbers.
   for (const unsigned version : {1U, 7U}) {
     handle[5] = static_cast<std::byte>(version << 4U | 1U);
@@ -127,8 +130,8 @@ TEST(Handle, TellsAnotherVersionFromAnotherNetwork) {
 
 TEST(Handle, TellsAnUnknownKindFromAnotherVersion) {
   Bytes handle;
-  encode_handle(address_with_pattern(), handle);
-  for (const unsigned kind : {0U, 3U, 15U}) {
+  encode_handle(peer_with_pattern(), handle);
+  for (const unsigned kind : {0U, 5U, 15U}) {
     handle[5] = static_cast<std::byte>(unsigned{kHandleVersion} << 4U | kind);
     const DecodedHandle decoded = decode_handle(handle);
     ASSERT_TRUE(std::holds_alternative<UnknownKind>(decoded));
@@ -136,15 +139,15 @@ TEST(Handle, TellsAnUnknownKindFromAnotherVersion) {
   }
 }
 
-TEST(Handle, RemembersTheAttemptBesideTheAddress) {
+TEST(Handle, RemembersTheAttemptBesideThePeer) {
   Bytes handle;
-  encode_handle(address_with_pattern(), handle);
+  encode_handle(peer_with_pattern(), handle);
   EXPECT_EQ(connect_state(handle), nullptr);
   int attempt = 0;
   set_connect_state(handle, &attempt);
   EXPECT_EQ(connect_state(handle), &attempt);
   EXPECT_TRUE(is_zero(std::span(handle).subspan(40, 32))) << "still clean where others look";
-  EXPECT_TRUE(std::holds_alternative<ListenAddress>(decode_handle(handle)));
+  EXPECT_TRUE(std::holds_alternative<PeerHandle>(decode_handle(handle)));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plugin/memory.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/memory_transport.h"
 
@@ -23,6 +24,19 @@ std::vector<DeviceProperties> two_devices() {
   return devices;
 }
 
+MemoryTransport* add_transport(Startup& startup, const std::vector<DeviceProperties>& devices,
+                               TransportKind kind) {
+  auto made = std::make_unique<MemoryTransport>(devices, kind);
+  MemoryTransport* const transport = made.get();
+  for (int i = 0; i < static_cast<int>(devices.size()); ++i)
+    startup.devices.push_back({.properties = devices[static_cast<std::size_t>(i)],
+                               .transport = transport,
+                               .number = i,
+                               .refusal = {}});
+  startup.transports.push_back(std::move(made));
+  return transport;
+}
+
 // A Net over memory, and NCCL's way of driving it.
 class NetTest : public testing::Test {
  protected:
@@ -32,20 +46,21 @@ class NetTest : public testing::Test {
           if (!start_refusal_.empty() && fail_start_)
             return report(Errc::kBadConfig, "{}", start_refusal_);
           Startup startup;
-          startup.devices = two_devices();
-          startup.refusal = start_refusal_;
           startup.host = "host-a";
           startup.connect_timeout = std::chrono::milliseconds(0);
           if (start_refusal_.empty()) {
-            auto transport = std::make_unique<MemoryTransport>(two_devices());
-            transport_ = transport.get();
-            startup.transport = std::move(transport);
+            transport_ = add_transport(startup, two_devices(), TransportKind::kUstack);
+            if (!other_devices_.empty())
+              other_ = add_transport(startup, other_devices_, TransportKind::kVerbs);
+          } else {
+            for (const DeviceProperties& properties : two_devices())
+              startup.devices.push_back({.properties = properties, .refusal = start_refusal_});
           }
           return startup;
         }) {}
 
   Context* new_context() {
-    const Told<Context*> context = net_.init_context();
+    const Told<Context*> context = net_.init_context({});
     EXPECT_TRUE(context.has_value());
     return context ? *context : nullptr;
   }
@@ -66,11 +81,13 @@ class NetTest : public testing::Test {
   bool fail_start_ = false;
   std::string start_refusal_;
   int starts_ = 0;
+  std::vector<DeviceProperties> other_devices_;
   MemoryTransport* transport_ = nullptr;
+  MemoryTransport* other_ = nullptr;
   Net net_;
   std::array<std::byte, kHandleBytes> handle_{};
-  SendConnection* sender_ = nullptr;
-  RecvConnection* receiver_ = nullptr;
+  SendComm* sender_ = nullptr;
+  RecvComm* receiver_ = nullptr;
   test::LogCapture log_;
 };
 
@@ -78,9 +95,14 @@ bool warned(const test::LogCapture& log, std::string_view text) {
   return log.warned().find(text) != std::string::npos;
 }
 
-std::size_t finish(RequestSlot* request) {
+Result<Request*> irecv(RecvComm& comm, std::span<std::byte> bytes) {
+  const RecvBuffer buffer{.bytes = bytes};
+  return comm.post_recv({&buffer, 1});
+}
+
+std::size_t finish(Request* request) {
   std::size_t size = 0;
-  const Told<bool> done = request->test(&size);
+  const Result<bool> done = request->test({&size, 1});
   EXPECT_TRUE(done && *done);
   return size;
 }
@@ -109,10 +131,10 @@ TEST_F(NetTest, StartsOnceForManyCommunicators) {
 TEST_F(NetTest, AFailedStartIsTriedAgain) {
   fail_start_ = true;
   start_refusal_ = "no config";
-  EXPECT_FALSE(net_.init_context());
+  EXPECT_FALSE(net_.init_context({}));
   net_.finalize(nullptr);  // NCCL 2.28 does this after a failed init.
   start_refusal_.clear();
-  EXPECT_TRUE(net_.init_context());
+  EXPECT_TRUE(net_.init_context({}));
   EXPECT_EQ(starts_, 2);
 }
 
@@ -131,8 +153,8 @@ TEST_F(NetTest, MovesBytesAndReportsSizes) {
   std::iota(reinterpret_cast<unsigned char*>(from.data()),
             reinterpret_cast<unsigned char*>(from.data()) + from.size(), std::uint8_t{1});
   std::array<std::byte, 1024> to{};
-  const auto receive = receiver_->irecv(to, nullptr);
-  const auto send = sender_->isend(from, nullptr);
+  const auto receive = irecv(*receiver_, to);
+  const auto send = sender_->post_send(from, 0, nullptr);
   ASSERT_TRUE(receive && *receive != nullptr);
   ASSERT_TRUE(send && *send != nullptr);
   EXPECT_EQ(finish(*send), from.size());
@@ -143,19 +165,19 @@ TEST_F(NetTest, MovesBytesAndReportsSizes) {
 TEST_F(NetTest, GivesThirtyTwoRequestsThenAsksToComeAgain) {
   connect_pair(new_context());
   std::array<std::byte, 8> buffer{};
-  std::vector<RequestSlot*> requests;
-  for (std::size_t i = 0; i < Connection::kMaxRequests; ++i) {
-    const auto request = receiver_->irecv(buffer, nullptr);
+  std::vector<Request*> requests;
+  for (std::size_t i = 0; i < MemoryTransport::kMaxOutstanding; ++i) {
+    const auto request = irecv(*receiver_, buffer);
     ASSERT_TRUE(request && *request != nullptr) << i;
     requests.push_back(*request);
   }
-  const auto one_more = receiver_->irecv(buffer, nullptr);
+  const auto one_more = irecv(*receiver_, buffer);
   ASSERT_TRUE(one_more);
   EXPECT_EQ(*one_more, nullptr);
 
-  ASSERT_TRUE(sender_->isend(std::span(buffer).first(4), nullptr));
+  ASSERT_TRUE(sender_->post_send(std::span(buffer).first(4), 0, nullptr));
   EXPECT_EQ(finish(requests[0]), 4U);
-  const auto again = receiver_->irecv(buffer, nullptr);
+  const auto again = irecv(*receiver_, buffer);
   ASSERT_TRUE(again);
   EXPECT_EQ(*again, requests[0]) << "the finished request's slot";
 }
@@ -164,7 +186,7 @@ TEST_F(NetTest, NoCreditIsNotAnError) {
   connect_pair(new_context());
   transport_->withhold_credit(true);
   std::array<std::byte, 8> buffer{};
-  const auto request = sender_->isend(buffer, nullptr);
+  const auto request = sender_->post_send(buffer, 0, nullptr);
   ASSERT_TRUE(request);
   EXPECT_EQ(*request, nullptr);
   EXPECT_TRUE(log_.warnings().empty());
@@ -212,8 +234,8 @@ TEST_F(NetTest, AbortWithRequestsInFlight) {
   connect_pair(context);
   std::vector<std::byte> big(1U << 20U);
   for (int i = 0; i < 8; ++i) {
-    ASSERT_TRUE(sender_->isend(big, nullptr));
-    ASSERT_TRUE(receiver_->irecv(std::span(big).first(16), nullptr));
+    ASSERT_TRUE(sender_->post_send(big, 0, nullptr));
+    ASSERT_TRUE(irecv(*receiver_, std::span(big).first(16)));
   }
   net_.close(receiver_);
   net_.close(sender_);
@@ -237,17 +259,17 @@ TEST_F(NetTest, OneHundredCommunicators) {
 TEST_F(NetTest, TheTransportSpeaksForADeadConnection) {
   connect_pair(new_context());
   std::array<std::byte, 8> buffer{};
-  const auto a = receiver_->irecv(buffer, nullptr);
-  const auto b = receiver_->irecv(buffer, nullptr);
+  const auto a = irecv(*receiver_, buffer);
+  const auto b = irecv(*receiver_, buffer);
   ASSERT_TRUE(a && b);
   transport_->kill({Errc::kTimedOut, 0, "keepalive"});
   std::size_t size = 0;
-  const auto first = (*a)->test(&size);
-  const auto second = (*b)->test(&size);
+  const auto first = (*a)->test({&size, 1});
+  const auto second = (*b)->test({&size, 1});
   ASSERT_FALSE(first);
   ASSERT_FALSE(second);
-  EXPECT_EQ(first.error().code(), Errc::kTimedOut);
-  EXPECT_EQ(second.error().code(), Errc::kTimedOut);
+  EXPECT_EQ(first.error().code, Errc::kTimedOut);
+  EXPECT_EQ(second.error().code, Errc::kTimedOut);
   EXPECT_TRUE(log_.warnings().empty());
 }
 
@@ -255,13 +277,13 @@ TEST_F(NetTest, ATruncatedMessageFailsItsReceive) {
   connect_pair(new_context());
   std::array<std::byte, 64> big{};
   std::array<std::byte, 16> small{};
-  const auto receive = receiver_->irecv(small, nullptr);
+  const auto receive = irecv(*receiver_, small);
   ASSERT_TRUE(receive);
-  ASSERT_TRUE(sender_->isend(big, nullptr));
+  ASSERT_TRUE(sender_->post_send(big, 0, nullptr));
   std::size_t size = 0;
-  const auto done = (*receive)->test(&size);
+  const auto done = (*receive)->test({&size, 1});
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code(), Errc::kTruncated);
+  EXPECT_EQ(done.error().code, Errc::kTruncated);
 }
 
 TEST_F(NetTest, AFailingListenTravelsInTheHandle) {
@@ -291,7 +313,7 @@ TEST_F(NetTest, ARefusingStartupShowsDevicesAndFailsByName) {
   EXPECT_TRUE(warned(log_, "accepting on ztcp0 failed: ztcp.conf can't be honoured: mtu"));
 
   std::array<std::byte, kHandleBytes> healthy{};
-  encode_handle(ListenAddress{}, healthy);
+  encode_handle(PeerHandle{}, healthy);
   const auto connected = net_.connect(context, 1, healthy);
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().code(), Errc::kBadConfig);
@@ -306,7 +328,7 @@ TEST_F(NetTest, AMendedConfigIsSeenByTheNextCommunicator) {
   new_context();
   EXPECT_EQ(starts_, 2);
   EXPECT_TRUE(net_.listen(nullptr, 0, handle_));
-  EXPECT_TRUE(std::holds_alternative<ListenAddress>(decode_handle(handle_)));
+  EXPECT_TRUE(std::holds_alternative<PeerHandle>(decode_handle(handle_)));
 }
 
 TEST_F(NetTest, AcceptSaysOnceThatNobodyComes) {
@@ -421,16 +443,16 @@ TEST_F(NetTest, MemoryIsRegisteredBesideTraffic) {
   constexpr int kRounds = 2000;
   std::thread service([&] {
     for (int i = 0; i < kRounds; ++i) {
-      const auto send_key = sender_->register_memory(from.data(), from.size());
-      const auto receive_key = receiver_->register_memory(to.data(), to.size());
+      const auto send_key = register_memory(*sender_, {from.data(), from.size()});
+      const auto receive_key = register_memory(*receiver_, {to.data(), to.size()});
       EXPECT_TRUE(send_key && receive_key);
-      EXPECT_TRUE(sender_->deregister_memory(*send_key));
-      EXPECT_TRUE(receiver_->deregister_memory(*receive_key));
+      EXPECT_TRUE(deregister_memory(*sender_, *send_key));
+      EXPECT_TRUE(deregister_memory(*receiver_, *receive_key));
     }
   });
   for (int i = 0; i < kRounds; ++i) {
-    const auto receive = receiver_->irecv(to, nullptr);
-    const auto send = sender_->isend(from, nullptr);
+    const auto receive = irecv(*receiver_, to);
+    const auto send = sender_->post_send(from, 0, nullptr);
     ASSERT_TRUE(receive && *receive && send && *send);
     EXPECT_EQ(finish(*send), from.size());
     EXPECT_EQ(finish(*receive), from.size());
@@ -445,7 +467,7 @@ TEST_F(NetTest, CommunicatorsComeAndGoOnManyThreads) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 100; ++i) {
-        Context* const context = *net_.init_context();
+        Context* const context = *net_.init_context({});
         std::array<std::byte, kHandleBytes> handle{};
         const auto listening = net_.listen(context, 0, handle);
         const auto sender = net_.connect(context, 0, handle);
@@ -459,6 +481,83 @@ TEST_F(NetTest, CommunicatorsComeAndGoOnManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(transport_->live_comms(), 0);
   EXPECT_EQ(transport_->live_listeners(), 0);
+}
+
+// One transport's devices behind the other's, each with its own numbers.
+class TwoTransports : public NetTest {
+ protected:
+  TwoTransports() {
+    other_devices_.resize(2);
+    other_devices_[0].name = "rdma0";
+    other_devices_[1].name = "rdma1";
+  }
+};
+
+TEST_F(TwoTransports, AListenGoesToTheDevicesTransportByItsOwnNumber) {
+  ASSERT_TRUE(net_.init());
+  EXPECT_EQ(net_.device_count().value(), 4);
+  ASSERT_TRUE(net_.listen(nullptr, 3, handle_));
+  EXPECT_EQ(other_->last_device(), 1);
+  EXPECT_EQ(transport_->last_device(), -1);
+  EXPECT_EQ(std::get<PeerHandle>(decode_handle(handle_)).kind, TransportKind::kVerbs);
+}
+
+TEST_F(TwoTransports, BothConnectSideBySide) {
+  Context* const context = new_context();
+  connect_pair(context);
+  std::array<std::byte, kHandleBytes> handle{};
+  const auto listening = net_.listen(context, 2, handle);
+  ASSERT_TRUE(listening);
+  const auto sender = net_.connect(context, 3, handle);
+  const auto receiver = net_.accept(*listening);
+  EXPECT_TRUE(sender && *sender && receiver && *receiver);
+  EXPECT_EQ(transport_->live_comms(), 2);
+  EXPECT_EQ(other_->live_comms(), 2);
+  net_.finalize(context);
+  EXPECT_EQ(other_->live_comms(), 0);
+}
+
+TEST_F(TwoTransports, ADeviceOfOneAndAHandleOfTheOtherAreNamed) {
+  ASSERT_TRUE(net_.init());
+  ASSERT_TRUE(net_.listen(nullptr, 2, handle_));
+  const auto connected = net_.connect(nullptr, 1, handle_);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code(), Errc::kProtocol);
+  EXPECT_TRUE(warned(log_,
+                     "connecting from ztcp1 failed: it carries userspace TCP, the peer "
+                     "listens with RDMA verbs; NCCL pairs"))
+      << log_.warned();
+  EXPECT_TRUE(warned(log_, "NICs of the same drivers in the same order")) << log_.warned();
+}
+
+TEST_F(NetTest, AKindThatNoNicOfThisHostCarriesIsNamed) {
+  ASSERT_TRUE(net_.init());
+  encode_handle(PeerHandle{.kind = TransportKind::kSockets}, handle_);
+  const auto connected = net_.connect(nullptr, 0, handle_);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code(), Errc::kProtocol);
+  EXPECT_TRUE(warned(log_, "listens with kernel sockets, which no NIC of this host carries"))
+      << log_.warned();
+}
+
+TEST_F(NetTest, WhatACommunicatorWantsReachesTheTransport) {
+  Context* const context = *net_.init_context({.communicator = 77, .traffic_class = 3});
+  ASSERT_TRUE(net_.listen(context, 0, handle_));
+  EXPECT_EQ(transport_->last_options().communicator, 77U);
+  EXPECT_EQ(transport_->last_options().traffic_class, 3);
+  ASSERT_TRUE(net_.connect(nullptr, 0, handle_, {.traffic_class = 5}));  // v10 has no context.
+  EXPECT_EQ(transport_->last_options().traffic_class, 5);
+  ASSERT_TRUE(net_.connect(context, 0, handle_));
+  EXPECT_EQ(transport_->last_options().communicator, 77U);
+}
+
+TEST_F(NetTest, GpuMemoryWhereThereIsNoneToMoveIsRefusedByName) {
+  connect_pair(new_context());
+  std::array<std::byte, 64> memory{};
+  EXPECT_FALSE(register_memory(
+      *sender_, {.address = memory.data(), .size_bytes = 64, .kind = MemoryKind::kCuda}));
+  EXPECT_TRUE(warned(log_, "registering 64 bytes of GPU memory at")) << log_.warned();
+  EXPECT_TRUE(warned(log_, "GPUDirect RDMA needs an RDMA NIC")) << log_.warned();
 }
 
 TEST_F(NetTest, ProcessEndDrainsTheTransport) {

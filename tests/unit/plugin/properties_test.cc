@@ -28,9 +28,10 @@ Net& net() {
     DeviceProperties pathless;
     pathless.name = "ztcp1";
     Startup startup;
-    startup.devices = {device, pathless};
-    startup.transport = std::make_unique<test::MemoryTransport>(startup.devices);
-    startup.connect_timeout = std::chrono::milliseconds(0);
+    startup.transports.push_back(
+        std::make_unique<test::MemoryTransport>(std::vector{device, pathless}));
+    Transport* const transport = startup.transports[0].get();
+    startup.devices = {{device, transport, 0, {}}, {pathless, transport, 1, {}}};
     return startup;
   });
   return *instance;

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "plugin/device_lines.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/memory_transport.h"
 
@@ -30,24 +29,22 @@ config::Fabric one_nic_fabric() {
 class StartupTest : public testing::Test {
  protected:
   Told<Startup> start() {
-    return start_up(
-        {.load =
-             [this](const std::string& path) {
-               loaded_.path = path;
-               return loaded_;
-             },
-         .check_host = [this](const config::Fabric&) { return host_problems_; },
-         .create_transport =
-             [this](const config::Fabric& fabric) -> Result<std::unique_ptr<Transport>> {
-           if (transport_error_) return tl::unexpected<Error>(*transport_error_);
-           std::vector<DeviceProperties> devices(fabric.nics.size());
-           for (std::size_t i = 0; i < devices.size(); ++i) {
-             devices[i].name = fabric.nics[i].name;
-             devices[i].speed_mbps = fabric.nics[i].speed_mbps;
-           }
-           return std::make_unique<test::MemoryTransport>(std::move(devices));
-         }},
-        environment_, "host-a");
+    return start_up({.load =
+                         [this](const std::string& path) {
+                           loaded_.path = path;
+                           return loaded_;
+                         },
+                     .check_host = [this](const config::Fabric&) { return host_problems_; },
+                     .transports = sources_},
+                    environment_, "host-a");
+  }
+
+  static Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, TransportKind kind,
+                                                   const std::optional<Error>& error) {
+    if (error) return tl::unexpected<Error>(*error);
+    std::vector<DeviceProperties> devices(fabric.nics.size());
+    for (std::size_t i = 0; i < devices.size(); ++i) devices[i].name = fabric.nics[i].name;
+    return std::make_unique<test::MemoryTransport>(std::move(devices), kind);
   }
 
   void break_config(config::LoadFailure failure, config::Problems problems) {
@@ -59,6 +56,13 @@ class StartupTest : public testing::Test {
   config::LoadResult loaded_{one_nic_fabric(), {}, {}, {}};
   config::Problems host_problems_;
   std::optional<Error> transport_error_;
+  std::vector<TransportSource> sources_ = {
+      {.kind = TransportKind::kUstack,
+       .carries = [](const config::Nic& nic) { return nic.driver != config::NicDriver::kTap; },
+       .create =
+           [this](const config::Fabric& fabric) {
+             return create(fabric, TransportKind::kUstack, transport_error_);
+           }}};
   config::Environment environment_;
   test::LogCapture log_;
 };
@@ -70,15 +74,12 @@ bool contains(const std::string& text, std::string_view part) {
 TEST_F(StartupTest, AHealthyHostSaysOneLinePerDevice) {
   const auto startup = start();
   ASSERT_TRUE(startup);
-  EXPECT_TRUE(startup->refusal.empty());
-  EXPECT_NE(startup->transport, nullptr);
-  EXPECT_EQ(startup->devices.size(), 1U);
+  ASSERT_EQ(startup->devices.size(), 1U);
+  EXPECT_TRUE(startup->devices[0].refusal.empty());
+  EXPECT_NE(startup->devices[0].transport, nullptr);
   EXPECT_TRUE(log_.warnings().empty());
   ASSERT_EQ(log_.infos().size(), 1U);
-  for (const char* part :
-       {"ztcp0", "memif /run/ztcp.sock 3", "10.77.1.10/24", "25000 Mb/s", "any GPU",
-        "NUMA node unknown", "MTU 9000", "no hugepages", "sends copy once", "GPUDirect RDMA off"})
-    EXPECT_TRUE(contains(log_.infos()[0], part)) << part << " in " << log_.infos()[0];
+  EXPECT_TRUE(contains(log_.infos()[0], " ztcp0: in memory")) << log_.infos()[0];
 }
 
 TEST_F(StartupTest, WithoutConfigInitFailsAndSaysHowToSetUp) {
@@ -104,14 +105,14 @@ TEST_F(StartupTest, ABrokenConfigShowsOneErrorDeviceAndRefuses) {
                                               {"ztcp.conf:9:1", "no such key", ""}});
   const auto startup = start();
   ASSERT_TRUE(startup);
-  EXPECT_EQ(startup->transport, nullptr);
+  EXPECT_TRUE(startup->transports.empty());
   ASSERT_EQ(startup->devices.size(), 1U);
-  EXPECT_EQ(startup->devices[0].name, "ztcp-error");
-  EXPECT_TRUE(startup->devices[0].host_pointers);
-  EXPECT_FALSE(startup->devices[0].cuda_pointers);
-  EXPECT_TRUE(startup->devices[0].pci_path.empty());
-  EXPECT_TRUE(contains(startup->refusal, "ztcp.conf:3:1: mtu is \"big\""));
-  EXPECT_TRUE(contains(startup->refusal, "and 1 more"));
+  EXPECT_EQ(startup->devices[0].properties.name, "ztcp-error");
+  EXPECT_TRUE(startup->devices[0].properties.host_pointers);
+  EXPECT_FALSE(startup->devices[0].properties.cuda_pointers);
+  EXPECT_TRUE(startup->devices[0].properties.pci_path.empty());
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "ztcp.conf:3:1: mtu is \"big\""));
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "and 1 more"));
   EXPECT_TRUE(contains(log_.warned(), "ztcp.conf:9:1")) << "every problem is said";
 }
 
@@ -119,27 +120,27 @@ TEST_F(StartupTest, AnUnreadableConfigIsNotAMissingOne) {
   break_config(config::LoadFailure::kUnreadable, {{"ztcp.conf", "permission denied", ""}});
   const auto startup = start();
   ASSERT_TRUE(startup);
-  EXPECT_TRUE(contains(startup->refusal, "permission denied"));
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "permission denied"));
 }
 
 TEST_F(StartupTest, AnotherHostsConfigShowsItsDevicesAndRefuses) {
   host_problems_ = {{"host.machine_id", "written on A, this is B", "ztcp_setup"}};
   const auto startup = start();
   ASSERT_TRUE(startup);
-  EXPECT_EQ(startup->transport, nullptr);
+  EXPECT_TRUE(startup->transports.empty());
   ASSERT_EQ(startup->devices.size(), 1U);
-  EXPECT_EQ(startup->devices[0].name, "ztcp0");
-  EXPECT_EQ(startup->devices[0].speed_mbps, 25000U);
-  EXPECT_EQ(startup->devices[0].max_comms, 4096);
-  EXPECT_TRUE(contains(startup->refusal, "written on A, this is B; mend: ztcp_setup"));
+  EXPECT_EQ(startup->devices[0].properties.name, "ztcp0");
+  EXPECT_EQ(startup->devices[0].properties.speed_mbps, 25000U);
+  EXPECT_EQ(startup->devices[0].properties.max_comms, 4096);
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "written on A, this is B; mend: ztcp_setup"));
 }
 
 TEST_F(StartupTest, ATransportThatCannotStartRefuses) {
   transport_error_ = Error{Errc::kOutOfMemory, 0, "hugepages"};
   const auto startup = start();
   ASSERT_TRUE(startup);
-  EXPECT_TRUE(contains(startup->refusal, "at hugepages"));
-  EXPECT_EQ(startup->devices[0].name, "ztcp0");
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "at hugepages"));
+  EXPECT_EQ(startup->devices[0].properties.name, "ztcp0");
 }
 
 TEST_F(StartupTest, FallbackIsSoftAndWarnsThatAllMustFallBack) {
@@ -165,55 +166,65 @@ TEST_F(StartupTest, AMisspeltVariableIsSaid) {
   EXPECT_TRUE(contains(log_.warned(), "ZTCP_CONFG"));
 }
 
-TEST_F(StartupTest, ASpeedThatNobodyToldIsCalledAGuess) {
-  loaded_.fabric->nics[0].speed_mbps = 0;
-  ASSERT_TRUE(start());
-  ASSERT_EQ(log_.infos().size(), 1U);
-  EXPECT_TRUE(contains(log_.infos()[0], "Mb/s (a guess: speed_mbps is 0 in the config)"))
-      << log_.infos()[0];
-  loaded_.fabric->nics[0].driver = config::NicDriver::kPci;
-  ASSERT_TRUE(start());
-  EXPECT_TRUE(contains(log_.infos()[1], "ztcp_setup --speed MBPS states it")) << log_.infos()[1];
-}
-
-struct LineCase {
-  const char* name;
-  config::NicDriver driver;
-  config::HostClass host_class;
-  const char* expected;
+// One host with NICs of two transports.
+class TwoTransportsStart : public StartupTest {
+ protected:
+  TwoTransportsStart() {
+    config::Nic other = loaded_.fabric->nics[0];
+    other.name = "tap0";
+    other.driver = config::NicDriver::kTap;
+    loaded_.fabric->nics.insert(loaded_.fabric->nics.begin(), other);
+    other.name = "tap1";
+    loaded_.fabric->nics.push_back(other);
+    sources_.push_back(
+        {.kind = TransportKind::kSockets,
+         .carries = [](const config::Nic& nic) { return nic.driver == config::NicDriver::kTap; },
+         .create =
+             [this](const config::Fabric& fabric) {
+               return create(fabric, TransportKind::kSockets, other_error_);
+             }});
+  }
+  std::optional<Error> other_error_;
 };
 
-class DeviceLine : public testing::TestWithParam<LineCase> {};
-
-TEST_P(DeviceLine, SaysWhyWhatIsOffIsOff) {
-  config::Fabric fabric = one_nic_fabric();
-  config::Nic& nic = fabric.nics[0];
-  nic.driver = GetParam().driver;
-  nic.pci = "0000:3b:00.0";
-  nic.tap_interface = "ztap0";
-  nic.gpu_pci = "0000:17:00.0";
-  nic.numa_node = 1;
-  fabric.host.host_class = GetParam().host_class;
-  fabric.hugepages.page_kib = 2048;
-  DeviceProperties device;
-  device.name = "ztcp0";
-  const std::string line = device_line(fabric, nic, device);
-  EXPECT_FALSE(contains(line, "a guess")) << line;
-  EXPECT_TRUE(contains(line, GetParam().expected)) << line;
-  EXPECT_TRUE(contains(line, "GPU 0000:17:00.0, NUMA node 1")) << line;
+TEST_F(TwoTransportsStart, DevicesKeepTheOrderOfTheConfig) {
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  ASSERT_EQ(startup->transports.size(), 2U);
+  ASSERT_EQ(startup->devices.size(), 3U);
+  const auto& devices = startup->devices;
+  EXPECT_EQ(devices[0].properties.name, "tap0");
+  EXPECT_EQ(devices[1].properties.name, "ztcp0");
+  EXPECT_EQ(devices[2].properties.name, "tap1");
+  EXPECT_EQ(devices[0].transport, devices[2].transport);
+  EXPECT_NE(devices[0].transport, devices[1].transport);
+  EXPECT_EQ(devices[0].number, 0);
+  EXPECT_EQ(devices[1].number, 0);
+  EXPECT_EQ(devices[2].number, 1);
+  EXPECT_EQ(log_.infos().size(), 3U);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Drivers, DeviceLine,
-    testing::Values(
-        LineCase{
-            "iommu", config::NicDriver::kPci, config::HostClass::kIommu,
-            "2 MiB pages, at most 5120 MiB for each GPU of a process; kernel bypass, zero-copy"},
-        LineCase{"no_iommu", config::NicDriver::kPci, config::HostClass::kNoIommu,
-                 "without an IOMMU user pages may move"},
-        LineCase{"tap", config::NicDriver::kTap, config::HostClass::kUnprivileged,
-                 "kernel bypass off"}),
-    [](const auto& row) { return row.param.name; });
+TEST_F(TwoTransportsStart, OneThatCannotStartRefusesByNameAndTheOtherServes) {
+  other_error_ = Error{Errc::kNoDevice, 0, "interface"};
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  ASSERT_EQ(startup->transports.size(), 1U);
+  ASSERT_EQ(startup->devices.size(), 3U);
+  EXPECT_EQ(startup->devices[0].transport, nullptr);
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "the kernel sockets transport can't start"));
+  EXPECT_EQ(startup->devices[1].transport, startup->transports[0].get());
+  EXPECT_TRUE(startup->devices[1].refusal.empty());
+  EXPECT_TRUE(contains(log_.warned(), "tap1: the kernel sockets transport can't start"))
+      << log_.warned();
+  EXPECT_TRUE(contains(log_.warned(), "those over the other NICs are not"));
+}
+
+TEST_F(TwoTransportsStart, WithFallbackOneThatCannotStartTakesTheOtherDown) {
+  environment_.on_error = config::OnError::kFallback;
+  other_error_ = Error{Errc::kNoDevice, 0, "interface"};
+  EXPECT_FALSE(start());
+  EXPECT_TRUE(contains(log_.warned(), "all hosts of the job must do the same")) << log_.warned();
+}
 
 }  // namespace
 }  // namespace ztcp::plugin

@@ -67,7 +67,7 @@ class DeathWatchTest : public testing::TestWithParam<config::PollerMode> {
   static std::optional<Error> failure_of(Request& request, milliseconds within) {
     const auto ends = Clock::now() + within;
     while (Clock::now() < ends) {
-      if (const auto done = request.test(nullptr); !done) return done.error();
+      if (const auto done = request.test({}); !done) return done.error();
       std::this_thread::yield();
     }
     return std::nullopt;
@@ -135,7 +135,7 @@ TEST_P(DeathWatchTest, AReceiverHearsOfItsSendersDeath) {
   Pair pair = connect(*victim, *survivor);
   settle();
   Bytes buffer(100);
-  const auto receiving = pair.receiver->post_recv(buffer, nullptr);
+  const auto receiving = post_recv(*pair.receiver, buffer);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   kill_victim({&pair});
   expect_named(failure_of(**receiving, milliseconds(3000)));
@@ -155,7 +155,7 @@ TEST_P(DeathWatchTest, WhatAPeerLeftInPeaceCanStillBeReceived) {
   victim.reset();
   std::this_thread::sleep_for((Suspects::kProbes + 2) * Suspects::kProbeInterval);
   Bytes received(sent.size());
-  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  const auto receiving = post_recv(*pair.receiver, received);
   ASSERT_TRUE(receiving && *receiving != nullptr) << log.warned();
   EXPECT_TRUE(finish(**receiving)) << log.warned();
   EXPECT_EQ(received, sent);
@@ -170,7 +170,7 @@ TEST_P(DeathWatchTest, AWatchThatIsCutHurtsNobody) {
   const auto ends = Clock::now() + 2 * Suspects::kProbes * Suspects::kProbeInterval;
   while (Clock::now() < ends) {
     Bytes received(sent.size());
-    const auto receiving = pair.receiver->post_recv(received, nullptr);
+    const auto receiving = post_recv(*pair.receiver, received);
     ASSERT_TRUE(receiving && *receiving != nullptr);
     Request* sending = post_until_taken(*pair.sender, sent, nullptr);
     ASSERT_NE(sending, nullptr);
@@ -190,7 +190,7 @@ TEST_P(DeathWatchTest, SwitchedOffOpensNoSocket) {
     const auto transport =
         *create(one_nic_fabric(0, {.mode = GetParam(), .watch = watch}), nullptr, source);
     EXPECT_EQ(tcp_sockets().size(), before) << "nothing is opened before the first listen";
-    ASSERT_TRUE(transport->listen(0));
+    ASSERT_TRUE(transport->listen(0, {}));
     EXPECT_EQ(tcp_sockets().size(), before + (watch ? 1 : 0));
   }
   EXPECT_EQ(tcp_sockets().size(), before);

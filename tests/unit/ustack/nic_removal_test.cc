@@ -65,7 +65,7 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
   void expect_alive(Pair& pair) {
     const Bytes sent = pattern(300'000, 5);
     Bytes received(sent.size());
-    const auto receiving = pair.receiver->post_recv(received, nullptr);
+    const auto receiving = post_recv(*pair.receiver, received);
     ASSERT_TRUE(receiving && *receiving != nullptr);
     Request* sending = post_until_taken(*pair.sender, sent, nullptr);
     ASSERT_NE(sending, nullptr);
@@ -101,7 +101,7 @@ TEST_P(NicRemoval, FailsWhatIsInFlightAndNamesTheNic) {
   Bytes buffer(100);
   Request* sending = post_until_taken(*out.sender, large, nullptr);
   ASSERT_NE(sending, nullptr);
-  const auto receiving = in.receiver->post_recv(buffer, nullptr);
+  const auto receiving = post_recv(*in.receiver, buffer);
   ASSERT_TRUE(receiving && *receiving != nullptr);
 
   const test::LogCapture log;
@@ -134,7 +134,7 @@ TEST_P(NicRemoval, AResetSaysThatTheJobMustStartAgain) {
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code, Errc::kNoDevice);
   EXPECT_STREQ(sent.error().where, "NIC reset");
-  EXPECT_FALSE(host_->listen(0));
+  EXPECT_FALSE(host_->listen(0, {}));
   // Said by the NIC, by its connection, and by what is refused.
   await_warnings(log, 3);
   ASSERT_EQ(log.warnings().size(), 3U) << log.warned();
@@ -163,9 +163,9 @@ TEST_P(NicRemoval, LeavesTheProcessesOtherNicAlone) {
 
 TEST_P(NicRemoval, RefusesWhatComesLaterWithTheSameReason) {
   Pair out = connect_out(0);
-  auto listener = host_->listen(0);
+  auto listener = host_->listen(0, {});
   ASSERT_TRUE(listener);
-  auto peer_listener = peers_[0]->listen(0);
+  auto peer_listener = peers_[0]->listen(0, {});
   ASSERT_TRUE(peer_listener);
   const Bytes large(4U << 20U);
   {
@@ -178,10 +178,10 @@ TEST_P(NicRemoval, RefusesWhatComesLaterWithTheSameReason) {
     await_warnings(log, 2);
   }
   const test::LogCapture log;
-  const auto listening = host_->listen(0);
+  const auto listening = host_->listen(0, {});
   ASSERT_FALSE(listening);
   EXPECT_EQ(listening.error().code, Errc::kNoDevice);
-  const auto connecting = host_->begin_connect(0, (*peer_listener)->address());
+  const auto connecting = host_->begin_connect(0, (*peer_listener)->handle(), {});
   ASSERT_FALSE(connecting);
   EXPECT_EQ(connecting.error().code, Errc::kNoDevice);
   const auto accepting = (*listener)->accept();
@@ -195,12 +195,12 @@ TEST_P(NicRemoval, RefusesWhatComesLaterWithTheSameReason) {
 
 // The sender is still connecting when its NIC goes.
 TEST_P(NicRemoval, EndsAConnectThatNobodyAnswers) {
-  auto peer_listener = peers_[0]->listen(0);
+  auto peer_listener = peers_[0]->listen(0, {});
   ASSERT_TRUE(peer_listener);
-  ListenAddress nobody = (*peer_listener)->address();
+  PeerHandle nobody = (*peer_listener)->handle();
   nobody.bytes[15] = std::byte{77};
   drive(0);
-  auto sender = host_->begin_connect(0, nobody);
+  auto sender = host_->begin_connect(0, nobody, {});
   ASSERT_TRUE(sender);
   take_out(0);
   auto ready = (*sender)->is_ready();

@@ -47,11 +47,11 @@ class NicUse : public testing::Test {
 
   // The NIC whose address a listener on `device` has; nothing: it can't listen.
   std::optional<std::size_t> used_for(int device) {
-    auto listener = transport_->listen(device);
+    auto listener = transport_->listen(device, {});
     if (!listener) return std::nullopt;
-    return std::to_integer<std::size_t>((*listener)->address().bytes[kSecondByte]);
+    return std::to_integer<std::size_t>((*listener)->handle().bytes[kSecondByte]);
   }
-  // The first byte of a ListenAddress's payload that tells the networks apart: 10.N.0.1.
+  // The first byte of a handle's payload that tells the networks apart: 10.N.0.1.
   static constexpr std::size_t kSecondByte = 13;
 
   static bool says(const std::vector<std::string>& lines, std::string_view part) {
@@ -111,11 +111,11 @@ TEST_F(NicUse, SeveralGpusOfAProcessUseTheirNics) {
 TEST_F(NicUse, AConnectTakesTheNicWithARoute) {
   build({kGpuA, kGpuA});
   drive(kGpuA);
-  auto listener = transport_->listen(1);
+  auto listener = transport_->listen(1, {});
   ASSERT_TRUE(listener);
-  ListenAddress peer = (*listener)->address();
+  PeerHandle peer = (*listener)->handle();
   peer.bytes[kSecondByte + 2] = std::byte{9};  // 10.1.0.9
-  EXPECT_TRUE(transport_->begin_connect(0, peer));
+  EXPECT_TRUE(transport_->begin_connect(0, peer, {}));
   EXPECT_TRUE(says(log_.infos(), "NCCL asked for mem0, which has no route to 10.1.0.9"));
 }
 

@@ -21,8 +21,8 @@ namespace ztcp::ustack {
 
 // A sender on one host and the receiver it reached on the other.
 struct Pair {
-  std::unique_ptr<SendComm> sender;
-  std::unique_ptr<RecvComm> receiver;
+  SendCommPtr sender;
+  RecvCommPtr receiver;
 };
 
 using Bytes = std::vector<std::byte>;
@@ -36,9 +36,9 @@ inline Bytes pattern(std::size_t size, std::uint64_t seed) {
 
 // Polls both ends from one thread, as two proxies on one CPU would.
 inline Pair connect(Transport& from, Transport& to, int listening_device = 0) {
-  auto listener = to.listen(listening_device);
+  auto listener = to.listen(listening_device, {});
   EXPECT_TRUE(listener);
-  auto sender = from.begin_connect(0, (*listener)->address());
+  auto sender = from.begin_connect(0, (*listener)->handle(), {});
   EXPECT_TRUE(sender);
   Pair pair;
   bool ready = false;
@@ -64,16 +64,22 @@ inline Pair connect(Transport& from, Transport& to, int listening_device = 0) {
 inline Result<std::size_t> finish(Request& request) {
   std::size_t size = 0;
   while (true) {
-    const auto done = request.test(&size);
+    const auto done = request.test({&size, 1});
     if (!done) return tl::unexpected(done.error());
     if (*done) return size;
     std::this_thread::yield();
   }
 }
 
+inline Result<Request*> post_recv(RecvComm& comm, std::span<std::byte> bytes,
+                                  MemoryKey* key = nullptr) {
+  const RecvBuffer buffer{bytes, 0, key};
+  return comm.post_recv({&buffer, 1});
+}
+
 inline Request* post_until_taken(SendComm& comm, std::span<const std::byte> bytes, MemoryKey* key) {
   while (true) {
-    const auto request = comm.post_send(bytes, key);
+    const auto request = comm.post_send(bytes, 0, key);
     if (!request) return nullptr;
     if (*request != nullptr) return *request;
     std::this_thread::yield();

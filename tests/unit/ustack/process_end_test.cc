@@ -23,7 +23,7 @@ constexpr auto kAtOnce = std::chrono::seconds(2);
 std::optional<Error> failure_of(Request& request) {
   const auto ends = std::chrono::steady_clock::now() + kAtOnce;
   while (std::chrono::steady_clock::now() < ends) {
-    if (const auto done = request.test(nullptr); !done) return done.error();
+    if (const auto done = request.test({}); !done) return done.error();
     std::this_thread::yield();
   }
   return std::nullopt;
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, ProcessEnd,
 TEST_P(ProcessEnd, OfAnIdleSenderIsToldToAWaitingReceiver) {
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes buffer(100);
-  const auto receiving = pair.receiver->post_recv(buffer, nullptr);
+  const auto receiving = post_recv(*pair.receiver, buffer);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   hosts[0].drain();
   expect_told(**receiving);
@@ -63,7 +63,7 @@ TEST_P(ProcessEnd, OfAnIdleSenderIsToldToAWaitingReceiver) {
 TEST_P(ProcessEnd, OfASenderWithAMessageUnderWayIsToldToo) {
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes buffer(8U << 20U);
-  const auto receiving = pair.receiver->post_recv(buffer, nullptr);
+  const auto receiving = post_recv(*pair.receiver, buffer);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   const Bytes first(4U << 20U);  // It needs the second, which nobody takes.
   const Bytes second(4U << 20U);
@@ -72,7 +72,7 @@ TEST_P(ProcessEnd, OfASenderWithAMessageUnderWayIsToldToo) {
   ASSERT_TRUE(finish(**receiving));
   Bytes rest(second.size());
   hosts[0].drain();
-  const auto again = pair.receiver->post_recv(rest, nullptr);
+  const auto again = post_recv(*pair.receiver, rest);
   if (!again) {
     EXPECT_EQ(again.error().code, Errc::kPeerClosed);
     return;
@@ -95,7 +95,7 @@ TEST_P(ProcessEnd, OfAReceiverLosesNoMessageThatItHas) {
   Pair pair = connect(hosts[0], hosts[1]);
   const Bytes sent = pattern(300'000, 1);
   Bytes received(sent.size());
-  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  const auto receiving = post_recv(*pair.receiver, received);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   Request* sending = post_until_taken(*pair.sender, sent, nullptr);
   ASSERT_NE(sending, nullptr);
@@ -109,10 +109,10 @@ TEST_P(ProcessEnd, OfAReceiverLosesNoMessageThatItHas) {
 TEST_P(ProcessEnd, SaysNothingInTheProcessThatEnds) {
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes buffer(100, std::byte{0xee});
-  const auto receiving = pair.receiver->post_recv(buffer, nullptr);
+  const auto receiving = post_recv(*pair.receiver, buffer);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   hosts[1].drain();
-  const auto done = (*receiving)->test(nullptr);
+  const auto done = (*receiving)->test({});
   ASSERT_TRUE(done);
   EXPECT_FALSE(*done);
   EXPECT_EQ(buffer, Bytes(100, std::byte{0xee}));

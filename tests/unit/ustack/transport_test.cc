@@ -73,7 +73,7 @@ TEST_P(Transfers, EveryByteArrivesOnceAndInOrder) {
     in_flight[at] = nullptr;
     if (i >= kMessages) continue;
     buffers[at].assign(1U << 20U, std::byte{0xee});
-    const auto request = pair.receiver->post_recv(buffers[at], nullptr);
+    const auto request = post_recv(*pair.receiver, buffers[at]);
     ASSERT_TRUE(request);
     ASSERT_NE(*request, nullptr);
     in_flight[at] = *request;
@@ -98,7 +98,7 @@ TEST_P(Transfers, TwoProgressThreadsShareANic) {
     threads.emplace_back([&, which] {
       for (std::uint64_t i = 0; i < 200; ++i) {
         Bytes bytes(5000);
-        const auto request = pairs[which].receiver->post_recv(bytes, nullptr);
+        const auto request = post_recv(*pairs[which].receiver, bytes);
         ASSERT_TRUE(request && *request != nullptr);
         ASSERT_TRUE(finish(**request));
         ASSERT_EQ(bytes, pattern(5000, i * 2 + which));
@@ -113,7 +113,7 @@ TEST_P(Transfers, ANicConnectsToItself) {
   Pair pair = connect(hosts[0], hosts[0]);
   const Bytes sent = pattern(400000, 3);
   Bytes received(sent.size());
-  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  const auto receiving = post_recv(*pair.receiver, received);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   Request* sending = post_until_taken(*pair.sender, sent, nullptr);
   ASSERT_NE(sending, nullptr);
@@ -128,7 +128,7 @@ TEST_P(Transfers, ManyConnectionsComeAndGo) {
     Pair pair = connect(hosts[0], hosts[1]);
     const Bytes sent = pattern(100, i);
     Bytes received(100);
-    const auto receiving = pair.receiver->post_recv(received, nullptr);
+    const auto receiving = post_recv(*pair.receiver, received);
     ASSERT_TRUE(receiving && *receiving != nullptr);
     Request* sending = post_until_taken(*pair.sender, sent, nullptr);
     ASSERT_NE(sending, nullptr);
@@ -152,7 +152,7 @@ TEST_P(Transfers, FurtherFlowsLeaveRoomForFirstOnes) {
     const Pair& pair = pairs.back();
     ASSERT_TRUE(pair.sender && pair.receiver) << i;
     for (int again = 0; again < 3; ++again) {
-      const auto receiving = pair.receiver->post_recv(received, nullptr);
+      const auto receiving = post_recv(*pair.receiver, received);
       ASSERT_TRUE(receiving && *receiving != nullptr);
       Request* sending = post_until_taken(*pair.sender, sent, nullptr);
       ASSERT_NE(sending, nullptr);
@@ -178,11 +178,11 @@ TEST(Requests, ThirtyTwoAreOutstandingAndNoMore) {
   Pair pair = connect(hosts[0], hosts[1]);
   std::array<std::array<std::byte, 8>, 33> buffers{};
   for (int i = 0; i < 32; ++i) {
-    const auto request = pair.receiver->post_recv(buffers[static_cast<std::size_t>(i)], nullptr);
+    const auto request = post_recv(*pair.receiver, buffers[static_cast<std::size_t>(i)]);
     ASSERT_TRUE(request);
     EXPECT_NE(*request, nullptr) << i;
   }
-  const auto request = pair.receiver->post_recv(buffers[32], nullptr);
+  const auto request = post_recv(*pair.receiver, buffers[32]);
   ASSERT_TRUE(request);
   EXPECT_EQ(*request, nullptr);
 }
@@ -191,7 +191,7 @@ TEST(Requests, AMessageLargerThanItsBufferFailsTheConnection) {
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes small(100);
-  const auto receiving = pair.receiver->post_recv(small, nullptr);
+  const auto receiving = post_recv(*pair.receiver, small);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   const Bytes large(101);
   ASSERT_NE(post_until_taken(*pair.sender, large, nullptr), nullptr);
@@ -199,7 +199,7 @@ TEST(Requests, AMessageLargerThanItsBufferFailsTheConnection) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Errc::kTruncated);
   // Every later call says the same.
-  const auto again = pair.receiver->post_recv(small, nullptr);
+  const auto again = post_recv(*pair.receiver, small);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, Errc::kTruncated);
 }
@@ -209,7 +209,7 @@ TEST(Close, WithReceivesInFlightTouchesNoBufferAfterwards) {
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes buffer(1U << 20U, std::byte{0x11});
-  const auto receiving = pair.receiver->post_recv(buffer, nullptr);
+  const auto receiving = post_recv(*pair.receiver, buffer);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   pair.receiver.reset();
   const Bytes before = buffer;
@@ -231,7 +231,7 @@ TEST(Close, AfterTheLastMessageLosesNothing) {
   ASSERT_TRUE(finish(*sending));
   pair.sender.reset();
   Bytes received(sent.size());
-  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  const auto receiving = post_recv(*pair.receiver, received);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   const auto size = finish(**receiving);
   ASSERT_TRUE(size);
@@ -240,9 +240,9 @@ TEST(Close, AfterTheLastMessageLosesNothing) {
 
 TEST(Listener, SessionsThatNobodyAcceptedAreReset) {
   TwoHosts hosts;
-  auto listener = hosts[1].listen(0);
+  auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
-  auto sender = hosts[0].begin_connect(0, (*listener)->address());
+  auto sender = hosts[0].begin_connect(0, (*listener)->handle(), {});
   ASSERT_TRUE(sender);
   while (true) {
     const auto ready = (*sender)->is_ready();
@@ -268,13 +268,13 @@ TEST(Listener, SessionsThatNobodyAcceptedAreReset) {
 
 TEST(Listener, AStaleHandleIsRefused) {
   TwoHosts hosts;
-  ListenAddress stale;
+  PeerHandle stale;
   {
-    auto listener = hosts[1].listen(0);
+    auto listener = hosts[1].listen(0, {});
     ASSERT_TRUE(listener);
-    stale = (*listener)->address();
+    stale = (*listener)->handle();
   }
-  auto sender = hosts[0].begin_connect(0, stale);
+  auto sender = hosts[0].begin_connect(0, stale, {});
   ASSERT_TRUE(sender);
   auto ready = (*sender)->is_ready();
   while (ready && !*ready) {
@@ -293,10 +293,10 @@ TEST(Limit, IsWhatNcclIsToldAndNamedWhenItIsReached) {
     pairs.push_back(connect(hosts[0], hosts[1]));
     ASSERT_TRUE(pairs.back().sender && pairs.back().receiver) << i;
   }
-  auto listener = hosts[1].listen(0);
+  auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
   const test::LogCapture log;
-  const auto sender = hosts[0].begin_connect(0, (*listener)->address());
+  const auto sender = hosts[0].begin_connect(0, (*listener)->handle(), {});
   ASSERT_FALSE(sender);
   EXPECT_EQ(sender.error().code, Errc::kFull);
   ASSERT_EQ(log.warnings().size(), 1U);
@@ -310,10 +310,10 @@ TEST(Limit, OfThePeerIsNamedAtOnce) {
   TwoHosts hosts({.max_connections = 16}, {.max_connections = 8});
   std::vector<Pair> pairs;
   for (int i = 0; i < 8; ++i) pairs.push_back(connect(hosts[0], hosts[1]));
-  auto listener = hosts[1].listen(0);
+  auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
   const test::LogCapture log;
-  auto sender = hosts[0].begin_connect(0, (*listener)->address());
+  auto sender = hosts[0].begin_connect(0, (*listener)->handle(), {});
   ASSERT_TRUE(sender);
   auto ready = (*sender)->is_ready();
   while (ready && !*ready) {
@@ -343,7 +343,7 @@ TEST(Limit, ThatMemoryDoesNotAllowIsNamed) {
   tight.rlim_cur = 512U << 20U;
   ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
   const test::LogCapture log;
-  const auto listener = hosts[0].listen(0);
+  const auto listener = hosts[0].listen(0, {});
   ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
   ASSERT_FALSE(listener);
   EXPECT_EQ(listener.error().code, Errc::kOutOfMemory);
@@ -357,7 +357,7 @@ TEST(Memory, DeregisteredInFlightEndsTheConnection) {
   TwoHosts hosts({.drain_timeout_ms = 20});
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes large(1U << 20U);  // Beyond the eager allowance, and nobody posts for it.
-  const auto key = pair.sender->register_memory(large.data(), large.size());
+  const auto key = pair.sender->register_memory({large.data(), large.size()});
   ASSERT_TRUE(key);
   Request* request = post_until_taken(*pair.sender, large, *key);
   ASSERT_NE(request, nullptr);
@@ -375,7 +375,7 @@ TEST(Ends, OfManyAreSaidOnceWithTheirNumberAndTheFirstCause) {
   Bytes large(1U << 20U);  // Beyond the eager allowance, and nobody posts for it.
   for (int i = 0; i < 20; ++i) {
     pairs.push_back(connect(hosts[0], hosts[1]));
-    const auto key = pairs.back().sender->register_memory(large.data(), large.size());
+    const auto key = pairs.back().sender->register_memory({large.data(), large.size()});
     ASSERT_TRUE(key);
     ASSERT_NE(post_until_taken(*pairs.back().sender, large, *key), nullptr);
     EXPECT_TRUE(pairs.back().sender->deregister_memory(*key));
@@ -399,7 +399,7 @@ TEST(Ends, OfOneCauseAreSaidOncePerPeer) {
   const Bytes large(101);
   for (int i = 0; i < 10; ++i) {
     pairs.push_back(connect(hosts[0], hosts[1]));
-    const auto receiving = pairs.back().receiver->post_recv(small, nullptr);
+    const auto receiving = post_recv(*pairs.back().receiver, small);
     ASSERT_TRUE(receiving && *receiving != nullptr);
     ASSERT_NE(post_until_taken(*pairs.back().sender, large, nullptr), nullptr);
     EXPECT_FALSE(finish(**receiving));
@@ -438,20 +438,20 @@ TEST(Memory, APostedReceiveSpendsNoPatience) {
   Pair there = connect(hosts[0], hosts[1]);
   Pair back = connect(hosts[1], hosts[0]);
   Bytes into(1U << 20U);
-  const auto into_key = back.receiver->register_memory(into.data(), into.size());
+  const auto into_key = back.receiver->register_memory({into.data(), into.size()});
   ASSERT_TRUE(into_key);
-  const auto receiving = back.receiver->post_recv(into, *into_key);
+  const auto receiving = post_recv(*back.receiver, into, *into_key);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   EXPECT_TRUE(back.receiver->deregister_memory(*into_key));
 
   Bytes from(1U << 20U);
-  const auto from_key = there.sender->register_memory(from.data(), from.size());
+  const auto from_key = there.sender->register_memory({from.data(), from.size()});
   ASSERT_TRUE(from_key);
   Request* sending = post_until_taken(*there.sender, from, *from_key);
   ASSERT_NE(sending, nullptr);
   Bytes received(from.size());
   std::thread receiver([&] {
-    const auto request = there.receiver->post_recv(received, nullptr);
+    const auto request = post_recv(*there.receiver, received);
     ASSERT_TRUE(request && *request != nullptr);
     EXPECT_TRUE(finish(**request));
   });
@@ -464,14 +464,14 @@ TEST(Memory, DeregisteredIdleLeavesTheConnectionAlone) {
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes idle(4096);
-  const auto key = pair.sender->register_memory(idle.data(), idle.size());
+  const auto key = pair.sender->register_memory({idle.data(), idle.size()});
   ASSERT_TRUE(key);
   Bytes other(1U << 20U);
   Request* request = post_until_taken(*pair.sender, other, nullptr);
   ASSERT_NE(request, nullptr);
   EXPECT_TRUE(pair.sender->deregister_memory(*key));
   Bytes received(other.size());
-  const auto receiving = pair.receiver->post_recv(received, nullptr);
+  const auto receiving = post_recv(*pair.receiver, received);
   ASSERT_TRUE(receiving && *receiving != nullptr);
   EXPECT_TRUE(finish(**receiving));
   EXPECT_TRUE(finish(*request));
@@ -483,7 +483,7 @@ TEST(Devices, ATakenNicIsBusy) {
   source->take("mem0");
   auto transport = create(one_nic_fabric(0), nullptr, source);
   ASSERT_TRUE(transport);
-  const auto listener = (*transport)->listen(0);
+  const auto listener = (*transport)->listen(0, {});
   ASSERT_FALSE(listener);
   EXPECT_EQ(listener.error().code, Errc::kBusy);
 }
@@ -510,11 +510,11 @@ TEST(Devices, ThreadsEndWithTheTransport) {
 
 TEST(Devices, AnAddressWithoutARouteFails) {
   TwoHosts hosts;
-  auto listener = hosts[1].listen(0);
+  auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
-  ListenAddress far = (*listener)->address();
+  PeerHandle far = (*listener)->handle();
   far.bytes[13] = std::byte{200};  // 10.200...: outside the /24, and there is no gateway.
-  const auto sender = hosts[0].begin_connect(0, far);
+  const auto sender = hosts[0].begin_connect(0, far, {});
   ASSERT_FALSE(sender);
   EXPECT_EQ(sender.error().code, Errc::kNoRoute);
 }
@@ -567,7 +567,7 @@ TEST(Drain, EndsWhenAThreadIsStuckInATurn) {
   StoppingLink& stopping = *owned;
   source->add("mem0", std::move(owned));
   auto transport = create(one_nic_fabric(0, {.drain_timeout_ms = 20}), nullptr, source);
-  ASSERT_TRUE(transport && (*transport)->listen(0));
+  ASSERT_TRUE(transport && (*transport)->listen(0, {}));
   stopping.stop = true;
   stopping.stopped.wait(false);
   (*transport)->drain();  // Returning is the test.

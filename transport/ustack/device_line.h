@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The one line per device that init says: what carries the bytes, over which NIC, for which GPU,
-// and why whatever is off is off.
+// What the line that init says of a device tells: what carries the bytes, over which NIC, for which
+// GPU, and why whatever is off is off.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 #include "config/settings.h"
 #include "transport/transport.h"
 
-namespace ztcp::plugin {
+namespace ztcp::ustack {
 
 std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
                         const DeviceProperties& device);
 
-}  // namespace ztcp::plugin
+}  // namespace ztcp::ustack

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "plugin/device_lines.h"
+#include "transport/ustack/device_line.h"
 
 #include <fmt/format.h>
 
-namespace ztcp::plugin {
+namespace ztcp::ustack {
 namespace {
 
 using config::HostClass;
@@ -19,9 +19,8 @@ std::string nic_text(const config::Nic& nic) {
     case NicDriver::kTap:
       return "tap " + nic.tap_interface;
     case NicDriver::kSocket:
-      return "interface " + nic.interface;
     case NicDriver::kVerbs:
-      return fmt::format("{} port {}", nic.device, nic.device_port);
+      break;  // Another transport's.
   }
   return {};
 }
@@ -56,7 +55,7 @@ std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
       return "kernel bypass off: frames go through a tap device, which copies them";
     case NicDriver::kSocket:
     case NicDriver::kVerbs:
-      break;  // The host check has refused it.
+      break;
   }
   return {};
 }
@@ -66,12 +65,11 @@ std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
 std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
                         const DeviceProperties& device) {
   return fmt::format(
-      "{} {}: userspace TCP, {}, {}, {}, {}, {}, MTU {}, {}; {}; GPUDirect RDMA off: "
+      "{}: userspace TCP, {}, {}, {}, {}, {}, MTU {}, {}; {}; GPUDirect RDMA off: "
       "userspace TCP ends in host memory",
-      ZTCP_VERSION, device.name, nic_text(nic), to_string(nic.address), speed_text(nic, device),
-      gpu_text(nic),
+      device.name, nic_text(nic), to_string(nic.address), speed_text(nic, device), gpu_text(nic),
       nic.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", nic.numa_node),
       nic.mtu_bytes, pages_text(fabric, nic), path_text(fabric, nic));
 }
 
-}  // namespace ztcp::plugin
+}  // namespace ztcp::ustack

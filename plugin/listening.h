@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What NCCL holds as listenComm: a transport's listener, or the refusal that stands in for one.
+// Owned by Net's registry, used by one service thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "plugin/report.h"
+#include "transport/transport.h"
+
+namespace ztcp::plugin {
+
+class Listening {
+ public:
+  // Says once when nobody has come for `patience`: NCCL itself would wait for ever in silence.
+  Listening(std::unique_ptr<Listener> listener, std::string device,
+            std::chrono::milliseconds patience);
+  // Every accept() fails with `refusal`.
+  Listening(Errc code, std::string refusal, std::string device);
+
+  // nullptr: nobody yet.
+  Told<RecvCommPtr> accept();
+
+ private:
+  std::unique_ptr<Listener> listener_;  // Null when refusing.
+  Errc code_ = Errc::kBadConfig;
+  std::string refusal_;
+  std::string device_;
+  std::chrono::milliseconds patience_{};
+  std::optional<std::chrono::steady_clock::time_point> waiting_since_;  // First empty accept().
+  bool said_waiting_ = false;
+};
+
+}  // namespace ztcp::plugin

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/device_line.h"
+
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::ustack {
+namespace {
+
+config::Fabric one_nic_fabric() {
+  config::Fabric fabric;
+  config::Nic nic;
+  nic.name = "ztcp0";
+  nic.driver = config::NicDriver::kMemif;
+  nic.memif_socket = "/run/ztcp.sock";
+  nic.memif_id = 3;
+  nic.address = *parse_ipv4_prefix("10.77.1.10/24");
+  nic.mtu_bytes = 9000;
+  nic.speed_mbps = 25000;
+  fabric.nics.push_back(nic);
+  return fabric;
+}
+
+std::string line_of(const config::Fabric& fabric) {
+  DeviceProperties device;
+  device.name = "ztcp0";
+  device.speed_mbps = 25000;
+  return device_line(fabric, fabric.nics[0], device);
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(DeviceLine, NamesTheNicAndWhatItIsFor) {
+  const std::string line = line_of(one_nic_fabric());
+  for (const char* part :
+       {"ztcp0: userspace TCP", "memif /run/ztcp.sock 3", "10.77.1.10/24", "25000 Mb/s", "any GPU",
+        "NUMA node unknown", "MTU 9000", "no hugepages", "sends copy once", "GPUDirect RDMA off"})
+    EXPECT_TRUE(contains(line, part)) << part << " in " << line;
+}
+
+TEST(DeviceLine, CallsASpeedThatNobodyToldAGuess) {
+  config::Fabric fabric = one_nic_fabric();
+  fabric.nics[0].speed_mbps = 0;
+  EXPECT_TRUE(contains(line_of(fabric), "Mb/s (a guess: speed_mbps is 0 in the config)"))
+      << line_of(fabric);
+  fabric.nics[0].driver = config::NicDriver::kPci;
+  EXPECT_TRUE(contains(line_of(fabric), "ztcp_setup --speed MBPS states it")) << line_of(fabric);
+}
+
+struct LineCase {
+  const char* name;
+  config::NicDriver driver;
+  config::HostClass host_class;
+  const char* expected;
+};
+
+class DeviceLineOf : public testing::TestWithParam<LineCase> {};
+
+TEST_P(DeviceLineOf, SaysWhyWhatIsOffIsOff) {
+  config::Fabric fabric = one_nic_fabric();
+  config::Nic& nic = fabric.nics[0];
+  nic.driver = GetParam().driver;
+  nic.pci = "0000:3b:00.0";
+  nic.tap_interface = "ztap0";
+  nic.gpu_pci = "0000:17:00.0";
+  nic.numa_node = 1;
+  fabric.host.host_class = GetParam().host_class;
+  fabric.hugepages.page_kib = 2048;
+  const std::string line = line_of(fabric);
+  EXPECT_FALSE(contains(line, "a guess")) << line;
+  EXPECT_TRUE(contains(line, GetParam().expected)) << line;
+  EXPECT_TRUE(contains(line, "GPU 0000:17:00.0, NUMA node 1")) << line;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Drivers, DeviceLineOf,
+    testing::Values(
+        LineCase{
+            "iommu", config::NicDriver::kPci, config::HostClass::kIommu,
+            "2 MiB pages, at most 5120 MiB for each GPU of a process; kernel bypass, zero-copy"},
+        LineCase{"no_iommu", config::NicDriver::kPci, config::HostClass::kNoIommu,
+                 "without an IOMMU user pages may move"},
+        LineCase{"tap", config::NicDriver::kTap, config::HostClass::kUnprivileged,
+                 "kernel bypass off"}),
+    [](const auto& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace ztcp::ustack
