@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "config/load.h"
-#include "config/schema.h"
+#include "config/file/load.h"
+#include "config/file/schema.h"
 
 namespace ztcp::config {
 namespace {

@@ -8,7 +8,7 @@
 // a process that has not initialised CUDA every question is answered "unknown".
 #pragma once
 
-#include "config/check.h"
+#include "config/check/check.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::plugin {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "config/check.h"
+#include "config/check/check.h"
 #include "config/environment.h"
 #include "config/plugin_mark.h"
 #include "plugin/gpu_identity.h"

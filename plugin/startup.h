@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "config/environment.h"
-#include "config/load.h"
+#include "config/file/load.h"
 #include "plugin/net.h"
 
 namespace ztcp::plugin {

@@ -28,8 +28,8 @@ LAYERS = {
 CONFINED = [
     (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),
     (r"infiniband/", ["transport/verbs"]),
-    (r"toml", ["config/parse.cc"]),
-    (r"hwloc", ["config/topology.cc"]),
+    (r"toml", ["config/file/parse.cc"]),
+    (r"hwloc", ["config/topology/topology.cc"]),
     (r"CLI/", ["tools", "bench"]),
     (r"nlohmann/", ["tools", "bench", "tests"]),
     (r"cuda", ["bench/gpu"]),

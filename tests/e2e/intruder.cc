@@ -20,7 +20,7 @@
 #include <time.h>
 #include <vector>
 
-#include "config/load.h"
+#include "config/file/load.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
 #include "transport/msg/record.h"

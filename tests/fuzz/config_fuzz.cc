@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "config/load.h"
+#include "config/file/load.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ztcp::config;

@@ -23,7 +23,7 @@
 #include <string>
 #include <string_view>
 
-#include "config/network.h"
+#include "config/network/network.h"
 
 namespace ztcp::test {
 

@@ -14,8 +14,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "config/load.h"
-#include "config/schema.h"
+#include "config/file/load.h"
+#include "config/file/schema.h"
 #include "tools/common/quantity.h"
 #include "tools/ztcp_setup/report/report.h"
 

@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "config/load.h"
+#include "config/file/load.h"
 #include "tools/common/quantity.h"
 
 namespace ztcp::fabric {

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 #include "hugepage/budget.h"
 #include "hugepage/sysfs.h"
 #include "transport/core/log.h"

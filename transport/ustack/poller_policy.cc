@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "config/container.h"
+#include "config/machine/container.h"
 
 namespace ztcp::ustack {
 namespace {

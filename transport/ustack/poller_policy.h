@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/roots.h"
+#include "config/machine/roots.h"
 #include "config/settings.h"
 #include "transport/core/clock.h"
 

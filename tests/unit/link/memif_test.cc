@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include "config/schema.h"
+#include "config/file/schema.h"
 #include "tests/unit/link/frames.h"
 #include "tests/unit/link/kept.h"
 #include "tests/unit/link/peer.h"

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 #include "config/plugin_mark.h"
 #include "transport/core/shell_word.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "config/check.h"
+#include "config/check/check.h"
 #include "tools/ztcp_setup/check/surroundings.h"
 
 namespace ztcp::setup {

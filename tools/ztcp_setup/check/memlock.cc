@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 
 namespace ztcp::setup {
 namespace {

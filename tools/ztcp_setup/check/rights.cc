@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 #include "tools/ztcp_setup/check/memlock.h"
 #include "tools/ztcp_setup/host/accounts.h"
 #include "tools/ztcp_setup/plan/wishes.h"

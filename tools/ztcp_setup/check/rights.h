@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "config/check.h"
+#include "config/check/check.h"
 #include "config/settings.h"
 
 namespace ztcp::setup {

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "config/container.h"
-#include "config/machine.h"
+#include "config/machine/container.h"
+#include "config/machine/machine.h"
 #include "tools/ztcp_setup/check/library.h"
 
 namespace ztcp::setup {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "config/check.h"
-#include "config/network.h"
+#include "config/check/check.h"
+#include "config/network/network.h"
 #include "config/settings.h"
 
 namespace ztcp::setup {

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 
 namespace ztcp::setup {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "config/netlink.h"
+#include "config/network/netlink.h"
 #include "tools/ztcp_setup/host/network.h"
 
 namespace ztcp::setup {

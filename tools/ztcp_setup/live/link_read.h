@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "config/netlink.h"
+#include "config/network/netlink.h"
 #include "tools/ztcp_setup/host/network.h"
 
 namespace ztcp::setup {

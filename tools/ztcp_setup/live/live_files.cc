@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 #include "tools/ztcp_setup/live/live_host.h"
 
 namespace ztcp::setup {

@@ -22,7 +22,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 #include "tools/ztcp_setup/live/ethtool.h"
 #include "tools/ztcp_setup/live/link_change.h"
 #include "tools/ztcp_setup/live/link_read.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "config/netlink.h"
+#include "config/network/netlink.h"
 #include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/live/safe_path.h"
 

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "config/netlink_message.h"
+#include "config/network/netlink_message.h"
 
 namespace ztcp::setup {
 

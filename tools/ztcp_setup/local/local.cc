@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "config/load.h"
-#include "config/schema.h"
+#include "config/file/load.h"
+#include "config/file/schema.h"
 #include "tools/common/atomic_file.h"
 
 namespace ztcp::setup {

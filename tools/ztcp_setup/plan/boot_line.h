@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "config/check.h"
+#include "config/check/check.h"
 #include "tools/ztcp_setup/resources/wish.h"
 
 namespace ztcp::setup {

@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 
 namespace ztcp::setup {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "config/load.h"
-#include "config/machine.h"
+#include "config/file/load.h"
+#include "config/machine/machine.h"
 #include "tools/ztcp_setup/host/accounts.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/plan/lease.h"

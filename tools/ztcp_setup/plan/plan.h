@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "config/check.h"
+#include "config/check/check.h"
 #include "config/settings.h"
-#include "config/topology.h"
+#include "config/topology/topology.h"
 #include "tools/ztcp_setup/plan/boot_line.h"
 #include "tools/ztcp_setup/plan/request.h"
 #include "tools/ztcp_setup/resources/wish.h"

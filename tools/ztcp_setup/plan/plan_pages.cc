@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 #include "hugepage/budget.h"
 #include "hugepage/sysfs.h"
 #include "tools/ztcp_setup/plan/plan.h"

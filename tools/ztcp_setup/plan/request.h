@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "config/topology.h"
+#include "config/topology/topology.h"
 
 namespace ztcp::setup {
 

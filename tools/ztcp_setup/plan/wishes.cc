@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 #include "hugepage/budget.h"
 
 namespace ztcp::setup {

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 #include <nlohmann/json.hpp>
 
-#include "config/fields.h"
+#include "config/file/fields.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/report/report.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "config/check.h"
+#include "config/check/check.h"
 #include "config/settings.h"
 #include "tools/ztcp_setup/local/local.h"
 #include "tools/ztcp_setup/plan/plan.h"

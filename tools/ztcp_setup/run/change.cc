@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 #include "tools/ztcp_setup/host/accounts.h"
 #include "tools/ztcp_setup/plan/boot_line.h"
 #include "transport/core/shell_word.h"

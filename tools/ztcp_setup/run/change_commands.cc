@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine.h"
+#include "config/machine/machine.h"
 #include "tools/ztcp_setup/live/live_host.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/commands.h"

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "config/environment.h"
-#include "config/load.h"
-#include "config/machine.h"
-#include "config/topology.h"
+#include "config/file/load.h"
+#include "config/machine/machine.h"
+#include "config/topology/topology.h"
 #include "tools/ztcp_setup/check/rights.h"
 #include "tools/ztcp_setup/check/surroundings.h"
 #include "tools/ztcp_setup/live/live_host.h"

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "config/load.h"
+#include "config/file/load.h"
 #include "tools/ztcp_setup/host/trust.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/stop_signal.h"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/load.h"
+#include "config/file/load.h"
 #include "tests/support/tree.h"
 #include "tools/ztcp_setup/check/library.h"
 #include "tools/ztcp_setup/report/report.h"

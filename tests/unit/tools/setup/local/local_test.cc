@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/check.h"
-#include "config/load.h"
+#include "config/check/check.h"
+#include "config/file/load.h"
 #include "tests/support/tree.h"
 #include "tools/ztcp_setup/report/report.h"
 

@@ -13,8 +13,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/load.h"
-#include "config/machine.h"
+#include "config/file/load.h"
+#include "config/machine/machine.h"
 #include "tests/support/tree.h"
 #include "tools/ztcp_setup/report/report.h"
 

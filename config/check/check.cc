@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/check/check.h"
+
+#include <algorithm>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/check/checklist.h"
+#include "config/file/fields.h"
+#include "config/machine/container.h"
+#include "config/machine/machine.h"
+#include "transport/core/shell_word.h"
+
+namespace ztcp::config {
+namespace {
+
+void check_schema(Checklist& list) {
+  const std::uint32_t schema = list.fabric.schema;
+  if (schema == kSchemaVersion)
+    list.good("schema", list.fabric.path, fmt::format("schema {}", schema));
+  else
+    list.fault("schema", list.fabric.path,
+               fmt::format("schema {}, this ztcp reads {}", schema, kSchemaVersion),
+               "upgrade or run ztcp_setup again");
+}
+
+void check_identity(Checklist& list) {
+  const Host& host = list.fabric.host;
+  const std::string path = list.roots.etc + "/machine-id";
+  if (host.machine_id.empty()) {
+    list.good("host", list.fabric.path, "the config is for any host");
+    return;
+  }
+  const auto here = read_line(path);
+  if (!here || here->empty()) {
+    list.good("host", path, "not readable here, so not compared");
+    return;
+  }
+  if (*here == host.machine_id) {
+    list.good("host", path, fmt::format("{}, as in the config", *here));
+    return;
+  }
+  const std::string what =
+      fmt::format("the config was written for host {} (machine id {}), this machine id is {}",
+                  host.hostname.empty() ? "unknown" : host.hostname, host.machine_id, *here);
+  // An image has a machine id of its own, and the NICs below tell more about the host.
+  if (in_container(list.roots))
+    list.good("host", path, what + "; this is a container, so that says nothing");
+  else
+    list.fault("host", path, what + "; a copied file or a cloned disk image?", kSetUpAnew);
+}
+
+void check_run_dir(Checklist& list) {
+  const std::string& folder = list.fabric.run_dir;
+  const Fabric& fabric = list.fabric;
+  const bool on_pci = std::any_of(fabric.nics.begin(), fabric.nics.end(),
+                                  [](const Nic& nic) { return nic.driver == NicDriver::kPci; });
+  if (exists(folder) && !is_folder(folder))
+    list.fault("run_dir", folder, "NIC locks go here, but it is no folder",
+               "move it away, or name another run_dir");
+  else if (may_access(folder, W_OK | X_OK))
+    list.good("run_dir", folder, "writable");
+  else if (exists(folder))
+    list.fault("run_dir", folder, "NIC locks go here, but this user can't write to it",
+               on_pci ? "sudo ztcp_setup --group GROUP, of which the user is a member"
+                      : fmt::format("sudo chgrp GROUP {0} && sudo chmod 770 {0}, with a GROUP of "
+                                    "which the user is a member",
+                                    shell_word(folder)));
+  else
+    list.fault(
+        "run_dir", folder, "NIC locks go here, but there is no such folder",
+        on_pci ? std::string("sudo ztcp_setup") : fmt::format("mkdir -p {}", shell_word(folder)));
+}
+
+std::vector<std::string> paired_gpus(const Fabric& fabric) {
+  std::vector<std::string> gpus;
+  for (const Nic& nic : fabric.nics)
+    if (!nic.gpu_pci.empty() && std::find(gpus.begin(), gpus.end(), nic.gpu_pci) == gpus.end())
+      gpus.push_back(nic.gpu_pci);
+  return gpus;
+}
+
+void check_gpus(Checklist& list) {
+  const std::vector<std::string> paired = paired_gpus(list.fabric);
+  if (paired.empty()) return;
+  // A GPU of the config that the machine lacks: the card moved, or another machine type.
+  for (const std::string& gpu : paired) {
+    const std::string path = list.roots.sys + "/bus/pci/devices/" + gpu;
+    if (exists(path))
+      list.good("gpu", gpu, "present");
+    else
+      list.fault("gpu", gpu, "the config pairs a NIC with this GPU, but it is not in this machine",
+                 kSetUpAnew);
+  }
+  // A container may number PCI domains anew; the UUID in the config speaks for those.
+  const bool by_uuid = std::any_of(list.fabric.nics.begin(), list.fabric.nics.end(),
+                                   [](const Nic& nic) { return !nic.gpu_uuid.empty(); });
+  for (const std::string& gpu : list.gpus) {
+    if (std::find(paired.begin(), paired.end(), gpu) != paired.end()) continue;
+    const std::string what = fmt::format("this process sees GPU {}, the config has NICs for {}",
+                                         gpu, fmt::join(paired, ", "));
+    if (by_uuid)
+      list.warning("gpu", gpu, what, kSetUpAnew);
+    else
+      list.fault("gpu", gpu, what, kSetUpAnew);
+  }
+}
+
+Next check_build(Checklist& list, const Nic& nic) {
+  list.fault("driver", nic.name,
+             fmt::format("driver = \"{}\" is not in this build, which has pci, memif and tap",
+                         name_of(nic.driver)),
+             "install a ztcp that has it, or remove the NIC; sudo ztcp_setup writes a config for "
+             "those that this one can take");
+  return Next::kStop;
+}
+
+// Kinds of NICs, one bit each.
+constexpr unsigned kind(NicDriver driver) { return 1U << static_cast<unsigned>(driver); }
+constexpr unsigned kPci = kind(NicDriver::kPci);
+constexpr unsigned kMemif = kind(NicDriver::kMemif);
+constexpr unsigned kTap = kind(NicDriver::kTap);
+constexpr unsigned kNotBuilt = kind(NicDriver::kSocket) | kind(NicDriver::kVerbs);
+
+// Every check and the kinds of NICs it is for, in the order of the report.
+using HostCheck = void (*)(Checklist&);
+constexpr HostCheck kHostChecks[] = {check_schema, check_identity, check_run_dir, check_gpus};
+
+struct NicCheck {
+  unsigned kinds;
+  Next (*judge)(Checklist&, const Nic&);
+};
+constexpr NicCheck kNicChecks[] = {
+    {kNotBuilt, check_build},      //
+    {kPci, check_pci_device},      //
+    {kPci, check_known_speed},     //
+    {kPci, check_driver},          //
+    {kPci, check_vfio_group},      //
+    {kPci, check_pci_interface},   //
+    {kMemif, check_memif_path},    //
+    {kMemif, check_memif_socket},  //
+    {kTap, check_tap_device},      //
+    {kTap, check_tap_interface},
+};
+
+// What the NICs of a kind need together.
+struct SharedCheck {
+  unsigned kinds;
+  HostCheck judge;
+};
+constexpr SharedCheck kSharedChecks[] = {
+    {kPci, check_equal_speeds},
+    {kPci, check_hugepages},
+    {kPci, check_locked_memory},
+};
+
+}  // namespace
+
+std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+                              const NicList& own_nics) {
+  Checklist list{fabric, roots, gpus, own_nics, {}};
+  for (const HostCheck judge : kHostChecks) judge(list);
+  unsigned kinds = 0;
+  for (const Nic& nic : fabric.nics) {
+    kinds |= kind(nic.driver);
+    for (const NicCheck& check : kNicChecks)
+      if ((check.kinds & kind(nic.driver)) != 0 && check.judge(list, nic) == Next::kStop) break;
+  }
+  for (const SharedCheck& check : kSharedChecks)
+    if ((check.kinds & kinds) != 0) check.judge(list);
+  return std::move(list.checks);
+}
+
+Problems check_host(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+                    const NicList& own_nics) {
+  Problems problems;
+  for (Check& check : run_checks(fabric, roots, gpus, own_nics))
+    if (check.severity == Severity::kFault) problems.push_back(std::move(check.problem));
+  return problems;
+}
+
+}  // namespace ztcp::config

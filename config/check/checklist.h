@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What run_checks() passes from check to check: the question and the answers so far. Each
+// check_*() judges one thing and adds at least one answer where it applies.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/check/check.h"
+
+namespace ztcp::config {
+
+// Where the config is of another machine than this one has become.
+inline constexpr const char* kSetUpAnew =
+    "sudo ztcp_setup; ztcp_setup --dry-run shows first what that would change";
+
+struct Checklist {
+  const Fabric& fabric;
+  const Roots& roots;
+  const GpuList& gpus;
+  const NicList& own_nics;
+  std::vector<Check> checks;
+
+  void good(std::string name, std::string where, std::string what) {
+    checks.push_back({std::move(name), Severity::kGood, {std::move(where), std::move(what), ""}});
+  }
+  void warning(std::string name, std::string where, std::string what, std::string mend) {
+    checks.push_back({std::move(name),
+                      Severity::kWarning,
+                      {std::move(where), std::move(what), std::move(mend)}});
+  }
+  void fault(std::string name, std::string where, std::string what, std::string mend) {
+    checks.push_back(
+        {std::move(name), Severity::kFault, {std::move(where), std::move(what), std::move(mend)}});
+  }
+};
+
+// Whether the NIC's further checks can be judged.
+enum class Next : std::uint8_t { kGoOn, kStop };
+
+// pci.cc
+Next check_pci_device(Checklist& list, const Nic& nic);
+Next check_known_speed(Checklist& list, const Nic& nic);
+Next check_driver(Checklist& list, const Nic& nic);
+Next check_vfio_group(Checklist& list, const Nic& nic);
+Next check_pci_interface(Checklist& list, const Nic& nic);
+void check_equal_speeds(Checklist& list);
+// memif.cc
+Next check_memif_path(Checklist& list, const Nic& nic);
+Next check_memif_socket(Checklist& list, const Nic& nic);
+// tap.cc
+Next check_tap_device(Checklist& list, const Nic& nic);
+Next check_tap_interface(Checklist& list, const Nic& nic);
+// memory.cc
+void check_hugepages(Checklist& list);
+void check_locked_memory(Checklist& list);
+
+}  // namespace ztcp::config

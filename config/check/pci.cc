@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A NIC on PCI against the machine.
+#include <charconv>
+#include <unistd.h>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "config/check/checklist.h"
+#include "config/file/fields.h"
+#include "config/machine/machine.h"
+
+namespace ztcp::config {
+namespace {
+
+// linux/capability.h. The kernel asks for the first to open a group that has no IOMMU, and tells
+// physical addresses, which such a NIC is given, only to the second.
+constexpr unsigned kCapSysRawio = 17;
+constexpr unsigned kCapSysAdmin = 21;
+constexpr std::string_view kVfioDriver = "vfio-pci";
+
+// It grants what is missing and nothing else.
+constexpr const char* kSetUpAgain = "sudo ztcp_setup";
+
+std::string folder_of(const Checklist& list, const Nic& nic) {
+  return list.roots.sys + "/bus/pci/devices/" + nic.pci;
+}
+
+std::string driver_of(const Checklist& list, const Nic& nic) {
+  return link_name(folder_of(list, nic) + "/driver").value_or("no driver");
+}
+
+void check_told_speed(Checklist& list, const Nic& nic, const std::string& interface,
+                      const std::string& path) {
+  const auto text = read_line(path + "/speed");
+  std::uint32_t mbps = 0;  // Stays so for -1: the driver does not know.
+  if (text) std::from_chars(text->data(), text->data() + text->size(), mbps);
+  if (mbps != 0 && nic.speed_mbps != 0 && mbps != nic.speed_mbps)
+    list.warning(
+        "speed", nic.name,
+        fmt::format("speed_mbps = {} in the config, {} says {}", nic.speed_mbps, interface, mbps),
+        fmt::format("write speed_mbps = {} into {}, unless it was stated on purpose", mbps,
+                    list.fabric.path));
+}
+
+// What vfio wants of a process where no IOMMU confines the NIC.
+void check_capabilities(Checklist& list, const Nic& nic) {
+  std::vector<std::string> missing;
+  if (!has_capability(list.roots.proc, kCapSysRawio)) missing.emplace_back("CAP_SYS_RAWIO");
+  if (!has_capability(list.roots.proc, kCapSysAdmin)) missing.emplace_back("CAP_SYS_ADMIN");
+  if (missing.empty()) return;
+  list.fault(
+      "vfio", nic.name,
+      fmt::format("without an IOMMU, CAP_SYS_RAWIO and CAP_SYS_ADMIN are needed; missing: {}",
+                  fmt::join(missing, ", ")),
+      "run as root; a container with --user 0 --cap-add SYS_RAWIO --cap-add SYS_ADMIN");
+}
+
+}  // namespace
+
+Next check_pci_device(Checklist& list, const Nic& nic) {
+  const auto pci_class = read_line(folder_of(list, nic) + "/class");
+  if (!pci_class) {
+    list.fault("pci", nic.name,
+               fmt::format("the config has it at {}, where there is no device", nic.pci),
+               kSetUpAnew);
+    return Next::kStop;
+  }
+  if (!pci_class->starts_with("0x02")) {
+    list.fault("pci", nic.name,
+               fmt::format("the device at {} is no NIC: its class is {}, wanted 0x02....", nic.pci,
+                           *pci_class),
+               kSetUpAnew);
+    return Next::kStop;
+  }
+  list.good("pci", nic.name, nic.pci);
+  return Next::kGoOn;
+}
+
+Next check_known_speed(Checklist& list, const Nic& nic) {
+  if (nic.speed_mbps != 0)
+    list.good("speed", nic.name, fmt::format("{} Mb/s", nic.speed_mbps));
+  else
+    list.warning("speed", nic.name,
+                 fmt::format("speed_mbps = 0 in the config, so NCCL is told {} Mb/s, a guess",
+                             kGuessedSpeedMbps),
+                 fmt::format("sudo ztcp_setup --speed MBPS, or write speed_mbps = ... into {}",
+                             list.fabric.path));
+  return Next::kGoOn;
+}
+
+Next check_driver(Checklist& list, const Nic& nic) {
+  const std::string driver = driver_of(list, nic);
+  if (driver == kVfioDriver)
+    list.good("driver", nic.name, driver);
+  else
+    list.fault("driver", nic.name,
+               fmt::format("{} is bound to {}, wanted {}", nic.pci, driver, kVfioDriver),
+               kSetUpAgain);
+  return Next::kGoOn;
+}
+
+Next check_vfio_group(Checklist& list, const Nic& nic) {
+  if (driver_of(list, nic) != kVfioDriver) return Next::kGoOn;
+  const auto group = link_name(folder_of(list, nic) + "/iommu_group");
+  const std::string vfio = list.roots.dev + "/vfio/";
+  const std::string with_iommu = vfio + group.value_or("?");
+  const std::string without_iommu = vfio + "noiommu-" + group.value_or("?");
+  if (!group || (!exists(with_iommu) && !exists(without_iommu))) {
+    list.fault("vfio", nic.name, fmt::format("{} has no group under {}", nic.pci, vfio),
+               "sudo ztcp_setup; in a container pass --device /dev/vfio/vfio and the group's");
+    return Next::kGoOn;
+  }
+  const HostClass found = exists(with_iommu) ? HostClass::kIommu : HostClass::kNoIommu;
+  if (found != list.fabric.host.host_class)
+    list.fault("vfio", nic.name,
+               fmt::format("host.class = \"{}\" in the config, the machine is \"{}\"",
+                           name_of(list.fabric.host.host_class), name_of(found)),
+               fmt::format("write class = \"{}\" under [host], or change the IOMMU setting",
+                           name_of(found)));
+  const std::string& node = found == HostClass::kIommu ? with_iommu : without_iommu;
+  if (may_access(node, R_OK | W_OK))
+    list.good("vfio", nic.name, node + " may be opened");
+  else
+    list.fault("vfio", nic.name, fmt::format("user {} may not open {}", ::geteuid(), node),
+               "sudo ztcp_setup --group GROUP, of which the user is a member");
+  if (found == HostClass::kNoIommu) check_capabilities(list, nic);
+  return Next::kGoOn;
+}
+
+// What a kernel driver says of the NIC, for as long as it has it.
+Next check_pci_interface(Checklist& list, const Nic& nic) {
+  const auto interfaces = interfaces_of(folder_of(list, nic));
+  if (interfaces.empty()) {
+    list.good("mac", nic.name, fmt::format("{}; compared when the NIC starts", to_string(nic.mac)));
+    return Next::kGoOn;
+  }
+  const std::string path = list.roots.sys + "/class/net/" + interfaces.front();
+  if (const auto text = read_line(path + "/address")) {
+    const auto mac = parse_mac(*text);
+    if (mac && *mac == nic.mac)
+      list.good("mac", nic.name, *text);
+    else
+      list.fault("mac", nic.name,
+                 fmt::format("mac = {} in the config, {} has {}: another NIC took its place",
+                             to_string(nic.mac), interfaces.front(), *text),
+                 kSetUpAnew);
+  }
+  check_told_speed(list, nic, interfaces.front(), path);
+  const auto mtu = read_line(path + "/mtu");
+  int mtu_bytes = 0;
+  if (!mtu || std::from_chars(mtu->data(), mtu->data() + mtu->size(), mtu_bytes).ec != std::errc{})
+    return Next::kGoOn;
+  if (mtu_bytes == nic.mtu_bytes)
+    list.good("mtu", nic.name, fmt::format("{} bytes", mtu_bytes));
+  else
+    list.fault("mtu", nic.name,
+               fmt::format("mtu_bytes = {} in the config, {} has {}", nic.mtu_bytes,
+                           interfaces.front(), mtu_bytes),
+               fmt::format("write mtu_bytes = {} into {}, or: sudo ip link set dev {} mtu {}",
+                           mtu_bytes, list.fabric.path, interfaces.front(), nic.mtu_bytes));
+  return Next::kGoOn;
+}
+
+void check_equal_speeds(Checklist& list) {
+  std::string speeds;
+  const Nic* first = nullptr;
+  bool equal = true;
+  for (const Nic& nic : list.fabric.nics) {
+    if (nic.driver != NicDriver::kPci) continue;
+    if (first == nullptr) first = &nic;
+    equal = equal && told_speed_mbps(nic) == told_speed_mbps(*first);
+    speeds += fmt::format("{}{} {}", speeds.empty() ? "" : ", ", nic.name, told_speed_mbps(nic));
+  }
+  if (!equal)
+    list.warning("speed", list.fabric.path,
+                 fmt::format("NCCL is told unequal speeds ({} Mb/s): it prefers the fastest NIC to "
+                             "the nearest, for every GPU",
+                             speeds),
+                 "sudo ztcp_setup --speed MBPS, with that of the slowest, gives all the same");
+}
+
+}  // namespace ztcp::config

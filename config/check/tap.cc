@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A tun/tap interface against the machine.
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/check/checklist.h"
+#include "config/machine/machine.h"
+
+namespace ztcp::config {
+
+Next check_tap_device(Checklist& list, const Nic& nic) {
+  const std::string clone = list.roots.dev + "/net/tun";
+  if (!may_access(clone, R_OK | W_OK))
+    list.fault("tap", nic.name, fmt::format("user {} may not open {}", ::geteuid(), clone),
+               "sudo modprobe tun; in a container pass --device /dev/net/tun");
+  return Next::kGoOn;
+}
+
+Next check_tap_interface(Checklist& list, const Nic& nic) {
+  const std::string folder = list.roots.sys + "/class/net/" + nic.tap_interface;
+  const auto mtu = read_line(folder + "/mtu");
+  if (!mtu || !exists(folder + "/tun_flags")) {
+    list.fault(
+        "tap", nic.name,
+        fmt::format("tap_interface = \"{}\" is not a tun/tap interface of this machine",
+                    nic.tap_interface),
+        fmt::format("sudo ip tuntap add dev {} mode tap user {}", nic.tap_interface, ::geteuid()));
+    return Next::kGoOn;
+  }
+  if (*mtu == fmt::format("{}", nic.mtu_bytes))
+    list.good("tap", nic.name, fmt::format("{}, MTU {}", nic.tap_interface, *mtu));
+  else
+    list.fault("mtu", nic.name,
+               fmt::format("mtu_bytes = {} in the config, {} has {}", nic.mtu_bytes,
+                           nic.tap_interface, *mtu),
+               fmt::format("sudo ip link set dev {} mtu {}", nic.tap_interface, nic.mtu_bytes));
+  return Next::kGoOn;
+}
+
+}  // namespace ztcp::config

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A fabric while it is being read: values, where each stands in the file, and what is wrong so
+// far. Passed from parse() to validate(); nothing else sees it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/file/load.h"
+#include "config/settings.h"
+
+namespace ztcp::config {
+
+// A fabric of 64 NICs takes 30 KiB; anything this large is not a config file.
+inline constexpr std::size_t kMaxFileBytes = 1U << 20;
+
+struct Place {
+  std::uint32_t line = 1;
+  std::uint32_t column = 1;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+struct Finding {
+  Place place;
+  std::string what;
+  std::string mend;
+};
+
+struct Draft {
+  Fabric fabric;
+  // "tcp.rto_min_us", "nic[0].mtu_bytes", and "tcp" or "nic[0]" for the table itself. Keys that are
+  // absent from the file, or whose value could not be read, are absent here.
+  std::map<std::string, Place, std::less<>> places;
+  std::set<std::string, std::less<>> faulty;  // Keys whose value could not be read.
+  std::vector<Finding> findings;
+
+  bool has(std::string_view key) const { return places.contains(key); }
+  bool is_faulty(std::string_view key) const { return faulty.contains(key); }
+  void find_fault(std::string_view key, std::string what, std::string mend);
+};
+
+std::string nic_key(std::size_t index, std::string_view key);  // "nic[0].mtu_bytes"
+
+// A text with a '?' for each character beyond ASCII, and where they stand; a column is a character.
+std::string in_ascii(std::string_view text);
+std::set<Place> places_beyond_ascii(std::string_view text);
+
+LoadResult not_loaded(LoadFailure failure, const std::string& path, Problem problem);
+
+// Ranges and forms of single values are the reader's; this judges what several say together, and
+// what depends on a NIC's driver.
+void validate(Draft& draft);
+
+}  // namespace ztcp::config

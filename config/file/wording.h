@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How messages speak of keys and of what belongs there; all of it from the schema.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/file/schema.h"
+
+namespace ztcp::config {
+
+std::string full_name(std::string_view section, std::string_view key);  // "tcp.rto_min_us"
+std::string unit_of(const Key& key);                                    // " us", or nothing
+std::string alternatives(std::string_view words);                       // "a|b" as "\"a\", \"b\"".
+std::string wanted(const Key& key);      // "an integer, 1..4 TCP flows"
+std::string mend_value(const Key& key);  // "write ..., or remove the line to get 4"
+
+}  // namespace ztcp::config

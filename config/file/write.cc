@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "config/file/fields.h"
+#include "config/file/load.h"
+#include "config/file/schema.h"
+
+namespace ztcp::config {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      out += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string literal(const std::string& text) { return quoted(text); }
+std::string literal(bool flag) { return flag ? "true" : "false"; }
+template <std::integral Number>
+requires(!std::same_as<Number, bool>) std::string literal(Number number) {
+  return fmt::format("{}", number);
+}
+std::string literal(const std::vector<std::uint32_t>& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+std::string literal(const MacAddress& mac) { return quoted(to_string(mac)); }
+std::string literal(const Ipv4Prefix& prefix) { return quoted(to_string(prefix)); }
+std::string literal(const std::optional<Ipv4Address>& address) {
+  return quoted(address ? to_string(*address) : std::string());
+}
+template <class Enum>
+requires std::is_enum_v<Enum> std::string literal(Enum value) { return quoted(name_of(value)); }
+
+void add_comment(std::string& out, std::string_view text) {
+  constexpr std::size_t kWidth = 98;
+  while (!text.empty()) {
+    std::size_t end = text.size();
+    if (end > kWidth) {
+      end = text.rfind(' ', kWidth);
+      if (end == std::string_view::npos) end = text.find(' ');
+    }
+    out += fmt::format("# {}\n", text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end == std::string_view::npos ? end : end + 1));
+  }
+}
+
+// "0 to 4094; default: 0", "an IPv4 address; default: """
+std::string facts(const Key& key) {
+  std::string text;
+  if (!key.form.empty())
+    text = fmt::format("{}; ", key.form);
+  else if (key.type == Type::kInteger && key.min != key.max)
+    text = fmt::format("{} to {}{}{}; ", key.min, key.max, key.unit.empty() ? "" : " ", key.unit);
+  if (key.default_text.empty() || !key.required_for.empty()) return text + "required";
+  return text + fmt::format("default: {}", key.default_text);
+}
+
+class SectionWriter {
+ public:
+  // `explained`: each key under a comment that says what it is. `driver`: of a NIC, else empty.
+  SectionWriter(std::string& out, std::string_view section, bool explained,
+                std::string_view driver = {})
+      : out_(out), section_(section), explained_(explained), driver_(driver) {}
+
+  template <class Member>
+  void operator()(std::string_view name, const Member& member) {
+    const Key& key = *find_key(section_, name);
+    const std::string value = literal(member);
+    if (is_left_out(key, value)) return;
+    if (explained_) add_comment(out_, fmt::format("{} ({})", key.meaning, facts(key)));
+    out_ += fmt::format("{} = {}\n", name, value);
+    if (explained_) out_ += '\n';
+  }
+
+ private:
+  // A NIC says only what it has: the keys of other drivers would be faults.
+  bool is_left_out(const Key& key, std::string_view value) const {
+    return section_ == "nic" && (value == key.default_text || !is_for(key, driver_));
+  }
+
+  std::string& out_;
+  std::string_view section_;
+  bool explained_;
+  std::string_view driver_;
+};
+
+std::string_view meaning_of(std::string_view section) {
+  for (const Section& known : sections())
+    if (known.name == section) return known.meaning;
+  return {};
+}
+
+}  // namespace
+
+std::string to_toml(const Fabric& fabric) {
+  std::string out;
+  add_comment(out, "Written by ztcp_setup. Every key is described in ztcp.conf(5).");
+  out += '\n';
+  visit_top(fabric, SectionWriter(out, "", true));
+  for_each_section(fabric, [&](std::string_view name, auto&& walk) {
+    add_comment(out, meaning_of(name));
+    out += fmt::format("[{}]\n", name);
+    walk(SectionWriter(out, name, true));
+  });
+  add_comment(out, meaning_of("nic"));
+  // Explained once, above the first NIC: eight NICs need no eight copies.
+  bool first = true;
+  for (const Nic& nic : fabric.nics) {
+    out += "[[nic]]\n";
+    visit_nic(nic, SectionWriter(out, "nic", first, name_of(nic.driver)));
+    if (!first) out += '\n';
+    first = false;
+  }
+  return out;
+}
+
+}  // namespace ztcp::config

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/network/netlink.h"
+
+#include <cerrno>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace ztcp::config::netlink {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kKernel = 0;
+constexpr int kLastErrno = 4095;  // include/linux/err.h
+// For a whole answer. The kernel does what it is asked to before it answers, so this is spent on
+// its locks alone, which drivers hold for seconds at times.
+constexpr std::chrono::seconds kPatience{30};
+// Of a list that keeps changing.
+constexpr int kTries = 5;
+// Room for two million routes: a guard, not a budget.
+constexpr std::size_t kLongestAnswer = 256U << 20;
+// The kernel fills 32 KiB at most.
+constexpr std::size_t kLongestDatagram = 64U << 10;
+
+int milliseconds_until(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+}
+
+class Kernel final : public Channel {
+ public:
+  Kernel() = default;
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+  ~Kernel() override {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  bool is_open() const { return fd_ >= 0; }
+
+  Status send(Bytes request) override {
+    sockaddr_nl kernel{};
+    kernel.nl_family = AF_NETLINK;
+    if (::sendto(fd_, request.data(), request.size(), 0, reinterpret_cast<sockaddr*>(&kernel),
+                 sizeof(kernel)) < 0)
+      return fail_errno("netlink");
+    return {};
+  }
+
+  Result<Datagram> receive(Deadline deadline) override {
+    for (;;) {
+      pollfd ready{fd_, POLLIN, 0};
+      const int count = ::poll(&ready, 1, milliseconds_until(deadline));
+      if (count < 0 && errno != EINTR) return fail_errno("netlink");
+      if (count <= 0 && Clock::now() >= deadline) return fail(Errc::kTimedOut, "netlink");
+      if (count <= 0) continue;
+      sockaddr_nl sender{};
+      socklen_t length = sizeof(sender);
+      const ssize_t size = ::recvfrom(fd_, buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC,
+                                      reinterpret_cast<sockaddr*>(&sender), &length);
+      if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (size < 0) return fail_errno("netlink");
+      const auto bytes = static_cast<std::size_t>(size);  // Of the datagram, room or not.
+      if (bytes > buffer_.size()) return fail(Errc::kTruncated, "netlink", EMSGSIZE);
+      return Datagram{sender.nl_pid, Bytes(buffer_).first(bytes)};
+    }
+  }
+
+ private:
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(kLongestDatagram);
+  int fd_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Channel>> open_kernel() {
+  auto kernel = std::make_unique<Kernel>();
+  if (!kernel->is_open()) return fail_errno("netlink socket");
+  return kernel;
+}
+
+Result<Session> Session::open() { return Session(ZTCP_TRY(open_kernel())); }
+
+Status Session::carry_out(Request request) {
+  request.header().nlmsg_flags |= NLM_F_ACK;
+  std::vector<std::byte> heard;
+  ZTCP_CHECK(exchange(request, heard));
+  return {};
+}
+
+Status Session::dump(Request request, const Visit& visit) {
+  for (int i = 0; i < kTries; ++i) {
+    std::vector<std::byte> heard;
+    if (ZTCP_TRY(exchange(request, heard)) == End::kInterrupted) continue;
+    for_each_message(heard, visit);
+    return {};
+  }
+  return fail(Errc::kSystem, "netlink (the network keeps changing)", EAGAIN);
+}
+
+Result<Session::End> Session::exchange(Request& request, std::vector<std::byte>& heard) {
+  if (!request.fits()) return fail(Errc::kInvalidArgument, "netlink request", EMSGSIZE);
+  request.header().nlmsg_seq = ++sequence_;
+  ZTCP_CHECK(channel_->send(request.bytes()));
+  const Deadline deadline = Clock::now() + kPatience;
+  bool interrupted = false;
+  bool too_long = false;
+  std::optional<int> end;  // 0, or the errno that the kernel ends with.
+  const auto take = [&](const Message& message) {
+    // An answer to an earlier request, which was given up, may still come.
+    if (message.header.nlmsg_seq != sequence_ || end) return;
+    interrupted |= (message.header.nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+    // Both begin with an errno below zero, or with what means none. The first one also
+    // acknowledges.
+    if (message.header.nlmsg_type == NLMSG_ERROR || message.header.nlmsg_type == NLMSG_DONE)
+      end = -std::clamp(message.fixed<int>(), -kLastErrno, 0);
+    if (message.header.nlmsg_type < NLMSG_MIN_TYPE) return;
+    // Heard to its end even so: the kernel tells one list at a time.
+    too_long |= heard.size() + aligned(message.header.nlmsg_len) > kLongestAnswer;
+    if (too_long) return;
+    const Bytes header = std::as_bytes(std::span(&message.header, 1));
+    heard.insert(heard.end(), header.begin(), header.end());
+    heard.insert(heard.end(), message.payload.begin(), message.payload.end());
+    heard.resize(aligned(heard.size()));
+  };
+  while (!end) {
+    const Datagram datagram = ZTCP_TRY(channel_->receive(deadline));
+    if (datagram.sender == kKernel && !for_each_message(datagram.bytes, take))
+      return fail(Errc::kProtocol, "netlink", EBADMSG);
+    // What is there already is received after the deadline, too.
+    if (!end && Clock::now() >= deadline) return fail(Errc::kTimedOut, "netlink");
+  }
+  if (*end != 0) return fail(Errc::kSystem, "netlink", *end);
+  if (too_long) return fail(Errc::kOutOfMemory, "netlink", EMSGSIZE);
+  // Changed while it was told: what was heard may be neither old nor new.
+  return interrupted ? End::kInterrupted : End::kWhole;
+}
+
+}  // namespace ztcp::config::netlink

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A talk with the kernel over rtnetlink: requests that it carries out, and lists of what it knows.
+// Bounded in time and memory, and nothing is taken for an answer but what the kernel said to that
+// very request. One thread at a time. For tools.
+//
+// Not libmnl: it has no archive to link, and tools run wherever their C library is.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "config/network/netlink_message.h"
+#include "config/network/netlink_request.h"
+#include "transport/core/result.h"
+
+namespace ztcp::config::netlink {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+struct Datagram {
+  std::uint32_t sender = 0;  // Its port id: the kernel's is 0, all others are processes'.
+  Bytes bytes;               // Until the next one is received.
+};
+
+// Where requests go and answers come from: the kernel, or a test.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  virtual Status send(Bytes request) = 0;
+  // Errc::kTimedOut: nothing came until then.
+  virtual Result<Datagram> receive(Deadline deadline) = 0;
+};
+
+// The kernel of this thread's network namespace.
+Result<std::unique_ptr<Channel>> open_kernel();
+
+class Session {
+ public:
+  using Visit = std::function<void(const Message&)>;
+
+  static Result<Session> open();  // With open_kernel().
+  explicit Session(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
+
+  // Errc::kSystem with the kernel's errno where it refuses.
+  Status carry_out(Request request);
+
+  // Calls visit for each message of a list. A list that changed while it was told is asked for
+  // anew, and visited only once it was heard whole: failure means that nothing was visited.
+  template <class Fixed>
+  Status dump(std::uint16_t type, const Fixed& fixed, const Visit& visit) {
+    return dump(Request(type, NLM_F_DUMP, fixed), visit);
+  }
+
+ private:
+  enum class End : std::uint8_t { kWhole, kInterrupted };
+  Status dump(Request request, const Visit& visit);
+  Result<End> exchange(Request& request, std::vector<std::byte>& heard);
+
+  std::unique_ptr<Channel> channel_;
+  std::uint32_t sequence_ = 0;
+};
+
+}  // namespace ztcp::config::netlink

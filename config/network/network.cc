@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/network/network.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstring>
+#include <linux/if_link.h>
+#include <linux/nexthop.h>
+#include <sys/socket.h>
+
+#include <fmt/format.h>
+
+#include "config/network/netlink.h"
+
+namespace ztcp::config {
+namespace {
+
+using netlink::Attributes;
+using netlink::Bytes;
+
+Ipv4Address ipv4_of(Bytes bytes) { return {ntohl(netlink::read_as<std::uint32_t>(bytes))}; }
+
+void take_link(const netlink::Message& message, Network& network) {
+  const Attributes attributes = message.attributes<ifinfomsg>();
+  const Attributes info = attributes.nested(IFLA_LINKINFO);
+  Interface interface;
+  interface.index = static_cast<std::uint32_t>(message.fixed<ifinfomsg>().ifi_index);
+  interface.name = attributes.text(IFLA_IFNAME);
+  interface.mtu_bytes = attributes.number(IFLA_MTU);
+  interface.lower = attributes.number(IFLA_LINK);
+  interface.kind = info.text(IFLA_INFO_KIND);
+  // Other kinds number their data otherwise.
+  if (interface.kind == "vlan")
+    interface.vlan_id = info.nested(IFLA_INFO_DATA).number<std::uint16_t>(IFLA_VLAN_ID);
+  network.interfaces.push_back(std::move(interface));
+}
+
+void take_address(const netlink::Message& message, Network& network) {
+  const auto fixed = message.fixed<ifaddrmsg>();
+  const auto interface =
+      std::find_if(network.interfaces.begin(), network.interfaces.end(),
+                   [&](const Interface& known) { return known.index == fixed.ifa_index; });
+  if (interface == network.interfaces.end()) return;
+  const Attributes attributes = message.attributes<ifaddrmsg>();
+  if (fixed.ifa_family == AF_INET6)
+    interface->ipv6.push_back(attributes.number<Ipv6Bytes>(IFA_ADDRESS));
+  if (fixed.ifa_family != AF_INET) return;
+  InterfaceAddress address;
+  address.prefix.length = fixed.ifa_prefixlen;
+  address.secondary = (fixed.ifa_flags & IFA_F_SECONDARY) != 0;
+  // IFA_LOCAL is one's own; IFA_ADDRESS the same, but for point-to-point links.
+  if (const auto own = attributes.find(attributes.has(IFA_LOCAL) ? IFA_LOCAL : IFA_ADDRESS))
+    address.prefix.address = ipv4_of(*own);
+  if (const auto info = attributes.find(IFA_CACHEINFO))
+    address.valid_s = netlink::read_as<ifa_cacheinfo>(*info).ifa_valid;
+  interface->ipv4.push_back(address);
+}
+
+void take_nexthop(const netlink::Message& message, Network& network) {
+  const Attributes attributes = message.attributes<nhmsg>();
+  Nexthop nexthop;
+  nexthop.id = attributes.number(NHA_ID);
+  nexthop.interface = attributes.number(NHA_OIF);
+  if (const auto gateway = attributes.find(NHA_GATEWAY);
+      gateway && message.fixed<nhmsg>().nh_family == AF_INET)
+    nexthop.gateway = ipv4_of(*gateway);
+  Bytes members = attributes.find(NHA_GROUP).value_or(Bytes());
+  for (; !members.empty(); members = netlink::behind(members, sizeof(nexthop_grp)))
+    nexthop.members.push_back(netlink::read_as<nexthop_grp>(members).id);
+  network.nexthops.push_back(std::move(nexthop));
+}
+
+// A route that tells no more than the number of its nexthop object
+// (net.ipv4.nexthop_compat_mode=0): as many routes as the object has members.
+void take_route_by(std::uint32_t id, Route route, Network& network) {
+  const auto find = [&](std::uint32_t wanted) {
+    return std::find_if(network.nexthops.begin(), network.nexthops.end(),
+                        [&](const Nexthop& one) { return one.id == wanted; });
+  };
+  const auto object = find(id);
+  if (object == network.nexthops.end()) return;
+  const std::vector<std::uint32_t> alone{id};
+  for (const std::uint32_t member : object->members.empty() ? alone : object->members) {
+    const auto nexthop = find(member);
+    if (nexthop == network.nexthops.end()) continue;
+    route.interface = nexthop->interface;
+    if (!route.ipv6) route.gateway = nexthop->gateway;
+    network.routes.push_back(route);
+  }
+}
+
+void take_route(const netlink::Message& message, Network& network) {
+  const auto fixed = message.fixed<rtmsg>();
+  // Unreachable, local and broadcast routes lead nowhere.
+  if (fixed.rtm_type != RTN_UNICAST || (fixed.rtm_flags & RTM_F_CLONED) != 0) return;
+  const Attributes attributes = message.attributes<rtmsg>();
+  Route route;
+  route.ipv6 = fixed.rtm_family == AF_INET6;
+  route.table = attributes.has(RTA_TABLE) ? attributes.number(RTA_TABLE) : fixed.rtm_table;
+  route.destination.length = fixed.rtm_dst_len;
+  route.metric = attributes.number(RTA_PRIORITY);
+  route.interface = attributes.number(RTA_OIF);
+  const auto address = [&](const Attributes& from, unsigned type) {
+    const auto found = from.find(type);
+    return found && !route.ipv6 ? std::optional(ipv4_of(*found)) : std::nullopt;
+  };
+  route.destination.address = address(attributes, RTA_DST).value_or(Ipv4Address{});
+  route.gateway = address(attributes, RTA_GATEWAY);
+  const Bytes hops = attributes.find(RTA_MULTIPATH).value_or(Bytes());
+  if (hops.empty() && route.interface == 0 && attributes.has(RTA_NH_ID))
+    return take_route_by(attributes.number(RTA_NH_ID), route, network);
+  if (hops.empty()) network.routes.push_back(route);
+  // A route over several hops is as many routes here.
+  netlink::for_each_hop(hops, [&](const rtnexthop& hop, const Attributes& own) {
+    route.interface = static_cast<std::uint32_t>(hop.rtnh_ifindex);
+    route.gateway = address(own, RTA_GATEWAY);
+    network.routes.push_back(route);
+  });
+}
+
+Status read_into(Network& network) {
+  const auto take = [&](const netlink::Message& message) { take_message(message, network); };
+  netlink::Session kernel = ZTCP_TRY(netlink::Session::open());
+  ZTCP_CHECK(kernel.dump(RTM_GETLINK, ifinfomsg{}, take));
+  ZTCP_CHECK(kernel.dump(RTM_GETADDR, ifaddrmsg{}, take));
+  // Linux before 5.3 has none.
+  if (const Status listed = kernel.dump(RTM_GETNEXTHOP, nhmsg{}, take);
+      !listed && listed.error().sys_errno != EOPNOTSUPP)
+    return listed;
+  rtmsg routes{};
+  for (const int family : {AF_INET, AF_INET6}) {
+    routes.rtm_family = static_cast<unsigned char>(family);
+    ZTCP_CHECK(kernel.dump(RTM_GETROUTE, routes, take));
+  }
+  return {};
+}
+
+}  // namespace
+
+const Interface* Network::find(std::string_view name) const {
+  for (const Interface& interface : interfaces)
+    if (interface.name == name) return &interface;
+  return nullptr;
+}
+
+const Interface* Network::find(std::uint32_t index) const {
+  for (const Interface& interface : interfaces)
+    if (interface.index == index) return &interface;
+  return nullptr;
+}
+
+void take_message(const netlink::Message& message, Network& network) {
+  if (message.header.nlmsg_type == RTM_NEWLINK) take_link(message, network);
+  if (message.header.nlmsg_type == RTM_NEWADDR) take_address(message, network);
+  if (message.header.nlmsg_type == RTM_NEWNEXTHOP) take_nexthop(message, network);
+  if (message.header.nlmsg_type == RTM_NEWROUTE) take_route(message, network);
+}
+
+tl::expected<Network, Problem> read_network() {
+  Network network;
+  if (const Status read = read_into(network); !read) {
+    const Error& error = read.error();
+    return tl::unexpected(Problem{
+        "rtnetlink",
+        fmt::format("the kernel does not tell its interfaces, addresses and routes: {}: {}",
+                    error.where,
+                    error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error.code)),
+        "ip route show table all shows whether it answers anybody"});
+  }
+  return network;
+}
+
+}  // namespace ztcp::config

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/network/reserved.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <charconv>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "config/machine/machine.h"
+
+namespace ztcp::config {
+namespace {
+
+constexpr unsigned kSshPort = 22;
+constexpr unsigned kEstablished = 1;  // include/net/tcp_states.h
+constexpr std::uint32_t kMainTable = 254;
+
+// IPv4 as IPv6 writes it, so that one comparison does for both.
+Ipv6Bytes mapped(Ipv4Address address) {
+  Ipv6Bytes bytes{};
+  bytes[10] = bytes[11] = 0xff;
+  const std::uint32_t value = htonl(address.value);
+  std::memcpy(&bytes[12], &value, sizeof(value));
+  return bytes;
+}
+
+std::optional<Ipv6Bytes> parse_any(std::string text) {
+  text = text.substr(0, text.find('%'));
+  if (const auto ipv4 = parse_ipv4(text)) return mapped(*ipv4);
+  Ipv6Bytes bytes{};
+  if (::inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1) return bytes;
+  return std::nullopt;
+}
+
+std::string text_of(const Ipv6Bytes& bytes) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  const Ipv6Bytes ipv4 = mapped({});
+  if (std::equal(bytes.begin(), bytes.begin() + 12, ipv4.begin()))
+    ::inet_ntop(AF_INET, &bytes[12], text, sizeof(text));
+  else
+    ::inet_ntop(AF_INET6, bytes.data(), text, sizeof(text));
+  return text;
+}
+
+// "0100007F:0016" of /proc/net/tcp and tcp6: 32-bit words in memory order.
+bool parse_socket(const std::string& text, Ipv6Bytes& address, unsigned& port) {
+  const auto colon = text.find(':');
+  if (colon != 8 && colon != 32) return false;
+  std::array<std::uint32_t, 4> words{};
+  for (std::size_t i = 0; i < colon / 8; ++i)
+    if (std::from_chars(&text[i * 8], &text[i * 8] + 8, words[i], 16).ec != std::errc{})
+      return false;
+  if (colon == 8)
+    address = mapped({ntohl(words[0])});
+  else
+    std::memcpy(address.data(), words.data(), address.size());
+  return std::from_chars(&text[colon + 1], text.data() + text.size(), port, 16).ec == std::errc{};
+}
+
+class Finder {
+ public:
+  Finder(const std::string& root, const Network& network) : root_(root), network_(network) {}
+
+  Reserved find(const std::string& ssh_connection) {
+    find_default_routes(false);
+    find_default_routes(true);
+    find_ssh(ssh_connection);
+    find_mounts();
+    return std::move(reserved_);
+  }
+
+ private:
+  // The interface and all below it; the first reason stays, but for one that yields.
+  void reserve(const std::string& name, const Reservation& reservation) {
+    const auto [it, inserted] = reserved_.emplace(name, reservation);
+    if (!inserted) {
+      if (!it->second.yields || reservation.yields) return;
+      it->second = reservation;
+    }
+    const Interface* interface = network_.find(name);
+    if (interface != nullptr && interface->kind == "vlan")
+      if (const Interface* lower = network_.find(interface->lower))
+        reserve(lower->name, reservation);
+    for (const std::string& entry : list_folder(root_ + "/sys/class/net/" + name))
+      if (entry.starts_with("lower_")) reserve(entry.substr(6), reservation);
+  }
+
+  // Clouds give every NIC a default route, in a table of its own or at a higher metric: the one
+  // that traffic takes is the best of the main table.
+  void find_default_routes(bool ipv6) {
+    std::optional<std::uint32_t> best;
+    for (const Route& route : network_.routes)
+      if (is_default(route, ipv6) && route.table == kMainTable)
+        best = std::min(best.value_or(route.metric), route.metric);
+    for (const Route& route : network_.routes) {
+      const Interface* interface = network_.find(route.interface);
+      if (interface == nullptr || !is_default(route, ipv6)) continue;
+      if (!best || (route.table == kMainTable && route.metric == *best))
+        reserve(interface->name, {"carries the default route", false});
+      else
+        reserve(interface->name, {fmt::format("carries {} default route of table {}, metric {}",
+                                              ipv6 ? "an IPv6" : "a", route.table, route.metric),
+                                  true});
+    }
+  }
+  bool is_default(const Route& route, bool ipv6) const {
+    const Interface* interface = network_.find(route.interface);
+    return route.ipv6 == ipv6 && route.destination.length == 0 && interface != nullptr &&
+           interface->name != "lo";
+  }
+
+  void reserve_holder(const Ipv6Bytes& address, const std::string& why) {
+    for (const Interface& interface : network_.interfaces) {
+      const bool ipv4 = std::any_of(
+          interface.ipv4.begin(), interface.ipv4.end(),
+          [&](const InterfaceAddress& own) { return mapped(own.prefix.address) == address; });
+      const bool ipv6 =
+          std::find(interface.ipv6.begin(), interface.ipv6.end(), address) != interface.ipv6.end();
+      if ((ipv4 || ipv6) && interface.name != "lo") reserve(interface.name, {why, false});
+    }
+  }
+
+  // "client port server port"
+  void find_ssh(const std::string& ssh_connection) {
+    std::istringstream words(ssh_connection);
+    std::string client, client_port, server;
+    words >> client >> client_port >> server;
+    if (const auto address = parse_any(server))
+      reserve_holder(*address, fmt::format("carries this ssh session ({})", server));
+    for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+      std::istringstream lines(read_text(root_ + file).value_or(""));
+      for (std::string line; std::getline(lines, line);) {
+        std::istringstream fields(line);
+        std::string slot, local, remote, state;
+        fields >> slot >> local >> remote >> state;
+        Ipv6Bytes address{};
+        unsigned port = 0;
+        unsigned number = 0;
+        std::from_chars(state.data(), state.data() + state.size(), number, 16);
+        if (number == kEstablished && parse_socket(local, address, port) && port == kSshPort)
+          reserve_holder(address, fmt::format("carries an ssh session ({})", text_of(address)));
+      }
+    }
+  }
+
+  // "... / /home rw - nfs4 server:/path rw,addr=10.0.0.9": NFS, CIFS and the like say `addr`;
+  // others name their servers only as what is mounted: "10.0.0.5@o2ib:/scratch", "10.0.0.5:6789:/".
+  void find_mounts() {
+    std::istringstream lines(read_text(root_ + "/proc/self/mountinfo").value_or(""));
+    for (std::string line; std::getline(lines, line);) {
+      const auto dash = line.find(" - ");
+      if (dash == std::string::npos) continue;
+      std::istringstream head(line.substr(0, dash));
+      std::string word, folder;
+      for (int i = 0; i < 5 && head >> word; ++i) folder = word;
+      std::istringstream tail(line.substr(dash + 3));
+      std::string type, source, options;
+      tail >> type >> source >> options;
+      options = "," + options;
+      if (const auto at = options.find(",addr="); at != std::string::npos)
+        reserve_way_to(options.substr(at + 6, options.find(',', at + 6) - at - 6), folder);
+      if (source.starts_with("/dev/")) continue;
+      for (char& c : source)
+        if (std::string_view(",:/@").find(c) != std::string_view::npos) c = ' ';
+      std::istringstream servers(source);
+      for (std::string server; servers >> server;) reserve_way_to(server, folder);
+    }
+  }
+  void reserve_way_to(const std::string& server, const std::string& folder) {
+    const auto address = parse_ipv4(server);
+    if (!address) return;
+    if (const Interface* interface = way_to(*address))
+      reserve(interface->name,
+              {fmt::format("leads to {}, which serves {}", server, folder), false});
+  }
+
+  // The longest prefix of the main table, then the lowest metric.
+  const Interface* way_to(Ipv4Address address) const {
+    const Route* best = nullptr;
+    for (const Route& route : network_.routes) {
+      if (route.ipv6 || route.table != kMainTable || !route.destination.contains(address)) continue;
+      const bool longer = best != nullptr && route.destination.length > best->destination.length;
+      const bool cheaper = best != nullptr &&
+                           route.destination.length == best->destination.length &&
+                           route.metric < best->metric;
+      if (best == nullptr || longer || cheaper) best = &route;
+    }
+    return best == nullptr ? nullptr : network_.find(best->interface);
+  }
+
+  const std::string& root_;
+  const Network& network_;
+  Reserved reserved_;
+};
+
+}  // namespace
+
+Reserved reserved_interfaces(const std::string& root, const Network& network,
+                             const std::string& ssh_connection) {
+  return Finder(root, network).find(ssh_connection);
+}
+
+}  // namespace ztcp::config

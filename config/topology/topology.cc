@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/topology/topology.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <hwloc.h>
+
+#include "config/machine/machine.h"
+#include "config/network/reserved.h"
+
+namespace ztcp::config {
+namespace {
+
+constexpr unsigned kClassEthernet = 0x0200;
+constexpr unsigned kClassVga = 0x0300;
+constexpr unsigned kClass3d = 0x0302;
+constexpr unsigned kVendorNvidia = 0x10de;
+
+// Kernel drivers whose NICs DPDK's drivers inside ztcp can take over.
+constexpr std::array<std::string_view, 13> kKnownDrivers{
+    "virtio-pci", "ena",  "gvnic", "iavf", "ice",     "i40e",   "ixgbe",
+    "bnxt_en",    "hns3", "gve",   "igb",  "vmxnet3", "e1000e",
+};
+
+// These share their NIC with DPDK and keep its interface.
+constexpr std::array<std::string_view, 3> kBifurcatedDrivers{"mlx5_core", "mlx4_core", "mana"};
+
+struct TopologyDeleter {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using HwlocTopology = std::unique_ptr<hwloc_topology, TopologyDeleter>;
+
+HwlocTopology load_hwloc(const std::string& root) {
+  // hwloc 2 takes another root by environment only. Only what sysfs says is asked for: its
+  // plugins would start CUDA and X11.
+  ::setenv("HWLOC_FSROOT", root.c_str(), 1);
+  ::setenv("HWLOC_COMPONENTS", "linux,stop", 1);
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return nullptr;
+  HwlocTopology topology(raw);
+  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
+  // A machine whose cpuset excludes a node still has that node's NICs.
+  hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+  return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
+}
+
+std::string pci_name(const hwloc_obj* device) {
+  const auto& pci = device->attr->pcidev;
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
+}
+
+template <class Number>
+Number read_number(const std::string& path, Number otherwise) {
+  const auto text = read_line(path);
+  Number number = otherwise;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
+  return number;
+}
+
+unsigned depth_of(const hwloc_obj* object) {
+  unsigned depth = 0;
+  for (; object->parent != nullptr; object = object->parent) ++depth;
+  return depth;
+}
+
+Distance distance_between(hwloc_obj_t a, hwloc_obj_t b) {
+  unsigned depth_a = depth_of(a);
+  unsigned depth_b = depth_of(b);
+  while (a != b) {
+    const bool climb_a = depth_a >= depth_b;
+    const bool climb_b = depth_b >= depth_a;
+    if (climb_a) a = a->parent, --depth_a;
+    if (climb_b) b = b->parent, --depth_b;
+  }
+  Distance distance{Nearness::kNumaNode, depth_a};
+  if (a->type == HWLOC_OBJ_BRIDGE)
+    distance.nearness = a->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST
+                            ? Nearness::kHostBridge
+                            : Nearness::kSwitch;
+  else if (hwloc_bitmap_weight(a->nodeset) != 1)
+    distance.nearness = Nearness::kMachine;
+  return distance;
+}
+
+Gpu read_gpu(const std::string& root, const hwloc_obj* device) {
+  Gpu gpu;
+  gpu.pci = pci_name(device);
+  gpu.numa_node = read_number(root + "/sys/bus/pci/devices/" + gpu.pci + "/numa_node", -1);
+  const auto information =
+      read_text(root + "/proc/driver/nvidia/gpus/" + gpu.pci + "/information").value_or("");
+  const auto field = [&](std::string_view name) -> std::string {
+    const auto at = information.find(name);
+    if (at == std::string::npos) return {};
+    const auto first = information.find_first_not_of(" \t", at + name.size());
+    if (first == std::string::npos) return {};
+    return information.substr(first, information.find('\n', first) - first);
+  };
+  gpu.model = field("Model:");
+  gpu.uuid = field("GPU UUID:");
+  return gpu;
+}
+
+// What a NIC looks like from where the machine's own interests are.
+struct View {
+  const std::string& root;
+  const Network& network;
+  const Selection& selection;
+  Reserved reserved;
+};
+
+bool names(const std::set<std::string, std::less<>>& list, const HostNic& nic) {
+  return list.contains(nic.pci) || (!nic.interface.empty() && list.contains(nic.interface));
+}
+
+// What sits on the interface beside VLANs, whose address and tag the config can hold.
+std::string other_upper(const View& view, const std::string& interface) {
+  for (const std::string& entry : list_folder(view.root + "/sys/class/net/" + interface)) {
+    if (!entry.starts_with("upper_")) continue;
+    const Interface* upper = view.network.find(entry.substr(6));
+    if (upper == nullptr || upper->kind != "vlan") return entry.substr(6);
+  }
+  return {};
+}
+
+std::string unfit_reason(const View& view, const HostNic& nic) {
+  if (names(view.selection.keep, nic)) return "was named by --keep";
+  const std::string pci = view.root + "/sys/bus/pci/devices/" + nic.pci;
+  if (!nic.interface.empty()) {
+    // Its routes and addresses can't be seen from here, so that nobody knows who needs it.
+    if (view.network.find(nic.interface) == nullptr) return "belongs to another network namespace";
+    if (const auto it = view.reserved.find(nic.interface); it != view.reserved.end()) {
+      if (!it->second.yields) return it->second.why;
+      if (!names(view.selection.take, nic))
+        return fmt::format("{}; --take {} takes it all the same", it->second.why, nic.interface);
+    }
+    if (const auto master = link_name(view.root + "/sys/class/net/" + nic.interface + "/master"))
+      return fmt::format("belongs to {}", *master);
+    if (const std::string upper = other_upper(view, nic.interface); !upper.empty())
+      return fmt::format("carries {}", upper);
+  }
+  if (const unsigned functions = read_number(pci + "/sriov_numvfs", 0U); functions > 0)
+    return fmt::format("has {} virtual functions, which would lose their link", functions);
+  if (nic.driver == "vfio-pci" || nic.driver.empty()) return {};
+  if (std::find(kBifurcatedDrivers.begin(), kBifurcatedDrivers.end(), nic.driver) !=
+      kBifurcatedDrivers.end())
+    return fmt::format("stays with {}, which never gives a NIC away; ztcp's TCP can't use it yet",
+                       nic.driver);
+  if (std::find(kKnownDrivers.begin(), kKnownDrivers.end(), nic.driver) == kKnownDrivers.end())
+    return fmt::format("has the driver {}, for whose NICs ztcp has none", nic.driver);
+  return {};
+}
+
+// 169.254.0.0/16: what a host gives itself when nobody gave it an address.
+bool is_link_local(Ipv4Address address) { return address.value >> 16 == 0xa9fe; }
+
+// The NIC's own first address; else that of its VLAN with the lowest tag; a link-local one only
+// when there is no other. The rest is named.
+void choose_address(const View& view, HostNic& nic) {
+  const Interface* own = view.network.find(nic.interface);
+  if (own == nullptr) return;
+  std::vector<const Interface*> candidates{own};
+  for (const Interface& interface : view.network.interfaces)
+    if (interface.kind == "vlan" && interface.lower == own->index) candidates.push_back(&interface);
+  std::sort(candidates.begin() + 1, candidates.end(),
+            [](const Interface* a, const Interface* b) { return a->vlan_id < b->vlan_id; });
+  std::vector<std::pair<const Interface*, const InterfaceAddress*>> addresses;
+  for (const Interface* interface : candidates)
+    for (const InterfaceAddress& address : interface->ipv4)
+      addresses.emplace_back(interface, &address);
+  std::stable_partition(addresses.begin(), addresses.end(),
+                        [](const auto& one) { return !is_link_local(one.second->prefix.address); });
+  for (const auto& [interface, address] : addresses) {
+    if (nic.address) {
+      nic.left_out.push_back(fmt::format("{} on {}", to_string(address->prefix), interface->name));
+      continue;
+    }
+    nic.address = address->prefix;
+    nic.address_interface = interface->name;
+    nic.valid_s = address->valid_s;
+    nic.vlan_id = interface->vlan_id;
+    if (interface->kind == "vlan" && interface->mtu_bytes > 0) nic.mtu_bytes = interface->mtu_bytes;
+  }
+}
+
+// The widest route with a next hop: a default route, which clouds keep in tables by NIC.
+void choose_gateway(const View& view, HostNic& nic) {
+  const Interface* interface = view.network.find(nic.address_interface);
+  const Route* best = nullptr;
+  for (const Route& route : view.network.routes)
+    if (interface != nullptr && route.interface == interface->index && route.gateway &&
+        (best == nullptr || route.destination.length < best->destination.length))
+      best = &route;
+  if (best != nullptr) nic.gateway = best->gateway;
+}
+
+HostNic read_nic(const View& view, const hwloc_obj* device) {
+  HostNic nic;
+  nic.pci = pci_name(device);
+  nic.id =
+      fmt::format("{:04x}:{:04x}", device->attr->pcidev.vendor_id, device->attr->pcidev.device_id);
+  const std::string folder = view.root + "/sys/bus/pci/devices/" + nic.pci;
+  nic.driver = link_name(folder + "/driver").value_or("");
+  nic.iommu_group = link_name(folder + "/iommu_group").value_or("");
+  // vfio makes groups of its own where there is no IOMMU, and names them.
+  nic.protects = !nic.iommu_group.empty() && read_line(view.root + "/sys/kernel/iommu_groups/" +
+                                                       nic.iommu_group + "/name") != "vfio-noiommu";
+  nic.numa_node = read_number(folder + "/numa_node", -1);
+  if (const auto interfaces = interfaces_of(folder); !interfaces.empty()) {
+    nic.interface = interfaces.front();
+    const std::string net = view.root + "/sys/class/net/" + nic.interface;
+    if (const auto text = read_line(net + "/address"))
+      nic.mac = parse_mac(*text).value_or(MacAddress{});
+    nic.mtu_bytes = read_number(net + "/mtu", 0U);
+    // -1 where the driver does not know.
+    nic.speed_mbps = static_cast<std::uint32_t>(std::max(0, read_number(net + "/speed", 0)));
+    choose_address(view, nic);
+    choose_gateway(view, nic);
+  }
+  nic.unfit = unfit_reason(view, nic);
+  return nic;
+}
+
+}  // namespace
+
+tl::expected<Topology, Problem> detect(const std::string& root, const Network& network,
+                                       const Selection& selection) {
+  const HwlocTopology hwloc = load_hwloc(root);
+  if (!hwloc)
+    return tl::unexpected(
+        Problem{root + "/sys", "hwloc can't read this machine's topology", "hwloc-ls shows why"});
+  // "/" + "/sys" is a path, but not one to print.
+  const std::string base = root == "/" ? "" : root;
+  Topology topology;
+  std::vector<hwloc_obj_t> gpus;
+  std::vector<hwloc_obj_t> nics;
+  const View view{base, network, selection,
+                  reserved_interfaces(base, network, selection.ssh_connection)};
+  for (hwloc_obj_t device = nullptr;
+       (device = hwloc_get_next_pcidev(hwloc.get(), device)) != nullptr;) {
+    const unsigned pci_class = device->attr->pcidev.class_id;
+    if ((pci_class == kClassVga || pci_class == kClass3d) &&
+        device->attr->pcidev.vendor_id == kVendorNvidia)
+      gpus.push_back(device);
+    else if (pci_class == kClassEthernet)
+      nics.push_back(device);
+  }
+  const auto by_address = [](const hwloc_obj* a, const hwloc_obj* b) {
+    return pci_name(a) < pci_name(b);
+  };
+  std::sort(gpus.begin(), gpus.end(), by_address);
+  std::sort(nics.begin(), nics.end(), by_address);
+  for (const auto* gpu : gpus) topology.gpus.push_back(read_gpu(base, gpu));
+  for (const auto* nic : nics) topology.nics.push_back(read_nic(view, nic));
+  for (hwloc_obj_t gpu : gpus) {
+    auto& row = topology.distances.emplace_back();
+    for (hwloc_obj_t nic : nics) row.push_back(distance_between(gpu, nic));
+  }
+  for (hwloc_obj_t node = nullptr;
+       (node = hwloc_get_next_obj_by_type(hwloc.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;)
+    topology.numa_nodes.push_back(static_cast<std::int32_t>(node->os_index));
+  return topology;
+}
+
+}  // namespace ztcp::config

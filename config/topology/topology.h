@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What GPUs and NICs a machine has, how near they are to each other, and which NIC each GPU gets.
+// For tools: the plugin believes the config. topology.cc is the only user of hwloc, which reads PCI
+// and NUMA from any folder that looks like a root (HWLOC_FSROOT), so that tests bring machines
+// along as trees.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "config/network/network.h"
+#include "config/problem.h"
+#include "transport/core/address.h"
+
+namespace ztcp::config {
+
+// How near a GPU and a NIC are: what lies on the way between them.
+enum class Nearness : std::uint8_t { kSwitch, kHostBridge, kNumaNode, kMachine };
+const char* describe(Nearness nearness);  // "same PCI switch"
+
+struct Gpu {
+  std::string pci;    // "0000:17:00.0"
+  std::string model;  // "NVIDIA H800"; empty: its driver is not loaded.
+  std::string uuid;   // Empty as well then.
+  std::int32_t numa_node = -1;
+};
+
+struct HostNic {
+  std::string pci;
+  std::string id;         // "14e4:1750"
+  std::string driver;     // "bnxt_en"; empty: none bound.
+  std::string interface;  // "eth1"; empty while no kernel driver has it.
+  MacAddress mac;
+  std::uint32_t mtu_bytes = 0;   // 0: unknown.
+  std::uint32_t speed_mbps = 0;  // 0: its driver does not tell.
+  std::int32_t numa_node = -1;
+  std::optional<Ipv4Prefix> address;
+  std::string address_interface;  // Whose address it is: "eth1", or "eth1.100" above it.
+  std::uint32_t valid_s = InterfaceAddress::kForever;  // Less: leased.
+  std::uint16_t vlan_id = 0;
+  std::optional<Ipv4Address> gateway;  // Of any route through it.
+  std::vector<std::string> left_out;   // "10.0.0.6/24 on eth1": a NIC has one address here.
+  std::string iommu_group;             // "12"; empty: none.
+  bool protects = false;               // The group is an IOMMU's, not vfio's stand-in for one.
+  std::string unfit;  // Why ztcp can't have it: "carries the default route"; empty: it can.
+};
+
+// One step is one level of the tree of PCI switches, host bridges and NUMA nodes.
+struct Distance {
+  Nearness nearness = Nearness::kMachine;
+  unsigned depth = 0;  // Of the nearest common ancestor: deeper is nearer.
+};
+
+struct Topology {
+  std::vector<Gpu> gpus;                         // By PCI address.
+  std::vector<HostNic> nics;                     // By PCI address.
+  std::vector<std::vector<Distance>> distances;  // [gpu][nic]
+  std::vector<std::int32_t> numa_nodes;
+};
+
+// Which NICs the operator wants left alone, and which taken although they carry a default route
+// that is not the best. Interfaces or PCI addresses.
+struct Selection {
+  std::set<std::string, std::less<>> keep;
+  std::set<std::string, std::less<>> take;
+  std::string ssh_connection;  // The variable of that name.
+};
+
+// `root` is "/" for this machine. Sets HWLOC_FSROOT for this process: tools only.
+tl::expected<Topology, Problem> detect(const std::string& root, const Network& network,
+                                       const Selection& selection);
+
+struct Pair {
+  std::optional<std::size_t> gpu;  // Absent: any process may take the NIC.
+  std::size_t nic = 0;
+  std::string reason;  // "same PCI switch", "flat PCI tree: same NUMA node 0, then device order"
+};
+
+// One NIC for each GPU, in GPU order: the nearest pairs first; among equally near ones those of
+// one NUMA node, then in the order of PCI addresses, so that equal hosts pair equally. A Problem
+// when there are no GPUs or too few NICs.
+tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology);
+
+// The first `count` fit NICs in the order of PCI addresses, all of them when it is 0; no GPUs.
+tl::expected<std::vector<Pair>, Problem> take_nics(const Topology& topology, std::size_t count);
+
+}  // namespace ztcp::config

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/machine/container.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/tree.h"
+
+namespace ztcp::config {
+namespace {
+
+Roots roots_of(const test::Tree& tree) {
+  return {tree.path("sys"), tree.path("proc"), tree.path("dev"), tree.path("etc"), tree.root()};
+}
+
+constexpr const char* kProc = "26 1 0:23 / /proc rw,nosuid shared:13 - proc proc rw\n";
+
+struct Case {
+  const char* name;
+  const char* file;       // That the runtime leaves; empty: none.
+  const char* mountinfo;  // Beside that of /proc.
+  bool contained;
+};
+class Container : public testing::TestWithParam<Case> {};
+
+TEST_P(Container, IsTold) {
+  test::Tree tree;
+  tree.add_file("proc/self/mountinfo", std::string(kProc) + GetParam().mountinfo);
+  if (*GetParam().file != '\0') tree.add_file(GetParam().file, "");
+  EXPECT_EQ(in_container(roots_of(tree)), GetParam().contained);
+}
+
+constexpr const char* kZfs = "30 1 0:26 / / rw shared:1 - zfs tank/ROOT/debian rw,xattr\n";
+constexpr const char* kBtrfs = "30 1 0:26 /@ / rw shared:1 - btrfs /dev/sda2 rw,subvol=/@\n";
+constexpr const char* kExt4 = "30 1 259:1 / / rw shared:1 - ext4 /dev/root rw\n";
+
+INSTANTIATE_TEST_SUITE_P(
+    Runtimes, Container,
+    testing::Values(
+        Case{"machine_on_ext4", "", kExt4, false}, Case{"machine_on_zfs", "", kZfs, false},
+        Case{"machine_on_btrfs", "", kBtrfs, false},
+        Case{"machine_of_lxc", "",
+             "30 1 259:1 / / rw - ext4 /dev/root rw\n"
+             "90 30 0:50 / /var/lib/lxcfs rw - fuse.lxcfs lxcfs rw\n",
+             false},
+        Case{"docker_overlay", "", "500 400 0:60 / / rw - overlay overlay rw,lowerdir=/a\n", true},
+        Case{"docker_zfs", ".dockerenv",
+             "500 400 0:60 / / rw - zfs tank/docker/1f2e rw\n"
+             "520 500 259:1 /docker/containers/1f2e/hosts /etc/hosts rw - ext4 /dev/root rw\n",
+             true},
+        Case{"docker_btrfs", ".dockerenv",
+             "500 400 0:60 /docker/btrfs/subvolumes/1f2e / rw - btrfs /dev/sda2 rw\n"
+             "520 500 0:60 /docker/containers/1f2e/hosts /etc/hosts rw - btrfs /dev/sda2 rw\n",
+             true},
+        Case{"machine_made_of_an_image", ".dockerenv", kExt4, false},
+        Case{"docker_aufs", "", "500 400 0:60 / / rw - aufs none rw\n", true},
+        Case{"podman", "run/.containerenv", kBtrfs, true},
+        Case{"rootless_podman", "",
+             "500 400 0:60 / / rw,nodev - fuse.fuse-overlayfs fuse-overlayfs rw\n", true},
+        Case{"nspawn", "run/systemd/container", kBtrfs, true},
+        Case{"apptainer_folder", ".singularity.d/runscript", kExt4, true},
+        Case{"apptainer_image", "", "500 400 7:0 / / ro - squashfs /dev/loop0 ro\n", true},
+        Case{"rootless_apptainer", "",
+             "500 400 0:60 / / ro - fuse.squashfuse_ll squashfuse_ll ro\n", true},
+        Case{"lxc_without_systemd", "",
+             "500 400 259:3 / / rw - ext4 /dev/mapper/pve-vm--100--disk--0 rw\n"
+             "510 500 0:50 /proc/cpuinfo /proc/cpuinfo rw - fuse.lxcfs lxcfs rw\n",
+             true},
+        // Kubernetes with containerd and another snapshotter leaves no mark of its own.
+        Case{"pod_on_zfs", "",
+             "500 400 0:60 / / rw - zfs tank/containerd/12 rw\n"
+             "520 500 259:1 /var/lib/kubelet/pods/1/etc-hosts /etc/hosts rw - ext4 /dev/root rw\n",
+             true},
+        // What the machine booted from lies below what it runs on.
+        Case{"root_over_an_image", "",
+             "29 1 7:0 / / ro - squashfs /dev/loop0 ro\n30 29 259:1 / / rw - ext4 /dev/root rw\n",
+             false}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(Container, NothingThatCanBeReadIsNone) {
+  const test::Tree tree;
+  EXPECT_FALSE(in_container(roots_of(tree)));
+  EXPECT_EQ(cpu_quota(roots_of(tree)), 0U);
+}
+
+TEST(CpuQuota, OfVersion2IsTheTightestOnTheWayUp) {
+  test::Tree tree;
+  tree.add_file("proc/self/cgroup", "0::/kubepods/pod7/box\n");
+  EXPECT_EQ(cpu_quota(roots_of(tree)), 0U);
+  tree.add_file("sys/fs/cgroup/kubepods/pod7/box/cpu.max", "max 100000\n");
+  EXPECT_EQ(cpu_quota(roots_of(tree)), 0U);
+  tree.add_file("sys/fs/cgroup/kubepods/cpu.max", "1600000 100000\n");
+  EXPECT_EQ(cpu_quota(roots_of(tree)), 16U);
+  tree.add_file("sys/fs/cgroup/kubepods/pod7/cpu.max", "250000 100000\n");
+  EXPECT_EQ(cpu_quota(roots_of(tree)), 2U);
+  // In a namespace of its own the process is in the root, whose file is the container's.
+  tree.add_file("proc/self/cgroup", "0::/\n");
+  tree.add_file("sys/fs/cgroup/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cpu_quota(roots_of(tree)), 1U) << "less than a CPU is one";
+}
+
+TEST(CpuQuota, OfVersion1HasItsOwnFiles) {
+  test::Tree tree;
+  tree.add_file("proc/self/cgroup", "7:hugetlb:/a\n4:cpu,cpuacct:/docker/1f2e\n0::/\n");
+  tree.add_file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  tree.add_file("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_quota(roots_of(tree)), 0U);
+  tree.add_file("sys/fs/cgroup/cpu/docker/1f2e/cpu.cfs_quota_us", "400000\n");
+  tree.add_file("sys/fs/cgroup/cpu/docker/1f2e/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_quota(roots_of(tree)), 4U);
+}
+
+}  // namespace
+}  // namespace ztcp::config
