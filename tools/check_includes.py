@@ -8,6 +8,9 @@ import pathlib
 import re
 import sys
 
+# What of config/ is for everybody, and the rooms that the plugin reads; the others are for tools.
+SETTINGS = ["config/settings.h", "config/problem.h", "config/environment.h", "config/plugin_mark.h"]
+CONFIG = SETTINGS + ["config/file", "config/check", "config/machine"]
 # Folder -> folders of ours it may include, itself always included. Longest prefix wins.
 LAYERS = {
     "transport/core": [],
@@ -18,11 +21,16 @@ LAYERS = {
     "transport/watch": ["transport/core", "transport/link"],
     "transport/ustack/engine": ["transport/core", "transport/tcp", "transport/msg", "transport/link/link.h",
                                 "transport/watch/peer.h"],
-    "transport/ustack": ["transport", "config", "hugepage"],
+    "transport/ustack": ["transport", *CONFIG, "hugepage"],
     "transport": ["transport/core"],
     "hugepage": ["transport/core"],
-    "config": ["transport/core", "hugepage"],
-    "plugin": ["plugin", "transport", "config", "hugepage"],
+    "config": ["transport/core"],
+    "config/file": SETTINGS + ["config/schema_table.inc", "transport/core"],
+    "config/machine": ["transport/core", "hugepage"],
+    "config/check": SETTINGS + ["config/file", "config/machine", "transport/core", "hugepage"],
+    "config/network": SETTINGS + ["config/machine", "transport/core"],
+    "config/topology": SETTINGS + ["config/network", "config/machine", "transport/core"],
+    "plugin": ["plugin", "transport", *CONFIG, "hugepage"],
 }
 # What a pattern in angle brackets is confined to: folders or single files.
 CONFINED = [
