@@ -53,19 +53,22 @@ void JoinedPair::make_views(Cable& cable) const {
 }
 
 void JoinedPair::post_sends() {
-  while (sender_.posted < wanted_messages_ && sender_.posted < sender_.done + kInFlight &&
-         session_->can_post()) {
+  while (sender_.posted < wanted_messages_ && sender_.posted < sender_.done + kInFlight) {
+    msg::SendMessage& message = sender_.take();
     const std::size_t at = sender_.posted++ * kMessageBytes % source_.size();
-    static_cast<void>(session_->post(now_, source_.subspan(at, kMessageBytes), kUnmapped, 0));
+    message.start(source_.subspan(at, kMessageBytes), 0, kUnmapped);
+    session_->post(now_, message);
   }
 }
 
 void JoinedPair::post_receives() {
   if (!receiver_.ready) return;
   // Ahead of what is sent, as NCCL does.
-  while (receiver_.posted < receiver_.done + kInFlight && listener_.session->can_post()) {
+  while (receiver_.posted < receiver_.done + kInFlight) {
+    msg::RecvMessage& message = receiver_.take();
     const std::size_t at = receiver_.posted++ * kMessageBytes % destination_.size();
-    static_cast<void>(listener_.session->post(now_, destination_.subspan(at, kMessageBytes), 0));
+    message.start(destination_.subspan(at, kMessageBytes), 0);
+    listener_.session->post(now_, message);
   }
 }
 

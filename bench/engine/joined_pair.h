@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 #include <x86intrin.h>
 
@@ -52,14 +53,29 @@ class JoinedPair {
   static constexpr std::size_t kBurst = 32;
 
   // Counts the messages of one end.
-  struct End final : msg::SessionOwner {
+  template <class Message>
+  struct End final : msg::SendOwner, msg::RecvOwner {
+    End() {
+      for (Message& message : records) free.push_back(&message);
+    }
     void on_ready(TimePoint) override { ready = true; }
-    void on_done(std::uint32_t, std::size_t size_bytes) override {
+    void on_done(msg::SendMessage& message) override { complete(message); }
+    void on_done(msg::RecvMessage& message) override { complete(message); }
+    template <class Done>
+    void complete(Done& message) {
+      if constexpr (std::is_same_v<Done, Message>) free.push_back(&message);
       ++done;
-      bytes += size_bytes;
+      bytes += message.size_bytes();
+    }
+    Message& take() {
+      Message& message = *free.back();
+      free.pop_back();
+      return message;
     }
     void on_session_failed(Error) override { failed = true; }
     void on_session_closed() override { failed = true; }
+    std::array<Message, kInFlight> records;
+    std::vector<Message*> free;  // The last one used first.
     std::uint64_t posted = 0;
     std::uint64_t done = 0;
     std::uint64_t bytes = 0;
@@ -96,8 +112,8 @@ class JoinedPair {
   PairOptions options_;
   std::span<const std::byte> source_;
   std::span<std::byte> destination_;
-  End sender_;
-  End receiver_;
+  End<msg::SendMessage> sender_;
+  End<msg::RecvMessage> receiver_;
   ustack::Engine client_;
   ustack::Engine server_;
   Listener listener_;  // Its session dies before the engine.

@@ -5,12 +5,14 @@
 // byte chooses which half is under test. Whatever comes, a receiver keeps within its allowance and
 // its buffers, and each message is done at most once and only for its own size.
 #include <array>
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "tests/fuzz/byte_source.h"
 #include "transport/msg/acceptor.h"
 #include "transport/msg/record.h"
+#include "transport/msg/send_session.h"
 
 namespace ztcp::fuzz {
 namespace {
@@ -49,11 +51,22 @@ struct SinkStream final : Stream {
   std::uint64_t written = 0;
 };
 
-struct Owner final : SessionOwner {
+template <class Message>
+struct Posted final : Message {
+  std::size_t capacity_bytes = 0;
+  bool is_done = false;
+  std::vector<std::byte> buffer;  // A receive's, with a margin.
+};
+
+struct Owner final : SendOwner, RecvOwner {
   void on_ready(TimePoint) override {}
-  void on_done(std::uint32_t token, std::size_t size_bytes) override {
-    require(!is_over && token < sizes.size() && sizes[token] >= size_bytes && !done[token]);
-    done[token] = true;
+  void on_done(SendMessage& message) override { complete(message); }
+  void on_done(RecvMessage& message) override { complete(message); }
+  template <class Message>
+  void complete(Message& message) {
+    auto& posted = static_cast<Posted<Message>&>(message);
+    require(!is_over && posted.capacity_bytes >= message.size_bytes() && !posted.is_done);
+    posted.is_done = true;
   }
   void on_session_failed(Error) override { end(); }
   void on_session_closed() override { end(); }
@@ -61,8 +74,6 @@ struct Owner final : SessionOwner {
     require(!is_over);
     is_over = true;
   }
-  std::vector<std::size_t> sizes;
-  std::vector<bool> done;
   bool is_over = false;
 };
 
@@ -158,7 +169,7 @@ struct Receiving final : ListenerEvents {
           post(source, peer.now);
           break;
         case 2:
-          acceptor.flush(peer.now);
+          acceptor.flush();
           break;
         case 3:
           peer.now += std::chrono::milliseconds(source.u16());
@@ -177,9 +188,9 @@ struct Receiving final : ListenerEvents {
           break;
       }
       if (session != nullptr) require(session->unposted_bytes() <= kAllowance);
-      for (const auto& buffer : buffers) require(buffer->back() == std::byte{0x7e});
+      for (const auto& posted : records) require(posted.buffer.back() == std::byte{0x7e});
     }
-    if (session != nullptr && !owner.is_over && source.u8() % 2 == 0) session->close(peer.now);
+    if (session != nullptr && !owner.is_over && source.u8() % 2 == 0) session->close();
   }
 
   void connect(ByteSource& source, Peer& peer) {
@@ -203,26 +214,20 @@ struct Receiving final : ListenerEvents {
   }
 
   void post(ByteSource& source, TimePoint now) {
-    if (session == nullptr || owner.is_over || buffers.size() >= 200) return;
-    const bool has_room = session->can_post();
+    if (session == nullptr || owner.is_over || records.size() >= 200) return;
     const std::size_t size = source.u16();
-    buffers.push_back(std::make_unique<std::vector<std::byte>>(size + 1, std::byte{0x7e}));
-    owner.sizes.push_back(size);
-    owner.done.push_back(false);
-    const bool taken = session->post(now, std::span(*buffers.back()).first(size),
-                                     static_cast<std::uint32_t>(buffers.size() - 1));
-    require(taken == has_room);
-    if (taken) return;
-    buffers.pop_back();
-    owner.sizes.pop_back();
-    owner.done.pop_back();
+    Posted<RecvMessage>& posted = records.emplace_back();
+    posted.capacity_bytes = size;
+    posted.buffer.assign(size + 1, std::byte{0x7e});
+    posted.start(std::span(posted.buffer).first(size), 0);
+    session->post(now, posted);
   }
 
   Receiving() { require(acceptor.add_listener(kCookie, *this).has_value()); }
 
   std::vector<std::unique_ptr<Flow>> flows;
   Owner owner;
-  std::vector<std::unique_ptr<std::vector<std::byte>>> buffers;
+  std::deque<Posted<RecvMessage>> records;
   Acceptor acceptor{settings(), {}, 16, {1, 2}};
   std::unique_ptr<RecvSession> session;
 };
@@ -270,25 +275,21 @@ struct Sending final : Dialer {
           break;
       }
     }
-    if (!owner.is_over) session.close(peer.now);
+    if (!owner.is_over) session.close();
   }
 
   void post(ByteSource& source, TimePoint now) {
-    if (owner.is_over || owner.sizes.size() >= 200) return;
-    const bool has_room = session.can_post();
-    owner.sizes.push_back(source.u16());
-    owner.done.push_back(false);
-    const bool taken = session.post(now, std::span(memory).first(owner.sizes.back()), 0,
-                                    static_cast<std::uint32_t>(owner.sizes.size() - 1));
-    require(taken == has_room);
-    if (taken) return;
-    owner.sizes.pop_back();
-    owner.done.pop_back();
+    if (owner.is_over || records.size() >= 200) return;
+    Posted<SendMessage>& posted = records.emplace_back();
+    posted.capacity_bytes = source.u16();
+    posted.start(std::span(memory).first(posted.capacity_bytes), 0, 0);
+    session.post(now, posted);
   }
 
   std::vector<std::unique_ptr<Flow>> flows;
   std::vector<std::byte> memory = std::vector<std::byte>(65'536);
   Owner owner;
+  std::deque<Posted<SendMessage>> records;
   SendSession session{settings(), {}, kCookie, kSession, *this, owner};
 };
 

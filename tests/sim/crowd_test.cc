@@ -4,6 +4,7 @@
 // One engine and more peers than it has places for: strangers who want nothing, and peers who want
 // more than they need. Who comes for a session still gets it.
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <variant>
@@ -132,10 +133,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Strangers,
                                          Strange{"unknown_cookie", greeting({})}),
                          [](const auto& test) { return test.param.name; });
 
-class Senders final : public msg::SessionOwner {
+class Senders final : public msg::SendOwner {
  public:
   void on_ready(TimePoint) override { ++ready; }
-  void on_done(std::uint32_t, std::size_t) override {}
+  void on_done(msg::SendMessage&) override {}
   void on_session_failed(Error e) override {
     ++failed;
     error = e;
@@ -151,6 +152,7 @@ class Senders final : public msg::SessionOwner {
 // stays for each session still to come. One more than there may be hears at once why it may not.
 TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   const Bytes large = pattern(1U << 20, 1);
+  std::deque<msg::SendMessage> records;
   ustack::Engine client(config(0));
   ustack::Engine server(config(1));
   Senders senders;
@@ -162,7 +164,8 @@ TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
     EXPECT_FALSE(server.is_full());
     msg::SendSession& session = client.connect(kServer, kCookie, senders);
     ASSERT_TRUE(world.run_until([&] { return senders.ready == i; }, 1s)) << i << world.why();
-    EXPECT_TRUE(session.post(world.now(), large, kUnmapped, 0));
+    records.emplace_back().start(large, 0, kUnmapped);
+    session.post(world.now(), records.back());
     ASSERT_TRUE(world.run_for(10ms)) << world.why();  // The other flows are opened.
     if (i == 4) flows_of_first_half = server.tcp_counters().connections_accepted;
   }

@@ -30,6 +30,10 @@ struct Message {
   Bytes sent;
   Bytes buffer;
   bool is_done = false;  // Received.
+  msg::SendMessage send;
+  struct Receive final : msg::RecvMessage {
+    std::size_t number = 0;
+  } receive;
 };
 
 std::vector<Message> messages(std::size_t count, std::uint64_t seed) {
@@ -44,21 +48,20 @@ std::vector<Message> messages(std::size_t count, std::uint64_t seed) {
   return all;
 }
 
-class SendUser final : public msg::SessionOwner {
+class SendUser final : public msg::SendOwner {
  public:
   explicit SendUser(std::vector<Message>& all) : messages_(all) {}
   void post(TimePoint now) {
     while (ready_ && !failed && session != nullptr && posted_ < messages_.size() &&
-           session->can_post() && posted_ < std::min(done + 8, pause_at)) {
-      EXPECT_TRUE(session->post(now, messages_[posted_].sent, kUnmapped,
-                                static_cast<std::uint32_t>(posted_)));
-      ++posted_;
+           posted_ < std::min(done + 8, pause_at)) {
+      Message& m = messages_[posted_++];
+      m.send.start(m.sent, 0, kUnmapped);
+      session->post(now, m.send);
     }
   }
   void on_ready(TimePoint) override { ready_ = true; }
-  void on_done(std::uint32_t token, std::size_t) override {
-    if (token >= posted_) problem = "a message was done that was never posted";
-    ++done;
+  void on_done(msg::SendMessage&) override {
+    if (++done > posted_) problem = "a message was done that was never posted";
   }
   void on_session_failed(Error error) override {
     failed = true;
@@ -79,7 +82,7 @@ class SendUser final : public msg::SessionOwner {
   bool ready_ = false;
 };
 
-class ReceiveUser final : public msg::SessionOwner, public msg::ListenerEvents {
+class ReceiveUser final : public msg::RecvOwner, public msg::ListenerEvents {
  public:
   ReceiveUser(std::vector<Message>& all, Duration pause) : messages_(all), pause_(pause) {}
 
@@ -88,14 +91,15 @@ class ReceiveUser final : public msg::SessionOwner, public msg::ListenerEvents {
     if (session == nullptr || failed) return kNever;
     if (!owned_) session->set_owner(*this);
     owned_ = true;
-    while (posted_ < messages_.size() && session->can_post()) {
+    while (posted_ < std::min(messages_.size(), done + 32)) {
       if (pause_ > Duration::zero()) {
         if (now < next_post_) return next_post_;
         next_post_ = now + pause_;
       }
-      EXPECT_TRUE(
-          session->post(now, messages_[posted_].buffer, static_cast<std::uint32_t>(posted_)));
-      ++posted_;
+      Message& m = messages_[posted_];
+      m.receive.number = posted_++;
+      m.receive.start(m.buffer, 0);
+      session->post(now, m.receive);
     }
     return kNever;
   }
@@ -103,20 +107,21 @@ class ReceiveUser final : public msg::SessionOwner, public msg::ListenerEvents {
     if (session != nullptr) problem = "a second session";
     session = std::move(incoming);
   }
-  void on_ready(TimePoint) override { problem = "on_ready on a receiver"; }
-  void on_done(std::uint32_t token, std::size_t size_bytes) override {
+  void on_done(msg::RecvMessage& message) override {
+    const std::size_t number = static_cast<Message::Receive&>(message).number;
+    const std::size_t size_bytes = message.size_bytes();
     // Matched in order, but a small message may be complete before a large one in front of it.
-    Message& m = messages_[token];
+    Message& m = messages_[number];
     if (std::exchange(m.is_done, true)) problem = "a message was done twice";
     ++done;
     if (size_bytes != m.sent.size())
-      problem = "message " + std::to_string(token) + " of " + std::to_string(m.sent.size()) +
+      problem = "message " + std::to_string(number) + " of " + std::to_string(m.sent.size()) +
                 " bytes came as one of " + std::to_string(size_bytes);
     const auto wrong = std::mismatch(m.sent.begin(), m.sent.end(), m.buffer.begin()).first;
     if (wrong != m.sent.end()) {
       const auto offset = wrong - m.sent.begin();
       problem =
-          "wrong bytes in message " + std::to_string(token) + " of " +
+          "wrong bytes in message " + std::to_string(number) + " of " +
           std::to_string(m.sent.size()) + " bytes, from offset " + std::to_string(offset) +
           (m.buffer[static_cast<std::size_t>(offset)] == std::byte{0xee} ? ", never written" : "");
     }
@@ -196,9 +201,9 @@ class EngineWorld {
   }
   bool is_all_done() const { return sender.done == all.size() && receiver.done == all.size(); }
   [[nodiscard]] bool close() {
-    sender.session->close(world.now());
+    sender.session->close();
     if (!world.run_until([&] { return sender.closed; })) return false;
-    receiver.session->close(world.now());
+    receiver.session->close();
     if (!world.run_until([&] { return receiver.closed; })) return false;
     client.destroy(*sender.session);
     receiver.session.reset();
@@ -272,8 +277,8 @@ TEST(Sessions, BothClosingAtOnceLeaveNothingToWaitFor) {
     EngineWorld pair(Case{"", {.delay = 10us}}, seed, 20);
     ASSERT_TRUE(pair.connect());
     ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); })) << pair.world.why();
-    pair.sender.session->close(pair.world.now());
-    pair.receiver.session->close(pair.world.now());
+    pair.sender.session->close();
+    pair.receiver.session->close();
     ASSERT_TRUE(pair.world.run_for(1ms)) << pair.world.why();
     EXPECT_TRUE(pair.sender.closed);
     EXPECT_TRUE(pair.receiver.closed);

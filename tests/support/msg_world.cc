@@ -30,7 +30,6 @@ MsgWorld::MsgWorld(const MsgScript& script)
       script_(script),
       rng_(script.streams.seed * 77 + 5) {
   sender.world = receiver.world = this;
-  sender.is_sender = true;
   messages_.resize(script_.sizes.size());
   static_cast<void>(acceptor.add_listener(kCookie, *this));
   send_session = std::make_unique<msg::SendSession>(script_.session, script_.sender_key, kCookie,
@@ -48,19 +47,24 @@ void MsgWorld::on_session(TimePoint, std::unique_ptr<msg::RecvSession> session) 
   recv_session->set_owner(receiver);
 }
 
-void MsgWorld::Side::on_done(std::uint32_t token, std::size_t size_bytes) {
+void MsgWorld::Side::on_done(msg::SendMessage& message) {
   ++done;
-  world->complete(is_sender, token, size_bytes);
+  world->complete(true, static_cast<Message::Send&>(message).number, message.size_bytes());
+}
+
+void MsgWorld::Side::on_done(msg::RecvMessage& message) {
+  ++done;
+  world->complete(false, static_cast<Message::Recv&>(message).number, message.size_bytes());
 }
 
 void MsgWorld::broken(std::string what) {
   if (problem_.empty()) problem_ = what + " at event " + std::to_string(events_);
 }
 
-void MsgWorld::complete(bool is_sender, std::uint32_t token, std::size_t size_bytes) {
-  const std::size_t size = script_.sizes.at(token);
+void MsgWorld::complete(bool is_sender, std::size_t number, std::size_t size_bytes) {
+  const std::size_t size = script_.sizes.at(number);
   if (size_bytes != size) broken("wrong size told");
-  Message& m = messages_.at(token);
+  Message& m = messages_.at(number);
   if (is_sender) {
     if (std::exchange(m.sent, true)) broken("send done twice");
     std::fill(m.send_buffer.begin(), m.send_buffer.end(), kAfterSend);
@@ -68,8 +72,8 @@ void MsgWorld::complete(bool is_sender, std::uint32_t token, std::size_t size_by
   }
   if (std::exchange(m.received, true)) broken("receive done twice");
   for (std::size_t i = 0; i < size; ++i) {
-    if (m.recv_buffer[i] == pattern(token, i)) continue;
-    broken("message " + std::to_string(token) + " differs at byte " + std::to_string(i));
+    if (m.recv_buffer[i] == pattern(number, i)) continue;
+    broken("message " + std::to_string(number) + " differs at byte " + std::to_string(i));
     break;
   }
   if (!is_filled(std::span(m.recv_buffer).subspan(size), kEmpty)) broken("written past the end");
@@ -82,30 +86,28 @@ std::string MsgWorld::problem() {
   return problem_;
 }
 
-bool MsgWorld::post_send() {
-  const std::size_t number = next_send_;
+void MsgWorld::post_send() {
+  const std::size_t number = next_send_++;
   const std::size_t size = script_.sizes[number];
   auto& buffer = messages_[number].send_buffer;
   buffer.resize(size);
   for (std::size_t i = 0; i < size; ++i) buffer[i] = pattern(number, i);
-  if (!send_session->post(now, buffer, 0, static_cast<std::uint32_t>(number))) return false;
-  ++next_send_;
-  return true;
+  Message::Send& record = messages_[number].send;
+  record.number = number;
+  record.start(buffer, 0, 0);
+  send_session->post(now, record);
 }
 
-bool MsgWorld::post_receive() { return post_receive(script_.sizes[next_receive_]); }
+void MsgWorld::post_receive() { post_receive(script_.sizes[next_receive_]); }
 
-bool MsgWorld::post_receive(std::size_t buffer_bytes) {
-  const std::size_t number = next_receive_;
+void MsgWorld::post_receive(std::size_t buffer_bytes) {
+  const std::size_t number = next_receive_++;
   auto& buffer = messages_[number].recv_buffer;
   buffer.assign(buffer_bytes + kMargin, kEmpty);
-  // The message may be done within the call.
-  ++next_receive_;
-  if (recv_session->post(now, std::span(buffer).first(buffer_bytes),
-                         static_cast<std::uint32_t>(number)))
-    return true;
-  --next_receive_;
-  return false;
+  Message::Recv& record = messages_[number].recv;
+  record.number = number;
+  record.start(std::span(buffer).first(buffer_bytes), 0);
+  recv_session->post(now, record);
 }
 
 void MsgWorld::check() {
@@ -121,7 +123,7 @@ bool MsgWorld::advance_time() {
   now = std::max(now, next);
   send_session->on_timers(now);
   acceptor.on_timers(now);
-  acceptor.flush(now);
+  acceptor.flush();
   return true;
 }
 
@@ -141,31 +143,30 @@ bool MsgWorld::step() {
   if (receiver.done != 0 && happens(script_.kill_chance)) kill_one(rng_());
   bool moved = false;
   const bool may_send = script_.send_chance != 0 && next_send_ < script_.sizes.size() &&
-                        next_send_ - sender.done < msg::kMaxOutstanding && sender.failed == 0;
+                        sends_outstanding() < kMaxOutstanding && sender.failed == 0;
   const bool may_post = script_.post_chance != 0 && recv_session != nullptr &&
                         next_receive_ < script_.sizes.size() &&
                         next_receive_ - receiver.done < script_.post_ahead && receiver.failed == 0;
   if (may_send && happens(script_.send_chance)) post_send();
   if (may_post && happens(script_.post_chance)) post_receive();
-  if (happens(script_.flush_chance)) acceptor.flush(now);
+  if (happens(script_.flush_chance)) acceptor.flush();
   now += std::chrono::microseconds(1);
   if (send_session->next_deadline() <= now) send_session->on_timers(now);
   if (net.step(now)) {
     ++events_;
     moved = true;
   } else {
-    acceptor.flush(now);
-    moved = net.step(now) || (may_send && send_session->can_post()) ||
-            (may_post && recv_session->can_post()) || advance_time();
+    acceptor.flush();
+    moved = net.step(now) || may_send || may_post || advance_time();
   }
   check();
   return moved && problem_.empty();
 }
 
 bool MsgWorld::close_all() {
-  send_session->close(now);
+  send_session->close();
   const bool sent = run_until([&] { return sender.closed != 0; });
-  if (recv_session != nullptr) recv_session->close(now);
+  if (recv_session != nullptr) recv_session->close();
   return sent && run_until([&] { return receiver.closed != 0; }) && sender.closed == 1 &&
          receiver.closed == 1;
 }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <random>
@@ -19,9 +20,13 @@
 
 #include "tests/support/memory_streams.h"
 #include "transport/msg/acceptor.h"
-#include "transport/msg/session.h"
+#include "transport/msg/recv_session.h"
+#include "transport/msg/send_session.h"
 
 namespace ztcp::testing_support {
+
+// NCCL's contract: so many sends, and as many receives, outstanding at most.
+inline constexpr std::size_t kMaxOutstanding = 32;
 
 struct MsgScript {
   StreamScript streams;
@@ -30,7 +35,7 @@ struct MsgScript {
   msg::ClusterKey receiver_key{};
   std::vector<std::size_t> sizes;  // One message each.
   // Buffers posted at most. As NCCL does, both sides count what is outstanding, not which.
-  std::size_t post_ahead = msg::kMaxOutstanding;
+  std::size_t post_ahead = kMaxOutstanding;
   unsigned post_chance = 4;  // A post happens at one in so many events; 0: by hand.
   unsigned send_chance = 2;
   unsigned flush_chance = 4;           // Else only when all is quiet.
@@ -68,9 +73,10 @@ class MsgWorld final : public msg::ListenerEvents {
   // Verifies that no buffer changed after its done, and says the first broken promise of the run.
   std::string problem();
 
-  struct Side final : msg::SessionOwner {
+  struct Side final : msg::SendOwner, msg::RecvOwner {
     void on_ready(TimePoint) override { ++ready; }
-    void on_done(std::uint32_t token, std::size_t size_bytes) override;
+    void on_done(msg::SendMessage& message) override;
+    void on_done(msg::RecvMessage& message) override;
     void on_session_failed(Error e) override {
       ++failed;
       error = e;
@@ -78,7 +84,6 @@ class MsgWorld final : public msg::ListenerEvents {
     void on_session_closed() override { ++closed; }
 
     MsgWorld* world = nullptr;
-    bool is_sender = false;
     unsigned ready = 0;
     unsigned failed = 0;
     unsigned closed = 0;
@@ -86,11 +91,10 @@ class MsgWorld final : public msg::ListenerEvents {
     Error error;
   };
 
-  // False: the window is full.
-  bool post_send();
-  bool post_receive();
+  void post_send();
+  void post_receive();
   // With a buffer of another size than the message's.
-  bool post_receive(std::size_t buffer_bytes);
+  void post_receive(std::size_t buffer_bytes);
 
   void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
 
@@ -101,6 +105,7 @@ class MsgWorld final : public msg::ListenerEvents {
   msg::Acceptor acceptor;
   std::unique_ptr<msg::SendSession> send_session;
   std::unique_ptr<msg::RecvSession> recv_session;
+  std::size_t sends_outstanding() const { return next_send_ - sender.done; }
   std::size_t events() const { return events_; }
   std::uint64_t most_unposted_bytes() const { return most_unposted_bytes_; }
 
@@ -108,6 +113,12 @@ class MsgWorld final : public msg::ListenerEvents {
 
  private:
   struct Message {
+    struct Send final : msg::SendMessage {
+      std::size_t number = 0;
+    } send;
+    struct Recv final : msg::RecvMessage {
+      std::size_t number = 0;
+    } recv;
     std::vector<std::byte> send_buffer;
     std::vector<std::byte> recv_buffer;  // With a margin.
     bool sent = false;
@@ -115,14 +126,14 @@ class MsgWorld final : public msg::ListenerEvents {
   };
 
   void kill_one(std::size_t which);
-  void complete(bool is_sender, std::uint32_t token, std::size_t size_bytes);
+  void complete(bool is_sender, std::size_t number, std::size_t size_bytes);
   void check();
   void broken(std::string what);
   bool advance_time();
 
   MsgScript script_;
   std::mt19937_64 rng_;
-  std::vector<Message> messages_;
+  std::deque<Message> messages_;  // Records must not move.
   std::size_t next_send_ = 0;
   std::size_t next_receive_ = 0;
   std::size_t events_ = 0;

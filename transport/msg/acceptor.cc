@@ -6,37 +6,36 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/msg/acceptor_impl.h"
+#include "transport/msg/acceptor.h"
 #include "transport/msg/handshake.h"
 
 namespace ztcp::msg {
 
-std::size_t Acceptor::Impl::CookieHash::operator()(const Cookie& cookie) const {
+std::size_t Acceptor::CookieHash::operator()(const Cookie& cookie) const {
   std::size_t bits = 0;
   std::memcpy(&bits, cookie.data(), sizeof bits);
   return bits;
 }
 
-Acceptor::Impl::Impl(const SessionSettings& settings, const ClusterKey& key,
-                     std::size_t max_pending_streams, const std::array<std::uint64_t, 2>& secret)
+Acceptor::Acceptor(const SessionSettings& settings, const ClusterKey& key,
+                   std::size_t max_pending_streams, std::array<std::uint64_t, 2> secret)
     : settings_(settings), key_(key), max_pending_(max_pending_streams), secret_(secret) {
   pending_.reserve(max_pending_streams);
   closed_.reserve(kClosedRemembered);
 }
 
-Acceptor::Impl::~Impl() {
+Acceptor::~Acceptor() {
   for (const auto& flow : pending_) flow->abort();
   for (const auto& [id, session] : sessions_) session->orphan();
 }
 
-Status Acceptor::Impl::add_listener(const Cookie& cookie, ListenerEvents& events) {
+Status Acceptor::add_listener(const Cookie& cookie, ListenerEvents& events) {
   if (!listeners_.emplace(cookie, &events).second)
     return fail(Errc::kBusy, "Acceptor::add_listener");
   return {};
 }
 
-StreamEvents* Acceptor::Impl::on_accept(TimePoint now, Stream& stream, Endpoint remote,
-                                        bool has_spare) {
+StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare) {
   reap();
   if (pending_.size() >= max_pending_ && !push_out_oldest()) {
     ++counters_.refused_full;
@@ -50,7 +49,7 @@ StreamEvents* Acceptor::Impl::on_accept(TimePoint now, Stream& stream, Endpoint 
 
 // A sender's hello comes with its last ACK or right behind it, so among those who have said nothing
 // the oldest is the least likely to be one; and a refused one has had the longest time to read why.
-bool Acceptor::Impl::push_out_oldest() {
+bool Acceptor::push_out_oldest() {
   const auto oldest = std::find_if(pending_.begin(), pending_.end(), [](const auto& flow) {
     return flow->state() == RecvFlow::State::kHello || flow->state() == RecvFlow::State::kDraining;
   });
@@ -63,7 +62,7 @@ bool Acceptor::Impl::push_out_oldest() {
 
 // It stays pending, for its end is the sender's to make: closed from here, the stream would be
 // TCP's to wait for, and a stranger who lets it wait could fill the table with such.
-void Acceptor::Impl::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal) {
+void Acceptor::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal) {
   switch (refusal.reason) {
     case Reason::kVersion:
       ++counters_.refused_version;
@@ -92,17 +91,17 @@ void Acceptor::Impl::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusa
   }
 }
 
-void Acceptor::Impl::on_version(TimePoint now, RecvFlow& flow, std::uint32_t version) {
+void Acceptor::on_version(TimePoint now, RecvFlow& flow, std::uint32_t version) {
   refuse(now, flow, Refusal{Reason::kVersion, kWireVersion, version});
 }
 
-void Acceptor::Impl::on_stray(RecvFlow& flow) {
+void Acceptor::on_stray(RecvFlow& flow) {
   ++counters_.strays_bad_magic;
   flow.abort();
   has_dead_ = true;
 }
 
-void Acceptor::Impl::on_pending_gone(RecvFlow& flow) {
+void Acceptor::on_pending_gone(RecvFlow& flow) {
   // Whoever cannot verify our challenge leaves without a word.
   if (flow.state_ == RecvFlow::State::kProof) ++counters_.strays_bad_key;
   flow.state_ = RecvFlow::State::kGone;
@@ -110,10 +109,10 @@ void Acceptor::Impl::on_pending_gone(RecvFlow& flow) {
 }
 
 // What a hello asks for: a running session's next flow, or a new session; or why not.
-Acceptor::Impl::Verdict Acceptor::Impl::judge(const RecvFlow& flow) {
+Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
   const Hello& hello = flow.hello();
   if (const auto found = sessions_.find(hello.session); found != sessions_.end()) {
-    RecvSession::Impl& session = *found->second;
+    RecvSession& session = *found->second;
     if (!equal_in_constant_time(session.cookie(), hello.cookie) || !session.is_running())
       return {.refusal = how_it_ended(hello)};
     if (hello.flow >= session.flows_granted()) return {.refusal = {Reason::kProtocol}};
@@ -132,14 +131,14 @@ Acceptor::Impl::Verdict Acceptor::Impl::judge(const RecvFlow& flow) {
   return {.listener = listener->second};
 }
 
-Refusal Acceptor::Impl::how_it_ended(const Hello& hello) const {
+Refusal Acceptor::how_it_ended(const Hello& hello) const {
   for (const Closed& closed : closed_)
     if (closed.session == hello.session && equal_in_constant_time(closed.cookie, hello.cookie))
       return {Reason::kClosed, closed.received, 0};
   return {Reason::kUnknownSession, 0, 0};
 }
 
-void Acceptor::Impl::remember_closed(const RecvSession::Impl& session, std::uint64_t received) {
+void Acceptor::remember_closed(const RecvSession& session, std::uint64_t received) {
   const Closed closed{session.id(), session.cookie(), received};
   if (closed_.size() < kClosedRemembered)
     closed_.push_back(closed);
@@ -148,7 +147,7 @@ void Acceptor::Impl::remember_closed(const RecvSession::Impl& session, std::uint
   ++closed_count_;
 }
 
-void Acceptor::Impl::on_hello(TimePoint now, RecvFlow& flow, const Hello& hello) {
+void Acceptor::on_hello(TimePoint now, RecvFlow& flow, const Hello& hello) {
   flow.hello_ = hello;
   if (hello.has_key != is_set(key_))
     return refuse(now, flow, Refusal{is_set(key_) ? Reason::kKeyMissing : Reason::kKeyUnexpected});
@@ -163,14 +162,14 @@ void Acceptor::Impl::on_hello(TimePoint now, RecvFlow& flow, const Hello& hello)
   }
 }
 
-void Acceptor::Impl::on_proof(TimePoint now, RecvFlow& flow, const Proof& proof) {
+void Acceptor::on_proof(TimePoint now, RecvFlow& flow, const Proof& proof) {
   if (!equal_in_constant_time(proof.mac, sender_mac(key_, flow.hello_, flow.challenge)))
     return refuse(now, flow, Refusal{Reason::kKeyMismatch});
   admit(now, flow);
 }
 
 // Judged again: since the challenge the world may have changed.
-void Acceptor::Impl::admit(TimePoint now, RecvFlow& flow) {
+void Acceptor::admit(TimePoint now, RecvFlow& flow) {
   const Verdict verdict = judge(flow);
   if (verdict.is_refused()) return refuse(now, flow, verdict.refusal);
   if (flow.hello().process_ends) {
@@ -178,17 +177,16 @@ void Acceptor::Impl::admit(TimePoint now, RecvFlow& flow) {
     return refuse(now, flow, Refusal{Reason::kUnknownSession});
   }
   if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
-  auto impl = std::make_unique<RecvSession::Impl>(*this, settings_, flow.hello(), take_allowance(),
-                                                  flow.remote());
-  RecvSession::Impl& session = *impl;
-  sessions_.emplace(session.id(), &session);
+  auto session = std::make_unique<RecvSession>(*this, settings_, flow.hello(), take_allowance(),
+                                               flow.remote());
+  sessions_.emplace(session->id(), session.get());
   owing_.reserve(sessions_.size());
   flushing_.reserve(sessions_.size());
-  session.attach(now, take_pending(flow));
-  verdict.listener->on_session(now, std::make_unique<RecvSession>(std::move(impl)));
+  session->attach(now, take_pending(flow));
+  verdict.listener->on_session(now, std::move(session));
 }
 
-std::uint32_t Acceptor::Impl::take_allowance() {
+std::uint32_t Acceptor::take_allowance() {
   constexpr std::size_t kShare = 64;
   constexpr std::size_t kLeast = Bounce::kMinAllowanceBytes;
   const std::size_t most = std::max<std::size_t>(settings_.eager_allowance_bytes, kLeast) - kLeast;
@@ -198,7 +196,7 @@ std::uint32_t Acceptor::Impl::take_allowance() {
   return static_cast<std::uint32_t>(kLeast + taken);
 }
 
-std::unique_ptr<RecvFlow> Acceptor::Impl::take_pending(RecvFlow& flow) {
+std::unique_ptr<RecvFlow> Acceptor::take_pending(RecvFlow& flow) {
   const auto found = std::find_if(pending_.begin(), pending_.end(),
                                   [&](const auto& pending) { return pending.get() == &flow; });
   std::unique_ptr<RecvFlow> taken = std::move(*found);
@@ -206,30 +204,29 @@ std::unique_ptr<RecvFlow> Acceptor::Impl::take_pending(RecvFlow& flow) {
   return taken;
 }
 
-void Acceptor::Impl::remove_session(RecvSession::Impl& session) {
+void Acceptor::remove_session(RecvSession& session) {
   sessions_.erase(session.id());
   budget_taken_bytes_ -= session.allowance_bytes() - Bounce::kMinAllowanceBytes;
-  std::replace(owing_.begin(), owing_.end(), &session, static_cast<RecvSession::Impl*>(nullptr));
-  std::replace(flushing_.begin(), flushing_.end(), &session,
-               static_cast<RecvSession::Impl*>(nullptr));
+  std::replace(owing_.begin(), owing_.end(), &session, static_cast<RecvSession*>(nullptr));
+  std::replace(flushing_.begin(), flushing_.end(), &session, static_cast<RecvSession*>(nullptr));
 }
 
-void Acceptor::Impl::reap() {
+void Acceptor::reap() {
   graveyard_.clear();
   if (!std::exchange(has_dead_, false)) return;
   std::erase_if(pending_, [](const auto& flow) { return !flow->is_alive(); });
 }
 
-void Acceptor::Impl::flush() {
+void Acceptor::flush() {
   reap();
   if (owing_.empty()) return;
   flushing_.swap(owing_);
-  for (RecvSession::Impl* session : flushing_)
+  for (RecvSession* session : flushing_)
     if (session != nullptr) session->flush_owed();
   flushing_.clear();
 }
 
-void Acceptor::Impl::on_timers(TimePoint now) {
+void Acceptor::on_timers(TimePoint now) {
   if (now < next_deadline_) return;
   next_deadline_ = kNever;
   for (const auto& flow : pending_) {
@@ -247,23 +244,5 @@ void Acceptor::Impl::on_timers(TimePoint now) {
     wake_at(session->next_deadline());
   }
 }
-
-Acceptor::Acceptor(const SessionSettings& settings, const ClusterKey& key,
-                   std::size_t max_pending_streams, std::array<std::uint64_t, 2> secret)
-    : impl_(std::make_unique<Impl>(settings, key, max_pending_streams, secret)) {}
-Acceptor::~Acceptor() = default;
-Status Acceptor::add_listener(const Cookie& cookie, ListenerEvents& events) {
-  return impl_->add_listener(cookie, events);
-}
-void Acceptor::remove_listener(const Cookie& cookie) { impl_->remove_listener(cookie); }
-StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare) {
-  return impl_->on_accept(now, stream, remote, has_spare);
-}
-std::size_t Acceptor::sessions() const { return impl_->sessions(); }
-void Acceptor::set_other_sessions(std::size_t count) { impl_->set_other_sessions(count); }
-void Acceptor::flush(TimePoint) { impl_->flush(); }
-void Acceptor::on_timers(TimePoint now) { impl_->on_timers(now); }
-TimePoint Acceptor::next_deadline() const { return impl_->next_deadline(); }
-const AcceptorCounters& Acceptor::counters() const { return impl_->counters(); }
 
 }  // namespace ztcp::msg

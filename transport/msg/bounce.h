@@ -25,7 +25,7 @@ class Bounce {
 
   // The pages of one message.
   struct Table {
-    Table() { pages.fill(kNoPage); }
+    void clear() { pages.fill(kNoPage); }
     std::array<std::uint8_t, kPagesPerMessage> pages;
   };
 

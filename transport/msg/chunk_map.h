@@ -21,7 +21,7 @@ class UnitSize {
  public:
   static constexpr std::uint64_t kMaxUnits = 1024;
 
-  constexpr UnitSize() = default;
+  UnitSize() = default;  // Of no use before it is assigned.
   constexpr explicit UnitSize(std::uint64_t total_bytes)
       : shift_(std::max(kMinUnitShift, total_bytes == 0 ? 0U : bits(total_bytes - 1) - 10U)) {}
 
@@ -38,18 +38,22 @@ class UnitSize {
   static constexpr std::uint32_t bits(std::uint64_t n) {
     return std::max(10U, static_cast<std::uint32_t>(std::bit_width(n)));
   }
-  std::uint32_t shift_ = kMinUnitShift;
+  std::uint32_t shift_;
 };
 static_assert(UnitSize(4U << 20).bytes() == 4096 && UnitSize((4U << 20) + 1).bytes() == 8192);
 static_assert(UnitSize(4U << 20).count(4U << 20) == 1024);
 static_assert(UnitSize(kMaxMessageBytes).count(kMaxMessageBytes) == 1024);
 
+// Without an initialiser, ChunkMap{}, its bits are of no use before clear_first().
 class ChunkMap {
  public:
   static constexpr std::size_t kMaxUnits = UnitSize::kMaxUnits;
   static constexpr std::size_t kWords = kMaxUnits / 64;
 
-  void clear() { words_.fill(0); }
+  // A map begins with the units of its message cleared; no others are asked for.
+  void clear_first(std::uint64_t units) {
+    std::fill_n(words_.begin(), static_cast<std::size_t>((units + 63) / 64), 0);
+  }
   bool test(std::uint64_t unit) const { return (words_[unit / 64] >> (unit % 64) & 1) != 0; }
   // Of units [first, last): how many are set, or were set newly.
   std::uint64_t count(std::uint64_t first, std::uint64_t last) const;
@@ -60,7 +64,7 @@ class ChunkMap {
   friend bool operator==(const ChunkMap&, const ChunkMap&) = default;
 
  private:
-  std::array<std::uint64_t, kWords> words_{};
+  std::array<std::uint64_t, kWords> words_;
 };
 
 }  // namespace ztcp::msg

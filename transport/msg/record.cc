@@ -16,6 +16,7 @@ constexpr std::uint8_t kHelloHasKey = 2;
 constexpr std::uint8_t kHelloProcessEnds = 4;
 constexpr std::uint8_t kAcceptAckIsDelivery = 1;
 constexpr std::uint8_t kChunkEager = 1;
+constexpr std::uint8_t kMapIsWhole = 1;
 constexpr std::uint8_t kByeProcessEnds = 1;
 
 // Appends integers and byte arrays in order.
@@ -113,10 +114,10 @@ std::size_t encode(const Chunk& chunk, std::span<std::byte> out) {
 }
 
 std::size_t encode(const Map& map, std::span<std::byte> out) {
-  const std::uint64_t units = UnitSize(map.total).count(map.total);
-  const std::size_t bytes = static_cast<std::size_t>(units + 7) / 8;
-  Writer writer(out, RecordType::kMap, 0, Map::kMinBody + bytes);
-  writer.put(map.message).put(map.total);
+  const std::uint64_t total = map.is_whole ? 0 : map.total;
+  const std::size_t bytes = static_cast<std::size_t>(UnitSize(total).count(total) + 7) / 8;
+  Writer writer(out, RecordType::kMap, map.is_whole ? kMapIsWhole : 0, Map::kMinBody + bytes);
+  writer.put(map.message).put(total);
   for (std::size_t i = 0; i < bytes; ++i)
     writer.put(static_cast<std::uint8_t>(map.units.word(i / 8) >> (8 * (i % 8))));
   return writer.size();
@@ -180,6 +181,7 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
       if (header.body_bytes < Map::kMinBody ||
           header.body_bytes > Map::kMinBody + ChunkMap::kMaxUnits / 8)
         return std::nullopt;
+      known_flags = kMapIsWhole;
       body = header.body_bytes;
       break;
     case RecordType::kBye:
@@ -262,12 +264,13 @@ std::optional<Chunk> decode_chunk(const RecordHeader& header, std::span<const st
   return chunk;
 }
 
-std::optional<Map> decode_map(std::span<const std::byte> body) {
+std::optional<Map> decode_map(const RecordHeader& header, std::span<const std::byte> body) {
   Reader in(body);
   Map map;
+  map.is_whole = (header.flags & kMapIsWhole) != 0;
   map.message = in.take<std::uint64_t>();
   map.total = in.take<std::uint64_t>();
-  if (map.total > kMaxMessageBytes) return std::nullopt;
+  if (map.total > kMaxMessageBytes || (map.is_whole && map.total != 0)) return std::nullopt;
   const std::uint64_t units = UnitSize(map.total).count(map.total);
   const std::size_t bytes = static_cast<std::size_t>(units + 7) / 8;
   if (body.size() != Map::kMinBody + bytes) return std::nullopt;

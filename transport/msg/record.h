@@ -30,7 +30,8 @@
 //   2 challenge 48 nonce[16], mac[32]
 //   4 accept   16  u32 allowance bytes, u8 flows granted, u8 0, u16 message window, u64 session
 //                  flags: 1 its TCP acknowledges only what was taken
-//   6 map  16 + n  u64 message, u64 total, n = ceil(units / 8) bytes: bit u set: unit u is held
+//   6 map  16 + n  u64 message, u64 total, n = ceil(units / 8) bytes: bit u set: unit u is held;
+//                  flags: 1 all of it is, total and n are 0
 //   7 credit   24  u64 posted, u64 released, u64 received
 //   8 bye       8  u64 messages received; nothing will be taken any more, FIN follows;
 //                  flags: 1 the process ends: whatever comes is thrown away, FIN is the sender's
@@ -163,7 +164,8 @@ struct Map {
   static constexpr std::size_t kMinBody = 16;
   std::uint64_t message = 0;
   std::uint64_t total = 0;
-  ChunkMap units;
+  ChunkMap units{};
+  bool is_whole = false;  // Then total and units are left out.
 };
 
 struct Credit {
@@ -214,7 +216,7 @@ std::optional<Challenge> decode_challenge(std::span<const std::byte> body);
 std::optional<Proof> decode_proof(std::span<const std::byte> body);
 std::optional<Accept> decode_accept(const RecordHeader& header, std::span<const std::byte> body);
 std::optional<Chunk> decode_chunk(const RecordHeader& header, std::span<const std::byte> body);
-std::optional<Map> decode_map(std::span<const std::byte> body);
+std::optional<Map> decode_map(const RecordHeader& header, std::span<const std::byte> body);
 std::optional<Credit> decode_credit(std::span<const std::byte> body);
 std::optional<Bye> decode_bye(const RecordHeader& header, std::span<const std::byte> body);
 std::optional<Refusal> decode_refusal(std::span<const std::byte> body);

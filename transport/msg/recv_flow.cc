@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "transport/msg/acceptor_impl.h"
+#include "transport/msg/acceptor.h"
 
 namespace ztcp::msg {
 

@@ -4,15 +4,19 @@
 // One incoming stream: first the acceptor's, while it shakes hands, then a flow of a RecvSession.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/msg/acceptor.h"
+#include "transport/core/address.h"
 #include "transport/msg/record_reader.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::msg {
+
+class Acceptor;
+class RecvSession;
 
 class RecvFlow final : public StreamEvents {
  public:
@@ -36,7 +40,7 @@ class RecvFlow final : public StreamEvents {
     bool eager = false;
   };
 
-  RecvFlow(Acceptor::Impl& acceptor, Stream& stream, Endpoint remote, TimePoint deadline,
+  RecvFlow(Acceptor& acceptor, Stream& stream, Endpoint remote, TimePoint deadline,
            bool is_to_spare)
       : acceptor_(&acceptor),
         stream_(&stream),
@@ -67,7 +71,7 @@ class RecvFlow final : public StreamEvents {
 
   // Nobody's any more, but for its acceptor, which frees it.
   void leave_session() { session_ = nullptr; }
-  void join(RecvSession::Impl& session) {
+  void join(RecvSession& session) {
     session_ = &session;
     state_ = State::kMapping;
     deadline_ = kNever;
@@ -96,9 +100,9 @@ class RecvFlow final : public StreamEvents {
   void on_record(TimePoint now);
   void on_bad(TimePoint now);
 
-  friend class Acceptor::Impl;  // It takes hello_ in and moves kHello to kProof.
-  Acceptor::Impl* acceptor_;
-  RecvSession::Impl* session_ = nullptr;
+  friend class Acceptor;  // It takes hello_ in and moves kHello to kProof.
+  Acceptor* acceptor_;
+  RecvSession* session_ = nullptr;
   Stream* stream_;
   Endpoint remote_;
   State state_ = State::kHello;

@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One message on its way in: its posted buffer, if any, and which of its units are held.
+// A message on its way in, as a posted receive or as an unexpected message: bytes that came before
+// their buffer did.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "transport/msg/bounce.h"
 #include "transport/msg/chunk_map.h"
 
 namespace ztcp::msg {
 
-// A plain value; RecvSession::Impl keeps its rules.
-struct RecvMessage {
-  std::byte* buffer = nullptr;
-  std::uint64_t capacity_bytes = 0;
-  std::uint32_t token = 0;
-  bool is_posted = false;
-  bool has_begun = false;  // A chunk has come: total and unit are valid.
-  bool is_done = false;    // In its buffer in whole, and the owner told.
+// What has come of a message. A plain value; RecvSession keeps its rules.
+struct Arrival {
+  bool has_begun;  // A chunk has come: all below is valid.
   UnitSize unit;
-  std::uint64_t total = 0;
-  std::uint64_t held_bytes = 0;  // Of the units in `held`.
+  std::uint64_t total;
+  std::uint64_t held_bytes;  // Of the units in `held`.
   ChunkMap held;
-  // Before the buffer is posted:
-  std::uint64_t reserved_bytes = 0;  // In Bounce, by chunks begun.
-  std::uint64_t eager_bytes = 0;     // Of units in Bounce, to be released by the post.
-  Bounce::Table pages;
 
+  void begin(std::uint64_t total_bytes) {
+    has_begun = true;
+    unit = UnitSize(total_bytes);
+    total = total_bytes;
+    held_bytes = 0;
+    held.clear_first(unit.count(total_bytes));
+  }
+  bool is_whole() const { return held_bytes == total; }
   std::uint64_t bytes_of(std::uint64_t first_unit, std::uint64_t last_unit) const {
     return std::min(unit.offset(last_unit), total) - unit.offset(first_unit);
   }
@@ -36,6 +40,71 @@ struct RecvMessage {
   std::uint64_t units_below(std::uint64_t end) const {
     return end == total ? unit.count(total) : unit.index(end);
   }
+};
+
+// A posted receive. The record belongs to the owner of the RecvSession, is lent to the session from
+// post() until on_done(), or until the session has ended, and may then be used again.
+class RecvMessage : private Arrival {
+ public:
+  // The owner's, before each post(): the session alone writes to the buffer until the message is
+  // done.
+  void start(std::span<std::byte> buffer, std::uint32_t tag) {
+    buffer_ = buffer.data();
+    capacity_bytes_ = buffer.size();
+    tag_ = tag;
+    has_begun = false;
+  }
+  std::size_t size_bytes() const { return total; }  // Of what was received. Once done.
+  std::uint32_t tag() const { return tag_; }
+
+  // --- The session's ---
+  Arrival& arrival() { return *this; }
+  static RecvMessage& of(Arrival& arrival) { return static_cast<RecvMessage&>(arrival); }
+  std::byte* buffer() const { return buffer_; }
+  std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+  // The next that waits for its lane's window.
+  void set_next(RecvMessage* next) { next_ = next; }
+  RecvMessage* next() const { return next_; }
+
+ private:
+  // Set by start(); a record that was never used has not been touched.
+  std::byte* buffer_;
+  std::uint64_t capacity_bytes_;
+  RecvMessage* next_;
+  std::uint32_t tag_;
+};
+
+// What came before its buffer was posted.
+struct UnexpectedMessage : Arrival {
+  std::uint64_t reserved_bytes;  // In Bounce, by chunks begun.
+  std::uint64_t eager_bytes;     // Of units in Bounce, to be released by the post.
+  Bounce::Table pages;
+
+  static UnexpectedMessage& of(Arrival& arrival) {
+    return static_cast<UnexpectedMessage&>(arrival);
+  }
+};
+
+// A session's unexpected messages: no more than may be out eagerly without a posted buffer.
+class UnexpectedPool {
+ public:
+  // Null when all are taken.
+  UnexpectedMessage* take() {
+    if (free_ == 0) return nullptr;
+    UnexpectedMessage& message = messages_[static_cast<std::size_t>(std::countr_zero(free_))];
+    free_ &= free_ - 1;
+    message.has_begun = false;
+    message.reserved_bytes = message.eager_bytes = 0;
+    message.pages.clear();
+    return &message;
+  }
+  void give_back(UnexpectedMessage& message) {
+    free_ |= 1U << static_cast<unsigned>(&message - messages_.data());
+  }
+
+ private:
+  std::uint32_t free_ = ~0U;
+  std::array<UnexpectedMessage, 32> messages_;  // Not touched before they are taken.
 };
 
 }  // namespace ztcp::msg

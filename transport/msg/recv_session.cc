@@ -4,11 +4,12 @@
 #include <cassert>
 #include <utility>
 
-#include "transport/msg/acceptor_impl.h"
+#include "transport/msg/acceptor.h"
 
 namespace ztcp::msg {
-RecvSession::Impl::Impl(Acceptor::Impl& acceptor, const SessionSettings& settings,
-                        const Hello& hello, std::uint32_t allowance_bytes, Endpoint remote)
+
+RecvSession::RecvSession(Acceptor& acceptor, const SessionSettings& settings, const Hello& hello,
+                         std::uint32_t allowance_bytes, Endpoint remote)
     : acceptor_(&acceptor),
       settings_(settings),
       cookie_(hello.cookie),
@@ -18,7 +19,7 @@ RecvSession::Impl::Impl(Acceptor::Impl& acceptor, const SessionSettings& setting
           std::clamp<std::uint32_t>(settings.flows, 1, hello.flows_wanted))),
       bounce_(allowance_bytes) {}
 
-RecvSession::Impl::~Impl() {
+RecvSession::~RecvSession() {
   for (auto& flow : flows_) {
     if (flow == nullptr) continue;
     // A refusal must still reach its reader.
@@ -32,18 +33,18 @@ RecvSession::Impl::~Impl() {
   if (acceptor_ != nullptr) acceptor_->remove_session(*this);
 }
 
-void RecvSession::Impl::orphan() {
+void RecvSession::orphan() {
   abort();
   acceptor_ = nullptr;
 }
 
-void RecvSession::Impl::set_owner(SessionOwner& owner) {
+void RecvSession::set_owner(RecvOwner& owner) {
   assert(owner_ == nullptr);
   owner_ = &owner;
   if (has_untold_failure_ && acceptor_ != nullptr) acceptor_->wake_at(TimePoint::min());
 }
 
-void RecvSession::Impl::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
+void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
   const std::size_t index = attached->index();
   assert(index < flows_granted_ && attached->hello().epoch > epochs_[index]);
   epochs_[index] = attached->hello().epoch;
@@ -61,7 +62,7 @@ void RecvSession::Impl::attach(TimePoint now, std::unique_ptr<RecvFlow> attached
   accept.ack_is_delivery = settings_.ack_is_delivery;
   accept.allowance_bytes = bounce_.allowance_bytes();
   accept.flows_granted = flows_granted_;
-  accept.message_window = static_cast<std::uint16_t>(kMaxOutstanding);
+  accept.message_window = static_cast<std::uint16_t>(kMessageWindow);
   accept.session = id_;
   if (!flow.send(accept))
     return on_flow_lost(now, flow, Error{Errc::kOutOfMemory, 0, "Stream::write of accept"});
@@ -70,11 +71,19 @@ void RecvSession::Impl::attach(TimePoint now, std::unique_ptr<RecvFlow> attached
 
 // Goes on where the stream had no more space. Messages finished meanwhile are below the credit's
 // received count.
-void RecvSession::Impl::send_maps(RecvFlow& flow) {
+void RecvSession::send_maps(RecvFlow& flow) {
   flow.next_map = std::max(flow.next_map, received_);
-  for (; flow.next_map < received_ + kMaxOutstanding; ++flow.next_map) {
-    const RecvMessage& m = message(flow.next_map);
-    if (m.has_begun && !flow.send(Map{flow.next_map, m.total, m.held})) return;
+  for (; is_in_window(flow.next_map); ++flow.next_map) {
+    Map map;
+    map.message = flow.next_map;
+    map.is_whole = is_finished(flow.next_map);
+    if (!map.is_whole) {
+      const Arrival* m = arrival(flow.next_map);
+      if (m == nullptr || !m->has_begun) continue;
+      map.total = m->total;
+      map.units = m->held;
+    }
+    if (!flow.send(map)) return;
   }
   const Credit now_true = credit();
   if (!flow.send(now_true)) return;
@@ -84,19 +93,19 @@ void RecvSession::Impl::send_maps(RecvFlow& flow) {
   if (state_ == State::kClosing) finish_closing();
 }
 
-void RecvSession::Impl::owe_credit() {
+void RecvSession::owe_credit() {
   if (owes_credit_ || acceptor_ == nullptr) return;
   owes_credit_ = true;
   acceptor_->owe_credit(*this);
 }
 
-void RecvSession::Impl::flush_owed() {
+void RecvSession::flush_owed() {
   owes_credit_ = false;
   flush();
 }
 
 // Where no flow takes it, on_writable() or attach() brings it out later.
-void RecvSession::Impl::flush() {
+void RecvSession::flush() {
   if (state_ != State::kRunning || !has_credit_to_tell()) return;
   const Credit now_true = credit();
   if (heard_last_ != nullptr && heard_last_->is_up() && heard_last_->send(now_true)) {
@@ -110,24 +119,24 @@ void RecvSession::Impl::flush() {
   }
 }
 
-void RecvSession::Impl::on_writable(RecvFlow& flow) {
+void RecvSession::on_writable(RecvFlow& flow) {
   if (flow.state() == RecvFlow::State::kMapping) return send_maps(flow);
   if (state_ == State::kClosing) return finish_closing();
   if (has_credit_to_tell()) owe_credit();
 }
 
-void RecvSession::Impl::drop_flow(RecvFlow& flow) {
+void RecvSession::drop_flow(RecvFlow& flow) {
   drop_chunk(flow);
   flow.abort();
   if (heard_last_ == &flow) heard_last_ = nullptr;
 }
 
-bool RecvSession::Impl::has_living_flow() const {
+bool RecvSession::has_living_flow() const {
   return std::any_of(flows_.begin(), flows_.end(),
                      [](const auto& flow) { return flow != nullptr && flow->is_alive(); });
 }
 
-void RecvSession::Impl::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
+void RecvSession::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
   drop_flow(flow);
   if (state_ == State::kClosing) return finish_closing();
   if (state_ != State::kRunning) return;
@@ -142,7 +151,7 @@ void RecvSession::Impl::on_flow_lost(TimePoint now, RecvFlow& flow, Error error)
   acceptor_->wake_at(resume_deadline_);
 }
 
-void RecvSession::Impl::on_flow_closed(TimePoint now, RecvFlow& flow) {
+void RecvSession::on_flow_closed(TimePoint now, RecvFlow& flow) {
   if (!has_bye_ && state_ == State::kRunning)
     return on_flow_lost(now, flow, Error{Errc::kPeerClosed, 0, "FIN without bye"});
   drop_chunk(flow);
@@ -152,8 +161,8 @@ void RecvSession::Impl::on_flow_closed(TimePoint now, RecvFlow& flow) {
   if (state_ == State::kRunning) check_after_bye(now);
 }
 
-void RecvSession::Impl::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
-  if (bye.messages < received_ || bye.messages > received_ + kMaxOutstanding ||
+void RecvSession::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
+  if (bye.messages < received_ || bye.messages > received_ + kMessageWindow ||
       (has_bye_ && bye.messages != bye_messages_))
     return on_protocol_error(now, "bye");
   has_bye_ = true;
@@ -163,29 +172,30 @@ void RecvSession::Impl::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
 }
 
 // The sender said bye because we hold all its messages: a buffer without one stays empty.
-void RecvSession::Impl::check_after_bye(TimePoint now) {
+void RecvSession::check_after_bye(TimePoint now) {
   if (state_ != State::kRunning) return;
-  if (posted_ > bye_messages_ || (!has_living_flow() && posted_ != received_))
+  if (posted_ > bye_messages_ || waiting_first_ != nullptr ||
+      (!has_living_flow() && posted_ != received_))
     fail(now, Error{Errc::kPeerClosed, 0, "the sender closed with receives outstanding"},
          why_sender_left());
 }
 
-void RecvSession::Impl::on_process_ended(TimePoint now) {
+void RecvSession::on_process_ended(TimePoint now) {
   sender_process_ended_ = true;
   fail(now, Error{Errc::kPeerClosed, 0, "the sender left with messages outstanding"},
        why_sender_left());
 }
 
-void RecvSession::Impl::on_refusal(TimePoint now, const Refusal& refusal) {
+void RecvSession::on_refusal(TimePoint now, const Refusal& refusal) {
   fail(now, Error{to_errc(refusal.reason), 0, "the peer refused"},
        FailureDetail{refusal.reason, /*from_peer=*/true, refusal.ours, refusal.theirs});
 }
 
-void RecvSession::Impl::on_protocol_error(TimePoint now, const char* where) {
+void RecvSession::on_protocol_error(TimePoint now, const char* where) {
   fail(now, Error{Errc::kProtocol, 0, where}, FailureDetail{Reason::kProtocol});
 }
 
-void RecvSession::Impl::fail(TimePoint now, Error error, const FailureDetail& detail) {
+void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) {
   if (state_ == State::kFailed || state_ == State::kEnded) return;
   if (state_ == State::kClosing) {  // Nobody waits for anything any more.
     abort();
@@ -193,6 +203,7 @@ void RecvSession::Impl::fail(TimePoint now, Error error, const FailureDetail& de
     return owner_->on_session_closed();
   }
   state_ = State::kFailed;
+  waiting_first_ = nullptr;
   failure_ = detail;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_) {
@@ -209,16 +220,17 @@ void RecvSession::Impl::fail(TimePoint now, Error error, const FailureDetail& de
   untold_failure_ = error;
 }
 
-void RecvSession::Impl::close() {
+void RecvSession::close() {
   if (state_ == State::kRunning) {
     state_ = State::kClosing;
+    waiting_first_ = nullptr;
     if (acceptor_ != nullptr) acceptor_->remember_closed(*this, received_);
     finish_closing();
   }
 }
 
 // Bye and FIN on each flow. A flow still greeting does so first.
-void RecvSession::Impl::finish_closing() {
+void RecvSession::finish_closing() {
   if (state_ != State::kClosing) return;
   bool has_left = false;
   for (const auto& flow : flows_) {
@@ -236,9 +248,10 @@ void RecvSession::Impl::finish_closing() {
 
 // Not FIN: bytes that are on their way to a closed stream may be answered with RST (RFC 1122
 // section 4.2.2.13), which would overtake the bye.
-void RecvSession::Impl::leave(TimePoint now) {
+void RecvSession::leave(TimePoint now) {
   if (state_ != State::kRunning && state_ != State::kClosing) return;
   state_ = State::kEnded;
+  waiting_first_ = nullptr;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_) {
     if (flow == nullptr || !flow->is_alive()) continue;
@@ -250,14 +263,15 @@ void RecvSession::Impl::leave(TimePoint now) {
   if (acceptor_ != nullptr) acceptor_->wake_at(now + RecvFlow::kLinger);
 }
 
-void RecvSession::Impl::abort() {
+void RecvSession::abort() {
   state_ = State::kEnded;
+  waiting_first_ = nullptr;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_)
     if (flow != nullptr) flow->abort();
 }
 
-void RecvSession::Impl::on_timers(TimePoint now) {
+void RecvSession::on_timers(TimePoint now) {
   if (has_untold_failure_ && owner_ != nullptr) {
     has_untold_failure_ = false;
     owner_->on_session_failed(untold_failure_);
@@ -267,29 +281,12 @@ void RecvSession::Impl::on_timers(TimePoint now) {
     if (flow != nullptr && flow->deadline() <= now) flow->close();
 }
 
-TimePoint RecvSession::Impl::next_deadline() const {
+TimePoint RecvSession::next_deadline() const {
   if (has_untold_failure_ && owner_ != nullptr) return TimePoint::min();
   TimePoint deadline = resume_deadline_;
   for (const auto& flow : flows_)
     if (flow != nullptr) deadline = std::min(deadline, flow->deadline());
   return deadline;
 }
-
-RecvSession::RecvSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-RecvSession::~RecvSession() = default;
-void RecvSession::set_owner(SessionOwner& owner) { impl_->set_owner(owner); }
-bool RecvSession::can_post() const { return impl_->can_post(); }
-bool RecvSession::post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token) {
-  return impl_->post(now, bytes, token);
-}
-void RecvSession::close(TimePoint) { impl_->close(); }
-void RecvSession::abort(TimePoint) { impl_->abort(); }
-void RecvSession::leave(TimePoint now) { impl_->leave(now); }
-void RecvSession::on_timers(TimePoint now) { impl_->on_timers(now); }
-TimePoint RecvSession::next_deadline() const { return impl_->next_deadline(); }
-bool RecvSession::needs_peer() const { return impl_->needs_peer(); }
-Endpoint RecvSession::remote() const { return impl_->remote(); }
-std::uint64_t RecvSession::unposted_bytes() const { return impl_->unposted_bytes(); }
-const FailureDetail& RecvSession::failure_detail() const { return impl_->failure_detail(); }
 
 }  // namespace ztcp::msg

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "transport/msg/send_session_impl.h"
+#include "transport/msg/send_session.h"
 
 namespace ztcp::msg {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::uint64_t kMinSharedChunkBytes = 16U << 10;
 
 }  // namespace
 
-SendSession::Impl::Choice SendSession::Impl::flow_with_most_room() {
+SendSession::Choice SendSession::flow_with_most_room() {
   Choice best;
   for (std::size_t i = 0; i < flows_granted_; ++i) {
     if (!flows_[i].is_up()) continue;
@@ -29,14 +29,14 @@ SendSession::Impl::Choice SendSession::Impl::flow_with_most_room() {
   return best;
 }
 
-void SendSession::Impl::pump() {
+void SendSession::pump() {
   if (state_ != State::kReady) return;
   while (dispatch_next()) {
   }
 }
 
 // Something was heard: tells of what is done, then hands out what may go now.
-void SendSession::Impl::advance() {
+void SendSession::advance() {
   complete_messages();
   pump();
   if (is_closing_) finish_closing();
@@ -44,23 +44,23 @@ void SendSession::Impl::advance() {
 
 // Hands out one chunk: lost ones first, else the next in (message, offset) order. False when
 // there is none, or the next one must wait for credit or room.
-bool SendSession::Impl::dispatch_next() {
-  std::uint64_t number = unsent_;
+bool SendSession::dispatch_next() {
+  SendMessage* message = nullptr;
   SendMessage::Piece piece;
   if (messages_with_lost_units_ != 0) {
-    number = first_;
-    while (!message(number).has_lost()) ++number;
-    piece = message(number).next_lost();
-  } else if (unsent_ != next_) {
-    piece = message(unsent_).next_new();
+    message = &first_with_lost_units();
+    piece = message->next_lost();
+  } else if (!unsent_.empty()) {
+    message = &unsent_.front();
+    piece = message->next_new();
   } else {
     return false;
   }
-  const SendMessage& m = message(number);
+  const SendMessage& m = *message;
 
-  const bool eager = !credit_.is_posted(number);
+  const bool eager = !credit_.is_posted(m.number());
   if (eager) {
-    if (!credit_.is_in_window(number)) return false;
+    if (!credit_.is_in_window(m.number())) return false;
     const std::uint64_t room = credit_.eager_room();
     if (piece.size_bytes > room)
       piece.size_bytes = m.unit().offset(m.unit().index(room));  // Whole units only.
@@ -76,18 +76,17 @@ bool SendSession::Impl::dispatch_next() {
   piece.size_bytes = std::min(piece.size_bytes, limit);
 
   // A full ring: on_acked() of that flow comes back here; meanwhile the others go on.
-  if (!write_chunk(*choice.flow, number, piece, eager)) return true;
+  if (!write_chunk(*choice.flow, *message, piece, eager)) return true;
   if (eager) credit_.charge(piece.size_bytes);
   return true;
 }
 
-bool SendSession::Impl::write_chunk(SendFlow& flow, std::uint64_t number, SendMessage::Piece piece,
-                                    bool eager) {
-  SendMessage& m = message(number);
+bool SendSession::write_chunk(SendFlow& flow, SendMessage& m, SendMessage::Piece piece,
+                              bool eager) {
   const auto size = static_cast<std::uint32_t>(piece.size_bytes);
   std::array<std::byte, Stream::kMaxCopiedBytes> copied;
   const std::size_t head =
-      encode(Chunk{eager, size, number, piece.offset, m.total()}, std::span(copied));
+      encode(Chunk{eager, size, m.number(), piece.offset, m.total()}, std::span(copied));
   const std::byte* data = m.data() + piece.offset;
   bool written = false;
   if (size <= copied.size() - kChunkRecordBytes) {
@@ -100,16 +99,27 @@ bool SendSession::Impl::write_chunk(SendFlow& flow, std::uint64_t number, SendMe
   if (!written) return false;
 
   const bool had_lost = m.has_lost();
+  const bool was_handed_out = m.is_handed_out();
   m.hand_out(piece, flow.index(), eager, flow.written_bytes());
   if (had_lost && !m.has_lost()) --messages_with_lost_units_;
-  while (unsent_ != next_ && message(unsent_).is_handed_out()) ++unsent_;
+  if (m.is_handed_out() && !was_handed_out) {
+    unsent_.remove(m);
+    sent_.push_back(m);
+  }
   return true;
 }
 
+SendMessage& SendSession::first_with_lost_units() {
+  for (SendMessage& m : sent_)
+    if (m.has_lost()) return m;
+  auto m = unsent_.begin();
+  while (!m->has_lost()) ++m;
+  return *m;
+}
+
 // Also asks that no living stream refers to the message's memory (Stream::write()).
-bool SendSession::Impl::is_held_by_peer(std::uint64_t number) {
-  const SendMessage& m = message(number);
-  const bool is_received = number < credit_.received();
+bool SendSession::is_held_by_peer(const SendMessage& m) const {
+  const bool is_received = m.number() < credit_.received();
   if (!is_received && (!ack_is_delivery_ || m.has_lost())) return false;
   for (std::size_t f = 0; f < flows_granted_; ++f) {
     const std::uint64_t end = m.stream_end(f);
@@ -119,48 +129,50 @@ bool SendSession::Impl::is_held_by_peer(std::uint64_t number) {
   return true;
 }
 
-void SendSession::Impl::complete_messages() {
-  for (std::uint64_t number = first_; number < unsent_; number = std::max(number + 1, first_)) {
-    SendMessage& m = message(number);
-    if (m.is_done() || !is_held_by_peer(number)) continue;
+void SendSession::complete_messages() {
+  for (auto next = sent_.begin(); next != sent_.end();) {
+    SendMessage& m = *next++;
+    if (!is_held_by_peer(m)) continue;
     if (m.has_lost()) --messages_with_lost_units_;
-    m.set_done();
-    const std::uint32_t token = m.token();
-    const std::size_t size_bytes = m.total();
-    // First: the owner may post the slot again from within on_done().
-    while (first_ != unsent_ && message(first_).is_done()) ++first_;
-    owner_.on_done(token, size_bytes);
+    sent_.remove(m);
+    owner_.on_done(m);  // It may post the record again, close or abort.
     if (is_ended()) return;
   }
 }
 
-bool SendSession::Impl::on_map(SendFlow& flow, const Map& map) {
-  if (map.message >= next_) return false;
-  if (map.message < first_) return true;
-  SendMessage& m = message(map.message);
-  if (m.total() != map.total) return false;
-  if (m.is_done() || m.stream_end(flow.index()) != SendMessage::kInDoubt) return true;
+bool SendSession::on_map(SendFlow& flow, const Map& map) {
+  if (map.message >= posted_) return false;
+  bool agrees = true;
+  for_each_outstanding([&](SendMessage& m) {
+    if (m.number() != map.message) return;
+    const bool is_in_doubt = m.stream_end(flow.index()) == SendMessage::kInDoubt;
+    if (map.is_whole && is_in_doubt)
+      m.forget(flow.index());
+    else if (!map.is_whole && m.total() != map.total)
+      agrees = false;
+    else if (is_in_doubt)
+      resolve(flow, m, &map.units);
+  });
+  return agrees;
+}
+
+void SendSession::resolve(SendFlow& flow, SendMessage& m, const ChunkMap* held) {
   const bool had_lost = m.has_lost();
-  credit_.refund(m.resolve(flow.index(), &map.units));
+  credit_.refund(m.resolve(flow.index(), held));
   if (!had_lost && m.has_lost()) ++messages_with_lost_units_;
-  return true;
 }
 
 // The maps are through: what this flow carried and no map showed is either finished or lost.
-void SendSession::Impl::on_flow_up(TimePoint now, SendFlow& flow, const Credit& credit) {
-  if (!credit_.on_credit(credit) || credit_.received() > next_)
+void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Credit& credit) {
+  if (!credit_.on_credit(credit) || credit_.received() > posted_)
     return on_protocol_error(now, flow, "credit");
-  for (std::uint64_t number = first_; number < next_; ++number) {
-    SendMessage& m = message(number);
-    if (m.is_done() || m.stream_end(flow.index()) != SendMessage::kInDoubt) continue;
-    if (number < credit_.received()) {
+  for_each_outstanding([&](SendMessage& m) {
+    if (m.stream_end(flow.index()) != SendMessage::kInDoubt) return;
+    if (m.number() < credit_.received())
       m.forget(flow.index());
-      continue;
-    }
-    const bool had_lost = m.has_lost();
-    credit_.refund(m.resolve(flow.index(), nullptr));
-    if (!had_lost && m.has_lost()) ++messages_with_lost_units_;
-  }
+    else
+      resolve(flow, m, nullptr);
+  });
   flow.up_at = now;
   flow.received_when_up = credit_.received();
   if (state_ == State::kOpening) {
@@ -172,7 +184,7 @@ void SendSession::Impl::on_flow_up(TimePoint now, SendFlow& flow, const Credit& 
   advance();
 }
 
-void SendSession::Impl::on_flow_acked(SendFlow& flow) {
+void SendSession::on_flow_acked(SendFlow& flow) {
   if (!flow.is_up()) return;
   advance();
   if (flow.is_up() && flow.has_peer_finished() && flow.is_drained()) flow.close();

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "transport/msg/handshake.h"
-#include "transport/msg/send_session_impl.h"
+#include "transport/msg/send_session.h"
 
 namespace ztcp::msg {
 
@@ -118,7 +118,7 @@ bool SendFlow::on_record(TimePoint now) {
     case RecordType::kAccept:
       return on_accept(now);
     case RecordType::kMap:
-      if (const auto map = decode_map(body); map && state_ == State::kResuming) {
+      if (const auto map = decode_map(reader_.header(), body); map && state_ == State::kResuming) {
         if (session_->on_map(*this, *map)) return true;
       }
       break;

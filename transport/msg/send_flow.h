@@ -14,6 +14,8 @@
 
 namespace ztcp::msg {
 
+class SendSession;
+
 class SendFlow final : public StreamEvents {
  public:
   enum class State : std::uint8_t {
@@ -27,7 +29,7 @@ class SendFlow final : public StreamEvents {
     kEnded,  // Closed in order.
   };
 
-  void bind(SendSession::Impl& session, std::size_t index) {
+  void bind(SendSession& session, std::size_t index) {
     session_ = &session;
     index_ = static_cast<std::uint8_t>(index);
   }
@@ -80,7 +82,7 @@ class SendFlow final : public StreamEvents {
   void protocol_error(TimePoint now, const char* where);
   void version_error(TimePoint now);
 
-  SendSession::Impl* session_ = nullptr;
+  SendSession* session_ = nullptr;
   Stream* stream_ = nullptr;
   State state_ = State::kIdle;
   std::uint8_t index_ = 0;

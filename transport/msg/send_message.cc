@@ -8,17 +8,17 @@
 
 namespace ztcp::msg {
 
-void SendMessage::start(std::span<const std::byte> bytes, std::uint32_t memory_key,
-                        std::uint32_t token) {
+void SendMessage::start(std::span<const std::byte> bytes, std::uint32_t tag,
+                        std::uint32_t memory_key) {
+  assert(!is_linked());
   data_ = bytes.data();
   total_ = bytes.size();
   handed_bytes_ = 0;
+  tag_ = tag;
   memory_key_ = memory_key;
-  token_ = token;
   lost_units_ = 0;
   unit_ = UnitSize(total_);
   handed_out_ = false;
-  done_ = false;
   stream_end_.fill(0);
 }
 

@@ -2,21 +2,24 @@
 // Copyright the ztcp authors
 //
 // One message on its way out: which of its units were handed to which flow, so that a dead flow's
-// can be found again.
+// can be found again. The record belongs to the owner of the SendSession, is lent to the session
+// from post() until on_done(), or until the session has ended, and may then be used again.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
+#include <span>
 
+#include "transport/core/intrusive_list.h"
+#include "transport/core/stream.h"
 #include "transport/msg/chunk_map.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::msg {
 
-class SendMessage {
+class SendMessage : public ListHook<> {
  public:
   // A piece that may be handed out next: bytes [offset, offset + size_bytes).
   struct Piece {
@@ -24,18 +27,19 @@ class SendMessage {
     std::uint64_t size_bytes = 0;
   };
 
-  void start(std::span<const std::byte> bytes, std::uint32_t memory_key, std::uint32_t token);
+  // The owner's, before each post(): the bytes stay unchanged until the message is done. 0 bytes is
+  // legal. `memory_key` is the link's name for the memory.
+  void start(std::span<const std::byte> bytes, std::uint32_t tag, std::uint32_t memory_key);
+  std::size_t size_bytes() const { return total_; }
+  std::uint32_t tag() const { return tag_; }
 
+  // --- The session's ---
+  void set_number(std::uint64_t number) { number_ = number; }
+  std::uint64_t number() const { return number_; }
   const std::byte* data() const { return data_; }
   std::uint64_t total() const { return total_; }
   UnitSize unit() const { return unit_; }
   std::uint32_t memory_key() const { return memory_key_; }
-  std::uint32_t token() const { return token_; }
-  bool is_done() const { return done_; }
-  void set_done() {
-    done_ = true;
-    lost_units_ = 0;
-  }
 
   bool is_handed_out() const { return handed_out_; }  // Once, in whole.
   Piece next_new() const { return {handed_bytes_, total_ - handed_bytes_}; }
@@ -67,16 +71,17 @@ class SendMessage {
   }
   std::uint64_t unit_bytes(std::uint64_t unit) const;
 
-  const std::byte* data_ = nullptr;
-  std::uint64_t total_ = 0;
-  std::uint64_t handed_bytes_ = 0;
-  std::uint32_t memory_key_ = 0;
-  std::uint32_t token_ = 0;
-  std::uint32_t lost_units_ = 0;
+  // Set by start() and by the session; a record that was never used has not been touched.
+  const std::byte* data_;
+  std::uint64_t total_;
+  std::uint64_t handed_bytes_;
+  std::uint64_t number_;  // Among the session's messages.
+  std::uint32_t tag_;
+  std::uint32_t memory_key_;
+  std::uint32_t lost_units_;
   UnitSize unit_;
-  bool handed_out_ = false;
-  bool done_ = false;
-  std::array<std::uint64_t, kMaxFlows> stream_end_{};
+  bool handed_out_;
+  std::array<std::uint64_t, kMaxFlows> stream_end_;
   std::array<std::uint8_t, ChunkMap::kMaxUnits> units_;  // Valid below handed_bytes_.
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
+#include "transport/msg/send_session.h"
+
 #include <algorithm>
 
 #include "transport/msg/handshake.h"
-#include "transport/msg/send_session_impl.h"
 
 namespace ztcp::msg {
 namespace {
@@ -17,9 +18,9 @@ constexpr Duration redial_delay(std::uint32_t in_vain) {
 
 }  // namespace
 
-SendSession::Impl::Impl(const SessionSettings& settings, const ClusterKey& key,
-                        const Cookie& cookie, std::uint64_t session_id, Dialer& dialer,
-                        SessionOwner& owner)
+SendSession::SendSession(const SessionSettings& settings, const ClusterKey& key,
+                         const Cookie& cookie, std::uint64_t session_id, Dialer& dialer,
+                         SendOwner& owner)
     : settings_(settings),
       key_(key),
       cookie_(cookie),
@@ -30,37 +31,32 @@ SendSession::Impl::Impl(const SessionSettings& settings, const ClusterKey& key,
   flows_[0].wait_until(TimePoint::min());
 }
 
-SendSession::Impl::~Impl() { abort(); }
+SendSession::~SendSession() { abort(); }
 
-bool SendSession::Impl::post(TimePoint now, std::span<const std::byte> bytes,
-                             std::uint32_t memory_key, std::uint32_t token) {
-  if (is_ended()) return true;  // The owner knows how.
-  if (!can_post()) return false;
+void SendSession::post(TimePoint now, SendMessage& message) {
+  if (is_ended()) return;
   if (peer_closed_) {
     const FailureDetail ended{Reason::kProcessEnded, /*from_peer=*/true, 0, 0};
-    fail(Error{Errc::kPeerClosed, 0, "post: the receiver has closed"},
-         peer_process_ended_ ? ended : FailureDetail{});
-    return true;
+    return fail(Error{Errc::kPeerClosed, 0, "post: the receiver has closed"},
+                peer_process_ended_ ? ended : FailureDetail{});
   }
-  if (bytes.size() > kMaxMessageBytes) {
-    fail(Error{Errc::kInvalidArgument, 0, "post: message above 1 TiB"});
-    return true;
-  }
-  message(next_++).start(bytes, memory_key, token);
-  if (bytes.size() > settings_.multi_flow_threshold_bytes && !wants_extra_flows_) {
+  if (message.total() > kMaxMessageBytes)
+    return fail(Error{Errc::kInvalidArgument, 0, "post: message above 1 TiB"});
+  message.set_number(posted_++);
+  unsent_.push_back(message);
+  if (message.total() > settings_.multi_flow_threshold_bytes && !wants_extra_flows_) {
     wants_extra_flows_ = true;
     if (state_ == State::kReady) start_extra_flows(now);
   }
   pump();
-  return true;
 }
 
-void SendSession::Impl::start_extra_flows(TimePoint now) {
+void SendSession::start_extra_flows(TimePoint now) {
   for (std::size_t i = 1; i < flows_granted_; ++i)
     if (flows_[i].state() == SendFlow::State::kIdle) flows_[i].wait_until(now);
 }
 
-Hello SendSession::Impl::make_hello(std::uint8_t flow, std::uint32_t epoch) const {
+Hello SendSession::make_hello(std::uint8_t flow, std::uint32_t epoch) const {
   Hello hello;
   hello.is_new = !was_accepted_;
   hello.has_key = is_set(key_);
@@ -75,7 +71,7 @@ Hello SendSession::Impl::make_hello(std::uint8_t flow, std::uint32_t epoch) cons
   return hello;
 }
 
-void SendSession::Impl::on_accept(const Accept& accept) {
+void SendSession::on_accept(const Accept& accept) {
   credit_.on_accept(accept);
   ack_is_delivery_ = accept.ack_is_delivery && settings_.ack_is_delivery;
   if (was_accepted_) return;
@@ -84,7 +80,7 @@ void SendSession::Impl::on_accept(const Accept& accept) {
       std::clamp<std::uint32_t>(settings_.flows, 1, accept.flows_granted));
 }
 
-void SendSession::Impl::on_timers(TimePoint now) {
+void SendSession::on_timers(TimePoint now) {
   for (SendFlow& flow : flows_) {
     if (is_ended()) return;
     if (flow.wake_at() > now) continue;
@@ -103,40 +99,39 @@ void SendSession::Impl::on_timers(TimePoint now) {
   }
 }
 
-TimePoint SendSession::Impl::next_deadline() const {
+TimePoint SendSession::next_deadline() const {
   TimePoint deadline = kNever;
   for (const SendFlow& flow : flows_) deadline = std::min(deadline, flow.wake_at());
   return deadline;
 }
 
-void SendSession::Impl::on_credit(const Credit& credit) {
-  if (!credit_.on_credit(credit) || credit_.received() > next_)
+void SendSession::on_credit(const Credit& credit) {
+  if (!credit_.on_credit(credit) || credit_.received() > posted_)
     return fail(Error{Errc::kProtocol, 0, "credit"}, FailureDetail{Reason::kProtocol});
   advance();
 }
 
 // What the flow carried and the peer is not known to hold is in doubt until it is up again.
-void SendSession::Impl::doubt_flow(const SendFlow& flow) {
-  for (std::uint64_t number = first_; number < next_; ++number) {
-    SendMessage& m = message(number);
+void SendSession::doubt_flow(const SendFlow& flow) {
+  for_each_outstanding([&](SendMessage& m) {
     const std::uint64_t end = m.stream_end(flow.index());
-    if (m.is_done() || end == 0 || end == SendMessage::kInDoubt) continue;
+    if (end == 0 || end == SendMessage::kInDoubt) return;
     if (ack_is_delivery_ && flow.acked_bytes() >= end)
       m.forget(flow.index());
     else
       m.doubt(flow.index());
-  }
+  });
 }
 
 // Whether it was worth dialling. A connection that nobody uses serves by being there.
-bool SendSession::Impl::has_served(TimePoint now, const SendFlow& flow) const {
+bool SendSession::has_served(TimePoint now, const SendFlow& flow) const {
   // Enough for the handshake and a probe of the path not to count.
   constexpr std::uint64_t kProgressBytes = 64U << 10;
   return flow.acked_bytes() > kProgressBytes || credit_.received() > flow.received_when_up ||
          now - flow.up_at >= settings_.redial_window;
 }
 
-void SendSession::Impl::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
+void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   if (is_ended()) return;
   const bool was_serving = flow.is_up();
   const bool had_opened = flow.state() >= SendFlow::State::kGreeting;
@@ -166,7 +161,7 @@ void SendSession::Impl::on_flow_lost(TimePoint now, SendFlow& flow, Error error)
 
 // FIN in order follows a bye. The acknowledgements of what this flow carried may still be to come
 // (tcp/ tells of them at the end of a burst); the flow ends after them.
-void SendSession::Impl::on_flow_closed(TimePoint now, SendFlow& flow) {
+void SendSession::on_flow_closed(TimePoint now, SendFlow& flow) {
   if (is_ended()) return;
   if (!peer_closed_) return on_flow_lost(now, flow, Error{Errc::kPeerClosed, 0, "FIN without bye"});
   flow.set_peer_finished();
@@ -175,21 +170,21 @@ void SendSession::Impl::on_flow_closed(TimePoint now, SendFlow& flow) {
 
 // The receiver closes. It may do so as soon as it has everything, before our last
 // acknowledgements have come.
-void SendSession::Impl::on_bye(const Bye& bye) {
-  if (bye.messages < next_)
+void SendSession::on_bye(const Bye& bye) {
+  if (bye.messages < posted_)
     return fail(Error{Errc::kPeerClosed, 0, "the receiver closed with messages outstanding"},
                 FailureDetail{bye.process_ends ? Reason::kProcessEnded : Reason::kClosed,
-                              /*from_peer=*/true, bye.messages, next_});
+                              /*from_peer=*/true, bye.messages, posted_});
   peer_closed_ = true;
   peer_process_ended_ = bye.process_ends;
   on_credit(Credit{bye.messages, 0, bye.messages});
 }
 
-void SendSession::Impl::on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal) {
+void SendSession::on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal) {
   if (is_leaving_) return end_closed();  // It knows.
   const Error error{to_errc(refusal.reason), 0, "the peer refused"};
   if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
-  if (refusal.reason == Reason::kUnknownSession && was_accepted_ && first_ == next_) {
+  if (refusal.reason == Reason::kUnknownSession && was_accepted_ && !has_outstanding()) {
     peer_closed_ = true;  // It closed while this flow was down, and we had nothing to say.
     flow.drop(SendFlow::State::kGone);
     if (is_closing_) finish_closing();
@@ -202,20 +197,19 @@ void SendSession::Impl::on_refusal(TimePoint now, SendFlow& flow, const Refusal&
   fail(error, FailureDetail{refusal.reason, /*from_peer=*/true, refusal.ours, refusal.theirs});
 }
 
-void SendSession::Impl::on_refused_here(TimePoint now, SendFlow& flow,
-                                        const FailureDetail& detail) {
+void SendSession::on_refused_here(TimePoint now, SendFlow& flow, const FailureDetail& detail) {
   const Error error{to_errc(detail.reason), 0, "handshake"};
   if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
   fail(error, detail);
 }
 
-void SendSession::Impl::on_protocol_error(TimePoint now, SendFlow& flow, const char* where) {
+void SendSession::on_protocol_error(TimePoint now, SendFlow& flow, const char* where) {
   const Error error{Errc::kProtocol, 0, where};
   if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
   fail(error, FailureDetail{Reason::kProtocol});
 }
 
-void SendSession::Impl::close() {
+void SendSession::close() {
   if (is_ended() || is_closing_) return;
   is_closing_ = true;
   finish_closing();
@@ -223,13 +217,13 @@ void SendSession::Impl::close() {
 
 // Once every message is done: bye and FIN on each living flow. One suffices for the peer, so flows
 // that are being opened are dropped, unless there is no other.
-void SendSession::Impl::finish_closing() {
-  if (is_ended() || first_ != next_) return;
+void SendSession::finish_closing() {
+  if (is_ended() || has_outstanding()) return;
   bool has_left = false;
   for (SendFlow& flow : flows_) {
     if (!flow.is_up()) continue;
     RecordBuffer out;
-    if (flow.write(std::span(out).first(encode(Bye{next_, is_leaving_}, out)))) {
+    if (flow.write(std::span(out).first(encode(Bye{posted_, is_leaving_}, out)))) {
       said_bye_ = true;
       flow.close();
     } else {
@@ -248,13 +242,12 @@ void SendSession::Impl::finish_closing() {
 
 // Messages under way are given up, and with them the streams that refer to their memory. A reset
 // does not tell the receiver that no other stream will follow, and may get lost; a hello does.
-void SendSession::Impl::leave(TimePoint now) {
+void SendSession::leave(TimePoint now) {
   if (is_ended()) return;
-  const bool has_outstanding = first_ != next_;
-  first_ = unsent_ = next_;
-  messages_with_lost_units_ = 0;
+  const bool had_outstanding = has_outstanding();
+  forget_messages();
   is_closing_ = is_leaving_ = true;
-  if (!has_outstanding && was_accepted_) return finish_closing();
+  if (!had_outstanding && was_accepted_) return finish_closing();
   const bool may_be_known = was_accepted_ || flows_[0].state() >= SendFlow::State::kGreeting;
   for (SendFlow& flow : flows_)
     if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
@@ -263,42 +256,30 @@ void SendSession::Impl::leave(TimePoint now) {
   flows_[0].wait_until(now);
 }
 
-void SendSession::Impl::end_closed() {
+void SendSession::end_closed() {
   abort();
   owner_.on_session_closed();
 }
 
-void SendSession::Impl::abort() {
+void SendSession::forget_messages() {
+  unsent_.clear();
+  sent_.clear();
+  messages_with_lost_units_ = 0;
+}
+
+void SendSession::abort() {
   state_ = State::kEnded;
+  forget_messages();
   for (SendFlow& flow : flows_)
     if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
 }
 
-void SendSession::Impl::fail(Error error, const FailureDetail& detail) {
+void SendSession::fail(Error error, const FailureDetail& detail) {
   if (is_ended()) return;
-  if (is_closing_ && first_ == next_) return end_closed();  // Nothing was lost.
+  if (is_closing_ && !has_outstanding()) return end_closed();  // Nothing was lost.
   abort();
   failure_ = detail;
   owner_.on_session_failed(error);
 }
-
-SendSession::SendSession(const SessionSettings& settings, const ClusterKey& key,
-                         const Cookie& cookie, std::uint64_t session_id, Dialer& dialer,
-                         SessionOwner& owner)
-    : impl_(std::make_unique<Impl>(settings, key, cookie, session_id, dialer, owner)) {}
-SendSession::~SendSession() = default;
-bool SendSession::can_post() const { return impl_->can_post(); }
-bool SendSession::post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
-                       std::uint32_t token) {
-  return impl_->post(now, bytes, memory_key, token);
-}
-void SendSession::close(TimePoint) { impl_->close(); }
-void SendSession::abort(TimePoint) { impl_->abort(); }
-void SendSession::leave(TimePoint now) { impl_->leave(now); }
-bool SendSession::is_leaving() const { return impl_->is_leaving(); }
-bool SendSession::needs_peer() const { return impl_->needs_peer(); }
-void SendSession::on_timers(TimePoint now) { impl_->on_timers(now); }
-TimePoint SendSession::next_deadline() const { return impl_->next_deadline(); }
-const FailureDetail& SendSession::failure_detail() const { return impl_->failure_detail(); }
 
 }  // namespace ztcp::msg

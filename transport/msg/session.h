@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NCCL connection as messages over up to four byte streams: wire format version 1 (design notes
-// in ARCHITECTURE.md, "Messages"). SendSession is the connecting side and sends messages;
-// RecvSession is made by the Acceptor from an incoming handshake and receives them. Credit and
-// received counts travel on the reverse direction of the same streams.
-//
-// Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
-// construction. Belongs to the thread that owns the streams.
+// What both ends of a session share: its settings, who hears of it, who dials, and why it ended.
+// A session is a NCCL connection as messages over up to four byte streams, in wire format version
+// 1 (record.h; design notes in ARCHITECTURE.md, "Messages"): SendSession is the connecting side and
+// sends messages, RecvSession is made by the Acceptor from an incoming handshake and receives them.
+// Credit and received counts travel on the reverse direction of the same streams.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
@@ -25,9 +21,8 @@ namespace ztcp::msg {
 
 inline constexpr std::uint32_t kWireVersion = 1;
 inline constexpr std::size_t kMaxFlows = 4;
-// NCCL's contract: at most this many isends or irecvs outstanding on one connection. Also the
-// window by which messages are kept: from the oldest that is not done on, by number modulo this.
-inline constexpr std::size_t kMaxOutstanding = 32;
+// Messages of which a receiver takes bytes: so many from the oldest that is not done on.
+inline constexpr std::size_t kMessageWindow = 32;
 
 using Cookie = std::array<std::byte, 16>;      // Names a listener; travels in NCCL's handle.
 using ClusterKey = std::array<std::byte, 32>;  // HMAC-SHA256 key; all zero: no authentication.
@@ -76,21 +71,35 @@ struct FailureDetail {
   std::uint64_t theirs = 0;  // The other side's number.
 };
 
-// What the owner of a session hears. `token` is what post() was given. Events come from within
-// stream events and on_timers(), and from within post(), close() and flush() too (a buffer posted
-// for a message that waits in the bounce buffer is done at once). The owner may post, close or
-// abort from within an event; it must not destroy the session from within one.
-class SessionOwner {
+class SendMessage;
+class RecvMessage;
+
+// What the owner of a session hears. Events come from within stream events and on_timers(), and
+// from within post() and close() too (a buffer posted for a message that has arrived already is
+// done at once). The owner may post, close or abort from within an event; it must not destroy the
+// session from within one. From on_done() on the record is the owner's again; those still lent when
+// the session fails, has closed or is aborted are as well.
+class SendOwner {
  public:
   virtual void on_ready(TimePoint now) = 0;  // Flow 0 has shaken hands: messages may flow.
-  virtual void on_done(std::uint32_t token, std::size_t size_bytes) = 0;
+  virtual void on_done(SendMessage& message) = 0;
   // The session is dead; every outstanding message is lost and no further event follows.
   virtual void on_session_failed(Error error) = 0;
   // close() has finished: every flow ended. The session may be destroyed.
   virtual void on_session_closed() = 0;
 
  protected:
-  ~SessionOwner() = default;
+  ~SendOwner() = default;
+};
+
+class RecvOwner {
+ public:
+  virtual void on_done(RecvMessage& message) = 0;
+  virtual void on_session_failed(Error error) = 0;
+  virtual void on_session_closed() = 0;
+
+ protected:
+  ~RecvOwner() = default;
 };
 
 // Opens further streams to the same peer; implemented over tcp::Stack and, later, kernel sockets.
@@ -105,85 +114,6 @@ class Dialer {
 
  protected:
   ~Dialer() = default;
-};
-
-class SendSession {
- public:
-  // `session_id` is unique among this process's sessions and unguessable. Starts dialling flow 0
-  // at the first on_timers().
-  SendSession(const SessionSettings& settings, const ClusterKey& key, const Cookie& cookie,
-              std::uint64_t session_id, Dialer& dialer, SessionOwner& owner);
-  ~SendSession();
-
-  // Whether the window has room: kMaxOutstanding messages from the oldest that is not done.
-  bool can_post() const;
-  // Queues one message; the memory stays unchanged until on_done(token). 0 bytes is legal. False,
-  // and nothing queued, when the window is full: ask again.
-  [[nodiscard]] bool post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
-                          std::uint32_t token);
-
-  // FIN on every flow once all messages are done; then on_session_closed(). abort(): RST on every
-  // flow, now, and no further event.
-  void close(TimePoint now);
-  void abort(TimePoint now);
-  // The process ends: tells the receiver so at once, by a new stream where the old ones still refer
-  // to messages. From here on no posted memory is read and no message is done.
-  void leave(TimePoint now);
-  // leave() was called, and the receiver is still to be told.
-  bool is_leaving() const;
-  // False once the receiver has closed with everything it was sent: its end takes nothing away.
-  bool needs_peer() const;
-
-  void on_timers(TimePoint now);
-  TimePoint next_deadline() const;
-
-  // Valid once on_session_failed() was told.
-  const FailureDetail& failure_detail() const;
-
-  class Impl;  // Internal.
-
- private:
-  std::unique_ptr<Impl> impl_;
-};
-
-class RecvSession {
- public:
-  ~RecvSession();
-  void set_owner(SessionOwner& owner);  // Once, before the first post(); on_ready() is not called.
-
-  // Whether the window has room: kMaxOutstanding messages from the oldest that is not done.
-  bool can_post() const;
-  // Posts the buffer for the next message in order. on_done() tells the size received; a message
-  // larger than `bytes` fails the session with kTruncated. False, and nothing posted, when the
-  // window is full: ask again.
-  [[nodiscard]] bool post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token);
-
-  // Tells the sender that nothing will be received any more, FIN on every flow, then
-  // on_session_closed(). abort(): RST on every flow, now, and no further event.
-  void close(TimePoint now);
-  void abort(TimePoint now);
-  // The process ends: tells the sender so at once. From here on no posted memory is written, what
-  // arrives is thrown away, and no event follows.
-  void leave(TimePoint now);
-
-  // The acceptor drives these too; calling them besides does no harm.
-  void on_timers(TimePoint now);
-  TimePoint next_deadline() const;
-
-  // False once the sender has closed: we hold everything it sent, and its end takes nothing away.
-  bool needs_peer() const;
-  Endpoint remote() const;
-  // Bytes taken, or promised to chunks under way, without a posted buffer: never above the eager
-  // allowance.
-  std::uint64_t unposted_bytes() const;
-  // Valid once on_session_failed() was told.
-  const FailureDetail& failure_detail() const;
-
-  class Impl;  // Internal: the acceptor makes it.
-  explicit RecvSession(std::unique_ptr<Impl> impl);
-
- private:
-  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ztcp::msg

@@ -49,7 +49,13 @@ Result<bool> Slot::test(std::span<std::size_t> sizes_bytes) {
 }
 
 CommState::CommState(Poller& poller, Engine& engine, Direction direction, Endpoint remote)
-    : poller_(poller), engine_(engine), direction_(direction), remote_(remote), slots_(*this) {}
+    : poller_(poller),
+      engine_(engine),
+      direction_(direction),
+      remote_(remote),
+      slots_(*this),
+      sends_(direction == Direction::kSend ? new LentSend[SlotTable::kSlots] : nullptr),
+      receives_(direction == Direction::kReceive ? new LentRecv[SlotTable::kSlots] : nullptr) {}
 
 CommState::~CommState() {
   if (sender_ != nullptr) engine_.destroy(*sender_);
@@ -65,14 +71,14 @@ Result<CommState*> CommState::connect(Poller& poller, Engine& engine, Endpoint r
   return state;
 }
 
-Result<CommState*> CommState::adopt(TimePoint now, Poller& poller, Engine& engine,
+Result<CommState*> CommState::adopt(Poller& poller, Engine& engine,
                                     std::unique_ptr<msg::RecvSession> session) {
   auto owned = std::unique_ptr<CommState>(
       new CommState(poller, engine, Direction::kReceive, session->remote()));
   CommState* state = owned.get();
   const auto index = poller.attach(std::move(owned));
   if (!index) {
-    session->abort(now);
+    session->abort();
     return tl::unexpected(index.error());
   }
   state->index_ = *index;
@@ -135,10 +141,15 @@ void CommState::on_doorbell(TimePoint now) {
     if (session_over_) return;  // The slot stays posted; test() reports the failure.
     ++in_flight_;
     poller_.note_outstanding(1);
-    const bool taken = sender_ != nullptr ? sender_->post(now, {data, size}, key, index)
-                                          : receiver_->post(now, {data, size}, index);
-    // The slots are the session's window, so this is our own bug; said rather than left to hang.
-    if (!taken) fail_now(now, Error{Errc::kProtocol, 0, "post beyond the window"});
+    if (sender_ != nullptr) {
+      sends_[index].slot = index;
+      sends_[index].start({data, size}, /*tag=*/0, key);
+      sender_->post(now, sends_[index]);
+    } else {
+      receives_[index].slot = index;
+      receives_[index].start({data, size}, /*tag=*/0);
+      receiver_->post(now, receives_[index]);
+    }
   });
 }
 
@@ -169,18 +180,26 @@ void CommState::say_goodbye(TimePoint now) {
   }
 }
 
-void CommState::cut_off(TimePoint now) {
-  if (leaving_ || closing_) abort_session(now);
+void CommState::cut_off(TimePoint) {
+  if (leaving_ || closing_) abort_session();
 }
 
 void CommState::on_ready(TimePoint) { ready_.store(true, std::memory_order_release); }
 
-void CommState::on_done(std::uint32_t token, std::size_t size_bytes) {
+void CommState::on_done(msg::SendMessage& message) {
+  complete(static_cast<LentSend&>(message).slot, message.size_bytes());
+}
+
+void CommState::on_done(msg::RecvMessage& message) {
+  complete(static_cast<LentRecv&>(message).slot, message.size_bytes());
+}
+
+void CommState::complete(std::uint32_t slot, std::size_t size_bytes) {
   --in_flight_;
   poller_.note_outstanding(-1);
   ++messages_done_;
   bytes_done_ += size_bytes;
-  slots_.complete(token, size_bytes);
+  slots_.complete(slot, size_bytes);
 }
 
 void CommState::on_session_failed(Error error) {
@@ -219,17 +238,17 @@ void CommState::note_failed(Error error, std::string detail) {
   failed_.store(true, std::memory_order_release);
 }
 
-void CommState::abort_session(TimePoint now) {
+void CommState::abort_session() {
   if (sender_ != nullptr) {
-    sender_->abort(now);
+    sender_->abort();
   } else {
-    receiver_->abort(now);
+    receiver_->abort();
   }
 }
 
-void CommState::fail_now(TimePoint now, Error error, std::string detail) {
+void CommState::fail_now(TimePoint, Error error, std::string detail) {
   if (session_over_) return;
-  abort_session(now);
+  abort_session();
   note_failed(error, std::move(detail));
 }
 
@@ -243,9 +262,9 @@ void CommState::close(TimePoint now) {
     fail_now(now, Error{Errc::kAborted, 0, "close"});
     retire();
   } else if (sender_ != nullptr) {
-    sender_->close(now);
+    sender_->close();
   } else {
-    receiver_->close(now);
+    receiver_->close();
   }
 }
 

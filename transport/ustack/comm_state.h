@@ -13,7 +13,8 @@
 
 #include "transport/core/address.h"
 #include "transport/core/result.h"
-#include "transport/msg/session.h"
+#include "transport/msg/recv_session.h"
+#include "transport/msg/send_session.h"
 #include "transport/ustack/engine/engine.h"
 #include "transport/ustack/poller.h"
 #include "transport/ustack/slots.h"
@@ -33,13 +34,13 @@ struct FailureSnapshot {
   std::string detail;  // What the message layer knows besides the Error.
 };
 
-class CommState final : public PollerClient, public msg::SessionOwner {
+class CommState final : public PollerClient, public msg::SendOwner, public msg::RecvOwner {
  public:
   // Both with the baton held. The session of a sender is started here; a receiver's is adopted.
   static Result<CommState*> connect(Poller& poller, Engine& engine, Endpoint remote,
                                     const msg::Cookie& cookie);
   // On failure the session is reset.
-  static Result<CommState*> adopt(TimePoint now, Poller& poller, Engine& engine,
+  static Result<CommState*> adopt(Poller& poller, Engine& engine,
                                   std::unique_ptr<msg::RecvSession> session);
   ~CommState() override;
 
@@ -71,14 +72,16 @@ class CommState final : public PollerClient, public msg::SessionOwner {
   void say_goodbye(TimePoint now) override;
   void cut_off(TimePoint now) override;
   void on_ready(TimePoint now) override;
-  void on_done(std::uint32_t token, std::size_t size_bytes) override;
+  void on_done(msg::SendMessage& message) override;
+  void on_done(msg::RecvMessage& message) override;
   void on_session_failed(Error error) override;
   void on_session_closed() override;
 
  private:
   CommState(Poller& poller, Engine& engine, Direction direction, Endpoint remote);
+  void complete(std::uint32_t slot, std::size_t size_bytes);
   void retire();
-  void abort_session(TimePoint now);
+  void abort_session();
   void note_failed(Error error, std::string detail = {});
 
   Poller& poller_;
@@ -87,6 +90,9 @@ class CommState final : public PollerClient, public msg::SessionOwner {
   const Endpoint remote_;
   std::size_t index_ = 0;
   SlotTable slots_;
+  // Of the one direction there is, by slot.
+  const std::unique_ptr<LentSend[]> sends_;
+  const std::unique_ptr<LentRecv[]> receives_;
 
   // Guarded by the baton.
   msg::SendSession* sender_ = nullptr;

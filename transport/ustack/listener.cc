@@ -114,12 +114,12 @@ UstackListener::~UstackListener() {
   });
 }
 
-void UstackListener::on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) {
+void UstackListener::on_session(TimePoint, std::unique_ptr<msg::RecvSession> session) {
   if (arrived_.size() >= kBacklog) {
-    session->abort(now);
+    session->abort();
     return;
   }
-  const auto state = CommState::adopt(now, *nic_->poller, *engine_, std::move(session));
+  const auto state = CommState::adopt(*nic_->poller, *engine_, std::move(session));
   if (!state) return;  // The table is full; the peer was told by RST.
   arrived_.push_back(*state);
   waiting_.store(arrived_.size(), std::memory_order_release);

@@ -2,13 +2,11 @@
 // Copyright the ztcp authors
 //
 // The 32 request slots of a comm, which are the ring that hands posts to the engine: message n lies
-// in slot n modulo 32, as in the session's own tables. NCCL's progress thread takes slots in order
+// in slot n modulo 32. NCCL's progress thread takes slots in order
 // and frees them in any; the holder of the baton reads them in order and completes them in any. One
 // atomic word per slot says whose it is.
 //
-// So a slot is free again only to the message 32 later, and 32 outstanding messages are the 32 from
-// the oldest on. Were any free slot good, a post could overtake an oldest message that is slow, and
-// take its place in every table behind.
+// So a slot is free again only to the message 32 later.
 #pragma once
 
 #include <array>
@@ -17,7 +15,8 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/msg/session.h"
+#include "transport/msg/recv_message.h"
+#include "transport/msg/send_message.h"
 #include "transport/transport.h"
 
 namespace ztcp::ustack {
@@ -44,9 +43,16 @@ class alignas(64) Slot final : public Request {
   CommState* comm_ = nullptr;
 };
 
+// The session's record of what a slot posted. Beside the slots, for it is large and the engine's.
+struct LentMessage {
+  std::uint32_t slot = 0;
+};
+struct LentSend final : LentMessage, msg::SendMessage {};
+struct LentRecv final : LentMessage, msg::RecvMessage {};
+
 class SlotTable {
  public:
-  static constexpr std::size_t kSlots = msg::kMaxOutstanding;
+  static constexpr std::size_t kSlots = 32;
 
   explicit SlotTable(CommState& comm) {
     for (Slot& slot : slots_) slot.comm_ = &comm;

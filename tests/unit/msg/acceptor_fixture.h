@@ -23,7 +23,7 @@ inline constexpr Cookie kCookie = {std::byte{1}, std::byte{2}};
 inline constexpr Cookie kOtherCookie = {std::byte{1}, std::byte{3}};
 inline constexpr ClusterKey kKey = {std::byte{0x6b}};
 
-class AcceptorTest : public testing::Test, public ListenerEvents, public SessionOwner {
+class AcceptorTest : public testing::Test, public ListenerEvents, public RecvOwner {
  protected:
   // A hand-made sender's stream.
   struct Peer {
@@ -71,6 +71,16 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public Session
         acceptor->on_accept(now, peer.stream, Endpoint{Ipv4Address{0x0a000002}, 4000}, has_spare);
     return peer;
   }
+  // A posted receive that the test calls by a number.
+  struct Receive final : RecvMessage {
+    std::uint32_t name = 0;
+  };
+  void post(std::span<std::byte> buffer, std::uint32_t name, std::size_t session = 0) {
+    Receive& receive = receives.emplace_back();
+    receive.name = name;
+    receive.start(buffer, 0);
+    sessions.at(session)->post(now, receive);
+  }
   static Hello hello(std::uint64_t session = 5, std::uint32_t epoch = 1, std::uint8_t flow = 0) {
     Hello h;
     h.is_new = flow == 0 && epoch == 1;
@@ -109,9 +119,8 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public Session
     sessions.push_back(std::move(session));
     if (set_owner) sessions.back()->set_owner(*this);
   }
-  void on_ready(TimePoint) override {}
-  void on_done(std::uint32_t token, std::size_t size_bytes) override {
-    done.emplace_back(token, size_bytes);
+  void on_done(RecvMessage& message) override {
+    done.emplace_back(static_cast<Receive&>(message).name, message.size_bytes());
   }
   void on_session_failed(Error e) override { failures.push_back(e); }
   void on_session_closed() override { ++closed; }
@@ -122,6 +131,7 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public Session
   bool set_owner = true;
   bool refuse_sessions = false;
   std::deque<Peer> peers;
+  std::deque<Receive> receives;
   std::unique_ptr<Acceptor> acceptor;
   std::vector<std::unique_ptr<RecvSession>> sessions;
   Done done;

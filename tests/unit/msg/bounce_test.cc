@@ -32,6 +32,7 @@ TEST_P(AnyAllowance, HoldsItsWholeAllowanceIn32Messages) {
   const std::uint32_t allowance = GetParam();
   Bounce bounce(allowance);
   std::array<Bounce::Table, 32> tables;
+  for (Bounce::Table& table : tables) table.clear();
   for (int round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < 31; ++i) ASSERT_TRUE(bounce.write(tables[i], 0, filled(1, i)));
     const auto large = filled(allowance - 31, 99);
@@ -53,11 +54,13 @@ TEST_P(AnyAllowance, HoldsMessagesThatEndOnNewPages) {
   const std::uint32_t allowance = GetParam();
   Bounce bounce(allowance);
   std::array<Bounce::Table, 32> tables;
+  for (Bounce::Table& table : tables) table.clear();
   for (auto& table : tables) ASSERT_TRUE(bounce.write(table, 0, filled(allowance / 32, 1)));
   for (auto& table : tables) bounce.release(table);
   for (std::size_t i = 0; i < 32; ++i)
     ASSERT_TRUE(bounce.write(tables[i], 0, filled(allowance / 32 + 1, i)));
   Bounce::Table more;
+  more.clear();
   EXPECT_FALSE(bounce.write(more, 0, filled(1, 1)));  // Says so rather than overwrite.
 }
 

@@ -102,7 +102,7 @@ TEST(Record, SurvivesTheRoundTrip) {
   map.units.set(999, 1000);
   const Bytes map_bytes = encoded(map);
   ASSERT_TRUE(header_of(map_bytes));
-  const auto decoded = decode_map(body_of(map_bytes));
+  const auto decoded = decode_map(*header_of(map_bytes), body_of(map_bytes));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->units, map.units);
   EXPECT_EQ(decoded->total, map.total);
@@ -196,11 +196,11 @@ TEST(Record, FieldsOutOfRangeAreRejected) {
   EXPECT_FALSE(decode_credit(body_of(encoded(Credit{1, 0, 2}))));  // Received before posted.
 
   Bytes map = encoded(Map{1, 4096 * 3, {}});
-  EXPECT_TRUE(decode_map(body_of(map)));
+  EXPECT_TRUE(decode_map(*header_of(map), body_of(map)));
   map.back() = std::byte{0x08};  // A fourth unit.
-  EXPECT_FALSE(decode_map(body_of(map)));
+  EXPECT_FALSE(decode_map(*header_of(map), body_of(map)));
   map.push_back(std::byte{0});  // A byte too many.
-  EXPECT_FALSE(decode_map(body_of(map)));
+  EXPECT_FALSE(decode_map(*header_of(map), body_of(map)));
 
   Bytes refusal = encoded(Refusal{Reason::kFull, 0, 0});
   refusal[kHeaderBytes + 4] = std::byte{1};

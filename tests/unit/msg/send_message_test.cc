@@ -16,7 +16,7 @@ class SendMessageTest : public testing::Test {
  protected:
   void start(std::size_t size) {
     bytes_.resize(size);
-    message_->start(bytes_, 0, 1);
+    message_->start(bytes_, 1, 0);
   }
   void hand_out(std::size_t flow, std::uint64_t units, bool eager = false) {
     auto piece = message_->has_lost() ? message_->next_lost() : message_->next_new();
@@ -49,7 +49,7 @@ TEST_F(SendMessageTest, FindsAgainExactlyWhatADeadFlowCarried) {
   hand_out(1, 2, true);  // 6 7
   hand_out(1, 9, true);  // 8, of 100 bytes
   message_->doubt(1);
-  ChunkMap held;
+  ChunkMap held{};
   held.set(0, 1);  // Not this flow's: irrelevant.
   held.set(3, 5);
   EXPECT_EQ(message_->resolve(1, &held), kUnit + 2 * kUnit + 100);
@@ -94,7 +94,7 @@ TEST_F(SendMessageTest, AnEmptyMessageHasAChunkToLose) {
   hand_out(1, 1, true);
   EXPECT_FALSE(message_->has_lost());
   message_->doubt(1);
-  const ChunkMap held;
+  const ChunkMap held{};
   EXPECT_EQ(message_->resolve(1, &held), 0U);  // Its map has no bit to set.
   EXPECT_FALSE(message_->has_lost());
 }

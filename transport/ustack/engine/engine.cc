@@ -31,7 +31,7 @@ std::size_t pending_places(const EngineConfig& config) {
 }  // namespace
 
 Engine::Outgoing::Outgoing(Engine& its_engine, Endpoint endpoint, const msg::Cookie& cookie,
-                           std::uint64_t id, msg::SessionOwner& owner)
+                           std::uint64_t id, msg::SendOwner& owner)
     : engine(its_engine),
       remote(endpoint),
       session(engine.config_.session, engine.config_.cluster_key, cookie, id, *this, owner) {}
@@ -61,7 +61,7 @@ void Engine::on_timers(TimePoint now) {
   stack_.on_timers(now);
   scan_outgoing(now);
   acceptor_.on_timers(now);
-  acceptor_.flush(now);
+  acceptor_.flush();
 }
 
 TimePoint Engine::next_deadline() const {
@@ -69,7 +69,7 @@ TimePoint Engine::next_deadline() const {
 }
 
 msg::SendSession& Engine::connect(Endpoint remote, const msg::Cookie& cookie,
-                                  msg::SessionOwner& owner) {
+                                  msg::SendOwner& owner) {
   const auto& secret = config_.secret;
   const std::uint64_t id = mix(mix(secret[0] + ++session_count_) ^ secret[1]);
   outgoing_.push_back(std::make_unique<Outgoing>(*this, remote, cookie, id, owner));

@@ -19,7 +19,7 @@
 #include "transport/core/frame.h"
 #include "transport/core/result.h"
 #include "transport/msg/acceptor.h"
-#include "transport/msg/session.h"
+#include "transport/msg/send_session.h"
 #include "transport/tcp/stack.h"
 
 namespace ztcp::ustack {
@@ -63,7 +63,7 @@ class Engine final : private tcp::StreamAcceptor {
   bool is_full() const { return sessions() >= config_.session.max_sessions; }
   // Starts a session to the listener named by `cookie` at `remote`. It belongs to the engine until
   // destroy(). Never fails: what can't be dialled fails through owner.on_session_failed().
-  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie, msg::SessionOwner& owner);
+  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie, msg::SendOwner& owner);
   // Not from inside one of the session's own events.
   void destroy(msg::SendSession& session);
 
@@ -85,7 +85,7 @@ class Engine final : private tcp::StreamAcceptor {
   // A session that we began and how it reaches its peer.
   struct Outgoing final : msg::Dialer {
     Outgoing(Engine& its_engine, Endpoint endpoint, const msg::Cookie& cookie, std::uint64_t id,
-             msg::SessionOwner& owner);
+             msg::SendOwner& owner);
     Result<Stream*> dial(TimePoint now, StreamEvents& events) override;
     bool has_spare() const override;
     void wake_at(TimePoint when) override { engine.wake_at(when); }

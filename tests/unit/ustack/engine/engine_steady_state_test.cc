@@ -45,9 +45,10 @@ constexpr msg::Cookie kCookie{std::byte{7}};
 constexpr std::size_t kBurst = 32;
 constexpr std::uint32_t kMtuBytes = 9000;
 
-struct User final : msg::SessionOwner {
+struct User final : msg::SendOwner, msg::RecvOwner {
   void on_ready(TimePoint) override { ready = true; }
-  void on_done(std::uint32_t, std::size_t) override { ++done; }
+  void on_done(msg::SendMessage&) override { ++done; }
+  void on_done(msg::RecvMessage&) override { ++done; }
   void on_session_failed(Error) override { failed = true; }
   void on_session_closed() override { failed = true; }
   std::size_t done = 0;
@@ -166,12 +167,13 @@ class Pair {
       for (const bool ahead : {true, false}) {
         const std::size_t before = received.done;
         if (ahead) {
-          EXPECT_TRUE(listener.session->post(now, std::span(in).first(size), 1));
+          post_receive(size);
         }
-        EXPECT_TRUE(sender->post(now, std::span(out).first(size), kUnmapped, 1));
+        send_message.start(std::span(out).first(size), 0, kUnmapped);
+        sender->post(now, send_message);
         for (int i = 0; i < 3; ++i) turn();
         if (!ahead) {
-          EXPECT_TRUE(listener.session->post(now, std::span(in).first(size), 1));
+          post_receive(size);
         }
         int turns = 0;
         while ((received.done == before || sent.done != received.done) && ++turns < 1'000'000)
@@ -182,6 +184,13 @@ class Pair {
     return true;
   }
 
+  void post_receive(std::size_t size) {
+    recv_message.start(std::span(in).first(size), 0);
+    listener.session->post(now, recv_message);
+  }
+
+  msg::SendMessage send_message;
+  msg::RecvMessage recv_message;
   std::vector<std::byte> out = std::vector<std::byte>(1U << 20);
   std::vector<std::byte> in = std::vector<std::byte>(1U << 20);
   TimePoint now{1s};

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The receiving session behind session.h. Two files: recv_session.cc (life: flows joining and
-// leaving, credit, closing, failing) and recv_sink.cc (where bytes go, and when a message is done).
-// Made by the acceptor, owned by whoever the listener handed it to.
+// The listening side of a NCCL connection: messages over up to four byte streams. Two files:
+// recv_session.cc (life: flows joining and leaving, credit, closing, failing) and recv_sink.cc
+// (where bytes go, and when a message is done). Made by the acceptor, owned by whoever the listener
+// handed it to.
+//
+// Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
+// construction. Belongs to the thread that owns the streams.
 #pragma once
 
 #include <array>
@@ -11,33 +15,54 @@
 #include <cstdint>
 #include <memory>
 
+#include "transport/core/address.h"
 #include "transport/msg/bounce.h"
-#include "transport/msg/recv_flow.h"
+#include "transport/msg/record.h"
 #include "transport/msg/recv_message.h"
+#include "transport/msg/session.h"
 
 namespace ztcp::msg {
 
-class RecvSession::Impl {
- public:
-  Impl(Acceptor::Impl& acceptor, const SessionSettings& settings, const Hello& hello,
-       std::uint32_t allowance_bytes, Endpoint remote);
-  ~Impl();
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
+class Acceptor;
+class RecvFlow;
 
-  // --- The owner's calls ---
-  void set_owner(SessionOwner& owner);
-  bool can_post() const { return posted_ - received_ < kMaxOutstanding; }
-  bool post(TimePoint now, std::span<std::byte> bytes, std::uint32_t token);
+class RecvSession {
+ public:
+  // The acceptor makes it.
+  RecvSession(Acceptor& acceptor, const SessionSettings& settings, const Hello& hello,
+              std::uint32_t allowance_bytes, Endpoint remote);
+  ~RecvSession();
+  RecvSession(const RecvSession&) = delete;
+  RecvSession& operator=(const RecvSession&) = delete;
+
+  void set_owner(RecvOwner& owner);  // Once, before the first post().
+
+  // Posts the buffer of a record that was start()ed, for the next message in order; the record is
+  // lent until on_done(), and its size_bytes() tell what was received. A message larger than the
+  // buffer fails the session with kTruncated. A session that has ended takes it no more: its owner
+  // was told how, or will be.
+  void post(TimePoint now, RecvMessage& message);
+
+  // Tells the sender that nothing will be received any more, FIN on every flow, then
+  // on_session_closed(). abort(): RST on every flow, now, and no further event.
   void close();
   void abort();
+  // The process ends: tells the sender so at once. From here on no posted memory is written, what
+  // arrives is thrown away, and no event follows.
   void leave(TimePoint now);
+
+  // The acceptor drives these too; calling them besides does no harm.
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
+
+  // False once the sender has closed: we hold everything it sent, and its end takes nothing away.
   bool needs_peer() const { return !has_bye_; }
   Endpoint remote() const { return remote_; }
-  std::uint32_t allowance_bytes() const { return bounce_.allowance_bytes(); }
+  // Bytes taken, or promised to chunks under way, without a posted buffer: never above the eager
+  // allowance.
   std::uint64_t unposted_bytes() const { return bounce_.reserved_bytes(); }
+  std::uint32_t allowance_bytes() const { return bounce_.allowance_bytes(); }
+  // Valid once on_session_failed() was told.
   const FailureDetail& failure_detail() const { return failure_; }
 
   // --- The acceptor's ---
@@ -68,18 +93,25 @@ class RecvSession::Impl {
  private:
   enum class State : std::uint8_t { kRunning, kClosing, kFailed, kEnded };
 
-  RecvMessage& message(std::uint64_t number) { return messages_[number % kMaxOutstanding]; }
-  bool is_finished(std::uint64_t number) { return number < received_ || message(number).is_done; }
+  Arrival*& arrival(std::uint64_t number) { return arrivals_[number % kMessageWindow]; }
+  bool is_posted(std::uint64_t number) const { return number < posted_; }
+  bool is_in_window(std::uint64_t number) const { return number < received_ + kMessageWindow; }
+  bool is_finished(std::uint64_t number) const {
+    return number < received_ ||
+           (is_in_window(number) && (done_beyond_ >> (number - received_) & 1) != 0);
+  }
 
   // recv_sink.cc
-  void take(TimePoint now, std::uint64_t number, std::span<std::byte> bytes, std::uint32_t token);
-  bool begin(TimePoint now, RecvMessage& m, const Chunk& chunk);
-  bool fits(TimePoint now, const RecvMessage& m);
-  bool sink(TimePoint now, RecvMessage& m, RecvFlow& flow, std::uint64_t from,
+  void take(TimePoint now, RecvMessage& message);
+  Arrival* begin(TimePoint now, const Chunk& chunk);
+  bool fits(TimePoint now, RecvMessage& message, std::uint64_t total);
+  void reserve(TimePoint now, RecvFlow& flow, UnexpectedMessage& m, const Chunk& chunk);
+  bool sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t from,
             std::span<const std::byte> bytes);
-  void take_from_bounce(RecvMessage& m, std::uint64_t number);
+  void take_over(UnexpectedMessage& from, RecvMessage& to, std::uint64_t number);
   void drop_chunk(RecvFlow& flow);
-  void finish(std::uint64_t number);
+  void finish(TimePoint now, std::uint64_t number);
+  void admit_waiting(TimePoint now);
 
   // recv_session.cc
   Credit credit() const { return {posted_, released_, received_}; }
@@ -96,13 +128,13 @@ class RecvSession::Impl {
   }
   void fail(TimePoint now, Error error, const FailureDetail& detail = {});
 
-  Acceptor::Impl* acceptor_;
+  Acceptor* acceptor_;
   const SessionSettings settings_;
   const Cookie cookie_;
   const std::uint64_t id_;
   const Endpoint remote_;
   const std::uint8_t flows_granted_;
-  SessionOwner* owner_ = nullptr;
+  RecvOwner* owner_ = nullptr;
 
   State state_ = State::kRunning;
   bool owes_credit_ = false;  // In the acceptor's list.
@@ -121,12 +153,18 @@ class RecvSession::Impl {
   std::uint64_t posted_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t released_ = 0;
+  std::uint32_t done_beyond_ = 0;  // Bit i: message received_ + i is done.
+  // Posted beyond that window, in order.
+  RecvMessage* waiting_first_ = nullptr;
+  RecvMessage* waiting_last_ = nullptr;
   Credit told_;
   RecvFlow* heard_last_ = nullptr;  // Credit goes there: it is alive if any is.
   std::array<std::uint32_t, kMaxFlows> epochs_{};
   std::array<std::unique_ptr<RecvFlow>, kMaxFlows> flows_;
   Bounce bounce_;
-  std::array<RecvMessage, kMaxOutstanding> messages_;
+  // Of each number in the window: what is posted (below posted_), or unexpected, or null.
+  std::array<Arrival*, kMessageWindow> arrivals_{};
+  UnexpectedPool unexpected_;
 };
 
 }  // namespace ztcp::msg

@@ -1,39 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sending session behind session.h. Three files: send_session.cc (life: dialling, closing,
-// failing), send_dispatch.cc (which bytes go out next, on which flow, and when a message is done),
-// send_flow.cc (one flow's handshake and records).
+// The connecting side of a NCCL connection: messages over up to four byte streams. Three files:
+// send_session.cc (life: dialling, closing, failing), send_dispatch.cc (which bytes go out next, on
+// which flow, and when a message is done), send_flow.cc (one flow's handshake and records).
+//
+// Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
+// construction. Belongs to the thread that owns the streams.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "transport/core/intrusive_list.h"
 #include "transport/msg/credit.h"
 #include "transport/msg/send_flow.h"
 #include "transport/msg/send_message.h"
+#include "transport/msg/session.h"
 
 namespace ztcp::msg {
 
-class SendSession::Impl {
+class SendSession {
  public:
-  Impl(const SessionSettings& settings, const ClusterKey& key, const Cookie& cookie,
-       std::uint64_t session_id, Dialer& dialer, SessionOwner& owner);
-  ~Impl();
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
+  // `session_id` is unique among this process's sessions and unguessable. Starts dialling flow 0
+  // at the first on_timers().
+  SendSession(const SessionSettings& settings, const ClusterKey& key, const Cookie& cookie,
+              std::uint64_t session_id, Dialer& dialer, SendOwner& owner);
+  ~SendSession();
+  SendSession(const SendSession&) = delete;
+  SendSession& operator=(const SendSession&) = delete;
 
-  bool can_post() const { return next_ - first_ < kMaxOutstanding; }
-  bool post(TimePoint now, std::span<const std::byte> bytes, std::uint32_t memory_key,
-            std::uint32_t token);
+  // Queues a message that was start()ed; the record is lent until on_done(). A session that has
+  // ended takes it no more: its owner was told how, or is just being told.
+  void post(TimePoint now, SendMessage& message);
+
+  // FIN on every flow once all messages are done; then on_session_closed(). abort(): RST on every
+  // flow, now, and no further event.
   void close();
   void abort();
+  // The process ends: tells the receiver so at once, by a new stream where the old ones still refer
+  // to messages. From here on no posted memory is read and no message is done.
   void leave(TimePoint now);
+  // leave() was called, and the receiver is still to be told.
   bool is_leaving() const { return is_leaving_ && !is_ended(); }
+  // False once the receiver has closed with everything it was sent: its end takes nothing away.
   bool needs_peer() const { return !peer_closed_; }
+
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
+
+  // Valid once on_session_failed() was told.
   const FailureDetail& failure_detail() const { return failure_; }
 
   // --- What flows ask and tell ---
@@ -58,7 +75,6 @@ class SendSession::Impl {
  private:
   enum class State : std::uint8_t { kOpening, kReady, kEnded };
 
-  SendMessage& message(std::uint64_t number) { return messages_[number % kMaxOutstanding]; }
   bool is_ended() const { return state_ == State::kEnded; }
 
   // send_dispatch.cc
@@ -70,15 +86,24 @@ class SendSession::Impl {
     std::size_t flows_up = 0;
   };
   Choice flow_with_most_room();
-  bool write_chunk(SendFlow& flow, std::uint64_t number, SendMessage::Piece piece, bool eager);
-  bool is_held_by_peer(std::uint64_t number);
+  SendMessage& first_with_lost_units();
+  bool write_chunk(SendFlow& flow, SendMessage& message, SendMessage::Piece piece, bool eager);
+  bool is_held_by_peer(const SendMessage& message) const;
   void complete_messages();
+  void resolve(SendFlow& flow, SendMessage& message, const ChunkMap* held);
   void advance();
 
   // send_session.cc
+  bool has_outstanding() { return !unsent_.empty() || !sent_.empty(); }
+  template <class Visit>
+  void for_each_outstanding(Visit visit) {
+    for (SendMessage& message : sent_) visit(message);
+    for (SendMessage& message : unsent_) visit(message);
+  }
   void start_extra_flows(TimePoint now);
   void doubt_flow(const SendFlow& flow);
   bool has_served(TimePoint now, const SendFlow& flow) const;
+  void forget_messages();  // Their records are the owner's again.
   void finish_closing();
   void end_closed();
   void fail(Error error, const FailureDetail& detail = {});
@@ -88,7 +113,7 @@ class SendSession::Impl {
   const Cookie cookie_;
   const std::uint64_t session_id_;
   Dialer& dialer_;
-  SessionOwner& owner_;
+  SendOwner& owner_;
 
   State state_ = State::kOpening;
   bool was_accepted_ = false;
@@ -102,14 +127,14 @@ class SendSession::Impl {
   std::uint8_t flows_granted_ = 1;
   FailureDetail failure_;
 
-  // Messages are numbered from 0. first_ <= unsent_ <= next_ <= first_ + 32.
-  std::uint64_t first_ = 0;   // The oldest that is not done.
-  std::uint64_t unsent_ = 0;  // The oldest that is not handed out in whole.
-  std::uint64_t next_ = 0;    // The next to be posted.
+  // In the order of posting: the messages not handed out in whole, and those that were and are not
+  // done.
+  IntrusiveList<SendMessage> unsent_;
+  IntrusiveList<SendMessage> sent_;
+  std::uint64_t posted_ = 0;  // Messages are numbered from 0.
   std::uint32_t messages_with_lost_units_ = 0;
   SenderCredit credit_;
   std::array<SendFlow, kMaxFlows> flows_;
-  std::array<SendMessage, kMaxOutstanding> messages_;
 };
 
 }  // namespace ztcp::msg
