@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One link over several ports, each of which reaches one peer directly: what a switch would do is
+// done here, by destination MAC, before the frame is copied into that peer's ring. Broadcasts
+// (ARP) go to all. Belongs to the thread that owns the NIC, and its ports with it.
+//
+// A peer whose ring is full is waited for, and with it the frames behind its own, as on any link;
+// but one that takes nothing for kPatience is not running (stopped by a debugger, say), and until
+// it takes a frame again what is meant for it is dropped as a cable would, so that the others do
+// not suffer.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "transport/link/link.h"
+
+namespace ztcp::link {
+
+struct MeshPort {
+  MacAddress peer;
+  std::unique_ptr<Link> link;
+};
+
+inline constexpr Duration kMeshPatience = std::chrono::milliseconds(1);
+
+// Of one port at least, all alike and all copying what they send (memif), under one own MAC.
+std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports);
+
+}  // namespace ztcp::link
