@@ -23,7 +23,7 @@ inline constexpr const char* kDefaultRunDir = "/usr/local/tfabric/tools/run";
 // peer process on this machine; tap = a tun/tap descriptor; socket = an interface that stays with
 // the kernel; verbs = an RDMA device.
 enum class NicDriver : std::uint8_t { kPci, kMemif, kTap, kSocket, kVerbs };
-enum class MemifRole : std::uint8_t { kServer, kClient };
+enum class MemifRole : std::uint8_t { kServer, kClient, kMesh };
 enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, B, C.
 enum class OnError : std::uint8_t { kFail, kFallback };                   // ZTCP_ON_ERROR
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };

@@ -2,15 +2,19 @@
 // Copyright the ztcp authors
 //
 // A NIC in shared memory against the machine.
+#include <algorithm>
+#include <string>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "config/check/checklist.h"
 #include "config/file/fields.h"
 #include "config/machine/machine.h"
+#include "config/mesh.h"
 #include "transport/core/shell_word.h"
 
 namespace ztcp::config {
@@ -23,23 +27,57 @@ bool is_no_socket(const std::string& path) {
   return ::lstat(path.c_str(), &facts) == 0 && !S_ISSOCK(facts.st_mode);
 }
 
+// A Unix socket that a NIC makes or connects to.
+struct Meeting {
+  std::string path;
+  bool serves = false;
+};
+
+std::vector<Meeting> meetings_of(const Checklist& list, const Nic& nic) {
+  if (nic.memif_role != MemifRole::kMesh)
+    return {{nic.memif_socket, nic.memif_role == MemifRole::kServer}};
+  std::vector<Meeting> meetings;
+  for (const MeshPort& port : mesh_ports(list.fabric, nic))
+    meetings.push_back({port.socket, port.serves});
+  return meetings;
+}
+
+// False when it was found fault with.
+bool check_meeting(Checklist& list, const Nic& nic, const Meeting& meeting) {
+  if (is_no_socket(meeting.path)) {
+    list.fault("memif", nic.name,
+               fmt::format("memif_socket {} is there and is no socket", meeting.path),
+               fmt::format("ls -ld {}; move it away, or correct memif_socket in {}",
+                           shell_word(meeting.path), list.fabric.path));
+    return false;
+  }
+  if (!meeting.serves && exists(meeting.path) && !may_access(meeting.path, R_OK | W_OK)) {
+    list.fault("memif", nic.name, fmt::format("user {} may not open {}", ::geteuid(), meeting.path),
+               "run ztcp_switch, or the NIC's other side, as the same user");
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 // A path that can't be the address of a socket leaves nothing else to say.
 Next check_memif_path(Checklist& list, const Nic& nic) {
   constexpr std::size_t kRoom = sizeof(sockaddr_un{}.sun_path);
-  if (nic.memif_socket.size() < kRoom) return Next::kGoOn;
-  list.fault("memif", nic.name,
-             fmt::format("memif_socket {} has {} characters, the kernel takes {}", nic.memif_socket,
-                         nic.memif_socket.size(), kRoom - 1),
-             "move the fabric to a folder with a shorter path");
-  return Next::kStop;
+  for (const Meeting& meeting : meetings_of(list, nic)) {
+    if (meeting.path.size() < kRoom) continue;
+    list.fault("memif", nic.name,
+               fmt::format("memif_socket {} has {} characters, the kernel takes {}", meeting.path,
+                           meeting.path.size(), kRoom - 1),
+               "move the fabric to a folder with a shorter path");
+    return Next::kStop;
+  }
+  return Next::kGoOn;
 }
 
 Next check_memif_socket(Checklist& list, const Nic& nic) {
   const auto slash = nic.memif_socket.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : nic.memif_socket.substr(0, slash);
-  const bool serves = nic.memif_role == MemifRole::kServer;
   if (!exists(folder)) {
     list.fault("memif", nic.name, fmt::format("folder {} of memif_socket does not exist", folder),
                fmt::format("mkdir -p {}", shell_word(folder)));
@@ -53,18 +91,17 @@ Next check_memif_socket(Checklist& list, const Nic& nic) {
                "run the job as the user whose folder it is, or write a fabric into a folder of "
                "this user's own: ztcp_setup --local N --dir FOLDER; in a container, mount it "
                "writable");
-  } else if (is_no_socket(nic.memif_socket)) {
-    list.fault("memif", nic.name,
-               fmt::format("memif_socket {} is there and is no socket", nic.memif_socket),
-               fmt::format("ls -ld {}; move it away, or correct memif_socket in {}",
-                           shell_word(nic.memif_socket), list.fabric.path));
-  } else if (!serves && exists(nic.memif_socket) && !may_access(nic.memif_socket, R_OK | W_OK)) {
-    list.fault("memif", nic.name,
-               fmt::format("user {} may not open {}", ::geteuid(), nic.memif_socket),
-               "run ztcp_switch, or the NIC's other side, as the same user");
   } else {
+    const std::vector<Meeting> meetings = meetings_of(list, nic);
+    const bool good = std::all_of(meetings.begin(), meetings.end(), [&](const Meeting& meeting) {
+      return check_meeting(list, nic, meeting);
+    });
     // A server that does not run yet is waited for; nothing is wrong with the machine.
-    list.good("memif", nic.name, fmt::format("{} {}", name_of(nic.memif_role), nic.memif_socket));
+    if (good)
+      list.good("memif", nic.name,
+                nic.memif_role == MemifRole::kMesh
+                    ? fmt::format("mesh {}, {} peers", nic.memif_socket, meetings.size())
+                    : fmt::format("{} {}", name_of(nic.memif_role), nic.memif_socket));
   }
   return Next::kGoOn;
 }

@@ -16,7 +16,7 @@ namespace ztcp::config {
 // Enumerators' names in their order.
 inline constexpr std::array<std::string_view, 5> kNicDriverNames{"pci", "memif", "tap", "socket",
                                                                  "verbs"};
-inline constexpr std::array<std::string_view, 2> kMemifRoleNames{"server", "client"};
+inline constexpr std::array<std::string_view, 3> kMemifRoleNames{"server", "client", "mesh"};
 inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-iommu",
                                                                  "unprivileged"};
 inline constexpr std::array<std::string_view, 3> kPollerModeNames{"auto", "dedicated", "shared"};

@@ -10,6 +10,7 @@
 #include "config/file/fields.h"
 #include "config/file/schema.h"
 #include "config/file/wording.h"
+#include "config/mesh.h"
 
 namespace ztcp::config {
 namespace {
@@ -205,11 +206,26 @@ void judge_duplicates(Draft& draft) {
   // The two ends of one memory are one server and one client; equal roles would collide.
   judge_unique(draft, "memif_socket", "one socket, id and role is one interface; set memif_id",
                [](const Nic& nic) {
-                 return nic.memif_socket.empty()
+                 return nic.memif_socket.empty() || nic.memif_role == MemifRole::kMesh
                             ? std::string()
                             : fmt::format("{} id {} {}", nic.memif_socket, nic.memif_id,
                                           name_of(nic.memif_role));
                });
+}
+
+// One NIC alone has nobody to share memory with, which nobody means.
+void judge_meshes(Draft& draft) {
+  const auto& nics = draft.fabric.nics;
+  for (std::size_t i = 0; i < nics.size(); ++i) {
+    const Nic& nic = nics[i];
+    if (nic.memif_role != MemifRole::kMesh || nic.memif_socket.empty() ||
+        !draft.has(nic_key(i, "memif_role")) || !mesh_ports(draft.fabric, nic).empty())
+      continue;
+    draft.find_fault(nic_key(i, "memif_role"),
+                     fmt::format("nic \"{}\" is alone in the mesh of memif_socket = \"{}\"",
+                                 nic.name, nic.memif_socket),
+                     "give all NICs of a mesh the same memif_socket and memif_role = \"mesh\"");
+  }
 }
 
 void judge_hugepages(Draft& draft) {
@@ -326,6 +342,7 @@ void validate(Draft& draft) {
   judge_poller(draft);
   for (std::size_t i = 0; i < draft.fabric.nics.size(); ++i) NicJudge(draft, i).judge();
   judge_duplicates(draft);
+  judge_meshes(draft);
 }
 
 }  // namespace ztcp::config

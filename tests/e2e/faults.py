@@ -171,7 +171,7 @@ def briefly_stopped():
 
 def pair_killed():
     """Without a switch: the link itself goes down with the peer."""
-    with Fabric(2, topology="pair", settings=QUICK_TIMERS) as fabric:
+    with Fabric(2, topology="mesh", settings=QUICK_TIMERS) as fabric:
         receiver, sender = start_transfer(fabric)
         receiver.send(signal.SIGKILL)
         ends_with_remote_error(sender, fabric, r"sending to 10\.99\.0\.1:7471 failed")

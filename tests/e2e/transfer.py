@@ -15,23 +15,29 @@ def rows_are_right(report):
 
 
 def pair():
-    with Fabric(2, topology="pair") as fabric:
+    with Fabric(2, topology="mesh") as fabric:
         rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP))
 
 
 def pair_small_mtu():
-    with Fabric(2, topology="pair", mtu=1500) as fabric:
+    with Fabric(2, topology="mesh", mtu=1500) as fabric:
         rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP))
 
 
 def pair_large_mtu():
-    with Fabric(2, topology="pair", mtu=65000) as fabric:
+    with Fabric(2, topology="mesh", mtu=65000) as fabric:
         rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP))
 
 
 def dedicated():
-    with Fabric(2, topology="pair", settings={"mode": '"dedicated"'}) as fabric:
+    with Fabric(2, topology="mesh", settings={"mode": '"dedicated"'}) as fabric:
         rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP))
+
+
+def mesh():
+    with Fabric(4, topology="mesh") as fabric:
+        for op in ("all_reduce", "all_to_all"):
+            rows_are_right(fabric.run_perf("--op", op, *SWEEP, timeout_s=240))
 
 
 def through_switch(loss_percent, *arguments):
@@ -62,5 +68,5 @@ def all_to_all():
     through_switch(0, "--op", "all_to_all", *SWEEP)
 
 
-main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, dedicated, switch_loss_0,
+main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, dedicated, switch_loss_0,
                               switch_loss_0_1, switch_loss_1, switch_loss_5, all_to_all)})

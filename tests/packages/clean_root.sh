@@ -61,7 +61,7 @@ in_root() {
     DEBIAN_FRONTEND=noninteractive "$@"
 }
 
-# run_job SECONDS [NAME=VALUE...]: a local fabric, the switch and an all-reduce over two ranks, by an
+# run_job SECONDS [NAME=VALUE...]: a local fabric, its switch and an all-reduce over two ranks, by an
 # ordinary user, from what is installed; the loader finds the plugin.
 run_job() {
   local budget=$1
@@ -71,7 +71,7 @@ run_job() {
     bash -euc '
       fabric=$(mktemp -d)
       cd "$fabric"
-      ztcp_setup --local 2 --dir "$fabric" >setup.out
+      ztcp_setup --local 2 --topology switch --dir "$fabric" >setup.out
       grep -q "setup successfully" setup.out
       ztcp_switch --config ztcp.conf --exit-with-parent --ready-fd 3 3>ready >switch.out 2>&1 &
       switch=$!

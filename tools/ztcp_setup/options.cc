@@ -56,7 +56,7 @@ struct Raw {
   std::string pages;
   std::string per_gpu;
   std::string spare;
-  std::string topology = "switch";
+  std::string topology = "mesh";
 };
 
 std::string is_size(const std::string& text) {
@@ -181,9 +181,9 @@ void add_local(CLI::App& app, Raw& raw) {
       ->needs(local)
       ->group(kGroup);
   app.add_option("--topology", raw.topology,
-                 "switch: all ranks meet in ztcp_switch; pair: two ranks joined directly")
+                 "mesh: each rank joined to each; switch: all ranks meet in ztcp_switch")
       ->type_name("KIND")
-      ->check(CLI::IsMember({"switch", "pair"}))
+      ->check(CLI::IsMember({"mesh", "switch"}))
       ->capture_default_str()
       ->needs(local)
       ->group(kGroup);
@@ -221,7 +221,7 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
   if (raw.check) options.command = Command::kCheck;
   if (raw.undo) options.command = Command::kUndo;
   if (app.count("--local") > 0) options.command = Command::kLocal;
-  if (raw.topology == "pair") options.local.topology = LocalTopology::kPair;
+  if (raw.topology == "switch") options.local.topology = LocalTopology::kSwitch;
   request.selection.keep = {raw.keep.begin(), raw.keep.end()};
   request.selection.take = {raw.take.begin(), raw.take.end()};
   for (const std::string& text : raw.speeds) {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "config/machine/machine.h"
+#include "config/mesh.h"
 #include "hugepage/budget.h"
 #include "hugepage/sysfs.h"
 #include "transport/core/log.h"
@@ -95,7 +96,7 @@ class DpdkNics final : public NicSource {
     switch (nic.driver) {
       case config::NicDriver::kMemif:
         ZTCP_CHECK(link::start_eal(plain_memory(nic)));
-        return link::open_memif(memif_config(nic));
+        return open_memif(nic);
       case config::NicDriver::kTap: {
         link::TapConfig tap;
         tap.interface = nic.tap_interface;
@@ -111,6 +112,22 @@ class DpdkNics final : public NicSource {
         break;
     }
     return fail(Errc::kBadConfig, "a NIC of another transport");
+  }
+
+  Result<std::unique_ptr<link::Link>> open_memif(const config::Nic& nic) const {
+    if (nic.memif_role != config::MemifRole::kMesh) return link::open_memif(memif_config(nic));
+    std::vector<link::MemifPeer> peers;
+    for (const config::MeshPort& port : config::mesh_ports(fabric_, nic))
+      peers.push_back({port.peer->mac, port.socket,
+                       port.serves ? link::MemifRole::kServer : link::MemifRole::kClient});
+    return link::open_memif_mesh(memif_config(nic), peers);
+  }
+
+  std::uint32_t memif_mib(const config::Nic& nic) const {
+    return nic.memif_role != config::MemifRole::kMesh
+               ? link::memif_memory_mib(memif_config(nic))
+               : link::memif_mesh_memory_mib(memif_config(nic),
+                                             config::mesh_ports(fabric_, nic).size());
   }
 
   // A node that is not there has no memory: those NICs take it where it is, which is said.
@@ -165,8 +182,7 @@ class DpdkNics final : public NicSource {
   // Pages that no NIC uses are never touched.
   link::EalConfig plain_memory(const config::Nic& opened) const {
     std::uint32_t mib = link::kEalBaseMib;
-    for (const config::Nic* nic : expected_with(opened))
-      mib += link::memif_memory_mib(memif_config(*nic));
+    for (const config::Nic* nic : expected_with(opened)) mib += memif_mib(*nic);
     link::EalConfig out;
     out.memory = link::EalMemory::kPlain;
     out.node_memory_mib = {mib};

@@ -16,6 +16,7 @@
 
 #include "config/file/load.h"
 #include "config/file/schema.h"
+#include "config/mesh.h"
 #include "tools/common/atomic_file.h"
 
 namespace ztcp::setup {
@@ -26,6 +27,17 @@ constexpr unsigned kMaxRanks = ZTCP_DPDK_MAX_PORTS;
 // 10.99.0.1, .2, ...: private addresses, seen by nobody outside the shared memory.
 constexpr Ipv4Address kFirstAddress{0x0a630001};
 constexpr std::uint8_t kPrefixLength = 24;
+
+std::size_t longest_socket(const config::Fabric& fabric, const std::filesystem::path& folder) {
+  const auto length = [&](const std::string& socket) { return (folder / socket).string().size(); };
+  std::size_t longest = 0;
+  for (const config::Nic& nic : fabric.nics) {
+    longest = std::max(longest, length(nic.memif_socket));
+    for (const config::MeshPort& port : config::mesh_ports(fabric, nic))
+      longest = std::max(longest, length(port.socket));
+  }
+  return longest;
+}
 
 tl::unexpected<config::Problem> refuse(std::string where, std::string what, std::string mend) {
   return tl::unexpected(config::Problem{std::move(where), std::move(what), std::move(mend)});
@@ -55,10 +67,12 @@ config::Nic make_nic(const LocalRequest& request, unsigned rank) {
   // 02: locally administered.
   nic.mac = {{0x02, 0x5a, 0x00, 0x00, 0x00, static_cast<std::uint8_t>(rank + 1)}};
   nic.mtu_bytes = static_cast<std::uint16_t>(request.mtu_bytes);
-  const bool pair = request.topology == LocalTopology::kPair;
-  nic.memif_role = pair && rank == 0 ? config::MemifRole::kServer : config::MemifRole::kClient;
+  const bool mesh = request.topology == LocalTopology::kMesh;
+  nic.memif_role = !mesh               ? config::MemifRole::kClient
+                   : request.ranks > 1 ? config::MemifRole::kMesh
+                                       : config::MemifRole::kServer;  // Of nobody.
   // Relative, so that the folder can be moved or mounted elsewhere.
-  nic.memif_socket = pair ? "pair.sock" : fmt::format("port{}.sock", rank);
+  nic.memif_socket = mesh ? "mesh" : fmt::format("port{}.sock", rank);
   return nic;
 }
 
@@ -71,9 +85,11 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
                               "ztcp_switch needs one for each rank",
                               request.ranks, kMaxRanks),
                   fmt::format("ztcp_setup --local {}", kMaxRanks));
-  if (request.topology == LocalTopology::kPair && request.ranks != 2)
-    return refuse("--topology pair", fmt::format("{} ranks, a pair has 2", request.ranks),
-                  fmt::format("ztcp_setup --local {} --topology switch", request.ranks));
+  if (request.topology == LocalTopology::kMesh && request.ranks > LocalRequest::kMaxMeshRanks)
+    return refuse(
+        "--topology mesh",
+        fmt::format("{} ranks, a mesh has at most {}", request.ranks, LocalRequest::kMaxMeshRanks),
+        fmt::format("ztcp_setup --local {} --topology switch", request.ranks));
   const config::Key* mtu = config::find_key("nic", "mtu_bytes");
   if (request.mtu_bytes < mtu->min || request.mtu_bytes > mtu->max)
     return refuse("--mtu",
@@ -99,7 +115,7 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
                     folder.string(),
                     folder.string()[at] == ' ' ? "a blank" : "one of , = [ ] \" or a line end"),
         "choose a plainer folder, such as --dir /tmp/ztcp-local");
-  const std::size_t length = (folder / fabric.nics.back().memif_socket).string().size();
+  const std::size_t length = longest_socket(fabric, folder);
   if (length >= sizeof(sockaddr_un{}.sun_path))
     return refuse("--dir",
                   fmt::format("socket paths in {} have {} characters, the kernel takes {}",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// `ztcp_setup --local N`: a fabric inside one machine, N ranks on shared-memory NICs, joined by
-// ztcp_switch or, two of them, directly. Needs no root, no hugepages and no NIC.
+// `ztcp_setup --local N`: a fabric inside one machine, N ranks on shared-memory NICs, joined
+// directly or by ztcp_switch. Needs no root, no hugepages and no NIC.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,17 @@
 namespace ztcp::setup {
 
 enum class LocalTopology : std::uint8_t {
+  kMesh,    // Each NIC shares memory with each other one; no further process.
   kSwitch,  // Every NIC is a client of ztcp_switch, on a socket of its own.
-  kPair,    // NIC 0 serves, NIC 1 is its client; no third process.
 };
 
 struct LocalRequest {
+  // Of a mesh: each rank copies into the rings of all others, so many soon outgrow the cache.
+  static constexpr unsigned kMaxMeshRanks = 16;
+
   unsigned ranks = 2;
   std::string folder = "ztcp-local";
-  LocalTopology topology = LocalTopology::kSwitch;
+  LocalTopology topology = LocalTopology::kMesh;
   unsigned mtu_bytes = 9000;
 };
 

@@ -136,7 +136,7 @@ std::string to_json(const config::Fabric& local, LocalTopology topology) {
             {"exit_code", kExitGood},
             {"result", "setup successfully"},
             {"config", local.path},
-            {"topology", topology == LocalTopology::kPair ? "pair" : "switch"}};
+            {"topology", topology == LocalTopology::kMesh ? "mesh" : "switch"}};
   json["nics"] = Json::array();
   for (const config::Nic& nic : local.nics)
     json["nics"].push_back({{"name", nic.name},

@@ -577,6 +577,24 @@ TEST(Check, MemifPathLength) {
   EXPECT_THAT(machine.fault("memif").what, HasSubstr("has 108 characters, the kernel takes 107"));
 }
 
+TEST(Check, OfAMeshEachSocketIsLookedAt) {
+  Software machine(NicDriver::kMemif);
+  machine.nic().memif_role = MemifRole::kMesh;
+  Nic peer = machine.nic();
+  peer.name = "ztcp1";
+  machine.fabric.nics.push_back(peer);
+  EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
+  const std::string socket = machine.nic().memif_socket + "-ztcp0-ztcp1";
+  machine.tree.add_file("sockets/a.sock-ztcp0-ztcp1", "");
+  for (const Check& check : machine.of_severity(Severity::kFault))
+    EXPECT_THAT(check.problem.what, HasSubstr(socket + " is there and is no socket"));
+  EXPECT_EQ(machine.of_severity(Severity::kFault).size(), 2U) << "one on each side";
+  for (Nic& nic : machine.fabric.nics) nic.memif_socket = "/" + std::string(95, 'x');
+  for (const Check& check : machine.of_severity(Severity::kFault))
+    EXPECT_THAT(check.problem.what, HasSubstr("has 108 characters, the kernel takes 107"));
+  EXPECT_EQ(machine.of_severity(Severity::kFault).size(), 2U);
+}
+
 TEST(Check, TapIsWell) {
   const Software machine(NicDriver::kTap);
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());

@@ -3,6 +3,7 @@
 #include "tools/ztcp_setup/local/local.h"
 
 #include <filesystem>
+#include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "config/check/check.h"
 #include "config/file/load.h"
+#include "config/mesh.h"
 #include "tests/support/tree.h"
 #include "tools/ztcp_setup/report/report.h"
 
@@ -24,6 +26,7 @@ TEST(Local, WritesAFabricThatLoadsAndFitsThisMachine) {
   const test::Tree tree;
   LocalRequest request;
   request.ranks = 4;
+  request.topology = LocalTopology::kSwitch;
   request.folder = tree.path("new/folder");
   const auto fabric = plan_local(request);
   ASSERT_TRUE(fabric);
@@ -46,23 +49,33 @@ TEST(Local, WritesAFabricThatLoadsAndFitsThisMachine) {
   EXPECT_TRUE(config::check_host(*loaded.fabric, {}, {}).empty());
 }
 
-TEST(Local, APairIsAServerAndAClientOnOneSocket) {
+TEST(Local, OfAMeshEachTwoNicsHaveASocketWithOneServer) {
   const test::Tree tree;
   LocalRequest request;
+  request.ranks = 4;
   request.folder = tree.root();
-  request.topology = LocalTopology::kPair;
   request.mtu_bytes = 1500;
   const auto fabric = plan_local(request);
   ASSERT_TRUE(fabric);
   ASSERT_TRUE(write_local(*fabric));
   const auto loaded = config::load(tree.path("ztcp.conf"));
   ASSERT_TRUE(loaded.fabric) << to_string(loaded.problems.front());
-  const auto& nics = loaded.fabric->nics;
-  ASSERT_EQ(nics.size(), 2U);
-  EXPECT_EQ(nics[0].memif_socket, nics[1].memif_socket);
-  EXPECT_EQ(nics[0].memif_role, config::MemifRole::kServer);
-  EXPECT_EQ(nics[1].memif_role, config::MemifRole::kClient);
-  EXPECT_EQ(nics[0].mtu_bytes, 1500);
+  std::map<std::string, int> servers, ends;
+  for (const config::Nic& nic : loaded.fabric->nics) {
+    EXPECT_EQ(nic.memif_role, config::MemifRole::kMesh);
+    EXPECT_EQ(nic.mtu_bytes, 1500);
+    const auto ports = config::mesh_ports(*loaded.fabric, nic);
+    EXPECT_EQ(ports.size(), 3U);
+    for (const config::MeshPort& port : ports) {
+      EXPECT_THAT(port.socket, StartsWith(tree.path("mesh-ztcp")));
+      ++ends[port.socket];
+      servers[port.socket] += port.serves ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(ends.size(), 6U);
+  for (const auto& [socket, count] : ends) EXPECT_EQ(count, 2) << socket;
+  for (const auto& [socket, count] : servers) EXPECT_EQ(count, 1) << socket;
+  EXPECT_TRUE(config::check_host(*loaded.fabric, {}, {}).empty());
 }
 
 TEST(Local, MayBeRepeatedWithAnotherSize) {
@@ -108,27 +121,24 @@ TEST_P(Refused, NamesTheOptionAndTheValue) {
 
 INSTANTIATE_TEST_SUITE_P(
     Request, Refused,
-    testing::Values(Refusal{"no_rank", {.ranks = 0}, "--local", "0 ranks, wanted 1..32"},
-                    Refusal{"too_many_ranks", {.ranks = 33}, "--local", "33 ranks, wanted 1..32"},
-                    Refusal{"pair_of_three",
-                            {.ranks = 3, .topology = LocalTopology::kPair},
-                            "--topology",
-                            "3 ranks, a pair has 2"},
-                    Refusal{"small_mtu", {.mtu_bytes = 100}, "--mtu", "100 is outside 576..65280"},
-                    Refusal{
-                        "large_mtu", {.mtu_bytes = 65281}, "--mtu", "65281 is outside 576..65280"},
-                    Refusal{"blank_in_folder",
-                            {.folder = "/tmp/my fabric"},
-                            "--dir",
-                            "\"/tmp/my fabric\" has a blank in its path"},
-                    Refusal{"comma_in_folder", {.folder = "/tmp/a,b"}, "--dir", "has one of , ="},
-                    Refusal{"equals_in_folder", {.folder = "/tmp/a=b"}, "--dir", "has one of , ="},
-                    Refusal{"list_in_folder", {.folder = "/tmp/a[b]"}, "--dir", "has one of , ="},
-                    Refusal{"no_folder", {.folder = ""}, "--dir", "\"\" is no folder"},
-                    Refusal{"long_folder",
-                            {.folder = "/" + std::string(100, 'x')},
-                            "--dir",
-                            "have 112 characters, the kernel takes 107"}),
+    testing::Values(
+        Refusal{"no_rank", {.ranks = 0}, "--local", "0 ranks, wanted 1..32"},
+        Refusal{"too_many_ranks", {.ranks = 33}, "--local", "33 ranks, wanted 1..32"},
+        Refusal{"large_mesh", {.ranks = 17}, "--topology mesh", "17 ranks, a mesh has at most 16"},
+        Refusal{"small_mtu", {.mtu_bytes = 100}, "--mtu", "100 is outside 576..65280"},
+        Refusal{"large_mtu", {.mtu_bytes = 65281}, "--mtu", "65281 is outside 576..65280"},
+        Refusal{"blank_in_folder",
+                {.folder = "/tmp/my fabric"},
+                "--dir",
+                "\"/tmp/my fabric\" has a blank in its path"},
+        Refusal{"comma_in_folder", {.folder = "/tmp/a,b"}, "--dir", "has one of , ="},
+        Refusal{"equals_in_folder", {.folder = "/tmp/a=b"}, "--dir", "has one of , ="},
+        Refusal{"list_in_folder", {.folder = "/tmp/a[b]"}, "--dir", "has one of , ="},
+        Refusal{"no_folder", {.folder = ""}, "--dir", "\"\" is no folder"},
+        Refusal{"long_folder",
+                {.folder = "/" + std::string(100, 'x')},
+                "--dir",
+                "have 118 characters, the kernel takes 107"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(Local, AFolderThatCantBeMadeIsNamed) {
@@ -179,7 +189,7 @@ TEST(Local, SaysWhatComesNext) {
   EXPECT_THAT(text, HasSubstr("\nsetup successfully\n"));
   EXPECT_THAT(text, HasSubstr("ztcp_switch --config /tmp/x/ztcp.conf"));
   EXPECT_THAT(text, HasSubstr("--ranks 2"));
-  EXPECT_THAT(to_text(*fabric, LocalTopology::kPair), testing::Not(HasSubstr("ztcp_switch")));
+  EXPECT_THAT(to_text(*fabric, LocalTopology::kMesh), testing::Not(HasSubstr("ztcp_switch")));
 }
 
 }  // namespace

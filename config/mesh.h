@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// NICs with memif_role = "mesh" and the same memif_socket are joined each to each by shared memory
+// of their own, without a switch. The file names the mesh once; what joins two of its NICs follows
+// from their names, alike on both sides.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+
+namespace ztcp::config {
+
+struct MeshPort {
+  const Nic* peer = nullptr;
+  std::string socket;   // "<memif_socket>-ztcp0-ztcp1": the pair's own.
+  bool serves = false;  // This side makes the socket.
+};
+
+// In the file's order; empty when `nic` is of no mesh, or alone in it.
+std::vector<MeshPort> mesh_ports(const Fabric& fabric, const Nic& nic);
+
+}  // namespace ztcp::config

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/mesh.h"
+
+#include <gtest/gtest.h>
+
+namespace ztcp::config {
+namespace {
+
+Nic mesh_nic(const char* name, const char* socket = "/run/mesh") {
+  Nic nic;
+  nic.name = name;
+  nic.driver = NicDriver::kMemif;
+  nic.memif_role = MemifRole::kMesh;
+  nic.memif_socket = socket;
+  return nic;
+}
+
+TEST(MeshPorts, BothSidesNameTheSocketAlikeAndOneServes) {
+  Fabric fabric;
+  // By name, not by place in the file: "ztcp10" is before "ztcp2".
+  fabric.nics = {mesh_nic("ztcp2"), mesh_nic("ztcp10")};
+  const auto here = mesh_ports(fabric, fabric.nics[0]);
+  const auto there = mesh_ports(fabric, fabric.nics[1]);
+  ASSERT_EQ(here.size(), 1U);
+  ASSERT_EQ(there.size(), 1U);
+  EXPECT_EQ(here[0].peer, &fabric.nics[1]);
+  EXPECT_EQ(here[0].socket, "/run/mesh-ztcp10-ztcp2");
+  EXPECT_EQ(there[0].socket, here[0].socket);
+  EXPECT_FALSE(here[0].serves);
+  EXPECT_TRUE(there[0].serves);
+}
+
+TEST(MeshPorts, OthersAreNoPeers) {
+  Fabric fabric;
+  fabric.nics = {mesh_nic("a"), mesh_nic("b", "/run/other"), mesh_nic("c"), mesh_nic("d")};
+  fabric.nics[2].memif_role = MemifRole::kClient;
+  fabric.nics[3].driver = NicDriver::kTap;
+  EXPECT_TRUE(mesh_ports(fabric, fabric.nics[0]).empty());
+  EXPECT_TRUE(mesh_ports(fabric, fabric.nics[2]).empty());
+}
+
+}  // namespace
+}  // namespace ztcp::config
