@@ -63,20 +63,29 @@ Told<void> post_send(void* comm, const void* data, std::size_t size, int tag, vo
 
 // NCCL's parallel arrays, of which those may be NULL that a table does not have.
 template <class Size>
-class Buffers {
- public:
-  Buffers(int n, void** data, const Size* sizes, const int* tags, void** mhandles)
-      : count_(static_cast<std::size_t>(n)) {
-    for (std::size_t i = 0; i < count_; ++i)
-      buffers_[i] = {{static_cast<std::byte*>(data[i]), static_cast<std::size_t>(sizes[i])},
-                     tags == nullptr ? 0 : tags[i],
-                     mhandles == nullptr ? nullptr : key_of(mhandles[i])};
-  }
-  std::span<const RecvBuffer> all() const { return {buffers_.data(), count_}; }
+struct Arrays {
+  void** data;
+  const Size* sizes;
+  const int* tags;
+  void** mhandles;
 
- private:
-  std::size_t count_;
-  std::array<RecvBuffer, kMaxReceives> buffers_;
+  RecvBuffer buffer(std::size_t i) const {
+    return {{static_cast<std::byte*>(data[i]), static_cast<std::size_t>(sizes[i])},
+            tags == nullptr ? 0 : tags[i],
+            mhandles == nullptr ? nullptr : key_of(mhandles[i])};
+  }
+  // Calls post(span of n buffers).
+  template <class Post>
+  auto with_buffers(int n, Post&& post) const {
+    if (n == 1) [[likely]] {
+      const RecvBuffer one = buffer(0);
+      return post(std::span(&one, 1));
+    }
+    std::array<RecvBuffer, kMaxReceives> all;
+    const auto count = static_cast<std::size_t>(n);
+    for (std::size_t i = 0; i < count; ++i) all[i] = buffer(i);
+    return post(std::span<const RecvBuffer>(all).first(count));
+  }
 };
 
 template <class Size>
@@ -98,8 +107,10 @@ Told<void> post_receive(void* comm, int n, void** data, const Size* sizes, const
   *request = nullptr;
   if (const auto fine = check_buffers("irecv", n, sizes); !fine) [[unlikely]]
     return fine;
-  const Buffers<Size> buffers(n, data, sizes, tags, mhandles);
-  return hand_out(receiver(comm).post_recv(buffers.all()), request);
+  return Arrays<Size>{data, sizes, tags, mhandles}.with_buffers(
+      n, [&](std::span<const RecvBuffer> buffers) {
+        return hand_out(receiver(comm).post_recv(buffers), request);
+      });
 }
 
 Told<void> post_flush(void* comm, int n, void** data, const int* sizes, void** mhandles,
@@ -107,8 +118,10 @@ Told<void> post_flush(void* comm, int n, void** data, const int* sizes, void** m
   *request = nullptr;
   if (const auto fine = check_buffers("iflush", n, sizes); !fine) [[unlikely]]
     return fine;
-  const Buffers<int> buffers(n, data, sizes, nullptr, mhandles);
-  return hand_out(receiver(comm).post_flush(buffers.all()), request);
+  return Arrays<int>{data, sizes, nullptr, mhandles}.with_buffers(
+      n, [&](std::span<const RecvBuffer> buffers) {
+        return hand_out(receiver(comm).post_flush(buffers), request);
+      });
 }
 
 Told<bool> finish(void* request, int* sizes) {

@@ -2,110 +2,197 @@
 // Copyright the ztcp authors
 #include "transport/ustack/comm.h"
 
-#include <algorithm>
+#include <chrono>
 #include <sched.h>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "transport/core/log.h"
-#include "transport/core/process_mark.h"
+#include "transport/msg/reason.h"
 
 namespace ztcp::ustack {
 
-CommBase::~CommBase() {
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::hand_to_nccl(std::shared_ptr<Nic> nic) {
+  nic_ = std::move(nic);
+  poller_.end_log().opened();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::close() {
   // A child owns nothing here; its copy of the NIC is abandoned, not ended.
-  if (in_forked_child()) {
-    new std::shared_ptr<Nic>(std::move(nic_));  // NOLINT: leaked on purpose.
-    return;
-  }
-  nic_->poller->with_engine([&](Engine&, TimePoint now) { state_->close(now); });
-  for (const auto& r : registrations_) nic_->poller->link().unmap_memory(r->link_key);
-  nic_->poller->end_log().closed();
+  if (in_forked_child()) return;
+  // The NIC may end here, and the turn after end() may have been this object's last.
+  const std::shared_ptr<Nic> nic = std::move(nic_);
+  const auto memory = registrations_.remove_all();
+  nic->poller->with_engine([&](Engine&, TimePoint now) { end(now); });
+  for (const auto& one : memory) nic->poller->link().unmap_memory(one->link_key);
+  nic->poller->end_log().closed();
 }
 
-Result<MemoryKey*> CommBase::register_memory(const Region& region) {
+template <class Base, class Posted, std::size_t kRequests>
+Result<MemoryKey*> CommOf<Base, Posted, kRequests>::register_memory(const Region& region) {
   if (in_forked_child()) return fail(Errc::kForked, "register_memory");
-  if (region.kind != MemoryKind::kHost || region.dmabuf_fd >= 0)
-    return fail(Errc::kInvalidArgument, "userspace TCP, which moves host memory only");
-  const std::uint32_t key = nic_->poller->link().map_memory(region.address, region.size_bytes);
-  auto registration = std::make_unique<Registration>();
-  registration->address = region.address;
-  registration->size_bytes = region.size_bytes;
-  registration->link_key = key;
-  const std::lock_guard lock(registrations_mutex_);
-  registrations_.push_back(std::move(registration));
-  return registrations_.back().get();
+  return registrations_.add(poller_.link(), region);
 }
 
-Status CommBase::deregister_memory(MemoryKey* key) {
+template <class Base, class Posted, std::size_t kRequests>
+Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
   if (in_forked_child()) return fail(Errc::kForked, "deregister_memory");
-  std::unique_ptr<Registration> registration;
-  {
-    const std::lock_guard lock(registrations_mutex_);
-    const auto found = std::find_if(registrations_.begin(), registrations_.end(),
-                                    [&](const auto& r) { return r.get() == key; });
-    if (found == registrations_.end()) return fail(Errc::kInvalidArgument, "deregister_memory");
-    registration = std::move(*found);
-    registrations_.erase(found);
-  }
+  const auto memory = registrations_.remove(key);
+  if (memory == nullptr) return fail(Errc::kInvalidArgument, "deregister_memory");
   // A posted receive may never be matched, so there is nothing to wait for.
-  const bool sends = state_->direction() == Direction::kSend;
-  const Ipv4Address peer = state_->remote().address;
+  constexpr bool kSends = kDirection == Direction::kSend;
+  const Ipv4Address peer = remote_.address;
   const auto begun = std::chrono::steady_clock::now();
   const auto patience_ends =
-      begun + (sends ? nic_->memory_patience.for_peer(peer) : Duration::zero());
-  while (state_->touches(registration->address, registration->size_bytes)) {
+      begun + (kSends ? nic_->memory_patience.for_peer(peer) : Duration::zero());
+  while (touches(*memory)) {
     if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
-      if (sends) nic_->memory_patience.ran_out(peer, at - begun);
-      nic_->poller->end_log().cut(
+      if (kSends) nic_->memory_patience.ran_out(peer, at - begun);
+      poller_.end_log().cut(
           fmt::format("memory with bytes in flight is deregistered: the connection {} {} is ended",
-                      sends ? "to" : "from", to_string(state_->remote())));
-      nic_->poller->with_engine([&](Engine&, TimePoint now) {
-        state_->fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
+                      kSends ? "to" : "from", to_string(remote_)));
+      poller_.with_engine([&](Engine&, TimePoint now) {
+        fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
       });
       break;
     }
-    nic_->poller->progress();
+    poller_.progress();
     sched_yield();
   }
-  nic_->poller->link().unmap_memory(registration->link_key);
+  poller_.link().unmap_memory(memory->link_key);
   return {};
 }
 
-std::string CommBase::describe_peer() const {
-  return to_string(state_->remote()) + " on " + nic_->config.name;
+template <class Base, class Posted, std::size_t kRequests>
+bool CommOf<Base, Posted, kRequests>::touches(const Registration& memory) const {
+  return !has_failed() && requests_.any([&](const Posted& request) {
+    return request.touches(memory.address, memory.size_bytes);
+  });
 }
 
-Result<bool> UstackSendComm::is_ready() {
-  if (in_forked_child()) return fail(Errc::kForked, "connect");
-  CommState& state = base_.state();
-  Nic& nic = base_.nic();
-  if (!state.ready() && !state.failed()) nic.poller->progress();
-  if (state.failed()) return tl::unexpected(state.report());
-  if (state.ready()) return true;
-  if (nic.poller->link_state() != link::LinkState::kUp &&
-      std::chrono::steady_clock::now() - begun_ >= nic.link_patience) {
-    nic.poller->with_engine([&](Engine&, TimePoint now) {
-      state.fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
-    });
-    return tl::unexpected(state.report());
+template <class Base, class Posted, std::size_t kRequests>
+std::string CommOf<Base, Posted, kRequests>::describe_peer() const {
+  return to_string(remote_) + " on " + poller_.name();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+Error CommOf<Base, Posted, kRequests>::report() {
+  const Error& error = failure_.error;
+  if (!reported_.exchange(true))
+    poller_.end_log().failed(remote_.address, error.code,
+                             failure_line(failure_, kDirection, remote_, poller_));
+  return error;
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::on_doorbell(TimePoint now) {
+  requests_.drain([&](Posted& request) {
+    if (session_over_) return;  // It stays posted; test() reports the failure.
+    note_posted(static_cast<std::uint32_t>(request.buffers()));
+    post_to_session(now, request);
+  });
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::on_link_lost(TimePoint now) {
+  fail_now(now, poller_.lost_error());
+  if (closing_) retire();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::on_peer_died(TimePoint now, Ipv4Address peer,
+                                                   const std::string& why) {
+  if (remote_.address != peer) return;
+  // Whoever has closed in peace may end: what it left here can still be received.
+  if (!session_needs_peer()) return;
+  fail_now(now, Error{Errc::kPeerClosed, 0, "watch"}, why);
+  if (closing_) retire();
+}
+
+// NCCL's threads may still be inside: what they wait for does not end any more, which is no failure
+// to tell of. Who closes in peace is left to it.
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::say_goodbye(TimePoint now) {
+  if (session_over_ || closing_) return;
+  session_over_ = leaving_ = true;
+  poller_.abandon_payload();
+  leave_session(now);
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::cut_off(TimePoint) {
+  if (leaving_ || closing_) abort_session();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::note_session_failed(Error error) {
+  if (leaving_) return;
+  note_failed(error);
+  if (closing_) retire();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::note_session_closed() {
+  if (leaving_) return;
+  if (closing_) {
+    session_over_ = true;
+    retire();
+  } else {
+    note_failed(Error{Errc::kPeerClosed, 0, "session"});  // Heard of only if NCCL posts again.
   }
-  return false;
 }
 
-Result<Request*> UstackSendComm::post_send(std::span<const std::byte> bytes, int, MemoryKey* key) {
-  const auto* registration = static_cast<const Registration*>(key);
-  // The slot table is one for both directions; a sender never writes through the pointer.
-  return base_.state().post(const_cast<std::byte*>(bytes.data()), bytes.size(),
-                            registration != nullptr ? registration->link_key : kUnmapped);
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::note_failed(Error error, std::string detail) {
+  session_over_ = true;
+  if (detail.empty()) detail = msg::describe(session_failure());
+  // From failed_ on NCCL may free what was posted, so nothing queued may point there.
+  poller_.abandon_payload();
+  poller_.note_outstanding(-static_cast<std::ptrdiff_t>(in_flight_));
+  failure_ = {.error = error,
+              .messages_done = messages_done_,
+              .bytes_done = bytes_done_,
+              .in_flight = in_flight_,
+              .retransmitted_bytes = engine_.tcp_counters().tx_retransmitted_bytes,
+              .rto_fired = engine_.tcp_counters().rto_fired,
+              .link = poller_.link_state(),
+              .detail = std::move(detail)};
+  in_flight_ = 0;
+  failed_.store(true, std::memory_order_release);
 }
 
-Result<Request*> UstackRecvComm::post_recv(std::span<const RecvBuffer> buffers) {
-  if (buffers.size() != 1) {
-    log::warn("irecv of {} buffers: userspace TCP takes 1 at a time (maxRecvs)", buffers.size());
-    return fail(Errc::kInvalidArgument, "irecv");
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::fail_now(TimePoint, Error error, std::string detail) {
+  if (session_over_) return;
+  abort_session();
+  note_failed(error, std::move(detail));
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::end(TimePoint now) {
+  if (leaving_) return;  // Its last words may still be under way; the kernel frees the rest.
+  closing_ = true;
+  on_doorbell(now);
+  if (session_over_) {
+    retire();
+  } else if (in_flight_ != 0 || !is_ready_now()) {
+    fail_now(now, Error{Errc::kAborted, 0, "close"});
+    retire();
+  } else {
+    close_session();
   }
-  return base_.state().post(buffers[0].bytes.data(), buffers[0].bytes.size(), kUnmapped);
 }
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::retire() {
+  if (retired_) return;
+  retired_ = true;
+  poller_.retire(index_);
+}
+
+template class CommOf<SendComm, SendRequest, kMaxRequests * kMaxReceives>;
+template class CommOf<RecvComm, RecvRequest, kMaxRequests>;
 
 }  // namespace ztcp::ustack

@@ -8,7 +8,6 @@
 
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
-#include "transport/ustack/comm.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -102,14 +101,14 @@ Result<std::unique_ptr<UstackListener>> UstackListener::open(std::shared_ptr<Nic
 
 UstackListener::~UstackListener() {
   if (in_forked_child()) {
-    new std::shared_ptr<Nic>(std::move(nic_));  // NOLINT: leaked on purpose, see CommBase.
+    new std::shared_ptr<Nic>(std::move(nic_));  // NOLINT: leaked on purpose: it is the parent's.
     return;
   }
   nic_->poller->with_engine([&](Engine& engine, TimePoint now) {
     engine.unlisten(cookie_);
-    for (CommState* state : arrived_) {
-      state->fail_now(now, Error{Errc::kAborted, 0, "listener closed"});
-      state->close(now);
+    for (UstackRecvComm* comm : arrived_) {
+      comm->fail_now(now, Error{Errc::kAborted, 0, "listener closed"});
+      comm->end(now);
     }
   });
 }
@@ -119,9 +118,9 @@ void UstackListener::on_session(TimePoint, std::unique_ptr<msg::RecvSession> ses
     session->abort();
     return;
   }
-  const auto state = CommState::adopt(*nic_->poller, *engine_, std::move(session));
-  if (!state) return;  // The table is full; the peer was told by RST.
-  arrived_.push_back(*state);
+  const auto comm = UstackRecvComm::adopt(*nic_->poller, *engine_, std::move(session));
+  if (!comm) return;  // The table is full; the peer was told by RST.
+  arrived_.push_back(*comm);
   waiting_.store(arrived_.size(), std::memory_order_release);
 }
 
@@ -134,13 +133,13 @@ Result<RecvCommPtr> UstackListener::accept() {
     return tl::unexpected(nic_->poller->lost_error());
   }
   if (waiting_.load(std::memory_order_acquire) == 0) return nullptr;
-  CommState* state = nullptr;
+  UstackRecvComm* comm = nullptr;
   nic_->poller->with_engine([&](Engine&, TimePoint) {
-    state = arrived_.front();
+    comm = arrived_.front();
     arrived_.pop_front();
     waiting_.store(arrived_.size(), std::memory_order_release);
   });
-  return RecvCommPtr(new UstackRecvComm(nic_, *state));
+  return comm->accepted(nic_);
 }
 
 }  // namespace ztcp::ustack

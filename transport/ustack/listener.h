@@ -12,8 +12,8 @@
 #include "transport/core/result.h"
 #include "transport/msg/acceptor.h"
 #include "transport/transport.h"
-#include "transport/ustack/comm_state.h"
 #include "transport/ustack/nic.h"
+#include "transport/ustack/recv_comm.h"
 
 namespace ztcp::ustack {
 
@@ -48,7 +48,7 @@ class UstackListener final : public Listener, private msg::ListenerEvents {
   const msg::Cookie cookie_;
   const PeerHandle handle_;
   Engine* engine_ = nullptr;
-  std::deque<CommState*> arrived_;       // Guarded by the baton.
+  std::deque<UstackRecvComm*> arrived_;  // Guarded by the baton.
   std::atomic<std::size_t> waiting_{0};  // arrived_.size(), for accept() to ask cheaply.
 };
 

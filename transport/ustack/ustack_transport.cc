@@ -15,7 +15,6 @@
 
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
-#include "transport/ustack/comm.h"
 #include "transport/ustack/device_line.h"
 #include "transport/ustack/listener.h"
 #include "transport/ustack/loopback_link.h"
@@ -23,6 +22,7 @@
 #include "transport/ustack/nic_choice.h"
 #include "transport/ustack/nic_config.h"
 #include "transport/ustack/poller_policy.h"
+#include "transport/ustack/send_comm.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -248,20 +248,17 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   const std::size_t index = ZTCP_TRY(checked(device));
   const ListenAddress to = ZTCP_TRY(parse_handle(peer));
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, to.endpoint.address));
-  Poller& poller = *nic->poller;
-  const Result<CommState*> state = poller.with_engine([&](Engine& engine, TimePoint) {
-    return CommState::connect(poller, engine, to.endpoint, to.cookie);
-  });
-  if (!state) {
-    if (state.error().code == Errc::kFull) {
+  const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, to.endpoint.address));
+  Result<SendCommPtr> comm = UstackSendComm::connect(nic, to.endpoint, to.cookie);
+  if (!comm) {
+    if (comm.error().code == Errc::kFull) {
       log::warn(
           "{}: all {} connections of this NIC are taken, sends and receives together: raise "
           "max_connections in [tcp] of {} (up to {}), or let NCCL open fewer "
           "(NCCL_NCHANNELS_PER_NET_PEER=1)",
           nic->config.name, fabric_.tcp.max_connections, fabric_.path, Doorbell::kCapacity);
     }
-    return tl::unexpected(state.error());
+    return comm;
   }
   if (nic->death_watch != nullptr && to.watch.port != 0 &&
       to.endpoint.address != nic->config.address.address)
@@ -269,7 +266,7 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   if (options.traffic_class >= 0 && !std::exchange(said_traffic_class_, true))
     log::info("{}: traffic class {} of this communicator is not used: userspace TCP has none",
               nic->config.name, options.traffic_class);
-  return SendCommPtr(new UstackSendComm(std::move(nic), **state));
+  return comm;
 }
 
 // The process ends, and its other threads may be anywhere: stopped in the middle of a turn, or here
