@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/unit/tools/setup/fake_paths.h"
 #include "tools/ztcp_setup/host/hex.h"
 #include "tools/ztcp_setup/host/place_file.h"
 #include "tools/ztcp_setup/resources/settings_restore.h"
@@ -16,8 +17,6 @@
 namespace ztcp::setup::test {
 namespace {
 
-constexpr const char* kDevices = "/sys/bus/pci/devices/";
-constexpr const char* kDrivers = "/sys/bus/pci/drivers/";
 constexpr const char* kUsualSysctl = "0";  // What each of them is on a new interface.
 constexpr const char* kNoIommu = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 
@@ -28,34 +27,12 @@ std::string trimmed(std::string text) {
 
 Status error(int number, const char* where) { return fail(Errc::kSystem, where, number); }
 
-// "0000:3b:00.0/driver" below the folder of devices.
-std::pair<std::string, std::string> split_device(const std::string& path) {
-  const std::string rest = path.substr(std::string(kDevices).size());
-  const auto slash = rest.find('/');
-  if (slash == std::string::npos) return {rest, ""};
-  return {rest.substr(0, slash), rest.substr(slash + 1)};
-}
-
 std::string text_of(const Ownership& who) {
   return fmt::format("{:04o} {}:{}", who.mode, who.user, who.group);
 }
 
 std::string node_of(const FakeHost::Nic& nic) {
-  return "/dev/vfio/" + (nic.group.empty() ? "noiommu-" + nic.pci.substr(5, 2) : nic.group);
-}
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char c : text + " ") {
-    if (c != ' ') {
-      word.push_back(c);
-    } else if (!word.empty()) {
-      words.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  return words;
+  return "/dev/vfio/" + (nic.group.empty() ? "noiommu-" + noiommu_group(nic.pci) : nic.group);
 }
 
 }  // namespace
@@ -103,12 +80,22 @@ void FakeHost::place_sysctls(LinkState& link) {
 // What the kernel's command line asks for; node 0 has them all.
 std::string FakeHost::pages_at_boot() const {
   constexpr std::string_view kArgument = "hugepages=";
-  std::stringstream line(state.boot.begin()->second + " ");
-  if (const auto grub = state.values.find("grub.cfg"); grub != state.values.end())
-    line.str(line.str() + grub->second);
+  std::stringstream line(boot_line());
   for (std::string word; line >> word;)
     if (word.starts_with(kArgument)) return word.substr(kArgument.size());
   return "0";
+}
+
+// What the boot loader adds to the line: all of a drop-in file, or what it appends.
+std::string FakeHost::boot_line() const {
+  std::string line = state.boot.begin()->second;
+  const auto menu = state.values.find("grub.cfg");
+  if (menu == state.values.end()) return line;
+  constexpr std::string_view kAppends = "$GRUB_CMDLINE_LINUX ";
+  const auto at = menu->second.find(kAppends);
+  if (at == std::string::npos) return line + " " + menu->second;
+  const std::string added = menu->second.substr(at + kAppends.size());
+  return line + " " + added.substr(0, added.find('"'));
 }
 
 void FakeHost::boot() {
@@ -119,6 +106,7 @@ void FakeHost::boot() {
     if (path.ends_with("nr_hugepages"))
       value = path.find("/node0/") != std::string::npos ? pages_at_boot() : "0";
   state.values.erase(kNoIommu);
+  if (tree_) state.values["/proc/cmdline"] = "BOOT_IMAGE=/vmlinuz " + boot_line();
   std::erase_if(state.nodes, [](const auto& node) {
     return node.first.starts_with("/dev/") && node.first != "/dev/vfio";
   });
@@ -156,109 +144,10 @@ bool FakeHost::is_folder(const std::string& path) const {
   return found != state.nodes.end() && found->second.kind == FileKind::kFolder;
 }
 
-FileFacts FakeHost::facts(const std::string& path) {
-  if (const auto found = state.nodes.find(path); found != state.nodes.end())
-    return {found->second.kind, found->second.ownership};
-  if (path.starts_with("/sys/module/") && path.find('/', 12) == std::string::npos) {
-    std::string name = path.substr(12);
-    const bool loaded =
-        std::any_of(state.modules.begin(), state.modules.end(), [&](std::string module) {
-          std::replace(module.begin(), module.end(), '-', '_');
-          return module == name;
-        });
-    if (loaded) return {FileKind::kFolder, {0755, 0, 0}};
-  }
-  if (path.starts_with(kDrivers) &&
-      state.modules.contains(path.substr(std::string(kDrivers).size())))
-    return {FileKind::kFolder, {0755, 0, 0}};
-  if (path.starts_with(kDevices)) {
-    const auto [pci, rest] = split_device(path);
-    if (state.nics.contains(pci) && (rest.empty() || rest == "driver_override"))
-      return {rest.empty() ? FileKind::kFolder : FileKind::kFile, {0755, 0, 0}};
-  }
-  return {};
-}
-
-std::optional<std::string> FakeHost::read_value(const std::string& path) {
-  if (path == "/proc/self/mountinfo") {
-    std::string text;
-    for (const auto& [folder, what] : state.mounts) {
-      const auto words = words_of(what);
-      text += fmt::format("30 20 0:30 / {} rw - {} none {}\n", folder, words.at(0), words.at(1));
-    }
-    return text;
-  }
-  if (path.starts_with(kDevices)) {
-    const auto [pci, name] = split_device(path);
-    const auto nic = state.nics.find(pci);
-    if (nic == state.nics.end()) return std::nullopt;
-    if (name == "driver_override")
-      return (nic->second.driver_override.empty() ? "(null)" : nic->second.driver_override) + "\n";
-    if (name == "vendor") return "0x" + nic->second.id.substr(0, 4) + "\n";
-    if (name == "device") return "0x" + nic->second.id.substr(5) + "\n";
-    if (name == "class") return "0x020000\n";
-    return std::nullopt;
-  }
-  const auto found = state.values.find(path);
-  if (found == state.values.end()) return std::nullopt;
-  return found->second + "\n";
-}
-
-Result<std::string> FakeHost::read_file(const std::string& path) {
-  const auto found = state.nodes.find(path);
-  if (found == state.nodes.end()) return fail(Errc::kSystem, "open", ENOENT);
-  if (found->second.kind != FileKind::kFile) return fail(Errc::kRefused, "open", ELOOP);
-  return found->second.text;
-}
-
-std::optional<std::string> FakeHost::link_target(const std::string& path) {
-  if (path.starts_with(kDevices)) {
-    const auto [pci, name] = split_device(path);
-    const auto nic = state.nics.find(pci);
-    if (nic == state.nics.end()) return std::nullopt;
-    if (name == "driver" && !nic->second.driver.empty())
-      return "../../../bus/pci/drivers/" + nic->second.driver;
-    if (name == "iommu_group") {
-      if (!nic->second.group.empty()) return "../../../kernel/iommu_groups/" + nic->second.group;
-      // Without an IOMMU vfio makes a group of its own.
-      if (nic->second.driver == "vfio-pci")
-        return "../../../kernel/iommu_groups/" + pci.substr(5, 2);
-    }
-    return std::nullopt;
-  }
-  const auto found = state.nodes.find(path);
-  if (found == state.nodes.end() || found->second.kind != FileKind::kLink) return std::nullopt;
-  return found->second.text;
-}
-
-std::vector<std::string> FakeHost::list(const std::string& folder) {
-  std::vector<std::string> names;
-  if (folder.starts_with(kDevices)) {
-    const auto [pci, rest] = split_device(folder);
-    const auto nic = state.nics.find(pci);
-    if (nic == state.nics.end()) return {};
-    if (rest == "net")
-      for (const auto& [name, link] : state.links)
-        if (link.permanent_mac == nic->second.pristine.permanent_mac && link.kind.empty())
-          names.push_back(name);
-    if (rest == "iommu_group/devices")
-      for (const auto& [other, facts] : state.nics)
-        if (!facts.group.empty() && facts.group == nic->second.group) names.push_back(other);
-    return names;
-  }
-  if (folder.starts_with(kDrivers)) {
-    for (const auto& [pci, nic] : state.nics)
-      if (nic.driver == folder.substr(std::string(kDrivers).size())) names.push_back(pci);
-    return names;
-  }
-  for (const auto& [path, node] : state.nodes)
-    if (path != "/" && folder_of(path) == folder) names.push_back(path.substr(path.rfind('/') + 1));
-  return names;
-}
-
 std::optional<std::uint32_t> FakeHost::user_id(const std::string& name) {
-  if (name == "alice") return 1000;
-  return std::nullopt;
+  const auto found = users.find(name);
+  if (found == users.end()) return std::nullopt;
+  return found->second;
 }
 std::optional<std::uint32_t> FakeHost::group_id(const std::string& name) {
   const auto found = groups.find(name);
@@ -328,7 +217,7 @@ Status FakeHost::set_ownership(const std::string& path, Ownership ownership) {
 }
 
 void FakeHost::unbind(Nic& nic) {
-  if (nic.driver == "vfio-pci") state.nodes.erase(node_of(nic));
+  if (nic.driver == kVfio) state.nodes.erase(node_of(nic));
   std::erase_if(state.links, [&](const auto& link) {
     if (link.second.permanent_mac != nic.pristine.permanent_mac) return false;
     for (const auto& [path, value] : sysctls_of(link.first)) state.values.erase(path);
@@ -339,7 +228,7 @@ void FakeHost::unbind(Nic& nic) {
 
 void FakeHost::bind(Nic& nic, const std::string& driver) {
   nic.driver = driver;
-  if (driver == "vfio-pci") {
+  if (driver == kVfio) {
     state.nodes[node_of(nic)] = {FileKind::kOther, {0600, 0, 0}, ""};
     return;
   }
@@ -363,9 +252,9 @@ Status FakeHost::write_pci(const std::string& pci, const std::string& name,
   } else if (nic.driver.empty()) {
     const std::string driver = nic.driver_override.empty() ? nic.home_driver : nic.driver_override;
     if (!state.modules.contains(driver)) return {};
-    if (driver == "vfio-pci" && nic.group.empty() && state.values[kNoIommu] != "Y")
+    if (driver == kVfio && nic.group.empty() && state.values[kNoIommu] != "Y")
       return error(EINVAL, "write");
-    if (driver == "vfio-pci" && bind_fails) return error(EINVAL, "write");
+    if (driver == kVfio && bind_fails) return error(EINVAL, "write");
     bind(nic, driver);
   }
   return {};
@@ -375,21 +264,40 @@ Status FakeHost::write_value(const std::string& path, const std::string& value, 
   return change("write " + path + " " + trimmed(value), [&]() -> Status {
     if (path == "/sys/bus/pci/drivers_probe") return write_pci(trimmed(value), "probe", "");
     if (path.starts_with(kDevices)) {
-      const auto [pci, name] = split_device(path);
+      const auto [pci, name] = *split_device(path);
       if (name == "driver/unbind" && state.nics[pci].driver.empty()) return error(ENOENT, "open");
       return write_pci(pci, name == "driver/unbind" ? "unbind" : name, value);
     }
     if (path.starts_with(kDrivers)) return write_pci(trimmed(value), "bind", "");
+    if (path.ends_with("nr_hugepages")) return reserve_pages(path, std::stoull(value));
     const auto found = state.values.find(path);
     if (found == state.values.end()) return error(ENOENT, "open");
     found->second = trimmed(value);
-    if (path.ends_with("nr_hugepages"))
-      found->second =
-          std::to_string(std::min<std::uint64_t>(std::stoull(value), state.largest_pages));
     if (path == kNoIommu) found->second = value == "1" || value == "Y" ? "Y" : "N";
     if (path.ends_with("compact_memory")) found->second = "0";
     return {};
   });
+}
+
+// Of a node; the machine's sum follows.
+Status FakeHost::reserve_pages(const std::string& path, std::uint64_t wanted) {
+  const auto found = state.values.find(path);
+  if (found == state.values.end()) return error(ENOENT, "open");
+  const std::uint64_t before = std::stoull(found->second);
+  const std::uint64_t now = std::min(wanted, state.largest_pages);
+  found->second = std::to_string(now);
+  const auto add = [&](const std::string& count) {
+    if (const auto value = state.values.find(count); value != state.values.end())
+      value->second = std::to_string(std::stoull(value->second) + now - before);
+  };
+  const std::string folder = folder_of(path);
+  const std::string sum = "/sys/kernel/mm/hugepages/" + folder.substr(folder.rfind('/') + 1);
+  add(folder + "/free_hugepages");
+  if (folder != sum) {
+    add(sum + "/nr_hugepages");
+    add(sum + "/free_hugepages");
+  }
+  return {};
 }
 
 Status FakeHost::mount(const std::string& folder, const std::string& type,
@@ -427,10 +335,10 @@ Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Second
   const Status status = change("run " + line, [&]() -> Status {
     if (argv[0] == "modprobe" && argv[1] == "--remove") {
       state.modules.erase(argv[2]);
-      if (argv[2] == "vfio-pci") state.values.erase(kNoIommu);
+      if (argv[2] == kVfio) state.values.erase(kNoIommu);
     } else if (argv[0] == "modprobe") {
       state.modules.insert(argv[1]);
-      if (argv[1] == "vfio-pci") state.values[kNoIommu] = "N";
+      if (argv[1] == kVfio) state.values[kNoIommu] = "N";
     } else if (argv[0] == "systemctl" && argv[1] == "enable") {
       state.enabled.insert(argv[2]);
     } else if (argv[0] == "systemctl" && argv[1] == "disable") {

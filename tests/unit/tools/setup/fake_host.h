@@ -3,15 +3,19 @@
 //
 // A machine in memory that behaves as Linux does where set-up looks: files, sysfs of PCI and
 // hugepages, modules, mounts, udev, grubby and interfaces that go and come with their driver. It
-// counts the operations that change it, and can end set-up at any of them.
+// counts the operations that change it, and can end set-up at any of them. The rest of /sys and
+// /proc may come from a tree (fake_tree.h), so that planning and check can look at it as well.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "config/network/network.h"
+#include "tests/unit/tools/setup/fake_tree.h"
 #include "tools/ztcp_setup/host/host.h"
 
 namespace ztcp::setup::test {
@@ -54,6 +58,7 @@ class FakeHost final : public Host {
   enum class When : std::uint8_t { kBefore, kHalfWay, kAfter };
 
   FakeHost();  // A bare machine: folders, hugepages none, vfio not loaded.
+  explicit FakeHost(std::string_view tree);  // As tests/support/tree.h describes it.
   void add_nic(const Nic& nic, LinkState state);
   void add_file(const std::string& path, const std::string& text, Ownership ownership = {});
   void add_folder(const std::string& path, Ownership ownership = {0755, 0, 0});
@@ -68,6 +73,7 @@ class FakeHost final : public Host {
   std::vector<std::string> log;           // The changes, in order.
   std::vector<std::string> told;          // The same with all that the machine was told.
   std::map<std::string, int> errors;      // errno by "operation path".
+  std::map<std::string, std::uint32_t> users{{"alice", 1000}};
   std::map<std::string, std::uint32_t> groups{{"ztcp", 990}};
   std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};
   bool renames_interfaces = true;  // udev gives the names they had.
@@ -77,6 +83,11 @@ class FakeHost final : public Host {
   // So often a network manager takes an interface's addresses away just before a route through it
   // is added.
   unsigned flushes = 0;
+
+  // What rtnetlink would say of it.
+  config::Network network() const;
+  // The tree it stands on, for who can only read a disk; "/" where there is none.
+  std::string fsroot() const { return tree_ ? tree_->root() : "/"; }
 
   FileFacts facts(const std::string& path) override;
   std::optional<std::string> read_value(const std::string& path) override;
@@ -111,7 +122,15 @@ class FakeHost final : public Host {
   void pause(std::chrono::milliseconds time) override;
 
  private:
+  std::string boot_line() const;
   std::string pages_at_boot() const;
+  Status reserve_pages(const std::string& path, std::uint64_t wanted);
+  std::string mounts(bool with_numbers) const;
+  bool is_of_a_nic(const std::string& interface) const;
+  std::vector<std::string> interfaces_of(const Nic& nic) const;
+  std::string group_of(const Nic& nic) const;
+  void load_disk();
+  void load_nic(const std::string& pci);
   // Does `effect` as one change, unless the process is to end there.
   template <class Effect>
   Status change(const std::string& what, const std::string& details, Effect&& effect);
@@ -126,6 +145,7 @@ class FakeHost final : public Host {
   void place_sysctls(LinkState& link);  // Where the kernel has them.
   bool is_folder(const std::string& path) const;
 
+  std::shared_ptr<const FakeTree> tree_;
   std::uint64_t kill_at_ = 0;
   When kill_when_ = When::kBefore;
   unsigned kernel_names_ = 0;
