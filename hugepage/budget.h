@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // How much hugepage memory a host sets aside and a process asks for, and what is missing. Pure:
-// compares numbers that sysfs.h has read.
+// compares numbers that config/machine/hugepages.h has read.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "hugepage/sysfs.h"
-
 namespace ztcp::hugepage {
+
+// What the kernel has of one size on one node.
+struct NodePages {
+  int node = 0;  // -1: the kernel has no NUMA nodes; the machine's count.
+  std::uint32_t page_kib = 0;
+  std::uint64_t total = 0;
+  std::uint64_t free = 0;
+  std::string path;  // The folder of the counts, for the command that changes them.
+};
 
 // What set-up reserves unless it is told otherwise: 50 GiB for eight GPUs.
 inline constexpr std::uint32_t kMibPerGpu = 5 * 1024;
@@ -64,7 +71,7 @@ struct Shortage {
 };
 
 // Everything that keeps `needs` from being met, not only the first thing. `allowance_bytes` is
-// what the container may still take (sysfs.h).
+// what the container may still take.
 std::vector<Shortage> missing_pages(const std::vector<NodeNeed>& needs, std::uint32_t page_kib,
                                     const std::vector<NodePages>& offered,
                                     std::optional<std::uint64_t> allowance_bytes);

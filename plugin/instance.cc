@@ -12,6 +12,7 @@
 
 #include "config/check/check.h"
 #include "config/environment.h"
+#include "config/machine/live_machine.h"
 #include "config/plugin_mark.h"
 #include "plugin/gpu_identity.h"
 #include "plugin/nccl_log.h"
@@ -49,7 +50,8 @@ Told<Startup> start_up_here() {
           .load = config::load,
           .check_host =
               [](const config::Fabric& fabric) {
-                return config::check_host(fabric, config::Roots{}, visible_gpus(),
+                config::LiveMachine machine;
+                return config::check_host(fabric, machine, visible_gpus(),
                                           ustack::expected_nics(fabric.nics, view_gpus()));
               },
           .transports = transport_sources(),

@@ -10,7 +10,7 @@
 #include "config/check/checklist.h"
 #include "config/file/fields.h"
 #include "config/machine/container.h"
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 #include "transport/core/shell_word.h"
 
 namespace ztcp::config {
@@ -28,12 +28,12 @@ void check_schema(Checklist& list) {
 
 void check_identity(Checklist& list) {
   const Host& host = list.fabric.host;
-  const std::string path = list.roots.etc + "/machine-id";
+  const std::string path = "/etc/machine-id";
   if (host.machine_id.empty()) {
     list.good("host", list.fabric.path, "the config is for any host");
     return;
   }
-  const auto here = read_line(path);
+  const auto here = read_line(list.machine, path);
   if (!here || here->empty()) {
     list.good("host", path, "not readable here, so not compared");
     return;
@@ -46,7 +46,7 @@ void check_identity(Checklist& list) {
       fmt::format("the config was written for host {} (machine id {}), this machine id is {}",
                   host.hostname.empty() ? "unknown" : host.hostname, host.machine_id, *here);
   // An image has a machine id of its own, and the NICs below tell more about the host.
-  if (in_container(list.roots))
+  if (in_container(list.machine))
     list.good("host", path, what + "; this is a container, so that says nothing");
   else
     list.fault("host", path, what + "; a copied file or a cloned disk image?", kSetUpAnew);
@@ -57,12 +57,12 @@ void check_run_dir(Checklist& list) {
   const Fabric& fabric = list.fabric;
   const bool on_pci = std::any_of(fabric.nics.begin(), fabric.nics.end(),
                                   [](const Nic& nic) { return nic.driver == NicDriver::kPci; });
-  if (exists(folder) && !is_folder(folder))
+  if (exists(list.machine, folder) && !is_folder(list.machine, folder))
     list.fault("run_dir", folder, "NIC locks go here, but it is no folder",
                "move it away, or name another run_dir");
-  else if (may_access(folder, W_OK | X_OK))
+  else if (list.machine.may_access(folder, W_OK | X_OK))
     list.good("run_dir", folder, "writable");
-  else if (exists(folder))
+  else if (exists(list.machine, folder))
     list.fault("run_dir", folder, "NIC locks go here, but this user can't write to it",
                on_pci ? "sudo ztcp_setup --group GROUP, of which the user is a member"
                       : fmt::format("sudo chgrp GROUP {0} && sudo chmod 770 {0}, with a GROUP of "
@@ -87,8 +87,7 @@ void check_gpus(Checklist& list) {
   if (paired.empty()) return;
   // A GPU of the config that the machine lacks: the card moved, or another machine type.
   for (const std::string& gpu : paired) {
-    const std::string path = list.roots.sys + "/bus/pci/devices/" + gpu;
-    if (exists(path))
+    if (exists(list.machine, pci_folder(gpu)))
       list.good("gpu", gpu, "present");
     else
       list.fault("gpu", gpu, "the config pairs a NIC with this GPU, but it is not in this machine",
@@ -158,9 +157,9 @@ constexpr SharedCheck kSharedChecks[] = {
 
 }  // namespace
 
-std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+std::vector<Check> run_checks(const Fabric& fabric, Machine& machine, const GpuList& gpus,
                               const NicList& own_nics) {
-  Checklist list{fabric, roots, gpus, own_nics, {}};
+  Checklist list{fabric, machine, gpus, own_nics, {}};
   for (const HostCheck judge : kHostChecks) judge(list);
   unsigned kinds = 0;
   for (const Nic& nic : fabric.nics) {
@@ -173,10 +172,10 @@ std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const Gp
   return std::move(list.checks);
 }
 
-Problems check_host(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+Problems check_host(const Fabric& fabric, Machine& machine, const GpuList& gpus,
                     const NicList& own_nics) {
   Problems problems;
-  for (Check& check : run_checks(fabric, roots, gpus, own_nics))
+  for (Check& check : run_checks(fabric, machine, gpus, own_nics))
     if (check.severity == Severity::kFault) problems.push_back(std::move(check.problem));
   return problems;
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "config/machine/roots.h"
+#include "config/machine/machine.h"
 #include "config/problem.h"
 #include "config/settings.h"
 
@@ -35,11 +35,11 @@ struct Check {
 };
 
 // Every check that applies to this fabric, good ones included.
-std::vector<Check> run_checks(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+std::vector<Check> run_checks(const Fabric& fabric, Machine& machine, const GpuList& gpus,
                               const NicList& own_nics = {});
 
 // What init refuses to go on with: the faults of run_checks().
-Problems check_host(const Fabric& fabric, const Roots& roots, const GpuList& gpus,
+Problems check_host(const Fabric& fabric, Machine& machine, const GpuList& gpus,
                     const NicList& own_nics = {});
 
 }  // namespace ztcp::config

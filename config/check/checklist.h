@@ -20,7 +20,7 @@ inline constexpr const char* kSetUpAnew =
 
 struct Checklist {
   const Fabric& fabric;
-  const Roots& roots;
+  Machine& machine;
   const GpuList& gpus;
   const NicList& own_nics;
   std::vector<Check> checks;

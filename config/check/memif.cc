@@ -4,7 +4,6 @@
 // A NIC in shared memory against the machine.
 #include <algorithm>
 #include <string>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <vector>
@@ -13,7 +12,7 @@
 
 #include "config/check/checklist.h"
 #include "config/file/fields.h"
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 #include "config/mesh.h"
 #include "transport/core/shell_word.h"
 
@@ -22,9 +21,9 @@ namespace {
 
 // What is at the path of a socket and is none. A server would refuse to start, and rightly: it
 // might be anybody's file.
-bool is_no_socket(const std::string& path) {
-  struct stat facts {};
-  return ::lstat(path.c_str(), &facts) == 0 && !S_ISSOCK(facts.st_mode);
+bool is_no_socket(Machine& machine, const std::string& path) {
+  const FileKind kind = machine.facts(path).kind;
+  return kind != FileKind::kAbsent && kind != FileKind::kSocket;
 }
 
 // A Unix socket that a NIC makes or connects to.
@@ -44,14 +43,15 @@ std::vector<Meeting> meetings_of(const Checklist& list, const Nic& nic) {
 
 // False when it was found fault with.
 bool check_meeting(Checklist& list, const Nic& nic, const Meeting& meeting) {
-  if (is_no_socket(meeting.path)) {
+  if (is_no_socket(list.machine, meeting.path)) {
     list.fault("memif", nic.name,
                fmt::format("memif_socket {} is there and is no socket", meeting.path),
                fmt::format("ls -ld {}; move it away, or correct memif_socket in {}",
                            shell_word(meeting.path), list.fabric.path));
     return false;
   }
-  if (!meeting.serves && exists(meeting.path) && !may_access(meeting.path, R_OK | W_OK)) {
+  if (!meeting.serves && exists(list.machine, meeting.path) &&
+      !list.machine.may_access(meeting.path, R_OK | W_OK)) {
     list.fault("memif", nic.name, fmt::format("user {} may not open {}", ::geteuid(), meeting.path),
                "run ztcp_switch, or the NIC's other side, as the same user");
     return false;
@@ -78,13 +78,13 @@ Next check_memif_path(Checklist& list, const Nic& nic) {
 Next check_memif_socket(Checklist& list, const Nic& nic) {
   const auto slash = nic.memif_socket.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : nic.memif_socket.substr(0, slash);
-  if (!exists(folder)) {
+  if (!exists(list.machine, folder)) {
     list.fault("memif", nic.name, fmt::format("folder {} of memif_socket does not exist", folder),
                fmt::format("mkdir -p {}", shell_word(folder)));
-  } else if (!is_folder(folder)) {
+  } else if (!is_folder(list.machine, folder)) {
     list.fault("memif", nic.name, fmt::format("{} of memif_socket is no folder", folder),
                fmt::format("correct memif_socket in {}", list.fabric.path));
-  } else if (!may_access(folder, W_OK | X_OK)) {
+  } else if (!list.machine.may_access(folder, W_OK | X_OK)) {
     // DPDK wants that of clients, too.
     list.fault("memif", nic.name,
                fmt::format("user {} may not write to folder {}", ::geteuid(), folder),

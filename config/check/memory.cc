@@ -13,9 +13,9 @@
 #include <fmt/format.h>
 
 #include "config/check/checklist.h"
-#include "config/machine/machine.h"
+#include "config/machine/hugepages.h"
+#include "config/machine/readings.h"
 #include "hugepage/budget.h"
-#include "hugepage/sysfs.h"
 
 namespace ztcp::config {
 namespace {
@@ -31,8 +31,7 @@ std::string place_of(std::int32_t node) {
 
 // The pool that a NIC on `node` draws on; -1: from anywhere.
 hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
-                            const std::vector<hugepage::NodePages>& offered,
-                            const std::string& sys) {
+                            const std::vector<hugepage::NodePages>& offered) {
   hugepage::NodePages pool;
   pool.node = node;
   for (const hugepage::NodePages& pages : offered) {
@@ -41,8 +40,8 @@ hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
     pool.page_kib = page_kib;  // Stays 0 where the kernel has none.
     pool.total += pages.total;
     pool.free += pages.free;
-    pool.path = node >= 0 ? pages.path
-                          : fmt::format("{}/kernel/mm/hugepages/hugepages-{}kB", sys, page_kib);
+    pool.path =
+        node >= 0 ? pages.path : fmt::format("/sys/kernel/mm/hugepages/hugepages-{}kB", page_kib);
   }
   return pool;
 }
@@ -56,8 +55,7 @@ struct PciNic {
 
 // NICs on PCI by the node that they really are on: one that is not there has no memory, and the
 // plugin takes it where it is. For a NIC that doesn't know its node it takes node 0's.
-std::vector<PciNic> nics_of(Checklist& list, const hugepage::Roots& roots,
-                            const std::vector<hugepage::NodePages>& offered) {
+std::vector<PciNic> nics_of(Checklist& list, const std::vector<hugepage::NodePages>& offered) {
   const bool knows_nodes = std::any_of(offered.begin(), offered.end(),
                                        [](const auto& pages) { return pages.node >= 0; });
   std::vector<PciNic> nics;
@@ -67,14 +65,13 @@ std::vector<PciNic> nics_of(Checklist& list, const hugepage::Roots& roots,
     hugepage::NicNeed need{nic.numa_node, nic.mtu_bytes, gpu_of(nic)};
     if (nic.numa_node < 0) {
       need.node = knows_nodes ? 0 : -1;
-    } else if (!hugepage::has_numa_node(nic.numa_node, roots)) {
+    } else if (!has_numa_node(list.machine, nic.numa_node)) {
       need.node = -1;
       list.warning("numa", nic.name,
                    fmt::format("numa_node = {} in the config, which this machine does not have: "
                                "its memory may lie anywhere",
                                nic.numa_node),
-                   fmt::format("write the number of {}/bus/pci/devices/{}/numa_node, or -1",
-                               list.roots.sys, nic.pci));
+                   fmt::format("write the number of {}/numa_node, or -1", pci_folder(nic.pci)));
     }
     nics.push_back({i, std::move(need)});
   }
@@ -142,9 +139,9 @@ void check_pool(Checklist& list, const hugepage::NodePages& pool, std::uint32_t 
 }
 
 // A container's own limit, judged as if the machine had pages without end.
-void check_cgroup(Checklist& list, const hugepage::Roots& roots, std::uint32_t process_mib) {
+void check_cgroup(Checklist& list, std::uint32_t process_mib) {
   const Hugepages& wanted = list.fabric.hugepages;
-  const auto allowance = hugepage::cgroup_allowance_bytes(wanted.page_kib, roots);
+  const auto allowance = cgroup_allowance_bytes(list.machine, wanted.page_kib);
   if (!allowance) return;
   const hugepage::NodePages endless{-1, wanted.page_kib, kUnlimited, kUnlimited, ""};
   const auto missing = [&](std::uint32_t mib) {
@@ -177,9 +174,8 @@ void check_limit(Checklist& list, const NicNeeds& process) {
 void check_hugepages(Checklist& list) {
   const Hugepages& wanted = list.fabric.hugepages;
   if (wanted.page_kib == 0) return;  // validate() has refused it.
-  const hugepage::Roots roots{list.roots.sys, list.roots.proc};
-  const auto offered = hugepage::read_pages(roots);
-  const auto nics = nics_of(list, roots, offered);
+  const auto offered = read_pages(list.machine);
+  const auto nics = nics_of(list, offered);
   // By node, the most that one process takes there; the same numbers that the plugin gives to DPDK.
   std::map<int, std::uint32_t> mib_of_node;
   std::uint32_t process_mib = 0;
@@ -198,15 +194,15 @@ void check_hugepages(Checklist& list) {
     process_mib = std::max(process_mib, sum_mib);
   }
   for (const auto& [node, mib] : mib_of_node)
-    check_pool(list, pool_of(node, wanted.page_kib, offered, list.roots.sys), mib,
+    check_pool(list, pool_of(node, wanted.page_kib, offered), mib,
                reserved_mib(wanted, nics, node));
-  check_cgroup(list, roots, process_mib);
+  check_cgroup(list, process_mib);
 }
 
 void check_locked_memory(Checklist& list) {
-  const auto limit = locked_memory_limit(list.roots.proc);
+  const auto limit = locked_memory_limit(list.machine);
   const std::uint64_t want = std::uint64_t{list.fabric.hugepages.per_process_mib} << 20;
-  const std::string where = list.roots.proc + "/self/limits";
+  const std::string where = "/proc/self/limits";
   if (!limit) return;
   const std::string found =
       *limit == kUnlimited ? std::string("unlimited") : fmt::format("{} KiB", *limit >> 10);
@@ -214,7 +210,7 @@ void check_locked_memory(Checklist& list) {
   // process, and beside them the buffers that jobs register.
   if (list.fabric.host.host_class != HostClass::kIommu)
     list.good("memlock", where, found + "; without an IOMMU nothing counts against it");
-  else if (has_capability(list.roots.proc, kCapIpcLock))
+  else if (has_capability(list.machine, kCapIpcLock))
     list.good("memlock", where, found + ", and CAP_IPC_LOCK, for which it does not hold");
   else if (*limit > want)
     list.good("memlock", where, found);

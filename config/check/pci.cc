@@ -10,7 +10,7 @@
 
 #include "config/check/checklist.h"
 #include "config/file/fields.h"
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 
 namespace ztcp::config {
 namespace {
@@ -24,17 +24,13 @@ constexpr std::string_view kVfioDriver = "vfio-pci";
 // It grants what is missing and nothing else.
 constexpr const char* kSetUpAgain = "sudo ztcp_setup";
 
-std::string folder_of(const Checklist& list, const Nic& nic) {
-  return list.roots.sys + "/bus/pci/devices/" + nic.pci;
-}
-
 std::string driver_of(const Checklist& list, const Nic& nic) {
-  return link_name(folder_of(list, nic) + "/driver").value_or("no driver");
+  return link_name(list.machine, pci_folder(nic.pci) + "/driver").value_or("no driver");
 }
 
 void check_told_speed(Checklist& list, const Nic& nic, const std::string& interface,
                       const std::string& path) {
-  const auto text = read_line(path + "/speed");
+  const auto text = read_line(list.machine, path + "/speed");
   std::uint32_t mbps = 0;  // Stays so for -1: the driver does not know.
   if (text) std::from_chars(text->data(), text->data() + text->size(), mbps);
   if (mbps != 0 && nic.speed_mbps != 0 && mbps != nic.speed_mbps)
@@ -48,8 +44,8 @@ void check_told_speed(Checklist& list, const Nic& nic, const std::string& interf
 // What vfio wants of a process where no IOMMU confines the NIC.
 void check_capabilities(Checklist& list, const Nic& nic) {
   std::vector<std::string> missing;
-  if (!has_capability(list.roots.proc, kCapSysRawio)) missing.emplace_back("CAP_SYS_RAWIO");
-  if (!has_capability(list.roots.proc, kCapSysAdmin)) missing.emplace_back("CAP_SYS_ADMIN");
+  if (!has_capability(list.machine, kCapSysRawio)) missing.emplace_back("CAP_SYS_RAWIO");
+  if (!has_capability(list.machine, kCapSysAdmin)) missing.emplace_back("CAP_SYS_ADMIN");
   if (missing.empty()) return;
   list.fault(
       "vfio", nic.name,
@@ -61,7 +57,7 @@ void check_capabilities(Checklist& list, const Nic& nic) {
 }  // namespace
 
 Next check_pci_device(Checklist& list, const Nic& nic) {
-  const auto pci_class = read_line(folder_of(list, nic) + "/class");
+  const auto pci_class = read_line(list.machine, pci_folder(nic.pci) + "/class");
   if (!pci_class) {
     list.fault("pci", nic.name,
                fmt::format("the config has it at {}, where there is no device", nic.pci),
@@ -104,16 +100,17 @@ Next check_driver(Checklist& list, const Nic& nic) {
 
 Next check_vfio_group(Checklist& list, const Nic& nic) {
   if (driver_of(list, nic) != kVfioDriver) return Next::kGoOn;
-  const auto group = link_name(folder_of(list, nic) + "/iommu_group");
-  const std::string vfio = list.roots.dev + "/vfio/";
+  const auto group = link_name(list.machine, pci_folder(nic.pci) + "/iommu_group");
+  const std::string vfio = "/dev/vfio/";
   const std::string with_iommu = vfio + group.value_or("?");
   const std::string without_iommu = vfio + "noiommu-" + group.value_or("?");
-  if (!group || (!exists(with_iommu) && !exists(without_iommu))) {
+  if (!group || (!exists(list.machine, with_iommu) && !exists(list.machine, without_iommu))) {
     list.fault("vfio", nic.name, fmt::format("{} has no group under {}", nic.pci, vfio),
                "sudo ztcp_setup; in a container pass --device /dev/vfio/vfio and the group's");
     return Next::kGoOn;
   }
-  const HostClass found = exists(with_iommu) ? HostClass::kIommu : HostClass::kNoIommu;
+  const HostClass found =
+      exists(list.machine, with_iommu) ? HostClass::kIommu : HostClass::kNoIommu;
   if (found != list.fabric.host.host_class)
     list.fault("vfio", nic.name,
                fmt::format("host.class = \"{}\" in the config, the machine is \"{}\"",
@@ -121,7 +118,7 @@ Next check_vfio_group(Checklist& list, const Nic& nic) {
                fmt::format("write class = \"{}\" under [host], or change the IOMMU setting",
                            name_of(found)));
   const std::string& node = found == HostClass::kIommu ? with_iommu : without_iommu;
-  if (may_access(node, R_OK | W_OK))
+  if (list.machine.may_access(node, R_OK | W_OK))
     list.good("vfio", nic.name, node + " may be opened");
   else
     list.fault("vfio", nic.name, fmt::format("user {} may not open {}", ::geteuid(), node),
@@ -132,13 +129,13 @@ Next check_vfio_group(Checklist& list, const Nic& nic) {
 
 // What a kernel driver says of the NIC, for as long as it has it.
 Next check_pci_interface(Checklist& list, const Nic& nic) {
-  const auto interfaces = interfaces_of(folder_of(list, nic));
+  const auto interfaces = interfaces_of(list.machine, nic.pci);
   if (interfaces.empty()) {
     list.good("mac", nic.name, fmt::format("{}; compared when the NIC starts", to_string(nic.mac)));
     return Next::kGoOn;
   }
-  const std::string path = list.roots.sys + "/class/net/" + interfaces.front();
-  if (const auto text = read_line(path + "/address")) {
+  const std::string path = "/sys/class/net/" + interfaces.front();
+  if (const auto text = read_line(list.machine, path + "/address")) {
     const auto mac = parse_mac(*text);
     if (mac && *mac == nic.mac)
       list.good("mac", nic.name, *text);
@@ -149,7 +146,7 @@ Next check_pci_interface(Checklist& list, const Nic& nic) {
                  kSetUpAnew);
   }
   check_told_speed(list, nic, interfaces.front(), path);
-  const auto mtu = read_line(path + "/mtu");
+  const auto mtu = read_line(list.machine, path + "/mtu");
   int mtu_bytes = 0;
   if (!mtu || std::from_chars(mtu->data(), mtu->data() + mtu->size(), mtu_bytes).ec != std::errc{})
     return Next::kGoOn;

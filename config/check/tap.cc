@@ -7,22 +7,22 @@
 #include <fmt/format.h>
 
 #include "config/check/checklist.h"
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 
 namespace ztcp::config {
 
 Next check_tap_device(Checklist& list, const Nic& nic) {
-  const std::string clone = list.roots.dev + "/net/tun";
-  if (!may_access(clone, R_OK | W_OK))
+  const std::string clone = "/dev/net/tun";
+  if (!list.machine.may_access(clone, R_OK | W_OK))
     list.fault("tap", nic.name, fmt::format("user {} may not open {}", ::geteuid(), clone),
                "sudo modprobe tun; in a container pass --device /dev/net/tun");
   return Next::kGoOn;
 }
 
 Next check_tap_interface(Checklist& list, const Nic& nic) {
-  const std::string folder = list.roots.sys + "/class/net/" + nic.tap_interface;
-  const auto mtu = read_line(folder + "/mtu");
-  if (!mtu || !exists(folder + "/tun_flags")) {
+  const std::string folder = "/sys/class/net/" + nic.tap_interface;
+  const auto mtu = read_line(list.machine, folder + "/mtu");
+  if (!mtu || !exists(list.machine, folder + "/tun_flags")) {
     list.fault(
         "tap", nic.name,
         fmt::format("tap_interface = \"{}\" is not a tun/tap interface of this machine",

@@ -4,35 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstdint>
 #include <fcntl.h>
 #include <filesystem>
-#include <limits>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/machine/text.h"
+
 namespace ztcp::config {
-namespace {
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\n\r";
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-// Calls visit(line) until it returns true.
-template <class Visit>
-void find_line(std::string_view text, Visit&& visit) {
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    if (visit(text.substr(0, end))) return;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
-}  // namespace
 
 std::optional<std::string> read_text(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -72,60 +50,7 @@ std::vector<std::string> list_folder(const std::string& path) {
   return names;
 }
 
-bool is_folder(const std::string& path) {
-  struct stat facts {};
-  return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-bool may_access(const std::string& path, int mode) {
-  return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
-}
-
-std::optional<std::string> status_field(const std::string& proc, std::string_view name) {
-  const auto text = read_text(proc + "/self/status");
-  if (!text) return std::nullopt;
-  std::optional<std::string> value;
-  find_line(*text, [&](std::string_view line) {
-    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ':')
-      return false;
-    value = trimmed(line.substr(name.size() + 1));
-    return true;
-  });
-  return value;
-}
-
-std::optional<std::uint64_t> locked_memory_limit(const std::string& proc) {
-  const auto text = read_text(proc + "/self/limits");
-  if (!text) return std::nullopt;
-  std::optional<std::uint64_t> limit;
-  find_line(*text, [&](std::string_view line) {
-    constexpr std::string_view kName = "Max locked memory";
-    if (!line.starts_with(kName)) return false;
-    const std::string_view value = trimmed(line.substr(kName.size()));
-    std::uint64_t bytes = 0;
-    if (value.starts_with("unlimited"))
-      limit = std::numeric_limits<std::uint64_t>::max();
-    else if (std::from_chars(value.data(), value.data() + value.size(), bytes).ec == std::errc{})
-      limit = bytes;
-    return true;
-  });
-  return limit;
-}
-
-bool has_capability(const std::string& proc, unsigned capability) {
-  const auto mask = status_field(proc, "CapEff");
-  std::uint64_t bits = 0;
-  if (!mask ||
-      std::from_chars(mask->data(), mask->data() + mask->size(), bits, 16).ec != std::errc{})
-    return false;
-  return (bits >> capability & 1) != 0;
-}
-
-std::string iommu_group(const std::string& sys, const std::string& pci) {
-  return link_name(sys + "/bus/pci/devices/" + pci + "/iommu_group").value_or("");
-}
 
 std::vector<std::string> interfaces_of(const std::string& pci_folder) {
   std::vector<std::string> names = list_folder(pci_folder + "/net");

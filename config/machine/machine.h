@@ -1,39 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Small readings of /sys, /proc and /dev. Nothing here fails: what can't be read is absent.
+// The machine as the check and the tools read it: files of the kernel's and of the system's. One
+// interface, so that what set-up plans, shows, does and checks is judged by the same eyes, and so
+// that tests bring a machine along. Paths are absolute, as on the machine itself.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace ztcp::config {
 
-// First line of a file, without blanks around it.
+struct Ownership {
+  std::uint32_t mode = 0644;
+  std::uint32_t user = 0;
+  std::uint32_t group = 0;
+  friend bool operator==(const Ownership&, const Ownership&) = default;
+};
+
+enum class FileKind : std::uint8_t { kAbsent, kFile, kFolder, kLink, kSocket, kOther };
+
+struct FileFacts {
+  FileKind kind = FileKind::kAbsent;
+  Ownership ownership;
+};
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  virtual FileFacts facts(const std::string& path) = 0;         // Of a link itself.
+  virtual FileFacts facts_behind(const std::string& path) = 0;  // Of what a link leads to.
+  // The text of a file, followed wherever it leads; absent: it can't be read.
+  virtual std::optional<std::string> read_value(const std::string& path) = 0;
+  virtual std::optional<std::string> link_target(const std::string& path) = 0;
+  virtual std::vector<std::string> list(const std::string& folder) = 0;  // Sorted names.
+  // R_OK, W_OK, X_OK: by the effective user, as open() would judge.
+  virtual bool may_access(const std::string& path, int mode) = 0;
+};
+
+// The same of this machine's own files, by path, for set-up's readers that have no Machine yet.
 std::optional<std::string> read_line(const std::string& path);
 std::optional<std::string> read_text(const std::string& path);
-// Last part of what a symbolic link points at: ".../drivers/vfio-pci" -> "vfio-pci".
 std::optional<std::string> link_name(const std::string& path);
-// Sorted names, without "." and "..".
 std::vector<std::string> list_folder(const std::string& path);
 bool exists(const std::string& path);
-bool is_folder(const std::string& path);
-// By the effective user, as open() would judge.
-bool may_access(const std::string& path, int mode);
-
-// "Name:   value" of /proc/self/status.
-std::optional<std::string> status_field(const std::string& proc, std::string_view name);
-// The soft limit in bytes; absent when it can't be read, UINT64_MAX when unlimited.
-std::optional<std::uint64_t> locked_memory_limit(const std::string& proc);
-bool has_capability(const std::string& proc, unsigned capability);
-
-// Number of a PCI function's IOMMU group, or of vfio's stand-in for one; empty: none.
-std::string iommu_group(const std::string& sys, const std::string& pci);
-
-// Names of the network interfaces of a PCI function, while a kernel driver has it.
 std::vector<std::string> interfaces_of(const std::string& pci_folder);
 
 }  // namespace ztcp::config

@@ -6,12 +6,13 @@
 #include <arpa/inet.h>
 #include <charconv>
 #include <cstring>
-#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/mounts.h"
+#include "config/machine/readings.h"
+#include "config/machine/text.h"
 
 namespace ztcp::config {
 namespace {
@@ -37,7 +38,7 @@ std::optional<Ipv6Bytes> parse_any(std::string text) {
   return std::nullopt;
 }
 
-std::string text_of(const Ipv6Bytes& bytes) {
+std::string shown(const Ipv6Bytes& bytes) {
   char text[INET6_ADDRSTRLEN] = "?";
   const Ipv6Bytes ipv4 = mapped({});
   if (std::equal(bytes.begin(), bytes.begin() + 12, ipv4.begin()))
@@ -48,23 +49,25 @@ std::string text_of(const Ipv6Bytes& bytes) {
 }
 
 // "0100007F:0016" of /proc/net/tcp and tcp6: 32-bit words in memory order.
-bool parse_socket(const std::string& text, Ipv6Bytes& address, unsigned& port) {
+bool parse_socket(std::string_view text, Ipv6Bytes& address, unsigned& port) {
   const auto colon = text.find(':');
   if (colon != 8 && colon != 32) return false;
   std::array<std::uint32_t, 4> words{};
   for (std::size_t i = 0; i < colon / 8; ++i)
-    if (std::from_chars(&text[i * 8], &text[i * 8] + 8, words[i], 16).ec != std::errc{})
+    if (std::from_chars(text.data() + i * 8, text.data() + i * 8 + 8, words[i], 16).ec !=
+        std::errc{})
       return false;
   if (colon == 8)
     address = mapped({ntohl(words[0])});
   else
     std::memcpy(address.data(), words.data(), address.size());
-  return std::from_chars(&text[colon + 1], text.data() + text.size(), port, 16).ec == std::errc{};
+  return std::from_chars(text.data() + colon + 1, text.data() + text.size(), port, 16).ec ==
+         std::errc{};
 }
 
 class Finder {
  public:
-  Finder(const std::string& root, const Network& network) : root_(root), network_(network) {}
+  Finder(Machine& machine, const Network& network) : machine_(machine), network_(network) {}
 
   Reserved find(const std::string& ssh_connection) {
     find_default_routes(false);
@@ -86,7 +89,7 @@ class Finder {
     if (interface != nullptr && interface->kind == "vlan")
       if (const Interface* lower = network_.find(interface->lower))
         reserve(lower->name, reservation);
-    for (const std::string& entry : list_folder(root_ + "/sys/class/net/" + name))
+    for (const std::string& entry : machine_.list("/sys/class/net/" + name))
       if (entry.starts_with("lower_")) reserve(entry.substr(6), reservation);
   }
 
@@ -127,48 +130,36 @@ class Finder {
 
   // "client port server port"
   void find_ssh(const std::string& ssh_connection) {
-    std::istringstream words(ssh_connection);
-    std::string client, client_port, server;
-    words >> client >> client_port >> server;
-    if (const auto address = parse_any(server))
-      reserve_holder(*address, fmt::format("carries this ssh session ({})", server));
+    const auto words = words_of(ssh_connection);
+    if (words.size() > 2)
+      if (const auto address = parse_any(std::string(words[2])))
+        reserve_holder(*address, fmt::format("carries this ssh session ({})", words[2]));
     for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-      std::istringstream lines(read_text(root_ + file).value_or(""));
-      for (std::string line; std::getline(lines, line);) {
-        std::istringstream fields(line);
-        std::string slot, local, remote, state;
-        fields >> slot >> local >> remote >> state;
+      const std::string text = config::text_of(machine_, file);
+      for (const std::string_view line : lines_of(text)) {
+        const auto fields = words_of(line);  // Slot, local, remote, state.
+        if (fields.size() < 4) continue;
         Ipv6Bytes address{};
         unsigned port = 0;
         unsigned number = 0;
-        std::from_chars(state.data(), state.data() + state.size(), number, 16);
-        if (number == kEstablished && parse_socket(local, address, port) && port == kSshPort)
-          reserve_holder(address, fmt::format("carries an ssh session ({})", text_of(address)));
+        std::from_chars(fields[3].data(), fields[3].data() + fields[3].size(), number, 16);
+        if (number == kEstablished && parse_socket(fields[1], address, port) && port == kSshPort)
+          reserve_holder(address, fmt::format("carries an ssh session ({})", shown(address)));
       }
     }
   }
 
-  // "... / /home rw - nfs4 server:/path rw,addr=10.0.0.9": NFS, CIFS and the like say `addr`;
-  // others name their servers only as what is mounted: "10.0.0.5@o2ib:/scratch", "10.0.0.5:6789:/".
+  // NFS, CIFS and the like say `addr`; others name their servers only as what is mounted:
+  // "10.0.0.5@o2ib:/scratch", "10.0.0.5:6789:/".
   void find_mounts() {
-    std::istringstream lines(read_text(root_ + "/proc/self/mountinfo").value_or(""));
-    for (std::string line; std::getline(lines, line);) {
-      const auto dash = line.find(" - ");
-      if (dash == std::string::npos) continue;
-      std::istringstream head(line.substr(0, dash));
-      std::string word, folder;
-      for (int i = 0; i < 5 && head >> word; ++i) folder = word;
-      std::istringstream tail(line.substr(dash + 3));
-      std::string type, source, options;
-      tail >> type >> source >> options;
-      options = "," + options;
-      if (const auto at = options.find(",addr="); at != std::string::npos)
-        reserve_way_to(options.substr(at + 6, options.find(',', at + 6) - at - 6), folder);
-      if (source.starts_with("/dev/")) continue;
-      for (char& c : source)
+    for (const Mount& mount : mounts_of(machine_)) {
+      reserve_way_to(std::string(mount.option("addr")), mount.folder);
+      if (mount.source.starts_with("/dev/")) continue;
+      std::string servers = mount.source;
+      for (char& c : servers)
         if (std::string_view(",:/@").find(c) != std::string_view::npos) c = ' ';
-      std::istringstream servers(source);
-      for (std::string server; servers >> server;) reserve_way_to(server, folder);
+      for (const std::string_view server : words_of(servers))
+        reserve_way_to(std::string(server), mount.folder);
     }
   }
   void reserve_way_to(const std::string& server, const std::string& folder) {
@@ -193,16 +184,16 @@ class Finder {
     return best == nullptr ? nullptr : network_.find(best->interface);
   }
 
-  const std::string& root_;
+  Machine& machine_;
   const Network& network_;
   Reserved reserved_;
 };
 
 }  // namespace
 
-Reserved reserved_interfaces(const std::string& root, const Network& network,
+Reserved reserved_interfaces(Machine& machine, const Network& network,
                              const std::string& ssh_connection) {
-  return Finder(root, network).find(ssh_connection);
+  return Finder(machine, network).find(ssh_connection);
 }
 
 }  // namespace ztcp::config

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "config/machine/machine.h"
 #include "config/network/network.h"
 
 namespace ztcp::config {
@@ -20,9 +21,9 @@ struct Reservation {
 // By interface. What lies below a bond, bridge or VLAN that is reserved is reserved as well.
 using Reserved = std::map<std::string, Reservation, std::less<>>;
 
-// `root` is "" for this machine. `ssh_connection` is the variable of that name, empty without one;
-// sudo drops it, so that established connections of sshd count as well.
-Reserved reserved_interfaces(const std::string& root, const Network& network,
+// `ssh_connection` is the variable of that name, empty without one; sudo drops it, so that
+// established connections of sshd count as well.
+Reserved reserved_interfaces(Machine& machine, const Network& network,
                              const std::string& ssh_connection);
 
 }  // namespace ztcp::config

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <set>
@@ -14,7 +13,7 @@
 #include <fmt/format.h>
 #include <hwloc.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 #include "config/network/reserved.h"
 
 namespace ztcp::config {
@@ -58,12 +57,9 @@ std::string pci_name(const hwloc_obj* device) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
 }
 
-template <class Number>
-Number read_number(const std::string& path, Number otherwise) {
-  const auto text = read_line(path);
-  Number number = otherwise;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
-  return number;
+// What a file of sysfs says; negative where its driver does not know.
+std::int32_t number_in(Machine& machine, const std::string& path, std::int32_t otherwise) {
+  return static_cast<std::int32_t>(read_number(machine, path).value_or(otherwise));
 }
 
 unsigned depth_of(const hwloc_obj* object) {
@@ -91,12 +87,12 @@ Distance distance_between(hwloc_obj_t a, hwloc_obj_t b) {
   return distance;
 }
 
-Gpu read_gpu(const std::string& root, const hwloc_obj* device) {
+Gpu read_gpu(Machine& machine, const hwloc_obj* device) {
   Gpu gpu;
   gpu.pci = pci_name(device);
-  gpu.numa_node = read_number(root + "/sys/bus/pci/devices/" + gpu.pci + "/numa_node", -1);
-  const auto information =
-      read_text(root + "/proc/driver/nvidia/gpus/" + gpu.pci + "/information").value_or("");
+  gpu.numa_node = number_in(machine, pci_folder(gpu.pci) + "/numa_node", -1);
+  const std::string information =
+      text_of(machine, "/proc/driver/nvidia/gpus/" + gpu.pci + "/information");
   const auto field = [&](std::string_view name) -> std::string {
     const auto at = information.find(name);
     if (at == std::string::npos) return {};
@@ -111,7 +107,7 @@ Gpu read_gpu(const std::string& root, const hwloc_obj* device) {
 
 // What a NIC looks like from where the machine's own interests are.
 struct View {
-  const std::string& root;
+  Machine& machine;
   const Network& network;
   const Selection& selection;
   Reserved reserved;
@@ -123,7 +119,7 @@ bool names(const std::set<std::string, std::less<>>& list, const HostNic& nic) {
 
 // What sits on the interface beside VLANs, whose address and tag the config can hold.
 std::string other_upper(const View& view, const std::string& interface) {
-  for (const std::string& entry : list_folder(view.root + "/sys/class/net/" + interface)) {
+  for (const std::string& entry : view.machine.list("/sys/class/net/" + interface)) {
     if (!entry.starts_with("upper_")) continue;
     const Interface* upper = view.network.find(entry.substr(6));
     if (upper == nullptr || upper->kind != "vlan") return entry.substr(6);
@@ -133,7 +129,7 @@ std::string other_upper(const View& view, const std::string& interface) {
 
 std::string unfit_reason(const View& view, const HostNic& nic) {
   if (names(view.selection.keep, nic)) return "was named by --keep";
-  const std::string pci = view.root + "/sys/bus/pci/devices/" + nic.pci;
+  const std::string pci = pci_folder(nic.pci);
   if (!nic.interface.empty()) {
     // Its routes and addresses can't be seen from here, so that nobody knows who needs it.
     if (view.network.find(nic.interface) == nullptr) return "belongs to another network namespace";
@@ -142,12 +138,12 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
       if (!names(view.selection.take, nic))
         return fmt::format("{}; --take {} takes it all the same", it->second.why, nic.interface);
     }
-    if (const auto master = link_name(view.root + "/sys/class/net/" + nic.interface + "/master"))
+    if (const auto master = link_name(view.machine, "/sys/class/net/" + nic.interface + "/master"))
       return fmt::format("belongs to {}", *master);
     if (const std::string upper = other_upper(view, nic.interface); !upper.empty())
       return fmt::format("carries {}", upper);
   }
-  if (const unsigned functions = read_number(pci + "/sriov_numvfs", 0U); functions > 0)
+  if (const int functions = number_in(view.machine, pci + "/sriov_numvfs", 0); functions > 0)
     return fmt::format("has {} virtual functions, which would lose their link", functions);
   if (nic.driver == "vfio-pci" || nic.driver.empty()) return {};
   if (std::find(kBifurcatedDrivers.begin(), kBifurcatedDrivers.end(), nic.driver) !=
@@ -207,21 +203,24 @@ HostNic read_nic(const View& view, const hwloc_obj* device) {
   nic.pci = pci_name(device);
   nic.id =
       fmt::format("{:04x}:{:04x}", device->attr->pcidev.vendor_id, device->attr->pcidev.device_id);
-  const std::string folder = view.root + "/sys/bus/pci/devices/" + nic.pci;
-  nic.driver = link_name(folder + "/driver").value_or("");
-  nic.iommu_group = link_name(folder + "/iommu_group").value_or("");
+  const std::string folder = pci_folder(nic.pci);
+  nic.driver = link_name(view.machine, folder + "/driver").value_or("");
+  nic.iommu_group = link_name(view.machine, folder + "/iommu_group").value_or("");
   // vfio makes groups of its own where there is no IOMMU, and names them.
-  nic.protects = !nic.iommu_group.empty() && read_line(view.root + "/sys/kernel/iommu_groups/" +
-                                                       nic.iommu_group + "/name") != "vfio-noiommu";
-  nic.numa_node = read_number(folder + "/numa_node", -1);
-  if (const auto interfaces = interfaces_of(folder); !interfaces.empty()) {
+  nic.protects = !nic.iommu_group.empty() &&
+                 read_line(view.machine, "/sys/kernel/iommu_groups/" + nic.iommu_group + "/name") !=
+                     "vfio-noiommu";
+  nic.numa_node = number_in(view.machine, folder + "/numa_node", -1);
+  if (const auto interfaces = interfaces_of(view.machine, nic.pci); !interfaces.empty()) {
     nic.interface = interfaces.front();
-    const std::string net = view.root + "/sys/class/net/" + nic.interface;
-    if (const auto text = read_line(net + "/address"))
+    const std::string net = "/sys/class/net/" + nic.interface;
+    if (const auto text = read_line(view.machine, net + "/address"))
       nic.mac = parse_mac(*text).value_or(MacAddress{});
-    nic.mtu_bytes = read_number(net + "/mtu", 0U);
-    // -1 where the driver does not know.
-    nic.speed_mbps = static_cast<std::uint32_t>(std::max(0, read_number(net + "/speed", 0)));
+    const auto known = [&](const char* file) {
+      return static_cast<std::uint32_t>(std::max(0, number_in(view.machine, net + file, 0)));
+    };
+    nic.mtu_bytes = known("/mtu");
+    nic.speed_mbps = known("/speed");
     choose_address(view, nic);
     choose_gateway(view, nic);
   }
@@ -231,19 +230,17 @@ HostNic read_nic(const View& view, const hwloc_obj* device) {
 
 }  // namespace
 
-tl::expected<Topology, Problem> detect(const std::string& root, const Network& network,
-                                       const Selection& selection) {
-  const HwlocTopology hwloc = load_hwloc(root);
+tl::expected<Topology, Problem> detect(Machine& machine, const std::string& fsroot,
+                                       const Network& network, const Selection& selection) {
+  const HwlocTopology hwloc = load_hwloc(fsroot);
   if (!hwloc)
     return tl::unexpected(
-        Problem{root + "/sys", "hwloc can't read this machine's topology", "hwloc-ls shows why"});
-  // "/" + "/sys" is a path, but not one to print.
-  const std::string base = root == "/" ? "" : root;
+        Problem{"/sys", "hwloc can't read this machine's topology", "hwloc-ls shows why"});
   Topology topology;
   std::vector<hwloc_obj_t> gpus;
   std::vector<hwloc_obj_t> nics;
-  const View view{base, network, selection,
-                  reserved_interfaces(base, network, selection.ssh_connection)};
+  const View view{machine, network, selection,
+                  reserved_interfaces(machine, network, selection.ssh_connection)};
   for (hwloc_obj_t device = nullptr;
        (device = hwloc_get_next_pcidev(hwloc.get(), device)) != nullptr;) {
     const unsigned pci_class = device->attr->pcidev.class_id;
@@ -258,7 +255,7 @@ tl::expected<Topology, Problem> detect(const std::string& root, const Network& n
   };
   std::sort(gpus.begin(), gpus.end(), by_address);
   std::sort(nics.begin(), nics.end(), by_address);
-  for (const auto* gpu : gpus) topology.gpus.push_back(read_gpu(base, gpu));
+  for (const auto* gpu : gpus) topology.gpus.push_back(read_gpu(machine, gpu));
   for (const auto* nic : nics) topology.nics.push_back(read_nic(view, nic));
   for (hwloc_obj_t gpu : gpus) {
     auto& row = topology.distances.emplace_back();

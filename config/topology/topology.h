@@ -16,6 +16,7 @@
 
 #include <tl/expected.hpp>
 
+#include "config/machine/machine.h"
 #include "config/network/network.h"
 #include "config/problem.h"
 #include "transport/core/address.h"
@@ -74,9 +75,10 @@ struct Selection {
   std::string ssh_connection;  // The variable of that name.
 };
 
-// `root` is "/" for this machine. Sets HWLOC_FSROOT for this process: tools only.
-tl::expected<Topology, Problem> detect(const std::string& root, const Network& network,
-                                       const Selection& selection);
+// hwloc reads by itself, below `fsroot`: "/" for this machine. Sets HWLOC_FSROOT for this process:
+// tools only.
+tl::expected<Topology, Problem> detect(Machine& machine, const std::string& fsroot,
+                                       const Network& network, const Selection& selection);
 
 struct Pair {
   std::optional<std::size_t> gpu;  // Absent: any process may take the NIC.

@@ -11,10 +11,11 @@
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/hugepages.h"
+#include "config/machine/live_machine.h"
+#include "config/machine/readings.h"
 #include "config/mesh.h"
 #include "hugepage/budget.h"
-#include "hugepage/sysfs.h"
 #include "transport/core/log.h"
 #include "transport/link/claim.h"
 #include "transport/link/dpdk_link.h"
@@ -58,7 +59,7 @@ class DpdkNics final : public NicSource {
   Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) override {
     const bool on_pci = nic.driver == config::NicDriver::kPci;
     const std::string name = on_pci ? nic.pci : "software-" + nic.name;
-    const std::string group = on_pci ? config::iommu_group("/sys", nic.pci) : std::string();
+    const std::string group = on_pci ? config::iommu_group(machine_, nic.pci) : std::string();
     link::ClaimHolder who;
     auto taken = link::Claim::take(fabric_.run_dir, name, group, &who);
     if (taken) return std::make_unique<DpdkClaim>(std::move(*taken));
@@ -132,8 +133,9 @@ class DpdkNics final : public NicSource {
 
   // A node that is not there has no memory: those NICs take it where it is, which is said.
   static config::Fabric on_this_machine(config::Fabric fabric) {
+    config::LiveMachine machine;
     for (config::Nic& nic : fabric.nics) {
-      if (nic.numa_node < 0 || hugepage::has_numa_node(nic.numa_node)) continue;
+      if (nic.numa_node < 0 || config::has_numa_node(machine, nic.numa_node)) continue;
       log::warn(
           "{}: numa_node = {} in the config, which this machine does not have: its memory may lie "
           "anywhere; ztcp_setup --dry-run shows this host's NICs",
@@ -152,7 +154,7 @@ class DpdkNics final : public NicSource {
     return !group.empty() &&
            std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [&](const config::Nic& other) {
              return other.driver == config::NicDriver::kPci && other.pci != nic.pci &&
-                    config::iommu_group("/sys", other.pci) == group;
+                    config::iommu_group(machine_, other.pci) == group;
            });
   }
 
@@ -221,6 +223,7 @@ class DpdkNics final : public NicSource {
   }
 
   const config::Fabric fabric_;
+  mutable config::LiveMachine machine_;
   const GpuProbe probe_;
   std::set<std::string> has_room_for_;  // By name, from the first open() on.
 };

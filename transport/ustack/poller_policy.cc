@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <sched.h>
 #include <string_view>
 #include <unistd.h>
 
-#include "config/machine/container.h"
+#include "config/machine/cgroup.h"
+#include "config/machine/readings.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -41,7 +41,7 @@ std::vector<std::uint32_t> parse_cpu_list(std::string_view text) {
 
 }  // namespace
 
-CpuView view_cpus(std::int32_t numa_node, const config::Roots& roots) {
+CpuView view_cpus(std::int32_t numa_node, config::Machine& machine) {
   CpuView view;
   // NICs start on whichever thread NCCL listens first, and that may be pinned; so may the main
   // thread be, by OpenMP. A process that was given few CPUs has no thread on others.
@@ -55,13 +55,11 @@ CpuView view_cpus(std::int32_t numa_node, const config::Roots& roots) {
     if (CPU_ISSET(cpu, &allowed)) view.allowed.push_back(cpu);
   }
   view.online = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  view.quota = config::cpu_quota(roots);
+  view.quota = config::cpu_quota(machine);
   if (numa_node >= 0) {
-    std::ifstream file(roots.sys + "/devices/system/node/node" + std::to_string(numa_node) +
-                       "/cpulist");
-    std::string text;
-    std::getline(file, text);
-    view.near_nic = parse_cpu_list(text);
+    const std::string list =
+        "/sys/devices/system/node/node" + std::to_string(numa_node) + "/cpulist";
+    view.near_nic = parse_cpu_list(config::text_of(machine, list));
   }
   return view;
 }

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/machine/roots.h"
+#include "config/machine/machine.h"
 #include "config/settings.h"
 #include "transport/core/clock.h"
 
@@ -29,7 +29,7 @@ struct CpuView {
   std::size_t quota = 0;                // CPUs' worth of time the cgroup grants; 0: no limit.
   std::vector<std::uint32_t> near_nic;  // Of the NIC's NUMA node; empty: unknown.
 };
-CpuView view_cpus(std::int32_t numa_node, const config::Roots& roots = {});
+CpuView view_cpus(std::int32_t numa_node, config::Machine& machine);
 
 // Where a NIC stands among the fabric's: each is driven by one process of this host.
 struct NicPlace {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/machine/live_machine.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 #include "transport/ustack/device_line.h"
@@ -194,7 +195,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
 
-  const CpuView cpus = view_cpus(config.numa_node);
+  config::LiveMachine machine;
+  const CpuView cpus = view_cpus(config.numa_node, machine);
   const PollerPolicy policy =
       choose_policy(fabric_.poller, cpus,
                     {.index = index,

@@ -17,7 +17,8 @@
 
 #include <gtest/gtest.h>
 
-#include "hugepage/sysfs.h"
+#include "config/machine/hugepages.h"
+#include "config/machine/live_machine.h"
 #include "tests/unit/link/peer.h"
 
 namespace ztcp::link {
@@ -67,7 +68,8 @@ TEST_P(EalStart, FailsInSilence) {
 }
 
 TEST_P(EalStart, OnHugepagesToo) {
-  const auto offered = hugepage::read_pages();
+  config::LiveMachine machine;
+  const auto offered = config::read_pages(machine);
   const bool enough = std::any_of(offered.begin(), offered.end(), [](const auto& pages) {
     return pages.node <= 0 && pages.page_kib == 2048 && pages.free >= 64;
   });

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "config/machine/live_machine.h"
+
 namespace ztcp::ustack {
 namespace {
 
@@ -68,10 +70,8 @@ TEST(ViewCpus, ReadsTheLimitOfACgroupAboveAndTheNodeOfTheNic) {
   write("proc/self/cgroup", "0::/jobs/7\n");
   write("sys/fs/cgroup/jobs/cpu.max", "200000 100000\n");
   write("sys/devices/system/node/node1/cpulist", "4-5,9\n");
-  config::Roots roots;
-  roots.sys = folder / "sys";
-  roots.proc = folder / "proc";
-  const CpuView view = view_cpus(1, roots);
+  config::LiveMachine machine(folder);
+  const CpuView view = view_cpus(1, machine);
   std::filesystem::remove_all(folder);
   EXPECT_EQ(view.quota, 2U);
   EXPECT_EQ(view.near_nic, (std::vector<std::uint32_t>{4, 5, 9}));
@@ -119,18 +119,20 @@ void pin_this_thread(const std::vector<std::uint32_t>& cpus) {
 
 // NCCL pins its service threads, OpenMP the main one.
 TEST(ViewCpus, AThreadsPinIsNotTheProcesss) {
+  config::LiveMachine machine;
   const std::vector<std::uint32_t> all = mask_of_this_thread();
   std::thread([&] {
     pin_this_thread({all.back()});
-    EXPECT_EQ(view_cpus(-1).allowed, all);
+    EXPECT_EQ(view_cpus(-1, machine).allowed, all);
     EXPECT_EQ(mask_of_this_thread(), std::vector{all.back()}) << "not ours to move";
   }).join();
 }
 
 TEST(ViewCpus, ARestrictedProcessStaysSo) {
+  config::LiveMachine machine;
   const std::vector<std::uint32_t> all = mask_of_this_thread();
   pin_this_thread({all.back()});
-  std::thread([&] { EXPECT_EQ(view_cpus(-1).allowed, std::vector{all.back()}); }).join();
+  std::thread([&] { EXPECT_EQ(view_cpus(-1, machine).allowed, std::vector{all.back()}); }).join();
   pin_this_thread(all);
 }
 

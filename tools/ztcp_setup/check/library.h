@@ -18,7 +18,7 @@ inline constexpr const char* kPluginFile = "libnccl-net.so";
 std::vector<std::string> loader_folders(const Surroundings& surroundings);
 
 // "ztcp", "aws-ofi-nccl", "NVIDIA's HPC-X"; empty: unknown.
-std::string owner_of_plugin(const std::string& path);
+std::string owner_of_plugin(config::Machine& machine, const std::string& path);
 
 config::Check check_library(const Surroundings& surroundings);
 

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <sstream>
 #include <string_view>
 #include <strings.h>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "config/machine/container.h"
-#include "config/machine/machine.h"
+#include "config/machine/cgroup.h"
+#include "config/machine/readings.h"
+#include "config/machine/text.h"
 #include "tools/ztcp_setup/check/library.h"
 
 namespace ztcp::setup {
@@ -22,16 +22,6 @@ using config::Check;
 using config::Severity;
 
 constexpr const char* kPluginFile = "libnccl-net.so";
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(separator), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
 
 constexpr const char* kConfFile = "NCCL_CONF_FILE";
 
@@ -49,12 +39,11 @@ std::vector<std::string> nccl_files(const Variables& variables) {
 // Neither file wins over the environment.
 Variables nccl_variables(const Surroundings& around, Variables& origins) {
   Variables variables = around.variables;
-  const std::string root = around.root == "/" ? "" : around.root;
   for (const std::string& file : nccl_files(variables)) {
-    std::istringstream lines(config::read_text(root + file).value_or(""));
-    for (std::string line; std::getline(lines, line);) {
+    const std::string text = config::text_of(around.machine, file);
+    for (const std::string_view line : config::lines_of(text)) {
       const auto equals = line.find('=');
-      if (line.starts_with('#') || equals == std::string::npos) continue;
+      if (line.starts_with('#') || equals == std::string_view::npos) continue;
       if (variables.emplace(line.substr(0, equals), line.substr(equals + 1)).second)
         origins.emplace(line.substr(0, equals), file);
     }
@@ -72,8 +61,8 @@ class Checker {
     check_demand();
     check_conf_file();
     checks_.push_back(check_library(around_));
-    check_names("NCCL_SOCKET_IFNAME", around_.roots.sys + "/class/net");
-    check_names("NCCL_IB_HCA", around_.roots.sys + "/class/infiniband");
+    check_names("NCCL_SOCKET_IFNAME", "/sys/class/net");
+    check_names("NCCL_IB_HCA", "/sys/class/infiniband");
     check_cpus();
     return std::move(checks_);
   }
@@ -134,8 +123,7 @@ class Checker {
   void check_conf_file() {
     const auto it = around_.variables.find(kConfFile);
     if (it == around_.variables.end() || it->second.empty()) return;
-    const std::string root = around_.root == "/" ? "" : around_.root;
-    if (!config::read_text(root + it->second))
+    if (!around_.machine.read_value(it->second))
       add(Severity::kWarning, "nccl", kConfFile,
           fmt::format("names {}, which can't be read; NCCL says nothing of that, and does not look "
                       "into ~/.nccl.conf either",
@@ -149,12 +137,13 @@ class Checker {
     std::string value = variable(name);
     if (value.empty() || value.front() == '^') return;
     const bool exact = value.front() == '=';
-    const auto present = config::list_folder(folder);
+    const auto present = around_.machine.list(folder);
     std::vector<std::string> wrong;  // What is to be said of it.
     std::vector<std::string> right;
-    for (const std::string& wanted : split(value.substr(exact ? 1 : 0), ',')) {
-      const std::string port = wanted.substr(std::min(wanted.find(':'), wanted.size()));
-      const std::string stem = wanted.substr(0, wanted.size() - port.size());
+    if (exact) value.erase(0, 1);
+    for (const std::string_view wanted : config::split(value, ',')) {
+      const std::string port(wanted.substr(std::min(wanted.find(':'), wanted.size())));
+      const std::string stem(wanted.substr(0, wanted.size() - port.size()));
       bool any = false;
       for (const std::string& candidate : present) {
         if (exact ? candidate != stem : !candidate.starts_with(stem)) continue;
@@ -185,12 +174,12 @@ class Checker {
 
   // The NIC of the config that this interface is; empty: none.
   std::string taken_as(const std::string& folder, const std::string& interface) const {
-    std::string pci = config::link_name(folder + "/" + interface + "/device").value_or("");
+    std::string pci =
+        config::link_name(around_.machine, folder + "/" + interface + "/device").value_or("");
     // virtio: one device further up.
     if (pci.starts_with("virtio"))
       for (const config::Nic& nic : fabric_.nics)
-        if (config::exists(around_.roots.sys + "/bus/pci/devices/" + nic.pci + "/" + pci))
-          pci = nic.pci;
+        if (config::exists(around_.machine, config::pci_folder(nic.pci) + "/" + pci)) pci = nic.pci;
     const auto taken = std::find_if(fabric_.nics.begin(), fabric_.nics.end(), [&](const auto& nic) {
       return !nic.pci.empty() && nic.pci == pci;
     });
@@ -199,10 +188,10 @@ class Checker {
 
   // A poller and two NCCL proxy threads for each NIC are busy at once.
   void check_cpus() {
-    const auto list = config::status_field(around_.roots.proc, "Cpus_allowed_list");
+    const auto list = config::status_field(around_.machine, "Cpus_allowed_list");
     if (!list) return;
     std::size_t cpus = 0;
-    for (const std::string& part : split(*list, ',')) {
+    for (const std::string_view part : config::split(*list, ',')) {
       unsigned first = 0;
       unsigned last = 0;
       const char* end = part.data() + part.size();
@@ -213,7 +202,7 @@ class Checker {
     }
     const std::size_t busy = fabric_.nics.size() * 3;
     std::string what = fmt::format("{} CPUs ({}) for {} NICs", cpus, *list, fabric_.nics.size());
-    if (const std::size_t quota = config::cpu_quota(around_.roots); quota != 0 && quota < cpus) {
+    if (const std::size_t quota = config::cpu_quota(around_.machine); quota != 0 && quota < cpus) {
       cpus = quota;
       what = fmt::format("time of {} CPUs, by the cgroup's limit, for {} NICs", quota,
                          fabric_.nics.size());

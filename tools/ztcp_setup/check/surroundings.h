@@ -19,8 +19,7 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 Variables variables_of(const char* const* environment);
 
 struct Surroundings {
-  std::string root = "/";  // Where libraries and /etc/ld.so.conf are looked for.
-  config::Roots roots;
+  config::Machine& machine;
   Variables variables;
   std::string program;            // This one: ztcp's plugin is installed near it.
   std::string default_interface;  // Empty: there is no default route.

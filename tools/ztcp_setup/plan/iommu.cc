@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 
 namespace ztcp::setup {
 
@@ -112,13 +112,13 @@ std::vector<config::Problem> shared_groups(const std::vector<GroupedNic>& nics) 
   return problems;
 }
 
-std::vector<config::Check> check_groups(const config::Fabric& fabric, const config::Roots& roots) {
+std::vector<config::Check> check_groups(const config::Fabric& fabric, config::Machine& machine) {
   std::vector<GroupedNic> nics;
   for (const config::Nic& nic : fabric.nics)
     if (nic.driver == config::NicDriver::kPci)
       nics.push_back({fmt::format("{} ({})", nic.name, nic.pci), nic.pci,
                       nic.gpu_pci.empty() ? nic.gpu_uuid : nic.gpu_pci,
-                      config::iommu_group(roots.sys, nic.pci)});
+                      config::iommu_group(machine, nic.pci)});
   std::vector<config::Check> checks;
   for (config::Problem& problem : shared_groups(nics))
     checks.push_back({"group", config::Severity::kFault, std::move(problem)});

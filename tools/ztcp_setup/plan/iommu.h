@@ -51,6 +51,6 @@ struct GroupedNic {
 std::vector<config::Problem> shared_groups(const std::vector<GroupedNic>& nics);
 
 // The same of NICs that ztcp has, for --check: init can't tell, as one process may drive them all.
-std::vector<config::Check> check_groups(const config::Fabric& fabric, const config::Roots& roots);
+std::vector<config::Check> check_groups(const config::Fabric& fabric, config::Machine& machine);
 
 }  // namespace ztcp::setup

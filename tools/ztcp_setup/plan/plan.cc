@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "config/file/load.h"
-#include "config/machine/machine.h"
+#include "config/machine/live_machine.h"
 #include "tools/ztcp_setup/host/accounts.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/plan/lease.h"
@@ -25,7 +25,8 @@ class Planner {
       : input_(input), request_(input.request), root_(input.root == "/" ? "" : input.root) {}
 
   Plan make() {
-    auto topology = config::detect(input_.root, input_.network, selection());
+    config::LiveMachine machine(root_);
+    auto topology = config::detect(machine, input_.root, input_.network, selection());
     if (!topology) return fault("machine", topology.error()), std::move(plan_);
     plan_.topology = std::move(*topology);
     judge_request();

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/hugepages.h"
+#include "config/machine/live_machine.h"
 #include "hugepage/budget.h"
-#include "hugepage/sysfs.h"
 #include "tools/ztcp_setup/plan/plan.h"
 
 namespace ztcp::setup {
@@ -36,7 +36,8 @@ class Pages {
   Pages(const PlanInput& input, std::vector<config::Check>& notes)
       : input_(input),
         root_(input.root == "/" ? "" : input.root),
-        offered_(hugepage::read_pages({root_ + "/sys", root_ + "/proc"})),
+        machine_(root_),
+        offered_(config::read_pages(machine_)),
         notes_(notes) {}
 
   PagesDecision decide(const std::vector<config::Nic>& nics) {
@@ -123,7 +124,7 @@ class Pages {
                      in_use, hugepage::page_name(there.page_kib), total, total - in_use, jobs_want),
          fmt::format("stop them, or echo {} | sudo tee {}/nr_hugepages, and the same wherever "
                      "their pages are reserved at boot",
-                     want + in_use, there.path.substr(root_.size())));
+                     want + in_use, there.path));
   }
 
   // Against all memory of the node it must fit; what is free now decides only how soon.
@@ -159,6 +160,7 @@ class Pages {
 
   const PlanInput& input_;
   const std::string root_;
+  config::LiveMachine machine_;
   const std::vector<hugepage::NodePages> offered_;
   std::vector<config::Check>& notes_;
 };

@@ -11,7 +11,7 @@
 
 #include "config/environment.h"
 #include "config/file/load.h"
-#include "config/machine/machine.h"
+#include "config/machine/live_machine.h"
 #include "config/topology/topology.h"
 #include "tools/ztcp_setup/check/rights.h"
 #include "tools/ztcp_setup/check/surroundings.h"
@@ -67,18 +67,18 @@ int check(const Options& options) {
   report.load_problems = loaded.problems;
   if (loaded.fabric) {
     config::GpuList gpus;
-    if (const auto topology = config::detect("/", {}, {}))
+    config::LiveMachine machine;
+    if (const auto topology = config::detect(machine, "/", {}, {}))
       for (const config::Gpu& gpu : topology->gpus) gpus.push_back(gpu.pci);
-    const config::Roots roots;
-    report.checks = config::run_checks(*loaded.fabric, roots, gpus);
+    report.checks = config::run_checks(*loaded.fabric, machine, gpus);
     std::error_code unknown;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
     const auto network = config::read_network();
-    const Surroundings surroundings{"/", roots, variables_of(environ), program.string(),
+    const Surroundings surroundings{machine, variables_of(environ), program.string(),
                                     network ? default_interface(*network) : std::string()};
     for (config::Check& one : check_surroundings(*loaded.fabric, surroundings))
       report.checks.push_back(std::move(one));
-    for (config::Check& one : check_groups(*loaded.fabric, roots))
+    for (config::Check& one : check_groups(*loaded.fabric, machine))
       report.checks.push_back(std::move(one));
     for (config::Check& one : check_rights(*loaded.fabric, ""))
       report.checks.push_back(std::move(one));

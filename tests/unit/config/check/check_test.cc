@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/machine/live_machine.h"
 #include "tests/support/tree.h"
 
 namespace ztcp::config {
@@ -47,12 +48,12 @@ constexpr const char* kMachine =
 struct Machine {
   test::Tree tree{kMachine};
   Fabric fabric;
-  Roots roots{tree.path("sys"), tree.path("proc"), tree.path("dev"), tree.path("etc"), tree.root()};
+  mutable LiveMachine live{tree.root()};
   GpuList gpus{"0000:00:1e.0"};
 
   Machine() {
     fabric.path = "/etc/ztcp.conf";
-    fabric.run_dir = tree.path("run");
+    fabric.run_dir = "/run";
     fabric.host = {"0123456789abcdef0123456789abcdef", "gpu-7", HostClass::kIommu, "", ""};
     fabric.hugepages = {2048, 5120, 0};
     Nic nic;
@@ -81,7 +82,7 @@ struct Machine {
 
   std::vector<Check> of_severity(Severity severity) const {
     std::vector<Check> found;
-    for (const Check& check : run_checks(fabric, roots, gpus))
+    for (const Check& check : run_checks(fabric, live, gpus))
       if (check.severity == severity) found.push_back(check);
     return found;
   }
@@ -108,9 +109,9 @@ auto as_nobody(Ask&& ask) {
 
 TEST(Check, AllIsWell) {
   const Machine machine;
-  EXPECT_THAT(check_host(machine.fabric, machine.roots, machine.gpus), IsEmpty());
+  EXPECT_THAT(check_host(machine.fabric, machine.live, machine.gpus), IsEmpty());
   std::vector<std::string> names;
-  for (const Check& check : run_checks(machine.fabric, machine.roots, machine.gpus)) {
+  for (const Check& check : run_checks(machine.fabric, machine.live, machine.gpus)) {
     // 3000 pages are 6000 MiB, more than the 5120 of one GPU.
     EXPECT_EQ(check.severity, Severity::kGood) << to_string(check.problem);
     EXPECT_FALSE(check.problem.what.empty());
@@ -258,7 +259,7 @@ TEST(Check, VfioGroupAccess) {
   ::chmod(machine.tree.path("run").c_str(), 0777);
   ::chmod(machine.tree.path("dev/vfio/7").c_str(), ::geteuid() == 0 ? 0600 : 0000);
   const Problem problem = as_nobody([&] { return machine.fault("vfio"); });
-  EXPECT_THAT(problem.what, HasSubstr("may not open " + machine.tree.path("dev/vfio/7")));
+  EXPECT_THAT(problem.what, HasSubstr("may not open /dev/vfio/7"));
   EXPECT_THAT(problem.mend, HasSubstr("--group"));
 }
 
@@ -362,7 +363,7 @@ TEST(Check, AProcessIsAskedForPagesOfItsOwnNicsOnly) {
   Machine machine;
   add_second_nic(machine);
   const auto faults_of = [&](const NicList& own) {
-    return check_host(machine.fabric, machine.roots, machine.gpus, own);
+    return check_host(machine.fabric, machine.live, machine.gpus, own);
   };
   EXPECT_THAT(faults_of({0}), IsEmpty());
   ASSERT_THAT(faults_of({1}), SizeIs(1));
@@ -481,7 +482,7 @@ struct Software : Machine {
     nic().gpu_pci.clear();
     gpus.clear();
     tree.add_folder("sockets");
-    nic().memif_socket = tree.path("sockets/a.sock");
+    nic().memif_socket = "/sockets/a.sock";
     nic().tap_interface = "tap0";
     tree.add(
         "file path=dev/net/tun text=\nfile path=sys/class/net/tap0/mtu text=9001\n"
@@ -502,13 +503,13 @@ TEST(Check, RunFolderOfSoftwareNicsIsNotOpenedToAll) {
   ::chmod(machine.tree.path("run").c_str(), ::geteuid() == 0 ? 0700 : 0500);
   ::chmod(machine.tree.path("sockets").c_str(), 0777);
   const Problem problem = as_nobody([&] { return machine.fault("run_dir"); });
-  EXPECT_THAT(problem.mend, HasSubstr("sudo chmod 770 " + machine.tree.path("run")));
+  EXPECT_THAT(problem.mend, HasSubstr("sudo chmod 770 /run"));
 }
 
 TEST(Check, MemifFolderMissing) {
   Software machine(NicDriver::kMemif);
-  machine.nic().memif_socket = machine.tree.path("nowhere/a.sock");
-  EXPECT_THAT(machine.fault("memif").mend, HasSubstr("mkdir -p " + machine.tree.path("nowhere")));
+  machine.nic().memif_socket = "/nowhere/a.sock";
+  EXPECT_THAT(machine.fault("memif").mend, HasSubstr("mkdir -p /nowhere"));
 }
 
 TEST(Check, MemifNeedsAWritableFolder) {
@@ -543,18 +544,17 @@ TEST(Check, AFileInPlaceOfAFolderIsNamed) {
   Software machine(NicDriver::kMemif);
   machine.tree.add_file("file", "");
   ::chmod(machine.tree.path("file").c_str(), 0777);
-  machine.fabric.run_dir = machine.tree.path("file");
+  machine.fabric.run_dir = "/file";
   EXPECT_THAT(machine.fault("run_dir").what, HasSubstr("is no folder"));
-  machine.fabric.run_dir = machine.tree.path("run");
-  machine.nic().memif_socket = machine.tree.path("file/a.sock");
+  machine.fabric.run_dir = "/run";
+  machine.nic().memif_socket = "/file/a.sock";
   EXPECT_THAT(machine.fault("memif").what, HasSubstr("is no folder"));
 }
 
 TEST(Check, MendsAreWordsOfAShell) {
   Software machine(NicDriver::kMemif);
-  machine.fabric.run_dir = machine.tree.path("my run");
-  EXPECT_THAT(machine.fault("run_dir").mend,
-              HasSubstr("mkdir -p '" + machine.tree.path("my run") + "'"));
+  machine.fabric.run_dir = "/my run";
+  EXPECT_THAT(machine.fault("run_dir").mend, HasSubstr("mkdir -p '/my run'"));
 }
 
 TEST(Check, MemifClientNeedsTheSocket) {
@@ -562,7 +562,7 @@ TEST(Check, MemifClientNeedsTheSocket) {
   const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  machine.nic().memif_socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  machine.tree.path("sockets/a.sock").copy(address.sun_path, sizeof(address.sun_path) - 1);
   ASSERT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
   ::close(fd);
   ::chmod(machine.tree.path("sockets").c_str(), 0777);

@@ -4,14 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "config/machine/live_machine.h"
 #include "tests/support/tree.h"
 
 namespace ztcp::config {
 namespace {
-
-Roots roots_of(const test::Tree& tree) {
-  return {tree.path("sys"), tree.path("proc"), tree.path("dev"), tree.path("etc"), tree.root()};
-}
 
 constexpr const char* kProc = "26 1 0:23 / /proc rw,nosuid shared:13 - proc proc rw\n";
 
@@ -27,7 +24,8 @@ TEST_P(Container, IsTold) {
   test::Tree tree;
   tree.add_file("proc/self/mountinfo", std::string(kProc) + GetParam().mountinfo);
   if (*GetParam().file != '\0') tree.add_file(GetParam().file, "");
-  EXPECT_EQ(in_container(roots_of(tree)), GetParam().contained);
+  LiveMachine machine(tree.root());
+  EXPECT_EQ(in_container(machine), GetParam().contained);
 }
 
 constexpr const char* kZfs = "30 1 0:26 / / rw shared:1 - zfs tank/ROOT/debian rw,xattr\n";
@@ -79,35 +77,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Container, NothingThatCanBeReadIsNone) {
   const test::Tree tree;
-  EXPECT_FALSE(in_container(roots_of(tree)));
-  EXPECT_EQ(cpu_quota(roots_of(tree)), 0U);
-}
-
-TEST(CpuQuota, OfVersion2IsTheTightestOnTheWayUp) {
-  test::Tree tree;
-  tree.add_file("proc/self/cgroup", "0::/kubepods/pod7/box\n");
-  EXPECT_EQ(cpu_quota(roots_of(tree)), 0U);
-  tree.add_file("sys/fs/cgroup/kubepods/pod7/box/cpu.max", "max 100000\n");
-  EXPECT_EQ(cpu_quota(roots_of(tree)), 0U);
-  tree.add_file("sys/fs/cgroup/kubepods/cpu.max", "1600000 100000\n");
-  EXPECT_EQ(cpu_quota(roots_of(tree)), 16U);
-  tree.add_file("sys/fs/cgroup/kubepods/pod7/cpu.max", "250000 100000\n");
-  EXPECT_EQ(cpu_quota(roots_of(tree)), 2U);
-  // In a namespace of its own the process is in the root, whose file is the container's.
-  tree.add_file("proc/self/cgroup", "0::/\n");
-  tree.add_file("sys/fs/cgroup/cpu.max", "50000 100000\n");
-  EXPECT_EQ(cpu_quota(roots_of(tree)), 1U) << "less than a CPU is one";
-}
-
-TEST(CpuQuota, OfVersion1HasItsOwnFiles) {
-  test::Tree tree;
-  tree.add_file("proc/self/cgroup", "7:hugetlb:/a\n4:cpu,cpuacct:/docker/1f2e\n0::/\n");
-  tree.add_file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-  tree.add_file("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(cpu_quota(roots_of(tree)), 0U);
-  tree.add_file("sys/fs/cgroup/cpu/docker/1f2e/cpu.cfs_quota_us", "400000\n");
-  tree.add_file("sys/fs/cgroup/cpu/docker/1f2e/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(cpu_quota(roots_of(tree)), 4U);
+  LiveMachine machine(tree.root());
+  EXPECT_FALSE(in_container(machine));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/machine/live_machine.h"
 #include "config/topology/topology.h"
 #include "tests/support/tree.h"
 
@@ -17,7 +18,8 @@ using testing::IsEmpty;
 using testing::Key;
 
 Reserved reserved(const test::Tree& tree, const std::string& ssh = {}) {
-  return reserved_interfaces(tree.root(), tree.network(), ssh);
+  LiveMachine machine(tree.root());
+  return reserved_interfaces(machine, tree.network(), ssh);
 }
 
 TEST(Reserved, NothingWithoutAReason) {
@@ -122,7 +124,8 @@ constexpr const char* kTwo =
     "route if=ens5 via=10.0.0.1 metric=100\nroute if=ens6 via=10.0.0.1 metric=200\n";
 
 std::vector<std::string> unfit(const test::Tree& tree, const Selection& selection) {
-  const auto topology = detect(tree.root(), tree.network(), selection);
+  LiveMachine machine(tree.root());
+  const auto topology = detect(machine, tree.root(), tree.network(), selection);
   std::vector<std::string> reasons;
   if (topology)
     for (const HostNic& nic : topology->nics) reasons.push_back(nic.unfit);
@@ -143,7 +146,8 @@ TEST(Selection, TakeIsForThoseThatYield) {
 
 TEST(Selection, WhatTheNetworkDoesNotKnowIsSomebodyElses) {
   const test::Tree tree(kTwo);
-  const auto topology = detect(tree.root(), {}, {});
+  LiveMachine machine(tree.root());
+  const auto topology = detect(machine, tree.root(), {}, {});
   ASSERT_TRUE(topology);
   for (const HostNic& nic : topology->nics)
     EXPECT_EQ(nic.unfit, "belongs to another network namespace");

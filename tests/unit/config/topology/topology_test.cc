@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/machine/live_machine.h"
 #include "tests/support/tree.h"
 
 namespace ztcp::config {
@@ -16,7 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Topology detect_tree(const test::Tree& tree, const Selection& selection = {}) {
-  auto topology = detect(tree.root(), tree.network(), selection);
+  LiveMachine machine(tree.root());
+  auto topology = detect(machine, tree.root(), tree.network(), selection);
   EXPECT_TRUE(topology) << to_string(topology.error());
   return topology ? *topology : Topology{};
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "config/file/load.h"
+#include "config/machine/live_machine.h"
 #include "tests/support/tree.h"
 #include "tools/ztcp_setup/check/library.h"
 #include "tools/ztcp_setup/report/report.h"
@@ -33,6 +34,7 @@ struct Host {
       "file path=usr/local/lib/libnccl-net.so text=ELF this "
       "libnccl-net.so is ztcp's\n"
       "file path=proc/self/status text=Cpus_allowed_list:\\t0-1,4-9\n"};
+  mutable config::LiveMachine machine{tree.root()};
   config::Fabric fabric;
   Variables variables;
   std::string program = "/usr/local/sbin/ztcp_setup";
@@ -46,13 +48,7 @@ struct Host {
       nic.name = "ztcp" + std::to_string(fabric.nics.size() - 1);
     }
   }
-  Surroundings surroundings() const {
-    return {tree.root(),
-            {tree.path("sys"), tree.path("proc"), tree.path("dev"), tree.path("etc"), tree.root()},
-            variables,
-            program,
-            default_interface};
-  }
+  Surroundings surroundings() const { return {machine, variables, program, default_interface}; }
   std::vector<Check> bad() const {
     std::vector<Check> found;
     for (const Check& check : check_surroundings(fabric, surroundings()))

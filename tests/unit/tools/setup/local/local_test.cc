@@ -12,6 +12,7 @@
 
 #include "config/check/check.h"
 #include "config/file/load.h"
+#include "config/machine/live_machine.h"
 #include "config/mesh.h"
 #include "tests/support/tree.h"
 #include "tools/ztcp_setup/report/report.h"
@@ -46,7 +47,8 @@ TEST(Local, WritesAFabricThatLoadsAndFitsThisMachine) {
     EXPECT_EQ(nic.memif_socket, tree.path("new/folder/port" + std::to_string(i) + ".sock"));
   }
   EXPECT_EQ(loaded.fabric->run_dir, tree.path("new/folder/run"));
-  EXPECT_TRUE(config::check_host(*loaded.fabric, {}, {}).empty());
+  config::LiveMachine machine;
+  EXPECT_TRUE(config::check_host(*loaded.fabric, machine, {}).empty());
 }
 
 TEST(Local, OfAMeshEachTwoNicsHaveASocketWithOneServer) {
@@ -75,7 +77,8 @@ TEST(Local, OfAMeshEachTwoNicsHaveASocketWithOneServer) {
   EXPECT_EQ(ends.size(), 6U);
   for (const auto& [socket, count] : ends) EXPECT_EQ(count, 2) << socket;
   for (const auto& [socket, count] : servers) EXPECT_EQ(count, 1) << socket;
-  EXPECT_TRUE(config::check_host(*loaded.fabric, {}, {}).empty());
+  config::LiveMachine machine;
+  EXPECT_TRUE(config::check_host(*loaded.fabric, machine, {}).empty());
 }
 
 TEST(Local, MayBeRepeatedWithAnotherSize) {

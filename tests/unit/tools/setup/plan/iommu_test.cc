@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/machine/live_machine.h"
 #include "tests/support/tree.h"
 
 namespace ztcp::setup {
@@ -48,9 +49,8 @@ struct Host {
     }
   }
   std::vector<config::Check> checks() const {
-    config::Roots roots;
-    roots.sys = tree.path("sys");
-    return check_groups(fabric, roots);
+    config::LiveMachine machine(tree.root());
+    return check_groups(fabric, machine);
   }
 };
 

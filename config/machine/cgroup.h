@@ -5,13 +5,14 @@
 // counts.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "hugepage/roots.h"
+#include "config/machine/machine.h"
 
-namespace ztcp::hugepage {
+namespace ztcp::config {
 
 struct Cgroup {
   std::string folder;
@@ -20,6 +21,9 @@ struct Cgroup {
 
 // Of the hierarchies that may have `controller` ("hugetlb"), each from the process's own cgroup up
 // to the root. Inside a container some may be folders that only the host sees: they hold no files.
-std::vector<Cgroup> cgroups_of(std::string_view controller, const Roots& roots = {});
+std::vector<Cgroup> cgroups_of(Machine& machine, std::string_view controller);
 
-}  // namespace ztcp::hugepage
+// CPUs' worth of time, by the tightest limit of the cgroups around this process; 0: no limit.
+std::size_t cpu_quota(Machine& machine);
+
+}  // namespace ztcp::config

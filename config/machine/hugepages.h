@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the kernel offers in hugepages: sizes, counts per NUMA node, and what the container's
+// cgroup leaves of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "config/machine/machine.h"
+#include "hugepage/budget.h"
+
+namespace ztcp::config {
+
+// Every size on every node, by node and then size; empty: the kernel has no hugepages.
+std::vector<hugepage::NodePages> read_pages(Machine& machine);
+
+// A machine whose kernel knows no nodes is node 0.
+bool has_numa_node(Machine& machine, int node);
+
+// Bytes of this page size that the cgroups around this process still allow (version 1 and 2, the
+// tightest of them); empty: unlimited, or no hugetlb controller.
+std::optional<std::uint64_t> cgroup_allowance_bytes(Machine& machine, std::uint32_t page_kib);
+
+}  // namespace ztcp::config

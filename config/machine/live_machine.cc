@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/machine/live_machine.h"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace ztcp::config {
+namespace {
+
+// Ends what has no end. The longest that is read are libraries.
+constexpr std::size_t kLargestText = 256U << 20;
+
+FileKind kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return FileKind::kFile;
+  if (S_ISDIR(mode)) return FileKind::kFolder;
+  if (S_ISLNK(mode)) return FileKind::kLink;
+  return S_ISSOCK(mode) ? FileKind::kSocket : FileKind::kOther;
+}
+
+}  // namespace
+
+FileFacts LiveMachine::look(const std::string& path, int flags) const {
+  struct stat facts {};
+  struct stat top {};
+  if (::fstatat(AT_FDCWD, at(path).c_str(), &facts, flags) != 0) return {};
+  FileFacts found{kind_of(facts.st_mode), {facts.st_mode & 07777U, facts.st_uid, facts.st_gid}};
+  if (root_.empty() || ::stat(root_.c_str(), &top) != 0) return found;
+  if (facts.st_uid == top.st_uid) found.ownership.user = 0;
+  if (facts.st_gid == top.st_gid) found.ownership.group = 0;
+  return found;
+}
+
+FileFacts LiveMachine::facts(const std::string& path) { return look(path, AT_SYMLINK_NOFOLLOW); }
+
+FileFacts LiveMachine::facts_behind(const std::string& path) { return look(path, 0); }
+
+std::optional<std::string> LiveMachine::read_value(const std::string& path) {
+  // O_NONBLOCK: a pipe in its place must not hold us up.
+  const int fd = ::open(at(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return std::nullopt;
+  std::string text;
+  std::array<char, 16384> buffer;
+  ssize_t count = 0;
+  while (text.size() < kLargestText && (count = ::read(fd, buffer.data(), buffer.size())) > 0)
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  ::close(fd);
+  if (count < 0) return std::nullopt;
+  return text;
+}
+
+std::optional<std::string> LiveMachine::link_target(const std::string& path) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlink(at(path).c_str(), target.data(), target.size());
+  if (length < 0) return std::nullopt;
+  return std::string(target.data(), static_cast<std::size_t>(length));
+}
+
+std::vector<std::string> LiveMachine::list(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(at(folder), error), end; !error && it != end;
+       it.increment(error))
+    names.push_back(it->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool LiveMachine::may_access(const std::string& path, int mode) {
+  return ::faccessat(AT_FDCWD, at(path).c_str(), mode, AT_EACCESS) == 0;
+}
+
+}  // namespace ztcp::config

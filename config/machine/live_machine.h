@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The machine this process runs on; or a tree that looks like one, below a root of its own, whose
+// owner counts as root.
+#pragma once
+
+#include <string>
+
+#include "config/machine/machine.h"
+
+namespace ztcp::config {
+
+class LiveMachine final : public Machine {
+ public:
+  explicit LiveMachine(std::string root = {}) : root_(root == "/" ? "" : std::move(root)) {}
+
+  FileFacts facts(const std::string& path) override;
+  FileFacts facts_behind(const std::string& path) override;
+  std::optional<std::string> read_value(const std::string& path) override;
+  std::optional<std::string> link_target(const std::string& path) override;
+  std::vector<std::string> list(const std::string& folder) override;
+  bool may_access(const std::string& path, int mode) override;
+
+ private:
+  std::string at(const std::string& path) const { return root_ + path; }
+  FileFacts look(const std::string& path, int flags) const;
+
+  std::string root_;  // Before each path: empty for this machine.
+};
+
+}  // namespace ztcp::config

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "config/machine/mounts.h"
+
+#include "config/machine/readings.h"
+#include "config/machine/text.h"
+
+namespace ztcp::config {
+namespace {
+
+bool is_octal(std::string_view text) {
+  return text.size() == 3 && text.find_first_not_of("01234567") == std::string_view::npos;
+}
+
+// The kernel writes blanks, line ends and backslashes as "\040".
+std::string unescaped(std::string_view word) {
+  std::string text;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    if (word[i] != '\\' || !is_octal(word.substr(i + 1, 3))) {
+      text += word[i];
+      continue;
+    }
+    text +=
+        static_cast<char>((word[i + 1] - '0') * 64 + (word[i + 2] - '0') * 8 + word[i + 3] - '0');
+    i += 3;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view Mount::option(std::string_view name) const {
+  for (const std::string_view one : split(options, ','))
+    if (one.starts_with(name) && one.substr(name.size()).starts_with('='))
+      return one.substr(name.size() + 1);
+  return {};
+}
+
+// "id parent major:minor root folder options [optional...] - type source options", proc(5).
+std::vector<Mount> mounts_of(Machine& machine) {
+  constexpr std::size_t kFolder = 4;
+  const std::string text = text_of(machine, "/proc/self/mountinfo");
+  std::vector<Mount> mounts;
+  for (const std::string_view line : lines_of(text)) {
+    const auto dash = line.find(" - ");
+    if (dash == std::string_view::npos) continue;
+    const auto head = words_of(line.substr(0, dash));
+    const auto tail = words_of(line.substr(dash + 3));
+    if (head.size() <= kFolder + 1 || tail.size() < 2) continue;
+    Mount& mount = mounts.emplace_back();
+    mount.folder = unescaped(head[kFolder]);
+    mount.type = tail[0];
+    mount.source = unescaped(tail[1]);
+    mount.options = head[kFolder + 1];
+    if (tail.size() > 2) mount.options += "," + std::string(tail[2]);
+  }
+  return mounts;
+}
+
+}  // namespace ztcp::config

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What is mounted, as this process sees it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/machine/machine.h"
+
+namespace ztcp::config {
+
+struct Mount {
+  std::string source;   // "/dev/sda1", "10.0.0.9:/home"
+  std::string folder;   // Where it is mounted.
+  std::string type;     // "nfs4"
+  std::string options;  // Of the mount and of the file system: "rw,relatime,addr=10.0.0.9".
+
+  // The value of "name=value" among the options; empty: none.
+  std::string_view option(std::string_view name) const;
+};
+
+// In the order in which they were mounted: of one folder the last one counts.
+std::vector<Mount> mounts_of(Machine& machine);
+
+}  // namespace ztcp::config
