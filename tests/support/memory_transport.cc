@@ -10,152 +10,68 @@
 #include <utility>
 
 namespace ztcp::test {
-
-struct Pipe;
-
-// Everything two ends share. One lock for all: clarity over speed.
-struct MemoryFabric {
-  std::mutex mutex;
-  std::map<std::uint64_t, std::deque<std::shared_ptr<Pipe>>> listeners;
-  std::uint64_t next_listener = 1;
-  std::optional<Error> listen_error;
-  std::optional<Error> connect_error;
-  std::optional<Error> dead;
-  int ready_delay = 0;
-  bool credit_withheld = false;
-  int comms = 0;
-  int keys = 0;
-};
-
 namespace {
 
 using FabricPtr = std::shared_ptr<MemoryFabric>;
-
-class MemoryKeyImpl final : public MemoryKey {};
-
-}  // namespace
-
-// One direction between two comms.
-struct Pipe {
-  enum class State : std::uint8_t { kFree, kPosted, kDone, kFailed };
-  struct Operation final : Request {
-    Result<bool> test(std::span<std::size_t> sizes_bytes) override;
-    FabricPtr fabric;
-    State state = State::kFree;
-    std::span<std::byte> buffer;       // Receives.
-    std::span<const std::byte> bytes;  // Sends waiting for their receive.
-    std::size_t moved = 0;
-    Error error;
-  };
-  struct Message {
-    Operation* send = nullptr;  // Null when taken eagerly.
-    std::vector<std::byte> eager;
-  };
-
-  explicit Pipe(const FabricPtr& f) : fabric(f) {
-    for (Operation& o : sends) o.fabric = f;
-    for (Operation& o : receives) o.fabric = f;
-  }
-  static Operation* take(std::array<Operation, MemoryTransport::kMaxOutstanding>& table) {
-    for (Operation& o : table)
-      if (o.state == State::kFree) return &o;
-    return nullptr;
-  }
-  // Under the lock: joins the oldest message and the oldest receive while there are both.
-  void match();
-
-  FabricPtr fabric;
-  std::array<Operation, MemoryTransport::kMaxOutstanding> sends;
-  std::array<Operation, MemoryTransport::kMaxOutstanding> receives;
-  std::deque<Message> messages;
-  std::deque<Operation*> posted;
-  std::size_t eager_bytes = 0;
-  bool receiver_closed = false;
-};
-
-void Pipe::match() {
-  while (!messages.empty() && !posted.empty()) {
-    Message& message = messages.front();
-    Operation& receive = *posted.front();
-    const std::span<const std::byte> bytes =
-        message.send != nullptr ? message.send->bytes : std::span<const std::byte>(message.eager);
-    if (bytes.size() > receive.buffer.size()) {
-      receive.state = State::kFailed;
-      receive.error = {Errc::kTruncated, 0, "memory"};
-    } else {
-      if (!bytes.empty()) std::memcpy(receive.buffer.data(), bytes.data(), bytes.size());
-      receive.state = State::kDone;
-      receive.moved = bytes.size();
-    }
-    if (message.send != nullptr) {
-      message.send->state = State::kDone;
-      message.send->moved = bytes.size();
-    } else {
-      eager_bytes -= bytes.size();
-    }
-    messages.pop_front();
-    posted.pop_front();
-  }
-}
-
-Result<bool> Pipe::Operation::test(std::span<std::size_t> sizes_bytes) {
-  const std::lock_guard lock(fabric->mutex);
-  if (state == State::kFailed) return tl::unexpected<Error>(error);
-  if (state == State::kDone) {
-    if (!sizes_bytes.empty()) sizes_bytes[0] = moved;
-    state = State::kFree;
-    return true;
-  }
-  if (fabric->dead) return tl::unexpected<Error>(*fabric->dead);
-  return false;
-}
-
-namespace {
 
 // The part both directions share.
 template <class Base>
 class MemoryComm : public Base {
  public:
-  explicit MemoryComm(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) {
+  MemoryComm(std::shared_ptr<Pipe> pipe, const DeviceProperties& device)
+      : pipe_(std::move(pipe)), device_(device) {
     const std::lock_guard lock(fabric().mutex);
     ++fabric().comms;
   }
   ~MemoryComm() override {
     const std::lock_guard lock(fabric().mutex);
     --fabric().comms;
-    fabric().keys -= static_cast<int>(keys_.size());
+    fabric().keys -= static_cast<int>(regions_.size());
   }
   void close() override { delete this; }
   Result<MemoryKey*> register_memory(const Region& region) override {
-    if (region.kind != MemoryKind::kHost) return fail(Errc::kInvalidArgument, "memory");
+    if (region.kind == MemoryKind::kCuda && !device_.cuda_pointers)
+      return fail(Errc::kInvalidArgument, "memory");
+    if (region.dmabuf_fd >= 0 && !device_.dmabuf) return fail(Errc::kInvalidArgument, "DMA-BUF");
+    RegionPtr made = ZTCP_TRY(MemoryRegion::make(region));
     const std::lock_guard lock(fabric().mutex);
     ++fabric().keys;
-    auto key = std::make_unique<MemoryKeyImpl>();
-    MemoryKeyImpl* const raw = key.get();
-    keys_[raw] = std::move(key);
-    return raw;
+    MemoryRegion* const key = made.get();
+    regions_[key] = std::move(made);
+    return key;
   }
   Status deregister_memory(MemoryKey* key) override {
     const std::lock_guard lock(fabric().mutex);
-    if (keys_.erase(key) == 0) return fail(Errc::kInvalidArgument, "memory key");
+    if (regions_.erase(key) == 0) return fail(Errc::kInvalidArgument, "memory key");
     --fabric().keys;
     return {};
   }
-  std::string describe_peer() const override { return "memory peer"; }
+  std::string describe_peer() const override { return "memory peer of " + device_.name; }
 
  protected:
   MemoryFabric& fabric() const { return *pipe_->fabric; }
   Pipe& pipe() const { return *pipe_; }
+  const DeviceProperties& device() const { return device_; }
+  // Under the lock. nullptr without a key: host memory that nobody registered.
+  Result<RegionPtr> region_of(MemoryKey* key, std::span<const std::byte> bytes) const {
+    if (key == nullptr) return nullptr;
+    const auto found = regions_.find(key);
+    if (found == regions_.end()) return fail(Errc::kInvalidArgument, "memory: key of nobody here");
+    if (!found->second->covers(bytes))
+      return fail(Errc::kInvalidArgument, "memory: buffer outside of its registration");
+    return found->second;
+  }
 
  private:
   std::shared_ptr<Pipe> pipe_;
-  std::map<const MemoryKey*, std::unique_ptr<MemoryKeyImpl>> keys_;
+  const DeviceProperties device_;
+  std::map<const MemoryKey*, RegionPtr> regions_;
 };
 
 class MemorySend final : public MemoryComm<SendComm> {
  public:
-  MemorySend(std::shared_ptr<Pipe> pipe, int ready_delay)
-      : MemoryComm(std::move(pipe)), ready_delay_(ready_delay) {}
+  MemorySend(std::shared_ptr<Pipe> pipe, const DeviceProperties& device, int ready_delay)
+      : MemoryComm(std::move(pipe), device), ready_delay_(ready_delay) {}
   ~MemorySend() override {
     const std::lock_guard lock(fabric().mutex);
     // Aborts what the peer has not taken; eager messages are with the peer already.
@@ -166,24 +82,19 @@ class MemorySend final : public MemoryComm<SendComm> {
     if (fabric().dead) return tl::unexpected<Error>(*fabric().dead);
     return ready_delay_-- <= 0;
   }
-  Result<Request*> post_send(std::span<const std::byte> bytes, int, MemoryKey*) override {
+  Result<Request*> post_send(std::span<const std::byte> bytes, int tag, MemoryKey* key) override {
     const std::lock_guard lock(fabric().mutex);
     if (fabric().dead) return tl::unexpected<Error>(*fabric().dead);
     if (pipe().receiver_closed) return fail(Errc::kPeerClosed, "memory");
+    const RegionPtr region = ZTCP_TRY(region_of(key, bytes));
     if (fabric().credit_withheld) return nullptr;
-    Pipe::Operation* const operation = Pipe::take(pipe().sends);
+    Pipe::Operation* const operation = Pipe::take(pipe().sends, 1);
     if (operation == nullptr) return nullptr;
-    if (pipe().eager_bytes + bytes.size() <= MemoryTransport::kEagerBytes) {
-      pipe().eager_bytes += bytes.size();
-      pipe().messages.push_back({nullptr, {bytes.begin(), bytes.end()}});
-      operation->state = Pipe::State::kDone;
-      operation->moved = bytes.size();
-    } else {
-      operation->state = Pipe::State::kPosted;
-      operation->bytes = bytes;
-      pipe().messages.push_back({operation, {}});
-    }
-    pipe().match();
+    Pipe::Buffer& from = operation->parts[0];
+    from.bytes = {const_cast<std::byte*>(bytes.data()), bytes.size()};  // Only read.
+    from.tag = tag;
+    from.region = region;
+    pipe().send(*operation);
     return operation;
   }
 
@@ -199,25 +110,45 @@ class MemoryRecv final : public MemoryComm<RecvComm> {
     pipe().receiver_closed = true;
     pipe().posted.clear();  // NCCL frees the buffers next.
   }
-  Result<Request*> post_flush(std::span<const RecvBuffer>) override { return nullptr; }
   Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override {
-    if (buffers.size() != 1) return fail(Errc::kInvalidArgument, "memory");
+    if (buffers.empty() || buffers.size() > static_cast<std::size_t>(device().max_receives))
+      return fail(Errc::kInvalidArgument, "memory: more buffers than maxRecvs");
     const std::lock_guard lock(fabric().mutex);
     if (fabric().dead) return tl::unexpected<Error>(*fabric().dead);
-    Pipe::Operation* const operation = Pipe::take(pipe().receives);
+    std::array<Pipe::Buffer, kMaxReceives> parts;
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      parts[i] = {.bytes = buffers[i].bytes,
+                  .tag = buffers[i].tag,
+                  .region = ZTCP_TRY(region_of(buffers[i].key, buffers[i].bytes))};
+    Pipe::Operation* const operation = Pipe::take(pipe().receives, buffers.size());
     if (operation == nullptr) return nullptr;
-    operation->state = Pipe::State::kPosted;
-    operation->buffer = buffers[0].bytes;
-    pipe().posted.push_back(operation);
-    pipe().match();
+    operation->parts = std::move(parts);
+    pipe().receive(*operation);
+    return operation;
+  }
+  // Done at the second asking: who does not ask has no bytes.
+  Result<Request*> post_flush(std::span<const RecvBuffer> buffers) override {
+    const std::lock_guard lock(fabric().mutex);
+    if (fabric().dead) return tl::unexpected<Error>(*fabric().dead);
+    std::vector<std::pair<RegionPtr, std::vector<MemoryRegion::Arrival>>> arrivals;
+    for (const RecvBuffer& buffer : buffers) {
+      const RegionPtr region = ZTCP_TRY(region_of(buffer.key, buffer.bytes));
+      if (region && region->is_gpu())
+        arrivals.emplace_back(region, region->take_arrivals(buffer.bytes));
+    }
+    if (arrivals.empty()) return nullptr;
+    Pipe::Operation* const operation = Pipe::take(pipe().flushes, 0);
+    // Arrivals are with the request that NCCL holds; it never has as many.
+    if (operation == nullptr) return fail(Errc::kFull, "memory: flushes that nobody tested");
+    operation->arrivals = std::move(arrivals);
     return operation;
   }
 };
 
 class MemoryListener final : public Listener {
  public:
-  MemoryListener(FabricPtr fabric, TransportKind kind)
-      : fabric_(std::move(fabric)), handle_{.kind = kind} {
+  MemoryListener(FabricPtr fabric, const DeviceProperties& device, TransportKind kind)
+      : fabric_(std::move(fabric)), device_(device), handle_{.kind = kind} {
     const std::lock_guard lock(fabric_->mutex);
     id_ = fabric_->next_listener++;
     fabric_->listeners[id_];
@@ -238,11 +169,12 @@ class MemoryListener final : public Listener {
       pipe = std::move(waiting.front());
       waiting.pop_front();
     }
-    return RecvCommPtr(new MemoryRecv(std::move(pipe)));
+    return RecvCommPtr(new MemoryRecv(std::move(pipe), device_));
   }
 
  private:
   FabricPtr fabric_;
+  const DeviceProperties device_;
   std::uint64_t id_ = 0;
   PeerHandle handle_;
 };
@@ -255,7 +187,8 @@ MemoryTransport::MemoryTransport(std::vector<DeviceProperties> devices, Transpor
 MemoryTransport::~MemoryTransport() = default;
 
 std::string MemoryTransport::describe_device(int device) const {
-  return devices_[static_cast<std::size_t>(device)].name + ": in memory; GPUDirect RDMA off";
+  const DeviceProperties& d = properties(device);
+  return d.name + ": in memory; GPUDirect RDMA " + (d.cuda_pointers ? "on" : "off");
 }
 
 Result<std::unique_ptr<Listener>> MemoryTransport::listen(int device, const CommOptions& options) {
@@ -265,7 +198,7 @@ Result<std::unique_ptr<Listener>> MemoryTransport::listen(int device, const Comm
     last_options_ = options;
     if (fabric_->listen_error) return tl::unexpected<Error>(*fabric_->listen_error);
   }
-  return std::make_unique<MemoryListener>(fabric_, kind_);
+  return std::make_unique<MemoryListener>(fabric_, properties(device), kind_);
 }
 
 Result<SendCommPtr> MemoryTransport::begin_connect(int device, const PeerHandle& peer,
@@ -285,7 +218,7 @@ Result<SendCommPtr> MemoryTransport::begin_connect(int device, const PeerHandle&
     listener->second.push_back(pipe);
     delay = fabric_->ready_delay;
   }
-  return SendCommPtr(new MemorySend(std::move(pipe), delay));
+  return SendCommPtr(new MemorySend(std::move(pipe), properties(device), delay));
 }
 
 void MemoryTransport::fail_listen(std::optional<Error> error) {

@@ -2,9 +2,10 @@
 // Copyright the ztcp authors
 //
 // A Transport inside one process: what plugin/ is tested over where no NIC, thread or clock is
-// wanted. It keeps the real one's promises: posting order is matching order, a small message
-// needs no posted buffer, a connection becomes ready without anybody calling accept(), and at
-// most kMaxOutstanding operations are outstanding.
+// wanted. It keeps the real ones' promises: posting order is matching order, tags choose among the
+// buffers of a group, a small message needs no posted buffer, a connection becomes ready without
+// anybody calling accept(), and at most kMaxOutstanding operations are outstanding. What a device
+// can - groups, "GPU" memory (memory_region.h) with and without DMA-BUF - its properties say.
 //
 // Thread-safe as transport.h asks: the two ends of a connection may be used by two threads.
 #pragma once
@@ -17,16 +18,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/memory_pipe.h"
 #include "transport/transport.h"
 
 namespace ztcp::test {
 
-struct MemoryFabric;
-
 class MemoryTransport final : public Transport {
  public:
-  static constexpr std::size_t kMaxOutstanding = 32;
-  static constexpr std::size_t kEagerBytes = 128U << 10U;
+  static constexpr std::size_t kMaxOutstanding = Pipe::kMaxOutstanding;
+  static constexpr std::size_t kEagerBytes = Pipe::kEagerBytes;
 
   explicit MemoryTransport(std::vector<DeviceProperties> devices,
                            TransportKind kind = TransportKind::kUstack);
@@ -58,6 +58,10 @@ class MemoryTransport final : public Transport {
   CommOptions last_options() const { return last_options_; }
 
  private:
+  const DeviceProperties& properties(int device) const {
+    return devices_[static_cast<std::size_t>(device)];
+  }
+
   const TransportKind kind_;
   const std::vector<DeviceProperties> devices_;
   std::shared_ptr<MemoryFabric> fabric_;

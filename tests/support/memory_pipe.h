@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One direction between two comms of the transport in memory: its messages, its posts and how they
+// meet. A post takes as many messages as it has buffers, in the order of sending; among its buffers
+// each goes to the first free one with its tag.
+//
+// Not thread-safe, but for Operation::test(): under the fabric's lock.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tests/support/memory_region.h"
+#include "transport/transport.h"
+
+namespace ztcp::test {
+
+struct Pipe;
+
+// Everything the comms of one transport share. One lock for all: clarity over speed.
+struct MemoryFabric {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::deque<std::shared_ptr<Pipe>>> listeners;
+  std::uint64_t next_listener = 1;
+  std::optional<Error> listen_error;
+  std::optional<Error> connect_error;
+  std::optional<Error> dead;
+  int ready_delay = 0;
+  bool credit_withheld = false;
+  int comms = 0;
+  int keys = 0;
+};
+
+using RegionPtr = std::shared_ptr<MemoryRegion>;  // Null: host memory that nobody registered.
+
+struct Pipe {
+  static constexpr std::size_t kMaxOutstanding = 32;
+  static constexpr std::size_t kEagerBytes = 128U << 10U;
+
+  enum class State : std::uint8_t { kFree, kPosted, kDone, kFailed };
+  struct Buffer {
+    std::span<std::byte> bytes;
+    int tag = 0;
+    RegionPtr region;
+    bool is_filled = false;
+    std::size_t moved = 0;
+  };
+  struct Operation final : Request {
+    Result<bool> test(std::span<std::size_t> sizes_bytes) override;
+    void begin(std::size_t buffers);
+    void end(Errc code, const char* where);
+
+    std::shared_ptr<MemoryFabric> fabric;
+    State state = State::kFree;
+    std::array<Buffer, kMaxReceives> parts;  // As many as buffers().
+    Error error;
+    // Flushes: what becomes visible when a second test() has asked.
+    bool was_asked = false;
+    std::vector<std::pair<RegionPtr, std::vector<MemoryRegion::Arrival>>> arrivals;
+  };
+  using Table = std::array<Operation, kMaxOutstanding>;
+  struct Message {
+    int tag = 0;
+    Operation* send = nullptr;  // Null when taken eagerly.
+    std::vector<std::byte> eager;
+  };
+
+  explicit Pipe(const std::shared_ptr<MemoryFabric>& shared);
+  // nullptr: all are taken.
+  static Operation* take(Table& table, std::size_t buffers);
+
+  void send(Operation& operation);
+  void receive(Operation& operation);
+  // Joins messages and posts while there are both.
+  void match();
+
+  std::shared_ptr<MemoryFabric> fabric;
+  Table sends;
+  Table receives;
+  Table flushes;
+  std::deque<Message> messages;
+  std::deque<Operation*> posted;
+  std::size_t eager_bytes = 0;
+  bool receiver_closed = false;
+};
+
+}  // namespace ztcp::test
