@@ -4,6 +4,7 @@
 
 #include <array>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<const char*, 5> kKinds{"absent", "file", "folder", "link", "node"};
+constexpr std::array<std::pair<FileKind, const char*>, 4> kKinds{{{FileKind::kFile, "file"},
+                                                                  {FileKind::kFolder, "folder"},
+                                                                  {FileKind::kLink, "link"},
+                                                                  {FileKind::kOther, "node"}}};
+
+const char* word_of(FileKind kind) {
+  for (const auto& [one, word] : kKinds)
+    if (one == kind) return word;
+  throw std::logic_error("a machine has no such files");
+}
 
 // Not all text is UTF-8.
 Json text_json(const std::string& text) {
@@ -91,8 +101,8 @@ LinkState link_in(const Json& json) {
 
 FakeHost::Node node_in(const Json& json) {
   FakeHost::Node node;
-  for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
-    if (json.at(0) == kKinds.at(kind)) node.kind = static_cast<FileKind>(kind);
+  for (const auto& [kind, word] : kKinds)
+    if (json.at(0) == word) node.kind = kind;
   node.ownership = {
       static_cast<std::uint32_t>(std::stoul(json.at(2).get<std::string>(), nullptr, 8)),
       json.at(3).get<std::uint32_t>(), json.at(4).get<std::uint32_t>()};
@@ -107,9 +117,8 @@ Lines lines_of(const FakeHost::State& state) {
   const auto add = [&](const Json& json) { lines.insert(json.dump()); };
   for (const auto& [path, node] : state.nodes)
     if (path != Journal::kPath)
-      add({kKinds.at(static_cast<std::size_t>(node.kind)), path,
-           fmt::format("{:04o}", node.ownership.mode), node.ownership.user, node.ownership.group,
-           text_json(node.text)});
+      add({word_of(node.kind), path, fmt::format("{:04o}", node.ownership.mode),
+           node.ownership.user, node.ownership.group, text_json(node.text)});
   for (const auto& [path, value] : state.values) add({"value", path, value});
   for (const auto& [pci, nic] : state.nics) {
     add({"nic", pci, nic.id, nic.home_driver, nic.group, json_of(nic.pristine)});

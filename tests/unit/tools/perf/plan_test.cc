@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
+#include "tools/ztcp_perf/plan.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include <gtest/gtest.h>
 
 #include "tools/ztcp_perf/pattern.h"
-#include "tools/ztcp_perf/plan.h"
 #include "transport/link/impairment.h"
 
 namespace ztcp::perf {

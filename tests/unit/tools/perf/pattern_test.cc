@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-// Test data, time budget and the ping's distribution.
+#include "tools/ztcp_perf/pattern.h"
+
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "tools/ztcp_perf/budget.h"
-#include "tools/ztcp_perf/pattern.h"
-#include "tools/ztcp_perf/ping_times.h"
 
 namespace ztcp::perf {
 namespace {
@@ -48,41 +45,6 @@ TEST(Pattern, BlocksDifferByEverything) {
   EXPECT_EQ(count_wrong_block(block, 1, 2, 7), 2U) << "order counts";
   poison(std::as_writable_bytes(std::span(block)));
   EXPECT_EQ(count_wrong_block(block, 1, 2, 7), 5000U);
-}
-
-TEST(Budget, WithoutALimitGivesWhatIsWanted) {
-  const Budget budget(0);
-  EXPECT_EQ(budget.iterations(20, 1000, 0, 0, 1), 20);
-  EXPECT_TRUE(budget.admits(1U << 30U, 1e9, 1));
-}
-
-TEST(Budget, SharesWhatIsLeftAmongTheSizesLeft) {
-  const Budget budget(60);
-  EXPECT_EQ(budget.iterations(20, 0.001, 0, 10, 5), 20) << "10 s for 20 ms";
-  EXPECT_EQ(budget.iterations(20, 1, 0, 10, 5), 10);
-  EXPECT_EQ(budget.iterations(20, 1, 4, 10, 5), 6) << "verification needs its part";
-  EXPECT_EQ(budget.iterations(20, 100, 0, 10, 5), 1) << "never none";
-}
-
-TEST(Budget, StopsBeforeASizeThatCannotFinish) {
-  Budget budget(60);
-  EXPECT_TRUE(budget.admits(1 << 20, 0, 1)) << "the first always runs";
-  budget.learn(1 << 20, 1.0, 0.5);
-  EXPECT_TRUE(budget.admits(8 << 20, 20, 1)) << "8 s each for warm-up, timed, checked; 4 to verify";
-  EXPECT_FALSE(budget.admits(8 << 20, 40, 1));
-}
-
-TEST(PingTimes, PercentilesAreNearestRanks) {
-  std::vector<double> samples;
-  for (int i = 100; i >= 1; --i) samples.push_back(i);
-  const PingTimes times = summarise(samples);
-  EXPECT_EQ(times.min, 1);
-  EXPECT_EQ(times.p50, 50);
-  EXPECT_EQ(times.p99, 99);
-  EXPECT_EQ(times.max, 100);
-  EXPECT_DOUBLE_EQ(times.mean, 50.5);
-  std::vector<double> one = {3};
-  EXPECT_EQ(summarise(one).p99, 3);
 }
 
 }  // namespace

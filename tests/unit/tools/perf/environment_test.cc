@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
+#include "tools/ztcp_perf/environment.h"
+
 #include <map>
 
 #include <gtest/gtest.h>
 
-#include "tools/ztcp_perf/environment.h"
 #include "tools/ztcp_perf/failure.h"
 
 namespace ztcp::perf {
