@@ -189,7 +189,7 @@ template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::retire() {
   if (retired_) return;
   retired_ = true;
-  poller_.retire(index_);
+  poller_.clients().retire(index_);
 }
 
 template class CommOf<SendComm, SendRequest, kMaxRequests * kMaxReceives>;

@@ -33,7 +33,7 @@ namespace ztcp::ustack {
 
 // Base: SendComm or RecvComm. Posted: its requests, at most kRequests.
 template <class Base, class Posted, std::size_t kRequests>
-class CommOf : public Base, public PollerClient {
+class CommOf : public Base, public Client {
  public:
   static constexpr Direction kDirection =
       std::is_same_v<Base, SendComm> ? Direction::kSend : Direction::kReceive;

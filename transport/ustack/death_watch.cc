@@ -92,7 +92,7 @@ void DeathWatch::look(Poller& poller, TimePoint now) {
         [&](Ipv4Address nic) { return engine.heard_from(nic); },
         [&](const watch::Peer& peer) {
           const std::string who = "process " + std::to_string(peer.pid) + " on host " + peer.host;
-          poller.for_each_client([&](PollerClient& client) {
+          poller.clients().for_each([&](Client& client) {
             client.on_peer_died(at, peer.nic, "the peer's process has ended: " + who);
           });
         });

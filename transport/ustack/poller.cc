@@ -3,7 +3,6 @@
 #include "transport/ustack/poller.h"
 
 #include <algorithm>
-#include <cassert>
 #include <csignal>
 #include <ctime>
 #include <poll.h>
@@ -17,12 +16,8 @@
 namespace ztcp::ustack {
 namespace {
 
-// How often the state of the link is looked at.
+// How often on_look() is called.
 constexpr Duration kLookInterval = std::chrono::milliseconds(1);
-// How often its counts are held against what is worth a warning.
-constexpr Duration kWatchInterval = std::chrono::seconds(1);
-// Between two lines that say that no connection is left.
-constexpr Duration kSummaryInterval = std::chrono::minutes(1);
 // Dedicated: this many times `spin` is spent yielding before the thread sleeps.
 constexpr int kYieldFactor = 4;
 // The shortest sleep is this part of the longest. Pacing asks for a turn every few microseconds;
@@ -30,11 +25,6 @@ constexpr int kYieldFactor = 4;
 constexpr int kSleepResolution = 8;
 // Shared: turns that a holder of the baton runs for posts of others before it goes on.
 constexpr int kTurnsForOthers = 2;
-
-void bump(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
-  // One writer at a time (the holder of the baton), so no locked instruction is needed.
-  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-}
 
 void move_this_thread(const std::vector<std::uint32_t>& cpus) {
   if (cpus.empty()) return;
@@ -50,29 +40,11 @@ void move_this_thread(const std::vector<std::uint32_t>& cpus) {
 Poller::Poller(PollerConfig config, std::unique_ptr<link::Link> link, const EngineConfig& engine)
     : config_(std::move(config)),
       link_(std::move(link)),
-      engine_(engine),
+      nic_log_(config_.name, config_.link_description),
+      end_log_(config_.name),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      transmitter_(link_->capabilities()),
-      end_log_(config_.name) {
-  last_turn_ = last_work_ = read_clock();
-}
-
-std::string Poller::lost_reason() const {
-  return "NIC " + config_.name + " (" + config_.link_description + ") " +
-         (link_state() == link::LinkState::kReset ? "was reset by its host or its firmware"
-                                                  : "was taken out of this machine");
-}
-
-const char* Poller::lost_advice() const {
-  return link_state() == link::LinkState::kReset
-             ? "start the job again"
-             : "put it back, run ztcp_setup and start the job again";
-}
-
-Error Poller::lost_error() const {
-  return {Errc::kNoDevice, 0,
-          link_state() == link::LinkState::kReset ? "NIC reset" : "NIC taken out"};
-}
+      engine_(engine),
+      turn_(read_clock(), *link_, engine_, clients_, *this) {}
 
 Poller::~Poller() {
   stopping_.store(true);
@@ -81,7 +53,7 @@ Poller::~Poller() {
     thread_.join();
   }
   clients_.clear();
-  log::info("{}: closed; it {}", config_.name, summary(counts()));
+  log::info("{}: closed; it {}", config_.name, summary(turn_.counts()));
   if (wake_fd_ >= 0) close(wake_fd_);
 }
 
@@ -123,116 +95,13 @@ Status Poller::start() {
   return started;
 }
 
-Result<std::size_t> Poller::attach(std::unique_ptr<PollerClient> client) {
-  if (!free_indices_.empty()) {
-    const std::size_t index = free_indices_.back();
-    free_indices_.pop_back();
-    clients_[index] = std::move(client);
-    return index;
-  }
-  if (clients_.size() == Doorbell::kCapacity) return fail(Errc::kFull, "attach comm");
-  clients_.push_back(std::move(client));
-  return clients_.size() - 1;
-}
-
-void Poller::retire(std::size_t client) { retired_.push_back(client); }
-
 bool Poller::turn() {
-  const TimePoint now = read_clock();
-  const Duration gap = now - last_turn_;
-  last_turn_ = now;
-  engine_.note_poll_gap(now, gap);
-  const auto gap_ns = static_cast<std::uint64_t>(gap.count());
-  if (gap_ns > counters_.longest_gap_ns.load(std::memory_order_relaxed)) {
-    counters_.longest_gap_ns.store(gap_ns, std::memory_order_relaxed);
-  }
-  if (now >= next_look_) look_around(now);
-
-  // Frames first, timers after: what arrived during a gap must not be taken for lost.
-  bool moved = receive(now);
-  doorbell_.drain([&](std::size_t client) {
-    // A comm may be retired between the ring and this visit.
-    if (client < clients_.size() && clients_[client] != nullptr) {
-      clients_[client]->on_doorbell(now);
-      moved = true;
-    }
-  });
-  engine_.on_timers(now);
-  release_held();
-  moved |= transmitter_.run(engine_, *link_, now);
-
-  if (!retired_.empty()) bury_retired(now);
-  bump(counters_.turns);
-  if (moved) {
-    last_work_ = now;
-  } else {
-    bump(counters_.idle_turns);
-  }
-  return moved;
+  return turn_.run(read_clock(), [this](auto&& visit) { doorbell_.drain(visit); });
 }
 
-void Poller::bury_retired(TimePoint now) {
-  for (const std::size_t client : retired_) {
-    clients_[client].reset();
-    free_indices_.push_back(client);
-  }
-  retired_.clear();
-  // The job is over, or will make new ones, which some do in a loop.
-  if (free_indices_.size() != clients_.size() || now < next_summary_) return;
-  next_summary_ = now + kSummaryInterval;
-  say_counts("no connection is left");
-}
-
-NicCounts Poller::counts() const {
-  return {.tcp = engine_.tcp_counters(),
-          .acceptor = engine_.acceptor_counters(),
-          .link = link_->counters(),
-          .ring_full = transmitter_.refusals()};
-}
-
-void Poller::say_counts(const std::string& when) {
-  to_say_.push_back(
-      {log::Level::kInfo, config_.name + ": " + when + "; so far it " + summary(counts())});
-}
-
-bool Poller::receive(TimePoint now) {
-  bool any = false;
-  for (std::size_t round = 0; round < kBurstsPerTurn; ++round) {
-    const std::size_t count = link_->receive(rx_);
-    if (count == 0) break;
-    any = true;
-    const std::span frames = std::span(rx_).first(count);
-    engine_.on_frames(now, frames);
-    link_->release(frames);
-    if (count < rx_.size()) break;
-  }
-  return any;
-}
-
-void Poller::release_held() {
-  while (const std::size_t count = engine_.take_released(rx_)) {
-    // They were kept until now; release() passes over frames that still are.
-    for (RxFrame& frame : std::span(rx_).first(count)) frame.kept = false;
-    link_->release(std::span(rx_).first(count));
-    if (count < rx_.size()) break;
-  }
-}
-
-void Poller::look_around(TimePoint now) {
-  next_look_ = now + kLookInterval;
-  if (now >= next_watch_) {
-    next_watch_ = now + kWatchInterval;
-    for (const std::string& line : watch_.look(now, counts()))
-      to_say_.push_back({log::Level::kWarn, config_.name + ": " + line});
-  }
-  const link::LinkState state = link_->state();
+void Poller::on_link_state(link::LinkState state) {
   const link::LinkState before = link_state_.exchange(state, std::memory_order_relaxed);
-  if (!link::is_lost(state)) return;
-  if (!link::is_lost(before))
-    to_say_.push_back(
-        {log::Level::kWarn, config_.name + ": " + lost_reason() +
-                                "; every connection on it has failed: " + lost_advice()});
-  for_each_client([now](PollerClient& client) { client.on_link_lost(now); });
+  if (link::is_lost(state) && !link::is_lost(before)) nic_log_.link_lost(state);
 }
 
 void Poller::look_elsewhere(TimePoint now) {
@@ -244,7 +113,7 @@ void Poller::look_elsewhere(TimePoint now) {
 void Poller::run_shared_turn() {
   if (!baton_.try_take()) return;
   const bool moved = turn();
-  const bool idle_long = !moved && last_turn_ - last_work_ >= config_.spin;
+  const bool idle_long = !moved && turn_.idle() >= config_.spin;
   if (!give_baton() && idle_long) sched_yield();
 }
 
@@ -264,15 +133,15 @@ bool Poller::give_baton() {
 }
 
 void Poller::give_and_speak() {
-  std::vector<Line> said;
-  if (!to_say_.empty()) [[unlikely]]
-    said.swap(to_say_);
+  std::vector<NicLog::Line> lines;
+  if (nic_log_.has_lines()) [[unlikely]]
+    lines = nic_log_.take_lines();
   if (config_.dedicated) {
     baton_.give();
   } else {
     baton_.give_and_look();
   }
-  for (const Line& line : said) log::write(line.level, __FILE__, __LINE__, line.text);
+  for (const NicLog::Line& line : lines) log::write(line.level, __FILE__, __LINE__, line.text);
 }
 
 void Poller::wake() {
@@ -309,8 +178,8 @@ void Poller::run_dedicated() {
       continue;
     }
     const bool moved = turn();
-    const TimePoint now = last_turn_;
-    const Duration idle = now - last_work_;
+    const TimePoint now = turn_.last();
+    const Duration idle = turn_.idle();
     const bool tired = idle >= (1 + kYieldFactor) * config_.spin && outstanding_ == 0;
     const TimePoint deadline = tired ? engine_.next_deadline() : TimePoint{};
     give_baton();
@@ -331,13 +200,13 @@ void Poller::run_shared() {
     // While NCCL's threads run turns there is nothing for us to do, deadlines included.
     TimePoint deadline = kNever;
     if (baton_.try_take()) {
-      if (counters_.turns.load(std::memory_order_relaxed) == turns_seen) {
+      if (turn_.count() == turns_seen) {
         turn();
         deadline = engine_.next_deadline();
       }
       give_baton();
       // Those run for others are ours, too.
-      turns_seen = counters_.turns.load(std::memory_order_relaxed);
+      turns_seen = turn_.count();
     }
     look_elsewhere(read_clock());
     sleep(deadline);

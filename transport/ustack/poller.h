@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Drives one Engine over one Link. A turn reads the clock once, receives, runs posts, timers and
-// sessions, and transmits. Whoever holds the baton may run a turn:
+// Runs the turns of one Engine over one Link: when, and on which thread. Whoever holds the baton
+// may run one:
 //
 //   dedicated  a background thread spins; NCCL's threads only ring the doorbell
 //   shared     NCCL's threads run turns inside post and test, so that a small message leaves within
@@ -13,7 +13,6 @@
 // logger alone, and that without the baton.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25,16 +24,15 @@
 #include <vector>
 
 #include "transport/core/clock.h"
-#include "transport/core/frame.h"
-#include "transport/core/log.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
 #include "transport/ustack/baton.h"
 #include "transport/ustack/doorbell.h"
 #include "transport/ustack/end_log.h"
+#include "transport/ustack/engine/clients.h"
 #include "transport/ustack/engine/engine.h"
-#include "transport/ustack/engine/transmitter.h"
-#include "transport/ustack/nic_watch.h"
+#include "transport/ustack/engine/turn.h"
+#include "transport/ustack/nic_log.h"
 
 namespace ztcp::ustack {
 
@@ -55,30 +53,7 @@ struct PollerConfig {
   std::function<void()> on_thread_end;
 };
 
-// Something with posts for the engine: a comm. Owned by the Poller from attach() to retire().
-class PollerClient {
- public:
-  virtual ~PollerClient() = default;
-  // Both with the baton held. The doorbell was rung:
-  virtual void on_doorbell(TimePoint now) = 0;
-  // The NIC was taken out or reset; said again for clients that are attached later.
-  virtual void on_link_lost(TimePoint now) = 0;
-  // The process that owns the NIC `peer` is gone, says `why`.
-  virtual void on_peer_died(TimePoint now, Ipv4Address peer, const std::string& why) = 0;
-  // The process ends, and memory that was posted may be going: tells the peer; then, when it was
-  // waited for that, resets what is left.
-  virtual void say_goodbye(TimePoint now) = 0;
-  virtual void cut_off(TimePoint now) = 0;
-};
-
-// Counters that other threads may read at any time; a snapshot at most a millisecond old.
-struct PollerCounters {
-  std::atomic<std::uint64_t> turns{0};
-  std::atomic<std::uint64_t> idle_turns{0};
-  std::atomic<std::uint64_t> longest_gap_ns{0};
-};
-
-class Poller {
+class Poller final : private TurnEvents {
  public:
   Poller(PollerConfig config, std::unique_ptr<link::Link> link, const EngineConfig& engine);
   ~Poller();
@@ -123,47 +98,29 @@ class Poller {
   }
 
   // --- With the baton held -----------------------------------------------------------------------
-  // Takes ownership; the index is what ring() wants. Fails with kFull when full.
-  Result<std::size_t> attach(std::unique_ptr<PollerClient> client);
-  // Destroys the client at the end of this turn: safe from inside its own session's events.
-  void retire(std::size_t client);
-  template <class Visit>
-  void for_each_client(Visit&& visit) {
-    for (const auto& client : clients_)
-      if (client != nullptr) visit(*client);
-  }
-  // What still waits here points at user memory no more, and what the link took is noted. Called
-  // before anyone is told that memory is free again without its bytes having been acknowledged.
-  void abandon_payload() {
-    transmitter_.detach_payload();
-    link_->note_abandoned_payload();
-  }
+  // Their indices are what ring() wants.
+  Clients& clients() { return clients_; }
+  void abandon_payload() { turn_.abandon_payload(); }  // See Turn.
   // Requests that somebody waits for; while there are any the thread yields but does not sleep.
   void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
-  // One pass; true when anything moved.
+  // True when anything moved.
   bool turn();
   // Has the line with all counts said, as `when` ("the process ends").
-  void say_counts(const std::string& when);
+  void say_counts(const std::string& when) { nic_log_.so_far(when, turn_.counts()); }
 
   link::LinkState link_state() const { return link_state_.load(std::memory_order_relaxed); }
-  // The three below are for a link that is lost.
   bool link_is_lost() const { return link::is_lost(link_state()); }
-  // "NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine"
-  std::string lost_reason() const;
-  const char* lost_advice() const;
-  Error lost_error() const;
+  // See NicLog.
+  std::string lost_reason() const { return nic_log_.lost_reason(link_state()); }
+  const char* lost_advice() const { return NicLog::lost_advice(link_state()); }
+  Error lost_error() const { return NicLog::lost_error(link_state()); }
   link::Link& link() { return *link_; }  // Other threads: map_memory() and unmap_memory() only.
   const std::string& name() const { return config_.name; }
   const std::string& link_description() const { return config_.link_description; }
   bool dedicated() const { return config_.dedicated; }
-  const PollerCounters& counters() const { return counters_; }
   EndLog& end_log() { return end_log_; }
 
  private:
-  static constexpr std::size_t kBurst = 32;
-  // Received in a turn: bounds the time until it sends again.
-  static constexpr std::size_t kBurstsPerTurn = 4;
-
   // Who has taken the baton gives it back at the end of the scope.
   class BatonHold {
    public:
@@ -188,11 +145,11 @@ class Poller {
     } turn_after{*this};
     return std::forward<Body>(body)(engine_, now);
   }
-  bool receive(TimePoint now);
-  void release_held();
-  void bury_retired(TimePoint now);
-  NicCounts counts() const;
-  void look_around(TimePoint now);
+  void on_link_state(link::LinkState state) override;
+  void on_warning(const Finding& finding) override { nic_log_.warn(finding); }
+  void on_nobody_left(TimePoint now, const NicCounts& counts) override {
+    nic_log_.nobody_left(now, counts);
+  }
   void look_elsewhere(TimePoint now);
   void run_shared_turn();
   void wake();
@@ -202,10 +159,8 @@ class Poller {
 
   PollerConfig config_;
   std::unique_ptr<link::Link> link_;  // Destroyed after the engine and the clients.
-  Engine engine_;
-  std::vector<std::unique_ptr<PollerClient>> clients_;
-  std::vector<std::size_t> free_indices_;
-  std::vector<std::size_t> retired_;
+  NicLog nic_log_;
+  EndLog end_log_;
 
   Baton baton_;
   Doorbell doorbell_;
@@ -218,22 +173,10 @@ class Poller {
   TimePoint next_look_elsewhere_{};  // The background thread's own.
 
   // Guarded by the baton.
-  alignas(64) TimePoint last_turn_{};
-  TimePoint last_work_{};
-  TimePoint next_look_{};
+  alignas(64) Engine engine_;
+  Clients clients_{Doorbell::kCapacity};
+  Turn turn_;
   std::ptrdiff_t outstanding_ = 0;
-  std::array<RxFrame, kBurst> rx_{};
-  Transmitter transmitter_;
-  NicWatch watch_;
-  TimePoint next_watch_{};
-  TimePoint next_summary_{};
-  struct Line {
-    log::Level level;
-    std::string text;
-  };
-  std::vector<Line> to_say_;  // Once the baton is given: a logger may block.
-  PollerCounters counters_;
-  EndLog end_log_;
 };
 
 }  // namespace ztcp::ustack

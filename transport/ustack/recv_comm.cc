@@ -15,7 +15,7 @@ Result<UstackRecvComm*> UstackRecvComm::adopt(Poller& poller, Engine& engine,
                                               std::unique_ptr<msg::RecvSession> session) {
   std::unique_ptr<UstackRecvComm> owned(new UstackRecvComm(poller, engine, std::move(session)));
   UstackRecvComm* const comm = owned.get();
-  const auto index = poller.attach(std::move(owned));
+  const auto index = poller.clients().attach(std::move(owned));
   if (!index) return tl::unexpected(index.error());
   comm->set_index(*index);
   comm->session_->set_owner(*comm);

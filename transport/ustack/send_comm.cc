@@ -17,7 +17,7 @@ Result<SendCommPtr> UstackSendComm::connect(const std::shared_ptr<Nic>& nic, End
     if (engine.is_full()) return fail(Errc::kFull, "connect");
     std::unique_ptr<UstackSendComm> owned(new UstackSendComm(poller, engine, remote));
     comm = owned.get();
-    comm->set_index(ZTCP_TRY(poller.attach(std::move(owned))));
+    comm->set_index(ZTCP_TRY(poller.clients().attach(std::move(owned))));
     comm->session_ = &engine.connect(remote, cookie, *comm);
     return {};
   }));

@@ -287,17 +287,17 @@ void UstackTransport::drain() {
   std::vector<Poller*> pollers;
   for (const auto& nic : nics_)
     if (nic != nullptr && !nic->poller->link_is_lost()) pollers.push_back(nic->poller.get());
-  const auto tell_all = [&](void (PollerClient::*what)(TimePoint)) {
+  const auto tell_all = [&](void (Client::*what)(TimePoint)) {
     for (Poller* const poller : pollers) {
       poller->with_engine_unless(is_over, [&](Engine&, TimePoint now) {
-        poller->for_each_client([&](PollerClient& client) { (client.*what)(now); });
+        poller->clients().for_each([&](Client& client) { (client.*what)(now); });
       });
     }
   };
   // What is received and not yet acknowledged is, first: the turn before the last words.
   for (Poller* const poller : pollers)
     poller->with_engine_unless(is_over, [](Engine&, TimePoint) {});
-  tell_all(&PollerClient::say_goodbye);
+  tell_all(&Client::say_goodbye);
   for (Poller* const poller : pollers) {
     std::size_t unfinished = 0;
     const auto count = [&](Engine& engine, TimePoint) { unfinished = engine.unfinished(); };
@@ -308,7 +308,7 @@ void UstackTransport::drain() {
     poller->with_engine_unless(is_over,
                                [&](Engine&, TimePoint) { poller->say_counts("the process ends"); });
   }
-  tell_all(&PollerClient::cut_off);
+  tell_all(&Client::cut_off);
 }
 
 }  // namespace

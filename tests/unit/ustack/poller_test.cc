@@ -21,7 +21,7 @@ namespace ztcp::ustack {
 namespace {
 
 // Rings again whenever it was heard, as another thread does that posts without a pause.
-class Insatiable final : public PollerClient {
+class Insatiable final : public Client {
  public:
   explicit Insatiable(Poller& poller) : poller_(poller) {}
   void on_doorbell(TimePoint) override {
@@ -49,8 +49,8 @@ TEST(Poller, ACallReturnsWhileOthersPost) {
   Poller poller(config, std::move(left), engine);
   auto owned = std::make_unique<Insatiable>(poller);
   Insatiable& client = *owned;
-  const auto index =
-      poller.with_engine([&](Engine&, TimePoint) { return poller.attach(std::move(owned)); });
+  const auto index = poller.with_engine(
+      [&](Engine&, TimePoint) { return poller.clients().attach(std::move(owned)); });
   ASSERT_TRUE(index);
   client.index = *index;
   poller.ring(*index);
@@ -59,7 +59,7 @@ TEST(Poller, ACallReturnsWhileOthersPost) {
 }
 
 // Rings another one while it is heard: the other's thread found the baton taken, as it were.
-class Forwarding final : public PollerClient {
+class Forwarding final : public Client {
  public:
   Forwarding(Poller& poller, std::size_t to) : poller_(poller), to_(to) {}
   void on_doorbell(TimePoint) override { poller_.ring(to_); }
@@ -73,7 +73,7 @@ class Forwarding final : public PollerClient {
   std::size_t to_;
 };
 
-class Counting final : public PollerClient {
+class Counting final : public Client {
  public:
   void on_doorbell(TimePoint) override { ++heard; }
   void on_link_lost(TimePoint) override {}
@@ -95,8 +95,8 @@ TEST(Poller, WhatIsRungDuringAControlCallIsHeardAtItsEnd) {
   Counting& last = *owned;
   std::size_t first = 0;
   poller.with_engine([&](Engine&, TimePoint) {
-    const auto index = poller.attach(std::move(owned));
-    first = *poller.attach(std::make_unique<Forwarding>(poller, *index));
+    const auto index = poller.clients().attach(std::move(owned));
+    first = *poller.clients().attach(std::make_unique<Forwarding>(poller, *index));
   });
   poller.with_engine([&](Engine&, TimePoint) { poller.ring(first); });
   EXPECT_EQ(last.heard, 1);
@@ -140,18 +140,19 @@ TEST(Poller, TellsItsCountsWhenTheLastConnectionIsGoneAndAtTheEnd) {
   {
     Poller poller(config, std::move(left), engine);
     poller.with_engine([&](Engine&, TimePoint) {
-      const std::size_t first = *poller.attach(std::make_unique<Counting>());
-      const std::size_t second = *poller.attach(std::make_unique<Counting>());
-      poller.retire(first);
+      const std::size_t first = *poller.clients().attach(std::make_unique<Counting>());
+      const std::size_t second = *poller.clients().attach(std::make_unique<Counting>());
+      poller.clients().retire(first);
       poller.turn();
       EXPECT_TRUE(log.infos().empty());
-      poller.retire(second);
+      poller.clients().retire(second);
       poller.turn();
       EXPECT_TRUE(log.infos().empty()) << "said with the baton held";
     });
     // Once a minute is enough for who opens and closes in a loop.
-    poller.with_engine(
-        [&](Engine&, TimePoint) { poller.retire(*poller.attach(std::make_unique<Counting>())); });
+    poller.with_engine([&](Engine&, TimePoint) {
+      poller.clients().retire(*poller.clients().attach(std::make_unique<Counting>()));
+    });
   }
   ASSERT_EQ(log.infos().size(), 2U);
   // Its ARP announcement.

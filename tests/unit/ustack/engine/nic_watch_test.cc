@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/engine/nic_watch.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::ustack {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct NicWatchTest : testing::Test {
+  // As often as a poller does.
+  std::vector<Finding> look_for(Duration span) {
+    std::vector<Finding> found;
+    for (const TimePoint end = now + span; now < end; now += 1s)
+      for (Finding& finding : watch.look(now, counts)) found.push_back(std::move(finding));
+    return found;
+  }
+  // "30 strays_bad_magic, 7 strays_timed_out"
+  static std::string parts(const Finding& finding) {
+    std::string text;
+    for (const Finding::Part& part : finding.parts)
+      text += (text.empty() ? "" : ", ") + std::to_string(part.count) + " " + part.name;
+    return text;
+  }
+  NicWatch watch;
+  NicCounts counts;
+  TimePoint now{1000s};
+};
+
+TEST_F(NicWatchTest, AQuietNetworkIsNoNews) {
+  counts.tcp.rx_segments = 1'000'000'000;
+  counts.acceptor.refused_flows = 3000;  // An all-to-all gets fewer flows, as is meant.
+  EXPECT_TRUE(look_for(1h).empty());
+}
+
+TEST_F(NicWatchTest, StrangersAreFoundWithTheirCounts) {
+  look_for(3s);
+  counts.acceptor.strays_bad_magic = 30;
+  counts.acceptor.strays_timed_out = 7;
+  const auto found = look_for(1s);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].trouble, Trouble::kStrangers);
+  EXPECT_EQ(found[0].total(), 37U);
+  EXPECT_EQ(found[0].span, 3s);
+  EXPECT_EQ(parts(found[0]), "30 strays_bad_magic, 7 strays_timed_out");
+}
+
+TEST_F(NicWatchTest, EachKindSpeaksOnceAMinute) {
+  int found = 0;
+  for (int second = 0; second < 600; ++second) {
+    counts.acceptor.strays_unknown_cookie += 100;
+    counts.tcp.rx_bad_checksum += 100;
+    found += static_cast<int>(look_for(1s).size());
+  }
+  EXPECT_EQ(found, 2 * 10);
+}
+
+TEST_F(NicWatchTest, TheNextLineCountsFromTheLast) {
+  counts.tcp.rx_bad_checksum = 10;
+  ASSERT_EQ(look_for(1s).size(), 1U);
+  counts.tcp.rx_bad_checksum = 500;
+  EXPECT_TRUE(look_for(59s).empty());
+  const auto found = look_for(1s);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].trouble, Trouble::kDamaged);
+  EXPECT_EQ(found[0].span, 60s);
+  EXPECT_EQ(parts(found[0]), "490 rx_bad_checksum");
+}
+
+// One a minute for a day is a cable nobody would change for it.
+TEST_F(NicWatchTest, AFewNowAndThenStayBelowTheThreshold) {
+  for (int minute = 0; minute < 1440; ++minute) {
+    counts.tcp.rx_bad_checksum += 1;
+    EXPECT_TRUE(look_for(60s).empty());
+  }
+}
+
+TEST_F(NicWatchTest, WhatWasHeldAndDroppedIsSaidOfBothWhoDropIt) {
+  counts.tcp.rx_dropped_no_memory = 600;
+  counts.link.rx_dropped_no_memory = 400;
+  const auto found = look_for(1s);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].trouble, Trouble::kNoMemory);
+  EXPECT_EQ(parts(found[0]), "600 rx_dropped_no_memory, 400 link_rx_dropped_no_memory");
+}
+
+TEST_F(NicWatchTest, ThreeQuarrelsAboutAnAddressAreNews) {
+  counts.tcp.arp_mac_changes = 1;  // A neighbour that moved.
+  EXPECT_TRUE(look_for(60s).empty());
+  counts.tcp.arp_conflicts = 3;
+  const auto found = look_for(1s);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].trouble, Trouble::kMacsChange);
+  EXPECT_EQ(found[0].total(), 4U);
+  EXPECT_EQ(parts(found[0]), "1 arp_mac_changes, 3 arp_conflicts");
+}
+
+}  // namespace
+}  // namespace ztcp::ustack

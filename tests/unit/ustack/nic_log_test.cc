@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/nic_log.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::ustack {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr TimePoint kNow{1000s};
+
+TEST(NicWarning, NamesTheCountsAndTheMend) {
+  EXPECT_EQ(warning({.trouble = Trouble::kStrangers,
+                     .span = 3s,
+                     .parts = {{"strays_bad_magic", 30}, {"strays_timed_out", 7}}}),
+            "37 connections by strangers were turned away in 3 s (30 strays_bad_magic, 7 "
+            "strays_timed_out): open messages.listen_port to the job's hosts alone (security "
+            "group); hosts of the job need the same ztcp and cluster_key");
+}
+
+TEST(NicWarning, IsThereForEveryTrouble) {
+  for (std::size_t i = 0; i < kTroubles; ++i) {
+    const std::string line =
+        warning({.trouble = static_cast<Trouble>(i), .span = 60s, .parts = {{"counter", 12}}});
+    EXPECT_TRUE(line.starts_with("12 ")) << line;
+    EXPECT_NE(line.find(" in 60 s (12 counter): "), std::string::npos) << line;
+  }
+  const std::string macs = warning({.trouble = Trouble::kMacsChange, .span = 0s, .parts = {}});
+  EXPECT_TRUE(macs.starts_with(
+      "0 times a neighbour's MAC address changed or was claimed by another host in 1 s (): two "
+      "hosts have one address"))
+      << macs;
+}
+
+TEST(NicSummary, NamesWhatIsUnusualAndOnlyThat) {
+  NicCounts counts;
+  counts.link.tx_frames = 12;
+  counts.link.tx_bytes = 3456;
+  EXPECT_EQ(summary(counts),
+            "sent 12 frames (3456 bytes), received 0 frames (0 bytes), retransmitted 0 bytes, 0 "
+            "timeouts");
+  counts.acceptor.strays_bad_key = 1;
+  counts.ring_full = 7;
+  EXPECT_TRUE(summary(counts).ends_with("0 timeouts; 1 strays_bad_key, 7 tx_ring_full"))
+      << summary(counts);
+}
+
+// A line of the log has 1023 bytes, the NIC's name among them.
+TEST(NicSummary, FitsALineWhateverWasCounted) {
+  NicCounts counts;
+  // All of them are counters and nothing else.
+  const auto fill = [](auto& group) {
+    auto* at = reinterpret_cast<std::uint64_t*>(&group);
+    std::fill_n(at, sizeof(group) / sizeof(*at), 1'000'000ULL);
+  };
+  fill(counts.tcp);
+  fill(counts.acceptor);
+  fill(counts.link);
+  counts.ring_full = 1'000'000ULL;
+  EXPECT_LT(summary(counts).size(), 960U);
+}
+
+TEST(NicLog, KeepsItsLinesUntilTheyAreTaken) {
+  NicLog log("ztcp0", "0000:3b:00.0 net_virtio");
+  EXPECT_FALSE(log.has_lines());
+  log.link_lost(link::LinkState::kGone);
+  log.so_far("the process ends", {});
+  EXPECT_TRUE(log.has_lines());
+  const auto lines = log.take_lines();
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].level, log::Level::kWarn);
+  EXPECT_EQ(lines[0].text,
+            "ztcp0: NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine; every "
+            "connection on it has failed: put it back, run ztcp_setup and start the job again");
+  EXPECT_EQ(lines[1].level, log::Level::kInfo);
+  EXPECT_TRUE(lines[1].text.starts_with("ztcp0: the process ends; so far it sent 0 frames ("))
+      << lines[1].text;
+  EXPECT_FALSE(log.has_lines());
+}
+
+TEST(NicLog, AResetIsNoRemoval) {
+  NicLog log("ztcp0", "memory");
+  log.link_lost(link::LinkState::kReset);
+  EXPECT_EQ(log.take_lines()[0].text,
+            "ztcp0: NIC ztcp0 (memory) was reset by its host or its firmware; every connection on "
+            "it has failed: start the job again");
+}
+
+// Some jobs make and close connections in a loop.
+TEST(NicLog, SaysOnceAMinuteThatNobodyIsLeft) {
+  NicLog log("ztcp0", "memory");
+  log.nobody_left(kNow, {});
+  log.nobody_left(kNow + NicLog::kNobodyLeftInterval - 1ms, {});
+  ASSERT_EQ(log.take_lines().size(), 1U);
+  log.nobody_left(kNow + NicLog::kNobodyLeftInterval, {});
+  EXPECT_EQ(log.take_lines().size(), 1U);
+}
+
+}  // namespace
+}  // namespace ztcp::ustack

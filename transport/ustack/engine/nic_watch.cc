@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/engine/nic_watch.h"
+
+#include <span>
+
+namespace ztcp::ustack {
+namespace {
+
+using namespace nic_counter;
+
+constexpr std::array kStrangers = {kBadMagic, kUnknownCookie, kBadKey,
+                                   kTimedOut, kPushedOut,     kOtherVersion};
+constexpr std::array kNoPlace = {kSynDropped, kRefusedFull};
+constexpr std::array kDamaged = {kBadChecksum};
+constexpr std::array kSenseless = {kMalformed};
+constexpr std::array kNoMemory = {kNotKept, kLinkNoMemory};
+constexpr std::array kGuesses = {kChallenges};
+constexpr std::array kMacs = {kMacChanges, kConflicts, kOwnAddress};
+
+struct Limit {
+  Trouble trouble;
+  std::uint64_t threshold;
+  std::span<const NicCounter> counters;
+};
+constexpr std::array<Limit, kTroubles> kLimits = {{
+    {Trouble::kStrangers, 10, kStrangers},
+    {Trouble::kNoPlace, 10, kNoPlace},
+    {Trouble::kDamaged, 10, kDamaged},
+    {Trouble::kSenseless, 10, kSenseless},
+    {Trouble::kNoMemory, 1000, kNoMemory},
+    {Trouble::kGuesses, 100, kGuesses},
+    {Trouble::kMacsChange, 3, kMacs},
+}};
+
+}  // namespace
+
+std::uint64_t Finding::total() const {
+  std::uint64_t sum = 0;
+  for (const Part& part : parts) sum += part.count;
+  return sum;
+}
+
+std::vector<Finding> NicWatch::look(TimePoint now, const NicCounts& counts) {
+  std::vector<Finding> found;
+  for (std::size_t i = 0; i < kTroubles; ++i) {
+    const Limit& limit = kLimits[i];
+    Seen& seen = seen_[i];
+    if (seen.since == TimePoint{}) seen.since = now;
+    std::uint64_t total = 0;
+    for (const NicCounter& row : limit.counters)
+      total += row.count(counts) - row.count(seen.counts);
+    const bool many = total >= limit.threshold;
+    if (many && (seen.warned == TimePoint::min() || now - seen.warned >= kInterval)) {
+      Finding& finding = found.emplace_back();
+      finding.trouble = limit.trouble;
+      finding.span = now - seen.since;
+      for (const NicCounter& row : limit.counters)
+        if (const std::uint64_t count = row.count(counts) - row.count(seen.counts); count != 0)
+          finding.parts.push_back({row.name, count});
+      seen = {.since = now, .warned = now, .counts = counts};
+    } else if (!many && now - seen.since >= kInterval) {
+      seen.since = now;
+      seen.counts = counts;
+    }
+  }
+  return found;
+}
+
+}  // namespace ztcp::ustack

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/nic_log.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace ztcp::ustack {
+namespace {
+
+struct Words {
+  Trouble trouble;
+  const char* what;  // "12 <what> in 60 s (names and counts): <advice>"
+  const char* advice;
+};
+constexpr std::array<Words, kTroubles> kWords = {{
+    {Trouble::kStrangers, "connections by strangers were turned away",
+     "open messages.listen_port to the job's hosts alone (security group); hosts of the job need "
+     "the same ztcp and cluster_key"},
+    {Trouble::kNoPlace, "connections found no place",
+     "raise tcp.max_connections in ztcp.conf if they are the job's; else close "
+     "messages.listen_port to everybody but the job's hosts"},
+    {Trouble::kDamaged, "frames arrived damaged",
+     "a cable, a transceiver, a NIC or a switch changes bytes: look at the error counters of "
+     "both ends of this link and of the switches"},
+    {Trouble::kSenseless, "frames made no sense",
+     "somebody in this network sends broken packets, by a fault or on purpose: capture them at "
+     "the switch"},
+    {Trouble::kNoMemory, "frames were dropped for want of memory",
+     "the network loses or reorders more than there is memory to wait with: look for drops at "
+     "the switches, and compare mtu_bytes and the speed of the hosts' links"},
+    {Trouble::kGuesses, "segments fitted no connection's window",
+     "somebody guesses at connections of this NIC: keep its network closed to others than the "
+     "job's hosts"},
+    {Trouble::kMacsChange, "times a neighbour's MAC address changed or was claimed by another host",
+     "two hosts have one address, or somebody forges ARP: compare the addresses of the hosts' "
+     "NICs, and see at the switch who answers for them"},
+}};
+
+}  // namespace
+
+std::string warning(const Finding& finding) {
+  const Words& words = *std::find_if(kWords.begin(), kWords.end(),
+                                     [&](const Words& w) { return w.trouble == finding.trouble; });
+  std::string parts;
+  for (const Finding::Part& part : finding.parts)
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.count, part.name);
+  const auto span = std::chrono::duration_cast<std::chrono::seconds>(finding.span);
+  return fmt::format("{} {} in {} s ({}): {}", finding.total(), words.what,
+                     std::max<std::int64_t>(span.count(), 1), parts, words.advice);
+}
+
+std::string summary(const NicCounts& counts) {
+  std::string text = fmt::format(
+      "sent {} frames ({} bytes), received {} frames ({} bytes), retransmitted {} bytes, {} "
+      "timeouts",
+      counts.link.tx_frames, counts.link.tx_bytes, counts.link.rx_frames, counts.link.rx_bytes,
+      counts.tcp.tx_retransmitted_bytes, counts.tcp.rto_fired);
+  const std::size_t usual = text.size();
+  for (const NicCounter& row : nic_counter::kUnusual) {
+    if (const std::uint64_t count = row.count(counts); count != 0)
+      text += fmt::format("{} {} {}", text.size() == usual ? ";" : ",", count, row.name);
+  }
+  return text;
+}
+
+std::string NicLog::lost_reason(link::LinkState state) const {
+  return "NIC " + name_ + " (" + link_description_ + ") " +
+         (state == link::LinkState::kReset ? "was reset by its host or its firmware"
+                                           : "was taken out of this machine");
+}
+
+const char* NicLog::lost_advice(link::LinkState state) {
+  return state == link::LinkState::kReset ? "start the job again"
+                                          : "put it back, run ztcp_setup and start the job again";
+}
+
+Error NicLog::lost_error(link::LinkState state) {
+  return {Errc::kNoDevice, 0, state == link::LinkState::kReset ? "NIC reset" : "NIC taken out"};
+}
+
+void NicLog::link_lost(link::LinkState state) {
+  add(log::Level::kWarn,
+      lost_reason(state) + "; every connection on it has failed: " + lost_advice(state));
+}
+
+void NicLog::warn(const Finding& finding) { add(log::Level::kWarn, warning(finding)); }
+
+void NicLog::nobody_left(TimePoint now, const NicCounts& counts) {
+  if (now < next_nobody_left_) return;
+  next_nobody_left_ = now + kNobodyLeftInterval;
+  so_far("no connection is left", counts);
+}
+
+void NicLog::so_far(const std::string& when, const NicCounts& counts) {
+  add(log::Level::kInfo, when + "; so far it " + summary(counts));
+}
+
+void NicLog::add(log::Level level, const std::string& line) {
+  lines_.push_back({level, name_ + ": " + line});
+}
+
+}  // namespace ztcp::ustack

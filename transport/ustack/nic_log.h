@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What an operator reads of a NIC: its loss, a warning when strangers, damaged frames and the like
+// have become many, and its counts when nobody is left or it is done with. Lines are made when
+// there is something to say, with the baton held, and said without it: a logger may block.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/core/clock.h"
+#include "transport/core/log.h"
+#include "transport/core/result.h"
+#include "transport/link/link.h"
+#include "transport/ustack/engine/nic_counts.h"
+#include "transport/ustack/engine/nic_watch.h"
+
+namespace ztcp::ustack {
+
+// "sent 12 frames (3456 bytes), received ...; 2 rx_bad_checksum, 1 strays_bad_key"
+std::string summary(const NicCounts& counts);
+// "37 connections by strangers were turned away in 3 s (30 strays_bad_magic, ...): <advice>"
+std::string warning(const Finding& finding);
+
+class NicLog {
+ public:
+  struct Line {
+    log::Level level;
+    std::string text;
+  };
+  // Between two lines that say that no connection is left: some make new ones in a loop.
+  static constexpr Duration kNobodyLeftInterval = std::chrono::minutes(1);
+
+  NicLog(std::string name, std::string link_description)
+      : name_(std::move(name)), link_description_(std::move(link_description)) {}
+
+  // --- Any thread: of a link that is lost --------------------------------------------------------
+  // "NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine"
+  std::string lost_reason(link::LinkState state) const;
+  static const char* lost_advice(link::LinkState state);
+  static Error lost_error(link::LinkState state);
+
+  // --- With the baton held: to be said -----------------------------------------------------------
+  void link_lost(link::LinkState state);
+  void warn(const Finding& finding);
+  void nobody_left(TimePoint now, const NicCounts& counts);
+  // `when`: "the process ends".
+  void so_far(const std::string& when, const NicCounts& counts);
+  bool has_lines() const { return !lines_.empty(); }
+  std::vector<Line> take_lines() { return std::exchange(lines_, {}); }
+
+ private:
+  void add(log::Level level, const std::string& line);
+
+  const std::string name_;
+  const std::string link_description_;
+  std::vector<Line> lines_;
+  TimePoint next_nobody_left_{};
+};
+
+}  // namespace ztcp::ustack
