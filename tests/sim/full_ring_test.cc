@@ -1,134 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A stack, a Transmitter and a NIC whose line is slower than the stack: what waits where, and that
+// The product's turn over a NIC whose line is slower than the stack: what waits where, and that
 // nothing is lost but by the cable.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <memory>
-#include <vector>
 
 #include <gtest/gtest.h>
 
-#include "tests/sim/app.h"
-#include "tests/sim/line_link.h"
-#include "transport/tcp/stack.h"
-#include "transport/ustack/engine/transmitter.h"
+#include "tests/sim/turn_host.h"
 
 namespace ztcp::sim {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint16_t kPort = 7471;
 constexpr Duration kTurn = 5us;  // Pollers spin: they come by more often than frames do.
 
-Ipv4Address address(std::uint8_t host) { return Ipv4Address{0x0a4d0100U + host}; }
-
-// Connections arrive one by one, for one app after the other.
-class Door final : public tcp::StreamAcceptor {
- public:
-  explicit Door(std::vector<std::unique_ptr<App>>& apps) : apps_(apps) {}
-  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) override {
-    return next_ < apps_.size() ? apps_[next_++]->on_accept(now, stream, remote) : nullptr;
-  }
-
- private:
-  std::vector<std::unique_ptr<App>>& apps_;
-  std::size_t next_ = 0;
-};
-
-struct Host {
-  Host(std::uint8_t number, const LineOptions& line)
-      : stack(config(number, line), {number, 7}),
-        link(line),
-        transmitter(link.capabilities()),
-        door(apps) {}
-
-  static tcp::StackConfig config(std::uint8_t number, const LineOptions& line) {
-    tcp::StackConfig config;
-    config.mac = MacAddress{{2, 0, 0, 0, 0, number}};
-    config.address = {address(number), 24};
-    config.mtu_bytes = line.mtu_bytes;
-    config.max_connections = 16;
-    return config;
-  }
-
-  void turn(TimePoint now) {
-    link.advance(now);
-    std::array<RxFrame, 128> frames;
-    const auto burst = std::span(frames).first(link.receive(frames));
-    stack.on_frames(now, burst);
-    link.release(burst);
-    stack.on_timers(now);
-    transmitter.run(stack, link, now);
-    for (std::size_t count = frames.size(); count == frames.size();) {
-      count = stack.take_released(frames);
-      for (RxFrame& frame : std::span(frames).first(count)) frame.kept = false;
-      link.release(std::span(frames).first(count));
-    }
-  }
-
-  tcp::Stack stack;
-  LineLink link;
-  ustack::Transmitter transmitter;
-  std::vector<std::unique_ptr<App>> apps;
-  Door door;
-};
-
-// As many flows as a connection of NCCL's has, one way.
+// A connection as NCCL has it, of several flows, one way.
 class FullRing : public testing::Test {
  protected:
-  static constexpr std::size_t kFlows = 4;
-  static constexpr std::size_t kBytesEach = 10U << 20;
+  static constexpr std::size_t kBytes = 160 * TurnClient::kMessageBytes;
 
   void begin(const LineOptions& line) {
-    sender_ = std::make_unique<Host>(1, line);
+    now_ = TurnHost::kBegin;
     LineOptions back = line;
     back.loss = 0;
-    receiver_ = std::make_unique<Host>(2, back);
-    sender_->link.join(receiver_->link);
-    receiver_->link.join(sender_->link);
-    ASSERT_TRUE(receiver_->stack.listen(kPort, receiver_->door));
-    for (std::size_t i = 0; i < kFlows; ++i) {
-      sender_->apps.push_back(std::make_unique<App>(data_, std::span<const std::byte>{}));
-      receiver_->apps.push_back(std::make_unique<App>(std::span<const std::byte>{}, data_));
-      const auto stream = sender_->stack.connect(now_, {address(2), kPort}, *sender_->apps[i]);
-      ASSERT_TRUE(stream);
-      sender_->apps[i]->attach(**stream);
-    }
-    begun_ = now_;
+    out_ = pattern(kBytes, 3);
+    in_ = Bytes(kBytes);
+    from_ = std::make_unique<TurnHost>(1, line);
+    to_ = std::make_unique<TurnHost>(2, back);
+    from_->link.join(to_->link);
+    to_->link.join(from_->link);
+    to_->inboxes = {&in_};
+    sender_ = &from_->connect(*to_, out_);
   }
-  bool is_done() const {
-    return std::all_of(receiver_->apps.begin(), receiver_->apps.end(),
-                       [](const auto& app) { return app->has_received_all(); }) &&
-           std::all_of(sender_->apps.begin(), sender_->apps.end(),
-                       [](const auto& app) { return app->is_all_acked(); });
+  void turn() {
+    now_ += kTurn;
+    from_->turn(now_);
+    to_->turn(now_);
+  }
+  void run_for(Duration span) {
+    for (const TimePoint end = now_ + span; now_ < end;) turn();
   }
   // Until all is there and acknowledged.
   void run() {
-    const TimePoint end = now_ + 10s;
+    const TimePoint end = now_ + 20s;
     while (!is_done()) {
-      ASSERT_LT(now_, end) << "received " << receiver_->apps[0]->received();
-      now_ += kTurn;
-      sender_->turn(now_);
-      receiver_->turn(now_);
-      for (const auto* host : {sender_.get(), receiver_.get()})
-        for (const auto& app : host->apps) ASSERT_EQ(app->violation(), "");
+      ASSERT_FALSE(sender_->failed);
+      ASSERT_LT(now_, end) << "received " << (to_->receivers.empty() ? 0 : received());
+      turn();
     }
+    EXPECT_EQ(in_, out_);
   }
-  const tcp::Counters& counters() const { return sender_->stack.counters(); }
+  std::size_t received() const { return to_->receivers[0]->done; }
+  bool is_done() const {
+    return sender_->is_done() && !to_->receivers.empty() && to_->receivers[0]->is_done();
+  }
+  // Each segment that the stack made has left: what the peer did not get the cable lost.
+  void expect_all_left() { EXPECT_EQ(from_->link.sent_segments, counters().tx_segments); }
+  const tcp::Counters& counters() const { return from_->engine.tcp_counters(); }
   double share_of_line_used() const {
-    return static_cast<double>(sender_->link.time_busy().count()) /
-           static_cast<double>((now_ - begun_).count());
+    return static_cast<double>(from_->link.time_busy().count()) /
+           static_cast<double>((now_ - TurnHost::kBegin).count());
   }
 
-  const Bytes data_ = pattern(kBytesEach, 3);
-  TimePoint now_{1s};
-  TimePoint begun_{};
-  std::unique_ptr<Host> sender_;
-  std::unique_ptr<Host> receiver_;
+  TimePoint now_{};
+  Bytes out_;
+  Bytes in_;
+  std::unique_ptr<TurnHost> from_;
+  std::unique_ptr<TurnHost> to_;
+  TurnSender* sender_ = nullptr;
 };
 
 // Repeats are made when the ring is fullest: of data that went at the line's speed.
@@ -137,15 +80,34 @@ TEST_F(FullRing, RepeatsAreLostByTheCableAlone) {
     SCOPED_TRACE(says_room ? "the link says what it has room for" : "it refuses");
     begin({.loss = 0.001, .says_room = says_room});
     run();
-    EXPECT_GT(sender_->link.lost, 20U);
+    EXPECT_GT(from_->link.lost, 20U);
     EXPECT_EQ(counters().rto_fired, 0U);
-    // Each frame that the stack made has left: what the peer did not get the cable lost.
-    EXPECT_GE(sender_->link.sent, counters().tx_segments);
+    expect_all_left();
     EXPECT_GT(share_of_line_used(), 0.97);
     if (says_room) {
-      EXPECT_EQ(sender_->link.refused, 0U) << "made although there was no room";
+      EXPECT_EQ(from_->link.refused, 0U) << "made although there was no room";
+    } else {
+      EXPECT_GT(from_->link.refused, 0U);
     }
   }
+}
+
+// Whatever else finds room: a repeat is what the peer waits for, and one that is dropped after it
+// was made costs a timeout.
+TEST_F(FullRing, ARepeatThatIsRefusedAgainAndAgainLeavesAllTheSame) {
+  begin({.loss = 0.001, .says_room = false});
+  std::size_t asked = 0;
+  std::size_t refused = 0;
+  from_->link.refuses = [&](const TxFrame& frame) {
+    const bool full = frame.copy_payload && ++asked % 4 != 0;
+    refused += full ? 1 : 0;
+    return full;
+  };
+  run();
+  EXPECT_GT(from_->link.lost, 20U);
+  EXPECT_GT(refused, 3 * 20U);
+  EXPECT_EQ(counters().rto_fired, 0U);
+  expect_all_left();
 }
 
 // A ring that holds more than a line needs must not be filled: everything queues behind it.
@@ -154,7 +116,52 @@ TEST_F(FullRing, ALargeRingIsNotFilledBeyondWhatKeepsTheLineBusy) {
   run();
   EXPECT_GT(share_of_line_used(), 0.97);
   // 0.1 ms of 10 Gb/s, where the ring holds 5 ms.
-  EXPECT_LE(sender_->link.most_queued_bytes, 2 * ustack::QueueLimit::kLeastBytes);
+  EXPECT_LE(from_->link.most_queued_bytes, 2 * ustack::QueueLimit::kLeastBytes);
+}
+
+// A device that hangs, or a line that is paused: for less than TCP gives up after.
+TEST_F(FullRing, OneThatStaysFullForSecondsCostsTimeOnly) {
+  for (const bool says_room : {true, false}) {
+    SCOPED_TRACE(says_room ? "the link says what it has room for" : "it refuses");
+    begin({.says_room = says_room});
+    run_for(2ms);
+    ASSERT_FALSE(is_done());
+    ASSERT_GT(received(), 0U);
+    const std::uint64_t made = counters().tx_segments;
+    from_->link.is_stuck = true;
+    run_for(3s);
+    // What the link does not take stays in the stack, but for the burst it was offered.
+    EXPECT_LE(counters().tx_segments, made + ustack::Transmitter::kBurst);
+    from_->link.is_stuck = false;
+    run();
+    expect_all_left();
+  }
+}
+
+// The user has its memory back although its frames still wait: theirs are copies by then.
+TEST_F(FullRing, WhatWaitsWhenASessionEndsIsAsItWas) {
+  begin({.says_room = false});
+  run_for(2ms);
+  std::size_t scribbled = 0;
+  from_->link.refuses = [&](const TxFrame& frame) {
+    for (const Fragment& fragment : std::span(frame.fragments).first(frame.fragment_count)) {
+      const std::span bytes(fragment.data, fragment.size_bytes);
+      const auto last = bytes.last(std::min<std::size_t>(bytes.size(), 32));
+      scribbled += last.size() == 32 && std::all_of(last.begin(), last.end(), [](std::byte b) {
+                     return b == std::byte{0xdd};
+                   });
+    }
+    return false;
+  };
+  // The ring is full of data at the line's speed, and more waits in front of it.
+  from_->link.is_stuck = true;
+  run_for(100us);
+  sender_->on_link_lost(now_);  // Aborts, and overwrites the memory.
+  from_->link.is_stuck = false;
+  const std::uint64_t sent = from_->link.sent;
+  run_for(10ms);
+  EXPECT_GT(from_->link.sent, sent + 1) << "nothing waited";
+  EXPECT_EQ(scribbled, 0U);
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 //
 // A NIC in virtual time: a ring of so many frames in front of a line of so many bits per second,
 // and a cable behind it that loses some and takes its time. What the ring has no room for it
-// refuses, as devices do.
+// refuses, as devices do; a link that is not up receives nothing and drops what it is to send.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -42,6 +43,9 @@ class LineLink final : public link::Link {
 
   // Moves the line and the cable on to `now`.
   void advance(TimePoint now) {
+    if (is_stuck) {
+      for (InRing& waiting : ring_) waiting.done += now - now_;
+    }
     while (!ring_.empty() && ring_.front().done <= now) {
       InRing& front = ring_.front();
       queued_bytes_ -= front.bytes.size();
@@ -60,11 +64,15 @@ class LineLink final : public link::Link {
     return next;
   }
   Duration time_busy() const { return line_was_busy_; }
+  // Received frames that were not given back.
+  std::size_t held_frames() const { return out_.size(); }
 
   const link::LinkCapabilities& capabilities() const override { return capabilities_; }
   std::size_t receive(std::span<RxFrame> frames) override {
+    if (on_receive) on_receive();
     std::size_t count = 0;
-    while (count < frames.size() && !arriving_.empty() && arriving_.front().first <= now_) {
+    while (is_up() && count < frames.size() && !arriving_.empty() &&
+           arriving_.front().first <= now_) {
       auto frame = std::make_unique<ReceivedFrame>(std::move(arriving_.front().second));
       arriving_.pop_front();
       frames[count] = frame->view();
@@ -79,11 +87,18 @@ class LineLink final : public link::Link {
   std::size_t transmit(std::span<const TxFrame> frames) override {
     std::size_t taken = 0;
     for (const TxFrame& frame : frames) {
-      if (ring_.size() >= options_.ring_frames) {
+      if (is_stuck || ring_.size() >= options_.ring_frames || (refuses && refuses(frame))) {
         ++refused;
         break;
       }
+      if (!is_up()) {
+        ++counters_.tx_dropped;
+        ++taken;
+        continue;
+      }
+      if (frame.l3_bytes != 0) ++sent_segments;
       Bytes bytes = std::move(put_on_cable(frame)[0]);
+      if (corrupts) corrupts(bytes);
       const Duration time(bytes.size() * 8'000'000'000U / options_.bits_per_second);
       const TimePoint begins = ring_.empty() ? now_ : std::max(now_, ring_.back().done);
       queued_bytes_ += bytes.size();
@@ -97,19 +112,27 @@ class LineLink final : public link::Link {
   }
   link::TransmitRoom transmit_room(TimePoint) override {
     if (!options_.says_room) return {};
-    return {.frames = options_.ring_frames - ring_.size(),
+    return {.frames = is_stuck ? 0 : options_.ring_frames - ring_.size(),
             .tells_bytes = true,
             .taken_bytes = taken_bytes_,
             .queued_bytes = queued_bytes_};
   }
-  link::LinkState state() override { return link::LinkState::kUp; }
+  link::LinkState state() override { return state_now; }
   void wait(int, Duration) override {}
   std::uint32_t map_memory(const void*, std::size_t) override { return 1; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return counters_; }
   std::string describe() const override { return "line"; }
 
+  link::LinkState state_now = link::LinkState::kUp;
+  bool is_stuck = false;  // The device sends nothing and takes nothing.
+  // Where set: asked of each frame whether the ring is full just then; called by receive(); and
+  // what the cable does to a frame.
+  std::function<bool(const TxFrame&)> refuses;
+  std::function<void()> on_receive;
+  std::function<void(Bytes&)> corrupts;
   std::uint64_t sent = 0;
+  std::uint64_t sent_segments = 0;  // Those of TCP.
   std::uint64_t refused = 0;
   std::uint64_t lost = 0;
   std::uint64_t most_queued_bytes = 0;

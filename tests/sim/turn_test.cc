@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The product's turn in virtual time: what happens to connections, frames and memory when the link
+// or a connection ends in the middle of one.
+#include "transport/ustack/engine/turn.h"
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/turn_host.h"
+
+namespace ztcp::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using Told = std::vector<std::string>;
+
+constexpr Duration kTurn = 5us;
+constexpr std::size_t kBytes = 64 * TurnClient::kMessageBytes;
+
+// Two connections from one host to the other.
+class TurnTest : public testing::Test {
+ protected:
+  TurnTest() {
+    from.link.join(to.link);
+    to.link.join(from.link);
+    to.inboxes = {&in[0], &in[1]};
+    senders = {&from.connect(to, out[0]), &from.connect(to, out[1])};
+  }
+  void turn() {
+    now += kTurn;
+    from.turn(now);
+    to.turn(now);
+  }
+  void run_for(Duration span) {
+    for (const TimePoint end = now + span; now < end;) turn();
+  }
+  template <class Done>
+  void run_until(Done&& done) {
+    for (const TimePoint end = now + 10s; !done();) {
+      ASSERT_LT(now, end);
+      turn();
+    }
+  }
+  bool all_done() const {
+    return senders[0]->is_done() && senders[1]->is_done() && to.receivers.size() == 2 &&
+           to.receivers[0]->is_done() && to.receivers[1]->is_done();
+  }
+
+  TimePoint now = TurnHost::kBegin;
+  std::array<Bytes, 2> out{pattern(kBytes, 1), pattern(kBytes, 2)};
+  std::array<Bytes, 2> in{Bytes(kBytes), Bytes(kBytes)};
+  TurnHost from{1, {}};
+  TurnHost to{2, {}};
+  std::array<TurnSender*, 2> senders{};
+};
+
+TEST_F(TurnTest, SaysWhetherAnythingMoved) {
+  run_until([&] { return all_done(); });
+  // Which session came first is the network's choice.
+  EXPECT_TRUE((in[0] == out[0] && in[1] == out[1]) || (in[0] == out[1] && in[1] == out[0]));
+  run_for(1ms);
+  EXPECT_FALSE(from.moved);
+  EXPECT_FALSE(to.moved);
+  from.ring(senders[0]->index);
+  turn();
+  EXPECT_TRUE(from.moved);
+  EXPECT_FALSE(to.moved);
+}
+
+// Both ends close, hear of it inside their own events, and are gone with the turn that told them.
+TEST_F(TurnTest, BuriesWhoRetiresInsideItsOwnEvent) {
+  run_until([&] { return all_done(); });
+  const std::size_t index = senders[0]->index;
+  senders[0]->close();
+  senders[1]->close();
+  to.receivers[0]->close();
+  to.receivers[1]->close();
+  run_until([&] { return !from.told.empty() && !to.told.empty(); });
+  EXPECT_EQ(from.told, Told{"nobody"}) << "once, after the last";
+  EXPECT_EQ(to.told, Told{"nobody"});
+  EXPECT_TRUE(from.clients.is_empty());
+  // A ring that came too late is nobody's.
+  run_for(1ms);
+  from.ring(index);
+  turn();
+  EXPECT_FALSE(from.moved);
+  EXPECT_EQ(from.link.held_frames(), 0U);
+  EXPECT_EQ(to.link.held_frames(), 0U);
+}
+
+// The index is free for the next one, which works as the first did.
+TEST_F(TurnTest, TheNextTakesThePlaceOfWhoWasBuried) {
+  run_until([&] { return all_done(); });
+  const std::size_t index = senders[0]->index;
+  senders[0]->close();
+  to.receivers[0]->close();
+  to.receivers[1]->close();
+  run_until([&] { return senders[1]->closed || !from.told.empty() || to.told == Told{"nobody"}; });
+  Bytes more = pattern(kBytes, 3);
+  Bytes inbox(kBytes);
+  to.inboxes.push_back(&inbox);
+  TurnSender& next = from.connect(to, more);
+  EXPECT_EQ(next.index, index);
+  run_until([&] { return next.is_done() && to.receivers.size() == 3; });
+  EXPECT_EQ(inbox, more);
+}
+
+enum class Moment { kReceive, kPost, kTransmit };
+class LinkGone : public TurnTest, public testing::WithParamInterface<Moment> {};
+constexpr std::array kMomentNames = {"Receive", "Post", "Transmit"};
+INSTANTIATE_TEST_SUITE_P(Moments, LinkGone,
+                         testing::Values(Moment::kReceive, Moment::kPost, Moment::kTransmit),
+                         [](const auto& row) {
+                           return kMomentNames[static_cast<std::size_t>(row.param)];
+                         });
+
+// Takes the link away when it is asked for its posts.
+class Saboteur final : public TurnClient {
+ public:
+  using TurnClient::TurnClient;
+  void on_doorbell(TimePoint) override { host_.link.state_now = link::LinkState::kGone; }
+  void close() override {}
+
+ private:
+  void abort() override {}
+};
+
+TEST_P(LinkGone, InMidTurnEndsEveryConnectionOnceAndLeavesNothing) {
+  run_until([&] { return to.receivers.size() == 2 && to.receivers[1]->done > 2; });
+  Bytes none;
+  Saboteur* saboteur = nullptr;
+  std::size_t frames = 0;
+  const auto gone = [&] { from.link.state_now = link::LinkState::kGone; };
+  switch (GetParam()) {
+    case Moment::kReceive:
+      from.link.on_receive = gone;
+      break;
+    case Moment::kPost:
+      saboteur = &from.attach(std::make_unique<Saboteur>(from, none));
+      break;
+    case Moment::kTransmit:
+      from.link.refuses = [&](const TxFrame&) {
+        if (++frames == 3) gone();
+        return false;
+      };
+      break;
+  }
+  run_until([&] { return from.link.state_now == link::LinkState::kGone; });
+  EXPECT_TRUE(from.told.empty()) << "the turn goes on to its end";
+  const std::size_t all = saboteur != nullptr ? 3 : 2;
+  run_for(ustack::Turn::kLookInterval + 2 * kTurn);
+  ASSERT_EQ(from.told.size(), all + 2) << from.told.size();
+  EXPECT_EQ(from.told.front(), "link 2");
+  for (std::size_t i = 0; i < all; ++i) EXPECT_EQ(from.told[i + 1], "lost " + std::to_string(i));
+  EXPECT_EQ(from.told.back(), "nobody") << "buried in the turn that told them";
+  // It stays lost, and there is nobody to tell.
+  run_for(5ms);
+  EXPECT_EQ(from.told.size(), all + 2);
+  EXPECT_EQ(from.link.held_frames(), 0U);
+  EXPECT_GT(from.link.counters().tx_dropped, 0U);
+}
+
+// Somebody's connect was under way when the NIC was lost: it is told, too, and so soon.
+TEST_F(TurnTest, ALostLinkIsToldAgainToWhoIsAttachedLater) {
+  run_until([&] { return to.receivers.size() == 2; });
+  from.link.state_now = link::LinkState::kReset;
+  run_for(2ms);
+  EXPECT_EQ(from.told, (Told{"link 3", "lost 0", "lost 1", "nobody"}));
+  from.told.clear();
+  Bytes late = pattern(kBytes, 5);
+  from.connect(to, late);
+  run_for(2ms);
+  ASSERT_EQ(from.told.size(), 2U);
+  EXPECT_TRUE(from.told[0].starts_with("lost ")) << from.told[0];
+  EXPECT_EQ(from.told[1], "nobody");
+}
+
+// A carrier that comes and goes is told and ends nobody.
+TEST_F(TurnTest, ALinkThatIsDownEndsNobody) {
+  run_until([&] { return to.receivers.size() == 2 && to.receivers[0]->done > 2; });
+  from.link.state_now = link::LinkState::kDown;
+  run_for(50ms);
+  from.link.state_now = link::LinkState::kUp;
+  run_until([&] { return all_done(); });
+  EXPECT_EQ(from.told, (Told{"link 1", "link 0"}));
+  EXPECT_FALSE(senders[0]->failed || senders[1]->failed);
+}
+
+// What is counted of the stack and of the link becomes a finding within a second.
+TEST_F(TurnTest, ManyOfAKindAreFound) {
+  run_until([&] { return all_done(); });
+  std::size_t corrupted = 0;
+  from.link.corrupts = [&](Bytes& frame) {
+    if (corrupted == 30) return;
+    ++corrupted;
+    frame.back() ^= std::byte{1};
+  };
+  Bytes more = pattern(kBytes, 4);
+  Bytes inbox(kBytes);
+  to.inboxes.push_back(&inbox);
+  TurnSender& next = from.connect(to, more);
+  run_until([&] { return next.is_done(); });
+  run_for(2s);
+  EXPECT_EQ(inbox, more);
+  ASSERT_EQ(to.findings.size(), 1U);
+  EXPECT_EQ(to.findings[0].trouble, ustack::Trouble::kDamaged);
+  EXPECT_GE(to.findings[0].total(), 10U);
+  EXPECT_LE(to.findings[0].total(), to.engine.tcp_counters().rx_bad_checksum);
+  EXPECT_TRUE(from.findings.empty());
+}
+
+}  // namespace
+}  // namespace ztcp::sim
