@@ -11,16 +11,10 @@
 #include <sys/socket.h>
 #include <vector>
 
+#include "transport/core/socket_address.h"
+
 namespace ztcp::interop {
 namespace {
-
-sockaddr_in socket_address(Endpoint endpoint) {
-  sockaddr_in out{};
-  out.sin_family = AF_INET;
-  out.sin_addr.s_addr = htonl(endpoint.address.value);
-  out.sin_port = htons(endpoint.port);
-  return out;
-}
 
 std::string reason(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
 
@@ -45,9 +39,8 @@ std::string KernelApp::prepare(link::Fd& socket) {
 
 std::string KernelApp::listen(Endpoint local) {
   if (std::string why = prepare(listener_); !why.empty()) return why;
-  const sockaddr_in address = socket_address(local);
-  if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
-    return reason("bind");
+  const SocketAddress address = to_socket_address(local);
+  if (bind(listener_.get(), address.get(), address.size_bytes) != 0) return reason("bind");
   if (::listen(listener_.get(), 8) != 0) return reason("listen");
   return {};
 }
@@ -58,12 +51,10 @@ std::string KernelApp::connect(Endpoint remote) {
   if (fast_open_ &&
       setsockopt(socket_.get(), IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)) != 0)
     return reason("TCP_FASTOPEN_CONNECT");
-  const sockaddr_in local = socket_address({Ipv4Address{}, local_port_});
-  if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&local), sizeof(local)) != 0)
-    return reason("bind");
-  const sockaddr_in address = socket_address(remote);
-  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
-      errno != EINPROGRESS)
+  const SocketAddress local = to_socket_address({Ipv4Address{}, local_port_});
+  if (bind(socket_.get(), local.get(), local.size_bytes) != 0) return reason("bind");
+  const SocketAddress address = to_socket_address(remote);
+  if (::connect(socket_.get(), address.get(), address.size_bytes) != 0 && errno != EINPROGRESS)
     return reason("connect");
   return {};
 }

@@ -69,7 +69,7 @@ void Peer::send(Segment segment) {
   Bytes tcp(wire::kMaxTcpBytes);
   tcp.resize(wire::emit_tcp(header, tcp.data()));
   tcp.insert(tcp.end(), segment.payload.begin(), segment.payload.end());
-  auto sum = wire::pseudo_header_checksum(kEndpoint.address, kStackAddress,
+  auto sum = wire::pseudo_header_checksum(kEndpoint.address.v4(), kStackAddress,
                                           static_cast<std::uint32_t>(tcp.size()));
   sum.add(tcp);
   wire::store_be16(tcp.data() + wire::kTcpChecksumOffset, sum.finish());
@@ -80,7 +80,7 @@ Bytes Peer::ip_frame(wire::IpProtocol protocol, const Bytes& payload) const {
   Bytes frame(wire::kEthernetBytes + wire::kIpv4Bytes);
   wire::emit_ethernet({kStackMac, kMac, 0, wire::EtherType::kIpv4}, frame.data());
   wire::Ipv4Header ip;
-  ip.source = kEndpoint.address;
+  ip.source = kEndpoint.address.v4();
   ip.destination = kStackAddress;
   ip.protocol = protocol;
   ip.total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + payload.size());
@@ -121,12 +121,12 @@ void Peer::read(const Bytes& frame) {
   if (parsed.kind == wire::FrameKind::kArp) {
     const auto arp = wire::parse_arp(std::span(frame).subspan(parsed.payload_offset));
     if (!arp || arp->operation != wire::ArpOperation::kRequest ||
-        arp->target_ip != kEndpoint.address)
+        arp->target_ip != kEndpoint.address.v4())
       return;
     Bytes reply(wire::kEthernetBytes + wire::kArpBytes);
     wire::emit_ethernet({kStackMac, kMac, 0, wire::EtherType::kArp}, reply.data());
     wire::emit_arp(
-        {wire::ArpOperation::kReply, kMac, kEndpoint.address, arp->sender_mac, arp->sender_ip},
+        {wire::ArpOperation::kReply, kMac, kEndpoint.address.v4(), arp->sender_mac, arp->sender_ip},
         reply.data() + wire::kEthernetBytes);
     inject(reply);
     return;

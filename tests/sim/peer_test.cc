@@ -355,7 +355,7 @@ TEST_F(PeerTest, AStrangersSegmentGetsAReset) {
   header.acknowledgment = 4711;
   Bytes tcp(wire::kTcpBytes);
   wire::emit_tcp(header, tcp.data());
-  auto sum = wire::pseudo_header_checksum(Peer::kEndpoint.address, Ipv4Address{0x0a4d0101},
+  auto sum = wire::pseudo_header_checksum(Peer::kEndpoint.address.v4(), Ipv4Address{0x0a4d0101},
                                           static_cast<std::uint32_t>(tcp.size()));
   sum.add(tcp);
   wire::store_be16(tcp.data() + wire::kTcpChecksumOffset, sum.finish());

@@ -32,7 +32,7 @@ class TurnClient : public ustack::Client {
   static constexpr std::size_t kAhead = 8;
 
   TurnClient(TurnHost& host, Bytes& memory) : host_(host), memory_(memory) {}
-  void on_peer_died(TimePoint, Ipv4Address, const std::string&) override {}
+  void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
   void cut_off(TimePoint) override {}
   void on_link_lost(TimePoint) override;

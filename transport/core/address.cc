@@ -2,7 +2,10 @@
 // Copyright the ztcp authors
 #include "transport/core/address.h"
 
+#include <arpa/inet.h>
 #include <charconv>
+#include <endian.h>
+#include <netinet/in.h>
 
 #include <fmt/format.h>
 
@@ -62,6 +65,15 @@ std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text) {
   return prefix;
 }
 
+std::optional<IpAddress> parse_ip(std::string_view text) {
+  if (const auto v4 = parse_ipv4(text)) return *v4;
+  // inet_pton() would stop at a zero inside.
+  if (text.find('\0') != std::string_view::npos) return std::nullopt;
+  std::array<std::uint64_t, 2> words{};
+  if (inet_pton(AF_INET6, std::string(text).c_str(), words.data()) != 1) return std::nullopt;
+  return IpAddress(be64toh(words[0]), be64toh(words[1]));
+}
+
 std::string to_string(const MacAddress& mac) {
   return fmt::format("{:02x}", fmt::join(mac.bytes, ":"));
 }
@@ -69,11 +81,20 @@ std::string to_string(Ipv4Address a) {
   return fmt::format("{}.{}.{}.{}", a.value >> 24, a.value >> 16 & 255, a.value >> 8 & 255,
                      a.value & 255);
 }
+std::string to_string(IpAddress address) {
+  if (address.is_v4()) return to_string(address.v4());
+  const std::array<std::uint64_t, 2> words{htobe64(address.high), htobe64(address.low)};
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET6, words.data(), text.data(), text.size());
+  return text.data();
+}
 std::string to_string(const Ipv4Prefix& prefix) {
   return fmt::format("{}/{}", to_string(prefix.address), prefix.length);
 }
 std::string to_string(const Endpoint& endpoint) {
-  return fmt::format("{}:{}", to_string(endpoint.address), endpoint.port);
+  const std::string address = to_string(endpoint.address);
+  return endpoint.address.is_v4() ? fmt::format("{}:{}", address, endpoint.port)
+                                  : fmt::format("[{}]:{}", address, endpoint.port);
 }
 
 }  // namespace ztcp

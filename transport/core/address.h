@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Addresses as values. IPv4 numbers are in host order so that masks and ranges read naturally.
+// Addresses as values. Numbers are in host order so that masks and ranges read naturally.
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -46,19 +47,46 @@ struct Ipv4Prefix {
   friend bool operator==(const Ipv4Prefix&, const Ipv4Prefix&) = default;
 };
 
+// Of either family, IPv4 as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2): what tables, handles and log
+// lines know a host by. Without a zone: fe80::1 names a host on one link alone, and each host names
+// its links for itself (RFC 4007 section 6), so that a peer's zone says nothing here. Tables are
+// kept per NIC, which is a link; whoever opens a socket adds the index of his own interface to it.
+struct IpAddress {
+  std::uint64_t high = 0;  // The first eight bytes.
+  std::uint64_t low = 0;
+
+  constexpr IpAddress() = default;  // "::", which is nobody.
+  constexpr IpAddress(std::uint64_t first_half, std::uint64_t second_half)
+      : high(first_half), low(second_half) {}
+  constexpr IpAddress(Ipv4Address v4) : low(kV4Mapped << 32 | v4.value) {}  // NOLINT: on purpose.
+
+  constexpr bool is_v4() const { return high == 0 && low >> 32 == kV4Mapped; }
+  constexpr Ipv4Address v4() const {
+    assert(is_v4());
+    return {static_cast<std::uint32_t>(low)};
+  }
+  friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
+
+ private:
+  static constexpr std::uint64_t kV4Mapped = 0xffff;
+};
+
 struct Endpoint {
-  Ipv4Address address;
+  IpAddress address;
   std::uint16_t port = 0;  // Host order.
   friend auto operator<=>(const Endpoint&, const Endpoint&) = default;
 };
 
 // Text forms. Parsers accept exactly the canonical form ("10.77.1.10/24", "52:54:00:77:01:0a",
-// case-insensitive MAC) and nothing around it.
+// case-insensitive MAC) and nothing around it; of an IPv6 address every form of RFC 4291 section
+// 2.2, of which RFC 5952's is the one that is written: "2001:db8::1", "[2001:db8::1]:7471".
 std::optional<MacAddress> parse_mac(std::string_view text);
 std::optional<Ipv4Address> parse_ipv4(std::string_view text);
 std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text);
+std::optional<IpAddress> parse_ip(std::string_view text);
 std::string to_string(const MacAddress& mac);
 std::string to_string(Ipv4Address address);
+std::string to_string(IpAddress address);
 std::string to_string(const Ipv4Prefix& prefix);
 std::string to_string(const Endpoint& endpoint);
 

@@ -51,10 +51,10 @@ class Connection final : public Stream, public ListHook<> {
   Connection& operator=(const Connection&) = delete;
 
   // --- Beginnings: the slot is closed. The caller has entered the key into the demux.
-  void open_active(TimePoint now, std::uint16_t local_port, Endpoint remote, Ipv4Address next_hop,
+  void open_active(TimePoint now, std::uint16_t local_port, Endpoint remote, IpAddress next_hop,
                    StreamEvents& events);
   // `beyond`: where our numbers of an earlier connection of this name ended.
-  void open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop,
+  void open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAddress next_hop,
                     std::optional<SeqNum> beyond);
 
   // --- Stream
@@ -111,7 +111,7 @@ class Connection final : public Stream, public ListHook<> {
   bool is_synchronized() const { return state_ >= State::kEstablished; }
   // It may hold a connection: it was sent more than a SYN.
   bool is_known_to_peer() const { return state_ >= State::kSynReceived; }
-  void begin(TimePoint now, std::uint16_t local_port, Endpoint remote, Ipv4Address next_hop);
+  void begin(TimePoint now, std::uint16_t local_port, Endpoint remote, IpAddress next_hop);
   void end();
   void wake() {
     if (mac_known_) context_.ready.push(index_);

@@ -11,7 +11,7 @@
 namespace ztcp::tcp {
 
 void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
-                       Ipv4Address next_hop) {
+                       IpAddress next_hop) {
   assert(state_ == State::kClosed);
   const Endpoint local = context_.local(local_port);
   events_ = nullptr;
@@ -37,7 +37,7 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
 }
 
 void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint remote,
-                             Ipv4Address next_hop, StreamEvents& events) {
+                             IpAddress next_hop, StreamEvents& events) {
   begin(now, local_port, remote, next_hop);
   events_ = &events;
   active_ = true;
@@ -50,7 +50,7 @@ void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint r
   schedule();
 }
 
-void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, Ipv4Address next_hop,
+void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAddress next_hop,
                               std::optional<SeqNum> beyond) {
   begin(now, syn.tcp.destination_port, {syn.ip.source, syn.tcp.source_port}, next_hop);
   // Where the SYN came from is proof of nothing; but that is who is answered while nobody is

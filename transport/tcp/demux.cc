@@ -7,35 +7,20 @@
 
 namespace ztcp::tcp {
 
-Demux::Demux(std::size_t max_entries, std::uint64_t secret)
+Demux::Demux(std::size_t max_entries, const std::array<std::uint64_t, 2>& secret)
     : entries_(std::bit_ceil(max_entries * 2 + 2)),
       mask_(entries_.size() - 1),
       shift_(64U - static_cast<unsigned>(std::countr_zero(entries_.size()))),
       secret_(secret) {}
 
-std::size_t Demux::home(Key key) const {
-  // Fibonacci hashing, twice, with the secret between.
-  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
-  const std::uint64_t mixed = (key ^ secret_) * kGolden;
-  return ((mixed ^ (mixed >> 32)) * kGolden) >> shift_;
-}
-
-std::size_t Demux::position(Key key) const {
-  std::size_t at = home(key);
-  while (entries_[at].value != kNone && entries_[at].key != key) at = (at + 1) & mask_;
-  return at;
-}
-
-std::uint32_t Demux::find(Key key) const { return entries_[position(key)].value; }
-
-void Demux::insert(Key key, std::uint32_t value) {
+void Demux::insert(const Key& key, std::uint32_t value) {
   const std::size_t at = position(key);
   assert(entries_[at].value == kNone && 2 * size_ < entries_.size());
   entries_[at] = {key, value};
   ++size_;
 }
 
-void Demux::remove(Key key) {
+void Demux::remove(const Key& key) {
   std::size_t hole = position(key);
   if (entries_[hole].value == kNone) return;
   --size_;

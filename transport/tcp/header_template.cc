@@ -36,7 +36,7 @@ void HeaderTemplate::build(const StackConfig& config, MacAddress to, std::uint16
   l2_bytes_ = static_cast<std::uint8_t>(write_ethernet(config, to, wire::EtherType::kIpv4, p));
   offload_ = config.tx_checksum_offload;
 
-  const wire::Ipv4Header ip{.source = config.address.address, .destination = remote.address};
+  const wire::Ipv4Header ip{.source = config.address.address, .destination = remote.address.v4()};
   wire::emit_ipv4(ip, p + l2_bytes_, /*offload=*/true);
   ip_sum_ = 0;
   for (std::size_t i = 0; i < wire::kIpv4Bytes; i += 2)

@@ -2,7 +2,8 @@
 // Copyright the ztcp authors
 //
 // Numbers that strangers must not guess: initial sequence numbers (RFC 6528), timestamp offsets
-// (RFC 7323 section 7.1) and source ports (RFC 6056 section 3.3.3). Owned by a Stack.
+// (RFC 7323 section 7.1), source ports (RFC 6056 section 3.3.3), and where in a table a name lies.
+// Owned by a Stack.
 #pragma once
 
 #include <array>
@@ -33,14 +34,21 @@ class Unguessable {
   std::uint32_t port_offset(Endpoint local, Endpoint remote) {
     return static_cast<std::uint32_t>(hash(local, remote, kPort + ++connects_));
   }
+  // For a Demux.
+  std::array<std::uint64_t, 2> table_secret() const {
+    return {hash({}, {}, kSequence), hash({}, {}, kTimestamp)};
+  }
 
  private:
   enum Purpose : std::uint64_t { kSequence, kTimestamp, kPort };
 
   std::uint64_t hash(Endpoint local, Endpoint remote, std::uint64_t purpose) const {
-    std::array<std::uint64_t, 3> name{
-        std::uint64_t{local.address.value} << 32 | remote.address.value,
-        std::uint64_t{local.port} << 16 | remote.port, purpose};
+    const std::array<std::uint64_t, 6> name{local.address.high,
+                                            local.address.low,
+                                            remote.address.high,
+                                            remote.address.low,
+                                            std::uint64_t{local.port} << 16 | remote.port,
+                                            purpose};
     std::array<std::byte, sizeof name> bytes;
     std::memcpy(bytes.data(), name.data(), bytes.size());
     return siphash(secret_, bytes);

@@ -8,7 +8,8 @@
 namespace ztcp::tcp {
 
 Neighbours::Neighbours(MacAddress mac, Ipv4Prefix address, Ipv4Address gateway,
-                       std::size_t max_users, std::uint64_t secret, Counters& counters)
+                       std::size_t max_users, const std::array<std::uint64_t, 2>& secret,
+                       Counters& counters)
     : mac_(mac),
       address_(address),
       gateway_(gateway),
@@ -23,16 +24,17 @@ Neighbours::Neighbours(MacAddress mac, Ipv4Prefix address, Ipv4Address gateway,
     free_.push_back(static_cast<std::uint32_t>(i - 1));
 }
 
-std::optional<Ipv4Address> Neighbours::next_hop(Ipv4Address destination) const {
+std::optional<IpAddress> Neighbours::next_hop(IpAddress destination) const {
+  if (!destination.is_v4()) return std::nullopt;
   // A /32 has no neighbours but its gateway, which is then on the link whatever its number.
-  if (address_.contains(destination)) return destination;
+  if (address_.contains(destination.v4())) return destination;
   if (gateway_ != Ipv4Address{}) return gateway_;
   return std::nullopt;
 }
 
 // --- Users and entries
 
-std::uint32_t Neighbours::add(Ipv4Address address) {
+std::uint32_t Neighbours::add(IpAddress address) {
   // Each user has one entry at most, so that one of the others is free or idle.
   if (free_.empty()) forget(first_idle_);
   const std::uint32_t at = free_.back();
@@ -63,7 +65,7 @@ void Neighbours::end_idle(std::uint32_t at) {
   (e.next == kNone ? last_idle_ : entries_[e.next].previous) = e.previous;
 }
 
-void Neighbours::join(std::uint32_t user, Ipv4Address neighbour) {
+void Neighbours::join(std::uint32_t user, IpAddress neighbour) {
   users_[user] = {};
   if (neighbour == address_.address) return;
   std::uint32_t at = index_.find(key(neighbour));
@@ -185,7 +187,7 @@ std::optional<wire::ArpPacket> Neighbours::take_request(MacAddress& mac) {
                            .sender_mac = mac_,
                            .sender_ip = address_.address,
                            .target_mac = {},
-                           .target_ip = e.address};
+                           .target_ip = e.address.v4()};
   }
   return std::nullopt;
 }

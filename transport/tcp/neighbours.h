@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which MAC address leads to which IPv4 address (ARP, RFC 826), and which neighbour leads where.
+// Which MAC address leads to which IP address, and which neighbour leads where. Asks by ARP (RFC
+// 826) and so knows IPv4 alone; no route leads to any other address.
 //
 // Only an answer to a request of our own is proof. All else that names a MAC (a request, an
 // announcement, the frame that a SYN came in) is a claim: it may make us ask, and changes nothing
@@ -18,6 +19,7 @@
 // Owned by a Stack. Users are named by the index of their connection.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -49,13 +51,13 @@ class Neighbours {
 
   // `secret` keeps strangers from choosing addresses that collide.
   Neighbours(MacAddress mac, Ipv4Prefix address, Ipv4Address gateway, std::size_t max_users,
-             std::uint64_t secret, Counters& counters);
+             const std::array<std::uint64_t, 2>& secret, Counters& counters);
 
   // The neighbour that leads to `destination`: itself, or the gateway. Nothing when no route does.
-  std::optional<Ipv4Address> next_hop(Ipv4Address destination) const;
+  std::optional<IpAddress> next_hop(IpAddress destination) const;
 
   // Pairs: from join() to leave() the other calls may name the user.
-  void join(std::uint32_t user, Ipv4Address neighbour);
+  void join(std::uint32_t user, IpAddress neighbour);
   void leave(std::uint32_t user);
   // Where its frames go; nothing while that is not proven.
   std::optional<MacAddress> find(std::uint32_t user) const;
@@ -94,7 +96,7 @@ class Neighbours {
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   struct Entry {
-    Ipv4Address address;
+    IpAddress address;
     MacAddress mac;  // Once proven.
     bool proven = false;
     bool asking = false;
@@ -115,8 +117,8 @@ class Neighbours {
     std::uint32_t next = kNone;
   };
 
-  static Demux::Key key(Ipv4Address address) { return Demux::key({address, 0}, 0); }
-  std::uint32_t add(Ipv4Address address);
+  static Demux::Key key(IpAddress address) { return Demux::key({address, 0}, 0); }
+  std::uint32_t add(IpAddress address);
   void forget(std::uint32_t at);
   void begin_idle(std::uint32_t at);
   void end_idle(std::uint32_t at);

@@ -215,7 +215,7 @@ Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& eve
   const StackConfig& config = context.config;
   const auto next_hop = context.neighbours.next_hop(remote.address);
   // RFC 9293 MUST-46: never to a group.
-  if (!next_hop || !config.address.may_be_host(remote.address))
+  if (!next_hop || !config.address.may_be_host(remote.address.v4()))
     return fail(Errc::kNoRoute, "tcp connect");
   // RFC 6056 section 3.3.3: a hashed start, then the first free port.
   const std::uint32_t ports =
@@ -248,12 +248,12 @@ void Stack::unlisten(std::uint16_t port) {
                 [&](const StackContext::Listener& listener) { return listener.port == port; });
 }
 
-void Stack::probe(Ipv4Address remote) {
+void Stack::probe(IpAddress remote) {
   for (Connection& connection : impl_->connections)
     if (connection.remote().address == remote) connection.probe();
 }
 
-TimePoint Stack::heard_from(Ipv4Address remote) const {
+TimePoint Stack::heard_from(IpAddress remote) const {
   TimePoint heard = TimePoint::min();
   for (const Connection& connection : impl_->connections)
     if (connection.state() != Connection::State::kClosed && connection.remote().address == remote)

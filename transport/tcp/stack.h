@@ -110,8 +110,8 @@ class Stack {
 
   // Makes a host answer on every connection with it, if it lives; and when one of them heard of it
   // last: TimePoint::min() where there is none. Both look at the whole table.
-  void probe(Ipv4Address remote);
-  TimePoint heard_from(Ipv4Address remote) const;
+  void probe(IpAddress remote);
+  TimePoint heard_from(IpAddress remote) const;
 
   // Places of the table that are taken; half-open ones give way to connect() and don't count.
   std::size_t connections() const;

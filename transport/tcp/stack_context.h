@@ -34,12 +34,12 @@ struct StackContext {
       : config(stack_config),
         window(Receiver::choose_window(config.tcp.receive_window_bytes)),
         held(config.max_held_bytes, config.max_held_frames),
-        demux(config.max_connections, secret[0] ^ secret[1]),
+        unguessable(secret),
+        demux(config.max_connections, unguessable.table_secret()),
         wheel(static_cast<std::uint32_t>(config.max_connections)),
         ready(static_cast<std::uint32_t>(config.max_connections)),
-        neighbours(config.mac, config.address, config.gateway, config.max_connections, secret[1],
-                   counters),
-        unguessable(secret),
+        neighbours(config.mac, config.address, config.gateway, config.max_connections,
+                   unguessable.table_secret(), counters),
         zeros(config.mtu_bytes) {
     retired.reserve(config.max_connections);
   }
@@ -92,12 +92,12 @@ struct StackContext {
   Receiver::Window window;
   Counters counters;
   HeldFrames held;
+  Unguessable unguessable;
   Demux demux;
   TimerWheel wheel;
   WorkQueue ready;  // Connections that may have something to send.
   ControlQueue control;
   Neighbours neighbours;
-  Unguessable unguessable;
   PollGaps poll_gaps;
   Duration rto_floor{};
   // Connections that no user knows, in the order in which they came to be so: the first of a list

@@ -43,7 +43,7 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
   if (memory == nullptr) return fail(Errc::kInvalidArgument, "deregister_memory");
   // A posted receive may never be matched, so there is nothing to wait for.
   constexpr bool kSends = kDirection == Direction::kSend;
-  const Ipv4Address peer = remote_.address;
+  const IpAddress peer = remote_.address;
   const auto begun = std::chrono::steady_clock::now();
   const auto patience_ends =
       begun + (kSends ? nic_->memory_patience.for_peer(peer) : Duration::zero());
@@ -102,7 +102,7 @@ void CommOf<Base, Posted, kRequests>::on_link_lost(TimePoint now) {
 }
 
 template <class Base, class Posted, std::size_t kRequests>
-void CommOf<Base, Posted, kRequests>::on_peer_died(TimePoint now, Ipv4Address peer,
+void CommOf<Base, Posted, kRequests>::on_peer_died(TimePoint now, IpAddress peer,
                                                    const std::string& why) {
   if (remote_.address != peer) return;
   // Whoever has closed in peace may end: what it left here can still be received.

@@ -65,7 +65,7 @@ class CommOf : public Base, public Client {
 
   void on_doorbell(TimePoint now) final;
   void on_link_lost(TimePoint now) final;
-  void on_peer_died(TimePoint now, Ipv4Address peer, const std::string& why) final;
+  void on_peer_died(TimePoint now, IpAddress peer, const std::string& why) final;
   void say_goodbye(TimePoint now) final;
   void cut_off(TimePoint now) final;
 

@@ -71,7 +71,7 @@ void DeathWatch::expect(const msg::Cookie& cookie) {
   say_trouble();
 }
 
-void DeathWatch::dial(Ipv4Address nic, Endpoint to, const msg::Cookie& cookie) {
+void DeathWatch::dial(IpAddress nic, Endpoint to, const msg::Cookie& cookie) {
   kernel_->dial(nic, to, proof_of(cookie));
   say_trouble();
 }
@@ -88,8 +88,8 @@ void DeathWatch::look(Poller& poller, TimePoint now) {
   if (suspects_.empty()) return;
   poller.with_engine([&](Engine& engine, TimePoint at) {
     suspects_.look(
-        at, [&](Ipv4Address nic) { engine.probe(nic); },
-        [&](Ipv4Address nic) { return engine.heard_from(nic); },
+        at, [&](IpAddress nic) { engine.probe(nic); },
+        [&](IpAddress nic) { return engine.heard_from(nic); },
         [&](const watch::Peer& peer) {
           const std::string who = "process " + std::to_string(peer.pid) + " on host " + peer.host;
           poller.clients().for_each([&](Client& client) {

@@ -27,7 +27,7 @@ class DeathWatch {
   Endpoint endpoint() const { return kernel_->endpoint(); }
   // Who has a handle with this cookie is welcome.
   void expect(const msg::Cookie& cookie);
-  void dial(Ipv4Address nic, Endpoint to, const msg::Cookie& cookie);
+  void dial(IpAddress nic, Endpoint to, const msg::Cookie& cookie);
 
   // --- The poller's background thread, without the baton -----------------------------------------
   void look(Poller& poller, TimePoint now);

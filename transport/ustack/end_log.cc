@@ -24,7 +24,7 @@ void EndLog::closed() {
   speak(lines);
 }
 
-void EndLog::failed(Ipv4Address peer, Errc code, const std::string& line) {
+void EndLog::failed(IpAddress peer, Errc code, const std::string& line) {
   Lines lines;
   {
     const std::lock_guard lock(mutex_);

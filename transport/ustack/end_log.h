@@ -26,7 +26,7 @@ class EndLog {
   void opened();
   void closed();
   // `line`: what an operator should know of it, beginning with the connection's peer.
-  void failed(Ipv4Address peer, Errc code, const std::string& line);
+  void failed(IpAddress peer, Errc code, const std::string& line);
   // NCCL took the memory of bytes in flight back: what an abort does to each, so after a first
   // cause it is no news.
   void cut(const std::string& line);
@@ -49,7 +49,7 @@ class EndLog {
   std::size_t open_ = 0;
   Clock::time_point last_{};
   std::string first_;  // The first line; empty: nothing has ended.
-  std::vector<std::pair<Ipv4Address, Errc>> said_;
+  std::vector<std::pair<IpAddress, Errc>> said_;
   std::size_t failed_more_ = 0;
   std::size_t cut_more_ = 0;
 };

@@ -17,17 +17,6 @@
 
 namespace ztcp::ustack {
 
-// What a handle of ours says.
-struct ListenAddress {
-  Endpoint endpoint;
-  Endpoint watch;  // Of the kernel, where the process is watched; port 0: nowhere.
-  msg::Cookie cookie{};
-};
-// In a handle's bytes: watch address (4 bytes) and port (2), family (2: 4 is IPv4; others are
-// still to come), zero (4), address (4), port (2), cookie (16). Numbers are big-endian.
-PeerHandle to_handle(const ListenAddress& address);
-Result<ListenAddress> parse_handle(const PeerHandle& handle);
-
 class UstackListener final : public Listener, private msg::ListenerEvents {
  public:
   static Result<std::unique_ptr<UstackListener>> open(std::shared_ptr<Nic> nic);

@@ -50,7 +50,7 @@ class MemoryPatience {
   static constexpr Duration kLeast = std::chrono::milliseconds(20);
 
   void set(Duration full) { full_ = full; }
-  Duration for_peer(Ipv4Address peer) const {
+  Duration for_peer(IpAddress peer) const {
     const std::lock_guard lock(mutex_);
     const auto found = gone_.find(peer);
     if (found != gone_.end() && is_recent(found->second)) return Duration::zero();
@@ -58,7 +58,7 @@ class MemoryPatience {
     return std::max(left, std::min(full_, kLeast));
   }
   // `waited` for nothing.
-  void ran_out(Ipv4Address peer, Duration waited) {
+  void ran_out(IpAddress peer, Duration waited) {
     const std::lock_guard lock(mutex_);
     lost_ = is_recent(last_vain_) ? lost_ + waited : waited;
     gone_[peer] = last_vain_ = Clock::now();
@@ -72,7 +72,7 @@ class MemoryPatience {
 
   Duration full_{};
   mutable std::mutex mutex_;
-  std::map<Ipv4Address, Clock::time_point> gone_;
+  std::map<IpAddress, Clock::time_point> gone_;
   Clock::time_point last_vain_{};
   Duration lost_{};  // Since no wait was in vain for kGrudge.
 };

@@ -85,8 +85,8 @@ Indices expected_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus
   return expected;
 }
 
-bool has_route(const config::Nic& nic, Ipv4Address peer) {
-  return nic.address.contains(peer) || nic.gateway.has_value();
+bool has_route(const config::Nic& nic, IpAddress peer) {
+  return peer.is_v4() && (nic.address.contains(peer.v4()) || nic.gateway.has_value());
 }
 
 bool can_stand_in(const config::Nic& wanted, const config::Nic& substitute) {

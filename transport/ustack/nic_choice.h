@@ -35,7 +35,7 @@ NicChoice choose_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus
 std::vector<std::size_t> expected_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus);
 
 // Frames to `peer` can leave through `nic`.
-bool has_route(const config::Nic& nic, Ipv4Address peer);
+bool has_route(const config::Nic& nic, IpAddress peer);
 
 // Another NIC may stand in for the one NCCL named. NICs of other drivers lie in other networks. A
 // difference in speed makes NCCL's plan worse, not wrong.

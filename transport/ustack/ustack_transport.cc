@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "config/machine/live_machine.h"
+#include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 #include "transport/ustack/device_line.h"
@@ -65,7 +66,7 @@ class UstackTransport final : public Transport {
   void drain() override;
 
  private:
-  Result<std::shared_ptr<Nic>> own_nic(std::size_t device, std::optional<Ipv4Address> peer);
+  Result<std::shared_ptr<Nic>> own_nic(std::size_t device, std::optional<IpAddress> peer);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
   Result<std::size_t> checked(int device) const;
   void keep_to_claimed(std::vector<std::size_t>& order) const;
@@ -92,7 +93,7 @@ Result<std::size_t> UstackTransport::checked(int device) const {
 // The NIC that carries what NCCL means for `device`, towards `peer` if it is known. Every NIC that
 // can't is remembered with the reason, for the line that says which one does, or that none can.
 Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
-                                                      std::optional<Ipv4Address> peer) {
+                                                      std::optional<IpAddress> peer) {
   const ProcessGpus gpus = probe_ != nullptr ? probe_() : ProcessGpus{};
   NicChoice choice = choose_nics(fabric_.nics, gpus, device);
   if (!choice.all_are_ours) keep_to_claimed(choice.order);
@@ -248,7 +249,14 @@ Result<std::unique_ptr<Listener>> UstackTransport::listen(int device, const Comm
 Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle& peer,
                                                    const CommOptions& options) {
   const std::size_t index = ZTCP_TRY(checked(device));
-  const ListenAddress to = ZTCP_TRY(parse_handle(peer));
+  const ListenAddress to = ZTCP_TRY(parse_listen_address(peer.bytes));
+  if (!to.endpoint.address.is_v4()) {
+    log::warn(
+        "{}: no connection to {}: a NIC that the plugin drives itself speaks IPv4; give the "
+        "peer's an IPv4 address in its {}",
+        fabric_.nics[index].name, to_string(to.endpoint), fabric_.path);
+    return fail(Errc::kNoRoute, "connect over IPv6");
+  }
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, to.endpoint.address));
   Result<SendCommPtr> comm = UstackSendComm::connect(nic, to.endpoint, to.cookie);

@@ -11,7 +11,7 @@ namespace ztcp::watch {
 
 // The process at the other end, as it named itself.
 struct Peer {
-  Ipv4Address nic;
+  IpAddress nic;
   std::uint32_t pid = 0;
   std::string host;  // Printable.
 };

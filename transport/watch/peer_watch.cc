@@ -3,30 +3,39 @@
 #include "transport/watch/peer_watch.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
-#include <netinet/in.h>
+#include <endian.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
 
+#include "transport/core/socket_address.h"
+
 namespace ztcp::watch {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x6863777a;  // "zwch"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kHostBytes = 64;
 constexpr int kEventsPerLook = 32;
 constexpr int kCallersPerLook = 8;
 
-sockaddr_in to_sockaddr(Endpoint endpoint) {
-  sockaddr_in out{};
-  out.sin_family = AF_INET;
-  out.sin_port = htons(endpoint.port);
-  out.sin_addr.s_addr = htonl(endpoint.address.value);
-  return out;
+// The introduction as it crosses the wire.
+struct Hello {
+  std::uint32_t magic = kMagic;
+  std::uint32_t version = kVersion;
+  std::uint32_t pid = 0;
+  std::uint32_t zero = 0;
+  std::array<std::uint64_t, 2> nic{};  // Big-endian: an IPv6 address.
+  Proof proof{};
+  std::array<char, kHostBytes> host{};
+};
+
+int new_socket(IpAddress address) {
+  return socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                0);
 }
 
 std::string host_name() {
@@ -66,15 +75,14 @@ Result<std::unique_ptr<PeerWatch>> PeerWatch::open(const Config& config) {
 Status PeerWatch::listen() {
   epoll_ = link::Fd(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return fail_errno("epoll_create1");
-  listener_ = link::Fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  listener_ = link::Fd(new_socket(config_.bind_address));
   if (!listener_) return fail_errno("socket");
-  sockaddr_in address = to_sockaddr({config_.bind_address, 0});
-  socklen_t size = sizeof(address);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (bind(listener_.get(), generic, size) != 0) return fail_errno("bind");
+  SocketAddress address = to_socket_address({config_.bind_address, 0});
+  if (bind(listener_.get(), address.get(), address.size_bytes) != 0) return fail_errno("bind");
   if (::listen(listener_.get(), SOMAXCONN) != 0) return fail_errno("listen");
-  if (getsockname(listener_.get(), generic, &size) != 0) return fail_errno("getsockname");
-  endpoint_ = {config_.bind_address, ntohs(address.sin_port)};
+  if (getsockname(listener_.get(), address.get(), &address.size_bytes) != 0)
+    return fail_errno("getsockname");
+  endpoint_ = to_endpoint(address);
   if (!watch(listener_.get(), kListener, EPOLLIN)) return fail_errno("epoll_ctl");
   return {};
 }
@@ -93,7 +101,7 @@ void PeerWatch::expect(const Proof& proof) {
   proofs_.push_back(proof);
 }
 
-void PeerWatch::dial(Ipv4Address nic, Endpoint to, const Proof& proof) {
+void PeerWatch::dial(IpAddress nic, Endpoint to, const Proof& proof) {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, other] : conversations_) {
     const bool is_under_way = other.is_dialled && other.to == to;
@@ -109,10 +117,10 @@ void PeerWatch::dial(Ipv4Address nic, Endpoint to, const Proof& proof) {
   c.to = to;
   c.proof = proof;
   c.peer.nic = nic;
-  c.fd = link::Fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  c.fd = link::Fd(new_socket(to.address));
   if (!c.fd) return note_trouble(c, errno);
-  const sockaddr_in address = to_sockaddr(to);
-  const int rc = connect(c.fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  const SocketAddress address = to_socket_address(to);
+  const int rc = connect(c.fd.get(), address.get(), address.size_bytes);
   if (rc != 0 && errno != EINPROGRESS) return note_trouble(c, errno);
   const std::uint64_t id = ++last_id_;
   if (!watch(c.fd.get(), id, EPOLLOUT)) return note_trouble(c, errno);
@@ -238,35 +246,30 @@ void PeerWatch::listen_to(Table::iterator at, std::vector<Peer>& gone) {
 }
 
 bool PeerWatch::take_hello(Conversation& c) {
-  std::array<std::uint32_t, 4> words{};
-  std::memcpy(words.data(), c.heard.data(), sizeof(words));
-  if (words[0] != kMagic || words[1] != kVersion) return false;
-  Proof proof{};
-  std::memcpy(proof.data(), c.heard.data() + sizeof(words), sizeof(proof));
-  const Ipv4Address nic{words[2]};
+  Hello hello;
+  std::memcpy(&hello, c.heard.data(), sizeof(hello));
+  if (hello.magic != kMagic || hello.version != kVersion) return false;
+  const IpAddress nic(be64toh(hello.nic[0]), be64toh(hello.nic[1]));
   if (c.is_dialled) {
-    if (proof != c.proof || nic != c.peer.nic) return false;
-  } else if (std::find(proofs_.begin(), proofs_.end(), proof) == proofs_.end()) {
+    if (hello.proof != c.proof || nic != c.peer.nic) return false;
+  } else if (std::find(proofs_.begin(), proofs_.end(), hello.proof) == proofs_.end()) {
     return false;
   }
-  c.proof = proof;
-  std::array<char, kHostBytes> host{};
-  std::memcpy(host.data(), c.heard.data() + sizeof(words) + sizeof(proof), sizeof(host));
-  c.peer = {nic, words[3], printable(host.data(), host.size())};
+  c.proof = hello.proof;
+  c.peer = {nic, hello.pid, printable(hello.host.data(), hello.host.size())};
   return true;
 }
 
 bool PeerWatch::say_hello(const Conversation& c) {
-  std::array<std::byte, kHelloBytes> out{};
-  const std::array<std::uint32_t, 4> words = {kMagic, kVersion, config_.nic.value, pid_};
-  static_assert(sizeof(words) + sizeof(Proof) + kHostBytes == kHelloBytes);
-  std::memcpy(out.data(), words.data(), sizeof(words));
-  std::memcpy(out.data() + sizeof(words), c.proof.data(), sizeof(c.proof));
-  std::memcpy(out.data() + sizeof(words) + sizeof(c.proof), host_.data(),
-              std::min(host_.size(), kHostBytes));
+  static_assert(sizeof(Hello) == kHelloBytes);
+  Hello hello;
+  hello.pid = pid_;
+  hello.nic = {htobe64(config_.nic.high), htobe64(config_.nic.low)};
+  hello.proof = c.proof;
+  std::copy_n(host_.begin(), std::min(host_.size(), kHostBytes), hello.host.begin());
   // So little fits into a new socket's buffer in one piece.
-  return send(c.fd.get(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(out.size());
+  return send(c.fd.get(), &hello, sizeof(hello), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(sizeof(hello));
 }
 
 void PeerWatch::note_trouble(const Conversation& c, int error) {

@@ -11,10 +11,12 @@
 //
 // Each side first says who it is:
 //
-//   u32 magic "zwch", u32 version (1), u32 NIC's IPv4 address, u32 pid, proof[16], host name[64]
+//   u32 magic "zwch", u32 version (2), u32 pid, u32 zero, NIC's address[16], proof[16], host
+//   name[64]
 //
-// little-endian, the name ending at its first zero. The proof is the caller's: only who was given a
-// handle of the called process knows it. The answer repeats it. Nobody says more.
+// numbers little-endian, an IPv4 address as ::ffff:a.b.c.d, the name ending at its first zero. The
+// proof is the caller's: only who was given a handle of the called process knows it. The answer
+// repeats it. Nobody says more.
 //
 // look() is one thread's; everything else is any thread's. Nothing blocks.
 #pragma once
@@ -51,8 +53,8 @@ struct Counters {
 class PeerWatch {
  public:
   struct Config {
-    Ipv4Address nic;           // Ours, as peers know it.
-    Ipv4Address bind_address;  // Of the kernel.
+    IpAddress nic;           // Ours, as peers know it.
+    IpAddress bind_address;  // Of the kernel.
     std::size_t max_peers = 1024;
     Duration greeting_timeout = std::chrono::seconds(5);
   };
@@ -63,7 +65,7 @@ class PeerWatch {
   // Callers with this proof are welcome.
   void expect(const Proof& proof);
   // Calls the process that owns `nic`, unless a connection with it is there or under way.
-  void dial(Ipv4Address nic, Endpoint to, const Proof& proof);
+  void dial(IpAddress nic, Endpoint to, const Proof& proof);
 
   // Goes on with all of it; `now` is CLOCK_MONOTONIC. Returns those whose kernel has ended the last
   // connection with us.
@@ -76,7 +78,7 @@ class PeerWatch {
   std::string take_trouble();
 
  private:
-  static constexpr std::size_t kHelloBytes = 96;
+  static constexpr std::size_t kHelloBytes = 112;
   // Callers that have yet to introduce themselves; the oldest goes when another comes.
   static constexpr std::size_t kMaxStrangers = 32;
   static constexpr std::size_t kMaxProofs = 4096;

@@ -99,8 +99,8 @@ inline std::size_t emit_icmp_error(const IcmpError& error, std::byte* out) noexc
   store_u8(out + 1, error.code);
   store_be16(out + 6, error.next_hop_mtu_bytes);
   Ipv4Header quoted;
-  quoted.source = error.source.address;
-  quoted.destination = error.destination.address;
+  quoted.source = error.source.address.v4();
+  quoted.destination = error.destination.address.v4();
   quoted.total_bytes = 1500;
   std::byte* tcp = out + kIcmpBytes + emit_ipv4(quoted, out + kIcmpBytes);
   store_be16(tcp, error.source.port);

@@ -13,6 +13,37 @@ TEST(Address, TextSurvivesTheRoundTrip) {
   EXPECT_EQ(to_string(*parse_ipv4_prefix("10.77.1.10/24")), "10.77.1.10/24");
 }
 
+// RFC 5952 section 4: lower case, no leading zeros, the longest run of zeros as "::", the first of
+// equals, and never a single one.
+TEST(Address, WritesAnIpv6AddressInItsOneForm) {
+  const auto written = [](const char* text) { return to_string(*parse_ip(text)); };
+  EXPECT_EQ(written("2001:0DB8:0:0:0:0:0:1"), "2001:db8::1");
+  EXPECT_EQ(written("2001:db8:0:1:1:1:1:1"), "2001:db8:0:1:1:1:1:1");
+  EXPECT_EQ(written("2001:0:0:1:0:0:0:1"), "2001:0:0:1::1");
+  EXPECT_EQ(written("2001:db8:0:0:1:0:0:1"), "2001:db8::1:0:0:1");
+  EXPECT_EQ(written("fe80::"), "fe80::");
+  EXPECT_EQ(to_string(IpAddress()), "::");
+  EXPECT_EQ(*parse_ip("fe80::1:2"), IpAddress(0xfe80ULL << 48, 0x10002));
+}
+
+TEST(Address, Ipv4IsAnAddressLikeAnyOther) {
+  const IpAddress address = *parse_ipv4("10.77.1.255");
+  EXPECT_TRUE(address.is_v4());
+  EXPECT_EQ(address.v4(), *parse_ipv4("10.77.1.255"));
+  EXPECT_EQ(to_string(address), "10.77.1.255");
+  EXPECT_EQ(parse_ip("10.77.1.255"), address);
+  EXPECT_EQ(parse_ip("::ffff:10.77.1.255"), address);
+  EXPECT_FALSE(IpAddress().is_v4());
+  EXPECT_FALSE(parse_ip("::10.77.1.255")->is_v4());
+  EXPECT_FALSE(parse_ip("1::ffff:10.77.1.255")->is_v4());
+  EXPECT_NE(IpAddress(Ipv4Address{}), IpAddress());
+}
+
+TEST(Address, AnEndpointTellsItsPortFromItsAddress) {
+  EXPECT_EQ(to_string(Endpoint{*parse_ip("2001:db8::1"), 7471}), "[2001:db8::1]:7471");
+  EXPECT_EQ(to_string(Endpoint{*parse_ip("10.0.0.1"), 7471}), "10.0.0.1:7471");
+}
+
 TEST(Address, PrefixKnowsItsNeighbours) {
   const Ipv4Prefix prefix = *parse_ipv4_prefix("10.77.1.10/24");
   EXPECT_TRUE(prefix.contains(*parse_ipv4("10.77.1.200")));
@@ -41,12 +72,15 @@ TEST_P(Rejected, IsNoAddressOfAnyKind) {
   EXPECT_FALSE(parse_mac(GetParam()));
   EXPECT_FALSE(parse_ipv4(GetParam()));
   EXPECT_FALSE(parse_ipv4_prefix(GetParam()));
+  EXPECT_FALSE(parse_ip(GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Texts, Rejected,
                          testing::Values("", "10.0.0", "10.0.0.256", "10.0.0.1 ", "010.0.0.1",
                                          "10.0.0.1/33", "10.0.0.1/", "52:54:00:77:01",
-                                         "52:54:00:77:01:0g", "52-54-00-77-01-0a", "-1.0.0.1"));
+                                         "52:54:00:77:01:0g", "52-54-00-77-01-0a", "-1.0.0.1",
+                                         "2001:db8:::1", "2001:db8::1::2", "2001:db8::12345",
+                                         "[::1]", "::1%lo", "::1/128", "::1 "));
 
 }  // namespace
 }  // namespace ztcp

@@ -17,13 +17,13 @@ TEST(Demux, TellsBothEndsOfAConnectionToItselfApart) {
 
 TEST(Demux, BehavesLikeAMapUpToItsSize) {
   constexpr std::size_t kMax = 100;
-  Demux demux(kMax, 0x1234);
+  Demux demux(kMax, {0x1234, 0x5678});
   std::map<Demux::Key, std::uint32_t> model;
   std::mt19937 random(3);
   for (int step = 0; step < 200'000; ++step) {
     // Few keys, so that they meet.
-    const Demux::Key key = Demux::key({Ipv4Address{static_cast<std::uint32_t>(random() % 8)}, 80},
-                                      static_cast<std::uint16_t>(random() % 32));
+    const IpAddress address(random() % 2, random() % 4);
+    const Demux::Key key = Demux::key({address, 80}, static_cast<std::uint16_t>(random() % 32));
     const auto known = model.find(key);
     ASSERT_EQ(demux.find(key), known == model.end() ? Demux::kNone : known->second);
     if (known != model.end()) {

@@ -70,7 +70,7 @@ class NeighboursTest : public testing::Test {
 
   TimePoint now{1h};
   Counters counters;
-  Neighbours n{kUs, kAddress, kGateway, kUsers, 42, counters};
+  Neighbours n{kUs, kAddress, kGateway, kUsers, {42, 43}, counters};
   std::optional<Neighbours::Change> change;
   std::vector<std::uint32_t> changed;
 };
@@ -78,12 +78,16 @@ class NeighboursTest : public testing::Test {
 TEST_F(NeighboursTest, RoutesDirectlyOrByTheGateway) {
   EXPECT_EQ(n.next_hop(kPeer), kPeer);
   EXPECT_EQ(n.next_hop(kFar), kGateway);
-  EXPECT_EQ(Neighbours(kUs, kAddress, {}, 1, 42, counters).next_hop(kFar), std::nullopt);
+  EXPECT_EQ(Neighbours(kUs, kAddress, {}, 1, {42, 43}, counters).next_hop(kFar), std::nullopt);
+}
+
+TEST_F(NeighboursTest, NoRouteLeadsToAnIpv6Address) {
+  EXPECT_EQ(n.next_hop(*parse_ip("2001:db8::1")), std::nullopt);
 }
 
 // Clouds hand out /32: everything goes by a gateway, which is on the link though no prefix says so.
 TEST_F(NeighboursTest, LoneAddressReachesAGatewayOutsideItsPrefix) {
-  Neighbours lone(kUs, *parse_ipv4_prefix("10.0.0.1/32"), kFar, kUsers, 42, counters);
+  Neighbours lone(kUs, *parse_ipv4_prefix("10.0.0.1/32"), kFar, kUsers, {42, 43}, counters);
   EXPECT_EQ(lone.next_hop(kPeer), kFar);
   EXPECT_EQ(lone.next_hop(kAddress.address), kAddress.address);
   lone.join(3, kAddress.address);

@@ -134,6 +134,9 @@ TEST(Stack, RefusesWhatItCannotReach) {
   const auto far = peer.stack.connect(peer.now, {Ipv4Address{0x08080808}, 80}, peer.user);
   ASSERT_FALSE(far);
   EXPECT_EQ(far.error().code, Errc::kNoRoute);
+  const auto other = peer.stack.connect(peer.now, {*parse_ip("2001:db8::1"), 80}, peer.user);
+  ASSERT_FALSE(other) << "and the stack speaks IPv4";
+  EXPECT_EQ(other.error().code, Errc::kNoRoute);
 }
 
 TEST(Stack, UnansweredArpIsNoRoute) {

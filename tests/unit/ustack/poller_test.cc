@@ -29,7 +29,7 @@ class Insatiable final : public Client {
     poller_.ring(index);
   }
   void on_link_lost(TimePoint) override {}
-  void on_peer_died(TimePoint, Ipv4Address, const std::string&) override {}
+  void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
   void cut_off(TimePoint) override {}
 
@@ -64,7 +64,7 @@ class Forwarding final : public Client {
   Forwarding(Poller& poller, std::size_t to) : poller_(poller), to_(to) {}
   void on_doorbell(TimePoint) override { poller_.ring(to_); }
   void on_link_lost(TimePoint) override {}
-  void on_peer_died(TimePoint, Ipv4Address, const std::string&) override {}
+  void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
   void cut_off(TimePoint) override {}
 
@@ -77,7 +77,7 @@ class Counting final : public Client {
  public:
   void on_doorbell(TimePoint) override { ++heard; }
   void on_link_lost(TimePoint) override {}
-  void on_peer_died(TimePoint, Ipv4Address, const std::string&) override {}
+  void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
   void cut_off(TimePoint) override {}
   int heard = 0;

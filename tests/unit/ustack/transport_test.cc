@@ -16,6 +16,7 @@
 #include "tests/support/log_capture.h"
 #include "tests/unit/ustack/memory_nics.h"
 #include "tests/unit/ustack/polling.h"
+#include "transport/core/listen_address.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::ustack {
@@ -517,6 +518,18 @@ TEST(Devices, AnAddressWithoutARouteFails) {
   const auto sender = hosts[0].begin_connect(0, far, {});
   ASSERT_FALSE(sender);
   EXPECT_EQ(sender.error().code, Errc::kNoRoute);
+}
+
+TEST(Devices, AnIpv6PeerIsRefusedByName) {
+  TwoHosts hosts;
+  test::LogCapture log;
+  const PeerHandle peer{TransportKind::kUstack,
+                        to_bytes({.endpoint = {*parse_ip("2001:db8::1"), 7471}, .watch = {}})};
+  const auto sender = hosts[0].begin_connect(0, peer, {});
+  ASSERT_FALSE(sender);
+  EXPECT_EQ(sender.error().code, Errc::kNoRoute);
+  EXPECT_NE(log.warned().find("no connection to [2001:db8::1]:7471"), std::string::npos)
+      << log.warned();
 }
 
 TEST(Drain, EndsWhenEverythingIsAcknowledged) {

@@ -5,7 +5,6 @@
 // ends with what is waited for, or fails after seconds.
 #include "transport/watch/peer_watch.h"
 
-#include <arpa/inet.h>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -18,6 +17,8 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/core/socket_address.h"
+
 namespace ztcp::watch {
 namespace {
 
@@ -27,8 +28,9 @@ constexpr Ipv4Address kNicB{0x0a010002};
 constexpr Proof kProof{std::byte{1}, std::byte{2}};
 constexpr Proof kOtherProof{std::byte{3}};
 
-std::unique_ptr<PeerWatch> open_watch(Ipv4Address nic, std::size_t max_peers = 64) {
-  auto watch = PeerWatch::open({.nic = nic, .bind_address = kLoopback, .max_peers = max_peers});
+std::unique_ptr<PeerWatch> open_watch(IpAddress nic, std::size_t max_peers = 64,
+                                      IpAddress at = kLoopback) {
+  auto watch = PeerWatch::open({.nic = nic, .bind_address = at, .max_peers = max_peers});
   EXPECT_TRUE(watch) << (watch ? "" : watch.error().where);
   return std::move(*watch);
 }
@@ -55,7 +57,7 @@ std::vector<Peer> gone_from(PeerWatch& watch) {
   return {};
 }
 
-bool meet(PeerWatch& caller, Ipv4Address nic, PeerWatch& called) {
+bool meet(PeerWatch& caller, IpAddress nic, PeerWatch& called) {
   called.expect(kProof);
   caller.dial(nic, called.endpoint(), kProof);
   return look_until({&caller, &called}, [&] { return caller.peers() == 1 && called.peers() == 1; });
@@ -64,11 +66,8 @@ bool meet(PeerWatch& caller, Ipv4Address nic, PeerWatch& called) {
 class Socket {
  public:
   explicit Socket(Endpoint to) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(to.port);
-    address.sin_addr.s_addr = htonl(to.address.value);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const SocketAddress address = to_socket_address(to);
+    EXPECT_EQ(connect(fd_, address.get(), address.size_bytes), 0);
   }
   Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Socket(const Socket&) = delete;
@@ -96,6 +95,22 @@ TEST(PeerWatch, EachSideLearnsTheOtherAndHearsOfItsEnd) {
     EXPECT_EQ(gone[0].pid, static_cast<std::uint32_t>(getpid()));
     EXPECT_FALSE(gone[0].host.empty());
   }
+}
+
+TEST(PeerWatch, KnowsHostsByEitherFamily) {
+  const IpAddress loopback = *parse_ip("::1");
+  const link::Fd probe(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress any_port = to_socket_address({loopback, 0});
+  if (bind(probe.get(), any_port.get(), any_port.size_bytes) != 0)
+    GTEST_SKIP() << "the loopback interface has no IPv6 address";
+  auto a = open_watch(*parse_ip("2001:db8::a"), 64, loopback);
+  auto b = open_watch(*parse_ip("2001:db8::b"), 64, loopback);
+  EXPECT_EQ(a->endpoint().address, loopback);
+  ASSERT_TRUE(meet(*a, *parse_ip("2001:db8::b"), *b));
+  b.reset();
+  const auto gone = gone_from(*a);
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_EQ(gone[0].nic, *parse_ip("2001:db8::b"));
 }
 
 TEST(PeerWatch, OneConnectionServesAllCommsOfAPair) {
@@ -206,11 +221,11 @@ TEST(PeerWatch, AStoppedProcessIsNotGone) {
 TEST(PeerWatch, StrangersAreDroppedAndCounted) {
   auto watch = open_watch(kNicA);
   watch->expect(kProof);
-  const std::vector<std::uint32_t> wrong_magic(24, 0x20544547);  // "GET "
-  std::vector<std::uint32_t> wrong_version = {0x6863777a, 2, kNicB.value, 1};
-  wrong_version.resize(24);
-  std::vector<std::uint32_t> wrong_proof = {0x6863777a, 1, kNicB.value, 1, 0x99};
-  wrong_proof.resize(24);
+  const std::vector<std::uint32_t> wrong_magic(28, 0x20544547);  // "GET "
+  std::vector<std::uint32_t> wrong_version = {0x6863777a, 1, 1};
+  wrong_version.resize(28);
+  std::vector<std::uint32_t> wrong_proof = {0x6863777a, 2, 1, 0, 0, 0, 0, 0, 0x99};
+  wrong_proof.resize(28);
   std::uint64_t expected = 0;
   for (const auto& hello : {wrong_magic, wrong_version, wrong_proof}) {
     const Socket stranger(watch->endpoint());
@@ -248,7 +263,7 @@ TEST(PeerWatch, TheTableIsBounded) {
   watch->expect(kProof);
   std::vector<std::unique_ptr<PeerWatch>> callers;
   for (std::uint32_t i = 0; i < 3; ++i) {
-    callers.push_back(open_watch({kNicB.value + i}));
+    callers.push_back(open_watch(Ipv4Address{kNicB.value + i}));
     callers.back()->dial(kNicA, watch->endpoint(), kProof);
     PeerWatch& caller = *callers.back();
     ASSERT_TRUE(look_until({watch.get(), &caller}, [&] {
@@ -257,7 +272,7 @@ TEST(PeerWatch, TheTableIsBounded) {
   }
   EXPECT_EQ(watch->peers(), 2U);
   EXPECT_EQ(watch->counters().full, 1U);
-  watch->dial({kNicB.value + 2}, callers[2]->endpoint(), kProof);
+  watch->dial(Ipv4Address{kNicB.value + 2}, callers[2]->endpoint(), kProof);
   EXPECT_EQ(watch->counters().full, 2U);
 }
 

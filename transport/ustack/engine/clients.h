@@ -27,7 +27,7 @@ class Client {
   // The NIC was taken out or reset; said again for clients that are attached later.
   virtual void on_link_lost(TimePoint now) = 0;
   // The process that owns the NIC `peer` is gone, says `why`.
-  virtual void on_peer_died(TimePoint now, Ipv4Address peer, const std::string& why) = 0;
+  virtual void on_peer_died(TimePoint now, IpAddress peer, const std::string& why) = 0;
   // The process ends, and memory that was posted may be going: tells the peer; then, when it was
   // waited for that, resets what is left.
   virtual void say_goodbye(TimePoint now) = 0;

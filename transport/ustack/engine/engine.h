@@ -72,8 +72,8 @@ class Engine final : private tcp::StreamAcceptor {
   void unlisten(const msg::Cookie& cookie) { acceptor_.remove_listener(cookie); }
 
   // See tcp::Stack.
-  void probe(Ipv4Address remote) { stack_.probe(remote); }
-  TimePoint heard_from(Ipv4Address remote) const { return stack_.heard_from(remote); }
+  void probe(IpAddress remote) { stack_.probe(remote); }
+  TimePoint heard_from(IpAddress remote) const { return stack_.heard_from(remote); }
 
   // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
   // the process ends; zero: the process may go.

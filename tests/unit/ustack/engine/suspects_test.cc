@@ -21,12 +21,12 @@ class SuspectsTest : public testing::Test {
       if (answer_at <= now) heard = std::exchange(answer_at, kNever);
       suspects.look(
           now,
-          [&](Ipv4Address nic) {
+          [&](IpAddress nic) {
             EXPECT_EQ(nic, kNic);
             ++probes;
             if (answers_after >= 0ms && answer_at == kNever) answer_at = now + answers_after;
           },
-          [&](Ipv4Address) { return heard; },
+          [&](IpAddress) { return heard; },
           [&](const watch::Peer& peer) {
             EXPECT_EQ(peer.pid, 7U);
             ++dead;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/core/listen_address.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace ztcp {
+namespace {
+
+ListenAddress listener(const char* text, const char* watch = nullptr) {
+  ListenAddress out{.endpoint = {*parse_ip(text), 7471}, .watch = {}};
+  if (watch != nullptr) out.watch = {*parse_ip(watch), 40001};
+  std::generate(out.cookie.begin(), out.cookie.end(), [n = 1]() mutable { return std::byte(n++); });
+  return out;
+}
+
+void expect_round_trip(const ListenAddress& sent) {
+  const auto parsed = parse_listen_address(to_bytes(sent));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->endpoint, sent.endpoint);
+  EXPECT_EQ(parsed->watch, sent.watch);
+  EXPECT_EQ(parsed->cookie, sent.cookie);
+}
+
+TEST(ListenAddress, ReadsBackWhatWasWritten) {
+  expect_round_trip(listener("10.77.1.254"));
+  expect_round_trip(listener("10.77.1.254", "10.0.0.7"));
+  expect_round_trip(listener("2001:db8::1"));
+  expect_round_trip(listener("fe80::5054:ff:fe77:10a"));
+}
+
+// What peers of one handle version agree on.
+TEST(ListenAddress, LiesWhereTheHeaderSays) {
+  const auto at = [](const ListenAddress::Bytes& bytes, std::size_t i) {
+    return std::to_integer<int>(bytes[i]);
+  };
+  const ListenAddress::Bytes one = to_bytes(listener("2001:db8::1"));
+  EXPECT_EQ(at(one, 0), 0x20);
+  EXPECT_EQ(at(one, 15), 1);
+  const ListenAddress::Bytes two = to_bytes(listener("10.77.1.254", "10.0.0.7"));
+  EXPECT_EQ(at(two, 0), 0xff);
+  EXPECT_EQ(at(two, 6) << 8 | at(two, 7), 40001);
+  EXPECT_EQ(at(two, 11), 7);
+  for (const auto& bytes : {to_bytes(listener("10.77.1.254")), two}) {
+    EXPECT_EQ(at(bytes, 12), 10);
+    EXPECT_EQ(at(bytes, 15), 254);
+    EXPECT_EQ(at(bytes, 16) << 8 | at(bytes, 17), 7471);
+    EXPECT_EQ(at(bytes, 18), 1);
+    EXPECT_EQ(at(bytes, 33), 16);
+  }
+}
+
+TEST(ListenAddress, WhatNobodyWritesIsRefused) {
+  ListenAddress::Bytes bytes = to_bytes(listener("10.77.1.1", "10.0.0.7"));
+  for (std::size_t i = 1; i < 6; ++i) {
+    ListenAddress::Bytes reserved = bytes;
+    reserved[i] = std::byte{1};
+    EXPECT_FALSE(parse_listen_address(reserved)) << i;
+  }
+  ListenAddress::Bytes no_watch = bytes;
+  no_watch[6] = no_watch[7] = std::byte{};
+  EXPECT_FALSE(parse_listen_address(no_watch));
+  bytes[16] = bytes[17] = std::byte{};
+  EXPECT_FALSE(parse_listen_address(bytes));
+  ASSERT_FALSE(parse_listen_address({}));
+  EXPECT_EQ(parse_listen_address({}).error().code, Errc::kProtocol);
+}
+
+}  // namespace
+}  // namespace ztcp
