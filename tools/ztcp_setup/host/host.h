@@ -17,7 +17,7 @@
 #include <sys/types.h>
 #include <vector>
 
-#include "tools/ztcp_setup/host/network.h"
+#include "tools/ztcp_setup/host/interface_state.h"
 #include "transport/core/result.h"
 
 namespace ztcp::setup {
@@ -63,6 +63,9 @@ class Host {
   virtual std::vector<std::string> list(const std::string& folder) = 0;  // Sorted.
   virtual std::optional<std::uint32_t> user_id(const std::string& name) = 0;
   virtual std::optional<std::uint32_t> group_id(const std::string& name) = 0;
+  // The number, where nobody has it.
+  virtual std::string user_name(std::uint32_t id) = 0;
+  virtual std::string group_name(std::uint32_t id) = 0;
   virtual bool has_program(const std::string& name) = 0;
   // The process that has `node`, a vfio group, open. Absent: none.
   virtual std::optional<Holder> holder_of(const std::string& node) = 0;
@@ -90,13 +93,13 @@ class Host {
 
   // --- Network --------------------------------------------------------------------------------
   // Absent: there is no such interface. Without its driver's settings.
-  virtual Result<std::optional<LinkState>> link(const std::string& name) = 0;
+  virtual Result<std::optional<InterfaceState>> link(const std::string& name) = 0;
   virtual Status set_up(const std::string& link, bool up) = 0;
   virtual Status rename_link(const std::string& from, const std::string& to) = 0;
   // MAC, MTU, queue length and alias.
-  virtual Status set_link(const std::string& link, const LinkState& state) = 0;
+  virtual Status set_link(const std::string& link, const InterfaceState& state) = 0;
   virtual Status set_master(const std::string& link, const std::string& master) = 0;
-  virtual Status add_child(const std::string& parent, const LinkState& child) = 0;
+  virtual Status add_child(const std::string& parent, const InterfaceState& child) = 0;
   // An address, neighbour, nexthop object or route. One that is there already is a success.
   virtual Status add_item(const std::string& link, const NetworkItem& item) = 0;
   // What its driver tells of its settings: some drivers have few.

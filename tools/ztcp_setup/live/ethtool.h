@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/ztcp_setup/host/network.h"
+#include "tools/ztcp_setup/host/interface_state.h"
 #include "transport/core/result.h"
 
 namespace ztcp::setup {

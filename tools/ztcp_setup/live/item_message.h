@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "config/network/netlink.h"
-#include "tools/ztcp_setup/host/network.h"
+#include "tools/ztcp_setup/host/interface_state.h"
 
 namespace ztcp::setup {
 

@@ -38,7 +38,7 @@ std::string bytes_of_mac(const std::string& text) {
 }
 
 // What describes a child. A macvlan tells also what it only counts, and refuses to be told that.
-void put_info(Request& request, const LinkState& child) {
+void put_info(Request& request, const InterfaceState& child) {
   const std::string info = from_hex(child.info);
   if (info.empty()) return;
   if (child.kind != "macvlan" && child.kind != "macvtap") {
@@ -69,7 +69,7 @@ Status rename_link(Session& kernel, const std::string& from, const std::string& 
   return kernel.carry_out(request);
 }
 
-Status set_link(Session& kernel, const std::string& link, const LinkState& wanted) {
+Status set_link(Session& kernel, const std::string& link, const InterfaceState& wanted) {
   const auto now = ZTCP_TRY(read_link(kernel, link));
   if (!now) return fail(Errc::kNoDevice, "interface", ENODEV);
   Request request = ZTCP_TRY(change_of(link));
@@ -87,7 +87,7 @@ Status set_link_master(Session& kernel, const std::string& link, const std::stri
   return kernel.carry_out(request);
 }
 
-Status add_child_link(Session& kernel, const std::string& parent, const LinkState& child) {
+Status add_child_link(Session& kernel, const std::string& parent, const InterfaceState& child) {
   Request request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, ifinfomsg{});
   request.put(IFLA_LINK, ZTCP_TRY(index_of(parent)));
   request.put(IFLA_IFNAME, child.name);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "config/network/netlink.h"
-#include "tools/ztcp_setup/host/network.h"
+#include "tools/ztcp_setup/host/interface_state.h"
 
 namespace ztcp::setup {
 
@@ -15,11 +15,12 @@ Status set_link_up(config::netlink::Session& kernel, const std::string& link, bo
 Status rename_link(config::netlink::Session& kernel, const std::string& from,
                    const std::string& to);
 // MAC, MTU, queue length and alias.
-Status set_link(config::netlink::Session& kernel, const std::string& link, const LinkState& wanted);
+Status set_link(config::netlink::Session& kernel, const std::string& link,
+                const InterfaceState& wanted);
 Status set_link_master(config::netlink::Session& kernel, const std::string& link,
                        const std::string& master);
 Status add_child_link(config::netlink::Session& kernel, const std::string& parent,
-                      const LinkState& child);
+                      const InterfaceState& child);
 // An address, neighbour, nexthop object or route. One that is there already is a success.
 Status add_link_item(config::netlink::Session& kernel, const std::string& link,
                      const NetworkItem& item);

@@ -33,9 +33,9 @@ std::string mac_in(const Attributes& attributes, unsigned type) {
   return mac_text(attributes.find(type).value_or(Bytes()));
 }
 
-LinkState state_of(const Message& message) {
+InterfaceState state_of(const Message& message) {
   const Attributes attributes = message.attributes<ifinfomsg>();
-  LinkState state;
+  InterfaceState state;
   state.name = attributes.text(IFLA_IFNAME);
   state.mac = mac_in(attributes, IFLA_ADDRESS);
   state.permanent_mac = mac_in(attributes, IFLA_PERM_ADDRESS);
@@ -54,7 +54,7 @@ LinkState state_of(const Message& message) {
 }
 
 // Kinds that live on another interface and die with it.
-bool is_child(const LinkState& link) {
+bool is_child(const InterfaceState& link) {
   static const std::set<std::string> kinds{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
   return kinds.contains(link.kind);
 }
@@ -111,17 +111,17 @@ class Reader {
   Reader(config::netlink::Session& kernel, std::string name, unsigned index)
       : kernel_(kernel), name_(std::move(name)), index_(index) {}
 
-  Result<std::optional<LinkState>> read() {
+  Result<std::optional<InterfaceState>> read() {
     ZTCP_CHECK(read_links());
-    if (state_.name.empty()) return std::optional<LinkState>{};
+    if (state_.name.empty()) return std::optional<InterfaceState>{};
     ZTCP_CHECK(read_addresses());
     ZTCP_CHECK(read_neighbours());
     ZTCP_CHECK(read_nexthops());
     ZTCP_CHECK(read_routes());
     for (const std::string& child : children_)
-      if (std::optional<LinkState> found = ZTCP_TRY(read_link(kernel_, child)))
+      if (std::optional<InterfaceState> found = ZTCP_TRY(read_link(kernel_, child)))
         state_.children.push_back(std::move(*found));
-    return std::optional<LinkState>(std::move(state_));
+    return std::optional<InterfaceState>(std::move(state_));
   }
 
  private:
@@ -132,7 +132,7 @@ class Reader {
       if (header.ifi_family != AF_UNSPEC) return;
       if (static_cast<unsigned>(header.ifi_index) == index_) state_ = state_of(message);
       if (attributes.number(IFLA_LINK) == index_ && !attributes.has(IFLA_LINK_NETNSID))
-        if (const LinkState child = state_of(message); is_child(child))
+        if (const InterfaceState child = state_of(message); is_child(child))
           children_.push_back(child.name);
     });
   }
@@ -196,7 +196,7 @@ class Reader {
   config::netlink::Session& kernel_;
   const std::string name_;
   const unsigned index_;
-  LinkState state_;
+  InterfaceState state_;
   std::vector<NetworkItem> nexthops_;
   std::set<std::uint32_t> nexthop_ids_;
   std::vector<std::string> children_;  // Names.
@@ -204,22 +204,11 @@ class Reader {
 
 }  // namespace
 
-Result<std::optional<LinkState>> read_link(config::netlink::Session& kernel,
-                                           const std::string& name) {
+Result<std::optional<InterfaceState>> read_link(config::netlink::Session& kernel,
+                                                const std::string& name) {
   const unsigned index = ::if_nametoindex(name.c_str());
-  if (index == 0) return std::optional<LinkState>{};
+  if (index == 0) return std::optional<InterfaceState>{};
   return Reader(kernel, name, index).read();
-}
-
-bool is_same_child(const LinkState& one, const LinkState& other) {
-  // The rest can be changed while it lives: who did so may keep it.
-  const auto tag_of = [](const LinkState& child) {
-    const std::string info = from_hex(child.info);
-    const Attributes attributes(bytes_of(info));
-    return std::pair(attributes.number<std::uint16_t>(IFLA_VLAN_ID),
-                     attributes.number<std::uint16_t>(IFLA_VLAN_PROTOCOL));
-  };
-  return one.kind == other.kind && (one.kind != "vlan" || tag_of(one) == tag_of(other));
 }
 
 }  // namespace ztcp::setup

@@ -10,16 +10,13 @@
 #include <string>
 
 #include "config/network/netlink.h"
-#include "tools/ztcp_setup/host/network.h"
+#include "tools/ztcp_setup/host/interface_state.h"
 
 namespace ztcp::setup {
 
 // With what sits on top of it; without sysctls, which are files. Absent: there is no such
 // interface.
-Result<std::optional<LinkState>> read_link(config::netlink::Session& kernel,
-                                           const std::string& name);
-
-// Whether both stand for the same thing on top of an interface: of one kind, and with one tag.
-bool is_same_child(const LinkState& one, const LinkState& other);
+Result<std::optional<InterfaceState>> read_link(config::netlink::Session& kernel,
+                                                const std::string& name);
 
 }  // namespace ztcp::setup

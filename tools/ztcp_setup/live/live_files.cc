@@ -122,6 +122,16 @@ std::optional<std::uint32_t> LiveHost::group_id(const std::string& name) {
   return entry->gr_gid;
 }
 
+std::string LiveHost::user_name(std::uint32_t id) {
+  const passwd* entry = ::getpwuid(id);
+  return entry == nullptr ? std::to_string(id) : entry->pw_name;
+}
+
+std::string LiveHost::group_name(std::uint32_t id) {
+  const struct group* entry = ::getgrgid(id);
+  return entry == nullptr ? std::to_string(id) : entry->gr_name;
+}
+
 Status LiveHost::create(const std::string& path, const std::string& text, Ownership ownership) {
   const Place place = ZTCP_TRY(paths_.find(path));
   // Nobody else reads it before it is whole and has its owner.

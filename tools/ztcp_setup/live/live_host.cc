@@ -126,9 +126,9 @@ std::vector<std::pair<std::string, std::string>> sysctls_of(const std::string& b
   return found;
 }
 
-void add_sysctls(const std::string& base, LinkState& state) {
+void add_sysctls(const std::string& base, InterfaceState& state) {
   state.sysctls = sysctls_of(base, state.name);
-  for (LinkState& child : state.children) add_sysctls(base, child);
+  for (InterfaceState& child : state.children) add_sysctls(base, child);
 }
 
 }  // namespace
@@ -250,9 +250,9 @@ Result<config::netlink::Session*> LiveHost::network() {
   return &*network_;
 }
 
-Result<std::optional<LinkState>> LiveHost::link(const std::string& name) {
+Result<std::optional<InterfaceState>> LiveHost::link(const std::string& name) {
   config::netlink::Session* kernel = ZTCP_TRY(network());
-  std::optional<LinkState> state = ZTCP_TRY(read_link(*kernel, name));
+  std::optional<InterfaceState> state = ZTCP_TRY(read_link(*kernel, name));
   if (state) add_sysctls(base_, *state);
   return state;
 }
@@ -262,13 +262,13 @@ Status LiveHost::set_up(const std::string& link, bool up) {
 Status LiveHost::rename_link(const std::string& from, const std::string& to) {
   return setup::rename_link(*ZTCP_TRY(network()), from, to);
 }
-Status LiveHost::set_link(const std::string& link, const LinkState& state) {
+Status LiveHost::set_link(const std::string& link, const InterfaceState& state) {
   return setup::set_link(*ZTCP_TRY(network()), link, state);
 }
 Status LiveHost::set_master(const std::string& link, const std::string& master) {
   return set_link_master(*ZTCP_TRY(network()), link, master);
 }
-Status LiveHost::add_child(const std::string& parent, const LinkState& child) {
+Status LiveHost::add_child(const std::string& parent, const InterfaceState& child) {
   return add_child_link(*ZTCP_TRY(network()), parent, child);
 }
 Status LiveHost::add_item(const std::string& link, const NetworkItem& item) {

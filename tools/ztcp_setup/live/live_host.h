@@ -25,6 +25,8 @@ class LiveHost : public Host {
   std::vector<std::string> list(const std::string& folder) override;
   std::optional<std::uint32_t> user_id(const std::string& name) override;
   std::optional<std::uint32_t> group_id(const std::string& name) override;
+  std::string user_name(std::uint32_t id) override;
+  std::string group_name(std::uint32_t id) override;
   bool has_program(const std::string& name) override;
   std::optional<Holder> holder_of(const std::string& node) override;
   Status create(const std::string& path, const std::string& text, Ownership ownership) override;
@@ -39,12 +41,12 @@ class LiveHost : public Host {
                const std::string& options) override;
   Status unmount(const std::string& folder) override;
   Result<ProgramResult> run(const std::vector<std::string>& argv, Seconds limit) override;
-  Result<std::optional<LinkState>> link(const std::string& name) override;
+  Result<std::optional<InterfaceState>> link(const std::string& name) override;
   Status set_up(const std::string& link, bool up) override;
   Status rename_link(const std::string& from, const std::string& to) override;
-  Status set_link(const std::string& link, const LinkState& state) override;
+  Status set_link(const std::string& link, const InterfaceState& state) override;
   Status set_master(const std::string& link, const std::string& master) override;
-  Status add_child(const std::string& parent, const LinkState& child) override;
+  Status add_child(const std::string& parent, const InterfaceState& child) override;
   Status add_item(const std::string& link, const NetworkItem& item) override;
   Result<std::vector<SettingGroup>> settings(const std::string& link) override;
   Status set_settings(const std::string& link, const SettingGroup& wanted) override;

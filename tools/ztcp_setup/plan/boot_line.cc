@@ -179,14 +179,15 @@ BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
   const std::string text = fmt::format("{}", fmt::join(wanted, " "));
   if (drop_in) {
     plan.wishes.push_back({"kernel command line of the next boot: " + text,
-                           wish::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
-    plan.wishes.push_back({"the boot loader's menu, written anew", wish::Notice{{"update-grub"}}});
+                           resource::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
+    plan.wishes.push_back(
+        {"the boot loader's menu, written anew", resource::Notice{{"update-grub"}}});
     // GRUB knows nothing of the file system's journal.
     plan.wishes.push_back({"the boot loader's menu, where the boot loader reads it",
-                           wish::Notice{{"sync", "--file-system", "/boot"}}});
+                           resource::Notice{{"sync", "--file-system", "/boot"}}});
   } else if (grubby) {
     plan.wishes.push_back(
-        {"kernel command line of the next boot: " + text, wish::BootArguments{wanted}});
+        {"kernel command line of the next boot: " + text, resource::BootArguments{wanted}});
   } else {
     note(plan,
          fmt::format("lacks {}, and this machine has neither Debian's update-grub nor grubby, so "

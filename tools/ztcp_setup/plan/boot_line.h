@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "config/check/check.h"
-#include "tools/ztcp_setup/resources/wish.h"
+#include "tools/ztcp_setup/resources/resource.h"
 
 namespace ztcp::setup {
 
@@ -25,7 +25,7 @@ struct NodePages {
 };
 
 struct BootPlan {
-  Wishes wishes;
+  Resources wishes;
   std::vector<config::Check> notes;
 };
 

@@ -374,21 +374,21 @@ class Planner {
   }
 
   void make_wishes(const config::Fabric& fabric) {
-    Resources resources;
-    resources.pages = plan_.pages;
+    PlanParts parts;
+    parts.pages = plan_.pages;
     // Asked for once, they stay: an argument that is not wished for any more is taken back.
     std::vector<std::string> arguments;
     for (std::string& argument : iommu_arguments(read_iommu(root_)))
       if (plan_.awaits_reboot || boots_with(root_, argument))
         arguments.push_back(std::move(argument));
     BootPlan boot = plan_boot(root_, plan_.pages, fabric.hugepages.page_kib, arguments);
-    resources.boot = std::move(boot.wishes);
+    parts.boot = std::move(boot.wishes);
     for (config::Check& one : boot.notes) plan_.notes.push_back(std::move(one));
     // What the operator wrote beside the values stays, as long as no value changes.
-    resources.config_text =
+    parts.config_text =
         input_.existing && *input_.existing == fabric ? input_.existing_text : to_toml(fabric);
-    resources.unit_text = input_.unit_text;
-    plan_.wishes = plan_.awaits_reboot ? resources.boot : wishes_for(fabric, resources, root_);
+    parts.unit_text = input_.unit_text;
+    plan_.wishes = plan_.awaits_reboot ? parts.boot : wishes_for(fabric, parts, root_);
     plan_.changes = changes_of(plan_.wishes, root_);
     if (!has_packaged_unit(root_) && input_.unit_text.empty())
       note(Severity::kWarning, "boot", kUnit,

@@ -16,7 +16,7 @@
 #include "config/topology/topology.h"
 #include "tools/ztcp_setup/plan/boot_line.h"
 #include "tools/ztcp_setup/plan/request.h"
-#include "tools/ztcp_setup/resources/wish.h"
+#include "tools/ztcp_setup/resources/resource.h"
 #include "tools/ztcp_setup/run/change.h"
 
 namespace ztcp::setup {
@@ -27,7 +27,7 @@ struct PlanInput {
   config::Network network;
   std::optional<config::Fabric> existing;  // The config that is there: it describes taken NICs.
   std::string existing_text;
-  std::string unit_text;  // See Resources.
+  std::string unit_text;  // See PlanParts.
 };
 
 struct Plan {
@@ -37,7 +37,7 @@ struct Plan {
   std::optional<config::Fabric> fabric;
   std::vector<NodePages> pages;
   std::uint32_t spare_mib = 0;       // Of the hugepages: the host's, beside those of GPUs.
-  Wishes wishes;                     // Not to be granted while has_faults().
+  Resources wishes;                  // Not to be granted while has_faults().
   std::vector<Change> changes;       // Those of `wishes` that don't hold yet.
   std::vector<config::Check> notes;  // Faults and warnings.
   std::string speed_origin;          // Where speeds come from that no NIC and nobody told.

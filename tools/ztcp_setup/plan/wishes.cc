@@ -20,13 +20,13 @@ constexpr const char* kServiceDropIn = "50-ztcp.conf";
 
 class Wisher {
  public:
-  Wisher(const config::Fabric& fabric, const Resources& resources, const std::string& root)
-      : fabric_(fabric), resources_(resources), root_(root) {}
+  Wisher(const config::Fabric& fabric, const PlanParts& parts, const std::string& root)
+      : fabric_(fabric), parts_(parts), root_(root) {}
 
-  Wishes make() {
+  Resources make() {
     // What only the next boot and the next login see comes first, the NICs last: the fewer steps
     // between a NIC's loss and the config that replaces it, the better.
-    wishes_ = resources_.boot;
+    wishes_ = parts_.boot;
     wish_limits();
     wish_pages();
     wish_mount();
@@ -57,17 +57,18 @@ class Wisher {
     if (!user().empty()) text += fmt::format("{} - memlock unlimited\n", user());
     if (!group().empty()) text += fmt::format("@{} - memlock unlimited\n", group());
     add("unlimited locked memory for sessions of " + who(),
-        wish::File{"/etc/security/limits.d/ztcp.conf", text, 0644, ""});
+        resource::File{"/etc/security/limits.d/ztcp.conf", text, 0644, ""});
     bool any = false;
     for (const std::string& service : job_services(root_)) {
       const std::string path = fmt::format("/etc/systemd/system/{}.d/{}", service, kServiceDropIn);
       if (!limits_memlock(root_, service) && !config::exists(root_ + path)) continue;
       any = true;
       add(fmt::format("unlimited locked memory for jobs of {}, once it is started again", service),
-          wish::File{path, "# Written by ztcp_setup.\n[Service]\nLimitMEMLOCK=infinity\n", 0644,
-                     ""});
+          resource::File{path, "# Written by ztcp_setup.\n[Service]\nLimitMEMLOCK=infinity\n", 0644,
+                         ""});
     }
-    if (any) add("systemd's settings, read again", wish::Notice{{"systemctl", "daemon-reload"}});
+    if (any)
+      add("systemd's settings, read again", resource::Notice{{"systemctl", "daemon-reload"}});
   }
 
   std::string who() const {
@@ -78,7 +79,7 @@ class Wisher {
 
   void wish_pages() {
     const std::uint32_t page_kib = fabric_.hugepages.page_kib;
-    for (const NodePages& pages : resources_.pages) {
+    for (const NodePages& pages : parts_.pages) {
       const std::string pool = pages.node < 0
                                    ? "/sys/kernel/mm"
                                    : fmt::format("/sys/devices/system/node/node{}", pages.node);
@@ -86,8 +87,8 @@ class Wisher {
               "{} of {}",
               pages.node < 0 ? "hugepages" : fmt::format("hugepages of NUMA node {}", pages.node),
               hugepage::page_name(page_kib)),
-          wish::Value{fmt::format("{}/hugepages/hugepages-{}kB/nr_hugepages", pool, page_kib),
-                      std::to_string(pages.want), true});
+          resource::Value{fmt::format("{}/hugepages/hugepages-{}kB/nr_hugepages", pool, page_kib),
+                          std::to_string(pages.want), true});
     }
   }
 
@@ -108,55 +109,57 @@ class Wisher {
         return;
     }
     add(fmt::format("hugetlbfs of {}", hugepage::page_name(page_kib)),
-        wish::Mount{ours, "hugetlbfs", fmt::format("pagesize={},mode=1777", large ? "1G" : "2M")});
+        resource::Mount{ours, "hugetlbfs",
+                        fmt::format("pagesize={},mode=1777", large ? "1G" : "2M")});
   }
 
   void wish_modules() {
-    add("vfio-pci at each boot", wish::File{"/etc/modules-load.d/ztcp.conf",
-                                            "# Written by ztcp_setup.\nvfio-pci\n", 0644, ""});
-    add("the driver that lets a process have a NIC", wish::Module{"vfio-pci"});
+    add("vfio-pci at each boot", resource::File{"/etc/modules-load.d/ztcp.conf",
+                                                "# Written by ztcp_setup.\nvfio-pci\n", 0644, ""});
+    add("the driver that lets a process have a NIC", resource::Module{"vfio-pci"});
     if (fabric_.host.host_class == config::HostClass::kNoIommu)
       add("vfio without an IOMMU",
-          wish::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y", false});
+          resource::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y", false});
   }
 
   void wish_folders() {
     const std::string& run_dir = fabric_.run_dir;
     // Members open each other's lock files. Nobody else may: who can write here can hold a NIC
     // back.
-    const wish::Folder folder =
-        for_root_only() ? wish::Folder{run_dir, 0755, "", ""}
-                        : wish::Folder{run_dir, group().empty() ? 0700U : 02770U, user(), group()};
+    const resource::Folder folder =
+        for_root_only()
+            ? resource::Folder{run_dir, 0755, "", ""}
+            : resource::Folder{run_dir, group().empty() ? 0700U : 02770U, user(), group()};
     add("folder for locks of NICs", folder);
   }
 
   void wish_nic(const config::Nic& nic) {
-    add(fmt::format("{} ({})", nic.pci, nic.name), wish::Driver{nic.pci, "vfio-pci"});
+    add(fmt::format("{} ({})", nic.pci, nic.name), resource::Driver{nic.pci, "vfio-pci"});
     if (for_root_only()) return;
     add(fmt::format("{} ({}) for {}", nic.pci, nic.name, who()),
-        wish::Access{nic.pci, user(), group(), group().empty() ? 0600U : 0660U});
+        resource::Access{nic.pci, user(), group(), group().empty() ? 0600U : 0660U});
   }
 
   void wish_config() {
     const bool secret = !fabric_.messages.cluster_key.empty();
-    add("the config", wish::File{fabric_.path, resources_.config_text, secret ? 0640U : 0644U,
-                                 secret ? group() : std::string()});
+    add("the config", resource::File{fabric_.path, parts_.config_text, secret ? 0640U : 0644U,
+                                     secret ? group() : std::string()});
   }
 
   void wish_unit() {
     if (!has_packaged_unit(root_)) {
-      if (resources_.unit_text.empty()) return;
-      add("unit for each boot", wish::File{fmt::format("{}/{}", unit_folders().front(), kUnit),
-                                           resources_.unit_text, 0644, ""});
-      add("systemd's units, read again", wish::Notice{{"systemctl", "daemon-reload"}});
+      if (parts_.unit_text.empty()) return;
+      add("unit for each boot", resource::File{fmt::format("{}/{}", unit_folders().front(), kUnit),
+                                               parts_.unit_text, 0644, ""});
+      add("systemd's units, read again", resource::Notice{{"systemctl", "daemon-reload"}});
     }
-    add("set-up at each boot", wish::Unit{kUnit});
+    add("set-up at each boot", resource::Unit{kUnit});
   }
 
   const config::Fabric& fabric_;
-  const Resources& resources_;
+  const PlanParts& parts_;
   const std::string& root_;
-  Wishes wishes_;
+  Resources wishes_;
 };
 
 }  // namespace
@@ -202,9 +205,9 @@ bool has_packaged_unit(const std::string& root) {
   });
 }
 
-Wishes wishes_for(const config::Fabric& fabric, const Resources& resources,
-                  const std::string& root) {
-  return Wisher(fabric, resources, root).make();
+Resources wishes_for(const config::Fabric& fabric, const PlanParts& parts,
+                     const std::string& root) {
+  return Wisher(fabric, parts, root).make();
 }
 
 }  // namespace ztcp::setup

@@ -10,22 +10,21 @@
 
 #include "config/settings.h"
 #include "tools/ztcp_setup/plan/boot_line.h"
-#include "tools/ztcp_setup/resources/wish.h"
+#include "tools/ztcp_setup/resources/resource.h"
 
 namespace ztcp::setup {
 
 inline constexpr const char* kUnit = "ztcp-setup.service";
 
-struct Resources {
+struct PlanParts {
   std::vector<NodePages> pages;
-  Wishes boot;              // The kernel command line; see boot_line.h.
+  Resources boot;           // The kernel command line; see boot_line.h.
   std::string config_text;  // Of fabric.path.
   std::string unit_text;    // Of the boot unit, where no package brought it; may be empty.
 };
 
 // `root` is "" for this machine: some wishes depend on what the distribution has.
-Wishes wishes_for(const config::Fabric& fabric, const Resources& resources,
-                  const std::string& root);
+Resources wishes_for(const config::Fabric& fabric, const PlanParts& parts, const std::string& root);
 
 // Services of this machine that start jobs: what they start inherits their limits, and PAM is not
 // asked.

@@ -16,7 +16,7 @@ const char* word_for(StepResult result) {
       return "as wished already";
     case StepResult::kChanged:
       return "done";
-    case StepResult::kTakenBack:
+    case StepResult::kReverted:
       return "taken back";
     case StepResult::kFailed:
       break;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tools/ztcp_setup/report/conduct.h"
+#include "tools/ztcp_setup/report/progress.h"
 #include "tools/ztcp_setup/report/report.h"
 
 namespace ztcp::setup {

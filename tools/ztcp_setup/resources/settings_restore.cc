@@ -69,7 +69,7 @@ std::string settings_command(const std::string& link, const SettingGroup& group)
   return command;
 }
 
-void put_back_settings(Host& host, const LinkState& wanted, Restored& restored) {
+void restore_settings(Host& host, const InterfaceState& wanted, Reverted& reverted) {
   for (const SettingGroup& group : wanted.settings) {
     // Anew for each: the number of channels may decide over what comes after it.
     const auto now = host.settings(wanted.name);
@@ -79,7 +79,7 @@ void put_back_settings(Host& host, const LinkState& wanted, Restored& restored) 
     const auto then = host.settings(wanted.name).value_or(std::vector<SettingGroup>{});
     for (const auto& [name, value] : difference(different, then).values) {
       const auto left = value_in(then, group.name, name);
-      restored.notes.push_back(
+      reverted.notes.push_back(
           {wanted.name,
            fmt::format("{} {} was {} and is {} now: {}", group.name, name,
                        text_of(group.name, name, value),

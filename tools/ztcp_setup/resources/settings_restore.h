@@ -9,14 +9,14 @@
 #include <string>
 
 #include "tools/ztcp_setup/host/host.h"
-#include "tools/ztcp_setup/host/network.h"
-#include "tools/ztcp_setup/resources/hands.h"
+#include "tools/ztcp_setup/host/interface_state.h"
+#include "tools/ztcp_setup/resources/kind.h"
 
 namespace ztcp::setup {
 
 // What a person would type: "ethtool -G eth1 rx 1024 tx 512".
 std::string settings_command(const std::string& link, const SettingGroup& group);
 
-void put_back_settings(Host& host, const LinkState& wanted, Restored& restored);
+void restore_settings(Host& host, const InterfaceState& wanted, Reverted& reverted);
 
 }  // namespace ztcp::setup

@@ -33,7 +33,7 @@ class Comparer {
  public:
   explicit Comparer(const std::string& root) : root_(root) {}
 
-  std::optional<Change> operator()(const wish::File& file) const {
+  std::optional<Change> operator()(const resource::File& file) const {
     const std::string path = root_ + file.path;
     const auto text = config::read_text(path);
     const std::string want = standing(file.mode, "", file.group);
@@ -49,7 +49,7 @@ class Comparer {
                   true};
   }
 
-  std::optional<Change> operator()(const wish::Folder& folder) const {
+  std::optional<Change> operator()(const resource::Folder& folder) const {
     const std::string want = standing(folder.mode, folder.user, folder.group);
     const std::string have = have_of(root_, folder.path);
     if (have == want) return std::nullopt;
@@ -59,7 +59,7 @@ class Comparer {
                     or_root(folder.group), shell_word(folder.path))};
   }
 
-  std::optional<Change> operator()(const wish::Value& value) const {
+  std::optional<Change> operator()(const resource::Value& value) const {
     const auto have = config::read_line(root_ + value.path);
     if (have == value.value) return std::nullopt;
     if (value.at_least && have && number_of(*have) >= number_of(value.value)) return std::nullopt;
@@ -67,7 +67,7 @@ class Comparer {
                   fmt::format("echo {} > {}", value.value, value.path)};
   }
 
-  std::optional<Change> operator()(const wish::Module& module) const {
+  std::optional<Change> operator()(const resource::Module& module) const {
     std::string folder = module.name;
     std::replace(folder.begin(), folder.end(), '-', '_');
     if (config::exists(root_ + "/sys/module/" + folder) ||
@@ -76,7 +76,7 @@ class Comparer {
     return Change{"", "not loaded", "loaded", "modprobe " + module.name};
   }
 
-  std::optional<Change> operator()(const wish::Mount& mount) const {
+  std::optional<Change> operator()(const resource::Mount& mount) const {
     std::istringstream lines(config::read_text(root_ + "/proc/mounts").value_or(""));
     for (std::string line; std::getline(lines, line);) {
       std::istringstream words(line);
@@ -89,7 +89,7 @@ class Comparer {
                               mount.options, mount.path)};
   }
 
-  std::optional<Change> operator()(const wish::Driver& driver) const {
+  std::optional<Change> operator()(const resource::Driver& driver) const {
     const std::string device = "/sys/bus/pci/devices/" + driver.pci;
     const std::string have = config::link_name(root_ + device + "/driver").value_or("");
     if (have == driver.driver) return std::nullopt;
@@ -102,7 +102,7 @@ class Comparer {
     return Change{"", have.empty() ? "no driver" : have, driver.driver, command};
   }
 
-  std::optional<Change> operator()(const wish::Access& access) const {
+  std::optional<Change> operator()(const resource::Access& access) const {
     const auto number =
         config::link_name(root_ + "/sys/bus/pci/devices/" + access.pci + "/iommu_group");
     const std::string want = standing(access.mode, access.user, access.group);
@@ -120,7 +120,7 @@ class Comparer {
                               or_root(access.group), node, access.mode, node)};
   }
 
-  std::optional<Change> operator()(const wish::Unit& unit) const {
+  std::optional<Change> operator()(const resource::Unit& unit) const {
     for (const char* folder : {"/etc/systemd/system", "/usr/lib/systemd/system"})
       for (const std::string& name : config::list_folder(root_ + folder))
         if (name.ends_with(".wants") || name.ends_with(".requires"))
@@ -129,14 +129,14 @@ class Comparer {
     return Change{"", "disabled", "enabled", "systemctl enable " + unit.name};
   }
 
-  std::optional<Change> operator()(const wish::BootArguments& boot) const {
+  std::optional<Change> operator()(const resource::BootArguments& boot) const {
     if (boot_entries_have(root_, boot.arguments)) return std::nullopt;
     const std::string arguments = fmt::format("{}", fmt::join(boot.arguments, " "));
     return Change{"", "without", arguments,
                   fmt::format("grubby --update-kernel=ALL --args=\"{}\"", arguments)};
   }
 
-  std::optional<Change> operator()(const wish::Notice& notice) const {
+  std::optional<Change> operator()(const resource::Notice& notice) const {
     return Change{"", "", "", fmt::format("{}", fmt::join(notice.argv, " "))};
   }
 
@@ -152,13 +152,13 @@ class Comparer {
 
 }  // namespace
 
-std::vector<Change> changes_of(const Wishes& wishes, const std::string& root) {
+std::vector<Change> changes_of(const Resources& wishes, const std::string& root) {
   std::vector<Change> changes;
   // Notices in a row speak of the same wishes before them.
   bool changed = false;
   bool after_notice = false;
-  for (const Wish& wish : wishes) {
-    const bool notice = std::holds_alternative<wish::Notice>(wish.what);
+  for (const Resource& wish : wishes) {
+    const bool notice = std::holds_alternative<resource::Notice>(wish.what);
     if (!notice && after_notice) changed = false;
     after_notice = notice;
     auto change = std::visit(Comparer(root), wish.what);

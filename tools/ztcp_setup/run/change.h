@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Wishes held against the machine: what would change, from what to what, and the shell line that
+// Resources held against the machine: what would change, from what to what, and the shell line that
 // does the same. The only source of what --dry-run prints.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/ztcp_setup/resources/wish.h"
+#include "tools/ztcp_setup/resources/resource.h"
 
 namespace ztcp::setup {
 
@@ -23,6 +23,6 @@ struct Change {
 
 // Those of `wishes` that don't hold, in order; a Notice only behind such a one. `root` is "" for
 // this machine.
-std::vector<Change> changes_of(const Wishes& wishes, const std::string& root);
+std::vector<Change> changes_of(const Resources& wishes, const std::string& root);
 
 }  // namespace ztcp::setup

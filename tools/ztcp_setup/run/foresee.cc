@@ -13,7 +13,7 @@ void foresee(Host& host, Scope scope, Plan& plan) {
   const auto note = [&](config::Severity severity, config::Problem problem) {
     plan.notes.push_back({"set-up", severity, std::move(problem)});
   };
-  for (config::Problem& problem : faults_before(host, plan.wishes))
+  for (config::Problem& problem : faults_of(host, plan.wishes))
     note(config::Severity::kFault, std::move(problem));
   if (host.facts(Journal::kPath).kind == FileKind::kAbsent) return;
   const auto journal = Journal::open(host);
@@ -26,8 +26,8 @@ void foresee(Host& host, Scope scope, Plan& plan) {
           "sudo ztcp_setup --undo takes it back alone"});
   std::vector<Change> back;
   for (const Entry& entry : journal->entries())
-    if (entry.before && !is_notice(entry.wish) && is_stale(entry, plan.wishes, scope))
-      back.insert(back.begin(), {"given back: " + entry.wish.why, "set up", "as before set-up",
+    if (entry.before && !is_notice(entry.resource) && is_stale(entry, plan.wishes, scope))
+      back.insert(back.begin(), {"given back: " + entry.resource.why, "set up", "as before set-up",
                                  "(no command: its state is in the journal)"});
   plan.changes.insert(plan.changes.begin(), back.begin(), back.end());
 }

@@ -8,8 +8,8 @@
 
 #include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/plan/plan.h"
-#include "tools/ztcp_setup/report/conduct.h"
-#include "tools/ztcp_setup/run/grant.h"
+#include "tools/ztcp_setup/report/progress.h"
+#include "tools/ztcp_setup/run/apply.h"
 
 namespace ztcp::setup {
 

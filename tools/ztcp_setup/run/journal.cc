@@ -4,33 +4,13 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "tools/ztcp_setup/host/place_file.h"
 #include "tools/ztcp_setup/host/trust.h"
 
 namespace ztcp::setup {
-namespace {
-
-struct KeyOf {
-  std::string operator()(const wish::File& file) const { return "file " + file.path; }
-  std::string operator()(const wish::Folder& folder) const { return "folder " + folder.path; }
-  std::string operator()(const wish::Value& value) const { return "value " + value.path; }
-  std::string operator()(const wish::Module& module) const { return "module " + module.name; }
-  std::string operator()(const wish::Mount& mount) const { return "mount " + mount.path; }
-  std::string operator()(const wish::Driver& driver) const { return "driver " + driver.pci; }
-  std::string operator()(const wish::Access& access) const { return "access " + access.pci; }
-  std::string operator()(const wish::Unit& unit) const { return "unit " + unit.name; }
-  std::string operator()(const wish::BootArguments&) const { return "boot arguments"; }
-  std::string operator()(const wish::Notice& notice) const {
-    return fmt::format("notice {}", fmt::join(notice.argv, " "));
-  }
-};
-
-}  // namespace
-
-std::string key_of(const Wish& wish) { return std::visit(KeyOf{}, wish.what); }
-bool is_notice(const Wish& wish) { return std::holds_alternative<wish::Notice>(wish.what); }
+bool is_due(const Entry& notice) {
+  return notice.before && std::get<resource::Notice::Before>(*notice.before).due;
+}
 
 tl::expected<Journal, config::Problem> Journal::open(Host& host) {
   if (auto problem = why_not_trusted(host, kPath)) return tl::unexpected(std::move(*problem));
@@ -47,13 +27,14 @@ tl::expected<Journal, config::Problem> Journal::open(Host& host) {
 }
 
 Entry* Journal::find(const std::string& key) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return key_of(entry.wish) == key; });
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return key_of(entry.resource) == key;
+  });
   return found == entries_.end() ? nullptr : &*found;
 }
 
 void Journal::put(Entry entry, const std::string& after) {
-  if (Entry* known = find(key_of(entry.wish)); known != nullptr) {
+  if (Entry* known = find(key_of(entry.resource)); known != nullptr) {
     *known = std::move(entry);
     return;
   }
@@ -64,13 +45,13 @@ void Journal::put(Entry entry, const std::string& after) {
 }
 
 void Journal::put_first(Entry entry) {
-  if (find(key_of(entry.wish)) == nullptr)
-    entries_.insert(entries_.begin(), Entry{entry.wish, {}, false});
+  if (find(key_of(entry.resource)) == nullptr)
+    entries_.insert(entries_.begin(), Entry{entry.resource, {}, false});
   put(std::move(entry), "");
 }
 
 void Journal::erase(const std::string& key) {
-  std::erase_if(entries_, [&](const Entry& entry) { return key_of(entry.wish) == key; });
+  std::erase_if(entries_, [&](const Entry& entry) { return key_of(entry.resource) == key; });
 }
 
 Done Journal::save(Host& host) {

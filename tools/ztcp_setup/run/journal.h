@@ -1,80 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What set-up was granted, and what was there before: written ahead. An entry is on disk before
-// its wish is carried out, and leaves only when it has been taken back, so that a machine whose
-// set-up or undo was cut off at any moment can be put right. One thread.
+// What set-up applied, and what was there before: written ahead. An entry is on disk before its
+// resource is applied, and leaves only when it has been reverted, so that a machine whose set-up or
+// undo was cut off at any moment can be put right. One thread.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <tl/expected.hpp>
 
 #include "config/problem.h"
 #include "tools/ztcp_setup/host/host.h"
-#include "tools/ztcp_setup/host/network.h"
-#include "tools/ztcp_setup/resources/wish.h"
+#include "tools/ztcp_setup/resources/resource.h"
 
 namespace ztcp::setup {
 
-// The state before a wish was granted, by kind.
-namespace before {
-
-struct File {
-  bool existed = false;
-  std::string text;
-  Ownership ownership;
-  std::vector<std::string> made_folders;  // Outermost first.
-};
-struct Folder {
-  bool existed = false;
-  Ownership ownership;
-  std::vector<std::string> made_folders;
-};
-struct Value {
-  std::string value;
-  std::string reached;  // What the kernel made of the wish; until it is known, the wish.
-};
-struct Module {};  // It was not loaded.
-struct Mount {     // Nothing was mounted there.
-  std::vector<std::string> made_folders;
-};
-struct Driver {
-  std::string id;  // "1af4:1041": whether it is the same device still.
-  std::string driver;
-  std::string driver_override;
-  std::vector<LinkState> links;
-};
-struct Access {
-  Ownership ownership;
-};
-struct Unit {};  // It was not enabled.
-struct BootArguments {
-  std::vector<std::pair<std::string, std::string>> arguments_of;  // By kernel.
-};
-struct Notice {
-  bool due = false;  // Something it should make noticed has changed since it ran.
-};
-
-}  // namespace before
-
-using Before = std::variant<before::File, before::Folder, before::Value, before::Module,
-                            before::Mount, before::Driver, before::Access, before::Unit,
-                            before::BootArguments, before::Notice>;
-
 struct Entry {
-  Wish wish;
-  // Absent: the wish held before set-up came, so there is nothing to take back.
+  Resource resource;
+  // Absent: it held before set-up came, so there is nothing to revert.
   std::optional<Before> before;
-  bool done = false;  // Carried out and checked.
+  bool done = false;  // Applied and checked.
 };
-
-// What a wish is about, the same whatever is wished for it: "driver 0000:3b:00.0".
-std::string key_of(const Wish& wish);
-bool is_notice(const Wish& wish);
+// Of a notice: something it should make noticed has changed since it ran.
+bool is_due(const Entry& notice);
 
 class Journal {
  public:

@@ -28,273 +28,139 @@ std::string bytes_of(const Json& json) {
   return json.is_string() ? json.get<std::string>() : from_hex(json.at("hex").get<std::string>());
 }
 
-Json json_of(const Ownership& who) {
-  return {{"mode", fmt::format("{:04o}", who.mode)}, {"user", who.user}, {"group", who.group}};
-}
-Ownership ownership_of(const Json& json) {
-  return {static_cast<std::uint32_t>(std::stoul(json.at("mode").get<std::string>(), nullptr, 8)),
-          json.at("user").get<std::uint32_t>(), json.at("group").get<std::uint32_t>()};
-}
-
-std::uint32_t mode_of(const Json& json) {
-  return static_cast<std::uint32_t>(std::stoul(json.at("mode").get<std::string>(), nullptr, 8));
-}
-
-Json json_of(const NetworkItem& item) {
-  Json json{{"command", bytes_json(item.command)}, {"message", item.message}};
-  if (item.expires_unix_s != 0) json["expires_unix_s"] = item.expires_unix_s;
-  return json;
-}
-Json json_of(const std::vector<NetworkItem>& items) {
-  Json json = Json::array();
-  for (const NetworkItem& item : items) json.push_back(json_of(item));
-  return json;
-}
-std::vector<NetworkItem> items_of(const Json& json) {
-  std::vector<NetworkItem> items;
-  for (const Json& one : json)
-    items.push_back({bytes_of(one.at("command")), one.at("message").get<std::string>(),
-                     one.value("expires_unix_s", std::int64_t{0})});
-  return items;
-}
-
-Json json_of(const SettingGroup& group) {
-  Json json{{"group", group.name}, {"values", Json::array()}};
-  for (const auto& [name, value] : group.values) json["values"].push_back({name, value});
-  return json;
-}
-SettingGroup group_of(const Json& json) {
-  SettingGroup group{json.at("group").get<std::string>(), {}};
-  for (const Json& one : json.at("values"))
-    group.values.emplace_back(one.at(0).get<std::string>(), one.at(1).get<std::uint32_t>());
-  return group;
-}
-
-Json json_of(const LinkState& link) {
-  Json json{{"name", bytes_json(link.name)},
-            {"mac", link.mac},
-            {"permanent_mac", link.permanent_mac},
-            {"mtu_bytes", link.mtu_bytes},
-            {"queue_length", link.queue_length},
-            {"alias", bytes_json(link.alias)},
-            {"master", bytes_json(link.master)},
-            {"up", link.up},
-            {"kind", link.kind},
-            {"info", link.info},
-            {"addresses", json_of(link.addresses)},
-            {"neighbours", json_of(link.neighbours)},
-            {"routes", json_of(link.routes)},
-            {"sysctls", Json::array()},
-            {"settings", Json::array()},
-            {"children", Json::array()}};
-  for (const auto& [path, value] : link.sysctls)
-    json["sysctls"].push_back({bytes_json(path), bytes_json(value)});
-  for (const SettingGroup& group : link.settings) json["settings"].push_back(json_of(group));
-  for (const LinkState& child : link.children) json["children"].push_back(json_of(child));
-  return json;
-}
-LinkState link_of(const Json& json) {
-  LinkState link;
-  link.name = bytes_of(json.at("name"));
-  link.mac = json.at("mac").get<std::string>();
-  link.permanent_mac = json.at("permanent_mac").get<std::string>();
-  link.mtu_bytes = json.at("mtu_bytes").get<std::uint32_t>();
-  link.queue_length = json.at("queue_length").get<std::uint32_t>();
-  link.alias = bytes_of(json.at("alias"));
-  link.master = bytes_of(json.at("master"));
-  link.up = json.at("up").get<bool>();
-  link.kind = json.at("kind").get<std::string>();
-  link.info = json.at("info").get<std::string>();
-  link.addresses = items_of(json.at("addresses"));
-  link.neighbours = items_of(json.at("neighbours"));
-  link.routes = items_of(json.at("routes"));
-  for (const Json& one : json.at("sysctls"))
-    link.sysctls.emplace_back(bytes_of(one.at(0)), bytes_of(one.at(1)));
-  // Not in schema 1.
-  for (const Json& one : json.value("settings", Json::array()))
-    link.settings.push_back(group_of(one));
-  for (const Json& child : json.at("children")) link.children.push_back(link_of(child));
-  return link;
-}
-
 std::string mode_text(std::uint32_t mode) { return fmt::format("{:04o}", mode); }
-
-Json with(Json json, const wish::Ids& ids) {
-  if (ids.user) json["user_id"] = *ids.user;
-  if (ids.group) json["group_id"] = *ids.group;
-  return json;
-}
-wish::Ids ids_of(const Json& json) {
-  wish::Ids ids;
-  if (json.contains("user_id")) ids.user = json.at("user_id").get<std::uint32_t>();
-  if (json.contains("group_id")) ids.group = json.at("group_id").get<std::uint32_t>();
-  return ids;
+std::uint32_t mode_of(const Json& json) {
+  return static_cast<std::uint32_t>(std::stoul(json.get<std::string>(), nullptr, 8));
 }
 
-struct WishToJson {
-  Json operator()(const wish::File& file) const {
-    return with({{"kind", "file"},
-                 {"path", file.path},
-                 {"text", bytes_json(file.text)},
-                 {"mode", mode_text(file.mode)},
-                 {"group", file.group}},
-                file.ids);
-  }
-  Json operator()(const wish::Folder& folder) const {
-    return with({{"kind", "folder"},
-                 {"path", folder.path},
-                 {"mode", mode_text(folder.mode)},
-                 {"user", folder.user},
-                 {"group", folder.group}},
-                folder.ids);
-  }
-  Json operator()(const wish::Value& value) const {
-    return {{"kind", "value"},
-            {"path", value.path},
-            {"value", value.value},
-            {"at_least", value.at_least}};
-  }
-  Json operator()(const wish::Module& module) const {
-    return {{"kind", "module"}, {"name", module.name}};
-  }
-  Json operator()(const wish::Mount& mount) const {
-    return {
-        {"kind", "mount"}, {"path", mount.path}, {"type", mount.type}, {"options", mount.options}};
-  }
-  Json operator()(const wish::Driver& driver) const {
-    return {{"kind", "driver"}, {"pci", driver.pci}, {"driver", driver.driver}};
-  }
-  Json operator()(const wish::Access& access) const {
-    return with({{"kind", "access"},
-                 {"pci", access.pci},
-                 {"mode", mode_text(access.mode)},
-                 {"user", access.user},
-                 {"group", access.group}},
-                access.ids);
-  }
-  Json operator()(const wish::Unit& unit) const { return {{"kind", "unit"}, {"name", unit.name}}; }
-  Json operator()(const wish::BootArguments& boot) const {
-    return {{"kind", "boot_arguments"}, {"arguments", boot.arguments}};
-  }
-  Json operator()(const wish::Notice& notice) const {
-    return {{"kind", "notice"}, {"argv", notice.argv}};
-  }
-};
+class Writer final : public Fields {
+ public:
+  explicit Writer(Json& json) : json_(json) {}
 
-struct BeforeToJson {
-  Json operator()(const before::File& file) const {
-    Json json{{"existed", file.existed}, {"made_folders", file.made_folders}};
-    if (file.existed) {
-      json["text"] = bytes_json(file.text);
-      json["ownership"] = json_of(file.ownership);
+  void text(const char* name, std::string& value) override { json_[name] = value; }
+  void bytes(const char* name, std::string& value) override { json_[name] = bytes_json(value); }
+  void flag(const char* name, bool& value) override { json_[name] = value; }
+  void number(const char* name, std::uint32_t& value) override { json_[name] = value; }
+  void mode(const char* name, std::uint32_t& value) override { json_[name] = mode_text(value); }
+  void ownership(const char* name, Ownership& value) override {
+    json_[name] = {{"mode", mode_text(value.mode)}, {"user", value.user}, {"group", value.group}};
+  }
+  void texts(const char* name, Texts& values) override { json_[name] = values; }
+  void text_pairs(const char* name, TextPairs& pairs) override {
+    add_pairs(name, pairs, [](const std::string& text) { return Json(text); });
+  }
+  void byte_pairs(const char* name, TextPairs& pairs) override {
+    add_pairs(name, pairs, bytes_json);
+  }
+  void number_pairs(const char* name, NumberPairs& pairs) override {
+    add_pairs(name, pairs, [](const auto& value) { return Json(value); });
+  }
+  void optional_number(const char* name, std::optional<std::uint32_t>& value) override {
+    if (value) json_[name] = *value;
+  }
+  void optional_time(const char* name, std::int64_t& value) override {
+    if (value != 0) json_[name] = value;
+  }
+
+ protected:
+  void list(const char* name, Since, const Size& size, const Item& item) override {
+    Json& list = json_[name] = Json::array();
+    for (std::size_t i = 0; i < size(); ++i) {
+      list.push_back(Json::object());
+      Writer writer(list.back());
+      item(i, writer);
     }
-    return json;
   }
-  Json operator()(const before::Folder& folder) const {
-    Json json{{"existed", folder.existed}, {"made_folders", folder.made_folders}};
-    if (folder.existed) json["ownership"] = json_of(folder.ownership);
-    return json;
+
+ private:
+  template <class Pairs, class ToJson>
+  void add_pairs(const char* name, const Pairs& pairs, ToJson&& to_json) {
+    Json& list = json_[name] = Json::array();
+    for (const auto& [first, second] : pairs)
+      list.push_back(Json::array({to_json(first), to_json(second)}));
   }
-  Json operator()(const before::Value& value) const {
-    return {{"value", value.value}, {"reached", value.reached}};
-  }
-  Json operator()(const before::Module&) const { return Json::object(); }
-  Json operator()(const before::Mount& mount) const {
-    return {{"made_folders", mount.made_folders}};
-  }
-  Json operator()(const before::Driver& driver) const {
-    Json json{{"id", driver.id},
-              {"driver", driver.driver},
-              {"driver_override", driver.driver_override},
-              {"links", Json::array()}};
-    for (const LinkState& link : driver.links) json["links"].push_back(json_of(link));
-    return json;
-  }
-  Json operator()(const before::Access& access) const {
-    return {{"ownership", json_of(access.ownership)}};
-  }
-  Json operator()(const before::Unit&) const { return Json::object(); }
-  Json operator()(const before::BootArguments& boot) const {
-    Json json{{"arguments_of", Json::array()}};
-    for (const auto& [kernel, arguments] : boot.arguments_of)
-      json["arguments_of"].push_back({kernel, arguments});
-    return json;
-  }
-  Json operator()(const before::Notice& notice) const { return {{"due", notice.due}}; }
+
+  Json& json_;
 };
 
-// One wish and, when `was` is an object, the state before it.
+class Reader final : public Fields {
+ public:
+  explicit Reader(const Json& json) : json_(json) {}
+
+  void text(const char* name, std::string& value) override { json_.at(name).get_to(value); }
+  void bytes(const char* name, std::string& value) override { value = bytes_of(json_.at(name)); }
+  void flag(const char* name, bool& value) override { json_.at(name).get_to(value); }
+  void number(const char* name, std::uint32_t& value) override { json_.at(name).get_to(value); }
+  void mode(const char* name, std::uint32_t& value) override { value = mode_of(json_.at(name)); }
+  void ownership(const char* name, Ownership& value) override {
+    const Json& json = json_.at(name);
+    value = {mode_of(json.at("mode")), json.at("user").get<std::uint32_t>(),
+             json.at("group").get<std::uint32_t>()};
+  }
+  void texts(const char* name, Texts& values) override { json_.at(name).get_to(values); }
+  void text_pairs(const char* name, TextPairs& pairs) override {
+    for (const Json& one : json_.at(name))
+      pairs.emplace_back(one.at(0).get<std::string>(), one.at(1).get<std::string>());
+  }
+  void byte_pairs(const char* name, TextPairs& pairs) override {
+    for (const Json& one : json_.at(name))
+      pairs.emplace_back(bytes_of(one.at(0)), bytes_of(one.at(1)));
+  }
+  void number_pairs(const char* name, NumberPairs& pairs) override {
+    for (const Json& one : json_.at(name))
+      pairs.emplace_back(one.at(0).get<std::string>(), one.at(1).get<std::uint32_t>());
+  }
+  void optional_number(const char* name, std::optional<std::uint32_t>& value) override {
+    if (json_.contains(name)) value = json_.at(name).get<std::uint32_t>();
+  }
+  void optional_time(const char* name, std::int64_t& value) override {
+    value = json_.value(name, std::int64_t{0});
+  }
+
+ protected:
+  void list(const char* name, Since since, const Size&, const Item& item) override {
+    if (since == Since::kNewer && !json_.contains(name)) return;
+    std::size_t index = 0;
+    for (const Json& one : json_.at(name)) {
+      Reader reader(one);
+      item(index++, reader);
+    }
+  }
+
+ private:
+  const Json& json_;
+};
+
+Json json_of(Entry entry) {
+  Json resource{{"kind", kind_of(entry.resource)}};
+  Writer writer(resource);
+  fields_of(entry.resource, writer);
+  Json before(nullptr);
+  if (entry.before) {
+    before = Json::object();
+    Writer state(before);
+    fields_of(*entry.before, state);
+  }
+  return {
+      {"why", entry.resource.why}, {"done", entry.done}, {"wish", resource}, {"before", before}};
+}
+
+// One resource and, when `before` is an object, the state before it.
 Entry entry_of(const Json& json) {
-  const Json& wished = json.at("wish");
-  const Json& was = json.at("before");
-  const auto kind = wished.at("kind").get<std::string>();
-  const auto text = [&](const char* key) { return wished.at(key).get<std::string>(); };
-  const auto folders = [&] { return was.at("made_folders").get<std::vector<std::string>>(); };
-  Entry entry;
-  entry.wish.why = json.at("why").get<std::string>();
-  entry.done = json.at("done").get<bool>();
-  Before before;
-  if (kind == "file") {
-    entry.wish.what = wish::File{text("path"), bytes_of(wished.at("text")), mode_of(wished),
-                                 text("group"), ids_of(wished)};
-    if (was.is_object()) {
-      before::File file{was.at("existed").get<bool>(), {}, {}, folders()};
-      if (file.existed) {
-        file.text = bytes_of(was.at("text"));
-        file.ownership = ownership_of(was.at("ownership"));
-      }
-      before = std::move(file);
-    }
-  } else if (kind == "folder") {
-    entry.wish.what =
-        wish::Folder{text("path"), mode_of(wished), text("user"), text("group"), ids_of(wished)};
-    if (was.is_object()) {
-      before::Folder folder{was.at("existed").get<bool>(), {}, folders()};
-      if (folder.existed) folder.ownership = ownership_of(was.at("ownership"));
-      before = std::move(folder);
-    }
-  } else if (kind == "value") {
-    entry.wish.what = wish::Value{text("path"), text("value"), wished.at("at_least").get<bool>()};
-    if (was.is_object())
-      before =
-          before::Value{was.at("value").get<std::string>(), was.at("reached").get<std::string>()};
-  } else if (kind == "module") {
-    entry.wish.what = wish::Module{text("name")};
-    before = before::Module{};
-  } else if (kind == "mount") {
-    entry.wish.what = wish::Mount{text("path"), text("type"), text("options")};
-    if (was.is_object()) before = before::Mount{folders()};
-  } else if (kind == "driver") {
-    entry.wish.what = wish::Driver{text("pci"), text("driver")};
-    if (was.is_object()) {
-      before::Driver driver{was.at("id").get<std::string>(),
-                            was.at("driver").get<std::string>(),
-                            was.at("driver_override").get<std::string>(),
-                            {}};
-      for (const Json& link : was.at("links")) driver.links.push_back(link_of(link));
-      before = std::move(driver);
-    }
-  } else if (kind == "access") {
-    entry.wish.what =
-        wish::Access{text("pci"), text("user"), text("group"), mode_of(wished), ids_of(wished)};
-    if (was.is_object()) before = before::Access{ownership_of(was.at("ownership"))};
-  } else if (kind == "unit") {
-    entry.wish.what = wish::Unit{text("name")};
-    before = before::Unit{};
-  } else if (kind == "boot_arguments") {
-    entry.wish.what = wish::BootArguments{wished.at("arguments").get<std::vector<std::string>>()};
-    before::BootArguments boot;
-    if (was.is_object())
-      for (const Json& one : was.at("arguments_of"))
-        boot.arguments_of.emplace_back(one.at(0).get<std::string>(), one.at(1).get<std::string>());
-    before = std::move(boot);
-  } else if (kind == "notice") {
-    entry.wish.what = wish::Notice{wished.at("argv").get<std::vector<std::string>>()};
-    if (was.is_object()) before = before::Notice{was.at("due").get<bool>()};
-  } else {
-    throw std::runtime_error("unknown kind \"" + kind + "\"");
-  }
-  if (was.is_object()) entry.before = std::move(before);
+  const Json& wanted = json.at("wish");
+  const Json& before = json.at("before");
+  const auto kind = wanted.at("kind").get<std::string>();
+  auto what = what_of_kind(kind);
+  if (!what) throw std::runtime_error("unknown kind \"" + kind + "\"");
+  Entry entry{{json.at("why").get<std::string>(), std::move(*what)},
+              std::nullopt,
+              json.at("done").get<bool>()};
+  Reader reader(wanted);
+  fields_of(entry.resource, reader);
+  if (!before.is_object()) return entry;
+  entry.before = before_of_kind(entry.resource);
+  Reader state(before);
+  fields_of(*entry.before, state);
   return entry;
 }
 
@@ -303,12 +169,7 @@ Entry entry_of(const Json& json) {
 std::string journal_text(const JournalContent& content) {
   Json json{
       {"schema", Journal::kSchema}, {"complete", content.complete}, {"entries", Json::array()}};
-  for (const Entry& entry : content.entries)
-    json["entries"].push_back(
-        {{"why", entry.wish.why},
-         {"done", entry.done},
-         {"wish", std::visit(WishToJson{}, entry.wish.what)},
-         {"before", entry.before ? std::visit(BeforeToJson{}, *entry.before) : Json(nullptr)}});
+  for (const Entry& entry : content.entries) json["entries"].push_back(json_of(entry));
   // What people read (why) may lose a byte; what undo needs is kept in hex where need be.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -10,8 +10,8 @@
 #include "config/file/load.h"
 #include "tools/ztcp_setup/host/trust.h"
 #include "tools/ztcp_setup/report/report.h"
+#include "tools/ztcp_setup/run/revert.h"
 #include "tools/ztcp_setup/run/stop_signal.h"
-#include "tools/ztcp_setup/run/take_back.h"
 
 namespace ztcp::setup {
 namespace {
@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 // A NIC that comes has udev start a run, which may be at work when the next one is wanted for it.
 constexpr std::chrono::minutes kRunOfUdev{1};
 
-using Action = std::function<tl::expected<Outcome, int>(Journal&, const Conduct&)>;
+using Action = std::function<tl::expected<Outcome, int>(Journal&, const Progress&)>;
 
 int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
         const Action& action) {
@@ -38,17 +38,18 @@ int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
   auto journal = Journal::open(host);
   if (!journal) return refuse(journal.error(), options.json);
   stop_on_signals();
-  const auto outcome = action(*journal, conduct_of(options.json));
+  const auto outcome = action(*journal, progress_of(options.json));
   if (!outcome) return outcome.error();
   say(options.json ? to_json(deed, *outcome) : to_text(deed, *outcome));
   return exit_code(*outcome);
 }
 
 tl::expected<Outcome, int> plan_and_grant(Host& host, Journal& journal, const Planner& plan,
-                                          const Conduct& conduct, const Outcome& taken_back = {}) {
+                                          const Progress& progress,
+                                          const Outcome& taken_back = {}) {
   auto planned = plan(taken_back);
   if (!planned) return tl::unexpected(planned.error());
-  Outcome outcome = grant(host, journal, planned->wishes, planned->scope, conduct);
+  Outcome outcome = apply_all(host, journal, planned->wishes, planned->scope, progress);
   outcome.success = std::move(planned->success);
   outcome.notes.insert(outcome.notes.begin(), planned->notes.begin(), planned->notes.end());
   outcome.steps.insert(outcome.steps.begin(), taken_back.steps.begin(), taken_back.steps.end());
@@ -58,35 +59,35 @@ tl::expected<Outcome, int> plan_and_grant(Host& host, Journal& journal, const Pl
 
 }  // namespace
 
-Conduct conduct_of(bool json) {
-  Conduct conduct;
-  conduct.stop = stop_requested;
-  if (json) return conduct;
-  conduct.begin = [](const std::string& why) { say(fmt::format("  {} ... ", why)); };
-  conduct.end = [](const Step& step) {
+Progress progress_of(bool json) {
+  Progress progress;
+  progress.stop = stop_requested;
+  if (json) return progress;
+  progress.begin = [](const std::string& why) { say(fmt::format("  {} ... ", why)); };
+  progress.end = [](const Step& step) {
     if (step.result != StepResult::kHeld)
       say(step.result == StepResult::kFailed ? "FAILED\n" : "done\n");
   };
-  return conduct;
+  return progress;
 }
 
 int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
   return run(host, Deed::kSetUp, milliseconds{0}, options,
-             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+             [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
                if (journal.complete || journal.entries().empty())
-                 return plan_and_grant(host, journal, plan, conduct);
+                 return plan_and_grant(host, journal, plan, progress);
                // NICs that are half taken can't be planned with: first back to the beginning.
                if (!options.json)
                  say("The last run was cut off; what it did is taken back first.\n");
-               Outcome back = take_back_half_done(host, journal, conduct);
+               Outcome back = revert_half_done(host, journal, progress);
                if (!back.complete()) return back;
-               return plan_and_grant(host, journal, plan, conduct, back);
+               return plan_and_grant(host, journal, plan, progress, back);
              });
 }
 
 int run_add(Host& host, const Planner& plan, const RunOptions& options) {
   return run(host, Deed::kAdd, kRunOfUdev, options,
-             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
+             [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
                if (!journal.complete)
                  return tl::unexpected(
                      refuse({Journal::kPath,
@@ -95,14 +96,14 @@ int run_add(Host& host, const Planner& plan, const RunOptions& options) {
                                  : "the last run was cut off, so there is nothing whole to add to",
                              "sudo ztcp_setup"},
                             options.json));
-               return plan_and_grant(host, journal, plan, conduct);
+               return plan_and_grant(host, journal, plan, progress);
              });
 }
 
 int run_boot(Host& host, const RunOptions& options) {
   return run(host, Deed::kBoot, kRunOfUdev, options,
-             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
-               Outcome outcome = grant_again(host, journal, conduct);
+             [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
+               Outcome outcome = apply_after_boot(host, journal, progress);
                if (journal.find("file " + options.config_path) == nullptr) return outcome;
                for (config::Problem& problem : config::load(options.config_path).problems)
                  outcome.faults.push_back(std::move(problem));
@@ -112,8 +113,8 @@ int run_boot(Host& host, const RunOptions& options) {
 
 int run_undo(Host& host, const RunOptions& options) {
   return run(host, Deed::kUndo, milliseconds{0}, options,
-             [&](Journal& journal, const Conduct& conduct) -> tl::expected<Outcome, int> {
-               return take_back(host, journal, conduct);
+             [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
+               return revert_all(host, journal, progress);
              });
 }
 

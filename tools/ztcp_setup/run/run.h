@@ -11,10 +11,10 @@
 #include <tl/expected.hpp>
 
 #include "tools/ztcp_setup/host/host.h"
-#include "tools/ztcp_setup/report/conduct.h"
 #include "tools/ztcp_setup/report/outcome.h"
-#include "tools/ztcp_setup/resources/wish.h"
-#include "tools/ztcp_setup/run/grant.h"
+#include "tools/ztcp_setup/report/progress.h"
+#include "tools/ztcp_setup/resources/resource.h"
+#include "tools/ztcp_setup/run/apply.h"
 #include "tools/ztcp_setup/run/run_lock.h"
 
 namespace ztcp::setup {
@@ -27,7 +27,7 @@ struct RunOptions {
 };
 
 struct Planned {
-  Wishes wishes;
+  Resources wishes;
   Scope scope = Scope::kWhole;
   config::Problems notes;
   std::string success;  // Instead of "setup successfully".
@@ -37,7 +37,7 @@ struct Planned {
 using Planner = std::function<tl::expected<Planned, int>(const Outcome& taken_back)>;
 
 // Tells each change when it begins and ends: some take a minute. In JSON all is told at the end.
-Conduct conduct_of(bool json);
+Progress progress_of(bool json);
 
 // Each prints what it does on stdout and returns the exit status.
 int run_set_up(Host& host, const Planner& plan, const RunOptions& options);

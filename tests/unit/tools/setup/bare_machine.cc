@@ -12,7 +12,7 @@ namespace ztcp::setup::test {
 NetworkItem item(const std::string& command) { return {"ip " + command, "00", 0}; }
 
 FakeHost::Nic nic(const char* pci, const char* group, const char* name, const char* mac) {
-  LinkState pristine;
+  InterfaceState pristine;
   pristine.name = name;
   pristine.mac = pristine.permanent_mac = mac;
   pristine.mtu_bytes = 1500;
@@ -28,8 +28,8 @@ FakeHost::Nic nic(const char* pci, const char* group, const char* name, const ch
 namespace {
 
 // A NIC as somebody has set it up: its own MTU, a VLAN, addresses and routes.
-LinkState in_use(const FakeHost::Nic& nic, int network) {
-  LinkState link = nic.pristine;
+InterfaceState in_use(const FakeHost::Nic& nic, int network) {
+  InterfaceState link = nic.pristine;
   link.mtu_bytes = 9000;
   link.alias = "rail\xff";  // Whatever somebody wrote there.
   link.up = true;
@@ -42,7 +42,7 @@ LinkState in_use(const FakeHost::Nic& nic, int network) {
   link.neighbours = {item(fmt::format("neighbour add 10.77.{}.1 dev {}", network, link.name))};
   link.routes = {item(fmt::format("route add 10.77.{}.0/24 dev {}", network, link.name)),
                  item(fmt::format("route add 10.99.0.0/16 via 10.77.{}.1", network))};
-  LinkState vlan;
+  InterfaceState vlan;
   vlan.name = link.name + ".7";
   vlan.kind = "vlan";
   vlan.info = "0600010007000000";  // IFLA_VLAN_ID 7
@@ -71,28 +71,28 @@ FakeHost bare_machine() {
   return host;
 }
 
-Wishes nic_wishes(const char* pci) {
-  return {{fmt::format("{}: virtio-pci -> vfio-pci", pci), wish::Driver{pci, "vfio-pci"}},
-          {fmt::format("{}: for group ztcp", pci), wish::Access{pci, "", "ztcp", 0660}}};
+Resources nic_wishes(const char* pci) {
+  return {{fmt::format("{}: virtio-pci -> vfio-pci", pci), resource::Driver{pci, "vfio-pci"}},
+          {fmt::format("{}: for group ztcp", pci), resource::Access{pci, "", "ztcp", 0660}}};
 }
 
-Wishes all_wishes() {
-  Wishes wishes{
-      {"pages at boot", wish::File{kGrub, "iommu=pt hugepages=20\n", 0644, ""}},
-      {"boot loader", wish::Notice{{"update-grub"}}},
-      {"kernel arguments", wish::BootArguments{{"iommu=pt", "hugepages=20"}}},
-      {"limits", wish::File{kLimits, "@ztcp - memlock unlimited\n", 0644, ""}},
-      {"pages of node 0", wish::Value{kPages0, "20", true}},
-      {"mount pages", wish::Mount{"/dev/hugepages1G", "hugetlbfs", "pagesize=1024M,mode=1770"}},
-      {"load vfio-pci", wish::Module{"vfio-pci"}},
-      {"run folder", wish::Folder{"/usr/local/tfabric/tools/run", 01777, "", "ztcp"}},
+Resources all_wishes() {
+  Resources wishes{
+      {"pages at boot", resource::File{kGrub, "iommu=pt hugepages=20\n", 0644, ""}},
+      {"boot loader", resource::Notice{{"update-grub"}}},
+      {"kernel arguments", resource::BootArguments{{"iommu=pt", "hugepages=20"}}},
+      {"limits", resource::File{kLimits, "@ztcp - memlock unlimited\n", 0644, ""}},
+      {"pages of node 0", resource::Value{kPages0, "20", true}},
+      {"mount pages", resource::Mount{"/dev/hugepages1G", "hugetlbfs", "pagesize=1024M,mode=1770"}},
+      {"load vfio-pci", resource::Module{"vfio-pci"}},
+      {"run folder", resource::Folder{"/usr/local/tfabric/tools/run", 01777, "", "ztcp"}},
   };
   for (const char* pci : {kNicA, kNicB})
-    for (Wish& wish : nic_wishes(pci)) wishes.push_back(std::move(wish));
-  wishes.push_back({"config", wish::File{kConfig, "schema = 1\n", 0644, ""}});
-  wishes.push_back({"unit", wish::File{kUnitFile, "[Unit]\n", 0644, ""}});
-  wishes.push_back({"units, read again", wish::Notice{{"systemctl", "daemon-reload"}}});
-  wishes.push_back({"set-up at each boot", wish::Unit{"ztcp-setup.service"}});
+    for (Resource& wish : nic_wishes(pci)) wishes.push_back(std::move(wish));
+  wishes.push_back({"config", resource::File{kConfig, "schema = 1\n", 0644, ""}});
+  wishes.push_back({"unit", resource::File{kUnitFile, "[Unit]\n", 0644, ""}});
+  wishes.push_back({"units, read again", resource::Notice{{"systemctl", "daemon-reload"}}});
+  wishes.push_back({"set-up at each boot", resource::Unit{"ztcp-setup.service"}});
   return wishes;
 }
 
@@ -113,15 +113,15 @@ Outcome refused(config::Problem problem) {
 
 }  // namespace
 
-Outcome set_up(FakeHost& host, const Wishes& wishes, Scope scope, const Conduct& conduct) {
+Outcome set_up(FakeHost& host, const Resources& wishes, Scope scope, const Progress& progress) {
   auto journal = Journal::open(host);
-  return mendable(journal ? grant(host, *journal, wishes, scope, conduct)
+  return mendable(journal ? apply_all(host, *journal, wishes, scope, progress)
                           : refused(journal.error()));
 }
 
 Outcome undo(FakeHost& host) {
   auto journal = Journal::open(host);
-  return mendable(journal ? take_back(host, *journal, {}) : refused(journal.error()));
+  return mendable(journal ? revert_all(host, *journal, {}) : refused(journal.error()));
 }
 
 std::string all_of(const config::Problems& problems) {

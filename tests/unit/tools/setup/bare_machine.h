@@ -9,8 +9,8 @@
 
 #include "config/problem.h"
 #include "tests/unit/tools/setup/fake_host.h"
-#include "tools/ztcp_setup/run/grant.h"
-#include "tools/ztcp_setup/run/take_back.h"
+#include "tools/ztcp_setup/run/apply.h"
+#include "tools/ztcp_setup/run/revert.h"
 
 namespace ztcp::setup::test {
 
@@ -26,13 +26,13 @@ inline constexpr const char* kConfig = "/usr/local/tfabric/tools/config/ztcp.con
 // Two virtio NICs in use, nothing of ztcp's.
 FakeHost bare_machine();
 
-Wishes nic_wishes(const char* pci);
+Resources nic_wishes(const char* pci);
 // In the order of wishes_for().
-Wishes all_wishes();
+Resources all_wishes();
 
 // Each fault of both must have a mend, or the test fails.
-Outcome set_up(FakeHost& host, const Wishes& wishes = all_wishes(), Scope scope = Scope::kWhole,
-               const Conduct& conduct = {});
+Outcome set_up(FakeHost& host, const Resources& wishes = all_wishes(), Scope scope = Scope::kWhole,
+               const Progress& progress = {});
 Outcome undo(FakeHost& host);
 
 std::string all_of(const config::Problems& problems);

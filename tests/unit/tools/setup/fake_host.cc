@@ -35,6 +35,12 @@ std::string node_of(const FakeHost::Nic& nic) {
   return "/dev/vfio/" + (nic.group.empty() ? "noiommu-" + noiommu_group(nic.pci) : nic.group);
 }
 
+std::string name_of(std::uint32_t id, const std::map<std::string, std::uint32_t>& accounts) {
+  for (const auto& [name, number] : accounts)
+    if (number == id) return name;
+  return id == 0 ? "root" : std::to_string(id);
+}
+
 }  // namespace
 
 FakeHost::FakeHost() {
@@ -56,15 +62,15 @@ void FakeHost::add_file(const std::string& path, const std::string& text, Owners
   state.nodes[path] = {FileKind::kFile, ownership, text};
 }
 
-void FakeHost::add_nic(const Nic& nic, LinkState link) {
+void FakeHost::add_nic(const Nic& nic, InterfaceState link) {
   state.nics[nic.pci] = nic;
   state.modules.insert(nic.home_driver);
   if (!nic.driver.empty()) add_link(std::move(link));
 }
 
-void FakeHost::add_link(LinkState link) {
-  for (LinkState& child : link.children) {
-    LinkState name;
+void FakeHost::add_link(InterfaceState link) {
+  for (InterfaceState& child : link.children) {
+    InterfaceState name;
     name.name = child.name;
     add_link(std::exchange(child, name));
   }
@@ -72,7 +78,7 @@ void FakeHost::add_link(LinkState link) {
   state.links[link.name] = std::move(link);
 }
 
-void FakeHost::place_sysctls(LinkState& link) {
+void FakeHost::place_sysctls(InterfaceState& link) {
   for (const auto& [path, value] : std::exchange(link.sysctls, {}))
     state.values[path] = trimmed(value);
 }
@@ -154,6 +160,8 @@ std::optional<std::uint32_t> FakeHost::group_id(const std::string& name) {
   if (found == groups.end()) return std::nullopt;
   return found->second;
 }
+std::string FakeHost::user_name(std::uint32_t id) { return name_of(id, users); }
+std::string FakeHost::group_name(std::uint32_t id) { return name_of(id, groups); }
 bool FakeHost::has_program(const std::string& name) { return programs.contains(name); }
 std::optional<Holder> FakeHost::holder_of(const std::string& node) {
   const auto found = holders.find(node);
@@ -232,7 +240,7 @@ void FakeHost::bind(Nic& nic, const std::string& driver) {
     state.nodes[node_of(nic)] = {FileKind::kOther, {0600, 0, 0}, ""};
     return;
   }
-  LinkState link = nic.pristine;
+  InterfaceState link = nic.pristine;
   if (!renames_interfaces) link.name = fmt::format("eth{}", kernel_names_++);
   place_sysctls(link);
   state.links[link.name] = std::move(link);
@@ -370,7 +378,7 @@ Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Second
   return result;
 }
 
-LinkState* FakeHost::find_link(const std::string& name) {
+InterfaceState* FakeHost::find_link(const std::string& name) {
   const auto found = state.links.find(name);
   return found == state.links.end() ? nullptr : &found->second;
 }
@@ -385,26 +393,26 @@ std::vector<std::pair<std::string, std::string>> FakeHost::sysctls_of(
   return found;
 }
 
-Result<std::optional<LinkState>> FakeHost::link(const std::string& name) {
-  const LinkState* found = find_link(name);
-  if (found == nullptr) return std::optional<LinkState>{};
+Result<std::optional<InterfaceState>> FakeHost::link(const std::string& name) {
+  const InterfaceState* found = find_link(name);
+  if (found == nullptr) return std::optional<InterfaceState>{};
   // Children are interfaces of their own, which the kernel finds by their parent.
-  LinkState whole = *found;
+  InterfaceState whole = *found;
   whole.settings.clear();
   for (const auto& [path, value] : sysctls_of(name))
     if (value != kUsualSysctl) whole.sysctls.emplace_back(path, value + "\n");
-  for (LinkState& child : whole.children) child = **link(child.name);
-  return std::optional<LinkState>(std::move(whole));
+  for (InterfaceState& child : whole.children) child = **link(child.name);
+  return std::optional<InterfaceState>(std::move(whole));
 }
 
 Status FakeHost::set_up(const std::string& name, bool up) {
   return change(fmt::format("link {} {}", name, up ? "up" : "down"), [&]() -> Status {
-    LinkState* found = find_link(name);
+    InterfaceState* found = find_link(name);
     if (found == nullptr) return error(ENODEV, "set up");
     found->up = up;
     if (!up) {
       found->routes.clear();
-      for (LinkState& child : found->children) {
+      for (InterfaceState& child : found->children) {
         find_link(child.name)->up = false;
         find_link(child.name)->routes.clear();
       }
@@ -422,12 +430,12 @@ Status FakeHost::rename_link(const std::string& from, const std::string& to) {
     return {};
   });
 }
-Status FakeHost::set_link(const std::string& name, const LinkState& wanted) {
+Status FakeHost::set_link(const std::string& name, const InterfaceState& wanted) {
   return change("set " + name,
                 fmt::format("{} {} {} {}", wanted.mac, wanted.mtu_bytes, wanted.queue_length,
                             to_hex(wanted.alias)),
                 [&]() -> Status {
-                  LinkState* found = find_link(name);
+                  InterfaceState* found = find_link(name);
                   if (found == nullptr) return error(ENODEV, "set link");
                   found->mac = wanted.mac;
                   found->mtu_bytes = wanted.mtu_bytes;
@@ -442,10 +450,10 @@ Status FakeHost::set_master(const std::string& name, const std::string& master) 
     return {};
   });
 }
-Status FakeHost::add_child(const std::string& parent, const LinkState& child) {
+Status FakeHost::add_child(const std::string& parent, const InterfaceState& child) {
   return change("child " + child.name, fmt::format("of {} {} {}", parent, child.kind, child.info),
                 [&]() -> Status {
-                  LinkState bare;
+                  InterfaceState bare;
                   bare.name = child.name;
                   bare.kind = child.kind;
                   bare.info = child.info;
@@ -453,7 +461,7 @@ Status FakeHost::add_child(const std::string& parent, const LinkState& child) {
                   bare.mtu_bytes = find_link(parent)->mtu_bytes;
                   bare.permanent_mac = find_link(parent)->permanent_mac;
                   state.links[child.name] = bare;
-                  LinkState name_only;
+                  InterfaceState name_only;
                   name_only.name = child.name;
                   find_link(parent)->children.push_back(name_only);
                   return {};
@@ -462,7 +470,7 @@ Status FakeHost::add_child(const std::string& parent, const LinkState& child) {
 Status FakeHost::add_item(const std::string& name, const NetworkItem& item) {
   return change("add " + item.command, fmt::format("{} on {}", item.message, name),
                 [&]() -> Status {
-                  LinkState* found = find_link(name);
+                  InterfaceState* found = find_link(name);
                   if (found == nullptr) return error(ENODEV, "add");
                   auto& items = item.command.starts_with("ip address")     ? found->addresses
                                 : item.command.starts_with("ip neighbour") ? found->neighbours
@@ -481,13 +489,13 @@ Status FakeHost::add_item(const std::string& name, const NetworkItem& item) {
 }
 
 Result<std::vector<SettingGroup>> FakeHost::settings(const std::string& name) {
-  const LinkState* found = find_link(name);
+  const InterfaceState* found = find_link(name);
   if (found == nullptr) return fail(Errc::kSystem, "ethtool", ENODEV);
   return found->settings;
 }
 Status FakeHost::set_settings(const std::string& name, const SettingGroup& wanted) {
   return change(settings_command(name, wanted), [&]() -> Status {
-    LinkState* found = find_link(name);
+    InterfaceState* found = find_link(name);
     if (found == nullptr) return error(ENODEV, "ethtool");
     for (SettingGroup& group : found->settings) {
       if (group.name != wanted.name) continue;

@@ -37,8 +37,8 @@ class FakeHost final : public Host {
     std::string home_driver;
     std::string driver;
     std::string driver_override;
-    std::string group;   // Of the IOMMU; empty: none.
-    LinkState pristine;  // As its driver brings it up.
+    std::string group;        // Of the IOMMU; empty: none.
+    InterfaceState pristine;  // As its driver brings it up.
     friend bool operator==(const Nic&, const Nic&) = default;
   };
   // Everything there is, so that two machines can be compared.
@@ -46,7 +46,7 @@ class FakeHost final : public Host {
     std::map<std::string, Node> nodes;  // Files, folders, links, device nodes.
     std::map<std::string, std::string> values;
     std::map<std::string, Nic> nics;
-    std::map<std::string, LinkState> links;
+    std::map<std::string, InterfaceState> links;
     std::set<std::string> modules;
     std::map<std::string, std::string> mounts;  // Folder: "type options".
     std::map<std::string, std::string> boot;    // Kernel: arguments.
@@ -59,7 +59,7 @@ class FakeHost final : public Host {
 
   FakeHost();  // A bare machine: folders, hugepages none, vfio not loaded.
   explicit FakeHost(std::string_view tree);  // As tests/support/tree.h describes it.
-  void add_nic(const Nic& nic, LinkState state);
+  void add_nic(const Nic& nic, InterfaceState state);
   void add_file(const std::string& path, const std::string& text, Ownership ownership = {});
   void add_folder(const std::string& path, Ownership ownership = {0755, 0, 0});
   void boot();  // What a reboot undoes, undone.
@@ -96,6 +96,8 @@ class FakeHost final : public Host {
   std::vector<std::string> list(const std::string& folder) override;
   std::optional<std::uint32_t> user_id(const std::string& name) override;
   std::optional<std::uint32_t> group_id(const std::string& name) override;
+  std::string user_name(std::uint32_t id) override;
+  std::string group_name(std::uint32_t id) override;
   bool has_program(const std::string& name) override;
   std::optional<Holder> holder_of(const std::string& node) override;
   Status create(const std::string& path, const std::string& text, Ownership ownership) override;
@@ -110,12 +112,12 @@ class FakeHost final : public Host {
                const std::string& options) override;
   Status unmount(const std::string& folder) override;
   Result<ProgramResult> run(const std::vector<std::string>& argv, Seconds limit) override;
-  Result<std::optional<LinkState>> link(const std::string& name) override;
+  Result<std::optional<InterfaceState>> link(const std::string& name) override;
   Status set_up(const std::string& link, bool up) override;
   Status rename_link(const std::string& from, const std::string& to) override;
-  Status set_link(const std::string& link, const LinkState& state) override;
+  Status set_link(const std::string& link, const InterfaceState& state) override;
   Status set_master(const std::string& link, const std::string& master) override;
-  Status add_child(const std::string& parent, const LinkState& child) override;
+  Status add_child(const std::string& parent, const InterfaceState& child) override;
   Status add_item(const std::string& link, const NetworkItem& item) override;
   Result<std::vector<SettingGroup>> settings(const std::string& link) override;
   Status set_settings(const std::string& link, const SettingGroup& wanted) override;
@@ -139,10 +141,10 @@ class FakeHost final : public Host {
   Status write_pci(const std::string& pci, const std::string& name, const std::string& value);
   void bind(Nic& nic, const std::string& driver);
   void unbind(Nic& nic);
-  void add_link(LinkState link);  // Its children apart, as the kernel has them.
-  LinkState* find_link(const std::string& name);
+  void add_link(InterfaceState link);  // Its children apart, as the kernel has them.
+  InterfaceState* find_link(const std::string& name);
   std::vector<std::pair<std::string, std::string>> sysctls_of(const std::string& link) const;
-  void place_sysctls(LinkState& link);  // Where the kernel has them.
+  void place_sysctls(InterfaceState& link);  // Where the kernel has them.
   bool is_folder(const std::string& path) const;
 
   std::shared_ptr<const FakeTree> tree_;

@@ -18,37 +18,38 @@ constexpr const char* kRunFolder = "/usr/local/tfabric/tools/run";
 using Tell = std::function<void(FakeHost&)>;
 using When = FakeHost::When;
 
-Wishes story_wishes() {
-  Wishes wishes = all_wishes();
-  const auto before_nics = std::find_if(wishes.begin(), wishes.end(), [](const Wish& wish) {
-    return std::holds_alternative<wish::Driver>(wish.what);
+Resources story_wishes() {
+  Resources wishes = all_wishes();
+  const auto before_nics = std::find_if(wishes.begin(), wishes.end(), [](const Resource& wish) {
+    return std::holds_alternative<resource::Driver>(wish.what);
   });
-  wishes.insert(before_nics,
-                {{"mappings", wish::Value{kMaps, "1048576"}},
-                 {"a folder of alice's", wish::Folder{"/srv/ztcp", 0750, "alice", "ztcp"}},
-                 {"a folder below others", wish::Folder{"/srv/new/ztcp", 0755, "", ""}},
-                 {"a file for the group", wish::File{"/etc/ztcp.key", "\x80key", 0640, "ztcp"}}});
+  wishes.insert(
+      before_nics,
+      {{"mappings", resource::Value{kMaps, "1048576"}},
+       {"a folder of alice's", resource::Folder{"/srv/ztcp", 0750, "alice", "ztcp"}},
+       {"a folder below others", resource::Folder{"/srv/new/ztcp", 0755, "", ""}},
+       {"a file for the group", resource::File{"/etc/ztcp.key", "\x80key", 0640, "ztcp"}}});
   const auto config = std::find_if(wishes.begin(), wishes.end(),
-                                   [](const Wish& wish) { return wish.why == "config"; });
-  Wishes third = nic_wishes(kNicC);
+                                   [](const Resource& wish) { return wish.why == "config"; });
+  Resources third = nic_wishes(kNicC);
   wishes.insert(config, third.begin(), third.end());
   return wishes;
 }
 
-Wishes without(Wishes wishes, const std::string& key_end) {
-  std::erase_if(wishes, [&](const Wish& wish) { return key_of(wish).ends_with(key_end); });
+Resources without(Resources wishes, const std::string& key_end) {
+  std::erase_if(wishes, [&](const Resource& wish) { return key_of(wish).ends_with(key_end); });
   return wishes;
 }
 
 void set_up_whole(FakeHost& host) { set_up(host, story_wishes()); }
 
 // Class B: no IOMMU, and vfio has to be told that this is known.
-Wishes class_b_wishes() {
-  Wishes wishes = story_wishes();
-  const auto module = std::find_if(wishes.begin(), wishes.end(), [](const Wish& wish) {
-    return std::holds_alternative<wish::Module>(wish.what);
+Resources class_b_wishes() {
+  Resources wishes = story_wishes();
+  const auto module = std::find_if(wishes.begin(), wishes.end(), [](const Resource& wish) {
+    return std::holds_alternative<resource::Module>(wish.what);
   });
-  wishes.insert(module + 1, {"vfio without an IOMMU", wish::Value{kNoIommu, "Y"}});
+  wishes.insert(module + 1, {"vfio without an IOMMU", resource::Value{kNoIommu, "Y"}});
   return wishes;
 }
 void set_up_class_b(FakeHost& host) {
@@ -105,28 +106,28 @@ std::vector<JournalStory> whole_runs() {
        }},
       {"prepared-for-a-boot",
        [](FakeHost& host) {
-         Wishes wishes = story_wishes();
+         Resources wishes = story_wishes();
          wishes.resize(3);
          set_up(host, wishes, Scope::kMore);
        }},
       {"fewer-nics-and-pages", since([](FakeHost& host) {
-         Wishes wishes = without(story_wishes(), kNicB);
-         for (Wish& wish : wishes)
-           if (auto* value = std::get_if<wish::Value>(&wish.what); value && value->at_least)
+         Resources wishes = without(story_wishes(), kNicB);
+         for (Resource& wish : wishes)
+           if (auto* value = std::get_if<resource::Value>(&wish.what); value && value->at_least)
              value->value = "8";
          set_up(host, wishes);
        })},
       {"a-nic-more",
        [](FakeHost& host) {
          set_up(host, without(story_wishes(), kNicB));
-         Wishes more = nic_wishes(kNicB);
-         more.push_back({"config", wish::File{kConfig, "schema = 1\n# more\n", 0644, ""}});
+         Resources more = nic_wishes(kNicB);
+         more.push_back({"config", resource::File{kConfig, "schema = 1\n# more\n", 0644, ""}});
          set_up(host, more, Scope::kMore);
        }},
       {"booted-and-set-up-again", since([](FakeHost& host) {
          host.boot();
          auto journal = Journal::open(host);
-         grant_again(host, *journal, {});
+         apply_after_boot(host, *journal, {});
        })},
       {"refused-by-vfio",
        [](FakeHost& host) {
@@ -200,7 +201,7 @@ std::vector<JournalStory> changed_machines() {
          host.state.nics.at(kNicA).id = "8086:1572";
        })},
       {"another-nic-of-the-same-kind", since([](FakeHost& host) {
-         LinkState& pristine = host.state.nics.at(kNicB).pristine;
+         InterfaceState& pristine = host.state.nics.at(kNicB).pristine;
          pristine.mac = pristine.permanent_mac = "52:54:00:00:0c:02";
          host.boot();
        })},
@@ -218,7 +219,7 @@ std::vector<JournalStory> changed_machines() {
          host.state.boot["/boot/vmlinuz-1"] = "ro hugepages=20";  // And one edited.
        })},
       {"a-vlan-of-that-name", since([](FakeHost& host) {
-         LinkState stranger;
+         InterfaceState stranger;
          stranger.name = "ens1f0.7";
          stranger.kind = "vlan";
          stranger.info = "0600010007000000";
@@ -240,7 +241,7 @@ FakeHost story_machine() {
   third.driver.clear();
   host.add_nic(third, {});
   // What the first has beside an address: a lease, a bond, sysctls, VLANs on a VLAN.
-  LinkState& link = host.state.links.at("ens1f0");
+  InterfaceState& link = host.state.links.at("ens1f0");
   link.master = "bond0";
   link.addresses.push_back(
       {"ip address add 10.80.0.5/16 dev ens1f0 valid_lft 3600", "0a0b0c", 1764000000});
@@ -249,7 +250,7 @@ FakeHost story_machine() {
     host.state.values[path] = "2";
     host.state.nics.at(kNicA).pristine.sysctls.emplace_back(path, "0\n");
   }
-  LinkState upper;
+  InterfaceState upper;
   upper.name = "ens1f0.7.8";
   upper.kind = "vlan";
   upper.info = "0600010008000000";
@@ -260,7 +261,7 @@ FakeHost story_machine() {
   upper.up = true;
   upper.addresses = {item("address add 10.79.1.5/24 dev ens1f0.7.8")};
   upper.routes = {item("route add 10.98.0.0/16 via 10.79.1.1")};
-  LinkState only_name;
+  InterfaceState only_name;
   only_name.name = upper.name;
   host.state.links.at("ens1f0.7").children = {only_name};
   host.state.links[upper.name] = upper;

@@ -55,7 +55,7 @@ std::vector<NetworkItem> items_in(const Json& json) {
   return items;
 }
 
-Json json_of(const LinkState& link) {
+Json json_of(const InterfaceState& link) {
   Json json{{"name", link.name},
             {"mac", {link.mac, link.permanent_mac}},
             {"mtu", link.mtu_bytes},
@@ -72,11 +72,11 @@ Json json_of(const LinkState& link) {
             {"children", Json::array()}};
   for (const SettingGroup& group : link.settings)
     json["settings"].push_back({group.name, group.values});
-  for (const LinkState& child : link.children) json["children"].push_back(json_of(child));
+  for (const InterfaceState& child : link.children) json["children"].push_back(json_of(child));
   return json;
 }
-LinkState link_in(const Json& json) {
-  LinkState link;
+InterfaceState link_in(const Json& json) {
+  InterfaceState link;
   json.at("name").get_to(link.name);
   json.at("mac").at(0).get_to(link.mac);
   json.at("mac").at(1).get_to(link.permanent_mac);
@@ -153,7 +153,7 @@ FakeHost::State state_of(const Lines& lines) {
       state.nics[word(1)].driver = word(2);
       state.nics[word(1)].driver_override = word(3);
     } else if (verb == "interface") {
-      LinkState link = link_in(json.at(1));
+      InterfaceState link = link_in(json.at(1));
       state.links[link.name] = std::move(link);
     } else if (verb == "module") {
       state.modules.insert(word(1));

@@ -19,7 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/ztcp_setup/live/live_host.h"
-#include "tools/ztcp_setup/resources/link_restore.h"
+#include "tools/ztcp_setup/resources/interface_restore.h"
 
 namespace ztcp::setup {
 namespace {
@@ -96,19 +96,19 @@ class LiveNetwork : public testing::Test {
     ip("link set wire0 addrgenmode none up");
   }
 
-  LinkState record(const std::string& name) {
+  InterfaceState record(const std::string& name) {
     const auto link = host_.link(name);
     EXPECT_TRUE(link.has_value() && link->has_value());
     return **link;
   }
 
   // What a driver change does, and back.
-  Restored lose_and_put_back(const LinkState& before, bool keep_name = true) {
+  Reverted lose_and_put_back(const InterfaceState& before, bool keep_name = true) {
     ip("link delete nic0");
     make_nic();
     if (!keep_name) ip("link set nic0 name eth7");
-    Restored restored;
-    put_back_links(host_, "0000:01:00.0", {before}, restored);
+    Reverted restored;
+    restore_interfaces(host_, "0000:01:00.0", {before}, restored);
     return restored;
   }
 
@@ -140,16 +140,16 @@ TEST_F(LiveNetwork, AddressesRoutesAndSizesComeBack) {
   ip("route add 203.0.113.1 via 192.0.2.1 dev nic0 onlink");
   ip("-6 route add fd00:9::/64 via fd00:1::1 dev nic0 metric 50");
   ip("route add 10.97.0.0/16 dev nic0 scope link proto dhcp");
-  const LinkState before = record("nic0");
+  const InterfaceState before = record("nic0");
   EXPECT_THAT(commands(before.addresses),
               Contains("ip address add 10.8.8.8/16 noprefixroute dev nic0"));
   EXPECT_THAT(
       commands(before.routes),
       Contains("ip route add 10.99.0.0/16 via 10.77.1.1 dev nic0 proto 3 src 10.77.1.6 metric 77"));
 
-  const Restored restored = lose_and_put_back(before);
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
-  const LinkState after = record("nic0");
+  const InterfaceState after = record("nic0");
   EXPECT_EQ(after.mtu_bytes, 8500U);
   EXPECT_EQ(after.queue_length, 500U);
   EXPECT_EQ(after.alias, "rail");
@@ -180,13 +180,13 @@ TEST_F(LiveNetwork, NexthopObjectsComeBackWithTheRoutesThatReferToThem) {
   ip("route add 10.97.0.0/16 nhid 12");
   const std::string nexthops = shown("nexthop");
   const std::string routes = shown("route") + shown("-6 route");
-  const LinkState before = record("nic0");
+  const InterfaceState before = record("nic0");
   EXPECT_THAT(commands(before.routes),
               IsSupersetOf({"ip nexthop add id 9 via 10.77.1.1 dev nic0 proto 4",
                             "ip nexthop replace id 8 group 9/12,3 proto 0",
                             "ip route add 10.99.0.0/16 nhid 9 proto 3 metric 77"}));
 
-  const Restored restored = lose_and_put_back(before);
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_EQ(shown("nexthop"), nexthops);
   EXPECT_EQ(shown("route") + shown("-6 route"), routes);
@@ -204,17 +204,17 @@ TEST_F(LiveNetwork, ANexthopGroupOverTwoNicsIsWholeAgain) {
         "route add 10.99.0.0/16 nhid 20", "route add 10.98.0.0/16 nhid 21"})
     ip(words);
   const std::string routes = shown("route");
-  const LinkState first = record("nic0");
+  const InterfaceState first = record("nic0");
   ip("link set nic0 down");
   EXPECT_THAT(shown("nexthop"), HasSubstr("id 20 group 8 ")) << "the kernel keeps what is left";
-  const LinkState second = record("nic1");
+  const InterfaceState second = record("nic1");
   ip("link set nic1 down");
   EXPECT_THAT(shown("nexthop"), IsEmpty());
 
   ip("link set nic1 up");
   // nic1 stands for another function's interface: it is put back item by item.
   for (const NetworkItem& item : second.routes) EXPECT_TRUE(host_.add_item("nic1", item));
-  const Restored whole = lose_and_put_back(first);
+  const Reverted whole = lose_and_put_back(first);
   EXPECT_THAT(whole.faults, IsEmpty()) << words(whole.faults);
   EXPECT_THAT(shown("nexthop"), HasSubstr("id 20 group 7/8 "));
   EXPECT_THAT(shown("nexthop"),
@@ -229,8 +229,8 @@ TEST_F(LiveNetwork, RoutesByNexthopObjectsAreSeenWhereTheKernelHidesTheirInterfa
   ip("address add 10.77.1.5/24 dev nic0");
   ip("nexthop add id 7 via 10.77.1.1 dev nic0");
   ip("route add 10.99.0.0/16 nhid 7");
-  const LinkState before = record("nic0");
-  const Restored restored = lose_and_put_back(before);
+  const InterfaceState before = record("nic0");
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_THAT(shown("route"), HasSubstr("10.99.0.0/16 nhid 7"));
 }
@@ -241,13 +241,13 @@ TEST_F(LiveNetwork, InterfacesOnTopComeBackWithTheirOwn) {
   ip("link set dev top0 mtu 1300 up");
   ip("address add 10.78.1.5/24 dev top0");
   ip("route add 10.96.0.0/16 via 10.78.1.1 dev top0");
-  const LinkState before = record("nic0");
+  const InterfaceState before = record("nic0");
   ASSERT_THAT(before.children, SizeIs(1));
-  const Restored restored = lose_and_put_back(before);
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
-  const LinkState after = record("nic0");
+  const InterfaceState after = record("nic0");
   ASSERT_THAT(after.children, SizeIs(1));
-  const LinkState& top = after.children.front();
+  const InterfaceState& top = after.children.front();
   EXPECT_EQ(top.kind, "macvlan");
   EXPECT_EQ(top.info, before.children.front().info);  // Private, not the default.
   EXPECT_EQ(top.mac, "02:00:00:00:00:33");
@@ -261,14 +261,14 @@ TEST_F(LiveNetwork, AnotherNicsInterfaceOfTheSameNameIsLeftAlone) {
   ip("link add link nic0 name top0 type macvlan mode private");
   ip("link set top0 up");
   ip("address add 10.78.1.5/24 dev top0");
-  const LinkState before = record("nic0");
+  const InterfaceState before = record("nic0");
   ip("link delete nic0");
   make_nic();
   ip("link add nic1 type veth peer name wire1");
   ip("link add link nic1 name top0 type macvlan mode private");
-  const LinkState stranger = record("top0");
-  Restored restored;
-  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  const InterfaceState stranger = record("top0");
+  Reverted restored;
+  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
   EXPECT_THAT(words(restored.faults), HasSubstr("top0: is another interface than the macvlan"));
   EXPECT_EQ(record("top0"), stranger);
 }
@@ -276,9 +276,9 @@ TEST_F(LiveNetwork, AnotherNicsInterfaceOfTheSameNameIsLeftAlone) {
 TEST_F(LiveNetwork, ABridgePortIsOneAgain) {
   ip("link add br0 type bridge");
   ip("link set dev nic0 master br0 up");
-  const LinkState before = record("nic0");
+  const InterfaceState before = record("nic0");
   EXPECT_EQ(before.master, "br0");
-  const Restored restored = lose_and_put_back(before);
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_EQ(record("nic0").master, "br0");
 }
@@ -286,10 +286,10 @@ TEST_F(LiveNetwork, ABridgePortIsOneAgain) {
 TEST_F(LiveNetwork, SysctlsComeBack) {
   ASSERT_TRUE(
       host_.write_value("/proc/sys/net/ipv4/conf/nic0/arp_ignore", "2", std::chrono::seconds{10}));
-  const LinkState before = record("nic0");
+  const InterfaceState before = record("nic0");
   EXPECT_THAT(before.sysctls,
               Contains(testing::Pair("/proc/sys/net/ipv4/conf/nic0/arp_ignore", "2\n")));
-  const Restored restored = lose_and_put_back(before);
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_EQ(host_.read_value("/proc/sys/net/ipv4/conf/nic0/arp_ignore"), "2\n");
 }
@@ -297,8 +297,8 @@ TEST_F(LiveNetwork, SysctlsComeBack) {
 TEST_F(LiveNetwork, AnotherNameIsTakenBack) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 dev nic0");
-  const LinkState before = record("nic0");
-  const Restored restored = lose_and_put_back(before, false);
+  const InterfaceState before = record("nic0");
+  const Reverted restored = lose_and_put_back(before, false);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_EQ(commands(record("nic0").addresses), commands(before.addresses));
 }
@@ -306,11 +306,11 @@ TEST_F(LiveNetwork, AnotherNameIsTakenBack) {
 TEST_F(LiveNetwork, ALeaseComesBackWithWhatIsLeftOfIt) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 valid_lft 5000 preferred_lft 4000 dev nic0");
-  const LinkState before = record("nic0");
-  const Restored restored = lose_and_put_back(before);
+  const InterfaceState before = record("nic0");
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_THAT(words(restored.notes), HasSubstr("has a lease back"));
-  const LinkState after = record("nic0");
+  const InterfaceState after = record("nic0");
   ASSERT_THAT(after.addresses, Not(IsEmpty()));
   const NetworkItem& lease = after.addresses.front();
   EXPECT_NEAR(static_cast<double>(lease.expires_unix_s),
@@ -321,11 +321,11 @@ TEST_F(LiveNetwork, AManagersLeaseIsWaitedFor) {
   const std::string leased = "address add 10.77.1.5/24 valid_lft 5000 preferred_lft 4000 dev nic0";
   ip("link set nic0 up");
   ip(leased + " metric 1024");
-  const LinkState before = record("nic0");
+  const InterfaceState before = record("nic0");
   host_.manager = [&](int pauses) {
     if (pauses == 3) ip(leased + " metric 1024");
   };
-  const Restored restored = lose_and_put_back(before);
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_THAT(restored.notes, IsEmpty()) << words(restored.notes);
   EXPECT_EQ(commands(record("nic0").routes), commands(before.routes));
@@ -334,9 +334,9 @@ TEST_F(LiveNetwork, AManagersLeaseIsWaitedFor) {
 TEST_F(LiveNetwork, AManagerThatGetsNoLeaseIsNotWaitedForForEver) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 valid_lft 5000 preferred_lft 4000 dev nic0");
-  const LinkState before = record("nic0");
+  const InterfaceState before = record("nic0");
   host_.manager = [](int) {};
-  const Restored restored = lose_and_put_back(before);
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_THAT(words(restored.notes), HasSubstr("has a lease back"));
   EXPECT_LE(host_.pauses, 200);
@@ -346,9 +346,9 @@ TEST_F(LiveNetwork, WhatIsThereAlreadyIsNoFault) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 dev nic0");
   ip("route add 10.99.0.0/16 via 10.77.1.1");
-  const LinkState before = record("nic0");
-  Restored restored;
-  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  const InterfaceState before = record("nic0");
+  Reverted restored;
+  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_EQ(record("nic0"), before);
   for (const NetworkItem& item : before.addresses) EXPECT_TRUE(host_.add_item("nic0", item));
@@ -359,14 +359,14 @@ TEST_F(LiveNetwork, WhatCanNotComeBackIsNamedWithItsCommand) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 dev nic0");
   ip("route add 10.99.0.0/16 via 10.77.1.1 dev nic0");
-  LinkState before = record("nic0");
+  InterfaceState before = record("nic0");
   std::erase_if(before.addresses, [](const NetworkItem& item) {
     return item.command.find("10.77.1.5") != std::string::npos;
   });
   std::erase_if(before.routes, [](const NetworkItem& item) {
     return item.command.find("10.77.1.0/24") != std::string::npos;
   });
-  const Restored restored = lose_and_put_back(before);
+  const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(words(restored.faults),
               HasSubstr("sudo ip route add 10.99.0.0/16 via 10.77.1.1 dev nic0"));
 }
@@ -415,8 +415,8 @@ class LiveNetworkSettings : public LiveNetwork {
     EXPECT_TRUE(ask(&coalescing));
     return coalescing;
   }
-  LinkState record_whole() {
-    LinkState link = record("nic0");
+  InterfaceState record_whole() {
+    InterfaceState link = record("nic0");
     link.settings = host_.settings("nic0").value();
     return link;
   }
@@ -434,13 +434,13 @@ TEST_F(LiveNetworkSettings, FeaturesAndChannelsComeBack) {
   ASSERT_TRUE(ask(&fewer));
   set_flag(ETHTOOL_STSO, 0);
   set_flag(ETHTOOL_SGRO, 1);
-  const LinkState before = record_whole();
+  const InterfaceState before = record_whole();
 
   make_wide_nic();
   ASSERT_EQ(channels().tx_count, 4U);
   ASSERT_EQ(flag(ETHTOOL_GTSO), 1U);
-  Restored restored;
-  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  Reverted restored;
+  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_THAT(restored.notes, IsEmpty()) << words(restored.notes);
   EXPECT_EQ(channels().rx_count, 2U);
@@ -452,14 +452,14 @@ TEST_F(LiveNetworkSettings, FeaturesAndChannelsComeBack) {
 
 TEST_F(LiveNetworkSettings, WhatTheDriverRefusesIsNotedAndNoFault) {
   make_wide_nic();
-  LinkState before = record_whole();
+  InterfaceState before = record_whole();
   for (SettingGroup& group : before.settings)
     for (auto& [name, value] : group.values)
       if (group.name == "channels" && (name == "rx" || name == "tx"))
         value = name == "rx" ? 64 : 3;  // More than there are.
   before.settings.push_back({"features", {{"no-such-feature", 1}}});
-  Restored restored;
-  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  Reverted restored;
+  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_THAT(words(restored.notes),
               HasSubstr("nic0: channels rx was 64 and is 4 now: Invalid argument"));
@@ -475,19 +475,19 @@ TEST_F(LiveNetworkSettings, CoalescingComesBackAndWhatTheDriverMadeOfItIsRead) {
   more.cmd = ETHTOOL_SCOALESCE;
   more.rx_max_coalesced_frames = 32;
   ASSERT_TRUE(ask(&more));
-  LinkState before = record_whole();
+  InterfaceState before = record_whole();
 
   make_tap();
   ASSERT_EQ(coalescing().rx_max_coalesced_frames, 0U);
-  Restored restored;
-  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  Reverted restored;
+  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
   EXPECT_THAT(restored.notes, IsEmpty()) << words(restored.notes);
   EXPECT_EQ(coalescing().rx_max_coalesced_frames, 32U);
 
   for (SettingGroup& group : before.settings)
     for (auto& [name, value] : group.values)
       if (group.name == "coalesce" && name == "rx-frames") value = 500;
-  put_back_links(host_, "0000:01:00.0", {before}, restored);
+  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
   EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
   EXPECT_THAT(words(restored.notes),
               HasSubstr("nic0: coalesce rx-frames was 500 and is 64 now: the driver did not take "

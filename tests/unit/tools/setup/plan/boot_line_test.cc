@@ -60,24 +60,24 @@ TEST(BootLine, DebianGetsADropIn) {
   const BootPlan found = plan(test::Tree(kDebian + command_line("quiet")), {"iommu=pt"});
   EXPECT_THAT(found.notes, IsEmpty());
   ASSERT_THAT(found.wishes, SizeIs(3));
-  const auto& file = std::get<wish::File>(found.wishes[0].what);
+  const auto& file = std::get<resource::File>(found.wishes[0].what);
   EXPECT_EQ(file.path, "/etc/default/grub.d/ztcp.cfg");
   EXPECT_THAT(file.text, HasSubstr("\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX iommu=pt "
                                    "hugepagesz=1G hugepages=0:25,1:25\"\n"));
-  EXPECT_THAT(std::get<wish::Notice>(found.wishes[1].what).argv, ElementsAre("update-grub"));
-  EXPECT_THAT(std::get<wish::Notice>(found.wishes[2].what).argv,
+  EXPECT_THAT(std::get<resource::Notice>(found.wishes[1].what).argv, ElementsAre("update-grub"));
+  EXPECT_THAT(std::get<resource::Notice>(found.wishes[2].what).argv,
               ElementsAre("sync", "--file-system", "/boot"));
 }
 
 // After a boot the line has our own arguments; they are still ours to wish for.
 TEST(BootLine, TheDropInIsTheSameAfterItsBoot) {
   test::Tree tree(kDebian + command_line("quiet"));
-  const auto first = std::get<wish::File>(plan(tree, {"iommu=pt"}).wishes[0].what);
+  const auto first = std::get<resource::File>(plan(tree, {"iommu=pt"}).wishes[0].what);
   tree.add_file(first.path.substr(1), first.text);
   tree.add(command_line("quiet iommu=pt hugepagesz=1G hugepages=0:25,1:25"));
   const BootPlan second = plan(tree, {"iommu=pt"});
   ASSERT_THAT(second.wishes, SizeIs(3));
-  EXPECT_EQ(std::get<wish::File>(second.wishes[0].what).text, first.text);
+  EXPECT_EQ(std::get<resource::File>(second.wishes[0].what).text, first.text);
 }
 
 // The kernel still runs with the arguments that an undo took out of the menu since.
@@ -88,7 +88,7 @@ TEST(BootLine, TheMenuCountsNotTheKernelThatRuns) {
   const BootPlan undone =
       plan(test::Tree(kDebian + command_line("quiet" + ours) + menu + "\n"), {"iommu=pt"});
   ASSERT_THAT(undone.wishes, SizeIs(3));
-  EXPECT_THAT(std::get<wish::File>(undone.wishes[0].what).text, HasSubstr(ours));
+  EXPECT_THAT(std::get<resource::File>(undone.wishes[0].what).text, HasSubstr(ours));
   EXPECT_THAT(
       plan(test::Tree(kDebian + command_line("quiet") + menu + ours + "\n"), {"iommu=pt"}).wishes,
       IsEmpty());
@@ -107,7 +107,7 @@ TEST(BootLine, ASmallerCountOfTheOperatorsIsAWarning) {
   ASSERT_THAT(found.notes, SizeIs(1));
   EXPECT_THAT(found.notes[0].problem.what, HasSubstr("reserves 4 pages of 1048576 KiB"));
   EXPECT_THAT(found.notes[0].problem.mend, HasSubstr("hugepages=0:25,1:25"));
-  const auto& file = std::get<wish::File>(found.wishes[0].what);
+  const auto& file = std::get<resource::File>(found.wishes[0].what);
   EXPECT_THAT(file.text, Not(HasSubstr("hugepages=")));
   EXPECT_THAT(file.text, HasSubstr("iommu=pt"));
 }
@@ -115,14 +115,14 @@ TEST(BootLine, ASmallerCountOfTheOperatorsIsAWarning) {
 TEST(BootLine, GrubbyGetsArguments) {
   const BootPlan found = plan(test::Tree(kRocky + command_line("quiet")), {"iommu=pt"});
   ASSERT_THAT(found.wishes, SizeIs(1));
-  EXPECT_THAT(std::get<wish::BootArguments>(found.wishes[0].what).arguments,
+  EXPECT_THAT(std::get<resource::BootArguments>(found.wishes[0].what).arguments,
               ElementsAre("iommu=pt", "hugepagesz=1G", "hugepages=50"));
   // The same after their boot: else they would be taken back.
   const BootPlan again =
       plan(test::Tree(kRocky + command_line("iommu=pt hugepagesz=1G hugepages=50")), {"iommu=pt"});
   ASSERT_THAT(again.wishes, SizeIs(1));
-  EXPECT_EQ(std::get<wish::BootArguments>(again.wishes[0].what).arguments,
-            std::get<wish::BootArguments>(found.wishes[0].what).arguments);
+  EXPECT_EQ(std::get<resource::BootArguments>(again.wishes[0].what).arguments,
+            std::get<resource::BootArguments>(found.wishes[0].what).arguments);
 }
 
 TEST(BootLine, AnUnknownBootLoaderIsLeftToTheOperator) {

@@ -50,23 +50,23 @@ Request without_iommu() {
 }
 
 // What the machine is when all wishes are granted, as far as a tree can be it.
-void grant(const Wishes& wishes, test::Tree& tree) {
-  for (const Wish& wish : wishes) {
-    if (const auto* file = std::get_if<wish::File>(&wish.what)) {
+void grant(const Resources& wishes, test::Tree& tree) {
+  for (const Resource& wish : wishes) {
+    if (const auto* file = std::get_if<resource::File>(&wish.what)) {
       tree.add_file(file->path.substr(1), file->text);
       std::filesystem::permissions(tree.root() + file->path,
                                    static_cast<std::filesystem::perms>(file->mode));
-    } else if (const auto* folder = std::get_if<wish::Folder>(&wish.what)) {
+    } else if (const auto* folder = std::get_if<resource::Folder>(&wish.what)) {
       tree.add_folder(folder->path.substr(1));
       std::filesystem::permissions(tree.root() + folder->path,
                                    static_cast<std::filesystem::perms>(folder->mode));
-    } else if (const auto* value = std::get_if<wish::Value>(&wish.what)) {
+    } else if (const auto* value = std::get_if<resource::Value>(&wish.what)) {
       tree.add_file(value->path.substr(1), value->value + "\n");
-    } else if (const auto* module = std::get_if<wish::Module>(&wish.what)) {
+    } else if (const auto* module = std::get_if<resource::Module>(&wish.what)) {
       tree.add_folder("sys/bus/pci/drivers/" + module->name);
-    } else if (const auto* mount = std::get_if<wish::Mount>(&wish.what)) {
+    } else if (const auto* mount = std::get_if<resource::Mount>(&wish.what)) {
       tree.add_file("proc/mounts", "none " + mount->path + " hugetlbfs rw,pagesize=1024M 0 0\n");
-    } else if (const auto* driver = std::get_if<wish::Driver>(&wish.what)) {
+    } else if (const auto* driver = std::get_if<resource::Driver>(&wish.what)) {
       const std::string device =
           std::filesystem::canonical(tree.path("sys/bus/pci/devices/" + driver->pci)).string();
       for (const auto& net : config::interfaces_of(device)) tree.remove("sys/class/net/" + net);
@@ -76,11 +76,11 @@ void grant(const Wishes& wishes, test::Tree& tree) {
       std::filesystem::remove(device + "/driver");
       std::filesystem::create_symlink(tree.path("sys/bus/pci/drivers/") + driver->driver,
                                       device + "/driver");
-    } else if (const auto* boot = std::get_if<wish::BootArguments>(&wish.what)) {
+    } else if (const auto* boot = std::get_if<resource::BootArguments>(&wish.what)) {
       std::string options = "options";
       for (const std::string& argument : boot->arguments) options += " " + argument;
       tree.add_file("boot/loader/entries/a.conf", options + "\n");
-    } else if (const auto* unit = std::get_if<wish::Unit>(&wish.what)) {
+    } else if (const auto* unit = std::get_if<resource::Unit>(&wish.what)) {
       tree.add_link("etc/systemd/system/multi-user.target.wants/" + unit->name,
                     "/usr/lib/systemd/system/" + unit->name);
     }
@@ -161,8 +161,8 @@ TEST(Plan, EightGpusNeedFiftyGib) {
 
 std::vector<std::string> page_wishes(const Plan& plan) {
   std::vector<std::string> wishes;
-  for (const Wish& wish : plan.wishes)
-    if (const auto* value = std::get_if<wish::Value>(&wish.what);
+  for (const Resource& wish : plan.wishes)
+    if (const auto* value = std::get_if<resource::Value>(&wish.what);
         value != nullptr && value->at_least)
       wishes.push_back(value->value + " > " + value->path);
   return wishes;
@@ -395,7 +395,7 @@ TEST(Plan, AskingForAnIommuTouchesOnlyTheNextBoot) {
   EXPECT_TRUE(plan.awaits_reboot);
   EXPECT_EQ(exit_code(plan), kExitWarnings);
   ASSERT_EQ(plan.wishes.size(), 3U);
-  EXPECT_THAT(std::get<wish::File>(plan.wishes[0].what).text,
+  EXPECT_THAT(std::get<resource::File>(plan.wishes[0].what).text,
               HasSubstr(" intel_iommu=on iommu=pt hugepagesz=2M"));
 }
 
@@ -451,16 +451,16 @@ TEST(Plan, AUserAndAGroupGetWhatJobsNeed) {
   EXPECT_EQ(plan.fabric->host.user, "alice");
   std::size_t groups = 0;
   std::vector<std::string> files;
-  for (const Wish& wish : plan.wishes) {
-    if (const auto* access = std::get_if<wish::Access>(&wish.what)) {
+  for (const Resource& wish : plan.wishes) {
+    if (const auto* access = std::get_if<resource::Access>(&wish.what)) {
       ++groups;
       EXPECT_EQ(access->user, "alice");
       EXPECT_EQ(access->group, "ztcp");
       EXPECT_EQ(access->mode, 0660U);
-    } else if (const auto* folder = std::get_if<wish::Folder>(&wish.what)) {
+    } else if (const auto* folder = std::get_if<resource::Folder>(&wish.what)) {
       EXPECT_EQ(folder->mode, 02770U);
       EXPECT_EQ(folder->group, "ztcp");
-    } else if (const auto* file = std::get_if<wish::File>(&wish.what)) {
+    } else if (const auto* file = std::get_if<resource::File>(&wish.what)) {
       files.push_back(file->path);
       if (file->path == "/etc/security/limits.d/ztcp.conf") {
         EXPECT_THAT(file->text, HasSubstr("\nalice - memlock unlimited\n@ztcp - memlock"));

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-Plan plan_of(const Wishes& wishes) {
+Plan plan_of(const Resources& wishes) {
   Plan plan;
   plan.fabric.emplace();
   plan.wishes = wishes;
@@ -54,8 +54,8 @@ TEST(Foresee, WhatIsGivenBackIsAChange) {
   foresee(host, Scope::kWhole, same);
   EXPECT_THAT(same.changes, IsEmpty());
   EXPECT_THAT(same.notes, IsEmpty());
-  Wishes fewer = all_wishes();
-  std::erase_if(fewer, [](const Wish& wish) { return key_of(wish).ends_with(kNicB); });
+  Resources fewer = all_wishes();
+  std::erase_if(fewer, [](const Resource& wish) { return key_of(wish).ends_with(kNicB); });
   Plan plan = plan_of(fewer);
   const auto changes = host.changes;
   foresee(host, Scope::kWhole, plan);
@@ -84,7 +84,7 @@ TEST(Foresee, APlanWithFaultsSaysWhatWasTakenBackBeforeIt) {
   host.kill_at(0, FakeHost::When::kBefore);
   host.stuck_settings = {"ring rx"};
   auto journal = Journal::open(host);
-  const Outcome back = take_back_half_done(host, *journal, {});
+  const Outcome back = revert_half_done(host, *journal, {});
   ASSERT_TRUE(back.complete()) << all_of(back.faults);
   Plan plan = plan_of(all_wishes());
   plan.pairs.emplace_back();

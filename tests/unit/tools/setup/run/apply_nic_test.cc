@@ -143,7 +143,7 @@ TEST(Grant, ANameThatAnotherInterfaceHasIsAFaultAndThatOneIsLeftAlone) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.renames_interfaces = false;
-  LinkState stranger;
+  InterfaceState stranger;
   stranger.name = "ens1f0";
   stranger.mac = stranger.permanent_mac = "52:54:00:00:00:99";
   host.state.links["ens1f0"] = stranger;
@@ -158,16 +158,16 @@ TEST(Grant, ANameThatAnotherInterfaceHasIsAFaultAndThatOneIsLeftAlone) {
 TEST(Grant, AVlanThatOnlyHasTheNameOfOursIsAFaultAndIsLeftAlone) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
-  LinkState stranger;
+  InterfaceState stranger;
   stranger.name = "ens1f0.7";
   stranger.kind = "vlan";
   stranger.info = "0600010007000000";
   stranger.mac = stranger.permanent_mac = "52:54:00:00:00:99";
   host.state.links["ens1f0.7"] = stranger;
-  LinkState other_tag = stranger;
+  InterfaceState other_tag = stranger;
   other_tag.name = "ens2f0.7";
   other_tag.info = "0600010008000000";
-  LinkState only_name;
+  InterfaceState only_name;
   only_name.name = other_tag.name;
   FakeHost::Nic& b = host.state.nics.at(kNicB);
   b.pristine.children = {only_name};

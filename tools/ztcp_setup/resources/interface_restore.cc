@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/resources/link_restore.h"
+#include "tools/ztcp_setup/resources/interface_restore.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/ztcp_setup/live/link_read.h"
+#include "tools/ztcp_setup/resources/pci_function.h"
 #include "tools/ztcp_setup/resources/settings_restore.h"
 
 namespace ztcp::setup {
@@ -35,10 +35,10 @@ constexpr int kStepsForManager = 8;
 class Restorer {
  public:
   // Every lease is waited for `patience` steps at most, all of them together.
-  Restorer(Host& host, Restored& restored, int& patience)
-      : host_(host), restored_(restored), patience_(patience) {}
+  Restorer(Host& host, Reverted& reverted, int& patience)
+      : host_(host), reverted_(reverted), patience_(patience) {}
 
-  void restore(const LinkState& wanted) {
+  void restore(const InterfaceState& wanted) {
     const auto now = host_.link(wanted.name);
     if (!now || !*now) {
       fault(wanted.name, "is not there to be put back", "ip link");
@@ -56,21 +56,21 @@ class Restorer {
     if ((*now)->up != wanted.up)
       expect(host_.set_up(wanted.name, wanted.up), wanted.name,
              fmt::format("sudo ip link set dev {} {}", wanted.name, wanted.up ? "up" : "down"));
-    for (const LinkState& child : wanted.children) restore_child(wanted.name, child);
+    for (const InterfaceState& child : wanted.children) restore_child(wanted.name, child);
     await_lease(wanted);
     add(wanted, wanted.addresses);
     add(wanted, wanted.neighbours);
   }
 
   // Once all addresses are there: a route names its source and goes through neighbours.
-  void restore_routes(const LinkState& wanted) {
+  void restore_routes(const InterfaceState& wanted) {
     add(wanted, wanted.routes);
-    for (const LinkState& child : wanted.children)
+    for (const InterfaceState& child : wanted.children)
       if (!strangers_.contains(child.name)) restore_routes(child);
   }
 
  private:
-  void restore_child(const std::string& parent, const LinkState& child) {
+  void restore_child(const std::string& parent, const InterfaceState& child) {
     const auto there = host_.link(child.name);
     if (there && !*there)
       expect(
@@ -87,15 +87,16 @@ class Restorer {
     restore(child);
   }
 
-  bool has_child(const std::string& parent, const LinkState& child) {
+  bool has_child(const std::string& parent, const InterfaceState& child) {
     const auto now = host_.link(parent);
     return now && *now &&
-           std::any_of((*now)->children.begin(), (*now)->children.end(), [&](const LinkState& one) {
-             return one.name == child.name && is_same_child(one, child);
-           });
+           std::any_of((*now)->children.begin(), (*now)->children.end(),
+                       [&](const InterfaceState& one) {
+                         return one.name == child.name && is_same_child(one, child);
+                       });
   }
 
-  void restore_sysctls(const LinkState& wanted) {
+  void restore_sysctls(const InterfaceState& wanted) {
     for (const auto& [path, value] : wanted.sysctls)
       if (host_.read_value(path) != value)
         expect(host_.write_value(path, value, seconds{10}), path,
@@ -104,7 +105,7 @@ class Restorer {
 
   // An address that a running DHCP client would find there, it takes for its own, but forgets its
   // metric; and it renews only what it was given itself. So it goes first.
-  void await_lease(const LinkState& wanted) {
+  void await_lease(const InterfaceState& wanted) {
     const auto leased = [](const NetworkItem& item) { return item.expires_unix_s != 0; };
     if (std::none_of(wanted.addresses.begin(), wanted.addresses.end(), leased)) return;
     for (int step = 0; patience_ > 0; --patience_, ++step) {
@@ -134,13 +135,13 @@ class Restorer {
            (manager && manager->find("managed=true") != std::string::npos);
   }
 
-  void add(const LinkState& link, const std::vector<NetworkItem>& items) {
+  void add(const InterfaceState& link, const std::vector<NetworkItem>& items) {
     const auto now = host_.link(link.name);
     for (const NetworkItem& item : items) {
       if (now && *now && contains(**now, item)) continue;
       expect(host_.add_item(link.name, item), link.name, "sudo " + item.command);
       if (item.expires_unix_s != 0)
-        restored_.notes.push_back(
+        reverted_.notes.push_back(
             {link.name, fmt::format("has a lease back ({})", item.command),
              fmt::format("have it renewed by what manages the interface: networkctl renew {0}, "
                          "nmcli device reapply {0} or dhclient {0}",
@@ -148,7 +149,7 @@ class Restorer {
     }
   }
 
-  static bool contains(const LinkState& link, const NetworkItem& item) {
+  static bool contains(const InterfaceState& link, const NetworkItem& item) {
     const auto in = [&](const std::vector<NetworkItem>& items) {
       return std::any_of(items.begin(), items.end(),
                          [&](const NetworkItem& one) { return one.command == item.command; });
@@ -165,29 +166,30 @@ class Restorer {
           std::move(mend));
   }
   void fault(std::string where, std::string what, std::string mend) {
-    restored_.faults.push_back({std::move(where), std::move(what), std::move(mend)});
+    reverted_.faults.push_back({std::move(where), std::move(what), std::move(mend)});
   }
 
   Host& host_;
-  Restored& restored_;
+  Reverted& reverted_;
   std::set<std::string> strangers_;  // They have names of ours.
   int& patience_;
 };
 
-bool all_named(const std::vector<std::string>& names, const std::vector<LinkState>& links) {
-  return std::all_of(links.begin(), links.end(), [&](const LinkState& link) {
+bool all_named(const std::vector<std::string>& names, const std::vector<InterfaceState>& links) {
+  return std::all_of(links.begin(), links.end(), [&](const InterfaceState& link) {
     return std::find(names.begin(), names.end(), link.name) != names.end();
   });
 }
 
 // The kernel's own names, where nothing renames them any more: by MAC, else the only one left.
-void name_as_before(Host& host, const std::string& pci, const std::vector<LinkState>& links) {
-  for (const LinkState& link : links) {
-    std::vector<std::string> names = interfaces_of(host, pci);
+void name_as_before(Host& host, const std::string& address,
+                    const std::vector<InterfaceState>& links) {
+  for (const InterfaceState& link : links) {
+    std::vector<std::string> names = pci::interfaces_of(host, address);
     if (std::find(names.begin(), names.end(), link.name) != names.end()) continue;
     std::erase_if(names, [&](const std::string& name) {
       return std::any_of(links.begin(), links.end(),
-                         [&](const LinkState& other) { return other.name == name; });
+                         [&](const InterfaceState& other) { return other.name == name; });
     });
     std::string chosen = names.size() == 1 ? names.front() : "";
     for (const std::string& name : names) {
@@ -206,52 +208,43 @@ void name_as_before(Host& host, const std::string& pci, const std::vector<LinkSt
 
 }  // namespace
 
-std::vector<std::string> interfaces_of(Host& host, const std::string& pci) {
-  const std::string device = "/sys/bus/pci/devices/" + pci;
-  std::vector<std::string> names = host.list(device + "/net");
-  for (const std::string& child : host.list(device))
-    if (child.starts_with("virtio") || child.starts_with("vmbus"))
-      for (std::string& name : host.list(device + "/" + child + "/net"))
-        names.push_back(std::move(name));
-  return names;
-}
-
-void put_back_links(Host& host, const std::string& pci, const std::vector<LinkState>& links,
-                    Restored& restored) {
+void restore_interfaces(Host& host, const std::string& address,
+                        const std::vector<InterfaceState>& links, Reverted& reverted) {
   if (links.empty()) return;
-  for (int i = 0; i < kStepsForInterface && interfaces_of(host, pci).size() < links.size(); ++i)
+  for (int i = 0; i < kStepsForInterface && pci::interfaces_of(host, address).size() < links.size();
+       ++i)
     host.pause(kStep);
-  for (int i = 0; i < kStepsForName && !all_named(interfaces_of(host, pci), links); ++i)
+  for (int i = 0; i < kStepsForName && !all_named(pci::interfaces_of(host, address), links); ++i)
     host.pause(kStep);
-  if (!all_named(interfaces_of(host, pci), links)) name_as_before(host, pci, links);
+  if (!all_named(pci::interfaces_of(host, address), links)) name_as_before(host, address, links);
   // An interface of that name may be another NIC's.
-  const std::vector<std::string> names = interfaces_of(host, pci);
-  std::vector<LinkState> found;
-  for (const LinkState& link : links) {
+  const std::vector<std::string> names = pci::interfaces_of(host, address);
+  std::vector<InterfaceState> found;
+  for (const InterfaceState& link : links) {
     if (std::find(names.begin(), names.end(), link.name) != names.end())
       found.push_back(link);
     else
-      restored.faults.push_back(
-          {pci,
+      reverted.faults.push_back(
+          {address,
            fmt::format("its interface {} did not come back by that name; it has: {}", link.name,
                        names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))),
            fmt::format("sudo ip link set dev NAME name {}, then sudo ztcp_setup --undo",
                        link.name)});
   }
   // Once, while it is still: each may reset the NIC.
-  for (const LinkState& link : found) put_back_settings(host, link, restored);
-  Restored round;
+  for (const InterfaceState& link : found) restore_settings(host, link, reverted);
+  Reverted round;
   int patience = kStepsForLease;
   for (int i = 0; i < kRounds; ++i) {
     if (i > 0) host.pause(kRoundPause);
     round.faults.clear();
     Restorer restorer(host, round, patience);
-    for (const LinkState& link : found) restorer.restore(link);
-    for (const LinkState& link : found) restorer.restore_routes(link);
+    for (const InterfaceState& link : found) restorer.restore(link);
+    for (const InterfaceState& link : found) restorer.restore_routes(link);
     if (round.faults.empty()) break;
   }
-  std::move(round.faults.begin(), round.faults.end(), std::back_inserter(restored.faults));
-  std::move(round.notes.begin(), round.notes.end(), std::back_inserter(restored.notes));
+  std::move(round.faults.begin(), round.faults.end(), std::back_inserter(reverted.faults));
+  std::move(round.notes.begin(), round.notes.end(), std::back_inserter(reverted.notes));
 }
 
 }  // namespace ztcp::setup

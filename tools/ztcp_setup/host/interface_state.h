@@ -30,7 +30,7 @@ struct SettingGroup {
   friend bool operator==(const SettingGroup&, const SettingGroup&) = default;
 };
 
-struct LinkState {
+struct InterfaceState {
   std::string name;
   std::string mac;            // "52:54:00:77:01:0a"
   std::string permanent_mac;  // Burnt in; empty where the driver doesn't say.
@@ -49,8 +49,11 @@ struct LinkState {
   std::vector<std::pair<std::string, std::string>> sysctls;
   // Of its driver, which forgets them. Children have none: their features follow their parent's.
   std::vector<SettingGroup> settings;
-  std::vector<LinkState> children;  // VLANs on top of it, and what is on top of these.
-  friend bool operator==(const LinkState&, const LinkState&) = default;
+  std::vector<InterfaceState> children;  // VLANs on top of it, and what is on top of these.
+  friend bool operator==(const InterfaceState&, const InterfaceState&) = default;
 };
+
+// Whether both stand for the same thing on top of an interface: of one kind, and with one tag.
+bool is_same_child(const InterfaceState& one, const InterfaceState& other);
 
 }  // namespace ztcp::setup

@@ -31,7 +31,7 @@ TEST(GrantAgain, ABootIsMadeUpFor) {
   const FakeHost::State whole = host.state;
   host.boot();
   auto journal = Journal::open(host);
-  const Outcome again = grant_again(host, *journal, {});
+  const Outcome again = apply_after_boot(host, *journal, {});
   EXPECT_TRUE(again.complete()) << all_of(again.faults);
   expect_same(host.state, whole);
   const Outcome undone = undo(host);
@@ -46,7 +46,7 @@ TEST(GrantAgain, AGroupIsRememberedUntilTheNetworkKnowsIt) {
   host.boot();
   const auto groups = std::exchange(host.groups, {});
   auto journal = Journal::open(host);
-  const Outcome early = grant_again(host, *journal, {});
+  const Outcome early = apply_after_boot(host, *journal, {});
   EXPECT_TRUE(early.complete()) << all_of(early.faults);
   expect_same(host.state, whole);
   host.groups = groups;
@@ -60,7 +60,7 @@ TEST(GrantAgain, AFolderWithAFaultStaysForTheNextTry) {
   host.groups["ztcp"] = 991;
   host.errors["chown /usr/local/tfabric/tools/run"] = EROFS;
   auto journal = Journal::open(host);
-  const Outcome again = grant_again(host, *journal, {});
+  const Outcome again = apply_after_boot(host, *journal, {});
   EXPECT_THAT(all_of(again.faults), HasSubstr("/usr/local/tfabric/tools/run: injected"));
   EXPECT_EQ(host.facts("/usr/local/tfabric/tools/run").kind, FileKind::kFolder);
   EXPECT_EQ(host.state.nodes.at("/dev/vfio/12").ownership.group, 991U);
@@ -72,7 +72,7 @@ TEST(GrantAgain, AnotherCardAtTheAddressIsLeftAlone) {
   host.boot();
   host.state.nics.at(kNicA).id = "8086:1572";
   auto journal = Journal::open(host);
-  const Outcome again = grant_again(host, *journal, {});
+  const Outcome again = apply_after_boot(host, *journal, {});
   EXPECT_THAT(all_of(again.faults), HasSubstr("is another device (8086:1572)"));
   EXPECT_THAT(all_of(again.faults), HasSubstr("has no vfio group to give access to"));
   EXPECT_EQ(host.state.nics.at(kNicA).driver, "virtio-pci");
@@ -86,7 +86,7 @@ TEST(GrantAgain, EqualCardsThatChangedPlacesAreLeftAlone) {
   host.boot();
   const auto links = host.state.links;
   auto journal = Journal::open(host);
-  const Outcome again = grant_again(host, *journal, {});
+  const Outcome again = apply_after_boot(host, *journal, {});
   EXPECT_THAT(all_of(again.faults), HasSubstr("is another NIC"));
   EXPECT_EQ(host.state.nics.at(kNicA).driver, "virtio-pci");
   // Neither name nor MAC nor addresses of the NIC that was there before.
@@ -101,7 +101,7 @@ TEST(GrantAgain, AnInterruptedSetUpIsLeftToTheOperator) {
   host.boot();
   const auto changes = host.changes;
   auto journal = Journal::open(host);
-  const Outcome again = grant_again(host, *journal, {});
+  const Outcome again = apply_after_boot(host, *journal, {});
   EXPECT_THAT(all_of(again.faults), HasSubstr("cut off"));
   EXPECT_EQ(host.changes, changes);
 }

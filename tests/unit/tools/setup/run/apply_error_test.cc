@@ -49,7 +49,7 @@ TEST(GrantError, WhicheverOperationFails) {
 
 TEST(GrantError, WhateverIsMissing) {
   const FakeHost bare = bare_machine();
-  const auto faults_without = [&](const auto& remove, const Wishes& wishes) {
+  const auto faults_without = [&](const auto& remove, const Resources& wishes) {
     FakeHost host = bare;
     remove(host);
     return all_of(set_up(host, wishes).faults);
@@ -61,12 +61,13 @@ TEST(GrantError, WhateverIsMissing) {
               HasSubstr("there is no such PCI device; mend: lspci"));
   EXPECT_THAT(faults_without([](FakeHost& host) { host.programs.clear(); }, all_wishes()),
               Not(IsEmpty()));
-  Wishes wishes{{"vfio without an IOMMU",
-                 wish::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y"}}};
+  Resources wishes{
+      {"vfio without an IOMMU",
+       resource::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y"}}};
   EXPECT_THAT(faults_without([](FakeHost&) {}, wishes), HasSubstr("CONFIG_VFIO_NOIOMMU=y"));
   // A setting that was to come with its module.
-  wishes = {{"load vfio-pci", wish::Module{"vfio-pci"}},
-            {"another", wish::Value{"/sys/module/vfio/parameters/other", "Y"}}};
+  wishes = {{"load vfio-pci", resource::Module{"vfio-pci"}},
+            {"another", resource::Value{"/sys/module/vfio/parameters/other", "Y"}}};
   EXPECT_THAT(faults_without([](FakeHost&) {}, wishes), HasSubstr("ls /sys/module/vfio"));
 }
 
@@ -82,7 +83,7 @@ TEST(GrantError, ANicThatIsGoneAtBoot) {
   host.boot();
   host.state.nics.erase(kNicA);
   auto journal = Journal::open(host);
-  const Outcome again = grant_again(host, *journal, {});
+  const Outcome again = apply_after_boot(host, *journal, {});
   ASSERT_FALSE(again.faults.empty());
   for (const config::Problem& fault : again.faults) {
     EXPECT_FALSE(fault.mend.empty()) << fault.what;

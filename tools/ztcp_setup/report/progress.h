@@ -13,10 +13,10 @@
 
 namespace ztcp::setup {
 
-enum class StepResult : std::uint8_t { kHeld, kChanged, kTakenBack, kFailed };
+enum class StepResult : std::uint8_t { kHeld, kChanged, kReverted, kFailed };
 
 struct Step {
-  std::string why;  // The wish's own line.
+  std::string why;  // The resource's own line.
   StepResult result = StepResult::kHeld;
 };
 
@@ -31,7 +31,8 @@ struct Outcome {
   bool changed() const;
 };
 
-struct Conduct {
+// What a run asks and tells on its way.
+struct Progress {
   std::function<bool()> stop = [] { return false; };                       // Asked between steps.
   std::function<void(const std::string& why)> begin = [](const auto&) {};  // Of a change.
   std::function<void(const Step& step)> end = [](const auto&) {};          // Of any step.

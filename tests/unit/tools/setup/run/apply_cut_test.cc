@@ -86,7 +86,7 @@ TEST(Grant, AfterACutTheHalfDoneIsTakenBackButForPages) {
         const std::string pages = host.state.values.at(kPages0);
         auto journal = Journal::open(host);
         ASSERT_TRUE(journal);
-        const Outcome back = take_back_half_done(host, *journal, {});
+        const Outcome back = revert_half_done(host, *journal, {});
         EXPECT_TRUE(back.complete()) << all_of(back.faults);
         EXPECT_EQ(host.state.values.at(kPages0), pages);
         const Outcome again = set_up(host);

@@ -55,11 +55,11 @@ TEST(Grant, TheJournalKeepsTheOrderSoThatUndoGoesBackwards) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   std::vector<std::string> wished;
-  for (const Wish& wish : all_wishes()) wished.push_back(key_of(wish));
+  for (const Resource& wish : all_wishes()) wished.push_back(key_of(wish));
   std::vector<std::string> recorded;
   const auto journal = Journal::open(host);
   ASSERT_TRUE(journal);
-  for (const Entry& entry : journal->entries()) recorded.push_back(key_of(entry.wish));
+  for (const Entry& entry : journal->entries()) recorded.push_back(key_of(entry.resource));
   EXPECT_EQ(recorded, wished);
 }
 
@@ -83,9 +83,9 @@ TEST(Grant, StopsBetweenStepsWhenAsked) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   int steps = 0;
-  Conduct conduct;
-  conduct.stop = [&] { return ++steps > 5; };
-  const Outcome stopped = set_up(host, all_wishes(), Scope::kWhole, conduct);
+  Progress progress;
+  progress.stop = [&] { return ++steps > 5; };
+  const Outcome stopped = set_up(host, all_wishes(), Scope::kWhole, progress);
   EXPECT_TRUE(stopped.stopped);
   EXPECT_THAT(stopped.steps, SizeIs(5));
   EXPECT_TRUE(undo(host).complete());
@@ -93,13 +93,13 @@ TEST(Grant, StopsBetweenStepsWhenAsked) {
 }
 
 TEST(Grant, GoesOnWhenNobodyListensAnyMore) {
-  Wishes wishes = all_wishes();
-  for (Wish& wish : wishes) wish.why += std::string(1000, '.');  // More than stdio holds back.
+  Resources wishes = all_wishes();
+  for (Resource& wish : wishes) wish.why += std::string(1000, '.');  // More than stdio holds back.
   EXPECT_EXIT(
       {
         if (std::freopen("/dev/full", "w", stdout) == nullptr) std::_Exit(2);
         FakeHost host = bare_machine();
-        const Outcome outcome = set_up(host, wishes, Scope::kWhole, conduct_of(false));
+        const Outcome outcome = set_up(host, wishes, Scope::kWhole, progress_of(false));
         std::_Exit(outcome.complete() && Journal::open(host)->complete ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
@@ -107,9 +107,9 @@ TEST(Grant, GoesOnWhenNobodyListensAnyMore) {
 
 TEST(Grant, ChecksEverythingBeforeItChangesAnything) {
   FakeHost host = bare_machine();
-  Wishes wishes = all_wishes();
-  wishes.push_back({"no such NIC", wish::Driver{"0000:ff:00.0", "vfio-pci"}});
-  wishes.push_back({"no such group", wish::Folder{"/etc/x", 0755, "", "nobody-has-it"}});
+  Resources wishes = all_wishes();
+  wishes.push_back({"no such NIC", resource::Driver{"0000:ff:00.0", "vfio-pci"}});
+  wishes.push_back({"no such group", resource::Folder{"/etc/x", 0755, "", "nobody-has-it"}});
   const Outcome outcome = set_up(host, wishes);
   EXPECT_THAT(all_of(outcome.faults), HasSubstr("0000:ff:00.0: there is no such PCI device"));
   EXPECT_THAT(all_of(outcome.faults), HasSubstr("there is no group nobody-has-it"));
@@ -169,9 +169,9 @@ TEST(Grant, UndoTakesOnlyItsOwnPages) {
 TEST(Grant, FewerPagesWishedLaterAreAllGivenBack) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
-  Wishes fewer = all_wishes();
-  for (Wish& wish : fewer)
-    if (auto* value = std::get_if<wish::Value>(&wish.what)) value->value = "8";
+  Resources fewer = all_wishes();
+  for (Resource& wish : fewer)
+    if (auto* value = std::get_if<resource::Value>(&wish.what)) value->value = "8";
   ASSERT_TRUE(set_up(host, fewer).complete());
   ASSERT_TRUE(undo(host).complete());
   EXPECT_EQ(host.state.values.at(kPages0), "0");
@@ -212,8 +212,8 @@ TEST(Grant, WhatIsNoLongerWishedIsGivenBack) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host).complete());
-  Wishes fewer = all_wishes();
-  std::erase_if(fewer, [](const Wish& wish) { return key_of(wish).ends_with(kNicB); });
+  Resources fewer = all_wishes();
+  std::erase_if(fewer, [](const Resource& wish) { return key_of(wish).ends_with(kNicB); });
   ASSERT_TRUE(set_up(host, fewer).complete());
   EXPECT_EQ(host.state.nics.at(kNicA).driver, "vfio-pci");
   EXPECT_EQ(host.state.links.at("ens2f0"), bare.links.at("ens2f0"));
@@ -224,11 +224,11 @@ TEST(Grant, WhatIsNoLongerWishedIsGivenBack) {
 TEST(Grant, MoreIsGrantedBesideWhatThereIs) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
-  Wishes first = all_wishes();
-  std::erase_if(first, [](const Wish& wish) { return key_of(wish).ends_with(kNicB); });
+  Resources first = all_wishes();
+  std::erase_if(first, [](const Resource& wish) { return key_of(wish).ends_with(kNicB); });
   ASSERT_TRUE(set_up(host, first).complete());
-  Wishes more = nic_wishes(kNicB);
-  more.push_back({"config", wish::File{kConfig, "schema = 1\n# two NICs\n", 0644, ""}});
+  Resources more = nic_wishes(kNicB);
+  more.push_back({"config", resource::File{kConfig, "schema = 1\n# two NICs\n", 0644, ""}});
   const auto changes = host.log.size();
   ASSERT_TRUE(set_up(host, more, Scope::kMore).complete());
   for (std::size_t i = changes; i < host.log.size(); ++i)

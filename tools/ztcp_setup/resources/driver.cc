@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/resources/driver.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "tools/ztcp_setup/host/trust.h"
+#include "tools/ztcp_setup/resources/interface_fields.h"
+#include "tools/ztcp_setup/resources/interface_restore.h"
+#include "tools/ztcp_setup/resources/pci_function.h"
+
+namespace ztcp::setup::resource {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kBindLimit{60};
+constexpr seconds kModuleLimit{60};
+constexpr const char* kVfio = "vfio-pci";
+constexpr const char* kProbe = "/sys/bus/pci/drivers_probe";
+
+std::string or_none(const std::string& driver) { return driver.empty() ? "none" : driver; }
+
+std::string driver_folder(const std::string& driver) { return "/sys/bus/pci/drivers/" + driver; }
+
+config::Problem absent(const std::string& pci) {
+  return {pci, "there is no such PCI device", "lspci -D | grep -i ether"};
+}
+
+Done write(Host& host, const std::string& path, const std::string& value) {
+  if (const Status written = host.write_value(path, value, kBindLimit); !written)
+    return tl::unexpected(
+        problem_of(host, path, written.error(),
+                   fmt::format("echo {} | sudo tee {}; dmesg | tail", value, path)));
+  return {};
+}
+
+// Lets go of the function, whoever has it.
+Done unbind(Host& host, const std::string& address) {
+  if (pci::driver_of(host, address).empty()) return {};
+  Done written = write(host, pci::folder_of(address) + "/driver/unbind", address);
+  const std::string driver = pci::driver_of(host, address);
+  if (driver.empty()) return {};
+  if (!written) return written;
+  return tl::unexpected(config::Problem{
+      address, fmt::format("its driver {} did not let it go", driver), "dmesg | tail"});
+}
+
+bool has_addresses(const InterfaceState& link) {
+  const auto has_global = [](const InterfaceState& one) {
+    return std::any_of(one.addresses.begin(), one.addresses.end(), [](const NetworkItem& item) {
+      return item.command.find(" fe80:") == std::string::npos;
+    });
+  };
+  return has_global(link) || std::any_of(link.children.begin(), link.children.end(), has_global);
+}
+
+}  // namespace
+
+// A group is given to a process whole: nothing in it may stay with a kernel driver.
+void Driver::check_group(Host& host, const Others& others, config::Problems& problems) const {
+  for (const std::string& other : host.list(pci::folder_of(pci) + "/iommu_group/devices")) {
+    if (other == pci || others.taken.contains(other)) continue;
+    const std::string its = pci::driver_of(host, other);
+    // Bridges stay with pcieport; vfio knows that.
+    const bool bridge = pci::line_of(host, other, "class").starts_with("0x0604");
+    if (its.empty() || its == kVfio || its == "pci-stub" || bridge) continue;
+    problems.push_back(
+        {pci,
+         fmt::format("shares IOMMU group {} with {}, which {} drives: vfio would refuse the group",
+                     pci::group_of(host, pci), other, its),
+         "move one of the two cards to another slot, or enable ACS in the firmware"});
+  }
+}
+
+std::optional<config::Problem> Driver::in_use(Host& host) const {
+  if (pci::driver_of(host, pci) != kVfio) return std::nullopt;
+  for (const std::string& node : pci::group_nodes(pci::group_of(host, pci))) {
+    const auto holder = host.holder_of(node);
+    if (!holder) continue;
+    if (holder->pid == 0)
+      return config::Problem{
+          pci,
+          fmt::format("a process that can't be seen from here (another container?) holds {}", node),
+          "end the job that uses it, then run this again"};
+    return config::Problem{
+        pci, fmt::format("process {} ({}) holds {}", holder->pid, holder->command, node),
+        fmt::format("end that job (kill {}), then run this again", holder->pid)};
+  }
+  return std::nullopt;
+}
+
+std::optional<config::Problem> Driver::another_device(Host& host, const Before& before) const {
+  const std::string mend =
+      "the machine's PCI addresses have moved: sudo ztcp_setup --undo, then sudo ztcp_setup";
+  if (const std::string id = pci::id_of(host, pci); id != before.id)
+    return config::Problem{
+        pci, fmt::format("is another device ({}) than set-up took over ({})", id, before.id), mend};
+  for (const std::string& name : pci::interfaces_of(host, pci)) {
+    const auto link = host.link(name);
+    if (!link || !*link || before.links.empty()) continue;
+    const auto mac_of = [](const InterfaceState& state) {
+      return state.permanent_mac.empty() ? state.mac : state.permanent_mac;
+    };
+    if (std::none_of(before.links.begin(), before.links.end(),
+                     [&](const InterfaceState& one) { return mac_of(one) == mac_of(**link); }))
+      return config::Problem{pci,
+                             fmt::format("is another NIC ({}, {}) than set-up took over ({})", name,
+                                         mac_of(**link), mac_of(before.links.front())),
+                             mend};
+  }
+  return std::nullopt;
+}
+
+bool Driver::replaces(const Before& before) const {
+  return std::any_of(before.links.begin(), before.links.end(), has_addresses);
+}
+
+void Driver::check(Host& host, const Others& others, config::Problems& problems) const {
+  const std::string device = pci::folder_of(pci);
+  if (!pci::is_there(host, pci)) {
+    problems.push_back(absent(pci));
+    return;
+  }
+  if (holds(host)) return;
+  if (const std::string kind = pci::line_of(host, pci, "class"); !kind.starts_with("0x02"))
+    problems.push_back(
+        {pci, fmt::format("is no network device (class {}), and is left alone", kind),
+         fmt::format("lspci -nns {} shows what it is; sudo ztcp_setup looks for NICs anew", pci)});
+  if (const std::string functions = pci::line_of(host, pci, "sriov_numvfs");
+      !functions.empty() && functions != "0")
+    problems.push_back({pci, fmt::format("has {} virtual functions, which would vanish", functions),
+                        fmt::format("echo 0 | sudo tee {}/sriov_numvfs", device)});
+  if (host.facts(device + "/driver_override").kind == FileKind::kAbsent)
+    problems.push_back({device + "/driver_override", "is not there", "wants Linux 3.16 or newer"});
+  if (!others.load_module && host.facts(driver_folder(driver)).kind == FileKind::kAbsent)
+    problems.push_back({pci, fmt::format("the driver {} is not loaded", driver),
+                        fmt::format("sudo modprobe {}", driver)});
+  for (const std::string& name : pci::interfaces_of(host, pci)) {
+    const auto link = host.link(name);
+    if (!link) problems.push_back(problem_of(host, name, link.error(), "ip address show"));
+  }
+  if (driver == kVfio) check_group(host, others, problems);
+  if (auto problem = in_use(host)) problems.push_back(std::move(*problem));
+}
+
+bool Driver::holds(Host& host) const {
+  return pci::driver_of(host, pci) == driver && pci::override_of(host, pci) == driver;
+}
+
+Read<Driver::Before> Driver::before(Host& host) const {
+  Before before{pci::id_of(host, pci), pci::driver_of(host, pci), pci::override_of(host, pci), {}};
+  for (const std::string& name : pci::interfaces_of(host, pci)) {
+    auto link = host.link(name);
+    if (!link) return tl::unexpected(problem_of(host, name, link.error(), "ip address show"));
+    if (!*link) continue;
+    auto settings = host.settings(name);
+    if (!settings)
+      return tl::unexpected(
+          problem_of(host, name, settings.error(), fmt::format("ethtool -g {}", name)));
+    (*link)->settings = std::move(*settings);
+    before.links.push_back(std::move(**link));
+  }
+  return before;
+}
+
+Preview Driver::preview(Host& host) const {
+  const std::string device = pci::folder_of(pci);
+  const std::string have = pci::driver_of(host, pci);
+  std::string command;
+  for (const std::string& name : pci::interfaces_of(host, pci))
+    command += fmt::format("ip link set dev {} down; ", name);
+  command += fmt::format("echo {} > {}/driver_override", driver, device);
+  if (have == driver) return {"", have + ", not by driver_override", driver, command};
+  if (!have.empty()) command += fmt::format("; echo {} > {}/driver/unbind", pci, device);
+  command += fmt::format("; echo {} > {}", pci, kProbe);
+  return {"", have.empty() ? "no driver" : have, driver, command};
+}
+
+Done Driver::apply(Host& host, Before& before) const {
+  if (!pci::is_there(host, pci)) return tl::unexpected(absent(pci));
+  if (auto problem = another_device(host, before)) return tl::unexpected(std::move(*problem));
+  // Down first: its queues are still and its routes gone before its driver goes.
+  for (const std::string& name : pci::interfaces_of(host, pci)) {
+    const auto link = host.link(name);
+    if (!link || !*link || !(*link)->up) continue;
+    if (const Status down = host.set_up(name, false); !down)
+      return tl::unexpected(
+          problem_of(host, name, down.error(), fmt::format("sudo ip link set dev {} down", name)));
+  }
+  if (pci::override_of(host, pci) != driver)
+    if (Done written = write(host, pci::folder_of(pci) + "/driver_override", driver); !written)
+      return written;
+  if (pci::driver_of(host, pci) != driver) {
+    if (Done let_go = unbind(host, pci); !let_go) return let_go;
+    if (Done probed = write(host, kProbe, pci); !probed && !holds(host)) return probed;
+  }
+  if (holds(host)) return {};
+  return tl::unexpected(config::Problem{
+      pci, fmt::format("its driver is {}, wanted {}", or_none(pci::driver_of(host, pci)), driver),
+      "dmesg | tail"});
+}
+
+Reverted Driver::revert(Host& host, const Before& before) const {
+  if (!pci::is_there(host, pci))
+    return {{}, {{pci, "is no longer in this machine: nothing to give back", ""}}};
+  if (const std::string id = pci::id_of(host, pci); id != before.id)
+    return {{},
+            {{pci,
+              fmt::format("is another device ({}) than set-up took over ({}): left alone", id,
+                          before.id),
+              ""}}};
+  // A cloned disk image or a NIC attached in its place: name, MAC and addresses are not for it.
+  if (pci::driver_of(host, pci) == before.driver)
+    if (const auto other = another_device(host, before))
+      return {{}, {{pci, other->what + ": left alone", ""}}};
+  Reverted reverted = revert_driver(host, before);
+  if (reverted.faults.empty()) restore_interfaces(host, pci, before.links, reverted);
+  return reverted;
+}
+
+Reverted Driver::revert_driver(Host& host, const Before& before) const {
+  if (pci::driver_of(host, pci) != before.driver)
+    if (auto busy = in_use(host)) return {{std::move(*busy)}, {}};
+  if (pci::override_of(host, pci) != before.driver_override)
+    // An empty line clears it.
+    if (Done written = write(host, pci::folder_of(pci) + "/driver_override",
+                             before.driver_override.empty() ? "\n" : before.driver_override);
+        !written)
+      return reverted(written);
+  if (pci::driver_of(host, pci) != before.driver) {
+    if (Done let_go = unbind(host, pci); !let_go) return reverted(let_go);
+    if (!before.driver.empty()) {
+      if (host.facts(driver_folder(before.driver)).kind == FileKind::kAbsent)
+        static_cast<void>(host.run({"modprobe", before.driver}, kModuleLimit));
+      static_cast<void>(write(host, kProbe, pci));
+      if (pci::driver_of(host, pci).empty())
+        static_cast<void>(write(host, driver_folder(before.driver) + "/bind", pci));
+    }
+  }
+  const std::string now = pci::driver_of(host, pci);
+  if (now == before.driver) return {};
+  return {
+      {{pci, fmt::format("its driver is {}, wanted {} again", or_none(now), or_none(before.driver)),
+        fmt::format("sudo modprobe {0}; echo {1} | sudo tee /sys/bus/pci/drivers/{0}/bind",
+                    before.driver, pci)}},
+      {}};
+}
+
+void Driver::fields(Fields& fields) {
+  fields.text("pci", pci);
+  fields.text("driver", driver);
+}
+
+void Driver::Before::fields(Fields& fields) {
+  fields.text("id", id);
+  fields.text("driver", driver);
+  fields.text("driver_override", driver_override);
+  fields.records("links", links, interface_fields);
+}
+
+}  // namespace ztcp::setup::resource

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A file that is ours as a whole. Folders that it needs and that are missing are made, and removed,
+// with it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/ztcp_setup/resources/kind.h"
+#include "tools/ztcp_setup/resources/owner.h"
+
+namespace ztcp::setup::resource {
+
+struct File {
+  std::string path;
+  std::string text;
+  std::uint32_t mode = 0644;
+  std::string group;  // Empty: root.
+  Ids ids = {};
+
+  struct Before {
+    bool existed = false;
+    std::string text;
+    Ownership ownership;
+    std::vector<std::string> made_folders;  // Outermost first.
+    void fields(Fields& fields);
+  };
+  static constexpr const char* kKind = "file";
+  static constexpr bool kLostAtBoot = false;
+  std::string id() const { return path; }
+  void check(Host& host, const Others& others, config::Problems& problems) const;
+  bool holds(Host& host) const;
+  Read<Before> before(Host& host) const;
+  Preview preview(Host& host) const;
+  Done apply(Host& host, Before& before) const;
+  Reverted revert(Host& host, const Before& before) const;
+  // A file that somebody has changed since set-up wrote it is renamed, not lost.
+  Reverted keep_edited(Host& host, const Before& before) const;
+  void note_ids(Host& host) { ids.note(host, "", group); }
+  void fields(Fields& fields);
+
+ private:
+  std::optional<Ownership> wanted(Host& host) const;
+};
+
+}  // namespace ztcp::setup::resource

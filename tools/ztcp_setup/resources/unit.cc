@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/resources/unit.h"
+
+#include "tools/ztcp_setup/resources/program.h"
+
+namespace ztcp::setup::resource {
+
+void Unit::check(Host& host, const Others&, config::Problems& problems) const {
+  if (!host.has_program("systemctl"))
+    problems.push_back({name, "there is no systemctl to enable it with",
+                        "this machine wants set-up at each boot: ztcp_setup --boot"});
+}
+
+bool Unit::holds(Host& host) const {
+  const auto result = host.run({"systemctl", "is-enabled", name}, kUnitLimit);
+  return result && result->exit_status == 0 && last_line(result->output) == "enabled";
+}
+
+Preview Unit::preview(Host&) const {
+  return {"", "disabled", "enabled", "systemctl enable " + name};
+}
+
+Done Unit::apply(Host& host, Before&) const {
+  return run_program(host, {"systemctl", "enable", name}, kUnitLimit);
+}
+
+Reverted Unit::revert(Host& host, const Before&) const {
+  if (!holds(host)) return {};
+  return reverted(run_program(host, {"systemctl", "disable", name}, kUnitLimit));
+}
+
+}  // namespace ztcp::setup::resource

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One value of sysfs or procfs. The kernel may give less than it was asked for: that is a fault,
+// with both numbers.
+#pragma once
+
+#include <string>
+
+#include "tools/ztcp_setup/resources/kind.h"
+
+namespace ztcp::setup::resource {
+
+struct Value {
+  std::string path;
+  std::string value;
+  // A larger number will do as well: pages that somebody else reserved.
+  bool at_least = false;
+
+  struct Before {
+    std::string value;
+    std::string reached;  // What the kernel made of it; until that is known, what was wanted.
+    void fields(Fields& fields);
+  };
+  static constexpr const char* kKind = "value";
+  static constexpr bool kLostAtBoot = true;
+  std::string id() const { return path; }
+  void check(Host& host, const Others& others, config::Problems& problems) const;
+  bool holds(Host& host) const;
+  Read<Before> before(Host& host) const;
+  Preview preview(Host& host) const;
+  Done apply(Host& host, Before& before) const;
+  Reverted revert(Host& host, const Before& before) const;
+  // Pages: those that can't be had now may be had later.
+  bool may_fall_short() const { return at_least; }
+  // Pages that could not be had then are there now: they are ours as well.
+  void hold_more(Before& before) const;
+  void fields(Fields& fields);
+
+ private:
+  bool fulfilled_by(const std::string& value) const;
+};
+
+}  // namespace ztcp::setup::resource
