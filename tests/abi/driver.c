@@ -210,8 +210,23 @@ ncclResult_t net_dereg_mr(const Net* net, void* comm, void* mh) {
   ON_EVERY_TABLE(deregMr(comm, mh));
 }
 
-ncclResult_t net_isend(const Net* net, void* comm, void* data, size_t size, void* mh, void** req) {
-  const int tag = 17;
+ncclResult_t net_reg_dma_buf(const Net* net, void* comm, void* data, size_t size, int type,
+                             uint64_t offset, int fd, void** mh) {
+  switch (net->version) {
+    IS(6, regMrDmaBuf(comm, data, size, type, offset, fd, mh))
+    IS(7, regMrDmaBuf(comm, data, size, type, offset, fd, mh))
+    IS(8, regMrDmaBuf(comm, data, size, type, offset, fd, mh))
+    IS(9, regMrDmaBuf(comm, data, size, type, offset, fd, mh))
+    IS(10, regMrDmaBuf(comm, data, size, type, offset, fd, mh))
+    IS(11, regMrDmaBuf(comm, data, size, type, offset, fd, mh))
+    IS(12, regMrDmaBuf(comm, data, size, type, offset, fd, mh))
+  }
+  BAD_VERSION;
+  return ncclInternalError;
+}
+
+ncclResult_t net_isend_tagged(const Net* net, void* comm, void* data, size_t size, int tag,
+                              void* mh, void** req) {
   switch (net->version) {
     IS(3, isend(comm, data, (int)size, mh, req))
     IS(4, isend(comm, data, (int)size, mh, req))
@@ -228,56 +243,81 @@ ncclResult_t net_isend(const Net* net, void* comm, void* data, size_t size, void
   return ncclInternalError;
 }
 
+enum { kTag = 17 };
+
+ncclResult_t net_isend(const Net* net, void* comm, void* data, size_t size, void* mh, void** req) {
+  return net_isend_tagged(net, comm, data, size, kTag, mh, req);
+}
+
+/* What NCCL has as int up to v8. */
+static void narrow(int n, const size_t* sizes, int* narrowed) {
+  REQUIRE(n >= 1 && n <= kMaxGroup, "a group of %d", n);
+  for (int i = 0; i < n; ++i) narrowed[i] = (int)sizes[i];
+}
+
+ncclResult_t net_irecv_group(const Net* net, void* comm, int n, void** data, const size_t* sizes,
+                             int* tags, void** mhs, void** req) {
+  void* phandles[kMaxGroup] = {0};
+  int ints[kMaxGroup];
+  size_t wide[kMaxGroup];
+  narrow(n, sizes, ints);
+  memcpy(wide, sizes, (size_t)n * sizeof *sizes);
+  REQUIRE(n == 1 || net->version >= kFirstWithTags, "v%d has no groups", net->version);
+  switch (net->version) {
+    IS(3, irecv(comm, data[0], ints[0], mhs[0], req))
+    IS(4, irecv(comm, data[0], ints[0], mhs[0], req))
+    IS(5, irecv(comm, n, data, ints, tags, mhs, req))
+    IS(6, irecv(comm, n, data, ints, tags, mhs, req))
+    IS(7, irecv(comm, n, data, ints, tags, mhs, req))
+    IS(8, irecv(comm, n, data, ints, tags, mhs, req))
+    IS(9, irecv(comm, n, data, wide, tags, mhs, req))
+    IS(10, irecv(comm, n, data, wide, tags, mhs, NULL, req))
+    IS(11, irecv(comm, n, data, wide, tags, mhs, phandles, req))
+    IS(12, irecv(comm, n, data, wide, tags, mhs, NULL, req))
+  }
+  BAD_VERSION;
+  return ncclInternalError;
+}
+
 ncclResult_t net_irecv(const Net* net, void* comm, int n, void* data, size_t size, void* mh,
                        void** req) {
-  enum { kMax = 8 };
-  void* datas[kMax];
-  void* mhs[kMax];
-  void* phandles[kMax] = {0};
-  int sizes[kMax];
-  size_t wide_sizes[kMax];
-  int tags[kMax];
-  REQUIRE(n <= kMax, "irecv of %d", n);
-  for (int i = 0; i < kMax; ++i) {
+  void* datas[kMaxGroup];
+  void* mhs[kMaxGroup];
+  size_t sizes[kMaxGroup];
+  int tags[kMaxGroup];
+  for (int i = 0; i < kMaxGroup; ++i) {
     datas[i] = data;
     mhs[i] = mh;
-    sizes[i] = (int)size;
-    wide_sizes[i] = size;
-    tags[i] = 17;
+    sizes[i] = size;
+    tags[i] = kTag;
   }
+  return net_irecv_group(net, comm, n, datas, sizes, tags, mhs, req);
+}
+
+ncclResult_t net_flush_group(const Net* net, void* comm, int n, void** data, const size_t* sizes,
+                             void** mhs, void** req) {
+  int ints[kMaxGroup];
+  narrow(n, sizes, ints);
+  REQUIRE(n == 1 || net->version >= kFirstWithTags, "v%d has no groups", net->version);
+  *req = NULL;
   switch (net->version) {
-    IS(3, irecv(comm, data, (int)size, mh, req))
-    IS(4, irecv(comm, data, (int)size, mh, req))
-    IS(5, irecv(comm, n, datas, sizes, tags, mhs, req))
-    IS(6, irecv(comm, n, datas, sizes, tags, mhs, req))
-    IS(7, irecv(comm, n, datas, sizes, tags, mhs, req))
-    IS(8, irecv(comm, n, datas, sizes, tags, mhs, req))
-    IS(9, irecv(comm, n, datas, wide_sizes, tags, mhs, req))
-    IS(10, irecv(comm, n, datas, wide_sizes, tags, mhs, NULL, req))
-    IS(11, irecv(comm, n, datas, wide_sizes, tags, mhs, phandles, req))
-    IS(12, irecv(comm, n, datas, wide_sizes, tags, mhs, NULL, req))
+    IS(3, flush(comm, data[0], ints[0], mhs[0]))
+    IS(4, iflush(comm, data[0], ints[0], mhs[0], req))
+    IS(5, iflush(comm, n, data, ints, mhs, req))
+    IS(6, iflush(comm, n, data, ints, mhs, req))
+    IS(7, iflush(comm, n, data, ints, mhs, req))
+    IS(8, iflush(comm, n, data, ints, mhs, req))
+    IS(9, iflush(comm, n, data, ints, mhs, req))
+    IS(10, iflush(comm, n, data, ints, mhs, req))
+    IS(11, iflush(comm, n, data, ints, mhs, req))
+    IS(12, iflush(comm, n, data, ints, mhs, req))
   }
   BAD_VERSION;
   return ncclInternalError;
 }
 
 ncclResult_t net_flush(const Net* net, void* comm, void* data, size_t size, void* mh, void** req) {
-  int sizes[1] = {(int)size};
-  *req = NULL;
-  switch (net->version) {
-    IS(3, flush(comm, data, (int)size, mh))
-    IS(4, iflush(comm, data, (int)size, mh, req))
-    IS(5, iflush(comm, 1, &data, sizes, &mh, req))
-    IS(6, iflush(comm, 1, &data, sizes, &mh, req))
-    IS(7, iflush(comm, 1, &data, sizes, &mh, req))
-    IS(8, iflush(comm, 1, &data, sizes, &mh, req))
-    IS(9, iflush(comm, 1, &data, sizes, &mh, req))
-    IS(10, iflush(comm, 1, &data, sizes, &mh, req))
-    IS(11, iflush(comm, 1, &data, sizes, &mh, req))
-    IS(12, iflush(comm, 1, &data, sizes, &mh, req))
-  }
-  BAD_VERSION;
-  return ncclInternalError;
+  return net_flush_group(net, comm, 1, &data, &size, &mh, req);
 }
 
 ncclResult_t net_test(const Net* net, void* req, int* done, int* sizes) {

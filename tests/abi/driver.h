@@ -13,6 +13,7 @@
 #include "plugin/abi/nccl_abi.h"
 
 enum { kOldest = 3, kNewest = 12, kFirstWithContext = 11, kFirstNonBlocking = 5 };
+enum { kMaxGroup = 8, kFirstWithTags = 5, kFirstWithDmaBuf = 6 };
 
 typedef struct {
   int version;
@@ -41,12 +42,23 @@ ncclResult_t net_connect(const Net* net, int dev, void* handle, void** comm);
 ncclResult_t net_accept(const Net* net, void* listen_comm, void** comm);
 ncclResult_t net_reg_mr(const Net* net, void* comm, void* data, size_t size, int type, void** mh);
 ncclResult_t net_dereg_mr(const Net* net, void* comm, void* mh);
+/* Ends the test before v6. */
+ncclResult_t net_reg_dma_buf(const Net* net, void* comm, void* data, size_t size, int type,
+                             uint64_t offset, int fd, void** mh);
 ncclResult_t net_isend(const Net* net, void* comm, void* data, size_t size, void* mh, void** req);
+/* Tables before v5 have no tags. */
+ncclResult_t net_isend_tagged(const Net* net, void* comm, void* data, size_t size, int tag,
+                              void* mh, void** req);
 /* `n` is passed on where the version has it; the buffer is repeated. */
 ncclResult_t net_irecv(const Net* net, void* comm, int n, void* data, size_t size, void* mh,
                        void** req);
+/* Of 1 to kMaxGroup buffers; of one before v5. */
+ncclResult_t net_irecv_group(const Net* net, void* comm, int n, void** data, const size_t* sizes,
+                             int* tags, void** mhs, void** req);
 /* Waits where the version blocks; else *req is what the plugin returned. */
 ncclResult_t net_flush(const Net* net, void* comm, void* data, size_t size, void* mh, void** req);
+ncclResult_t net_flush_group(const Net* net, void* comm, int n, void** data, const size_t* sizes,
+                             void** mhs, void** req);
 ncclResult_t net_test(const Net* net, void* req, int* done, int* sizes);
 ncclResult_t net_close_send(const Net* net, void* comm);
 ncclResult_t net_close_recv(const Net* net, void* comm);
