@@ -77,9 +77,10 @@ inline Result<Request*> post_recv(RecvComm& comm, std::span<std::byte> bytes,
   return comm.post_recv({&buffer, 1});
 }
 
-inline Request* post_until_taken(SendComm& comm, std::span<const std::byte> bytes, MemoryKey* key) {
+inline Request* post_until_taken(SendComm& comm, std::span<const std::byte> bytes, MemoryKey* key,
+                                 int tag = 0) {
   while (true) {
-    const auto request = comm.post_send(bytes, 0, key);
+    const auto request = comm.post_send(bytes, tag, key);
     if (!request) return nullptr;
     if (*request != nullptr) return *request;
     std::this_thread::yield();
