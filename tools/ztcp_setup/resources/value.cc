@@ -96,10 +96,9 @@ Done Value::apply(Host& host, Before& before) const {
 }
 
 void Value::hold_more(Before& before) const {
+  if (!at_least) return;
   // An earlier run may have had more.
-  const bool more =
-      at_least && number_of(before.reached).value_or(0) > number_of(value).value_or(0);
-  if (!more) before.reached = value;
+  if (number_of(before.reached).value_or(0) <= number_of(value).value_or(0)) before.reached = value;
 }
 
 Reverted Value::revert(Host& host, const Before& before) const {
