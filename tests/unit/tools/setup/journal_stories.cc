@@ -11,7 +11,6 @@ namespace ztcp::setup::test {
 namespace {
 
 constexpr const char* kNicC = "0000:86:00.0";
-constexpr const char* kNoIommu = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 constexpr const char* kMaps = "/sys/module/vfio_iommu_type1/parameters/dma_entry_limit";
 constexpr const char* kRunFolder = "/usr/local/tfabric/tools/run";
 
