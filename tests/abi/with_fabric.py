@@ -3,10 +3,11 @@
 # Copyright the ztcp authors
 """Runs a command with a small fabric of its own, in a folder that goes away afterwards.
 
-  with_fabric.py COMMAND...
+  with_fabric.py [--memory N] COMMAND...
 
 The fabric has two NICs that are the two ends of one memif, so two processes reach each other and
-one process reaches itself. ZTCP_CONFIG names its config; %DIR% in an argument becomes the folder.
+one process reaches itself; --memory adds N that are called memory0 and on, which a module under
+test gives to its transport in memory. ZTCP_CONFIG names its config; %DIR% in an argument becomes the folder.
 Any ZTCP_* or NCCL_* variable of the caller is hidden.
 """
 import os
@@ -41,17 +42,33 @@ memif_socket = "memif.sock"
 memif_role = "{role}"
 """
 
+MEMORY_NIC = """
+[[nic]]
+name = "memory{i}"
+driver = "memif"
+address = "10.77.2.1{i}/24"
+mac = "52:54:00:77:02:1{i}"
+memif_socket = "memory{i}.sock"
+memif_role = "server"
+"""
+
 
 def main():
+    command = sys.argv[1:]
+    memory = 0
+    if command[0] == "--memory":
+        memory = int(command[1])
+        command = command[2:]
     with tempfile.TemporaryDirectory(prefix="ztcp-") as folder:
         config = pathlib.Path(folder) / "ztcp.conf"
         (pathlib.Path(folder) / "run").mkdir()
         config.write_text(FABRIC + "".join(
-            NIC.format(i=i, role=role) for i, role in enumerate(("server", "client"))))
+            NIC.format(i=i, role=role) for i, role in enumerate(("server", "client")))
+            + "".join(MEMORY_NIC.format(i=i) for i in range(memory)))
         environment = {k: v for k, v in os.environ.items()
                        if not k.startswith(("ZTCP_", "NCCL_"))}
         environment["ZTCP_CONFIG"] = str(config)
-        command = [a.replace("%DIR%", folder) for a in sys.argv[1:]]
+        command = [a.replace("%DIR%", folder) for a in command]
         return subprocess.run(command, env=environment, check=False).returncode
 
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#pragma once
+
+#include <memory>
+
+#include "config/settings.h"
+#include "transport/transport.h"
+
+namespace ztcp::test {
+
+// The ustack beside the transport in memory: over DPDK (ustack_over_dpdk.cc), or over links in
+// memory (ustack_in_memory.cc), which needs nothing and can run under sanitizers.
+Result<std::unique_ptr<Transport>> make_ustack(const config::Fabric& fabric);
+
+}  // namespace ztcp::test
