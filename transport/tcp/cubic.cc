@@ -3,52 +3,35 @@
 #include "transport/tcp/cubic.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 
 namespace ztcp::tcp {
-namespace {
 
-double to_seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-
-}  // namespace
-
-double Cubic::w_cubic(double seconds) const {
-  const double t = seconds - k_seconds_;
-  return kC * t * t * t + w_max_;
-}
-
-double Cubic::on_congestion(double cwnd_segments) {
-  cwnd_prior_ = cwnd_segments;
-  // Section 4.7, fast convergence: a shrinking share releases bandwidth to newcomers.
-  w_max_ = cwnd_segments < w_max_ ? cwnd_segments * (1.0 + kBeta) / 2.0 : cwnd_segments;
-  in_epoch_ = false;
-  return std::max(cwnd_segments * kBeta, 2.0);
-}
-
-double Cubic::on_ack(TimePoint now, Duration srtt, double cwnd_segments, double acked_segments) {
-  if (!in_epoch_) {
-    in_epoch_ = true;
-    epoch_start_ = now;
-    w_est_ = cwnd_segments;
-    if (w_max_ < cwnd_segments) w_max_ = cwnd_segments;  // Section 4.10.
-    k_seconds_ = std::cbrt((w_max_ - cwnd_segments) / kC);
+void Cubic::on_ack(TimePoint now, const Ack& ack, Window& window) {
+  curve_.on_idle(ack.window_limited ? ack.resumed : now);
+  if (!ack.window_limited) return;
+  if (window.in_slow_start()) {
+    // RFC 9406 section 4.2: the first slow start only. Later ones know where to end.
+    const bool first = window.ssthresh_bytes == Window::kMaxBytes;
+    const std::uint32_t growth =
+        first ? hystart_.on_ack(ack.ack, ack.snd_nxt, ack.acked_bytes, ack.rtt_sample)
+              : ack.acked_bytes;
+    window.cwnd_bytes = std::min(window.cwnd_bytes + growth, window.ssthresh_bytes);
+    if (first && hystart_.is_done()) window.ssthresh_bytes = window.cwnd_bytes;
+    return;
   }
-  last_ack_ = now;
-  const double t = to_seconds(now - epoch_start_);
-  const double alpha = w_est_ < cwnd_prior_ ? kAlpha : 1.0;
-  w_est_ += alpha * acked_segments / cwnd_segments;
-  if (w_cubic(t) < w_est_) return std::max(w_est_, cwnd_segments);  // Section 4.3.
-  // Section 4.2: half the window more in a round trip at most.
-  const double target =
-      std::clamp(w_cubic(t + to_seconds(srtt)), cwnd_segments, 1.5 * cwnd_segments);
-  return cwnd_segments + (target - cwnd_segments) * acked_segments / cwnd_segments;
+  const double mss = window.mss_bytes;
+  const double grown = curve_.on_ack(now, ack.srtt, window.cwnd_bytes / mss, ack.acked_bytes / mss);
+  window.cwnd_bytes = static_cast<std::uint32_t>(std::min(grown * mss, double{Window::kMaxBytes}));
 }
 
-void Cubic::on_idle(TimePoint now) {
-  if (!in_epoch_) return;
-  epoch_start_ += now - last_ack_;
-  last_ack_ = now;
+std::uint32_t Cubic::on_loss(const Window& window) {
+  const double mss = window.mss_bytes;
+  return static_cast<std::uint32_t>(curve_.on_congestion(window.cwnd_bytes / mss) * mss);
+}
+
+void Cubic::on_timeout(SeqNum snd_nxt) {
+  curve_.on_timeout();
+  hystart_.begin(snd_nxt);
 }
 
 }  // namespace ztcp::tcp

@@ -1,54 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// CUBIC's window in congestion avoidance (RFC 9438). Slow start and recovery live in Congestion,
-// which owns this. Windows are in segments, as in the RFC, and fractional.
+// CUBIC (RFC 9438) with HyStart++ (RFC 9406): what a connection has unless it is told otherwise.
 #pragma once
 
-#include "transport/core/clock.h"
+#include <cstdint>
+
+#include "transport/tcp/congestion_control.h"
+#include "transport/tcp/cubic_curve.h"
+#include "transport/tcp/hystart.h"
 
 namespace ztcp::tcp {
 
-class Cubic {
+class Cubic final : public CongestionControl {
  public:
-  static constexpr double kBeta = 0.7;  // Section 4.6.
-  static constexpr double kC = 0.4;     // Section 5.
-  // Section 4.3: what makes the Reno-friendly window as fast as Reno with kBeta.
-  static constexpr double kAlpha = 3.0 * (1.0 - kBeta) / (1.0 + kBeta);
+  explicit Cubic(SeqNum first) { hystart_.begin(first); }
 
-  // Forgets the past: a new connection.
-  void reset() { *this = Cubic{}; }
-
-  // Sections 4.6 and 4.7. Returns ssthresh.
-  double on_congestion(double cwnd_segments);
-
-  // Section 4.8: after a timeout K is 0 and W_max the window that congestion avoidance begins with.
-  void on_timeout() {
-    in_epoch_ = false;
-    w_max_ = 0;
-  }
-
-  // An ACK of `acked_segments` in congestion avoidance while the window was the limit. Returns the
-  // new window (sections 4.2 to 4.5).
-  double on_ack(TimePoint now, Duration srtt, double cwnd_segments, double acked_segments);
-
-  // The window was not the limit since the last call: that time does not count (section 4.2 and
-  // RFC 7661's concern).
-  void on_idle(TimePoint now);
-
-  double w_max() const { return w_max_; }
-  double k_seconds() const { return k_seconds_; }
+  void on_ack(TimePoint now, const Ack& ack, Window& window) override;
+  std::uint32_t on_loss(const Window& window) override;
+  void on_timeout(SeqNum snd_nxt) override;
+  void save() override { saved_curve_ = curve_; }
+  void undo() override { curve_ = saved_curve_; }
 
  private:
-  double w_cubic(double seconds) const;
-
-  double w_max_ = 0;
-  double k_seconds_ = 0;
-  double w_est_ = 0;
-  double cwnd_prior_ = 0;
-  bool in_epoch_ = false;
-  TimePoint epoch_start_{};
-  TimePoint last_ack_{};
+  HyStart hystart_;
+  CubicCurve curve_;
+  CubicCurve saved_curve_;
 };
 
 }  // namespace ztcp::tcp

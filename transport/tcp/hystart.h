@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // HyStart++ (RFC 9406): leaves slow start when the round trip grows, before the queue overflows.
-// Owned by a Congestion.
+// Owned by a Cubic.
 //
 // We depart in two numbers. MIN_RTT_THRESH is 4 ms in section 4.3, a hundred round trips here,
 // which would never trigger inside a building. And N_RTT_SAMPLE counts on an ACK for each packet or

@@ -19,15 +19,14 @@ class Pacer {
  public:
   static constexpr Duration kSlack = std::chrono::microseconds(128);
 
-  // Divides, so it is called once per round trip or when the window fell. Linux's factors: twice
-  // the window per round trip in slow start, 1.25 times afterwards.
-  void set_rate(std::uint32_t window_bytes, Duration srtt, bool slow_start) {
+  // Divides, so it is called once per round trip or when the window fell. `percent` of the window
+  // per round trip.
+  void set_rate(std::uint32_t window_bytes, Duration srtt, std::uint32_t percent) {
     if (srtt <= kSlack || window_bytes == 0) {
       cost_ = 0;
       return;
     }
-    const std::uint64_t per_trip = slow_start ? std::uint64_t{window_bytes} * 2
-                                              : std::uint64_t{window_bytes} + window_bytes / 4;
+    const std::uint64_t per_trip = std::uint64_t{window_bytes} * percent / 100;
     cost_ = (static_cast<std::uint64_t>(srtt.count()) << kShift) / per_trip;
     credit_ = std::max(kLeastCredit, srtt);
   }

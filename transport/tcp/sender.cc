@@ -52,7 +52,8 @@ void Sender::begin(TimePoint now, const Terms& terms) {
   sack_ = terms.sack;
   clock_ = terms.clock;
   scoreboard_.reset(terms.first);
-  congestion_.begin(mss_bytes_, settings_.initial_window_segments, terms.first);
+  congestion_.begin(settings_.congestion_control, mss_bytes_, settings_.initial_window_segments,
+                    terms.first);
   recovery_point_ = pace_round_end_ = terms.first;
   progress_ = heard_shut_ = now;
   set_max_super_segment(max_super_bytes_);

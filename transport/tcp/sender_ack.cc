@@ -52,7 +52,7 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   }
   move_state(now, ack, delivered, acked, sample);
   if (settings_.pacing && pace_round_end_.at_or_before(snd_una_) && acked > 0) {
-    pacer_.set_rate(congestion_.window_bytes(), rtt_.srtt(), congestion_.in_slow_start());
+    pacer_.set_rate(congestion_.window_bytes(), rtt_.srtt(), congestion_.pacing_percent());
     pace_round_end_ = snd_nxt_;
   }
   arm_timers(now, acked > 0);

@@ -11,10 +11,10 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
+#include "transport/tcp/congestion_control.h"
+#include "transport/tcp/cubic.h"
 
 namespace ztcp::tcp {
-
-enum class CongestionControl : std::uint8_t { kCubic };
 
 struct TcpSettings {
   // RFC 6298 wants a floor of 1 s, a thousand round trips here. Also never below four times the
@@ -39,7 +39,7 @@ struct TcpSettings {
   std::uint32_t receive_window_bytes = 4U
                                        << 20;  // Advertised at most; ordinary memory, not credit.
   std::uint32_t initial_window_segments = 10;  // RFC 6928.
-  CongestionControl congestion_control = CongestionControl::kCubic;
+  MakeCongestionControl congestion_control = make_congestion_control<Cubic>;
   bool pacing = true;
 };
 

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 TEST(Pacer, SpreadsTheWindowOverTheRoundTrip) {
   Pacer pacer;
-  pacer.set_rate(100'000, 10ms, /*slow_start=*/false);  // 125 kB in 10 ms: 80 ns per byte.
+  pacer.set_rate(100'000, 10ms, 125);  // 125 kB in 10 ms: 80 ns per byte.
   TimePoint now{1h};
   std::uint32_t sent = 0;
   for (const TimePoint end = now + 10ms; now < end; now += 10us)
@@ -25,7 +25,7 @@ TEST(Pacer, SpreadsTheWindowOverTheRoundTrip) {
 
 TEST(Pacer, LeavesShortPathsAlone) {
   Pacer pacer;
-  pacer.set_rate(100'000, 100us, false);
+  pacer.set_rate(100'000, 100us, 125);
   const TimePoint now{1h};
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(pacer.may_send(now));
@@ -35,7 +35,7 @@ TEST(Pacer, LeavesShortPathsAlone) {
 
 TEST(Pacer, PollerThatComesLateLosesNothing) {
   Pacer pacer;
-  pacer.set_rate(100'000, 10ms, false);
+  pacer.set_rate(100'000, 10ms, 125);
   TimePoint now{1h};
   const auto burst = [&] {
     std::uint32_t sent = 0;
@@ -54,7 +54,7 @@ TEST(Pacer, PollerThatComesLateLosesNothing) {
 // On a crowded machine a poller may come every 40 ms only; its round trips are as long.
 TEST(Pacer, StarvedPollerSendsAWindowPerRoundTrip) {
   Pacer pacer;
-  pacer.set_rate(100'000, 40ms, false);
+  pacer.set_rate(100'000, 40ms, 125);
   TimePoint now{1h};
   std::uint32_t sent = 0;
   for (int turn = 0; turn < 10; ++turn, now += 40ms) {
