@@ -7,6 +7,36 @@
 #include <utility>
 
 namespace ztcp::tcp {
+namespace {
+
+const char* name_of(Connection::State state) {
+  using State = Connection::State;
+  switch (state) {
+    case State::kClosed:
+      return "CLOSED";
+    case State::kSynSent:
+      return "SYN-SENT";
+    case State::kSynReceived:
+      return "SYN-RECEIVED";
+    case State::kEstablished:
+      return "ESTABLISHED";
+    case State::kFinWait1:
+      return "FIN-WAIT-1";
+    case State::kFinWait2:
+      return "FIN-WAIT-2";
+    case State::kCloseWait:
+      return "CLOSE-WAIT";
+    case State::kClosing:
+      return "CLOSING";
+    case State::kLastAck:
+      return "LAST-ACK";
+    case State::kTimeWait:
+      return "TIME-WAIT";
+  }
+  return "";
+}
+
+}  // namespace
 
 Connection::Connection(StackContext& context, std::uint32_t index, const Sender::Memory& memory)
     : context_(context),
@@ -122,6 +152,19 @@ void Connection::on_unreachable(TimePoint now, SeqNum quoted, const char* reason
   } else {
     drop();
   }
+}
+
+ConnectionStatistics Connection::statistics() const {
+  ConnectionStatistics out;
+  out.state = name_of(state_);
+  out.local = context_.local(local_port_);
+  out.remote = remote_;
+  out.opened = opened_;
+  out.heard = heard_;
+  if (!is_synchronized()) return out;  // The halves have begun with nothing yet.
+  sender_.fill(out);
+  receiver_.fill(out);
+  return out;
 }
 
 bool Connection::is_unfinished() const {

@@ -22,6 +22,7 @@
 #include "transport/tcp/receiver.h"
 #include "transport/tcp/sender.h"
 #include "transport/tcp/stack_context.h"
+#include "transport/tcp/statistics.h"
 #include "transport/wire/frame_parser.h"
 
 namespace ztcp::tcp {
@@ -92,6 +93,7 @@ class Connection final : public Stream, public ListHook<> {
   Endpoint remote() const { return remote_; }
   Demux::Key key() const { return Demux::key(remote_, local_port_); }
   bool is_unfinished() const;
+  ConnectionStatistics statistics() const;
   const Sender& sender() const { return sender_; }
   const Receiver& receiver() const { return receiver_; }
 

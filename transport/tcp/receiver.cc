@@ -28,6 +28,8 @@ void Receiver::begin(TimePoint now, const Terms& terms) {
   sack_ = terms.sack;
   ack_due_ = fin_known_ = false;
   duplicate_count_ = 0;
+  received_bytes_ = 0;
+  out_of_order_segments_ = duplicate_segments_ = 0;
 }
 
 std::uint8_t Receiver::take_sack_blocks(std::span<wire::SackBlock> out) {

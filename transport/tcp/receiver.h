@@ -20,6 +20,7 @@
 #include "transport/tcp/reassembly.h"
 #include "transport/tcp/seq_num.h"
 #include "transport/tcp/stack.h"
+#include "transport/tcp/statistics.h"
 #include "transport/tcp/timestamp_clock.h"
 #include "transport/wire/frame_parser.h"
 
@@ -87,6 +88,7 @@ class Receiver {
   // A segment that brings nothing new (RFC 2883 section 4.1.1): the next ACK says so.
   void on_duplicate(SeqNum seq, std::uint32_t length) {
     ++counters_.rx_segments_duplicate;
+    ++duplicate_segments_;
     note_duplicate({seq.raw(), (seq + length).raw()});
     ack_due_ = true;
   }
@@ -120,6 +122,12 @@ class Receiver {
   }
 
   const Reassembly& reassembly() const { return reassembly_; }
+  // Its part of a connection's.
+  void fill(ConnectionStatistics& out) const {
+    out.received_bytes = received_bytes_;
+    out.out_of_order_segments = out_of_order_segments_;
+    out.duplicate_segments = duplicate_segments_;
+  }
 
  private:
   // Bytes that arrived twice in one burst; those that don't fit are not told.
@@ -153,6 +161,10 @@ class Receiver {
   std::array<wire::SackBlock, kMaxDuplicates> duplicates_;
   Reassembly reassembly_;
   Counters& counters_;
+  // This connection's part of them.
+  std::uint64_t received_bytes_ = 0;
+  std::uint32_t out_of_order_segments_ = 0;
+  std::uint32_t duplicate_segments_ = 0;
 };
 
 template <class Sink>
@@ -179,9 +191,11 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
     switch (reassembly_.insert(frame, seq, offset, length, twice)) {
       case Reassembly::Outcome::kHeld:
         ++counters_.rx_segments_out_of_order;
+        ++out_of_order_segments_;
         break;
       case Reassembly::Outcome::kDuplicate:
         ++counters_.rx_segments_duplicate;
+        ++duplicate_segments_;
         break;
       case Reassembly::Outcome::kNoMemory:
         ++counters_.rx_dropped_no_memory;
@@ -197,6 +211,7 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
   };
   rcv_nxt_ = seq + length;
   counters_.rx_bytes += length;
+  received_bytes_ += length;
   wire::for_each_piece(frame, offset, length, give);
   if (!alive) [[unlikely]]
     return false;
@@ -208,11 +223,13 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
 
   // rcv.nxt moves before the bytes go up, as above.
   Counters& counters = counters_;
+  std::uint64_t& received = received_bytes_;
   SeqNum& next = rcv_nxt_;
   const SeqNum reached = reassembly_.deliver(
       next, [&](const RxFrame& held, std::uint32_t held_offset, std::uint32_t held_bytes) {
         next = next + held_bytes;
         counters.rx_bytes += held_bytes;
+        received += held_bytes;
         wire::for_each_piece(held, held_offset, held_bytes, give);
         return alive;
       });

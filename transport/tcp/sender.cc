@@ -39,6 +39,7 @@ void Sender::reset() {
   rto_deadline_ = probe_deadline_ = reorder_deadline_ = persist_deadline_ = kNever;
   asked_ = kNever;
   persist_backoff_ = 0;
+  tally_ = {};
   pacer_ = {};
   rack_ = {};
   rtt_ = RttEstimator({settings_.rto_initial, settings_.rto_min, settings_.rto_max});
@@ -163,7 +164,7 @@ void Sender::send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoin
   note_asked(now);
   if (state_ == State::kRecovery) congestion_.on_recovery_sent(record.length);
   pacer_.on_sent(now, record.length);
-  counters_.tx_retransmitted_bytes += frame.payload_bytes;
+  note_repeated(frame.payload_bytes);
   ++counters_.tx_segments;
   // The answer to the first segment's repeat takes a round trip from now, and until it comes
   // snd.una stands still.
@@ -180,6 +181,7 @@ bool Sender::send_tail_probe(TimePoint now, TxFrame& frame, Outgoing& out) {
                          : static_cast<std::uint32_t>(std::min(
                                {unsent, std::uint64_t{mss_bytes_}, std::uint64_t{usable}}));
   ++counters_.tlp_fired;
+  ++tally_.tail_probes;
   probe_outstanding_ = true;
   if (fresh > 0 && !scoreboard_.full()) {
     probe_retransmitted_ = false;
@@ -204,7 +206,10 @@ bool Sender::send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, 
   // After lower_mss() these bytes have been sent before, cut otherwise.
   const bool again = snd_nxt_.before(snd_max_);
   frame.copy_payload = again;
-  (again ? counters_.tx_retransmitted_bytes : counters_.tx_bytes) += bytes;
+  if (again) [[unlikely]]
+    note_repeated(bytes);
+  else
+    counters_.tx_bytes += bytes;
   const std::uint8_t flags = again ? std::uint8_t{SentRecord::kRetransmitted} : std::uint8_t{0};
   const bool was_empty = scoreboard_.empty();
   if (was_empty) {
@@ -241,6 +246,27 @@ bool Sender::send_fin(TimePoint now, Outgoing& out) {
   ++counters_.tx_segments;
   arm_timers(now, was_empty);
   return true;
+}
+
+void Sender::fill(ConnectionStatistics& out) const {
+  out.srtt = rtt_.srtt();
+  out.rttvar = rtt_.rttvar();
+  out.rto = rtt_.rto(rto_floor_);
+  out.mss_bytes = mss_bytes_;
+  out.cwnd_bytes = congestion_.window_bytes();
+  out.ssthresh_bytes = congestion_.ssthresh_bytes();
+  out.peer_window_bytes = snd_wnd_bytes_;
+  out.in_flight_bytes = flight_bytes();
+  out.send_queue_bytes = queue_.size_bytes();
+  out.acked_bytes = queue_.begin();
+  // The FIN has a number and no byte.
+  out.sent_bytes = std::min(offset(snd_max_), queue_.end());
+  out.retransmitted_bytes = tally_.retransmitted_bytes;
+  out.timeouts = tally_.timeouts;
+  out.fast_recoveries = tally_.fast_recoveries;
+  out.spurious_recoveries = tally_.spurious_recoveries;
+  out.tail_probes = tally_.tail_probes;
+  out.zero_windows = tally_.zero_windows;
 }
 
 void Sender::lower_mss(TimePoint now, std::uint32_t mss_bytes) {

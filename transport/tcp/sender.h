@@ -22,6 +22,7 @@
 #include "transport/tcp/seq_num.h"
 #include "transport/tcp/settings.h"
 #include "transport/tcp/stack.h"
+#include "transport/tcp/statistics.h"
 #include "transport/tcp/timestamp_clock.h"
 #include "transport/wire/tcp_options.h"
 
@@ -109,6 +110,8 @@ class Sender {
   const Congestion& congestion() const { return congestion_; }
   const SackScoreboard& scoreboard() const { return scoreboard_; }
   bool is_open() const { return state_ == State::kOpen; }
+  // Its part of a connection's.
+  void fill(ConnectionStatistics& out) const;
 
  private:
   // RFC 5681's and RFC 6582's phases: nothing lost, fast recovery, after an RTO.
@@ -155,6 +158,10 @@ class Sender {
   Duration tail_probe_timeout() const;
   Duration longest_wait() const;
   Duration persist_interval() const;
+  void note_repeated(std::uint32_t bytes) {
+    counters_.tx_retransmitted_bytes += bytes;
+    tally_.retransmitted_bytes += bytes;
+  }
   void note_asked(TimePoint now) {
     if (asked_ == kNever) asked_ = now;
   }
@@ -219,6 +226,15 @@ class Sender {
   const TcpSettings& settings_;
   const Duration& rto_floor_;
   Counters& counters_;
+  // This connection's part of them.
+  struct Tally {
+    std::uint64_t retransmitted_bytes = 0;
+    std::uint32_t timeouts = 0;
+    std::uint32_t fast_recoveries = 0;
+    std::uint32_t spurious_recoveries = 0;
+    std::uint32_t tail_probes = 0;
+    std::uint32_t zero_windows = 0;
+  } tally_;
 };
 
 }  // namespace ztcp::tcp

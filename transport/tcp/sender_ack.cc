@@ -24,7 +24,10 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   bool same_window = false;
   if (ack.window_valid) {
     same_window = snd_wnd_bytes_ == ack.window_bytes;
-    if (snd_wnd_bytes_ == 0 || ack.window_bytes == 0) heard_shut_ = now;
+    if (snd_wnd_bytes_ == 0 || ack.window_bytes == 0) [[unlikely]] {
+      heard_shut_ = now;
+      if (snd_wnd_bytes_ != 0) ++tally_.zero_windows;
+    }
     snd_wnd_bytes_ = ack.window_bytes;
     max_window_bytes_ = std::max(max_window_bytes_, ack.window_bytes);
     if (snd_wnd_bytes_ > 0) persist_backoff_ = 0;
@@ -124,6 +127,7 @@ bool Sender::undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced) {
   undo_armed_ = false;  // RFC 3522 section 3.2: the first acceptable ACK decides.
   if (!ack.has_timestamps || !timestamp_before(ack.timestamp_echo, undo_timestamp_)) return false;
   ++counters_.spurious_recoveries;
+  ++tally_.spurious_recoveries;
   scoreboard_.forget_losses();
   congestion_.undo();
   rtt_.forget_backoff();
@@ -199,6 +203,7 @@ void Sender::enter_recovery() {
   probe_outstanding_ = tail_probe_due_ = false;
   pace_round_end_ = snd_una_;
   ++counters_.rack_recoveries;
+  ++tally_.fast_recoveries;
 }
 
 void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivered,

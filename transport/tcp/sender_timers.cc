@@ -112,6 +112,7 @@ Sender::Timeout Sender::on_timer(TimePoint now) {
 // RFC 6298 section 5, (5.4) to (5.6), and RFC 8985 section 6.3.
 void Sender::on_rto(TimePoint now) {
   ++counters_.rto_fired;
+  ++tally_.timeouts;
   // RFC 2018 section 8: what was SACKed stays so, unless the very first segment was: then the peer
   // has thrown it away, or it would have acknowledged it.
   if (scoreboard_.front().is(SentRecord::kSacked)) scoreboard_.forget_sacks();

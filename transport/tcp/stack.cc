@@ -271,6 +271,12 @@ std::size_t Stack::unfinished() const {
                     [](const Connection& connection) { return connection.is_unfinished(); }));
 }
 
+void Stack::for_each_connection(
+    const std::function<void(const ConnectionStatistics&)>& tell) const {
+  for (const Connection& connection : impl_->connections)
+    if (connection.state() != Connection::State::kClosed) tell(connection.statistics());
+}
+
 const Counters& Stack::counters() const { return impl_->context.counters; }
 
 }  // namespace ztcp::tcp

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -20,6 +21,7 @@
 #include "transport/core/result.h"
 #include "transport/core/stream.h"
 #include "transport/tcp/settings.h"
+#include "transport/tcp/statistics.h"
 
 namespace ztcp::tcp {
 
@@ -120,6 +122,8 @@ class Stack {
   std::size_t unfinished() const;
 
   const Counters& counters() const;
+  // Tells of each connection that there is. Looks at the whole table.
+  void for_each_connection(const std::function<void(const ConnectionStatistics&)>& tell) const;
 
  private:
   struct Impl;

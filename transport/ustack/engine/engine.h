@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -74,6 +75,10 @@ class Engine final : private tcp::StreamAcceptor {
   // See tcp::Stack.
   void probe(IpAddress remote) { stack_.probe(remote); }
   TimePoint heard_from(IpAddress remote) const { return stack_.heard_from(remote); }
+  void for_each_connection(
+      const std::function<void(const tcp::ConnectionStatistics&)>& tell) const {
+    stack_.for_each_connection(tell);
+  }
 
   // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
   // the process ends; zero: the process may go.
