@@ -24,7 +24,7 @@ constexpr int kYieldFactor = 4;
 // a thread that only stands in for absent callers need not follow it that closely.
 constexpr int kSleepResolution = 8;
 // Shared: turns that a holder of the baton runs for posts of others before it goes on.
-constexpr int kTurnsForOthers = 2;
+constexpr std::uint64_t kTurnsForOthers = 2;
 
 void move_this_thread(const std::vector<std::uint32_t>& cpus) {
   if (cpus.empty()) return;
@@ -114,22 +114,22 @@ void Poller::run_shared_turn() {
   if (!baton_.try_take()) return;
   const bool moved = turn();
   const bool idle_long = !moved && turn_.idle() >= config_.spin;
-  if (!give_baton() && idle_long) sched_yield();
+  if (give_baton() == 0 && idle_long) sched_yield();
 }
 
-// Every hold ends here. True when turns were run for others: where nobody spins, somebody may have
-// rung while we held the baton, found it taken and gone on without a turn, and theirs is ours to
-// send. Not for ever: who posts without a pause runs turns in test(), too, and our caller has work
-// of its own.
-bool Poller::give_baton() {
+// Every hold ends here. Returns how many turns were run for others: where nobody spins, somebody
+// may have rung while we held the baton, found it taken and gone on without a turn, and theirs is
+// ours to send. Not for ever: who posts without a pause runs turns in test(), too, and our caller
+// has work of its own.
+std::uint64_t Poller::give_baton() {
   give_and_speak();
-  if (config_.dedicated) return false;
-  int turns = 0;
+  if (config_.dedicated) return 0;
+  std::uint64_t turns = 0;
   for (; turns < kTurnsForOthers && doorbell_.any() && baton_.try_take(); ++turns) {
     turn();
     give_and_speak();
   }
-  return turns != 0;
+  return turns;
 }
 
 void Poller::give_and_speak() {
@@ -204,9 +204,8 @@ void Poller::run_shared() {
         turn();
         deadline = engine_.next_deadline();
       }
-      give_baton();
-      // Those run for others are ours, too.
       turns_seen = turn_.count();
+      turns_seen += give_baton();  // Those run for others are ours, too.
     }
     look_elsewhere(read_clock());
     sleep(deadline);

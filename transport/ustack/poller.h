@@ -134,7 +134,7 @@ class Poller final : private TurnEvents {
   };
 
   static TimePoint read_clock();
-  bool give_baton();
+  std::uint64_t give_baton();
   void give_and_speak();
   template <class Body>
   auto turn_with(Body&& body) {
