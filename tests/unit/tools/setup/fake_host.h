@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -134,10 +135,9 @@ class FakeHost final : public Host {
   void load_disk();
   void load_nic(const std::string& pci);
   // Does `effect` as one change, unless the process is to end there.
-  template <class Effect>
-  Status change(const std::string& what, const std::string& details, Effect&& effect);
-  template <class Effect>
-  Status change(const std::string& what, Effect&& effect);
+  using Effect = std::function<Status()>;
+  Status change(const std::string& what, const std::string& details, const Effect& effect);
+  Status change(const std::string& what, const Effect& effect);
   Status write_pci(const std::string& pci, const std::string& name, const std::string& value);
   void bind(Nic& nic, const std::string& driver);
   void unbind(Nic& nic);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Where the machine in memory has what the kernel shows, and what is written there.
+// Where the machine in memory has what the kernel shows, and how its parts read and answer.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "transport/core/result.h"
 
 namespace ztcp::setup::test {
 
@@ -18,6 +20,7 @@ inline constexpr std::string_view kModules = "/sys/module/";
 inline constexpr std::string_view kInterfaces = "/sys/class/net/";
 inline constexpr std::string_view kGroups = "/sys/kernel/iommu_groups/";
 inline constexpr const char* kVfio = "vfio-pci";
+inline constexpr const char* kNoIommu = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 
 // "0000:3b:00.0/driver" below the folder of devices: the function and the rest.
 inline std::optional<std::pair<std::string, std::string>> split_device(const std::string& path) {
@@ -32,6 +35,13 @@ inline std::optional<std::pair<std::string, std::string>> split_device(const std
 inline std::string noiommu_group(const std::string& pci) {
   const std::string bus = pci.substr(5, 2);
   return bus == "00" ? pci.substr(8, 2) : bus;
+}
+
+inline Status error(int number, const char* where) { return fail(Errc::kSystem, where, number); }
+
+inline std::string trimmed(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
 }
 
 inline std::vector<std::string> words_of(const std::string& text) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "tests/unit/tools/setup/bare_machine.h"
+#include "tests/unit/tools/setup/fake_paths.h"
 
 namespace ztcp::setup::test {
 namespace {
