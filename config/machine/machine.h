@@ -40,12 +40,4 @@ class Machine {
   virtual bool may_access(const std::string& path, int mode) = 0;
 };
 
-// The same of this machine's own files, by path, for set-up's readers that have no Machine yet.
-std::optional<std::string> read_line(const std::string& path);
-std::optional<std::string> read_text(const std::string& path);
-std::optional<std::string> link_name(const std::string& path);
-std::vector<std::string> list_folder(const std::string& path);
-bool exists(const std::string& path);
-std::vector<std::string> interfaces_of(const std::string& pci_folder);
-
 }  // namespace ztcp::config

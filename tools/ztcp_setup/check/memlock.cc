@@ -3,11 +3,10 @@
 #include "tools/ztcp_setup/check/memlock.h"
 
 #include <algorithm>
-#include <charconv>
-#include <sstream>
-#include <vector>
+#include <string_view>
 
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
+#include "config/machine/text.h"
 
 namespace ztcp::setup {
 namespace {
@@ -29,24 +28,23 @@ Rank rank_of(const std::string& domain, const std::string& user,
   return kNobody;
 }
 
-std::optional<std::uint64_t> value_of(const std::string& text) {
+std::optional<std::uint64_t> value_of(std::string_view text) {
   if (text == "unlimited" || text == "infinity" || text == "-1") return kUnlimitedKib;
-  std::uint64_t kib = 0;
-  const char* end = text.data() + text.size();
-  if (std::from_chars(text.data(), end, kib).ptr != end) return std::nullopt;
-  return kib;
+  return config::parse_number(text);
 }
 
-void take_file(const std::string& path, const std::string& user,
+void take_file(config::Machine& machine, const std::string& path, const std::string& user,
                const std::set<std::string>& groups, Limit& soft, Limit& hard) {
-  std::istringstream lines(config::read_text(path).value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string domain, type, item, value;
-    words >> domain >> type >> item >> value;
+  const std::string text = config::text_of(machine, path);
+  for (const std::string_view line : config::lines_of(text)) {
+    const auto words = config::words_of(line.substr(0, line.find('#')));
+    if (words.size() < 4) continue;
+    const std::string domain(words[0]);
+    const std::string_view type = words[1];
+    const std::string_view item = words[2];
     const Rank rank = rank_of(domain, user, groups);
-    const auto kib = value_of(value);
-    if (item != "memlock" || rank == kNobody || value.empty() || !kib) continue;
+    const auto kib = value_of(words[3]);
+    if (item != "memlock" || rank == kNobody || !kib) continue;
     if (type != "hard" && rank >= soft.rank) soft = {*kib, rank};
     if (type != "soft" && rank >= hard.rank) hard = {*kib, rank};
   }
@@ -54,14 +52,14 @@ void take_file(const std::string& path, const std::string& user,
 
 }  // namespace
 
-std::optional<std::uint64_t> session_memlock_kib(const std::string& root, const std::string& user,
+std::optional<std::uint64_t> session_memlock_kib(config::Machine& machine, const std::string& user,
                                                  const std::set<std::string>& groups) {
   Limit soft;
   Limit hard;
-  take_file(root + "/etc/security/limits.conf", user, groups, soft, hard);
-  const std::string folder = root + "/etc/security/limits.d";
-  for (const std::string& name : config::list_folder(folder))
-    if (name.ends_with(".conf")) take_file(folder + "/" + name, user, groups, soft, hard);
+  take_file(machine, "/etc/security/limits.conf", user, groups, soft, hard);
+  const std::string folder = "/etc/security/limits.d";
+  for (const std::string& name : machine.list(folder))
+    if (name.ends_with(".conf")) take_file(machine, folder + "/" + name, user, groups, soft, hard);
   if (soft.rank == kNobody) return std::nullopt;
   return hard.rank == kNobody ? soft.kib : std::min(soft.kib, hard.kib);
 }

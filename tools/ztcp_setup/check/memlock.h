@@ -10,14 +10,15 @@
 #include <set>
 #include <string>
 
+#include "config/machine/machine.h"
+
 namespace ztcp::setup {
 
 inline constexpr std::uint64_t kUnlimitedKib = UINT64_MAX;
 
 // The soft limit in KiB; absent: the files say nothing, and sessions keep the system's default.
-// `user` may be empty, for a member of `groups` that nothing else is said about. `root` is "" for
-// this machine.
-std::optional<std::uint64_t> session_memlock_kib(const std::string& root, const std::string& user,
+// `user` may be empty, for a member of `groups` that nothing else is said about.
+std::optional<std::uint64_t> session_memlock_kib(config::Machine& machine, const std::string& user,
                                                  const std::set<std::string>& groups);
 
 }  // namespace ztcp::setup

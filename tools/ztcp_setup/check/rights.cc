@@ -10,9 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 #include "tools/ztcp_setup/check/memlock.h"
-#include "tools/ztcp_setup/host/accounts.h"
 #include "tools/ztcp_setup/plan/wishes.h"
 #include "transport/core/shell_word.h"
 
@@ -23,7 +22,7 @@ using config::Severity;
 
 class Judge {
  public:
-  Judge(const config::Fabric& fabric, const std::string& root) : fabric_(fabric), root_(root) {}
+  Judge(const config::Fabric& fabric, Host& host) : fabric_(fabric), host_(host) {}
 
   std::vector<config::Check> run() {
     const bool on_pci =
@@ -50,13 +49,26 @@ class Judge {
         {std::move(name), severity, {std::move(where), std::move(what), std::move(mend)}});
   }
 
+  // Who may do what with a file.
+  struct Standing {
+    std::uint32_t mode = 0;
+    std::string user;
+    std::string group;
+  };
+  std::optional<Standing> standing_of(const std::string& path) {
+    const FileFacts found = host_.facts_behind(path);
+    if (found.kind == FileKind::kAbsent) return std::nullopt;
+    const Ownership& who = found.ownership;
+    return Standing{who.mode, host_.user_name(who.user), host_.group_name(who.group)};
+  }
+
   // The file decides which devices processes open and whom they trust, and so does each folder
   // above it, through which it could be replaced.
   void judge_config() {
     const std::size_t before = checks_.size();
     std::filesystem::path at = fabric_.path;
     for (bool file = true;; file = false) {
-      const auto found = standing_of(root_, at.string());
+      const auto found = standing_of(at.string());
       if (found && found->user != "root")
         add(Severity::kFault, "config", at.string(),
             fmt::format("belongs to {}, wanted root: its owner decides what jobs of others do",
@@ -85,10 +97,10 @@ class Judge {
 
   void judge_accounts() {
     const config::Host& host = fabric_.host;
-    if (!host.user.empty() && !has_user(root_, host.user))
+    if (!host.user.empty() && !host_.user_id(host.user))
       add(Severity::kFault, "account", "host.user",
           fmt::format("no user {} on this machine", host.user), "sudo ztcp_setup --user NAME");
-    if (!host.group.empty() && !has_group(root_, host.group))
+    if (!host.group.empty() && !host_.group_id(host.group))
       add(Severity::kFault, "account", "host.group",
           fmt::format("no group {} on this machine", host.group),
           fmt::format("sudo groupadd --system {}", host.group));
@@ -96,11 +108,10 @@ class Judge {
 
   // Whether the node is there at all, and open to whoever asks, is the plugin's own check.
   void judge_group_node(const config::Nic& nic) {
-    const auto number =
-        config::link_name(root_ + "/sys/bus/pci/devices/" + nic.pci + "/iommu_group");
-    if (!number) return;
-    for (const std::string& node : {"/dev/vfio/" + *number, "/dev/vfio/noiommu-" + *number}) {
-      const auto found = standing_of(root_, node);
+    const std::string number = config::iommu_group(host_, nic.pci);
+    if (number.empty()) return;
+    for (const std::string& node : {"/dev/vfio/" + number, "/dev/vfio/noiommu-" + number}) {
+      const auto found = standing_of(node);
       if (!found) continue;
       const config::Host& host = fabric_.host;
       const bool user =
@@ -126,9 +137,9 @@ class Judge {
     const config::Host& host = fabric_.host;
     if (!host.user.empty())
       judge_limit("user " + host.user,
-                  session_memlock_kib(root_, host.user, groups_of(root_, host.user)));
+                  session_memlock_kib(host_, host.user, host_.groups_of(host.user)));
     if (!host.group.empty())
-      judge_limit("group " + host.group, session_memlock_kib(root_, "", {host.group}));
+      judge_limit("group " + host.group, session_memlock_kib(host_, "", {host.group}));
   }
 
   void judge_limit(const std::string& whose, std::optional<std::uint64_t> kib) {
@@ -148,22 +159,22 @@ class Judge {
   }
 
   void judge_services() {
-    for (const std::string& service : job_services(root_))
-      if (limits_memlock(root_, service))
+    for (const std::string& service : job_services(host_))
+      if (limits_memlock(host_, service))
         add(Severity::kWarning, "memlock", service,
             "jobs that it starts inherit its limit of locked memory, and its unit sets none",
             fmt::format("sudo ztcp_setup, then sudo systemctl restart {}", service));
   }
 
   const config::Fabric& fabric_;
-  const std::string& root_;
+  Host& host_;
   std::vector<config::Check> checks_;
 };
 
 }  // namespace
 
-std::vector<config::Check> check_rights(const config::Fabric& fabric, const std::string& root) {
-  return Judge(fabric, root).run();
+std::vector<config::Check> check_rights(const config::Fabric& fabric, Host& host) {
+  return Judge(fabric, host).run();
 }
 
 }  // namespace ztcp::setup

@@ -11,10 +11,10 @@
 
 #include "config/check/check.h"
 #include "config/settings.h"
+#include "tools/ztcp_setup/host/host.h"
 
 namespace ztcp::setup {
 
-// `root` is "" for this machine.
-std::vector<config::Check> check_rights(const config::Fabric& fabric, const std::string& root);
+std::vector<config::Check> check_rights(const config::Fabric& fabric, Host& host);
 
 }  // namespace ztcp::setup

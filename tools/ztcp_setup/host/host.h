@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The machine as set-up sees it: small operations, each of which the machine does whole or not at
-// all as far as software can tell. Everything that set-up knows or changes goes through here, so
-// that tests bring a machine along, watch each operation and kill set-up at any of them.
+// The machine as set-up sees it: what config::Machine shows of it, and small operations, each of
+// which the machine does whole or not at all as far as software can tell. Everything that set-up
+// knows, plans, shows, changes and checks goes through here, so that tests bring a machine along,
+// watch each operation and kill set-up at any of them.
 //
 // Paths are absolute. Paths of files and folders are walked without trusting anything that someone
 // other than root could have changed; Errc::kRefused says that the walk ended at such a thing, and
@@ -13,28 +14,24 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/types.h>
 #include <vector>
 
+#include <tl/expected.hpp>
+
+#include "config/machine/machine.h"
+#include "config/network/network.h"
+#include "config/problem.h"
 #include "tools/ztcp_setup/host/interface_state.h"
 #include "transport/core/result.h"
 
 namespace ztcp::setup {
 
-struct Ownership {
-  std::uint32_t mode = 0644;
-  std::uint32_t user = 0;
-  std::uint32_t group = 0;
-  friend bool operator==(const Ownership&, const Ownership&) = default;
-};
-
-enum class FileKind : std::uint8_t { kAbsent, kFile, kFolder, kLink, kOther };
-
-struct FileFacts {
-  FileKind kind = FileKind::kAbsent;
-  Ownership ownership;
-};
+using config::FileFacts;
+using config::FileKind;
+using config::Ownership;
 
 struct ProgramResult {
   int exit_status = 0;     // 127: no such program; 128 + n: ended by signal n.
@@ -48,24 +45,24 @@ struct Holder {
   std::string command;
 };
 
-class Host {
+class Host : public config::Machine {
  public:
   using Seconds = std::chrono::seconds;
-  virtual ~Host() = default;
 
   // --- Readings -------------------------------------------------------------------------------
-  virtual FileFacts facts(const std::string& path) = 0;  // Of a link itself, where it is one.
-  // A value or a list of the kernel's, followed wherever it leads.
-  virtual std::optional<std::string> read_value(const std::string& path) = 0;
   // What a file of ours holds: never through a link.
   virtual Result<std::string> read_file(const std::string& path) = 0;
-  virtual std::optional<std::string> link_target(const std::string& path) = 0;
-  virtual std::vector<std::string> list(const std::string& folder) = 0;  // Sorted.
   virtual std::optional<std::uint32_t> user_id(const std::string& name) = 0;
   virtual std::optional<std::uint32_t> group_id(const std::string& name) = 0;
   // The number, where nobody has it.
   virtual std::string user_name(std::uint32_t id) = 0;
   virtual std::string group_name(std::uint32_t id) = 0;
+  // Every group that the user is a member of, the primary one included.
+  virtual std::set<std::string> groups_of(const std::string& user) = 0;
+  // Interfaces, addresses and routes.
+  virtual tl::expected<config::Network, config::Problem> network() = 0;
+  // Where this machine's files lie for who can't read them through here: "/".
+  virtual std::string fsroot() = 0;
   virtual bool has_program(const std::string& name) = 0;
   // The process that has `node`, a vfio group, open. Absent: none.
   virtual std::optional<Holder> holder_of(const std::string& node) = 0;

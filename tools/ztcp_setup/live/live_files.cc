@@ -2,34 +2,20 @@
 // Copyright the ztcp authors
 //
 // The files of a LiveHost, and what the kernel shows as files.
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
-#include <dirent.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
 #include "tools/ztcp_setup/live/live_host.h"
 
 namespace ztcp::setup {
 namespace {
 
 constexpr std::size_t kLargestFile = 16U << 20;
-
-FileFacts facts_of(const struct stat& facts) {
-  const FileKind kind = S_ISREG(facts.st_mode)   ? FileKind::kFile
-                        : S_ISDIR(facts.st_mode) ? FileKind::kFolder
-                        : S_ISLNK(facts.st_mode) ? FileKind::kLink
-                                                 : FileKind::kOther;
-  return {kind, {facts.st_mode & 07777U, facts.st_uid, facts.st_gid}};
-}
 
 Result<std::string> read_all(int fd) {
   std::string text;
@@ -76,16 +62,6 @@ Status own(int fd, const Ownership& ownership) {
 
 }  // namespace
 
-FileFacts LiveHost::facts(const std::string& path) {
-  struct stat facts {};
-  if (::fstatat(AT_FDCWD, at(path).c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) return {};
-  return facts_of(facts);
-}
-
-std::optional<std::string> LiveHost::read_value(const std::string& path) {
-  return config::read_text(at(path));
-}
-
 Result<std::string> LiveHost::read_file(const std::string& path) {
   const Place place = ZTCP_TRY(paths_.find(path));
   // O_NONBLOCK: a pipe in its place must not hold us up.
@@ -97,39 +73,6 @@ Result<std::string> LiveHost::read_file(const std::string& path) {
   if (::fstat(file.get(), &facts) != 0) return fail_errno("fstat");
   if (!S_ISREG(facts.st_mode)) return fail(Errc::kRefused, "open", EINVAL);
   return read_all(file.get());
-}
-
-std::optional<std::string> LiveHost::link_target(const std::string& path) {
-  std::array<char, PATH_MAX> target{};
-  const ssize_t length = ::readlink(at(path).c_str(), target.data(), target.size());
-  if (length < 0) return std::nullopt;
-  return std::string(target.data(), static_cast<std::size_t>(length));
-}
-
-std::vector<std::string> LiveHost::list(const std::string& folder) {
-  return config::list_folder(at(folder));
-}
-
-std::optional<std::uint32_t> LiveHost::user_id(const std::string& name) {
-  const passwd* entry = ::getpwnam(name.c_str());
-  if (entry == nullptr) return std::nullopt;
-  return entry->pw_uid;
-}
-
-std::optional<std::uint32_t> LiveHost::group_id(const std::string& name) {
-  const struct group* entry = ::getgrnam(name.c_str());
-  if (entry == nullptr) return std::nullopt;
-  return entry->gr_gid;
-}
-
-std::string LiveHost::user_name(std::uint32_t id) {
-  const passwd* entry = ::getpwuid(id);
-  return entry == nullptr ? std::to_string(id) : entry->pw_name;
-}
-
-std::string LiveHost::group_name(std::uint32_t id) {
-  const struct group* entry = ::getgrgid(id);
-  return entry == nullptr ? std::to_string(id) : entry->gr_name;
 }
 
 Status LiveHost::create(const std::string& path, const std::string& text, Ownership ownership) {
@@ -181,7 +124,8 @@ Status LiveHost::remove_locks(const std::string& folder) {
   const Descriptor open(::openat(place.folder.get(), place.name.c_str(),
                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (open.get() < 0) return fail_errno("open");
-  for (const std::string& name : config::list_folder(fmt::format("/proc/self/fd/{}", open.get()))) {
+  config::LiveMachine machine;
+  for (const std::string& name : machine.list(fmt::format("/proc/self/fd/{}", open.get()))) {
     struct stat facts {};
     if (!name.ends_with(".lock") ||
         ::fstatat(open.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 ||

@@ -22,7 +22,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 #include "tools/ztcp_setup/live/ethtool.h"
 #include "tools/ztcp_setup/live/link_change.h"
 #include "tools/ztcp_setup/live/link_read.h"
@@ -109,16 +109,16 @@ std::string end_of(int file) {
 }
 
 // Files below /proc/sys/net of an interface that differ from those of a new one.
-std::vector<std::pair<std::string, std::string>> sysctls_of(const std::string& base,
+std::vector<std::pair<std::string, std::string>> sysctls_of(config::Machine& machine,
                                                             const std::string& link) {
   std::vector<std::pair<std::string, std::string>> found;
   for (const char* family : {"ipv4", "ipv6"}) {
     const std::string folder = fmt::format("/proc/sys/net/{}/conf/", family);
-    for (const std::string& name : config::list_folder(base + folder + link)) {
+    for (const std::string& name : machine.list(folder + link)) {
       // The link's own MTU, which comes with the link.
       if (name == "mtu") continue;
-      const auto value = config::read_text(base + folder + link + "/" + name);
-      const auto usual = config::read_text(base + folder + "default/" + name);
+      const auto value = machine.read_value(folder + link + "/" + name);
+      const auto usual = machine.read_value(folder + "default/" + name);
       if (value && usual && *value != *usual)
         found.emplace_back(folder + link + "/" + name, *value);
     }
@@ -126,16 +126,26 @@ std::vector<std::pair<std::string, std::string>> sysctls_of(const std::string& b
   return found;
 }
 
-void add_sysctls(const std::string& base, InterfaceState& state) {
-  state.sysctls = sysctls_of(base, state.name);
-  for (InterfaceState& child : state.children) add_sysctls(base, child);
+void add_sysctls(config::Machine& machine, InterfaceState& state) {
+  state.sysctls = sysctls_of(machine, state.name);
+  for (InterfaceState& child : state.children) add_sysctls(machine, child);
 }
 
 }  // namespace
 
-LiveHost::LiveHost(const std::string& root) : base_(root == "/" ? "" : root), paths_(root) {}
+LiveHost::LiveHost(const std::string& root)
+    : base_(root == "/" ? "" : root), machine_(base_), paths_(root) {}
 
-bool LiveHost::has_program(const std::string& name) { return !program_path(name).empty(); }
+tl::expected<config::Network, config::Problem> LiveHost::network() {
+  return config::read_network();
+}
+
+bool LiveHost::has_program(const std::string& name) {
+  if (base_.empty()) return !program_path(name).empty();
+  return std::any_of(kProgramFolders.begin(), kProgramFolders.end(), [&](const char* folder) {
+    return config::exists(machine_, fmt::format("{}/{}", folder, name));
+  });
+}
 
 Status LiveHost::write_value(const std::string& path, const std::string& value, Seconds limit) {
   // In a child, because a write to sysfs can wait for ever (an unbind waits for the device's users)
@@ -233,46 +243,47 @@ std::optional<Holder> LiveHost::holder_of(const std::string& node) {
     return std::nullopt;
   }
   if (errno != EBUSY) return std::nullopt;
-  for (const std::string& name : config::list_folder("/proc")) {
+  for (const std::string& name : machine_.list("/proc")) {
     pid_t pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc{} || end != name.data() + name.size()) continue;
     const std::string folder = fmt::format("/proc/{}/fd", pid);
-    for (const std::string& one : config::list_folder(folder))
+    for (const std::string& one : machine_.list(folder))
       if (link_target(folder + "/" + one) == node)
-        return Holder{pid, config::read_line(fmt::format("/proc/{}/comm", pid)).value_or("?")};
+        return Holder{pid,
+                      config::read_line(machine_, fmt::format("/proc/{}/comm", pid)).value_or("?")};
   }
   return Holder{};
 }
 
-Result<config::netlink::Session*> LiveHost::network() {
-  if (!network_) network_ = ZTCP_TRY(config::netlink::Session::open());
-  return &*network_;
+Result<config::netlink::Session*> LiveHost::netlink() {
+  if (!netlink_) netlink_ = ZTCP_TRY(config::netlink::Session::open());
+  return &*netlink_;
 }
 
 Result<std::optional<InterfaceState>> LiveHost::link(const std::string& name) {
-  config::netlink::Session* kernel = ZTCP_TRY(network());
+  config::netlink::Session* kernel = ZTCP_TRY(netlink());
   std::optional<InterfaceState> state = ZTCP_TRY(read_link(*kernel, name));
-  if (state) add_sysctls(base_, *state);
+  if (state) add_sysctls(machine_, *state);
   return state;
 }
 Status LiveHost::set_up(const std::string& link, bool up) {
-  return set_link_up(*ZTCP_TRY(network()), link, up);
+  return set_link_up(*ZTCP_TRY(netlink()), link, up);
 }
 Status LiveHost::rename_link(const std::string& from, const std::string& to) {
-  return setup::rename_link(*ZTCP_TRY(network()), from, to);
+  return setup::rename_link(*ZTCP_TRY(netlink()), from, to);
 }
 Status LiveHost::set_link(const std::string& link, const InterfaceState& state) {
-  return setup::set_link(*ZTCP_TRY(network()), link, state);
+  return setup::set_link(*ZTCP_TRY(netlink()), link, state);
 }
 Status LiveHost::set_master(const std::string& link, const std::string& master) {
-  return set_link_master(*ZTCP_TRY(network()), link, master);
+  return set_link_master(*ZTCP_TRY(netlink()), link, master);
 }
 Status LiveHost::add_child(const std::string& parent, const InterfaceState& child) {
-  return add_child_link(*ZTCP_TRY(network()), parent, child);
+  return add_child_link(*ZTCP_TRY(netlink()), parent, child);
 }
 Status LiveHost::add_item(const std::string& link, const NetworkItem& item) {
-  return add_link_item(*ZTCP_TRY(network()), link, item);
+  return add_link_item(*ZTCP_TRY(netlink()), link, item);
 }
 Result<std::vector<SettingGroup>> LiveHost::settings(const std::string& link) {
   return read_settings(link);

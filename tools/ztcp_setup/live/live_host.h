@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "config/machine/live_machine.h"
 #include "config/network/netlink.h"
 #include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/live/safe_path.h"
@@ -18,15 +19,28 @@ class LiveHost : public Host {
  public:
   explicit LiveHost(const std::string& root = "/");
 
-  FileFacts facts(const std::string& path) override;
-  std::optional<std::string> read_value(const std::string& path) override;
+  FileFacts facts(const std::string& path) override { return machine_.facts(path); }
+  FileFacts facts_behind(const std::string& path) override { return machine_.facts_behind(path); }
+  std::optional<std::string> read_value(const std::string& path) override {
+    return machine_.read_value(path);
+  }
+  std::optional<std::string> link_target(const std::string& path) override {
+    return machine_.link_target(path);
+  }
+  std::vector<std::string> list(const std::string& folder) override {
+    return machine_.list(folder);
+  }
+  bool may_access(const std::string& path, int mode) override {
+    return machine_.may_access(path, mode);
+  }
   Result<std::string> read_file(const std::string& path) override;
-  std::optional<std::string> link_target(const std::string& path) override;
-  std::vector<std::string> list(const std::string& folder) override;
   std::optional<std::uint32_t> user_id(const std::string& name) override;
   std::optional<std::uint32_t> group_id(const std::string& name) override;
   std::string user_name(std::uint32_t id) override;
   std::string group_name(std::uint32_t id) override;
+  std::set<std::string> groups_of(const std::string& user) override;
+  tl::expected<config::Network, config::Problem> network() override;
+  std::string fsroot() override { return base_.empty() ? "/" : base_; }
   bool has_program(const std::string& name) override;
   std::optional<Holder> holder_of(const std::string& node) override;
   Status create(const std::string& path, const std::string& text, Ownership ownership) override;
@@ -54,11 +68,12 @@ class LiveHost : public Host {
 
  private:
   std::string at(const std::string& path) const { return base_ + path; }
-  Result<config::netlink::Session*> network();
+  Result<config::netlink::Session*> netlink();
 
   std::string base_;  // Before each path: empty for "/".
+  config::LiveMachine machine_;
   SafePath paths_;
-  std::optional<config::netlink::Session> network_;  // Opened when first needed.
+  std::optional<config::netlink::Session> netlink_;  // Opened when first needed.
 };
 
 }  // namespace ztcp::setup

@@ -5,34 +5,27 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
+#include "config/machine/text.h"
 
 namespace ztcp::setup {
 namespace {
 
 constexpr std::uint32_t kDefaultPageKib = 2048;  // x86-64's, unless default_hugepagesz says more.
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
-std::uint64_t number_of(std::string_view text) {
-  std::uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+// Words that outlive the text they come from.
+std::vector<std::string> own_words(const std::string& text) {
+  const auto words = config::words_of(text);
+  return {words.begin(), words.end()};
 }
 
 // "1G", "2M", "2048K"
 std::uint32_t kib_of(std::string_view text) {
-  const auto number = static_cast<std::uint32_t>(number_of(text));
+  const auto number = static_cast<std::uint32_t>(config::leading_number(text));
   const char unit = text.empty() ? ' ' : text.back();
   if (unit == 'G' || unit == 'g') return number << 20U;
   if (unit == 'M' || unit == 'm') return number << 10U;
@@ -42,13 +35,8 @@ std::uint32_t kib_of(std::string_view text) {
 // "50", "0:25,1:25"
 std::uint64_t sum_of(std::string_view text) {
   std::uint64_t sum = 0;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(','), text.size());
-    const std::string_view part = text.substr(0, end);
-    const auto colon = part.find(':');
-    sum += number_of(colon == std::string_view::npos ? part : part.substr(colon + 1));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (const std::string_view part : config::split(text, ','))
+    sum += config::leading_number(part.substr(part.find(':') + 1));  // npos + 1 is 0.
   return sum;
 }
 
@@ -63,21 +51,22 @@ bool takes_node_counts(const std::string& release) {
 
 // The command line of the next boot, as GRUB's menu has it: the kernel that runs now may have been
 // started before an undo, or by hand.
-std::vector<std::string> line_of_next_boot(const std::string& root) {
-  std::istringstream menu(config::read_text(root + "/boot/grub/grub.cfg").value_or(""));
-  for (std::string line; std::getline(menu, line);)
-    if (auto words = words_of(line); words.size() > 2 && words[0] == "linux") return words;
-  return words_of(config::read_text(root + "/proc/cmdline").value_or(""));
+std::vector<std::string> line_of_next_boot(Host& host) {
+  const std::string menu = config::text_of(host, "/boot/grub/grub.cfg");
+  for (const std::string_view line : config::lines_of(menu))
+    if (auto words = own_words(std::string(line)); words.size() > 2 && words[0] == "linux")
+      return words;
+  return own_words(config::text_of(host, "/proc/cmdline"));
 }
 
 // The arguments inside our own drop-in: those of an earlier run.
-std::vector<std::string> arguments_of_drop_in(const std::string& root) {
-  const std::string text = config::read_text(root + kGrubDropIn).value_or("");
+std::vector<std::string> arguments_of_drop_in(Host& host) {
+  const std::string text = config::text_of(host, kGrubDropIn);
   const std::string_view start = "$GRUB_CMDLINE_LINUX ";
   const auto at = text.rfind(start);
   if (at == std::string::npos) return {};
   const auto first = at + start.size();
-  return words_of(text.substr(first, text.find('"', first) - first));
+  return own_words(text.substr(first, text.find('"', first) - first));
 }
 
 std::string drop_in_text(const std::vector<std::string>& arguments) {
@@ -87,14 +76,9 @@ std::string drop_in_text(const std::vector<std::string>& arguments) {
       fmt::join(arguments, " "));
 }
 
-bool is_debian(const std::string& root) {
-  const std::string text = config::read_text(root + "/etc/os-release").value_or("");
+bool is_debian(Host& host) {
+  const std::string text = config::text_of(host, "/etc/os-release");
   return text.find("debian") != std::string::npos;  // Ubuntu says ID_LIKE=debian.
-}
-
-bool has_program(const std::string& root, const std::string& name) {
-  return config::exists(root + "/usr/sbin/" + name) || config::exists(root + "/sbin/" + name) ||
-         config::exists(root + "/usr/bin/" + name);
 }
 
 void note(BootPlan& plan, std::string what, std::string mend) {
@@ -135,17 +119,17 @@ std::uint64_t pages_on(const std::vector<std::string>& arguments, std::uint32_t 
   return pages;
 }
 
-bool boots_with(const std::string& root, const std::string& argument) {
-  const auto line = words_of(config::read_text(root + "/proc/cmdline").value_or(""));
+bool boots_with(Host& host, const std::string& argument) {
+  const auto line = own_words(config::text_of(host, "/proc/cmdline"));
   return std::find(line.begin(), line.end(), argument) != line.end();
 }
 
-BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
-                   std::uint32_t page_kib, const std::vector<std::string>& others) {
+BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_t page_kib,
+                   const std::vector<std::string>& others) {
   BootPlan plan;
   // What stands there without us.
-  std::vector<std::string> line = line_of_next_boot(root);
-  for (const std::string& ours : arguments_of_drop_in(root))
+  std::vector<std::string> line = line_of_next_boot(host);
+  for (const std::string& ours : arguments_of_drop_in(host))
     if (const auto it = std::find(line.rbegin(), line.rend(), ours); it != line.rend())
       line.erase(std::next(it).base());
 
@@ -154,12 +138,12 @@ BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
   };
   // A drop-in of ours can be told from the rest; what grubby wrote can't, so that an argument which
   // stands there is wished for all the same: it may be the one that an earlier run was granted.
-  const bool drop_in = is_debian(root) && has_program(root, "update-grub");
-  const bool grubby = !drop_in && has_program(root, "grubby");
+  const bool drop_in = is_debian(host) && host.has_program("update-grub");
+  const bool grubby = !drop_in && host.has_program("grubby");
   std::vector<std::string> wanted;
   for (const std::string& argument : others)
     if (grubby || !stands(argument)) wanted.push_back(argument);
-  const std::string release = config::read_line(root + "/proc/sys/kernel/osrelease").value_or("");
+  const std::string release = config::read_line(host, "/proc/sys/kernel/osrelease").value_or("");
   const auto page_words = page_arguments(pages, page_kib, release);
   const std::uint64_t there = pages_on(line, page_kib);
   const std::uint64_t needed = pages_on(page_words, page_kib);
@@ -198,23 +182,23 @@ BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
   return plan;
 }
 
-bool boot_entries_have(const std::string& root, const std::vector<std::string>& arguments) {
+bool boot_entries_have(Host& host, const std::vector<std::string>& arguments) {
   // RHEL 8 keeps the arguments in grubenv and a variable in each entry.
   std::string common;
-  std::istringstream environment(config::read_text(root + "/boot/grub2/grubenv").value_or(""));
-  for (std::string line; std::getline(environment, line);)
+  const std::string environment = config::text_of(host, "/boot/grub2/grubenv");
+  for (const std::string_view line : config::lines_of(environment))
     if (line.starts_with("kernelopts=")) common = line.substr(11);
-  const std::string folder = root + "/boot/loader/entries/";
+  const std::string folder = "/boot/loader/entries/";
   bool any = false;
-  for (const std::string& name : config::list_folder(folder)) {
+  for (const std::string& name : host.list(folder)) {
     if (!name.ends_with(".conf")) continue;
-    std::istringstream entry(config::read_text(folder + name).value_or(""));
-    for (std::string line; std::getline(entry, line);) {
+    const std::string entry = config::text_of(host, folder + name);
+    for (const std::string_view line : config::lines_of(entry)) {
       if (!line.starts_with("options")) continue;
       any = true;
-      auto words = words_of(line);
+      auto words = own_words(std::string(line));
       if (std::find(words.begin(), words.end(), "$kernelopts") != words.end())
-        for (std::string& word : words_of(common)) words.push_back(std::move(word));
+        for (std::string& word : own_words(common)) words.push_back(std::move(word));
       for (const std::string& argument : arguments)
         if (std::find(words.begin(), words.end(), argument) == words.end()) return false;
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/check/check.h"
+#include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/resources/resource.h"
 
 namespace ztcp::setup {
@@ -36,13 +37,13 @@ std::vector<std::string> page_arguments(const std::vector<NodePages>& pages, std
 std::uint64_t pages_on(const std::vector<std::string>& arguments, std::uint32_t page_kib);
 
 // Whether the kernel that runs was given this argument.
-bool boots_with(const std::string& root, const std::string& argument);
+bool boots_with(Host& host, const std::string& argument);
 
-// `others`: arguments beside those of pages. `root` is "" for this machine.
-BootPlan plan_boot(const std::string& root, const std::vector<NodePages>& pages,
-                   std::uint32_t page_kib, const std::vector<std::string>& others);
+// `others`: arguments beside those of pages.
+BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_t page_kib,
+                   const std::vector<std::string>& others);
 
 // Whether every entry of the boot loader that grubby writes has these arguments.
-bool boot_entries_have(const std::string& root, const std::vector<std::string>& arguments);
+bool boot_entries_have(Host& host, const std::vector<std::string>& arguments);
 
 }  // namespace ztcp::setup

@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 
 namespace ztcp::setup {
 namespace {
@@ -39,10 +39,10 @@ std::uint32_t InstanceSpeed::share_mbps(std::size_t nics) const {
   return std::min(nic_mbps, host_mbps / count);
 }
 
-std::optional<InstanceSpeed> instance_speed(const std::string& root) {
-  const std::string tables = root + "/sys/class/dmi/id/";
-  if (config::read_line(tables + "sys_vendor") != "Amazon EC2") return std::nullopt;
-  const std::string product = config::read_line(tables + "product_name").value_or("");
+std::optional<InstanceSpeed> instance_speed(config::Machine& machine) {
+  const std::string tables = "/sys/class/dmi/id/";
+  if (config::read_line(machine, tables + "sys_vendor") != "Amazon EC2") return std::nullopt;
+  const std::string product = config::read_line(machine, tables + "product_name").value_or("");
   const auto* const type = std::ranges::find(kEc2Types, product, &Type::name);
   if (type == kEc2Types.end()) return std::nullopt;
   return InstanceSpeed{product, type->nic_mbps, type->host_mbps};

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "config/machine/machine.h"
+
 namespace ztcp::setup {
 
 struct InstanceSpeed {
@@ -21,6 +23,6 @@ struct InstanceSpeed {
   std::uint32_t share_mbps(std::size_t nics) const;
 };
 
-std::optional<InstanceSpeed> instance_speed(const std::string& root);
+std::optional<InstanceSpeed> instance_speed(config::Machine& machine);
 
 }  // namespace ztcp::setup

@@ -27,15 +27,15 @@ HostClassFacts facts_of(config::HostClass host_class) {
   return {'C', "software NICs only: no privilege, no hugepages, no kernel bypass"};
 }
 
-IommuFacts read_iommu(const std::string& root) {
+IommuFacts read_iommu(config::Machine& machine) {
   IommuFacts facts;
-  const std::string cpu = config::read_text(root + "/proc/cpuinfo").value_or("");
+  const std::string cpu = config::text_of(machine, "/proc/cpuinfo");
   if (cpu.find("GenuineIntel") != std::string::npos) facts.cpu = IommuFacts::Cpu::kIntel;
   if (cpu.find("AuthenticAMD") != std::string::npos) facts.cpu = IommuFacts::Cpu::kAmd;
   facts.virtual_machine = cpu.find(" hypervisor") != std::string::npos;
   for (const char* table : {"DMAR", "IVRS", "IORT"})
-    facts.in_firmware =
-        facts.in_firmware || config::exists(root + "/sys/firmware/acpi/tables/" + table);
+    facts.in_firmware = facts.in_firmware ||
+                        config::exists(machine, std::string("/sys/firmware/acpi/tables/") + table);
   return facts;
 }
 
@@ -66,16 +66,17 @@ config::Problem no_iommu_problem(const IommuFacts& facts, const std::string& nic
   return problem;
 }
 
-std::vector<std::string> group_holders(const std::string& root, const std::string& group,
+std::vector<std::string> group_holders(config::Machine& machine, const std::string& group,
                                        const std::set<std::string>& taken) {
   std::vector<std::string> holders;
-  const std::string devices = root + "/sys/kernel/iommu_groups/" + group + "/devices";
-  for (const std::string& pci : config::list_folder(devices)) {
+  const std::string devices = "/sys/kernel/iommu_groups/" + group + "/devices";
+  for (const std::string& pci : machine.list(devices)) {
     if (taken.contains(pci)) continue;
-    const std::string folder = root + "/sys/bus/pci/devices/" + pci;
-    const auto driver = config::link_name(folder + "/driver");
+    const std::string folder = config::pci_folder(pci);
+    const auto driver = config::link_name(machine, folder + "/driver");
     // Bridges pass on what the group does, and what nobody drives does nothing.
-    const bool bridge = config::read_line(folder + "/class").value_or("").starts_with("0x0604");
+    const bool bridge =
+        config::read_line(machine, folder + "/class").value_or("").starts_with("0x0604");
     if (!driver || bridge || *driver == "vfio-pci" || *driver == "pci-stub") continue;
     holders.push_back(fmt::format("{} ({})", pci, *driver));
   }

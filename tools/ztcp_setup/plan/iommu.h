@@ -27,7 +27,7 @@ struct IommuFacts {
   bool virtual_machine = false;
   bool in_firmware = false;  // An ACPI table (DMAR, IVRS, IORT) describes one.
 };
-IommuFacts read_iommu(const std::string& root);
+IommuFacts read_iommu(config::Machine& machine);
 
 // Why `nics` ("eth1, eth2") have no IOMMU, and the two ways on.
 config::Problem no_iommu_problem(const IommuFacts& facts, const std::string& nics);
@@ -36,7 +36,7 @@ std::vector<std::string> iommu_arguments(const IommuFacts& facts);
 
 // Devices of an IOMMU group that hold it back: those that keep a kernel driver while `taken` go to
 // vfio. "0000:00:1f.4 (i801_smbus)".
-std::vector<std::string> group_holders(const std::string& root, const std::string& group,
+std::vector<std::string> group_holders(config::Machine& machine, const std::string& group,
                                        const std::set<std::string>& taken);
 
 // A NIC that ztcp has or shall have.

@@ -2,27 +2,24 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/plan/lease.h"
 
-#include <charconv>
-#include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
+#include "config/machine/text.h"
 
 namespace ztcp::setup {
 namespace {
 
 std::uint32_t seconds(std::string_view text) {
-  std::uint32_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  return static_cast<std::uint32_t>(config::leading_number(text));
 }
 
 // "NAME=value" lines, of systemd-networkd and NetworkManager.
 std::string field(const std::string& text, const std::string& name) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(name + "=")) return line.substr(name.size() + 1);
+  for (const std::string_view line : config::lines_of(text))
+    if (line.starts_with(name + "=")) return std::string(line.substr(name.size() + 1));
   return {};
 }
 
@@ -39,11 +36,12 @@ std::optional<Lease> from_dhclient(const std::string& path, const std::string& t
   Lease lease;
   bool ours = false;
   bool fits = false;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line.substr(0, line.find(';')));
-    std::string first, second, third;
-    words >> first >> second >> third;
+  for (const std::string_view line : config::lines_of(text)) {
+    const auto words = config::words_of(line.substr(0, line.find(';')));
+    const auto word = [&](std::size_t i) { return i < words.size() ? words[i] : ""; };
+    const std::string_view first = word(0);
+    const std::string_view second = word(1);
+    const std::string_view third = word(2);
     if (first == "lease") {
       lease = {"dhclient", path, "", 0};
       ours = fits = false;
@@ -64,33 +62,32 @@ std::optional<Lease> from_dhclient(const std::string& path, const std::string& t
 
 }  // namespace
 
-std::optional<Lease> find_lease(const std::string& root, const std::string& interface,
+std::optional<Lease> find_lease(config::Machine& machine, const std::string& interface,
                                 std::uint32_t index, Ipv4Address address) {
   const std::string text = to_string(address);
   const std::string networkd = fmt::format("/run/systemd/netif/leases/{}", index);
-  if (const auto found = config::read_text(root + networkd))
+  if (const auto found = machine.read_value(networkd))
     if (auto lease = from_fields(networkd, *found, text, "systemd-networkd")) return lease;
   // internal-UUID-INTERFACE.lease
   const std::string manager = "/var/lib/NetworkManager";
-  for (const std::string& name : config::list_folder(root + manager))
+  for (const std::string& name : machine.list(manager))
     if (name.ends_with("-" + interface + ".lease"))
-      if (auto lease = from_fields(manager + "/" + name,
-                                   config::read_text(root + manager + "/" + name).value_or(""),
-                                   text, "NetworkManager"))
+      if (auto lease =
+              from_fields(manager + "/" + name, config::text_of(machine, manager + "/" + name),
+                          text, "NetworkManager"))
         return lease;
   for (const std::string folder : {"/var/lib/dhcp", "/var/lib/dhclient", "/run"})
-    for (const std::string& name : config::list_folder(root + folder)) {
+    for (const std::string& name : machine.list(folder)) {
       if (!name.starts_with("dhclient") ||
           (!name.ends_with(".leases") && !name.ends_with(".lease")))
         continue;
       const std::string path = folder + "/" + name;
-      if (auto lease =
-              from_dhclient(path, config::read_text(root + path).value_or(""), interface, text))
+      if (auto lease = from_dhclient(path, config::text_of(machine, path), interface, text))
         return lease;
     }
   // dhcpcd keeps the server's packet as it came.
   const std::string dhcpcd = fmt::format("/var/lib/dhcpcd/{}.lease", interface);
-  if (config::exists(root + dhcpcd)) return Lease{"dhcpcd", dhcpcd, "", 0};
+  if (config::exists(machine, dhcpcd)) return Lease{"dhcpcd", dhcpcd, "", 0};
   return std::nullopt;
 }
 

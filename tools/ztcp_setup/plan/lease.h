@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "config/machine/machine.h"
 #include "transport/core/address.h"
 
 namespace ztcp::setup {
@@ -19,9 +20,8 @@ struct Lease {
   std::uint32_t lifetime_s = 0;  // As the server gave it; 0: not told.
 };
 
-// From the files of systemd-networkd, NetworkManager, dhclient and dhcpcd. `root` is "" for this
-// machine.
-std::optional<Lease> find_lease(const std::string& root, const std::string& interface,
+// From the files of systemd-networkd, NetworkManager, dhclient and dhcpcd.
+std::optional<Lease> find_lease(config::Machine& machine, const std::string& interface,
                                 std::uint32_t index, Ipv4Address address);
 
 }  // namespace ztcp::setup

@@ -8,8 +8,7 @@
 #include <fmt/format.h>
 
 #include "config/file/load.h"
-#include "config/machine/live_machine.h"
-#include "tools/ztcp_setup/host/accounts.h"
+#include "config/machine/readings.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/plan/lease.h"
 #include "tools/ztcp_setup/plan/wishes.h"
@@ -22,11 +21,13 @@ using config::Severity;
 class Planner {
  public:
   explicit Planner(const PlanInput& input)
-      : input_(input), request_(input.request), root_(input.root == "/" ? "" : input.root) {}
+      : input_(input), request_(input.request), host_(input.host) {}
 
   Plan make() {
-    config::LiveMachine machine(root_);
-    auto topology = config::detect(machine, input_.root, input_.network, selection());
+    auto network = host_.network();
+    if (!network) return fault("machine", network.error()), std::move(plan_);
+    network_ = std::move(*network);
+    auto topology = config::detect(host_, host_.fsroot(), network_, selection());
     if (!topology) return fault("machine", topology.error()), std::move(plan_);
     plan_.topology = std::move(*topology);
     judge_request();
@@ -107,10 +108,10 @@ class Planner {
       note(Severity::kFault, "config", request_.config_path,
            "is a fabric of software NICs, written with --local or by hand; it is left alone",
            "ztcp_setup --config FILE writes elsewhere, or remove the file");
-    if (!user().empty() && !has_user(root_, user()))
+    if (!user().empty() && !host_.user_id(user()))
       note(Severity::kFault, "account", "--user " + user(), "no such user on this machine",
            "getent passwd lists them");
-    if (!group().empty() && !has_group(root_, group()))
+    if (!group().empty() && !host_.group_id(group()))
       note(Severity::kFault, "account", "--group " + group(), "no such group on this machine",
            fmt::format("sudo groupadd --system {}", group()));
     if (input_.existing && !input_.existing->messages.cluster_key.empty() && group().empty() &&
@@ -280,9 +281,9 @@ class Planner {
   }
 
   void record_lease(const config::HostNic& found) {
-    const config::Interface* interface = input_.network.find(found.address_interface);
+    const config::Interface* interface = network_.find(found.address_interface);
     const auto lease =
-        find_lease(root_, found.address_interface, interface == nullptr ? 0 : interface->index,
+        find_lease(host_, found.address_interface, interface == nullptr ? 0 : interface->index,
                    found.address->address);
     if (!lease && found.valid_s == config::InterfaceAddress::kForever) return;
     std::string from = "by DHCP";
@@ -301,8 +302,8 @@ class Planner {
   }
 
   void decide_host(config::Fabric& fabric) {
-    fabric.host.machine_id = config::read_line(root_ + "/etc/machine-id").value_or("");
-    fabric.host.hostname = config::read_line(root_ + "/proc/sys/kernel/hostname").value_or("");
+    fabric.host.machine_id = config::read_line(host_, "/etc/machine-id").value_or("");
+    fabric.host.hostname = config::read_line(host_, "/proc/sys/kernel/hostname").value_or("");
     fabric.host.user = user();
     fabric.host.group = group();
     std::vector<std::string> without;
@@ -326,7 +327,7 @@ class Planner {
            "reboot, then run ztcp_setup again without --iommu");
     } else if (!allowed) {
       fault("iommu",
-            no_iommu_problem(read_iommu(root_), fmt::format("{}", fmt::join(without, ", "))));
+            no_iommu_problem(read_iommu(host_), fmt::format("{}", fmt::join(without, ", "))));
     } else if (without.size() < plan_.pairs.size()) {
       note(Severity::kFault, "iommu", "IOMMU",
            fmt::format("{} of {} NICs have an IOMMU group, {} have none; vfio works one way at a "
@@ -361,7 +362,7 @@ class Planner {
       grouped.push_back({name_of(nic), name_of(nic),
                          pair.gpu ? plan_.topology.gpus[*pair.gpu].pci : "", nic.iommu_group});
       if (!groups.insert(nic.iommu_group).second) continue;
-      const auto holders = group_holders(root_, nic.iommu_group, taken);
+      const auto holders = group_holders(host_, nic.iommu_group, taken);
       if (!holders.empty())
         note(Severity::kFault, "group", name_of(nic),
              fmt::format("shares IOMMU group {} with {}, which keep their kernel drivers; vfio "
@@ -378,19 +379,19 @@ class Planner {
     parts.pages = plan_.pages;
     // Asked for once, they stay: an argument that is not wished for any more is taken back.
     std::vector<std::string> arguments;
-    for (std::string& argument : iommu_arguments(read_iommu(root_)))
-      if (plan_.awaits_reboot || boots_with(root_, argument))
+    for (std::string& argument : iommu_arguments(read_iommu(host_)))
+      if (plan_.awaits_reboot || boots_with(host_, argument))
         arguments.push_back(std::move(argument));
-    BootPlan boot = plan_boot(root_, plan_.pages, fabric.hugepages.page_kib, arguments);
+    BootPlan boot = plan_boot(host_, plan_.pages, fabric.hugepages.page_kib, arguments);
     parts.boot = std::move(boot.wishes);
     for (config::Check& one : boot.notes) plan_.notes.push_back(std::move(one));
     // What the operator wrote beside the values stays, as long as no value changes.
     parts.config_text =
         input_.existing && *input_.existing == fabric ? input_.existing_text : to_toml(fabric);
     parts.unit_text = input_.unit_text;
-    plan_.wishes = plan_.awaits_reboot ? parts.boot : wishes_for(fabric, parts, root_);
-    plan_.changes = changes_of(plan_.wishes, root_);
-    if (!has_packaged_unit(root_) && input_.unit_text.empty())
+    plan_.wishes = plan_.awaits_reboot ? parts.boot : wishes_for(fabric, parts, host_);
+    plan_.changes = changes_of(plan_.wishes, host_);
+    if (!has_packaged_unit(host_) && input_.unit_text.empty())
       note(Severity::kWarning, "boot", kUnit,
            "is not installed, so that NICs and pages are lost at the next boot",
            "install ztcp from its package, or run ztcp_setup after each boot");
@@ -398,7 +399,8 @@ class Planner {
 
   const PlanInput& input_;
   const Request& request_;
-  const std::string root_;
+  Host& host_;
+  config::Network network_;
   Plan plan_;
 };
 

@@ -14,6 +14,7 @@
 #include "config/check/check.h"
 #include "config/settings.h"
 #include "config/topology/topology.h"
+#include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/plan/boot_line.h"
 #include "tools/ztcp_setup/plan/request.h"
 #include "tools/ztcp_setup/resources/resource.h"
@@ -22,9 +23,8 @@
 namespace ztcp::setup {
 
 struct PlanInput {
-  std::string root = "/";
+  Host& host;
   Request request;
-  config::Network network;
   std::optional<config::Fabric> existing;  // The config that is there: it describes taken NICs.
   std::string existing_text;
   std::string unit_text;  // See PlanParts.

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "config/machine/hugepages.h"
-#include "config/machine/live_machine.h"
+#include "config/machine/readings.h"
 #include "hugepage/budget.h"
 #include "tools/ztcp_setup/plan/plan.h"
 
@@ -20,8 +20,9 @@ constexpr std::uint32_t kSmallPageKib = 2048;
 constexpr std::uint64_t kLeftToOthersMib = 512;
 
 // "Node 0 MemTotal:  16384 kB" or "MemTotal: 16384 kB".
-std::uint64_t memory_mib(const std::string& path, std::string_view field) {
-  const std::string text = config::read_text(path).value_or("");
+std::uint64_t memory_mib(config::Machine& machine, const std::string& path,
+                         std::string_view field) {
+  const std::string text = config::text_of(machine, path);
   const auto at = text.find(field);
   if (at == std::string::npos) return 0;
   const auto first = text.find_first_of("0123456789", at + field.size());
@@ -34,11 +35,7 @@ std::uint64_t memory_mib(const std::string& path, std::string_view field) {
 class Pages {
  public:
   Pages(const PlanInput& input, std::vector<config::Check>& notes)
-      : input_(input),
-        root_(input.root == "/" ? "" : input.root),
-        machine_(root_),
-        offered_(config::read_pages(machine_)),
-        notes_(notes) {}
+      : input_(input), host_(input.host), offered_(config::read_pages(host_)), notes_(notes) {}
 
   PagesDecision decide(const std::vector<config::Nic>& nics) {
     const Request& request = input_.request;
@@ -53,7 +50,7 @@ class Pages {
     for (const config::Nic& nic : nics) jobs_mib_of_node[node_of(nic)] += decision.per_gpu_mib;
     if (jobs_mib_of_node.empty()) return decision;
     const bool jobs_may_run = std::any_of(nics.begin(), nics.end(), [&](const config::Nic& nic) {
-      return config::link_name(root_ + "/sys/bus/pci/devices/" + nic.pci + "/driver") == "vfio-pci";
+      return config::link_name(host_, config::pci_folder(nic.pci) + "/driver") == "vfio-pci";
     });
     const auto nodes = static_cast<std::uint32_t>(jobs_mib_of_node.size());
     std::uint32_t spare_mib = decision.spare_mib / nodes + decision.spare_mib % nodes;
@@ -79,7 +76,7 @@ class Pages {
   // Large pages wherever the machine has them: one entry of the NIC's page table for 1 GiB.
   std::uint32_t choose_size() {
     const auto offers = [&](std::uint32_t kib) {
-      return config::exists(fmt::format("{}/sys/kernel/mm/hugepages/hugepages-{}kB", root_, kib));
+      return config::exists(host_, fmt::format("/sys/kernel/mm/hugepages/hugepages-{}kB", kib));
     };
     std::uint32_t kib = offers(kLargePageKib) ? kLargePageKib : kSmallPageKib;
     if (input_.existing && input_.existing->hugepages.page_kib != 0)
@@ -130,17 +127,16 @@ class Pages {
   // Against all memory of the node it must fit; what is free now decides only how soon.
   void judge_memory(const NodePages& pages, std::uint32_t page_kib) {
     const std::string meminfo =
-        pages.node < 0
-            ? root_ + "/proc/meminfo"
-            : fmt::format("{}/sys/devices/system/node/node{}/meminfo", root_, pages.node);
+        pages.node < 0 ? std::string("/proc/meminfo")
+                       : fmt::format("/sys/devices/system/node/node{}/meminfo", pages.node);
     const std::string where = place_of(pages.node);
-    if (pages.node >= 0 && !config::exists(meminfo)) {
+    if (pages.node >= 0 && !config::exists(host_, meminfo)) {
       note(config::Severity::kFault, where, "a NIC is said to be there, but this machine lacks it",
-           fmt::format("ls {}/sys/devices/system/node shows those there are", root_));
+           "ls /sys/devices/system/node shows those there are");
       return;
     }
-    const std::uint64_t total = memory_mib(meminfo, "MemTotal:");
-    const std::uint64_t free = memory_mib(meminfo, "MemFree:");
+    const std::uint64_t total = memory_mib(host_, meminfo, "MemTotal:");
+    const std::uint64_t free = memory_mib(host_, meminfo, "MemFree:");
     const std::uint64_t want = pages.want * page_kib >> 10U;
     const std::uint64_t more = (pages.want - std::min(pages.want, pages.have)) * page_kib >> 10U;
     if (total == 0) return;  // Not readable: the kernel will tell.
@@ -159,8 +155,7 @@ class Pages {
   }
 
   const PlanInput& input_;
-  const std::string root_;
-  config::LiveMachine machine_;
+  Host& host_;
   const std::vector<hugepage::NodePages> offered_;
   std::vector<config::Check>& notes_;
 };

@@ -34,7 +34,7 @@ void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>&
                         std::string mend) {
     plan.notes.push_back({"speed", severity, {std::move(where), std::move(what), std::move(mend)}});
   };
-  const auto instance = instance_speed(input.root == "/" ? "" : input.root);
+  const auto instance = instance_speed(input.host);
   std::set<std::string> unused;
   for (const auto& [name, mbps] : input.request.speeds_mbps) unused.insert(name);
   std::vector<std::string> unknown;

@@ -3,11 +3,11 @@
 #include "tools/ztcp_setup/plan/wishes.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/mounts.h"
+#include "config/machine/readings.h"
 #include "hugepage/budget.h"
 
 namespace ztcp::setup {
@@ -20,8 +20,8 @@ constexpr const char* kServiceDropIn = "50-ztcp.conf";
 
 class Wisher {
  public:
-  Wisher(const config::Fabric& fabric, const PlanParts& parts, const std::string& root)
-      : fabric_(fabric), parts_(parts), root_(root) {}
+  Wisher(const config::Fabric& fabric, const PlanParts& parts, Host& host)
+      : fabric_(fabric), parts_(parts), host_(host) {}
 
   Resources make() {
     // What only the next boot and the next login see comes first, the NICs last: the fewer steps
@@ -59,9 +59,9 @@ class Wisher {
     add("unlimited locked memory for sessions of " + who(),
         resource::File{"/etc/security/limits.d/ztcp.conf", text, 0644, ""});
     bool any = false;
-    for (const std::string& service : job_services(root_)) {
+    for (const std::string& service : job_services(host_)) {
       const std::string path = fmt::format("/etc/systemd/system/{}.d/{}", service, kServiceDropIn);
-      if (!limits_memlock(root_, service) && !config::exists(root_ + path)) continue;
+      if (!limits_memlock(host_, service) && !config::exists(host_, path)) continue;
       any = true;
       add(fmt::format("unlimited locked memory for jobs of {}, once it is started again", service),
           resource::File{path, "# Written by ztcp_setup.\n[Service]\nLimitMEMLOCK=infinity\n", 0644,
@@ -97,17 +97,11 @@ class Wisher {
   void wish_mount() {
     const std::uint32_t page_kib = fabric_.hugepages.page_kib;
     const bool large = page_kib >= 1U << 20U;
-    const std::string size = large ? "pagesize=1024M" : "pagesize=2M";
-    std::istringstream mounts(config::read_text(root_ + "/proc/mounts").value_or(""));
     const std::string ours = large ? "/dev/hugepages1G" : "/dev/hugepages2M";
-    for (std::string line; std::getline(mounts, line);) {
-      std::istringstream words(line);
-      std::string source, folder, type, options;
-      words >> source >> folder >> type >> options;
-      if (type == "hugetlbfs" && folder != ours &&
-          ("," + options + ",").find("," + size + ",") != std::string::npos)
+    for (const config::Mount& mount : config::mounts_of(host_))
+      if (mount.type == "hugetlbfs" && mount.folder != ours &&
+          mount.option("pagesize") == (large ? "1024M" : "2M"))
         return;
-    }
     add(fmt::format("hugetlbfs of {}", hugepage::page_name(page_kib)),
         resource::Mount{ours, "hugetlbfs",
                         fmt::format("pagesize={},mode=1777", large ? "1G" : "2M")});
@@ -147,7 +141,7 @@ class Wisher {
   }
 
   void wish_unit() {
-    if (!has_packaged_unit(root_)) {
+    if (!has_packaged_unit(host_)) {
       if (parts_.unit_text.empty()) return;
       add("unit for each boot", resource::File{fmt::format("{}/{}", unit_folders().front(), kUnit),
                                                parts_.unit_text, 0644, ""});
@@ -158,7 +152,7 @@ class Wisher {
 
   const config::Fabric& fabric_;
   const PlanParts& parts_;
-  const std::string& root_;
+  Host& host_;
   Resources wishes_;
 };
 
@@ -171,43 +165,42 @@ const std::vector<std::string>& unit_folders() {
   return folders;
 }
 
-bool has_unit(const std::string& root, const std::string& name) {
+bool has_unit(Host& host, const std::string& name) {
   return std::any_of(unit_folders().begin(), unit_folders().end(), [&](const std::string& folder) {
-    return config::exists(root + folder + "/" + name);
+    return config::exists(host, folder + "/" + name);
   });
 }
 
-std::vector<std::string> job_services(const std::string& root) {
+std::vector<std::string> job_services(Host& host) {
   std::vector<std::string> services;
   for (const char* service : kJobServices)
-    if (has_unit(root, service)) services.emplace_back(service);
+    if (has_unit(host, service)) services.emplace_back(service);
   return services;
 }
 
-bool limits_memlock(const std::string& root, const std::string& service) {
-  const auto lifts = [](const std::string& path) {
-    return config::read_text(path).value_or("").find("LimitMEMLOCK=infinity") != std::string::npos;
+bool limits_memlock(Host& host, const std::string& service) {
+  const auto lifts = [&](const std::string& path) {
+    return config::text_of(host, path).find("LimitMEMLOCK=infinity") != std::string::npos;
   };
   for (const std::string& folder : unit_folders()) {
-    if (lifts(root + folder + "/" + service)) return false;
-    const std::string drop_ins = root + folder + "/" + service + ".d";
-    for (const std::string& name : config::list_folder(drop_ins))
+    if (lifts(folder + "/" + service)) return false;
+    const std::string drop_ins = folder + "/" + service + ".d";
+    for (const std::string& name : host.list(drop_ins))
       if (lifts(drop_ins + "/" + name)) return false;
   }
   return true;
 }
 
-bool has_packaged_unit(const std::string& root) {
+bool has_packaged_unit(Host& host) {
   // The first two are the administrator's and the running system's.
   const auto& folders = unit_folders();
   return std::any_of(folders.begin() + 2, folders.end(), [&](const std::string& folder) {
-    return config::exists(fmt::format("{}{}/{}", root, folder, kUnit));
+    return config::exists(host, folder + "/" + kUnit);
   });
 }
 
-Resources wishes_for(const config::Fabric& fabric, const PlanParts& parts,
-                     const std::string& root) {
-  return Wisher(fabric, parts, root).make();
+Resources wishes_for(const config::Fabric& fabric, const PlanParts& parts, Host& host) {
+  return Wisher(fabric, parts, host).make();
 }
 
 }  // namespace ztcp::setup

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/resources/resource.h"
 
 namespace ztcp::setup {
@@ -21,8 +22,7 @@ struct Change {
   bool is_text = false;  // `before` and `after` are lines of a file.
 };
 
-// Those of `wishes` that don't hold, in order; a Notice only behind such a one. `root` is "" for
-// this machine.
-std::vector<Change> changes_of(const Resources& wishes, const std::string& root);
+// Those of `wishes` that don't hold, in order; a Notice only behind such a one.
+std::vector<Change> changes_of(const Resources& wishes, Host& host);
 
 }  // namespace ztcp::setup

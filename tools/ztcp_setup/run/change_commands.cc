@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 #include "tools/ztcp_setup/live/live_host.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/commands.h"
@@ -20,8 +20,8 @@ namespace ztcp::setup {
 namespace {
 
 // As it was typed, for "sudo ...", which drops ZTCP_CONFIG.
-std::string command_line(const std::string& config_path) {
-  std::string words = config::read_text("/proc/self/cmdline").value_or("");
+std::string command_line(Host& host, const std::string& config_path) {
+  std::string words = config::text_of(host, "/proc/self/cmdline");
   if (words.empty()) words = "ztcp_setup";
   std::string line;
   bool named = false;
@@ -38,18 +38,18 @@ std::string command_line(const std::string& config_path) {
   return line;
 }
 
-RunOptions run_options(const Options& options) {
+RunOptions run_options(Host& host, const Options& options) {
   std::error_code error;
   const auto path = std::filesystem::absolute(options.request.config_path, error);
-  return {options.json, command_line(options.request.config_path),
+  return {options.json, command_line(host, options.request.config_path),
           error ? options.request.config_path : path.lexically_normal().string()};
 }
 
-Planner planner(const Options& options, const RunOptions& run, Scope scope) {
-  return [&options, &run, scope](const Outcome& taken_back) -> tl::expected<Planned, int> {
+Planner planner(Host& host, const Options& options, const RunOptions& run, Scope scope) {
+  return [&host, &options, &run, scope](const Outcome& taken_back) -> tl::expected<Planned, int> {
     Request request = options.request;
     request.config_path = run.config_path;
-    auto plan = plan_here(request);
+    auto plan = plan_here(host, request);
     if (!plan) return tl::unexpected<int>(refuse(plan.error(), options.json));
     if (!plan->fabric || plan->has_faults()) {
       note_taken_back(*plan, taken_back);
@@ -73,24 +73,24 @@ Planner planner(const Options& options, const RunOptions& run, Scope scope) {
 
 int set_up(const Options& options) {
   LiveHost host;
-  const RunOptions run = run_options(options);
-  return run_set_up(host, planner(options, run, Scope::kWhole), run);
+  const RunOptions run = run_options(host, options);
+  return run_set_up(host, planner(host, options, run, Scope::kWhole), run);
 }
 
 int add(const Options& options) {
   LiveHost host;
-  const RunOptions run = run_options(options);
-  return run_add(host, planner(options, run, Scope::kMore), run);
+  const RunOptions run = run_options(host, options);
+  return run_add(host, planner(host, options, run, Scope::kMore), run);
 }
 
 int boot(const Options& options) {
   LiveHost host;
-  return run_boot(host, run_options(options));
+  return run_boot(host, run_options(host, options));
 }
 
 int undo(const Options& options) {
   LiveHost host;
-  return run_undo(host, run_options(options));
+  return run_undo(host, run_options(host, options));
 }
 
 }  // namespace ztcp::setup

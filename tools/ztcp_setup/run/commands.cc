@@ -3,15 +3,13 @@
 #include "tools/ztcp_setup/run/commands.h"
 
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "config/environment.h"
 #include "config/file/load.h"
-#include "config/machine/live_machine.h"
+#include "config/machine/readings.h"
 #include "config/topology/topology.h"
 #include "tools/ztcp_setup/check/rights.h"
 #include "tools/ztcp_setup/check/surroundings.h"
@@ -33,27 +31,20 @@ int write_local_fabric(const Options& options) {
   return kExitGood;
 }
 
-tl::expected<Plan, config::Problem> plan_here(const Request& request) {
-  PlanInput input;
-  input.request = request;
-  auto network = config::read_network();
-  if (!network) return tl::unexpected(network.error());
-  input.network = std::move(*network);
+tl::expected<Plan, config::Problem> plan_here(Host& host, const Request& request) {
   config::LoadResult existing = config::load(request.config_path);
   // A config that can't be read might describe NICs that are taken: writing over it loses them.
   if (!existing.fabric && existing.failure != config::LoadFailure::kMissing)
     return tl::unexpected(existing.problems.front());
-  input.existing = std::move(existing.fabric);
-  input.existing_text = config::read_text(request.config_path).value_or("");
-  LiveHost host;
-  input.unit_text = unit_text_here(host);
+  PlanInput input{host, request, std::move(existing.fabric), "", unit_text_here(host)};
+  input.existing_text = config::text_of(host, request.config_path);
   return make_plan(input);
 }
 
 int dry_run(const Options& options) {
-  auto plan = plan_here(options.request);
-  if (!plan) return refuse(plan.error(), options.json);
   LiveHost host;
+  auto plan = plan_here(host, options.request);
+  if (!plan) return refuse(plan.error(), options.json);
   const bool more = options.request.mode == Mode::kAdd || plan->awaits_reboot;
   foresee(host, more ? Scope::kMore : Scope::kWhole, *plan);
   fmt::print("{}", options.json ? to_json(*plan) : to_text(*plan));
@@ -66,22 +57,19 @@ int check(const Options& options) {
   const config::LoadResult loaded = config::load(report.config_path);
   report.load_problems = loaded.problems;
   if (loaded.fabric) {
+    LiveHost host;
+    const config::Fabric& fabric = *loaded.fabric;
     config::GpuList gpus;
-    config::LiveMachine machine;
-    if (const auto topology = config::detect(machine, "/", {}, {}))
+    if (const auto topology = config::detect(host, host.fsroot(), {}, {}))
       for (const config::Gpu& gpu : topology->gpus) gpus.push_back(gpu.pci);
-    report.checks = config::run_checks(*loaded.fabric, machine, gpus);
-    std::error_code unknown;
-    const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
-    const auto network = config::read_network();
-    const Surroundings surroundings{machine, variables_of(environ), program.string(),
+    const auto network = host.network();
+    const Surroundings surroundings{host, variables_of(environ),
+                                    host.link_target("/proc/self/exe").value_or(""),
                                     network ? default_interface(*network) : std::string()};
-    for (config::Check& one : check_surroundings(*loaded.fabric, surroundings))
-      report.checks.push_back(std::move(one));
-    for (config::Check& one : check_groups(*loaded.fabric, machine))
-      report.checks.push_back(std::move(one));
-    for (config::Check& one : check_rights(*loaded.fabric, ""))
-      report.checks.push_back(std::move(one));
+    report.checks = config::run_checks(fabric, host, gpus);
+    for (const auto& more : {check_surroundings(fabric, surroundings), check_groups(fabric, host),
+                             check_rights(fabric, host)})
+      report.checks.insert(report.checks.end(), more.begin(), more.end());
     for (config::Problem& problem : config::read_environment().problems)
       report.checks.push_back({"variable", config::Severity::kWarning, std::move(problem)});
   }

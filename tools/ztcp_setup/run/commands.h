@@ -19,7 +19,7 @@ int add(const Options& options);
 int boot(const Options& options);
 int undo(const Options& options);
 
-// The plan for this machine as it is now: its network and the config that is there.
-tl::expected<Plan, config::Problem> plan_here(const Request& request);
+// The plan for a machine as it is now, with the config that is there.
+tl::expected<Plan, config::Problem> plan_here(Host& host, const Request& request);
 
 }  // namespace ztcp::setup

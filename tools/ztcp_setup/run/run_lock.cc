@@ -12,7 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "config/machine/machine.h"
+#include "config/machine/live_machine.h"
+#include "config/machine/readings.h"
 
 namespace ztcp::setup {
 namespace {
@@ -45,14 +46,16 @@ pid_t holder_of_run(int file) {
 // "process 4711 (update-grub)": those that share the second lock.
 std::vector<std::string> holders_of_work(const std::string& path) {
   std::vector<std::string> holders;
-  for (const std::string& pid : config::list_folder("/proc"))
-    for (const std::string& fd : config::list_folder("/proc/" + pid + "/fd")) {
+  config::LiveMachine machine;
+  for (const std::string& pid : machine.list("/proc"))
+    for (const std::string& fd : machine.list("/proc/" + pid + "/fd")) {
       std::error_code gone;
       if (std::filesystem::read_symlink("/proc/" + pid + "/fd/" + fd, gone) != path) continue;
-      const auto facts = config::read_text("/proc/" + pid + "/fdinfo/" + fd);
+      const auto facts = machine.read_value("/proc/" + pid + "/fdinfo/" + fd);
       if (!facts || facts->find("OFDLCK") == std::string::npos) continue;
-      holders.push_back(fmt::format("process {} ({})", pid,
-                                    config::read_line("/proc/" + pid + "/comm").value_or("?")));
+      holders.push_back(
+          fmt::format("process {} ({})", pid,
+                      config::read_line(machine, "/proc/" + pid + "/comm").value_or("?")));
       break;
     }
   return holders;

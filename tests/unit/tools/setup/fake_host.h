@@ -85,12 +85,13 @@ class FakeHost final : public Host {
   // is added.
   unsigned flushes = 0;
 
-  // What rtnetlink would say of it.
-  config::Network network() const;
+  tl::expected<config::Network, config::Problem> network() override;
   // The tree it stands on, for who can only read a disk; "/" where there is none.
-  std::string fsroot() const { return tree_ ? tree_->root() : "/"; }
+  std::string fsroot() override { return tree_ ? tree_->root() : "/"; }
 
   FileFacts facts(const std::string& path) override;
+  FileFacts facts_behind(const std::string& path) override;
+  bool may_access(const std::string& path, int mode) override;
   std::optional<std::string> read_value(const std::string& path) override;
   Result<std::string> read_file(const std::string& path) override;
   std::optional<std::string> link_target(const std::string& path) override;
@@ -99,6 +100,7 @@ class FakeHost final : public Host {
   std::optional<std::uint32_t> group_id(const std::string& name) override;
   std::string user_name(std::uint32_t id) override;
   std::string group_name(std::uint32_t id) override;
+  std::set<std::string> groups_of(const std::string& user) override;
   bool has_program(const std::string& name) override;
   std::optional<Holder> holder_of(const std::string& node) override;
   Status create(const std::string& path, const std::string& text, Ownership ownership) override;

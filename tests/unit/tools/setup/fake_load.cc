@@ -170,7 +170,7 @@ void FakeHost::load_nic(const std::string& pci) {
   add_nic(nic, link);
 }
 
-config::Network FakeHost::network() const {
+tl::expected<config::Network, config::Problem> FakeHost::network() {
   config::Network network;
   const auto index_of = [&](const std::string& name) {
     const config::Interface* known = tree_ ? tree_->network().find(name) : nullptr;

@@ -89,6 +89,22 @@ FileFacts FakeHost::facts(const std::string& path) {
   return {kind, {kind == FileKind::kFolder ? 0755U : 0644U, 0, 0}};
 }
 
+FileFacts FakeHost::facts_behind(const std::string& path) {
+  constexpr int kMostLinks = 8;
+  std::string at = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const FileFacts found = facts(at);
+    if (found.kind != FileKind::kLink) return found;
+    const std::string target = link_target(at).value_or("");
+    at = target.starts_with('/') ? target : folder_of(at) + "/" + target;
+  }
+  return {};
+}
+
+bool FakeHost::may_access(const std::string& path, int) {
+  return facts_behind(path).kind != FileKind::kAbsent;
+}
+
 std::string FakeHost::mounts(bool with_numbers) const {
   std::string text;
   for (const auto& [folder, what] : state.mounts) {

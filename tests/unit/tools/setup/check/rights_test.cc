@@ -11,9 +11,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/machine/live_machine.h"
 #include "tests/support/tree.h"
+#include "tests/unit/tools/setup/tree_host.h"
 #include "tools/ztcp_setup/check/memlock.h"
-#include "tools/ztcp_setup/host/accounts.h"
 #include "tools/ztcp_setup/plan/wishes.h"
 
 namespace ztcp::setup {
@@ -24,8 +25,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-struct Host {
-  test::Tree tree{
+struct Scene {
+  ztcp::test::Tree tree{
       "pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=0 driver=vfio-pci group=7\n"
       "file path=dev/vfio/7 text=\n"
       "file path=etc/passwd text=alice:x:1000:1000::/home/alice:/bin/sh\n"
@@ -34,7 +35,7 @@ struct Host {
       "file path=opt/ztcp/ztcp.conf text=schema = 1\n"};
   config::Fabric fabric;
 
-  Host() {
+  Scene() {
     fabric.path = "/opt/ztcp/ztcp.conf";
     fabric.host.host_class = config::HostClass::kIommu;
     config::Nic& nic = fabric.nics.emplace_back();
@@ -51,7 +52,8 @@ struct Host {
   }
   std::vector<std::string> bad() const {
     std::vector<std::string> found;
-    for (const config::Check& check : check_rights(fabric, tree.root()))
+    test::TreeHost host(tree);
+    for (const config::Check& check : check_rights(fabric, host))
       if (check.severity != Severity::kGood) {
         found.push_back(check.name + " " + check.problem.where + " " + check.problem.what);
         EXPECT_FALSE(check.problem.mend.empty());
@@ -61,88 +63,93 @@ struct Host {
 };
 
 TEST(Rights, AllIsWell) {
-  Host host;
-  EXPECT_THAT(host.bad(), IsEmpty());
-  host.fabric.host.group = "root";
-  host.tree.add("file path=etc/security/limits.d/ztcp.conf text=@root - memlock unlimited");
-  EXPECT_THAT(host.bad(), IsEmpty());
+  Scene scene;
+  EXPECT_THAT(scene.bad(), IsEmpty());
+  scene.fabric.host.group = "root";
+  scene.tree.add("file path=etc/security/limits.d/ztcp.conf text=@root - memlock unlimited");
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(Rights, AConfigThatAnybodyMayWrite) {
-  const Host host;
-  host.mode("opt/ztcp/ztcp.conf", 0666);
-  EXPECT_THAT(host.bad(), ElementsAre(HasSubstr("config /opt/ztcp/ztcp.conf may be written by "
-                                                "anybody (mode 0666)")));
+  const Scene scene;
+  scene.mode("opt/ztcp/ztcp.conf", 0666);
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt/ztcp/ztcp.conf may be written by "
+                                                 "anybody (mode 0666)")));
 }
 
 TEST(Rights, AFolderThroughWhichTheConfigCanBeReplaced) {
-  const Host host;
-  host.mode("opt", 0777);
-  EXPECT_THAT(host.bad(), ElementsAre(HasSubstr("config /opt may be written by anybody")));
-  host.mode("opt", 01777);  // As in /tmp: only owners remove what is theirs.
-  EXPECT_THAT(host.bad(), IsEmpty());
+  const Scene scene;
+  scene.mode("opt", 0777);
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt may be written by anybody")));
+  scene.mode("opt", 01777);  // As in /tmp: only owners remove what is theirs.
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(Rights, ASecretThatAnybodyMayRead) {
-  Host host;
-  host.fabric.messages.cluster_key = std::string(64, 'a');
-  EXPECT_THAT(host.bad(), ElementsAre(HasSubstr("holds a cluster_key and may be read by anybody")));
-  host.mode("opt/ztcp/ztcp.conf", 0640);
-  EXPECT_THAT(host.bad(), IsEmpty());
+  Scene scene;
+  scene.fabric.messages.cluster_key = std::string(64, 'a');
+  EXPECT_THAT(scene.bad(),
+              ElementsAre(HasSubstr("holds a cluster_key and may be read by anybody")));
+  scene.mode("opt/ztcp/ztcp.conf", 0640);
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(Rights, AGroupThatMayNotOpenTheNic) {
-  Host host;
-  host.fabric.host.group = "ztcp";
-  EXPECT_THAT(host.bad(), ElementsAre(HasSubstr("access ztcp0 /dev/vfio/7 is 0660 root:root, "
-                                                "wanted access for group ztcp")));
+  Scene scene;
+  scene.fabric.host.group = "ztcp";
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("access ztcp0 /dev/vfio/7 is 0660 root:root, "
+                                                 "wanted access for group ztcp")));
 }
 
 TEST(Rights, AnAccountThatIsGone) {
-  Host host;
-  host.fabric.host.host_class = config::HostClass::kNoIommu;
-  host.tree.remove("dev/vfio/7");
-  host.fabric.host.user = "carol";
-  host.fabric.host.group = "gone";
-  EXPECT_THAT(host.bad(), ElementsAre(HasSubstr("no user carol"), HasSubstr("no group gone")));
+  Scene scene;
+  scene.fabric.host.host_class = config::HostClass::kNoIommu;
+  scene.tree.remove("dev/vfio/7");
+  scene.fabric.host.user = "carol";
+  scene.fabric.host.group = "gone";
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("no user carol"), HasSubstr("no group gone")));
 }
 
 TEST(Rights, SessionsWithTooLittleLockedMemory) {
-  Host host;
-  host.fabric.host.group = "root";
-  host.tree.add("file path=etc/security/limits.d/ztcp.conf text=@root - memlock 5242880");
-  EXPECT_THAT(host.bad(), ElementsAre(HasSubstr("memlock sessions of group root max locked memory "
-                                                "is 5242880 KiB")));
-  host.tree.remove("etc/security/limits.d/ztcp.conf");
-  EXPECT_THAT(host.bad(), ElementsAre(HasSubstr("is not set in /etc/security/limits.*")));
+  Scene scene;
+  scene.fabric.host.group = "root";
+  scene.tree.add("file path=etc/security/limits.d/ztcp.conf text=@root - memlock 5242880");
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("memlock sessions of group root max locked memory "
+                                                 "is 5242880 KiB")));
+  scene.tree.remove("etc/security/limits.d/ztcp.conf");
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("is not set in /etc/security/limits.*")));
 }
 
 TEST(Rights, AServiceThatKeepsItsLimitFromItsJobs) {
-  Host host;
-  host.fabric.host.group = "root";
-  host.tree.add(
+  Scene scene;
+  scene.fabric.host.group = "root";
+  scene.tree.add(
       "file path=etc/security/limits.d/ztcp.conf text=@root - memlock unlimited\n"
       "file path=usr/lib/systemd/system/docker.service text=[Service]\n"
       "file path=usr/lib/systemd/system/slurmd.service text=[Service]\\nLimitMEMLOCK=infinity\n");
-  EXPECT_THAT(host.bad(), ElementsAre(HasSubstr("memlock docker.service")));
-  host.tree.add(
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("memlock docker.service")));
+  scene.tree.add(
       "file path=etc/systemd/system/docker.service.d/50-ztcp.conf text=LimitMEMLOCK=infinity");
-  EXPECT_THAT(host.bad(), IsEmpty());
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(Rights, SoftwareNicsAreTheirUsersOwnAffair) {
-  Host host;
-  host.mode("opt/ztcp/ztcp.conf", 0666);
-  host.fabric.nics[0].driver = config::NicDriver::kMemif;
-  EXPECT_THAT(host.bad(), IsEmpty());
+  Scene scene;
+  scene.mode("opt/ztcp/ztcp.conf", 0666);
+  scene.fabric.nics[0].driver = config::NicDriver::kMemif;
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(Accounts, OfATreeComeFromItsFiles) {
-  const Host host;
-  EXPECT_TRUE(has_user(host.tree.root(), "alice"));
-  EXPECT_FALSE(has_user(host.tree.root(), "ali"));
-  EXPECT_TRUE(has_group(host.tree.root(), "ztcp"));
-  EXPECT_THAT(groups_of(host.tree.root(), "alice"), ElementsAre("alice", "ztcp"));
+  const Scene scene;
+  test::TreeHost host(scene.tree);
+  EXPECT_EQ(host.user_id("alice"), 1000U);
+  EXPECT_EQ(host.user_id("ali"), std::nullopt);
+  EXPECT_EQ(host.group_id("ztcp"), 990U);
+  EXPECT_EQ(host.user_name(1000), "alice");
+  EXPECT_EQ(host.user_name(7), "7");
+  EXPECT_EQ(host.group_name(0), "root");
+  EXPECT_THAT(host.groups_of("alice"), ElementsAre("alice", "ztcp"));
 }
 
 struct LimitCase {
@@ -153,8 +160,10 @@ struct LimitCase {
 class SessionLimit : public testing::TestWithParam<LimitCase> {};
 
 TEST_P(SessionLimit, FollowsTheLineThatHolds) {
-  const test::Tree tree(std::string("file path=etc/security/limits.conf text=") + GetParam().text);
-  EXPECT_EQ(session_memlock_kib(tree.root(), "alice", {"ztcp"}), GetParam().kib);
+  const ztcp::test::Tree tree(std::string("file path=etc/security/limits.conf text=") +
+                              GetParam().text);
+  config::LiveMachine machine(tree.root());
+  EXPECT_EQ(session_memlock_kib(machine, "alice", {"ztcp"}), GetParam().kib);
 }
 
 INSTANTIATE_TEST_SUITE_P(

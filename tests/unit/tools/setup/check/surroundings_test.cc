@@ -22,8 +22,8 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // A host with one taken NIC, one that the kernel still has, and the plugin where it belongs.
-struct Host {
-  test::Tree tree{
+struct Scene {
+  ztcp::test::Tree tree{
       "pci path=pci0000:00/0000:00:04.0 id=1d0f:ec20 class=020000 numa=0 driver=ena\n"
       "net path=pci0000:00/0000:00:04.0 name=ens4 mac=0a:00:00:00:00:04 mtu=9001 speed=-1\n"
       "pci path=pci0000:00/0000:00:06.0 id=1af4:1000 class=020000 numa=0 driver=virtio-pci\n"
@@ -40,7 +40,7 @@ struct Host {
   std::string program = "/usr/local/sbin/ztcp_setup";
   std::string default_interface;
 
-  Host() {
+  Scene() {
     for (const char* pci : {"0000:00:05.0", "0000:00:06.0"}) {
       config::Nic& nic = fabric.nics.emplace_back();
       nic.driver = config::NicDriver::kPci;
@@ -65,26 +65,26 @@ struct Host {
 };
 
 TEST(Surroundings, AllIsWell) {
-  Host host;
-  host.variables = {{"NCCL_SOCKET_IFNAME", "ens"}, {"NCCL_NET", "ztcp"}};
-  EXPECT_THAT(host.bad(), IsEmpty());
+  Scene scene;
+  scene.variables = {{"NCCL_SOCKET_IFNAME", "ens"}, {"NCCL_NET", "ztcp"}};
+  EXPECT_THAT(scene.bad(), IsEmpty());
   // NCCL_NET, library, CPUs.
-  EXPECT_THAT(check_surroundings(host.fabric, host.surroundings()), SizeIs(3));
+  EXPECT_THAT(check_surroundings(scene.fabric, scene.surroundings()), SizeIs(3));
 }
 
 TEST(Surroundings, TheLoadersFoldersInOrder) {
-  Host host;
-  host.variables = {{"LD_LIBRARY_PATH", "/a::/b"}};
+  Scene scene;
+  scene.variables = {{"LD_LIBRARY_PATH", "/a::/b"}};
   EXPECT_THAT(
-      loader_folders(host.surroundings()),
+      loader_folders(scene.surroundings()),
       ElementsAre("/a", "/b", "/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"));
 }
 
 TEST(Surroundings, AnotherPluginComesFirst) {
-  Host host;
-  host.tree.add_file("opt/libnccl-net.so", "ELF other");
-  host.variables = {{"LD_LIBRARY_PATH", "/opt"}};
-  const Check check = host.only();
+  Scene scene;
+  scene.tree.add_file("opt/libnccl-net.so", "ELF other");
+  scene.variables = {{"LD_LIBRARY_PATH", "/opt"}};
+  const Check check = scene.only();
   EXPECT_EQ(check.name, "library");
   EXPECT_EQ(check.severity, Severity::kFault);
   EXPECT_EQ(check.problem.where, "/opt/libnccl-net.so");
@@ -94,67 +94,67 @@ TEST(Surroundings, AnotherPluginComesFirst) {
 }
 
 TEST(Surroundings, ItIsSaidWhoseThePluginIs) {
-  Host host;
-  host.variables = {{"LD_LIBRARY_PATH", "/opt/amazon:/opt/hpcx/lib"}};
-  host.tree.add_file("opt/hpcx/lib/libnccl-net.so", "ELF stripped");
-  EXPECT_THAT(host.only().problem.what, HasSubstr("HPC-X"));
-  host.tree.add_file("opt/amazon/libnccl-net.so", "ELF NET/OFI Initializing aws-ofi-nccl 1.17");
-  const Check check = host.only();
+  Scene scene;
+  scene.variables = {{"LD_LIBRARY_PATH", "/opt/amazon:/opt/hpcx/lib"}};
+  scene.tree.add_file("opt/hpcx/lib/libnccl-net.so", "ELF stripped");
+  EXPECT_THAT(scene.only().problem.what, HasSubstr("HPC-X"));
+  scene.tree.add_file("opt/amazon/libnccl-net.so", "ELF NET/OFI Initializing aws-ofi-nccl 1.17");
+  const Check check = scene.only();
   EXPECT_THAT(check.problem.what, HasSubstr("aws-ofi-nccl"));
   EXPECT_THAT(check.problem.mend, HasSubstr("LD_LIBRARY_PATH=/usr/local/lib:"));
 }
 
 TEST(Surroundings, NcclsOwnFilesCountBehindTheEnvironment) {
-  Host host;
-  host.tree.add_file("etc/nccl.conf", "# site\nNCCL_SOCKET_IFNAME=ens5\n");
-  Check check = host.only();
+  Scene scene;
+  scene.tree.add_file("etc/nccl.conf", "# site\nNCCL_SOCKET_IFNAME=ens5\n");
+  Check check = scene.only();
   EXPECT_EQ(check.problem.where, "NCCL_SOCKET_IFNAME in /etc/nccl.conf");
   EXPECT_THAT(check.problem.what, HasSubstr("\"ens5\" matches nothing"));
-  host.tree.add_file("root/.nccl.conf", "NCCL_SOCKET_IFNAME=eth6\n");
-  host.variables = {{"HOME", "/root"}};
-  EXPECT_EQ(host.only().problem.where, "NCCL_SOCKET_IFNAME in /root/.nccl.conf");
-  host.variables = {{"HOME", "/root"}, {"NCCL_SOCKET_IFNAME", "ens4"}};
-  EXPECT_THAT(host.bad(), IsEmpty());
+  scene.tree.add_file("root/.nccl.conf", "NCCL_SOCKET_IFNAME=eth6\n");
+  scene.variables = {{"HOME", "/root"}};
+  EXPECT_EQ(scene.only().problem.where, "NCCL_SOCKET_IFNAME in /root/.nccl.conf");
+  scene.variables = {{"HOME", "/root"}, {"NCCL_SOCKET_IFNAME", "ens4"}};
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 // What --check says of NCCL_NET where nothing is wrong.
-config::Problem demand_of(const Host& host) {
-  EXPECT_THAT(host.bad(), IsEmpty());
-  for (const Check& check : check_surroundings(host.fabric, host.surroundings()))
+config::Problem demand_of(const Scene& scene) {
+  EXPECT_THAT(scene.bad(), IsEmpty());
+  for (const Check& check : check_surroundings(scene.fabric, scene.surroundings()))
     if (check.name == "nccl") return check.problem;
   return {};
 }
 
 TEST(Surroundings, WhetherNcclMayGoOnWithoutZtcpIsSaid) {
-  Host host;
-  host.variables = {{"HOME", "/root"}};
-  EXPECT_EQ(demand_of(host).where, "NCCL_NET");
-  EXPECT_THAT(demand_of(host).what,
+  Scene scene;
+  scene.variables = {{"HOME", "/root"}};
+  EXPECT_EQ(demand_of(scene).where, "NCCL_NET");
+  EXPECT_THAT(demand_of(scene).what,
               HasSubstr("nor in /root/.nccl.conf or /etc/nccl.conf: where ztcp "
                         "can't start, NCCL goes on with its own network"));
-  host.tree.add_file("etc/nccl.conf", "# site\nNCCL_NET=ZTCP\n");
-  EXPECT_EQ(demand_of(host).where, "NCCL_NET in /etc/nccl.conf");
-  EXPECT_THAT(demand_of(host).what, HasSubstr("a job that it can't serve ends"));
-  host.tree.add_file("root/.nccl.conf", "NCCL_NET=Socket\n");
-  EXPECT_EQ(host.only().problem.where, "NCCL_NET in /root/.nccl.conf");
+  scene.tree.add_file("etc/nccl.conf", "# site\nNCCL_NET=ZTCP\n");
+  EXPECT_EQ(demand_of(scene).where, "NCCL_NET in /etc/nccl.conf");
+  EXPECT_THAT(demand_of(scene).what, HasSubstr("a job that it can't serve ends"));
+  scene.tree.add_file("root/.nccl.conf", "NCCL_NET=Socket\n");
+  EXPECT_EQ(scene.only().problem.where, "NCCL_NET in /root/.nccl.conf");
   // With it the one of the home is not read.
-  host.variables["NCCL_CONF_FILE"] = "/site/nccl.conf";
-  EXPECT_THAT(host.only().problem.what, HasSubstr("names /site/nccl.conf, which can't be read"));
-  host.tree.add_file("site/nccl.conf", "NCCL_NET=ztcp\n");
-  EXPECT_EQ(demand_of(host).where, "NCCL_NET in /site/nccl.conf");
+  scene.variables["NCCL_CONF_FILE"] = "/site/nccl.conf";
+  EXPECT_THAT(scene.only().problem.what, HasSubstr("names /site/nccl.conf, which can't be read"));
+  scene.tree.add_file("site/nccl.conf", "NCCL_NET=ztcp\n");
+  EXPECT_EQ(demand_of(scene).where, "NCCL_NET in /site/nccl.conf");
 }
 
 TEST(Surroundings, OnlyAnotherPlugin) {
-  Host host;
-  host.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
-  EXPECT_THAT(host.only().problem.what, HasSubstr("is not in the loader's path"));
+  Scene scene;
+  scene.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
+  EXPECT_THAT(scene.only().problem.what, HasSubstr("is not in the loader's path"));
 }
 
 TEST(Surroundings, NoPluginIsAWarning) {
-  Host host;
-  host.tree.remove("usr/local/lib/libnccl-net.so");
-  EXPECT_EQ(host.only().severity, Severity::kWarning);
-  EXPECT_THAT(host.only().problem.mend, HasSubstr("install libnccl-net-ztcp"));
+  Scene scene;
+  scene.tree.remove("usr/local/lib/libnccl-net.so");
+  EXPECT_EQ(scene.only().severity, Severity::kWarning);
+  EXPECT_THAT(scene.only().problem.mend, HasSubstr("install libnccl-net-ztcp"));
 }
 
 TEST(Surroundings, ThePluginOutsideTheLoadersPathIsNamed) {
@@ -163,16 +163,16 @@ TEST(Surroundings, ThePluginOutsideTheLoadersPathIsNamed) {
         std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib64"},
         std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib"},
         std::pair{"/home/a/build/tools/ztcp_setup/ztcp_setup", "/home/a/build/plugin"}}) {
-    Host host;
-    host.program = program;
-    host.tree.remove("usr/local/lib/libnccl-net.so");
-    host.tree.add_file(std::string(folder).substr(1) + "/libnccl-net.so",
-                       "ELF this libnccl-net.so is ztcp's\n");
+    Scene scene;
+    scene.program = program;
+    scene.tree.remove("usr/local/lib/libnccl-net.so");
+    scene.tree.add_file(std::string(folder).substr(1) + "/libnccl-net.so",
+                        "ELF this libnccl-net.so is ztcp's\n");
     const std::string mend = std::string("export LD_LIBRARY_PATH=") + folder + ":$LD_LIBRARY_PATH";
-    EXPECT_EQ(host.only().problem.mend, mend);
-    host.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
-    EXPECT_EQ(host.only().severity, Severity::kFault);
-    EXPECT_EQ(host.only().problem.mend, mend);
+    EXPECT_EQ(scene.only().problem.mend, mend);
+    scene.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
+    EXPECT_EQ(scene.only().severity, Severity::kFault);
+    EXPECT_EQ(scene.only().problem.mend, mend);
   }
 }
 
@@ -186,10 +186,10 @@ struct Case {
 class Variable : public testing::TestWithParam<Case> {};
 
 TEST_P(Variable, IsJudged) {
-  Host host;
-  host.tree.add_folder("sys/class/infiniband");
-  host.variables = {{GetParam().variable, GetParam().value}};
-  const Check check = host.only();
+  Scene scene;
+  scene.tree.add_folder("sys/class/infiniband");
+  scene.variables = {{GetParam().variable, GetParam().value}};
+  const Check check = scene.only();
   EXPECT_EQ(check.severity, GetParam().severity);
   EXPECT_EQ(check.problem.where, GetParam().variable);
   EXPECT_THAT(check.problem.what, HasSubstr(GetParam().what));
@@ -213,20 +213,20 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return row.param.name; });
 
 TEST(Surroundings, TheRightNamesAreSaid) {
-  Host host;
-  host.variables = {{"NCCL_SOCKET_IFNAME", "ens5"}};
-  EXPECT_EQ(host.only().problem.mend, "unset NCCL_SOCKET_IFNAME");
-  host.default_interface = "ens4";
-  EXPECT_EQ(host.only().problem.mend, "export NCCL_SOCKET_IFNAME='=ens4'");
-  host.variables = {{"NCCL_SOCKET_IFNAME", "eth,lo,ens4"}};
-  host.tree.add_folder("sys/class/net/lo");
-  EXPECT_EQ(host.only().problem.mend, "export NCCL_SOCKET_IFNAME='=lo,ens4'");
-  host.tree.add_folder("sys/class/infiniband/mlx5_1");
-  host.variables = {{"NCCL_IB_HCA", "mlx5_0:1,mlx5_1:2"}};
-  EXPECT_EQ(host.only().problem.mend, "export NCCL_IB_HCA='=mlx5_1:2'");
-  host.variables.clear();
-  host.tree.add_file("etc/nccl.conf", "NCCL_IB_HCA=mlx5_0\n");
-  EXPECT_EQ(host.only().problem.mend, "sudo sed -i '/^NCCL_IB_HCA=/d' /etc/nccl.conf");
+  Scene scene;
+  scene.variables = {{"NCCL_SOCKET_IFNAME", "ens5"}};
+  EXPECT_EQ(scene.only().problem.mend, "unset NCCL_SOCKET_IFNAME");
+  scene.default_interface = "ens4";
+  EXPECT_EQ(scene.only().problem.mend, "export NCCL_SOCKET_IFNAME='=ens4'");
+  scene.variables = {{"NCCL_SOCKET_IFNAME", "eth,lo,ens4"}};
+  scene.tree.add_folder("sys/class/net/lo");
+  EXPECT_EQ(scene.only().problem.mend, "export NCCL_SOCKET_IFNAME='=lo,ens4'");
+  scene.tree.add_folder("sys/class/infiniband/mlx5_1");
+  scene.variables = {{"NCCL_IB_HCA", "mlx5_0:1,mlx5_1:2"}};
+  EXPECT_EQ(scene.only().problem.mend, "export NCCL_IB_HCA='=mlx5_1:2'");
+  scene.variables.clear();
+  scene.tree.add_file("etc/nccl.conf", "NCCL_IB_HCA=mlx5_0\n");
+  EXPECT_EQ(scene.only().problem.mend, "sudo sed -i '/^NCCL_IB_HCA=/d' /etc/nccl.conf");
 }
 
 TEST(Surroundings, TheInterfaceOfTheDefaultRoute) {
@@ -253,42 +253,42 @@ TEST(Surroundings, TheInterfaceOfTheDefaultRoute) {
 
 TEST(Surroundings, EveryWayToAskForZtcpIsRight) {
   for (const char* plugin : {"ztcp", "libnccl-net-ztcp.so", "/opt/ztcp/lib/libnccl-net.so"}) {
-    Host host;
-    host.variables = {{"NCCL_NET_PLUGIN", plugin}};
-    EXPECT_THAT(host.bad(), IsEmpty()) << plugin;
+    Scene scene;
+    scene.variables = {{"NCCL_NET_PLUGIN", plugin}};
+    EXPECT_THAT(scene.bad(), IsEmpty()) << plugin;
   }
 }
 
 TEST(Surroundings, WhatIsLeftOutNeedsNoMatch) {
-  Host host;
-  host.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
-  EXPECT_THAT(host.bad(), IsEmpty());
+  Scene scene;
+  scene.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(Surroundings, FewCpusForPollers) {
-  Host host;
-  host.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
-  const Check check = host.only();
+  Scene scene;
+  scene.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
+  const Check check = scene.only();
   EXPECT_EQ(check.name, "cpus");
   EXPECT_THAT(check.problem.what, HasSubstr("4 CPUs (0-3) for 2 NICs"));
 }
 
 TEST(Surroundings, ALimitOfCpuTimeCounts) {
-  Host host;
-  host.tree.add_file("proc/self/cgroup", "0::/job\n");
-  host.tree.add_file("sys/fs/cgroup/job/cpu.max", "300000 100000\n");
-  const Check check = host.only();
+  Scene scene;
+  scene.tree.add_file("proc/self/cgroup", "0::/job\n");
+  scene.tree.add_file("sys/fs/cgroup/job/cpu.max", "300000 100000\n");
+  const Check check = scene.only();
   EXPECT_EQ(check.name, "cpus");
   EXPECT_THAT(check.problem.what, HasSubstr("time of 3 CPUs, by the cgroup's limit, for 2 NICs"));
-  host.tree.add_file("sys/fs/cgroup/job/cpu.max", "6400000 100000\n");
-  EXPECT_THAT(host.bad(), IsEmpty());
+  scene.tree.add_file("sys/fs/cgroup/job/cpu.max", "6400000 100000\n");
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(Surroundings, SharingIsNoWarningWhereItIsMeant) {
-  Host host;
-  host.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0\n");
-  host.fabric.poller.mode = config::PollerMode::kShared;
-  EXPECT_THAT(host.bad(), IsEmpty());
+  Scene scene;
+  scene.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0\n");
+  scene.fabric.poller.mode = config::PollerMode::kShared;
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(Report, ExitCodeIsTheWorstSeverity) {
@@ -313,10 +313,11 @@ TEST(Report, CheckInJsonIsAsStored) {
   report.checks = {{"schema", Severity::kGood, {"ztcp.conf", "schema 1", ""}},
                    {"hugepages", Severity::kWarning, {"NUMA node 0", "too few", "echo 25 > x"}},
                    {"driver", Severity::kFault, {"ztcp0", "bound to ena", "sudo ztcp_setup"}}};
-  EXPECT_EQ(to_json(report), test::Tree::read(ZTCP_TREES "/../setup/check.json"));
+  EXPECT_EQ(to_json(report), ztcp::test::Tree::read(ZTCP_TREES "/../setup/check.json"));
   report.checks.clear();
   report.load_problems = config::parse("schema = 2\n", report.config_path).problems;
-  EXPECT_EQ(to_json(report), test::Tree::read(ZTCP_TREES "/../setup/check-newer-config.json"));
+  EXPECT_EQ(to_json(report),
+            ztcp::test::Tree::read(ZTCP_TREES "/../setup/check-newer-config.json"));
 }
 
 }  // namespace

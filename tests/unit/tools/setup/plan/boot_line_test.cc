@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/tree.h"
+#include "tests/unit/tools/setup/tree_host.h"
 
 namespace ztcp::setup {
 namespace {
@@ -30,8 +31,9 @@ std::string command_line(const std::string& text) {
   return "file path=proc/cmdline text=BOOT_IMAGE=/vmlinuz ro " + text + "\n";
 }
 
-BootPlan plan(const test::Tree& tree, const std::vector<std::string>& others = {}) {
-  return plan_boot(tree.root(), {{0, 25, 0}, {1, 25, 0}}, k1Gib, others);
+BootPlan plan(const ztcp::test::Tree& tree, const std::vector<std::string>& others = {}) {
+  test::TreeHost host(tree);
+  return plan_boot(host, {{0, 25, 0}, {1, 25, 0}}, k1Gib, others);
 }
 
 TEST(BootLine, PagesByNodeWhereTheKernelTakesThem) {
@@ -57,7 +59,7 @@ TEST(BootLine, CountsWhatALineAsksFor) {
 }
 
 TEST(BootLine, DebianGetsADropIn) {
-  const BootPlan found = plan(test::Tree(kDebian + command_line("quiet")), {"iommu=pt"});
+  const BootPlan found = plan(ztcp::test::Tree(kDebian + command_line("quiet")), {"iommu=pt"});
   EXPECT_THAT(found.notes, IsEmpty());
   ASSERT_THAT(found.wishes, SizeIs(3));
   const auto& file = std::get<resource::File>(found.wishes[0].what);
@@ -71,7 +73,7 @@ TEST(BootLine, DebianGetsADropIn) {
 
 // After a boot the line has our own arguments; they are still ours to wish for.
 TEST(BootLine, TheDropInIsTheSameAfterItsBoot) {
-  test::Tree tree(kDebian + command_line("quiet"));
+  ztcp::test::Tree tree(kDebian + command_line("quiet"));
   const auto first = std::get<resource::File>(plan(tree, {"iommu=pt"}).wishes[0].what);
   tree.add_file(first.path.substr(1), first.text);
   tree.add(command_line("quiet iommu=pt hugepagesz=1G hugepages=0:25,1:25"));
@@ -86,24 +88,25 @@ TEST(BootLine, TheMenuCountsNotTheKernelThatRuns) {
       "file path=boot/grub/grub.cfg text=menuentry 'Debian' {\\n linux /vmlinuz ro quiet";
   const std::string ours = " iommu=pt hugepagesz=1G hugepages=0:25,1:25";
   const BootPlan undone =
-      plan(test::Tree(kDebian + command_line("quiet" + ours) + menu + "\n"), {"iommu=pt"});
+      plan(ztcp::test::Tree(kDebian + command_line("quiet" + ours) + menu + "\n"), {"iommu=pt"});
   ASSERT_THAT(undone.wishes, SizeIs(3));
   EXPECT_THAT(std::get<resource::File>(undone.wishes[0].what).text, HasSubstr(ours));
   EXPECT_THAT(
-      plan(test::Tree(kDebian + command_line("quiet") + menu + ours + "\n"), {"iommu=pt"}).wishes,
-      IsEmpty());
-}
-
-TEST(BootLine, WhatTheOperatorWroteIsNotWishedForAgain) {
-  EXPECT_THAT(
-      plan(test::Tree(kDebian + command_line("iommu=pt hugepagesz=1G hugepages=60")), {"iommu=pt"})
+      plan(ztcp::test::Tree(kDebian + command_line("quiet") + menu + ours + "\n"), {"iommu=pt"})
           .wishes,
       IsEmpty());
 }
 
+TEST(BootLine, WhatTheOperatorWroteIsNotWishedForAgain) {
+  EXPECT_THAT(plan(ztcp::test::Tree(kDebian + command_line("iommu=pt hugepagesz=1G hugepages=60")),
+                   {"iommu=pt"})
+                  .wishes,
+              IsEmpty());
+}
+
 TEST(BootLine, ASmallerCountOfTheOperatorsIsAWarning) {
   const BootPlan found =
-      plan(test::Tree(kDebian + command_line("hugepagesz=1G hugepages=4")), {"iommu=pt"});
+      plan(ztcp::test::Tree(kDebian + command_line("hugepagesz=1G hugepages=4")), {"iommu=pt"});
   ASSERT_THAT(found.notes, SizeIs(1));
   EXPECT_THAT(found.notes[0].problem.what, HasSubstr("reserves 4 pages of 1048576 KiB"));
   EXPECT_THAT(found.notes[0].problem.mend, HasSubstr("hugepages=0:25,1:25"));
@@ -113,20 +116,20 @@ TEST(BootLine, ASmallerCountOfTheOperatorsIsAWarning) {
 }
 
 TEST(BootLine, GrubbyGetsArguments) {
-  const BootPlan found = plan(test::Tree(kRocky + command_line("quiet")), {"iommu=pt"});
+  const BootPlan found = plan(ztcp::test::Tree(kRocky + command_line("quiet")), {"iommu=pt"});
   ASSERT_THAT(found.wishes, SizeIs(1));
   EXPECT_THAT(std::get<resource::BootArguments>(found.wishes[0].what).arguments,
               ElementsAre("iommu=pt", "hugepagesz=1G", "hugepages=50"));
   // The same after their boot: else they would be taken back.
-  const BootPlan again =
-      plan(test::Tree(kRocky + command_line("iommu=pt hugepagesz=1G hugepages=50")), {"iommu=pt"});
+  const BootPlan again = plan(
+      ztcp::test::Tree(kRocky + command_line("iommu=pt hugepagesz=1G hugepages=50")), {"iommu=pt"});
   ASSERT_THAT(again.wishes, SizeIs(1));
   EXPECT_EQ(std::get<resource::BootArguments>(again.wishes[0].what).arguments,
             std::get<resource::BootArguments>(found.wishes[0].what).arguments);
 }
 
 TEST(BootLine, AnUnknownBootLoaderIsLeftToTheOperator) {
-  const BootPlan found = plan(test::Tree(command_line("quiet")));
+  const BootPlan found = plan(ztcp::test::Tree(command_line("quiet")));
   EXPECT_THAT(found.wishes, IsEmpty());
   ASSERT_THAT(found.notes, SizeIs(1));
   EXPECT_THAT(found.notes[0].problem.mend, HasSubstr("by hand"));
@@ -134,15 +137,18 @@ TEST(BootLine, AnUnknownBootLoaderIsLeftToTheOperator) {
 }
 
 TEST(BootLine, EntriesOfTheBootLoader) {
-  test::Tree tree(
+  ztcp::test::Tree tree(
       "file path=boot/loader/entries/a.conf text=title A\\noptions root=/dev/sda1 iommu=pt\n"
       "file path=boot/loader/entries/b.conf text=title B\\noptions $kernelopts\n"
       "file path=boot/grub2/grubenv text=# GRUB\\nkernelopts=root=/dev/sda1 iommu=pt\n");
-  EXPECT_TRUE(boot_entries_have(tree.root(), {"iommu=pt"}));
-  EXPECT_FALSE(boot_entries_have(tree.root(), {"iommu=pt", "hugepages=1"}));
+  test::TreeHost host(tree);
+  EXPECT_TRUE(boot_entries_have(host, {"iommu=pt"}));
+  EXPECT_FALSE(boot_entries_have(host, {"iommu=pt", "hugepages=1"}));
   tree.add("file path=boot/loader/entries/c.conf text=options quiet");
-  EXPECT_FALSE(boot_entries_have(tree.root(), {"iommu=pt"}));
-  EXPECT_FALSE(boot_entries_have(test::Tree().root(), {}));
+  EXPECT_FALSE(boot_entries_have(host, {"iommu=pt"}));
+  const ztcp::test::Tree empty;
+  test::TreeHost bare(empty);
+  EXPECT_FALSE(boot_entries_have(bare, {}));
 }
 
 }  // namespace

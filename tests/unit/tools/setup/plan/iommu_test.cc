@@ -33,13 +33,13 @@ TEST(SharedGroups, NicsOfAnyProcessMayNot) {
 }
 
 // Two ports of one card, each the NIC of a GPU.
-struct Host {
-  test::Tree tree{
+struct Scene {
+  ztcp::test::Tree tree{
       "pci path=pci0000:00/0000:02:00.0 id=8086:1572 class=020000 numa=0 driver=vfio-pci group=17\n"
       "pci path=pci0000:00/0000:02:00.1 id=8086:1572 class=020000 numa=0 driver=vfio-pci "
       "group=17\n"};
   config::Fabric fabric;
-  Host() {
+  Scene() {
     for (const char* pci : {"0000:02:00.0", "0000:02:00.1"}) {
       config::Nic& nic = fabric.nics.emplace_back();
       nic.driver = config::NicDriver::kPci;
@@ -55,8 +55,8 @@ struct Host {
 };
 
 TEST(CheckGroups, NamesTheNicsTheGroupAndTheWayOut) {
-  const Host host;
-  const auto checks = host.checks();
+  const Scene scene;
+  const auto checks = scene.checks();
   ASSERT_THAT(checks, SizeIs(1));
   EXPECT_EQ(checks[0].name, "group");
   EXPECT_EQ(checks[0].severity, Severity::kFault);
@@ -66,13 +66,13 @@ TEST(CheckGroups, NamesTheNicsTheGroupAndTheWayOut) {
 }
 
 TEST(CheckGroups, AGroupEachIsWell) {
-  Host host;
-  host.fabric.nics.pop_back();
-  const auto checks = host.checks();
+  Scene scene;
+  scene.fabric.nics.pop_back();
+  const auto checks = scene.checks();
   ASSERT_THAT(checks, SizeIs(1));
   EXPECT_EQ(checks[0].severity, Severity::kGood);
-  host.fabric.nics[0].driver = config::NicDriver::kMemif;
-  EXPECT_THAT(host.checks(), IsEmpty());
+  scene.fabric.nics[0].driver = config::NicDriver::kMemif;
+  EXPECT_THAT(scene.checks(), IsEmpty());
 }
 
 }  // namespace

@@ -14,13 +14,15 @@
 #include <gtest/gtest.h>
 
 #include "config/file/load.h"
-#include "config/machine/machine.h"
+#include "config/machine/readings.h"
 #include "tests/support/tree.h"
+#include "tests/unit/tools/setup/tree_host.h"
 #include "tools/ztcp_setup/report/report.h"
 
 namespace ztcp::setup {
 namespace {
 
+using test::TreeHost;
 using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
@@ -28,16 +30,14 @@ using testing::IsEmpty;
 using testing::Not;
 
 std::string tree_text(const std::string& name) {
-  return test::Tree::read(std::string(ZTCP_TREES) + "/" + name + ".tree");
+  return ztcp::test::Tree::read(std::string(ZTCP_TREES) + "/" + name + ".tree");
 }
 
-Plan plan_for(const test::Tree& tree, Request request = {},
+Plan plan_for(const ztcp::test::Tree& tree, Request request = {},
               std::optional<config::Fabric> existing = std::nullopt) {
-  PlanInput input;
-  input.root = tree.root();
-  input.request = std::move(request);
+  TreeHost host(tree);
+  PlanInput input{host, std::move(request), std::nullopt, "", ""};
   input.request.config_path = config::kDefaultPath;
-  input.network = tree.network();
   if (existing) input.existing_text = config::to_toml(*existing);
   input.existing = std::move(existing);
   return make_plan(input);
@@ -50,7 +50,8 @@ Request without_iommu() {
 }
 
 // What the machine is when all wishes are granted, as far as a tree can be it.
-void grant(const Resources& wishes, test::Tree& tree) {
+void grant(const Resources& wishes, ztcp::test::Tree& tree) {
+  TreeHost host(tree);
   for (const Resource& wish : wishes) {
     if (const auto* file = std::get_if<resource::File>(&wish.what)) {
       tree.add_file(file->path.substr(1), file->text);
@@ -65,12 +66,15 @@ void grant(const Resources& wishes, test::Tree& tree) {
     } else if (const auto* module = std::get_if<resource::Module>(&wish.what)) {
       tree.add_folder("sys/bus/pci/drivers/" + module->name);
     } else if (const auto* mount = std::get_if<resource::Mount>(&wish.what)) {
+      const std::string options = mount->path + " rw - hugetlbfs none rw,pagesize=1024M";
+      tree.add_file("proc/self/mountinfo", "40 22 0:35 / " + options + "\n");
       tree.add_file("proc/mounts", "none " + mount->path + " hugetlbfs rw,pagesize=1024M 0 0\n");
     } else if (const auto* driver = std::get_if<resource::Driver>(&wish.what)) {
       const std::string device =
           std::filesystem::canonical(tree.path("sys/bus/pci/devices/" + driver->pci)).string();
-      for (const auto& net : config::interfaces_of(device)) tree.remove("sys/class/net/" + net);
-      for (const auto& child : config::list_folder(device))
+      for (const auto& net : config::interfaces_of(host, driver->pci))
+        tree.remove("sys/class/net/" + net);
+      for (const auto& child : host.list(config::pci_folder(driver->pci)))
         if (child == "net" || child.starts_with("virtio"))
           std::filesystem::remove_all(device + "/" + child);
       std::filesystem::remove(device + "/driver");
@@ -96,7 +100,7 @@ struct Case {
 class Golden : public testing::TestWithParam<Case> {};
 
 TEST_P(Golden, DryRunSaysWhatIsStored) {
-  test::Tree tree(tree_text(GetParam().tree));
+  ztcp::test::Tree tree(tree_text(GetParam().tree));
   Plan plan = plan_for(tree, GetParam().request);
   if (GetParam().again) {
     grant(plan.wishes, tree);
@@ -105,7 +109,7 @@ TEST_P(Golden, DryRunSaysWhatIsStored) {
   const std::string json = to_json(plan);
   const std::string path = std::string(ZTCP_TREES) + "/" + GetParam().golden + ".dry-run.json";
   if (std::getenv("UPDATE_GOLDEN") != nullptr) std::ofstream(path) << json;
-  EXPECT_EQ(json, test::Tree::read(path));
+  EXPECT_EQ(json, ztcp::test::Tree::read(path));
 }
 
 Request nics_without_gpus() {
@@ -149,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(Plan, EightGpusNeedFiftyGib) {
-  const test::Tree tree(tree_text("server-8gpu-9nic"));
+  const ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   const Plan plan = plan_for(tree);
   ASSERT_TRUE(plan.fabric);
   EXPECT_EQ(plan.hugepage_mib(), 50U * 1024);
@@ -174,7 +178,7 @@ TEST(Plan, ANicThatKnowsNoNodeIsGivenPagesOfTheFirst) {
   std::string text = tree_text("server-8gpu-9nic");
   const auto at = text.find("numa=1", text.find("0000:9b:00.0 id="));
   text.replace(at, 6, "numa=-1");
-  const Plan plan = plan_for(test::Tree(text));
+  const Plan plan = plan_for(ztcp::test::Tree(text));
   EXPECT_THAT(
       page_wishes(plan),
       testing::ElementsAre(
@@ -184,7 +188,7 @@ TEST(Plan, ANicThatKnowsNoNodeIsGivenPagesOfTheFirst) {
 }
 
 TEST(Plan, PagesThatOtherProgramsHaveAreTold) {
-  test::Tree tree(tree_text("server-8gpu-9nic"));
+  ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   tree.add("pages node=1 kib=1048576 total=12 free=7");
   EXPECT_THAT(plan_for(tree).notes, IsEmpty()) << "20 of 25 stay free for 4 x 5 GiB";
   tree.add("pages node=1 kib=1048576 total=12 free=0");
@@ -214,7 +218,7 @@ TEST(Plan, PagesThatOtherProgramsHaveAreTold) {
 }
 
 TEST(Plan, TheFabricIsAConfigThatLoads) {
-  const test::Tree tree(tree_text("server-8gpu-9nic"));
+  const ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   const Plan plan = plan_for(tree);
   ASSERT_TRUE(plan.fabric);
   const auto loaded = config::parse(to_toml(*plan.fabric), plan.fabric->path);
@@ -239,7 +243,7 @@ std::vector<config::Check> speed_notes(const Plan& plan) {
 
 // virtio says nothing of its speed.
 TEST(Plan, ASpeedThatNobodyTellsIsAskedFor) {
-  test::Tree tree(tree_text("cloud-flat"));
+  ztcp::test::Tree tree(tree_text("cloud-flat"));
   Request request = without_iommu();
   const Plan plan = plan_for(tree, request);
   EXPECT_THAT(speeds_of(plan), testing::Each(0U));
@@ -273,7 +277,7 @@ TEST(Plan, ASpeedThatNobodyTellsIsAskedFor) {
 }
 
 TEST(Plan, AnInstanceTypeTellsTheSpeedOfItsNics) {
-  test::Tree tree(tree_text("cloud-flat"));
+  ztcp::test::Tree tree(tree_text("cloud-flat"));
   tree.add_file("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
   tree.add_file("sys/class/dmi/id/product_name", "p4d.24xlarge\n");
   const Plan plan = plan_for(tree, without_iommu());
@@ -288,9 +292,9 @@ TEST(Plan, AnInstanceTypeTellsTheSpeedOfItsNics) {
 }
 
 TEST(Plan, HostClassFollowsTheIommu) {
-  const test::Tree server(tree_text("server-8gpu-9nic"));
+  const ztcp::test::Tree server(tree_text("server-8gpu-9nic"));
   EXPECT_EQ(plan_for(server).fabric->host.host_class, config::HostClass::kIommu);
-  const test::Tree cloud(tree_text("cloud-flat"));
+  const ztcp::test::Tree cloud(tree_text("cloud-flat"));
   const Plan plan = plan_for(cloud, without_iommu());
   EXPECT_EQ(plan.fabric->host.host_class, config::HostClass::kNoIommu);
   EXPECT_THAT(plan.changes,
@@ -300,7 +304,7 @@ TEST(Plan, HostClassFollowsTheIommu) {
 }
 
 TEST(Plan, TheDefaultRouteStaysUntouched) {
-  const test::Tree tree(tree_text("cloud-flat"));
+  const ztcp::test::Tree tree(tree_text("cloud-flat"));
   const Plan plan = plan_for(tree, without_iommu());
   EXPECT_FALSE(plan.changes.empty());
   for (const Change& change : plan.changes) {
@@ -325,7 +329,7 @@ config::Check only_fault(const Plan& plan) {
 TEST(Plan, ANicWithoutAddressIsAFault) {
   std::string text = tree_text("cloud-flat");
   text.erase(text.find("address if=eth3"), std::strlen("address if=eth3 ip=10.77.3.5/24\n"));
-  const test::Tree tree(text);
+  const ztcp::test::Tree tree(text);
   const Plan plan = plan_for(tree, without_iommu());
   EXPECT_EQ(only_fault(plan).problem.where, "eth3");
   EXPECT_EQ(exit_code(plan), kExitFaults);
@@ -335,17 +339,17 @@ TEST(Plan, ANicWithoutAddressIsAFault) {
 // host.
 TEST(Plan, ANicWithoutAddressDoesNotInheritAnotherHosts) {
   std::string text = tree_text("cloud-flat");
-  Plan other = plan_for(test::Tree(text), without_iommu());
+  Plan other = plan_for(ztcp::test::Tree(text), without_iommu());
   for (config::Nic& nic : other.fabric->nics) nic.mac.bytes[5] ^= 0xff;
   text.erase(text.find("address if=eth3"), std::strlen("address if=eth3 ip=10.77.3.5/24\n"));
-  const test::Tree tree(text);
+  const ztcp::test::Tree tree(text);
   EXPECT_EQ(only_fault(plan_for(tree, {}, other.fabric)).problem.where, "eth3");
 }
 
 TEST(Plan, ALinkLocalAddressIsTheLastChoice) {
   std::string text = tree_text("cloud-flat");
   text.insert(text.find("address if=eth3"), "address if=eth3 ip=169.254.7.7/16\n");
-  const Plan plan = plan_for(test::Tree(text), without_iommu());
+  const Plan plan = plan_for(ztcp::test::Tree(text), without_iommu());
   ASSERT_TRUE(plan.fabric);
   for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
     const config::HostNic& nic = plan.topology.nics[plan.pairs[i].nic];
@@ -358,7 +362,7 @@ TEST(Plan, ALinkLocalAddressIsTheLastChoice) {
 // After set-up the kernel knows nothing of the NICs: the config remembers.
 TEST(Plan, ASecondRunFindsNothingToChange) {
   for (const char* name : {"server-8gpu-9nic", "cloud-flat"}) {
-    test::Tree tree(tree_text(name));
+    ztcp::test::Tree tree(tree_text(name));
     const Plan first = plan_for(tree, without_iommu());
     ASSERT_TRUE(first.fabric);
     grant(first.wishes, tree);
@@ -372,7 +376,7 @@ TEST(Plan, ASecondRunFindsNothingToChange) {
 // --- What is asked for by name -------------------------------------------------------------------
 
 TEST(Plan, WithoutAnIommuNothingGoesUnlessAsked) {
-  test::Tree tree(tree_text("cloud-flat"));
+  ztcp::test::Tree tree(tree_text("cloud-flat"));
   config::Check fault = only_fault(plan_for(tree));
   EXPECT_THAT(fault.problem.what, HasSubstr("no IOMMU group for eth5"));
   EXPECT_THAT(fault.problem.what, HasSubstr("the firmware describes none"));
@@ -386,7 +390,7 @@ TEST(Plan, WithoutAnIommuNothingGoesUnlessAsked) {
 }
 
 TEST(Plan, AskingForAnIommuTouchesOnlyTheNextBoot) {
-  test::Tree tree(tree_text("cloud-flat"));
+  ztcp::test::Tree tree(tree_text("cloud-flat"));
   tree.add_file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\n");
   Request request;
   request.ask_iommu = true;
@@ -400,7 +404,7 @@ TEST(Plan, AskingForAnIommuTouchesOnlyTheNextBoot) {
 }
 
 TEST(Plan, AnIommuThatIsThereIsUsed) {
-  const test::Tree tree(tree_text("server-8gpu-9nic"));
+  const ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   const Plan plan = plan_for(tree, without_iommu());
   EXPECT_EQ(plan.fabric->host.host_class, config::HostClass::kIommu);
   ASSERT_EQ(plan.notes.size(), 1U);
@@ -409,7 +413,7 @@ TEST(Plan, AnIommuThatIsThereIsUsed) {
 
 // All that is wrong at once: nothing is found out only after something else is mended.
 TEST(Plan, EveryFaultOfTheRequestIsTold) {
-  const test::Tree tree(tree_text("cloud-flat"));
+  const ztcp::test::Tree tree(tree_text("cloud-flat"));
   Request request;
   request.selection.keep = {"eth99"};
   request.selection.take = {"0000:ff:00.0"};
@@ -431,7 +435,7 @@ TEST(Plan, EveryFaultOfTheRequestIsTold) {
 }
 
 TEST(Plan, AGroupThatLimitsCanNotNameIsAFault) {
-  test::Tree tree(tree_text("server-8gpu-9nic"));
+  ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   tree.add_file("etc/group", "domain users:x:513:\n");
   Request request;
   request.group = "domain users";
@@ -439,7 +443,7 @@ TEST(Plan, AGroupThatLimitsCanNotNameIsAFault) {
 }
 
 TEST(Plan, AUserAndAGroupGetWhatJobsNeed) {
-  test::Tree tree(tree_text("server-8gpu-9nic"));
+  ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   tree.add(
       "file path=etc/passwd text=alice:x:1000:1000::/:/bin/sh\n"
       "file path=etc/group text=ztcp:x:990:alice\n"
@@ -476,12 +480,12 @@ TEST(Plan, AUserAndAGroupGetWhatJobsNeed) {
 // --- The config as the memory of a host ----------------------------------------------------------
 
 TEST(Plan, AddingKeepsWhatTheConfigSays) {
-  test::Tree tree(tree_text("server-8gpu-9nic"));
+  ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   Plan first = plan_for(tree);
   first.fabric->nics[2].mtu_bytes = 4000;
   first.fabric->poller.spin_us = 7;
   // The kernel's drivers have the NICs, DHCP has not run, a cloud's route is there already.
-  const test::Tree booted(
+  const ztcp::test::Tree booted(
       tree_text("server-8gpu-9nic").substr(0, tree_text("server-8gpu-9nic").find("address if=")) +
       "route if=ens1f0 via=10.77.1.1 metric=900");
   Request request;
@@ -493,7 +497,7 @@ TEST(Plan, AddingKeepsWhatTheConfigSays) {
 }
 
 TEST(Plan, AddingWithoutAMissingNicKeepsTheOthers) {
-  test::Tree tree(tree_text("server-8gpu-9nic"));
+  ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   const Plan first = plan_for(tree);
   std::string text = tree_text("server-8gpu-9nic");
   for (const char* verb : {"\npci path=", "\nnet path="}) {
@@ -503,7 +507,7 @@ TEST(Plan, AddingWithoutAMissingNicKeepsTheOthers) {
   }
   Request request;
   request.mode = Mode::kAdd;
-  const Plan plan = plan_for(test::Tree(text), request, first.fabric);
+  const Plan plan = plan_for(ztcp::test::Tree(text), request, first.fabric);
   EXPECT_FALSE(plan.has_faults());
   EXPECT_EQ(plan.fabric->nics.size(), 7U);
   ASSERT_EQ(plan.notes.size(), 1U);
@@ -511,7 +515,7 @@ TEST(Plan, AddingWithoutAMissingNicKeepsTheOthers) {
 }
 
 TEST(Plan, AnotherNicInItsPlaceIsAFault) {
-  const test::Tree tree(tree_text("server-8gpu-9nic"));
+  const ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   Plan first = plan_for(tree);
   first.fabric->nics[0].mac.bytes[5] ^= 0xff;
   Request request;
@@ -521,7 +525,7 @@ TEST(Plan, AnotherNicInItsPlaceIsAFault) {
 }
 
 TEST(Plan, ANicThatCameSinceIsAdded) {
-  test::Tree tree(tree_text("vlan"));
+  ztcp::test::Tree tree(tree_text("vlan"));
   Request request;
   request.nics = 1;
   request.per_gpu_mib = 1024;
@@ -542,7 +546,7 @@ TEST(Plan, ANicThatCameSinceIsAdded) {
 }
 
 TEST(Plan, SettingsOfTheOperatorSurvive) {
-  test::Tree tree(tree_text("server-8gpu-9nic"));
+  ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   const Plan first = plan_for(tree);
   grant(first.wishes, tree);
   config::Fabric edited = *first.fabric;
@@ -552,7 +556,7 @@ TEST(Plan, SettingsOfTheOperatorSurvive) {
 }
 
 TEST(Plan, AFabricOfSoftwareNicsIsLeftAlone) {
-  const test::Tree tree(tree_text("server-8gpu-9nic"));
+  const ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   config::Fabric local;
   local.nics.emplace_back();
   EXPECT_THAT(only_fault(plan_for(tree, {}, local)).problem.what,
@@ -561,7 +565,7 @@ TEST(Plan, AFabricOfSoftwareNicsIsLeftAlone) {
 
 // A NIC that shares its group with another of ours can be driven by no second process.
 TEST(Plan, TwoNicsOfOneGroupAreRefusedForGpusAndForAnyProcess) {
-  const test::Tree tree(tree_text("own-group"));
+  const ztcp::test::Tree tree(tree_text("own-group"));
   for (const Request& request : {Request{}, nics_without_gpus()}) {
     const config::Check fault = only_fault(plan_for(tree, request));
     EXPECT_EQ(fault.name, "group");
@@ -575,7 +579,7 @@ TEST(Plan, TwoNicsOfOneGroupAreRefusedForGpusAndForAnyProcess) {
 }
 
 TEST(Plan, AVlanIsItsTagItsAddressAndItsMtu) {
-  const test::Tree tree(tree_text("vlan"));
+  const ztcp::test::Tree tree(tree_text("vlan"));
   const Plan plan = plan_for(tree, for_a_group());
   ASSERT_EQ(plan.fabric->nics.size(), 2U);
   const config::Nic& nic = plan.fabric->nics[0];
@@ -586,7 +590,7 @@ TEST(Plan, AVlanIsItsTagItsAddressAndItsMtu) {
 }
 
 TEST(Plan, TextListsGpusNicsAndReasons) {
-  const test::Tree tree(tree_text("server-8gpu-9nic"));
+  const ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   const std::string text = to_text(plan_for(tree));
   EXPECT_THAT(text, HasSubstr("ztcp0   0000:19:00.0  NVIDIA H800"));
   EXPECT_THAT(text, HasSubstr("Hugepages: 50 GiB = 8 GPUs x 5 GiB + 10 GiB"));
@@ -597,7 +601,7 @@ TEST(Plan, TextListsGpusNicsAndReasons) {
 }
 
 TEST(Plan, WithoutAPairingTextShowsWhatThereIs) {
-  const test::Tree tree(tree_text("too-few-nics"));
+  const ztcp::test::Tree tree(tree_text("too-few-nics"));
   const Plan plan = plan_for(tree, {});
   EXPECT_EQ(exit_code(plan), kExitUnusable);
   const std::string text = to_text(plan);

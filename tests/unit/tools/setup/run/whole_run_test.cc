@@ -48,11 +48,8 @@ class WholeRuns : public testing::TestWithParam<WholeRun> {};
 TEST_P(WholeRuns, AreTakenBack) {
   FakeHost host = machine(GetParam().tree);
   const FakeHost::State bare = host.state;
-  PlanInput input;
-  input.root = host.fsroot();
-  input.request = GetParam().request;
+  PlanInput input{host, GetParam().request, std::nullopt, "", ""};
   input.request.config_path = config::kDefaultPath;
-  input.network = host.network();
   const Plan plan = make_plan(input);
   ASSERT_TRUE(plan.fabric && !plan.has_faults());
   ASSERT_FALSE(plan.wishes.empty());
