@@ -55,23 +55,23 @@ config::Check answer(Severity severity, std::string where, std::string what, std
 }
 
 // Where packages, the tarball and a build put the plugin, seen from ztcp_setup. Empty: not there.
-std::string folder_of_ours(const Surroundings& surroundings) {
-  const std::string program = surroundings.program.substr(0, surroundings.program.rfind('/'));
+std::string folder_of_ours(const JobEnvironment& job) {
+  const std::string program = job.program.substr(0, job.program.rfind('/'));
   const std::string prefix = program.substr(0, program.rfind('/'));
   std::vector<std::string> folders;
-  for (const std::string& name : surroundings.machine.list(prefix + "/lib"))
+  for (const std::string& name : job.machine.list(prefix + "/lib"))
     if (name.ends_with("-linux-gnu")) folders.push_back(prefix + "/lib/" + name);
   folders.push_back(prefix + "/lib64");
   folders.push_back(prefix + "/lib");
   folders.push_back(prefix.substr(0, prefix.rfind('/')) + "/plugin");
   const auto ours = std::find_if(folders.begin(), folders.end(), [&](const std::string& folder) {
-    return owner_of_plugin(surroundings.machine, folder + "/" + kPluginFile) == "ztcp";
+    return owner_of_plugin(job.machine, folder + "/" + kPluginFile) == "ztcp";
   });
   return ours == folders.end() ? std::string() : *ours;
 }
 
-std::string mend_of_path(const Surroundings& surroundings) {
-  const std::string folder = folder_of_ours(surroundings);
+std::string mend_of_path(const JobEnvironment& job) {
+  const std::string folder = folder_of_ours(job);
   if (folder.empty())
     return fmt::format("install libnccl-net-ztcp; sudo find / -xdev -name '{}' shows where any is",
                        kPluginFile);
@@ -80,12 +80,12 @@ std::string mend_of_path(const Surroundings& surroundings) {
 
 }  // namespace
 
-std::vector<std::string> loader_folders(const Surroundings& surroundings) {
+std::vector<std::string> loader_folders(const JobEnvironment& job) {
   std::vector<std::string> folders;
-  const auto it = surroundings.variables.find("LD_LIBRARY_PATH");
-  if (it != surroundings.variables.end())
+  const auto it = job.variables.find("LD_LIBRARY_PATH");
+  if (it != job.variables.end())
     for (const std::string_view part : config::split(it->second, ':')) folders.emplace_back(part);
-  read_ld_conf(surroundings.machine, "/etc/ld.so.conf", 0, folders);
+  read_ld_conf(job.machine, "/etc/ld.so.conf", 0, folders);
   for (const char* folder : {"/lib64", "/usr/lib64", "/lib", "/usr/lib"})
     folders.emplace_back(folder);
   return folders;
@@ -99,26 +99,25 @@ std::string owner_of_plugin(config::Machine& machine, const std::string& path) {
   return {};
 }
 
-config::Check check_library(const Surroundings& surroundings) {
+config::Check check_library(const JobEnvironment& job) {
   std::vector<std::string> found;
-  for (const std::string& folder : loader_folders(surroundings))
-    if (config::exists(surroundings.machine, folder + "/" + kPluginFile))
+  for (const std::string& folder : loader_folders(job))
+    if (config::exists(job.machine, folder + "/" + kPluginFile))
       found.push_back(folder + "/" + kPluginFile);
   if (found.empty())
     return answer(Severity::kWarning, kPluginFile,
                   "not in the loader's path, so NCCL runs without it unless the job sets one",
-                  mend_of_path(surroundings));
-  const std::string owner = owner_of_plugin(surroundings.machine, found.front());
+                  mend_of_path(job));
+  const std::string owner = owner_of_plugin(job.machine, found.front());
   if (owner == "ztcp")
     return answer(Severity::kGood, found.front(), "ztcp, the first in the loader's path", "");
   const std::string whose = owner.empty() ? "a plugin of unknown origin" : owner;
   const auto ours = std::find_if(found.begin(), found.end(), [&](const std::string& path) {
-    return owner_of_plugin(surroundings.machine, path) == "ztcp";
+    return owner_of_plugin(job.machine, path) == "ztcp";
   });
   if (ours == found.end())
     return answer(Severity::kFault, found.front(),
-                  fmt::format("{}; ztcp's is not in the loader's path", whose),
-                  mend_of_path(surroundings));
+                  fmt::format("{}; ztcp's is not in the loader's path", whose), mend_of_path(job));
   return answer(
       Severity::kFault, found.front(), fmt::format("{} comes before ztcp's {}", whose, *ours),
       // Of a lib*.so_bak ldconfig may make a link with the old name again.

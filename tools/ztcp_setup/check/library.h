@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "config/check/check.h"
-#include "tools/ztcp_setup/check/surroundings.h"
+#include "tools/ztcp_setup/check/job_environment.h"
 
 namespace ztcp::setup {
 
 inline constexpr const char* kPluginFile = "libnccl-net.so";
 
 // The folders the loader tries, in order: LD_LIBRARY_PATH, ld.so.conf, the built-in ones.
-std::vector<std::string> loader_folders(const Surroundings& surroundings);
+std::vector<std::string> loader_folders(const JobEnvironment& job);
 
 // "ztcp", "aws-ofi-nccl", "NVIDIA's HPC-X"; empty: unknown.
 std::string owner_of_plugin(config::Machine& machine, const std::string& path);
 
-config::Check check_library(const Surroundings& surroundings);
+config::Check check_library(const JobEnvironment& job);
 
 }  // namespace ztcp::setup

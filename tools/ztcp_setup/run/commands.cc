@@ -11,8 +11,8 @@
 #include "config/file/load.h"
 #include "config/machine/readings.h"
 #include "config/topology/topology.h"
+#include "tools/ztcp_setup/check/job_environment.h"
 #include "tools/ztcp_setup/check/rights.h"
-#include "tools/ztcp_setup/check/surroundings.h"
 #include "tools/ztcp_setup/live/live_host.h"
 #include "tools/ztcp_setup/plan/boot_unit.h"
 #include "tools/ztcp_setup/plan/iommu.h"
@@ -63,11 +63,11 @@ int check(const Options& options) {
     if (const auto topology = config::detect(host, host.fsroot(), {}, {}))
       for (const config::Gpu& gpu : topology->gpus) gpus.push_back(gpu.pci);
     const auto network = host.network();
-    const Surroundings surroundings{host, variables_of(environ),
-                                    host.link_target("/proc/self/exe").value_or(""),
-                                    network ? default_interface(*network) : std::string()};
+    const JobEnvironment job{host, variables_of(environ),
+                             host.link_target("/proc/self/exe").value_or(""),
+                             network ? default_interface(*network) : std::string()};
     report.checks = config::run_checks(fabric, host, gpus);
-    for (const auto& more : {check_surroundings(fabric, surroundings), check_groups(fabric, host),
+    for (const auto& more : {check_job_environment(fabric, job), check_groups(fabric, host),
                              check_rights(fabric, host)})
       report.checks.insert(report.checks.end(), more.begin(), more.end());
     for (config::Problem& problem : config::read_environment().problems)

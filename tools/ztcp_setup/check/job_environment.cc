@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/check/surroundings.h"
+#include "tools/ztcp_setup/check/job_environment.h"
 
 #include <algorithm>
 #include <charconv>
@@ -37,10 +37,10 @@ std::vector<std::string> nccl_files(const Variables& variables) {
 }
 
 // Neither file wins over the environment.
-Variables nccl_variables(const Surroundings& around, Variables& origins) {
-  Variables variables = around.variables;
+Variables nccl_variables(const JobEnvironment& job, Variables& origins) {
+  Variables variables = job.variables;
   for (const std::string& file : nccl_files(variables)) {
-    const std::string text = config::text_of(around.machine, file);
+    const std::string text = config::text_of(job.machine, file);
     for (const std::string_view line : config::lines_of(text)) {
       const auto equals = line.find('=');
       if (line.starts_with('#') || equals == std::string_view::npos) continue;
@@ -53,14 +53,14 @@ Variables nccl_variables(const Surroundings& around, Variables& origins) {
 
 class Checker {
  public:
-  Checker(const config::Fabric& fabric, const Surroundings& around)
-      : fabric_(fabric), around_(around), variables_(nccl_variables(around, origins_)) {}
+  Checker(const config::Fabric& fabric, const JobEnvironment& job)
+      : fabric_(fabric), job_(job), variables_(nccl_variables(job, origins_)) {}
 
   std::vector<Check> run() {
     check_switches();
     check_demand();
     check_conf_file();
-    checks_.push_back(check_library(around_));
+    checks_.push_back(check_library(job_));
     check_names("NCCL_SOCKET_IFNAME", "/sys/class/net");
     check_names("NCCL_IB_HCA", "/sys/class/infiniband");
     check_cpus();
@@ -110,7 +110,7 @@ class Checker {
               "not set, nor in {}: where ztcp can't start, NCCL goes on with its own network "
               "without a word; the line NCCL_NET=ztcp in /etc/nccl.conf, for all jobs, "
               "makes it end the job instead",
-              fmt::join(nccl_files(around_.variables), " or ")),
+              fmt::join(nccl_files(job_.variables), " or ")),
           "");
     else if (strcasecmp(net.c_str(), "ztcp") == 0)
       add(Severity::kGood, "nccl", place_of("NCCL_NET"),
@@ -121,9 +121,9 @@ class Checker {
   }
 
   void check_conf_file() {
-    const auto it = around_.variables.find(kConfFile);
-    if (it == around_.variables.end() || it->second.empty()) return;
-    if (!around_.machine.read_value(it->second))
+    const auto it = job_.variables.find(kConfFile);
+    if (it == job_.variables.end() || it->second.empty()) return;
+    if (!job_.machine.read_value(it->second))
       add(Severity::kWarning, "nccl", kConfFile,
           fmt::format("names {}, which can't be read; NCCL says nothing of that, and does not look "
                       "into ~/.nccl.conf either",
@@ -137,7 +137,7 @@ class Checker {
     std::string value = variable(name);
     if (value.empty() || value.front() == '^') return;
     const bool exact = value.front() == '=';
-    const auto present = around_.machine.list(folder);
+    const auto present = job_.machine.list(folder);
     std::vector<std::string> wrong;  // What is to be said of it.
     std::vector<std::string> right;
     if (exact) value.erase(0, 1);
@@ -166,8 +166,8 @@ class Checker {
   // Those of the variable that are right, exactly, or else the NIC of the default route.
   // The environment wins over NCCL's files.
   std::string mend_of_names(const std::string& name, std::vector<std::string> right) const {
-    if (right.empty() && name == "NCCL_SOCKET_IFNAME" && !around_.default_interface.empty())
-      right = {around_.default_interface};
+    if (right.empty() && name == "NCCL_SOCKET_IFNAME" && !job_.default_interface.empty())
+      right = {job_.default_interface};
     return right.empty() ? removal_of(name)
                          : fmt::format("export {}='={}'", name, fmt::join(right, ","));
   }
@@ -175,11 +175,11 @@ class Checker {
   // The NIC of the config that this interface is; empty: none.
   std::string taken_as(const std::string& folder, const std::string& interface) const {
     std::string pci =
-        config::link_name(around_.machine, folder + "/" + interface + "/device").value_or("");
+        config::link_name(job_.machine, folder + "/" + interface + "/device").value_or("");
     // virtio: one device further up.
     if (pci.starts_with("virtio"))
       for (const config::Nic& nic : fabric_.nics)
-        if (config::exists(around_.machine, config::pci_folder(nic.pci) + "/" + pci)) pci = nic.pci;
+        if (config::exists(job_.machine, config::pci_folder(nic.pci) + "/" + pci)) pci = nic.pci;
     const auto taken = std::find_if(fabric_.nics.begin(), fabric_.nics.end(), [&](const auto& nic) {
       return !nic.pci.empty() && nic.pci == pci;
     });
@@ -188,7 +188,7 @@ class Checker {
 
   // A poller and two NCCL proxy threads for each NIC are busy at once.
   void check_cpus() {
-    const auto list = config::status_field(around_.machine, "Cpus_allowed_list");
+    const auto list = config::status_field(job_.machine, "Cpus_allowed_list");
     if (!list) return;
     std::size_t cpus = 0;
     for (const std::string_view part : config::split(*list, ',')) {
@@ -202,7 +202,7 @@ class Checker {
     }
     const std::size_t busy = fabric_.nics.size() * 3;
     std::string what = fmt::format("{} CPUs ({}) for {} NICs", cpus, *list, fabric_.nics.size());
-    if (const std::size_t quota = config::cpu_quota(around_.machine); quota != 0 && quota < cpus) {
+    if (const std::size_t quota = config::cpu_quota(job_.machine); quota != 0 && quota < cpus) {
       cpus = quota;
       what = fmt::format("time of {} CPUs, by the cgroup's limit, for {} NICs", quota,
                          fabric_.nics.size());
@@ -221,7 +221,7 @@ class Checker {
   }
 
   const config::Fabric& fabric_;
-  const Surroundings& around_;
+  const JobEnvironment& job_;
   Variables origins_;  // The file that sets a variable, for those that the environment lacks.
   const Variables variables_;
   std::vector<Check> checks_;
@@ -252,9 +252,8 @@ std::string default_interface(const config::Network& network) {
   return best == nullptr ? std::string() : network.find(best->interface)->name;
 }
 
-std::vector<Check> check_surroundings(const config::Fabric& fabric,
-                                      const Surroundings& surroundings) {
-  return Checker(fabric, surroundings).run();
+std::vector<Check> check_job_environment(const config::Fabric& fabric, const JobEnvironment& job) {
+  return Checker(fabric, job).run();
 }
 
 }  // namespace ztcp::setup

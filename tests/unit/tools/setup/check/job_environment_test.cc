@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/check/surroundings.h"
+#include "tools/ztcp_setup/check/job_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,10 +48,10 @@ struct Scene {
       nic.name = "ztcp" + std::to_string(fabric.nics.size() - 1);
     }
   }
-  Surroundings surroundings() const { return {machine, variables, program, default_interface}; }
+  JobEnvironment job() const { return {machine, variables, program, default_interface}; }
   std::vector<Check> bad() const {
     std::vector<Check> found;
-    for (const Check& check : check_surroundings(fabric, surroundings()))
+    for (const Check& check : check_job_environment(fabric, job()))
       if (check.severity != Severity::kGood) found.push_back(check);
     return found;
   }
@@ -64,23 +64,22 @@ struct Scene {
   }
 };
 
-TEST(Surroundings, AllIsWell) {
+TEST(JobEnvironment, AllIsWell) {
   Scene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "ens"}, {"NCCL_NET", "ztcp"}};
   EXPECT_THAT(scene.bad(), IsEmpty());
   // NCCL_NET, library, CPUs.
-  EXPECT_THAT(check_surroundings(scene.fabric, scene.surroundings()), SizeIs(3));
+  EXPECT_THAT(check_job_environment(scene.fabric, scene.job()), SizeIs(3));
 }
 
-TEST(Surroundings, TheLoadersFoldersInOrder) {
+TEST(JobEnvironment, TheLoadersFoldersInOrder) {
   Scene scene;
   scene.variables = {{"LD_LIBRARY_PATH", "/a::/b"}};
-  EXPECT_THAT(
-      loader_folders(scene.surroundings()),
-      ElementsAre("/a", "/b", "/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"));
+  EXPECT_THAT(loader_folders(scene.job()), ElementsAre("/a", "/b", "/usr/local/lib", "/lib64",
+                                                       "/usr/lib64", "/lib", "/usr/lib"));
 }
 
-TEST(Surroundings, AnotherPluginComesFirst) {
+TEST(JobEnvironment, AnotherPluginComesFirst) {
   Scene scene;
   scene.tree.add_file("opt/libnccl-net.so", "ELF other");
   scene.variables = {{"LD_LIBRARY_PATH", "/opt"}};
@@ -93,7 +92,7 @@ TEST(Surroundings, AnotherPluginComesFirst) {
               HasSubstr("mv /opt/libnccl-net.so /opt/off-libnccl-net.so && ldconfig"));
 }
 
-TEST(Surroundings, ItIsSaidWhoseThePluginIs) {
+TEST(JobEnvironment, ItIsSaidWhoseThePluginIs) {
   Scene scene;
   scene.variables = {{"LD_LIBRARY_PATH", "/opt/amazon:/opt/hpcx/lib"}};
   scene.tree.add_file("opt/hpcx/lib/libnccl-net.so", "ELF stripped");
@@ -104,7 +103,7 @@ TEST(Surroundings, ItIsSaidWhoseThePluginIs) {
   EXPECT_THAT(check.problem.mend, HasSubstr("LD_LIBRARY_PATH=/usr/local/lib:"));
 }
 
-TEST(Surroundings, NcclsOwnFilesCountBehindTheEnvironment) {
+TEST(JobEnvironment, NcclsOwnFilesCountBehindTheEnvironment) {
   Scene scene;
   scene.tree.add_file("etc/nccl.conf", "# site\nNCCL_SOCKET_IFNAME=ens5\n");
   Check check = scene.only();
@@ -120,12 +119,12 @@ TEST(Surroundings, NcclsOwnFilesCountBehindTheEnvironment) {
 // What --check says of NCCL_NET where nothing is wrong.
 config::Problem demand_of(const Scene& scene) {
   EXPECT_THAT(scene.bad(), IsEmpty());
-  for (const Check& check : check_surroundings(scene.fabric, scene.surroundings()))
+  for (const Check& check : check_job_environment(scene.fabric, scene.job()))
     if (check.name == "nccl") return check.problem;
   return {};
 }
 
-TEST(Surroundings, WhetherNcclMayGoOnWithoutZtcpIsSaid) {
+TEST(JobEnvironment, WhetherNcclMayGoOnWithoutZtcpIsSaid) {
   Scene scene;
   scene.variables = {{"HOME", "/root"}};
   EXPECT_EQ(demand_of(scene).where, "NCCL_NET");
@@ -144,20 +143,20 @@ TEST(Surroundings, WhetherNcclMayGoOnWithoutZtcpIsSaid) {
   EXPECT_EQ(demand_of(scene).where, "NCCL_NET in /site/nccl.conf");
 }
 
-TEST(Surroundings, OnlyAnotherPlugin) {
+TEST(JobEnvironment, OnlyAnotherPlugin) {
   Scene scene;
   scene.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
   EXPECT_THAT(scene.only().problem.what, HasSubstr("is not in the loader's path"));
 }
 
-TEST(Surroundings, NoPluginIsAWarning) {
+TEST(JobEnvironment, NoPluginIsAWarning) {
   Scene scene;
   scene.tree.remove("usr/local/lib/libnccl-net.so");
   EXPECT_EQ(scene.only().severity, Severity::kWarning);
   EXPECT_THAT(scene.only().problem.mend, HasSubstr("install libnccl-net-ztcp"));
 }
 
-TEST(Surroundings, ThePluginOutsideTheLoadersPathIsNamed) {
+TEST(JobEnvironment, ThePluginOutsideTheLoadersPathIsNamed) {
   for (const auto& [program, folder] :
        {std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib/x86_64-linux-gnu"},
         std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib64"},
@@ -212,7 +211,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"other_network", "NCCL_NET", "Socket", Severity::kWarning, "\"Socket\" is wanted"}),
     [](const auto& row) { return row.param.name; });
 
-TEST(Surroundings, TheRightNamesAreSaid) {
+TEST(JobEnvironment, TheRightNamesAreSaid) {
   Scene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "ens5"}};
   EXPECT_EQ(scene.only().problem.mend, "unset NCCL_SOCKET_IFNAME");
@@ -229,7 +228,7 @@ TEST(Surroundings, TheRightNamesAreSaid) {
   EXPECT_EQ(scene.only().problem.mend, "sudo sed -i '/^NCCL_IB_HCA=/d' /etc/nccl.conf");
 }
 
-TEST(Surroundings, TheInterfaceOfTheDefaultRoute) {
+TEST(JobEnvironment, TheInterfaceOfTheDefaultRoute) {
   config::Network network;
   const auto add = [&](const char* name, bool ipv6, std::uint32_t table, std::uint32_t metric) {
     config::Interface& interface = network.interfaces.emplace_back();
@@ -251,7 +250,7 @@ TEST(Surroundings, TheInterfaceOfTheDefaultRoute) {
   EXPECT_EQ(default_interface(network), "eth0");
 }
 
-TEST(Surroundings, EveryWayToAskForZtcpIsRight) {
+TEST(JobEnvironment, EveryWayToAskForZtcpIsRight) {
   for (const char* plugin : {"ztcp", "libnccl-net-ztcp.so", "/opt/ztcp/lib/libnccl-net.so"}) {
     Scene scene;
     scene.variables = {{"NCCL_NET_PLUGIN", plugin}};
@@ -259,13 +258,13 @@ TEST(Surroundings, EveryWayToAskForZtcpIsRight) {
   }
 }
 
-TEST(Surroundings, WhatIsLeftOutNeedsNoMatch) {
+TEST(JobEnvironment, WhatIsLeftOutNeedsNoMatch) {
   Scene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-TEST(Surroundings, FewCpusForPollers) {
+TEST(JobEnvironment, FewCpusForPollers) {
   Scene scene;
   scene.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
   const Check check = scene.only();
@@ -273,7 +272,7 @@ TEST(Surroundings, FewCpusForPollers) {
   EXPECT_THAT(check.problem.what, HasSubstr("4 CPUs (0-3) for 2 NICs"));
 }
 
-TEST(Surroundings, ALimitOfCpuTimeCounts) {
+TEST(JobEnvironment, ALimitOfCpuTimeCounts) {
   Scene scene;
   scene.tree.add_file("proc/self/cgroup", "0::/job\n");
   scene.tree.add_file("sys/fs/cgroup/job/cpu.max", "300000 100000\n");
@@ -284,7 +283,7 @@ TEST(Surroundings, ALimitOfCpuTimeCounts) {
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-TEST(Surroundings, SharingIsNoWarningWhereItIsMeant) {
+TEST(JobEnvironment, SharingIsNoWarningWhereItIsMeant) {
   Scene scene;
   scene.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0\n");
   scene.fabric.poller.mode = config::PollerMode::kShared;

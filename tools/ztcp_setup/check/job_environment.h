@@ -18,7 +18,7 @@ namespace ztcp::setup {
 using Variables = std::map<std::string, std::string, std::less<>>;
 Variables variables_of(const char* const* environment);
 
-struct Surroundings {
+struct JobEnvironment {
   config::Machine& machine;
   Variables variables;
   std::string program;            // This one: ztcp's plugin is installed near it.
@@ -28,7 +28,7 @@ struct Surroundings {
 // The one of the best default route that traffic takes; empty: there is none.
 std::string default_interface(const config::Network& network);
 
-std::vector<config::Check> check_surroundings(const config::Fabric& fabric,
-                                              const Surroundings& surroundings);
+std::vector<config::Check> check_job_environment(const config::Fabric& fabric,
+                                                 const JobEnvironment& job);
 
 }  // namespace ztcp::setup
