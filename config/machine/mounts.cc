@@ -2,6 +2,9 @@
 // Copyright the ztcp authors
 #include "config/machine/mounts.h"
 
+#include <cstdint>
+#include <optional>
+
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
 
@@ -27,7 +30,26 @@ std::string unescaped(std::string_view word) {
   return text;
 }
 
+// The bytes of "pagesize=2M".
+std::optional<std::uint64_t> page_bytes(std::string_view option) {
+  constexpr std::string_view kPageSize = "pagesize=";
+  constexpr std::string_view kUnits = "KMGT";
+  if (!option.starts_with(kPageSize)) return std::nullopt;
+  option.remove_prefix(kPageSize.size());
+  const auto unit = option.empty() ? std::string_view::npos : kUnits.find(option.back());
+  if (unit == std::string_view::npos) return parse_number(option);
+  const auto number = parse_number(option.substr(0, option.size() - 1));
+  return number ? std::optional(*number << (10 * (unit + 1))) : std::nullopt;
+}
+
 }  // namespace
+
+bool Mount::has(std::string_view wanted) const {
+  const auto bytes = page_bytes(wanted);
+  for (const std::string_view one : split(options, ','))
+    if (one == wanted || (bytes && page_bytes(one) == bytes)) return true;
+  return false;
+}
 
 std::string_view Mount::option(std::string_view name) const {
   for (const std::string_view one : split(options, ','))
@@ -46,13 +68,12 @@ std::vector<Mount> mounts_of(Machine& machine) {
     if (dash == std::string_view::npos) continue;
     const auto head = words_of(line.substr(0, dash));
     const auto tail = words_of(line.substr(dash + 3));
-    if (head.size() <= kFolder + 1 || tail.size() < 2) continue;
+    if (head.size() <= kFolder || tail.size() < 2) continue;
     Mount& mount = mounts.emplace_back();
     mount.folder = unescaped(head[kFolder]);
     mount.type = tail[0];
     mount.source = unescaped(tail[1]);
-    mount.options = head[kFolder + 1];
-    if (tail.size() > 2) mount.options += "," + std::string(tail[2]);
+    if (tail.size() > 2) mount.options = tail[2];
   }
   return mounts;
 }

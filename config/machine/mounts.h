@@ -16,10 +16,12 @@ struct Mount {
   std::string source;   // "/dev/sda1", "10.0.0.9:/home"
   std::string folder;   // Where it is mounted.
   std::string type;     // "nfs4"
-  std::string options;  // Of the mount and of the file system: "rw,relatime,addr=10.0.0.9".
+  std::string options;  // Of the file system: "rw,addr=10.0.0.9".
 
   // The value of "name=value" among the options; empty: none.
   std::string_view option(std::string_view name) const;
+  // Whether one of its options is this: "pagesize=1048576K" and "pagesize=1024M" are the same.
+  bool has(std::string_view wanted) const;
 };
 
 // In the order in which they were mounted: of one folder the last one counts.

@@ -40,6 +40,11 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
+std::vector<std::string> own_words(std::string_view text) {
+  const auto words = words_of(text);
+  return {words.begin(), words.end()};
+}
+
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {

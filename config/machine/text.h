@@ -18,6 +18,8 @@ std::string_view trimmed(std::string_view text);  // Without blanks and line end
 std::vector<std::string_view> lines_of(std::string_view text);
 std::vector<std::string_view> words_of(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
+// Words that outlive their text.
+std::vector<std::string> own_words(std::string_view text);
 // Of a temporary nothing would be left to look at.
 template <std::same_as<std::string> Temporary>
 void lines_of(Temporary&& text) = delete;

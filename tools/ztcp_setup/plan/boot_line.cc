@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::uint32_t kDefaultPageKib = 2048;  // x86-64's, unless default_hugepagesz says more.
 
-// Words that outlive the text they come from.
-std::vector<std::string> own_words(const std::string& text) {
-  const auto words = config::words_of(text);
-  return {words.begin(), words.end()};
-}
-
 // "1G", "2M", "2048K"
 std::uint32_t kib_of(std::string_view text) {
   const auto number = static_cast<std::uint32_t>(config::leading_number(text));
@@ -54,9 +48,8 @@ bool takes_node_counts(const std::string& release) {
 std::vector<std::string> line_of_next_boot(Host& host) {
   const std::string menu = config::text_of(host, "/boot/grub/grub.cfg");
   for (const std::string_view line : config::lines_of(menu))
-    if (auto words = own_words(std::string(line)); words.size() > 2 && words[0] == "linux")
-      return words;
-  return own_words(config::text_of(host, "/proc/cmdline"));
+    if (auto words = config::own_words(line); words.size() > 2 && words[0] == "linux") return words;
+  return config::own_words(config::text_of(host, "/proc/cmdline"));
 }
 
 // The arguments inside our own drop-in: those of an earlier run.
@@ -66,7 +59,7 @@ std::vector<std::string> arguments_of_drop_in(Host& host) {
   const auto at = text.rfind(start);
   if (at == std::string::npos) return {};
   const auto first = at + start.size();
-  return own_words(text.substr(first, text.find('"', first) - first));
+  return config::own_words(text.substr(first, text.find('"', first) - first));
 }
 
 std::string drop_in_text(const std::vector<std::string>& arguments) {
@@ -120,7 +113,7 @@ std::uint64_t pages_on(const std::vector<std::string>& arguments, std::uint32_t 
 }
 
 bool boots_with(Host& host, const std::string& argument) {
-  const auto line = own_words(config::text_of(host, "/proc/cmdline"));
+  const auto line = config::own_words(config::text_of(host, "/proc/cmdline"));
   return std::find(line.begin(), line.end(), argument) != line.end();
 }
 
@@ -196,9 +189,9 @@ bool boot_entries_have(Host& host, const std::vector<std::string>& arguments) {
     for (const std::string_view line : config::lines_of(entry)) {
       if (!line.starts_with("options")) continue;
       any = true;
-      auto words = own_words(std::string(line));
+      auto words = config::own_words(line);
       if (std::find(words.begin(), words.end(), "$kernelopts") != words.end())
-        for (std::string& word : own_words(common)) words.push_back(std::move(word));
+        for (std::string& word : config::own_words(common)) words.push_back(std::move(word));
       for (const std::string& argument : arguments)
         if (std::find(words.begin(), words.end(), argument) == words.end()) return false;
     }

@@ -100,7 +100,7 @@ class Wisher {
     const std::string ours = large ? "/dev/hugepages1G" : "/dev/hugepages2M";
     for (const config::Mount& mount : config::mounts_of(host_))
       if (mount.type == "hugetlbfs" && mount.folder != ours &&
-          mount.option("pagesize") == (large ? "1024M" : "2M"))
+          mount.has(large ? "pagesize=1G" : "pagesize=2M"))
         return;
     add(fmt::format("hugetlbfs of {}", hugepage::page_name(page_kib)),
         resource::Mount{ours, "hugetlbfs",

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/ztcp_setup/host/parse.h"
+#include "config/machine/text.h"
 #include "tools/ztcp_setup/resources/program.h"
 
 namespace ztcp::setup::resource {
@@ -47,7 +47,7 @@ Words lacking(const Words& wanted, const Words& have) {
 }
 
 bool has(const std::string& arguments, const std::string& word) {
-  return lacking({word}, words_of(arguments)).empty();
+  return lacking({word}, config::own_words(arguments)).empty();
 }
 
 bool any_has(const ArgumentsOf& kernels, const std::string& word) {
@@ -70,7 +70,7 @@ void BootArguments::check(Host& host, const Others&, config::Problems& problems)
 bool BootArguments::holds(Host& host) const {
   const auto kernels = arguments_of_kernels(host);
   return !kernels.empty() && std::all_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {
-    return lacking(arguments, words_of(kernel.second)).empty();
+    return lacking(arguments, config::own_words(kernel.second)).empty();
   });
 }
 
@@ -111,8 +111,8 @@ Reverted BootArguments::revert(Host& host, const Before& before) const {
         std::find_if(before.arguments_of.begin(), before.arguments_of.end(),
                      [&, name = kernel](const auto& one) { return one.first == name; });
     if (known == before.arguments_of.end()) continue;
-    const auto had = words_of(known->second);
-    const auto have = words_of(now);
+    const auto had = config::own_words(known->second);
+    const auto have = config::own_words(now);
     Words added;
     for (const std::string& word : lacking(arguments, had))
       if (lacking({word}, have).empty()) added.push_back(word);

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/ztcp_setup/host/parse.h"
+#include "config/machine/text.h"
 
 namespace ztcp::setup::resource {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds kModuleLimit{60};
 
 std::string said(const Result<ProgramResult>& modprobe, const char* otherwise) {
-  return modprobe ? trimmed(modprobe->output) : otherwise;
+  return std::string(modprobe ? config::trimmed(modprobe->output) : otherwise);
 }
 
 }  // namespace

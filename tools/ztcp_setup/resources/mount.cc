@@ -2,32 +2,32 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/resources/mount.h"
 
+#include <algorithm>
 #include <optional>
-#include <sstream>
 
 #include <fmt/format.h>
 
+#include "config/machine/text.h"
 #include "tools/ztcp_setup/host/trust.h"
 
 namespace ztcp::setup::resource {
 namespace {
 
 // The topmost mount at `folder`.
-std::optional<Mounted> mounted_at(Host& host, const std::string& folder) {
-  std::optional<Mounted> found;
-  for (Mounted& mounted : mounts_of(host))
+std::optional<config::Mount> mounted_at(Host& host, const std::string& folder) {
+  std::optional<config::Mount> found;
+  for (config::Mount& mounted : config::mounts_of(host))
     if (mounted.folder == folder) found = std::move(mounted);
   return found;
 }
 
 }  // namespace
 
-bool Mount::fulfilled_by(const Mounted& mounted) const {
+bool Mount::fulfilled_by(const config::Mount& mounted) const {
   if (mounted.type != type) return false;
-  std::istringstream words(options);
-  for (std::string option; std::getline(words, option, ',');)
-    if (!option.empty() && !mounted.has(option)) return false;
-  return true;
+  const auto wanted = config::split(options, ',');
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](std::string_view option) { return mounted.has(option); });
 }
 
 void Mount::check(Host& host, const Others&, config::Problems& problems) const {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/ztcp_setup/host/mounts.h"
+#include "config/machine/mounts.h"
 #include "tools/ztcp_setup/resources/kind.h"
 
 namespace ztcp::setup::resource {
@@ -34,7 +34,7 @@ struct Mount {
   void fields(Fields& fields);
 
  private:
-  bool fulfilled_by(const Mounted& mounted) const;
+  bool fulfilled_by(const config::Mount& mounted) const;
 };
 
 }  // namespace ztcp::setup::resource

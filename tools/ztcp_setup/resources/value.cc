@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/ztcp_setup/host/parse.h"
+#include "config/machine/text.h"
 #include "tools/ztcp_setup/host/trust.h"
 
 namespace ztcp::setup::resource {
@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kValueLimit{120};
 
 // "always [madvise] never" means madvise; Y and N are how booleans read.
 std::string meaning_of(std::string text) {
-  text = trimmed(text);
+  text = std::string(config::trimmed(text));
   if (const auto open = text.find('['), close = text.find(']');
       open != std::string::npos && close != std::string::npos && close > open)
     text = text.substr(open + 1, close - open - 1);
@@ -50,8 +50,8 @@ config::Problem missing(const std::string& path) {
 bool Value::fulfilled_by(const std::string& now) const {
   const std::string wanted = meaning_of(value);
   if (now == wanted) return true;
-  const auto have = number_of(now);
-  const auto want = number_of(wanted);
+  const auto have = config::parse_number(now);
+  const auto want = config::parse_number(wanted);
   return at_least && have && want && *have >= *want;
 }
 
@@ -73,7 +73,8 @@ Read<Value::Before> Value::before(Host& host) const {
 
 Preview Value::preview(Host& host) const {
   const auto now = host.read_value(path);
-  return {"", now ? trimmed(*now) : "none", value, fmt::format("echo {} > {}", value, path)};
+  return {"", std::string(now ? config::trimmed(*now) : "none"), value,
+          fmt::format("echo {} > {}", value, path)};
 }
 
 Done Value::apply(Host& host, Before& before) const {
@@ -98,7 +99,8 @@ Done Value::apply(Host& host, Before& before) const {
 void Value::hold_more(Before& before) const {
   if (!at_least) return;
   // An earlier run may have had more.
-  if (number_of(before.reached).value_or(0) <= number_of(value).value_or(0)) before.reached = value;
+  if (config::parse_number(before.reached).value_or(0) <= config::parse_number(value).value_or(0))
+    before.reached = value;
 }
 
 Reverted Value::revert(Host& host, const Before& before) const {
@@ -106,10 +108,10 @@ Reverted Value::revert(Host& host, const Before& before) const {
   // Gone with its module, or back.
   if (!now || *now == before.value) return {};
   std::string target = before.value;
-  const auto have = number_of(*now);
-  const auto had = number_of(before.value);
-  const auto reached = number_of(before.reached);
-  const auto wanted = number_of(value);
+  const auto have = config::parse_number(*now);
+  const auto had = config::parse_number(before.value);
+  const auto reached = config::parse_number(before.reached);
+  const auto wanted = config::parse_number(value);
   if (at_least && have && had && reached && wanted) {
     if (*have < *had) return {};  // Somebody took more than we gave.
     // What could not be had then, a boot may have brought since.

@@ -25,10 +25,14 @@ TEST(Mounts, AreTakenInTheirOrder) {
   EXPECT_EQ(found[0].folder, "/");
   EXPECT_EQ(found[0].type, "ext4");
   EXPECT_EQ(found[0].source, "/dev/root");
-  EXPECT_EQ(found[0].options, "rw,relatime,rw,errors=remount-ro");
+  EXPECT_EQ(found[0].options, "rw,errors=remount-ro");
   EXPECT_EQ(found[1].folder, "/dev/hugepages1G");
   EXPECT_EQ(found[1].option("pagesize"), "1024M");
   EXPECT_EQ(found[1].option("page"), "");
+  EXPECT_TRUE(found[1].has("pagesize=1G"));
+  EXPECT_TRUE(found[1].has("rw"));
+  EXPECT_FALSE(found[1].has("pagesize=2M"));
+  EXPECT_FALSE(found[1].has("pagesize=M"));
   EXPECT_EQ(found[1].option("rw"), "");
 }
 
