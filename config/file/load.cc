@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "config/environment.h"
-#include "config/file/draft.h"
+#include "config/file/parse_state.h"
 #include "transport/core/shell_word.h"
 
 namespace ztcp::config {

@@ -7,11 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "config/file/draft.h"
+#include "config/file/ascii.h"
 #include "config/file/fields.h"
+#include "config/file/key_text.h"
 #include "config/file/load.h"
+#include "config/file/parse_state.h"
 #include "config/file/schema.h"
-#include "config/file/wording.h"
 
 // The library as packaged would be shared and throw; as headers only it does neither.
 #define TOML_HEADER_ONLY 1
@@ -54,9 +55,10 @@ std::string shown(const toml::node& node) {
 // Reads the keys of one table into the members of one struct, in the form visit_*() wants.
 class TableReader {
  public:
-  // `prefix` names the table in Draft::places ("tcp", "nic[0]"); `section` in the schema.
-  TableReader(Draft& draft, const toml::table& table, std::string_view section, std::string prefix)
-      : draft_(draft), table_(table), section_(section), prefix_(std::move(prefix)) {}
+  // `prefix` names the table in ParseState::places ("tcp", "nic[0]"); `section` in the schema.
+  TableReader(ParseState& state, const toml::table& table, std::string_view section,
+              std::string prefix)
+      : state_(state), table_(table), section_(section), prefix_(std::move(prefix)) {}
 
   template <class Member>
   void operator()(std::string_view name, Member& member) {
@@ -67,9 +69,9 @@ class TableReader {
       return;
     }
     if (convert(*key, *node, member))
-      draft_.places.emplace(full_name(prefix_, name), place_of(node->source()));
+      state_.places.emplace(full_name(prefix_, name), place_of(node->source()));
     else
-      draft_.faulty.insert(full_name(prefix_, name));
+      state_.faulty.insert(full_name(prefix_, name));
   }
 
   // Tables that are read elsewhere are no keys; the top has them.
@@ -177,7 +179,7 @@ class TableReader {
   }
 
   void missing(const Key& key) {
-    draft_.findings.push_back(
+    state_.findings.push_back(
         {place_of(table_.source()), fmt::format("{} is missing", full_name(prefix_, key.name)),
          fmt::format("add {} = ... ({}): {}", key.name, wanted(key), key.meaning)});
   }
@@ -206,84 +208,84 @@ class TableReader {
                            ? fmt::format("move it to {}", elsewhere)
                            : (meant.empty() ? "remove the line; man ztcp.conf lists every key"
                                             : fmt::format("write {}, or remove the line", meant));
-    draft_.findings.push_back({place_of(key.source()), std::move(what), std::move(mend)});
+    state_.findings.push_back({place_of(key.source()), std::move(what), std::move(mend)});
   }
 
   bool fault(const toml::node& node, std::string what, std::string mend) {
-    draft_.findings.push_back({place_of(node.source()), std::move(what), std::move(mend)});
+    state_.findings.push_back({place_of(node.source()), std::move(what), std::move(mend)});
     return false;
   }
 
-  Draft& draft_;
+  ParseState& state_;
   const toml::table& table_;
   std::string_view section_;
   std::string prefix_;
 };
 
 // A newer file has other keys: judging it by ours would bury the one thing to say.
-bool is_newer(const toml::table& root, Draft& draft) {
+bool is_newer(const toml::table& root, ParseState& state) {
   const auto* schema = root.get_as<std::int64_t>("schema");
   if (schema == nullptr || schema->get() <= static_cast<std::int64_t>(kSchemaVersion)) return false;
-  draft.findings.push_back({place_of(schema->source()),
+  state.findings.push_back({place_of(schema->source()),
                             fmt::format("written by a newer ztcp: schema {}, this one reads {}",
                                         schema->get(), kSchemaVersion),
                             "upgrade or run ztcp_setup again"});
   return true;
 }
 
-void read_nics(const toml::table& root, Draft& draft) {
+void read_nics(const toml::table& root, ParseState& state) {
   const toml::node* node = root.get("nic");
   const auto* array = node != nullptr ? node->as_array() : nullptr;
   if (node != nullptr && array == nullptr) {
-    draft.findings.push_back({place_of(node->source()),
+    state.findings.push_back({place_of(node->source()),
                               fmt::format("nic is {}, wanted [[nic]] tables", shown(*node)),
                               "write [[nic]] above the keys of each NIC"});
     return;
   }
   if (array == nullptr || array->empty()) {
-    draft.findings.push_back({Place{}, "no NIC: the file has no [[nic]]", kSetUpAgain});
+    state.findings.push_back({Place{}, "no NIC: the file has no [[nic]]", kSetUpAgain});
     return;
   }
   for (const toml::node& element : *array) {
     const auto* table = element.as_table();
     if (table == nullptr) {
-      draft.findings.push_back({place_of(element.source()),
+      state.findings.push_back({place_of(element.source()),
                                 fmt::format("nic holds {}, wanted [[nic]] tables", shown(element)),
                                 "write [[nic]] above the keys of each NIC"});
       continue;
     }
-    const std::string prefix = fmt::format("nic[{}]", draft.fabric.nics.size());
-    draft.places.emplace(prefix, place_of(table->source()));
-    TableReader reader(draft, *table, "nic", prefix);
-    visit_nic(draft.fabric.nics.emplace_back(), reader);
+    const std::string prefix = fmt::format("nic[{}]", state.fabric.nics.size());
+    state.places.emplace(prefix, place_of(table->source()));
+    TableReader reader(state, *table, "nic", prefix);
+    visit_nic(state.fabric.nics.emplace_back(), reader);
     reader.report_unknown({});
   }
 }
 
-void read_root(const toml::table& root, Draft& draft) {
-  if (is_newer(root, draft)) return;
-  TableReader top(draft, root, "", "");
-  visit_top(draft.fabric, top);
+void read_root(const toml::table& root, ParseState& state) {
+  if (is_newer(root, state)) return;
+  TableReader top(state, root, "", "");
+  visit_top(state.fabric, top);
   std::vector<std::string_view> tables;
   for (const Section& section : sections()) tables.push_back(section.name);
   top.report_unknown(tables);
-  for_each_section(draft.fabric, [&](std::string_view name, auto&& walk) {
+  for_each_section(state.fabric, [&](std::string_view name, auto&& walk) {
     const toml::node* node = root.get(name);
     if (node == nullptr) return;
     const auto* table = node->as_table();
     if (table == nullptr) {
-      draft.findings.push_back(
+      state.findings.push_back(
           {place_of(node->source()),
            fmt::format("{} is {}, wanted a [{}] section", name, shown(*node), name),
            fmt::format("write [{}] on a line of its own", name)});
       return;
     }
-    draft.places.emplace(name, place_of(table->source()));
-    TableReader reader(draft, *table, name, std::string(name));
+    state.places.emplace(name, place_of(table->source()));
+    TableReader reader(state, *table, name, std::string(name));
     walk(reader);
     reader.report_unknown({});
   });
-  read_nics(root, draft);
+  read_nics(root, state);
 }
 
 void resolve_paths(Fabric& fabric) {
@@ -339,21 +341,21 @@ LoadResult parse(std::string_view text, const std::string& path) {
   const toml::parse_result parsed = toml::parse(text, std::string_view(path));
   if (!parsed) return not_toml(syntax_fault(parsed));
 
-  Draft draft;
-  draft.fabric.path = path;
-  read_root(parsed.table(), draft);
-  if (draft.findings.empty()) resolve_paths(draft.fabric);
-  if (draft.fabric.schema == kSchemaVersion) validate(draft);
+  ParseState state;
+  state.fabric.path = path;
+  read_root(parsed.table(), state);
+  if (state.findings.empty()) resolve_paths(state.fabric);
+  if (state.fabric.schema == kSchemaVersion) validate(state);
 
   LoadResult result;
   result.path = path;
   result.failure = LoadFailure::kBroken;
-  std::stable_sort(draft.findings.begin(), draft.findings.end(),
+  std::stable_sort(state.findings.begin(), state.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.place < b.place; });
-  for (Finding& finding : draft.findings)
+  for (Finding& finding : state.findings)
     result.problems.push_back(
         {where(finding.place), std::move(finding.what), std::move(finding.mend)});
-  if (result.problems.empty()) result.fabric = std::move(draft.fabric);
+  if (result.problems.empty()) result.fabric = std::move(state.fabric);
   return result;
 }
 

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "config/file/draft.h"
 #include "config/file/fields.h"
+#include "config/file/key_text.h"
+#include "config/file/parse_state.h"
 #include "config/file/schema.h"
-#include "config/file/wording.h"
 #include "config/mesh.h"
 
 namespace ztcp::config {
@@ -44,15 +44,15 @@ bool is_pci(std::string_view text) {
 }
 
 // Keys of one NIC, with messages that name it.
-class NicJudge {
+class NicValidator {
  public:
-  NicJudge(Draft& draft, std::size_t index)
-      : draft_(draft), index_(index), nic_(draft.fabric.nics[index]) {}
+  NicValidator(ParseState& state, std::size_t index)
+      : state_(state), index_(index), nic_(state.fabric.nics[index]) {}
 
-  void judge() {
-    if (!draft_.has(key("driver"))) return;  // Reported already; the rest depends on it.
+  void validate() {
+    if (!state_.has(key("driver"))) return;  // Reported already; the rest depends on it.
     for (const Key& known : keys())
-      if (known.section == "nic") judge_driver(known);
+      if (known.section == "nic") validate_driver(known);
     form("name", nic_.name, is_name(nic_.name, 31));
     form("pci", nic_.pci, is_pci(nic_.pci));
     form("gpu_pci", nic_.gpu_pci, nic_.gpu_pci.empty() || is_pci(nic_.gpu_pci));
@@ -63,12 +63,12 @@ class NicJudge {
     form("tap_interface", nic_.tap_interface, is_name(nic_.tap_interface, 15));
     form("interface", nic_.interface, is_name(nic_.interface, 15));
     form("device", nic_.device, is_name(nic_.device, 63));
-    judge_socket();
-    judge_mtu();
-    judge_mac();
-    judge_address();
-    judge_gateway();
-    judge_ports();
+    validate_socket();
+    validate_mtu();
+    validate_mac();
+    validate_address();
+    validate_gateway();
+    validate_ports();
   }
 
  private:
@@ -76,7 +76,7 @@ class NicJudge {
   std::string_view driver() const { return name_of(nic_.driver); }
 
   void fault(std::string_view name, std::string what, std::string mend) {
-    draft_.find_fault(key(name), fmt::format("{}{}", who(), what), std::move(mend));
+    state_.find_fault(key(name), fmt::format("{}{}", who(), what), std::move(mend));
   }
   std::string who() const {
     return is_name(nic_.name, 31) ? fmt::format("nic \"{}\": ", nic_.name)
@@ -84,27 +84,27 @@ class NicJudge {
   }
 
   // Keys of another driver, and keys this driver can't do without.
-  void judge_driver(const Key& known) {
-    const bool present = draft_.has(key(known.name));
+  void validate_driver(const Key& known) {
+    const bool present = state_.has(key(known.name));
     if (present && !is_for(known, driver()))
       fault(known.name,
             fmt::format("{} is for driver = {}, this NIC has \"{}\"", known.name,
                         alternatives(known.drivers), driver()),
             fmt::format("remove {}, or correct the driver", known.name));
-    if (!present && !draft_.is_faulty(key(known.name)) && lists(known.required_for, driver()))
+    if (!present && !state_.is_faulty(key(known.name)) && lists(known.required_for, driver()))
       fault("", fmt::format("{} is missing; driver = \"{}\" needs it", known.name, driver()),
             fmt::format("add {} = ... ({}): {}", known.name, known.form, known.meaning));
   }
 
   void form(std::string_view name, std::string_view value, bool good) {
-    if (good || !draft_.has(key(name))) return;
+    if (good || !state_.has(key(name))) return;
     const Key* known = find_key("nic", name);
     if (!is_for(*known, driver())) return;  // Said above.
     fault(name, fmt::format("{} = \"{}\" is not {}", name, value, known->form),
           fmt::format("correct {}", name));
   }
 
-  void judge_socket() {
+  void validate_socket() {
     const auto at = nic_.memif_socket.find_first_of(kNotInMemifPath);
     if (nic_.driver != NicDriver::kMemif || at == std::string::npos) return;
     const char c = nic_.memif_socket[at];
@@ -117,7 +117,7 @@ class NicJudge {
           "move the fabric to a folder whose path has no blanks and none of , = [ ] \"");
   }
 
-  void judge_mtu() {
+  void validate_mtu() {
     const Key* known = find_key("nic", "mtu_bytes");
     if (nic_.driver == NicDriver::kPci && nic_.mtu_bytes > known->max_pci)
       fault("mtu_bytes",
@@ -126,15 +126,15 @@ class NicJudge {
             "write the MTU of the network, usually 1500, 8500 or 9000");
   }
 
-  void judge_mac() {
-    if (!draft_.has(key("mac"))) return;
+  void validate_mac() {
+    if (!state_.has(key("mac"))) return;
     if (nic_.mac == MacAddress{} || (nic_.mac.bytes[0] & 1) != 0)
       fault("mac", fmt::format("mac = \"{}\" can't belong to a NIC", to_string(nic_.mac)),
             "write the NIC's own address: the second hex digit is even");
   }
 
-  void judge_address() {
-    if (!draft_.has(key("address"))) return;
+  void validate_address() {
+    if (!state_.has(key("address"))) return;
     const std::uint32_t value = nic_.address.address.value;
     const std::uint32_t host = value & ~nic_.address.mask();
     const char* reason = nullptr;
@@ -149,162 +149,165 @@ class NicJudge {
             "write the address that the network gave this NIC");
   }
 
-  void judge_gateway() {
-    if (nic_.gateway && draft_.has(key("address")) && *nic_.gateway == nic_.address.address)
+  void validate_gateway() {
+    if (nic_.gateway && state_.has(key("address")) && *nic_.gateway == nic_.address.address)
       fault("gateway", fmt::format("gateway = \"{}\" is the NIC itself", to_string(*nic_.gateway)),
             "write the next hop, or remove the line");
   }
 
-  void judge_ports() {
+  void validate_ports() {
     if (nic_.first_port > nic_.last_port)
-      fault(draft_.has(key("last_port")) ? "last_port" : "first_port",
+      fault(state_.has(key("last_port")) ? "last_port" : "first_port",
             fmt::format("last_port = {} is below first_port = {}", nic_.last_port, nic_.first_port),
             "write the larger one as last_port");
   }
 
-  Draft& draft_;
+  ParseState& state_;
   std::size_t index_;
   const Nic& nic_;
 };
 
 // Values that only one NIC may have; text_of() returns empty for "has none".
 template <class TextOf>
-void judge_unique(Draft& draft, std::string_view key, std::string_view why, TextOf&& text_of) {
+void validate_unique(ParseState& state, std::string_view key, std::string_view why,
+                     TextOf&& text_of) {
   std::map<std::string, std::size_t> first;
-  for (std::size_t i = 0; i < draft.fabric.nics.size(); ++i) {
-    if (!draft.has(nic_key(i, key))) continue;
-    const std::string text = text_of(draft.fabric.nics[i]);
+  for (std::size_t i = 0; i < state.fabric.nics.size(); ++i) {
+    if (!state.has(nic_key(i, key))) continue;
+    const std::string text = text_of(state.fabric.nics[i]);
     if (text.empty()) continue;
     const auto [it, inserted] = first.emplace(text, i);
     if (inserted) continue;
-    const Place& earlier = draft.places.find(nic_key(it->second, key))->second;
-    draft.find_fault(nic_key(i, key),
+    const Place& earlier = state.places.find(nic_key(it->second, key))->second;
+    state.find_fault(nic_key(i, key),
                      fmt::format("nic[{}].{} = \"{}\" stands already in line {}: {}", i, key, text,
                                  earlier.line, why),
                      "give each NIC its own");
   }
 }
 
-void judge_duplicates(Draft& draft) {
-  judge_unique(draft, "name", "device names are unique", [](const Nic& nic) { return nic.name; });
+void validate_duplicates(ParseState& state) {
+  validate_unique(state, "name", "device names are unique",
+                  [](const Nic& nic) { return nic.name; });
   // RDMA devices may all be agreed upon through one.
-  judge_unique(draft, "address", "addresses are unique", [](const Nic& nic) {
+  validate_unique(state, "address", "addresses are unique", [](const Nic& nic) {
     return nic.driver == NicDriver::kVerbs ? std::string() : to_string(nic.address.address);
   });
-  judge_unique(draft, "mac", "MAC addresses are unique",
-               [](const Nic& nic) { return to_string(nic.mac); });
-  judge_unique(draft, "pci", "a NIC is one device", [](const Nic& nic) { return nic.pci; });
-  judge_unique(draft, "tap_interface", "an interface serves one device",
-               [](const Nic& nic) { return nic.tap_interface; });
-  judge_unique(draft, "interface", "an interface serves one device",
-               [](const Nic& nic) { return nic.interface; });
-  judge_unique(draft, "device", "a port of an RDMA device is one device; set device_port",
-               [](const Nic& nic) {
-                 return nic.device.empty() ? std::string()
-                                           : fmt::format("{} port {}", nic.device, nic.device_port);
-               });
+  validate_unique(state, "mac", "MAC addresses are unique",
+                  [](const Nic& nic) { return to_string(nic.mac); });
+  validate_unique(state, "pci", "a NIC is one device", [](const Nic& nic) { return nic.pci; });
+  validate_unique(state, "tap_interface", "an interface serves one device",
+                  [](const Nic& nic) { return nic.tap_interface; });
+  validate_unique(state, "interface", "an interface serves one device",
+                  [](const Nic& nic) { return nic.interface; });
+  validate_unique(state, "device", "a port of an RDMA device is one device; set device_port",
+                  [](const Nic& nic) {
+                    return nic.device.empty()
+                               ? std::string()
+                               : fmt::format("{} port {}", nic.device, nic.device_port);
+                  });
   // The two ends of one memory are one server and one client; equal roles would collide.
-  judge_unique(draft, "memif_socket", "one socket, id and role is one interface; set memif_id",
-               [](const Nic& nic) {
-                 return nic.memif_socket.empty() || nic.memif_role == MemifRole::kMesh
-                            ? std::string()
-                            : fmt::format("{} id {} {}", nic.memif_socket, nic.memif_id,
-                                          name_of(nic.memif_role));
-               });
+  validate_unique(state, "memif_socket", "one socket, id and role is one interface; set memif_id",
+                  [](const Nic& nic) {
+                    return nic.memif_socket.empty() || nic.memif_role == MemifRole::kMesh
+                               ? std::string()
+                               : fmt::format("{} id {} {}", nic.memif_socket, nic.memif_id,
+                                             name_of(nic.memif_role));
+                  });
 }
 
 // One NIC alone has nobody to share memory with, which nobody means.
-void judge_meshes(Draft& draft) {
-  const auto& nics = draft.fabric.nics;
+void validate_meshes(ParseState& state) {
+  const auto& nics = state.fabric.nics;
   for (std::size_t i = 0; i < nics.size(); ++i) {
     const Nic& nic = nics[i];
     if (nic.memif_role != MemifRole::kMesh || nic.memif_socket.empty() ||
-        !draft.has(nic_key(i, "memif_role")) || !mesh_ports(draft.fabric, nic).empty())
+        !state.has(nic_key(i, "memif_role")) || !mesh_ports(state.fabric, nic).empty())
       continue;
-    draft.find_fault(nic_key(i, "memif_role"),
+    state.find_fault(nic_key(i, "memif_role"),
                      fmt::format("nic \"{}\" is alone in the mesh of memif_socket = \"{}\"",
                                  nic.name, nic.memif_socket),
                      "give all NICs of a mesh the same memif_socket and memif_role = \"mesh\"");
   }
 }
 
-void judge_hugepages(Draft& draft) {
-  const std::uint32_t page_kib = draft.fabric.hugepages.page_kib;
+void validate_hugepages(ParseState& state) {
+  const std::uint32_t page_kib = state.fabric.hugepages.page_kib;
   if (page_kib != 0 && page_kib != 2048 && page_kib != 1048576) {
-    draft.find_fault("hugepages.page_kib",
+    state.find_fault("hugepages.page_kib",
                      fmt::format("hugepages.page_kib = {} is not {}", page_kib,
                                  find_key("hugepages", "page_kib")->form),
                      "write 2048, or 1048576 for pages of 1 GiB");
     return;
   }
-  const auto& nics = draft.fabric.nics;
+  const auto& nics = state.fabric.nics;
   const auto pci = std::find_if(nics.begin(), nics.end(),
                                 [](const Nic& nic) { return nic.driver == NicDriver::kPci; });
-  if (page_kib == 0 && pci != nics.end() && !draft.is_faulty("hugepages.page_kib") &&
-      draft.has(nic_key(static_cast<std::size_t>(pci - nics.begin()), "driver")))
-    draft.find_fault("hugepages.page_kib",
+  if (page_kib == 0 && pci != nics.end() && !state.is_faulty("hugepages.page_kib") &&
+      state.has(nic_key(static_cast<std::size_t>(pci - nics.begin()), "driver")))
+    state.find_fault("hugepages.page_kib",
                      fmt::format("hugepages.page_kib = 0, but nic \"{}\" is on PCI and needs "
                                  "hugepages",
                                  pci->name),
                      "write page_kib = 2048 (or 1048576) under [hugepages]");
 }
 
-void judge_host(Draft& draft) {
-  const Fabric& fabric = draft.fabric;
+void validate_host(ParseState& state) {
+  const Fabric& fabric = state.fabric;
   if (!fabric.name.empty() && !is_name(fabric.name, 63))
-    draft.find_fault(
+    state.find_fault(
         "name", fmt::format("name = \"{}\" is not {}", fabric.name, find_key("", "name")->form),
         "choose another name");
   if (!fabric.host.machine_id.empty() && !is_hex(fabric.host.machine_id, 32))
-    draft.find_fault("host.machine_id",
+    state.find_fault("host.machine_id",
                      fmt::format("host.machine_id = \"{}\" is not {}", fabric.host.machine_id,
                                  find_key("host", "machine_id")->form),
                      "copy the line of /etc/machine-id");
-  const auto judge_account = [&](std::string_view key, const std::string& name) {
+  const auto validate_account = [&](std::string_view key, const std::string& name) {
     if (!name.empty() && !is_name(name, 63))
-      draft.find_fault(
+      state.find_fault(
           fmt::format("host.{}", key),
           fmt::format("host.{} = \"{}\" is not {}", key, name, find_key("host", key)->form),
           "write the name as getent shows it");
   };
-  judge_account("user", fabric.host.user);
-  judge_account("group", fabric.host.group);
+  validate_account("user", fabric.host.user);
+  validate_account("group", fabric.host.group);
   if (fabric.run_dir.empty())
-    draft.find_fault("run_dir", "run_dir is empty", "name a folder, or remove the line");
+    state.find_fault("run_dir", "run_dir is empty", "name a folder, or remove the line");
 }
 
-void judge_messages(Draft& draft) {
-  const Messages& messages = draft.fabric.messages;
+void validate_messages(ParseState& state) {
+  const Messages& messages = state.fabric.messages;
   if (messages.max_chunk_kib % 4 != 0)
-    draft.find_fault(
+    state.find_fault(
         "messages.max_chunk_kib",
         fmt::format("messages.max_chunk_kib = {} is not a multiple of 4", messages.max_chunk_kib),
         fmt::format("write {}", messages.max_chunk_kib / 4 * 4 + 4));
   if (!is_name(messages.watch_interface, 15))
-    draft.find_fault(
+    state.find_fault(
         "messages.watch_interface",
         fmt::format("messages.watch_interface = \"{}\" is not {}", messages.watch_interface,
                     find_key("messages", "watch_interface")->form),
         "correct watch_interface, or remove the line");
   // The key itself is never shown: problems go into logs.
   if (!messages.cluster_key.empty() && !is_hex(messages.cluster_key, 64))
-    draft.find_fault("messages.cluster_key",
+    state.find_fault("messages.cluster_key",
                      fmt::format("messages.cluster_key has {} characters or letters other than "
                                  "hex, wanted 64 hex digits",
                                  messages.cluster_key.size()),
                      "openssl rand -hex 32, the same on all hosts");
   if (is_hex(messages.cluster_key, 64) &&
       messages.cluster_key.find_first_not_of('0') == std::string::npos)
-    draft.find_fault("messages.cluster_key",
+    state.find_fault("messages.cluster_key",
                      "messages.cluster_key is all zeros, which is no secret",
                      "openssl rand -hex 32, the same on all hosts");
 }
 
-void judge_tcp(Draft& draft) {
-  const Tcp& tcp = draft.fabric.tcp;
+void validate_tcp(ParseState& state) {
+  const Tcp& tcp = state.fabric.tcp;
   const auto longer_than_rto = [&](std::string_view key, std::uint32_t value_ms) {
     if (std::uint64_t{value_ms} * 1000 < tcp.rto_min_us)
-      draft.find_fault(fmt::format("tcp.{}", key),
+      state.find_fault(fmt::format("tcp.{}", key),
                        fmt::format("tcp.{} = {} ms is shorter than tcp.rto_min_us = {} us", key,
                                    value_ms, tcp.rto_min_us),
                        "make it several times longer");
@@ -313,11 +316,11 @@ void judge_tcp(Draft& draft) {
   longer_than_rto("user_timeout_ms", tcp.user_timeout_ms);
 }
 
-void judge_poller(Draft& draft) {
+void validate_poller(ParseState& state) {
   std::set<std::uint32_t> seen;
-  for (const std::uint32_t cpu : draft.fabric.poller.cpus)
+  for (const std::uint32_t cpu : state.fabric.poller.cpus)
     if (!seen.insert(cpu).second)
-      draft.find_fault("poller.cpus", fmt::format("poller.cpus names CPU {} twice", cpu),
+      state.find_fault("poller.cpus", fmt::format("poller.cpus names CPU {} twice", cpu),
                        "name each CPU once");
 }
 
@@ -327,22 +330,22 @@ std::string nic_key(std::size_t index, std::string_view key) {
   return key.empty() ? fmt::format("nic[{}]", index) : fmt::format("nic[{}].{}", index, key);
 }
 
-void Draft::find_fault(std::string_view key, std::string what, std::string mend) {
+void ParseState::find_fault(std::string_view key, std::string what, std::string mend) {
   auto it = places.find(key);
   // A key that is absent is reported where its section begins, else at the top of the file.
   if (it == places.end()) it = places.find(key.substr(0, key.rfind('.')));
   findings.push_back({it == places.end() ? Place{} : it->second, std::move(what), std::move(mend)});
 }
 
-void validate(Draft& draft) {
-  judge_host(draft);
-  judge_hugepages(draft);
-  judge_messages(draft);
-  judge_tcp(draft);
-  judge_poller(draft);
-  for (std::size_t i = 0; i < draft.fabric.nics.size(); ++i) NicJudge(draft, i).judge();
-  judge_duplicates(draft);
-  judge_meshes(draft);
+void validate(ParseState& state) {
+  validate_host(state);
+  validate_hugepages(state);
+  validate_messages(state);
+  validate_tcp(state);
+  validate_poller(state);
+  for (std::size_t i = 0; i < state.fabric.nics.size(); ++i) NicValidator(state, i).validate();
+  validate_duplicates(state);
+  validate_meshes(state);
 }
 
 }  // namespace ztcp::config

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include <string_view>
-
-#include "config/file/draft.h"
+#include "config/file/ascii.h"
 
 namespace ztcp::config {
 namespace {

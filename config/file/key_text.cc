@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "config/file/wording.h"
+#include "config/file/key_text.h"
 
 #include <fmt/format.h>
 

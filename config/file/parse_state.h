@@ -34,7 +34,7 @@ struct Finding {
   std::string mend;
 };
 
-struct Draft {
+struct ParseState {
   Fabric fabric;
   // "tcp.rto_min_us", "nic[0].mtu_bytes", and "tcp" or "nic[0]" for the table itself. Keys that are
   // absent from the file, or whose value could not be read, are absent here.
@@ -49,14 +49,10 @@ struct Draft {
 
 std::string nic_key(std::size_t index, std::string_view key);  // "nic[0].mtu_bytes"
 
-// A text with a '?' for each character beyond ASCII, and where they stand; a column is a character.
-std::string in_ascii(std::string_view text);
-std::set<Place> places_beyond_ascii(std::string_view text);
-
 LoadResult not_loaded(LoadFailure failure, const std::string& path, Problem problem);
 
 // Ranges and forms of single values are the reader's; this judges what several say together, and
 // what depends on a NIC's driver.
-void validate(Draft& draft);
+void validate(ParseState& state);
 
 }  // namespace ztcp::config
