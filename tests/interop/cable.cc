@@ -81,10 +81,4 @@ void Cable::send_due() {
   }
 }
 
-void Cable::wait(int wake_fd, Duration timeout) {
-  const TimePoint next = std::min(in_.next_arrival(), out_.next_arrival());
-  if (next != kNever) timeout = std::min(timeout, next - real_now());
-  if (timeout > Duration::zero()) inner_->wait(wake_fd, timeout);
-}
-
 }  // namespace ztcp::interop

@@ -44,7 +44,6 @@ class Cable final : public link::Link {
   void release(std::span<RxFrame> frames) override;
   std::size_t transmit(std::span<const TxFrame> frames) override;
   link::LinkState state() override { return inner_->state(); }
-  void wait(int wake_fd, Duration timeout) override;
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return inner_->counters(); }

@@ -49,7 +49,6 @@ class Host {
   // One turn of a poller. True when there was something to do.
   bool turn();
   // Sleeps until a frame or a deadline comes, at most `limit`.
-  void wait(Duration limit);
   // For us `span` has passed at once; the kernel's time goes on as it does.
   void skip(Duration span) { skipped_ += span; }
 

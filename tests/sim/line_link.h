@@ -118,7 +118,6 @@ class LineLink final : public link::Link {
             .queued_bytes = queued_bytes_};
   }
   link::LinkState state() override { return state_now; }
-  void wait(int, Duration) override {}
   std::uint32_t map_memory(const void*, std::size_t) override { return 1; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return counters_; }

@@ -95,10 +95,6 @@ class Link {
   virtual LinkState state() = 0;
   bool is_up() { return state() == LinkState::kUp; }
 
-  // Blocks until a frame may have arrived, `wake_fd` is readable, or `timeout` has passed. Links
-  // that can't sleep on their device sleep on wake_fd and the timeout alone.
-  virtual void wait(int wake_fd, Duration timeout) = 0;
-
   // Lets the device read [address, address + size_bytes) in place. Returns a key for
   // Fragment::memory_key; kUnmapped when the range is served by copying (a link that always
   // copies, or the map is full): never a failure. Ranges may overlap; keys are refcounted inside.

@@ -7,9 +7,7 @@
 #include <atomic>
 #include <bit>
 #include <cassert>
-#include <chrono>
 #include <cstring>
-#include <poll.h>
 #include <vector>
 
 namespace ztcp::link {
@@ -151,16 +149,6 @@ class MemoryLink final : public Link {
 
   LinkState state() override {
     return state_ == nullptr ? LinkState::kUp : state_->load(std::memory_order_relaxed);
-  }
-
-  void wait(int wake_fd, Duration timeout) override {
-    if (!in_->filled.empty()) return;
-    pollfd fd{wake_fd, POLLIN, 0};
-    const timespec limit{
-        .tv_sec = std::chrono::duration_cast<std::chrono::seconds>(timeout).count(),
-        .tv_nsec = (timeout % std::chrono::seconds(1)).count(),
-    };
-    ppoll(&fd, 1, &limit, nullptr);
   }
 
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }

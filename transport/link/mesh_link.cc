@@ -97,8 +97,6 @@ class MeshLink final : public Link {
     return state;
   }
 
-  void wait(int wake_fd, Duration timeout) override { ports_.front().link->wait(wake_fd, timeout); }
-
   // All ports copy, and by the same driver: the key of one is good for all.
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override {
     return ports_.front().link->map_memory(address, size_bytes);

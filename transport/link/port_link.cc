@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <poll.h>
 #include <string_view>
 #include <utility>
 
@@ -290,15 +289,6 @@ TransmitRoom PortLink::transmit_room(TimePoint now) {
           .tells_bytes = true,
           .taken_bytes = counters_.tx_bytes,
           .queued_bytes = line_.queued_bytes(now)};
-}
-
-void PortLink::wait(int wake_fd, Duration timeout) {
-  pollfd fd{wake_fd, POLLIN, 0};
-  const timespec limit{
-      .tv_sec = std::chrono::duration_cast<std::chrono::seconds>(timeout).count(),
-      .tv_nsec = (timeout % std::chrono::seconds(1)).count(),
-  };
-  ppoll(&fd, 1, &limit, nullptr);
 }
 
 std::uint32_t PortLink::map_memory(const void* address, std::size_t size_bytes) {

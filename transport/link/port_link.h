@@ -50,7 +50,6 @@ class PortLink final : public Link {
   std::size_t transmit(std::span<const TxFrame> frames) override;
   TransmitRoom transmit_room(TimePoint now) override;
   LinkState state() override;
-  void wait(int wake_fd, Duration timeout) override;
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override;
   void unmap_memory(std::uint32_t key) override;
   void note_abandoned_payload() override;

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -180,15 +178,6 @@ class TapLink final : public Link {
     // Moved into another network namespace after it was opened: frames still flow.
     if (::ioctl(control_.get(), SIOCGIFFLAGS, &request) != 0) return LinkState::kUp;
     return (request.ifr_flags & IFF_UP) != 0 ? LinkState::kUp : LinkState::kDown;
-  }
-
-  void wait(int wake_fd, Duration timeout) override {
-    std::array<pollfd, 2> fds{{{wake_fd, POLLIN, 0}, {tap_.get(), POLLIN, 0}}};
-    const timespec limit{
-        .tv_sec = std::chrono::duration_cast<std::chrono::seconds>(timeout).count(),
-        .tv_nsec = (timeout % std::chrono::seconds(1)).count(),
-    };
-    ppoll(fds.data(), fds.size(), &limit, nullptr);
   }
 
   // The kernel reads any memory of the process: every range gets the one key.

@@ -31,9 +31,6 @@ class LoopbackLink final : public link::Link {
     return room;
   }
   link::LinkState state() override { return inner_->state(); }
-  void wait(int wake_fd, Duration timeout) override {
-    inner_->wait(wake_fd, first_ == last_ ? timeout : Duration::zero());
-  }
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override {
     return inner_->map_memory(address, size_bytes);
   }

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/link/within_seconds.h"
 #include "transport/link/link.h"
 
 namespace ztcp::link::test {
@@ -22,11 +23,7 @@ inline void expect_it_receives_with_all_kept(Link& link, const std::function<voi
   const auto receive_one = [&](RxFrame& frame) {
     send();
     // Others may send unasked; what was sent is not far.
-    for (int tries = 0; tries < 100; ++tries) {
-      if (link.receive({&frame, 1}) == 1) return true;
-      link.wait(-1, std::chrono::milliseconds(10));
-    }
-    return false;
+    return within_seconds(1, [&] { return link.receive({&frame, 1}) == 1; });
   };
   ASSERT_GT(caps.max_kept_frames, 0U);
   std::vector<RxFrame> kept;

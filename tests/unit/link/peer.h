@@ -4,29 +4,18 @@
 // Starts link_peer, which lies beside the test, and ends it.
 #pragma once
 
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
-namespace ztcp::link::test {
+#include "tests/unit/link/within_seconds.h"
 
-// Bounds every wait for another thread or process; never a matter of passing by luck.
-template <class Condition>
-bool within_seconds(int seconds, Condition condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
+namespace ztcp::link::test {
 
 class Peer {
  public:

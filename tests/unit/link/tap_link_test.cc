@@ -27,6 +27,7 @@
 
 #include "tests/unit/link/frames.h"
 #include "tests/unit/link/kept.h"
+#include "tests/unit/link/within_seconds.h"
 #include "transport/link/fd.h"
 
 namespace ztcp::link {
@@ -110,16 +111,16 @@ class Tap : public testing::Test {
   // (neighbour discovery). Bounded.
   template <class Wanted>
   std::vector<std::byte> receive_if(const Wanted& wanted, bool* checksum_good = nullptr) {
-    for (int i = 0; i < 200; ++i) {
-      link_->wait(-1, std::chrono::milliseconds(10));
+    std::vector<std::byte> bytes;
+    const bool found = test::within_seconds(2, [&] {
       std::array<RxFrame, 1> frame;
-      if (link_->receive(frame) == 0) continue;
-      std::vector<std::byte> bytes = flatten(frame[0]);
+      if (link_->receive(frame) == 0) return false;
+      bytes = flatten(frame[0]);
       if (checksum_good != nullptr) *checksum_good = frame[0].checksum_good;
       link_->release(frame);
-      if (wanted(bytes)) return bytes;
-    }
-    return {};
+      return static_cast<bool>(wanted(bytes));
+    });
+    return found ? bytes : std::vector<std::byte>{};
   }
 
   // A TCP segment from our address to a port nobody listens on. Returns what the kernel answers.
@@ -278,8 +279,7 @@ TEST_F(Tap, KeepsAWindowOfSmallFrames) {
     const SentFrame sent(1, mtu + 14U, 1);
     ASSERT_EQ(send(packet_.get(), sent.bytes().data(), mtu + 14U, 0), mtu + 14);
     RxFrame frame;
-    link_->wait(-1, std::chrono::seconds(1));
-    ASSERT_EQ(link_->receive({&frame, 1}), 1U);
+    ASSERT_TRUE(test::within_seconds(1, [&] { return link_->receive({&frame, 1}) == 1; }));
     const std::size_t frames = 2 * (4U << 20) / (mtu - 52U);
     EXPECT_GE(link_->capabilities().max_kept_bytes, frames * frame.charge_bytes) << mtu;
     EXPECT_GE(link_->capabilities().max_kept_frames, frames);

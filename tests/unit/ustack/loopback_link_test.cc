@@ -45,7 +45,6 @@ class FakeLink final : public link::Link {
     return n;
   }
   link::LinkState state() override { return link::LinkState::kUp; }
-  void wait(int, Duration) override {}
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return none; }

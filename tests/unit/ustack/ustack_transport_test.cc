@@ -167,7 +167,6 @@ class StoppingLink final : public link::Link {
     return inner_->transmit(frames);
   }
   link::LinkState state() override { return inner_->state(); }
-  void wait(int wake_fd, Duration timeout) override { inner_->wait(wake_fd, timeout); }
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return inner_->counters(); }

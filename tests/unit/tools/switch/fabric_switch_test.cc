@@ -61,7 +61,6 @@ class TestLink : public link::Link {
     return n;
   }
   link::LinkState state() override { return up ? link::LinkState::kUp : link::LinkState::kDown; }
-  void wait(int, Duration) override {}
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return counters_; }

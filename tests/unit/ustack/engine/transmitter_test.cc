@@ -35,7 +35,6 @@ class NarrowLink final : public link::Link {
   }
   link::TransmitRoom transmit_room(TimePoint) override { return room; }
   link::LinkState state() override { return link::LinkState::kUp; }
-  void wait(int, Duration) override {}
   std::uint32_t map_memory(const void*, std::size_t) override { return 1; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return none; }

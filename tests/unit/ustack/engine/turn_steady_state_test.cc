@@ -62,7 +62,6 @@ class ThinLink final : public link::Link {
     return frames.size();
   }
   link::LinkState state() override { return inner_->state(); }
-  void wait(int, Duration) override {}
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return inner_->counters(); }
