@@ -85,7 +85,7 @@ class Peer {
   void say(SinkStream& stream, StreamEvents& events) {
     std::vector<std::byte> bytes(kMaxRecordBytes);
     std::uint32_t payload = 0;
-    switch (source_.u8() % 8) {
+    switch (source_.u8() % 9) {
       case 0: {
         const auto raw = source_.bytes(source_.u8());
         bytes.assign(raw.begin(), raw.end());
@@ -96,6 +96,7 @@ class Peer {
         Chunk chunk;
         chunk.eager = source_.u8() % 2 == 0;
         chunk.message = source_.u8() % 40;
+        chunk.tag = tag();
         chunk.total = source_.u16();
         chunk.offset = std::uint64_t{source_.u8() % 4U} * 4096;
         chunk.size_bytes = source_.u16();
@@ -109,16 +110,19 @@ class Peer {
         bytes.resize(encode(Bye{source_.u8()}, bytes));
         break;
       case 4:
-        bytes.resize(encode(Credit{source_.u8(), source_.u16(), source_.u8()}, bytes));
+        bytes.resize(encode(Credit{source_.u8(), source_.u16(), source_.u8(), tag()}, bytes));
         break;
       case 5: {
-        Map map{source_.u8(), source_.u16(), {}};
+        Map map{source_.u8(), source_.u16(), {}, source_.u8() % 8 == 0, tag()};
         map.units.set_word(0, source_.u16() & ((1U << UnitSize(map.total).count(map.total)) - 1));
         bytes.resize(encode(map, bytes));
         break;
       }
       case 6:
         bytes.resize(encode(Accept{true, kAllowance, 4, 32, kSession}, bytes));
+        break;
+      case 8:
+        bytes.resize(encode(Ready{source_.u16()}, bytes));
         break;
       case 7:
         bytes.resize(encode(Refusal{static_cast<Reason>(source_.u8()), 1, 2}, bytes));
@@ -141,6 +145,12 @@ class Peer {
   TimePoint now{};
 
  private:
+  // Mostly one of three, sometimes any of more than there may be.
+  std::uint32_t tag() {
+    const std::uint8_t choice = source_.u8();
+    return choice < 230 ? choice % 3 : 100U + source_.u8();
+  }
+
   ByteSource& source_;
 };
 
@@ -219,7 +229,7 @@ struct Receiving final : ListenerEvents {
     Posted<RecvMessage>& posted = records.emplace_back();
     posted.capacity_bytes = size;
     posted.buffer.assign(size + 1, std::byte{0x7e});
-    posted.start(std::span(posted.buffer).first(size), 0);
+    posted.start(std::span(posted.buffer).first(size), source.u8() % 3);
     session->post(now, posted);
   }
 
@@ -282,7 +292,7 @@ struct Sending final : Dialer {
     if (owner.is_over || records.size() >= 200) return;
     Posted<SendMessage>& posted = records.emplace_back();
     posted.capacity_bytes = source.u16();
-    posted.start(std::span(memory).first(posted.capacity_bytes), 0, 0);
+    posted.start(std::span(memory).first(posted.capacity_bytes), source.u8() % 3, 0);
     session.post(now, posted);
   }
 

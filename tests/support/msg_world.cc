@@ -94,19 +94,24 @@ void MsgWorld::post_send() {
   for (std::size_t i = 0; i < size; ++i) buffer[i] = pattern(number, i);
   Message::Send& record = messages_[number].send;
   record.number = number;
-  record.start(buffer, 0, 0);
+  record.start(buffer, tag(number), 0);
   send_session->post(now, record);
 }
 
-void MsgWorld::post_receive() { post_receive(script_.sizes[next_receive_]); }
+std::size_t MsgWorld::next_to_receive() const {
+  return script_.receive_order.empty() ? next_receive_ : script_.receive_order[next_receive_];
+}
+
+void MsgWorld::post_receive() { post_receive(script_.sizes[next_to_receive()]); }
 
 void MsgWorld::post_receive(std::size_t buffer_bytes) {
-  const std::size_t number = next_receive_++;
+  const std::size_t number = next_to_receive();
+  ++next_receive_;
   auto& buffer = messages_[number].recv_buffer;
   buffer.assign(buffer_bytes + kMargin, kEmpty);
   Message::Recv& record = messages_[number].recv;
   record.number = number;
-  record.start(std::span(buffer).first(buffer_bytes), 0);
+  record.start(std::span(buffer).first(buffer_bytes), tag(number));
   recv_session->post(now, record);
 }
 
@@ -148,7 +153,8 @@ bool MsgWorld::step() {
                         next_receive_ < script_.sizes.size() &&
                         next_receive_ - receiver.done < script_.post_ahead && receiver.failed == 0;
   if (may_send && happens(script_.send_chance)) post_send();
-  if (may_post && happens(script_.post_chance)) post_receive();
+  if (may_post && happens(script_.post_chance))
+    for (std::size_t i = 0; i < script_.group && has_unposted_receives(); ++i) post_receive();
   if (happens(script_.flush_chance)) acceptor.flush();
   now += std::chrono::microseconds(1);
   if (send_session->next_deadline() <= now) send_session->on_timers(now);

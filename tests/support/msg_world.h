@@ -3,7 +3,8 @@
 //
 // A sending and a receiving session over MemoryStreams, driven event by event under one seed, with
 // the promises of msg/ checked at each:
-//   * every message arrives once, byte for byte, in its own buffer, and nothing around it changes;
+//   * every message arrives once, byte for byte, in its own buffer, and nothing around it changes:
+//     the j-th sent with a tag in the j-th buffer posted with it;
 //   * every done is told once, and never before its bytes are there;
 //   * a send buffer is not read, a receive buffer not written, after its done;
 //   * bytes without a posted buffer never exceed the allowance.
@@ -33,7 +34,10 @@ struct MsgScript {
   msg::SessionSettings session;
   msg::ClusterKey sender_key{};
   msg::ClusterKey receiver_key{};
-  std::vector<std::size_t> sizes;  // One message each.
+  std::vector<std::size_t> sizes;          // One message each.
+  std::vector<std::uint32_t> tags;         // Of each; empty: all alike.
+  std::vector<std::size_t> receive_order;  // Of the messages' buffers; empty: as sent.
+  std::size_t group = 1;                   // Buffers posted at once.
   // Buffers posted at most. As NCCL does, both sides count what is outstanding, not which.
   std::size_t post_ahead = kMaxOutstanding;
   unsigned post_chance = 4;  // A post happens at one in so many events; 0: by hand.
@@ -125,6 +129,10 @@ class MsgWorld final : public msg::ListenerEvents {
     bool received = false;
   };
 
+  std::uint32_t tag(std::size_t number) const {
+    return script_.tags.empty() ? 0 : script_.tags[number];
+  }
+  std::size_t next_to_receive() const;
   void kill_one(std::size_t which);
   void complete(bool is_sender, std::size_t number, std::size_t size_bytes);
   void check();

@@ -2,10 +2,12 @@
 // Copyright the ztcp authors
 //
 // Where a receiver keeps bytes that came before their buffer was posted: at most the eager
-// allowance. Eager chunks of a message lie in its first `allowance` bytes, since what was released
-// belongs to posted messages; so a page is allowance / 32 bytes, a message has a table of 32 pages,
-// and 64 pages suffice: 32 for the bytes and one more, partly filled, for each of the 32 messages
-// that can be outstanding.
+// allowance. 64 pages of allowance / 32 bytes suffice, since a sender that keeps to record.h
+//   * hands out a message in order and charges each of its bytes once, those that a dead flow lost
+//     along with the others; what was released belongs to posted messages. So the messages without
+//     a buffer reach, each from its first byte to the last that went out, over no more than the
+//     allowance together: no message needs more than 32 pages, and all together 32 full ones;
+//   * has no more than 32 such messages out, of all lanes: 32 more pages, which end partly filled.
 #pragma once
 
 #include <array>

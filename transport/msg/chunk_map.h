@@ -54,6 +54,7 @@ class ChunkMap {
   void clear_first(std::uint64_t units) {
     std::fill_n(words_.begin(), static_cast<std::size_t>((units + 63) / 64), 0);
   }
+  void set(std::uint64_t unit) { words_[unit / 64] |= std::uint64_t{1} << (unit % 64); }
   bool test(std::uint64_t unit) const { return (words_[unit / 64] >> (unit % 64) & 1) != 0; }
   // Of units [first, last): how many are set, or were set newly.
   std::uint64_t count(std::uint64_t first, std::uint64_t last) const;

@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sender's view of what it may send: the newest credit heard and the eager bytes charged
-// against the allowance (record.h, "Credit").
+// The sender's view of what it may send (record.h, "Credit"): what each lane's newest credit said,
+// and what the session has out without a posted buffer.
 #pragma once
 
 #include <algorithm>
-#include <cassert>
 #include <cstdint>
 
 #include "transport/msg/record.h"
 
 namespace ztcp::msg {
+
+// The messages of one tag. Handed out in order; a message begins when its first chunk goes out.
+struct SendLane {
+  std::uint32_t tag;
+  std::uint64_t messages;    // From the owner: the number of the next one.
+  std::uint64_t handed_out;  // In whole, once. <= begun <= handed_out + 1.
+  std::uint64_t begun;
+  // What the receiver said.
+  std::uint64_t posted;
+  std::uint64_t received;
+
+  bool is_posted(std::uint64_t message) const { return message < posted; }
+  // Messages out without a buffer that we know of.
+  std::uint64_t unposted_out() const { return begun > posted ? begun - posted : 0; }
+};
 
 class SenderCredit {
  public:
@@ -21,33 +35,53 @@ class SenderCredit {
   }
 
   // Records may overtake one another on different flows: the greatest of each number counts. False
-  // when the peer claims to have released more than was ever charged.
-  [[nodiscard]] bool on_credit(const Credit& credit) {
-    if (credit.released > eager_sent_) return false;
-    latest_.posted = std::max(latest_.posted, credit.posted);
-    latest_.released = std::max(latest_.released, credit.released);
-    latest_.received = std::max(latest_.received, credit.received);
-    return true;
+  // when the peer claims to have released more than was ever charged, or received what never was.
+  [[nodiscard]] bool on_released(std::uint64_t released) {
+    released_ = std::max(released_, released);
+    return released <= eager_sent_;
+  }
+  [[nodiscard]] bool on_credit(SendLane& lane, const Credit& credit) {
+    if (credit.posted > lane.posted) {
+      unposted_out_ -= lane.unposted_out();
+      lane.posted = credit.posted;
+      unposted_out_ += lane.unposted_out();
+    }
+    if (credit.received > lane.received) {
+      received_ += credit.received - lane.received;
+      lane.received = credit.received;
+    }
+    return on_released(credit.released) && lane.received <= lane.begun;
+  }
+  // The receiver has closed with all messages of the lane in their buffers.
+  void on_all_received(SendLane& lane) {
+    static_cast<void>(on_credit(lane, Credit{lane.messages, 0, lane.messages, lane.tag}));
   }
 
-  bool is_posted(std::uint64_t message) const { return message < latest_.posted; }
-  bool is_in_window(std::uint64_t message) const { return message < latest_.received + window_; }
-  std::uint64_t received() const { return latest_.received; }
+  // Messages received, of all lanes.
+  std::uint64_t received() const { return received_; }
 
+  // Whether the next message of the lane that is to go out may do so without a posted buffer.
+  bool may_go_eagerly(const SendLane& lane) const {
+    if (lane.handed_out >= lane.received + window_) return false;
+    return lane.begun != lane.handed_out || unposted_out_ < kMaxUnexpected;
+  }
   std::uint64_t eager_room() const {
-    const std::uint64_t held = eager_sent_ - latest_.released;
+    const std::uint64_t held = eager_sent_ - released_;
     return allowance_bytes_ > held ? allowance_bytes_ - held : 0;
   }
   void charge(std::uint64_t bytes) { eager_sent_ += bytes; }
-  // The bytes died with their flow.
-  void refund(std::uint64_t bytes) {
-    assert(bytes <= eager_sent_ - latest_.released);
-    eager_sent_ -= bytes;
+  // Bytes that died with their flow went out again plainly. (A peer may claim that it has released
+  // what it never held.)
+  void refund(std::uint64_t bytes) { eager_sent_ -= std::min(bytes, eager_sent_ - released_); }
+  void begin(SendLane& lane) {
+    if (!lane.is_posted(lane.begun++)) ++unposted_out_;
   }
 
  private:
-  Credit latest_;
   std::uint64_t eager_sent_ = 0;
+  std::uint64_t released_ = 0;
+  std::uint64_t received_ = 0;
+  std::uint64_t unposted_out_ = 0;  // Of all lanes.
   std::uint64_t allowance_bytes_ = 0;
   std::uint64_t window_ = 0;
 };

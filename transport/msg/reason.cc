@@ -18,6 +18,8 @@ Errc to_errc(Reason reason) {
       return Errc::kPeerClosed;
     case Reason::kFull:
       return Errc::kFull;
+    case Reason::kTooManyTags:
+      return Errc::kInvalidArgument;
     case Reason::kNone:
     case Reason::kUnknownCookie:
     case Reason::kStaleEpoch:
@@ -76,6 +78,10 @@ std::string describe(const FailureDetail& detail) {
       break;
     case Reason::kClosed:
       text = "the receiver closed with messages outstanding";
+      break;
+    case Reason::kTooManyTags:
+      text = "more than " + number(detail.ours) +
+             " tags on one connection: set NCCL_NET_SHARED_COMMS=0 on all hosts";
       break;
     case Reason::kProcessEnded:
       return "the peer's process ended without closing the connection";

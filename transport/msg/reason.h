@@ -29,8 +29,9 @@ enum class Reason : std::uint32_t {
   kTruncated = 11,      // A message larger than its buffer. ours: buffer, theirs: message.
   kClosed = 12,         // The receiver has closed. ours: the messages it had received by then.
   kProcessEnded = 13,   // The other side's process ended and said so.
+  kTooManyTags = 14,    // ours: so many there may be on one connection.
 };
-inline constexpr std::uint32_t kLastReason = 13;
+inline constexpr std::uint32_t kLastReason = 14;
 
 // What an owner is told besides.
 Errc to_errc(Reason reason);

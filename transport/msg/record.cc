@@ -110,6 +110,7 @@ std::size_t encode(const Chunk& chunk, std::span<std::byte> out) {
       .put(chunk.message)
       .put(chunk.offset)
       .put(chunk.total)
+      .put(chunk.tag)
       .size();
 }
 
@@ -117,7 +118,7 @@ std::size_t encode(const Map& map, std::span<std::byte> out) {
   const std::uint64_t total = map.is_whole ? 0 : map.total;
   const std::size_t bytes = static_cast<std::size_t>(UnitSize(total).count(total) + 7) / 8;
   Writer writer(out, RecordType::kMap, map.is_whole ? kMapIsWhole : 0, Map::kMinBody + bytes);
-  writer.put(map.message).put(total);
+  writer.put(map.message).put(total).put(map.tag);
   for (std::size_t i = 0; i < bytes; ++i)
     writer.put(static_cast<std::uint8_t>(map.units.word(i / 8) >> (8 * (i % 8))));
   return writer.size();
@@ -128,7 +129,12 @@ std::size_t encode(const Credit& credit, std::span<std::byte> out) {
       .put(credit.posted)
       .put(credit.released)
       .put(credit.received)
+      .put(credit.tag)
       .size();
+}
+
+std::size_t encode(const Ready& ready, std::span<std::byte> out) {
+  return Writer(out, RecordType::kReady, 0, Ready::kBody).put(ready.released).size();
 }
 
 std::size_t encode(const Bye& bye, std::span<std::byte> out) {
@@ -183,6 +189,9 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
         return std::nullopt;
       known_flags = kMapIsWhole;
       body = header.body_bytes;
+      break;
+    case RecordType::kReady:
+      body = Ready::kBody;
       break;
     case RecordType::kBye:
       known_flags = kByeProcessEnds;
@@ -253,6 +262,7 @@ std::optional<Chunk> decode_chunk(const RecordHeader& header, std::span<const st
   chunk.message = in.take<std::uint64_t>();
   chunk.offset = in.take<std::uint64_t>();
   chunk.total = in.take<std::uint64_t>();
+  chunk.tag = in.take<std::uint32_t>();
   if (chunk.total > kMaxMessageBytes || chunk.offset > chunk.total ||
       chunk.size_bytes > chunk.total - chunk.offset)
     return std::nullopt;
@@ -270,6 +280,7 @@ std::optional<Map> decode_map(const RecordHeader& header, std::span<const std::b
   map.is_whole = (header.flags & kMapIsWhole) != 0;
   map.message = in.take<std::uint64_t>();
   map.total = in.take<std::uint64_t>();
+  map.tag = in.take<std::uint32_t>();
   if (map.total > kMaxMessageBytes || (map.is_whole && map.total != 0)) return std::nullopt;
   const std::uint64_t units = UnitSize(map.total).count(map.total);
   const std::size_t bytes = static_cast<std::size_t>(units + 7) / 8;
@@ -289,8 +300,13 @@ std::optional<Credit> decode_credit(std::span<const std::byte> body) {
   credit.posted = in.take<std::uint64_t>();
   credit.released = in.take<std::uint64_t>();
   credit.received = in.take<std::uint64_t>();
+  credit.tag = in.take<std::uint32_t>();
   if (credit.received > credit.posted) return std::nullopt;
   return credit;
+}
+
+std::optional<Ready> decode_ready(std::span<const std::byte> body) {
+  return Ready{Reader(body).take<std::uint64_t>()};
 }
 
 std::optional<Bye> decode_bye(const RecordHeader& header, std::span<const std::byte> body) {

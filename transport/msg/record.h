@@ -23,28 +23,30 @@
 //                  flags: 1 new session (the sender was never accepted), 2 has a cluster key,
 //                  4 the sender's process ends
 //   3 proof    32  mac[32]
-//   5 chunk    24  u64 message, u64 offset, u64 total; flags: 1 eager
+//   5 chunk    28  u64 message, u64 offset, u64 total, u32 tag; flags: 1 eager
 //   8 bye       8  u64 messages: how many there were; none follows, FIN does;
 //                  flags: 1 the process ends
 // Receiver to sender
 //   2 challenge 48 nonce[16], mac[32]
 //   4 accept   16  u32 allowance bytes, u8 flows granted, u8 0, u16 message window, u64 session
 //                  flags: 1 its TCP acknowledges only what was taken
-//   6 map  16 + n  u64 message, u64 total, n = ceil(units / 8) bytes: bit u set: unit u is held;
-//                  flags: 1 all of it is, total and n are 0
-//   7 credit   24  u64 posted, u64 released, u64 received
+//   6 map  20 + n  u64 message, u64 total, u32 tag, n = ceil(units / 8) bytes: bit u set: unit u
+//                  is held; flags: 1 all of it is, total and n are 0
+//   7 credit   28  u64 posted, u64 released, u64 received, u32 tag
+//  10 ready     8  u64 released: maps and credits are through
 //   8 bye       8  u64 messages received; nothing will be taken any more, FIN follows;
 //                  flags: 1 the process ends: whatever comes is thrown away, FIN is the sender's
 // Either
 //   9 refusal  24  u32 reason, u32 0, u64 ours, u64 theirs (reason.h); the flow, or after accept
 //                  the session, is over
 //
-// Handshake. hello; with a cluster key: challenge, proof; then accept, a map for each message begun
-// and not finished, and one credit, after which the flow carries chunks. (On a new session there is
-// no map and the credit is zero.) Both macs are HMAC-SHA256(key, label, hello's 56 bytes with its
-// header, challenge nonce), with the labels "ztcp1 receiver" and "ztcp1 sender". They prove that
-// both ends hold the key and speak now; what follows is not encrypted or signed. A receiver does
-// nothing for a hello that it would not undo (no session, no fence) before the proof.
+// Handshake. hello; with a cluster key: challenge, proof; then accept; for each lane a map for each
+// message begun and not counted as received, and one credit; then ready, after which the flow
+// carries chunks. (On a new session there is nothing between accept and ready.) Both macs are
+// HMAC-SHA256(key, label, hello's 56 bytes with its header, challenge nonce), with the labels
+// "ztcp1 receiver" and "ztcp1 sender". They prove that both ends hold the key and speak now; what
+// follows is not encrypted or signed. A receiver does nothing for a hello that it would not undo
+// (no session, no fence) before the proof.
 //
 // Flows. Flow 0 opens the session and alone suffices. A receiver grants no more of the others than
 // both sides want, and may refuse any of them all the same: the sender goes on with those it has.
@@ -53,32 +55,45 @@
 // an epoch ends the flow's older stream first and takes no byte from it afterwards: what maps and
 // credit then say about chunks of that flow is final. An epoch not above the current is refused.
 //
+// Lanes. Each tag is a lane, which numbers its messages from 0: the j-th message sent with a tag
+// belongs to the j-th buffer posted with it, whenever either happens and whatever other lanes do. A
+// lane comes to be with its first message, buffer or credit; there are 128 at most. A message waits
+// for its own lane's credit only, and others pass it by.
+//
 // Units. A message is counted in units: 4096 bytes, doubled until 1024 of them cover the message.
 // A chunk starts at a unit and ends at one or at the message's end; it holds at least one byte,
-// but for the single chunk of an empty message. Chunks are handed out in (message, offset) order,
-// those to be sent again first; a receiver takes them in any order. A unit counts as held once all
-// its bytes have come in one chunk; pieces of a unit on a dead flow count as nothing.
+// but for the single chunk of an empty message. Chunks of a lane are handed out in (message,
+// offset) order, those to be sent again before all others; a receiver takes them in any order. A
+// unit counts as held once all its bytes have come in one chunk; pieces of a unit on a dead flow
+// count as nothing.
 //
-// Credit. All three numbers are cumulative and only grow; the latest record says everything.
-//   posted    buffers posted. A chunk of message k (from 0) may go out plainly iff k < posted.
-//   released  bytes of eager units that have reached a posted buffer. Any other chunk is marked
-//             eager; it may go out iff eager bytes sent - released stay within the allowance and
-//             k < received + window. Units lost with a dead flow are taken off the eager bytes
-//             sent, and their return is charged anew.
-//   received  messages finished, in order: all of 0..received-1 lie in their buffers.
+// Credit. All numbers are cumulative and only grow; the latest record says everything of its lane.
+//   posted    the lane's buffers, within its window: at most received + window. A chunk of message
+//             k (from 0) may go out plainly iff k < posted.
+//   received  the lane's messages finished, in order: all of 0..received-1 lie in their buffers.
+//   released  of the session: bytes of eager units that have reached a posted buffer.
+// Any other chunk is marked eager; it may go out iff eager bytes sent - released stay within the
+// allowance, k < received + window, and it begins no 33rd message, of all lanes, that is out
+// without a buffer known to be posted. What was lost with a dead flow is not charged again, since
+// it fills no further memory: only if it goes out plainly is it taken off the eager bytes sent. So
+// the eager messages without a buffer lie, from their first bytes to the last that went out, within
+// the allowance, and nothing lost ever waits for credit.
 // A message is done for its sender when the peer holds all its bytes (each flow's stream has
 // acknowledged them, where accept says that this means delivery; or received has passed it) and no
 // stream refers to its memory any more.
+//
+// Ends. The sender's bye follows when all its messages are done, so that a receiver holds them all
+// by then and a buffer without one stays empty. The numbers of both byes are of all lanes.
 //
 // The end of a process, whose memory may be going. It says bye where no stream refers to any. Else
 // the sender resets its flows and says so in the hello of one more, which is refused: that session
 // is over. Redialling is useless from then on.
 //
-// Resume. After a flow's death the sender dials again and from accept's maps and credit learns
-// which of the units that flow carried are held: those below received or set in a map. The others
-// are sent again, on any flow. A receiver ignores units it holds and chunks of finished messages.
-// One that has closed meanwhile refuses with `closed` and the count that its bye said: the bye may
-// have died with the flows, and what was received is done.
+// Resume. After a flow's death the sender dials again and from the maps and credits before ready
+// learns which of the units that flow carried are held: those below received or set in a map. The
+// others are sent again, on any flow. A receiver ignores units it holds and chunks of finished
+// messages. One that has closed meanwhile refuses with `closed` and the count that its bye said:
+// the bye may have died with the flows, and what was received is done.
 #pragma once
 
 #include <array>
@@ -109,6 +124,7 @@ enum class RecordType : std::uint8_t {
   kCredit = 7,
   kBye = 8,
   kRefusal = 9,
+  kReady = 10,
 };
 
 struct RecordHeader {
@@ -152,28 +168,36 @@ struct Accept {
 };
 
 struct Chunk {
-  static constexpr std::size_t kBody = 24;
+  static constexpr std::size_t kBody = 28;
   bool eager = false;
   std::uint32_t size_bytes = 0;
   std::uint64_t message = 0;
   std::uint64_t offset = 0;
   std::uint64_t total = 0;
+  std::uint32_t tag = 0;
 };
 
 struct Map {
-  static constexpr std::size_t kMinBody = 16;
+  static constexpr std::size_t kMinBody = 20;
   std::uint64_t message = 0;
   std::uint64_t total = 0;
   ChunkMap units{};
   bool is_whole = false;  // Then total and units are left out.
+  std::uint32_t tag = 0;
 };
 
 struct Credit {
-  static constexpr std::size_t kBody = 24;
+  static constexpr std::size_t kBody = 28;
   std::uint64_t posted = 0;
   std::uint64_t released = 0;
   std::uint64_t received = 0;
+  std::uint32_t tag = 0;
   friend bool operator==(const Credit&, const Credit&) = default;
+};
+
+struct Ready {
+  static constexpr std::size_t kBody = 8;
+  std::uint64_t released = 0;
 };
 
 struct Bye {
@@ -203,6 +227,7 @@ std::size_t encode(const Accept& accept, std::span<std::byte> out);
 std::size_t encode(const Chunk& chunk, std::span<std::byte> out);
 std::size_t encode(const Map& map, std::span<std::byte> out);
 std::size_t encode(const Credit& credit, std::span<std::byte> out);
+std::size_t encode(const Ready& ready, std::span<std::byte> out);
 std::size_t encode(const Bye& bye, std::span<std::byte> out);
 std::size_t encode(const Refusal& refusal, std::span<std::byte> out);
 
@@ -218,6 +243,7 @@ std::optional<Accept> decode_accept(const RecordHeader& header, std::span<const 
 std::optional<Chunk> decode_chunk(const RecordHeader& header, std::span<const std::byte> body);
 std::optional<Map> decode_map(const RecordHeader& header, std::span<const std::byte> body);
 std::optional<Credit> decode_credit(std::span<const std::byte> body);
+std::optional<Ready> decode_ready(std::span<const std::byte> body);
 std::optional<Bye> decode_bye(const RecordHeader& header, std::span<const std::byte> body);
 std::optional<Refusal> decode_refusal(std::span<const std::byte> body);
 

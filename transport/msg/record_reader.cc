@@ -6,12 +6,8 @@
 
 namespace ztcp::msg {
 
-const std::byte* RecordReader::gather(std::span<const std::byte>& input, std::size_t wanted) {
-  if (held_bytes_ == 0 && input.size() >= wanted) {
-    const std::byte* whole = input.data();
-    input = input.subspan(wanted);
-    return whole;
-  }
+const std::byte* RecordReader::gather_pieces(std::span<const std::byte>& input,
+                                             std::size_t wanted) {
   const std::size_t take = std::min(wanted - held_bytes_, input.size());
   if (take != 0) std::memcpy(held_.data() + held_bytes_, input.data(), take);
   held_bytes_ += take;

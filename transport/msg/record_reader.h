@@ -48,7 +48,14 @@ class RecordReader {
   Step next_record(std::span<const std::byte>& input);
   Step read_preamble(std::span<const std::byte>& input);
   // Makes `wanted` contiguous bytes of `input` available; nullptr until they have come.
-  const std::byte* gather(std::span<const std::byte>& input, std::size_t wanted);
+  const std::byte* gather(std::span<const std::byte>& input, std::size_t wanted) {
+    if (held_bytes_ != 0 || input.size() < wanted) [[unlikely]]
+      return gather_pieces(input, wanted);
+    const std::byte* whole = input.data();
+    input = input.subspan(wanted);
+    return whole;
+  }
+  const std::byte* gather_pieces(std::span<const std::byte>& input, std::size_t wanted);
 
   enum class State : std::uint8_t { kPreamble, kHeader, kBody } state_ = State::kPreamble;
   std::uint32_t payload_left_ = 0;

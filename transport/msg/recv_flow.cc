@@ -69,6 +69,7 @@ void RecvFlow::on_record(TimePoint now) {
     case RecordType::kAccept:
     case RecordType::kMap:
     case RecordType::kCredit:
+    case RecordType::kReady:
       break;
   }
   on_bad(now);

@@ -17,13 +17,14 @@ namespace ztcp::msg {
 
 class Acceptor;
 class RecvSession;
+struct RecvLane;
 
 class RecvFlow final : public StreamEvents {
  public:
   enum class State : std::uint8_t {
     kHello,    // Nothing understood yet.
     kProof,    // Challenged.
-    kMapping,  // accept is out; maps and the first credit follow.
+    kMapping,  // accept is out; maps and credit, then ready follow.
     kUp,
     kDraining,  // Refused: the peer's bytes are thrown away until it has read why.
     kGone,
@@ -34,6 +35,7 @@ class RecvFlow final : public StreamEvents {
 
   // Where the chunk being read goes.
   struct Cursor {
+    RecvLane* lane = nullptr;
     std::uint64_t message = 0;
     std::uint64_t position = 0;        // The next byte's offset in the message.
     std::uint64_t reserved_bytes = 0;  // In Bounce, for units not held yet.
@@ -69,6 +71,11 @@ class RecvFlow final : public StreamEvents {
     return true;
   }
 
+  // The same for bytes, once the preamble has gone out.
+  bool write(std::span<const std::byte> bytes) {
+    return stream_ != nullptr && stream_->write(bytes, {});
+  }
+
   // Nobody's any more, but for its acceptor, which frees it.
   void leave_session() { session_ = nullptr; }
   void join(RecvSession& session) {
@@ -84,8 +91,10 @@ class RecvFlow final : public StreamEvents {
   void abort();  // RST, if the stream still is there.
   void close();  // FIN.
 
-  // The session's: the chunk being read, the next message to map while kMapping.
+  // The session's: the chunk being read; while kMapping what has been told, of how many lanes all
+  // and of the next one up to which message.
   Cursor cursor;
+  std::size_t lanes_told = 0;
   std::uint64_t next_map = 0;
   // The acceptor's: what the challenge said.
   Nonce challenge{};

@@ -14,6 +14,7 @@
 
 #include "transport/msg/bounce.h"
 #include "transport/msg/chunk_map.h"
+#include "transport/msg/session.h"
 
 namespace ztcp::msg {
 
@@ -32,7 +33,7 @@ struct Arrival {
     held_bytes = 0;
     held.clear_first(unit.count(total_bytes));
   }
-  bool is_whole() const { return held_bytes == total; }
+  bool is_whole() const { return has_begun && held_bytes == total; }
   std::uint64_t bytes_of(std::uint64_t first_unit, std::uint64_t last_unit) const {
     return std::min(unit.offset(last_unit), total) - unit.offset(first_unit);
   }
@@ -85,7 +86,39 @@ struct UnexpectedMessage : Arrival {
   }
 };
 
-// A session's unexpected messages: no more than may be out eagerly without a posted buffer.
+// The messages of one tag: what is posted, and what has come.
+struct RecvLane {
+  std::uint32_t tag;
+  std::uint32_t done_beyond;  // Bit i: message received + i is done.
+  // received <= posted <= received + 32; chunks of [received, received + 32) are taken.
+  std::uint64_t posted;
+  std::uint64_t received;
+  std::uint64_t told_posted;  // By the newest credit.
+  // Posted beyond that window, in order.
+  RecvMessage* waiting_first;
+  RecvMessage* waiting_last;
+  // Of each number in the window: what is posted (below `posted`), or unexpected, or null.
+  std::array<Arrival*, kMessageWindow> arrivals;
+
+  Arrival*& arrival(std::uint64_t number) { return arrivals[number % kMessageWindow]; }
+  bool is_posted(std::uint64_t number) const { return number < posted; }
+  bool is_in_window(std::uint64_t number) const { return number < received + kMessageWindow; }
+  // Only for numbers in the window.
+  bool is_finished(std::uint64_t number) const {
+    return number < received || (done_beyond >> (number - received) & 1) != 0;
+  }
+  bool has_room() const { return posted - received < kMessageWindow && waiting_first == nullptr; }
+  void wait(RecvMessage& message) {
+    message.set_next(nullptr);
+    if (waiting_first == nullptr)
+      waiting_first = &message;
+    else
+      waiting_last->set_next(&message);
+    waiting_last = &message;
+  }
+};
+
+// A session's unexpected messages: no more than may be out without a posted buffer.
 class UnexpectedPool {
  public:
   // Null when all are taken.
@@ -101,10 +134,17 @@ class UnexpectedPool {
   void give_back(UnexpectedMessage& message) {
     free_ |= 1U << static_cast<unsigned>(&message - messages_.data());
   }
+  std::size_t count_whole() const {
+    std::size_t count = 0;
+    for (std::uint32_t taken = ~free_; taken != 0; taken &= taken - 1)
+      if (messages_[static_cast<std::size_t>(std::countr_zero(taken))].is_whole()) ++count;
+    return count;
+  }
 
  private:
-  std::uint32_t free_ = ~0U;
-  std::array<UnexpectedMessage, 32> messages_;  // Not touched before they are taken.
+  std::uint32_t free_ = ~0U;  // One bit each.
+  static_assert(kMaxUnexpected == 32);
+  std::array<UnexpectedMessage, kMaxUnexpected> messages_;  // Not touched before they are taken.
 };
 
 }  // namespace ztcp::msg

@@ -57,7 +57,6 @@ void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
   flows_[index] = std::move(attached);
   RecvFlow& flow = *flows_[index];
   flow.join(*this);
-  flow.next_map = received_;
   Accept accept;
   accept.ack_is_delivery = settings_.ack_is_delivery;
   accept.allowance_bytes = bounce_.allowance_bytes();
@@ -66,31 +65,42 @@ void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
   accept.session = id_;
   if (!flow.send(accept))
     return on_flow_lost(now, flow, Error{Errc::kOutOfMemory, 0, "Stream::write of accept"});
-  send_maps(flow);
+  tell_state(flow);
 }
 
-// Goes on where the stream had no more space. Messages finished meanwhile are below the credit's
-// received count.
-void RecvSession::send_maps(RecvFlow& flow) {
-  flow.next_map = std::max(flow.next_map, received_);
-  for (; is_in_window(flow.next_map); ++flow.next_map) {
+// Goes on where the stream had no more space.
+void RecvSession::tell_state(RecvFlow& flow) {
+  for (; flow.lanes_told < lanes_.size(); ++flow.lanes_told, flow.next_map = 0) {
+    RecvLane& lane = lanes_[flow.lanes_told];
+    if (!tell_maps(flow, lane) || !flow.send(credit_of(lane))) return;
+    lane.told_posted = lane.posted;
+    changed_.remove(flow.lanes_told);
+  }
+  if (!flow.send(Ready{released_})) return;
+  flow.set_up();
+  if (heard_last_ == nullptr) heard_last_ = &flow;
+  if (state_ == State::kClosing) finish_closing();
+  if (!changed_.empty()) owe_credit();
+}
+
+// Messages finished meanwhile are below the credit's received count, or beyond it and told as
+// whole.
+bool RecvSession::tell_maps(RecvFlow& flow, RecvLane& lane) {
+  flow.next_map = std::max(flow.next_map, lane.received);
+  for (; lane.is_in_window(flow.next_map); ++flow.next_map) {
     Map map;
     map.message = flow.next_map;
-    map.is_whole = is_finished(flow.next_map);
+    map.tag = lane.tag;
+    map.is_whole = lane.is_finished(flow.next_map);
     if (!map.is_whole) {
-      const Arrival* m = arrival(flow.next_map);
+      const Arrival* m = lane.arrival(flow.next_map);
       if (m == nullptr || !m->has_begun) continue;
       map.total = m->total;
       map.units = m->held;
     }
-    if (!flow.send(map)) return;
+    if (!flow.send(map)) return false;
   }
-  const Credit now_true = credit();
-  if (!flow.send(now_true)) return;
-  told_ = now_true;
-  flow.set_up();
-  if (heard_last_ == nullptr) heard_last_ = &flow;
-  if (state_ == State::kClosing) finish_closing();
+  return true;
 }
 
 void RecvSession::owe_credit() {
@@ -106,23 +116,29 @@ void RecvSession::flush_owed() {
 
 // Where no flow takes it, on_writable() or attach() brings it out later.
 void RecvSession::flush() {
-  if (state_ != State::kRunning || !has_credit_to_tell()) return;
-  const Credit now_true = credit();
-  if (heard_last_ != nullptr && heard_last_->is_up() && heard_last_->send(now_true)) {
-    told_ = now_true;
-    return;
-  }
-  for (const auto& flow : flows_) {
-    if (flow == nullptr || !flow->is_up() || !flow->send(now_true)) continue;
-    told_ = now_true;
-    return;
+  if (state_ != State::kRunning) return;
+  while (!changed_.empty()) {
+    const std::size_t index = changed_.first();
+    RecvLane& lane = lanes_[index];
+    if (!tell(credit_of(lane))) return;
+    lane.told_posted = lane.posted;
+    changed_.remove(index);
   }
 }
 
+bool RecvSession::tell(const Credit& credit) {
+  RecordBuffer out;
+  const auto record = std::span<const std::byte>(out).first(encode(credit, out));
+  if (heard_last_ != nullptr && heard_last_->is_up() && heard_last_->write(record)) return true;
+  return std::any_of(flows_.begin(), flows_.end(), [&](const auto& flow) {
+    return flow != nullptr && flow->is_up() && flow->write(record);
+  });
+}
+
 void RecvSession::on_writable(RecvFlow& flow) {
-  if (flow.state() == RecvFlow::State::kMapping) return send_maps(flow);
+  if (flow.state() == RecvFlow::State::kMapping) return tell_state(flow);
   if (state_ == State::kClosing) return finish_closing();
-  if (has_credit_to_tell()) owe_credit();
+  if (!changed_.empty()) owe_credit();
 }
 
 void RecvSession::drop_flow(RecvFlow& flow) {
@@ -141,7 +157,7 @@ void RecvSession::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
   if (state_ == State::kClosing) return finish_closing();
   if (state_ != State::kRunning) return;
   if (has_living_flow()) {
-    told_ = {};  // The newest credit may have died with the flow.
+    for (const RecvLane& lane : lanes_) change(lane);  // The newest credit may have died with it.
     return owe_credit();
   }
   if (has_bye_) return check_after_bye(now);
@@ -161,9 +177,9 @@ void RecvSession::on_flow_closed(TimePoint now, RecvFlow& flow) {
   if (state_ == State::kRunning) check_after_bye(now);
 }
 
+// The sender is done with all its messages: we hold each, in its buffer or without one.
 void RecvSession::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
-  if (bye.messages < received_ || bye.messages > received_ + kMessageWindow ||
-      (has_bye_ && bye.messages != bye_messages_))
+  if (state_ == State::kRunning && bye.messages != received_ + unexpected_.count_whole())
     return on_protocol_error(now, "bye");
   has_bye_ = true;
   bye_messages_ = bye.messages;
@@ -171,11 +187,9 @@ void RecvSession::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
   check_after_bye(now);
 }
 
-// The sender said bye because we hold all its messages: a buffer without one stays empty.
+// A buffer without a message stays empty.
 void RecvSession::check_after_bye(TimePoint now) {
-  if (state_ != State::kRunning) return;
-  if (posted_ > bye_messages_ || waiting_first_ != nullptr ||
-      (!has_living_flow() && posted_ != received_))
+  if (state_ == State::kRunning && outstanding_ != 0)
     fail(now, Error{Errc::kPeerClosed, 0, "the sender closed with receives outstanding"},
          why_sender_left());
 }
@@ -195,6 +209,11 @@ void RecvSession::on_protocol_error(TimePoint now, const char* where) {
   fail(now, Error{Errc::kProtocol, 0, where}, FailureDetail{Reason::kProtocol});
 }
 
+void RecvSession::fail_too_many_tags(TimePoint now) {
+  fail(now, Error{Errc::kInvalidArgument, 0, "tag"},
+       FailureDetail{Reason::kTooManyTags, /*from_peer=*/false, kMaxLanes, kMaxLanes + 1});
+}
+
 void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) {
   if (state_ == State::kFailed || state_ == State::kEnded) return;
   if (state_ == State::kClosing) {  // Nobody waits for anything any more.
@@ -203,7 +222,6 @@ void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) 
     return owner_->on_session_closed();
   }
   state_ = State::kFailed;
-  waiting_first_ = nullptr;
   failure_ = detail;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_) {
@@ -223,7 +241,6 @@ void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) 
 void RecvSession::close() {
   if (state_ == State::kRunning) {
     state_ = State::kClosing;
-    waiting_first_ = nullptr;
     if (acceptor_ != nullptr) acceptor_->remember_closed(*this, received_);
     finish_closing();
   }
@@ -251,7 +268,6 @@ void RecvSession::finish_closing() {
 void RecvSession::leave(TimePoint now) {
   if (state_ != State::kRunning && state_ != State::kClosing) return;
   state_ = State::kEnded;
-  waiting_first_ = nullptr;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_) {
     if (flow == nullptr || !flow->is_alive()) continue;
@@ -265,7 +281,6 @@ void RecvSession::leave(TimePoint now) {
 
 void RecvSession::abort() {
   state_ = State::kEnded;
-  waiting_first_ = nullptr;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_)
     if (flow != nullptr) flow->abort();

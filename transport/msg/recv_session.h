@@ -17,6 +17,7 @@
 
 #include "transport/core/address.h"
 #include "transport/msg/bounce.h"
+#include "transport/msg/lane.h"
 #include "transport/msg/record.h"
 #include "transport/msg/recv_message.h"
 #include "transport/msg/session.h"
@@ -37,7 +38,7 @@ class RecvSession {
 
   void set_owner(RecvOwner& owner);  // Once, before the first post().
 
-  // Posts the buffer of a record that was start()ed, for the next message in order; the record is
+  // Posts the buffer of a record that was start()ed, for the next message of its tag; the record is
   // lent until on_done(), and its size_bytes() tell what was received. A message larger than the
   // buffer fails the session with kTruncated. A session that has ended takes it no more: its owner
   // was told how, or will be.
@@ -93,32 +94,28 @@ class RecvSession {
  private:
   enum class State : std::uint8_t { kRunning, kClosing, kFailed, kEnded };
 
-  Arrival*& arrival(std::uint64_t number) { return arrivals_[number % kMessageWindow]; }
-  bool is_posted(std::uint64_t number) const { return number < posted_; }
-  bool is_in_window(std::uint64_t number) const { return number < received_ + kMessageWindow; }
-  bool is_finished(std::uint64_t number) const {
-    return number < received_ ||
-           (is_in_window(number) && (done_beyond_ >> (number - received_) & 1) != 0);
-  }
-
   // recv_sink.cc
-  void take(TimePoint now, RecvMessage& message);
-  Arrival* begin(TimePoint now, const Chunk& chunk);
+  void take(TimePoint now, RecvLane& lane, RecvMessage& message);
+  Arrival* begin(TimePoint now, RecvLane& lane, const Chunk& chunk);
   bool fits(TimePoint now, RecvMessage& message, std::uint64_t total);
   void reserve(TimePoint now, RecvFlow& flow, UnexpectedMessage& m, const Chunk& chunk);
   bool sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t from,
             std::span<const std::byte> bytes);
-  void take_over(UnexpectedMessage& from, RecvMessage& to, std::uint64_t number);
+  void take_over(UnexpectedMessage& from, RecvMessage& to, RecvLane& lane, std::uint64_t number);
   void drop_chunk(RecvFlow& flow);
-  void finish(TimePoint now, std::uint64_t number);
-  void admit_waiting(TimePoint now);
+  void finish(TimePoint now, RecvLane& lane, std::uint64_t number);
+  void admit_waiting(TimePoint now, RecvLane& lane);
 
   // recv_session.cc
-  Credit credit() const { return {posted_, released_, received_}; }
-  bool has_credit_to_tell() const { return credit() != told_; }
+  Credit credit_of(const RecvLane& lane) const {
+    return {lane.posted, released_, lane.received, lane.tag};
+  }
+  void change(const RecvLane& lane) { changed_.add(lanes_.index_of(lane)); }
   void owe_credit();
   void flush();
-  void send_maps(RecvFlow& flow);
+  bool tell(const Credit& credit);
+  void tell_state(RecvFlow& flow);
+  bool tell_maps(RecvFlow& flow, RecvLane& lane);
   void drop_flow(RecvFlow& flow);
   bool has_living_flow() const;
   void finish_closing();
@@ -126,6 +123,7 @@ class RecvSession {
   FailureDetail why_sender_left() const {
     return {sender_process_ended_ ? Reason::kProcessEnded : Reason::kNone, /*from_peer=*/true};
   }
+  void fail_too_many_tags(TimePoint now);
   void fail(TimePoint now, Error error, const FailureDetail& detail = {});
 
   Acceptor* acceptor_;
@@ -149,21 +147,15 @@ class RecvSession {
   Error untold_failure_;
   FailureDetail failure_;
 
-  // received_ <= posted_ <= received_ + 32; chunks of [received_, received_ + 32) are taken.
-  std::uint64_t posted_ = 0;
-  std::uint64_t received_ = 0;
+  Lanes<RecvLane> lanes_;
+  LaneSet changed_;  // Lanes with credit to tell.
   std::uint64_t released_ = 0;
-  std::uint32_t done_beyond_ = 0;  // Bit i: message received_ + i is done.
-  // Posted beyond that window, in order.
-  RecvMessage* waiting_first_ = nullptr;
-  RecvMessage* waiting_last_ = nullptr;
-  Credit told_;
+  std::uint64_t received_ = 0;      // Messages done, of all lanes.
+  std::uint64_t outstanding_ = 0;   // Buffers posted for others.
   RecvFlow* heard_last_ = nullptr;  // Credit goes there: it is alive if any is.
   std::array<std::uint32_t, kMaxFlows> epochs_{};
   std::array<std::unique_ptr<RecvFlow>, kMaxFlows> flows_;
   Bounce bounce_;
-  // Of each number in the window: what is posted (below posted_), or unexpected, or null.
-  std::array<Arrival*, kMessageWindow> arrivals_{};
   UnexpectedPool unexpected_;
 };
 

@@ -13,25 +13,27 @@ namespace ztcp::msg {
 void RecvSession::on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chunk) {
   heard_last_ = &flow;
   RecvFlow::Cursor& cursor = flow.cursor;
-  cursor = {chunk.message, chunk.offset, 0, chunk.eager};
+  cursor = {nullptr, chunk.message, chunk.offset, 0, chunk.eager};
   if (state_ != State::kRunning) return;
-  if (chunk.message >= received_ + kMessageWindow || (has_bye_ && chunk.message >= bye_messages_))
+  RecvLane* const lane = cursor.lane = lanes_.find_or_add(chunk.tag);
+  if (lane == nullptr) return fail_too_many_tags(now);
+  if (!lane->is_in_window(chunk.message) || has_bye_)
     return on_protocol_error(now, "chunk outside the message window");
-  if (is_finished(chunk.message)) return;
+  if (lane->is_finished(chunk.message)) return;
 
-  Arrival* const m = begin(now, chunk);
+  Arrival* const m = begin(now, *lane, chunk);
   if (m == nullptr) return;
-  if (!is_posted(chunk.message))
+  if (!lane->is_posted(chunk.message))
     reserve(now, flow, UnexpectedMessage::of(*m), chunk);
   else if (m->total == 0)
-    finish(now, chunk.message);
+    finish(now, *lane, chunk.message);
 }
 
 // What the chunk belongs to; the message's size is known from its first chunk on. Null when it
 // failed the session.
-Arrival* RecvSession::begin(TimePoint now, const Chunk& chunk) {
-  Arrival*& m = arrival(chunk.message);
-  if (!is_posted(chunk.message)) {
+Arrival* RecvSession::begin(TimePoint now, RecvLane& lane, const Chunk& chunk) {
+  Arrival*& m = lane.arrival(chunk.message);
+  if (!lane.is_posted(chunk.message)) {
     const char* breach = chunk.eager ? nullptr : "plain chunk without a posted buffer";
     if (breach == nullptr && m == nullptr && (m = unexpected_.take()) == nullptr)
       breach = "too many messages without a posted buffer";
@@ -41,7 +43,8 @@ Arrival* RecvSession::begin(TimePoint now, const Chunk& chunk) {
     }
   }
   if (!m->has_begun) {
-    if (is_posted(chunk.message) && !fits(now, RecvMessage::of(*m), chunk.total)) return nullptr;
+    if (lane.is_posted(chunk.message) && !fits(now, RecvMessage::of(*m), chunk.total))
+      return nullptr;
     m->begin(chunk.total);
   } else if (m->total != chunk.total) {
     on_protocol_error(now, "chunks disagree on their message's size");
@@ -78,12 +81,13 @@ void RecvSession::on_payload(TimePoint now, RecvFlow& flow, std::span<const std:
   const std::uint64_t from = cursor.position;
   const std::uint64_t to = from + bytes.size();
   cursor.position = to;
-  if (state_ != State::kRunning || is_finished(cursor.message)) return;
+  if (state_ != State::kRunning || cursor.lane->is_finished(cursor.message)) return;
 
-  Arrival& m = *arrival(cursor.message);
+  RecvLane& lane = *cursor.lane;
+  Arrival& m = *lane.arrival(cursor.message);
   const std::uint64_t first = m.unit.index(from);
   const std::uint64_t last = m.unit.index(to - 1) + 1;
-  if (m.held.count(first, last) == 0) [[likely]] {
+  if (first + 1 == last ? !m.held.test(first) : m.held.count(first, last) == 0) [[likely]] {
     if (!sink(now, m, flow, from, bytes)) return;
   } else {
     // A peer that sends twice what we hold. What is held is never written again.
@@ -94,9 +98,9 @@ void RecvSession::on_payload(TimePoint now, RecvFlow& flow, std::span<const std:
       if (!sink(now, m, flow, begin, bytes.subspan(begin - from, end - begin))) return;
     }
   }
-  if (is_posted(cursor.message) && m.is_whole())
-    finish(now, cursor.message);
-  else if (has_credit_to_tell())
+  if (lane.is_posted(cursor.message) && m.is_whole())
+    finish(now, lane, cursor.message);
+  else if (!changed_.empty())
     owe_credit();
 }
 
@@ -104,8 +108,8 @@ void RecvSession::on_payload(TimePoint now, RecvFlow& flow, std::span<const std:
 // comes: a chunk begins with its first.
 bool RecvSession::sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t from,
                        std::span<const std::byte> bytes) {
-  const bool is_posted_now = is_posted(flow.cursor.message);
-  if (is_posted_now) {
+  const bool is_posted = flow.cursor.lane->is_posted(flow.cursor.message);
+  if (is_posted) {
     ordered_copy(RecvMessage::of(m).buffer() + from, bytes.data(), bytes.size());
   } else if (!bounce_.write(UnexpectedMessage::of(m).pages, from, bytes)) {
     on_protocol_error(now, "eager chunks out of order");
@@ -114,12 +118,16 @@ bool RecvSession::sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t 
   const std::uint64_t first = m.unit.index(from);
   const std::uint64_t last = m.units_below(from + bytes.size());
   if (first >= last) return true;
-  m.held.set(first, last);
+  if (first + 1 == last)
+    m.held.set(first);
+  else
+    m.held.set(first, last);
   const std::uint64_t size_bytes = m.bytes_of(first, last);
   m.held_bytes += size_bytes;
   if (!flow.cursor.eager) return true;
-  if (is_posted_now) {
+  if (is_posted) {
     released_ += size_bytes;
+    change(*flow.cursor.lane);
   } else {
     UnexpectedMessage::of(m).eager_bytes += size_bytes;
     flow.cursor.reserved_bytes -= size_bytes;
@@ -130,28 +138,27 @@ bool RecvSession::sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t 
 void RecvSession::post(TimePoint now, RecvMessage& message) {
   assert(owner_ != nullptr);
   if (state_ != State::kRunning) return;  // The owner knows, or will hear, how it ended.
-  if (posted_ - received_ < kMessageWindow && waiting_first_ == nullptr) return take(now, message);
-  message.set_next(nullptr);
-  if (waiting_first_ == nullptr)
-    waiting_first_ = &message;
+  RecvLane* const lane = lanes_.find_or_add(message.tag());
+  if (lane == nullptr) return fail_too_many_tags(now);
+  if (has_bye_ && lane->arrival(lane->posted) == nullptr)
+    return fail(now, Error{Errc::kPeerClosed, 0, "post: the sender has closed"}, why_sender_left());
+  ++outstanding_;
+  if (lane->has_room()) [[likely]]
+    take(now, *lane, message);
   else
-    waiting_last_->set_next(&message);
-  waiting_last_ = &message;
-  if (has_bye_) check_after_bye(now);
+    lane->wait(message);
 }
 
-void RecvSession::take(TimePoint now, RecvMessage& message) {
-  const std::uint64_t number = posted_;
-  if (has_bye_ && number >= bye_messages_)
-    return fail(now, Error{Errc::kPeerClosed, 0, "post: the sender has closed"}, why_sender_left());
+void RecvSession::take(TimePoint now, RecvLane& lane, RecvMessage& message) {
   // With no posted buffer left that it knows of, the sender may be waiting for this one.
-  const bool sender_may_be_short = told_.posted <= received_;
-  Arrival*& slot = arrival(number);
-  ++posted_;
+  const bool sender_may_be_short = lane.told_posted <= lane.received;
+  const std::uint64_t number = lane.posted++;
+  change(lane);
+  Arrival*& slot = lane.arrival(number);
   if (Arrival* const came = std::exchange(slot, &message.arrival())) {
     if (!fits(now, message, came->total)) return;
-    take_over(UnexpectedMessage::of(*came), message, number);
-    if (slot->is_whole()) finish(now, number);
+    take_over(UnexpectedMessage::of(*came), message, lane, number);
+    if (slot->is_whole()) finish(now, lane, number);
   }
   if (sender_may_be_short)
     flush();
@@ -161,7 +168,8 @@ void RecvSession::take(TimePoint now, RecvMessage& message) {
 
 // Exactly what has come: the memory between must not change before its bytes arrive, for someone
 // may poll it.
-void RecvSession::take_over(UnexpectedMessage& m, RecvMessage& to, std::uint64_t number) {
+void RecvSession::take_over(UnexpectedMessage& m, RecvMessage& to, RecvLane& lane,
+                            std::uint64_t number) {
   to.arrival() = m;
   const std::uint64_t units = m.unit.count(m.total);
   for (std::uint64_t u = 0, left = m.held_bytes; left != 0 && u < units; ++u) {
@@ -171,7 +179,9 @@ void RecvSession::take_over(UnexpectedMessage& m, RecvMessage& to, std::uint64_t
     left -= size_bytes;
   }
   for (const auto& flow : flows_) {  // Units under way.
-    if (flow == nullptr || !flow->is_alive() || flow->cursor.message != number) continue;
+    if (flow == nullptr || !flow->is_alive() || flow->cursor.lane != &lane ||
+        flow->cursor.message != number)
+      continue;
     const std::uint64_t position = flow->cursor.position;
     const std::uint64_t unit = m.unit.index(position);
     const std::uint64_t begin = m.unit.offset(unit);
@@ -189,29 +199,33 @@ void RecvSession::drop_chunk(RecvFlow& flow) {
   const RecvFlow::Cursor cursor = flow.cursor;
   flow.cursor = {};
   // The post takes the reservations back.
-  if (cursor.reserved_bytes == 0 || is_posted(cursor.message)) return;
-  UnexpectedMessage& m = UnexpectedMessage::of(*arrival(cursor.message));
+  if (cursor.reserved_bytes == 0 || cursor.lane->is_posted(cursor.message)) return;
+  UnexpectedMessage& m = UnexpectedMessage::of(*cursor.lane->arrival(cursor.message));
   m.reserved_bytes -= cursor.reserved_bytes;
   bounce_.unreserve(cursor.reserved_bytes);
 }
 
-void RecvSession::finish(TimePoint now, std::uint64_t number) {
-  RecvMessage& m = RecvMessage::of(*std::exchange(arrival(number), nullptr));
-  done_beyond_ |= 1U << (number - received_);
-  const int in_order = std::countr_one(done_beyond_);
-  received_ += static_cast<std::uint64_t>(in_order);
-  done_beyond_ = static_cast<std::uint32_t>(std::uint64_t{done_beyond_} >> in_order);
+void RecvSession::finish(TimePoint now, RecvLane& lane, std::uint64_t number) {
+  RecvMessage& m = RecvMessage::of(*std::exchange(lane.arrival(number), nullptr));
+  lane.done_beyond |= 1U << (number - lane.received);
+  const int in_order = std::countr_one(lane.done_beyond);
+  lane.received += static_cast<std::uint64_t>(in_order);
+  lane.done_beyond = static_cast<std::uint32_t>(std::uint64_t{lane.done_beyond} >> in_order);
+  ++received_;
+  --outstanding_;
+  change(lane);
   owe_credit();
   owner_->on_done(m);  // The owner may post, close or abort.
-  if (waiting_first_ != nullptr) admit_waiting(now);
+  if (lane.waiting_first != nullptr) admit_waiting(now, lane);
 }
 
 // The window has moved.
-void RecvSession::admit_waiting(TimePoint now) {
-  while (waiting_first_ != nullptr && posted_ - received_ < kMessageWindow) {
-    RecvMessage& message = *waiting_first_;
-    waiting_first_ = message.next();
-    take(now, message);
+void RecvSession::admit_waiting(TimePoint now, RecvLane& lane) {
+  while (state_ == State::kRunning && lane.waiting_first != nullptr &&
+         lane.posted - lane.received < kMessageWindow) {
+    RecvMessage& message = *lane.waiting_first;
+    lane.waiting_first = message.next();
+    take(now, lane, message);
   }
 }
 

@@ -42,52 +42,60 @@ void SendSession::advance() {
   if (is_closing_) finish_closing();
 }
 
-// Hands out one chunk: lost ones first, else the next in (message, offset) order. False when
-// there is none, or the next one must wait for credit or room.
-bool SendSession::dispatch_next() {
-  SendMessage* message = nullptr;
-  SendMessage::Piece piece;
-  if (messages_with_lost_units_ != 0) {
-    message = &first_with_lost_units();
-    piece = message->next_lost();
-  } else if (!unsent_.empty()) {
-    message = &unsent_.front();
-    piece = message->next_new();
-  } else {
-    return false;
-  }
-  const SendMessage& m = *message;
+// What was lost needs no credit: it went out plainly, or was charged.
+SendSession::Next SendSession::next_lost() {
+  const auto lost = [](SendMessage& m) {
+    return Next{&m, m.next_lost(), !m.lane().is_posted(m.number())};
+  };
+  for (SendMessage& m : sent_)
+    if (m.has_lost()) return lost(m);
+  auto m = unsent_.begin();
+  while (!m->has_lost()) ++m;
+  return lost(*m);
+}
 
-  const bool eager = !credit_.is_posted(m.number());
-  if (eager) {
-    if (!credit_.is_in_window(m.number())) return false;
+SendSession::Next SendSession::next_new() {
+  for (SendMessage& m : unsent_) {
+    const SendLane& lane = m.lane();
+    if (lane.is_posted(m.number())) return {&m, m.next_new(), false};
+    if (m.number() != lane.handed_out || !credit_.may_go_eagerly(lane)) continue;
+    SendMessage::Piece piece = m.next_new();
     const std::uint64_t room = credit_.eager_room();
     if (piece.size_bytes > room)
       piece.size_bytes = m.unit().offset(m.unit().index(room));  // Whole units only.
-    if (piece.size_bytes == 0 && m.total() != 0) return false;
+    if (piece.size_bytes != 0 || m.total() == 0) return {&m, piece, true};
   }
+  return {};
+}
 
+// Hands out one chunk. False when there is none that may go, or no flow has room.
+bool SendSession::dispatch_next() {
+  if (unsent_.empty() && messages_with_lost_units_ == 0) return false;
   const Choice choice = flow_with_most_room();
   if (choice.flow == nullptr) return false;
+  Next next = messages_with_lost_units_ != 0 ? next_lost() : next_new();
+  if (next.message == nullptr) return false;
+
+  const UnitSize unit = next.message->unit();
   std::uint64_t limit = settings_.max_chunk_bytes;
   if (choice.flows_up > 1)
     limit = std::min(limit, std::max<std::uint64_t>(choice.room_bytes, kMinSharedChunkBytes));
-  limit = std::max(m.unit().offset(m.unit().index(limit)), m.unit().bytes());
-  piece.size_bytes = std::min(piece.size_bytes, limit);
-
+  limit = std::max(unit.offset(unit.index(limit)), unit.bytes());
+  next.piece.size_bytes = std::min(next.piece.size_bytes, limit);
   // A full ring: on_acked() of that flow comes back here; meanwhile the others go on.
-  if (!write_chunk(*choice.flow, *message, piece, eager)) return true;
-  if (eager) credit_.charge(piece.size_bytes);
+  write_chunk(*choice.flow, next);
   return true;
 }
 
-bool SendSession::write_chunk(SendFlow& flow, SendMessage& m, SendMessage::Piece piece,
-                              bool eager) {
-  const auto size = static_cast<std::uint32_t>(piece.size_bytes);
+void SendSession::write_chunk(SendFlow& flow, const Next& next) {
+  SendMessage& m = *next.message;
+  SendLane& lane = m.lane();
+  const auto& [offset, size_bytes] = next.piece;
+  const auto size = static_cast<std::uint32_t>(size_bytes);
   std::array<std::byte, Stream::kMaxCopiedBytes> copied;
   const std::size_t head =
-      encode(Chunk{eager, size, m.number(), piece.offset, m.total()}, std::span(copied));
-  const std::byte* data = m.data() + piece.offset;
+      encode(Chunk{next.eager, size, m.number(), offset, m.total(), lane.tag}, std::span(copied));
+  const std::byte* data = m.data() + offset;
   bool written = false;
   if (size <= copied.size() - kChunkRecordBytes) {
     if (size != 0) std::memcpy(copied.data() + head, data, size);
@@ -96,30 +104,26 @@ bool SendSession::write_chunk(SendFlow& flow, SendMessage& m, SendMessage::Piece
     const Fragment fragment{data, size, m.memory_key()};
     written = flow.write(std::span(copied).first(head), {&fragment, 1});
   }
-  if (!written) return false;
+  if (!written) return;
 
-  const bool had_lost = m.has_lost();
-  const bool was_handed_out = m.is_handed_out();
-  m.hand_out(piece, flow.index(), eager, flow.written_bytes());
-  if (had_lost && !m.has_lost()) --messages_with_lost_units_;
-  if (m.is_handed_out() && !was_handed_out) {
-    unsent_.remove(m);
-    sent_.push_back(m);
+  if (m.has_lost()) {
+    if (!next.eager) credit_.refund(m.eager_bytes(next.piece));
+    m.hand_out(next.piece, flow.index(), next.eager, flow.written_bytes());
+    if (!m.has_lost()) --messages_with_lost_units_;
+    return;
   }
-  return true;
-}
-
-SendMessage& SendSession::first_with_lost_units() {
-  for (SendMessage& m : sent_)
-    if (m.has_lost()) return m;
-  auto m = unsent_.begin();
-  while (!m->has_lost()) ++m;
-  return *m;
+  if (next.eager) credit_.charge(size_bytes);
+  if (offset == 0) credit_.begin(lane);
+  m.hand_out(next.piece, flow.index(), next.eager, flow.written_bytes());
+  if (!m.is_handed_out()) return;
+  ++lane.handed_out;
+  unsent_.remove(m);
+  sent_.push_back(m);
 }
 
 // Also asks that no living stream refers to the message's memory (Stream::write()).
 bool SendSession::is_held_by_peer(const SendMessage& m) const {
-  const bool is_received = m.number() < credit_.received();
+  const bool is_received = m.number() < m.lane().received;
   if (!is_received && (!ack_is_delivery_ || m.has_lost())) return false;
   for (std::size_t f = 0; f < flows_granted_; ++f) {
     const std::uint64_t end = m.stream_end(f);
@@ -141,10 +145,11 @@ void SendSession::complete_messages() {
 }
 
 bool SendSession::on_map(SendFlow& flow, const Map& map) {
-  if (map.message >= posted_) return false;
+  const SendLane* const lane = lanes_.find_or_add(map.tag);
+  if (lane == nullptr || map.message >= lane->begun) return false;
   bool agrees = true;
   for_each_outstanding([&](SendMessage& m) {
-    if (m.number() != map.message) return;
+    if (&m.lane() != lane || m.number() != map.message) return;
     const bool is_in_doubt = m.stream_end(flow.index()) == SendMessage::kInDoubt;
     if (map.is_whole && is_in_doubt)
       m.forget(flow.index());
@@ -158,17 +163,16 @@ bool SendSession::on_map(SendFlow& flow, const Map& map) {
 
 void SendSession::resolve(SendFlow& flow, SendMessage& m, const ChunkMap* held) {
   const bool had_lost = m.has_lost();
-  credit_.refund(m.resolve(flow.index(), held));
+  m.resolve(flow.index(), held);
   if (!had_lost && m.has_lost()) ++messages_with_lost_units_;
 }
 
 // The maps are through: what this flow carried and no map showed is either finished or lost.
-void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Credit& credit) {
-  if (!credit_.on_credit(credit) || credit_.received() > posted_)
-    return on_protocol_error(now, flow, "credit");
+void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) {
+  if (!credit_.on_released(ready.released)) return on_protocol_error(now, flow, "ready");
   for_each_outstanding([&](SendMessage& m) {
     if (m.stream_end(flow.index()) != SendMessage::kInDoubt) return;
-    if (m.number() < credit_.received())
+    if (m.number() < m.lane().received)
       m.forget(flow.index());
     else
       resolve(flow, m, nullptr);

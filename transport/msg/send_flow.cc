@@ -102,14 +102,16 @@ bool SendFlow::on_record(TimePoint now) {
   switch (reader_.header().type) {
     case RecordType::kCredit:
       if (const auto credit = decode_credit(body); credit && state_ >= State::kResuming) {
-        if (state_ == State::kResuming) {
-          state_ = State::kUp;
-          was_up_ = true;
-          wake_at_ = kNever;
-          session_->on_flow_up(now, *this, *credit);
-        } else {
-          session_->on_credit(*credit);
-        }
+        session_->on_credit(*credit);
+        return stream_ != nullptr;
+      }
+      break;
+    case RecordType::kReady:
+      if (const auto ready = decode_ready(body); ready && state_ == State::kResuming) {
+        state_ = State::kUp;
+        was_up_ = true;
+        wake_at_ = kNever;
+        session_->on_flow_up(now, *this, *ready);
         return stream_ != nullptr;
       }
       break;

@@ -23,7 +23,7 @@ class SendFlow final : public StreamEvents {
     kWaiting,     // To be dialled at wake_at().
     kConnecting,  // The stream is being opened.
     kGreeting,    // hello is out.
-    kResuming,    // accept has come; maps, then credit.
+    kResuming,    // accept has come; maps and credit, then ready.
     kUp,
     kGone,   // Given up.
     kEnded,  // Closed in order.

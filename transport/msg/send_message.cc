@@ -30,11 +30,19 @@ SendMessage::Piece SendMessage::next_lost() const {
   assert(has_lost());
   const auto begin = units_.begin();
   const auto end = begin + static_cast<std::ptrdiff_t>(handed_units());
-  const auto first = std::find(begin, end, kLost);
-  const auto last = std::find_if(first, end, [](std::uint8_t u) { return u != kLost; });
+  const auto first = std::find_if(begin, end, is_lost);
+  const auto last = std::find_if_not(first, end, is_lost);
   const std::uint64_t from = unit_.offset(static_cast<std::uint64_t>(first - begin));
   const std::uint64_t to = std::min(total_, unit_.offset(static_cast<std::uint64_t>(last - begin)));
   return {from, to - from};
+}
+
+std::uint64_t SendMessage::eager_bytes(Piece piece) const {
+  std::uint64_t bytes = 0;
+  for (std::uint64_t u = unit_.index(piece.offset), n = unit_.count(piece.size_bytes); n != 0;
+       ++u, --n)
+    if (units_[u] == (kLost | kEager)) bytes += unit_bytes(u);
+  return bytes;
 }
 
 void SendMessage::hand_out(Piece piece, std::size_t flow, bool eager, std::uint64_t stream_end) {
@@ -42,7 +50,7 @@ void SendMessage::hand_out(Piece piece, std::size_t flow, bool eager, std::uint6
   const std::uint64_t count = total_ == 0 ? 1 : unit_.count(piece.size_bytes);
   const auto owner = static_cast<std::uint8_t>((flow + 1) | (eager ? kEager : 0U));
   if (has_lost()) {
-    assert(units_[first] == kLost);
+    assert(is_lost(units_[first]));
     lost_units_ -= static_cast<std::uint32_t>(count);
   } else {
     handed_bytes_ = piece.offset + piece.size_bytes;
@@ -52,10 +60,9 @@ void SendMessage::hand_out(Piece piece, std::size_t flow, bool eager, std::uint6
   stream_end_[flow] = stream_end;
 }
 
-std::uint64_t SendMessage::resolve(std::size_t flow, const ChunkMap* held) {
+void SendMessage::resolve(std::size_t flow, const ChunkMap* held) {
   assert(stream_end_[flow] == kInDoubt);
   stream_end_[flow] = 0;
-  std::uint64_t lost_eager_bytes = 0;
   for (std::uint64_t u = 0, n = handed_units(); u < n; ++u) {
     std::uint8_t& owner = units_[u];
     if ((owner & ~kEager) != flow + 1) continue;
@@ -63,11 +70,9 @@ std::uint64_t SendMessage::resolve(std::size_t flow, const ChunkMap* held) {
       owner = kHeld;
       continue;
     }
-    if ((owner & kEager) != 0) lost_eager_bytes += unit_bytes(u);
-    owner = kLost;
+    owner = static_cast<std::uint8_t>(kLost | (owner & kEager));
     ++lost_units_;
   }
-  return lost_eager_bytes;
 }
 
 }  // namespace ztcp::msg

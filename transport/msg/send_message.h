@@ -19,6 +19,8 @@
 
 namespace ztcp::msg {
 
+struct SendLane;
+
 class SendMessage : public ListHook<> {
  public:
   // A piece that may be handed out next: bytes [offset, offset + size_bytes).
@@ -34,7 +36,11 @@ class SendMessage : public ListHook<> {
   std::uint32_t tag() const { return tag_; }
 
   // --- The session's ---
-  void set_number(std::uint64_t number) { number_ = number; }
+  void set_place(SendLane& lane, std::uint64_t number) {
+    lane_ = &lane;
+    number_ = number;
+  }
+  SendLane& lane() const { return *lane_; }
   std::uint64_t number() const { return number_; }
   const std::byte* data() const { return data_; }
   std::uint64_t total() const { return total_; }
@@ -45,6 +51,8 @@ class SendMessage : public ListHook<> {
   Piece next_new() const { return {handed_bytes_, total_ - handed_bytes_}; }
   bool has_lost() const { return lost_units_ != 0; }
   Piece next_lost() const;  // The first run of lost units. Only if has_lost().
+  // Of the lost units that `piece` is made of, those that had gone out eagerly.
+  std::uint64_t eager_bytes(Piece piece) const;
 
   // `piece` went out on `flow`, whose stream it ends at byte `stream_end`.
   void hand_out(Piece piece, std::size_t flow, bool eager, std::uint64_t stream_end);
@@ -56,14 +64,14 @@ class SendMessage : public ListHook<> {
   void doubt(std::size_t flow) { stream_end_[flow] = kInDoubt; }
   void forget(std::size_t flow) { stream_end_[flow] = 0; }
   // The peer holds `held` of the units (none if null); what `flow` carried beyond them is lost.
-  // Returns the eager bytes among the lost.
-  std::uint64_t resolve(std::size_t flow, const ChunkMap* held);
+  void resolve(std::size_t flow, const ChunkMap* held);
 
  private:
   // What became of a unit. Values 1 to kMaxFlows: handed to that flow (plus one).
   static constexpr std::uint8_t kLost = 0x7e;
   static constexpr std::uint8_t kHeld = 0x7f;
-  static constexpr std::uint8_t kEager = 0x80;  // Added to a flow.
+  static constexpr std::uint8_t kEager = 0x80;  // Added to a flow, or to kLost.
+  static constexpr bool is_lost(std::uint8_t unit) { return (unit & ~kEager) == kLost; }
 
   // An empty message has one unit of no bytes, for its chunk.
   std::uint64_t handed_units() const {
@@ -75,7 +83,8 @@ class SendMessage : public ListHook<> {
   const std::byte* data_;
   std::uint64_t total_;
   std::uint64_t handed_bytes_;
-  std::uint64_t number_;  // Among the session's messages.
+  SendLane* lane_;
+  std::uint64_t number_;  // In its lane.
   std::uint32_t tag_;
   std::uint32_t memory_key_;
   std::uint32_t lost_units_;

@@ -42,7 +42,10 @@ void SendSession::post(TimePoint now, SendMessage& message) {
   }
   if (message.total() > kMaxMessageBytes)
     return fail(Error{Errc::kInvalidArgument, 0, "post: message above 1 TiB"});
-  message.set_number(posted_++);
+  SendLane* const lane = lanes_.find_or_add(message.tag());
+  if (lane == nullptr) return fail_too_many_tags();
+  message.set_place(*lane, lane->messages++);
+  ++posted_;
   unsent_.push_back(message);
   if (message.total() > settings_.multi_flow_threshold_bytes && !wants_extra_flows_) {
     wants_extra_flows_ = true;
@@ -106,9 +109,16 @@ TimePoint SendSession::next_deadline() const {
 }
 
 void SendSession::on_credit(const Credit& credit) {
-  if (!credit_.on_credit(credit) || credit_.received() > posted_)
+  SendLane* const lane = lanes_.find_or_add(credit.tag);
+  if (lane == nullptr) return fail_too_many_tags();
+  if (!credit_.on_credit(*lane, credit))
     return fail(Error{Errc::kProtocol, 0, "credit"}, FailureDetail{Reason::kProtocol});
   advance();
+}
+
+void SendSession::fail_too_many_tags() {
+  fail(Error{Errc::kInvalidArgument, 0, "tag"},
+       FailureDetail{Reason::kTooManyTags, /*from_peer=*/false, kMaxLanes, kMaxLanes + 1});
 }
 
 // What the flow carried and the peer is not known to hold is in doubt until it is up again.
@@ -175,9 +185,12 @@ void SendSession::on_bye(const Bye& bye) {
     return fail(Error{Errc::kPeerClosed, 0, "the receiver closed with messages outstanding"},
                 FailureDetail{bye.process_ends ? Reason::kProcessEnded : Reason::kClosed,
                               /*from_peer=*/true, bye.messages, posted_});
+  if (bye.messages > posted_ || !unsent_.empty())
+    return fail(Error{Errc::kProtocol, 0, "bye"}, FailureDetail{Reason::kProtocol});
   peer_closed_ = true;
   peer_process_ended_ = bye.process_ends;
-  on_credit(Credit{bye.messages, 0, bye.messages});
+  for (SendLane& lane : lanes_) credit_.on_all_received(lane);
+  advance();
 }
 
 void SendSession::on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal) {

@@ -15,6 +15,7 @@
 
 #include "transport/core/intrusive_list.h"
 #include "transport/msg/credit.h"
+#include "transport/msg/lane.h"
 #include "transport/msg/send_flow.h"
 #include "transport/msg/send_message.h"
 #include "transport/msg/session.h"
@@ -31,8 +32,9 @@ class SendSession {
   SendSession(const SendSession&) = delete;
   SendSession& operator=(const SendSession&) = delete;
 
-  // Queues a message that was start()ed; the record is lent until on_done(). A session that has
-  // ended takes it no more: its owner was told how, or is just being told.
+  // Queues a message that was start()ed, as the next of its tag; the record is lent until
+  // on_done(). A session that has ended takes it no more: its owner was told how, or is just being
+  // told.
   void post(TimePoint now, SendMessage& message);
 
   // FIN on every flow once all messages are done; then on_session_closed(). abort(): RST on every
@@ -61,8 +63,8 @@ class SendSession {
 
   void on_accept(const Accept& accept);
   [[nodiscard]] bool on_map(SendFlow& flow, const Map& map);
-  void on_flow_up(TimePoint now, SendFlow& flow, const Credit& credit);
   void on_credit(const Credit& credit);
+  void on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready);
   void on_bye(const Bye& bye);
   void on_flow_acked(SendFlow& flow);
   void on_flow_closed(TimePoint now, SendFlow& flow);
@@ -86,8 +88,15 @@ class SendSession {
     std::size_t flows_up = 0;
   };
   Choice flow_with_most_room();
-  SendMessage& first_with_lost_units();
-  bool write_chunk(SendFlow& flow, SendMessage& message, SendMessage::Piece piece, bool eager);
+  // What may go out next: lost units first, else the first message whose lane has credit.
+  struct Next {
+    SendMessage* message = nullptr;  // None.
+    SendMessage::Piece piece;
+    bool eager = false;
+  };
+  Next next_lost();
+  Next next_new();
+  void write_chunk(SendFlow& flow, const Next& next);
   bool is_held_by_peer(const SendMessage& message) const;
   void complete_messages();
   void resolve(SendFlow& flow, SendMessage& message, const ChunkMap* held);
@@ -106,6 +115,7 @@ class SendSession {
   void forget_messages();  // Their records are the owner's again.
   void finish_closing();
   void end_closed();
+  void fail_too_many_tags();
   void fail(Error error, const FailureDetail& detail = {});
 
   const SessionSettings settings_;
@@ -131,8 +141,9 @@ class SendSession {
   // done.
   IntrusiveList<SendMessage> unsent_;
   IntrusiveList<SendMessage> sent_;
-  std::uint64_t posted_ = 0;  // Messages are numbered from 0.
+  std::uint64_t posted_ = 0;  // Messages, of all lanes.
   std::uint32_t messages_with_lost_units_ = 0;
+  Lanes<SendLane> lanes_;
   SenderCredit credit_;
   std::array<SendFlow, kMaxFlows> flows_;
 };

@@ -21,8 +21,10 @@ namespace ztcp::msg {
 
 inline constexpr std::uint32_t kWireVersion = 1;
 inline constexpr std::size_t kMaxFlows = 4;
-// Messages of which a receiver takes bytes: so many from the oldest that is not done on.
+// Messages of one tag of which a receiver takes bytes: so many from the oldest that is not done on.
 inline constexpr std::size_t kMessageWindow = 32;
+// Messages, of all tags, that may be out without a posted buffer.
+inline constexpr std::size_t kMaxUnexpected = 32;
 
 using Cookie = std::array<std::byte, 16>;      // Names a listener; travels in NCCL's handle.
 using ClusterKey = std::array<std::byte, 32>;  // HMAC-SHA256 key; all zero: no authentication.

@@ -75,10 +75,11 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public RecvOwn
   struct Receive final : RecvMessage {
     std::uint32_t name = 0;
   };
-  void post(std::span<std::byte> buffer, std::uint32_t name, std::size_t session = 0) {
+  void post(std::span<std::byte> buffer, std::uint32_t name, std::size_t session = 0,
+            std::uint32_t tag = 0) {
     Receive& receive = receives.emplace_back();
     receive.name = name;
-    receive.start(buffer, 0);
+    receive.start(buffer, tag);
     sessions.at(session)->post(now, receive);
   }
   static Hello hello(std::uint64_t session = 5, std::uint32_t epoch = 1, std::uint8_t flow = 0) {
@@ -112,6 +113,13 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public RecvOwn
     for (const auto& record : peer.stream.records())
       if (record.header.type == RecordType::kCredit) credit = decode_credit(record.body);
     return credit;
+  }
+
+  static std::vector<Credit> credits_of(Peer& peer) {
+    std::vector<Credit> credits;
+    for (const auto& record : peer.stream.records())
+      if (record.header.type == RecordType::kCredit) credits.push_back(*decode_credit(record.body));
+    return credits;
   }
 
   void on_session(TimePoint, std::unique_ptr<RecvSession> session) override {

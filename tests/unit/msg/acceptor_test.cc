@@ -30,7 +30,7 @@ TEST_F(AcceptorTest, AcceptsASessionAndSaysItsLimits) {
   EXPECT_EQ(accept->session, 5U);
   EXPECT_TRUE(accept->ack_is_delivery);
   ASSERT_EQ(rest.size(), 1U);
-  EXPECT_EQ(*decode_credit(rest[0].body), Credit{});
+  EXPECT_EQ(rest[0].header.type, RecordType::kReady);
   ASSERT_EQ(sessions.size(), 1U);
   EXPECT_EQ(sessions[0]->remote().port, 4000);
 }
@@ -299,7 +299,8 @@ TEST_F(AcceptorTest, ANewEpochFencesTheOldStreamAndHearsWhatIsHeld) {
   EXPECT_TRUE(first.stream.aborted);
   std::vector<RecordingStream::Record> rest;
   ASSERT_TRUE(accept_of(second, &rest));
-  ASSERT_EQ(rest.size(), 2U);
+  ASSERT_EQ(rest.size(), 3U);
+  EXPECT_EQ(rest[2].header.type, RecordType::kReady);
   const auto map = decode_map(rest[0].header, rest[0].body);
   ASSERT_TRUE(map);
   EXPECT_EQ(map->message, 0U);
@@ -322,6 +323,58 @@ TEST_F(AcceptorTest, ANewEpochFencesTheOldStreamAndHearsWhatIsHeld) {
   EXPECT_EQ(buffer[20'480], std::byte{3});
   EXPECT_EQ(buffer[24'576], std::byte{6});
   EXPECT_EQ(sessions.size(), 1U);
+}
+
+// In order of the lanes: their maps, then their credit. What is done beyond the oldest is told,
+// too.
+TEST_F(AcceptorTest, AResumeHearsOfEachLane) {
+  Peer& first = greet();
+  std::array<std::array<std::byte, 8>, 3> buffers{};
+  post(buffers[0], 1, 0, /*tag=*/4);
+  post(buffers[1], 2, 0, /*tag=*/4);
+  post(buffers[2], 3, 0, /*tag=*/6);
+  first.chunk({false, 8, 1, 0, 8, 4});
+  first.chunk({true, 100, 1, 0, 100, 6});
+  Peer& second = greet(hello(5, 2));
+  std::vector<RecordingStream::Record> rest;
+  ASSERT_TRUE(accept_of(second, &rest));
+  ASSERT_EQ(rest.size(), 5U);
+  const auto whole = decode_map(rest[0].header, rest[0].body);
+  EXPECT_TRUE(whole->is_whole);
+  EXPECT_EQ(whole->message, 1U);
+  EXPECT_EQ(whole->tag, 4U);
+  EXPECT_EQ(*decode_credit(rest[1].body), (Credit{2, 0, 0, 4}));
+  const auto map = decode_map(rest[2].header, rest[2].body);
+  EXPECT_EQ(map->total, 100U);
+  EXPECT_EQ(map->tag, 6U);
+  EXPECT_TRUE(map->units.test(0));
+  EXPECT_EQ(*decode_credit(rest[3].body), (Credit{1, 0, 0, 6}));
+  EXPECT_EQ(rest[4].header.type, RecordType::kReady);
+}
+
+// Where the stream takes no more it goes on later, and carries chunks only then.
+TEST_F(AcceptorTest, AResumeThatFindsItsStreamFullGoesOn) {
+  Peer& first = greet();
+  std::array<std::byte, 8> buffer{};
+  for (std::uint32_t tag = 0; tag < 3; ++tag) {
+    post(buffer, tag, 0, tag);
+    first.chunk({true, 8, 1, 0, 8, tag});
+  }
+  Peer& second = connect();
+  second.preamble();
+  second.stream.takes = 3;  // accept, a map, a credit.
+  second.say(hello(5, 2));
+  EXPECT_EQ(second.stream.records().size(), 3U);
+  second.stream.takes = 2;
+  second.events->on_acked(now, 1);
+  EXPECT_EQ(second.stream.records().size(), 2U);
+  second.stream.takes = SIZE_MAX;
+  second.events->on_acked(now, 2);
+  const auto rest = second.stream.records();
+  ASSERT_EQ(rest.size(), 3U);
+  EXPECT_EQ(decode_map(rest[0].header, rest[0].body)->tag, 2U);
+  EXPECT_EQ(decode_credit(rest[1].body)->tag, 2U);
+  EXPECT_EQ(rest[2].header.type, RecordType::kReady);
 }
 
 TEST_F(AcceptorTest, ResumeNeedsANewerEpochAndALivingSession) {

@@ -63,10 +63,13 @@ TEST(Record, LooksAsWritten) {
                "00 04 0000 4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e"));
   EXPECT_EQ(encoded(Accept{true, 0x20000, 4, 32, 0x1122334455667788}),
             from_hex("04 01 1000 00000000 00000200 04 00 2000 8877665544332211"));
-  EXPECT_EQ(encoded(Chunk{true, 4096, 5, 8192, 1 << 20}),
-            from_hex("05 01 1800 00100000 0500000000000000 0020000000000000 0000100000000000"));
-  EXPECT_EQ(encoded(Credit{3, 2, 1}),
-            from_hex("07 00 1800 00000000 0300000000000000 0200000000000000 0100000000000000"));
+  EXPECT_EQ(encoded(Chunk{true, 4096, 5, 8192, 1 << 20, 0x01020304}),
+            from_hex("05 01 1c00 00100000 0500000000000000 0020000000000000 0000100000000000 "
+                     "04030201"));
+  EXPECT_EQ(encoded(Credit{3, 2, 1, 0x01020304}),
+            from_hex("07 00 1c00 00000000 0300000000000000 0200000000000000 0100000000000000 "
+                     "04030201"));
+  EXPECT_EQ(encoded(Ready{258}), from_hex("0a 00 0800 00000000 0201000000000000"));
   EXPECT_EQ(encoded(Bye{258}), from_hex("08 00 0800 00000000 0201000000000000"));
   EXPECT_EQ(encoded(Bye{258, true}), from_hex("08 01 0800 00000000 0201000000000000"));
   EXPECT_EQ(encoded(Refusal{Reason::kVersion, 1, 2}),
@@ -75,7 +78,12 @@ TEST(Record, LooksAsWritten) {
   map.message = 7;
   map.total = 3 * 4096 + 1;
   map.units.set(1, 3);
-  EXPECT_EQ(encoded(map), from_hex("06 00 1100 00000000 0700000000000000 0130000000000000 06"));
+  map.tag = 0x01020304;
+  EXPECT_EQ(encoded(map),
+            from_hex("06 00 1500 00000000 0700000000000000 0130000000000000 04030201 06"));
+  map.is_whole = true;
+  EXPECT_EQ(encoded(map),
+            from_hex("06 01 1400 00000000 0700000000000000 0000000000000000 04030201"));
   EXPECT_EQ(encoded(Challenge{}).size(), kHeaderBytes + 48);
   EXPECT_EQ(encoded(Proof{}).size(), kHeaderBytes + 32);
 }
@@ -97,6 +105,7 @@ TEST(Record, SurvivesTheRoundTrip) {
 
   Map map;
   map.message = 9;
+  map.tag = 8;
   map.total = 1000 * 4096;
   map.units.set(3, 800);
   map.units.set(999, 1000);
@@ -106,6 +115,11 @@ TEST(Record, SurvivesTheRoundTrip) {
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->units, map.units);
   EXPECT_EQ(decoded->total, map.total);
+  EXPECT_EQ(decoded->tag, map.tag);
+  EXPECT_FALSE(decoded->is_whole);
+  map.is_whole = true;
+  const Bytes whole = encoded(map);
+  EXPECT_TRUE(decode_map(*header_of(whole), body_of(whole))->is_whole);
 
   const Bytes challenge = encoded(Challenge{{std::byte{1}}, {std::byte{2}}});
   EXPECT_EQ(encoded(*decode_challenge(body_of(challenge))), challenge);
@@ -113,10 +127,12 @@ TEST(Record, SurvivesTheRoundTrip) {
   EXPECT_EQ(encoded(*decode_proof(body_of(proof))), proof);
   const Bytes accept = encoded(Accept{true, 4096, 2, 32, 5});
   EXPECT_EQ(encoded(*decode_accept(*header_of(accept), body_of(accept))), accept);
-  const Bytes chunk = encoded(Chunk{true, 1, 2, 4096, 4097});
+  const Bytes chunk = encoded(Chunk{true, 1, 2, 4096, 4097, 5});
   EXPECT_EQ(encoded(*decode_chunk(*header_of(chunk), body_of(chunk))), chunk);
-  const Bytes credit = encoded(Credit{9, 8, 7});
+  const Bytes credit = encoded(Credit{9, 8, 7, 6});
   EXPECT_EQ(encoded(*decode_credit(body_of(credit))), credit);
+  const Bytes ready = encoded(Ready{9});
+  EXPECT_EQ(encoded(*decode_ready(body_of(ready))), ready);
   const Bytes bye = encoded(Bye{9, true});
   EXPECT_EQ(encoded(*decode_bye(*header_of(bye), body_of(bye))), bye);
   const Bytes refusal = encoded(Refusal{Reason::kTruncated, 10, 20});
@@ -159,11 +175,11 @@ TEST(Record, HeadersThatDoNotGoTogetherAreRejected) {
   };
   EXPECT_TRUE(with(0, 7));
   EXPECT_FALSE(with(0, 0));  // No such type.
-  EXPECT_FALSE(with(0, 10));
+  EXPECT_FALSE(with(0, 11));
   EXPECT_FALSE(with(0, 255));
   EXPECT_FALSE(with(0, 8));  // Another body size.
   EXPECT_FALSE(with(1, 1));  // No such flag.
-  EXPECT_FALSE(with(2, 25));
+  EXPECT_FALSE(with(2, 29));
   EXPECT_FALSE(with(3, 1));
   EXPECT_FALSE(with(4, 1));  // Payload belongs to chunks.
   EXPECT_FALSE(with(7, 0x80));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "transport/core/stream.h"
@@ -17,7 +18,8 @@ class RecordingStream final : public Stream {
  public:
   std::size_t room() const override { return full ? 0 : std::size_t{1} << 20; }
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override {
-    if (full) return false;
+    if (full || takes == 0) return false;
+    --takes;
     written.insert(written.end(), copied.begin(), copied.end());
     for (const Fragment& f : referenced)
       written.insert(written.end(), f.data, f.data + f.size_bytes);
@@ -62,6 +64,7 @@ class RecordingStream final : public Stream {
   std::vector<std::byte> written;
   RecordReader reader;
   bool full = false;
+  std::size_t takes = SIZE_MAX;  // So many more writes.
   bool closed = false;
   bool aborted = false;
 };

@@ -2,12 +2,13 @@
 // Copyright the ztcp authors
 //
 // What a session does with messages once its sender is in.
+#include <algorithm>
 #include <array>
 
 #include <gtest/gtest.h>
 
 #include "tests/unit/msg/acceptor_fixture.h"
-#include "transport/msg/session.h"
+#include "transport/msg/reason.h"
 
 namespace ztcp::msg {
 namespace {
@@ -185,10 +186,122 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Breach{"plain_without_buffer", {{false, 8, 1, 0, 8}}},
                     Breach{"outside_the_window", {{true, 8, 32, 0, 8}}},
                     Breach{"far_outside", {{true, 8, ~std::uint64_t{0}, 0, 8}}},
+                    Breach{"outside_a_new_lane", {{true, 8, 32, 0, 8, 3}}},
+                    Breach{"plain_in_a_new_lane", {{false, 8, 0, 0, 8, 3}}},
                     Breach{"sizes_differ",
                            {{false, 4096, 0, 0, 8192}, {false, 4096, 0, 4096, 9000}}},
                     Breach{"unaligned", {{false, 100, 0, 100, 8192}}}),
     [](const auto& test) { return test.param.name; });
+
+// --- Lanes --------------------------------------------------------------------------------------
+
+TEST_F(RecvSessionTest, MessagesBelongToTheBuffersOfTheirTag) {
+  Peer& peer = greet();
+  std::array<std::array<std::byte, 8>, 4> buffers{};
+  post(buffers[0], 10, 0, /*tag=*/7);
+  post(buffers[1], 11, 0, /*tag=*/7);
+  post(buffers[2], 20, 0, /*tag=*/9);
+  static_cast<void>(peer.stream.records());
+  peer.chunk({false, 8, 0, 0, 8, 9}, std::byte{9});
+  peer.chunk({false, 8, 1, 0, 8, 7}, std::byte{2});
+  peer.chunk({true, 8, 1, 0, 8, 9}, std::byte{3});
+  peer.chunk({false, 8, 0, 0, 8, 7}, std::byte{1});
+  EXPECT_EQ(done, (Done{{20, 8}, {11, 8}, {10, 8}}));
+  post(buffers[3], 21, 0, /*tag=*/9);
+  EXPECT_EQ(done.back(), (std::pair<std::uint32_t, std::size_t>{21, 8}));
+  EXPECT_EQ(buffers[0][7], std::byte{1});
+  EXPECT_EQ(buffers[1][7], std::byte{2});
+  EXPECT_EQ(buffers[2][7], std::byte{9});
+  EXPECT_EQ(buffers[3][7], std::byte{3});
+  acceptor->flush();
+  const auto credits = credits_of(peer);
+  ASSERT_GE(credits.size(), 2U);
+  EXPECT_EQ(*std::find_if(credits.rbegin(), credits.rend(), [](auto& c) { return c.tag == 7; }),
+            (Credit{2, 8, 2, 7}));
+  EXPECT_EQ(*std::find_if(credits.rbegin(), credits.rend(), [](auto& c) { return c.tag == 9; }),
+            (Credit{2, 8, 2, 9}));
+}
+
+TEST_F(RecvSessionTest, OnlyLanesThatChangedAreTold) {
+  Peer& peer = greet();
+  std::vector<std::byte> buffer(8);
+  post(buffer, 1, 0, /*tag=*/1);
+  post(buffer, 2, 0, /*tag=*/2);
+  acceptor->flush();
+  EXPECT_EQ(credits_of(peer), (std::vector<Credit>{{1, 0, 0, 1}, {1, 0, 0, 2}}));
+  peer.chunk({false, 8, 0, 0, 8, 2});
+  acceptor->flush();
+  EXPECT_EQ(credits_of(peer), (std::vector<Credit>{{1, 0, 1, 2}}));
+  // But all, once a flow was lost that may have carried the newest.
+  greet(hello(5, 1, 1));
+  peer.events->on_failed(now, Error{Errc::kTimedOut, 0, ""});
+  static_cast<void>(peers.back().stream.records());
+  acceptor->flush();
+  EXPECT_EQ(credits_of(peers.back()), (std::vector<Credit>{{1, 0, 0, 1}, {1, 0, 1, 2}}));
+}
+
+TEST_F(RecvSessionTest, AWindowIsALanesOwn) {
+  Peer& peer = greet();
+  std::array<std::byte, 8> buffer{};
+  for (std::uint32_t i = 0; i < 40; ++i) post(buffer, i, 0, /*tag=*/1);
+  post(buffer, 100, 0, /*tag=*/2);
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    peer.chunk({false, 8, i, 0, 8, 2});
+    ASSERT_EQ(done.size(), i + 1);
+    post(buffer, 100, 0, /*tag=*/2);
+  }
+  for (std::uint64_t i = 0; i < 40; ++i) peer.chunk({false, 8, i, 0, 8, 1});
+  EXPECT_EQ(done.size(), 240U);
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(RecvSessionTest, MessagesWithoutABufferAreLimitedOverAllLanes) {
+  Peer& peer = greet();
+  for (std::uint32_t i = 0; i < 32; ++i) peer.chunk({true, 0, i / 16, 0, 0, i % 16});
+  EXPECT_TRUE(failures.empty());
+  peer.chunk({true, 0, 0, 0, 0, 99});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kProtocol);
+}
+
+TEST_F(RecvSessionTest, TagsWithoutEndFailTheSessionByName) {
+  for (const bool by_peer : {true, false}) {
+    failures.clear();
+    Peer& peer = greet(hello(by_peer ? 1 : 2));
+    std::array<std::byte, 8> buffer{};
+    for (std::uint32_t tag = 0; tag < 128; ++tag) post(buffer, tag, sessions.size() - 1, tag);
+    EXPECT_TRUE(failures.empty());
+    if (by_peer)
+      peer.chunk({true, 8, 0, 0, 8, 128});
+    else
+      post(buffer, 128, sessions.size() - 1, 128);
+    ASSERT_EQ(failures.size(), 1U);
+    EXPECT_EQ(failures[0].code, Errc::kInvalidArgument);
+    EXPECT_EQ(describe(sessions.back()->failure_detail()),
+              "more than 128 tags on one connection: set NCCL_NET_SHARED_COMMS=0 on all hosts");
+    EXPECT_EQ(peer.reason(), Reason::kTooManyTags);
+  }
+}
+
+TEST_F(RecvSessionTest, AByeCountsTheMessagesOfAllLanes) {
+  Peer& peer = greet();
+  std::array<std::byte, 8> buffer{};
+  post(buffer, 1, 0, /*tag=*/1);
+  peer.chunk({false, 8, 0, 0, 8, 1});
+  peer.chunk({true, 8, 0, 0, 8, 2});
+  peer.say(Bye{2});
+  EXPECT_TRUE(failures.empty());
+  post(buffer, 2, 0, /*tag=*/2);
+  EXPECT_EQ(done.back(), (std::pair<std::uint32_t, std::size_t>{2, 8}));
+  post(buffer, 3, 0, /*tag=*/3);  // To which no message can come any more.
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
+
+  Peer& liar = greet(hello(6));
+  liar.chunk({true, 8, 0, 0, 8, 1});
+  liar.say(Bye{2});
+  EXPECT_EQ(liar.reason(), Reason::kProtocol);
+}
 
 // --- Credit ------------------------------------------------------------------------------------
 

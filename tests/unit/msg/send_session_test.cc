@@ -67,15 +67,16 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner {
     Dialled& d = open(index);
     static_cast<void>(d.stream.records());
     say(d, limits);
-    say(d, credit);
+    if (credit != Credit{}) say(d, credit);
+    say(d, Ready{credit.released});
     return d;
   }
   // Everything written so far.
   void ack(Dialled& d, std::uint64_t bytes) { d.events->on_acked(now, d.acked += bytes); }
-  void post(std::size_t size) {
+  void post(std::size_t size, std::uint32_t tag = 0) {
     Send& send = sends.emplace_back();
     send.name = next_name++;
-    send.start(std::span(memory).first(size), 0, 0);
+    send.start(std::span(memory).first(size), tag, 0);
     session->post(now, send);
   }
   static std::vector<Chunk> chunks(Dialled& d) {
@@ -114,6 +115,8 @@ TEST_F(SendSessionTest, GreetsWithItsNameAndWaitsForTheCredit) {
   say(d, kLimits);
   EXPECT_EQ(ready, 0);
   say(d, Credit{});
+  EXPECT_EQ(ready, 0);
+  say(d, Ready{});
   EXPECT_EQ(ready, 1);
 }
 
@@ -140,6 +143,73 @@ TEST_F(SendSessionTest, SendsPostedMessagesPlainlyAndOthersWithinTheAllowance) {
   EXPECT_FALSE(sent[0].eager);
   EXPECT_EQ(sent[0].offset, 4096U);
   EXPECT_EQ(sent[0].size_bytes, 904U);
+}
+
+// In the order of posting, but for lanes without credit.
+TEST_F(SendSessionTest, PassesOverMessagesWhoseLaneMustWait) {
+  Dialled& d = accept(0);
+  post(8192, 1);  // The whole allowance.
+  post(100, 1);
+  post(100, 2);
+  post(100, 3);
+  EXPECT_EQ(chunks(d).size(), 1U);
+  say(d, Credit{1, 0, 0, 3});
+  auto sent = chunks(d);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].tag, 3U);
+  EXPECT_EQ(sent[0].message, 0U);
+  EXPECT_FALSE(sent[0].eager);
+  say(d, Credit{1, 8192, 1, 1});
+  sent = chunks(d);
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].tag, 1U);
+  EXPECT_EQ(sent[0].message, 1U);
+  EXPECT_EQ(sent[1].tag, 2U);
+  EXPECT_TRUE(sent[1].eager);
+}
+
+// A small message must not overtake the message before it, for which the allowance does not
+// suffice.
+TEST_F(SendSessionTest, KeepsTheOrderWithinALane) {
+  Dialled& d = accept(0);
+  post(5000, 1);
+  post(5000, 2);  // Room for no unit of it.
+  post(10, 2);
+  post(10, 3);
+  const auto sent = chunks(d);
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].tag, 1U);
+  EXPECT_EQ(sent[1].tag, 3U);
+}
+
+TEST_F(SendSessionTest, Begins32MessagesWithoutBuffersAtMost) {
+  Dialled& d = accept(0);
+  for (std::uint32_t i = 0; i < 40; ++i) post(i % 2, i);
+  EXPECT_EQ(chunks(d).size(), 32U);
+  say(d, Credit{2, 0, 0, 39});
+  EXPECT_EQ(chunks(d).size(), 1U) << "the one with a buffer";
+  say(d, Credit{1, 0, 0, 0});
+  const auto sent = chunks(d);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].tag, 32U);
+}
+
+TEST_F(SendSessionTest, TagsWithoutEndFailTheSessionByName) {
+  for (const bool by_peer : {true, false}) {
+    failures.clear();
+    dialled.clear();
+    make();
+    Dialled& d = accept(0);
+    for (std::uint32_t tag = 0; tag < 128; ++tag) post(1, tag);
+    EXPECT_TRUE(failures.empty());
+    if (by_peer)
+      say(d, Credit{1, 0, 0, 128});
+    else
+      post(1, 128);
+    ASSERT_EQ(failures.size(), 1U);
+    EXPECT_EQ(failures[0].code, Errc::kInvalidArgument);
+    EXPECT_EQ(session->failure_detail().reason, Reason::kTooManyTags);
+  }
 }
 
 TEST_F(SendSessionTest, IsDoneByAcknowledgementOnlyWhereThatMeansDelivery) {
@@ -312,6 +382,8 @@ TEST_F(SendSessionTest, ResumesWithTheNextEpochAndSendsOnlyWhatIsMissing) {
   say(second, whole);
   EXPECT_TRUE(chunks(second).empty());
   say(second, Credit{3, 0, 0});
+  EXPECT_TRUE(chunks(second).empty());
+  say(second, Ready{});
   const auto sent = chunks(second);
   ASSERT_EQ(sent.size(), 3U);
   EXPECT_EQ(sent[0].offset, 3U * 4096);
@@ -334,6 +406,53 @@ TEST_F(SendSessionTest, EagerBytesLostWithAFlowAreNotChargedTwice) {
   EXPECT_EQ(sent[0].size_bytes, 8192U);
 }
 
+// What is sent again fills no further memory of the receiver's; once its buffer is posted it is
+// not charged any more.
+TEST_F(SendSessionTest, WhatIsSentAgainNeedsNoCredit) {
+  Dialled& first = accept(0);
+  post(8192, 1);
+  post(100, 2);
+  first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
+  Dialled& second = accept(1);
+  auto sent = chunks(second);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_TRUE(sent[0].eager);
+  EXPECT_EQ(sent[0].tag, 1U);
+  second.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
+  now = std::max(now, session->next_deadline());
+  Dialled& third = accept(2, Credit{1, 0, 0, 1});
+  sent = chunks(third);
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_FALSE(sent[0].eager);
+  EXPECT_EQ(sent[0].tag, 1U);
+  EXPECT_TRUE(sent[1].eager) << "the allowance is free again";
+  EXPECT_EQ(sent[1].tag, 2U);
+}
+
+TEST_F(SendSessionTest, ResumesEachLaneByItsOwnMaps) {
+  Dialled& first = accept(0);
+  post(100, 1);
+  post(100, 2);
+  post(100, 2);
+  post(100, 3);
+  first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
+  Dialled& second = open(1);
+  static_cast<void>(second.stream.records());
+  say(second, kLimits);
+  say(second, Credit{1, 100, 1, 1});
+  Map map{0, 100, {}, false, 2};
+  map.units.set(0, 1);
+  say(second, map);
+  say(second, Map{1, 0, {}, true, 2});
+  say(second, Credit{2, 200, 0, 2});
+  EXPECT_TRUE(chunks(second).empty());
+  say(second, Ready{200});
+  const auto sent = chunks(second);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].tag, 3U);
+  EXPECT_EQ(done, (std::vector<std::uint32_t>{0, 1, 2}));
+}
+
 TEST_F(SendSessionTest, NonsenseFromTheReceiverFailsTheSession) {
   const auto fails = [&](const auto& record) {
     failures.clear();
@@ -344,10 +463,12 @@ TEST_F(SendSessionTest, NonsenseFromTheReceiverFailsTheSession) {
     say(d, record);
     return failures.size() == 1 && failures[0].code == Errc::kProtocol && d.stream.aborted;
   };
-  EXPECT_TRUE(fails(Credit{2, 0, 2}));  // Received what was never sent.
-  EXPECT_TRUE(fails(Credit{2, 1, 1}));  // Released what was never eager.
-  EXPECT_TRUE(fails(kLimits));          // Accepts twice.
-  EXPECT_TRUE(fails(Map{0, 100, {}}));  // Maps outside a resume.
+  EXPECT_TRUE(fails(Credit{2, 0, 2}));     // Received what was never sent.
+  EXPECT_TRUE(fails(Credit{2, 1, 1}));     // Released what was never eager.
+  EXPECT_TRUE(fails(Credit{2, 0, 1, 5}));  // Received of a tag that was never sent.
+  EXPECT_TRUE(fails(Ready{}));             // Ready twice.
+  EXPECT_TRUE(fails(kLimits));             // Accepts twice.
+  EXPECT_TRUE(fails(Map{0, 100, {}}));     // Maps outside a resume.
   EXPECT_TRUE(fails(Chunk{true, 0, 0, 0, 0}));
   EXPECT_TRUE(fails(Challenge{}));
   EXPECT_TRUE(fails(Bye{2}));

@@ -91,12 +91,12 @@ class Joined final : public Dialer, public ListenerEvents {
     }
   }
 
-  void send(std::span<const std::byte> bytes) {
-    send_message->start(bytes, 0, 0);
+  void send(std::span<const std::byte> bytes, std::uint32_t tag) {
+    send_message->start(bytes, tag, 0);
     sender->post(now, *send_message);
   }
-  void receive(std::span<std::byte> buffer) {
-    recv_message.start(buffer, 0);
+  void receive(std::span<std::byte> buffer, std::uint32_t tag) {
+    recv_message.start(buffer, tag);
     receiver->post(now, recv_message);
   }
 
@@ -129,16 +129,13 @@ TEST(SteadyState, DoesNotAllocate) {
     AllocationGuard guard;
     for (const std::size_t size : {0UL, 8UL, 1000UL, 65'536UL, 1UL << 20}) {
       for (int round = 0; round < 20; ++round) {
-        // Posted ahead, and late.
+        // Posted ahead, and late; with one tag and with another.
         const bool ahead = round % 2 == 0;
-        if (ahead) {
-          joined.receive(std::span(in).first(size));
-        }
-        joined.send(std::span(out).first(size));
+        const std::uint32_t tag = round < 10 ? 0 : static_cast<std::uint32_t>(round);
+        if (ahead) joined.receive(std::span(in).first(size), tag);
+        joined.send(std::span(out).first(size), tag);
         joined.settle();
-        if (!ahead) {
-          joined.receive(std::span(in).first(size));
-        }
+        if (!ahead) joined.receive(std::span(in).first(size), tag);
         joined.settle();
         ++messages;
       }
