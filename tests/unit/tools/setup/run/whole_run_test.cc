@@ -1,23 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whole runs on the machines of tests/data/trees: what is planned there, carried out and taken
-// back.
+// Whole runs on the machines of tests/data/trees: plan, --dry-run, set-up, --check, a second run
+// and undo see the same machine, and agree about it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/check/check.h"
 #include "config/file/load.h"
+#include "tests/unit/tools/setup/agreement.h"
 #include "tests/unit/tools/setup/bare_machine.h"
+#include "tools/ztcp_setup/check/rights.h"
 #include "tools/ztcp_setup/plan/plan.h"
 
 namespace ztcp::setup {
 namespace {
 
 using test::all_of;
+using test::announced;
 using test::expect_same;
+using test::expect_seen;
 using test::FakeHost;
+using test::lines_of;
+using test::Moment;
+using test::names_of;
+using testing::ElementsAreArray;
+using testing::IsEmpty;
 
 FakeHost machine(const std::string& tree) {
-  return FakeHost(ztcp::test::Tree::read(std::string(ZTCP_TREES) + "/" + tree + ".tree"));
+  FakeHost host(ztcp::test::Tree::read(std::string(ZTCP_TREES) + "/" + tree + ".tree"));
+  host.state.values["/proc/self/status"] = "CapEff:\tffffffffffffffff";  // Checked by root.
+  return host;
+}
+
+Plan plan_of(FakeHost& host, Request request) {
+  request.config_path = config::kDefaultPath;
+  PlanInput input{host, request, std::nullopt, "", "[Unit]\n"};
+  if (const auto text = host.read_file(request.config_path)) {
+    input.existing_text = *text;
+    input.existing = config::parse(*text, request.config_path).fabric;
+  }
+  return make_plan(input);
+}
+
+std::string faults_of(const std::vector<config::Check>& checks) {
+  config::Problems faults;
+  for (const config::Check& check : checks)
+    if (check.severity == config::Severity::kFault) faults.push_back(check.problem);
+  return all_of(faults);
+}
+
+// What --check judges of a config.
+std::string check(FakeHost& host, const config::Fabric& fabric) {
+  std::vector<config::Check> checks = config::run_checks(fabric, host, {});
+  for (const config::Check& one : check_rights(fabric, host)) checks.push_back(one);
+  return faults_of(checks);
 }
 
 struct WholeRun {
@@ -45,25 +82,92 @@ std::vector<WholeRun> whole_runs() {
 
 class WholeRuns : public testing::TestWithParam<WholeRun> {};
 
-TEST_P(WholeRuns, AreTakenBack) {
+TEST_P(WholeRuns, Agree) {
   FakeHost host = machine(GetParam().tree);
   const FakeHost::State bare = host.state;
-  PlanInput input{host, GetParam().request, std::nullopt, "", ""};
-  input.request.config_path = config::kDefaultPath;
-  const Plan plan = make_plan(input);
-  ASSERT_TRUE(plan.fabric && !plan.has_faults());
-  ASSERT_FALSE(plan.wishes.empty());
+  const Plan plan = plan_of(host, GetParam().request);
+  ASSERT_TRUE(plan.fabric && !plan.has_faults()) << faults_of(plan.notes);
+  const auto first = announced(host, plan.wishes);
+  EXPECT_EQ(host.changes, 0U) << "looking changes nothing";
+  expect_seen(host, first, Moment::kBefore);
+  EXPECT_NE(check(host, *plan.fabric), "") << "a machine that is not set up";
+
   const Outcome done = test::set_up(host, plan.wishes);
   ASSERT_TRUE(done.complete()) << all_of(done.faults);
-  for (const config::Nic& nic : plan.fabric->nics)
-    EXPECT_EQ(host.state.nics.at(nic.pci).driver, "vfio-pci") << nic.pci;
+  EXPECT_THAT(names_of(done), ElementsAreArray(names_of(first)));
+  expect_seen(host, first, Moment::kAfter);
+  EXPECT_EQ(check(host, *plan.fabric), "");
+
+  const Plan again = plan_of(host, GetParam().request);
+  EXPECT_EQ(again.fabric, plan.fabric);
+  EXPECT_THAT(lines_of(announced(host, again.wishes)), IsEmpty());
+  const auto changes = host.changes;
+  EXPECT_THAT(names_of(test::set_up(host, again.wishes)), IsEmpty());
+  EXPECT_EQ(host.changes, changes);
+
   const Outcome undone = test::undo(host);
   ASSERT_TRUE(undone.complete()) << all_of(undone.faults);
   expect_same(host.state, bare);
+  const Plan anew = plan_of(host, GetParam().request);
+  EXPECT_THAT(lines_of(announced(host, anew.wishes)), ElementsAreArray(lines_of(first)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Trees, WholeRuns, testing::ValuesIn(whole_runs()),
                          [](const auto& run) { return run.param.name; });
+
+Request one_nic() {
+  Request request;
+  request.no_iommu = true;
+  request.nics = 1;
+  request.per_gpu_mib = request.spare_mib = 1024;
+  return request;
+}
+
+TEST(WholeRun, WithOtherPagesTheSecondTime) {
+  FakeHost host = machine("no-gpu");
+  const FakeHost::State bare = host.state;
+  Request request = one_nic();
+  ASSERT_TRUE(test::set_up(host, plan_of(host, request).wishes).complete());
+  request.per_gpu_mib = 2048;
+  const Plan more = plan_of(host, request);
+  ASSERT_TRUE(more.fabric && !more.has_faults()) << faults_of(more.notes);
+  const auto told = announced(host, more.wishes);
+  EXPECT_FALSE(told.empty());
+  const Outcome done = test::set_up(host, more.wishes);
+  EXPECT_TRUE(done.complete()) << all_of(done.faults);
+  EXPECT_THAT(names_of(done), ElementsAreArray(names_of(told)));
+  EXPECT_THAT(lines_of(announced(host, plan_of(host, request).wishes)), IsEmpty());
+  EXPECT_TRUE(test::undo(host).complete());
+  expect_same(host.state, bare);
+}
+
+// Nothing is taken before the boot that brings the IOMMU; then all is.
+TEST(WholeRun, WithABootForTheIommu) {
+  FakeHost host = machine("no-gpu");
+  const FakeHost::State bare = host.state;
+  Request request = one_nic();
+  request.no_iommu = false;
+  request.ask_iommu = true;
+  const Plan before = plan_of(host, request);
+  ASSERT_TRUE(before.fabric && before.awaits_reboot) << faults_of(before.notes);
+  const auto told = announced(host, before.wishes);
+  EXPECT_THAT(names_of(test::set_up(host, before.wishes, Scope::kMore)),
+              ElementsAreArray(names_of(told)));
+  EXPECT_THAT(lines_of(announced(host, plan_of(host, request).wishes)), IsEmpty());
+
+  host.boot();
+  host.state.links = bare.links;  // As the machine configures its network.
+  int group = 20;
+  for (auto& [pci, nic] : host.state.nics) nic.group = std::to_string(group++);
+  const Plan after = plan_of(host, request);
+  ASSERT_TRUE(after.fabric && !after.has_faults() && !after.awaits_reboot)
+      << faults_of(after.notes);
+  const auto rest = announced(host, after.wishes);
+  const Outcome done = test::set_up(host, after.wishes);
+  EXPECT_TRUE(done.complete()) << all_of(done.faults);
+  EXPECT_THAT(names_of(done), ElementsAreArray(names_of(rest)));
+  EXPECT_THAT(lines_of(announced(host, plan_of(host, request).wishes)), IsEmpty());
+}
 
 }  // namespace
 }  // namespace ztcp::setup
