@@ -16,6 +16,7 @@ Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe
   for (const config::Nic& nic : fabric.nics) {
     DeviceProperties device;
     device.name = nic.name;
+    device.max_receives = static_cast<int>(kMaxReceives);
     devices.push_back(std::move(device));
   }
   return std::make_unique<test::MemoryTransport>(std::move(devices));

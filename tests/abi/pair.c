@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * Two processes, each with a NIC of its own, send to each other at once and compare every byte;
+ * Two processes, each with a NIC of its own, send to each other at once, to single buffers and to
+ * groups of them, and compare every byte;
  * then one dies in the middle and the other must hear of it as ncclRemoteError.
  *
  *   pair PLUGIN [VERSION]
@@ -77,6 +78,45 @@ static void exchange(Rank* r, int round) {
   REQUIRE(memcmp(r->from, r->to, size) == 0, "round %d: bytes differ", round);
 }
 
+/* A group of as many buffers as the table knows, some of them large, all of another size; the peer
+ * sends to the last one first. */
+static void exchange_group(Rank* r, int round) {
+  enum { kPart = kBytes / kMaxGroup };
+  const int n = r->net.version < kFirstWithTags ? 1 : 2 + round % (kMaxGroup - 1);
+  void* at[kMaxGroup];
+  void* mhs[kMaxGroup];
+  size_t posted[kMaxGroup];
+  int tags[kMaxGroup];
+  void* sending[kMaxGroup];
+  memset(r->to, 0, kBytes);
+  for (int i = 0; i < n; ++i) {
+    at[i] = r->to + (size_t)i * kPart;
+    mhs[i] = r->to_mh;
+    posted[i] = kPart;
+    tags[i] = i * 3 + round % 2;
+  }
+  void* receiving = NULL;
+  while (receiving == NULL)
+    REQUIRE_OK(net_irecv_group(&r->net, r->receive, n, at, posted, tags, mhs, &receiving));
+  pattern(r->from, kBytes, r->rank, round);
+  for (int i = n - 1; i >= 0; --i) {
+    const size_t size = (size_t)(kPart - i * 40000);
+    sending[i] = NULL;
+    while (sending[i] == NULL)
+      REQUIRE_OK(net_isend_tagged(&r->net, r->send, r->from + (size_t)i * kPart, size, tags[i],
+                                  r->from_mh, &sending[i]));
+  }
+  int sizes[kMaxGroup];
+  wait_for(&r->net, receiving, sizes);
+  for (int i = 0; i < n; ++i) wait_for(&r->net, sending[i], NULL);
+  pattern(r->from, kBytes, 1 - r->rank, round);
+  for (int i = 0; i < n; ++i) {
+    REQUIRE(sizes[i] == kPart - i * 40000, "group %d: buffer %d has %d bytes", round, i, sizes[i]);
+    REQUIRE(memcmp(r->from + (size_t)i * kPart, at[i], (size_t)sizes[i]) == 0,
+            "group %d: buffer %d differs", round, i);
+  }
+}
+
 /* The peer is killed while a receive is posted. */
 static void outlive(Rank* r) {
   const time_t start = time(NULL);
@@ -115,6 +155,7 @@ static void run(const char* plugin, int version, int rank, int wire) {
             NULL};
   join(&r);
   for (int round = 0; round < kRounds; ++round) exchange(&r, round);
+  for (int round = 0; round < kRounds; ++round) exchange_group(&r, round);
   char done = 'd';
   tell(&r, &done, 1);
   hear(&r, &done, 1);

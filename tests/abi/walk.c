@@ -117,6 +117,46 @@ static void pipeline(const Pair* pair) {
   }
 }
 
+/* Groups of all sizes; their messages come by tag, in another order than their buffers'. */
+static void groups(const Pair* pair) {
+  enum { kStride = 200000 };
+  for (int n = 1; n <= kMaxGroup; ++n) {
+    void* at[kMaxGroup];
+    void* mhs[kMaxGroup];
+    size_t posted[kMaxGroup];
+    int tags[kMaxGroup];
+    void* sends[kMaxGroup];
+    fill(pair->from, (size_t)n * kStride, (unsigned)n);
+    memset(pair->to, 0xee, (size_t)n * kStride);
+    for (int i = 0; i < n; ++i) {
+      at[i] = pair->to + (size_t)i * kStride;
+      mhs[i] = pair->to_mh;
+      posted[i] = kStride - 64;
+      tags[i] = 1000 - 7 * i;
+    }
+    void* receive = NULL;
+    while (receive == NULL)
+      REQUIRE_OK(net_irecv_group(pair->net, pair->recv, n, at, posted, tags, mhs, &receive));
+    for (int i = n - 1; i >= 0; --i) {
+      sends[i] = NULL;
+      while (sends[i] == NULL)
+        REQUIRE_OK(net_isend_tagged(pair->net, pair->send, pair->from + (size_t)i * kStride,
+                                    (size_t)(i * n * 3000), tags[i], pair->from_mh, &sends[i]));
+    }
+    int sizes[kMaxGroup + 1];
+    memset(sizes, 0x77, sizeof sizes);
+    wait_for(pair->net, receive, sizes);
+    for (int i = 0; i < n; ++i) {
+      REQUIRE(sizes[i] == i * n * 3000, "buffer %d of %d has %d bytes", i, n, sizes[i]);
+      REQUIRE(memcmp(at[i], pair->from + (size_t)i * kStride, (size_t)sizes[i]) == 0,
+              "buffer %d of %d differs", i, n);
+      REQUIRE(((unsigned char*)at[i])[sizes[i]] == 0xee, "a byte behind message %d of %d", i, n);
+      wait_for(pair->net, sends[i], NULL);
+    }
+    REQUIRE(sizes[n] == 0x77777777, "test() of %d buffers wrote one more size", n);
+  }
+}
+
 /* At least NCCL_NET_MAX_REQUESTS are taken, then *request is NULL, not an error. */
 static void fill_request_table(const Pair* pair) {
   void* requests[kMaxRequests];
@@ -173,12 +213,6 @@ static void refusals(const Pair* pair) {
           "GPU memory was registered");
   REQUIRE(mh == (void*)(intptr_t)0x77, "an output was written on failure");
   REQUIRE(log_has("bytes of GPU memory"), "no line about it");
-  if (pair->net->version >= kFirstNonBlocking) {
-    void* request = NULL;
-    REQUIRE(net_irecv(pair->net, pair->recv, 2, pair->to, 64, pair->to_mh, &request) ==
-                ncclInvalidArgument,
-            "two buffers were taken with maxRecvs 1");
-  }
   Properties properties;
   REQUIRE(net_properties(pair->net, 1000, &properties) == ncclInvalidArgument, "device 1000");
 }
@@ -194,7 +228,8 @@ static void walk(void* library, int version) {
     REQUIRE_OK(net_properties(&net, dev, &properties));
     REQUIRE(properties.name[0] != '\0', "device %d has no name", dev);
     REQUIRE(properties.ptr_support == NCCL_PTR_HOST, "ptrSupport %d", properties.ptr_support);
-    REQUIRE(properties.max_recvs == 1, "maxRecvs %d", properties.max_recvs);
+    REQUIRE(properties.max_recvs == (version < kFirstWithTags ? 1 : kMaxGroup), "maxRecvs %d",
+            properties.max_recvs);
     REQUIRE(properties.ndevs == 1, "vProps.ndevs %d", properties.ndevs);
   }
 
@@ -224,6 +259,7 @@ static void walk(void* library, int version) {
   keep_order(&pair, 1);
   keep_order(&pair, 0);
   pipeline(&pair);
+  if (version >= kFirstWithTags) groups(&pair);
   fill_request_table(&pair);
   register_beside_traffic(&pair);
   refusals(&pair);

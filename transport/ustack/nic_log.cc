@@ -58,6 +58,9 @@ std::string summary(const NicCounts& counts) {
       "timeouts",
       counts.link.tx_frames, counts.link.tx_bytes, counts.link.rx_frames, counts.link.rx_bytes,
       counts.tcp.tx_retransmitted_bytes, counts.tcp.rto_fired);
+  if (counts.groups.posted != 0)
+    text += fmt::format(", {} grouped receives of up to {}", counts.groups.posted,
+                        counts.groups.largest);
   const std::size_t usual = text.size();
   for (const NicCounter& row : nic_counter::kUnusual) {
     if (const std::uint64_t count = row.count(counts); count != 0)

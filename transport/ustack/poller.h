@@ -103,6 +103,7 @@ class Poller final : private TurnEvents {
   void abandon_payload() { turn_.abandon_payload(); }  // See Turn.
   // Requests that somebody waits for; while there are any the thread yields but does not sleep.
   void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
+  void note_group(std::size_t buffers) { turn_.note_group(buffers); }  // See Turn.
   // True when anything moved.
   bool turn();
   // Has the line with all counts said, as `when` ("the process ends").

@@ -2,8 +2,6 @@
 // Copyright the ztcp authors
 #include "transport/ustack/recv_comm.h"
 
-#include "transport/core/log.h"
-
 namespace ztcp::ustack {
 
 template <>
@@ -24,10 +22,6 @@ Result<UstackRecvComm*> UstackRecvComm::adopt(Poller& poller, Engine& engine,
 }
 
 Result<Request*> UstackRecvComm::post_recv(std::span<const RecvBuffer> buffers) {
-  if (buffers.size() != 1) [[unlikely]] {
-    log::warn("irecv of {} buffers: userspace TCP takes 1 at a time (maxRecvs)", buffers.size());
-    return fail(Errc::kInvalidArgument, "irecv");
-  }
   return post([&](RecvRequest& request) { request.start(buffers); });
 }
 

@@ -34,6 +34,7 @@ class UstackRecvComm final : public RecvCommBase, private msg::RecvOwner {
       : RecvCommBase(poller, engine, session->remote()), session_(std::move(session)) {}
 
   void post_to_session(TimePoint now, RecvRequest& request) override {
+    if (request.buffers() > 1) poller_.note_group(request.buffers());
     for (RecvRequest::Part& part : request.parts()) session_->post(now, part);
   }
   void close_session() override { session_->close(); }

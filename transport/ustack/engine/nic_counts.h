@@ -14,12 +14,19 @@
 
 namespace ztcp::ustack {
 
+// Receives of several buffers: NCCL shares connections.
+struct GroupCounts {
+  std::uint64_t posted = 0;
+  std::uint64_t largest = 0;  // Its buffers.
+};
+
 // As it stands.
 struct NicCounts {
   tcp::Counters tcp;
   msg::AcceptorCounters acceptor;
   link::LinkCounters link;
   std::uint64_t ring_full = 0;  // Turns that ended at a full transmit ring.
+  GroupCounts groups;
 };
 
 struct NicCounter {

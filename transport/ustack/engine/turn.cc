@@ -52,7 +52,8 @@ NicCounts Turn::counts() const {
   return {.tcp = engine_.tcp_counters(),
           .acceptor = engine_.acceptor_counters(),
           .link = link_.counters(),
-          .ring_full = transmitter_.refusals()};
+          .ring_full = transmitter_.refusals(),
+          .groups = groups_};
 }
 
 }  // namespace ztcp::ustack

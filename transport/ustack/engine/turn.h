@@ -10,6 +10,7 @@
 // Poller, used with the baton held.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -80,6 +81,12 @@ class Turn {
     link_.note_abandoned_payload();
   }
 
+  // A receive of several buffers was posted.
+  void note_group(std::size_t buffers) {
+    ++groups_.posted;
+    groups_.largest = std::max<std::uint64_t>(groups_.largest, buffers);
+  }
+
   TimePoint last() const { return last_; }  // When the last one was.
   Duration idle() const { return last_ - last_moved_; }
   std::uint64_t count() const { return count_; }
@@ -113,6 +120,7 @@ class Turn {
   TimePoint next_look_{};
   TimePoint next_watch_{};
   std::uint64_t count_ = 0;
+  GroupCounts groups_;
 };
 
 }  // namespace ztcp::ustack
