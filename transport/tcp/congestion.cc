@@ -9,7 +9,7 @@ namespace ztcp::tcp {
 void Congestion::begin(MakeCongestionControl make, std::uint32_t mss_bytes,
                        std::uint32_t initial_segments, SeqNum first) {
   window_ = {.mss_bytes = mss_bytes, .cwnd_bytes = mss_bytes * initial_segments};
-  algorithm_ = &make(place_, first);
+  algorithm_ = &make(storage_, first);
   resumed_ = {};
 }
 

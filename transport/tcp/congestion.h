@@ -75,9 +75,9 @@ class Congestion {
   void save();
 
   CongestionControl::Window window_;
-  CongestionControl* algorithm_ = nullptr;  // In place_, from begin() on.
+  CongestionControl* algorithm_ = nullptr;  // In storage_, from begin() on.
   TimePoint resumed_{};
-  CongestionControl::Place place_;
+  CongestionControl::Storage storage_;
 
   // --- Cold.
   CongestionControl::Window saved_window_;

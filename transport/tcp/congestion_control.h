@@ -64,7 +64,7 @@ class CongestionControl {
     return window.in_slow_start() ? 200 : 125;
   }
 
-  struct Place {
+  struct Storage {
     alignas(std::max_align_t) std::array<std::byte, 256> bytes;
   };
 
@@ -74,14 +74,14 @@ class CongestionControl {
 
 // How a Stack is told which one: makes one for a connection whose first byte has the number
 // `first`.
-using MakeCongestionControl = CongestionControl& (*)(CongestionControl::Place& place, SeqNum first);
+using MakeCongestionControl = CongestionControl& (*)(CongestionControl::Storage& storage, SeqNum first);
 
 template <class Algorithm>
-CongestionControl& make_congestion_control(CongestionControl::Place& place, SeqNum first) {
-  static_assert(sizeof(Algorithm) <= sizeof place &&
-                alignof(Algorithm) <= alignof(decltype(place)));
+CongestionControl& make_congestion_control(CongestionControl::Storage& storage, SeqNum first) {
+  static_assert(sizeof(Algorithm) <= sizeof storage &&
+                alignof(Algorithm) <= alignof(decltype(storage)));
   static_assert(std::is_trivially_destructible_v<Algorithm>);
-  return *new (&place) Algorithm(first);
+  return *new (&storage) Algorithm(first);
 }
 
 }  // namespace ztcp::tcp
