@@ -130,7 +130,7 @@ BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_
     return std::find(line.begin(), line.end(), argument) != line.end();
   };
   // A drop-in of ours can be told from the rest; what grubby wrote can't, so that an argument which
-  // stands there is wished for all the same: it may be the one that an earlier run was granted.
+  // stands there is wanted all the same: it may be the one that an earlier run applied.
   const bool drop_in = is_debian(host) && host.has_program("update-grub");
   const bool grubby = !drop_in && host.has_program("grubby");
   std::vector<std::string> wanted;
@@ -155,15 +155,15 @@ BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_
 
   const std::string text = fmt::format("{}", fmt::join(wanted, " "));
   if (drop_in) {
-    plan.wishes.push_back({"kernel command line of the next boot: " + text,
-                           resource::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
-    plan.wishes.push_back(
+    plan.resources.push_back({"kernel command line of the next boot: " + text,
+                              resource::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
+    plan.resources.push_back(
         {"the boot loader's menu, written anew", resource::Notice{{"update-grub"}}});
     // GRUB knows nothing of the file system's journal.
-    plan.wishes.push_back({"the boot loader's menu, where the boot loader reads it",
-                           resource::Notice{{"sync", "--file-system", "/boot"}}});
+    plan.resources.push_back({"the boot loader's menu, where the boot loader reads it",
+                              resource::Notice{{"sync", "--file-system", "/boot"}}});
   } else if (grubby) {
-    plan.wishes.push_back(
+    plan.resources.push_back(
         {"kernel command line of the next boot: " + text, resource::BootArguments{wanted}});
   } else {
     note(plan,
@@ -173,30 +173,6 @@ BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_
          fmt::format("add to the kernel command line by hand, in the boot loader's way: {}", text));
   }
   return plan;
-}
-
-bool boot_entries_have(Host& host, const std::vector<std::string>& arguments) {
-  // RHEL 8 keeps the arguments in grubenv and a variable in each entry.
-  std::string common;
-  const std::string environment = config::text_of(host, "/boot/grub2/grubenv");
-  for (const std::string_view line : config::lines_of(environment))
-    if (line.starts_with("kernelopts=")) common = line.substr(11);
-  const std::string folder = "/boot/loader/entries/";
-  bool any = false;
-  for (const std::string& name : host.list(folder)) {
-    if (!name.ends_with(".conf")) continue;
-    const std::string entry = config::text_of(host, folder + name);
-    for (const std::string_view line : config::lines_of(entry)) {
-      if (!line.starts_with("options")) continue;
-      any = true;
-      auto words = config::own_words(line);
-      if (std::find(words.begin(), words.end(), "$kernelopts") != words.end())
-        for (std::string& word : config::own_words(common)) words.push_back(std::move(word));
-      for (const std::string& argument : arguments)
-        if (std::find(words.begin(), words.end(), argument) == words.end()) return false;
-    }
-  }
-  return any;
 }
 
 }  // namespace ztcp::setup

@@ -26,7 +26,7 @@ struct NodePages {
 };
 
 struct BootPlan {
-  Resources wishes;
+  Resources resources;
   std::vector<config::Check> notes;
 };
 
@@ -42,8 +42,5 @@ bool boots_with(Host& host, const std::string& argument);
 // `others`: arguments beside those of pages.
 BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_t page_kib,
                    const std::vector<std::string>& others);
-
-// Whether every entry of the boot loader that grubby writes has these arguments.
-bool boot_entries_have(Host& host, const std::vector<std::string>& arguments);
 
 }  // namespace ztcp::setup

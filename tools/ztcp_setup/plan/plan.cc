@@ -11,7 +11,7 @@
 #include "config/machine/readings.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/plan/lease.h"
-#include "tools/ztcp_setup/plan/wishes.h"
+#include "tools/ztcp_setup/plan/resources_for.h"
 
 namespace ztcp::setup {
 namespace {
@@ -47,7 +47,7 @@ class Planner {
     fabric.hugepages.spare_mib = pages.spare_mib;
     plan_.spare_mib = pages.spare_mib;
     plan_.pages = std::move(pages.pages);
-    make_wishes(fabric);
+    make_resources(fabric);
     plan_.fabric = std::move(fabric);
     return std::move(plan_);
   }
@@ -374,23 +374,22 @@ class Planner {
     for (config::Problem& problem : shared_groups(grouped)) fault("group", std::move(problem));
   }
 
-  void make_wishes(const config::Fabric& fabric) {
+  void make_resources(const config::Fabric& fabric) {
     PlanParts parts;
     parts.pages = plan_.pages;
-    // Asked for once, they stay: an argument that is not wished for any more is taken back.
+    // Asked for once, they stay: an argument that is not wanted any more is reverted.
     std::vector<std::string> arguments;
     for (std::string& argument : iommu_arguments(read_iommu(host_)))
       if (plan_.awaits_reboot || boots_with(host_, argument))
         arguments.push_back(std::move(argument));
     BootPlan boot = plan_boot(host_, plan_.pages, fabric.hugepages.page_kib, arguments);
-    parts.boot = std::move(boot.wishes);
+    parts.boot = std::move(boot.resources);
     for (config::Check& one : boot.notes) plan_.notes.push_back(std::move(one));
     // What the operator wrote beside the values stays, as long as no value changes.
     parts.config_text =
         input_.existing && *input_.existing == fabric ? input_.existing_text : to_toml(fabric);
     parts.unit_text = input_.unit_text;
-    plan_.wishes = plan_.awaits_reboot ? parts.boot : wishes_for(fabric, parts, host_);
-    plan_.changes = changes_of(plan_.wishes, host_);
+    plan_.resources = plan_.awaits_reboot ? parts.boot : resources_for(fabric, parts, host_);
     if (!has_packaged_unit(host_) && input_.unit_text.empty())
       note(Severity::kWarning, "boot", kUnit,
            "is not installed, so that NICs and pages are lost at the next boot",

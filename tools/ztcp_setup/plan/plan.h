@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // What set-up decides about this host: which NICs ztcp gets and for which GPUs, how many hugepages,
-// the config, and from these the wishes. Reads the machine, changes nothing; finds every fault
-// there is before the first wish is granted.
+// the config, and from these the resources. Reads the machine, changes nothing; finds every fault
+// there is before the first of them is applied.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,6 @@
 #include "tools/ztcp_setup/plan/boot_line.h"
 #include "tools/ztcp_setup/plan/request.h"
 #include "tools/ztcp_setup/resources/resource.h"
-#include "tools/ztcp_setup/run/change.h"
 
 namespace ztcp::setup {
 
@@ -37,11 +36,10 @@ struct Plan {
   std::optional<config::Fabric> fabric;
   std::vector<NodePages> pages;
   std::uint32_t spare_mib = 0;       // Of the hugepages: the host's, beside those of GPUs.
-  Resources wishes;                  // Not to be granted while has_faults().
-  std::vector<Change> changes;       // Those of `wishes` that don't hold yet.
+  Resources resources;               // Not to be applied while has_faults().
   std::vector<config::Check> notes;  // Faults and warnings.
   std::string speed_origin;          // Where speeds come from that no NIC and nobody told.
-  bool awaits_reboot = false;        // Only the next boot is wished for; then set-up runs again.
+  bool awaits_reboot = false;        // Only the next boot is prepared; then set-up runs again.
 
   std::uint64_t hugepage_mib() const;
   bool has_faults() const;

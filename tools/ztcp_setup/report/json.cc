@@ -78,7 +78,7 @@ std::string to_json(const config::Problem& problem) {
   return text_of(json);
 }
 
-std::string to_json(const Plan& plan, const char* mode) {
+std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const char* mode) {
   Json json{{"mode", mode}, {"exit_code", exit_code(plan)}};
   json["gpus"] = Json::array();
   for (const config::Gpu& gpu : plan.topology.gpus)
@@ -103,10 +103,10 @@ std::string to_json(const Plan& plan, const char* mode) {
           {{"node", node.node}, {"want_pages", node.want}, {"have_pages", node.have}});
   }
   json["changes"] = Json::array();
-  for (const Change& change : plan.changes)
+  for (const Preview& change : changes)
     json["changes"].push_back({{"what", change.what},
-                               {"before", change.before},
-                               {"after", change.after},
+                               {"before", change.have},
+                               {"after", change.want},
                                {"command", change.command}});
   json["problems"] = Json::array();
   for (const config::Check& note : plan.notes) {

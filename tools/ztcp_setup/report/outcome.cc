@@ -24,23 +24,23 @@ const char* word_for(StepResult result) {
   return "failed";
 }
 
-const char* word_for(Deed deed) {
-  switch (deed) {
-    case Deed::kSetUp:
+const char* word_for(RunKind kind) {
+  switch (kind) {
+    case RunKind::kSetUp:
       return "set-up";
-    case Deed::kAdd:
+    case RunKind::kAdd:
       return "add";
-    case Deed::kBoot:
+    case RunKind::kBoot:
       return "boot";
-    case Deed::kUndo:
+    case RunKind::kUndo:
       break;
   }
   return "undo";
 }
 
-std::string success(Deed deed, const Outcome& outcome) {
+std::string success(RunKind kind, const Outcome& outcome) {
   if (!outcome.success.empty()) return outcome.success;
-  if (deed != Deed::kUndo) return "setup successfully";
+  if (kind != RunKind::kUndo) return "setup successfully";
   if (outcome.steps.empty()) return "nothing to undo: set-up has changed nothing here";
   return std::string("undo successfully: this machine is as it was before set-up") +
          (outcome.notes.empty() ? "" : ", but for what is noted");
@@ -50,9 +50,9 @@ std::string success(Deed deed, const Outcome& outcome) {
 
 ExitCode exit_code(const Outcome& outcome) { return outcome.complete() ? kExitGood : kExitFaults; }
 
-std::string last_line(Deed deed, const Outcome& outcome) {
-  if (outcome.complete()) return success(deed, outcome);
-  const bool undo = deed == Deed::kUndo;
+std::string last_line(RunKind kind, const Outcome& outcome) {
+  if (outcome.complete()) return success(kind, outcome);
+  const bool undo = kind == RunKind::kUndo;
   const std::string name = undo ? "undo" : "setup";
   if (outcome.stopped)
     return fmt::format("{} stopped when asked to; {}", name,
@@ -67,7 +67,7 @@ std::string last_line(Deed deed, const Outcome& outcome) {
                             "`sudo ztcp_setup --undo`");
 }
 
-std::string to_text(Deed deed, const Outcome& outcome) {
+std::string to_text(RunKind kind, const Outcome& outcome) {
   std::string text;
   const auto held = std::count_if(outcome.steps.begin(), outcome.steps.end(), [](const Step& step) {
     return step.result == StepResult::kHeld;
@@ -82,13 +82,13 @@ std::string to_text(Deed deed, const Outcome& outcome) {
     text += fmt::format("  FAULT: {}: {}\n", fault.where, fault.what);
     if (!fault.mend.empty()) text += fmt::format("    mend: {}\n", fault.mend);
   }
-  return text + last_line(deed, outcome) + "\n";
+  return text + last_line(kind, outcome) + "\n";
 }
 
-std::string to_json(Deed deed, const Outcome& outcome) {
-  nlohmann::ordered_json json{{"mode", word_for(deed)},
+std::string to_json(RunKind kind, const Outcome& outcome) {
+  nlohmann::ordered_json json{{"mode", word_for(kind)},
                               {"exit_code", exit_code(outcome)},
-                              {"result", last_line(deed, outcome)},
+                              {"result", last_line(kind, outcome)},
                               {"stopped", outcome.stopped}};
   json["steps"] = nlohmann::ordered_json::array();
   for (const Step& step : outcome.steps)

@@ -12,12 +12,12 @@
 
 namespace ztcp::setup {
 
-enum class Deed : std::uint8_t { kSetUp, kAdd, kBoot, kUndo };
+enum class RunKind : std::uint8_t { kSetUp, kAdd, kBoot, kUndo };
 
-ExitCode exit_code(const Outcome& outcome);  // What is only noteworthy is no failure of a deed.
+ExitCode exit_code(const Outcome& outcome);  // What is only noteworthy is no failure of a run.
 // "setup successfully", or what is missing and how to go on.
-std::string last_line(Deed deed, const Outcome& outcome);
-std::string to_text(Deed deed, const Outcome& outcome);  // Notes, faults, the last line.
-std::string to_json(Deed deed, const Outcome& outcome);
+std::string last_line(RunKind kind, const Outcome& outcome);
+std::string to_text(RunKind kind, const Outcome& outcome);  // Notes, faults, the last line.
+std::string to_json(RunKind kind, const Outcome& outcome);
 
 }  // namespace ztcp::setup

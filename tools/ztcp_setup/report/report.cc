@@ -141,14 +141,14 @@ std::string difference(const std::string& before, const std::string& after) {
   return out;
 }
 
-std::string changes_text(const Plan& plan) {
+std::string changes_text(const std::vector<Preview>& changes) {
   std::string out;
-  for (const Change& change : plan.changes) {
+  for (const Preview& change : changes) {
     out += "  " + change.what;
-    if (!change.is_text && !change.after.empty())
-      out += fmt::format(": {} -> {}", change.before, change.after);
+    if (!change.is_text && !change.want.empty())
+      out += fmt::format(": {} -> {}", change.have, change.want);
     out += fmt::format("\n      {}\n", change.command);
-    if (change.is_text) out += difference(change.before, change.after);
+    if (change.is_text) out += difference(change.have, change.want);
   }
   return out;
 }
@@ -194,21 +194,21 @@ std::string decisions_text(const Plan& plan) {
   return out;
 }
 
-std::string faults_text(const Plan& plan, bool taken_back) {
+std::string faults_text(const Plan& plan, bool reverted) {
   if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
   return decisions_text(plan) + "\nTo be mended first:\n" + notes_text(plan) +
-         (taken_back ? "\nsetup failed; what the run before had done was taken back, nothing else "
-                       "was changed\n"
-                     : "\nsetup failed; nothing was changed\n");
+         (reverted ? "\nsetup failed; what the run before had done was taken back, nothing else "
+                     "was changed\n"
+                   : "\nsetup failed; nothing was changed\n");
 }
 
-std::string to_text(const Plan& plan) {
+std::string to_text(const Plan& plan, const std::vector<Preview>& changes) {
   if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
   std::string out = decisions_text(plan);
-  if (plan.changes.empty())
+  if (changes.empty())
     out += "\nSet-up would change nothing.\n";
   else
-    out += "\nSet-up would change:\n" + changes_text(plan);
+    out += "\nSet-up would change:\n" + changes_text(changes);
   if (!plan.notes.empty())
     out += (plan.has_faults() ? "\nTo be mended first:\n" : "\nTo be known:\n") + notes_text(plan);
   return out + "\nThis was a dry run: nothing was changed.\n";

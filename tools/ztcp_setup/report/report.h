@@ -33,16 +33,18 @@ ExitCode exit_code(const Plan& plan);
 ExitCode exit_code(const CheckReport& report);
 
 std::string to_text(const config::Problem& problem);  // "ztcp_setup: ..." and the mend below it.
-std::string to_text(const Plan& plan);                // Of a dry run.
+// Of a dry run.
+std::string to_text(const Plan& plan, const std::vector<Preview>& changes);
 // The same for a run that goes on, or can't: which NICs, pages and class; and the faults.
 std::string decisions_text(const Plan& plan);
-// `taken_back`: what a run that was cut off had done, just before this plan was made.
-std::string faults_text(const Plan& plan, bool taken_back);
+// `reverted`: what a run that was cut off had done, just before this plan was made.
+std::string faults_text(const Plan& plan, bool reverted);
 std::string to_text(const CheckReport& report);
 std::string to_text(const config::Fabric& local, LocalTopology topology);
 
 std::string to_json(const config::Problem& problem);
-std::string to_json(const Plan& plan, const char* mode = "dry-run");
+std::string to_json(const Plan& plan, const std::vector<Preview>& changes,
+                    const char* mode = "dry-run");
 std::string to_json(const CheckReport& report);
 std::string to_json(const config::Fabric& local, LocalTopology topology);
 

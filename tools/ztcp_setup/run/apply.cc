@@ -183,15 +183,22 @@ bool is_stale(const Entry& entry, const Resources& resources, Scope scope) {
   });
 }
 
+config::Problems faults_before(Host& host, const Journal& journal, const Resources& resources,
+                               Scope scope) {
+  config::Problems faults = faults_of(host, resources);
+  const auto stale = [&](const Entry& entry) { return is_stale(entry, resources, scope); };
+  for (config::Problem& problem : held_nics(host, journal, stale))
+    faults.push_back(std::move(problem));
+  return faults;
+}
+
 Outcome apply_all(Host& host, Journal& journal, const Resources& resources, Scope scope,
                   const Progress& progress) {
   Outcome outcome;
-  const auto stale = [&](const Entry& entry) { return is_stale(entry, resources, scope); };
-  outcome.faults = faults_of(host, resources);
-  for (config::Problem& problem : held_nics(host, journal, stale))
-    outcome.faults.push_back(std::move(problem));
+  outcome.faults = faults_before(host, journal, resources, scope);
   if (!outcome.faults.empty()) return outcome;
 
+  const auto stale = [&](const Entry& entry) { return is_stale(entry, resources, scope); };
   if (std::any_of(journal.entries().begin(), journal.entries().end(), stale)) {
     outcome = revert_chosen(host, journal, stale, progress);
     if (!outcome.complete()) return outcome;

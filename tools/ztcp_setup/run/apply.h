@@ -17,6 +17,9 @@ enum class Scope : std::uint8_t {
   kMore,   // Beside what was applied before (--add).
 };
 
+// What speaks against a run: all of it, before anything is changed.
+config::Problems faults_before(Host& host, const Journal& journal, const Resources& resources,
+                               Scope scope);
 // Whether an entry of the journal is reverted before `resources` are applied.
 bool is_stale(const Entry& entry, const Resources& resources, Scope scope);
 

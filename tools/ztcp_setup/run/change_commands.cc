@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The commands that change the machine: what they wish for. How it is carried out is in run.h.
+// The commands that change the machine: what they want. How it is applied is in run.h.
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -12,7 +12,7 @@
 #include "tools/ztcp_setup/live/live_host.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/commands.h"
-#include "tools/ztcp_setup/run/foresee.h"
+#include "tools/ztcp_setup/run/preview.h"
 #include "tools/ztcp_setup/run/run.h"
 #include "transport/core/shell_word.h"
 
@@ -46,22 +46,23 @@ RunOptions run_options(Host& host, const Options& options) {
 }
 
 Planner planner(Host& host, const Options& options, const RunOptions& run, Scope scope) {
-  return [&host, &options, &run, scope](const Outcome& taken_back) -> tl::expected<Planned, int> {
+  return [&host, &options, &run, scope](const Outcome& reverted) -> tl::expected<Planned, int> {
     Request request = options.request;
     request.config_path = run.config_path;
     auto plan = plan_here(host, request);
     if (!plan) return tl::unexpected<int>(refuse(plan.error(), options.json));
     if (!plan->fabric || plan->has_faults()) {
-      note_taken_back(*plan, taken_back);
-      say(options.json ? to_json(*plan, scope == Scope::kWhole ? "set-up" : "add")
-                       : faults_text(*plan, taken_back.changed()));
+      note_reverted(*plan, reverted);
+      const auto changes = preview_changes(host, {}, plan->resources);
+      say(options.json ? to_json(*plan, changes, scope == Scope::kWhole ? "set-up" : "add")
+                       : faults_text(*plan, reverted.changed()));
       return tl::unexpected<int>(std::max<int>(exit_code(*plan), kExitFaults));
     }
     if (!options.json) say(decisions_text(*plan) + "\n");
-    Planned planned{plan->wishes, scope, {}, ""};
+    Planned planned{plan->resources, scope, {}, ""};
     for (const config::Check& note : plan->notes) planned.notes.push_back(note.problem);
     if (plan->awaits_reboot) {
-      // The rest of the wishes comes with the next run: what is there stays.
+      // The rest of the resources comes with the next run: what is there stays.
       planned.scope = Scope::kMore;
       planned.success = "prepared for the next boot: reboot, then run `sudo ztcp_setup` again";
     }

@@ -17,7 +17,7 @@
 #include "tools/ztcp_setup/plan/boot_unit.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/report/report.h"
-#include "tools/ztcp_setup/run/foresee.h"
+#include "tools/ztcp_setup/run/preview.h"
 
 namespace ztcp::setup {
 
@@ -46,8 +46,8 @@ int dry_run(const Options& options) {
   auto plan = plan_here(host, options.request);
   if (!plan) return refuse(plan.error(), options.json);
   const bool more = options.request.mode == Mode::kAdd || plan->awaits_reboot;
-  foresee(host, more ? Scope::kMore : Scope::kWhole, *plan);
-  fmt::print("{}", options.json ? to_json(*plan) : to_text(*plan));
+  const auto changes = preview_run(host, more ? Scope::kMore : Scope::kWhole, *plan);
+  fmt::print("{}", options.json ? to_json(*plan, changes) : to_text(*plan, changes));
   return exit_code(*plan);
 }
 

@@ -33,6 +33,10 @@ Entry* Journal::find(const std::string& key) {
   return found == entries_.end() ? nullptr : &*found;
 }
 
+const Entry* Journal::find(const std::string& key) const {
+  return const_cast<Journal*>(this)->find(key);
+}
+
 void Journal::put(Entry entry, const std::string& after) {
   if (Entry* known = find(key_of(entry.resource)); known != nullptr) {
     *known = std::move(entry);

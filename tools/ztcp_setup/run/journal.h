@@ -38,6 +38,7 @@ class Journal {
 
   const std::vector<Entry>& entries() const { return entries_; }
   Entry* find(const std::string& key);
+  const Entry* find(const std::string& key) const;
   // Replaces the entry of the same key, or puts it behind the entry `after`, or else last.
   void put(Entry entry, const std::string& after);
   void put_first(Entry entry);  // Replaces likewise.

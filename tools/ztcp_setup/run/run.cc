@@ -23,14 +23,14 @@ constexpr std::chrono::minutes kRunOfUdev{1};
 
 using Action = std::function<tl::expected<Outcome, int>(Journal&, const Progress&)>;
 
-int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
+int run(Host& host, RunKind kind, milliseconds patience, const RunOptions& options,
         const Action& action) {
   if (::geteuid() != 0)
     return refuse({"root is needed", "this changes the machine; nothing was changed",
                    "sudo " + options.command},
                   options.json);
   // Undo goes by the journal alone; each path of that is judged when it is its turn.
-  if (deed != Deed::kUndo)
+  if (kind != RunKind::kUndo)
     if (auto problem = why_not_trusted(host, options.config_path))
       return refuse(*problem, options.json);
   const auto lock = RunLock::take(patience, options.lock_path);
@@ -40,20 +40,19 @@ int run(Host& host, Deed deed, milliseconds patience, const RunOptions& options,
   stop_on_signals();
   const auto outcome = action(*journal, progress_of(options.json));
   if (!outcome) return outcome.error();
-  say(options.json ? to_json(deed, *outcome) : to_text(deed, *outcome));
+  say(options.json ? to_json(kind, *outcome) : to_text(kind, *outcome));
   return exit_code(*outcome);
 }
 
 tl::expected<Outcome, int> plan_and_grant(Host& host, Journal& journal, const Planner& plan,
-                                          const Progress& progress,
-                                          const Outcome& taken_back = {}) {
-  auto planned = plan(taken_back);
+                                          const Progress& progress, const Outcome& reverted = {}) {
+  auto planned = plan(reverted);
   if (!planned) return tl::unexpected(planned.error());
-  Outcome outcome = apply_all(host, journal, planned->wishes, planned->scope, progress);
+  Outcome outcome = apply_all(host, journal, planned->resources, planned->scope, progress);
   outcome.success = std::move(planned->success);
   outcome.notes.insert(outcome.notes.begin(), planned->notes.begin(), planned->notes.end());
-  outcome.steps.insert(outcome.steps.begin(), taken_back.steps.begin(), taken_back.steps.end());
-  outcome.notes.insert(outcome.notes.begin(), taken_back.notes.begin(), taken_back.notes.end());
+  outcome.steps.insert(outcome.steps.begin(), reverted.steps.begin(), reverted.steps.end());
+  outcome.notes.insert(outcome.notes.begin(), reverted.notes.begin(), reverted.notes.end());
   return outcome;
 }
 
@@ -72,7 +71,7 @@ Progress progress_of(bool json) {
 }
 
 int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
-  return run(host, Deed::kSetUp, milliseconds{0}, options,
+  return run(host, RunKind::kSetUp, milliseconds{0}, options,
              [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
                if (journal.complete || journal.entries().empty())
                  return plan_and_grant(host, journal, plan, progress);
@@ -86,7 +85,7 @@ int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
 }
 
 int run_add(Host& host, const Planner& plan, const RunOptions& options) {
-  return run(host, Deed::kAdd, kRunOfUdev, options,
+  return run(host, RunKind::kAdd, kRunOfUdev, options,
              [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
                if (!journal.complete)
                  return tl::unexpected(
@@ -101,7 +100,7 @@ int run_add(Host& host, const Planner& plan, const RunOptions& options) {
 }
 
 int run_boot(Host& host, const RunOptions& options) {
-  return run(host, Deed::kBoot, kRunOfUdev, options,
+  return run(host, RunKind::kBoot, kRunOfUdev, options,
              [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
                Outcome outcome = apply_after_boot(host, journal, progress);
                if (journal.find("file " + options.config_path) == nullptr) return outcome;
@@ -112,7 +111,7 @@ int run_boot(Host& host, const RunOptions& options) {
 }
 
 int run_undo(Host& host, const RunOptions& options) {
-  return run(host, Deed::kUndo, milliseconds{0}, options,
+  return run(host, RunKind::kUndo, milliseconds{0}, options,
              [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
                return revert_all(host, journal, progress);
              });

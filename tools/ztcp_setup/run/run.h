@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // One run that changes this machine, from the question whether it may to its last line: root, the
-// lock, the journal, signals, progress, the report. What to wish for is the caller's.
+// lock, the journal, signals, progress, the report. What is wanted is the caller's.
 #pragma once
 
 #include <functional>
@@ -27,14 +27,14 @@ struct RunOptions {
 };
 
 struct Planned {
-  Resources wishes;
+  Resources resources;
   Scope scope = Scope::kWhole;
   config::Problems notes;
   std::string success;  // Instead of "setup successfully".
 };
-// Looks at the machine as it is when nobody else changes it. `taken_back`: what a run that was cut
-// off had done and was taken back just before. Else: an exit status, and why has been said.
-using Planner = std::function<tl::expected<Planned, int>(const Outcome& taken_back)>;
+// Looks at the machine as it is when nobody else changes it. `reverted`: what a run that was cut
+// off had done and was reverted just before. Else: an exit status, and why has been said.
+using Planner = std::function<tl::expected<Planned, int>(const Outcome& reverted)>;
 
 // Tells each change when it begins and ends: some take a minute. In JSON all is told at the end.
 Progress progress_of(bool json);

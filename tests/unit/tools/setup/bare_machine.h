@@ -27,7 +27,7 @@ inline constexpr const char* kConfig = "/usr/local/tfabric/tools/config/ztcp.con
 FakeHost bare_machine();
 
 Resources nic_wishes(const char* pci);
-// In the order of wishes_for().
+// In the order of resources_for().
 Resources all_wishes();
 
 // Each fault of both must have a mend, or the test fails.

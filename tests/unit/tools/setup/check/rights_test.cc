@@ -15,7 +15,7 @@
 #include "tests/support/tree.h"
 #include "tests/unit/tools/setup/tree_host.h"
 #include "tools/ztcp_setup/check/memlock.h"
-#include "tools/ztcp_setup/plan/wishes.h"
+#include "tools/ztcp_setup/plan/resources_for.h"
 
 namespace ztcp::setup {
 namespace {

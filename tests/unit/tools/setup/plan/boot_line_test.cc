@@ -61,25 +61,25 @@ TEST(BootLine, CountsWhatALineAsksFor) {
 TEST(BootLine, DebianGetsADropIn) {
   const BootPlan found = plan(ztcp::test::Tree(kDebian + command_line("quiet")), {"iommu=pt"});
   EXPECT_THAT(found.notes, IsEmpty());
-  ASSERT_THAT(found.wishes, SizeIs(3));
-  const auto& file = std::get<resource::File>(found.wishes[0].what);
+  ASSERT_THAT(found.resources, SizeIs(3));
+  const auto& file = std::get<resource::File>(found.resources[0].what);
   EXPECT_EQ(file.path, "/etc/default/grub.d/ztcp.cfg");
   EXPECT_THAT(file.text, HasSubstr("\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX iommu=pt "
                                    "hugepagesz=1G hugepages=0:25,1:25\"\n"));
-  EXPECT_THAT(std::get<resource::Notice>(found.wishes[1].what).argv, ElementsAre("update-grub"));
-  EXPECT_THAT(std::get<resource::Notice>(found.wishes[2].what).argv,
+  EXPECT_THAT(std::get<resource::Notice>(found.resources[1].what).argv, ElementsAre("update-grub"));
+  EXPECT_THAT(std::get<resource::Notice>(found.resources[2].what).argv,
               ElementsAre("sync", "--file-system", "/boot"));
 }
 
 // After a boot the line has our own arguments; they are still ours to wish for.
 TEST(BootLine, TheDropInIsTheSameAfterItsBoot) {
   ztcp::test::Tree tree(kDebian + command_line("quiet"));
-  const auto first = std::get<resource::File>(plan(tree, {"iommu=pt"}).wishes[0].what);
+  const auto first = std::get<resource::File>(plan(tree, {"iommu=pt"}).resources[0].what);
   tree.add_file(first.path.substr(1), first.text);
   tree.add(command_line("quiet iommu=pt hugepagesz=1G hugepages=0:25,1:25"));
   const BootPlan second = plan(tree, {"iommu=pt"});
-  ASSERT_THAT(second.wishes, SizeIs(3));
-  EXPECT_EQ(std::get<resource::File>(second.wishes[0].what).text, first.text);
+  ASSERT_THAT(second.resources, SizeIs(3));
+  EXPECT_EQ(std::get<resource::File>(second.resources[0].what).text, first.text);
 }
 
 // The kernel still runs with the arguments that an undo took out of the menu since.
@@ -89,18 +89,18 @@ TEST(BootLine, TheMenuCountsNotTheKernelThatRuns) {
   const std::string ours = " iommu=pt hugepagesz=1G hugepages=0:25,1:25";
   const BootPlan undone =
       plan(ztcp::test::Tree(kDebian + command_line("quiet" + ours) + menu + "\n"), {"iommu=pt"});
-  ASSERT_THAT(undone.wishes, SizeIs(3));
-  EXPECT_THAT(std::get<resource::File>(undone.wishes[0].what).text, HasSubstr(ours));
+  ASSERT_THAT(undone.resources, SizeIs(3));
+  EXPECT_THAT(std::get<resource::File>(undone.resources[0].what).text, HasSubstr(ours));
   EXPECT_THAT(
       plan(ztcp::test::Tree(kDebian + command_line("quiet") + menu + ours + "\n"), {"iommu=pt"})
-          .wishes,
+          .resources,
       IsEmpty());
 }
 
 TEST(BootLine, WhatTheOperatorWroteIsNotWishedForAgain) {
   EXPECT_THAT(plan(ztcp::test::Tree(kDebian + command_line("iommu=pt hugepagesz=1G hugepages=60")),
                    {"iommu=pt"})
-                  .wishes,
+                  .resources,
               IsEmpty());
 }
 
@@ -110,45 +110,30 @@ TEST(BootLine, ASmallerCountOfTheOperatorsIsAWarning) {
   ASSERT_THAT(found.notes, SizeIs(1));
   EXPECT_THAT(found.notes[0].problem.what, HasSubstr("reserves 4 pages of 1048576 KiB"));
   EXPECT_THAT(found.notes[0].problem.mend, HasSubstr("hugepages=0:25,1:25"));
-  const auto& file = std::get<resource::File>(found.wishes[0].what);
+  const auto& file = std::get<resource::File>(found.resources[0].what);
   EXPECT_THAT(file.text, Not(HasSubstr("hugepages=")));
   EXPECT_THAT(file.text, HasSubstr("iommu=pt"));
 }
 
 TEST(BootLine, GrubbyGetsArguments) {
   const BootPlan found = plan(ztcp::test::Tree(kRocky + command_line("quiet")), {"iommu=pt"});
-  ASSERT_THAT(found.wishes, SizeIs(1));
-  EXPECT_THAT(std::get<resource::BootArguments>(found.wishes[0].what).arguments,
+  ASSERT_THAT(found.resources, SizeIs(1));
+  EXPECT_THAT(std::get<resource::BootArguments>(found.resources[0].what).arguments,
               ElementsAre("iommu=pt", "hugepagesz=1G", "hugepages=50"));
   // The same after their boot: else they would be taken back.
   const BootPlan again = plan(
       ztcp::test::Tree(kRocky + command_line("iommu=pt hugepagesz=1G hugepages=50")), {"iommu=pt"});
-  ASSERT_THAT(again.wishes, SizeIs(1));
-  EXPECT_EQ(std::get<resource::BootArguments>(again.wishes[0].what).arguments,
-            std::get<resource::BootArguments>(found.wishes[0].what).arguments);
+  ASSERT_THAT(again.resources, SizeIs(1));
+  EXPECT_EQ(std::get<resource::BootArguments>(again.resources[0].what).arguments,
+            std::get<resource::BootArguments>(found.resources[0].what).arguments);
 }
 
 TEST(BootLine, AnUnknownBootLoaderIsLeftToTheOperator) {
   const BootPlan found = plan(ztcp::test::Tree(command_line("quiet")));
-  EXPECT_THAT(found.wishes, IsEmpty());
+  EXPECT_THAT(found.resources, IsEmpty());
   ASSERT_THAT(found.notes, SizeIs(1));
   EXPECT_THAT(found.notes[0].problem.mend, HasSubstr("by hand"));
   EXPECT_THAT(found.notes[0].problem.mend, HasSubstr("hugepagesz=1G hugepages=50"));
-}
-
-TEST(BootLine, EntriesOfTheBootLoader) {
-  ztcp::test::Tree tree(
-      "file path=boot/loader/entries/a.conf text=title A\\noptions root=/dev/sda1 iommu=pt\n"
-      "file path=boot/loader/entries/b.conf text=title B\\noptions $kernelopts\n"
-      "file path=boot/grub2/grubenv text=# GRUB\\nkernelopts=root=/dev/sda1 iommu=pt\n");
-  test::TreeHost host(tree);
-  EXPECT_TRUE(boot_entries_have(host, {"iommu=pt"}));
-  EXPECT_FALSE(boot_entries_have(host, {"iommu=pt", "hugepages=1"}));
-  tree.add("file path=boot/loader/entries/c.conf text=options quiet");
-  EXPECT_FALSE(boot_entries_have(host, {"iommu=pt"}));
-  const ztcp::test::Tree empty;
-  test::TreeHost bare(empty);
-  EXPECT_FALSE(boot_entries_have(bare, {}));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "tests/support/tree.h"
 #include "tests/unit/tools/setup/tree_host.h"
 #include "tools/ztcp_setup/report/report.h"
+#include "tools/ztcp_setup/run/preview.h"
 
 namespace ztcp::setup {
 namespace {
@@ -43,33 +44,38 @@ Plan plan_for(const ztcp::test::Tree& tree, Request request = {},
   return make_plan(input);
 }
 
+std::vector<Preview> changes_of(const ztcp::test::Tree& tree, const Plan& plan) {
+  TreeHost host(tree);
+  return preview_changes(host, {}, plan.resources);
+}
+
 Request without_iommu() {
   Request request;
   request.no_iommu = true;
   return request;
 }
 
-// What the machine is when all wishes are granted, as far as a tree can be it.
-void grant(const Resources& wishes, ztcp::test::Tree& tree) {
+// What the machine is when all is applied, as far as a tree can be it.
+void apply_to_tree(const Resources& resources, ztcp::test::Tree& tree) {
   TreeHost host(tree);
-  for (const Resource& wish : wishes) {
-    if (const auto* file = std::get_if<resource::File>(&wish.what)) {
+  for (const Resource& resource : resources) {
+    if (const auto* file = std::get_if<resource::File>(&resource.what)) {
       tree.add_file(file->path.substr(1), file->text);
       std::filesystem::permissions(tree.root() + file->path,
                                    static_cast<std::filesystem::perms>(file->mode));
-    } else if (const auto* folder = std::get_if<resource::Folder>(&wish.what)) {
+    } else if (const auto* folder = std::get_if<resource::Folder>(&resource.what)) {
       tree.add_folder(folder->path.substr(1));
       std::filesystem::permissions(tree.root() + folder->path,
                                    static_cast<std::filesystem::perms>(folder->mode));
-    } else if (const auto* value = std::get_if<resource::Value>(&wish.what)) {
+    } else if (const auto* value = std::get_if<resource::Value>(&resource.what)) {
       tree.add_file(value->path.substr(1), value->value + "\n");
-    } else if (const auto* module = std::get_if<resource::Module>(&wish.what)) {
+    } else if (const auto* module = std::get_if<resource::Module>(&resource.what)) {
       tree.add_folder("sys/bus/pci/drivers/" + module->name);
-    } else if (const auto* mount = std::get_if<resource::Mount>(&wish.what)) {
-      const std::string options = mount->path + " rw - hugetlbfs none rw,pagesize=1024M";
+    } else if (const auto* mount = std::get_if<resource::Mount>(&resource.what)) {
+      const std::string options = mount->path + " rw - hugetlbfs none rw," + mount->options;
       tree.add_file("proc/self/mountinfo", "40 22 0:35 / " + options + "\n");
       tree.add_file("proc/mounts", "none " + mount->path + " hugetlbfs rw,pagesize=1024M 0 0\n");
-    } else if (const auto* driver = std::get_if<resource::Driver>(&wish.what)) {
+    } else if (const auto* driver = std::get_if<resource::Driver>(&resource.what)) {
       const std::string device =
           std::filesystem::canonical(tree.path("sys/bus/pci/devices/" + driver->pci)).string();
       for (const auto& net : config::interfaces_of(host, driver->pci))
@@ -78,13 +84,14 @@ void grant(const Resources& wishes, ztcp::test::Tree& tree) {
         if (child == "net" || child.starts_with("virtio"))
           std::filesystem::remove_all(device + "/" + child);
       std::filesystem::remove(device + "/driver");
+      std::ofstream(device + "/driver_override") << driver->driver << "\n";
       std::filesystem::create_symlink(tree.path("sys/bus/pci/drivers/") + driver->driver,
                                       device + "/driver");
-    } else if (const auto* boot = std::get_if<resource::BootArguments>(&wish.what)) {
+    } else if (const auto* boot = std::get_if<resource::BootArguments>(&resource.what)) {
       std::string options = "options";
       for (const std::string& argument : boot->arguments) options += " " + argument;
       tree.add_file("boot/loader/entries/a.conf", options + "\n");
-    } else if (const auto* unit = std::get_if<resource::Unit>(&wish.what)) {
+    } else if (const auto* unit = std::get_if<resource::Unit>(&resource.what)) {
       tree.add_link("etc/systemd/system/multi-user.target.wants/" + unit->name,
                     "/usr/lib/systemd/system/" + unit->name);
     }
@@ -95,7 +102,7 @@ struct Case {
   const char* tree;
   const char* golden;
   Request request;
-  bool again;  // After all was granted once.
+  bool again;  // After all was applied once.
 };
 class Golden : public testing::TestWithParam<Case> {};
 
@@ -103,10 +110,10 @@ TEST_P(Golden, DryRunSaysWhatIsStored) {
   ztcp::test::Tree tree(tree_text(GetParam().tree));
   Plan plan = plan_for(tree, GetParam().request);
   if (GetParam().again) {
-    grant(plan.wishes, tree);
+    apply_to_tree(plan.resources, tree);
     plan = plan_for(tree, GetParam().request, plan.fabric);
   }
-  const std::string json = to_json(plan);
+  const std::string json = to_json(plan, changes_of(tree, plan));
   const std::string path = std::string(ZTCP_TREES) + "/" + GetParam().golden + ".dry-run.json";
   if (std::getenv("UPDATE_GOLDEN") != nullptr) std::ofstream(path) << json;
   EXPECT_EQ(json, ztcp::test::Tree::read(path));
@@ -163,10 +170,10 @@ TEST(Plan, EightGpusNeedFiftyGib) {
   EXPECT_EQ(exit_code(plan), kExitGood);
 }
 
-std::vector<std::string> page_wishes(const Plan& plan) {
+std::vector<std::string> page_resources(const Plan& plan) {
   std::vector<std::string> wishes;
-  for (const Resource& wish : plan.wishes)
-    if (const auto* value = std::get_if<resource::Value>(&wish.what);
+  for (const Resource& resource : plan.resources)
+    if (const auto* value = std::get_if<resource::Value>(&resource.what);
         value != nullptr && value->at_least)
       wishes.push_back(value->value + " > " + value->path);
   return wishes;
@@ -180,7 +187,7 @@ TEST(Plan, ANicThatKnowsNoNodeIsGivenPagesOfTheFirst) {
   text.replace(at, 6, "numa=-1");
   const Plan plan = plan_for(ztcp::test::Tree(text));
   EXPECT_THAT(
-      page_wishes(plan),
+      page_resources(plan),
       testing::ElementsAre(
           "30 > /sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages",
           "20 > /sys/devices/system/node/node1/hugepages/hugepages-1048576kB/nr_hugepages"));
@@ -206,7 +213,7 @@ TEST(Plan, PagesThatOtherProgramsHaveAreTold) {
 
   // Once set up, those in use may be a job's, and a second run changes nothing.
   tree.add("pages node=1 kib=1048576 total=12 free=0");
-  grant(plan.wishes, tree);
+  apply_to_tree(plan.resources, tree);
   for (const char* node : {"node0", "node1"})
     tree.add_file(fmt::format("sys/devices/system/node/{}/hugepages/hugepages-1048576kB/"
                               "free_hugepages",
@@ -214,7 +221,7 @@ TEST(Plan, PagesThatOtherProgramsHaveAreTold) {
                   "1\n");
   const Plan again = plan_for(tree, {}, plan.fabric);
   EXPECT_THAT(again.notes, IsEmpty());
-  EXPECT_THAT(again.changes, IsEmpty());
+  EXPECT_THAT(changes_of(tree, again), IsEmpty());
 }
 
 TEST(Plan, TheFabricIsAConfigThatLoads) {
@@ -283,7 +290,7 @@ TEST(Plan, AnInstanceTypeTellsTheSpeedOfItsNics) {
   const Plan plan = plan_for(tree, without_iommu());
   EXPECT_THAT(speeds_of(plan), testing::Each(50000U)) << "400 Gb/s for eight NICs";
   EXPECT_THAT(speed_notes(plan), IsEmpty());
-  EXPECT_THAT(to_text(plan), HasSubstr("Speed: p4d.24xlarge has 400000 Mb/s for all NICs"));
+  EXPECT_THAT(to_text(plan, {}), HasSubstr("Speed: p4d.24xlarge has 400000 Mb/s for all NICs"));
   tree.add_file("sys/class/dmi/id/product_name", "p5.48xlarge\n");
   EXPECT_THAT(speeds_of(plan_for(tree, without_iommu())), testing::Each(100000U))
       << "the most that a network card carries";
@@ -297,22 +304,24 @@ TEST(Plan, HostClassFollowsTheIommu) {
   const ztcp::test::Tree cloud(tree_text("cloud-flat"));
   const Plan plan = plan_for(cloud, without_iommu());
   EXPECT_EQ(plan.fabric->host.host_class, config::HostClass::kNoIommu);
-  EXPECT_THAT(plan.changes,
-              Contains(Field(&Change::command,
+  EXPECT_THAT(changes_of(cloud, plan),
+              Contains(Field(&Preview::command,
                              "echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode")));
-  EXPECT_THAT(to_text(plan), HasSubstr("Host class B: no IOMMU"));
+  EXPECT_THAT(to_text(plan, {}), HasSubstr("Host class B: no IOMMU"));
 }
 
 TEST(Plan, TheDefaultRouteStaysUntouched) {
   const ztcp::test::Tree tree(tree_text("cloud-flat"));
   const Plan plan = plan_for(tree, without_iommu());
-  EXPECT_FALSE(plan.changes.empty());
-  for (const Change& change : plan.changes) {
+  const auto changes = changes_of(tree, plan);
+  EXPECT_FALSE(changes.empty());
+  for (const Preview& change : changes) {
     EXPECT_THAT(change.command, Not(HasSubstr("eth0")));
     EXPECT_THAT(change.command, Not(HasSubstr("0000:00:05.0")));
   }
-  EXPECT_THAT(to_text(plan), HasSubstr("0000:00:05.0 eth0 is left alone: it carries the default "
-                                       "route"));
+  EXPECT_THAT(to_text(plan, {}),
+              HasSubstr("0000:00:05.0 eth0 is left alone: it carries the default "
+                        "route"));
 }
 
 config::Check only_fault(const Plan& plan) {
@@ -365,11 +374,12 @@ TEST(Plan, ASecondRunFindsNothingToChange) {
     ztcp::test::Tree tree(tree_text(name));
     const Plan first = plan_for(tree, without_iommu());
     ASSERT_TRUE(first.fabric);
-    grant(first.wishes, tree);
+    apply_to_tree(first.resources, tree);
     const Plan second = plan_for(tree, {}, first.fabric);
     ASSERT_TRUE(second.fabric) << name;
     EXPECT_EQ(*second.fabric, *first.fabric);
-    EXPECT_THAT(second.changes, IsEmpty()) << second.changes.front().what;
+    const auto changes = changes_of(tree, second);
+    EXPECT_THAT(changes, IsEmpty()) << changes.front().what;
   }
 }
 
@@ -398,8 +408,8 @@ TEST(Plan, AskingForAnIommuTouchesOnlyTheNextBoot) {
   EXPECT_FALSE(plan.has_faults());
   EXPECT_TRUE(plan.awaits_reboot);
   EXPECT_EQ(exit_code(plan), kExitWarnings);
-  ASSERT_EQ(plan.wishes.size(), 3U);
-  EXPECT_THAT(std::get<resource::File>(plan.wishes[0].what).text,
+  ASSERT_EQ(plan.resources.size(), 3U);
+  EXPECT_THAT(std::get<resource::File>(plan.resources[0].what).text,
               HasSubstr(" intel_iommu=on iommu=pt hugepagesz=2M"));
 }
 
@@ -455,16 +465,16 @@ TEST(Plan, AUserAndAGroupGetWhatJobsNeed) {
   EXPECT_EQ(plan.fabric->host.user, "alice");
   std::size_t groups = 0;
   std::vector<std::string> files;
-  for (const Resource& wish : plan.wishes) {
-    if (const auto* access = std::get_if<resource::Access>(&wish.what)) {
+  for (const Resource& resource : plan.resources) {
+    if (const auto* access = std::get_if<resource::Access>(&resource.what)) {
       ++groups;
       EXPECT_EQ(access->user, "alice");
       EXPECT_EQ(access->group, "ztcp");
       EXPECT_EQ(access->mode, 0660U);
-    } else if (const auto* folder = std::get_if<resource::Folder>(&wish.what)) {
+    } else if (const auto* folder = std::get_if<resource::Folder>(&resource.what)) {
       EXPECT_EQ(folder->mode, 02770U);
       EXPECT_EQ(folder->group, "ztcp");
-    } else if (const auto* file = std::get_if<resource::File>(&wish.what)) {
+    } else if (const auto* file = std::get_if<resource::File>(&resource.what)) {
       files.push_back(file->path);
       if (file->path == "/etc/security/limits.d/ztcp.conf") {
         EXPECT_THAT(file->text, HasSubstr("\nalice - memlock unlimited\n@ztcp - memlock"));
@@ -493,7 +503,7 @@ TEST(Plan, AddingKeepsWhatTheConfigSays) {
   const Plan plan = plan_for(booted, request, first.fabric);
   EXPECT_FALSE(plan.has_faults());
   EXPECT_EQ(*plan.fabric, *first.fabric);
-  EXPECT_EQ(plan.wishes.size(), first.wishes.size());
+  EXPECT_EQ(plan.resources.size(), first.resources.size());
 }
 
 TEST(Plan, AddingWithoutAMissingNicKeepsTheOthers) {
@@ -532,7 +542,7 @@ TEST(Plan, ANicThatCameSinceIsAdded) {
   request.spare_mib = 0;
   Plan first = plan_for(tree, request);
   ASSERT_EQ(first.fabric->nics.size(), 1U);
-  grant(first.wishes, tree);
+  apply_to_tree(first.resources, tree);
   request.nics.reset();
   request.mode = Mode::kAdd;
   const Plan plan = plan_for(tree, request, first.fabric);
@@ -541,14 +551,14 @@ TEST(Plan, ANicThatCameSinceIsAdded) {
   EXPECT_EQ(plan.fabric->nics[1].name, "ztcp1");
   EXPECT_EQ(plan.fabric->nics[1].pci, "0000:00:04.0");
   // And once more: nothing came.
-  grant(plan.wishes, tree);
-  EXPECT_THAT(plan_for(tree, request, plan.fabric).changes, IsEmpty());
+  apply_to_tree(plan.resources, tree);
+  EXPECT_THAT(changes_of(tree, plan_for(tree, request, plan.fabric)), IsEmpty());
 }
 
 TEST(Plan, SettingsOfTheOperatorSurvive) {
   ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   const Plan first = plan_for(tree);
-  grant(first.wishes, tree);
+  apply_to_tree(first.resources, tree);
   config::Fabric edited = *first.fabric;
   edited.name = "blue";
   edited.tcp.pacing = false;
@@ -591,7 +601,7 @@ TEST(Plan, AVlanIsItsTagItsAddressAndItsMtu) {
 
 TEST(Plan, TextListsGpusNicsAndReasons) {
   const ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
-  const std::string text = to_text(plan_for(tree));
+  const std::string text = to_text(plan_for(tree), changes_of(tree, plan_for(tree)));
   EXPECT_THAT(text, HasSubstr("ztcp0   0000:19:00.0  NVIDIA H800"));
   EXPECT_THAT(text, HasSubstr("Hugepages: 50 GiB = 8 GPUs x 5 GiB + 10 GiB"));
   EXPECT_THAT(text, HasSubstr("0000:1b:00.0 (ztcp0): bnxt_en -> vfio-pci\n"));
@@ -604,7 +614,7 @@ TEST(Plan, WithoutAPairingTextShowsWhatThereIs) {
   const ztcp::test::Tree tree(tree_text("too-few-nics"));
   const Plan plan = plan_for(tree, {});
   EXPECT_EQ(exit_code(plan), kExitUnusable);
-  const std::string text = to_text(plan);
+  const std::string text = to_text(plan, {});
   EXPECT_THAT(text, HasSubstr("not for ztcp: carries the default route"));
   EXPECT_THAT(text, HasSubstr("FAULT: this machine: 4 GPUs need 4 NICs"));
 }

@@ -21,25 +21,25 @@ Outcome changed() {
 }
 
 TEST(Outcome, ThePromisedWordsAreTheLastLine) {
-  EXPECT_THAT(to_text(Deed::kSetUp, changed()), EndsWith("\nsetup successfully\n"));
+  EXPECT_THAT(to_text(RunKind::kSetUp, changed()), EndsWith("\nsetup successfully\n"));
   EXPECT_EQ(exit_code(changed()), kExitGood);
-  EXPECT_EQ(to_text(Deed::kSetUp, {}), "setup successfully\n");
-  EXPECT_THAT(to_text(Deed::kUndo, {}), HasSubstr("nothing to undo"));
+  EXPECT_EQ(to_text(RunKind::kSetUp, {}), "setup successfully\n");
+  EXPECT_THAT(to_text(RunKind::kUndo, {}), HasSubstr("nothing to undo"));
 }
 
 TEST(Outcome, UndoPromisesNoMoreThanItDid) {
   Outcome outcome = changed();
-  EXPECT_EQ(last_line(Deed::kUndo, outcome),
+  EXPECT_EQ(last_line(RunKind::kUndo, outcome),
             "undo successfully: this machine is as it was before set-up");
   outcome.notes = {{"eth1", "ring rx was 4096 and is 256 now: Invalid argument", ""}};
-  EXPECT_THAT(last_line(Deed::kUndo, outcome), EndsWith(", but for what is noted"));
+  EXPECT_THAT(last_line(RunKind::kUndo, outcome), EndsWith(", but for what is noted"));
   EXPECT_EQ(exit_code(outcome), kExitGood);
 }
 
 TEST(Outcome, AFaultSaysHowToGoOnAndIsNoSuccess) {
   Outcome outcome = changed();
   outcome.faults = {{"/sys/x", "granted 12 of 20", "reboot"}};
-  const std::string text = to_text(Deed::kSetUp, outcome);
+  const std::string text = to_text(RunKind::kSetUp, outcome);
   EXPECT_THAT(text, HasSubstr("FAULT: /sys/x: granted 12 of 20\n    mend: reboot\n"));
   EXPECT_THAT(text, HasSubstr("sudo ztcp_setup --undo"));
   EXPECT_THAT(text, testing::Not(HasSubstr("successfully")));
@@ -49,26 +49,26 @@ TEST(Outcome, AFaultSaysHowToGoOnAndIsNoSuccess) {
 TEST(Outcome, WhatAProgramSaidNeedNotBeText) {
   Outcome outcome;
   outcome.faults = {{"update-grub", "ended with 1: \xc3", ""}};
-  EXPECT_THAT(to_json(Deed::kSetUp, outcome), HasSubstr("ended with 1: "));
+  EXPECT_THAT(to_json(RunKind::kSetUp, outcome), HasSubstr("ended with 1: "));
 }
 
 TEST(Outcome, NothingDoneIsSaid) {
   Outcome outcome;
   outcome.faults = {{"0000:ff:00.0", "there is no such PCI device", ""}};
-  EXPECT_THAT(to_text(Deed::kSetUp, outcome), EndsWith("setup failed; nothing was changed\n"));
+  EXPECT_THAT(to_text(RunKind::kSetUp, outcome), EndsWith("setup failed; nothing was changed\n"));
 }
 
 TEST(Outcome, AStopSaysWhatPutsItRight) {
   Outcome outcome = changed();
   outcome.stopped = true;
-  EXPECT_THAT(to_text(Deed::kSetUp, outcome), HasSubstr("`sudo ztcp_setup` goes on"));
+  EXPECT_THAT(to_text(RunKind::kSetUp, outcome), HasSubstr("`sudo ztcp_setup` goes on"));
   EXPECT_EQ(exit_code(outcome), kExitFaults);
 }
 
 TEST(Outcome, JsonHasStepsAndProblems) {
   Outcome outcome = changed();
   outcome.notes = {{"eth1", "has a lease back", "dhclient eth1"}};
-  const auto json = nlohmann::json::parse(to_json(Deed::kUndo, outcome));
+  const auto json = nlohmann::json::parse(to_json(RunKind::kUndo, outcome));
   EXPECT_EQ(json["mode"], "undo");
   EXPECT_EQ(json["exit_code"], 0);
   EXPECT_EQ(json["steps"][1]["result"], "done");

@@ -48,8 +48,8 @@ TEST_F(RunAsRoot, ThePlannerLearnsWhatWasTakenBack) {
   EXPECT_THROW(set_up(host), Killed);
   host.kill_at(0, FakeHost::When::kBefore);
   bool changed = false;
-  const auto refuse_plan = [&](const Outcome& taken_back) -> tl::expected<Planned, int> {
-    changed = taken_back.changed();
+  const auto refuse_plan = [&](const Outcome& reverted) -> tl::expected<Planned, int> {
+    changed = reverted.changed();
     return tl::unexpected<int>(kExitFaults);
   };
   EXPECT_EQ(run_set_up(host, refuse_plan, options_), kExitFaults);

@@ -87,12 +87,12 @@ TEST_P(WholeRuns, Agree) {
   const FakeHost::State bare = host.state;
   const Plan plan = plan_of(host, GetParam().request);
   ASSERT_TRUE(plan.fabric && !plan.has_faults()) << faults_of(plan.notes);
-  const auto first = announced(host, plan.wishes);
+  const auto first = announced(host, plan.resources);
   EXPECT_EQ(host.changes, 0U) << "looking changes nothing";
   expect_seen(host, first, Moment::kBefore);
   EXPECT_NE(check(host, *plan.fabric), "") << "a machine that is not set up";
 
-  const Outcome done = test::set_up(host, plan.wishes);
+  const Outcome done = test::set_up(host, plan.resources);
   ASSERT_TRUE(done.complete()) << all_of(done.faults);
   EXPECT_THAT(names_of(done), ElementsAreArray(names_of(first)));
   expect_seen(host, first, Moment::kAfter);
@@ -100,16 +100,16 @@ TEST_P(WholeRuns, Agree) {
 
   const Plan again = plan_of(host, GetParam().request);
   EXPECT_EQ(again.fabric, plan.fabric);
-  EXPECT_THAT(lines_of(announced(host, again.wishes)), IsEmpty());
+  EXPECT_THAT(lines_of(announced(host, again.resources)), IsEmpty());
   const auto changes = host.changes;
-  EXPECT_THAT(names_of(test::set_up(host, again.wishes)), IsEmpty());
+  EXPECT_THAT(names_of(test::set_up(host, again.resources)), IsEmpty());
   EXPECT_EQ(host.changes, changes);
 
   const Outcome undone = test::undo(host);
   ASSERT_TRUE(undone.complete()) << all_of(undone.faults);
   expect_same(host.state, bare);
   const Plan anew = plan_of(host, GetParam().request);
-  EXPECT_THAT(lines_of(announced(host, anew.wishes)), ElementsAreArray(lines_of(first)));
+  EXPECT_THAT(lines_of(announced(host, anew.resources)), ElementsAreArray(lines_of(first)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Trees, WholeRuns, testing::ValuesIn(whole_runs()),
@@ -127,16 +127,16 @@ TEST(WholeRun, WithOtherPagesTheSecondTime) {
   FakeHost host = machine("no-gpu");
   const FakeHost::State bare = host.state;
   Request request = one_nic();
-  ASSERT_TRUE(test::set_up(host, plan_of(host, request).wishes).complete());
+  ASSERT_TRUE(test::set_up(host, plan_of(host, request).resources).complete());
   request.per_gpu_mib = 2048;
   const Plan more = plan_of(host, request);
   ASSERT_TRUE(more.fabric && !more.has_faults()) << faults_of(more.notes);
-  const auto told = announced(host, more.wishes);
+  const auto told = announced(host, more.resources);
   EXPECT_FALSE(told.empty());
-  const Outcome done = test::set_up(host, more.wishes);
+  const Outcome done = test::set_up(host, more.resources);
   EXPECT_TRUE(done.complete()) << all_of(done.faults);
   EXPECT_THAT(names_of(done), ElementsAreArray(names_of(told)));
-  EXPECT_THAT(lines_of(announced(host, plan_of(host, request).wishes)), IsEmpty());
+  EXPECT_THAT(lines_of(announced(host, plan_of(host, request).resources)), IsEmpty());
   EXPECT_TRUE(test::undo(host).complete());
   expect_same(host.state, bare);
 }
@@ -150,10 +150,10 @@ TEST(WholeRun, WithABootForTheIommu) {
   request.ask_iommu = true;
   const Plan before = plan_of(host, request);
   ASSERT_TRUE(before.fabric && before.awaits_reboot) << faults_of(before.notes);
-  const auto told = announced(host, before.wishes);
-  EXPECT_THAT(names_of(test::set_up(host, before.wishes, Scope::kMore)),
+  const auto told = announced(host, before.resources);
+  EXPECT_THAT(names_of(test::set_up(host, before.resources, Scope::kMore)),
               ElementsAreArray(names_of(told)));
-  EXPECT_THAT(lines_of(announced(host, plan_of(host, request).wishes)), IsEmpty());
+  EXPECT_THAT(lines_of(announced(host, plan_of(host, request).resources)), IsEmpty());
 
   host.boot();
   host.state.links = bare.links;  // As the machine configures its network.
@@ -162,11 +162,11 @@ TEST(WholeRun, WithABootForTheIommu) {
   const Plan after = plan_of(host, request);
   ASSERT_TRUE(after.fabric && !after.has_faults() && !after.awaits_reboot)
       << faults_of(after.notes);
-  const auto rest = announced(host, after.wishes);
-  const Outcome done = test::set_up(host, after.wishes);
+  const auto rest = announced(host, after.resources);
+  const Outcome done = test::set_up(host, after.resources);
   EXPECT_TRUE(done.complete()) << all_of(done.faults);
   EXPECT_THAT(names_of(done), ElementsAreArray(names_of(rest)));
-  EXPECT_THAT(lines_of(announced(host, plan_of(host, request).wishes)), IsEmpty());
+  EXPECT_THAT(lines_of(announced(host, plan_of(host, request).resources)), IsEmpty());
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // What a dry run says of refusals, of what is given back and of a run that was cut off.
-#include "tools/ztcp_setup/run/foresee.h"
+#include "tools/ztcp_setup/run/preview.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,15 +27,15 @@ using testing::SizeIs;
 Plan plan_of(const Resources& wishes) {
   Plan plan;
   plan.fabric.emplace();
-  plan.wishes = wishes;
+  plan.resources = wishes;
   return plan;
 }
-TEST(Foresee, WhatSetUpWouldRefuseIsTold) {
+TEST(PreviewOfARun, WhatSetUpWouldRefuseIsTold) {
   FakeHost host = bare_machine();
   host.add_folder("/usr/local/tfabric", {0777, 0, 0});
   host.programs.erase("grubby");
   Plan plan = plan_of(all_wishes());
-  foresee(host, Scope::kWhole, plan);
+  preview_run(host, Scope::kWhole, plan);
   config::Problems told;
   for (const config::Check& note : plan.notes) {
     EXPECT_EQ(note.severity, config::Severity::kFault);
@@ -47,37 +47,36 @@ TEST(Foresee, WhatSetUpWouldRefuseIsTold) {
   EXPECT_EQ(host.changes, 0U);
 }
 
-TEST(Foresee, WhatIsGivenBackIsAChange) {
+TEST(PreviewOfARun, WhatIsGivenBackIsAChange) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   Plan same = plan_of(all_wishes());
-  foresee(host, Scope::kWhole, same);
-  EXPECT_THAT(same.changes, IsEmpty());
+  EXPECT_THAT(preview_run(host, Scope::kWhole, same), IsEmpty());
   EXPECT_THAT(same.notes, IsEmpty());
   Resources fewer = all_wishes();
   std::erase_if(fewer, [](const Resource& wish) { return key_of(wish).ends_with(kNicB); });
   Plan plan = plan_of(fewer);
   const auto changes = host.changes;
-  foresee(host, Scope::kWhole, plan);
-  ASSERT_THAT(plan.changes, SizeIs(2));
-  EXPECT_EQ(plan.changes[0].what, "given back: 0000:5e:00.0: for group ztcp");
-  EXPECT_EQ(plan.changes[1].what, "given back: 0000:5e:00.0: virtio-pci -> vfio-pci");
+  const auto previews = preview_run(host, Scope::kWhole, plan);
+  ASSERT_THAT(previews, SizeIs(2));
+  EXPECT_EQ(previews[0].what, "given back: 0000:5e:00.0: for group ztcp");
+  EXPECT_EQ(previews[1].what, "given back: 0000:5e:00.0: virtio-pci -> vfio-pci");
   EXPECT_EQ(host.changes, changes);
 }
 
-TEST(Foresee, AnInterruptedRunIsTold) {
+TEST(PreviewOfARun, AnInterruptedRunIsTold) {
   FakeHost host = bare_machine();
   host.kill_at(40, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);
   host.kill_at(0, FakeHost::When::kBefore);
   Plan plan = plan_of(all_wishes());
-  foresee(host, Scope::kWhole, plan);
+  preview_run(host, Scope::kWhole, plan);
   ASSERT_THAT(plan.notes, SizeIs(1));
   EXPECT_THAT(plan.notes[0].problem.what, HasSubstr("cut off"));
 }
 
 // All that was wrong is told once set-up has gone back to the beginning: that was a change.
-TEST(Foresee, APlanWithFaultsSaysWhatWasTakenBackBeforeIt) {
+TEST(PreviewOfARun, APlanWithFaultsSaysWhatWasTakenBackBeforeIt) {
   FakeHost host = bare_machine();
   host.kill_at(60, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);
@@ -90,19 +89,19 @@ TEST(Foresee, APlanWithFaultsSaysWhatWasTakenBackBeforeIt) {
   plan.pairs.emplace_back();
   plan.topology.nics.emplace_back();
   plan.fabric->nics.emplace_back();
-  note_taken_back(plan, back);
+  note_reverted(plan, back);
   const std::string text = faults_text(plan, back.changed());
   EXPECT_THAT(text, HasSubstr("what it did was taken back, but for its hugepages"));
   EXPECT_THAT(text, HasSubstr("ens1f0: ring rx was 4096 and is 256 now"));
   EXPECT_THAT(text, HasSubstr("what the run before had done was taken back, nothing else was "
                               "changed\n"));
-  EXPECT_THAT(to_json(plan, "set-up"), HasSubstr("what it did was taken back"));
+  EXPECT_THAT(to_json(plan, {}, "set-up"), HasSubstr("what it did was taken back"));
 
   Plan fresh = plan_of(all_wishes());
   fresh.pairs = plan.pairs;
   fresh.topology = plan.topology;
   fresh.fabric->nics.emplace_back();
-  note_taken_back(fresh, {});
+  note_reverted(fresh, {});
   EXPECT_THAT(fresh.notes, IsEmpty());
   EXPECT_THAT(faults_text(fresh, false), HasSubstr("setup failed; nothing was changed\n"));
 }

@@ -24,7 +24,7 @@ struct PlanParts {
 };
 
 // Some depend on what the distribution has.
-Resources wishes_for(const config::Fabric& fabric, const PlanParts& parts, Host& host);
+Resources resources_for(const config::Fabric& fabric, const PlanParts& parts, Host& host);
 
 // Services of this machine that start jobs: what they start inherits their limits, and PAM is not
 // asked.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/plan/wishes.h"
+#include "tools/ztcp_setup/plan/resources_for.h"
 
 #include <algorithm>
 
@@ -18,31 +18,31 @@ constexpr const char* kJobServices[] = {"slurmd.service",  "docker.service", "co
                                         "kubelet.service", "podman.service"};
 constexpr const char* kServiceDropIn = "50-ztcp.conf";
 
-class Wisher {
+class Wanted {
  public:
-  Wisher(const config::Fabric& fabric, const PlanParts& parts, Host& host)
+  Wanted(const config::Fabric& fabric, const PlanParts& parts, Host& host)
       : fabric_(fabric), parts_(parts), host_(host) {}
 
   Resources make() {
     // What only the next boot and the next login see comes first, the NICs last: the fewer steps
     // between a NIC's loss and the config that replaces it, the better.
-    wishes_ = parts_.boot;
-    wish_limits();
-    wish_pages();
-    wish_mount();
-    wish_modules();
-    wish_folders();
+    resources_ = parts_.boot;
+    want_limits();
+    want_pages();
+    want_mount();
+    want_modules();
+    want_folders();
     for (const config::Nic& nic : fabric_.nics)
-      if (nic.driver == config::NicDriver::kPci) wish_nic(nic);
-    wish_config();
-    wish_unit();
-    return std::move(wishes_);
+      if (nic.driver == config::NicDriver::kPci) want_nic(nic);
+    want_config();
+    want_unit();
+    return std::move(resources_);
   }
 
  private:
   template <class What>
   void add(std::string why, What what) {
-    wishes_.push_back({std::move(why), std::move(what)});
+    resources_.push_back({std::move(why), std::move(what)});
   }
 
   const std::string& user() const { return fabric_.host.user; }
@@ -51,7 +51,7 @@ class Wisher {
 
   // The IOMMU's mappings count as locked memory. Root may lock anything; sessions get their limit
   // from PAM; jobs of a service inherit the service's.
-  void wish_limits() {
+  void want_limits() {
     if (fabric_.host.host_class != config::HostClass::kIommu || for_root_only()) return;
     std::string text = "# Written by ztcp_setup: memory that NICs read and write is locked.\n";
     if (!user().empty()) text += fmt::format("{} - memlock unlimited\n", user());
@@ -77,7 +77,7 @@ class Wisher {
     return user().empty() ? "group " + group() : "user " + user();
   }
 
-  void wish_pages() {
+  void want_pages() {
     const std::uint32_t page_kib = fabric_.hugepages.page_kib;
     for (const NodePages& pages : parts_.pages) {
       const std::string pool = pages.node < 0
@@ -94,7 +94,7 @@ class Wisher {
 
   // ztcp itself takes its pages without it; ranks of other DPDK programs and hugeadm look there.
   // DPDK gives up at a mount that it can't open, so it is never closed to those who run jobs.
-  void wish_mount() {
+  void want_mount() {
     const std::uint32_t page_kib = fabric_.hugepages.page_kib;
     const bool large = page_kib >= 1U << 20U;
     const std::string ours = large ? "/dev/hugepages1G" : "/dev/hugepages2M";
@@ -107,7 +107,7 @@ class Wisher {
                         fmt::format("pagesize={},mode=1777", large ? "1G" : "2M")});
   }
 
-  void wish_modules() {
+  void want_modules() {
     add("vfio-pci at each boot", resource::File{"/etc/modules-load.d/ztcp.conf",
                                                 "# Written by ztcp_setup.\nvfio-pci\n", 0644, ""});
     add("the driver that lets a process have a NIC", resource::Module{"vfio-pci"});
@@ -116,7 +116,7 @@ class Wisher {
           resource::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y", false});
   }
 
-  void wish_folders() {
+  void want_folders() {
     const std::string& run_dir = fabric_.run_dir;
     // Members open each other's lock files. Nobody else may: who can write here can hold a NIC
     // back.
@@ -127,20 +127,20 @@ class Wisher {
     add("folder for locks of NICs", folder);
   }
 
-  void wish_nic(const config::Nic& nic) {
+  void want_nic(const config::Nic& nic) {
     add(fmt::format("{} ({})", nic.pci, nic.name), resource::Driver{nic.pci, "vfio-pci"});
     if (for_root_only()) return;
     add(fmt::format("{} ({}) for {}", nic.pci, nic.name, who()),
         resource::Access{nic.pci, user(), group(), group().empty() ? 0600U : 0660U});
   }
 
-  void wish_config() {
+  void want_config() {
     const bool secret = !fabric_.messages.cluster_key.empty();
     add("the config", resource::File{fabric_.path, parts_.config_text, secret ? 0640U : 0644U,
                                      secret ? group() : std::string()});
   }
 
-  void wish_unit() {
+  void want_unit() {
     if (!has_packaged_unit(host_)) {
       if (parts_.unit_text.empty()) return;
       add("unit for each boot", resource::File{fmt::format("{}/{}", unit_folders().front(), kUnit),
@@ -153,7 +153,7 @@ class Wisher {
   const config::Fabric& fabric_;
   const PlanParts& parts_;
   Host& host_;
-  Resources wishes_;
+  Resources resources_;
 };
 
 }  // namespace
@@ -199,8 +199,8 @@ bool has_packaged_unit(Host& host) {
   });
 }
 
-Resources wishes_for(const config::Fabric& fabric, const PlanParts& parts, Host& host) {
-  return Wisher(fabric, parts, host).make();
+Resources resources_for(const config::Fabric& fabric, const PlanParts& parts, Host& host) {
+  return Wanted(fabric, parts, host).make();
 }
 
 }  // namespace ztcp::setup

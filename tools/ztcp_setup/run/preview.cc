@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/run/preview.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ztcp::setup {
+namespace {
+
+void note(Plan& plan, config::Severity severity, config::Problem problem) {
+  plan.notes.push_back({"set-up", severity, std::move(problem)});
+}
+
+// Last first, as they are reverted.
+std::vector<Preview> preview_reverts(const Journal& journal, const Resources& resources,
+                                     Scope scope) {
+  std::vector<Preview> reverts;
+  for (const Entry& entry : journal.entries())
+    if (entry.before && !is_notice(entry.resource) && is_stale(entry, resources, scope))
+      reverts.push_back({"given back: " + entry.resource.why, "set up", "as before set-up",
+                         "(no command: its state is in the journal)"});
+  std::reverse(reverts.begin(), reverts.end());
+  return reverts;
+}
+
+// What only the journal tells, which is empty where there is none.
+Journal open_journal(Host& host, Plan& plan) {
+  if (host.facts(Journal::kPath).kind == FileKind::kAbsent) return {};
+  auto journal = Journal::open(host);
+  if (journal) return std::move(*journal);
+  note(plan, config::Severity::kFault, journal.error());
+  return {};
+}
+
+}  // namespace
+
+std::vector<Preview> preview_changes(Host& host, const Journal& journal,
+                                     const Resources& resources) {
+  std::vector<Preview> changes;
+  // Notices in a row speak of the same resources before them.
+  bool changed = false;
+  bool behind_notice = false;
+  for (const Resource& resource : resources) {
+    const bool notice = is_notice(resource);
+    if (!notice && behind_notice) changed = false;
+    behind_notice = notice;
+    const Entry* known = journal.find(key_of(resource));
+    if (notice ? !changed && (known == nullptr || !is_due(*known)) : holds(host, resource))
+      continue;
+    if (!notice) changed = true;
+    changes.push_back(preview(host, resource));
+  }
+  return changes;
+}
+
+std::vector<Preview> preview_run(Host& host, Scope scope, Plan& plan) {
+  if (!plan.fabric) return {};
+  // A plan with faults is not applied; what it would change is shown all the same.
+  if (plan.has_faults()) return preview_changes(host, {}, plan.resources);
+  const Journal journal = open_journal(host, plan);
+  for (config::Problem& problem : faults_before(host, journal, plan.resources, scope))
+    note(plan, config::Severity::kFault, std::move(problem));
+  if (!journal.entries().empty() && !journal.complete && scope == Scope::kWhole)
+    note(plan, config::Severity::kWarning,
+         {Journal::kPath,
+          "the last run was cut off: what it did is taken back first, and the machine looked at "
+          "anew",
+          "sudo ztcp_setup --undo takes it back alone"});
+  std::vector<Preview> changes = preview_reverts(journal, plan.resources, scope);
+  std::vector<Preview> rest = preview_changes(host, journal, plan.resources);
+  std::move(rest.begin(), rest.end(), std::back_inserter(changes));
+  return changes;
+}
+
+void note_reverted(Plan& plan, const Outcome& reverted) {
+  if (reverted.changed())
+    note(plan, config::Severity::kWarning,
+         {Journal::kPath,
+          "the last run was cut off: what it did was taken back, but for its hugepages",
+          "sudo ztcp_setup --undo gives those back, too"});
+  for (const config::Problem& one : reverted.notes) note(plan, config::Severity::kWarning, one);
+}
+
+}  // namespace ztcp::setup
