@@ -32,6 +32,20 @@ LAYERS = {
     "config/topology": SETTINGS + ["config/network", "config/machine", "transport/core"],
     "plugin": ["plugin", "transport", *CONFIG, "hugepage"],
 }
+# The rooms of ztcp_setup: which other rooms one may include, beside what all of them may.
+SETUP_ROOMS = {
+    "host": [],  # The seam. Only run/ knows that there is a live one behind it.
+    "live": ["host"],
+    "resources": ["host"],
+    "plan": ["host", "resources", "boot_unit.inc"],
+    "check": ["host", "plan/resources_for.h"],
+    "local": [],
+    "report": ["resources", "plan", "local"],
+    "run": ["host", "live", "resources", "plan", "check", "report", "options.h"],
+}
+LAYERS |= {f"tools/ztcp_setup/{room}": ["config", "hugepage", "transport/core", "tools/common",
+                                       *(f"tools/ztcp_setup/{other}" for other in others)]
+           for room, others in SETUP_ROOMS.items()}
 # What a pattern in angle brackets is confined to: folders or single files.
 CONFINED = [
     (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),

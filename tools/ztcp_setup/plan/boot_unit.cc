@@ -8,7 +8,7 @@ namespace ztcp::setup {
 namespace {
 
 constexpr const char* kTemplate =
-#include "boot_unit.inc"
+#include "tools/ztcp_setup/boot_unit.inc"
     ;
 
 }  // namespace
