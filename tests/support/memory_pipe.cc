@@ -87,31 +87,33 @@ void Pipe::receive(Operation& operation) {
 }
 
 void Pipe::match() {
-  while (!messages.empty() && !posted.empty()) {
-    Message message = std::move(messages.front());
-    messages.pop_front();
-    Operation& receive = *posted.front();
-    const std::span<Buffer> buffers(receive.parts.data(), receive.buffers());
-    const auto buffer = std::ranges::find_if(
-        buffers, [&](const Buffer& b) { return !b.is_filled && b.tag == message.tag; });
-    const std::vector<std::byte> bytes =
-        message.send != nullptr ? read(message.send->parts[0]) : std::move(message.eager);
-    if (buffer == buffers.end())
-      receive.end(Errc::kProtocol, "memory: no free buffer has the tag of the message");
-    else if (bytes.size() > buffer->bytes.size())
-      receive.end(Errc::kTruncated, "memory");
-    else
-      fill(*buffer, bytes);
-    if (message.send != nullptr) {
-      message.send->state = State::kDone;
-      message.send->parts[0].moved = bytes.size();
-    } else {
-      eager_bytes -= bytes.size();
+  for (Operation* receive : posted) {
+    const std::span<Buffer> buffers(receive->parts.data(), receive->buffers());
+    for (Buffer& buffer : buffers) {
+      if (buffer.is_filled || receive->state != State::kPosted) continue;
+      const auto message = std::ranges::find(messages, buffer.tag, &Message::tag);
+      if (message == messages.end()) continue;
+      if (!deliver(*message, buffer)) receive->end(Errc::kTruncated, "memory");
+      messages.erase(message);
     }
-    if (receive.state == State::kPosted && std::ranges::all_of(buffers, &Buffer::is_filled))
-      receive.state = State::kDone;
-    if (receive.state != State::kPosted) posted.pop_front();
+    if (receive->state == State::kPosted && std::ranges::all_of(buffers, &Buffer::is_filled))
+      receive->state = State::kDone;
   }
+  std::erase_if(posted, [](const Operation* one) { return one->state != State::kPosted; });
+}
+
+bool Pipe::deliver(Message& message, Buffer& buffer) {
+  const std::vector<std::byte> bytes =
+      message.send != nullptr ? read(message.send->parts[0]) : std::move(message.eager);
+  if (message.send != nullptr) {
+    message.send->state = State::kDone;
+    message.send->parts[0].moved = bytes.size();
+  } else {
+    eager_bytes -= bytes.size();
+  }
+  if (bytes.size() > buffer.bytes.size()) return false;
+  fill(buffer, bytes);
+  return true;
 }
 
 }  // namespace ztcp::test

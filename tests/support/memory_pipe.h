@@ -2,8 +2,7 @@
 // Copyright the ztcp authors
 //
 // One direction between two comms of the transport in memory: its messages, its posts and how they
-// meet. A post takes as many messages as it has buffers, in the order of sending; among its buffers
-// each goes to the first free one with its tag.
+// meet: the j-th message sent with a tag belongs to the j-th buffer posted with it.
 //
 // Not thread-safe, but for Operation::test(): under the fabric's lock.
 #pragma once
@@ -80,8 +79,10 @@ struct Pipe {
 
   void send(Operation& operation);
   void receive(Operation& operation);
-  // Joins messages and posts while there are both.
+  // Joins messages and buffers while there are some of one tag.
   void match();
+  // False: the buffer is too small.
+  bool deliver(Message& message, Buffer& buffer);
 
   std::shared_ptr<MemoryFabric> fabric;
   Table sends;

@@ -2,10 +2,11 @@
 // Copyright the ztcp authors
 //
 // A Transport inside one process: what plugin/ is tested over where no NIC, thread or clock is
-// wanted. It keeps the real ones' promises: posting order is matching order, tags choose among the
-// buffers of a group, a small message needs no posted buffer, a connection becomes ready without
-// anybody calling accept(), and at most kMaxOutstanding operations are outstanding. What a device
-// can - groups, "GPU" memory (memory_region.h) with and without DMA-BUF - its properties say.
+// wanted. It keeps the real ones' promises: among messages of one tag posting order is matching
+// order, no tag waits for another, a small message needs no posted buffer, a connection becomes
+// ready without anybody calling accept(), and at most kMaxOutstanding operations are outstanding.
+// What a device can - groups, "GPU" memory (memory_region.h) with and without DMA-BUF - its
+// properties say.
 //
 // Thread-safe as transport.h asks: the two ends of a connection may be used by two threads.
 #pragma once

@@ -124,14 +124,22 @@ TEST_F(MemoryTransportTest, EqualTagsAreFilledInTheOrderOfSending) {
   EXPECT_EQ(to[2][0], std::byte{2});
 }
 
-TEST_F(MemoryTransportTest, ATagThatTheGroupLacksFailsIt) {
-  std::array<std::byte, 8> to{};
-  const RecvBuffer buffer{to, 1, nullptr};
-  Request* const request = receive({&buffer, 1});
-  send(to, 2);
-  const Result<bool> done = request->test({});
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, Errc::kProtocol);
+TEST_F(MemoryTransportTest, ATagWaitsForNoOther) {
+  std::array<std::array<std::byte, 1>, 3> to{};
+  const std::array<RecvBuffer, 2> group{{{to[0], 1, nullptr}, {to[1], 2, nullptr}}};
+  const RecvBuffer alone{to[2], 2, nullptr};
+  Request* const first = receive(group);
+  Request* const second = receive({&alone, 1});
+  constexpr std::array kFrom{std::byte{1}, std::byte{2}, std::byte{3}};
+  send(std::span(kFrom).subspan(0, 1), 2);
+  send(std::span(kFrom).subspan(1, 1), 2);
+  EXPECT_FALSE(ends(first));
+  EXPECT_TRUE(ends(second));
+  send(std::span(kFrom).subspan(2, 1), 1);
+  EXPECT_TRUE(ends(first));
+  EXPECT_EQ(to[0][0], std::byte{3});
+  EXPECT_EQ(to[1][0], std::byte{1});
+  EXPECT_EQ(to[2][0], std::byte{2});
 }
 
 TEST_F(MemoryTransportTest, AGroupHasAsManyBuffersAsTheDeviceSays) {
