@@ -7,6 +7,7 @@
 
 #include "tests/unit/tools/setup/bare_machine.h"
 #include "tests/unit/tools/setup/kind_cases.h"
+#include "tools/ztcp_setup/run/preview.h"
 
 namespace ztcp::setup::test {
 
@@ -15,12 +16,14 @@ using testing::IsEmpty;
 
 std::vector<Announced> announced(FakeHost& host, const Resources& resources) {
   std::vector<Announced> found;
-  bool due = false;
-  for (std::size_t i = 0; i < resources.size(); ++i) {
-    if (i > 0 && is_notice(resources[i - 1]) && !is_notice(resources[i])) due = false;
-    if (is_notice(resources[i]) ? !due : holds(host, resources[i])) continue;
-    due = true;
-    found.push_back({resources[i], preview(host, resources[i])});
+  auto resource = resources.begin();
+  for (Preview& preview : preview_changes(host, *Journal::open(host), resources)) {
+    while (resource != resources.end() && resource->why != preview.what) ++resource;
+    if (resource == resources.end()) {
+      ADD_FAILURE() << "nobody wants, or not in this order: " << preview.what;
+      break;
+    }
+    found.push_back({*resource++, std::move(preview)});
   }
   return found;
 }

@@ -19,7 +19,7 @@ struct Announced {
   Preview preview;
 };
 
-// What does not hold, in order; notices behind that.
+// As --dry-run has it, with the resource that each is about.
 std::vector<Announced> announced(FakeHost& host, const Resources& resources);
 
 // The resources' own lines; of an outcome, those that were changed.
