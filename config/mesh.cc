@@ -20,10 +20,12 @@ std::vector<MeshPort> mesh_ports(const Fabric& fabric, const Nic& nic) {
     if (!is_of_mesh(peer) || peer.name == nic.name || peer.memif_socket != nic.memif_socket)
       continue;
     const bool serves = nic.name < peer.name;
-    ports.push_back({&peer,
-                     fmt::format("{}-{}-{}", nic.memif_socket, serves ? nic.name : peer.name,
-                                 serves ? peer.name : nic.name),
-                     serves});
+    MeshPort port{&peer, {}, serves};
+    const std::string first = fmt::format(
+        "{}-{}-{}", nic.memif_socket, serves ? nic.name : peer.name, serves ? peer.name : nic.name);
+    for (std::uint32_t queue = 0; queue < nic.queues; ++queue)
+      port.sockets.push_back(queue == 0 ? first : fmt::format("{}-{}", first, queue));
+    ports.push_back(std::move(port));
   }
   return ports;
 }

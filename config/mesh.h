@@ -15,8 +15,9 @@ namespace ztcp::config {
 
 struct MeshPort {
   const Nic* peer = nullptr;
-  std::string socket;   // "<memif_socket>-ztcp0-ztcp1": the pair's own.
-  bool serves = false;  // This side makes the socket.
+  // One for each queue, the pair's own: "<memif_socket>-ztcp0-ztcp1", "...-ztcp1-1".
+  std::vector<std::string> sockets;
+  bool serves = false;  // This side makes them.
 };
 
 // In the file's order; empty when `nic` is of no mesh, or alone in it.

@@ -55,6 +55,7 @@ struct Nic {
   std::string memif_socket;  // Path; relative to the config file's folder.
   MemifRole memif_role = MemifRole::kClient;
   std::uint32_t memif_id = 0;
+  std::uint32_t queues = 1;  // Of a NIC of a mesh.
   // tap
   std::string tap_interface;
   // socket

@@ -37,7 +37,7 @@ std::vector<Meeting> meetings_of(const Checklist& list, const Nic& nic) {
     return {{nic.memif_socket, nic.memif_role == MemifRole::kServer}};
   std::vector<Meeting> meetings;
   for (const MeshPort& port : mesh_ports(list.fabric, nic))
-    meetings.push_back({port.socket, port.serves});
+    for (const std::string& socket : port.sockets) meetings.push_back({socket, port.serves});
   return meetings;
 }
 

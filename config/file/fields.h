@@ -110,6 +110,7 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("memif_socket", nic.memif_socket);
   visit("memif_role", nic.memif_role);
   visit("memif_id", nic.memif_id);
+  visit("queues", nic.queues);
   visit("tap_interface", nic.tap_interface);
   visit("interface", nic.interface);
   visit("first_port", nic.first_port);

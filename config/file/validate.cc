@@ -216,11 +216,29 @@ void validate_duplicates(ParseState& state) {
                   });
 }
 
+// A queue's memory has two ends: with fewer queues on one side nobody would hear what is sent.
+void validate_queues(ParseState& state, std::size_t index) {
+  const Nic& nic = state.fabric.nics[index];
+  if (nic.memif_role != MemifRole::kMesh && nic.queues != 1)
+    return state.find_fault(
+        nic_key(index, "queues"),
+        fmt::format("queues = {}, but nic \"{}\" is of no mesh", nic.queues, nic.name),
+        "remove queues, or write memif_role = \"mesh\"");
+  for (const MeshPort& port : mesh_ports(state.fabric, nic)) {
+    if (port.peer->queues == nic.queues) continue;
+    return state.find_fault(nic_key(index, "queues"),
+                            fmt::format("nic \"{}\" has {} queues and \"{}\" of the same mesh {}",
+                                        nic.name, nic.queues, port.peer->name, port.peer->queues),
+                            "write the same queues for all NICs of a mesh");
+  }
+}
+
 // One NIC alone has nobody to share memory with, which nobody means.
 void validate_meshes(ParseState& state) {
   const auto& nics = state.fabric.nics;
   for (std::size_t i = 0; i < nics.size(); ++i) {
     const Nic& nic = nics[i];
+    validate_queues(state, i);
     if (nic.memif_role != MemifRole::kMesh || nic.memif_socket.empty() ||
         !state.has(nic_key(i, "memif_role")) || !mesh_ports(state.fabric, nic).empty())
       continue;

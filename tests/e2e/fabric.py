@@ -82,14 +82,14 @@ class Process:
 class Fabric:
     """A local fabric in a temporary folder, with everything that runs on it."""
 
-    def __init__(self, ranks, topology="switch", mtu=9000, settings=None):
+    def __init__(self, ranks, topology="switch", mtu=9000, settings=None, arguments=()):
         # Short: socket paths end at 107 bytes.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = ranks
         self.config = os.path.join(self.folder, "ztcp.conf")
         self.processes = []
         subprocess.run([SETUP, "--local", str(ranks), "--dir", self.folder, "--topology", topology,
-                        "--mtu", str(mtu)], check=True, timeout=30, stdout=subprocess.DEVNULL)
+                        "--mtu", str(mtu), *arguments], check=True, timeout=30, stdout=subprocess.DEVNULL)
         for key, value in (settings or {}).items():
             self.set(key, value)
 

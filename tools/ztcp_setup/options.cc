@@ -187,6 +187,13 @@ void add_local(CLI::App& app, Raw& raw) {
       ->capture_default_str()
       ->needs(local)
       ->group(kGroup);
+  app.add_option("--queues", raw.options.local.queues,
+                 "Queues of each NIC of a mesh, each with a poller; default: one for every three "
+                 "CPUs of a rank, at most 4")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->needs(local)
+      ->group(kGroup);
   app.add_option("--mtu", raw.options.local.mtu_bytes,
                  "Largest IP packet of the local fabric, in bytes")
       ->type_name("N")

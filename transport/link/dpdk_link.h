@@ -53,10 +53,12 @@ struct MemifPeer {
 };
 
 // A memif to each peer behind one link (mesh_link.h). Of `nic` the MAC, the MTU and the id count;
-// rings and frames are shared out among the peers.
+// rings and frames are shared out among all peers of all its `queues`.
 Result<std::unique_ptr<Link>> open_memif_mesh(const MemifConfig& nic,
-                                              const std::vector<MemifPeer>& peers);
-std::uint32_t memif_mesh_memory_mib(const MemifConfig& nic, std::size_t peers);
+                                              const std::vector<MemifPeer>& peers,
+                                              std::size_t queues);
+// Of all queues together.
+std::uint32_t memif_mesh_memory_mib(const MemifConfig& nic, std::size_t peers, std::size_t queues);
 
 struct PciConfig {
   std::string address;  // "0000:3b:00.0", bound to vfio-pci.

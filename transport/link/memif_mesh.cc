@@ -9,17 +9,17 @@
 namespace ztcp::link {
 namespace {
 
-// With many peers each gets its share of the cache and of the memory that one would have had, but
+// Of many memifs each gets its share of the cache and of the memory that one would have had, but
 // enough for a few bursts: that many frames a ring, and receive buffers beside what a burst takes.
 constexpr std::uint32_t kRingBytes = 4U << 20;
 constexpr std::uint32_t kLeastRingFrames = 64;
 constexpr std::uint32_t kPoolBytes = 48U << 20;
 constexpr std::uint32_t kLeastPoolFrames = 512;
 
-MemifConfig one_port(const MemifConfig& nic, std::size_t peers) {
+MemifConfig one_port(const MemifConfig& nic, std::size_t memifs) {
   const auto share = [&](std::uint32_t bytes, std::uint32_t least, std::uint32_t most) {
     const auto frames =
-        static_cast<std::uint32_t>(bytes / peers / std::max(nic.mtu_bytes, std::uint16_t{2048}));
+        static_cast<std::uint32_t>(bytes / memifs / std::max(nic.mtu_bytes, std::uint16_t{2048}));
     return std::clamp(frames, least, most);
   };
   MemifConfig port = nic;
@@ -31,15 +31,17 @@ MemifConfig one_port(const MemifConfig& nic, std::size_t peers) {
 
 }  // namespace
 
-std::uint32_t memif_mesh_memory_mib(const MemifConfig& nic, std::size_t peers) {
-  return static_cast<std::uint32_t>(peers) * memif_memory_mib(one_port(nic, peers));
+std::uint32_t memif_mesh_memory_mib(const MemifConfig& nic, std::size_t peers, std::size_t queues) {
+  const std::size_t memifs = peers * queues;
+  return static_cast<std::uint32_t>(memifs) * memif_memory_mib(one_port(nic, memifs));
 }
 
 Result<std::unique_ptr<Link>> open_memif_mesh(const MemifConfig& nic,
-                                              const std::vector<MemifPeer>& peers) {
+                                              const std::vector<MemifPeer>& peers,
+                                              std::size_t queues) {
   std::vector<MeshPort> ports;
   for (const MemifPeer& peer : peers) {
-    MemifConfig port = one_port(nic, peers.size());
+    MemifConfig port = one_port(nic, peers.size() * queues);
     port.socket_path = peer.socket_path;
     port.role = peer.role;
     ports.push_back({peer.mac, ZTCP_TRY(open_memif(port))});

@@ -15,7 +15,7 @@ namespace ztcp::ustack {
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::hand_to_nccl(std::shared_ptr<Nic> nic) {
   nic_ = std::move(nic);
-  poller_.end_log().opened();
+  nic_->end_log.opened();
 }
 
 template <class Base, class Posted, std::size_t kRequests>
@@ -25,9 +25,11 @@ void CommOf<Base, Posted, kRequests>::close() {
   // The NIC may end here, and the turn after end() may have been this object's last.
   const std::shared_ptr<Nic> nic = std::move(nic_);
   const auto memory = registrations_.remove_all();
-  nic->poller->with_engine([&](Engine&, TimePoint now) { end(now); });
-  for (const auto& one : memory) nic->poller->link().unmap_memory(one->link_key);
-  nic->poller->end_log().closed();
+  Poller& poller = poller_;
+  if constexpr (kDirection == Direction::kSend) poller.note_dialled(-1);
+  poller.with_engine([&](Engine&, TimePoint now) { end(now); });
+  for (const auto& one : memory) poller.link().unmap_memory(one->link_key);
+  nic->end_log.closed();
 }
 
 template <class Base, class Posted, std::size_t kRequests>
@@ -50,7 +52,7 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
   while (touches(*memory)) {
     if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
       if (kSends) nic_->memory_patience.ran_out(peer, at - begun);
-      poller_.end_log().cut(
+      nic_->end_log.cut(
           fmt::format("memory with bytes in flight is deregistered: the connection {} {} is ended",
                       kSends ? "to" : "from", to_string(remote_)));
       poller_.with_engine([&](Engine&, TimePoint now) {
@@ -81,8 +83,8 @@ template <class Base, class Posted, std::size_t kRequests>
 Error CommOf<Base, Posted, kRequests>::report() {
   const Error& error = failure_.error;
   if (!reported_.exchange(true))
-    poller_.end_log().failed(remote_.address, error.code,
-                             failure_line(failure_, kDirection, remote_, poller_));
+    nic_->end_log.failed(remote_.address, error.code,
+                         failure_line(failure_, kDirection, remote_, poller_));
   return error;
 }
 

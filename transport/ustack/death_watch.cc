@@ -83,20 +83,34 @@ void DeathWatch::say_trouble() {
               nic_, trouble);
 }
 
-void DeathWatch::look(Poller& poller, TimePoint now) {
+// The process has connections on any of the queues. One at a time: a baton each.
+void DeathWatch::look(const std::vector<std::unique_ptr<Poller>>& pollers, TimePoint now) {
   for (const watch::Peer& peer : kernel_->look(now)) suspects_.add(now, peer);
   if (suspects_.empty()) return;
-  poller.with_engine([&](Engine& engine, TimePoint at) {
-    suspects_.look(
-        at, [&](IpAddress nic) { engine.probe(nic); },
-        [&](IpAddress nic) { return engine.heard_from(nic); },
-        [&](const watch::Peer& peer) {
-          const std::string who = "process " + std::to_string(peer.pid) + " on host " + peer.host;
+  const auto with_each = [&](auto&& body) {
+    for (const auto& poller : pollers)
+      poller->with_engine([&](Engine& engine, TimePoint at) { body(*poller, engine, at); });
+  };
+  suspects_.look(
+      now,
+      [&](IpAddress nic) {
+        with_each([&](Poller&, Engine& engine, TimePoint) { engine.probe(nic); });
+      },
+      [&](IpAddress nic) {
+        TimePoint last = TimePoint::min();
+        with_each([&](Poller&, Engine& engine, TimePoint) {
+          last = std::max(last, engine.heard_from(nic));
+        });
+        return last;
+      },
+      [&](const watch::Peer& peer) {
+        const std::string who = "process " + std::to_string(peer.pid) + " on host " + peer.host;
+        with_each([&](Poller& poller, Engine&, TimePoint at) {
           poller.clients().for_each([&](Client& client) {
             client.on_peer_died(at, peer.nic, "the peer's process has ended: " + who);
           });
         });
-  });
+      });
 }
 
 }  // namespace ztcp::ustack

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config/settings.h"
 #include "transport/msg/session.h"
@@ -29,8 +30,8 @@ class DeathWatch {
   void expect(const msg::Cookie& cookie);
   void dial(IpAddress nic, Endpoint to, const msg::Cookie& cookie);
 
-  // --- The poller's background thread, without the baton -----------------------------------------
-  void look(Poller& poller, TimePoint now);
+  // --- The background thread of the first of the NIC's pollers, without a baton ------------------
+  void look(const std::vector<std::unique_ptr<Poller>>& pollers, TimePoint now);
 
  private:
   DeathWatch(std::string nic, std::unique_ptr<watch::PeerWatch> kernel)

@@ -75,11 +75,18 @@ class DpdkNics final : public NicSource {
     return tl::unexpected(taken.error());
   }
 
-  Result<std::unique_ptr<link::Link>> open(const config::Nic& asked) override {
+  Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& asked) override {
     const config::Nic& nic = as_here(asked);
     if (has_room_for_.empty())
       for (const config::Nic* one : expected_with(nic)) has_room_for_.insert(one->name);
-    auto opened = open_by_driver(nic);
+    Result<std::vector<std::unique_ptr<link::Link>>> opened;
+    for (std::uint32_t queue = 0; opened && queue < nic.queues; ++queue) {
+      Result<std::unique_ptr<link::Link>> one = open_by_driver(nic, queue);
+      if (one)
+        opened->push_back(std::move(*one));
+      else
+        opened = tl::unexpected(one.error());
+    }
     if (!opened && opened.error().code == Errc::kOutOfMemory && !has_room_for_.contains(nic.name))
       log::warn(
           "{}: this process took its memory for {} before it drove GPU {}, and DPDK's memory can't "
@@ -93,11 +100,12 @@ class DpdkNics final : public NicSource {
   void on_thread_end() override { link::unregister_poller_thread(); }
 
  private:
-  Result<std::unique_ptr<link::Link>> open_by_driver(const config::Nic& nic) const {
+  Result<std::unique_ptr<link::Link>> open_by_driver(const config::Nic& nic,
+                                                     std::uint32_t queue) const {
     switch (nic.driver) {
       case config::NicDriver::kMemif:
         ZTCP_CHECK(link::start_eal(plain_memory(nic)));
-        return open_memif(nic);
+        return open_memif(nic, queue);
       case config::NicDriver::kTap: {
         link::TapConfig tap;
         tap.interface = nic.tap_interface;
@@ -115,20 +123,21 @@ class DpdkNics final : public NicSource {
     return fail(Errc::kBadConfig, "a NIC of another transport");
   }
 
-  Result<std::unique_ptr<link::Link>> open_memif(const config::Nic& nic) const {
+  Result<std::unique_ptr<link::Link>> open_memif(const config::Nic& nic,
+                                                 std::uint32_t queue) const {
     if (nic.memif_role != config::MemifRole::kMesh) return link::open_memif(memif_config(nic));
     std::vector<link::MemifPeer> peers;
     for (const config::MeshPort& port : config::mesh_ports(fabric_, nic))
-      peers.push_back({port.peer->mac, port.socket,
+      peers.push_back({port.peer->mac, port.sockets[queue],
                        port.serves ? link::MemifRole::kServer : link::MemifRole::kClient});
-    return link::open_memif_mesh(memif_config(nic), peers);
+    return link::open_memif_mesh(memif_config(nic), peers, nic.queues);
   }
 
   std::uint32_t memif_mib(const config::Nic& nic) const {
     return nic.memif_role != config::MemifRole::kMesh
                ? link::memif_memory_mib(memif_config(nic))
                : link::memif_mesh_memory_mib(memif_config(nic),
-                                             config::mesh_ports(fabric_, nic).size());
+                                             config::mesh_ports(fabric_, nic).size(), nic.queues);
   }
 
   // A node that is not there has no memory: those NICs take it where it is, which is said.

@@ -17,6 +17,7 @@ UstackListener::UstackListener(std::shared_ptr<Nic> nic, const msg::Cookie& cook
               to_bytes({nic_->listen_endpoint,
                         nic_->death_watch != nullptr ? nic_->death_watch->endpoint() : Endpoint{},
                         cookie})} {
+  for (const auto& poller : nic_->pollers) arrivals_.emplace_back(*this, *poller);
   if (nic_->death_watch != nullptr) nic_->death_watch->expect(cookie);
 }
 
@@ -25,12 +26,13 @@ Result<std::unique_ptr<UstackListener>> UstackListener::open(std::shared_ptr<Nic
   if (getrandom(cookie.data(), cookie.size(), 0) != static_cast<ssize_t>(cookie.size())) {
     return fail_errno("getrandom");
   }
-  Poller& poller = *nic->poller;
   std::unique_ptr<UstackListener> listener(new UstackListener(std::move(nic), cookie));
-  ZTCP_CHECK(poller.with_engine([&](Engine& engine, TimePoint) -> Status {
-    listener->engine_ = &engine;
-    return engine.listen(cookie, *listener);
-  }));
+  for (Arrivals& arrivals : listener->arrivals_) {
+    ZTCP_CHECK(arrivals.poller.with_engine([&](Engine& engine, TimePoint) -> Status {
+      arrivals.engine = &engine;
+      return engine.listen(cookie, arrivals);
+    }));
+  }
   return listener;
 }
 
@@ -39,41 +41,49 @@ UstackListener::~UstackListener() {
     new std::shared_ptr<Nic>(std::move(nic_));  // NOLINT: leaked on purpose: it is the parent's.
     return;
   }
-  nic_->poller->with_engine([&](Engine& engine, TimePoint now) {
-    engine.unlisten(cookie_);
-    for (UstackRecvComm* comm : arrived_) {
-      comm->fail_now(now, Error{Errc::kAborted, 0, "listener closed"});
-      comm->end(now);
-    }
-  });
+  for (Arrivals& arrivals : arrivals_) {
+    if (arrivals.engine == nullptr) continue;
+    arrivals.poller.with_engine([&](Engine& engine, TimePoint now) {
+      engine.unlisten(cookie_);
+      for (UstackRecvComm* comm : arrivals.comms) {
+        comm->fail_now(now, Error{Errc::kAborted, 0, "listener closed"});
+        comm->end(now);
+      }
+    });
+  }
 }
 
-void UstackListener::on_session(TimePoint, std::unique_ptr<msg::RecvSession> session) {
-  if (arrived_.size() >= kBacklog) {
+void UstackListener::Arrivals::on_session(TimePoint, std::unique_ptr<msg::RecvSession> session) {
+  if (comms.size() >= kBacklog) {
     session->abort();
     return;
   }
-  const auto comm = UstackRecvComm::adopt(*nic_->poller, *engine_, std::move(session));
+  const auto comm = UstackRecvComm::adopt(poller, *engine, std::move(session));
   if (!comm) return;  // The table is full; the peer was told by RST.
-  arrived_.push_back(*comm);
-  waiting_.store(arrived_.size(), std::memory_order_release);
+  comms.push_back(*comm);
+  listener.waiting_.fetch_add(1, std::memory_order_release);
 }
 
 Result<RecvCommPtr> UstackListener::accept() {
   if (in_forked_child()) return fail(Errc::kForked, "accept");
-  nic_->poller->progress();
-  if (nic_->poller->link_is_lost()) {
+  for (const auto& poller : nic_->pollers) poller->progress();
+  if (const Poller* const lost = nic_->lost_queue(); lost != nullptr) {
     log::warn("accepting on port {} failed: {}: {}", nic_->listen_endpoint.port,
-              nic_->poller->lost_reason(), nic_->poller->lost_advice());
-    return tl::unexpected(nic_->poller->lost_error());
+              lost->lost_reason(), lost->lost_advice());
+    return tl::unexpected(lost->lost_error());
   }
   if (waiting_.load(std::memory_order_acquire) == 0) return nullptr;
   UstackRecvComm* comm = nullptr;
-  nic_->poller->with_engine([&](Engine&, TimePoint) {
-    comm = arrived_.front();
-    arrived_.pop_front();
-    waiting_.store(arrived_.size(), std::memory_order_release);
-  });
+  for (auto arrivals = arrivals_.begin(); comm == nullptr && arrivals != arrivals_.end();
+       ++arrivals) {
+    arrivals->poller.with_engine([&](Engine&, TimePoint) {
+      if (arrivals->comms.empty()) return;
+      comm = arrivals->comms.front();
+      arrivals->comms.pop_front();
+    });
+  }
+  if (comm == nullptr) return nullptr;
+  waiting_.fetch_sub(1, std::memory_order_release);
   return comm->accepted(nic_);
 }
 

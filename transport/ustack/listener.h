@@ -17,7 +17,7 @@
 
 namespace ztcp::ustack {
 
-class UstackListener final : public Listener, private msg::ListenerEvents {
+class UstackListener final : public Listener {
  public:
   static Result<std::unique_ptr<UstackListener>> open(std::shared_ptr<Nic> nic);
   // Sessions that nobody accepted are reset.
@@ -27,18 +27,27 @@ class UstackListener final : public Listener, private msg::ListenerEvents {
   Result<RecvCommPtr> accept() override;
 
  private:
-  UstackListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie);
-  void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
-
   // A peer connects once per handle; more than this many are somebody else's mistake.
   static constexpr std::size_t kBacklog = 64;
+
+  // Where sessions arrive on one of the NIC's queues: the dialling side chooses which.
+  struct Arrivals final : msg::ListenerEvents {
+    Arrivals(UstackListener& of, Poller& on) : listener(of), poller(on) {}
+    void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
+
+    UstackListener& listener;
+    Poller& poller;
+    Engine* engine = nullptr;           // Null: it does not listen yet.
+    std::deque<UstackRecvComm*> comms;  // Guarded by the baton.
+  };
+
+  UstackListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie);
 
   std::shared_ptr<Nic> nic_;
   const msg::Cookie cookie_;
   const PeerHandle handle_;
-  Engine* engine_ = nullptr;
-  std::deque<UstackRecvComm*> arrived_;  // Guarded by the baton.
-  std::atomic<std::size_t> waiting_{0};  // arrived_.size(), for accept() to ask cheaply.
+  std::deque<Arrivals> arrivals_;        // By queue.
+  std::atomic<std::size_t> waiting_{0};  // All that have arrived, for accept() to ask cheaply.
 };
 
 }  // namespace ztcp::ustack

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One claimed NIC: its claim, its poller and what others need to know of it. Shared by the
-// transport and by every comm and listener on it, so that the last of them ends it.
+// One claimed NIC: its claim, its queues with a poller each, and what others need to know of it.
+// Shared by the transport and by every comm and listener on it, so that the last of them ends it.
+//
+// The queues share nothing but the address: each has its own link, engine and poller, and a
+// connection stays on the one that it was dialled from. What a queue sends arrives on the peer's
+// queue of the same number, so both ends of a connection are on one.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +16,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "config/settings.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
 #include "transport/ustack/death_watch.h"
+#include "transport/ustack/end_log.h"
 #include "transport/ustack/poller.h"
 
 namespace ztcp::ustack {
@@ -33,7 +39,8 @@ class NicSource {
   virtual ~NicSource() = default;
   // kBusy when another process has it, which `holder` then names ("process 4711 (python3)").
   virtual Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) = 0;
-  virtual Result<std::unique_ptr<link::Link>> open(const config::Nic& nic) = 0;
+  // A link for each of its queues.
+  virtual Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& nic) = 0;
   // Run on each poller thread.
   virtual void on_thread_start() {}
   virtual void on_thread_end() {}
@@ -78,14 +85,37 @@ class MemoryPatience {
 };
 
 struct Nic {
-  config::Nic config;
+  explicit Nic(const config::Nic& nic) : config(nic), end_log(nic.name) {}
+  // The first poller's thread looks after the others', so it ends first.
+  ~Nic() {
+    while (!pollers.empty()) pollers.erase(pollers.begin());
+  }
+  Nic(const Nic&) = delete;
+  Nic& operator=(const Nic&) = delete;
+
+  // For one more connection: the queue that has the fewest of those dialled here. Where peers dial
+  // to is theirs to say.
+  Poller& choose_queue() const {
+    return **std::min_element(pollers.begin(), pollers.end(), [](const auto& a, const auto& b) {
+      return a->dialled() < b->dialled();
+    });
+  }
+  // Null: the NIC is there.
+  const Poller* lost_queue() const {
+    const auto lost = std::find_if(pollers.begin(), pollers.end(),
+                                   [](const auto& poller) { return poller->link_is_lost(); });
+    return lost == pollers.end() ? nullptr : lost->get();
+  }
+
+  const config::Nic config;
   Duration link_patience{};  // How long a comm waits for carrier before it fails.
   MemoryPatience memory_patience;
   Endpoint listen_endpoint;
-  // In this order: the poller ends before what it uses, and before the claim is given up.
+  EndLog end_log;
+  // In this order: the pollers end before what they use, and before the claim is given up.
   std::unique_ptr<NicClaim> claim;
   std::shared_ptr<DeathWatch> death_watch;  // May be null.
-  std::unique_ptr<Poller> poller;
+  std::vector<std::unique_ptr<Poller>> pollers;
 };
 
 }  // namespace ztcp::ustack

@@ -41,7 +41,6 @@ Poller::Poller(PollerConfig config, std::unique_ptr<link::Link> link, const Engi
     : config_(std::move(config)),
       link_(std::move(link)),
       nic_log_(config_.name, config_.link_description),
-      end_log_(config_.name),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       engine_(engine),
       turn_(read_clock(), *link_, engine_, clients_, *this) {}
@@ -87,7 +86,7 @@ Status Poller::start() {
       }
       if (config_.on_thread_end) config_.on_thread_end();
     });
-    pthread_setname_np(thread_.native_handle(), ("ztcp-" + config_.name).substr(0, 15).c_str());
+    pthread_setname_np(thread_.native_handle(), config_.thread.c_str());
   } catch (const std::system_error& e) {
     started = fail(Errc::kSystem, "pthread_create", e.code().value());
   }
@@ -107,7 +106,7 @@ void Poller::on_link_state(link::LinkState state) {
 void Poller::look_elsewhere(TimePoint now) {
   if (now < next_look_elsewhere_ || !config_.on_look) return;
   next_look_elsewhere_ = now + kLookInterval;
-  config_.on_look(*this, now);
+  config_.on_look(now);
 }
 
 void Poller::run_shared_turn() {

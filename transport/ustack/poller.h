@@ -28,7 +28,6 @@
 #include "transport/link/link.h"
 #include "transport/ustack/baton.h"
 #include "transport/ustack/doorbell.h"
-#include "transport/ustack/end_log.h"
 #include "transport/ustack/engine/clients.h"
 #include "transport/ustack/engine/engine.h"
 #include "transport/ustack/engine/turn.h"
@@ -36,10 +35,9 @@
 
 namespace ztcp::ustack {
 
-class Poller;
-
 struct PollerConfig {
-  std::string name;              // Of the NIC; the thread is called "ztcp-<name>".
+  std::string name;              // Of the NIC, or "ztcp0 queue 2".
+  std::string thread;            // At most 15 bytes.
   std::string link_description;  // For messages.
   bool dedicated = false;
   Duration spin = std::chrono::microseconds(50);  // Without work, before yielding.
@@ -47,7 +45,7 @@ struct PollerConfig {
   // Where the thread may run, which would else be where the one that starts it may; empty: there.
   std::vector<std::uint32_t> cpus;
   // Run by the background thread about every millisecond, without the baton.
-  std::function<void(Poller&, TimePoint)> on_look;
+  std::function<void(TimePoint)> on_look;
   // Run at the start and the end of the background thread (DPDK wants its threads registered).
   std::function<void()> on_thread_start;
   std::function<void()> on_thread_end;
@@ -119,7 +117,11 @@ class Poller final : private TurnEvents {
   const std::string& name() const { return config_.name; }
   const std::string& link_description() const { return config_.link_description; }
   bool dedicated() const { return config_.dedicated; }
-  EndLog& end_log() { return end_log_; }
+  // Connections that were dialled here and are not closed. Any thread.
+  std::uint32_t dialled() const { return dialled_.load(std::memory_order_relaxed); }
+  void note_dialled(std::int32_t change) {
+    dialled_.fetch_add(static_cast<std::uint32_t>(change), std::memory_order_relaxed);
+  }
 
  private:
   // Who has taken the baton gives it back at the end of the scope.
@@ -161,7 +163,7 @@ class Poller final : private TurnEvents {
   PollerConfig config_;
   std::unique_ptr<link::Link> link_;  // Destroyed after the engine and the clients.
   NicLog nic_log_;
-  EndLog end_log_;
+  std::atomic<std::uint32_t> dialled_{0};
 
   Baton baton_;
   Doorbell doorbell_;

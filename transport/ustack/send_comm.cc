@@ -11,7 +11,7 @@ Result<bool> TableRequest<UstackSendComm>::test(std::span<std::size_t> sizes_byt
 
 Result<SendCommPtr> UstackSendComm::connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
                                             const msg::Cookie& cookie) {
-  Poller& poller = *nic->poller;
+  Poller& poller = nic->choose_queue();
   UstackSendComm* comm = nullptr;
   ZTCP_CHECK(poller.with_engine([&](Engine& engine, TimePoint) -> Status {
     if (engine.is_full()) return fail(Errc::kFull, "connect");
@@ -21,6 +21,7 @@ Result<SendCommPtr> UstackSendComm::connect(const std::shared_ptr<Nic>& nic, End
     comm->session_ = &engine.connect(remote, cookie, *comm);
     return {};
   }));
+  poller.note_dialled(1);
   comm->link_patience_ = nic->link_patience;
   comm->hand_to_nccl(nic);
   return SendCommPtr(comm);

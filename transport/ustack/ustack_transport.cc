@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "config/machine/live_machine.h"
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
@@ -68,6 +70,8 @@ class UstackTransport final : public Transport {
  private:
   Result<std::shared_ptr<Nic>> own_nic(std::size_t device, std::optional<IpAddress> peer);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
+  Status add_queue(Nic& nic, std::unique_ptr<link::Link> opened, const PollerPolicy& policy,
+                   const CpuView& cpus);
   Result<std::size_t> checked(int device) const;
   void keep_to_claimed(std::vector<std::size_t>& order) const;
   void note_stand_in(std::size_t device, std::size_t used, const std::string& why);
@@ -99,7 +103,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
   if (!choice.all_are_ours) keep_to_claimed(choice.order);
   const config::Nic& wanted = fabric_.nics[device];
   std::map<std::size_t, std::string> unable;
-  const Nic* lost = nullptr;
+  const Poller* lost = nullptr;
   const config::Nic* without_route = nullptr;
   Errc code = Errc::kNoDevice;
   for (const std::size_t i : choice.order) {
@@ -124,17 +128,17 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
         continue;
       }
       nics_[i] = ZTCP_TRY(bring_up(i, std::move(*claim)));
-    } else if (nics_[i]->poller->link_is_lost()) {
-      unable[i] = nics_[i]->poller->lost_reason();
-      if (lost == nullptr) lost = nics_[i].get();
+    } else if (const Poller* const queue = nics_[i]->lost_queue(); queue != nullptr) {
+      unable[i] = queue->lost_reason();
+      if (lost == nullptr) lost = queue;
       continue;
     }
     note_stand_in(device, i, unable[device]);
     return nics_[i];
   }
   if (lost != nullptr) {
-    log::warn("{}: {}: {}", wanted.name, lost->poller->lost_reason(), lost->poller->lost_advice());
-    return tl::unexpected(lost->poller->lost_error());
+    log::warn("{}: {}: {}", wanted.name, lost->lost_reason(), lost->lost_advice());
+    return tl::unexpected(lost->lost_error());
   }
   if (code == Errc::kNoRoute) {
     log::warn("{}: no route from {} to {}: give the NIC a gateway in {} or put both in one subnet",
@@ -180,31 +184,61 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
                                                        std::unique_ptr<NicClaim> claim) {
   mark_process();
   const config::Nic& config = fabric_.nics[index];
-  auto nic = std::make_shared<Nic>();
-  nic->config = config;
+  auto nic = std::make_shared<Nic>(config);
   nic->claim = std::move(claim);
-  std::unique_ptr<link::Link> opened = ZTCP_TRY(source_->open(config));
-  const link::LinkCapabilities caps = opened->capabilities();
-  const EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, caps));
-  auto link = with_loopback(std::move(opened), engine.stack.max_held_bytes);
+  nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
+  nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
+  nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
+  std::vector<std::unique_ptr<link::Link>> links = ZTCP_TRY(source_->open(config));
+  const link::LinkCapabilities caps = links.front()->capabilities();
   if (caps.mtu_bytes < config.mtu_bytes) {
     log::warn(
         "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",
         config.name, caps.mtu_bytes, config.mtu_bytes, caps.mtu_bytes, fabric_.path);
   }
-  nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
-  nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
-  nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
-
+  nic->death_watch = DeathWatch::open(fabric_, config);
+  const std::string description = links.front()->describe();
   config::LiveMachine machine;
   const CpuView cpus = view_cpus(config.numa_node, machine);
-  const PollerPolicy policy =
-      choose_policy(fabric_.poller, cpus,
-                    {.index = index,
-                     .count = fabric_.nics.size(),
-                     .embedded = config.driver == config::NicDriver::kMemif});
+  std::string places;
+  bool dedicated = false;
+  for (std::size_t queue = 0; queue < links.size(); ++queue) {
+    const PollerPolicy policy =
+        choose_policy(fabric_.poller, cpus,
+                      {.index = index * links.size() + queue,
+                       .count = fabric_.nics.size() * links.size(),
+                       .embedded = config.driver == config::NicDriver::kMemif});
+    dedicated = policy.dedicated;
+    if (policy.cpu >= 0)
+      places += (places.empty() ? " on CPU " : ", ") + std::to_string(policy.cpu);
+    ZTCP_CHECK(add_queue(*nic, std::move(links[queue]), policy, cpus));
+  }
+  // All are there before the first runs, which looks after the others.
+  for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
+
+  log::info(
+      "{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {} {}{}", config.name,
+      description, to_string(config.address), to_string(caps.mac),
+      std::min(caps.mtu_bytes, config.mtu_bytes), caps.tx_checksum ? "offloaded" : "in software",
+      caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
+      caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
+      nic->pollers.size() == 1 ? std::string("poller")
+                               : std::to_string(nic->pollers.size()) + " queues, their pollers",
+      dedicated ? "dedicated" : "shared with NCCL's threads", places);
+  return nic;
+}
+
+Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> opened,
+                                  const PollerPolicy& policy, const CpuView& cpus) {
+  const config::Nic& config = nic.config;
+  const std::size_t queue = nic.pollers.size();
+  const EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, opened->capabilities()));
+  auto link = with_loopback(std::move(opened), engine.stack.max_held_bytes);
   PollerConfig poller;
-  poller.name = config.name;
+  poller.name = config.queues == 1 ? config.name : fmt::format("{} queue {}", config.name, queue);
+  poller.thread = config.queues == 1
+                      ? ("ztcp-" + config.name).substr(0, 15)
+                      : fmt::format("{}-{}", ("ztcp-" + config.name).substr(0, 13), queue);
   poller.link_description = link->describe();
   poller.dedicated = policy.dedicated;
   poller.spin = policy.spin;
@@ -213,31 +247,20 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   if (policy.cpu >= 0) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
   poller.on_thread_start = [source = source_] { source->on_thread_start(); };
   poller.on_thread_end = [source = source_] { source->on_thread_end(); };
-  nic->death_watch = DeathWatch::open(fabric_, config);
-  if (nic->death_watch != nullptr)
-    poller.on_look = [watch = nic->death_watch](Poller& p, TimePoint now) { watch->look(p, now); };
+  if (nic.death_watch != nullptr && queue == 0)
+    poller.on_look = [&nic](TimePoint now) { nic.death_watch->look(nic.pollers, now); };
   try {
-    nic->poller = std::make_unique<Poller>(std::move(poller), std::move(link), engine);
+    nic.pollers.push_back(std::make_unique<Poller>(std::move(poller), std::move(link), engine));
   } catch (const std::bad_alloc&) {
     log::warn(
         "{}: {} MiB for {} connections can't be reserved, which are touched as connections come: "
         "raise the limit (ulimit -v, sysctl vm.overcommit_memory), or lower max_connections in "
         "[tcp] of {}",
-        config.name, tcp::Stack::reserved_bytes(engine.stack) >> 20U, fabric_.tcp.max_connections,
+        config.name, tcp::Stack::reserved_bytes(engine.stack) >> 20U, engine.session.max_sessions,
         fabric_.path);
     return fail(Errc::kOutOfMemory, "connection table");
   }
-  ZTCP_CHECK(nic->poller->start());
-
-  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, poller {}{}",
-            config.name, nic->poller->link_description(), to_string(config.address),
-            to_string(caps.mac), engine.stack.mtu_bytes,
-            caps.tx_checksum ? "offloaded" : "in software",
-            caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
-            caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
-            policy.dedicated ? "dedicated" : "shared with NCCL's threads",
-            policy.cpu >= 0 ? " on CPU " + std::to_string(policy.cpu) : std::string());
-  return nic;
+  return {};
 }
 
 Result<std::unique_ptr<Listener>> UstackTransport::listen(int device, const CommOptions&) {
@@ -293,8 +316,10 @@ void UstackTransport::drain() {
     nanosleep(&kPause, nullptr);
   }
   std::vector<Poller*> pollers;
-  for (const auto& nic : nics_)
-    if (nic != nullptr && !nic->poller->link_is_lost()) pollers.push_back(nic->poller.get());
+  for (const auto& nic : nics_) {
+    if (nic == nullptr || nic->lost_queue() != nullptr) continue;
+    for (const auto& poller : nic->pollers) pollers.push_back(poller.get());
+  }
   const auto tell_all = [&](void (Client::*what)(TimePoint)) {
     for (Poller* const poller : pollers) {
       poller->with_engine_unless(is_over, [&](Engine&, TimePoint now) {

@@ -25,10 +25,18 @@ TEST(MeshPorts, BothSidesNameTheSocketAlikeAndOneServes) {
   ASSERT_EQ(here.size(), 1U);
   ASSERT_EQ(there.size(), 1U);
   EXPECT_EQ(here[0].peer, &fabric.nics[1]);
-  EXPECT_EQ(here[0].socket, "/run/mesh-ztcp10-ztcp2");
-  EXPECT_EQ(there[0].socket, here[0].socket);
+  EXPECT_EQ(here[0].sockets, std::vector<std::string>{"/run/mesh-ztcp10-ztcp2"});
+  EXPECT_EQ(there[0].sockets, here[0].sockets);
   EXPECT_FALSE(here[0].serves);
   EXPECT_TRUE(there[0].serves);
+}
+
+TEST(MeshPorts, EachQueueHasASocket) {
+  Fabric fabric;
+  fabric.nics = {mesh_nic("a"), mesh_nic("b")};
+  for (Nic& nic : fabric.nics) nic.queues = 3;
+  EXPECT_EQ(mesh_ports(fabric, fabric.nics[0])[0].sockets,
+            (std::vector<std::string>{"/run/mesh-a-b", "/run/mesh-a-b-1", "/run/mesh-a-b-2"}));
 }
 
 TEST(MeshPorts, OthersAreNoPeers) {

@@ -48,12 +48,14 @@ class MutedLink final : public link::Link {
 class DeathWatchTest : public testing::TestWithParam<config::PollerMode> {
  protected:
   DeathWatchTest() {
-    const HostOptions options{.mode = GetParam(), .watch = true};
-    auto [left, right] = link::make_memory_links({.mtu_bytes = options.mtu_bytes});
+    const HostOptions options{.mode = GetParam(), .watch = true, .queues = 2};
     std::array<std::shared_ptr<MemoryNics>, 2> sources = {std::make_shared<MemoryNics>(),
                                                           std::make_shared<MemoryNics>()};
-    sources[0]->add("mem0", std::move(left));
-    sources[1]->add("mem1", std::make_unique<MutedLink>(std::move(right), dead_));
+    for (std::uint32_t queue = 0; queue < options.queues; ++queue) {
+      auto [left, right] = link::make_memory_links({.mtu_bytes = options.mtu_bytes});
+      sources[0]->add("mem0", std::move(left));
+      sources[1]->add("mem1", std::make_unique<MutedLink>(std::move(right), dead_));
+    }
     survivor = *create(one_nic_fabric(0, options), nullptr, sources[0]);
     victim = *create(one_nic_fabric(1, options), nullptr, sources[1]);
   }
@@ -127,6 +129,20 @@ TEST_P(DeathWatchTest, ASenderHearsOfItsReceiversDeath) {
   ASSERT_NE(sending, nullptr);
   kill_victim({&pair});
   expect_named(failure_of(*sending, milliseconds(3000)));
+}
+
+TEST_P(DeathWatchTest, EveryQueueHearsOfIt) {
+  Pair first = connect(*survivor, *victim);
+  Pair second = connect(*survivor, *victim);
+  ASSERT_NE(first.sender->describe_peer(), second.sender->describe_peer()) << "one queue";
+  settle();
+  const Bytes large(4U << 20U);
+  Request* const sending = post_until_taken(*first.sender, large, nullptr);
+  Request* const other = post_until_taken(*second.sender, large, nullptr);
+  ASSERT_TRUE(sending != nullptr && other != nullptr);
+  kill_victim({&first, &second});
+  expect_named(failure_of(*sending, milliseconds(3000)));
+  expect_named(failure_of(*other, milliseconds(3000)));
 }
 
 TEST_P(DeathWatchTest, AReceiverHearsOfItsSendersDeath) {

@@ -18,23 +18,23 @@
 
 namespace ztcp::ustack {
 
-// Hands out links that a test put in, each once at a time.
+// Hands out links that a test put in, each once at a time; of one NIC, one for each queue.
 class MemoryNics final : public NicSource {
  public:
   void add(const std::string& nic, std::unique_ptr<link::Link> link) {
-    links_[nic] = std::move(link);
+    links_[nic].push_back(std::move(link));
   }
   // The NIC is somebody else's.
-  void take(const std::string& nic) { links_[nic] = nullptr; }
+  void take(const std::string& nic) { links_[nic].clear(); }
 
   Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) override {
-    if (links_[nic.name] == nullptr) {
+    if (links_[nic.name].empty()) {
       *holder = "somebody";
       return fail(Errc::kBusy, "claim");
     }
     return std::make_unique<Claim>();
   }
-  Result<std::unique_ptr<link::Link>> open(const config::Nic& nic) override {
+  Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& nic) override {
     return std::move(links_[nic.name]);
   }
   void on_thread_start() override { ++threads_started; }
@@ -45,7 +45,7 @@ class MemoryNics final : public NicSource {
 
  private:
   class Claim final : public NicClaim {};
-  std::map<std::string, std::unique_ptr<link::Link>> links_;
+  std::map<std::string, std::vector<std::unique_ptr<link::Link>>> links_;  // By queue.
 };
 
 struct HostOptions {
@@ -56,6 +56,7 @@ struct HostOptions {
   std::uint32_t max_sleep_us = 1000;
   std::uint32_t max_connections = 1024;
   bool watch = false;  // Peers' processes, over the kernel's loopback.
+  std::uint32_t queues = 1;
 };
 
 inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) {
@@ -73,6 +74,7 @@ inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) 
   nic.mac = {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
   nic.address = {{0x0a010001U + static_cast<std::uint32_t>(host)}, 24};
   nic.mtu_bytes = options.mtu_bytes;
+  nic.queues = options.queues;
   fabric.nics.push_back(nic);
   return fabric;
 }
@@ -82,10 +84,12 @@ struct TwoHosts {
   TwoHosts(const HostOptions& options, const HostOptions& second) {
     link::MemoryLinkOptions cable;
     cable.mtu_bytes = options.mtu_bytes;
-    auto [left, right] = link::make_memory_links(cable);
-    links = {left.get(), right.get()};
-    sources[0]->add("mem0", std::move(left));
-    sources[1]->add("mem1", std::move(right));
+    for (std::uint32_t queue = 0; queue < options.queues; ++queue) {
+      auto [left, right] = link::make_memory_links(cable);
+      if (queue == 0) links = {left.get(), right.get()};
+      sources[0]->add("mem0", std::move(left));
+      sources[1]->add("mem1", std::move(right));
+    }
     for (int host = 0; host < 2; ++host) {
       const auto at = static_cast<std::size_t>(host);
       transports[at] =
@@ -96,7 +100,7 @@ struct TwoHosts {
 
   std::array<std::shared_ptr<MemoryNics>, 2> sources = {std::make_shared<MemoryNics>(),
                                                         std::make_shared<MemoryNics>()};
-  std::array<link::Link*, 2> links{};
+  std::array<link::Link*, 2> links{};  // Of the first queue.
   std::array<std::unique_ptr<Transport>, 2> transports;
 };
 

@@ -34,7 +34,7 @@ std::size_t longest_socket(const config::Fabric& fabric, const std::filesystem::
   for (const config::Nic& nic : fabric.nics) {
     longest = std::max(longest, length(nic.memif_socket));
     for (const config::MeshPort& port : config::mesh_ports(fabric, nic))
-      longest = std::max(longest, length(port.socket));
+      longest = std::max(longest, length(port.sockets.back()));
   }
   return longest;
 }
@@ -59,6 +59,19 @@ std::optional<config::Problem> why_not_our_folder(const std::string& folder) {
   return std::nullopt;
 }
 
+// Each queue has a port of DPDK's for each peer.
+unsigned max_queues(const LocalRequest& request) {
+  const auto most = static_cast<unsigned>(config::find_key("nic", "queues")->max);
+  return std::min(most, ZTCP_DPDK_MAX_PORTS / std::max(request.ranks - 1, 1U));
+}
+
+unsigned choose_queues(const LocalRequest& request) {
+  if (request.topology != LocalTopology::kMesh || request.ranks < 2) return 1;
+  if (request.queues != 0) return request.queues;
+  const unsigned enough = request.cpus / (LocalRequest::kCpusPerQueue * request.ranks);
+  return std::clamp(enough, 1U, std::min(LocalRequest::kMaxChosenQueues, max_queues(request)));
+}
+
 config::Nic make_nic(const LocalRequest& request, unsigned rank) {
   config::Nic nic;
   nic.name = fmt::format("ztcp{}", rank);
@@ -73,6 +86,7 @@ config::Nic make_nic(const LocalRequest& request, unsigned rank) {
                                        : config::MemifRole::kServer;  // Of nobody.
   // Relative, so that the folder can be moved or mounted elsewhere.
   nic.memif_socket = mesh ? "mesh" : fmt::format("port{}.sock", rank);
+  nic.queues = choose_queues(request);
   return nic;
 }
 
@@ -90,6 +104,16 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
         "--topology mesh",
         fmt::format("{} ranks, a mesh has at most {}", request.ranks, LocalRequest::kMaxMeshRanks),
         fmt::format("ztcp_setup --local {} --topology switch", request.ranks));
+  if (request.queues != 0 && (request.topology != LocalTopology::kMesh || request.ranks < 2))
+    return refuse("--queues", "only the NICs of a mesh have several queues",
+                  "ztcp_setup --local 2 --queues 2");
+  if (request.queues > max_queues(request))
+    return refuse(
+        "--queues",
+        fmt::format("{} queues, wanted 1..{}: each has a port for each of {} peers, and "
+                    "DPDK has no more than {} ports in one process",
+                    request.queues, max_queues(request), request.ranks - 1, kMaxRanks),
+        fmt::format("ztcp_setup --local {} --queues {}", request.ranks, max_queues(request)));
   const config::Key* mtu = config::find_key("nic", "mtu_bytes");
   if (request.mtu_bytes < mtu->min || request.mtu_bytes > mtu->max)
     return refuse("--mtu",

@@ -23,11 +23,16 @@ enum class LocalTopology : std::uint8_t {
 struct LocalRequest {
   // Of a mesh: each rank copies into the rings of all others, so many soon outgrow the cache.
   static constexpr unsigned kMaxMeshRanks = 16;
+  // A queue's poller, NCCL's thread that it works for, and one for the training.
+  static constexpr unsigned kCpusPerQueue = 3;
+  static constexpr unsigned kMaxChosenQueues = 4;
 
   unsigned ranks = 2;
   std::string folder = "ztcp-local";
   LocalTopology topology = LocalTopology::kMesh;
   unsigned mtu_bytes = 9000;
+  unsigned queues = 0;  // Of each NIC of a mesh; 0: as many as `cpus` suffice for.
+  unsigned cpus = 1;    // That the ranks have together.
 };
 
 // What was asked as a fabric, or why it can't be.

@@ -144,7 +144,8 @@ std::string to_json(const config::Fabric& local, LocalTopology topology) {
                             {"mac", to_string(nic.mac)},
                             {"mtu_bytes", nic.mtu_bytes},
                             {"memif_socket", nic.memif_socket},
-                            {"memif_role", config::name_of(nic.memif_role)}});
+                            {"memif_role", config::name_of(nic.memif_role)},
+                            {"queues", nic.queues}});
   json["next"] = next_commands(local, topology);
   return text_of(json);
 }

@@ -256,8 +256,11 @@ std::vector<std::string> next_commands(const config::Fabric& local, LocalTopolog
 }
 
 std::string to_text(const config::Fabric& local, LocalTopology topology) {
-  std::string out = fmt::format("{} NICs, MTU {}, {} to {}, in {}\n", local.nics.size(),
-                                local.nics.front().mtu_bytes, to_string(local.nics.front().address),
+  const config::Nic& first = local.nics.front();
+  const std::string queues =
+      first.queues == 1 ? "" : fmt::format(" with {} queues each", first.queues);
+  std::string out = fmt::format("{} NICs{}, MTU {}, {} to {}, in {}\n", local.nics.size(), queues,
+                                first.mtu_bytes, to_string(first.address),
                                 to_string(local.nics.back().address), local.path);
   out += "setup successfully\n\nNext:\n";
   for (const std::string& command : next_commands(local, topology)) out += "  " + command + "\n";

@@ -2,13 +2,16 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/run/commands.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <sched.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "config/environment.h"
 #include "config/file/load.h"
+#include "config/machine/cgroup.h"
 #include "config/machine/readings.h"
 #include "config/topology/topology.h"
 #include "tools/ztcp_setup/check/job_environment.h"
@@ -21,8 +24,25 @@
 
 namespace ztcp::setup {
 
+namespace {
+
+// What the job will have, if it is started as this process was.
+unsigned usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  const auto allowed = static_cast<unsigned>(CPU_COUNT(&set));
+  LiveHost host;
+  const auto quota = static_cast<unsigned>(config::cpu_quota(host));
+  return quota != 0 ? std::min(quota, allowed) : allowed;
+}
+
+}  // namespace
+
 int write_local_fabric(const Options& options) {
-  const auto fabric = plan_local(options.local);
+  LocalRequest request = options.local;
+  request.cpus = usable_cpus();
+  const auto fabric = plan_local(request);
   if (!fabric) return refuse(fabric.error(), options.json);
   if (const auto written = write_local(*fabric); !written)
     return refuse(written.error(), options.json);

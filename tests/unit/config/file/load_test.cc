@@ -180,6 +180,14 @@ std::string two_nics(const std::string& from, const std::string& to) {
   return std::string("schema = 1\n") + kNic + replaced(second, from, to);
 }
 
+std::string mesh_nic(const std::string& name, int number, int queues) {
+  const std::string n = std::to_string(number);
+  return "[[nic]]\nname = \"" + name + "\"\ndriver = \"memif\"\naddress = \"10.0.0." + n +
+         "/24\"\nmac = \"02:00:00:00:00:0" + n +
+         "\"\nmemif_socket = \"mesh\"\nmemif_role = \"mesh\"\nqueues = " + std::to_string(queues) +
+         "\n";
+}
+
 INSTANTIATE_TEST_SUITE_P(
     File, Message,
     testing::Values(
@@ -288,6 +296,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"mesh_of_one", nic_with("a.sock\"\n", "mesh\"\nmemif_role = \"mesh\"\n"), "8:14",
              "nic \"ztcp0\" is alone in the mesh of memif_socket",
              "give all NICs of a mesh the same memif_socket"},
+        Case{"queues_of_no_mesh", nic_with("a.sock\"\n", "a.sock\"\nqueues = 2\n"), "8:10",
+             "queues = 2, but nic \"ztcp0\" is of no mesh", "remove queues"},
+        Case{"too_many_queues", nic_with("a.sock\"\n", "a.sock\"\nqueues = 9\n"), "8:10",
+             "queues = 9 is outside 1..8"},
         Case{"socket_missing", nic_with("memif_socket = \"a.sock\"\n", ""), "2:1",
              "memif_socket is missing; driver = \"memif\" needs it"},
         Case{"pci_missing",
@@ -344,6 +356,9 @@ INSTANTIATE_TEST_SUITE_P(
              "nic[1].address = \"10.0.0.1\" stands already in line 5"},
         Case{"same_mac", two_nics("00:02", "00:01"), "12:7",
              "nic[1].mac = \"02:00:00:00:00:01\" stands already in line 6"},
+        Case{"unequal_queues", "schema = 1\n" + mesh_nic("ztcp0", 1, 2) + mesh_nic("ztcp1", 2, 4),
+             "9:10", "nic \"ztcp0\" has 2 queues and \"ztcp1\" of the same mesh 4",
+             "the same queues for all NICs"},
         Case{"same_socket", two_nics("b.sock", "a.sock"), "13:16", "set memif_id"}),
     [](const auto& row) { return row.param.name; });
 

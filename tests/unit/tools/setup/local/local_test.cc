@@ -51,10 +51,11 @@ TEST(Local, WritesAFabricThatLoadsAndFitsThisMachine) {
   EXPECT_TRUE(config::check_host(*loaded.fabric, machine, {}).empty());
 }
 
-TEST(Local, OfAMeshEachTwoNicsHaveASocketWithOneServer) {
+TEST(Local, OfAMeshEachTwoQueuesHaveASocketWithOneServer) {
   const test::Tree tree;
   LocalRequest request;
   request.ranks = 4;
+  request.cpus = 4 * 2 * 3;
   request.folder = tree.root();
   request.mtu_bytes = 1500;
   const auto fabric = plan_local(request);
@@ -69,16 +70,35 @@ TEST(Local, OfAMeshEachTwoNicsHaveASocketWithOneServer) {
     const auto ports = config::mesh_ports(*loaded.fabric, nic);
     EXPECT_EQ(ports.size(), 3U);
     for (const config::MeshPort& port : ports) {
-      EXPECT_THAT(port.socket, StartsWith(tree.path("mesh-ztcp")));
-      ++ends[port.socket];
-      servers[port.socket] += port.serves ? 1 : 0;
+      ASSERT_EQ(port.sockets.size(), 2U);
+      for (const std::string& socket : port.sockets) {
+        EXPECT_THAT(socket, StartsWith(tree.path("mesh-ztcp")));
+        ++ends[socket];
+        servers[socket] += port.serves ? 1 : 0;
+      }
     }
   }
-  EXPECT_EQ(ends.size(), 6U);
+  EXPECT_EQ(ends.size(), 12U);
   for (const auto& [socket, count] : ends) EXPECT_EQ(count, 2) << socket;
   for (const auto& [socket, count] : servers) EXPECT_EQ(count, 1) << socket;
   config::LiveMachine machine;
   EXPECT_TRUE(config::check_host(*loaded.fabric, machine, {}).empty());
+}
+
+TEST(Local, AQueueForEveryThreeCpusOfARank) {
+  const auto queues = [](unsigned ranks, unsigned cpus) {
+    LocalRequest request;
+    request.ranks = ranks;
+    request.cpus = cpus;
+    return plan_local(request)->nics.front().queues;
+  };
+  EXPECT_EQ(queues(2, 1), 1U);
+  EXPECT_EQ(queues(2, 11), 1U);
+  EXPECT_EQ(queues(2, 12), 2U);
+  EXPECT_EQ(queues(2, 16), 2U);
+  EXPECT_EQ(queues(2, 32), 4U) << "no more are chosen";
+  EXPECT_EQ(queues(1, 32), 1U) << "nobody to talk to";
+  EXPECT_EQ(queues(16, 256), 2U) << "a port of DPDK's for each queue and peer";
 }
 
 TEST(Local, MayBeRepeatedWithAnotherSize) {

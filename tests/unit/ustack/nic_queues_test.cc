@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A NIC with several queues: connections spread over them, and whatever concerns the NIC concerns
+// all.
+#include "transport/ustack/nic.h"
+
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/unit/ustack/memory_nics.h"
+#include "tests/unit/ustack/polling.h"
+
+namespace ztcp::ustack {
+namespace {
+
+using testing::HasSubstr;
+
+class Queues : public testing::TestWithParam<config::PollerMode> {
+ protected:
+  HostOptions options() const { return {.mode = GetParam(), .queues = 3}; }
+};
+INSTANTIATE_TEST_SUITE_P(Modes, Queues,
+                         testing::Values(config::PollerMode::kShared,
+                                         config::PollerMode::kDedicated),
+                         [](const auto& row) {
+                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
+                         });
+
+std::string queue_of(const Comm& comm) {
+  const std::string text = comm.describe_peer();
+  return text.substr(text.find(" queue "));
+}
+
+TEST_P(Queues, ConnectionsGoWhereTheFewestAreAndStayOnOneQueue) {
+  TwoHosts hosts(options());
+  std::vector<Pair> pairs;
+  for (const char* queue : {" queue 0", " queue 1", " queue 2", " queue 0"}) {
+    pairs.push_back(connect(hosts[0], hosts[1]));
+    EXPECT_EQ(queue_of(*pairs.back().sender), queue);
+    EXPECT_EQ(queue_of(*pairs.back().receiver), queue) << "what a queue sends comes on its like";
+  }
+  // Those the peer dials are its to spread.
+  pairs.push_back(connect(hosts[1], hosts[0]));
+  EXPECT_EQ(queue_of(*pairs.back().sender), " queue 0");
+  pairs.erase(pairs.begin() + 1);
+  pairs.push_back(connect(hosts[0], hosts[1]));
+  EXPECT_EQ(queue_of(*pairs.back().sender), " queue 1") << "the place of the one that closed";
+}
+
+TEST_P(Queues, EveryByteOfEveryQueueArrives) {
+  TwoHosts hosts(options());
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 6; ++i)
+    pairs.push_back(i % 2 == 0 ? connect(hosts[0], hosts[1]) : connect(hosts[1], hosts[0]));
+  std::vector<std::thread> threads;
+  for (std::size_t which = 0; which < pairs.size(); ++which) {
+    threads.emplace_back([&, which] {
+      for (std::uint64_t i = 0; i < 60; ++i) {
+        const Bytes bytes = pattern(30'000 + i * 1000, i * 8 + which);
+        Request* request = post_until_taken(*pairs[which].sender, bytes, nullptr);
+        ASSERT_NE(request, nullptr);
+        ASSERT_TRUE(finish(*request));
+      }
+    });
+    threads.emplace_back([&, which] {
+      for (std::uint64_t i = 0; i < 60; ++i) {
+        Bytes bytes(30'000 + i * 1000);
+        const auto request = post_recv(*pairs[which].receiver, bytes);
+        ASSERT_TRUE(request && *request != nullptr);
+        ASSERT_TRUE(finish(**request));
+        ASSERT_EQ(bytes, pattern(bytes.size(), i * 8 + which));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// A NIC connected to itself: each queue turns its own frames around.
+TEST_P(Queues, ANicReachesItselfOnEachQueue) {
+  TwoHosts hosts(options());
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 3; ++i) {
+    pairs.push_back(connect(hosts[0], hosts[0]));
+    EXPECT_EQ(queue_of(*pairs.back().sender), queue_of(*pairs.back().receiver));
+    const Bytes sent = pattern(20'000, static_cast<std::uint64_t>(i));
+    Bytes received(sent.size());
+    const auto receiving = post_recv(*pairs.back().receiver, received);
+    Request* sending = post_until_taken(*pairs.back().sender, sent, nullptr);
+    ASSERT_TRUE(receiving && *receiving != nullptr && sending != nullptr);
+    ASSERT_TRUE(finish(**receiving));
+    ASSERT_TRUE(finish(*sending));
+    EXPECT_EQ(received, sent);
+  }
+}
+
+TEST_P(Queues, TheyStartAndEndTogether) {
+  test::LogCapture log;
+  auto hosts = std::make_unique<TwoHosts>(options());
+  const auto source = hosts->sources[0];
+  ASSERT_TRUE((*hosts)[0].listen(0, {}));
+  EXPECT_THAT(log.infos(), testing::Contains(HasSubstr("3 queues, their pollers")));
+  hosts.reset();
+  EXPECT_EQ(source->threads_ended, 3);
+}
+
+// Nobody accepts; the listener's end resets what has come, on whichever queue.
+TEST_P(Queues, AListenerGivesUpWhatCameOnAnyQueue) {
+  TwoHosts hosts(options());
+  std::vector<SendCommPtr> senders;
+  {
+    auto listener = hosts[1].listen(0, {});
+    ASSERT_TRUE(listener);
+    for (int i = 0; i < 3; ++i) {
+      auto sender = hosts[0].begin_connect(0, (*listener)->handle(), {});
+      ASSERT_TRUE(sender);
+      senders.push_back(std::move(*sender));
+    }
+    for (SendCommPtr& sender : senders)
+      for (Result<bool> ready = false; !*ready; ready = sender->is_ready()) {
+        std::this_thread::yield();
+        ASSERT_TRUE(ready);
+      }
+  }
+  const Bytes bytes(4U << 20U);
+  for (SendCommPtr& sender : senders) {
+    Request* request = post_until_taken(*sender, bytes, nullptr);
+    if (request != nullptr) {
+      EXPECT_FALSE(finish(*request));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ztcp::ustack
