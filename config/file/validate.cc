@@ -225,7 +225,7 @@ void validate_queues(ParseState& state, std::size_t index) {
         fmt::format("queues = {}, but nic \"{}\" is of no mesh", nic.queues, nic.name),
         "remove queues, or write memif_role = \"mesh\"");
   for (const MeshPort& port : mesh_ports(state.fabric, nic)) {
-    if (port.peer->queues == nic.queues) continue;
+    if (port.peer > &nic || port.peer->queues == nic.queues) continue;  // Said once, of the later.
     return state.find_fault(nic_key(index, "queues"),
                             fmt::format("nic \"{}\" has {} queues and \"{}\" of the same mesh {}",
                                         nic.name, nic.queues, port.peer->name, port.peer->queues),
