@@ -357,7 +357,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"same_mac", two_nics("00:02", "00:01"), "12:7",
              "nic[1].mac = \"02:00:00:00:00:01\" stands already in line 6"},
         Case{"unequal_queues", "schema = 1\n" + mesh_nic("ztcp0", 1, 2) + mesh_nic("ztcp1", 2, 4),
-             "9:10", "nic \"ztcp0\" has 2 queues and \"ztcp1\" of the same mesh 4",
+             "17:10", "nic \"ztcp1\" has 4 queues and \"ztcp0\" of the same mesh 2",
              "the same queues for all NICs"},
         Case{"same_socket", two_nics("b.sock", "a.sock"), "13:16", "set memif_id"}),
     [](const auto& row) { return row.param.name; });
