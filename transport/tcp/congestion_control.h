@@ -74,7 +74,8 @@ class CongestionControl {
 
 // How a Stack is told which one: makes one for a connection whose first byte has the number
 // `first`.
-using MakeCongestionControl = CongestionControl& (*)(CongestionControl::Storage& storage, SeqNum first);
+using MakeCongestionControl = CongestionControl& (*)(CongestionControl::Storage& storage,
+                                                     SeqNum first);
 
 template <class Algorithm>
 CongestionControl& make_congestion_control(CongestionControl::Storage& storage, SeqNum first) {

@@ -3,8 +3,6 @@
 //
 // A NIC with several queues: connections spread over them, and whatever concerns the NIC concerns
 // all.
-#include "transport/ustack/nic.h"
-
 #include <thread>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "tests/support/log_capture.h"
 #include "tests/unit/ustack/memory_nics.h"
 #include "tests/unit/ustack/polling.h"
+#include "transport/ustack/nic.h"
 
 namespace ztcp::ustack {
 namespace {
