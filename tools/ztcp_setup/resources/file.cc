@@ -16,7 +16,8 @@ std::optional<Ownership> File::wanted(Host& host) const {
 void File::check(Host& host, const Others&, config::Problems& problems) const {
   if (auto problem = why_not_trusted(host, path)) problems.push_back(std::move(*problem));
   const FileKind kind = host.facts(path).kind;
-  if (kind == FileKind::kFolder || kind == FileKind::kOther)
+  // Of a link it has been told.
+  if (kind != FileKind::kAbsent && kind != FileKind::kFile && kind != FileKind::kLink)
     problems.push_back({path, "is there and is no file", "move it away"});
   check_names(host, path, "", group, problems);
 }

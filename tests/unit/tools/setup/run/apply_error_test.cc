@@ -18,7 +18,9 @@ namespace {
 using test::all_of;
 using test::all_wishes;
 using test::bare_machine;
+using test::expect_same;
 using test::FakeHost;
+using test::kLimits;
 using test::kNicA;
 using test::kPages0;
 using test::set_up;
@@ -45,6 +47,18 @@ TEST(GrantError, WhicheverOperationFails) {
       faults += undo(host).faults.size();
     }
   EXPECT_GT(faults, 50U) << "hardly anything failed";
+}
+
+// Placing a file over it would lose it, and undo could not bring it back.
+TEST(GrantError, WhatIsNoFileIsNotReplacedByOne) {
+  for (const FileKind kind : {FileKind::kFolder, FileKind::kSocket, FileKind::kOther}) {
+    FakeHost host = bare_machine();
+    host.add_file(kLimits, "");
+    host.state.nodes.at(kLimits).kind = kind;
+    const FakeHost::State before = host.state;
+    EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("ztcp.conf: is there and is no file"));
+    expect_same(host.state, before);
+  }
 }
 
 TEST(GrantError, WhateverIsMissing) {
