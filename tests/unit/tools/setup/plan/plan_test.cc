@@ -610,6 +610,32 @@ TEST(Plan, TextListsGpusNicsAndReasons) {
   EXPECT_THAT(text, Not(HasSubstr("        + #"))) << "but for comments";
 }
 
+class WithoutNetwork final : public LiveHost {
+ public:
+  using LiveHost::LiveHost;
+  tl::expected<config::Network, config::Problem> network() override {
+    return tl::unexpected(
+        config::Problem{"rtnetlink", "Operation not permitted", "run it as root"});
+  }
+};
+
+// Which NIC carries the machine's own traffic can't be told then, so that none is taken.
+TEST(Plan, ANetworkThatCantBeReadLeavesNoPlan) {
+  const ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
+  WithoutNetwork host(tree.root());
+  Plan plan = make_plan({host, {}, std::nullopt, "", ""});
+  EXPECT_FALSE(plan.fabric);
+  EXPECT_THAT(plan.resources, IsEmpty());
+  EXPECT_THAT(preview_run(host, Scope::kWhole, plan), IsEmpty());
+  EXPECT_EQ(only_fault(plan).problem.where, "rtnetlink");
+  EXPECT_EQ(exit_code(plan), kExitUnusable);
+  const std::string told =
+      "  FAULT: rtnetlink: Operation not permitted\n    mend: run it as root\n";
+  EXPECT_EQ(to_text(plan, {}), told);
+  EXPECT_EQ(faults_text(plan, false), told);
+  EXPECT_THAT(to_json(plan, {}, "set-up"), HasSubstr("\"exit_code\": 3"));
+}
+
 TEST(Plan, WithoutAPairingTextShowsWhatThereIs) {
   const ztcp::test::Tree tree(tree_text("too-few-nics"));
   const Plan plan = plan_for(tree, {});
