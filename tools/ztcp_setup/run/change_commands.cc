@@ -2,9 +2,8 @@
 // Copyright the ztcp authors
 //
 // The commands that change the machine: what they want. How it is applied is in run.h.
+#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -39,17 +38,13 @@ std::string command_line(Host& host, const std::string& config_path) {
 }
 
 RunOptions run_options(Host& host, const Options& options) {
-  std::error_code error;
-  const auto path = std::filesystem::absolute(options.request.config_path, error);
   return {options.json, command_line(host, options.request.config_path),
-          error ? options.request.config_path : path.lexically_normal().string()};
+          config_path_of(options.request)};
 }
 
-Planner planner(Host& host, const Options& options, const RunOptions& run, Scope scope) {
-  return [&host, &options, &run, scope](const Outcome& reverted) -> tl::expected<Planned, int> {
-    Request request = options.request;
-    request.config_path = run.config_path;
-    auto plan = plan_here(host, request);
+Planner planner(Host& host, const Options& options, Scope scope) {
+  return [&host, &options, scope](const Outcome& reverted) -> tl::expected<Planned, int> {
+    auto plan = plan_here(host, options.request);
     if (!plan) return tl::unexpected<int>(refuse(plan.error(), options.json));
     if (!plan->fabric || plan->has_faults()) {
       note_reverted(*plan, reverted);
@@ -75,13 +70,13 @@ Planner planner(Host& host, const Options& options, const RunOptions& run, Scope
 int set_up(const Options& options) {
   LiveHost host;
   const RunOptions run = run_options(host, options);
-  return run_set_up(host, planner(host, options, run, Scope::kWhole), run);
+  return run_set_up(host, planner(host, options, Scope::kWhole), run);
 }
 
 int add(const Options& options) {
   LiveHost host;
   const RunOptions run = run_options(host, options);
-  return run_add(host, planner(host, options, run, Scope::kMore), run);
+  return run_add(host, planner(host, options, Scope::kMore), run);
 }
 
 int boot(const Options& options) {

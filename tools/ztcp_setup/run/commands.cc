@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <sched.h>
+#include <system_error>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -51,7 +53,15 @@ int write_local_fabric(const Options& options) {
   return kExitGood;
 }
 
-tl::expected<Plan, config::Problem> plan_here(Host& host, const Request& request) {
+std::string config_path_of(const Request& request) {
+  std::error_code error;
+  const auto path = std::filesystem::absolute(request.config_path, error);
+  return error ? request.config_path : path.lexically_normal().string();
+}
+
+tl::expected<Plan, config::Problem> plan_here(Host& host, const Request& asked) {
+  Request request = asked;
+  request.config_path = config_path_of(asked);
   config::LoadResult existing = config::load(request.config_path);
   // A config that can't be read might describe NICs that are taken: writing over it loses them.
   if (!existing.fabric && existing.failure != config::LoadFailure::kMissing)

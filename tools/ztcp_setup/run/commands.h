@@ -4,6 +4,8 @@
 // One function for each thing the tool does; each says what it did and returns the exit status.
 #pragma once
 
+#include <string>
+
 #include "config/problem.h"
 #include "tools/ztcp_setup/options.h"
 #include "tools/ztcp_setup/plan/plan.h"
@@ -19,6 +21,8 @@ int add(const Options& options);
 int boot(const Options& options);
 int undo(const Options& options);
 
+// The config's path as the journal and root have it, whatever the folder is.
+std::string config_path_of(const Request& request);
 // The plan for a machine as it is now, with the config that is there.
 tl::expected<Plan, config::Problem> plan_here(Host& host, const Request& request);
 
