@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "config/mesh.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace ztcp::config {
@@ -21,10 +23,10 @@ std::vector<MeshPort> mesh_ports(const Fabric& fabric, const Nic& nic) {
       continue;
     const bool serves = nic.name < peer.name;
     MeshPort port{&peer, {}, serves};
-    const std::string first = fmt::format(
-        "{}-{}-{}", nic.memif_socket, serves ? nic.name : peer.name, serves ? peer.name : nic.name);
+    const auto& [first, second] = std::minmax(nic.name, peer.name);
+    // No name has a plus, so that no two of these are alike.
     for (std::uint32_t queue = 0; queue < nic.queues; ++queue)
-      port.sockets.push_back(queue == 0 ? first : fmt::format("{}-{}", first, queue));
+      port.sockets.push_back(fmt::format("{}+{}+{}+{}", nic.memif_socket, first, second, queue));
     ports.push_back(std::move(port));
   }
   return ports;

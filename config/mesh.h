@@ -15,7 +15,7 @@ namespace ztcp::config {
 
 struct MeshPort {
   const Nic* peer = nullptr;
-  // One for each queue, the pair's own: "<memif_socket>-ztcp0-ztcp1", "...-ztcp1-1".
+  // One for each queue, the pair's own: "<memif_socket>+ztcp0+ztcp1+0", "...+1".
   std::vector<std::string> sockets;
   bool serves = false;  // This side makes them.
 };

@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "config/mesh.h"
 
+#include <map>
+
 #include <gtest/gtest.h>
 
 namespace ztcp::config {
@@ -25,7 +27,7 @@ TEST(MeshPorts, BothSidesNameTheSocketAlikeAndOneServes) {
   ASSERT_EQ(here.size(), 1U);
   ASSERT_EQ(there.size(), 1U);
   EXPECT_EQ(here[0].peer, &fabric.nics[1]);
-  EXPECT_EQ(here[0].sockets, std::vector<std::string>{"/run/mesh-ztcp10-ztcp2"});
+  EXPECT_EQ(here[0].sockets, std::vector<std::string>{"/run/mesh+ztcp10+ztcp2+0"});
   EXPECT_EQ(there[0].sockets, here[0].sockets);
   EXPECT_FALSE(here[0].serves);
   EXPECT_TRUE(there[0].serves);
@@ -36,7 +38,20 @@ TEST(MeshPorts, EachQueueHasASocket) {
   fabric.nics = {mesh_nic("a"), mesh_nic("b")};
   for (Nic& nic : fabric.nics) nic.queues = 3;
   EXPECT_EQ(mesh_ports(fabric, fabric.nics[0])[0].sockets,
-            (std::vector<std::string>{"/run/mesh-a-b", "/run/mesh-a-b-1", "/run/mesh-a-b-2"}));
+            (std::vector<std::string>{"/run/mesh+a+b+0", "/run/mesh+a+b+1", "/run/mesh+a+b+2"}));
+}
+
+// Names of NICs may have dashes and numbers of their own.
+TEST(MeshPorts, NoTwoPairsOrQueuesShareASocket) {
+  Fabric fabric;
+  for (const char* name : {"a", "b", "a-b", "b-c", "c", "b-1", "b.1", "1"})
+    fabric.nics.push_back(mesh_nic(name));
+  for (Nic& nic : fabric.nics) nic.queues = 3;
+  std::map<std::string, int> ends;
+  for (const Nic& nic : fabric.nics)
+    for (const MeshPort& port : mesh_ports(fabric, nic))
+      for (const std::string& socket : port.sockets) ++ends[socket];
+  for (const auto& [socket, count] : ends) EXPECT_EQ(count, 2) << socket;
 }
 
 TEST(MeshPorts, OthersAreNoPeers) {

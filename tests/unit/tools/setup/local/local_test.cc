@@ -72,7 +72,7 @@ TEST(Local, OfAMeshEachTwoQueuesHaveASocketWithOneServer) {
     for (const config::MeshPort& port : ports) {
       ASSERT_EQ(port.sockets.size(), 2U);
       for (const std::string& socket : port.sockets) {
-        EXPECT_THAT(socket, StartsWith(tree.path("mesh-ztcp")));
+        EXPECT_THAT(socket, StartsWith(tree.path("mesh+ztcp")));
         ++ends[socket];
         servers[socket] += port.serves ? 1 : 0;
       }
