@@ -86,9 +86,9 @@ class MemoryPatience {
 
 struct Nic {
   explicit Nic(const config::Nic& nic) : config(nic), end_log(nic.name) {}
-  // The first poller's thread looks after the others', so it ends first.
+  // The first poller's thread looks at all of them, so it ends while they are there.
   ~Nic() {
-    while (!pollers.empty()) pollers.erase(pollers.begin());
+    if (!pollers.empty()) pollers.front()->stop();
   }
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;

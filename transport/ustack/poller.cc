@@ -46,11 +46,7 @@ Poller::Poller(PollerConfig config, std::unique_ptr<link::Link> link, const Engi
       turn_(read_clock(), *link_, engine_, clients_, *this) {}
 
 Poller::~Poller() {
-  stopping_.store(true);
-  if (thread_.joinable()) {
-    wake();
-    thread_.join();
-  }
+  stop();
   clients_.clear();
   log::info("{}: closed; it {}", config_.name, summary(turn_.counts()));
   if (wake_fd_ >= 0) close(wake_fd_);
@@ -92,6 +88,13 @@ Status Poller::start() {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;
+}
+
+void Poller::stop() {
+  stopping_.store(true);
+  if (!thread_.joinable()) return;
+  wake();
+  thread_.join();
 }
 
 bool Poller::turn() {

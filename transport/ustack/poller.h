@@ -9,8 +9,8 @@
 //              the call; the background thread wakes by deadline, so that ACKs, retransmissions
 //              and keepalives flow when nobody calls
 //
-// The background thread starts at the first start() and ends with the Poller. Of NCCL it calls the
-// logger alone, and that without the baton.
+// The background thread starts at the first start() and ends with stop(), or with the Poller. Of
+// NCCL it calls the logger alone, and that without the baton.
 #pragma once
 
 #include <atomic>
@@ -60,6 +60,8 @@ class Poller final : private TurnEvents {
 
   // Starts the background thread; later calls do nothing. All signals are blocked in it.
   Status start();
+  // Ends it, and waits for that. Nothing starts it again.
+  void stop();
 
   // --- From NCCL's progress threads --------------------------------------------------------------
   // Posts of `client` wait in its ring.

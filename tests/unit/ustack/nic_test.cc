@@ -2,7 +2,19 @@
 // Copyright the ztcp authors
 #include "transport/ustack/nic.h"
 
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
+
+#include "tests/unit/ustack/memory_nics.h"
+#include "transport/link/memory_link.h"
+#include "transport/ustack/nic_config.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -25,6 +37,35 @@ TEST(MemoryPatience, PeersThatAreGoneAreWaitedForTogether) {
   }
   EXPECT_LE(waited, milliseconds(2000) + 98 * MemoryPatience::kLeast);
   EXPECT_EQ(patience.for_peer(peer(100)), MemoryPatience::kLeast) << "a living one needs its ACKs";
+}
+
+// The first queue's thread may be amid a look at all of them (death_watch.h).
+TEST(Nic, AllPollersAreThereWhileTheFirstLooks) {
+  const config::Fabric fabric = one_nic_fabric(0);
+  auto nic = std::make_unique<Nic>(fabric.nics[0]);
+  std::atomic<bool> is_looking{false};
+  std::atomic<int> missing{0};
+  std::vector<std::unique_ptr<link::Link>> far_ends;
+  for (int queue = 0; queue < 3; ++queue) {
+    auto [near, far] = link::make_memory_links({});
+    far_ends.push_back(std::move(far));
+    PollerConfig poller;
+    poller.name = poller.thread = "queue" + std::to_string(queue);
+    if (queue == 0)
+      poller.on_look = [&pollers = nic->pollers, &is_looking, &missing](TimePoint) {
+        if (is_looking.exchange(true)) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        missing = 3 - static_cast<int>(pollers.size());
+        for (const auto& one : pollers) missing += one == nullptr;
+      };
+    const auto engine = engine_config(fabric, fabric.nics[0], near->capabilities());
+    ASSERT_TRUE(engine);
+    nic->pollers.push_back(std::make_unique<Poller>(std::move(poller), std::move(near), *engine));
+  }
+  for (const auto& poller : nic->pollers) ASSERT_TRUE(poller->start());
+  while (!is_looking) std::this_thread::yield();
+  nic.reset();
+  EXPECT_EQ(missing, 0);
 }
 
 }  // namespace
