@@ -257,14 +257,17 @@ bool Port::create_pools_on(int node) {
   }
   const std::uint32_t rx_room =
       config_.rx_room_bytes != 0 ? config_.rx_room_bytes : frame_room_bytes(config_.mtu_bytes);
-  pools_.rx = create_pool("rx", frames, kPoolCache, sizeof(RxPrivate), rx_room, node);
+  // Of a small pool less, or nothing could ever be kept of it.
+  const std::uint32_t rx_cached = std::min(kPoolCache, frames / 8);
+  pools_.rx = create_pool("rx", frames, rx_cached, sizeof(RxPrivate), rx_room, node);
   pools_.tx_header =
       create_pool("txh", headers, cached, sizeof(TxPrivate), config_.tx_header_room_bytes, node);
   if (!config_.driver_copies)
     pools_.tx_copy = create_pool("txc", copies, cached, 0, copy_room_bytes(), node);
   // memif's ring is the peer's memory; a NIC's is filled with our buffers. What lies in one
-  // thread's cache, 1.5 times its size at most, is out of the others' reach.
-  const std::uint32_t needed = (config_.driver_copies ? 0U : rx_ring_) + 2 * kPoolCache + kRxBurst;
+  // thread's cache, 1.5 times its size at most, is out of the others' reach; two may have one: the
+  // poller, and whoever now and then looks at all queues of a NIC.
+  const std::uint32_t needed = (config_.driver_copies ? 0U : rx_ring_) + 3 * rx_cached + kRxBurst;
   abilities_.spare_rx_frames = frames - std::min(frames, needed);
   abilities_.rx_frame_bytes =
       rx_room + RTE_PKTMBUF_HEADROOM + static_cast<std::uint32_t>(sizeof(rte_mbuf));
