@@ -14,8 +14,9 @@
 namespace ztcp::config {
 namespace {
 
-// Ends what has no end. The longest that is read are libraries.
-constexpr std::size_t kLargestText = 256U << 20;
+// The longest that is read are libraries. Of what is no file, as of a device without end, little.
+constexpr std::size_t kLargestFile = 256U << 20;
+constexpr std::size_t kLargestOther = 1U << 20;
 
 FileKind kind_of(mode_t mode) {
   if (S_ISREG(mode)) return FileKind::kFile;
@@ -45,10 +46,13 @@ std::optional<std::string> LiveMachine::read_value(const std::string& path) {
   // O_NONBLOCK: a pipe in its place must not hold us up.
   const int fd = ::open(at(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return std::nullopt;
+  struct stat facts {};
+  const bool file = ::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+  const std::size_t largest = file ? kLargestFile : kLargestOther;
   std::string text;
   std::array<char, 16384> buffer;
   ssize_t count = 0;
-  while (text.size() < kLargestText && (count = ::read(fd, buffer.data(), buffer.size())) > 0)
+  while (text.size() < largest && (count = ::read(fd, buffer.data(), buffer.size())) > 0)
     text.append(buffer.data(), static_cast<std::size_t>(count));
   ::close(fd);
   if (count < 0) return std::nullopt;

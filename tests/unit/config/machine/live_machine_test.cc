@@ -46,6 +46,16 @@ TEST(LiveMachine, APipeHoldsNobodyUp) {
   EXPECT_EQ(machine.read_value("/pipe"), "");
 }
 
+// NCCL_CONF_FILE may name anything.
+TEST(LiveMachine, OfADeviceWithoutEndLittleIsRead) {
+  test::Tree tree;
+  tree.add_link("endless", "/dev/zero");
+  tree.add_file("long", std::string(5U << 20, 'x'));
+  LiveMachine machine(tree.root());
+  EXPECT_LE(machine.read_value("/endless").value_or("").size(), 2U << 20);
+  EXPECT_EQ(machine.read_value("/long").value_or("").size(), 5U << 20);
+}
+
 TEST(Readings, LinesNumbersAndLinks) {
   test::Tree tree("pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=-1 driver=ena");
   tree.add_file("a", "  text \nmore\n");
