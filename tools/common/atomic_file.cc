@@ -9,18 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/common/write_all.h"
+
 namespace ztcp::tools {
 namespace {
-
-Status write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno("write");
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
 
 Status write_durably(int fd, std::string_view text) {
   ZTCP_CHECK(write_all(fd, text));

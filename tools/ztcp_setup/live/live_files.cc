@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/common/write_all.h"
 #include "tools/ztcp_setup/live/live_host.h"
 
 namespace ztcp::setup {
@@ -28,16 +29,6 @@ Result<std::string> read_all(int fd) {
     text.append(buffer.data(), static_cast<std::size_t>(count));
     if (text.size() > kLargestFile) return fail(Errc::kSystem, "read", EFBIG);
   }
-}
-
-Status write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno("write");
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
 }
 
 // An O_PATH descriptor can't be synced itself.
@@ -81,7 +72,7 @@ Status LiveHost::create(const std::string& path, const std::string& text, Owners
   const Descriptor file(::openat(place.folder.get(), place.name.c_str(),
                                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) return fail_errno("open");
-  ZTCP_CHECK(write_all(file.get(), text));
+  ZTCP_CHECK(tools::write_all(file.get(), text));
   ZTCP_CHECK(own(file.get(), ownership));
   if (::fsync(file.get()) != 0) return fail_errno("fsync");
   return {};
