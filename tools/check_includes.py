@@ -38,7 +38,7 @@ SETUP_ROOMS = {
     "live": ["host"],
     "resources": ["host"],
     "plan": ["host", "resources", "boot_unit.inc"],
-    "check": ["host", "plan/resources_for.h"],
+    "check": ["host"],
     "local": [],
     "report": ["resources", "plan", "local"],
     "run": ["host", "live", "resources", "plan", "check", "report", "options.h"],

@@ -12,7 +12,7 @@
 
 #include "config/machine/readings.h"
 #include "tools/ztcp_setup/check/memlock.h"
-#include "tools/ztcp_setup/plan/resources_for.h"
+#include "tools/ztcp_setup/host/job_services.h"
 #include "transport/core/shell_word.h"
 
 namespace ztcp::setup {

@@ -26,15 +26,6 @@ struct PlanParts {
 // Some depend on what the distribution has.
 Resources resources_for(const config::Fabric& fabric, const PlanParts& parts, Host& host);
 
-// Services of this machine that start jobs: what they start inherits their limits, and PAM is not
-// asked.
-std::vector<std::string> job_services(Host& host);
-// Whether the service has systemd's limit of locked memory, a few MiB: no unit or drop-in lifts it.
-bool limits_memlock(Host& host, const std::string& service);
-
-// Where systemd looks for units, without a slash at the end.
-const std::vector<std::string>& unit_folders();
-bool has_unit(Host& host, const std::string& name);
 // Ours, from a package: not the one that set-up itself writes.
 bool has_packaged_unit(Host& host);
 

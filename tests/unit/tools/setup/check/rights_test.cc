@@ -15,7 +15,6 @@
 #include "tests/support/tree.h"
 #include "tests/unit/tools/setup/tree_host.h"
 #include "tools/ztcp_setup/check/memlock.h"
-#include "tools/ztcp_setup/plan/resources_for.h"
 
 namespace ztcp::setup {
 namespace {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Services of this machine that start jobs: what they start inherits their limits, and PAM is not
+// asked.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/ztcp_setup/host/host.h"
+
+namespace ztcp::setup {
+
+std::vector<std::string> job_services(Host& host);
+// Whether the service has systemd's limit of locked memory, a few MiB: no unit or drop-in lifts it.
+bool limits_memlock(Host& host, const std::string& service);
+
+// Where systemd looks for units, without a slash at the end: the administrator's, the running
+// system's, then those of packages.
+const std::vector<std::string>& unit_folders();
+
+}  // namespace ztcp::setup
