@@ -16,13 +16,19 @@ namespace ztcp::setup::resource {
 namespace {
 
 using Words = std::vector<std::string>;
+constexpr const char* kWhere = "kernel command line";
 using ArgumentsOf = std::vector<std::pair<std::string, std::string>>;
 
 // By kernel, as grubby tells it: kernel="/boot/vmlinuz-5.14" and args="ro quiet" lines.
-ArgumentsOf arguments_of_kernels(Host& host) {
+Read<ArgumentsOf> arguments_of_kernels(Host& host) {
   ArgumentsOf kernels;
   const auto told = host.run({"grubby", "--info=ALL"}, kUnitLimit);
-  if (!told || told->exit_status != 0) return kernels;
+  if (!told || told->exit_status != 0)
+    return tl::unexpected(
+        config::Problem{kWhere,
+                        fmt::format("grubby does not tell it: {}",
+                                    told ? last_line(told->output) : "it could not be run"),
+                        "sudo grubby --info=ALL"});
   std::istringstream lines(told->output);
   std::string kernel;
   for (std::string line; std::getline(lines, line);) {
@@ -63,35 +69,45 @@ Words update_all(const Words& arguments) {
 
 void BootArguments::check(Host& host, const Others&, config::Problems& problems) const {
   if (!host.has_program("grubby"))
-    problems.push_back({"kernel command line", "there is no grubby to change it with",
-                        "install the package grubby"});
+    problems.push_back(
+        {kWhere, "there is no grubby to change it with", "install the package grubby"});
 }
 
 bool BootArguments::holds(Host& host) const {
   const auto kernels = arguments_of_kernels(host);
-  return !kernels.empty() && std::all_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {
+  if (!kernels || kernels->empty()) return false;
+  return std::all_of(kernels->begin(), kernels->end(), [&](const auto& kernel) {
     return lacking(arguments, config::own_words(kernel.second)).empty();
   });
 }
 
 Read<BootArguments::Before> BootArguments::before(Host& host) const {
-  return Before{arguments_of_kernels(host)};
+  auto kernels = arguments_of_kernels(host);
+  if (!kernels) return tl::unexpected(std::move(kernels.error()));
+  return Before{std::move(*kernels)};
 }
 
-Preview BootArguments::preview(Host&) const {
+Preview BootArguments::preview(Host& host) const {
   const std::string text = fmt::format("{}", fmt::join(arguments, " "));
-  return {"", "without", text, fmt::format("grubby --update-kernel=ALL --args=\"{}\"", text)};
+  // grubby may tell only root.
+  return {"", arguments_of_kernels(host) ? "without" : "unknown", text,
+          fmt::format("grubby --update-kernel=ALL --args=\"{}\"", text)};
 }
 
 Done BootArguments::apply(Host& host, Before&) const {
   if (Done done = run_program(host, update_all(arguments), kProgramLimit); !done) return done;
   if (holds(host)) return {};
   return tl::unexpected(config::Problem{
-      "kernel command line", fmt::format("lacks {} still", fmt::join(arguments, " ")),
+      kWhere, fmt::format("lacks {} still", fmt::join(arguments, " ")),
       fmt::format("sudo grubby --update-kernel=ALL --args=\"{}\"", fmt::join(arguments, " "))});
 }
 
 Reverted BootArguments::revert(Host& host, const Before& before) const {
+  const std::string text = fmt::format("{}", fmt::join(arguments, " "));
+  if (!host.has_program("grubby"))
+    return {{}, {{kWhere, "there is no grubby any more to take this off: " + text, ""}}};
+  const auto now = arguments_of_kernels(host);
+  if (!now) return {{now.error()}, {}};
   Reverted reverted;
   const auto update = [&](Words argv) {
     argv.insert(argv.begin(), "grubby");
@@ -101,18 +117,22 @@ Reverted BootArguments::revert(Host& host, const Before& before) const {
   // What stood nowhere before goes from ALL, as it came: from kernels that will be installed, too.
   Words ours;
   for (const std::string& word : arguments)
-    if (!any_has(before.arguments_of, word) && any_has(arguments_of_kernels(host), word))
-      ours.push_back(word);
+    if (!any_has(before.arguments_of, word) && any_has(*now, word)) ours.push_back(word);
   if (!ours.empty())
     update({"--update-kernel=ALL", fmt::format("--remove-args={}", fmt::join(ours, " "))});
+  const auto left = arguments_of_kernels(host);
+  if (!left) {
+    reverted.faults.push_back(left.error());
+    return reverted;
+  }
   // A kernel installed since keeps the rest: it came from kernels that had it without us.
-  for (const auto& [kernel, now] : arguments_of_kernels(host)) {
+  for (const auto& [kernel, line] : *left) {
     const auto known =
         std::find_if(before.arguments_of.begin(), before.arguments_of.end(),
                      [&, name = kernel](const auto& one) { return one.first == name; });
     if (known == before.arguments_of.end()) continue;
     const auto had = config::own_words(known->second);
-    const auto have = config::own_words(now);
+    const auto have = config::own_words(line);
     Words added;
     for (const std::string& word : lacking(arguments, had))
       if (lacking({word}, have).empty()) added.push_back(word);

@@ -133,6 +133,7 @@ Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Second
     return ProgramResult{enabled ? 0 : 1, false, enabled ? "enabled\n" : "disabled\n"};
   }
   if (argv.at(0) == "grubby" && argv.at(1) == "--info=ALL") {
+    if (errors.contains("run " + line)) return ProgramResult{1, false, "injected\n"};
     for (const auto& [kernel, arguments] : state.boot)
       result.output += fmt::format("index=0\nkernel=\"{}\"\nargs=\"{}\"\n", kernel, arguments);
     return result;

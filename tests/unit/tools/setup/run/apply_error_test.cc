@@ -61,6 +61,25 @@ TEST(GrantError, WhatIsNoFileIsNotReplacedByOne) {
   }
 }
 
+// Else undo would not know which arguments were there before, or leave ours there and say it is
+// done.
+TEST(GrantError, AGrubbyThatDoesNotTellTheArgumentsIsAFault) {
+  const std::string question = "run grubby --info=ALL";
+  const FakeHost bare = bare_machine();
+  FakeHost host = bare;
+  host.errors[question] = EIO;
+  EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("grubby does not tell it: injected"));
+  EXPECT_EQ(host.state.boot, bare.state.boot);
+
+  host = bare;
+  ASSERT_TRUE(set_up(host).complete());
+  host.errors[question] = EIO;
+  EXPECT_THAT(all_of(undo(host).faults), HasSubstr("grubby does not tell it: injected"));
+  host.errors.clear();
+  EXPECT_TRUE(undo(host).complete());
+  expect_same(host.state, bare.state);
+}
+
 TEST(GrantError, WhateverIsMissing) {
   const FakeHost bare = bare_machine();
   const auto faults_without = [&](const auto& remove, const Resources& wishes) {
