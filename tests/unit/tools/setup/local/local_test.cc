@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"long_folder",
                 {.folder = "/" + std::string(100, 'x')},
                 "--dir",
-                "have 118 characters, the kernel takes 107"}),
+                "have 120 characters, the kernel takes 107"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(Local, AFolderThatCantBeMadeIsNamed) {
