@@ -16,7 +16,7 @@
 #include <memory>
 #include <random>
 #include <string_view>
-#include <sys/eventfd.h>
+#include <thread>
 #include <time.h>
 #include <vector>
 
@@ -177,7 +177,6 @@ int run(const char* path, std::size_t victim, double seconds, std::uint64_t seed
                         .node_memory_mib = {link::kEalBaseMib + link::memif_memory_mib(memif)}})) {
     die("EAL");
   }
-  const int wake_fd = eventfd(0, EFD_CLOEXEC);
   auto opened = link::open_memif(memif);
   if (!opened) die("memif");
   link::Link& link = **opened;
@@ -215,7 +214,7 @@ int run(const char* path, std::size_t victim, double seconds, std::uint64_t seed
     if (n != 0) link.transmit(std::span(tx).first(n));
     const TxFrame hostile = hostile_frame(random, own.mac, own, target, payload);
     frames += link.transmit({&hostile, 1});
-    link.wait(wake_fd, std::chrono::microseconds(200));
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   std::size_t connected = 0;
   std::size_t answered = 0;

@@ -90,7 +90,7 @@ class RouterTap : public TapTest, public testing::WithParamInterface<bool> {
   static constexpr std::uint16_t kWide = 9000;
   static constexpr std::uint16_t kNarrow = 1400;
   static constexpr Endpoint kFar{Ipv4Address{0x0a630802}, 9000};
-  static constexpr Ipv4Prefix kFarAddress{kFar.address, 24};
+  static constexpr Ipv4Prefix kFarAddress{kFar.address.v4(), 24};
   static constexpr Ipv4Prefix kRouterAddress{Ipv4Address{0x0a630801}, 24};
 
   static std::unique_ptr<link::Link> far_tap(const char* name, Ipv4Prefix address) {
