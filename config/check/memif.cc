@@ -53,7 +53,8 @@ bool check_meeting(Checklist& list, const Nic& nic, const Meeting& meeting) {
   if (!meeting.serves && exists(list.machine, meeting.path) &&
       !list.machine.may_access(meeting.path, R_OK | W_OK)) {
     list.fault("memif", nic.name, fmt::format("user {} may not open {}", ::geteuid(), meeting.path),
-               "run ztcp_switch, or the NIC's other side, as the same user");
+               fmt::format("run {}the NIC's other side, as the same user",
+                           nic.memif_role == MemifRole::kMesh ? "" : "ztcp_switch, or "));
     return false;
   }
   return true;
@@ -98,10 +99,11 @@ Next check_memif_socket(Checklist& list, const Nic& nic) {
     });
     // A server that does not run yet is waited for; nothing is wrong with the machine.
     if (good)
-      list.good("memif", nic.name,
-                nic.memif_role == MemifRole::kMesh
-                    ? fmt::format("mesh {}, {} peers", nic.memif_socket, meetings.size())
-                    : fmt::format("{} {}", name_of(nic.memif_role), nic.memif_socket));
+      list.good(
+          "memif", nic.name,
+          nic.memif_role == MemifRole::kMesh
+              ? fmt::format("mesh {}, {} peers", nic.memif_socket, meetings.size() / nic.queues)
+              : fmt::format("{} {}", name_of(nic.memif_role), nic.memif_socket));
   }
   return Next::kGoOn;
 }

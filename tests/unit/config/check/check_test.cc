@@ -497,6 +497,19 @@ TEST(Check, AMemifSwitchThatDoesNotRunIsNoFault) {
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
+TEST(Check, APeerOfAMeshIsOneHoweverManyItsQueues) {
+  Software machine(NicDriver::kMemif);
+  machine.nic().memif_role = MemifRole::kMesh;
+  machine.nic().queues = 3;
+  for (const char* name : {"second", "third"}) {
+    machine.fabric.nics.push_back(machine.nic());
+    machine.fabric.nics.back().name = name;
+  }
+  std::string all;
+  for (const config::Check& good : machine.of_severity(Severity::kGood)) all += good.problem.what;
+  EXPECT_THAT(all, HasSubstr("mesh /sockets/a.sock, 2 peers"));
+}
+
 // Who may write there can hold every NIC back: it is opened to a group, not to all.
 TEST(Check, RunFolderOfSoftwareNicsIsNotOpenedToAll) {
   Software machine(NicDriver::kMemif);
@@ -584,12 +597,12 @@ TEST(Check, OfAMeshEachSocketIsLookedAt) {
   peer.name = "ztcp1";
   machine.fabric.nics.push_back(peer);
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
-  const std::string socket = machine.nic().memif_socket + "-ztcp0-ztcp1";
-  machine.tree.add_file("sockets/a.sock-ztcp0-ztcp1", "");
+  const std::string socket = machine.nic().memif_socket + "+ztcp0+ztcp1+0";
+  machine.tree.add_file("sockets/a.sock+ztcp0+ztcp1+0", "");
   for (const Check& check : machine.of_severity(Severity::kFault))
     EXPECT_THAT(check.problem.what, HasSubstr(socket + " is there and is no socket"));
   EXPECT_EQ(machine.of_severity(Severity::kFault).size(), 2U) << "one on each side";
-  for (Nic& nic : machine.fabric.nics) nic.memif_socket = "/" + std::string(95, 'x');
+  for (Nic& nic : machine.fabric.nics) nic.memif_socket = "/" + std::string(93, 'x');
   for (const Check& check : machine.of_severity(Severity::kFault))
     EXPECT_THAT(check.problem.what, HasSubstr("has 108 characters, the kernel takes 107"));
   EXPECT_EQ(machine.of_severity(Severity::kFault).size(), 2U);
