@@ -38,9 +38,11 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.stack.mtu_bytes = std::min(nic.mtu_bytes, link.mtu_bytes);
   out.stack.tx_checksum_offload = link.tx_checksum;
   out.stack.max_super_segment_bytes = link.max_super_segment_bytes;
-  // Connections spread over the queues; peers need not spread theirs evenly.
-  out.session.max_sessions = std::min(
-      fabric.tcp.max_connections, (2 * fabric.tcp.max_connections + nic.queues - 1) / nic.queues);
+  // Connections spread over the queues; peers need not spread theirs evenly, and few may all come
+  // on one: each peer begins with its first queue.
+  constexpr std::uint32_t kFewSessions = 256;
+  const std::uint32_t share = (2 * fabric.tcp.max_connections + nic.queues - 1) / nic.queues;
+  out.session.max_sessions = std::min(fabric.tcp.max_connections, std::max(share, kFewSessions));
   out.stack.max_connections = table_places(out.session.max_sessions);
   out.stack.max_held_bytes = link.max_kept_bytes;
   out.stack.max_held_frames = link.max_kept_frames;

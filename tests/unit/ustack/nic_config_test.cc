@@ -89,6 +89,19 @@ TEST(NicConfig, WhatMayBeHeldIsWhatTheLinkHas) {
 
 // One frame is lost, again and again, while a window follows it that is larger than all the link
 // can receive into. When it comes at last there must be a place for it.
+// Peers with one connection each all dial from their first queue.
+TEST(NicConfig, FewConnectionsMayAllComeOnOneQueue) {
+  const auto sessions = [](std::uint32_t max_connections, std::uint32_t queues) {
+    const config::Fabric fabric =
+        one_nic_fabric(0, {.max_connections = max_connections, .queues = queues});
+    return engine_config(fabric, fabric.nics[0], {})->session.max_sessions;
+  };
+  EXPECT_EQ(sessions(8, 8), 8U);
+  EXPECT_EQ(sessions(200, 4), 200U);
+  EXPECT_EQ(sessions(4096, 4), 2048U);
+  EXPECT_EQ(sessions(4096, 1), 4096U);
+}
+
 TEST(NicConfig, ALostFrameFindsItsPlaceBehindAWindow) {
   auto links = link::make_memory_links({.mtu_bytes = 1500, .frames = 512});
   Host sender(0, std::move(links.first));
