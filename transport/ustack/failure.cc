@@ -17,7 +17,7 @@ std::string advice(const Error& error, link::LinkState link, const Poller& polle
     // A link that ran into a limit of this process stays down without a word, too.
     const std::string limits = link::advice_on_files();
     return "; no carrier on " + poller.link_description() + ": " +
-           (limits.empty() ? "is ztcp_switch, or the process at its other end, running?" : limits);
+           (limits.empty() ? poller.carrier_advice() : limits);
   }
   switch (error.code) {
     case Errc::kTimedOut:

@@ -39,6 +39,7 @@ struct PollerConfig {
   std::string name;              // Of the NIC, or "ztcp0 queue 2".
   std::string thread;            // At most 15 bytes.
   std::string link_description;  // For messages.
+  std::string carrier_advice;    // What to look at where the link has no carrier.
   bool dedicated = false;
   Duration spin = std::chrono::microseconds(50);  // Without work, before yielding.
   Duration max_sleep = std::chrono::milliseconds(1);
@@ -118,6 +119,7 @@ class Poller final : private TurnEvents {
   link::Link& link() { return *link_; }  // Other threads: map_memory() and unmap_memory() only.
   const std::string& name() const { return config_.name; }
   const std::string& link_description() const { return config_.link_description; }
+  const std::string& carrier_advice() const { return config_.carrier_advice; }
   bool dedicated() const { return config_.dedicated; }
   // Connections that were dialled here and are not closed. Any thread.
   std::uint32_t dialled() const { return dialled_.load(std::memory_order_relaxed); }

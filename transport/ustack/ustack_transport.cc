@@ -40,6 +40,23 @@ std::string to_text(const ProcessGpus& gpus) {
   return text.empty() ? "unknown" : text;
 }
 
+std::string carrier_advice(const config::Nic& nic) {
+  switch (nic.driver) {
+    case config::NicDriver::kMemif:
+      return nic.memif_role == config::MemifRole::kMesh
+                 ? "is the process of any other NIC of this mesh running?"
+                 : "is ztcp_switch, or the process at its other end, running?";
+    case config::NicDriver::kTap:
+      return fmt::format("is the interface up? See ip link show {}", nic.tap_interface);
+    case config::NicDriver::kPci:
+      return "look at its cable and at the switch's port; of a virtual machine's NIC, at its host";
+    case config::NicDriver::kSocket:
+    case config::NicDriver::kVerbs:
+      break;  // Another transport's.
+  }
+  return {};
+}
+
 class UstackTransport final : public Transport {
  public:
   UstackTransport(config::Fabric fabric, GpuProbe probe, std::shared_ptr<NicSource> source)
@@ -240,6 +257,7 @@ Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> opened,
                       ? ("ztcp-" + config.name).substr(0, 15)
                       : fmt::format("{}-{}", ("ztcp-" + config.name).substr(0, 13), queue);
   poller.link_description = link->describe();
+  poller.carrier_advice = carrier_advice(config);
   poller.dedicated = policy.dedicated;
   poller.spin = policy.spin;
   poller.max_sleep = policy.max_sleep;

@@ -7,10 +7,13 @@
 #include <chrono>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/log_capture.h"
 #include "tests/unit/ustack/memory_nics.h"
 #include "tests/unit/ustack/polling.h"
+#include "transport/core/listen_address.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -40,6 +43,40 @@ TEST(LateLink, AConnectWaitsForItAsLongAsForAPeer) {
   carrier.join();
   EXPECT_NE(pair.sender, nullptr);
   EXPECT_NE(pair.receiver, nullptr);
+}
+
+// What is to be looked at depends on what the NIC is.
+TEST(LateLink, AConnectThatWaitedInVainSaysWhereToLook) {
+  struct Row {
+    config::NicDriver driver;
+    config::MemifRole role;
+    const char* advice;
+  };
+  for (const Row& row : {
+           Row{config::NicDriver::kMemif, config::MemifRole::kClient, "is ztcp_switch, or"},
+           Row{config::NicDriver::kMemif, config::MemifRole::kMesh, "any other NIC of this mesh"},
+           Row{config::NicDriver::kTap, config::MemifRole::kClient, "ip link show tap7"},
+           Row{config::NicDriver::kPci, config::MemifRole::kClient, "cable"},
+       }) {
+    std::atomic<link::LinkState> state{link::LinkState::kDown};
+    auto links = link::make_memory_links({.mtu_bytes = 9000, .states = {&state, nullptr}});
+    const auto source = std::make_shared<MemoryNics>();
+    source->add("mem0", std::move(links.first));
+    config::Fabric fabric = one_nic_fabric(0);
+    fabric.tcp.connect_timeout_ms = 10;
+    fabric.nics[0].driver = row.driver;
+    fabric.nics[0].memif_role = row.role;
+    fabric.nics[0].tap_interface = "tap7";
+    const auto here = *create(fabric, nullptr, source);
+    test::LogCapture log;
+    const auto to = to_bytes(ListenAddress{{Ipv4Address{0x0a010002}, 7471}, {}, {}});
+    auto sender = here->begin_connect(0, {TransportKind::kUstack, to}, {});
+    ASSERT_TRUE(sender);
+    for (Result<bool> ready = false; ready && !*ready; ready = (*sender)->is_ready())
+      std::this_thread::yield();
+    sender->reset();
+    EXPECT_THAT(log.warnings(), testing::Contains(testing::HasSubstr(row.advice)));
+  }
 }
 
 }  // namespace
