@@ -48,8 +48,9 @@ Planner planner(Host& host, const Options& options, Scope scope) {
     if (!plan) return tl::unexpected<int>(refuse(plan.error(), options.json));
     if (!plan->fabric || plan->has_faults()) {
       note_reverted(*plan, reverted);
-      const auto changes = preview_changes(host, {}, plan->resources);
-      say(options.json ? to_json(*plan, changes, scope == Scope::kWhole ? "set-up" : "add")
+      // The text does not show them, and to look may take programs a while.
+      say(options.json ? to_json(*plan, preview_changes(host, {}, plan->resources),
+                                 scope == Scope::kWhole ? "set-up" : "add")
                        : faults_text(*plan, reverted.changed()));
       return tl::unexpected<int>(std::max<int>(exit_code(*plan), kExitFaults));
     }
