@@ -199,17 +199,23 @@ class Documents(unittest.TestCase):
 
     def test_measured_numbers_are_those_of_the_records(self):
         told = (ROOT / "README.md").read_text()
-        record = (RESULTS / "nccl-h200.md").read_text()
+        record = (RESULTS / "nccl-h200-mesh.md").read_text()
         seen = 0
         for name, cells in table(told, "## What was measured").items():
-            row = re.fullmatch(r"(send/recv|all-reduce) (\d+ \w+)( \(bus\))?", name)
+            row = re.fullmatch(r"([24]) ranks, (send/recv|all-reduce|all-to-all) (\d+) (\w+)( \(bus\))?", name)
             if not row:
                 continue
-            op = {"send/recv": "sendrecv", "all-reduce": "all_reduce"}[row.group(1)]
-            recorded = table(record, f"### {op}, 2 ranks")[row.group(2)]
-            for column, cell in enumerate(cells):
+            ranks, op, unit = int(row.group(1)), row.group(2), row.group(4)
+            size_bytes = int(row.group(3)) << {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[unit]
+            bus = {"send/recv": 1, "all-reduce": 2 * (ranks - 1) / ranks, "all-to-all": (ranks - 1) / ranks}[op]
+            heading = f"### {op.replace('/', '').replace('-', '_')}, {ranks} ranks"
+            if ranks == 2:
+                heading += ", small" if size_bytes <= 512 << 10 else ", large"
+            recorded = table(record, heading)[f"{row.group(3)} {unit}"][2:]
+            for cell, exact in zip(filter(None, cells), map(float, recorded)):
                 seen += 1
-                exact = float(recorded[column + (3 if cell.endswith("GB/s") else 0)])
+                if cell.endswith("GB/s"):
+                    exact = size_bytes * bus / exact / 1e3
                 self.assertTrue(rounded(exact, cell), f"README.md: {name}: {cell}, recorded: {exact}")
         self.assertGreater(seen, 10, "hardly anything was looked at")
 
