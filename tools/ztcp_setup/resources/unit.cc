@@ -2,9 +2,21 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/resources/unit.h"
 
+#include <optional>
+
 #include "tools/ztcp_setup/resources/program.h"
 
 namespace ztcp::setup::resource {
+namespace {
+
+// Absent: systemctl did not answer.
+std::optional<bool> is_enabled(Host& host, const std::string& name) {
+  const auto result = host.run({"systemctl", "is-enabled", name}, kUnitLimit);
+  if (!result || result->timed_out) return std::nullopt;
+  return result->exit_status == 0 && last_line(result->output) == "enabled";
+}
+
+}  // namespace
 
 void Unit::check(Host& host, const Others&, config::Problems& problems) const {
   if (!host.has_program("systemctl"))
@@ -12,10 +24,7 @@ void Unit::check(Host& host, const Others&, config::Problems& problems) const {
                         "this machine wants set-up at each boot: ztcp_setup --boot"});
 }
 
-bool Unit::holds(Host& host) const {
-  const auto result = host.run({"systemctl", "is-enabled", name}, kUnitLimit);
-  return result && result->exit_status == 0 && last_line(result->output) == "enabled";
-}
+bool Unit::holds(Host& host) const { return is_enabled(host, name).value_or(false); }
 
 Preview Unit::preview(Host&) const {
   return {"", "disabled", "enabled", "systemctl enable " + name};
@@ -26,7 +35,7 @@ Done Unit::apply(Host& host, Before&) const {
 }
 
 Reverted Unit::revert(Host& host, const Before&) const {
-  if (!holds(host)) return {};
+  if (!is_enabled(host, name).value_or(true)) return {};
   return reverted(run_program(host, {"systemctl", "disable", name}, kUnitLimit));
 }
 

@@ -80,6 +80,15 @@ TEST(GrantError, AGrubbyThatDoesNotTellTheArgumentsIsAFault) {
   expect_same(host.state, bare.state);
 }
 
+TEST(GrantError, AUnitThatNobodyTellsOfIsDisabledAllTheSame) {
+  const FakeHost bare = bare_machine();
+  FakeHost host = bare;
+  ASSERT_TRUE(set_up(host).complete());
+  host.errors["run systemctl is-enabled ztcp-setup.service"] = ETIMEDOUT;
+  EXPECT_TRUE(undo(host).complete());
+  expect_same(host.state, bare.state);
+}
+
 TEST(GrantError, WhateverIsMissing) {
   const FakeHost bare = bare_machine();
   const auto faults_without = [&](const auto& remove, const Resources& wishes) {
