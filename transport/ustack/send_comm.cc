@@ -17,8 +17,9 @@ Result<SendCommPtr> UstackSendComm::connect(const std::shared_ptr<Nic>& nic, End
     if (engine.is_full()) return fail(Errc::kFull, "connect");
     std::unique_ptr<UstackSendComm> owned(new UstackSendComm(poller, engine, remote));
     comm = owned.get();
-    comm->set_index(ZTCP_TRY(poller.clients().attach(std::move(owned))));
+    // First: whoever is attached has a session, also when memory ends in between.
     comm->session_ = &engine.connect(remote, cookie, *comm);
+    comm->set_index(ZTCP_TRY(poller.clients().attach(std::move(owned))));
     return {};
   }));
   poller.note_dialled(1);
