@@ -31,9 +31,9 @@ std::string in_ascii(std::string_view text) {
   return ascii;
 }
 
-std::set<Place> places_beyond_ascii(std::string_view text) {
-  std::set<Place> places;
-  Place place;
+std::set<Position> places_beyond_ascii(std::string_view text) {
+  std::set<Position> places;
+  Position place;
   for (const char c : without_byte_order_mark(text)) {
     if (beyond_ascii(c) && !continues_character(c)) places.insert(place);
     if (c == '\n')

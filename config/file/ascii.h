@@ -14,6 +14,6 @@ namespace ztcp::config {
 
 // The text with a '?' for each such character.
 std::string in_ascii(std::string_view text);
-std::set<Place> places_beyond_ascii(std::string_view text);
+std::set<Position> places_beyond_ascii(std::string_view text);
 
 }  // namespace ztcp::config

@@ -31,7 +31,7 @@ namespace {
 
 constexpr const char* kSetUpAgain = "ztcp_setup --dry-run shows a complete file";
 
-Place place_of(const toml::source_region& region) {
+Position place_of(const toml::source_region& region) {
   return {static_cast<std::uint32_t>(region.begin.line),
           static_cast<std::uint32_t>(region.begin.column)};
 }
@@ -243,7 +243,7 @@ void read_nics(const toml::table& root, ParseState& state) {
     return;
   }
   if (array == nullptr || array->empty()) {
-    state.findings.push_back({Place{}, "no NIC: the file has no [[nic]]", kSetUpAgain});
+    state.findings.push_back({Position{}, "no NIC: the file has no [[nic]]", kSetUpAgain});
     return;
   }
   for (const toml::node& element : *array) {
@@ -307,9 +307,9 @@ Finding syntax_fault(const toml::parse_result& parsed) {
 // is a blank. So it sees such a text only once it has taken the same text with a '?' for each of
 // them, which is no blank either and can stand in the same places only.
 std::optional<Finding> fault_beyond_ascii(std::string_view text) {
-  const std::set<Place> places = places_beyond_ascii(text);
+  const std::set<Position> places = places_beyond_ascii(text);
   if (places.empty()) return std::nullopt;
-  const auto stray = [](const Place& place) {
+  const auto stray = [](const Position& place) {
     return Finding{place, "a character beyond ASCII outside comments and one-line strings",
                    "correct that line; names with such characters need quotes"};
   };
@@ -326,7 +326,7 @@ std::optional<Finding> fault_beyond_ascii(std::string_view text) {
 }  // namespace
 
 LoadResult parse(std::string_view text, const std::string& path) {
-  const auto where = [&](const Place& place) {
+  const auto where = [&](const Position& place) {
     return fmt::format("{}:{}:{}", path, place.line, place.column);
   };
   if (text.size() > kMaxFileBytes)

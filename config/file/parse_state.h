@@ -22,14 +22,14 @@ namespace ztcp::config {
 // A fabric of 64 NICs takes 30 KiB; anything this large is not a config file.
 inline constexpr std::size_t kMaxFileBytes = 1U << 20;
 
-struct Place {
+struct Position {
   std::uint32_t line = 1;
   std::uint32_t column = 1;
-  friend auto operator<=>(const Place&, const Place&) = default;
+  friend auto operator<=>(const Position&, const Position&) = default;
 };
 
 struct Finding {
-  Place place;
+  Position place;
   std::string what;
   std::string mend;
 };
@@ -38,7 +38,7 @@ struct ParseState {
   Fabric fabric;
   // "tcp.rto_min_us", "nic[0].mtu_bytes", and "tcp" or "nic[0]" for the table itself. Keys that are
   // absent from the file, or whose value could not be read, are absent here.
-  std::map<std::string, Place, std::less<>> places;
+  std::map<std::string, Position, std::less<>> places;
   std::set<std::string, std::less<>> faulty;  // Keys whose value could not be read.
   std::vector<Finding> findings;
 

@@ -178,7 +178,7 @@ void validate_unique(ParseState& state, std::string_view key, std::string_view w
     if (text.empty()) continue;
     const auto [it, inserted] = first.emplace(text, i);
     if (inserted) continue;
-    const Place& earlier = state.places.find(nic_key(it->second, key))->second;
+    const Position& earlier = state.places.find(nic_key(it->second, key))->second;
     state.find_fault(nic_key(i, key),
                      fmt::format("nic[{}].{} = \"{}\" stands already in line {}: {}", i, key, text,
                                  earlier.line, why),
@@ -352,7 +352,8 @@ void ParseState::find_fault(std::string_view key, std::string what, std::string 
   auto it = places.find(key);
   // A key that is absent is reported where its section begins, else at the top of the file.
   if (it == places.end()) it = places.find(key.substr(0, key.rfind('.')));
-  findings.push_back({it == places.end() ? Place{} : it->second, std::move(what), std::move(mend)});
+  findings.push_back(
+      {it == places.end() ? Position{} : it->second, std::move(what), std::move(mend)});
 }
 
 void validate(ParseState& state) {

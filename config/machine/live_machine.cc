@@ -11,6 +11,8 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "transport/core/descriptor.h"
+
 namespace ztcp::config {
 namespace {
 
@@ -44,17 +46,16 @@ FileFacts LiveMachine::facts_behind(const std::string& path) { return look(path,
 
 std::optional<std::string> LiveMachine::read_value(const std::string& path) {
   // O_NONBLOCK: a pipe in its place must not hold us up.
-  const int fd = ::open(at(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return std::nullopt;
+  const Descriptor file(::open(at(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) return std::nullopt;
   struct stat facts {};
-  const bool file = ::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
-  const std::size_t largest = file ? kLargestFile : kLargestOther;
+  const bool regular = ::fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode);
+  const std::size_t largest = regular ? kLargestFile : kLargestOther;
   std::string text;
   std::array<char, 16384> buffer;
   ssize_t count = 0;
-  while (text.size() < largest && (count = ::read(fd, buffer.data(), buffer.size())) > 0)
+  while (text.size() < largest && (count = ::read(file.get(), buffer.data(), buffer.size())) > 0)
     text.append(buffer.data(), static_cast<std::size_t>(count));
-  ::close(fd);
   if (count < 0) return std::nullopt;
   return text;
 }

@@ -5,7 +5,8 @@
 #include <cerrno>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "transport/core/descriptor.h"
 
 namespace ztcp::config::netlink {
 namespace {
@@ -31,34 +32,29 @@ int milliseconds_until(Deadline deadline) {
 
 class Kernel final : public Channel {
  public:
-  Kernel() = default;
-  Kernel(const Kernel&) = delete;
-  Kernel& operator=(const Kernel&) = delete;
-  ~Kernel() override {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  bool is_open() const { return fd_ >= 0; }
+  bool is_open() const { return static_cast<bool>(socket_); }
 
   Status send(Bytes request) override {
     sockaddr_nl kernel{};
     kernel.nl_family = AF_NETLINK;
-    if (::sendto(fd_, request.data(), request.size(), 0, reinterpret_cast<sockaddr*>(&kernel),
-                 sizeof(kernel)) < 0)
+    if (::sendto(socket_.get(), request.data(), request.size(), 0,
+                 reinterpret_cast<sockaddr*>(&kernel), sizeof(kernel)) < 0)
       return fail_errno("netlink");
     return {};
   }
 
   Result<Datagram> receive(Deadline deadline) override {
     for (;;) {
-      pollfd ready{fd_, POLLIN, 0};
+      pollfd ready{socket_.get(), POLLIN, 0};
       const int count = ::poll(&ready, 1, milliseconds_until(deadline));
       if (count < 0 && errno != EINTR) return fail_errno("netlink");
       if (count <= 0 && Clock::now() >= deadline) return fail(Errc::kTimedOut, "netlink");
       if (count <= 0) continue;
       sockaddr_nl sender{};
       socklen_t length = sizeof(sender);
-      const ssize_t size = ::recvfrom(fd_, buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC,
-                                      reinterpret_cast<sockaddr*>(&sender), &length);
+      const ssize_t size =
+          ::recvfrom(socket_.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC,
+                     reinterpret_cast<sockaddr*>(&sender), &length);
       if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (size < 0) return fail_errno("netlink");
       const auto bytes = static_cast<std::size_t>(size);  // Of the datagram, room or not.
@@ -69,7 +65,7 @@ class Kernel final : public Channel {
 
  private:
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kLongestDatagram);
-  int fd_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  Descriptor socket_{::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)};
 };
 
 }  // namespace
@@ -82,14 +78,14 @@ Result<std::unique_ptr<Channel>> open_kernel() {
 
 Result<Session> Session::open() { return Session(ZTCP_TRY(open_kernel())); }
 
-Status Session::carry_out(Request request) {
+Status Session::carry_out(NetlinkRequest request) {
   request.header().nlmsg_flags |= NLM_F_ACK;
   std::vector<std::byte> heard;
   ZTCP_CHECK(exchange(request, heard));
   return {};
 }
 
-Status Session::dump(Request request, const Visit& visit) {
+Status Session::dump(NetlinkRequest request, const Visit& visit) {
   for (int i = 0; i < kTries; ++i) {
     std::vector<std::byte> heard;
     if (ZTCP_TRY(exchange(request, heard)) == End::kInterrupted) continue;
@@ -99,7 +95,7 @@ Status Session::dump(Request request, const Visit& visit) {
   return fail(Errc::kSystem, "netlink (the network keeps changing)", EAGAIN);
 }
 
-Result<Session::End> Session::exchange(Request& request, std::vector<std::byte>& heard) {
+Result<Session::End> Session::exchange(NetlinkRequest& request, std::vector<std::byte>& heard) {
   if (!request.fits()) return fail(Errc::kInvalidArgument, "netlink request", EMSGSIZE);
   request.header().nlmsg_seq = ++sequence_;
   ZTCP_CHECK(channel_->send(request.bytes()));

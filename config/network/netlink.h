@@ -47,19 +47,19 @@ class Session {
   explicit Session(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
 
   // Errc::kSystem with the kernel's errno where it refuses.
-  Status carry_out(Request request);
+  Status carry_out(NetlinkRequest request);
 
   // Calls visit for each message of a list. A list that changed while it was told is asked for
   // anew, and visited only once it was heard whole: failure means that nothing was visited.
   template <class Fixed>
   Status dump(std::uint16_t type, const Fixed& fixed, const Visit& visit) {
-    return dump(Request(type, NLM_F_DUMP, fixed), visit);
+    return dump(NetlinkRequest(type, NLM_F_DUMP, fixed), visit);
   }
 
  private:
   enum class End : std::uint8_t { kWhole, kInterrupted };
-  Status dump(Request request, const Visit& visit);
-  Result<End> exchange(Request& request, std::vector<std::byte>& heard);
+  Status dump(NetlinkRequest request, const Visit& visit);
+  Result<End> exchange(NetlinkRequest& request, std::vector<std::byte>& heard);
 
   std::unique_ptr<Channel> channel_;
   std::uint32_t sequence_ = 0;

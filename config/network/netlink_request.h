@@ -11,10 +11,10 @@
 
 namespace ztcp::config::netlink {
 
-class Request {
+class NetlinkRequest {
  public:
   template <class Fixed>
-  Request(std::uint16_t type, int flags, const Fixed& fixed) {
+  NetlinkRequest(std::uint16_t type, int flags, const Fixed& fixed) {
     header().nlmsg_len = sizeof(nlmsghdr);
     header().nlmsg_type = type;
     header().nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | flags);

@@ -45,16 +45,16 @@ std::optional<int> number_in(const Lookup& environment, const char* name) {
   return value;
 }
 
-std::optional<Place> place_in(const Lookup& environment) {
+std::optional<LaunchPlace> place_in(const Lookup& environment) {
   for (const Launcher& launcher : kLaunchers) {
     const auto rank = number_in(environment, launcher.rank);
     const auto size = number_in(environment, launcher.size);
     // A shell inside an allocation has these variables too, with a world of one.
     if (!rank || !size || *size < 2) continue;
-    Place place{.rank = *rank,
-                .ranks = *size,
-                .local_rank = number_in(environment, launcher.local_rank),
-                .first_host = {}};
+    LaunchPlace place{.rank = *rank,
+                      .ranks = *size,
+                      .local_rank = number_in(environment, launcher.local_rank),
+                      .first_host = {}};
     if (launcher.local_size != nullptr && number_in(environment, launcher.local_size) == size)
       place.first_host = "127.0.0.1";
     if (launcher.nodes != nullptr)

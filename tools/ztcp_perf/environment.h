@@ -20,7 +20,7 @@ Lookup process_environment();
 // Fails when the variable is there and is no number of 0 or more.
 std::optional<int> number_in(const Lookup& environment, const char* name);
 
-struct Place {
+struct LaunchPlace {
   int rank = 0;
   int ranks = 0;
   std::optional<int> local_rank;
@@ -28,7 +28,7 @@ struct Place {
 };
 
 // Absent when no launcher started this process.
-std::optional<Place> place_in(const Lookup& environment);
+std::optional<LaunchPlace> place_in(const Lookup& environment);
 
 // The first name of a Slurm host list: "gpu07" of "gpu[07-09,12],cpu1".
 std::string first_host(std::string_view nodes);

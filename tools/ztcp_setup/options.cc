@@ -121,7 +121,7 @@ void add_commands(CLI::App& app, Raw& raw) {
 
 void add_selection(CLI::App& app, Raw& raw) {
   constexpr const char* kGroup = "Which NICs, and how";
-  Request& request = raw.options.request;
+  PlanRequest& request = raw.options.request;
   app.add_option("--keep", raw.keep, "Leave this NIC to the kernel (repeatable)")
       ->type_name("IFNAME|PCI")
       ->group(kGroup);
@@ -220,7 +220,7 @@ void confine_options(CLI::App& app) {
 
 Options meaning_of(const CLI::App& app, Raw& raw) {
   Options options = std::move(raw.options);
-  Request& request = options.request;
+  PlanRequest& request = options.request;
   if (raw.add) options.command = Command::kAdd;
   if (raw.boot) options.command = Command::kBoot;
   request.mode = raw.add ? Mode::kAdd : Mode::kFresh;
@@ -241,7 +241,7 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
   if (const char* ssh = std::getenv("SSH_CONNECTION"); ssh != nullptr)
     request.selection.ssh_connection = ssh;
   if (!raw.nics.empty())
-    request.nics = raw.nics == "all" ? Request::kAllNics
+    request.nics = raw.nics == "all" ? PlanRequest::kAllNics
                                      : static_cast<unsigned>(*tools::parse_bytes(raw.nics));
   if (!raw.pages.empty()) request.page_kib = raw.pages == "1G" ? 1048576U : 2048U;
   if (!raw.per_gpu.empty()) request.per_gpu_mib = mib_of(raw.per_gpu);

@@ -18,7 +18,7 @@ enum class Command : std::uint8_t { kSetUp, kAdd, kBoot, kUndo, kDryRun, kCheck,
 
 struct Options {
   Command command = Command::kSetUp;
-  Request request;  // Its mode is that of the command, also for what a dry run looks at.
+  PlanRequest request;  // Its mode is that of the command, also for what a dry run looks at.
   LocalRequest local;
   bool json = false;
 };

@@ -30,12 +30,12 @@ using namespace std::chrono_literals;
 // not keep us from starting: in a folder that is open to all anyone can take it.
 constexpr auto kLockPatience = 500ms;
 
-struct Place {
+struct SocketPath {
   std::string folder;
   std::string name;
 };
 
-Place place_of(const std::string& path) {
+SocketPath place_of(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return {".", path};
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
@@ -104,7 +104,7 @@ Bound& bound() {
 }  // namespace
 
 Result<SocketFolder> make_way_for_server(const std::string& path) {
-  const Place place = place_of(path);
+  const SocketPath place = place_of(path);
   auto folder = open_folder(place.folder);
   if (!folder) {
     const int why = folder.error().sys_errno;
@@ -166,7 +166,7 @@ int bind_socket_file(int fd, const sockaddr* address, socklen_t size) {
 }
 
 int remove_socket_file(const char* path) {
-  const Place place = place_of(path);
+  const SocketPath place = place_of(path);
   struct stat made {};
   {
     const std::scoped_lock lock(bound().mutex);

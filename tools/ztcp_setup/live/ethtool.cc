@@ -146,9 +146,9 @@ Status write(const Driver& driver, const Numbers<Parameters>& numbers, const Set
 
 // Space for a structure of the kernel's that ends in an array.
 template <class Header>
-class Request {
+class EthtoolRequest {
  public:
-  Request(std::uint32_t command, std::size_t array_bytes)
+  EthtoolRequest(std::uint32_t command, std::size_t array_bytes)
       : words_((sizeof(Header) + array_bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t)) {
     get().cmd = command;
   }
@@ -160,11 +160,11 @@ class Request {
 
 // By bit. A bit without a meaning has no name.
 Result<std::vector<std::string>> names_of(const Driver& driver, ethtool_stringset set) {
-  Request<ethtool_sset_info> size(ETHTOOL_GSSET_INFO, sizeof(std::uint32_t));
+  EthtoolRequest<ethtool_sset_info> size(ETHTOOL_GSSET_INFO, sizeof(std::uint32_t));
   size.get().sset_mask = std::uint64_t{1} << set;
   ZTCP_CHECK(driver.ask(&size.get()));
   const std::uint32_t count = size.get().sset_mask == 0 ? 0 : size.get().data[0];
-  Request<ethtool_gstrings> strings(ETHTOOL_GSTRINGS, std::size_t{count} * ETH_GSTRING_LEN);
+  EthtoolRequest<ethtool_gstrings> strings(ETHTOOL_GSTRINGS, std::size_t{count} * ETH_GSTRING_LEN);
   strings.get().string_set = set;
   strings.get().len = count;
   ZTCP_CHECK(driver.ask(&strings.get()));
@@ -184,8 +184,8 @@ std::uint32_t blocks_of(const std::vector<std::string>& names) {
 // What is in effect, not what was asked for: the one that an operator notices.
 Result<SettingGroup> read_features(const Driver& driver) {
   const std::vector<std::string> names = ZTCP_TRY(names_of(driver, ETH_SS_FEATURES));
-  Request<ethtool_gfeatures> features(ETHTOOL_GFEATURES,
-                                      blocks_of(names) * sizeof(ethtool_get_features_block));
+  EthtoolRequest<ethtool_gfeatures> features(ETHTOOL_GFEATURES,
+                                             blocks_of(names) * sizeof(ethtool_get_features_block));
   features.get().size = blocks_of(names);
   ZTCP_CHECK(driver.ask(&features.get()));
   SettingGroup group{kFeatures, {}};
@@ -200,8 +200,8 @@ Result<SettingGroup> read_features(const Driver& driver) {
 
 Status write_features(const Driver& driver, const SettingGroup& wanted) {
   const std::vector<std::string> names = ZTCP_TRY(names_of(driver, ETH_SS_FEATURES));
-  Request<ethtool_sfeatures> features(ETHTOOL_SFEATURES,
-                                      blocks_of(names) * sizeof(ethtool_set_features_block));
+  EthtoolRequest<ethtool_sfeatures> features(ETHTOOL_SFEATURES,
+                                             blocks_of(names) * sizeof(ethtool_set_features_block));
   features.get().size = blocks_of(names);
   for (const auto& [name, value] : wanted.values) {
     const auto found = std::find(names.begin(), names.end(), name);

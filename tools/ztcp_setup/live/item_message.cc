@@ -21,8 +21,8 @@ using config::netlink::Attribute;
 using config::netlink::Attributes;
 using config::netlink::behind;
 using config::netlink::Bytes;
+using config::netlink::NetlinkRequest;
 using config::netlink::read_as;
-using config::netlink::Request;
 
 // What a lease has left at least when it comes back: time for its DHCP client to wake up.
 constexpr std::int64_t kShortestLeaseS = 600;
@@ -54,11 +54,12 @@ Bytes lease_now(std::int64_t expires_unix_s, ifa_cacheinfo& info) {
   return std::as_bytes(std::span(&info, 1));
 }
 
-Request address_request(const Recorded& recorded, unsigned index, std::int64_t expires_unix_s) {
+NetlinkRequest address_request(const Recorded& recorded, unsigned index,
+                               std::int64_t expires_unix_s) {
   const Bytes payload = bytes_of(recorded.payload);
   auto header = read_as<ifaddrmsg>(payload);
   header.ifa_index = index;
-  Request request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, header);
+  NetlinkRequest request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, header);
   Attributes(behind(payload, sizeof(header))).for_each([&](const Attribute& one) {
     if (one.type != IFA_CACHEINFO) {
       request.put(one.flagged_type, one.payload);
@@ -70,11 +71,11 @@ Request address_request(const Recorded& recorded, unsigned index, std::int64_t e
   return request;
 }
 
-Request neighbour_request(const Recorded& recorded, unsigned index) {
+NetlinkRequest neighbour_request(const Recorded& recorded, unsigned index) {
   const Bytes payload = bytes_of(recorded.payload);
   auto header = read_as<ndmsg>(payload);
   header.ndm_ifindex = static_cast<int>(index);
-  Request request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_EXCL, header);
+  NetlinkRequest request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_EXCL, header);
   Attributes(behind(payload, sizeof(header))).for_each([&](const Attribute& one) {
     if (one.type == NDA_DST || one.type == NDA_LLADDR) request.put(one.flagged_type, one.payload);
   });
@@ -102,14 +103,14 @@ bool says_where(std::uint16_t type) {
          type == RTA_ENCAP || type == RTA_ENCAP_TYPE;
 }
 
-Request route_request(const Recorded& recorded, unsigned index) {
+NetlinkRequest route_request(const Recorded& recorded, unsigned index) {
   const Bytes payload = bytes_of(recorded.payload);
   auto header = read_as<rtmsg>(payload);
   const Attributes attributes(behind(payload, sizeof(header)));
   const bool by_object = attributes.has(RTA_NH_ID);
   // The others are the kernel's remarks.
   header.rtm_flags &= by_object ? 0U : RTNH_F_ONLINK;
-  Request request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, header);
+  NetlinkRequest request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, header);
   attributes.for_each([&](const Attribute& one) {
     if (one.type == RTA_CACHEINFO || (by_object && says_where(one.type))) return;
     if (one.type == RTA_OIF) {
@@ -124,7 +125,7 @@ Request route_request(const Recorded& recorded, unsigned index) {
   return request;
 }
 
-Request nexthop_request(const Recorded& recorded, unsigned index) {
+NetlinkRequest nexthop_request(const Recorded& recorded, unsigned index) {
   const Bytes payload = bytes_of(recorded.payload);
   auto header = read_as<nhmsg>(payload);
   header.nh_scope = 0;  // A remark, like all flags but this one.
@@ -132,7 +133,7 @@ Request nexthop_request(const Recorded& recorded, unsigned index) {
   const Attributes attributes(behind(payload, sizeof(header)));
   // A group lives on without the members that went.
   const int flag = attributes.has(NHA_GROUP) ? NLM_F_REPLACE : NLM_F_EXCL;
-  Request request(RTM_NEWNEXTHOP, NLM_F_CREATE | flag, header);
+  NetlinkRequest request(RTM_NEWNEXTHOP, NLM_F_CREATE | flag, header);
   attributes.for_each([&](const Attribute& one) {
     if (one.type == NHA_OIF) {
       request.put(one.flagged_type, index);
@@ -158,7 +159,7 @@ std::string recorded(const config::netlink::Message& message, unsigned index) {
                      to_hex(chars_of(message.payload)));
 }
 
-Result<Request> request_for(const NetworkItem& item, unsigned index) {
+Result<NetlinkRequest> request_for(const NetworkItem& item, unsigned index) {
   const auto recorded = read_recorded(item.message);
   const std::size_t size = recorded ? recorded->payload.size() : 0;
   if (recorded && recorded->type == RTM_NEWADDR && size >= sizeof(ifaddrmsg))

@@ -18,7 +18,7 @@ namespace ztcp::setup {
 std::string recorded(const config::netlink::Message& message, unsigned index);
 
 // Puts it back, to an interface that has the number `index` now.
-Result<config::netlink::Request> request_for(const NetworkItem& item, unsigned index);
+Result<config::netlink::NetlinkRequest> request_for(const NetworkItem& item, unsigned index);
 
 // Bytes in a string, either way.
 inline config::netlink::Bytes bytes_of(std::string_view text) {

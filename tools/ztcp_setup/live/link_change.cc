@@ -15,7 +15,7 @@ namespace {
 
 using config::netlink::Attribute;
 using config::netlink::Attributes;
-using config::netlink::Request;
+using config::netlink::NetlinkRequest;
 using config::netlink::Session;
 
 Result<unsigned> index_of(const std::string& link) {
@@ -25,10 +25,10 @@ Result<unsigned> index_of(const std::string& link) {
 }
 
 // About an interface that is there.
-Result<Request> change_of(const std::string& link) {
+Result<NetlinkRequest> change_of(const std::string& link) {
   ifinfomsg header{};
   header.ifi_index = static_cast<int>(ZTCP_TRY(index_of(link)));
-  return Request(RTM_NEWLINK, 0, header);
+  return NetlinkRequest(RTM_NEWLINK, 0, header);
 }
 
 std::string bytes_of_mac(const std::string& text) {
@@ -38,7 +38,7 @@ std::string bytes_of_mac(const std::string& text) {
 }
 
 // What describes a child. A macvlan tells also what it only counts, and refuses to be told that.
-void put_info(Request& request, const InterfaceState& child) {
+void put_info(NetlinkRequest& request, const InterfaceState& child) {
   const std::string info = from_hex(child.info);
   if (info.empty()) return;
   if (child.kind != "macvlan" && child.kind != "macvtap") {
@@ -60,11 +60,11 @@ Status set_link_up(Session& kernel, const std::string& link, bool up) {
   header.ifi_index = static_cast<int>(ZTCP_TRY(index_of(link)));
   header.ifi_change = IFF_UP;
   header.ifi_flags = up ? IFF_UP : 0;
-  return kernel.carry_out(Request(RTM_NEWLINK, 0, header));
+  return kernel.carry_out(NetlinkRequest(RTM_NEWLINK, 0, header));
 }
 
 Status rename_link(Session& kernel, const std::string& from, const std::string& to) {
-  Request request = ZTCP_TRY(change_of(from));
+  NetlinkRequest request = ZTCP_TRY(change_of(from));
   request.put(IFLA_IFNAME, to);
   return kernel.carry_out(request);
 }
@@ -72,7 +72,7 @@ Status rename_link(Session& kernel, const std::string& from, const std::string& 
 Status set_link(Session& kernel, const std::string& link, const InterfaceState& wanted) {
   const auto now = ZTCP_TRY(read_link(kernel, link));
   if (!now) return fail(Errc::kNoDevice, "interface", ENODEV);
-  Request request = ZTCP_TRY(change_of(link));
+  NetlinkRequest request = ZTCP_TRY(change_of(link));
   // Only what differs: not every driver can change everything.
   if (now->mac != wanted.mac) request.put(IFLA_ADDRESS, bytes_of(bytes_of_mac(wanted.mac)));
   if (now->mtu_bytes != wanted.mtu_bytes) request.put(IFLA_MTU, wanted.mtu_bytes);
@@ -82,13 +82,13 @@ Status set_link(Session& kernel, const std::string& link, const InterfaceState& 
 }
 
 Status set_link_master(Session& kernel, const std::string& link, const std::string& master) {
-  Request request = ZTCP_TRY(change_of(link));
+  NetlinkRequest request = ZTCP_TRY(change_of(link));
   request.put(IFLA_MASTER, ZTCP_TRY(index_of(master)));
   return kernel.carry_out(request);
 }
 
 Status add_child_link(Session& kernel, const std::string& parent, const InterfaceState& child) {
-  Request request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, ifinfomsg{});
+  NetlinkRequest request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, ifinfomsg{});
   request.put(IFLA_LINK, ZTCP_TRY(index_of(parent)));
   request.put(IFLA_IFNAME, child.name);
   request.put_nested(IFLA_LINKINFO, [&] {

@@ -54,9 +54,9 @@ Status own(int fd, const Ownership& ownership) {
 }  // namespace
 
 Result<std::string> LiveHost::read_file(const std::string& path) {
-  const Place place = ZTCP_TRY(paths_.find(path));
+  const FolderEntry entry = ZTCP_TRY(paths_.find(path));
   // O_NONBLOCK: a pipe in its place must not hold us up.
-  const Descriptor file(::openat(place.folder.get(), place.name.c_str(),
+  const Descriptor file(::openat(entry.folder.get(), entry.name.c_str(),
                                  O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0 && errno == ELOOP) return fail(Errc::kRefused, "open", ELOOP);
   if (file.get() < 0) return fail_errno("open");
@@ -67,9 +67,9 @@ Result<std::string> LiveHost::read_file(const std::string& path) {
 }
 
 Status LiveHost::create(const std::string& path, const std::string& text, Ownership ownership) {
-  const Place place = ZTCP_TRY(paths_.find(path));
+  const FolderEntry entry = ZTCP_TRY(paths_.find(path));
   // Nobody else reads it before it is whole and has its owner.
-  const Descriptor file(::openat(place.folder.get(), place.name.c_str(),
+  const Descriptor file(::openat(entry.folder.get(), entry.name.c_str(),
                                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) return fail_errno("open");
   ZTCP_CHECK(tools::write_all(file.get(), text));
@@ -79,40 +79,40 @@ Status LiveHost::create(const std::string& path, const std::string& text, Owners
 }
 
 Status LiveHost::rename(const std::string& from, const std::string& to) {
-  const Place old_place = ZTCP_TRY(paths_.find(from));
-  const Place new_place = ZTCP_TRY(paths_.find(to));
-  if (::renameat(old_place.folder.get(), old_place.name.c_str(), new_place.folder.get(),
-                 new_place.name.c_str()) != 0)
+  const FolderEntry old_entry = ZTCP_TRY(paths_.find(from));
+  const FolderEntry new_entry = ZTCP_TRY(paths_.find(to));
+  if (::renameat(old_entry.folder.get(), old_entry.name.c_str(), new_entry.folder.get(),
+                 new_entry.name.c_str()) != 0)
     return fail_errno("rename");
-  return sync_folder(new_place.folder);
+  return sync_folder(new_entry.folder);
 }
 
 Status LiveHost::remove(const std::string& path) {
-  const Place place = ZTCP_TRY(paths_.find(path));
-  if (::unlinkat(place.folder.get(), place.name.c_str(), 0) != 0) return fail_errno("unlink");
-  return sync_folder(place.folder);
+  const FolderEntry entry = ZTCP_TRY(paths_.find(path));
+  if (::unlinkat(entry.folder.get(), entry.name.c_str(), 0) != 0) return fail_errno("unlink");
+  return sync_folder(entry.folder);
 }
 
 Status LiveHost::make_folder(const std::string& path, Ownership ownership) {
-  const Place place = ZTCP_TRY(paths_.find(path));
-  if (::mkdirat(place.folder.get(), place.name.c_str(), 0700) != 0) return fail_errno("mkdir");
-  const Descriptor made(::openat(place.folder.get(), place.name.c_str(),
+  const FolderEntry entry = ZTCP_TRY(paths_.find(path));
+  if (::mkdirat(entry.folder.get(), entry.name.c_str(), 0700) != 0) return fail_errno("mkdir");
+  const Descriptor made(::openat(entry.folder.get(), entry.name.c_str(),
                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (made.get() < 0) return fail_errno("open");
   ZTCP_CHECK(own(made.get(), ownership));
-  return sync_folder(place.folder);
+  return sync_folder(entry.folder);
 }
 
 Status LiveHost::remove_folder(const std::string& path) {
-  const Place place = ZTCP_TRY(paths_.find(path));
-  if (::unlinkat(place.folder.get(), place.name.c_str(), AT_REMOVEDIR) != 0)
+  const FolderEntry entry = ZTCP_TRY(paths_.find(path));
+  if (::unlinkat(entry.folder.get(), entry.name.c_str(), AT_REMOVEDIR) != 0)
     return fail(Errc::kSystem, "rmdir", errno == EEXIST ? ENOTEMPTY : errno);
-  return sync_folder(place.folder);
+  return sync_folder(entry.folder);
 }
 
 Status LiveHost::remove_locks(const std::string& folder) {
-  const Place place = ZTCP_TRY(paths_.find(folder));
-  const Descriptor open(::openat(place.folder.get(), place.name.c_str(),
+  const FolderEntry entry = ZTCP_TRY(paths_.find(folder));
+  const Descriptor open(::openat(entry.folder.get(), entry.name.c_str(),
                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (open.get() < 0) return fail_errno("open");
   config::LiveMachine machine;
@@ -130,10 +130,10 @@ Status LiveHost::remove_locks(const std::string& folder) {
 }
 
 Status LiveHost::set_ownership(const std::string& path, Ownership ownership) {
-  const Place place = ZTCP_TRY(paths_.find(path));
+  const FolderEntry entry = ZTCP_TRY(paths_.find(path));
   // Devices must not be opened for this: a vfio group would be taken.
   const Descriptor node(
-      ::openat(place.folder.get(), place.name.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+      ::openat(entry.folder.get(), entry.name.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
   if (node.get() < 0) return fail_errno("open");
   struct stat facts {};
   if (::fstat(node.get(), &facts) != 0) return fail_errno("fstat");

@@ -220,7 +220,7 @@ Result<ProgramResult> LiveHost::run(const std::vector<std::string>& argv, Second
 
 Status LiveHost::mount(const std::string& folder, const std::string& type,
                        const std::string& options) {
-  const Place place = ZTCP_TRY(paths_.find(folder));
+  const FolderEntry place = ZTCP_TRY(paths_.find(folder));
   const Descriptor target(::openat(place.folder.get(), place.name.c_str(),
                                    O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (target.get() < 0) return fail_errno("open");

@@ -64,10 +64,10 @@ Result<Descriptor> SafePath::walk(const std::string& path, int links_left) const
   return folder;
 }
 
-Result<Place> SafePath::find(const std::string& path) const {
+Result<FolderEntry> SafePath::find(const std::string& path) const {
   if (path.empty()) return fail(Errc::kSystem, "open", ENOENT);  // Not the root folder.
   const auto slash = path.rfind('/');
-  Place place;
+  FolderEntry place;
   place.folder = ZTCP_TRY(walk(path.substr(0, slash == std::string::npos ? 0 : slash), kMaxLinks));
   place.name = slash == std::string::npos ? path : path.substr(slash + 1);
   if (place.name.empty()) place.name = ".";

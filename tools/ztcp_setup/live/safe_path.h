@@ -8,34 +8,13 @@
 
 #include <cstdint>
 #include <string>
-#include <unistd.h>
-#include <utility>
 
+#include "transport/core/descriptor.h"
 #include "transport/core/result.h"
 
 namespace ztcp::setup {
 
-// A file descriptor and its owner.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
-
-struct Place {
+struct FolderEntry {
   Descriptor folder;  // For the *at() calls.
   std::string name;   // In it; "." for "/".
 };
@@ -46,7 +25,7 @@ class SafePath {
   explicit SafePath(std::string root);
 
   // Errc::kRefused: somebody else could have had a hand in it.
-  Result<Place> find(const std::string& path) const;
+  Result<FolderEntry> find(const std::string& path) const;
 
  private:
   Result<Descriptor> walk(const std::string& path, int links_left) const;

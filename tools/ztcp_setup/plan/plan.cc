@@ -397,7 +397,7 @@ class Planner {
   }
 
   const PlanInput& input_;
-  const Request& request_;
+  const PlanRequest& request_;
   Host& host_;
   config::Network network_;
   Plan plan_;

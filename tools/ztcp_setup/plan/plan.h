@@ -23,7 +23,7 @@ namespace ztcp::setup {
 
 struct PlanInput {
   Host& host;
-  Request request;
+  PlanRequest request;
   std::optional<config::Fabric> existing;  // The config that is there: it describes taken NICs.
   std::string existing_text;
   std::string unit_text;  // See PlanParts.

@@ -38,7 +38,7 @@ class Pages {
       : input_(input), host_(input.host), offered_(config::read_pages(host_)), notes_(notes) {}
 
   PagesDecision decide(const std::vector<config::Nic>& nics) {
-    const Request& request = input_.request;
+    const PlanRequest& request = input_.request;
     PagesDecision decision;
     decision.page_kib = choose_size();
     decision.per_gpu_mib = request.per_gpu_mib.value_or(

@@ -16,7 +16,7 @@ namespace ztcp::setup {
 namespace {
 
 // What --speed says of this NIC, by any of its names; the more exact statement wins.
-std::optional<std::uint32_t> stated(const Request& request, const config::Nic& nic,
+std::optional<std::uint32_t> stated(const PlanRequest& request, const config::Nic& nic,
                                     const std::string& interface, std::set<std::string>& unused) {
   for (const std::string& name : {nic.pci, interface, nic.name}) {
     const auto found = request.speeds_mbps.find(name);

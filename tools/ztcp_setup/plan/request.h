@@ -21,7 +21,7 @@ enum class Mode : std::uint8_t {
   kAdd,    // The NICs of the config as they are, and those that came since.
 };
 
-struct Request {
+struct PlanRequest {
   // Every fit NIC, for --nics all.
   static constexpr unsigned kAllNics = 0;
 

@@ -53,14 +53,14 @@ int write_local_fabric(const Options& options) {
   return kExitGood;
 }
 
-std::string config_path_of(const Request& request) {
+std::string config_path_of(const PlanRequest& request) {
   std::error_code error;
   const auto path = std::filesystem::absolute(request.config_path, error);
   return error ? request.config_path : path.lexically_normal().string();
 }
 
-tl::expected<Plan, config::Problem> plan_here(Host& host, const Request& asked) {
-  Request request = asked;
+tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& asked) {
+  PlanRequest request = asked;
   request.config_path = config_path_of(asked);
   config::LoadResult existing = config::load(request.config_path);
   // A config that can't be read might describe NICs that are taken: writing over it loses them.

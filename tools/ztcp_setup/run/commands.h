@@ -22,8 +22,8 @@ int boot(const Options& options);
 int undo(const Options& options);
 
 // The config's path as the journal and root have it, whatever the folder is.
-std::string config_path_of(const Request& request);
+std::string config_path_of(const PlanRequest& request);
 // The plan for a machine as it is now, with the config that is there.
-tl::expected<Plan, config::Problem> plan_here(Host& host, const Request& request);
+tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& request);
 
 }  // namespace ztcp::setup

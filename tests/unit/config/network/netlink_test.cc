@@ -95,7 +95,7 @@ class Netlink : public testing::Test {
       names.push_back(message.attributes<ifinfomsg>().text(IFLA_IFNAME));
     });
   }
-  Status carry_out() { return session_.carry_out(Request(RTM_NEWLINK, 0, ifinfomsg{})); }
+  Status carry_out() { return session_.carry_out(NetlinkRequest(RTM_NEWLINK, 0, ifinfomsg{})); }
 
   PlayedKernel* kernel = new PlayedKernel;  // The session's.
   std::vector<std::string> names;
@@ -210,7 +210,7 @@ TEST_F(Netlink, ATruncatedDatagramIsAnError) {
 }
 
 TEST_F(Netlink, ATooLongRequestIsNotSent) {
-  Request request(RTM_NEWLINK, 0, ifinfomsg{});
+  NetlinkRequest request(RTM_NEWLINK, 0, ifinfomsg{});
   for (int i = 0; i < 5; ++i) request.put(IFLA_IFALIAS, std::string(4096, 'x'));
   EXPECT_FALSE(request.fits());
   Session session{std::make_unique<PlayedKernel>()};
@@ -256,7 +256,7 @@ TEST(NetlinkAttributes, FlagsAreNoPartOfAType) {
 }
 
 TEST(NetlinkAttributes, ARequestReadsAsItWasPut) {
-  Request request(RTM_NEWLINK, 0, ifinfomsg{});
+  NetlinkRequest request(RTM_NEWLINK, 0, ifinfomsg{});
   request.put(IFLA_IFNAME, std::string("eth1.7"));
   request.put_nested(IFLA_LINKINFO, [&] { request.put(IFLA_INFO_KIND, std::string("vlan")); });
   request.put(IFLA_MTU, 1400U);
@@ -283,7 +283,7 @@ TEST(NetlinkKernel, TellsItsInterfacesAndRefusesNonsense) {
   EXPECT_EQ(static_cast<unsigned>(index), ::if_nametoindex("lo"));
   ifinfomsg nowhere{};
   nowhere.ifi_index = std::numeric_limits<int>::max();
-  const Status refused = session->carry_out(Request(RTM_GETLINK, 0, nowhere));
+  const Status refused = session->carry_out(NetlinkRequest(RTM_GETLINK, 0, nowhere));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().sys_errno, ENODEV);
 }

@@ -34,7 +34,7 @@ std::string tree_text(const std::string& name) {
   return ztcp::test::Tree::read(std::string(ZTCP_TREES) + "/" + name + ".tree");
 }
 
-Plan plan_for(const ztcp::test::Tree& tree, Request request = {},
+Plan plan_for(const ztcp::test::Tree& tree, PlanRequest request = {},
               std::optional<config::Fabric> existing = std::nullopt) {
   TreeHost host(tree);
   PlanInput input{host, std::move(request), std::nullopt, "", ""};
@@ -49,8 +49,8 @@ std::vector<Preview> changes_of(const ztcp::test::Tree& tree, const Plan& plan) 
   return preview_changes(host, {}, plan.resources);
 }
 
-Request without_iommu() {
-  Request request;
+PlanRequest without_iommu() {
+  PlanRequest request;
   request.no_iommu = true;
   return request;
 }
@@ -101,7 +101,7 @@ void apply_to_tree(const Resources& resources, ztcp::test::Tree& tree) {
 struct Case {
   const char* tree;
   const char* golden;
-  Request request;
+  PlanRequest request;
   bool again;  // After all was applied once.
 };
 class Golden : public testing::TestWithParam<Case> {};
@@ -119,24 +119,24 @@ TEST_P(Golden, DryRunSaysWhatIsStored) {
   EXPECT_EQ(json, ztcp::test::Tree::read(path));
 }
 
-Request nics_without_gpus() {
-  Request request = without_iommu();
-  request.nics = Request::kAllNics;
+PlanRequest nics_without_gpus() {
+  PlanRequest request = without_iommu();
+  request.nics = PlanRequest::kAllNics;
   request.per_gpu_mib = 1024;
   request.spare_mib = 1024;
   return request;
 }
 
-Request for_a_group() {
-  Request request = nics_without_gpus();
+PlanRequest for_a_group() {
+  PlanRequest request = nics_without_gpus();
   request.no_iommu = false;
   request.group = "ztcp";
   return request;
 }
 
 // Every NIC of it has a default route of its own.
-Request taken_by_name() {
-  Request request = nics_without_gpus();
+PlanRequest taken_by_name() {
+  PlanRequest request = nics_without_gpus();
   request.selection.take = {"eth1", "0000:00:04.0"};
   return request;
 }
@@ -251,7 +251,7 @@ std::vector<config::Check> speed_notes(const Plan& plan) {
 // virtio says nothing of its speed.
 TEST(Plan, ASpeedThatNobodyTellsIsAskedFor) {
   ztcp::test::Tree tree(tree_text("cloud-flat"));
-  Request request = without_iommu();
+  PlanRequest request = without_iommu();
   const Plan plan = plan_for(tree, request);
   EXPECT_THAT(speeds_of(plan), testing::Each(0U));
   ASSERT_EQ(speed_notes(plan).size(), 1U);
@@ -402,7 +402,7 @@ TEST(Plan, WithoutAnIommuNothingGoesUnlessAsked) {
 TEST(Plan, AskingForAnIommuTouchesOnlyTheNextBoot) {
   ztcp::test::Tree tree(tree_text("cloud-flat"));
   tree.add_file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\n");
-  Request request;
+  PlanRequest request;
   request.ask_iommu = true;
   const Plan plan = plan_for(tree, request);
   EXPECT_FALSE(plan.has_faults());
@@ -424,7 +424,7 @@ TEST(Plan, AnIommuThatIsThereIsUsed) {
 // All that is wrong at once: nothing is found out only after something else is mended.
 TEST(Plan, EveryFaultOfTheRequestIsTold) {
   const ztcp::test::Tree tree(tree_text("cloud-flat"));
-  Request request;
+  PlanRequest request;
   request.selection.keep = {"eth99"};
   request.selection.take = {"0000:ff:00.0"};
   request.user = "nobody-here";
@@ -447,7 +447,7 @@ TEST(Plan, EveryFaultOfTheRequestIsTold) {
 TEST(Plan, AGroupThatLimitsCanNotNameIsAFault) {
   ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   tree.add_file("etc/group", "domain users:x:513:\n");
-  Request request;
+  PlanRequest request;
   request.group = "domain users";
   EXPECT_THAT(only_fault(plan_for(tree, request)).problem.what, HasSubstr("has a blank"));
 }
@@ -458,7 +458,7 @@ TEST(Plan, AUserAndAGroupGetWhatJobsNeed) {
       "file path=etc/passwd text=alice:x:1000:1000::/:/bin/sh\n"
       "file path=etc/group text=ztcp:x:990:alice\n"
       "file path=usr/lib/systemd/system/docker.service text=[Service]");
-  Request request;
+  PlanRequest request;
   request.user = "alice";
   request.group = "ztcp";
   const Plan plan = plan_for(tree, request);
@@ -498,7 +498,7 @@ TEST(Plan, AddingKeepsWhatTheConfigSays) {
   const ztcp::test::Tree booted(
       tree_text("server-8gpu-9nic").substr(0, tree_text("server-8gpu-9nic").find("address if=")) +
       "route if=ens1f0 via=10.77.1.1 metric=900");
-  Request request;
+  PlanRequest request;
   request.mode = Mode::kAdd;
   const Plan plan = plan_for(booted, request, first.fabric);
   EXPECT_FALSE(plan.has_faults());
@@ -515,7 +515,7 @@ TEST(Plan, AddingWithoutAMissingNicKeepsTheOthers) {
     const auto begin = text.rfind('\n', at);
     text.erase(begin, text.find('\n', at) - begin);
   }
-  Request request;
+  PlanRequest request;
   request.mode = Mode::kAdd;
   const Plan plan = plan_for(ztcp::test::Tree(text), request, first.fabric);
   EXPECT_FALSE(plan.has_faults());
@@ -528,7 +528,7 @@ TEST(Plan, AnotherNicInItsPlaceIsAFault) {
   const ztcp::test::Tree tree(tree_text("server-8gpu-9nic"));
   Plan first = plan_for(tree);
   first.fabric->nics[0].mac.bytes[5] ^= 0xff;
-  Request request;
+  PlanRequest request;
   request.mode = Mode::kAdd;
   EXPECT_THAT(only_fault(plan_for(tree, request, first.fabric)).problem.what,
               HasSubstr("another NIC took its place"));
@@ -536,7 +536,7 @@ TEST(Plan, AnotherNicInItsPlaceIsAFault) {
 
 TEST(Plan, ANicThatCameSinceIsAdded) {
   ztcp::test::Tree tree(tree_text("vlan"));
-  Request request;
+  PlanRequest request;
   request.nics = 1;
   request.per_gpu_mib = 1024;
   request.spare_mib = 0;
@@ -576,13 +576,13 @@ TEST(Plan, AFabricOfSoftwareNicsIsLeftAlone) {
 // A NIC that shares its group with another of ours can be driven by no second process.
 TEST(Plan, TwoNicsOfOneGroupAreRefusedForGpusAndForAnyProcess) {
   const ztcp::test::Tree tree(tree_text("own-group"));
-  for (const Request& request : {Request{}, nics_without_gpus()}) {
+  for (const PlanRequest& request : {PlanRequest{}, nics_without_gpus()}) {
     const config::Check fault = only_fault(plan_for(tree, request));
     EXPECT_EQ(fault.name, "group");
     EXPECT_EQ(fault.problem.where, "eth1, eth2");
     EXPECT_THAT(fault.problem.what, HasSubstr("share IOMMU group 17"));
   }
-  Request one = nics_without_gpus();
+  PlanRequest one = nics_without_gpus();
   one.nics = 1;
   EXPECT_THAT(only_fault(plan_for(tree, one)).problem.what, HasSubstr("0000:02:00.1 (i40e)"))
       << "and one alone can't have the group";

@@ -24,7 +24,7 @@ TEST(PlanHere, AConfigInThisFolderIsNamedFromTheTop) {
   const ztcp::test::Tree tree(
       ztcp::test::Tree::read(std::string(ZTCP_TREES) + "/server-8gpu-9nic.tree"));
   TreeHost host(tree);
-  Request request;
+  PlanRequest request;
   request.config_path = "./no-such.conf";
   const auto plan = plan_here(host, request);
   ASSERT_TRUE(plan && plan->fabric);

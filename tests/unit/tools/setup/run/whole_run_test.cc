@@ -33,7 +33,7 @@ FakeHost machine(const std::string& tree) {
   return host;
 }
 
-Plan plan_of(FakeHost& host, Request request) {
+Plan plan_of(FakeHost& host, PlanRequest request) {
   request.config_path = config::kDefaultPath;
   PlanInput input{host, request, std::nullopt, "", "[Unit]\n"};
   if (const auto text = host.read_file(request.config_path)) {
@@ -60,19 +60,19 @@ std::string check(FakeHost& host, const config::Fabric& fabric) {
 struct WholeRun {
   std::string name;
   std::string tree;
-  Request request;
+  PlanRequest request;
 };
 
 std::vector<WholeRun> whole_runs() {
-  Request class_b;
+  PlanRequest class_b;
   class_b.no_iommu = true;
-  Request without_gpus = class_b;
-  without_gpus.nics = Request::kAllNics;
+  PlanRequest without_gpus = class_b;
+  without_gpus.nics = PlanRequest::kAllNics;
   without_gpus.per_gpu_mib = without_gpus.spare_mib = 1024;
-  Request for_a_group = without_gpus;
+  PlanRequest for_a_group = without_gpus;
   for_a_group.no_iommu = false;
   for_a_group.group = "ztcp";
-  Request taken_by_name = without_gpus;
+  PlanRequest taken_by_name = without_gpus;
   taken_by_name.selection.take = {"eth1", "0000:00:04.0"};
   return {{"class_a", "server-8gpu-9nic", {}},
           {"class_b", "cloud-flat", class_b},
@@ -115,8 +115,8 @@ TEST_P(WholeRuns, Agree) {
 INSTANTIATE_TEST_SUITE_P(Trees, WholeRuns, testing::ValuesIn(whole_runs()),
                          [](const auto& run) { return run.param.name; });
 
-Request one_nic() {
-  Request request;
+PlanRequest one_nic() {
+  PlanRequest request;
   request.no_iommu = true;
   request.nics = 1;
   request.per_gpu_mib = request.spare_mib = 1024;
@@ -126,7 +126,7 @@ Request one_nic() {
 TEST(WholeRun, WithOtherPagesTheSecondTime) {
   FakeHost host = machine("no-gpu");
   const FakeHost::State bare = host.state;
-  Request request = one_nic();
+  PlanRequest request = one_nic();
   ASSERT_TRUE(test::set_up(host, plan_of(host, request).resources).complete());
   request.per_gpu_mib = 2048;
   const Plan more = plan_of(host, request);
@@ -145,7 +145,7 @@ TEST(WholeRun, WithOtherPagesTheSecondTime) {
 TEST(WholeRun, WithABootForTheIommu) {
   FakeHost host = machine("no-gpu");
   const FakeHost::State bare = host.state;
-  Request request = one_nic();
+  PlanRequest request = one_nic();
   request.no_iommu = false;
   request.ask_iommu = true;
   const Plan before = plan_of(host, request);
