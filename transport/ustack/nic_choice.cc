@@ -72,7 +72,8 @@ NicChoice choose_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus
   Indices free = nics_that(
       nics, [&](const config::Nic& nic) { return gpus.driven.empty() || !is_paired(nic); });
   // Among equals NCCL's wish comes first.
-  std::ranges::stable_partition(free, [&](std::size_t i) { return i == wanted; });
+  // clang 14 and libstdc++ do not agree about the range form.
+  std::stable_partition(free.begin(), free.end(), [&](std::size_t i) { return i == wanted; });
   return {.order = std::move(free)};
 }
 
