@@ -86,7 +86,8 @@ class Link {
   // offer again. A frame that can never be sent (down link, impossible size) is dropped and
   // counted, as a cable would.
   virtual std::size_t transmit(std::span<const TxFrame> frames) = 0;
-  // Asked before frames are made, once per turn: never a question to the device.
+  // Asked in each turn before anything is offered, what waits from the last one included, so that a
+  // link may tell the time by it: never a question to the device.
   virtual TransmitRoom transmit_room(TimePoint now) {
     static_cast<void>(now);
     return {};

@@ -90,11 +90,9 @@ class MeshLink final : public Link {
 
   // Up as soon as one peer can be reached: the others may be still to come, or gone.
   LinkState state() override {
-    LinkState state = LinkState::kDown;
-    for (const Port& port : ports_) {
-      if (port.link->state() == LinkState::kUp) return LinkState::kUp;
-    }
-    return state;
+    const bool any = std::any_of(ports_.begin(), ports_.end(),
+                                 [](const Port& port) { return port.link->is_up(); });
+    return any ? LinkState::kUp : LinkState::kDown;
   }
 
   // All ports copy, and by the same driver: the key of one is good for all.

@@ -6,9 +6,9 @@
 // (ARP) go to all. Belongs to the thread that owns the NIC, and its ports with it.
 //
 // A peer whose ring is full is waited for, and with it the frames behind its own, as on any link;
-// but one that takes nothing for kPatience is not running (stopped by a debugger, say), and until
-// it takes a frame again what is meant for it is dropped as a cable would, so that the others do
-// not suffer.
+// but one that takes nothing for kMeshPatience is not running (stopped by a debugger, say), and
+// until it takes a frame again what is meant for it is dropped as a cable would, so that the others
+// do not suffer.
 #pragma once
 
 #include <chrono>

@@ -20,8 +20,7 @@ Transmitter::Transmitter(const link::LinkCapabilities& link)
       limit_(largest_frame_bytes_),
       payload_(std::make_unique_for_overwrite<std::byte[]>(kBurst * std::size_t{copy_bytes_})) {}
 
-Transmitter::Allowance Transmitter::look(link::Link& link, TimePoint now) {
-  const link::TransmitRoom room = link.transmit_room(now);
+Transmitter::Allowance Transmitter::allow(TimePoint now, const link::TransmitRoom& room) {
   return {std::min(room.frames, kFramesPerTurn),
           room.tells_bytes ? limit_.room(now, room.taken_bytes, room.queued_bytes) : kUnlimited};
 }

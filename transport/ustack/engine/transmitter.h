@@ -36,9 +36,14 @@ class Transmitter {
   // something left.
   template <class Source>
   bool run(Source& source, link::Link& link, TimePoint now) {
-    bool any = !is_empty() && offer(link);
-    if (!is_empty()) return any;
-    Allowance left = look(link, now);
+    link::TransmitRoom room = link.transmit_room(now);
+    bool any = false;
+    if (!is_empty()) {
+      any = offer(link);
+      if (!is_empty()) return any;
+      room = link.transmit_room(now);  // What waited has taken of it.
+    }
+    Allowance left = allow(now, room);
     bool exhausted = false;
     while (!exhausted && left.frames > 0 && left.bytes > 0) {
       while (!exhausted && last_ < kBurst && left.frames > 0 && left.bytes > 0) {
@@ -71,7 +76,7 @@ class Transmitter {
   };
 
   bool is_empty() const { return first_ == last_; }
-  Allowance look(link::Link& link, TimePoint now);
+  Allowance allow(TimePoint now, const link::TransmitRoom& room);
   std::size_t next_batch(const Allowance& left) const;
   void add(std::size_t count, Allowance& left);
   bool offer(link::Link& link);

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "transport/link/mesh_link.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -152,6 +155,34 @@ TEST_F(TransmitterTest, DetachedPayloadIsNotTheUsersAnyMore) {
   link.takes = SIZE_MAX;
   transmitter.run(source, link, kNow);
   EXPECT_EQ(link.sent.back(), "later");
+}
+
+// The link's patience goes on while its refused frames wait here.
+TEST(Transmitter, APeerOfAMeshThatIsNotRunningHoldsUpNobodyElse) {
+  constexpr MacAddress kStopped{{2, 0, 0, 0, 0, 1}};
+  constexpr MacAddress kRunning{{2, 0, 0, 0, 0, 2}};
+  auto stopped = std::make_unique<NarrowLink>();
+  auto running = std::make_unique<NarrowLink>();
+  stopped->takes = 0;
+  const std::vector<std::string>& arrived = running->sent;
+  std::vector<link::MeshPort> ports;
+  ports.push_back({kStopped, std::move(stopped)});
+  ports.push_back({kRunning, std::move(running)});
+  const auto mesh = link::make_mesh(std::move(ports));
+  Source source;
+  source.queue("to the one that is stopped", false);
+  source.queue("to the one that runs", false);
+  const auto address = [&](std::size_t frame, const MacAddress& to) {
+    std::memcpy(source.frames[frame].header.data(), to.bytes.data(), to.bytes.size());
+  };
+  address(0, kStopped);
+  address(1, kRunning);
+  Transmitter transmitter(mesh->capabilities());
+  transmitter.run(source, *mesh, kNow);
+  transmitter.run(source, *mesh, kNow + link::kMeshPatience / 2);
+  EXPECT_TRUE(arrived.empty()) << "it may be busy only";
+  transmitter.run(source, *mesh, kNow + link::kMeshPatience);
+  EXPECT_EQ(arrived, std::vector<std::string>{"to the one that runs"});
 }
 
 }  // namespace
