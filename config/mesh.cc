@@ -15,21 +15,21 @@ bool is_of_mesh(const Nic& nic) {
 
 }  // namespace
 
-std::vector<MeshPort> mesh_ports(const Fabric& fabric, const Nic& nic) {
-  std::vector<MeshPort> ports;
-  if (!is_of_mesh(nic)) return ports;
-  for (const Nic& peer : fabric.nics) {
-    if (!is_of_mesh(peer) || peer.name == nic.name || peer.memif_socket != nic.memif_socket)
+std::vector<MeshPeer> mesh_peers(const Fabric& fabric, const Nic& nic) {
+  std::vector<MeshPeer> peers;
+  if (!is_of_mesh(nic)) return peers;
+  for (const Nic& other : fabric.nics) {
+    if (!is_of_mesh(other) || other.name == nic.name || other.memif_socket != nic.memif_socket)
       continue;
-    const bool serves = nic.name < peer.name;
-    MeshPort port{&peer, {}, serves};
-    const auto& [first, second] = std::minmax(nic.name, peer.name);
+    const bool serves = nic.name < other.name;
+    MeshPeer peer{&other, {}, serves};
+    const auto& [first, second] = std::minmax(nic.name, other.name);
     // No name has a plus, so that no two of these are alike.
     for (std::uint32_t queue = 0; queue < nic.queues; ++queue)
-      port.sockets.push_back(fmt::format("{}+{}+{}+{}", nic.memif_socket, first, second, queue));
-    ports.push_back(std::move(port));
+      peer.sockets.push_back(fmt::format("{}+{}+{}+{}", nic.memif_socket, first, second, queue));
+    peers.push_back(std::move(peer));
   }
-  return ports;
+  return peers;
 }
 
 }  // namespace ztcp::config

@@ -13,14 +13,14 @@
 
 namespace ztcp::config {
 
-struct MeshPort {
-  const Nic* peer = nullptr;
+struct MeshPeer {
+  const Nic* nic = nullptr;
   // One for each queue, the pair's own: "<memif_socket>+ztcp0+ztcp1+0", "...+1".
   std::vector<std::string> sockets;
   bool serves = false;  // This side makes them.
 };
 
 // In the file's order; empty when `nic` is of no mesh, or alone in it.
-std::vector<MeshPort> mesh_ports(const Fabric& fabric, const Nic& nic);
+std::vector<MeshPeer> mesh_peers(const Fabric& fabric, const Nic& nic);
 
 }  // namespace ztcp::config

@@ -36,8 +36,8 @@ std::vector<Meeting> meetings_of(const Checklist& list, const Nic& nic) {
   if (nic.memif_role != MemifRole::kMesh)
     return {{nic.memif_socket, nic.memif_role == MemifRole::kServer}};
   std::vector<Meeting> meetings;
-  for (const MeshPort& port : mesh_ports(list.fabric, nic))
-    for (const std::string& socket : port.sockets) meetings.push_back({socket, port.serves});
+  for (const MeshPeer& peer : mesh_peers(list.fabric, nic))
+    for (const std::string& socket : peer.sockets) meetings.push_back({socket, peer.serves});
   return meetings;
 }
 

@@ -224,11 +224,11 @@ void validate_queues(ParseState& state, std::size_t index) {
         nic_key(index, "queues"),
         fmt::format("queues = {}, but nic \"{}\" is of no mesh", nic.queues, nic.name),
         "remove queues, or write memif_role = \"mesh\"");
-  for (const MeshPort& port : mesh_ports(state.fabric, nic)) {
-    if (port.peer > &nic || port.peer->queues == nic.queues) continue;  // Said once, of the later.
+  for (const MeshPeer& peer : mesh_peers(state.fabric, nic)) {
+    if (peer.nic > &nic || peer.nic->queues == nic.queues) continue;  // Said once, of the later.
     return state.find_fault(nic_key(index, "queues"),
                             fmt::format("nic \"{}\" has {} queues and \"{}\" of the same mesh {}",
-                                        nic.name, nic.queues, port.peer->name, port.peer->queues),
+                                        nic.name, nic.queues, peer.nic->name, peer.nic->queues),
                             "write the same queues for all NICs of a mesh");
   }
 }
@@ -240,7 +240,7 @@ void validate_meshes(ParseState& state) {
     const Nic& nic = nics[i];
     validate_queues(state, i);
     if (nic.memif_role != MemifRole::kMesh || nic.memif_socket.empty() ||
-        !state.has(nic_key(i, "memif_role")) || !mesh_ports(state.fabric, nic).empty())
+        !state.has(nic_key(i, "memif_role")) || !mesh_peers(state.fabric, nic).empty())
       continue;
     state.find_fault(nic_key(i, "memif_role"),
                      fmt::format("nic \"{}\" is alone in the mesh of memif_socket = \"{}\"",

@@ -127,9 +127,9 @@ class DpdkNics final : public NicSource {
                                                  std::uint32_t queue) const {
     if (nic.memif_role != config::MemifRole::kMesh) return link::open_memif(memif_config(nic));
     std::vector<link::MemifPeer> peers;
-    for (const config::MeshPort& port : config::mesh_ports(fabric_, nic))
-      peers.push_back({port.peer->mac, port.sockets[queue],
-                       port.serves ? link::MemifRole::kServer : link::MemifRole::kClient});
+    for (const config::MeshPeer& peer : config::mesh_peers(fabric_, nic))
+      peers.push_back({peer.nic->mac, peer.sockets[queue],
+                       peer.serves ? link::MemifRole::kServer : link::MemifRole::kClient});
     return link::open_memif_mesh(memif_config(nic), peers, nic.queues);
   }
 
@@ -137,7 +137,7 @@ class DpdkNics final : public NicSource {
     return nic.memif_role != config::MemifRole::kMesh
                ? link::memif_memory_mib(memif_config(nic))
                : link::memif_mesh_memory_mib(memif_config(nic),
-                                             config::mesh_ports(fabric_, nic).size(), nic.queues);
+                                             config::mesh_peers(fabric_, nic).size(), nic.queues);
   }
 
   // A node that is not there has no memory: those NICs take it where it is, which is said.

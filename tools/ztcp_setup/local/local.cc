@@ -33,8 +33,8 @@ std::size_t longest_socket(const config::Fabric& fabric, const std::filesystem::
   std::size_t longest = 0;
   for (const config::Nic& nic : fabric.nics) {
     longest = std::max(longest, length(nic.memif_socket));
-    for (const config::MeshPort& port : config::mesh_ports(fabric, nic))
-      longest = std::max(longest, length(port.sockets.back()));
+    for (const config::MeshPeer& peer : config::mesh_peers(fabric, nic))
+      longest = std::max(longest, length(peer.sockets.back()));
   }
   return longest;
 }

@@ -67,14 +67,14 @@ TEST(Local, OfAMeshEachTwoQueuesHaveASocketWithOneServer) {
   for (const config::Nic& nic : loaded.fabric->nics) {
     EXPECT_EQ(nic.memif_role, config::MemifRole::kMesh);
     EXPECT_EQ(nic.mtu_bytes, 1500);
-    const auto ports = config::mesh_ports(*loaded.fabric, nic);
+    const auto ports = config::mesh_peers(*loaded.fabric, nic);
     EXPECT_EQ(ports.size(), 3U);
-    for (const config::MeshPort& port : ports) {
-      ASSERT_EQ(port.sockets.size(), 2U);
-      for (const std::string& socket : port.sockets) {
+    for (const config::MeshPeer& peer : ports) {
+      ASSERT_EQ(peer.sockets.size(), 2U);
+      for (const std::string& socket : peer.sockets) {
         EXPECT_THAT(socket, StartsWith(tree.path("mesh+ztcp")));
         ++ends[socket];
-        servers[socket] += port.serves ? 1 : 0;
+        servers[socket] += peer.serves ? 1 : 0;
       }
     }
   }
