@@ -106,9 +106,9 @@ void add_commands(CLI::App& app, Raw& raw) {
       app.add_flag("--check", raw.check, "Compare the config with this machine; change nothing");
   auto* add = app.add_flag("--add", raw.add, "Take NICs that were attached since set-up");
   auto* undo = app.add_flag("--undo", raw.undo,
-                            "Give back every NIC, address, page and file that set-up changed");
+                            "Restore every NIC, address, page and file that set-up changed");
   auto* boot =
-      app.add_flag("--boot", raw.boot, "Grant again what a boot undoes; for the systemd unit");
+      app.add_flag("--boot", raw.boot, "Apply again what a boot undoes; for the systemd unit");
   auto* local = app.add_option("--local", raw.options.local.ranks,
                                "Write a fabric of N ranks inside this machine")
                     ->type_name("N");

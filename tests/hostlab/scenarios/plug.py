@@ -23,7 +23,7 @@ def run(lab):
         machine.run(f"until ip -4 address | grep -q {machine.address(2)}; do sleep 0.5; done")
     lab.say("ztcp_setup --add")
     for machine, job in zip(machines, on_all(machines, "ztcp_setup --add --json")):
-        taken = [step["what"] for step in answer(job, "add")["steps"] if step["result"] == "done"]
+        taken = [step["what"] for step in answer(job, "add")["steps"] if step["result"] == "changed"]
         if f"{machine.pci(2)} (ztcp1)" not in taken or f"{machine.pci(1)} (ztcp0)" in taken:
             raise Failure(f"{job} did not take {machine.pci(2)} alone: {taken}")
     for user in MEMBERS:

@@ -53,7 +53,7 @@ def run(lab):
     ready = [state(machine) for machine in machines]
     for job in set_up(machines, "--spare 0 --json"):
         steps = answer(job, "set-up")["steps"]
-        if any(step["result"] != "as wished already" for step in steps):
+        if any(step["result"] != "unchanged" for step in steps):
             raise Failure(f"{job} took steps:\n{job.output}")
     for machine, was in zip(machines, ready):
         expect_same(was, state(machine), f"{machine.name}: a second set-up")
@@ -62,8 +62,8 @@ def run(lab):
     for machine, job in zip(machines, on_all(machines, "ztcp_setup --undo --json")):
         steps = answer(job, "undo", "undo successfully")["steps"]
         for rail in 1, 2, BY_HAND:
-            if not any(machine.pci(rail) in step["what"] and step["result"] == "taken back" for step in steps):
-                raise Failure(f"{job} does not say that it gave back {machine.pci(rail)}:\n{job.output}")
+            if not any(machine.pci(rail) in step["what"] and step["result"] == "reverted" for step in steps):
+                raise Failure(f"{job} does not say that it reverted {machine.pci(rail)}:\n{job.output}")
     for machine, was in zip(machines, before):
         expect_same(was, state(machine), f"{machine.name}: undo")
 

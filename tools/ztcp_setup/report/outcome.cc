@@ -13,11 +13,11 @@ namespace {
 const char* word_for(StepResult result) {
   switch (result) {
     case StepResult::kHeld:
-      return "as wished already";
+      return "unchanged";
     case StepResult::kChanged:
-      return "done";
+      return "changed";
     case StepResult::kReverted:
-      return "taken back";
+      return "reverted";
     case StepResult::kFailed:
       break;
   }
@@ -56,14 +56,14 @@ std::string last_line(RunKind kind, const Outcome& outcome) {
   const std::string name = undo ? "undo" : "setup";
   if (outcome.stopped)
     return fmt::format("{} stopped when asked to; {}", name,
-                       undo ? "`sudo ztcp_setup --undo` takes back the rest"
-                            : "`sudo ztcp_setup` goes on, `sudo ztcp_setup --undo` takes back "
+                       undo ? "`sudo ztcp_setup --undo` reverts the rest"
+                            : "`sudo ztcp_setup` goes on, `sudo ztcp_setup --undo` reverts "
                               "what is done");
   if (!outcome.changed()) return fmt::format("{} failed; nothing was changed", name);
   return fmt::format("{} incomplete: {} fault{}; {}", name, outcome.faults.size(),
                      outcome.faults.size() == 1 ? "" : "s",
                      undo ? "mend them and run `sudo ztcp_setup --undo` again"
-                          : "mend them and run `sudo ztcp_setup` again, or take back what is done: "
+                          : "mend them and run `sudo ztcp_setup` again, or revert what is done: "
                             "`sudo ztcp_setup --undo`");
 }
 
@@ -73,7 +73,7 @@ std::string to_text(RunKind kind, const Outcome& outcome) {
     return step.result == StepResult::kHeld;
   });
   if (held > 0)
-    text += fmt::format("  {} of {} steps: as wished already\n", held, outcome.steps.size());
+    text += fmt::format("  {} of {} steps: nothing to change\n", held, outcome.steps.size());
   for (const config::Problem& note : outcome.notes) {
     text += fmt::format("  note: {}: {}\n", note.where, note.what);
     if (!note.mend.empty()) text += fmt::format("    {}\n", note.mend);

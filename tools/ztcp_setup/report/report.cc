@@ -197,7 +197,7 @@ std::string decisions_text(const Plan& plan) {
 std::string faults_text(const Plan& plan, bool reverted) {
   if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
   return decisions_text(plan) + "\nTo be mended first:\n" + notes_text(plan) +
-         (reverted ? "\nsetup failed; what the run before had done was taken back, nothing else "
+         (reverted ? "\nsetup failed; what the run before had done was reverted, nothing else "
                      "was changed\n"
                    : "\nsetup failed; nothing was changed\n");
 }

@@ -206,7 +206,7 @@ Done Driver::apply(Host& host, Before& before) const {
 
 Reverted Driver::revert(Host& host, const Before& before) const {
   if (!pci::is_there(host, pci))
-    return {{}, {{pci, "is no longer in this machine: nothing to give back", ""}}};
+    return {{}, {{pci, "is no longer in this machine: nothing to restore", ""}}};
   if (const std::string id = pci::id_of(host, pci); id != before.id)
     return {{},
             {{pci,

@@ -90,7 +90,7 @@ Done Value::apply(Host& host, Before& before) const {
   const std::string mend = fmt::format("echo {} | sudo tee {}", value, path);
   if (!written) return tl::unexpected(problem_of(host, path, written.error(), mend));
   return tl::unexpected(config::Problem{
-      path, fmt::format("the kernel granted {} of {}", now.value_or("nothing"), value),
+      path, fmt::format("the kernel gave {} of {}", now.value_or("nothing"), value),
       at_least ? "reboot: pages are reserved while memory is still whole; or stop what uses "
                  "memory and run ztcp_setup again"
                : mend});
@@ -124,12 +124,12 @@ Reverted Value::revert(Host& host, const Before& before) const {
   if (!written) return {{problem_of(host, path, written.error(), mend)}, {}};
   const std::string left = value_at(host, path).value_or("");
   if (left == target) return {};
-  return {{{path,
-            fmt::format(
-                "is {}, wanted {} again{}", left, target,
-                at_least ? ": pages in use can't be given back; stop the job that has them" : ""),
-            mend}},
-          {}};
+  return {
+      {{path,
+        fmt::format("is {}, wanted {} again{}", left, target,
+                    at_least ? ": pages in use can't be freed; stop the job that has them" : ""),
+        mend}},
+      {}};
 }
 
 void Value::fields(Fields& fields) {

@@ -18,7 +18,7 @@ std::vector<Preview> preview_reverts(const Journal& journal, const Resources& re
   std::vector<Preview> reverts;
   for (const Entry& entry : journal.entries())
     if (entry.before && !is_notice(entry.resource) && is_stale(entry, resources, scope))
-      reverts.push_back({"given back: " + entry.resource.why, "set up", "as before set-up",
+      reverts.push_back({"reverted: " + entry.resource.why, "set up", "as before set-up",
                          "(no command: its state is in the journal)"});
   std::reverse(reverts.begin(), reverts.end());
   return reverts;
@@ -64,9 +64,9 @@ std::vector<Preview> preview_run(Host& host, Scope scope, Plan& plan) {
   if (!journal.entries().empty() && !journal.complete && scope == Scope::kWhole)
     note(plan, config::Severity::kWarning,
          {Journal::kPath,
-          "the last run was cut off: what it did is taken back first, and the machine looked at "
+          "the last run was cut off: what it did is reverted first, and the machine looked at "
           "anew",
-          "sudo ztcp_setup --undo takes it back alone"});
+          "sudo ztcp_setup --undo reverts it alone"});
   std::vector<Preview> changes = preview_reverts(journal, plan.resources, scope);
   std::vector<Preview> rest = preview_changes(host, journal, plan.resources);
   std::move(rest.begin(), rest.end(), std::back_inserter(changes));
@@ -77,8 +77,8 @@ void note_reverted(Plan& plan, const Outcome& reverted) {
   if (reverted.changed())
     note(plan, config::Severity::kWarning,
          {Journal::kPath,
-          "the last run was cut off: what it did was taken back, but for its hugepages",
-          "sudo ztcp_setup --undo gives those back, too"});
+          "the last run was cut off: what it did was reverted, but for its hugepages",
+          "sudo ztcp_setup --undo frees those, too"});
   for (const config::Problem& one : reverted.notes) note(plan, config::Severity::kWarning, one);
 }
 

@@ -44,7 +44,7 @@ int run(Host& host, RunKind kind, milliseconds patience, const RunOptions& optio
   return exit_code(*outcome);
 }
 
-tl::expected<Outcome, int> plan_and_grant(Host& host, Journal& journal, const Planner& plan,
+tl::expected<Outcome, int> plan_and_apply(Host& host, Journal& journal, const Planner& plan,
                                           const Progress& progress, const Outcome& reverted = {}) {
   auto planned = plan(reverted);
   if (!planned) return tl::unexpected(planned.error());
@@ -74,13 +74,12 @@ int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
   return run(host, RunKind::kSetUp, milliseconds{0}, options,
              [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
                if (journal.complete || journal.entries().empty())
-                 return plan_and_grant(host, journal, plan, progress);
+                 return plan_and_apply(host, journal, plan, progress);
                // NICs that are half taken can't be planned with: first back to the beginning.
-               if (!options.json)
-                 say("The last run was cut off; what it did is taken back first.\n");
+               if (!options.json) say("The last run was cut off; what it did is reverted first.\n");
                Outcome back = revert_half_done(host, journal, progress);
                if (!back.complete()) return back;
-               return plan_and_grant(host, journal, plan, progress, back);
+               return plan_and_apply(host, journal, plan, progress, back);
              });
 }
 
@@ -95,7 +94,7 @@ int run_add(Host& host, const Planner& plan, const RunOptions& options) {
                                  : "the last run was cut off, so there is nothing whole to add to",
                              "sudo ztcp_setup"},
                             options.json));
-               return plan_and_grant(host, journal, plan, progress);
+               return plan_and_apply(host, journal, plan, progress);
              });
 }
 

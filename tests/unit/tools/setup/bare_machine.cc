@@ -71,13 +71,13 @@ FakeHost bare_machine() {
   return host;
 }
 
-Resources nic_wishes(const char* pci) {
+Resources nic_resources(const char* pci) {
   return {{fmt::format("{}: virtio-pci -> vfio-pci", pci), resource::Driver{pci, "vfio-pci"}},
           {fmt::format("{}: for group ztcp", pci), resource::Access{pci, "", "ztcp", 0660}}};
 }
 
-Resources all_wishes() {
-  Resources wishes{
+Resources all_resources() {
+  Resources resources{
       {"pages at boot", resource::File{kGrub, "iommu=pt hugepages=20\n", 0644, ""}},
       {"boot loader", resource::Notice{{"update-grub"}}},
       {"kernel arguments", resource::BootArguments{{"iommu=pt", "hugepages=20"}}},
@@ -88,12 +88,12 @@ Resources all_wishes() {
       {"run folder", resource::Folder{"/usr/local/tfabric/tools/run", 01777, "", "ztcp"}},
   };
   for (const char* pci : {kNicA, kNicB})
-    for (Resource& wish : nic_wishes(pci)) wishes.push_back(std::move(wish));
-  wishes.push_back({"config", resource::File{kConfig, "schema = 1\n", 0644, ""}});
-  wishes.push_back({"unit", resource::File{kUnitFile, "[Unit]\n", 0644, ""}});
-  wishes.push_back({"units, read again", resource::Notice{{"systemctl", "daemon-reload"}}});
-  wishes.push_back({"set-up at each boot", resource::Unit{"ztcp-setup.service"}});
-  return wishes;
+    for (Resource& resource : nic_resources(pci)) resources.push_back(std::move(resource));
+  resources.push_back({"config", resource::File{kConfig, "schema = 1\n", 0644, ""}});
+  resources.push_back({"unit", resource::File{kUnitFile, "[Unit]\n", 0644, ""}});
+  resources.push_back({"units, read again", resource::Notice{{"systemctl", "daemon-reload"}}});
+  resources.push_back({"set-up at each boot", resource::Unit{"ztcp-setup.service"}});
+  return resources;
 }
 
 namespace {
@@ -113,9 +113,9 @@ Outcome refused(config::Problem problem) {
 
 }  // namespace
 
-Outcome set_up(FakeHost& host, const Resources& wishes, Scope scope, const Progress& progress) {
+Outcome set_up(FakeHost& host, const Resources& resources, Scope scope, const Progress& progress) {
   auto journal = Journal::open(host);
-  return mendable(journal ? apply_all(host, *journal, wishes, scope, progress)
+  return mendable(journal ? apply_all(host, *journal, resources, scope, progress)
                           : refused(journal.error()));
 }
 

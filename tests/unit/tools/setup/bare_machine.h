@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The machine that tests of set-up and undo begin with, what they wish for, and both runs as one
-// call.
+// The machine that tests of set-up and undo begin with, the resources they want, and both runs as
+// one call.
 #pragma once
 
 #include <string>
@@ -26,13 +26,13 @@ inline constexpr const char* kConfig = "/usr/local/tfabric/tools/config/ztcp.con
 // Two virtio NICs in use, nothing of ztcp's.
 FakeHost bare_machine();
 
-Resources nic_wishes(const char* pci);
+Resources nic_resources(const char* pci);
 // In the order of resources_for().
-Resources all_wishes();
+Resources all_resources();
 
 // Each fault of both must have a mend, or the test fails.
-Outcome set_up(FakeHost& host, const Resources& wishes = all_wishes(), Scope scope = Scope::kWhole,
-               const Progress& progress = {});
+Outcome set_up(FakeHost& host, const Resources& resources = all_resources(),
+               Scope scope = Scope::kWhole, const Progress& progress = {});
 Outcome undo(FakeHost& host);
 
 std::string all_of(const config::Problems& problems);

@@ -18,43 +18,47 @@ constexpr const char* kRunFolder = "/usr/local/tfabric/tools/run";
 using Tell = std::function<void(FakeHost&)>;
 using When = FakeHost::When;
 
-Resources story_wishes() {
-  Resources wishes = all_wishes();
-  const auto before_nics = std::find_if(wishes.begin(), wishes.end(), [](const Resource& wish) {
-    return std::holds_alternative<resource::Driver>(wish.what);
-  });
-  wishes.insert(
+Resources story_resources() {
+  Resources resources = all_resources();
+  const auto before_nics =
+      std::find_if(resources.begin(), resources.end(), [](const Resource& resource) {
+        return std::holds_alternative<resource::Driver>(resource.what);
+      });
+  resources.insert(
       before_nics,
       {{"mappings", resource::Value{kMaps, "1048576"}},
        {"a folder of alice's", resource::Folder{"/srv/ztcp", 0750, "alice", "ztcp"}},
        {"a folder below others", resource::Folder{"/srv/new/ztcp", 0755, "", ""}},
        {"a file for the group", resource::File{"/etc/ztcp.key", "\x80key", 0640, "ztcp"}}});
-  const auto config = std::find_if(wishes.begin(), wishes.end(),
-                                   [](const Resource& wish) { return wish.why == "config"; });
-  Resources third = nic_wishes(kNicC);
-  wishes.insert(config, third.begin(), third.end());
-  return wishes;
+  const auto config =
+      std::find_if(resources.begin(), resources.end(),
+                   [](const Resource& resource) { return resource.why == "config"; });
+  Resources third = nic_resources(kNicC);
+  resources.insert(config, third.begin(), third.end());
+  return resources;
 }
 
-Resources without(Resources wishes, const std::string& key_end) {
-  std::erase_if(wishes, [&](const Resource& wish) { return key_of(wish).ends_with(key_end); });
-  return wishes;
+Resources without(Resources resources, const std::string& key_end) {
+  std::erase_if(resources,
+                [&](const Resource& resource) { return key_of(resource).ends_with(key_end); });
+  return resources;
 }
 
-void set_up_whole(FakeHost& host) { set_up(host, story_wishes()); }
+void set_up_whole(FakeHost& host) { set_up(host, story_resources()); }
 
 // Class B: no IOMMU, and vfio has to be told that this is known.
-Resources class_b_wishes() {
-  Resources wishes = story_wishes();
-  const auto module = std::find_if(wishes.begin(), wishes.end(), [](const Resource& wish) {
-    return std::holds_alternative<resource::Module>(wish.what);
-  });
-  wishes.insert(module + 1, {"vfio without an IOMMU", resource::Value{kNoIommu, "Y"}});
-  return wishes;
+Resources class_b_resources() {
+  Resources resources = story_resources();
+  const auto module =
+      std::find_if(resources.begin(), resources.end(), [](const Resource& resource) {
+        return std::holds_alternative<resource::Module>(resource.what);
+      });
+  resources.insert(module + 1, {"vfio without an IOMMU", resource::Value{kNoIommu, "Y"}});
+  return resources;
 }
 void set_up_class_b(FakeHost& host) {
   for (auto& [pci, nic] : host.state.nics) nic.group.clear();
-  set_up(host, class_b_wishes());
+  set_up(host, class_b_resources());
 }
 
 // `run`, ended at the change of that name, or at the last of those.
@@ -106,21 +110,21 @@ std::vector<JournalStory> whole_runs() {
        }},
       {"prepared-for-a-boot",
        [](FakeHost& host) {
-         Resources wishes = story_wishes();
-         wishes.resize(3);
-         set_up(host, wishes, Scope::kMore);
+         Resources resources = story_resources();
+         resources.resize(3);
+         set_up(host, resources, Scope::kMore);
        }},
       {"fewer-nics-and-pages", since([](FakeHost& host) {
-         Resources wishes = without(story_wishes(), kNicB);
-         for (Resource& wish : wishes)
-           if (auto* value = std::get_if<resource::Value>(&wish.what); value && value->at_least)
+         Resources resources = without(story_resources(), kNicB);
+         for (Resource& resource : resources)
+           if (auto* value = std::get_if<resource::Value>(&resource.what); value && value->at_least)
              value->value = "8";
-         set_up(host, wishes);
+         set_up(host, resources);
        })},
       {"a-nic-more",
        [](FakeHost& host) {
-         set_up(host, without(story_wishes(), kNicB));
-         Resources more = nic_wishes(kNicB);
+         set_up(host, without(story_resources(), kNicB));
+         Resources more = nic_resources(kNicB);
          more.push_back({"config", resource::File{kConfig, "schema = 1\n# more\n", 0644, ""}});
          set_up(host, more, Scope::kMore);
        }},

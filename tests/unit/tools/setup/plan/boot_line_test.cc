@@ -71,7 +71,7 @@ TEST(BootLine, DebianGetsADropIn) {
               ElementsAre("sync", "--file-system", "/boot"));
 }
 
-// After a boot the line has our own arguments; they are still ours to wish for.
+// After a boot the line has our own arguments; we still want them.
 TEST(BootLine, TheDropInIsTheSameAfterItsBoot) {
   ztcp::test::Tree tree(kDebian + command_line("quiet"));
   const auto first = std::get<resource::File>(plan(tree, {"iommu=pt"}).resources[0].what);
@@ -97,7 +97,7 @@ TEST(BootLine, TheMenuCountsNotTheKernelThatRuns) {
       IsEmpty());
 }
 
-TEST(BootLine, WhatTheOperatorWroteIsNotWishedForAgain) {
+TEST(BootLine, WhatTheOperatorWroteIsNotWantedAgain) {
   EXPECT_THAT(plan(ztcp::test::Tree(kDebian + command_line("iommu=pt hugepagesz=1G hugepages=60")),
                    {"iommu=pt"})
                   .resources,
@@ -120,7 +120,7 @@ TEST(BootLine, GrubbyGetsArguments) {
   ASSERT_THAT(found.resources, SizeIs(1));
   EXPECT_THAT(std::get<resource::BootArguments>(found.resources[0].what).arguments,
               ElementsAre("iommu=pt", "hugepagesz=1G", "hugepages=50"));
-  // The same after their boot: else they would be taken back.
+  // The same after their boot: else they would be reverted.
   const BootPlan again = plan(
       ztcp::test::Tree(kRocky + command_line("iommu=pt hugepagesz=1G hugepages=50")), {"iommu=pt"});
   ASSERT_THAT(again.resources, SizeIs(1));

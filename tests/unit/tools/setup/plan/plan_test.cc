@@ -171,12 +171,12 @@ TEST(Plan, EightGpusNeedFiftyGib) {
 }
 
 std::vector<std::string> page_resources(const Plan& plan) {
-  std::vector<std::string> wishes;
+  std::vector<std::string> wanted;
   for (const Resource& resource : plan.resources)
     if (const auto* value = std::get_if<resource::Value>(&resource.what);
         value != nullptr && value->at_least)
-      wishes.push_back(value->value + " > " + value->path);
-  return wishes;
+      wanted.push_back(value->value + " > " + value->path);
+  return wanted;
 }
 
 // A process takes its memory for such a NIC on node 0, and a count of the whole machine would

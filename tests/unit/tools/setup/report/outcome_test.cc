@@ -38,9 +38,9 @@ TEST(Outcome, UndoPromisesNoMoreThanItDid) {
 
 TEST(Outcome, AFaultSaysHowToGoOnAndIsNoSuccess) {
   Outcome outcome = changed();
-  outcome.faults = {{"/sys/x", "granted 12 of 20", "reboot"}};
+  outcome.faults = {{"/sys/x", "gave 12 of 20", "reboot"}};
   const std::string text = to_text(RunKind::kSetUp, outcome);
-  EXPECT_THAT(text, HasSubstr("FAULT: /sys/x: granted 12 of 20\n    mend: reboot\n"));
+  EXPECT_THAT(text, HasSubstr("FAULT: /sys/x: gave 12 of 20\n    mend: reboot\n"));
   EXPECT_THAT(text, HasSubstr("sudo ztcp_setup --undo"));
   EXPECT_THAT(text, testing::Not(HasSubstr("successfully")));
   EXPECT_EQ(exit_code(outcome), kExitFaults);
@@ -67,11 +67,14 @@ TEST(Outcome, AStopSaysWhatPutsItRight) {
 
 TEST(Outcome, JsonHasStepsAndProblems) {
   Outcome outcome = changed();
+  outcome.steps.push_back({"0000:5e:00.0", StepResult::kReverted});
   outcome.notes = {{"eth1", "has a lease back", "dhclient eth1"}};
   const auto json = nlohmann::json::parse(to_json(RunKind::kUndo, outcome));
   EXPECT_EQ(json["mode"], "undo");
   EXPECT_EQ(json["exit_code"], 0);
-  EXPECT_EQ(json["steps"][1]["result"], "done");
+  EXPECT_EQ(json["steps"][0]["result"], "unchanged");
+  EXPECT_EQ(json["steps"][1]["result"], "changed");
+  EXPECT_EQ(json["steps"][2]["result"], "reverted");
   EXPECT_EQ(json["problems"][0]["severity"], "warning");
 }
 

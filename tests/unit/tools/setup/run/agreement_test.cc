@@ -37,7 +37,7 @@ TEST(Agreement, OfEveryKind) {
   }
 }
 
-TEST(Agreement, OfAllKindsTogether) { expect_agreement(bare_machine(), test::all_wishes()); }
+TEST(Agreement, OfAllKindsTogether) { expect_agreement(bare_machine(), test::all_resources()); }
 
 }  // namespace
 }  // namespace ztcp::setup

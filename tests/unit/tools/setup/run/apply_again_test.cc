@@ -24,7 +24,7 @@ using test::set_up;
 using test::undo;
 using testing::HasSubstr;
 
-TEST(GrantAgain, ABootIsMadeUpFor) {
+TEST(ApplyAgain, ABootIsMadeUpFor) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host).complete());
@@ -39,7 +39,7 @@ TEST(GrantAgain, ABootIsMadeUpFor) {
   expect_same(host.state, bare);
 }
 
-TEST(GrantAgain, AGroupIsRememberedUntilTheNetworkKnowsIt) {
+TEST(ApplyAgain, AGroupIsRememberedUntilTheNetworkKnowsIt) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   const FakeHost::State whole = host.state;
@@ -53,7 +53,7 @@ TEST(GrantAgain, AGroupIsRememberedUntilTheNetworkKnowsIt) {
   EXPECT_TRUE(undo(host).complete());
 }
 
-TEST(GrantAgain, AFolderWithAFaultStaysForTheNextTry) {
+TEST(ApplyAgain, AFolderWithAFaultStaysForTheNextTry) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.boot();
@@ -66,7 +66,7 @@ TEST(GrantAgain, AFolderWithAFaultStaysForTheNextTry) {
   EXPECT_EQ(host.state.nodes.at("/dev/vfio/12").ownership.group, 991U);
 }
 
-TEST(GrantAgain, AnotherCardAtTheAddressIsLeftAlone) {
+TEST(ApplyAgain, AnotherCardAtTheAddressIsLeftAlone) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.boot();
@@ -79,7 +79,7 @@ TEST(GrantAgain, AnotherCardAtTheAddressIsLeftAlone) {
   EXPECT_EQ(host.state.nics.at(kNicB).driver, "vfio-pci");
 }
 
-TEST(GrantAgain, EqualCardsThatChangedPlacesAreLeftAlone) {
+TEST(ApplyAgain, EqualCardsThatChangedPlacesAreLeftAlone) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   std::swap(host.state.nics.at(kNicA).pristine, host.state.nics.at(kNicB).pristine);
@@ -93,7 +93,7 @@ TEST(GrantAgain, EqualCardsThatChangedPlacesAreLeftAlone) {
   EXPECT_EQ(host.state.links, links);
 }
 
-TEST(GrantAgain, AnInterruptedSetUpIsLeftToTheOperator) {
+TEST(ApplyAgain, AnInterruptedSetUpIsLeftToTheOperator) {
   FakeHost host = bare_machine();
   host.kill_at(40, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);

@@ -49,7 +49,7 @@ void kill_everywhere(const FakeHost& start, const Action& action, const Check& c
   }
 }
 
-TEST(Grant, KilledAnywhereUndoPutsItRight) {
+TEST(Apply, KilledAnywhereUndoPutsItRight) {
   const FakeHost start = bare_machine();
   kill_everywhere(
       start, [](FakeHost& host) { set_up(host); },
@@ -60,7 +60,7 @@ TEST(Grant, KilledAnywhereUndoPutsItRight) {
       });
 }
 
-TEST(Grant, KilledAnywhereASecondRunPutsItRight) {
+TEST(Apply, KilledAnywhereASecondRunPutsItRight) {
   const FakeHost start = bare_machine();
   FakeHost whole = start;
   ASSERT_TRUE(set_up(whole).complete());
@@ -76,7 +76,7 @@ TEST(Grant, KilledAnywhereASecondRunPutsItRight) {
       });
 }
 
-TEST(Grant, AfterACutTheHalfDoneIsTakenBackButForPages) {
+TEST(Apply, AfterACutTheHalfDoneIsRevertedButForPages) {
   const FakeHost start = bare_machine();
   FakeHost whole = start;
   ASSERT_TRUE(set_up(whole).complete());
@@ -98,7 +98,7 @@ TEST(Grant, AfterACutTheHalfDoneIsTakenBackButForPages) {
       });
 }
 
-TEST(Grant, UndoKilledAnywhereIsUndoneAgainOrSetUpAgain) {
+TEST(Apply, UndoKilledAnywhereIsUndoneAgainOrSetUpAgain) {
   const FakeHost start = bare_machine();
   FakeHost whole = start;
   ASSERT_TRUE(set_up(whole).complete());
@@ -115,7 +115,7 @@ TEST(Grant, UndoKilledAnywhereIsUndoneAgainOrSetUpAgain) {
       });
 }
 
-TEST(Grant, PowerCutAnywhereUndoOrASecondRunAfterTheBoot) {
+TEST(Apply, PowerCutAnywhereUndoOrASecondRunAfterTheBoot) {
   const FakeHost start = bare_machine();
   FakeHost booted = start;
   booted.boot();

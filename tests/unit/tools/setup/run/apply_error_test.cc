@@ -16,7 +16,7 @@ namespace ztcp::setup {
 namespace {
 
 using test::all_of;
-using test::all_wishes;
+using test::all_resources;
 using test::bare_machine;
 using test::expect_same;
 using test::FakeHost;
@@ -29,7 +29,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST(GrantError, WhicheverOperationFails) {
+TEST(ApplyError, WhicheverOperationFails) {
   const FakeHost bare = bare_machine();
   FakeHost whole = bare;
   ASSERT_TRUE(set_up(whole).complete());
@@ -50,7 +50,7 @@ TEST(GrantError, WhicheverOperationFails) {
 }
 
 // Placing a file over it would lose it, and undo could not bring it back.
-TEST(GrantError, WhatIsNoFileIsNotReplacedByOne) {
+TEST(ApplyError, WhatIsNoFileIsNotReplacedByOne) {
   for (const FileKind kind : {FileKind::kFolder, FileKind::kSocket, FileKind::kOther}) {
     FakeHost host = bare_machine();
     host.add_file(kLimits, "");
@@ -63,7 +63,7 @@ TEST(GrantError, WhatIsNoFileIsNotReplacedByOne) {
 
 // Else undo would not know which arguments were there before, or leave ours there and say it is
 // done.
-TEST(GrantError, AGrubbyThatDoesNotTellTheArgumentsIsAFault) {
+TEST(ApplyError, AGrubbyThatDoesNotTellTheArgumentsIsAFault) {
   const std::string question = "run grubby --info=ALL";
   const FakeHost bare = bare_machine();
   FakeHost host = bare;
@@ -80,7 +80,7 @@ TEST(GrantError, AGrubbyThatDoesNotTellTheArgumentsIsAFault) {
   expect_same(host.state, bare.state);
 }
 
-TEST(GrantError, AUnitThatNobodyTellsOfIsDisabledAllTheSame) {
+TEST(ApplyError, AUnitThatNobodyTellsOfIsDisabledAllTheSame) {
   const FakeHost bare = bare_machine();
   FakeHost host = bare;
   ASSERT_TRUE(set_up(host).complete());
@@ -89,37 +89,37 @@ TEST(GrantError, AUnitThatNobodyTellsOfIsDisabledAllTheSame) {
   expect_same(host.state, bare.state);
 }
 
-TEST(GrantError, WhateverIsMissing) {
+TEST(ApplyError, WhateverIsMissing) {
   const FakeHost bare = bare_machine();
-  const auto faults_without = [&](const auto& remove, const Resources& wishes) {
+  const auto faults_without = [&](const auto& remove, const Resources& resources) {
     FakeHost host = bare;
     remove(host);
-    return all_of(set_up(host, wishes).faults);
+    return all_of(set_up(host, resources).faults);
   };
   EXPECT_THAT(
-      faults_without([](FakeHost& host) { host.state.values.erase(kPages0); }, all_wishes()),
+      faults_without([](FakeHost& host) { host.state.values.erase(kPages0); }, all_resources()),
       HasSubstr("sudo ztcp_setup --pages 1G or 2M"));
-  EXPECT_THAT(faults_without([](FakeHost& host) { host.state.nics.erase(kNicA); }, all_wishes()),
+  EXPECT_THAT(faults_without([](FakeHost& host) { host.state.nics.erase(kNicA); }, all_resources()),
               HasSubstr("there is no such PCI device; mend: lspci"));
-  EXPECT_THAT(faults_without([](FakeHost& host) { host.programs.clear(); }, all_wishes()),
+  EXPECT_THAT(faults_without([](FakeHost& host) { host.programs.clear(); }, all_resources()),
               Not(IsEmpty()));
-  Resources wishes{
+  Resources resources{
       {"vfio without an IOMMU",
        resource::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y"}}};
-  EXPECT_THAT(faults_without([](FakeHost&) {}, wishes), HasSubstr("CONFIG_VFIO_NOIOMMU=y"));
+  EXPECT_THAT(faults_without([](FakeHost&) {}, resources), HasSubstr("CONFIG_VFIO_NOIOMMU=y"));
   // A setting that was to come with its module.
-  wishes = {{"load vfio-pci", resource::Module{"vfio-pci"}},
-            {"another", resource::Value{"/sys/module/vfio/parameters/other", "Y"}}};
-  EXPECT_THAT(faults_without([](FakeHost&) {}, wishes), HasSubstr("ls /sys/module/vfio"));
+  resources = {{"load vfio-pci", resource::Module{"vfio-pci"}},
+               {"another", resource::Value{"/sys/module/vfio/parameters/other", "Y"}}};
+  EXPECT_THAT(faults_without([](FakeHost&) {}, resources), HasSubstr("ls /sys/module/vfio"));
 }
 
-TEST(GrantError, AFullDisk) {
+TEST(ApplyError, AFullDisk) {
   FakeHost host = bare_machine();
   host.errors["create /etc/security/limits.d/.ztcp.conf.ztcp-new"] = ENOSPC;
   EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("mend: df -h /etc/security/limits.d"));
 }
 
-TEST(GrantError, ANicThatIsGoneAtBoot) {
+TEST(ApplyError, ANicThatIsGoneAtBoot) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.boot();
@@ -133,7 +133,7 @@ TEST(GrantError, ANicThatIsGoneAtBoot) {
   }
 }
 
-TEST(GrantError, AFolderBehindTooManyLinks) {
+TEST(ApplyError, AFolderBehindTooManyLinks) {
   FakeHost host = bare_machine();
   host.state.nodes["/etc/security/limits.d"] = {FileKind::kLink, {0777, 0, 0}, "limits.d"};
   EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("one link too many; mend: ls -l"));

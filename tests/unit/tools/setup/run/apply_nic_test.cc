@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST(Grant, ANicThatVfioRefusesIsGivenBackAtOnce) {
+TEST(Apply, ANicThatVfioRefusesIsGivenBackAtOnce) {
   FakeHost host = bare_machine();
   host.bind_fails = true;
   const auto links = host.state.links;
@@ -36,7 +36,7 @@ TEST(Grant, ANicThatVfioRefusesIsGivenBackAtOnce) {
   EXPECT_EQ(host.state.links, links);
 }
 
-TEST(Grant, ANicInUseIsNotTakenBackAndTheHolderIsNamed) {
+TEST(Apply, ANicInUseIsNotRevertedAndTheHolderIsNamed) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.holders["/dev/vfio/13"] = {4711, "python3"};
@@ -47,7 +47,7 @@ TEST(Grant, ANicInUseIsNotTakenBackAndTheHolderIsNamed) {
   EXPECT_EQ(host.changes, changes);
 }
 
-TEST(Grant, WhatCanNotBeRestoredIsAFaultAndTheRestGoesOn) {
+TEST(Apply, WhatCanNotBeRestoredIsAFaultAndTheRestGoesOn) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   const std::string route = "ip route add 10.99.0.0/16 via 10.77.1.1";
@@ -63,7 +63,7 @@ TEST(Grant, WhatCanNotBeRestoredIsAFaultAndTheRestGoesOn) {
   EXPECT_EQ(host.facts(Journal::kPath).kind, FileKind::kAbsent);
 }
 
-TEST(Grant, ANetworkManagerMayFlushWhatIsRestored) {
+TEST(Apply, ANetworkManagerMayFlushWhatIsRestored) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host).complete());
@@ -74,7 +74,7 @@ TEST(Grant, ANetworkManagerMayFlushWhatIsRestored) {
   expect_same(host.state, bare);
 }
 
-TEST(Grant, OnlySettingsThatDifferAreSetAgain) {
+TEST(Apply, OnlySettingsThatDifferAreSetAgain) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   const auto changes = static_cast<std::ptrdiff_t>(host.log.size());
@@ -92,7 +92,7 @@ TEST(Grant, OnlySettingsThatDifferAreSetAgain) {
           "ethtool -A ens2f0 autoneg off rx on", "ethtool --set-priv-flags ens2f0 legacy-rx on"));
 }
 
-TEST(Grant, ASettingThatTheDriverRefusesIsNotedAndTheOthersAreSet) {
+TEST(Apply, ASettingThatTheDriverRefusesIsNotedAndTheOthersAreSet) {
   FakeHost host = bare_machine();
   FakeHost::State wanted = host.state;
   wanted.links.at("ens1f0").settings.at(1).values.at(0).second = 256;
@@ -108,7 +108,7 @@ TEST(Grant, ASettingThatTheDriverRefusesIsNotedAndTheOthersAreSet) {
   expect_same(host.state, wanted);
 }
 
-TEST(Grant, ADriverIsNotBelievedThatItTookASetting) {
+TEST(Apply, ADriverIsNotBelievedThatItTookASetting) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.stuck_settings = {"features rx-gro-hw"};
@@ -118,7 +118,7 @@ TEST(Grant, ADriverIsNotBelievedThatItTookASetting) {
                                               "the driver did not take it"));
 }
 
-TEST(Grant, SettingsThatADriverNoLongerHasAreNoted) {
+TEST(Apply, SettingsThatADriverNoLongerHasAreNoted) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.state.nics.at(kNicA).pristine.settings.clear();
@@ -129,7 +129,7 @@ TEST(Grant, SettingsThatADriverNoLongerHasAreNoted) {
                         "Operation not supported"));
 }
 
-TEST(Grant, InterfacesGetTheirNamesBackWithoutUdev) {
+TEST(Apply, InterfacesGetTheirNamesBackWithoutUdev) {
   FakeHost host = bare_machine();
   host.renames_interfaces = false;
   const FakeHost::State bare = host.state;
@@ -139,7 +139,7 @@ TEST(Grant, InterfacesGetTheirNamesBackWithoutUdev) {
   expect_same(host.state, bare);
 }
 
-TEST(Grant, ANameThatAnotherInterfaceHasIsAFaultAndThatOneIsLeftAlone) {
+TEST(Apply, ANameThatAnotherInterfaceHasIsAFaultAndThatOneIsLeftAlone) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.renames_interfaces = false;
@@ -155,7 +155,7 @@ TEST(Grant, ANameThatAnotherInterfaceHasIsAFaultAndThatOneIsLeftAlone) {
 }
 
 // Somebody gave a VLAN the same name meanwhile: on another NIC, or with another tag.
-TEST(Grant, AVlanThatOnlyHasTheNameOfOursIsAFaultAndIsLeftAlone) {
+TEST(Apply, AVlanThatOnlyHasTheNameOfOursIsAFaultAndIsLeftAlone) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   InterfaceState stranger;
@@ -191,7 +191,7 @@ TEST(Grant, AVlanThatOnlyHasTheNameOfOursIsAFaultAndIsLeftAlone) {
   EXPECT_THAT(host.state.links.at("ens1f0.7").addresses, SizeIs(1));
 }
 
-TEST(Grant, UndoLeavesNicsAloneThatOnlyLookLikeThoseOfTheJournal) {
+TEST(Apply, UndoLeavesNicsAloneThatOnlyLookLikeThoseOfTheJournal) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.state.nics.at(kNicA).pristine.mac = "52:54:00:00:0c:01";

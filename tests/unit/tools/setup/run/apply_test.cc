@@ -14,7 +14,7 @@ namespace ztcp::setup {
 namespace {
 
 using test::all_of;
-using test::all_wishes;
+using test::all_resources;
 using test::bare_machine;
 using test::expect_same;
 using test::FakeHost;
@@ -22,7 +22,7 @@ using test::kConfig;
 using test::kNicA;
 using test::kNicB;
 using test::kPages0;
-using test::nic_wishes;
+using test::nic_resources;
 using test::set_up;
 using test::undo;
 using testing::Contains;
@@ -30,11 +30,11 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-TEST(Grant, TakesTheMachineAndUndoGivesItBack) {
+TEST(Apply, TakesTheMachineAndUndoGivesItBack) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
-  const Outcome granted = set_up(host);
-  ASSERT_TRUE(granted.complete()) << all_of(granted.faults);
+  const Outcome done = set_up(host);
+  ASSERT_TRUE(done.complete()) << all_of(done.faults);
   EXPECT_EQ(host.state.nics.at(kNicA).driver, "vfio-pci");
   EXPECT_EQ(host.state.nics.at(kNicA).driver_override, "vfio-pci");
   EXPECT_EQ(host.state.nodes.at("/dev/vfio/12").ownership, (Ownership{0660, 0, 990}));
@@ -51,19 +51,19 @@ TEST(Grant, TakesTheMachineAndUndoGivesItBack) {
   expect_same(host.state, bare);
 }
 
-TEST(Grant, TheJournalKeepsTheOrderSoThatUndoGoesBackwards) {
+TEST(Apply, TheJournalKeepsTheOrderSoThatUndoGoesBackwards) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
-  std::vector<std::string> wished;
-  for (const Resource& wish : all_wishes()) wished.push_back(key_of(wish));
+  std::vector<std::string> wanted;
+  for (const Resource& resource : all_resources()) wanted.push_back(key_of(resource));
   std::vector<std::string> recorded;
   const auto journal = Journal::open(host);
   ASSERT_TRUE(journal);
   for (const Entry& entry : journal->entries()) recorded.push_back(key_of(entry.resource));
-  EXPECT_EQ(recorded, wished);
+  EXPECT_EQ(recorded, wanted);
 }
 
-TEST(Grant, DoesNothingTwice) {
+TEST(Apply, DoesNothingTwice) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   const FakeHost::State first = host.state;
@@ -79,56 +79,57 @@ TEST(Grant, DoesNothingTwice) {
   EXPECT_EQ(host.changes, undone);
 }
 
-TEST(Grant, StopsBetweenStepsWhenAsked) {
+TEST(Apply, StopsBetweenStepsWhenAsked) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   int steps = 0;
   Progress progress;
   progress.stop = [&] { return ++steps > 5; };
-  const Outcome stopped = set_up(host, all_wishes(), Scope::kWhole, progress);
+  const Outcome stopped = set_up(host, all_resources(), Scope::kWhole, progress);
   EXPECT_TRUE(stopped.stopped);
   EXPECT_THAT(stopped.steps, SizeIs(5));
   EXPECT_TRUE(undo(host).complete());
   expect_same(host.state, bare);
 }
 
-TEST(Grant, GoesOnWhenNobodyListensAnyMore) {
-  Resources wishes = all_wishes();
-  for (Resource& wish : wishes) wish.why += std::string(1000, '.');  // More than stdio holds back.
+TEST(Apply, GoesOnWhenNobodyListensAnyMore) {
+  Resources resources = all_resources();
+  for (Resource& resource : resources)
+    resource.why += std::string(1000, '.');  // More than stdio holds back.
   EXPECT_EXIT(
       {
         if (std::freopen("/dev/full", "w", stdout) == nullptr) std::_Exit(2);
         FakeHost host = bare_machine();
-        const Outcome outcome = set_up(host, wishes, Scope::kWhole, progress_of(false));
+        const Outcome outcome = set_up(host, resources, Scope::kWhole, progress_of(false));
         std::_Exit(outcome.complete() && Journal::open(host)->complete ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }
 
-TEST(Grant, ChecksEverythingBeforeItChangesAnything) {
+TEST(Apply, ChecksEverythingBeforeItChangesAnything) {
   FakeHost host = bare_machine();
-  Resources wishes = all_wishes();
-  wishes.push_back({"no such NIC", resource::Driver{"0000:ff:00.0", "vfio-pci"}});
-  wishes.push_back({"no such group", resource::Folder{"/etc/x", 0755, "", "nobody-has-it"}});
-  const Outcome outcome = set_up(host, wishes);
+  Resources resources = all_resources();
+  resources.push_back({"no such NIC", resource::Driver{"0000:ff:00.0", "vfio-pci"}});
+  resources.push_back({"no such group", resource::Folder{"/etc/x", 0755, "", "nobody-has-it"}});
+  const Outcome outcome = set_up(host, resources);
   EXPECT_THAT(all_of(outcome.faults), HasSubstr("0000:ff:00.0: there is no such PCI device"));
   EXPECT_THAT(all_of(outcome.faults), HasSubstr("there is no group nobody-has-it"));
   EXPECT_EQ(host.changes, 0U);
 }
 
-TEST(Grant, FewerPagesThanWishedIsAFaultWithBothNumbersAndTheRestGoesOn) {
+TEST(Apply, FewerPagesThanWantedIsAFaultWithBothNumbersAndTheRestGoesOn) {
   FakeHost host = bare_machine();
   host.state.largest_pages = 12;
   const FakeHost::State bare = host.state;
   const Outcome outcome = set_up(host);
-  EXPECT_THAT(all_of(outcome.faults), HasSubstr("granted 12 of 20"));
+  EXPECT_THAT(all_of(outcome.faults), HasSubstr("gave 12 of 20"));
   EXPECT_THAT(host.log, Contains("write /proc/sys/vm/compact_memory 1"));
   EXPECT_EQ(host.state.nics.at(kNicB).driver, "vfio-pci");
   EXPECT_TRUE(undo(host).complete());
   expect_same(host.state, bare);
 }
 
-TEST(Grant, PagesThatCameWithTheNextBootAreOursToo) {
+TEST(Apply, PagesThatCameWithTheNextBootAreOursToo) {
   FakeHost host = bare_machine();
   host.state.largest_pages = 12;
   EXPECT_FALSE(set_up(host).complete());
@@ -138,7 +139,7 @@ TEST(Grant, PagesThatCameWithTheNextBootAreOursToo) {
   EXPECT_EQ(host.state.values.at(kPages0), "0");
 }
 
-TEST(Grant, PagesThatCameWithTheNextBootGoWithUndo) {
+TEST(Apply, PagesThatCameWithTheNextBootGoWithUndo) {
   FakeHost host = bare_machine();
   host.state.largest_pages = 12;
   EXPECT_FALSE(set_up(host).complete());
@@ -148,7 +149,7 @@ TEST(Grant, PagesThatCameWithTheNextBootGoWithUndo) {
   EXPECT_EQ(host.state.values.at(kPages0), "0");
 }
 
-TEST(Grant, MorePagesThanWishedAreLeftAlone) {
+TEST(Apply, MorePagesThanWantedAreLeftAlone) {
   FakeHost host = bare_machine();
   host.state.values[kPages0] = "64";
   ASSERT_TRUE(set_up(host).complete());
@@ -157,7 +158,7 @@ TEST(Grant, MorePagesThanWishedAreLeftAlone) {
   EXPECT_EQ(host.state.values.at(kPages0), "64");
 }
 
-TEST(Grant, UndoTakesOnlyItsOwnPages) {
+TEST(Apply, UndoTakesOnlyItsOwnPages) {
   FakeHost host = bare_machine();
   host.state.values[kPages0] = "4";
   ASSERT_TRUE(set_up(host).complete());
@@ -166,18 +167,18 @@ TEST(Grant, UndoTakesOnlyItsOwnPages) {
   EXPECT_EQ(host.state.values.at(kPages0), "14");
 }
 
-TEST(Grant, FewerPagesWishedLaterAreAllGivenBack) {
+TEST(Apply, FewerPagesWantedLaterAreAllGivenBack) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
-  Resources fewer = all_wishes();
-  for (Resource& wish : fewer)
-    if (auto* value = std::get_if<resource::Value>(&wish.what)) value->value = "8";
+  Resources fewer = all_resources();
+  for (Resource& resource : fewer)
+    if (auto* value = std::get_if<resource::Value>(&resource.what)) value->value = "8";
   ASSERT_TRUE(set_up(host, fewer).complete());
   ASSERT_TRUE(undo(host).complete());
   EXPECT_EQ(host.state.values.at(kPages0), "0");
 }
 
-TEST(Grant, AKernelInstalledSinceKeepsWhatStoodThereWithoutUs) {
+TEST(Apply, AKernelInstalledSinceKeepsWhatStoodThereWithoutUs) {
   FakeHost host = bare_machine();
   host.state.boot = {{"/boot/vmlinuz-1", "ro iommu=pt"}};
   host.state.boot_of_new_kernels = "ro iommu=pt";
@@ -190,7 +191,7 @@ TEST(Grant, AKernelInstalledSinceKeepsWhatStoodThereWithoutUs) {
   EXPECT_EQ(host.state.boot_of_new_kernels, "ro iommu=pt");
 }
 
-TEST(Grant, AnEditedFileIsKept) {
+TEST(Apply, AnEditedFileIsKept) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.add_file(kConfig, "schema = 1\n# mine\n");
@@ -208,12 +209,12 @@ TEST(Grant, AnEditedFileIsKept) {
   EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited-2"), "schema = 1\n# mine, later\n");
 }
 
-TEST(Grant, WhatIsNoLongerWishedIsGivenBack) {
+TEST(Apply, WhatIsNoLongerWantedIsGivenBack) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host).complete());
-  Resources fewer = all_wishes();
-  std::erase_if(fewer, [](const Resource& wish) { return key_of(wish).ends_with(kNicB); });
+  Resources fewer = all_resources();
+  std::erase_if(fewer, [](const Resource& resource) { return key_of(resource).ends_with(kNicB); });
   ASSERT_TRUE(set_up(host, fewer).complete());
   EXPECT_EQ(host.state.nics.at(kNicA).driver, "vfio-pci");
   EXPECT_EQ(host.state.links.at("ens2f0"), bare.links.at("ens2f0"));
@@ -221,13 +222,13 @@ TEST(Grant, WhatIsNoLongerWishedIsGivenBack) {
   expect_same(host.state, bare);
 }
 
-TEST(Grant, MoreIsGrantedBesideWhatThereIs) {
+TEST(Apply, MoreIsAppliedBesideWhatThereIs) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
-  Resources first = all_wishes();
-  std::erase_if(first, [](const Resource& wish) { return key_of(wish).ends_with(kNicB); });
+  Resources first = all_resources();
+  std::erase_if(first, [](const Resource& resource) { return key_of(resource).ends_with(kNicB); });
   ASSERT_TRUE(set_up(host, first).complete());
-  Resources more = nic_wishes(kNicB);
+  Resources more = nic_resources(kNicB);
   more.push_back({"config", resource::File{kConfig, "schema = 1\n# two NICs\n", 0644, ""}});
   const auto changes = host.log.size();
   ASSERT_TRUE(set_up(host, more, Scope::kMore).complete());
@@ -239,7 +240,7 @@ TEST(Grant, MoreIsGrantedBesideWhatThereIs) {
   expect_same(host.state, bare);
 }
 
-TEST(Grant, LocksThatJobsLeftGoWithTheirFolder) {
+TEST(Apply, LocksThatJobsLeftGoWithTheirFolder) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host).complete());

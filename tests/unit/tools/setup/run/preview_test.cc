@@ -14,7 +14,7 @@ namespace ztcp::setup {
 namespace {
 
 using test::all_of;
-using test::all_wishes;
+using test::all_resources;
 using test::bare_machine;
 using test::FakeHost;
 using test::Killed;
@@ -24,17 +24,17 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-Plan plan_of(const Resources& wishes) {
+Plan plan_of(const Resources& resources) {
   Plan plan;
   plan.fabric.emplace();
-  plan.resources = wishes;
+  plan.resources = resources;
   return plan;
 }
 TEST(PreviewOfARun, WhatSetUpWouldRefuseIsTold) {
   FakeHost host = bare_machine();
   host.add_folder("/usr/local/tfabric", {0777, 0, 0});
   host.programs.erase("grubby");
-  Plan plan = plan_of(all_wishes());
+  Plan plan = plan_of(all_resources());
   preview_run(host, Scope::kWhole, plan);
   config::Problems told;
   for (const config::Check& note : plan.notes) {
@@ -50,17 +50,17 @@ TEST(PreviewOfARun, WhatSetUpWouldRefuseIsTold) {
 TEST(PreviewOfARun, WhatIsGivenBackIsAChange) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
-  Plan same = plan_of(all_wishes());
+  Plan same = plan_of(all_resources());
   EXPECT_THAT(preview_run(host, Scope::kWhole, same), IsEmpty());
   EXPECT_THAT(same.notes, IsEmpty());
-  Resources fewer = all_wishes();
-  std::erase_if(fewer, [](const Resource& wish) { return key_of(wish).ends_with(kNicB); });
+  Resources fewer = all_resources();
+  std::erase_if(fewer, [](const Resource& resource) { return key_of(resource).ends_with(kNicB); });
   Plan plan = plan_of(fewer);
   const auto changes = host.changes;
   const auto previews = preview_run(host, Scope::kWhole, plan);
   ASSERT_THAT(previews, SizeIs(2));
-  EXPECT_EQ(previews[0].what, "given back: 0000:5e:00.0: for group ztcp");
-  EXPECT_EQ(previews[1].what, "given back: 0000:5e:00.0: virtio-pci -> vfio-pci");
+  EXPECT_EQ(previews[0].what, "reverted: 0000:5e:00.0: for group ztcp");
+  EXPECT_EQ(previews[1].what, "reverted: 0000:5e:00.0: virtio-pci -> vfio-pci");
   EXPECT_EQ(host.changes, changes);
 }
 
@@ -69,14 +69,14 @@ TEST(PreviewOfARun, AnInterruptedRunIsTold) {
   host.kill_at(40, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);
   host.kill_at(0, FakeHost::When::kBefore);
-  Plan plan = plan_of(all_wishes());
+  Plan plan = plan_of(all_resources());
   preview_run(host, Scope::kWhole, plan);
   ASSERT_THAT(plan.notes, SizeIs(1));
   EXPECT_THAT(plan.notes[0].problem.what, HasSubstr("cut off"));
 }
 
 // All that was wrong is told once set-up has gone back to the beginning: that was a change.
-TEST(PreviewOfARun, APlanWithFaultsSaysWhatWasTakenBackBeforeIt) {
+TEST(PreviewOfARun, APlanWithFaultsSaysWhatWasRevertedBeforeIt) {
   FakeHost host = bare_machine();
   host.kill_at(60, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);
@@ -85,19 +85,19 @@ TEST(PreviewOfARun, APlanWithFaultsSaysWhatWasTakenBackBeforeIt) {
   auto journal = Journal::open(host);
   const Outcome back = revert_half_done(host, *journal, {});
   ASSERT_TRUE(back.complete()) << all_of(back.faults);
-  Plan plan = plan_of(all_wishes());
+  Plan plan = plan_of(all_resources());
   plan.pairs.emplace_back();
   plan.topology.nics.emplace_back();
   plan.fabric->nics.emplace_back();
   note_reverted(plan, back);
   const std::string text = faults_text(plan, back.changed());
-  EXPECT_THAT(text, HasSubstr("what it did was taken back, but for its hugepages"));
+  EXPECT_THAT(text, HasSubstr("what it did was reverted, but for its hugepages"));
   EXPECT_THAT(text, HasSubstr("ens1f0: ring rx was 4096 and is 256 now"));
-  EXPECT_THAT(text, HasSubstr("what the run before had done was taken back, nothing else was "
+  EXPECT_THAT(text, HasSubstr("what the run before had done was reverted, nothing else was "
                               "changed\n"));
-  EXPECT_THAT(to_json(plan, {}, "set-up"), HasSubstr("what it did was taken back"));
+  EXPECT_THAT(to_json(plan, {}, "set-up"), HasSubstr("what it did was reverted"));
 
-  Plan fresh = plan_of(all_wishes());
+  Plan fresh = plan_of(all_resources());
   fresh.pairs = plan.pairs;
   fresh.topology = plan.topology;
   fresh.fabric->nics.emplace_back();

@@ -19,7 +19,7 @@ namespace ztcp::setup {
 namespace {
 
 using test::all_of;
-using test::all_wishes;
+using test::all_resources;
 using test::bare_machine;
 using test::expect_same;
 using test::FakeHost;
@@ -42,7 +42,7 @@ class RunAsRoot : public testing::Test {
       .lock_path = fmt::format("{}ztcp-run-test-{}.lock", testing::TempDir(), ::getpid())};
 };
 
-TEST_F(RunAsRoot, ThePlannerLearnsWhatWasTakenBack) {
+TEST_F(RunAsRoot, ThePlannerLearnsWhatWasReverted) {
   FakeHost host = bare_machine();
   host.kill_at(60, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);
@@ -55,7 +55,7 @@ TEST_F(RunAsRoot, ThePlannerLearnsWhatWasTakenBack) {
   EXPECT_EQ(run_set_up(host, refuse_plan, options_), kExitFaults);
   EXPECT_TRUE(changed);
   EXPECT_EQ(run_set_up(host, refuse_plan, options_), kExitFaults);
-  EXPECT_FALSE(changed) << "the second time there is nothing left to take back but pages";
+  EXPECT_FALSE(changed) << "the second time there is nothing left to revert but pages";
 }
 
 TEST_F(RunAsRoot, AddWaitsForTheRunThatItsNicHadUdevStart) {
@@ -74,7 +74,7 @@ TEST_F(RunAsRoot, AddWaitsForTheRunThatItsNicHadUdevStart) {
   ASSERT_EQ(::read(taken[0], &byte, 1), 1);
   ::close(taken[0]);
   const auto plan = [](const Outcome&) -> tl::expected<Planned, int> {
-    return Planned{all_wishes(), Scope::kMore, {}, ""};
+    return Planned{all_resources(), Scope::kMore, {}, ""};
   };
   EXPECT_EQ(run_add(host, plan, options_), kExitGood);
   ::waitpid(udevs, nullptr, 0);
