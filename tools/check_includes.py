@@ -11,6 +11,8 @@ import sys
 # What of config/ is for everybody, and the rooms that the plugin reads; the others are for tools.
 SETTINGS = ["config/settings.h", "config/mesh.h", "config/problem.h", "config/environment.h", "config/plugin_mark.h"]
 CONFIG = SETTINGS + ["config/file", "config/check", "config/machine"]
+# What of transport/comms/ is pure.
+COMMS_VALUES = ["transport/comms/clients.h", "transport/comms/clients.cc", "transport/comms/group_counts.h"]
 # Folder -> folders of ours it may include, itself always included. Longest prefix wins.
 LAYERS = {
     "transport/core": [],
@@ -19,8 +21,9 @@ LAYERS = {
     "transport/msg": ["transport/core"],
     "transport/link": ["transport/core", "transport/wire", "hugepage"],
     "transport/watch": ["transport/core", "transport/link"],
+    "transport/comms": ["transport/transport.h", "transport/core", "transport/msg", "transport/link/link.h", *CONFIG],
     "transport/ustack/engine": ["transport/core", "transport/tcp", "transport/msg", "transport/link/link.h",
-                                "transport/watch/peer.h"],
+                                "transport/watch/peer.h", *COMMS_VALUES],
     "transport/ustack": ["transport", *CONFIG, "hugepage"],
     "transport": ["transport/core"],
     "hugepage": ["transport/core"],
@@ -58,7 +61,7 @@ CONFINED = [
     (r"(iostream|cstdio|stdio\.h)", ["tools", "bench", "tests", "config", "hugepage", "transport/link"]),
 ]
 # The pure folders: no clock, thread, lock, system call or text formatting.
-PURE = ["transport/wire", "transport/tcp", "transport/msg", "transport/ustack/engine"]
+PURE = ["transport/wire", "transport/tcp", "transport/msg", "transport/ustack/engine", *COMMS_VALUES]
 IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
                   r"ctime|fmt/.*|random|iostream|fstream")
 IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|transport/core/log\.h)"

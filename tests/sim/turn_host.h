@@ -26,7 +26,7 @@ inline constexpr msg::Cookie kTurnCookie{std::byte{7}, std::byte{1}};
 class TurnHost;
 
 // What both ends of a connection have in common. Slices of `memory` are its messages, in order.
-class TurnClient : public ustack::Client {
+class TurnClient : public comms::Client {
  public:
   static constexpr std::size_t kMessageBytes = 256U << 10;
   static constexpr std::size_t kAhead = 8;
@@ -145,7 +145,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
 
   LineLink link;
   ustack::Engine engine;
-  ustack::Clients clients{8};
+  comms::Clients clients{8};
   std::vector<Bytes*> inboxes;  // For sessions that will come, in turn.
   std::vector<TurnReceiver*> receivers;
   bool moved = false;
@@ -159,7 +159,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
     told.push_back("link " + std::to_string(static_cast<int>(state)));
   }
   void on_warning(const ustack::Finding& finding) override { findings.push_back(finding); }
-  void on_nobody_left(TimePoint, const ustack::NicCounts&) override { told.push_back("nobody"); }
+  void on_nobody_left(TimePoint) override { told.push_back("nobody"); }
   void on_session(TimePoint, std::unique_ptr<msg::RecvSession> session) override {
     Bytes& inbox = *inboxes.at(receivers.size());
     receivers.push_back(&attach(std::make_unique<TurnReceiver>(*this, inbox, std::move(session))));

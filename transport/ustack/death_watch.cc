@@ -9,6 +9,7 @@
 
 #include "transport/core/log.h"
 #include "transport/msg/hmac_sha256.h"
+#include "transport/ustack/nic.h"
 #include "transport/watch/interface.h"
 
 namespace ztcp::ustack {
@@ -84,29 +85,31 @@ void DeathWatch::say_trouble() {
 }
 
 // The process has connections on any of the queues. One at a time: a baton each.
-void DeathWatch::look(const std::vector<std::unique_ptr<Poller>>& pollers, TimePoint now) {
+void DeathWatch::look(const Nic& nic, TimePoint now) {
   for (const watch::Peer& peer : kernel_->look(now)) suspects_.add(now, peer);
   if (suspects_.empty()) return;
   const auto with_each = [&](auto&& body) {
-    for (const auto& poller : pollers)
-      poller->with_engine([&](Engine& engine, TimePoint at) { body(*poller, engine, at); });
+    for (std::size_t i = 0; i < nic.pollers.size(); ++i) {
+      Poller& poller = nic.queue(i);
+      poller.with_engine([&](Engine& engine, TimePoint at) { body(poller, engine, at); });
+    }
   };
   suspects_.look(
       now,
-      [&](IpAddress nic) {
-        with_each([&](Poller&, Engine& engine, TimePoint) { engine.probe(nic); });
+      [&](IpAddress suspect) {
+        with_each([&](Poller&, Engine& engine, TimePoint) { engine.probe(suspect); });
       },
-      [&](IpAddress nic) {
+      [&](IpAddress suspect) {
         TimePoint last = TimePoint::min();
         with_each([&](Poller&, Engine& engine, TimePoint) {
-          last = std::max(last, engine.heard_from(nic));
+          last = std::max(last, engine.heard_from(suspect));
         });
         return last;
       },
       [&](const watch::Peer& peer) {
         const std::string who = "process " + std::to_string(peer.pid) + " on host " + peer.host;
         with_each([&](Poller& poller, Engine&, TimePoint at) {
-          poller.clients().for_each([&](Client& client) {
+          poller.backend().clients().for_each([&](comms::Client& client) {
             client.on_peer_died(at, peer.nic, "the peer's process has ended: " + who);
           });
         });

@@ -8,15 +8,15 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "config/settings.h"
 #include "transport/msg/session.h"
 #include "transport/ustack/engine/suspects.h"
-#include "transport/ustack/poller.h"
 #include "transport/watch/peer_watch.h"
 
 namespace ztcp::ustack {
+
+class Nic;
 
 class DeathWatch {
  public:
@@ -31,7 +31,7 @@ class DeathWatch {
   void dial(IpAddress nic, Endpoint to, const msg::Cookie& cookie);
 
   // --- The background thread of the first of the NIC's pollers, without a baton ------------------
-  void look(const std::vector<std::unique_ptr<Poller>>& pollers, TimePoint now);
+  void look(const Nic& nic, TimePoint now);
 
  private:
   DeathWatch(std::string nic, std::unique_ptr<watch::PeerWatch> kernel)

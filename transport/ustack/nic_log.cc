@@ -94,15 +94,11 @@ void NicLog::warn(const Finding& finding) { add(log::Level::kWarn, warning(findi
 void NicLog::nobody_left(TimePoint now, const NicCounts& counts) {
   if (now < next_nobody_left_) return;
   next_nobody_left_ = now + kNobodyLeftInterval;
-  so_far("no connection is left", counts);
-}
-
-void NicLog::so_far(const std::string& when, const NicCounts& counts) {
-  add(log::Level::kInfo, when + "; so far it " + summary(counts));
+  add(log::Level::kInfo, "no connection is left; so far it " + summary(counts));
 }
 
 void NicLog::add(log::Level level, const std::string& line) {
-  lines_.push_back({level, name_ + ": " + line});
+  remarks_.add(level, name_ + ": " + line);
 }
 
 }  // namespace ztcp::ustack

@@ -2,15 +2,14 @@
 // Copyright the ztcp authors
 //
 // What an operator reads of a NIC: its loss, a warning when strangers, damaged frames and the like
-// have become many, and its counts when nobody is left or it is done with. Lines are made when
-// there is something to say, with the baton held, and said without it: a logger may block.
+// have become many, and its counts when nobody is left.
 #pragma once
 
 #include <chrono>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "transport/comms/remarks.h"
 #include "transport/core/clock.h"
 #include "transport/core/log.h"
 #include "transport/core/result.h"
@@ -27,15 +26,12 @@ std::string warning(const Finding& finding);
 
 class NicLog {
  public:
-  struct Line {
-    log::Level level;
-    std::string text;
-  };
   // Between two lines that say that no connection is left: some make new ones in a loop.
   static constexpr Duration kNobodyLeftInterval = std::chrono::minutes(1);
 
-  NicLog(std::string name, std::string link_description)
-      : name_(std::move(name)), link_description_(std::move(link_description)) {}
+  // What is to be said goes into `remarks`.
+  NicLog(std::string name, std::string link_description, comms::Remarks& remarks)
+      : name_(std::move(name)), link_description_(std::move(link_description)), remarks_(remarks) {}
 
   // --- Any thread: of a link that is lost --------------------------------------------------------
   // "NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine"
@@ -47,17 +43,13 @@ class NicLog {
   void link_lost(link::LinkState state);
   void warn(const Finding& finding);
   void nobody_left(TimePoint now, const NicCounts& counts);
-  // `when`: "the process ends".
-  void so_far(const std::string& when, const NicCounts& counts);
-  bool has_lines() const { return !lines_.empty(); }
-  std::vector<Line> take_lines() { return std::exchange(lines_, {}); }
 
  private:
   void add(log::Level level, const std::string& line);
 
   const std::string name_;
   const std::string link_description_;
-  std::vector<Line> lines_;
+  comms::Remarks& remarks_;
   TimePoint next_nobody_left_{};
 };
 

@@ -16,17 +16,17 @@
 #include <fmt/format.h>
 
 #include "config/machine/live_machine.h"
+#include "transport/comms/listener.h"
+#include "transport/comms/poller_policy.h"
+#include "transport/comms/send_comm.h"
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 #include "transport/ustack/device_line.h"
-#include "transport/ustack/listener.h"
 #include "transport/ustack/loopback_link.h"
 #include "transport/ustack/nic.h"
 #include "transport/ustack/nic_choice.h"
 #include "transport/ustack/nic_config.h"
-#include "transport/ustack/poller_policy.h"
-#include "transport/ustack/send_comm.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -87,8 +87,8 @@ class UstackTransport final : public Transport {
  private:
   Result<std::shared_ptr<Nic>> own_nic(std::size_t device, std::optional<IpAddress> peer);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
-  Status add_queue(Nic& nic, std::unique_ptr<link::Link> opened, const PollerPolicy& policy,
-                   const CpuView& cpus);
+  Status add_queue(Nic& nic, std::unique_ptr<link::Link> opened, const comms::PollerPolicy& policy,
+                   const comms::CpuView& cpus);
   Result<std::size_t> checked(int device) const;
   void keep_to_claimed(std::vector<std::size_t>& order) const;
   void note_stand_in(std::size_t device, std::size_t used, const std::string& why);
@@ -120,7 +120,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
   if (!choice.all_are_ours) keep_to_claimed(choice.order);
   const config::Nic& wanted = fabric_.nics[device];
   std::map<std::size_t, std::string> unable;
-  const Poller* lost = nullptr;
+  const comms::Backend* lost = nullptr;
   const config::Nic* without_route = nullptr;
   Errc code = Errc::kNoDevice;
   for (const std::size_t i : choice.order) {
@@ -145,9 +145,9 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
         continue;
       }
       nics_[i] = ZTCP_TRY(bring_up(i, std::move(*claim)));
-    } else if (const Poller* const queue = nics_[i]->lost_queue(); queue != nullptr) {
-      unable[i] = queue->lost_reason();
-      if (lost == nullptr) lost = queue;
+    } else if (comms::Poller* const queue = nics_[i]->lost_poller(); queue != nullptr) {
+      unable[i] = queue->backend().lost_reason();
+      if (lost == nullptr) lost = &queue->backend();
       continue;
     }
     note_stand_in(device, i, unable[device]);
@@ -216,15 +216,15 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->death_watch = DeathWatch::open(fabric_, config);
   const std::string description = links.front()->describe();
   config::LiveMachine machine;
-  const CpuView cpus = view_cpus(config.numa_node, machine);
+  const comms::CpuView cpus = comms::view_cpus(config.numa_node, machine);
   std::string places;
   bool dedicated = false;
   for (std::size_t queue = 0; queue < links.size(); ++queue) {
-    const PollerPolicy policy =
-        choose_policy(fabric_.poller, cpus,
-                      {.index = index * links.size() + queue,
-                       .count = fabric_.nics.size() * links.size(),
-                       .embedded = config.driver == config::NicDriver::kMemif});
+    const comms::PollerPolicy policy =
+        comms::choose_policy(fabric_.poller, cpus,
+                             {.index = index * links.size() + queue,
+                              .count = fabric_.nics.size() * links.size(),
+                              .embedded = config.driver == config::NicDriver::kMemif});
     dedicated = policy.dedicated;
     if (policy.cpu >= 0)
       places += (places.empty() ? " on CPU " : ", ") + std::to_string(policy.cpu);
@@ -246,18 +246,16 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
 }
 
 Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> opened,
-                                  const PollerPolicy& policy, const CpuView& cpus) {
+                                  const comms::PollerPolicy& policy, const comms::CpuView& cpus) {
   const config::Nic& config = nic.config;
   const std::size_t queue = nic.pollers.size();
   const EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, opened->capabilities()));
   auto link = with_loopback(std::move(opened), engine.stack.max_held_bytes);
-  PollerConfig poller;
+  comms::PollerConfig poller;
   poller.name = config.queues == 1 ? config.name : fmt::format("{} queue {}", config.name, queue);
   poller.thread = config.queues == 1
                       ? ("ztcp-" + config.name).substr(0, 15)
                       : fmt::format("{}-{}", ("ztcp-" + config.name).substr(0, 13), queue);
-  poller.link_description = link->describe();
-  poller.carrier_advice = carrier_advice(config);
   poller.dedicated = policy.dedicated;
   poller.spin = policy.spin;
   poller.max_sleep = policy.max_sleep;
@@ -266,9 +264,10 @@ Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> opened,
   poller.on_thread_start = [source = source_] { source->on_thread_start(); };
   poller.on_thread_end = [source = source_] { source->on_thread_end(); };
   if (nic.death_watch != nullptr && queue == 0)
-    poller.on_look = [&nic](TimePoint now) { nic.death_watch->look(nic.pollers, now); };
+    poller.on_look = [&nic](TimePoint now) { nic.death_watch->look(nic, now); };
   try {
-    nic.pollers.push_back(std::make_unique<Poller>(std::move(poller), std::move(link), engine));
+    nic.pollers.push_back(
+        std::make_unique<Poller>(poller, std::move(link), engine, carrier_advice(config)));
   } catch (const std::bad_alloc&) {
     log::warn(
         "{}: {} MiB for {} connections can't be reserved, which are touched as connections come: "
@@ -284,7 +283,7 @@ Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> opened,
 Result<std::unique_ptr<Listener>> UstackTransport::listen(int device, const CommOptions&) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
-  return UstackListener::open(ZTCP_TRY(own_nic(index, {})));
+  return comms::CommListener::open(ZTCP_TRY(own_nic(index, {})));
 }
 
 Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle& peer,
@@ -300,14 +299,14 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   }
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, to.endpoint.address));
-  Result<SendCommPtr> comm = UstackSendComm::connect(nic, to.endpoint, to.cookie);
+  Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
   if (!comm) {
     if (comm.error().code == Errc::kFull) {
       log::warn(
           "{}: all {} connections of this NIC are taken, sends and receives together: raise "
           "max_connections in [tcp] of {} (up to {}), or let NCCL open fewer "
           "(NCCL_NCHANNELS_PER_NET_PEER=1)",
-          nic->config.name, fabric_.tcp.max_connections, fabric_.path, Doorbell::kCapacity);
+          nic->config.name, fabric_.tcp.max_connections, fabric_.path, comms::Doorbell::kCapacity);
     }
     return comm;
   }
@@ -333,33 +332,33 @@ void UstackTransport::drain() {
     if (is_over()) return;
     nanosleep(&kPause, nullptr);
   }
-  std::vector<Poller*> pollers;
+  std::vector<comms::Poller*> pollers;
   for (const auto& nic : nics_) {
-    if (nic == nullptr || nic->lost_queue() != nullptr) continue;
+    if (nic == nullptr || nic->lost_poller() != nullptr) continue;
     for (const auto& poller : nic->pollers) pollers.push_back(poller.get());
   }
-  const auto tell_all = [&](void (Client::*what)(TimePoint)) {
-    for (Poller* const poller : pollers) {
-      poller->with_engine_unless(is_over, [&](Engine&, TimePoint now) {
-        poller->clients().for_each([&](Client& client) { (client.*what)(now); });
+  const auto tell_all = [&](void (comms::Client::*what)(TimePoint)) {
+    for (comms::Poller* const poller : pollers) {
+      poller->with_backend_unless(is_over, [&](TimePoint now) {
+        poller->backend().clients().for_each([&](comms::Client& client) { (client.*what)(now); });
       });
     }
   };
   // What is received and not yet acknowledged is, first: the turn before the last words.
-  for (Poller* const poller : pollers)
-    poller->with_engine_unless(is_over, [](Engine&, TimePoint) {});
-  tell_all(&Client::say_goodbye);
-  for (Poller* const poller : pollers) {
+  for (comms::Poller* const poller : pollers)
+    poller->with_backend_unless(is_over, [](TimePoint) {});
+  tell_all(&comms::Client::say_goodbye);
+  for (comms::Poller* const poller : pollers) {
     std::size_t unfinished = 0;
-    const auto count = [&](Engine& engine, TimePoint) { unfinished = engine.unfinished(); };
-    while (poller->with_engine_unless(is_over, count) && unfinished != 0 &&
-           !poller->link_is_lost() && !is_over()) {
+    const auto count = [&](TimePoint) { unfinished = poller->backend().unfinished(); };
+    while (poller->with_backend_unless(is_over, count) && unfinished != 0 && !poller->is_lost() &&
+           !is_over()) {
       nanosleep(&kPause, nullptr);
     }
-    poller->with_engine_unless(is_over,
-                               [&](Engine&, TimePoint) { poller->say_counts("the process ends"); });
+    poller->with_backend_unless(is_over,
+                                [&](TimePoint) { poller->say_counts("the process ends"); });
   }
-  tell_all(&Client::cut_off);
+  tell_all(&comms::Client::cut_off);
 }
 
 }  // namespace

@@ -11,12 +11,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/log_capture.h"
+#include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
-#include "tests/unit/ustack/polling.h"
 #include "transport/core/listen_address.h"
 
 namespace ztcp::ustack {
 namespace {
+
+using namespace test;
 
 using namespace std::chrono_literals;
 

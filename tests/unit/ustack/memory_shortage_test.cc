@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
-#include "tests/unit/ustack/polling.h"
 
 namespace {
 
@@ -42,6 +42,8 @@ thread_local std::size_t fails_at = 0;
 
 namespace ztcp::ustack {
 namespace {
+
+using namespace test;
 
 TEST(MemoryShortage, OfAConnectLeavesTheNicAndItsOtherConnectionsWell) {
   TwoHosts hosts;

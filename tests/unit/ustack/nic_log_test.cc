@@ -77,39 +77,42 @@ TEST(NicSummary, FitsALineWhateverWasCounted) {
 }
 
 TEST(NicLog, KeepsItsLinesUntilTheyAreTaken) {
-  NicLog log("ztcp0", "0000:3b:00.0 net_virtio");
-  EXPECT_FALSE(log.has_lines());
+  comms::Remarks remarks;
+  NicLog log("ztcp0", "0000:3b:00.0 net_virtio", remarks);
+  EXPECT_TRUE(remarks.empty());
   log.link_lost(link::LinkState::kGone);
-  log.so_far("the process ends", {});
-  EXPECT_TRUE(log.has_lines());
-  const auto lines = log.take_lines();
+  log.nobody_left(kNow, {});
+  EXPECT_FALSE(remarks.empty());
+  const auto lines = remarks.take();
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0].level, log::Level::kWarn);
   EXPECT_EQ(lines[0].text,
             "ztcp0: NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine; every "
             "connection on it has failed: put it back, run ztcp_setup and start the job again");
   EXPECT_EQ(lines[1].level, log::Level::kInfo);
-  EXPECT_TRUE(lines[1].text.starts_with("ztcp0: the process ends; so far it sent 0 frames ("))
+  EXPECT_TRUE(lines[1].text.starts_with("ztcp0: no connection is left; so far it sent 0 frames ("))
       << lines[1].text;
-  EXPECT_FALSE(log.has_lines());
+  EXPECT_TRUE(remarks.empty());
 }
 
 TEST(NicLog, AResetIsNoRemoval) {
-  NicLog log("ztcp0", "memory");
+  comms::Remarks remarks;
+  NicLog log("ztcp0", "memory", remarks);
   log.link_lost(link::LinkState::kReset);
-  EXPECT_EQ(log.take_lines()[0].text,
+  EXPECT_EQ(remarks.take()[0].text,
             "ztcp0: NIC ztcp0 (memory) was reset by its host or its firmware; every connection on "
             "it has failed: start the job again");
 }
 
 // Some jobs make and close connections in a loop.
 TEST(NicLog, SaysOnceAMinuteThatNobodyIsLeft) {
-  NicLog log("ztcp0", "memory");
+  comms::Remarks remarks;
+  NicLog log("ztcp0", "memory", remarks);
   log.nobody_left(kNow, {});
   log.nobody_left(kNow + NicLog::kNobodyLeftInterval - 1ms, {});
-  ASSERT_EQ(log.take_lines().size(), 1U);
+  ASSERT_EQ(remarks.take().size(), 1U);
   log.nobody_left(kNow + NicLog::kNobodyLeftInterval, {});
-  EXPECT_EQ(log.take_lines().size(), 1U);
+  EXPECT_EQ(remarks.take().size(), 1U);
 }
 
 }  // namespace

@@ -12,11 +12,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/log_capture.h"
+#include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
-#include "tests/unit/ustack/polling.h"
 
 namespace ztcp::ustack {
 namespace {
+
+using namespace test;
 
 // The GPU the calling process drives now: one that drives several takes a NIC for each.
 std::string g_gpu;

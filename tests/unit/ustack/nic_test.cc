@@ -19,26 +19,6 @@
 namespace ztcp::ustack {
 namespace {
 
-// An abort of a job whose network is gone: hundreds of peers, one after the other.
-TEST(MemoryPatience, PeersThatAreGoneAreWaitedForTogether) {
-  using std::chrono::milliseconds;
-  MemoryPatience patience;
-  patience.set(milliseconds(2000));
-  const auto peer = [](std::uint32_t n) { return Ipv4Address{0x0a010000U + n}; };
-  EXPECT_EQ(patience.for_peer(peer(1)), milliseconds(2000));
-  patience.ran_out(peer(1), milliseconds(1500));
-  EXPECT_EQ(patience.for_peer(peer(1)), Duration::zero());
-  EXPECT_EQ(patience.for_peer(peer(2)), milliseconds(500));
-  Duration waited = milliseconds(1500);
-  for (std::uint32_t n = 2; n < 100; ++n) {
-    const Duration again = patience.for_peer(peer(n));
-    patience.ran_out(peer(n), again);
-    waited += again;
-  }
-  EXPECT_LE(waited, milliseconds(2000) + 98 * MemoryPatience::kLeast);
-  EXPECT_EQ(patience.for_peer(peer(100)), MemoryPatience::kLeast) << "a living one needs its ACKs";
-}
-
 // The first queue's thread may be amid a look at all of them (death_watch.h).
 TEST(Nic, AllPollersAreThereWhileTheFirstLooks) {
   const config::Fabric fabric = one_nic_fabric(0);
@@ -49,7 +29,7 @@ TEST(Nic, AllPollersAreThereWhileTheFirstLooks) {
   for (int queue = 0; queue < 3; ++queue) {
     auto [near, far] = link::make_memory_links({});
     far_ends.push_back(std::move(far));
-    PollerConfig poller;
+    comms::PollerConfig poller;
     poller.name = poller.thread = "queue" + std::to_string(queue);
     if (queue == 0)
       poller.on_look = [&pollers = nic->pollers, &is_looking, &missing](TimePoint) {
@@ -60,7 +40,7 @@ TEST(Nic, AllPollersAreThereWhileTheFirstLooks) {
       };
     const auto engine = engine_config(fabric, fabric.nics[0], near->capabilities());
     ASSERT_TRUE(engine);
-    nic->pollers.push_back(std::make_unique<Poller>(std::move(poller), std::move(near), *engine));
+    nic->pollers.push_back(std::make_unique<Poller>(poller, std::move(near), *engine));
   }
   for (const auto& poller : nic->pollers) ASSERT_TRUE(poller->start());
   while (!is_looking) std::this_thread::yield();

@@ -21,7 +21,7 @@ namespace ztcp::ustack {
 namespace {
 
 // Rings again whenever it was heard, as another thread does that posts without a pause.
-class Insatiable final : public Client {
+class Insatiable final : public comms::Client {
  public:
   explicit Insatiable(Poller& poller) : poller_(poller) {}
   void on_doorbell(TimePoint) override {
@@ -44,13 +44,13 @@ TEST(Poller, ACallReturnsWhileOthersPost) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
   engine.stack.address = {{0x0a010001U}, 24};
-  PollerConfig config;
+  comms::PollerConfig config;
   config.name = "mem0";
   Poller poller(config, std::move(left), engine);
   auto owned = std::make_unique<Insatiable>(poller);
   Insatiable& client = *owned;
   const auto index = poller.with_engine(
-      [&](Engine&, TimePoint) { return poller.clients().attach(std::move(owned)); });
+      [&](Engine&, TimePoint) { return poller.backend().clients().attach(std::move(owned)); });
   ASSERT_TRUE(index);
   client.index = *index;
   poller.ring(*index);
@@ -59,7 +59,7 @@ TEST(Poller, ACallReturnsWhileOthersPost) {
 }
 
 // Rings another one while it is heard: the other's thread found the baton taken, as it were.
-class Forwarding final : public Client {
+class Forwarding final : public comms::Client {
  public:
   Forwarding(Poller& poller, std::size_t to) : poller_(poller), to_(to) {}
   void on_doorbell(TimePoint) override { poller_.ring(to_); }
@@ -73,7 +73,7 @@ class Forwarding final : public Client {
   std::size_t to_;
 };
 
-class Counting final : public Client {
+class Counting final : public comms::Client {
  public:
   void on_doorbell(TimePoint) override { ++heard; }
   void on_link_lost(TimePoint) override {}
@@ -88,15 +88,15 @@ TEST(Poller, WhatIsRungDuringAControlCallIsHeardAtItsEnd) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
   engine.stack.address = {{0x0a010001U}, 24};
-  PollerConfig config;
+  comms::PollerConfig config;
   config.name = "mem0";
   Poller poller(config, std::move(left), engine);
   auto owned = std::make_unique<Counting>();
   Counting& last = *owned;
   std::size_t first = 0;
   poller.with_engine([&](Engine&, TimePoint) {
-    const auto index = poller.clients().attach(std::move(owned));
-    first = *poller.clients().attach(std::make_unique<Forwarding>(poller, *index));
+    const auto index = poller.backend().clients().attach(std::move(owned));
+    first = *poller.backend().clients().attach(std::make_unique<Forwarding>(poller, *index));
   });
   poller.with_engine([&](Engine&, TimePoint) { poller.ring(first); });
   EXPECT_EQ(last.heard, 1);
@@ -108,7 +108,7 @@ int g_spoken = 0;
 bool g_was_free = true;
 void try_the_baton(log::Level, const char*, int, const char*) {
   ++g_spoken;
-  g_was_free &= g_poller->with_engine_unless([] { return true; }, [](Engine&, TimePoint) {});
+  g_was_free &= g_poller->with_backend_unless([] { return true; }, [](TimePoint) {});
 }
 
 TEST(Poller, SpeaksWithoutTheBaton) {
@@ -118,13 +118,13 @@ TEST(Poller, SpeaksWithoutTheBaton) {
   auto [left, right] = link::make_memory_links(cable);
   EngineConfig engine;
   engine.stack.address = {{0x0a010001U}, 24};
-  PollerConfig config;
+  comms::PollerConfig config;
   config.name = "mem0";
   Poller poller(config, std::move(left), engine);
   g_poller = &poller;
   log::bind(try_the_baton);
   state = link::LinkState::kGone;
-  while (!poller.link_is_lost()) poller.progress();
+  while (!poller.is_lost()) poller.progress();
   log::bind(nullptr);
   EXPECT_EQ(g_spoken, 1);
   EXPECT_TRUE(g_was_free);
@@ -134,24 +134,25 @@ TEST(Poller, TellsItsCountsWhenTheLastConnectionIsGoneAndAtTheEnd) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
   engine.stack.address = {{0x0a010001U}, 24};
-  PollerConfig config;
+  comms::PollerConfig config;
   config.name = "mem0";
   const test::LogCapture log;
   {
     Poller poller(config, std::move(left), engine);
     poller.with_engine([&](Engine&, TimePoint) {
-      const std::size_t first = *poller.clients().attach(std::make_unique<Counting>());
-      const std::size_t second = *poller.clients().attach(std::make_unique<Counting>());
-      poller.clients().retire(first);
+      const std::size_t first = *poller.backend().clients().attach(std::make_unique<Counting>());
+      const std::size_t second = *poller.backend().clients().attach(std::make_unique<Counting>());
+      poller.backend().clients().retire(first);
       poller.turn();
       EXPECT_TRUE(log.infos().empty());
-      poller.clients().retire(second);
+      poller.backend().clients().retire(second);
       poller.turn();
       EXPECT_TRUE(log.infos().empty()) << "said with the baton held";
     });
     // Once a minute is enough for who opens and closes in a loop.
     poller.with_engine([&](Engine&, TimePoint) {
-      poller.clients().retire(*poller.clients().attach(std::make_unique<Counting>()));
+      poller.backend().clients().retire(
+          *poller.backend().clients().attach(std::make_unique<Counting>()));
     });
   }
   ASSERT_EQ(log.infos().size(), 2U);
@@ -169,7 +170,7 @@ TEST(Poller, ItsThreadRunsWhereItIsTold) {
   EngineConfig engine;
   engine.stack.address = {{0x0a010001U}, 24};
   std::promise<cpu_set_t> found;
-  PollerConfig config;
+  comms::PollerConfig config;
   config.name = "mem0";
   for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &all)) config.cpus.push_back(cpu);

@@ -11,11 +11,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/log_capture.h"
+#include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
-#include "tests/unit/ustack/polling.h"
 
 namespace ztcp::ustack {
 namespace {
+
+using namespace test;
 
 constexpr auto kAtOnce = std::chrono::seconds(2);
 

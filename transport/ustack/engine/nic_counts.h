@@ -8,17 +8,12 @@
 #include <array>
 #include <cstdint>
 
+#include "transport/comms/group_counts.h"
 #include "transport/link/link.h"
 #include "transport/msg/acceptor.h"
 #include "transport/tcp/stack.h"
 
 namespace ztcp::ustack {
-
-// Receives of several buffers: NCCL shares connections.
-struct GroupCounts {
-  std::uint64_t posted = 0;
-  std::uint64_t largest = 0;  // Its buffers.
-};
 
 // As it stands.
 struct NicCounts {
@@ -26,7 +21,7 @@ struct NicCounts {
   msg::AcceptorCounters acceptor;
   link::LinkCounters link;
   std::uint64_t ring_full = 0;  // Turns that ended at a full transmit ring.
-  GroupCounts groups;
+  comms::GroupCounts groups;
 };
 
 struct NicCounter {

@@ -17,7 +17,8 @@ void Turn::look(TimePoint now) {
     link_state_ = state;
     events_.on_link_state(state);
   }
-  if (link::is_lost(state)) clients_.for_each([now](Client& client) { client.on_link_lost(now); });
+  if (link::is_lost(state))
+    clients_.for_each([now](comms::Client& client) { client.on_link_lost(now); });
 }
 
 bool Turn::receive(TimePoint now) {
@@ -45,7 +46,7 @@ void Turn::release_held() {
 
 void Turn::bury_retired(TimePoint now) {
   clients_.bury_retired();
-  if (clients_.is_empty()) events_.on_nobody_left(now, counts());
+  if (clients_.is_empty()) events_.on_nobody_left(now);
 }
 
 NicCounts Turn::counts() const {
@@ -53,7 +54,7 @@ NicCounts Turn::counts() const {
           .acceptor = engine_.acceptor_counters(),
           .link = link_.counters(),
           .ring_full = transmitter_.refusals(),
-          .groups = groups_};
+          .groups = {}};
 }
 
 }  // namespace ztcp::ustack

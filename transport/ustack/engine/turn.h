@@ -7,19 +7,18 @@
 //
 // A value: told the time and whose doorbell was rung; what happened comes out as events. It knows
 // no thread, no clock and no words, so that the simulator runs the turn of the product. Owned by a
-// Poller, used with the baton held.
+// Queue, used with its poller's baton held.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 
+#include "transport/comms/clients.h"
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
 #include "transport/link/link.h"
-#include "transport/ustack/engine/clients.h"
 #include "transport/ustack/engine/engine.h"
 #include "transport/ustack/engine/nic_counts.h"
 #include "transport/ustack/engine/nic_watch.h"
@@ -34,7 +33,7 @@ class TurnEvents {
   virtual void on_link_state(link::LinkState state) = 0;
   virtual void on_warning(const Finding& finding) = 0;
   // The last client was buried.
-  virtual void on_nobody_left(TimePoint now, const NicCounts& counts) = 0;
+  virtual void on_nobody_left(TimePoint now) = 0;
 
  protected:
   ~TurnEvents() = default;
@@ -48,14 +47,13 @@ class Turn {
   static constexpr Duration kWatchInterval = std::chrono::seconds(1);
 
   // All four outlive it.
-  Turn(TimePoint now, link::Link& link, Engine& engine, Clients& clients, TurnEvents& events)
+  Turn(TimePoint now, link::Link& link, Engine& engine, comms::Clients& clients, TurnEvents& events)
       : link_(link),
         engine_(engine),
         clients_(clients),
         events_(events),
         transmitter_(link.capabilities()),
-        last_(now),
-        last_moved_(now) {}
+        last_(now) {}
 
   // `posts(visit)` calls visit(index) for each client that has some. True when anything moved.
   template <class Posts>
@@ -69,8 +67,6 @@ class Turn {
     moved |= transmitter_.run(engine_, link_, now);
     if (clients_.has_retired()) [[unlikely]]
       bury_retired(now);
-    ++count_;
-    if (moved) last_moved_ = now;
     return moved;
   }
 
@@ -81,16 +77,7 @@ class Turn {
     link_.note_abandoned_payload();
   }
 
-  // A receive of several buffers was posted.
-  void note_group(std::size_t buffers) {
-    ++groups_.posted;
-    groups_.largest = std::max<std::uint64_t>(groups_.largest, buffers);
-  }
-
-  TimePoint last() const { return last_; }  // When the last one was.
-  Duration idle() const { return last_ - last_moved_; }
-  std::uint64_t count() const { return count_; }
-  NicCounts counts() const;
+  NicCounts counts() const;  // Groups are the comms' to count.
 
  private:
   static constexpr std::size_t kBurst = 32;
@@ -109,18 +96,15 @@ class Turn {
 
   link::Link& link_;
   Engine& engine_;
-  Clients& clients_;
+  comms::Clients& clients_;
   TurnEvents& events_;
   std::array<RxFrame, kBurst> rx_{};
   Transmitter transmitter_;
   NicWatch watch_;
   link::LinkState link_state_ = link::LinkState::kUp;  // When it was looked at.
-  TimePoint last_;
-  TimePoint last_moved_;
+  TimePoint last_;                                     // When the last one was.
   TimePoint next_look_{};
   TimePoint next_watch_{};
-  std::uint64_t count_ = 0;
-  GroupCounts groups_;
 };
 
 }  // namespace ztcp::ustack

@@ -75,7 +75,7 @@ class ThinLink final : public link::Link {
 };
 
 // A comm in small: posts one message each time that its doorbell is rung.
-struct User final : Client, msg::SendOwner, msg::RecvOwner {
+struct User final : comms::Client, msg::SendOwner, msg::RecvOwner {
   void on_doorbell(TimePoint now) override {
     if (sender != nullptr)
       sender->post(now, send_message);
@@ -139,14 +139,14 @@ class Host final : private TurnEvents, public msg::ListenerEvents {
  private:
   void on_link_state(link::LinkState) override {}
   void on_warning(const Finding&) override {}
-  void on_nobody_left(TimePoint, const NicCounts&) override {}
+  void on_nobody_left(TimePoint) override {}
   void on_session(TimePoint, std::unique_ptr<msg::RecvSession> incoming) override {
     user->receiver = std::move(incoming);
     user->receiver->set_owner(*user);
     user->ready = true;
   }
 
-  Clients clients_{1};
+  comms::Clients clients_{1};
   Turn turn_;
 
  public:

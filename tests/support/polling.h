@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Polls connections as NCCL does, until the library answers.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/transport.h"
+
+namespace ztcp::test {
+
+// A sender on one host and the receiver it reached on the other.
+struct Pair {
+  SendCommPtr sender;
+  RecvCommPtr receiver;
+};
+
+using Bytes = std::vector<std::byte>;
+
+inline Bytes pattern(std::size_t size, std::uint64_t seed) {
+  Bytes out(size);
+  std::mt19937_64 random(seed);
+  std::generate(out.begin(), out.end(), [&] { return static_cast<std::byte>(random() >> 56U); });
+  return out;
+}
+
+// Polls both ends from one thread, as two proxies on one CPU would.
+inline Pair connect(Transport& from, Transport& to, int listening_device = 0) {
+  auto listener = to.listen(listening_device, {});
+  EXPECT_TRUE(listener);
+  auto sender = from.begin_connect(0, (*listener)->handle(), {});
+  EXPECT_TRUE(sender);
+  Pair pair;
+  bool ready = false;
+  while (!ready || pair.receiver == nullptr) {
+    if (!ready) {
+      const auto answer = (*sender)->is_ready();
+      EXPECT_TRUE(answer) << (answer ? "" : answer.error().where);
+      if (!answer) return pair;
+      ready = *answer;
+    }
+    if (pair.receiver == nullptr) {
+      auto accepted = (*listener)->accept();
+      EXPECT_TRUE(accepted);
+      pair.receiver = std::move(*accepted);
+    }
+    std::this_thread::yield();
+  }
+  pair.sender = std::move(*sender);
+  return pair;
+}
+
+// Until done or failed.
+inline Result<std::size_t> finish(Request& request) {
+  std::size_t size = 0;
+  while (true) {
+    const auto done = request.test({&size, 1});
+    if (!done) return tl::unexpected(done.error());
+    if (*done) return size;
+    std::this_thread::yield();
+  }
+}
+
+inline Result<Request*> post_recv(RecvComm& comm, std::span<std::byte> bytes,
+                                  MemoryKey* key = nullptr) {
+  const RecvBuffer buffer{bytes, 0, key};
+  return comm.post_recv({&buffer, 1});
+}
+
+inline Request* post_until_taken(SendComm& comm, std::span<const std::byte> bytes, MemoryKey* key,
+                                 int tag = 0) {
+  while (true) {
+    const auto request = comm.post_send(bytes, tag, key);
+    if (!request) return nullptr;
+    if (*request != nullptr) return *request;
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace ztcp::test

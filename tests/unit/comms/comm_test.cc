@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Comms over a link in memory, with their real threads. Nothing here waits for time to pass: every
+// loop polls as NCCL does, and ends when the library answers.
+#include "transport/comms/comm.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/support/polling.h"
+#include "tests/unit/ustack/memory_nics.h"
+
+namespace ztcp::comms {
+namespace {
+
+using namespace test;
+using ustack::HostOptions;
+using ustack::TwoHosts;
+
+class Transfers : public testing::TestWithParam<config::PollerMode> {
+ protected:
+  HostOptions options() const { return {.mode = GetParam()}; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, Transfers,
+                         testing::Values(config::PollerMode::kShared,
+                                         config::PollerMode::kDedicated),
+                         [](const auto& row) {
+                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
+                         });
+
+// One proxy thread per host, eight messages in flight, sizes around every limit there is.
+TEST_P(Transfers, EveryByteArrivesOnceAndInOrder) {
+  TwoHosts hosts(options());
+  Pair pair = connect(hosts[0], hosts[1]);
+  const std::array<std::size_t, 12> sizes = {0,     1,     8,      127,    128,       4096,
+                                             65536, 65537, 131072, 131073, 1U << 20U, 300001};
+  constexpr std::size_t kMessages = 96;
+  constexpr std::size_t kDepth = 8;
+
+  std::thread sending([&] {
+    std::array<Bytes, kDepth> buffers;
+    std::array<Request*, kDepth> in_flight{};
+    for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
+      const std::size_t at = i % kDepth;
+      if (in_flight[at] != nullptr) {
+        ASSERT_TRUE(finish(*in_flight[at]));
+      }
+      in_flight[at] = nullptr;
+      if (i >= kMessages) continue;
+      buffers[at] = pattern(sizes[i % sizes.size()], i);
+      in_flight[at] = post_until_taken(*pair.sender, buffers[at], nullptr);
+      ASSERT_NE(in_flight[at], nullptr);
+    }
+  });
+  std::array<Bytes, kDepth> buffers;
+  std::array<Request*, kDepth> in_flight{};
+  for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
+    const std::size_t at = i % kDepth;
+    if (in_flight[at] != nullptr) {
+      const std::size_t message = i - kDepth;
+      const auto size = finish(*in_flight[at]);
+      ASSERT_TRUE(size);
+      ASSERT_EQ(*size, sizes[message % sizes.size()]);
+      ASSERT_TRUE(std::equal(buffers[at].begin(),
+                             buffers[at].begin() + static_cast<std::ptrdiff_t>(*size),
+                             pattern(*size, message).begin()))
+          << "message " << message;
+    }
+    in_flight[at] = nullptr;
+    if (i >= kMessages) continue;
+    buffers[at].assign(1U << 20U, std::byte{0xee});
+    const auto request = post_recv(*pair.receiver, buffers[at]);
+    ASSERT_TRUE(request);
+    ASSERT_NE(*request, nullptr);
+    in_flight[at] = *request;
+  }
+  sending.join();
+}
+
+// Two proxies of one process use one NIC at once.
+TEST_P(Transfers, TwoProgressThreadsShareANic) {
+  TwoHosts hosts(options());
+  std::array<Pair, 2> pairs = {connect(hosts[0], hosts[1]), connect(hosts[0], hosts[1])};
+  std::vector<std::thread> threads;
+  for (std::size_t which = 0; which < pairs.size(); ++which) {
+    threads.emplace_back([&, which] {
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        const Bytes bytes = pattern(5000, i * 2 + which);
+        Request* request = post_until_taken(*pairs[which].sender, bytes, nullptr);
+        ASSERT_NE(request, nullptr);
+        ASSERT_TRUE(finish(*request));
+      }
+    });
+    threads.emplace_back([&, which] {
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        Bytes bytes(5000);
+        const auto request = post_recv(*pairs[which].receiver, bytes);
+        ASSERT_TRUE(request && *request != nullptr);
+        ASSERT_TRUE(finish(**request));
+        ASSERT_EQ(bytes, pattern(5000, i * 2 + which));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(Transfers, ANicConnectsToItself) {
+  TwoHosts hosts(options());
+  Pair pair = connect(hosts[0], hosts[0]);
+  const Bytes sent = pattern(400000, 3);
+  Bytes received(sent.size());
+  const auto receiving = post_recv(*pair.receiver, received);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+  ASSERT_NE(sending, nullptr);
+  ASSERT_TRUE(finish(**receiving));
+  ASSERT_TRUE(finish(*sending));
+  EXPECT_EQ(received, sent);
+}
+
+TEST_P(Transfers, ManyConnectionsComeAndGo) {
+  TwoHosts hosts(options());
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    Pair pair = connect(hosts[0], hosts[1]);
+    const Bytes sent = pattern(100, i);
+    Bytes received(100);
+    const auto receiving = post_recv(*pair.receiver, received);
+    ASSERT_TRUE(receiving && *receiving != nullptr);
+    Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+    ASSERT_NE(sending, nullptr);
+    ASSERT_TRUE(finish(**receiving));
+    ASSERT_TRUE(finish(*sending));
+    ASSERT_EQ(received, sent);
+  }
+}
+
+// Further flows come with the first large message. They must not take the places of connections
+// that are still to come.
+TEST_P(Transfers, FurtherFlowsLeaveRoomForFirstOnes) {
+  HostOptions small_table = options();
+  small_table.max_connections = 32;
+  TwoHosts hosts(small_table);
+  const Bytes sent = pattern(1U << 20U, 1);
+  Bytes received(sent.size());
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 20; ++i) {
+    pairs.push_back(connect(hosts[0], hosts[1]));
+    const Pair& pair = pairs.back();
+    ASSERT_TRUE(pair.sender && pair.receiver) << i;
+    for (int again = 0; again < 3; ++again) {
+      const auto receiving = post_recv(*pair.receiver, received);
+      ASSERT_TRUE(receiving && *receiving != nullptr);
+      Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+      ASSERT_NE(sending, nullptr);
+      ASSERT_TRUE(finish(**receiving)) << i;
+      ASSERT_TRUE(finish(*sending)) << i;
+      ASSERT_EQ(received, sent);
+    }
+  }
+}
+
+// NCCL aborts: it closes with requests in flight and frees the buffers at once.
+TEST(Close, WithReceivesInFlightTouchesNoBufferAfterwards) {
+  TwoHosts hosts;
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes buffer(1U << 20U, std::byte{0x11});
+  const auto receiving = post_recv(*pair.receiver, buffer);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  pair.receiver.reset();
+  const Bytes before = buffer;
+  const Bytes message(1U << 20U, std::byte{0x22});
+  Request* sending = post_until_taken(*pair.sender, message, nullptr);
+  // The sender hears of the reset, at the latest when its message finds nobody.
+  if (sending != nullptr) {
+    EXPECT_FALSE(finish(*sending));
+  }
+  EXPECT_EQ(buffer, before);
+}
+
+TEST(Close, AfterTheLastMessageLosesNothing) {
+  TwoHosts hosts;
+  Pair pair = connect(hosts[0], hosts[1]);
+  const Bytes sent = pattern(100000, 9);
+  Request* sending = post_until_taken(*pair.sender, sent, nullptr);
+  ASSERT_NE(sending, nullptr);
+  ASSERT_TRUE(finish(*sending));
+  pair.sender.reset();
+  Bytes received(sent.size());
+  const auto receiving = post_recv(*pair.receiver, received);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  const auto size = finish(**receiving);
+  ASSERT_TRUE(size);
+  EXPECT_EQ(received, sent);
+}
+
+TEST(Memory, DeregisteredInFlightEndsTheConnection) {
+  TwoHosts hosts({.drain_timeout_ms = 20});
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes large(1U << 20U);  // Beyond the eager allowance, and nobody posts for it.
+  const auto key = pair.sender->register_memory({large.data(), large.size()});
+  ASSERT_TRUE(key);
+  Request* request = post_until_taken(*pair.sender, large, *key);
+  ASSERT_NE(request, nullptr);
+  EXPECT_TRUE(pair.sender->deregister_memory(*key));
+  const auto result = finish(*request);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Errc::kAborted);
+}
+
+// NCCL aborts: it takes the memory of every connection back, and closes it.
+TEST(Ends, OfManyAreSaidOnceWithTheirNumberAndTheFirstCause) {
+  TwoHosts hosts({.drain_timeout_ms = 20});
+  const test::LogCapture log;
+  std::vector<Pair> pairs;
+  Bytes large(1U << 20U);  // Beyond the eager allowance, and nobody posts for it.
+  for (int i = 0; i < 20; ++i) {
+    pairs.push_back(connect(hosts[0], hosts[1]));
+    const auto key = pairs.back().sender->register_memory({large.data(), large.size()});
+    ASSERT_TRUE(key);
+    ASSERT_NE(post_until_taken(*pairs.back().sender, large, *key), nullptr);
+    EXPECT_TRUE(pairs.back().sender->deregister_memory(*key));
+  }
+  const std::string first =
+      "memory with bytes in flight is deregistered: the connection to 10.1.0.2:7471 is ended";
+  EXPECT_EQ(log.warnings(), std::vector<std::string>{"mem0: " + first});
+  for (Pair& pair : pairs) pair.sender.reset();
+  ASSERT_EQ(log.warnings().size(), 2U);
+  EXPECT_EQ(log.warnings()[1],
+            "mem0: 19 more connections ended after the first: 0 failed, 19 were closed with "
+            "messages in flight, as an abort does; the first: " +
+                first);
+}
+
+TEST(Ends, OfOneCauseAreSaidOncePerPeer) {
+  TwoHosts hosts;
+  const test::LogCapture log;
+  std::vector<Pair> pairs;
+  Bytes small(100);
+  const Bytes large(101);
+  for (int i = 0; i < 10; ++i) {
+    pairs.push_back(connect(hosts[0], hosts[1]));
+    const auto receiving = post_recv(*pairs.back().receiver, small);
+    ASSERT_TRUE(receiving && *receiving != nullptr);
+    ASSERT_NE(post_until_taken(*pairs.back().sender, large, nullptr), nullptr);
+    EXPECT_FALSE(finish(**receiving));
+  }
+  ASSERT_EQ(log.warnings().size(), 1U);
+  for (Pair& pair : pairs) pair.receiver.reset();
+  ASSERT_EQ(log.warnings().size(), 2U);
+  EXPECT_EQ(log.warnings()[1].find("mem1: 9 more connections ended after the first: 9 failed, 0 "),
+            0U)
+      << log.warnings()[1];
+}
+
+// A receive is never waited for, so it says nothing of its peer: sends to it keep their patience.
+TEST(Memory, APostedReceiveSpendsNoPatience) {
+  TwoHosts hosts({.drain_timeout_ms = 60000});
+  Pair there = connect(hosts[0], hosts[1]);
+  Pair back = connect(hosts[1], hosts[0]);
+  Bytes into(1U << 20U);
+  const auto into_key = back.receiver->register_memory({into.data(), into.size()});
+  ASSERT_TRUE(into_key);
+  const auto receiving = post_recv(*back.receiver, into, *into_key);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  EXPECT_TRUE(back.receiver->deregister_memory(*into_key));
+
+  Bytes from(1U << 20U);
+  const auto from_key = there.sender->register_memory({from.data(), from.size()});
+  ASSERT_TRUE(from_key);
+  Request* sending = post_until_taken(*there.sender, from, *from_key);
+  ASSERT_NE(sending, nullptr);
+  Bytes received(from.size());
+  std::thread receiver([&] {
+    const auto request = post_recv(*there.receiver, received);
+    ASSERT_TRUE(request && *request != nullptr);
+    EXPECT_TRUE(finish(**request));
+  });
+  EXPECT_TRUE(there.sender->deregister_memory(*from_key));
+  EXPECT_TRUE(finish(*sending)) << "it was ended although its peer lives";
+  receiver.join();
+}
+
+TEST(Memory, DeregisteredIdleLeavesTheConnectionAlone) {
+  TwoHosts hosts;
+  Pair pair = connect(hosts[0], hosts[1]);
+  Bytes idle(4096);
+  const auto key = pair.sender->register_memory({idle.data(), idle.size()});
+  ASSERT_TRUE(key);
+  Bytes other(1U << 20U);
+  Request* request = post_until_taken(*pair.sender, other, nullptr);
+  ASSERT_NE(request, nullptr);
+  EXPECT_TRUE(pair.sender->deregister_memory(*key));
+  Bytes received(other.size());
+  const auto receiving = post_recv(*pair.receiver, received);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  EXPECT_TRUE(finish(**receiving));
+  EXPECT_TRUE(finish(*request));
+  EXPECT_FALSE(pair.sender->deregister_memory(*key)) << "a key died twice";
+}
+
+}  // namespace
+}  // namespace ztcp::comms

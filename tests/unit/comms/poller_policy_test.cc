@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/comms/poller_policy.h"
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sched.h>
+#include <thread>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "config/machine/live_machine.h"
+
+namespace ztcp::comms {
+namespace {
+
+using namespace std::chrono_literals;
+
+CpuView cpus(std::uint32_t allowed, std::size_t online) {
+  CpuView view;
+  view.allowed.resize(allowed);
+  std::iota(view.allowed.begin(), view.allowed.end(), 0U);
+  view.online = online;
+  return view;
+}
+
+struct Case {
+  const char* name;
+  CpuView view;
+  NicPlace place;
+  bool dedicated;
+  Duration spin;
+};
+
+class AutoPolicy : public testing::TestWithParam<Case> {};
+
+TEST_P(AutoPolicy, FitsTheMachine) {
+  const PollerPolicy policy = choose_policy({}, GetParam().view, GetParam().place);
+  EXPECT_EQ(policy.dedicated, GetParam().dedicated);
+  EXPECT_EQ(policy.spin, GetParam().spin);
+}
+
+CpuView with_quota(CpuView view, std::size_t quota) {
+  view.quota = quota;
+  return view;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, AutoPolicy,
+    testing::Values(
+        Case{"two_cpus_two_ranks", cpus(2, 2), {.count = 2, .embedded = true}, false, 50us},
+        Case{"two_cpus_four_ranks", cpus(2, 2), {.count = 4, .embedded = true}, false, 0us},
+        Case{"big_server", cpus(96, 96), {.count = 8}, true, 50us},
+        Case{"mask_of_one_rank", cpus(12, 96), {.count = 8}, true, 50us},
+        Case{"narrow_mask_of_one_rank", cpus(2, 96), {.count = 8}, false, 50us},
+        // A container on two CPUs of a large host runs all ranks of an embedded fabric there.
+        Case{"embedded_in_narrow_mask", cpus(2, 96), {.count = 4, .embedded = true}, false, 0us},
+        Case{"quota_counts_not_cpus", with_quota(cpus(64, 64), 2), {.count = 4}, false, 0us}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(ViewCpus, ReadsTheLimitOfACgroupAboveAndTheNodeOfTheNic) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("ztcp-cpus-" + std::to_string(getpid()));
+  const auto write = [&](const char* path, const char* text) {
+    std::filesystem::create_directories((folder / path).parent_path());
+    std::ofstream(folder / path) << text;
+  };
+  write("proc/self/cgroup", "0::/jobs/7\n");
+  write("sys/fs/cgroup/jobs/cpu.max", "200000 100000\n");
+  write("sys/devices/system/node/node1/cpulist", "4-5,9\n");
+  config::LiveMachine machine(folder);
+  const CpuView view = view_cpus(1, machine);
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(view.quota, 2U);
+  EXPECT_EQ(view.near_nic, (std::vector<std::uint32_t>{4, 5, 9}));
+}
+
+TEST(ChoosePolicy, PinsNearTheNicInsideTheMask) {
+  CpuView view = cpus(96, 96);
+  view.near_nic = {40, 41, 42, 200};
+  EXPECT_EQ(choose_policy({}, view, {.index = 0, .count = 8}).cpu, 42);
+  EXPECT_EQ(choose_policy({}, view, {.index = 1, .count = 8}).cpu, 41);
+}
+
+TEST(ChoosePolicy, NamedCpusWin) {
+  config::Poller settings;
+  settings.mode = config::PollerMode::kDedicated;
+  settings.cpus = {7, 9};
+  CpuView view = cpus(16, 16);
+  view.near_nic = {1, 2};
+  EXPECT_EQ(choose_policy(settings, view, {.index = 1, .count = 2}).cpu, 9);
+}
+
+TEST(ChoosePolicy, SharedIsNeverPinned) {
+  config::Poller settings;
+  settings.mode = config::PollerMode::kShared;
+  settings.cpus = {3};
+  EXPECT_EQ(choose_policy(settings, cpus(16, 16), {}).cpu, -1);
+}
+
+std::vector<std::uint32_t> mask_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) out.push_back(cpu);
+  return out;
+}
+
+void pin_this_thread(const std::vector<std::uint32_t>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::uint32_t cpu : cpus) CPU_SET(cpu, &set);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+// NCCL pins its service threads, OpenMP the main one.
+TEST(ViewCpus, AThreadsPinIsNotTheProcesss) {
+  config::LiveMachine machine;
+  const std::vector<std::uint32_t> all = mask_of_this_thread();
+  std::thread([&] {
+    pin_this_thread({all.back()});
+    EXPECT_EQ(view_cpus(-1, machine).allowed, all);
+    EXPECT_EQ(mask_of_this_thread(), std::vector{all.back()}) << "not ours to move";
+  }).join();
+}
+
+TEST(ViewCpus, ARestrictedProcessStaysSo) {
+  config::LiveMachine machine;
+  const std::vector<std::uint32_t> all = mask_of_this_thread();
+  pin_this_thread({all.back()});
+  std::thread([&] { EXPECT_EQ(view_cpus(-1, machine).allowed, std::vector{all.back()}); }).join();
+  pin_this_thread(all);
+}
+
+}  // namespace
+}  // namespace ztcp::comms

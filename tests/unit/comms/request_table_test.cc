@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Between NCCL's thread and the engine: which requests are taken, and what the engine sees.
+#include "transport/comms/request_table.h"
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/comms/request.h"
+
+namespace ztcp::comms {
+namespace {
+
+struct Nobody {};
+
+}  // namespace
+
+template <>
+Result<bool> TableRequest<Nobody>::test(std::span<std::size_t>) {
+  return is_done();
+}
+
+namespace {
+
+class alignas(64) TestRequest final : public TableRequest<Nobody> {
+ public:
+  using TableRequest::TableRequest;
+  void start(int what_it_is) {
+    what = what_it_is;
+    set_posted();
+  }
+  void finish() { set_done(); }
+  int what = 0;
+};
+
+class Table : public testing::Test {
+ protected:
+  static constexpr std::size_t kRequests = 64;
+
+  TestRequest* post(int what = 0) {
+    TestRequest* const request = table_.take(nobody_);
+    if (request == nullptr) return nullptr;
+    request->start(what);
+    table_.post(*request);
+    return request;
+  }
+  std::vector<TestRequest*> drain() {
+    std::vector<TestRequest*> taken;
+    table_.drain([&](TestRequest& request) { taken.push_back(&request); });
+    return taken;
+  }
+
+  Nobody nobody_;
+  RequestTable<TestRequest, kRequests> table_;
+};
+
+TEST_F(Table, GivesAsManyAsItHasAndThenNone) {
+  std::set<TestRequest*> posted;
+  for (std::size_t i = 0; i < kRequests; ++i) posted.insert(post());
+  EXPECT_EQ(posted.size(), kRequests);
+  EXPECT_FALSE(posted.contains(nullptr));
+  EXPECT_EQ(post(), nullptr);
+  EXPECT_EQ(drain().size(), kRequests);
+  EXPECT_EQ(post(), nullptr) << "taken by the engine, which is not done";
+}
+
+// Whichever it is: nothing behind the table is kept by a request's number.
+TEST_F(Table, AnyRequestThatIsDoneMakesRoom) {
+  std::vector<TestRequest*> posted;
+  for (std::size_t i = 0; i < kRequests; ++i) posted.push_back(post());
+  drain();
+  posted[40]->finish();
+  EXPECT_EQ(post(), nullptr) << "done, but NCCL has not heard of it";
+  table_.give_back(*posted[40]);
+  EXPECT_EQ(post(), posted[40]);
+  EXPECT_EQ(post(), nullptr);
+}
+
+TEST_F(Table, TheLastThatCameBackIsTakenFirst) {
+  TestRequest* const first = post();
+  TestRequest* const second = post();
+  TestRequest* const third = post();
+  drain();
+  for (TestRequest* request : {first, third, second}) {
+    request->finish();
+    table_.give_back(*request);
+  }
+  EXPECT_EQ(post(), second);
+  EXPECT_EQ(post(), third);
+  EXPECT_EQ(post(), first);
+  EXPECT_FALSE(post() == first || post() == second || post() == third);
+}
+
+// One at a time touches one request, whatever the number of messages.
+TEST_F(Table, OneAtATimeUsesOneRequest) {
+  TestRequest* const only = post();
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(drain(), std::vector{only});
+    only->finish();
+    table_.give_back(*only);
+    ASSERT_EQ(post(), only);
+  }
+}
+
+TEST_F(Table, TheEngineSeesPostsInTheirOrder) {
+  for (int i = 0; i < 1000; i += 2) {
+    TestRequest* const first = post(i);
+    TestRequest* const second = post(i + 1);
+    const auto taken = drain();
+    ASSERT_EQ(taken, (std::vector{first, second}));
+    EXPECT_EQ(taken[0]->what, i);
+    EXPECT_EQ(taken[1]->what, i + 1);
+    second->finish();
+    first->finish();
+    table_.give_back(*second);
+    table_.give_back(*first);
+  }
+}
+
+TEST_F(Table, AnyVisitsWhatWasEverMade) {
+  const auto is_posted = [](const TestRequest& request) { return request.is_posted(); };
+  EXPECT_FALSE(table_.any(is_posted));
+  TestRequest* const request = post();
+  EXPECT_TRUE(table_.any(is_posted));
+  drain();
+  request->finish();
+  EXPECT_FALSE(table_.any(is_posted));
+}
+
+// NCCL's thread posts and hears, the engine's takes and completes, a third looks.
+TEST_F(Table, ThreeThreadsAgree) {
+  constexpr int kMessages = 20'000;
+  std::atomic<bool> over{false};
+  std::thread engine([&] {
+    for (int next = 0; next < kMessages;)
+      table_.drain([&](TestRequest& request) {
+        EXPECT_EQ(request.what, next++);
+        request.finish();
+      });
+  });
+  std::thread looking([&] {
+    while (!over) {
+      static_cast<void>(table_.any([](const TestRequest& request) { return request.is_posted(); }));
+      std::this_thread::yield();
+    }
+  });
+  std::vector<TestRequest*> outstanding;
+  for (int posted = 0; posted < kMessages || !outstanding.empty();) {
+    if (posted < kMessages) {
+      if (TestRequest* const request = post(posted)) {
+        outstanding.push_back(request);
+        ++posted;
+      }
+    }
+    std::erase_if(outstanding, [&](TestRequest* request) {
+      if (!request->is_done()) return false;
+      table_.give_back(*request);
+      return true;
+    });
+    if (outstanding.size() == kRequests) std::this_thread::yield();
+  }
+  over = true;
+  engine.join();
+  looking.join();
+}
+
+}  // namespace
+}  // namespace ztcp::comms

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What is behind comms: whatever carries the byte streams of their sessions. The userspace TCP is
+// one (a NIC's queue: its link, stack and sessions), kernel sockets another. A Poller decides when
+// it runs a turn, and on which thread; all that is not said to be any thread's happens with that
+// poller's baton held.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "transport/comms/clients.h"
+#include "transport/comms/doorbell.h"
+#include "transport/comms/group_counts.h"
+#include "transport/comms/remarks.h"
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/core/frame.h"
+#include "transport/core/result.h"
+#include "transport/link/link.h"
+#include "transport/msg/acceptor.h"
+#include "transport/msg/send_session.h"
+
+namespace ztcp::comms {
+
+class Backend {
+ public:
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  // One pass over all there is to do: receive, take the posts of the clients who rang, run timers,
+  // send, bury the clients that are done with. True when anything moved.
+  virtual bool turn(TimePoint now, Doorbell& doorbell) = 0;
+  virtual TimePoint next_deadline() const = 0;
+
+  // As many sessions, ours and our peers' together, as may be; no other is to be started.
+  virtual bool is_full() const = 0;
+  // Starts a session to the listener named by `cookie` at `remote`, which lives until destroy().
+  // Never fails: what can't be dialled fails through owner.on_session_failed().
+  virtual msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie,
+                                    msg::SendOwner& owner) = 0;
+  // Not from inside one of the session's own events.
+  virtual void destroy(msg::SendSession& session) = 0;
+  // Sessions handed to `events` belong to it and die before the backend does.
+  virtual Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events) = 0;
+  virtual void unlisten(const msg::Cookie& cookie) = 0;
+  // What a process that ends should wait for; zero: it may go.
+  virtual std::size_t unfinished() const = 0;
+  // Called before anyone is told that memory is free again without its bytes having been
+  // acknowledged: nothing that waits points there from here on.
+  virtual void abandon_payload() = 0;
+
+  // All that was counted, for an operator: "sent 12 frames (3456 bytes), ..."
+  virtual std::string summary() const = 0;
+  // What of it may explain that a connection failed: "the NIC retransmitted 0 bytes ..."
+  virtual std::string losses() const = 0;
+
+  Clients& clients() { return clients_; }
+  Remarks& remarks() { return remarks_; }
+  // A receive of several buffers was posted.
+  void note_group(std::size_t buffers) { groups_.note(buffers); }
+
+  // --- Any thread --------------------------------------------------------------------------------
+  // See link::Link.
+  virtual std::uint32_t map_memory(const void* address, std::size_t size_bytes) = 0;
+  virtual void unmap_memory(std::uint32_t key) = 0;
+
+  // Of what it stands on: a NIC, a network interface.
+  link::LinkState state() const { return state_.load(std::memory_order_relaxed); }
+  virtual std::string down_advice() const = 0;  // "no carrier on ...: what to look at"
+  virtual std::string lost_reason() const = 0;  // "NIC ztcp0 (...) was taken out of this machine"
+  virtual const char* lost_advice() const = 0;
+  virtual Error lost_error() const = 0;
+
+ protected:
+  Backend() = default;
+
+  Clients clients_{Doorbell::kCapacity};  // Cleared by the poller before the backend ends.
+  Remarks remarks_;
+  GroupCounts groups_;
+  std::atomic<link::LinkState> state_{link::LinkState::kUp};
+};
+
+}  // namespace ztcp::comms

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/comms/comm.h"
+
+#include <chrono>
+#include <sched.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transport/msg/reason.h"
+
+namespace ztcp::comms {
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::hand_to_nccl(std::shared_ptr<Nic> nic) {
+  nic_ = std::move(nic);
+  nic_->end_log.opened();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::close() {
+  // A child owns nothing here; its copy of the NIC is abandoned, not ended.
+  if (in_forked_child()) return;
+  // The NIC may end here, and the turn after end() may have been this object's last.
+  const std::shared_ptr<Nic> nic = std::move(nic_);
+  const auto memory = registrations_.remove_all();
+  Poller& poller = poller_;
+  if constexpr (kDirection == Direction::kSend) poller.note_dialled(-1);
+  Backend& backend = poller.backend();
+  poller.with_backend([&](TimePoint now) { end(now); });
+  for (const auto& one : memory) backend.unmap_memory(one->link_key);
+  nic->end_log.closed();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+Result<MemoryKey*> CommOf<Base, Posted, kRequests>::register_memory(const Region& region) {
+  if (in_forked_child()) return fail(Errc::kForked, "register_memory");
+  return registrations_.add(poller_.backend(), region);
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
+  if (in_forked_child()) return fail(Errc::kForked, "deregister_memory");
+  const auto memory = registrations_.remove(key);
+  if (memory == nullptr) return fail(Errc::kInvalidArgument, "deregister_memory");
+  // A posted receive may never be matched, so there is nothing to wait for.
+  constexpr bool kSends = kDirection == Direction::kSend;
+  const IpAddress peer = remote_.address;
+  const auto begun = std::chrono::steady_clock::now();
+  const auto patience_ends =
+      begun + (kSends ? nic_->memory_patience.for_peer(peer) : Duration::zero());
+  while (touches(*memory)) {
+    if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
+      if (kSends) nic_->memory_patience.ran_out(peer, at - begun);
+      nic_->end_log.cut(
+          fmt::format("memory with bytes in flight is deregistered: the connection {} {} is ended",
+                      kSends ? "to" : "from", to_string(remote_)));
+      poller_.with_backend([&](TimePoint now) {
+        fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
+      });
+      break;
+    }
+    poller_.progress();
+    sched_yield();
+  }
+  poller_.backend().unmap_memory(memory->link_key);
+  return {};
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+bool CommOf<Base, Posted, kRequests>::touches(const Registration& memory) const {
+  return !has_failed() && requests_.any([&](const Posted& request) {
+    return request.touches(memory.address, memory.size_bytes);
+  });
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+std::string CommOf<Base, Posted, kRequests>::describe_peer() const {
+  return to_string(remote_) + " on " + poller_.name();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+Error CommOf<Base, Posted, kRequests>::report() {
+  const Error& error = failure_.error;
+  if (!reported_.exchange(true))
+    nic_->end_log.failed(remote_.address, error.code,
+                         failure_line(failure_, kDirection, remote_, poller_.backend()));
+  return error;
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::on_doorbell(TimePoint now) {
+  requests_.drain([&](Posted& request) {
+    if (session_over_) return;  // It stays posted; test() reports the failure.
+    note_posted(static_cast<std::uint32_t>(request.buffers()));
+    post_to_session(now, request);
+  });
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::on_link_lost(TimePoint now) {
+  fail_now(now, poller_.backend().lost_error());
+  if (closing_) retire();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::on_peer_died(TimePoint now, IpAddress peer,
+                                                   const std::string& why) {
+  if (remote_.address != peer) return;
+  // Whoever has closed in peace may end: what it left here can still be received.
+  if (!session_needs_peer()) return;
+  fail_now(now, Error{Errc::kPeerClosed, 0, "watch"}, why);
+  if (closing_) retire();
+}
+
+// NCCL's threads may still be inside: what they wait for does not end any more, which is no failure
+// to tell of. Who closes in peace is left to it.
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::say_goodbye(TimePoint now) {
+  if (session_over_ || closing_) return;
+  session_over_ = leaving_ = true;
+  poller_.backend().abandon_payload();
+  leave_session(now);
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::cut_off(TimePoint) {
+  if (leaving_ || closing_) abort_session();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::note_session_failed(Error error) {
+  if (leaving_) return;
+  note_failed(error);
+  if (closing_) retire();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::note_session_closed() {
+  if (leaving_) return;
+  if (closing_) {
+    session_over_ = true;
+    retire();
+  } else {
+    note_failed(Error{Errc::kPeerClosed, 0, "session"});  // Heard of only if NCCL posts again.
+  }
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::note_failed(Error error, std::string detail) {
+  session_over_ = true;
+  if (detail.empty()) detail = msg::describe(session_failure());
+  // From failed_ on NCCL may free what was posted, so nothing queued may point there.
+  poller_.backend().abandon_payload();
+  poller_.note_outstanding(-static_cast<std::ptrdiff_t>(in_flight_));
+  failure_ = {.error = error,
+              .messages_done = messages_done_,
+              .bytes_done = bytes_done_,
+              .in_flight = in_flight_,
+              .losses = poller_.backend().losses(),
+              .link = poller_.backend().state(),
+              .detail = std::move(detail)};
+  in_flight_ = 0;
+  failed_.store(true, std::memory_order_release);
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::fail_now(TimePoint, Error error, std::string detail) {
+  if (session_over_) return;
+  abort_session();
+  note_failed(error, std::move(detail));
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::end(TimePoint now) {
+  if (leaving_) return;  // Its last words may still be under way; the kernel frees the rest.
+  closing_ = true;
+  on_doorbell(now);
+  if (session_over_) {
+    retire();
+  } else if (in_flight_ != 0 || !is_ready_now()) {
+    fail_now(now, Error{Errc::kAborted, 0, "close"});
+    retire();
+  } else {
+    close_session();
+  }
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::retire() {
+  if (retired_) return;
+  retired_ = true;
+  poller_.backend().clients().retire(index_);
+}
+
+template class CommOf<SendComm, SendRequest, kMaxRequests * kMaxReceives>;
+template class CommOf<RecvComm, RecvRequest, kMaxRequests>;
+
+}  // namespace ztcp::comms

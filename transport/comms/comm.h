@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A comm: what NCCL holds as sendComm or recvComm, and what the poller drives. One object with two
+// halves, NCCL's threads' and the engine's, which meet in the request table and in a few atomic
+// words. The poller owns it from its first turn on; NCCL has the pointer until close(), and
+// it dies when its streams have ended, behind that.
+//
+// SendingComm and ReceivingComm add the session and its direction. What carries the bytes is the
+// poller's to know (backend.h).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "transport/comms/failure.h"
+#include "transport/comms/nic.h"
+#include "transport/comms/poller.h"
+#include "transport/comms/registrations.h"
+#include "transport/comms/request.h"
+#include "transport/comms/request_table.h"
+#include "transport/core/address.h"
+#include "transport/core/process_mark.h"
+#include "transport/core/result.h"
+#include "transport/msg/session.h"
+#include "transport/transport.h"
+
+namespace ztcp::comms {
+
+// Base: SendComm or RecvComm. Posted: its requests, at most kRequests.
+template <class Base, class Posted, std::size_t kRequests>
+class CommOf : public Base, public Client {
+ public:
+  static constexpr Direction kDirection =
+      std::is_same_v<Base, SendComm> ? Direction::kSend : Direction::kReceive;
+
+  // --- NCCL's service thread ---------------------------------------------------------------------
+  void close() final;
+  Result<MemoryKey*> register_memory(const Region& region) final;
+  Status deregister_memory(MemoryKey* key) final;
+  std::string describe_peer() const final;
+
+  // --- NCCL's progress thread: a request's test() ------------------------------------------------
+  Result<bool> test(Posted& request, std::span<std::size_t> sizes_bytes) {
+    if (take_done(request, sizes_bytes)) return true;
+    if (in_forked_child()) [[unlikely]]
+      return fail(Errc::kForked, "test");
+    poller_.progress();
+    if (take_done(request, sizes_bytes)) return true;
+    if (has_failed()) [[unlikely]]
+      return tl::unexpected(report());
+    return false;
+  }
+
+  // --- The holder of the baton -------------------------------------------------------------------
+  // Ends the session: in peace when nothing is in flight, else with RST, after which no posted
+  // buffer is touched again.
+  void end(TimePoint now);
+  // RST now; what is posted fails with `error`.
+  void fail_now(TimePoint now, Error error, std::string detail = {});
+
+  void on_doorbell(TimePoint now) final;
+  void on_link_lost(TimePoint now) final;
+  void on_peer_died(TimePoint now, IpAddress peer, const std::string& why) final;
+  void say_goodbye(TimePoint now) final;
+  void cut_off(TimePoint now) final;
+
+ protected:
+  CommOf(Poller& poller, Endpoint remote) : poller_(poller), remote_(remote) {}
+
+  // NCCL's service thread: it is NCCL's now, and keeps its NIC until close().
+  void hand_to_nccl(std::shared_ptr<Nic> nic);
+
+  // NCCL's progress thread. Posts what `start` writes into a request; null: none is free.
+  template <class Start>
+  Result<Request*> post(Start&& start) {
+    if (in_forked_child()) [[unlikely]]
+      return fail(Errc::kForked, "post");
+    if (has_failed()) [[unlikely]]
+      return tl::unexpected(report());
+    Posted* const request = requests_.take(static_cast<typename Posted::Owner&>(*this));
+    if (request == nullptr) {
+      poller_.progress();
+      return nullptr;
+    }
+    start(*request);
+    requests_.post(*request);
+    poller_.ring(index_);
+    poller_.kick();
+    return request;
+  }
+
+  // Any thread.
+  bool is_ready_now() const { return ready_.load(std::memory_order_acquire); }
+  bool has_failed() const { return failed_.load(std::memory_order_acquire); }
+  // The failure, logged at its first report. Only when has_failed().
+  Error report();
+
+  // The holder of the baton. The session, which each direction has of its own kind:
+  virtual void post_to_session(TimePoint now, Posted& request) = 0;
+  virtual void close_session() = 0;
+  virtual void abort_session() = 0;
+  virtual void leave_session(TimePoint now) = 0;
+  virtual bool session_needs_peer() const = 0;
+  virtual const msg::FailureDetail& session_failure() const = 0;
+  // And what it tells:
+  void set_index(std::size_t index) { index_ = index; }
+  void set_ready() { ready_.store(true, std::memory_order_release); }
+  void note_posted(std::uint32_t messages) {
+    in_flight_ += messages;
+    poller_.note_outstanding(messages);
+  }
+  void note_done(std::size_t size_bytes) {
+    --in_flight_;
+    poller_.note_outstanding(-1);
+    ++messages_done_;
+    bytes_done_ += size_bytes;
+  }
+  void note_session_failed(Error error);
+  void note_session_closed();
+
+  Poller& poller_;
+  const Endpoint remote_;
+
+ private:
+  bool take_done(Posted& request, std::span<std::size_t> sizes_bytes) {
+    if (!request.is_done()) return false;
+    request.tell_sizes(sizes_bytes);
+    requests_.give_back(request);
+    return true;
+  }
+  bool touches(const Registration& memory) const;
+  void note_failed(Error error, std::string detail = {});
+  void retire();
+
+  // NCCL's service thread's.
+  std::shared_ptr<Nic> nic_;
+  Registrations registrations_;
+
+  // NCCL's progress thread's, and the engine's end of the ring.
+  std::size_t index_ = 0;  // Of the doorbell.
+  RequestTable<Posted, kRequests> requests_;
+
+  // Guarded by the baton.
+  std::uint32_t in_flight_ = 0;
+  std::uint64_t messages_done_ = 0;
+  std::uint64_t bytes_done_ = 0;
+  bool session_over_ = false;  // Failed, closed or aborted: no event follows.
+  bool closing_ = false;
+  bool leaving_ = false;  // The process ends.
+  bool retired_ = false;
+
+  // Read at each post and test; what the engine writes for each message must not lie beside it.
+  alignas(64) std::atomic<bool> ready_{false};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> reported_{false};
+  Failure failure_;  // Written before failed_.
+};
+
+// NCCL_NET_MAX_REQUESTS, and as many sends as buffers can be posted for them.
+inline constexpr std::size_t kMaxRequests = 32;
+using SendCommBase = CommOf<SendComm, SendRequest, kMaxRequests * kMaxReceives>;
+using RecvCommBase = CommOf<RecvComm, RecvRequest, kMaxRequests>;
+extern template class CommOf<SendComm, SendRequest, kMaxRequests * kMaxReceives>;
+extern template class CommOf<RecvComm, RecvRequest, kMaxRequests>;
+
+}  // namespace ztcp::comms

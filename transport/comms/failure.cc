@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/comms/failure.h"
+
+#include <fmt/format.h>
+
+#include "transport/comms/backend.h"
+
+namespace ztcp::comms {
+namespace {
+
+// What an operator can do about it.
+std::string advice(const Error& error, link::LinkState link, const Backend& backend) {
+  if (link::is_lost(link)) return "; " + backend.lost_reason() + ": " + backend.lost_advice();
+  if (link == link::LinkState::kDown) return "; " + backend.down_advice();
+  switch (error.code) {
+    case Errc::kTimedOut:
+      return "; is the process on that host alive, and may TCP pass between the two NICs?";
+    case Errc::kPathMtu:
+      return "; compare mtu_bytes in both hosts' ztcp.conf with the network's: run ztcp_setup "
+             "--check";
+    case Errc::kProtocol:
+      return "; install the same ztcp on both hosts and see that their cluster_key is equal";
+    case Errc::kRefused:
+      return "; the peer's process may have ended or restarted";
+    case Errc::kFull:
+      return "; raise max_connections in [tcp] of that host's ztcp.conf, or let NCCL open fewer "
+             "connections (NCCL_NCHANNELS_PER_NET_PEER=1)";
+    case Errc::kNoRoute:
+      return "; compare address and gateway in both hosts' ztcp.conf";
+    case Errc::kTruncated:
+      return "; the ranks disagree about the size or the order of their collectives";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string failure_line(const Failure& failure, Direction direction, Endpoint remote,
+                         const Backend& backend) {
+  const Error& error = failure.error;
+  const std::string number =
+      error.sys_errno != 0 ? ", errno " + std::to_string(error.sys_errno) : "";
+  return fmt::format("{} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight; {}{}",
+                     direction == Direction::kSend ? "sending to" : "receiving from",
+                     to_string(remote), describe(error.code), error.where, number,
+                     failure.detail.empty() ? "" : ": ", failure.detail, failure.messages_done,
+                     failure.bytes_done, failure.in_flight, failure.losses,
+                     advice(error, failure.link, backend));
+}
+
+}  // namespace ztcp::comms

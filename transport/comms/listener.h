@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A listening comm: a cookie known to the NIC's acceptors and the sessions that arrived for it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory>
+
+#include "transport/comms/nic.h"
+#include "transport/comms/recv_comm.h"
+#include "transport/core/result.h"
+#include "transport/msg/acceptor.h"
+#include "transport/transport.h"
+
+namespace ztcp::comms {
+
+class CommListener final : public Listener {
+ public:
+  static Result<std::unique_ptr<CommListener>> open(std::shared_ptr<Nic> nic);
+  // Sessions that nobody accepted are reset.
+  ~CommListener() override;
+
+  const PeerHandle& handle() const override { return handle_; }
+  Result<RecvCommPtr> accept() override;
+
+ private:
+  // A peer connects once per handle; more than this many are somebody else's mistake.
+  static constexpr std::size_t kBacklog = 64;
+
+  // Where sessions arrive on one of the NIC's pollers: the dialling side chooses which.
+  struct Arrivals final : msg::ListenerEvents {
+    Arrivals(CommListener& of, Poller& on) : listener(of), poller(on) {}
+    void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
+
+    CommListener& listener;
+    Poller& poller;
+    bool listens = false;
+    std::deque<ReceivingComm*> comms;  // Guarded by the baton.
+  };
+
+  CommListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie);
+
+  std::shared_ptr<Nic> nic_;
+  const msg::Cookie cookie_;
+  const PeerHandle handle_;
+  std::deque<Arrivals> arrivals_;        // By poller.
+  std::atomic<std::size_t> waiting_{0};  // All that have arrived, for accept() to ask cheaply.
+};
+
+}  // namespace ztcp::comms

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How long deregister_memory() waits for bytes in flight. An abort closes many connections one by
+// one, to peers of which some or all are gone, so what was waited in vain just now is not waited
+// again: not for the same peer, and for others only while the sum stays below the full patience.
+// Any thread.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+
+namespace ztcp::comms {
+
+class MemoryPatience {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // Whatever went before: what a living peer needs to acknowledge what a NIC still has to send.
+  static constexpr Duration kLeast = std::chrono::milliseconds(20);
+
+  void set(Duration full) { full_ = full; }
+  Duration for_peer(IpAddress peer) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = gone_.find(peer);
+    if (found != gone_.end() && is_recent(found->second)) return Duration::zero();
+    const Duration left = is_recent(last_vain_) ? full_ - lost_ : full_;
+    return std::max(left, std::min(full_, kLeast));
+  }
+  // `waited` for nothing.
+  void ran_out(IpAddress peer, Duration waited) {
+    const std::lock_guard lock(mutex_);
+    lost_ = is_recent(last_vain_) ? lost_ + waited : waited;
+    gone_[peer] = last_vain_ = Clock::now();
+  }
+
+ private:
+  static constexpr Duration kGrudge = std::chrono::seconds(10);
+  static bool is_recent(Clock::time_point when) {
+    return when != Clock::time_point{} && Clock::now() - when < kGrudge;
+  }
+
+  Duration full_{};
+  mutable std::mutex mutex_;
+  std::map<IpAddress, Clock::time_point> gone_;
+  Clock::time_point last_vain_{};
+  Duration lost_{};  // Since no wait was in vain for kGrudge.
+};
+
+}  // namespace ztcp::comms

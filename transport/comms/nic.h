@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What comms and listeners know of the NIC that they are on. Shared by the transport and by every
+// comm and listener on it, so that the last of them ends it. Each transport has its own kind.
+//
+// A NIC may have several pollers, which share nothing but the address: a connection stays on the
+// one that it was dialled from.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/comms/end_log.h"
+#include "transport/comms/memory_patience.h"
+#include "transport/comms/poller.h"
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/msg/session.h"
+#include "transport/transport.h"
+
+namespace ztcp::comms {
+
+class Nic {
+ public:
+  explicit Nic(std::string name) : end_log(std::move(name)) {}
+  virtual ~Nic() { end_pollers(); }
+  Nic(const Nic&) = delete;
+  Nic& operator=(const Nic&) = delete;
+
+  // What a listener with this cookie tells its peers, who will come.
+  virtual PeerHandle issue_handle(const msg::Cookie& cookie) = 0;
+
+  // For one more connection: the poller that has the fewest of those dialled here. Where peers dial
+  // to is theirs to say.
+  Poller& choose_poller() const {
+    return **std::min_element(pollers.begin(), pollers.end(), [](const auto& a, const auto& b) {
+      return a->dialled() < b->dialled();
+    });
+  }
+  // Null: the NIC is there.
+  Poller* lost_poller() const {
+    const auto lost = std::find_if(pollers.begin(), pollers.end(),
+                                   [](const auto& poller) { return poller->is_lost(); });
+    return lost == pollers.end() ? nullptr : lost->get();
+  }
+
+  Duration link_patience{};  // How long a comm waits for carrier before it fails.
+  MemoryPatience memory_patience;
+  Endpoint listen_endpoint;
+  EndLog end_log;
+  std::vector<std::unique_ptr<Poller>> pollers;
+
+ protected:
+  // For destructors of kinds that own what pollers use. The first one's thread looks at all of
+  // them, so it ends while they are there.
+  void end_pollers() {
+    if (!pollers.empty()) pollers.front()->stop();
+    pollers.clear();
+  }
+};
+
+}  // namespace ztcp::comms

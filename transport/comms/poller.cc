@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/comms/poller.h"
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "transport/core/log.h"
+
+namespace ztcp::comms {
+namespace {
+
+// How often on_look() is called.
+constexpr Duration kLookInterval = std::chrono::milliseconds(1);
+// Dedicated: this many times `spin` is spent yielding before the thread sleeps.
+constexpr int kYieldFactor = 4;
+// The shortest sleep is this part of the longest. Pacing asks for a turn every few microseconds;
+// a thread that only stands in for absent callers need not follow it that closely.
+constexpr int kSleepResolution = 8;
+// Shared: turns that a holder of the baton runs for posts of others before it goes on.
+constexpr std::uint64_t kTurnsForOthers = 2;
+
+void move_this_thread(const std::vector<std::uint32_t>& cpus) {
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::uint32_t cpu : cpus) CPU_SET(cpu, &set);
+  // A cpuset that shrank meanwhile only costs locality.
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+}  // namespace
+
+Poller::Poller(PollerConfig config, std::unique_ptr<Backend> backend)
+    : config_(std::move(config)),
+      backend_(std::move(backend)),
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      last_turn_(read_clock()),
+      last_moved_(last_turn_) {}
+
+Poller::~Poller() {
+  stop();
+  backend_->clients().clear();
+  log::info("{}: closed; it {}", config_.name, backend_->summary());
+  if (wake_fd_ >= 0) close(wake_fd_);
+}
+
+TimePoint Poller::read_clock() {
+  timespec ts{};
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return TimePoint(std::chrono::seconds(ts.tv_sec) + std::chrono::nanoseconds(ts.tv_nsec));
+}
+
+Status Poller::start() {
+  baton_.take();
+  const BatonHold hold(*this);
+  if (thread_.joinable()) return {};
+  if (wake_fd_ < 0) return fail_errno("eventfd");
+  // The new thread inherits the mask, so that no signal handler of the host ever runs on it.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  if (const int rc = pthread_sigmask(SIG_SETMASK, &all, &before); rc != 0) {
+    return fail(Errc::kSystem, "pthread_sigmask", rc);
+  }
+  Status started;
+  try {
+    thread_ = std::thread([this] {
+      move_this_thread(config_.cpus);
+      if (config_.on_thread_start) config_.on_thread_start();
+      if (config_.dedicated) {
+        run_dedicated();
+      } else {
+        run_shared();
+      }
+      if (config_.on_thread_end) config_.on_thread_end();
+    });
+    pthread_setname_np(thread_.native_handle(), config_.thread.c_str());
+  } catch (const std::system_error& e) {
+    started = fail(Errc::kSystem, "pthread_create", e.code().value());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+void Poller::stop() {
+  stopping_.store(true);
+  if (!thread_.joinable()) return;
+  wake();
+  thread_.join();
+}
+
+bool Poller::turn() {
+  last_turn_ = read_clock();
+  const bool moved = backend_->turn(last_turn_, doorbell_);
+  if (moved) last_moved_ = last_turn_;
+  ++turns_;
+  return moved;
+}
+
+void Poller::say_counts(const std::string& when) {
+  backend_->remarks().add(log::Level::kInfo,
+                          config_.name + ": " + when + "; so far it " + backend_->summary());
+}
+
+void Poller::look_elsewhere(TimePoint now) {
+  if (now < next_look_elsewhere_ || !config_.on_look) return;
+  next_look_elsewhere_ = now + kLookInterval;
+  config_.on_look(now);
+}
+
+void Poller::run_shared_turn() {
+  if (!baton_.try_take()) return;
+  const bool moved = turn();
+  const bool idle_long = !moved && idle() >= config_.spin;
+  if (give_baton() == 0 && idle_long) sched_yield();
+}
+
+// Every hold ends here. Returns how many turns were run for others: where nobody spins, somebody
+// may have rung while we held the baton, found it taken and gone on without a turn, and theirs is
+// ours to send. Not for ever: who posts without a pause runs turns in test(), too, and our caller
+// has work of its own.
+std::uint64_t Poller::give_baton() {
+  give_and_speak();
+  if (config_.dedicated) return 0;
+  std::uint64_t turns = 0;
+  for (; turns < kTurnsForOthers && doorbell_.any() && baton_.try_take(); ++turns) {
+    turn();
+    give_and_speak();
+  }
+  return turns;
+}
+
+void Poller::give_and_speak() {
+  std::vector<Remarks::Line> lines;
+  if (Remarks& remarks = backend_->remarks(); !remarks.empty()) [[unlikely]]
+    lines = remarks.take();
+  if (config_.dedicated) {
+    baton_.give();
+  } else {
+    baton_.give_and_look();
+  }
+  for (const Remarks::Line& line : lines) log::write(line.level, __FILE__, __LINE__, line.text);
+}
+
+void Poller::wake() {
+  const std::uint64_t one = 1;
+  // EAGAIN means that it is already signalled.
+  [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof(one));
+}
+
+// The baton is not held: control calls go on while the thread sleeps.
+void Poller::sleep(TimePoint deadline) {
+  const TimePoint now = read_clock();
+  const Duration shortest = config_.max_sleep / kSleepResolution;
+  const Duration timeout =
+      deadline <= now ? shortest : std::clamp(deadline - now, shortest, config_.max_sleep);
+  sleeping_.store(true);
+  // Shared, whoever rings also runs the turn.
+  const bool rung = config_.dedicated && doorbell_.any();
+  if (!rung && !stopping_.load()) {
+    const timespec ts{.tv_sec = timeout.count() / 1'000'000'000,
+                      .tv_nsec = timeout.count() % 1'000'000'000};
+    pollfd fd{.fd = wake_fd_, .events = POLLIN, .revents = 0};
+    if (ppoll(&fd, 1, &ts, nullptr) == 1) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const ssize_t got = read(wake_fd_, &count, sizeof(count));
+    }
+  }
+  sleeping_.store(false);
+}
+
+void Poller::run_dedicated() {
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    if (!baton_.try_take_politely()) {
+      cpu_pause();
+      continue;
+    }
+    const bool moved = turn();
+    const TimePoint now = last_turn_;
+    const Duration unmoved = idle();
+    const bool tired = unmoved >= (1 + kYieldFactor) * config_.spin && outstanding_ == 0;
+    const TimePoint deadline = tired ? backend_->next_deadline() : TimePoint{};
+    give_baton();
+    look_elsewhere(now);
+    if (tired) {
+      sleep(deadline);
+    } else if (!moved && unmoved >= config_.spin) {
+      sched_yield();
+    } else {
+      cpu_pause();
+    }
+  }
+}
+
+void Poller::run_shared() {
+  std::uint64_t turns_seen = 0;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    // While NCCL's threads run turns there is nothing for us to do, deadlines included.
+    TimePoint deadline = kNever;
+    if (baton_.try_take()) {
+      if (turns_ == turns_seen) {
+        turn();
+        deadline = backend_->next_deadline();
+      }
+      turns_seen = turns_;
+      turns_seen += give_baton();  // Those run for others are ours, too.
+    }
+    look_elsewhere(read_clock());
+    sleep(deadline);
+  }
+}
+
+}  // namespace ztcp::comms

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Runs the turns of one Backend: when, and on which thread. Whoever holds the baton
+// may run one:
+//
+//   dedicated  a background thread spins; NCCL's threads only ring the doorbell
+//   shared     NCCL's threads run turns inside post and test, so that a small message leaves within
+//              the call; the background thread wakes by deadline, so that ACKs, retransmissions
+//              and keepalives flow when nobody calls
+//
+// The background thread starts at the first start() and ends with stop(), or with the Poller. Of
+// NCCL it calls the logger alone, and that without the baton.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "transport/comms/backend.h"
+#include "transport/comms/baton.h"
+#include "transport/comms/doorbell.h"
+#include "transport/core/clock.h"
+#include "transport/core/result.h"
+
+namespace ztcp::comms {
+
+struct PollerConfig {
+  std::string name;    // Of the NIC, or "ztcp0 queue 2".
+  std::string thread;  // At most 15 bytes.
+  bool dedicated = false;
+  Duration spin = std::chrono::microseconds(50);  // Without work, before yielding.
+  Duration max_sleep = std::chrono::milliseconds(1);
+  // Where the thread may run, which would else be where the one that starts it may; empty: there.
+  std::vector<std::uint32_t> cpus;
+  // Run by the background thread about every millisecond, without the baton.
+  std::function<void(TimePoint)> on_look;
+  // Run at the start and the end of the background thread (DPDK wants its threads registered).
+  std::function<void()> on_thread_start;
+  std::function<void()> on_thread_end;
+};
+
+class Poller {
+ public:
+  Poller(PollerConfig config, std::unique_ptr<Backend> backend);
+  virtual ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  // Starts the background thread; later calls do nothing. All signals are blocked in it.
+  Status start();
+  // Ends it, and waits for that. Nothing starts it again.
+  void stop();
+
+  // --- From NCCL's progress threads --------------------------------------------------------------
+  // Posts of `client` wait in its ring.
+  void ring(std::size_t client) { doorbell_.ring(client); }
+  // After ring(): shared, runs a turn now; dedicated, wakes the thread if it sleeps.
+  void kick() {
+    if (!config_.dedicated) {
+      progress();
+    } else if (sleeping_.load()) {
+      wake();
+    }
+  }
+  // From test(): shared, runs a turn if nobody else does; dedicated, nothing.
+  void progress() {
+    if (!config_.dedicated) run_shared_turn();
+  }
+
+  // --- Control -----------------------------------------------------------------------------------
+  // Runs body(now) with the baton held, then a turn, so that what it queued leaves.
+  template <class Body>
+  auto with_backend(Body&& body) {
+    baton_.take();
+    const BatonHold hold(*this);
+    return turn_with(std::forward<Body>(body));
+  }
+  // The same for a process that ends: whoever holds the baton may never run again. False, and
+  // nothing was run, once `gives_up()` says so.
+  template <class GivesUp, class Body>
+  bool with_backend_unless(GivesUp&& gives_up, Body&& body) {
+    if (!baton_.take_unless(gives_up)) return false;
+    const BatonHold hold(*this);
+    turn_with(std::forward<Body>(body));
+    return true;
+  }
+
+  // --- With the baton held -----------------------------------------------------------------------
+  // Requests that somebody waits for; while there are any the thread yields but does not sleep.
+  void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
+  // True when anything moved.
+  bool turn();
+  // Has the line with all counts said, as `when` ("the process ends").
+  void say_counts(const std::string& when);
+
+  // --- Any thread --------------------------------------------------------------------------------
+  // Its clients' indices are what ring() wants.
+  Backend& backend() { return *backend_; }
+  bool is_lost() const { return link::is_lost(backend_->state()); }
+  const std::string& name() const { return config_.name; }
+  bool dedicated() const { return config_.dedicated; }
+  static TimePoint read_clock();
+  // Connections that were dialled here and are not closed.
+  std::uint32_t dialled() const { return dialled_.load(std::memory_order_relaxed); }
+  void note_dialled(std::int32_t change) {
+    dialled_.fetch_add(static_cast<std::uint32_t>(change), std::memory_order_relaxed);
+  }
+
+ private:
+  // Who has taken the baton gives it back at the end of the scope.
+  class BatonHold {
+   public:
+    explicit BatonHold(Poller& poller) : poller_(poller) {}
+    ~BatonHold() { poller_.give_baton(); }
+    BatonHold(const BatonHold&) = delete;
+    BatonHold& operator=(const BatonHold&) = delete;
+
+   private:
+    Poller& poller_;
+  };
+
+  Duration idle() const { return last_turn_ - last_moved_; }
+  std::uint64_t give_baton();
+  void give_and_speak();
+  template <class Body>
+  auto turn_with(Body&& body) {
+    const TimePoint now = read_clock();
+    struct TurnAfter {
+      Poller& poller;
+      ~TurnAfter() { poller.turn(); }
+    } turn_after{*this};
+    return std::forward<Body>(body)(now);
+  }
+  void look_elsewhere(TimePoint now);
+  void run_shared_turn();
+  void wake();
+  void sleep(TimePoint deadline);
+  void run_dedicated();
+  void run_shared();
+
+  PollerConfig config_;
+  const std::unique_ptr<Backend> backend_;  // Guarded by the baton but for what any thread may ask.
+  std::atomic<std::uint32_t> dialled_{0};
+
+  Baton baton_;
+  Doorbell doorbell_;
+  // Read at each post; what the loop writes in every turn must not lie beside it.
+  alignas(64) std::atomic<bool> sleeping_{false};
+  std::atomic<bool> stopping_{false};
+  int wake_fd_ = -1;
+  std::thread thread_;
+  TimePoint next_look_elsewhere_{};  // The background thread's own.
+
+  // Guarded by the baton.
+  alignas(64) std::ptrdiff_t outstanding_ = 0;
+  TimePoint last_turn_;
+  TimePoint last_moved_;
+  std::uint64_t turns_ = 0;
+};
+
+}  // namespace ztcp::comms

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How a NIC's poller shall run on this machine: with a CPU of its own, or sharing NCCL's threads;
+// and where.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "config/machine/machine.h"
+#include "config/settings.h"
+#include "transport/core/clock.h"
+
+namespace ztcp::comms {
+
+struct PollerPolicy {
+  bool dedicated = false;
+  Duration spin{};  // Zero where threads outnumber CPUs: yield at once.
+  Duration max_sleep{};
+  int cpu = -1;
+};
+
+// What the machine looks like to this process.
+struct CpuView {
+  std::vector<std::uint32_t> allowed;   // To the calling thread or the main one.
+  std::size_t online = 0;               // CPUs of the machine.
+  std::size_t quota = 0;                // CPUs' worth of time the cgroup grants; 0: no limit.
+  std::vector<std::uint32_t> near_nic;  // Of the NIC's NUMA node; empty: unknown.
+};
+CpuView view_cpus(std::int32_t numa_node, config::Machine& machine);
+
+// Where a NIC stands among the fabric's: each is driven by one process of this host.
+struct NicPlace {
+  std::size_t index = 0;
+  std::size_t count = 1;
+  bool embedded = false;  // memif: the processes of all NICs, and a switch, share one CPU mask.
+};
+PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, NicPlace place);
+
+}  // namespace ztcp::comms

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The receiving comm: what NCCL holds from accept to closeRecv. Made when its peer has shaken
+// hands, which may be before anybody accepts it.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "transport/comms/comm.h"
+#include "transport/msg/recv_session.h"
+
+namespace ztcp::comms {
+
+class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
+ public:
+  // The holder of the baton. On failure the session is reset.
+  static Result<ReceivingComm*> adopt(Poller& poller, std::unique_ptr<msg::RecvSession> session);
+
+  // NCCL's service thread.
+  RecvCommPtr accepted(std::shared_ptr<Nic> nic) {
+    hand_to_nccl(std::move(nic));
+    return RecvCommPtr(this);
+  }
+
+  Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override;
+  // Host memory: visible to the GPU when test() says done.
+  Result<Request*> post_flush(std::span<const RecvBuffer>) override { return nullptr; }
+
+ private:
+  ReceivingComm(Poller& poller, std::unique_ptr<msg::RecvSession> session)
+      : RecvCommBase(poller, session->remote()), session_(std::move(session)) {}
+
+  void post_to_session(TimePoint now, RecvRequest& request) override {
+    if (request.buffers() > 1) poller_.backend().note_group(request.buffers());
+    for (RecvRequest::Part& part : request.parts()) session_->post(now, part);
+  }
+  void close_session() override { session_->close(); }
+  void abort_session() override { session_->abort(); }
+  void leave_session(TimePoint now) override { session_->leave(now); }
+  bool session_needs_peer() const override { return session_->needs_peer(); }
+  const msg::FailureDetail& session_failure() const override { return session_->failure_detail(); }
+
+  void on_done(msg::RecvMessage& message) override {
+    note_done(message.size_bytes());
+    RecvRequest::of(message).finish_part(message);
+  }
+  void on_session_failed(Error error) override { note_session_failed(error); }
+  void on_session_closed() override { note_session_closed(); }
+
+  const std::unique_ptr<msg::RecvSession> session_;  // Guarded by the baton.
+};
+
+}  // namespace ztcp::comms

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What NCCL holds as a request: the record of a message, or of a group of them, that the session
+// works on, and one atomic word that says whose it is. NCCL's progress thread writes a request and
+// posts it; from then on it is the engine's until the word says done.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/msg/recv_message.h"
+#include "transport/msg/send_message.h"
+#include "transport/transport.h"
+
+namespace ztcp::comms {
+
+class ReceivingComm;
+class SendingComm;
+
+// Memory of a posted message. Atomic only because deregister_memory() looks at it from another
+// thread; the order comes from the request's word.
+class PostedRange {
+ public:
+  void set(const std::byte* data, std::size_t size_bytes) {
+    data_.store(data, std::memory_order_relaxed);
+    size_bytes_.store(size_bytes, std::memory_order_relaxed);
+  }
+  void clear() { size_bytes_.store(0, std::memory_order_relaxed); }
+  bool touches(const void* address, std::size_t size_bytes) const {
+    const auto first = reinterpret_cast<std::uintptr_t>(address);
+    const auto data = reinterpret_cast<std::uintptr_t>(data_.load(std::memory_order_relaxed));
+    const std::size_t bytes = size_bytes_.load(std::memory_order_relaxed);
+    return bytes != 0 && (data - first < size_bytes || first - data < bytes);
+  }
+
+ private:
+  std::atomic<const std::byte*> data_;
+  std::atomic<std::size_t> size_bytes_;
+};
+
+// What a RequestTable needs of a request, and whose comm it is of.
+template <class Comm>
+class TableRequest : public Request {
+ public:
+  using Owner = Comm;
+  TableRequest(Owner& comm, std::uint8_t index) : index_(index), comm_(comm) {}
+
+  Result<bool> test(std::span<std::size_t> sizes_bytes) final;
+  std::uint8_t index() const { return index_; }
+  bool is_posted() const { return word_.load(std::memory_order_acquire) == kPosted; }
+  bool is_done() const { return word_.load(std::memory_order_acquire) == kDone; }
+  // The table's free list, NCCL's progress thread.
+  std::uint8_t next_free() const { return next_free_; }
+  void set_free(std::uint8_t next) {
+    word_.store(kFree, std::memory_order_relaxed);
+    next_free_ = next;
+  }
+
+ protected:
+  ~TableRequest() = default;
+  void set_posted() { word_.store(kPosted, std::memory_order_release); }
+  void set_done() { word_.store(kDone, std::memory_order_release); }
+
+ private:
+  enum : std::uint8_t { kFree, kPosted, kDone };
+
+  const std::uint8_t index_;
+  std::atomic<std::uint8_t> word_{kFree};
+  std::uint8_t next_free_ = 0;  // While it is free.
+  Owner& comm_;
+};
+
+template <>
+Result<bool> TableRequest<SendingComm>::test(std::span<std::size_t> sizes_bytes);
+template <>
+Result<bool> TableRequest<ReceivingComm>::test(std::span<std::size_t> sizes_bytes);
+
+// In this order: what is touched for a small message lies together.
+class alignas(64) SendRequest final : public TableRequest<SendingComm>,
+                                      private PostedRange,
+                                      public msg::SendMessage {
+ public:
+  using TableRequest::TableRequest;
+
+  // NCCL's progress thread.
+  void start(std::span<const std::byte> bytes, int tag, std::uint32_t memory_key) {
+    PostedRange::set(bytes.data(), bytes.size());
+    SendMessage::start(bytes, static_cast<std::uint32_t>(tag), memory_key);
+    set_posted();
+  }
+  void tell_sizes(std::span<std::size_t> sizes_bytes) const {
+    if (!sizes_bytes.empty()) sizes_bytes[0] = size_bytes();
+  }
+
+  // The holder of the baton.
+  static SendRequest& of(msg::SendMessage& message) { return static_cast<SendRequest&>(message); }
+  void finish() { set_done(); }
+
+  // Any thread.
+  bool touches(const void* address, std::size_t bytes) const {
+    return is_posted() && PostedRange::touches(address, bytes);
+  }
+};
+
+class alignas(64) RecvRequest final : public TableRequest<ReceivingComm> {
+ public:
+  // The record of one of its buffers.
+  struct Part : msg::RecvMessage {
+    RecvRequest* whole;
+    PostedRange range;
+  };
+
+  using TableRequest::TableRequest;
+
+  // NCCL's progress thread.
+  void start(std::span<const RecvBuffer> buffers) {
+    buffers_ = static_cast<std::uint8_t>(buffers.size());
+    missing_ = buffers_;
+    posted_parts_.store(buffers_, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const RecvBuffer& buffer = buffers[i];
+      Part& part = parts_[i];
+      part.whole = this;
+      part.range.set(buffer.bytes.data(), buffer.bytes.size());
+      part.start(buffer.bytes, static_cast<std::uint32_t>(buffer.tag));
+    }
+    set_posted();
+  }
+  void tell_sizes(std::span<std::size_t> sizes_bytes) const {
+    for (std::size_t i = 0; i < sizes_bytes.size() && i < buffers_; ++i)
+      sizes_bytes[i] = sizes_bytes_[i];
+  }
+
+  // The holder of the baton.
+  std::span<Part> parts() { return {parts_.data(), buffers_}; }
+  static RecvRequest& of(msg::RecvMessage& message) { return *static_cast<Part&>(message).whole; }
+  // One of its messages has arrived; done with the last.
+  void finish_part(msg::RecvMessage& message) {
+    Part& part = static_cast<Part&>(message);
+    sizes_bytes_[static_cast<std::size_t>(&part - parts_.data())] = message.size_bytes();
+    if (--missing_ == 0)
+      set_done();
+    else
+      part.range.clear();
+  }
+
+  // Any thread.
+  bool touches(const void* address, std::size_t size_bytes) const {
+    if (!is_posted()) return false;
+    for (std::size_t i = 0, n = posted_parts_.load(std::memory_order_relaxed); i < n; ++i)
+      if (parts_[i].range.touches(address, size_bytes)) return true;
+    return false;
+  }
+
+ private:
+  std::uint8_t missing_;
+  std::atomic<std::uint8_t> posted_parts_;  // buffers_, for other threads.
+  std::array<std::size_t, kMaxReceives> sizes_bytes_;
+  std::array<Part, kMaxReceives> parts_;  // Only those are touched that are used.
+};
+
+}  // namespace ztcp::comms

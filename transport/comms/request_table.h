@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The requests of one comm, and the ring that hands them to the engine. NCCL's progress thread
+// takes the request that came back last, whose memory is the warmest, so no more are touched than
+// are ever outstanding at once; what it posts goes through a single-producer single-consumer ring
+// of their numbers, and the engine completes them in any order.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+namespace ztcp::comms {
+
+// T is a TableRequest.
+template <class T, std::size_t N>
+class RequestTable {
+ public:
+  RequestTable() = default;
+  RequestTable(const RequestTable&) = delete;
+  RequestTable& operator=(const RequestTable&) = delete;
+  ~RequestTable() {
+    for (std::size_t i = 0; i < made_.load(std::memory_order_relaxed); ++i) at(i).~T();
+  }
+
+  // --- NCCL's progress thread --------------------------------------------------------------------
+  // Null when all are outstanding.
+  T* take(typename T::Owner& owner) {
+    if (has_free_) [[likely]] {
+      T& request = at(first_free_);
+      has_free_ = request.next_free() != request.index();
+      first_free_ = request.next_free();
+      return &request;
+    }
+    return make(owner);
+  }
+  // It is posted, and the engine's from here on.
+  void post(const T& request) {
+    const std::uint32_t head = head_.load(std::memory_order_relaxed);
+    ring_[head % N].store(request.index(), std::memory_order_relaxed);
+    head_.store(head + 1, std::memory_order_release);
+  }
+  // NCCL has heard that it is done.
+  void give_back(T& request) {
+    // The last of the list names itself.
+    request.set_free(has_free_ ? first_free_ : request.index());
+    first_free_ = request.index();
+    has_free_ = true;
+  }
+
+  // --- The holder of the baton -------------------------------------------------------------------
+  // Calls body(request) for each newly posted one, in the order of posting.
+  template <class Body>
+  void drain(Body&& body) {
+    const std::uint32_t head = head_.load(std::memory_order_acquire);
+    for (; tail_ != head; ++tail_) body(at(ring_[tail_ % N].load(std::memory_order_relaxed)));
+  }
+
+  // --- Any thread --------------------------------------------------------------------------------
+  template <class Is>
+  bool any(Is&& is) const {
+    for (std::size_t i = 0, made = made_.load(std::memory_order_acquire); i < made; ++i)
+      if (is(at(i))) return true;
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 32;
+  static_assert(N % kBlock == 0 && (N & (N - 1)) == 0, "head_ and tail_ wrap");
+  static_assert(N <= 256, "a number is one byte");
+  struct Block {
+    alignas(T) std::array<std::byte, kBlock * sizeof(T)> memory;
+  };
+
+  T& at(std::size_t i) const {
+    return reinterpret_cast<T*>(blocks_[i / kBlock]->memory.data())[i % kBlock];
+  }
+  T* make(typename T::Owner& owner) {
+    const std::uint32_t made = made_.load(std::memory_order_relaxed);
+    if (made == N) return nullptr;
+    auto& block = blocks_[made / kBlock];
+    if (block == nullptr) block.reset(new Block);  // Not written: touched as requests are made.
+    T* const request = new (&at(made)) T(owner, static_cast<std::uint8_t>(made));
+    made_.store(made + 1, std::memory_order_release);
+    return request;
+  }
+
+  std::array<std::unique_ptr<Block>, N / kBlock> blocks_;
+  std::atomic<std::uint32_t> made_{0};
+  bool has_free_ = false;
+  std::uint8_t first_free_ = 0;
+  std::array<std::atomic<std::uint8_t>, N> ring_{};
+  alignas(64) std::atomic<std::uint32_t> head_{0};
+  alignas(64) std::uint32_t tail_ = 0;
+};
+
+}  // namespace ztcp::comms

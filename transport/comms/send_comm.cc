@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/comms/send_comm.h"
+
+namespace ztcp::comms {
+
+template <>
+Result<bool> TableRequest<SendingComm>::test(std::span<std::size_t> sizes_bytes) {
+  return comm_.test(static_cast<SendRequest&>(*this), sizes_bytes);
+}
+
+Result<SendCommPtr> SendingComm::connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
+                                         const msg::Cookie& cookie) {
+  Poller& poller = nic->choose_poller();
+  SendingComm* comm = nullptr;
+  Backend& backend = poller.backend();
+  ZTCP_CHECK(poller.with_backend([&](TimePoint) -> Status {
+    if (backend.is_full()) return fail(Errc::kFull, "connect");
+    std::unique_ptr<SendingComm> owned(new SendingComm(poller, remote));
+    comm = owned.get();
+    // First: whoever is attached has a session, also when memory ends in between.
+    comm->session_ = &backend.connect(remote, cookie, *comm);
+    comm->set_index(ZTCP_TRY(backend.clients().attach(std::move(owned))));
+    return {};
+  }));
+  poller.note_dialled(1);
+  comm->link_patience_ = nic->link_patience;
+  comm->hand_to_nccl(nic);
+  return SendCommPtr(comm);
+}
+
+SendingComm::~SendingComm() {
+  if (session_ != nullptr) poller_.backend().destroy(*session_);
+}
+
+Result<bool> SendingComm::is_ready() {
+  if (in_forked_child()) return fail(Errc::kForked, "connect");
+  if (!is_ready_now() && !has_failed()) poller_.progress();
+  if (has_failed()) return tl::unexpected(report());
+  if (is_ready_now()) return true;
+  if (poller_.backend().state() != link::LinkState::kUp &&
+      std::chrono::steady_clock::now() - begun_ >= link_patience_) {
+    poller_.with_backend([&](TimePoint now) {
+      fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
+    });
+    return tl::unexpected(report());
+  }
+  return false;
+}
+
+Result<Request*> SendingComm::post_send(std::span<const std::byte> bytes, int tag, MemoryKey* key) {
+  return post([&](SendRequest& request) { request.start(bytes, tag, link_key(key)); });
+}
+
+}  // namespace ztcp::comms

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One queue of a NIC behind comms: its link, its engine and its turns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/comms/backend.h"
+#include "transport/link/link.h"
+#include "transport/ustack/engine/engine.h"
+#include "transport/ustack/engine/turn.h"
+#include "transport/ustack/nic_log.h"
+
+namespace ztcp::ustack {
+
+class Queue final : public comms::Backend, private TurnEvents {
+ public:
+  // `carrier_advice`: what to look at where the link has no carrier.
+  Queue(TimePoint now, const std::string& name, std::string carrier_advice,
+        std::unique_ptr<link::Link> link, const EngineConfig& engine);
+
+  Engine& engine() { return engine_; }
+  link::Link& link() { return *link_; }
+
+  bool turn(TimePoint now, comms::Doorbell& doorbell) override {
+    return turn_.run(now, [&doorbell](auto&& visit) { doorbell.drain(visit); });
+  }
+  TimePoint next_deadline() const override { return engine_.next_deadline(); }
+
+  bool is_full() const override { return engine_.is_full(); }
+  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie,
+                            msg::SendOwner& owner) override {
+    return engine_.connect(remote, cookie, owner);
+  }
+  void destroy(msg::SendSession& session) override { engine_.destroy(session); }
+  Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events) override {
+    return engine_.listen(cookie, events);
+  }
+  void unlisten(const msg::Cookie& cookie) override { engine_.unlisten(cookie); }
+  std::size_t unfinished() const override { return engine_.unfinished(); }
+  void abandon_payload() override { turn_.abandon_payload(); }
+
+  std::string summary() const override;
+  std::string losses() const override;
+
+  std::uint32_t map_memory(const void* address, std::size_t size_bytes) override {
+    return link_->map_memory(address, size_bytes);
+  }
+  void unmap_memory(std::uint32_t key) override { link_->unmap_memory(key); }
+
+  std::string down_advice() const override;
+  // See NicLog.
+  std::string lost_reason() const override { return nic_log_.lost_reason(state()); }
+  const char* lost_advice() const override { return NicLog::lost_advice(state()); }
+  Error lost_error() const override { return NicLog::lost_error(state()); }
+
+ private:
+  NicCounts counts() const;
+  void on_link_state(link::LinkState state) override;
+  void on_warning(const Finding& finding) override { nic_log_.warn(finding); }
+  void on_nobody_left(TimePoint now) override { nic_log_.nobody_left(now, counts()); }
+
+  const std::unique_ptr<link::Link> link_;  // Destroyed after the engine.
+  const std::string link_description_;
+  const std::string carrier_advice_;
+  NicLog nic_log_;
+  Engine engine_;
+  Turn turn_;
+};
+
+}  // namespace ztcp::ustack
