@@ -5,6 +5,7 @@
 // much they queue, lose and share. The receiver acknowledges once per turn.
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <ostream>
@@ -202,7 +203,7 @@ TEST(Bottleneck, NewcomerGrowsBesideAnOldFlow) {
     std::printf("\n");
     EXPECT_GT(mbps[0], 20);
     EXPECT_GT(mbps[3], 2 * 30);
-    for (int half = 1; half < 4; ++half) EXPECT_GT(mbps[half], mbps[half - 1] + 2);
+    for (std::size_t half = 1; half < 4; ++half) EXPECT_GT(mbps[half], mbps[half - 1] + 2);
   }
 }
 
