@@ -12,7 +12,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "hugepage/budget.h"
 #include "transport/core/result.h"
@@ -44,21 +43,6 @@ inline constexpr std::uint32_t kEalBaseMib = hugepage::kDpdkBaseMib;
 // times a second, also after it has lost one. kBusy: another process serves the socket, or this
 // one already has that id.
 Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config);
-
-// The other end of one port of a mesh: a memif for each pair of NICs, so that no switch copies.
-struct MemifPeer {
-  MacAddress mac;
-  std::string socket_path;  // This pair's alone.
-  MemifRole role = MemifRole::kClient;
-};
-
-// A memif to each peer behind one link (mesh_link.h). Of `nic` the MAC, the MTU and the id count;
-// rings and frames are shared out among all peers of all its `queues`.
-Result<std::unique_ptr<Link>> open_memif_mesh(const MemifConfig& nic,
-                                              const std::vector<MemifPeer>& peers,
-                                              std::size_t queues);
-// Of all queues together.
-std::uint32_t memif_mesh_memory_mib(const MemifConfig& nic, std::size_t peers, std::size_t queues);
 
 struct PciConfig {
   std::string address;  // "0000:3b:00.0", bound to vfio-pci.

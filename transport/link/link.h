@@ -24,6 +24,9 @@ struct LinkCapabilities {
   MacAddress mac;
   bool tx_checksum = false;  // Finishes IPv4 and TCP checksums (see TxFrame::checksum_offload).
   bool rx_checksum = false;  // Sets RxFrame::checksum_good where it verified them.
+  // Frames stay in this machine's memory, and who receives them has agreed to that: nobody computes
+  // checksums, and what the two above say of them is that nobody has to.
+  bool trusted = false;
   // Largest payload of a TxFrame with segment_size_bytes set; 0: the link can't segment.
   std::uint32_t max_super_segment_bytes = 0;
   // The device reads mapped fragments in place; false: they are copied once.

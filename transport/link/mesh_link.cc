@@ -82,9 +82,10 @@ class MeshLink final : public Link {
     return taken;
   }
 
-  // The ports tell by refusing; what is kept here is the time, for their patience.
+  // The ports tell by refusing. The time is theirs, too, and here for their patience.
   TransmitRoom transmit_room(TimePoint now) override {
     now_ = now;
+    for (Port& port : ports_) port.link->transmit_room(now);
     return {};
   }
 
@@ -142,7 +143,7 @@ class MeshLink final : public Link {
     }
     const std::size_t sent = port->link->transmit(run);
     if (sent != 0) port->is_full = port->is_stalled = false;
-    if (sent == run.size()) return sent;
+    if (sent == run.size() || ports_.size() == 1) return sent;
     if (!port->is_full) {
       port->is_full = true;
       port->full_since = now_;

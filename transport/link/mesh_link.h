@@ -6,9 +6,9 @@
 // (ARP) go to all. Belongs to the thread that owns the NIC, and its ports with it.
 //
 // A peer whose ring is full is waited for, and with it the frames behind its own, as on any link;
-// but one that takes nothing for kMeshPatience is not running (stopped by a debugger, say), and
-// until it takes a frame again what is meant for it is dropped as a cable would, so that the others
-// do not suffer.
+// but one of several that takes nothing for kMeshPatience is not running (stopped by a debugger,
+// say), and until it takes a frame again what is meant for it is dropped as a cable would, so that
+// the others do not suffer.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,9 @@ struct MeshPort {
   std::unique_ptr<Link> link;
 };
 
-inline constexpr Duration kMeshPatience = std::chrono::milliseconds(1);
+// Longer than a busy machine keeps a thread waiting, as a rule, and shorter than it takes the
+// others' frames behind it to be thought lost (the floor of TCP's retransmission timeout).
+inline constexpr Duration kMeshPatience = std::chrono::milliseconds(4);
 
 // Of one port at least, all alike and all copying what they send (memif), under one own MAC.
 std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports);

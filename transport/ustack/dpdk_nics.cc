@@ -20,6 +20,7 @@
 #include "transport/link/claim.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
+#include "transport/link/shm_link.h"
 #include "transport/link/tap_link.h"
 #include "transport/ustack/nic.h"
 #include "transport/ustack/nic_choice.h"
@@ -104,8 +105,9 @@ class DpdkNics final : public NicSource {
                                                      std::uint32_t queue) const {
     switch (nic.driver) {
       case config::NicDriver::kMemif:
+        if (nic.memif_role == config::MemifRole::kMesh) return open_mesh(nic, queue);
         ZTCP_CHECK(link::start_eal(plain_memory(nic)));
-        return open_memif(nic, queue);
+        return link::open_memif(memif_config(nic));
       case config::NicDriver::kTap: {
         link::TapConfig tap;
         tap.interface = nic.tap_interface;
@@ -123,21 +125,20 @@ class DpdkNics final : public NicSource {
     return fail(Errc::kBadConfig, "a NIC of another transport");
   }
 
-  Result<std::unique_ptr<link::Link>> open_memif(const config::Nic& nic,
-                                                 std::uint32_t queue) const {
-    if (nic.memif_role != config::MemifRole::kMesh) return link::open_memif(memif_config(nic));
-    std::vector<link::MemifPeer> peers;
+  // Without DPDK: the memory is between us and each peer.
+  Result<std::unique_ptr<link::Link>> open_mesh(const config::Nic& nic, std::uint32_t queue) const {
+    link::ShmConfig mesh;
+    mesh.mac = nic.mac;
+    mesh.mtu_bytes = nic.mtu_bytes;
+    std::vector<link::ShmPeer> peers;
     for (const config::MeshPeer& peer : config::mesh_peers(fabric_, nic))
-      peers.push_back({peer.nic->mac, peer.sockets[queue],
-                       peer.serves ? link::MemifRole::kServer : link::MemifRole::kClient});
-    return link::open_memif_mesh(memif_config(nic), peers, nic.queues);
+      peers.push_back({peer.nic->mac, peer.sockets[queue], peer.serves});
+    return link::open_shm_mesh(mesh, peers);
   }
 
-  std::uint32_t memif_mib(const config::Nic& nic) const {
-    return nic.memif_role != config::MemifRole::kMesh
-               ? link::memif_memory_mib(memif_config(nic))
-               : link::memif_mesh_memory_mib(memif_config(nic),
-                                             config::mesh_peers(fabric_, nic).size(), nic.queues);
+  static std::uint32_t memif_mib(const config::Nic& nic) {
+    return nic.memif_role == config::MemifRole::kMesh ? 0
+                                                      : link::memif_memory_mib(memif_config(nic));
   }
 
   // A node that is not there has no memory: those NICs take it where it is, which is said.

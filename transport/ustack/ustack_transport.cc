@@ -57,6 +57,11 @@ std::string carrier_advice(const config::Nic& nic) {
   return {};
 }
 
+const char* checksum_text(const link::LinkCapabilities& link) {
+  if (link.trusted) return "not needed (both ends agreed: no frame leaves this machine's memory)";
+  return link.tx_checksum ? "offloaded" : "in software";
+}
+
 class UstackTransport final : public Transport {
  public:
   UstackTransport(config::Fabric fabric, GpuProbe probe, std::shared_ptr<NicSource> source)
@@ -236,7 +241,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   log::info(
       "{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {} {}{}", config.name,
       description, to_string(config.address), to_string(caps.mac),
-      std::min(caps.mtu_bytes, config.mtu_bytes), caps.tx_checksum ? "offloaded" : "in software",
+      std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
       caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
       caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
       nic->pollers.size() == 1 ? std::string("poller")

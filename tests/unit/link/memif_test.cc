@@ -377,18 +377,6 @@ TEST_F(Memif, AServerTakesNothingButItsOwnSocketAway) {
   EXPECT_TRUE(std::filesystem::is_directory(path));
 }
 
-// Each peer's frames are fewer then, but a flow in which one was lost still keeps what follows.
-TEST_F(Memif, AMeshOfManyPeersKeepsFramesToo) {
-  std::vector<MemifPeer> peers;
-  for (std::uint8_t i = 0; i < 15; ++i)
-    peers.push_back({{{2, 0, 0, 0, 1, i}}, folder_ + "/" + std::to_string(i), MemifRole::kClient});
-  const auto mesh = open_memif_mesh(config(MemifRole::kClient, 9000), peers, 1);
-  ASSERT_TRUE(mesh);
-  const LinkCapabilities& capabilities = (*mesh)->capabilities();
-  EXPECT_GE(capabilities.max_kept_frames, 128U);
-  EXPECT_GE(capabilities.max_kept_bytes, 128U * 9000);
-}
-
 TEST(MemifMtuLimit, IsTheConfigs) {
   EXPECT_EQ(config::find_key("nic", "mtu_bytes")->max, kMaxMemifMtuBytes);
 }

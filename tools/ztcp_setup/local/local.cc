@@ -59,17 +59,13 @@ std::optional<config::Problem> why_not_our_folder(const std::string& folder) {
   return std::nullopt;
 }
 
-// Each queue has a port of DPDK's for each peer.
-unsigned max_queues(const LocalRequest& request) {
-  const auto most = static_cast<unsigned>(config::find_key("nic", "queues")->max);
-  return std::min(most, ZTCP_DPDK_MAX_PORTS / std::max(request.ranks - 1, 1U));
-}
+unsigned max_queues() { return static_cast<unsigned>(config::find_key("nic", "queues")->max); }
 
 unsigned choose_queues(const LocalRequest& request) {
   if (request.topology != LocalTopology::kMesh || request.ranks < 2) return 1;
   if (request.queues != 0) return request.queues;
   const unsigned enough = request.cpus / (LocalRequest::kCpusPerQueue * request.ranks);
-  return std::clamp(enough, 1U, std::min(LocalRequest::kMaxChosenQueues, max_queues(request)));
+  return std::clamp(enough, 1U, LocalRequest::kMaxChosenQueues);
 }
 
 config::Nic make_nic(const LocalRequest& request, unsigned rank) {
@@ -107,13 +103,9 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
   if (request.queues != 0 && (request.topology != LocalTopology::kMesh || request.ranks < 2))
     return refuse("--queues", "only the NICs of a mesh have several queues",
                   "ztcp_setup --local 2 --queues 2");
-  if (request.queues > max_queues(request))
-    return refuse(
-        "--queues",
-        fmt::format("{} queues, wanted 1..{}: each has a port for each of {} peers, and "
-                    "DPDK has no more than {} ports in one process",
-                    request.queues, max_queues(request), request.ranks - 1, kMaxRanks),
-        fmt::format("ztcp_setup --local {} --queues {}", request.ranks, max_queues(request)));
+  if (request.queues > max_queues())
+    return refuse("--queues", fmt::format("{} queues, wanted 1..{}", request.queues, max_queues()),
+                  fmt::format("ztcp_setup --local {} --queues {}", request.ranks, max_queues()));
   const config::Key* mtu = config::find_key("nic", "mtu_bytes");
   if (request.mtu_bytes < mtu->min || request.mtu_bytes > mtu->max)
     return refuse("--mtu",

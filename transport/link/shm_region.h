@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The memory that the two ends of a link share: a way each. The server makes it, seals it, so that
+// nobody can cut it short under the other, and hands over its descriptor; both map it. A forked
+// child has none of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "transport/core/result.h"
+#include "transport/link/fd.h"
+#include "transport/link/shm_ring.h"
+
+namespace ztcp::link {
+
+struct ShmShape {
+  std::uint32_t slot_count = 0;  // Each way; a power of two, kMaxShmSlots at most.
+  std::uint32_t slot_bytes = 0;  // A multiple of 64.
+
+  friend bool operator==(const ShmShape&, const ShmShape&) = default;
+  bool is_possible() const;
+  std::size_t bytes() const;
+};
+
+class ShmRegion {
+ public:
+  // The server's: new memory and its descriptor.
+  static Result<std::unique_ptr<ShmRegion>> make(const ShmShape& shape, Fd& fd);
+  // The client's. kProtocol: it is not what the server says, or not sealed.
+  static Result<std::unique_ptr<ShmRegion>> map(const ShmShape& shape, const Fd& fd);
+  ShmRegion(const ShmRegion&) = delete;
+  ShmRegion& operator=(const ShmRegion&) = delete;
+  ~ShmRegion();
+
+  ShmSender& sender() { return sender_; }
+  ShmReceiver& receiver() { return receiver_; }
+
+ private:
+  ShmRegion(const ShmShape& shape, void* memory, bool server);
+  static Result<std::unique_ptr<ShmRegion>> map(const ShmShape& shape, const Fd& fd, bool server);
+
+  void* memory_;
+  std::size_t bytes_;
+  ShmSender sender_;
+  ShmReceiver receiver_;
+};
+
+}  // namespace ztcp::link
