@@ -33,6 +33,11 @@ std::string host_name() {
   return name.data();
 }
 
+config::LoadResult load_here(const std::string& path) {
+  config::LiveMachine machine;
+  return config::load(machine, path);
+}
+
 config::Problem log_problem(const std::string& path, const Error& error) {
   return {"ZTCP_LOG",
           fmt::format("{} can't be written, so only NCCL's log has these lines: {}", path,
@@ -47,7 +52,7 @@ Told<Startup> start_up_here() {
   remember_local_rank(environment.local_rank);
   return start_up(
       {
-          .load = config::load,
+          .load = load_here,
           .check_host =
               [](const config::Fabric& fabric) {
                 config::LiveMachine machine;

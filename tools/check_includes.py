@@ -28,7 +28,7 @@ LAYERS = {
     "transport": ["transport/core"],
     "hugepage": ["transport/core"],
     "config": ["transport/core"],
-    "config/file": SETTINGS + ["config/schema_table.inc", "transport/core"],
+    "config/file": SETTINGS + ["config/machine/machine.h", "config/schema_table.inc", "transport/core"],
     "config/machine": ["transport/core", "hugepage"],
     "config/check": SETTINGS + ["config/file", "config/machine", "transport/core", "hugepage"],
     "config/network": SETTINGS + ["config/machine", "transport/core"],

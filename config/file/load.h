@@ -14,6 +14,8 @@
 
 namespace ztcp::config {
 
+class Machine;
+
 enum class LoadFailure : std::uint8_t {
   kMissing,     // No such file: ztcp was not set up here.
   kUnreadable,  // Exists but can't be opened or read.
@@ -34,7 +36,7 @@ inline constexpr std::string_view kNotInMemifPath = ",=[]\"\n ";
 // ZTCP_CONFIG, or kDefaultPath.
 std::string config_path();
 // Reads, parses and validates. Relative paths inside are resolved against the file's folder.
-LoadResult load(const std::string& path);
+LoadResult load(Machine& machine, const std::string& path);
 // The same for text that is at hand; `path` names it in problems and resolves what is relative.
 // Looks at no file and no variable.
 LoadResult parse(std::string_view text, const std::string& path);

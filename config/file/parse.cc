@@ -325,14 +325,17 @@ std::optional<Finding> fault_beyond_ascii(std::string_view text) {
 
 }  // namespace
 
+LoadResult too_large(const std::string& path) {
+  return not_loaded(
+      LoadFailure::kBroken, path,
+      {path, fmt::format("larger than {} bytes, not a config file", kMaxFileBytes), kSetUpAgain});
+}
+
 LoadResult parse(std::string_view text, const std::string& path) {
   const auto where = [&](const Position& place) {
     return fmt::format("{}:{}:{}", path, place.line, place.column);
   };
-  if (text.size() > kMaxFileBytes)
-    return not_loaded(
-        LoadFailure::kBroken, path,
-        {path, fmt::format("larger than {} bytes, not a config file", kMaxFileBytes), kSetUpAgain});
+  if (text.size() > kMaxFileBytes) return too_large(path);
   const auto not_toml = [&](const Finding& finding) {
     return not_loaded(LoadFailure::kBroken, path,
                       {where(finding.place), "not TOML: " + finding.what, finding.mend});

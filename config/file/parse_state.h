@@ -50,6 +50,7 @@ struct ParseState {
 std::string nic_key(std::size_t index, std::string_view key);  // "nic[0].mtu_bytes"
 
 LoadResult not_loaded(LoadFailure failure, const std::string& path, Problem problem);
+LoadResult too_large(const std::string& path);
 
 // Ranges and forms of single values are the reader's; this judges what several say together, and
 // what depends on a NIC's driver.

@@ -24,7 +24,8 @@ FileKind kind_of(mode_t mode) {
   if (S_ISREG(mode)) return FileKind::kFile;
   if (S_ISDIR(mode)) return FileKind::kFolder;
   if (S_ISLNK(mode)) return FileKind::kLink;
-  return S_ISSOCK(mode) ? FileKind::kSocket : FileKind::kOther;
+  if (S_ISSOCK(mode)) return FileKind::kSocket;
+  return S_ISFIFO(mode) ? FileKind::kPipe : FileKind::kOther;
 }
 
 }  // namespace
@@ -34,6 +35,7 @@ FileFacts LiveMachine::look(const std::string& path, int flags) const {
   struct stat top {};
   if (::fstatat(AT_FDCWD, at(path).c_str(), &facts, flags) != 0) return {};
   FileFacts found{kind_of(facts.st_mode), {facts.st_mode & 07777U, facts.st_uid, facts.st_gid}};
+  if (found.kind == FileKind::kFile) found.size_bytes = static_cast<std::uint64_t>(facts.st_size);
   if (root_.empty() || ::stat(root_.c_str(), &top) != 0) return found;
   if (facts.st_uid == top.st_uid) found.ownership.user = 0;
   if (facts.st_gid == top.st_gid) found.ownership.group = 0;
@@ -44,10 +46,10 @@ FileFacts LiveMachine::facts(const std::string& path) { return look(path, AT_SYM
 
 FileFacts LiveMachine::facts_behind(const std::string& path) { return look(path, 0); }
 
-std::optional<std::string> LiveMachine::read_value(const std::string& path) {
+Result<std::string> LiveMachine::read_value(const std::string& path) {
   // O_NONBLOCK: a pipe in its place must not hold us up.
   const Descriptor file(::open(at(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file) return std::nullopt;
+  if (!file) return fail_errno("open");
   struct stat facts {};
   const bool regular = ::fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode);
   const std::size_t largest = regular ? kLargestFile : kLargestOther;
@@ -56,7 +58,7 @@ std::optional<std::string> LiveMachine::read_value(const std::string& path) {
   ssize_t count = 0;
   while (text.size() < largest && (count = ::read(file.get(), buffer.data(), buffer.size())) > 0)
     text.append(buffer.data(), static_cast<std::size_t>(count));
-  if (count < 0) return std::nullopt;
+  if (count < 0) return fail_errno("read");
   return text;
 }
 

@@ -17,7 +17,7 @@ class LiveMachine final : public Machine {
 
   FileFacts facts(const std::string& path) override;
   FileFacts facts_behind(const std::string& path) override;
-  std::optional<std::string> read_value(const std::string& path) override;
+  Result<std::string> read_value(const std::string& path) override;
   std::optional<std::string> link_target(const std::string& path) override;
   std::vector<std::string> list(const std::string& folder) override;
   bool may_access(const std::string& path, int mode) override;

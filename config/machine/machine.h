@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "transport/core/result.h"
+
 namespace ztcp::config {
 
 struct Ownership {
@@ -20,11 +22,12 @@ struct Ownership {
   friend bool operator==(const Ownership&, const Ownership&) = default;
 };
 
-enum class FileKind : std::uint8_t { kAbsent, kFile, kFolder, kLink, kSocket, kOther };
+enum class FileKind : std::uint8_t { kAbsent, kFile, kFolder, kLink, kSocket, kPipe, kOther };
 
 struct FileFacts {
   FileKind kind = FileKind::kAbsent;
   Ownership ownership;
+  std::uint64_t size_bytes = 0;  // Of a file; those that the kernel makes up say 0.
 };
 
 class Machine {
@@ -32,8 +35,8 @@ class Machine {
   virtual ~Machine() = default;
   virtual FileFacts facts(const std::string& path) = 0;         // Of a link itself.
   virtual FileFacts facts_behind(const std::string& path) = 0;  // Of what a link leads to.
-  // The text of a file, followed wherever it leads; absent: it can't be read.
-  virtual std::optional<std::string> read_value(const std::string& path) = 0;
+  // The text of a file, followed wherever it leads, or why it can't be read.
+  virtual Result<std::string> read_value(const std::string& path) = 0;
   virtual std::optional<std::string> link_target(const std::string& path) = 0;
   virtual std::vector<std::string> list(const std::string& folder) = 0;  // Sorted names.
   // R_OK, W_OK, X_OK: by the effective user, as open() would judge.

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "config/file/load.h"
+#include "config/machine/live_machine.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
 #include "transport/msg/record.h"
@@ -163,7 +164,8 @@ TxFrame hostile_frame(Random& random, const MacAddress& from_mac, const config::
 }
 
 int run(const char* path, std::size_t victim, double seconds, std::uint64_t seed) {
-  const config::LoadResult loaded = config::load(path);
+  config::LiveMachine machine;
+  const config::LoadResult loaded = config::load(machine, path);
   if (!loaded.fabric || victim >= loaded.fabric->nics.size()) die("no such config or NIC");
   const config::Nic& own = loaded.fabric->nics.back();
   const config::Nic& target = loaded.fabric->nics[victim];

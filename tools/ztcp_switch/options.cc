@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "config/file/load.h"
+#include "config/machine/live_machine.h"
 #include "tools/common/quantity.h"
 
 namespace ztcp::fabric {
@@ -24,7 +25,8 @@ constexpr int kExitUsage = 2;
 
 // One port for each NIC of the config that expects a memif server.
 void add_config_ports(SwitchOptions& o, const PortSettings& defaults) {
-  const config::LoadResult loaded = config::load(o.config);
+  config::LiveMachine machine;
+  const config::LoadResult loaded = config::load(machine, o.config);
   for (const config::Problem& problem : loaded.problems)
     std::fprintf(stderr, "ztcp_switch: %s\n", config::to_string(problem).c_str());
   if (!loaded.fabric)

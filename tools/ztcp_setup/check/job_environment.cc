@@ -3,25 +3,22 @@
 #include "tools/ztcp_setup/check/job_environment.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <strings.h>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "config/machine/cgroup.h"
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
 #include "tools/ztcp_setup/check/library.h"
+#include "tools/ztcp_setup/host/usable_cpus.h"
 
 namespace ztcp::setup {
 namespace {
 
 using config::Check;
 using config::Severity;
-
-constexpr const char* kPluginFile = "libnccl-net.so";
 
 constexpr const char* kConfFile = "NCCL_CONF_FILE";
 
@@ -188,31 +185,20 @@ class Checker {
 
   // A poller and two NCCL proxy threads for each NIC are busy at once.
   void check_cpus() {
-    const auto list = config::status_field(job_.machine, "Cpus_allowed_list");
-    if (!list) return;
-    std::size_t cpus = 0;
-    for (const std::string_view part : config::split(*list, ',')) {
-      unsigned first = 0;
-      unsigned last = 0;
-      const char* end = part.data() + part.size();
-      auto parsed = std::from_chars(part.data(), end, first);
-      last = first;
-      if (parsed.ptr != end) std::from_chars(parsed.ptr + 1, end, last);
-      cpus += last >= first ? last - first + 1 : 0;
-    }
+    const UsableCpus cpus = usable_cpus(job_.machine);
+    if (cpus.listed == 0) return;
     const std::size_t busy = fabric_.nics.size() * 3;
-    std::string what = fmt::format("{} CPUs ({}) for {} NICs", cpus, *list, fabric_.nics.size());
-    if (const std::size_t quota = config::cpu_quota(job_.machine); quota != 0 && quota < cpus) {
-      cpus = quota;
-      what = fmt::format("time of {} CPUs, by the cgroup's limit, for {} NICs", quota,
-                         fabric_.nics.size());
-    }
+    const std::string what =
+        cpus.limited()
+            ? fmt::format("time of {} CPUs, by the cgroup's limit, for {} NICs", cpus.quota,
+                          fabric_.nics.size())
+            : fmt::format("{} CPUs ({}) for {} NICs", cpus.listed, cpus.list, fabric_.nics.size());
     // Software NICs are for trying things out, and a shared poller is meant to share.
     const bool matters = fabric_.poller.mode != config::PollerMode::kShared &&
                          std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [](const auto& nic) {
                            return nic.driver == config::NicDriver::kPci;
                          });
-    if (cpus >= busy || !matters)
+    if (cpus.count() >= busy || !matters)
       add(Severity::kGood, "cpus", "this process", what, "");
     else
       add(Severity::kWarning, "cpus", "this process",

@@ -133,19 +133,14 @@ void add_sysctls(config::Machine& machine, InterfaceState& state) {
 
 }  // namespace
 
-LiveHost::LiveHost(const std::string& root)
-    : base_(root == "/" ? "" : root), machine_(base_), paths_(root) {}
+LiveHost::LiveHost(Purpose purpose, const std::string& root)
+    : purpose_(purpose), base_(root == "/" ? "" : root), machine_(base_), paths_(root) {}
 
 tl::expected<config::Network, config::Problem> LiveHost::network() {
   return config::read_network();
 }
 
-bool LiveHost::has_program(const std::string& name) {
-  if (base_.empty()) return !program_path(name).empty();
-  return std::any_of(kProgramFolders.begin(), kProgramFolders.end(), [&](const char* folder) {
-    return config::exists(machine_, fmt::format("{}/{}", folder, name));
-  });
-}
+bool LiveHost::has_program(const std::string& name) { return !program_path(name).empty(); }
 
 Status LiveHost::write_value(const std::string& path, const std::string& value, Seconds limit) {
   // In a child, because a write to sysfs can wait for ever (an unbind waits for the device's users)
@@ -235,14 +230,7 @@ Status LiveHost::unmount(const std::string& folder) {
   return {};
 }
 
-std::optional<Holder> LiveHost::holder_of(const std::string& node) {
-  // A group can be opened once. Not being able to is the one sure sign, whatever /proc shows.
-  const int fd = ::open(at(node).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (fd >= 0) {
-    ::close(fd);
-    return std::nullopt;
-  }
-  if (errno != EBUSY) return std::nullopt;
+std::optional<Holder> LiveHost::holder_in_sight(const std::string& node) {
   for (const std::string& name : machine_.list("/proc")) {
     pid_t pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
@@ -253,6 +241,16 @@ std::optional<Holder> LiveHost::holder_of(const std::string& node) {
         return Holder{pid,
                       config::read_line(machine_, fmt::format("/proc/{}/comm", pid)).value_or("?")};
   }
+  return std::nullopt;
+}
+
+std::optional<Holder> LiveHost::holder_of(const std::string& node) {
+  if (auto holder = holder_in_sight(node)) return holder;
+  // A group can be opened once. Not being able to is the one sure sign, but who only looks must not
+  // try: a job that starts just then would be refused.
+  if (purpose_ == Purpose::kLook) return std::nullopt;
+  const Descriptor open(::open(at(node).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (open.get() >= 0 || errno != EBUSY) return std::nullopt;
   return Holder{};
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The machine this process runs on. With another root it is a tree that looks like a machine; the
-// network and the programs are this machine's all the same, so that is for tests and tools.
+// The machine this process runs on. With another root its files are those of a folder; accounts,
+// programs and the network are this machine's all the same, so that is for tests.
 #pragma once
 
 #include <optional>
@@ -17,11 +17,13 @@ namespace ztcp::setup {
 
 class LiveHost : public Host {
  public:
-  explicit LiveHost(const std::string& root = "/");
+  // For kLook nothing is opened that a job may want at the same moment.
+  enum class Purpose : std::uint8_t { kLook, kChange };
+  explicit LiveHost(Purpose purpose, const std::string& root = "/");
 
   FileFacts facts(const std::string& path) override { return machine_.facts(path); }
   FileFacts facts_behind(const std::string& path) override { return machine_.facts_behind(path); }
-  std::optional<std::string> read_value(const std::string& path) override {
+  Result<std::string> read_value(const std::string& path) override {
     return machine_.read_value(path);
   }
   std::optional<std::string> link_target(const std::string& path) override {
@@ -68,8 +70,10 @@ class LiveHost : public Host {
 
  private:
   std::string at(const std::string& path) const { return base_ + path; }
+  std::optional<Holder> holder_in_sight(const std::string& node);
   Result<config::netlink::Session*> netlink();
 
+  const Purpose purpose_;
   std::string base_;  // Before each path: empty for "/".
   config::LiveMachine machine_;
   SafePath paths_;

@@ -16,6 +16,7 @@
 
 #include "config/file/load.h"
 #include "config/file/schema.h"
+#include "config/machine/live_machine.h"
 #include "config/mesh.h"
 #include "tools/common/atomic_file.h"
 
@@ -142,7 +143,8 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
 
 tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
   const auto folder = std::filesystem::path(fabric.path).parent_path();
-  const config::LoadResult existing = config::load(fabric.path);
+  config::LiveMachine machine;
+  const config::LoadResult existing = config::load(machine, fabric.path);
   const bool absent = !existing.fabric && existing.failure == config::LoadFailure::kMissing;
   const bool local =
       existing.fabric &&
@@ -168,7 +170,7 @@ tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
         fmt::format("{} failed: {}", status.error().where, std::strerror(status.error().sys_errno)),
         "choose a folder you may write to with --dir");
   // What the plugin will do with it, now.
-  const config::LoadResult read_back = config::load(fabric.path);
+  const config::LoadResult read_back = config::load(machine, fabric.path);
   if (!read_back.fabric) return tl::unexpected(read_back.problems.front());
   return {};
 }

@@ -69,24 +69,24 @@ Planner planner(Host& host, const Options& options, Scope scope) {
 }  // namespace
 
 int set_up(const Options& options) {
-  LiveHost host;
+  LiveHost host(LiveHost::Purpose::kChange);
   const RunOptions run = run_options(host, options);
   return run_set_up(host, planner(host, options, Scope::kWhole), run);
 }
 
 int add(const Options& options) {
-  LiveHost host;
+  LiveHost host(LiveHost::Purpose::kChange);
   const RunOptions run = run_options(host, options);
   return run_add(host, planner(host, options, Scope::kMore), run);
 }
 
 int boot(const Options& options) {
-  LiveHost host;
+  LiveHost host(LiveHost::Purpose::kChange);
   return run_boot(host, run_options(host, options));
 }
 
 int undo(const Options& options) {
-  LiveHost host;
+  LiveHost host(LiveHost::Purpose::kChange);
   return run_undo(host, run_options(host, options));
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <sched.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -13,11 +12,11 @@
 
 #include "config/environment.h"
 #include "config/file/load.h"
-#include "config/machine/cgroup.h"
 #include "config/machine/readings.h"
 #include "config/topology/topology.h"
 #include "tools/ztcp_setup/check/job_environment.h"
 #include "tools/ztcp_setup/check/rights.h"
+#include "tools/ztcp_setup/host/usable_cpus.h"
 #include "tools/ztcp_setup/live/live_host.h"
 #include "tools/ztcp_setup/plan/boot_unit.h"
 #include "tools/ztcp_setup/plan/iommu.h"
@@ -26,24 +25,10 @@
 
 namespace ztcp::setup {
 
-namespace {
-
-// What the job will have, if it is started as this process was.
-unsigned usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  const auto allowed = static_cast<unsigned>(CPU_COUNT(&set));
-  LiveHost host;
-  const auto quota = static_cast<unsigned>(config::cpu_quota(host));
-  return quota != 0 ? std::min(quota, allowed) : allowed;
-}
-
-}  // namespace
-
 int write_local_fabric(const Options& options) {
   LocalRequest request = options.local;
-  request.cpus = usable_cpus();
+  LiveHost host(LiveHost::Purpose::kLook);
+  request.cpus = static_cast<unsigned>(std::max<std::size_t>(usable_cpus(host).count(), 1));
   const auto fabric = plan_local(request);
   if (!fabric) return refuse(fabric.error(), options.json);
   if (const auto written = write_local(*fabric); !written)
@@ -62,7 +47,7 @@ std::string config_path_of(const PlanRequest& request) {
 tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& asked) {
   PlanRequest request = asked;
   request.config_path = config_path_of(asked);
-  config::LoadResult existing = config::load(request.config_path);
+  config::LoadResult existing = config::load(host, request.config_path);
   // A config that can't be read might describe NICs that are taken: writing over it loses them.
   if (!existing.fabric && existing.failure != config::LoadFailure::kMissing)
     return tl::unexpected(existing.problems.front());
@@ -71,38 +56,50 @@ tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& ask
   return make_plan(input);
 }
 
+tl::expected<DryRun, config::Problem> dry_run_here(Host& host, const PlanRequest& request) {
+  auto plan = plan_here(host, request);
+  if (!plan) return tl::unexpected(std::move(plan.error()));
+  DryRun run{std::move(*plan), {}};
+  const bool more = request.mode == Mode::kAdd || run.plan.awaits_reboot;
+  run.changes = preview_run(host, more ? Scope::kMore : Scope::kWhole, run.plan);
+  return run;
+}
+
 int dry_run(const Options& options) {
-  LiveHost host;
-  auto plan = plan_here(host, options.request);
-  if (!plan) return refuse(plan.error(), options.json);
-  const bool more = options.request.mode == Mode::kAdd || plan->awaits_reboot;
-  const auto changes = preview_run(host, more ? Scope::kMore : Scope::kWhole, *plan);
-  fmt::print("{}", options.json ? to_json(*plan, changes) : to_text(*plan, changes));
-  return exit_code(*plan);
+  LiveHost host(LiveHost::Purpose::kLook);
+  const auto run = dry_run_here(host, options.request);
+  if (!run) return refuse(run.error(), options.json);
+  fmt::print("{}",
+             options.json ? to_json(run->plan, run->changes) : to_text(run->plan, run->changes));
+  return exit_code(run->plan);
+}
+
+CheckReport check_here(Host& host, const std::string& config_path, const char* const* variables) {
+  CheckReport report;
+  report.config_path = config_path;
+  const config::LoadResult loaded = config::load(host, config_path);
+  report.load_problems = loaded.problems;
+  if (!loaded.fabric) return report;
+  const config::Fabric& fabric = *loaded.fabric;
+  config::GpuList gpus;
+  if (const auto topology = config::detect(host, host.fsroot(), {}, {}))
+    for (const config::Gpu& gpu : topology->gpus) gpus.push_back(gpu.pci);
+  const auto network = host.network();
+  const JobEnvironment job{host, variables_of(variables),
+                           host.link_target("/proc/self/exe").value_or(""),
+                           network ? default_interface(*network) : std::string()};
+  report.checks = config::run_checks(fabric, host, gpus);
+  for (const auto& more :
+       {check_job_environment(fabric, job), check_groups(fabric, host), check_rights(fabric, host)})
+    report.checks.insert(report.checks.end(), more.begin(), more.end());
+  for (config::Problem& problem : config::read_environment(variables).problems)
+    report.checks.push_back({"variable", config::Severity::kWarning, std::move(problem)});
+  return report;
 }
 
 int check(const Options& options) {
-  CheckReport report;
-  report.config_path = options.request.config_path;
-  const config::LoadResult loaded = config::load(report.config_path);
-  report.load_problems = loaded.problems;
-  if (loaded.fabric) {
-    LiveHost host;
-    const config::Fabric& fabric = *loaded.fabric;
-    config::GpuList gpus;
-    if (const auto topology = config::detect(host, host.fsroot(), {}, {}))
-      for (const config::Gpu& gpu : topology->gpus) gpus.push_back(gpu.pci);
-    const auto network = host.network();
-    const JobEnvironment job{host, variables_of(environ),
-                             host.link_target("/proc/self/exe").value_or(""),
-                             network ? default_interface(*network) : std::string()};
-    report.checks = config::run_checks(fabric, host, gpus);
-    for (const auto& more : {check_job_environment(fabric, job), check_groups(fabric, host),
-                             check_rights(fabric, host)})
-      report.checks.insert(report.checks.end(), more.begin(), more.end());
-    for (config::Problem& problem : config::read_environment().problems)
-      report.checks.push_back({"variable", config::Severity::kWarning, std::move(problem)});
-  }
+  LiveHost host(LiveHost::Purpose::kLook);
+  const CheckReport report = check_here(host, options.request.config_path, environ);
   fmt::print("{}", options.json ? to_json(report) : to_text(report));
   return exit_code(report);
 }

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "config/problem.h"
 #include "tools/ztcp_setup/options.h"
 #include "tools/ztcp_setup/plan/plan.h"
+#include "tools/ztcp_setup/report/report.h"
 
 namespace ztcp::setup {
 
@@ -25,5 +27,14 @@ int undo(const Options& options);
 std::string config_path_of(const PlanRequest& request);
 // The plan for a machine as it is now, with the config that is there.
 tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& request);
+// The same with what a run would change. Changes nothing.
+struct DryRun {
+  Plan plan;
+  std::vector<Preview> changes;
+};
+tl::expected<DryRun, config::Problem> dry_run_here(Host& host, const PlanRequest& request);
+// The config that is there against the machine, for a job with these variables ("NAME=value", then
+// nullptr).
+CheckReport check_here(Host& host, const std::string& config_path, const char* const* variables);
 
 }  // namespace ztcp::setup

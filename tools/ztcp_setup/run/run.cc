@@ -103,7 +103,7 @@ int run_boot(Host& host, const RunOptions& options) {
              [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
                Outcome outcome = apply_after_boot(host, journal, progress);
                if (journal.find("file " + options.config_path) == nullptr) return outcome;
-               for (config::Problem& problem : config::load(options.config_path).problems)
+               for (config::Problem& problem : config::load(host, options.config_path).problems)
                  outcome.faults.push_back(std::move(problem));
                return outcome;
              });

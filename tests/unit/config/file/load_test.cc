@@ -14,6 +14,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/machine/live_machine.h"
+
 namespace ztcp::config {
 namespace {
 
@@ -435,11 +437,12 @@ class Folder : public testing::Test {
   }
   ~Folder() override { std::filesystem::remove_all(path_); }
   std::filesystem::path path_;
+  LiveMachine machine_;
 };
 
 TEST_F(Folder, AMissingFileSaysWhatToRun) {
   const std::string path = path_ / "ztcp.conf";
-  const auto result = load(path);
+  const auto result = load(machine_, path);
   EXPECT_FALSE(result.fabric);
   EXPECT_EQ(result.failure, LoadFailure::kMissing);
   ASSERT_EQ(result.problems.size(), 1U);
@@ -447,7 +450,7 @@ TEST_F(Folder, AMissingFileSaysWhatToRun) {
 }
 
 TEST_F(Folder, AFolderIsUnreadable) {
-  const auto result = load(path_);
+  const auto result = load(machine_, path_);
   EXPECT_EQ(result.failure, LoadFailure::kUnreadable);
   ASSERT_EQ(result.problems.size(), 1U);
   EXPECT_THAT(result.problems[0].what, HasSubstr("is a folder"));
@@ -458,7 +461,7 @@ TEST_F(Folder, APipeIsUnreadableAtOnce) {
   const std::string path = path_ / "it's";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   ::alarm(10);
-  const auto result = load(path);
+  const auto result = load(machine_, path);
   ::alarm(0);
   EXPECT_EQ(result.failure, LoadFailure::kUnreadable);
   ASSERT_EQ(result.problems.size(), 1U);
@@ -467,7 +470,7 @@ TEST_F(Folder, APipeIsUnreadableAtOnce) {
 }
 
 TEST_F(Folder, ADeviceIsNotOpened) {
-  const auto result = load("/dev/null");
+  const auto result = load(machine_, "/dev/null");
   EXPECT_EQ(result.failure, LoadFailure::kUnreadable);
   EXPECT_THAT(result.problems[0].what, HasSubstr("is a device"));
 }
@@ -481,7 +484,7 @@ TEST_F(Folder, AFileWithoutPermissionIsUnreadable) {
   if (root) {
     ASSERT_EQ(::seteuid(65534), 0);
   }
-  const auto result = load(path);
+  const auto result = load(machine_, path);
   if (root) {
     ASSERT_EQ(::seteuid(0), 0);
   }
@@ -494,7 +497,7 @@ TEST_F(Folder, OnErrorComesFromTheEnvironment) {
   const std::string path = path_ / "ztcp.conf";
   std::ofstream(path) << with_nic("");
   ::setenv("ZTCP_ON_ERROR", "fallback", 1);
-  const auto result = load(path);
+  const auto result = load(machine_, path);
   ::unsetenv("ZTCP_ON_ERROR");
   ASSERT_TRUE(result.fabric);
   EXPECT_EQ(result.fabric->on_error, OnError::kFallback);

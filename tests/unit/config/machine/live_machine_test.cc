@@ -29,10 +29,12 @@ TEST(LiveMachine, ATreeIsAMachineWhoseOwnerIsRoot) {
   const FileFacts behind = machine.facts_behind("/etc/b.conf");
   EXPECT_EQ(behind.kind, FileKind::kFile);
   EXPECT_EQ(behind.ownership, (Ownership{0640, 0, 0}));
+  EXPECT_EQ(behind.size_bytes, 8U);
   EXPECT_EQ(machine.facts_behind("/etc/lost").kind, FileKind::kAbsent);
   EXPECT_EQ(machine.link_target("/etc/b.conf"), "a.conf");
   EXPECT_EQ(machine.read_value("/etc/b.conf"), "one\ntwo\n");
-  EXPECT_EQ(machine.read_value("/etc"), std::nullopt);
+  EXPECT_EQ(machine.read_value("/etc").error().sys_errno, EISDIR);
+  EXPECT_EQ(machine.read_value("/nowhere").error().sys_errno, ENOENT);
   EXPECT_THAT(machine.list("/etc"), ElementsAre("a.conf", "b.conf", "lost"));
   EXPECT_THAT(machine.list("/nowhere"), IsEmpty());
   EXPECT_TRUE(machine.may_access("/etc/a.conf", R_OK));

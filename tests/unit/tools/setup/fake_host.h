@@ -77,8 +77,9 @@ class FakeHost final : public Host {
   std::map<std::string, std::uint32_t> users{{"alice", 1000}};
   std::map<std::string, std::uint32_t> groups{{"ztcp", 990}};
   std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};
-  bool renames_interfaces = true;  // udev gives the names they had.
-  bool bind_fails = false;         // vfio-pci refuses every device.
+  bool renames_interfaces = true;                // udev gives the names they had.
+  bool bind_fails = false;                       // vfio-pci refuses every device.
+  std::optional<config::Problem> network_fault;  // rtnetlink does not answer.
   // Settings that drivers don't change, whatever they say: "ring rx".
   std::set<std::string> stuck_settings;
   // So often a network manager takes an interface's addresses away just before a route through it
@@ -92,7 +93,7 @@ class FakeHost final : public Host {
   FileFacts facts(const std::string& path) override;
   FileFacts facts_behind(const std::string& path) override;
   bool may_access(const std::string& path, int mode) override;
-  std::optional<std::string> read_value(const std::string& path) override;
+  Result<std::string> read_value(const std::string& path) override;
   Result<std::string> read_file(const std::string& path) override;
   std::optional<std::string> link_target(const std::string& path) override;
   std::vector<std::string> list(const std::string& folder) override;
@@ -130,6 +131,7 @@ class FakeHost final : public Host {
   std::string boot_line() const;
   std::string pages_at_boot() const;
   Status reserve_pages(const std::string& path, std::uint64_t wanted);
+  std::string behind_links(const std::string& path);
   std::string mounts(bool with_numbers) const;
   bool is_of_a_nic(const std::string& interface) const;
   std::vector<std::string> interfaces_of(const Nic& nic) const;

@@ -37,7 +37,9 @@ inline std::string noiommu_group(const std::string& pci) {
   return bus == "00" ? pci.substr(8, 2) : bus;
 }
 
-inline Status error(int number, const char* where) { return fail(Errc::kSystem, where, number); }
+inline tl::unexpected<Error> error(int number, const char* where) {
+  return fail(Errc::kSystem, where, number);
+}
 
 inline std::string trimmed(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -66,7 +66,7 @@ std::string FakeHost::group_of(const Nic& nic) const {
 
 FileFacts FakeHost::facts(const std::string& path) {
   if (const auto found = state.nodes.find(path); found != state.nodes.end())
-    return {found->second.kind, found->second.ownership};
+    return {found->second.kind, found->second.ownership, found->second.text.size()};
   const FileFacts folder{FileKind::kFolder, {0755, 0, 0}};
   const FileFacts file{FileKind::kFile, {0644, 0, 0}};
   if (path.starts_with(kModules) && path.find('/', kModules.size()) == std::string::npos)
@@ -89,17 +89,19 @@ FileFacts FakeHost::facts(const std::string& path) {
   return {kind, {kind == FileKind::kFolder ? 0755U : 0644U, 0, 0}};
 }
 
-FileFacts FakeHost::facts_behind(const std::string& path) {
+// Where links lead in the end; empty: in a circle.
+std::string FakeHost::behind_links(const std::string& path) {
   constexpr int kMostLinks = 8;
   std::string at = path;
   for (int links = 0; links < kMostLinks; ++links) {
-    const FileFacts found = facts(at);
-    if (found.kind != FileKind::kLink) return found;
+    if (facts(at).kind != FileKind::kLink) return at;
     const std::string target = link_target(at).value_or("");
     at = target.starts_with('/') ? target : folder_of(at) + "/" + target;
   }
   return {};
 }
+
+FileFacts FakeHost::facts_behind(const std::string& path) { return facts(behind_links(path)); }
 
 bool FakeHost::may_access(const std::string& path, int) {
   return facts_behind(path).kind != FileKind::kAbsent;
@@ -116,7 +118,7 @@ std::string FakeHost::mounts(bool with_numbers) const {
   return text;
 }
 
-std::optional<std::string> FakeHost::read_value(const std::string& path) {
+Result<std::string> FakeHost::read_value(const std::string& path) {
   if (path == "/proc/self/mountinfo" || path == "/proc/mounts")
     return (tree_ ? tree_->read(path).value_or("") : "") + mounts(path != "/proc/mounts");
   if (const auto found = state.values.find(path); found != state.values.end())
@@ -136,17 +138,23 @@ std::optional<std::string> FakeHost::read_value(const std::string& path) {
   }
   if (const auto interface = split_interface(path); interface && is_of_a_nic(interface->first)) {
     const auto link = state.links.find(interface->first);
-    if (link == state.links.end()) return std::nullopt;
+    if (link == state.links.end()) return error(ENOENT, "open");
     if (interface->second == "address") return link->second.mac + "\n";
     if (interface->second == "mtu") return fmt::format("{}\n", link->second.mtu_bytes);
   }
   for (const auto& [pci, nic] : state.nics)
     if (nic.group.empty() && path == fmt::format("{}{}/name", kGroups, group_of(nic)))
       return "vfio-noiommu\n";
-  if (const auto node = state.nodes.find(path);
-      node != state.nodes.end() && node->second.kind == FileKind::kFile)
-    return node->second.text;
-  return tree_ && is_kernels(path) ? tree_->read(path) : std::nullopt;
+  if (const auto node = state.nodes.find(path); node != state.nodes.end()) {
+    if (node->second.kind == FileKind::kFile) return node->second.text;
+    if (node->second.kind == FileKind::kFolder) return error(EISDIR, "read");
+    const std::string behind = behind_links(path);
+    if (behind == path || behind.empty()) return error(ELOOP, "open");
+    return read_value(behind);
+  }
+  if (tree_ && is_kernels(path))
+    if (auto text = tree_->read(path)) return std::move(*text);
+  return error(ENOENT, "open");
 }
 
 Result<std::string> FakeHost::read_file(const std::string& path) {

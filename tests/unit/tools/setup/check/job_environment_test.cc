@@ -5,11 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/file/load.h"
 #include "config/machine/live_machine.h"
 #include "tests/support/tree.h"
 #include "tools/ztcp_setup/check/library.h"
-#include "tools/ztcp_setup/report/report.h"
 
 namespace ztcp::setup {
 namespace {
@@ -288,35 +286,6 @@ TEST(JobEnvironment, SharingIsNoWarningWhereItIsMeant) {
   scene.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0\n");
   scene.fabric.poller.mode = config::PollerMode::kShared;
   EXPECT_THAT(scene.bad(), IsEmpty());
-}
-
-TEST(Report, ExitCodeIsTheWorstSeverity) {
-  CheckReport report;
-  EXPECT_EQ(exit_code(report), kExitGood);
-  report.checks.push_back({"a", Severity::kGood, {"w", "x", ""}});
-  EXPECT_EQ(exit_code(report), kExitGood);
-  report.checks.push_back({"b", Severity::kWarning, {"w", "x", "y"}});
-  EXPECT_EQ(exit_code(report), kExitWarnings);
-  report.checks.push_back({"c", Severity::kFault, {"w", "x", "y"}});
-  EXPECT_EQ(exit_code(report), kExitFaults);
-  EXPECT_THAT(to_text(report), HasSubstr("3 checks, 1 warnings, 1 faults"));
-  EXPECT_THAT(to_json(report), HasSubstr("\"severity\": \"fault\""));
-  report.load_problems.push_back({"w", "x", "y"});
-  EXPECT_EQ(exit_code(report), kExitUnusable);
-}
-
-// Scripts read it: it changes only on purpose.
-TEST(Report, CheckInJsonIsAsStored) {
-  CheckReport report;
-  report.config_path = "/usr/local/tfabric/tools/config/ztcp.conf";
-  report.checks = {{"schema", Severity::kGood, {"ztcp.conf", "schema 1", ""}},
-                   {"hugepages", Severity::kWarning, {"NUMA node 0", "too few", "echo 25 > x"}},
-                   {"driver", Severity::kFault, {"ztcp0", "bound to ena", "sudo ztcp_setup"}}};
-  EXPECT_EQ(to_json(report), ztcp::test::Tree::read(ZTCP_TREES "/../setup/check.json"));
-  report.checks.clear();
-  report.load_problems = config::parse("schema = 2\n", report.config_path).problems;
-  EXPECT_EQ(to_json(report),
-            ztcp::test::Tree::read(ZTCP_TREES "/../setup/check-newer-config.json"));
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 //
 // The real machine's files, in a folder of the test's own: what a stranger could have prepared is
 // not believed.
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +31,7 @@ using testing::HasSubstr;
 
 class LiveFiles : public testing::Test {
  protected:
-  LiveFiles() : host_(tree_.root()) {
+  LiveFiles() : host_(LiveHost::Purpose::kChange, tree_.root()) {
     tree_.add_folder("etc");
     ::chmod(tree_.path("etc").c_str(), 0755);
   }
@@ -141,6 +143,22 @@ TEST_F(LiveFiles, AWriteThatHangsIsTimedOut) {
   const Status status = host_.write_value("/etc/pipe", "7", std::chrono::seconds{1});
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, Errc::kTimedOut);
+}
+
+// A vfio group is opened by one process at a time, and a job may be about to.
+TEST_F(LiveFiles, WhoOnlyLooksOpensNoDevice) {
+  tree_.add_file("dev/vfio/7", "");
+  const Descriptor events(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(::inotify_add_watch(events.get(), tree_.path("dev/vfio/7").c_str(), IN_OPEN), 0);
+  const auto opened = [&] {
+    std::array<char, 512> event;
+    return ::read(events.get(), event.data(), event.size()) > 0;
+  };
+  LiveHost looking(LiveHost::Purpose::kLook, tree_.root());
+  EXPECT_FALSE(looking.holder_of("/dev/vfio/7"));
+  EXPECT_FALSE(opened());
+  EXPECT_FALSE(host_.holder_of("/dev/vfio/7"));
+  EXPECT_TRUE(opened());
 }
 
 TEST_F(LiveFiles, ProgramsEndOrAreEnded) {

@@ -34,22 +34,20 @@ using testing::SizeIs;
 // The live machine, but a PCI function's interfaces are chosen by the test.
 class HostWithNic final : public LiveHost {
  public:
+  HostWithNic() : LiveHost(Purpose::kChange) {}
   std::vector<std::string> list(const std::string& folder) override {
     if (!folder.ends_with("/net")) return {};
     for (const char* name : {"nic0", "eth7"})
       if (*link(name)) return {name};
     return {};
   }
-  std::optional<std::string> read_value(const std::string& path) override {
+  Result<std::string> read_value(const std::string& path) override {
     if (path.starts_with("/sys/class/net/nic0/ifindex"))
       return "5\n";  // /sys has another namespace.
-    if (path.starts_with("/run/NetworkManager/")) return std::nullopt;
-    if (path == "/run/systemd/netif/state")
-      return manager ? std::optional("OPER_STATE=routable\n") : std::nullopt;
-    if (path.starts_with("/run/systemd/netif/links/"))
-      return manager && pauses >= notices_after && path.ends_with("/5")
-                 ? std::optional("ADMIN_STATE=configuring\n")
-                 : std::nullopt;
+    if (manager && path == "/run/systemd/netif/state") return "OPER_STATE=routable\n";
+    if (manager && pauses >= notices_after && path == "/run/systemd/netif/links/5")
+      return "ADMIN_STATE=configuring\n";
+    if (path.starts_with("/run/")) return fail(Errc::kSystem, "open", ENOENT);
     return LiveHost::read_value(path);
   }
   void pause(std::chrono::milliseconds time) override {

@@ -23,6 +23,11 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
+config::LoadResult load(const std::string& path) {
+  config::LiveMachine machine;
+  return config::load(machine, path);
+}
+
 TEST(Local, WritesAFabricThatLoadsAndFitsThisMachine) {
   const test::Tree tree;
   LocalRequest request;
@@ -33,7 +38,7 @@ TEST(Local, WritesAFabricThatLoadsAndFitsThisMachine) {
   ASSERT_TRUE(fabric);
   ASSERT_TRUE(write_local(*fabric));
 
-  const auto loaded = config::load(tree.path("new/folder/ztcp.conf"));
+  const auto loaded = load(tree.path("new/folder/ztcp.conf"));
   ASSERT_TRUE(loaded.fabric) << to_string(loaded.problems.front());
   ASSERT_EQ(loaded.fabric->nics.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -61,7 +66,7 @@ TEST(Local, OfAMeshEachTwoQueuesHaveASocketWithOneServer) {
   const auto fabric = plan_local(request);
   ASSERT_TRUE(fabric);
   ASSERT_TRUE(write_local(*fabric));
-  const auto loaded = config::load(tree.path("ztcp.conf"));
+  const auto loaded = load(tree.path("ztcp.conf"));
   ASSERT_TRUE(loaded.fabric) << to_string(loaded.problems.front());
   std::map<std::string, int> servers, ends;
   for (const config::Nic& nic : loaded.fabric->nics) {
@@ -108,7 +113,7 @@ TEST(Local, MayBeRepeatedWithAnotherSize) {
   ASSERT_TRUE(write_local(*plan_local(request)));
   request.ranks = 8;
   ASSERT_TRUE(write_local(*plan_local(request)));
-  EXPECT_EQ(config::load(tree.path("ztcp.conf")).fabric->nics.size(), 8U);
+  EXPECT_EQ(load(tree.path("ztcp.conf")).fabric->nics.size(), 8U);
 }
 
 TEST(Local, LeavesTheConfigOfARealHostAlone) {

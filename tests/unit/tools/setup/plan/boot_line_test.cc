@@ -5,12 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/tree.h"
-#include "tests/unit/tools/setup/tree_host.h"
+#include "tests/unit/tools/setup/fake_host.h"
 
 namespace ztcp::setup {
 namespace {
 
+using test::FakeHost;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -31,8 +31,7 @@ std::string command_line(const std::string& text) {
   return "file path=proc/cmdline text=BOOT_IMAGE=/vmlinuz ro " + text + "\n";
 }
 
-BootPlan plan(const ztcp::test::Tree& tree, const std::vector<std::string>& others = {}) {
-  test::TreeHost host(tree);
+BootPlan plan(FakeHost host, const std::vector<std::string>& others = {}) {
   return plan_boot(host, {{0, 25, 0}, {1, 25, 0}}, k1Gib, others);
 }
 
@@ -59,7 +58,7 @@ TEST(BootLine, CountsWhatALineAsksFor) {
 }
 
 TEST(BootLine, DebianGetsADropIn) {
-  const BootPlan found = plan(ztcp::test::Tree(kDebian + command_line("quiet")), {"iommu=pt"});
+  const BootPlan found = plan(FakeHost(kDebian + command_line("quiet")), {"iommu=pt"});
   EXPECT_THAT(found.notes, IsEmpty());
   ASSERT_THAT(found.resources, SizeIs(3));
   const auto& file = std::get<resource::File>(found.resources[0].what);
@@ -73,11 +72,11 @@ TEST(BootLine, DebianGetsADropIn) {
 
 // After a boot the line has our own arguments; we still want them.
 TEST(BootLine, TheDropInIsTheSameAfterItsBoot) {
-  ztcp::test::Tree tree(kDebian + command_line("quiet"));
-  const auto first = std::get<resource::File>(plan(tree, {"iommu=pt"}).resources[0].what);
-  tree.add_file(first.path.substr(1), first.text);
-  tree.add(command_line("quiet iommu=pt hugepagesz=1G hugepages=0:25,1:25"));
-  const BootPlan second = plan(tree, {"iommu=pt"});
+  const auto first = std::get<resource::File>(
+      plan(FakeHost(kDebian + command_line("quiet")), {"iommu=pt"}).resources[0].what);
+  FakeHost booted(kDebian + command_line("quiet iommu=pt hugepagesz=1G hugepages=0:25,1:25"));
+  booted.add_file(first.path, first.text);
+  const BootPlan second = plan(booted, {"iommu=pt"});
   ASSERT_THAT(second.resources, SizeIs(3));
   EXPECT_EQ(std::get<resource::File>(second.resources[0].what).text, first.text);
 }
@@ -88,25 +87,24 @@ TEST(BootLine, TheMenuCountsNotTheKernelThatRuns) {
       "file path=boot/grub/grub.cfg text=menuentry 'Debian' {\\n linux /vmlinuz ro quiet";
   const std::string ours = " iommu=pt hugepagesz=1G hugepages=0:25,1:25";
   const BootPlan undone =
-      plan(ztcp::test::Tree(kDebian + command_line("quiet" + ours) + menu + "\n"), {"iommu=pt"});
+      plan(FakeHost(kDebian + command_line("quiet" + ours) + menu + "\n"), {"iommu=pt"});
   ASSERT_THAT(undone.resources, SizeIs(3));
   EXPECT_THAT(std::get<resource::File>(undone.resources[0].what).text, HasSubstr(ours));
   EXPECT_THAT(
-      plan(ztcp::test::Tree(kDebian + command_line("quiet") + menu + ours + "\n"), {"iommu=pt"})
-          .resources,
+      plan(FakeHost(kDebian + command_line("quiet") + menu + ours + "\n"), {"iommu=pt"}).resources,
       IsEmpty());
 }
 
 TEST(BootLine, WhatTheOperatorWroteIsNotWantedAgain) {
-  EXPECT_THAT(plan(ztcp::test::Tree(kDebian + command_line("iommu=pt hugepagesz=1G hugepages=60")),
-                   {"iommu=pt"})
-                  .resources,
-              IsEmpty());
+  EXPECT_THAT(
+      plan(FakeHost(kDebian + command_line("iommu=pt hugepagesz=1G hugepages=60")), {"iommu=pt"})
+          .resources,
+      IsEmpty());
 }
 
 TEST(BootLine, ASmallerCountOfTheOperatorsIsAWarning) {
   const BootPlan found =
-      plan(ztcp::test::Tree(kDebian + command_line("hugepagesz=1G hugepages=4")), {"iommu=pt"});
+      plan(FakeHost(kDebian + command_line("hugepagesz=1G hugepages=4")), {"iommu=pt"});
   ASSERT_THAT(found.notes, SizeIs(1));
   EXPECT_THAT(found.notes[0].problem.what, HasSubstr("reserves 4 pages of 1048576 KiB"));
   EXPECT_THAT(found.notes[0].problem.mend, HasSubstr("hugepages=0:25,1:25"));
@@ -116,20 +114,20 @@ TEST(BootLine, ASmallerCountOfTheOperatorsIsAWarning) {
 }
 
 TEST(BootLine, GrubbyGetsArguments) {
-  const BootPlan found = plan(ztcp::test::Tree(kRocky + command_line("quiet")), {"iommu=pt"});
+  const BootPlan found = plan(FakeHost(kRocky + command_line("quiet")), {"iommu=pt"});
   ASSERT_THAT(found.resources, SizeIs(1));
   EXPECT_THAT(std::get<resource::BootArguments>(found.resources[0].what).arguments,
               ElementsAre("iommu=pt", "hugepagesz=1G", "hugepages=50"));
   // The same after their boot: else they would be reverted.
-  const BootPlan again = plan(
-      ztcp::test::Tree(kRocky + command_line("iommu=pt hugepagesz=1G hugepages=50")), {"iommu=pt"});
+  const BootPlan again =
+      plan(FakeHost(kRocky + command_line("iommu=pt hugepagesz=1G hugepages=50")), {"iommu=pt"});
   ASSERT_THAT(again.resources, SizeIs(1));
   EXPECT_EQ(std::get<resource::BootArguments>(again.resources[0].what).arguments,
             std::get<resource::BootArguments>(found.resources[0].what).arguments);
 }
 
 TEST(BootLine, AnUnknownBootLoaderIsLeftToTheOperator) {
-  const BootPlan found = plan(ztcp::test::Tree(command_line("quiet")));
+  const BootPlan found = plan(FakeHost(command_line("quiet")));
   EXPECT_THAT(found.resources, IsEmpty());
   ASSERT_THAT(found.notes, SizeIs(1));
   EXPECT_THAT(found.notes[0].problem.mend, HasSubstr("by hand"));

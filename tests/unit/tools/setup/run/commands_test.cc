@@ -9,21 +9,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/tree.h"
-#include "tests/unit/tools/setup/tree_host.h"
+#include "tests/unit/tools/setup/tree_plan.h"
 
 namespace ztcp::setup {
 namespace {
 
-using test::TreeHost;
 using testing::Contains;
 using testing::ResultOf;
 
 // The journal and the paths that are walked for root name it so, whatever the folder is.
 TEST(PlanHere, AConfigInThisFolderIsNamedFromTheTop) {
-  const ztcp::test::Tree tree(
-      ztcp::test::Tree::read(std::string(ZTCP_TREES) + "/server-8gpu-9nic.tree"));
-  TreeHost host(tree);
+  test::FakeHost host(test::tree_text("server-8gpu-9nic"));
   PlanRequest request;
   request.config_path = "./no-such.conf";
   const auto plan = plan_here(host, request);

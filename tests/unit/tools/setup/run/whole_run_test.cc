@@ -6,12 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/check/check.h"
-#include "config/file/load.h"
+#include "config/machine/text.h"
 #include "tests/unit/tools/setup/agreement.h"
 #include "tests/unit/tools/setup/bare_machine.h"
-#include "tools/ztcp_setup/check/rights.h"
-#include "tools/ztcp_setup/plan/plan.h"
+#include "tests/unit/tools/setup/tree_plan.h"
+#include "tools/ztcp_setup/run/commands.h"
 
 namespace ztcp::setup {
 namespace {
@@ -24,23 +23,20 @@ using test::FakeHost;
 using test::lines_of;
 using test::Moment;
 using test::names_of;
+using test::plan_of;
 using testing::ElementsAreArray;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 FakeHost machine(const std::string& tree) {
-  FakeHost host(ztcp::test::Tree::read(std::string(ZTCP_TREES) + "/" + tree + ".tree"));
+  FakeHost host(test::tree_text(tree));
   host.state.values["/proc/self/status"] = "CapEff:\tffffffffffffffff";  // Checked by root.
+  // Installed by no package, on a machine of systemd's.
+  for (const char* folder : {"/run", "/run/systemd", "/run/systemd/system", "/opt"})
+    host.add_folder(folder);
+  host.add_file("/opt/ztcp_setup", "ELF", {0755, 0, 0});
+  host.state.nodes["/proc/self/exe"] = {FileKind::kLink, {0777, 0, 0}, "/opt/ztcp_setup"};
   return host;
-}
-
-Plan plan_of(FakeHost& host, PlanRequest request) {
-  request.config_path = config::kDefaultPath;
-  PlanInput input{host, request, std::nullopt, "", "[Unit]\n"};
-  if (const auto text = host.read_file(request.config_path)) {
-    input.existing_text = *text;
-    input.existing = config::parse(*text, request.config_path).fabric;
-  }
-  return make_plan(input);
 }
 
 std::string faults_of(const std::vector<config::Check>& checks) {
@@ -50,11 +46,10 @@ std::string faults_of(const std::vector<config::Check>& checks) {
   return all_of(faults);
 }
 
-// What --check judges of a config.
-std::string check(FakeHost& host, const config::Fabric& fabric) {
-  std::vector<config::Check> checks = config::run_checks(fabric, host, {});
-  for (const config::Check& one : check_rights(fabric, host)) checks.push_back(one);
-  return faults_of(checks);
+// The faults that --check finds.
+std::string check(FakeHost& host) {
+  const CheckReport report = check_here(host, config::kDefaultPath, nullptr);
+  return all_of(report.load_problems) + faults_of(report.checks);
 }
 
 struct WholeRun {
@@ -64,20 +59,10 @@ struct WholeRun {
 };
 
 std::vector<WholeRun> whole_runs() {
-  PlanRequest class_b;
-  class_b.no_iommu = true;
-  PlanRequest without_gpus = class_b;
-  without_gpus.nics = PlanRequest::kAllNics;
-  without_gpus.per_gpu_mib = without_gpus.spare_mib = 1024;
-  PlanRequest for_a_group = without_gpus;
-  for_a_group.no_iommu = false;
-  for_a_group.group = "ztcp";
-  PlanRequest taken_by_name = without_gpus;
-  taken_by_name.selection.take = {"eth1", "0000:00:04.0"};
   return {{"class_a", "server-8gpu-9nic", {}},
-          {"class_b", "cloud-flat", class_b},
-          {"for_a_group_with_grubby", "vlan", for_a_group},
-          {"leases", "dhcp", taken_by_name}};
+          {"class_b", "cloud-flat", test::without_iommu()},
+          {"for_a_group_with_grubby", "vlan", test::for_a_group()},
+          {"leases", "dhcp", test::taken_by_name()}};
 }
 
 class WholeRuns : public testing::TestWithParam<WholeRun> {};
@@ -90,13 +75,13 @@ TEST_P(WholeRuns, Agree) {
   const auto first = announced(host, plan.resources);
   EXPECT_EQ(host.changes, 0U) << "looking changes nothing";
   expect_seen(host, first, Moment::kBefore);
-  EXPECT_NE(check(host, *plan.fabric), "") << "a machine that is not set up";
+  EXPECT_THAT(check(host), HasSubstr("ztcp is not set up on this host"));
 
   const Outcome done = test::set_up(host, plan.resources);
   ASSERT_TRUE(done.complete()) << all_of(done.faults);
   EXPECT_THAT(names_of(done), ElementsAreArray(names_of(first)));
   expect_seen(host, first, Moment::kAfter);
-  EXPECT_EQ(check(host, *plan.fabric), "");
+  EXPECT_EQ(check(host), "");
 
   const Plan again = plan_of(host, GetParam().request);
   EXPECT_EQ(again.fabric, plan.fabric);
@@ -167,6 +152,26 @@ TEST(WholeRun, WithABootForTheIommu) {
   EXPECT_TRUE(done.complete()) << all_of(done.faults);
   EXPECT_THAT(names_of(done), ElementsAreArray(names_of(rest)));
   EXPECT_THAT(lines_of(announced(host, plan_of(host, request).resources)), IsEmpty());
+}
+
+// What --boot says of a config that was edited, or is no file any more.
+TEST(WholeRun, TheConfigIsReadFromTheMachineThatIsSetUp) {
+  FakeHost host = machine("no-gpu");
+  ASSERT_TRUE(test::set_up(host, plan_of(host, one_nic()).resources).complete());
+  FakeHost::Node& config = host.state.nodes.at(config::kDefaultPath);
+  const std::string text = config.text;
+  config.text += "mtu = 9000\n";
+  PlanRequest request = one_nic();
+  request.config_path = config::kDefaultPath;
+  EXPECT_THAT(to_string(plan_here(host, request).error()), HasSubstr("unknown key \"nic[0].mtu\""));
+  EXPECT_THAT(check(host), HasSubstr("unknown key \"nic[0].mtu\""));
+  config.text = std::string(2U << 20, '#');
+  EXPECT_THAT(check(host), HasSubstr("not a config file"));
+  config = {FileKind::kPipe, {0600, 0, 0}, ""};
+  EXPECT_THAT(to_string(plan_here(host, request).error()), HasSubstr("is a pipe, no file"));
+  config = {FileKind::kLink, {0777, 0, 0}, "moved.conf"};
+  host.add_file(config::folder_of(config::kDefaultPath) + "/moved.conf", text);
+  EXPECT_EQ(check_here(host, config::kDefaultPath, nullptr).load_problems.size(), 0U);
 }
 
 }  // namespace
