@@ -43,7 +43,7 @@ struct Nic {
   std::string pci;            // "0000:3b:00.0"; pci only.
   std::string kernel_driver;  // What it had before: "virtio-pci".
   MacAddress mac;             // pci, memif and tap; so are gateway, VLAN and MTU.
-  Ipv4Prefix address;
+  IpPrefix address;           // Theirs is IPv4.
   std::optional<Ipv4Address> gateway;
   std::uint16_t vlan_id = 0;
   std::uint16_t mtu_bytes = 1500;

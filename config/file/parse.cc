@@ -149,8 +149,8 @@ class TableReader {
   bool convert(const Key& key, const toml::node& node, MacAddress& out) {
     return parse(key, node, out, parse_mac);
   }
-  bool convert(const Key& key, const toml::node& node, Ipv4Prefix& out) {
-    return parse(key, node, out, parse_ipv4_prefix);
+  bool convert(const Key& key, const toml::node& node, IpPrefix& out) {
+    return parse(key, node, out, parse_ip_prefix);
   }
   bool convert(const Key& key, const toml::node& node, std::optional<Ipv4Address>& out) {
     if (const auto* text = node.as_string(); text != nullptr && text->get().empty()) return true;

@@ -135,18 +135,42 @@ class NicValidator {
 
   void validate_address() {
     if (!state_.has(key("address"))) return;
-    const std::uint32_t value = nic_.address.address.value;
-    const std::uint32_t host = value & ~nic_.address.mask();
-    const char* reason = nullptr;
-    if (value >> 24 == 0 || value >> 24 == 127 || value >> 28 >= 14)
-      reason = "is not an address of a host";
-    else if (nic_.address.length < 31 && host == 0)
-      reason = "is the address of the network itself";
-    else if (nic_.address.length < 31 && host == ~nic_.address.mask())
-      reason = "is the network's broadcast address";
-    if (reason != nullptr)
+    if (const char* reason = fault_of(nic_.address))
       fault("address", fmt::format("address = \"{}\" {}", to_string(nic_.address), reason),
             "write the address that the network gave this NIC");
+    else if (!nic_.address.address.is_v4() && is_of_userspace_tcp())
+      fault("address",
+            fmt::format("address = \"{}\" is IPv6, which driver = \"{}\" does not speak",
+                        to_string(nic_.address), driver()),
+            "write the NIC's IPv4 address");
+  }
+
+  bool is_of_userspace_tcp() const {
+    return nic_.driver == NicDriver::kPci || nic_.driver == NicDriver::kMemif ||
+           nic_.driver == NicDriver::kTap;
+  }
+
+  // Why no host of a network has it; null: one may.
+  const char* fault_of(const IpPrefix& own) const {
+    if (own.address.is_v4()) return fault_of(own.v4());
+    const bool is_loopback = own.address == IpAddress(0, 1);
+    if (own.address == IpAddress() || own.address.high >> 56 == 0xff ||
+        (is_loopback && is_of_userspace_tcp()))
+      return "is not an address of a host";
+    // The routers' (RFC 4291 section 2.6.1), but for links of two (RFC 6164).
+    if (own.length <= 64 && own.address.low == 0) return "is the address of the network itself";
+    return nullptr;
+  }
+
+  const char* fault_of(const Ipv4Prefix& own) const {
+    const std::uint32_t value = own.address.value;
+    const std::uint32_t host = value & ~own.mask();
+    const bool is_loopback = value >> 24 == 127;
+    if (value >> 24 == 0 || value >> 28 >= 14 || (is_loopback && is_of_userspace_tcp()))
+      return "is not an address of a host";
+    if (own.length < 31 && host == 0) return "is the address of the network itself";
+    if (own.length < 31 && host == ~own.mask()) return "is the network's broadcast address";
+    return nullptr;
   }
 
   void validate_gateway() {
@@ -191,7 +215,9 @@ void validate_duplicates(ParseState& state) {
                   [](const Nic& nic) { return nic.name; });
   // RDMA devices may all be agreed upon through one.
   validate_unique(state, "address", "addresses are unique", [](const Nic& nic) {
-    return nic.driver == NicDriver::kVerbs ? std::string() : to_string(nic.address.address);
+    if (nic.driver == NicDriver::kVerbs) return std::string();
+    const IpAddress own = nic.address.address;
+    return to_string(own) + (own.is_link_local_v6() ? "%" + nic.interface : std::string());
   });
   validate_unique(state, "mac", "MAC addresses are unique",
                   [](const Nic& nic) { return to_string(nic.mac); });

@@ -38,7 +38,7 @@ std::string literal(const std::vector<std::uint32_t>& numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 std::string literal(const MacAddress& mac) { return quoted(to_string(mac)); }
-std::string literal(const Ipv4Prefix& prefix) { return quoted(to_string(prefix)); }
+std::string literal(const IpPrefix& prefix) { return quoted(to_string(prefix)); }
 std::string literal(const std::optional<Ipv4Address>& address) {
   return quoted(address ? to_string(*address) : std::string());
 }

@@ -129,9 +129,9 @@ TxFrame hostile_frame(Random& random, const MacAddress& from_mac, const config::
         random() % 2 == 0 ? wire::kSyn : wire::TcpFlags(static_cast<std::uint8_t>(random()));
     wire::Ipv4Header ip;
     // Sometimes in the name of another rank.
-    ip.source =
-        random() % 4 == 0 ? Ipv4Address{to.address.address.value ^ 3U} : from.address.address;
-    ip.destination = to.address.address;
+    ip.source = random() % 4 == 0 ? Ipv4Address{to.address.address.v4().value ^ 3U}
+                                  : from.address.address.v4();
+    ip.destination = to.address.address.v4();
     std::byte* const ip_at = p + size;
     std::byte* const tcp_at = ip_at + wire::kIpv4Bytes;
     const std::size_t tcp_bytes = wire::emit_tcp(tcp, tcp_at);
@@ -185,7 +185,7 @@ int run(const char* path, std::size_t victim, double seconds, std::uint64_t seed
 
   tcp::StackConfig config;
   config.mac = own.mac;
-  config.address = own.address;
+  config.address = own.address.v4();
   config.mtu_bytes = own.mtu_bytes;
   tcp::Stack stack(config, {seed, ~seed});
 

@@ -29,7 +29,20 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
+// As many leading bits of eight bytes as `length` leaves for them; negative: none.
+constexpr std::uint64_t mask(int length) {
+  if (length <= 0) return 0;
+  return length >= 64 ? ~std::uint64_t{0} : ~(~std::uint64_t{0} >> length);
+}
+
 }  // namespace
+
+bool IpPrefix::contains(IpAddress other) const {
+  if (other.is_v4() != address.is_v4()) return false;
+  const int bits = length + (address.is_v4() ? 96 : 0);
+  return ((address.high ^ other.high) & mask(bits)) == 0 &&
+         ((address.low ^ other.low) & mask(bits - 64)) == 0;
+}
 
 std::optional<MacAddress> parse_mac(std::string_view text) {
   if (text.size() != 17) return std::nullopt;
@@ -54,15 +67,11 @@ std::optional<Ipv4Address> parse_ipv4(std::string_view text) {
 }
 
 std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text) {
-  const auto slash = text.find('/');
-  if (slash == std::string_view::npos) return std::nullopt;
-  const auto address = parse_ipv4(text.substr(0, slash));
-  text.remove_prefix(slash + 1);
-  Ipv4Prefix prefix;
-  if (!address || !take_number(text, 10, 2, prefix.length) || !text.empty() || prefix.length > 32)
+  const auto prefix = parse_ip_prefix(text);
+  // Not what is IPv4 in the other family's words: "::ffff:10.0.0.1/24".
+  if (!prefix || !prefix->address.is_v4() || text.find(':') != std::string_view::npos)
     return std::nullopt;
-  prefix.address = *address;
-  return prefix;
+  return prefix->v4();
 }
 
 std::optional<IpAddress> parse_ip(std::string_view text) {
@@ -72,6 +81,17 @@ std::optional<IpAddress> parse_ip(std::string_view text) {
   std::array<std::uint64_t, 2> words{};
   if (inet_pton(AF_INET6, std::string(text).c_str(), words.data()) != 1) return std::nullopt;
   return IpAddress(be64toh(words[0]), be64toh(words[1]));
+}
+
+std::optional<IpPrefix> parse_ip_prefix(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto address = parse_ip(text.substr(0, slash));
+  text.remove_prefix(slash + 1);
+  std::uint8_t length = 0;
+  if (!address || !take_number(text, 10, 3, length) || !text.empty()) return std::nullopt;
+  if (length > (address->is_v4() ? 32 : 128)) return std::nullopt;
+  return IpPrefix(*address, length);
 }
 
 std::string to_string(const MacAddress& mac) {
@@ -89,6 +109,9 @@ std::string to_string(IpAddress address) {
   return text.data();
 }
 std::string to_string(const Ipv4Prefix& prefix) {
+  return fmt::format("{}/{}", to_string(prefix.address), prefix.length);
+}
+std::string to_string(const IpPrefix& prefix) {
   return fmt::format("{}/{}", to_string(prefix.address), prefix.length);
 }
 std::string to_string(const Endpoint& endpoint) {

@@ -65,10 +65,28 @@ struct IpAddress {
     assert(is_v4());
     return {static_cast<std::uint32_t>(low)};
   }
+  // fe80::/10, which is of use on one link alone (RFC 4291 section 2.5.6).
+  constexpr bool is_link_local_v6() const { return high >> 54 == 0xfe80 >> 6; }
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
 
  private:
   static constexpr std::uint64_t kV4Mapped = 0xffff;
+};
+
+// An interface's own address, of either family, and how much of it is its network's.
+struct IpPrefix {
+  IpAddress address;
+  std::uint8_t length = 0;  // Of its own family's bits: 0-32, or 0-128.
+
+  constexpr IpPrefix() = default;
+  constexpr IpPrefix(IpAddress own, std::uint8_t bits) : address(own), length(bits) {}
+  constexpr IpPrefix(const Ipv4Prefix& v4)  // NOLINT: on purpose, as of the address.
+      : address(v4.address), length(v4.length) {}
+
+  constexpr Ipv4Prefix v4() const { return {address.v4(), length}; }
+  // Whether the other one is of the same family and network.
+  bool contains(IpAddress other) const;
+  friend constexpr auto operator<=>(const IpPrefix&, const IpPrefix&) = default;
 };
 
 struct Endpoint {
@@ -84,10 +102,12 @@ std::optional<MacAddress> parse_mac(std::string_view text);
 std::optional<Ipv4Address> parse_ipv4(std::string_view text);
 std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text);
 std::optional<IpAddress> parse_ip(std::string_view text);
+std::optional<IpPrefix> parse_ip_prefix(std::string_view text);  // "2001:db8::1/64"
 std::string to_string(const MacAddress& mac);
 std::string to_string(Ipv4Address address);
 std::string to_string(IpAddress address);
 std::string to_string(const Ipv4Prefix& prefix);
+std::string to_string(const IpPrefix& prefix);
 std::string to_string(const Endpoint& endpoint);
 
 }  // namespace ztcp

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <sys/resource.h>
 
+#include "transport/core/local_addresses.h"
 #include "transport/core/log.h"
 #include "transport/msg/hmac_sha256.h"
 #include "transport/ustack/nic.h"
@@ -27,7 +28,7 @@ std::size_t most_peers() {
 }
 
 std::optional<Ipv4Address> address_for(const std::string& wish, const config::Nic& nic) {
-  const auto all = watch::interfaces();
+  const auto all = local_addresses();
   // Whoever shares memory with us is on this machine.
   if (wish == "auto" && nic.driver == config::NicDriver::kMemif)
     return watch::choose_address("lo", {}, {}, all);

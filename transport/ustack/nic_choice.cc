@@ -87,7 +87,7 @@ Indices expected_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus
 }
 
 bool has_route(const config::Nic& nic, IpAddress peer) {
-  return peer.is_v4() && (nic.address.contains(peer.v4()) || nic.gateway.has_value());
+  return nic.address.contains(peer) || (peer.is_v4() && nic.gateway.has_value());
 }
 
 bool can_stand_in(const config::Nic& wanted, const config::Nic& substitute) {

@@ -32,7 +32,7 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
   EngineConfig out;
   out.stack.mac = link.mac;
-  out.stack.address = nic.address;
+  out.stack.address = nic.address.v4();
   out.stack.gateway = nic.gateway.value_or(Ipv4Address{});
   out.stack.vlan_id = nic.vlan_id;
   out.stack.mtu_bytes = std::min(nic.mtu_bytes, link.mtu_bytes);

@@ -3,36 +3,16 @@
 #include "transport/watch/interface.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <array>
 #include <cstdint>
 #include <fstream>
-#include <ifaddrs.h>
 #include <limits>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <sstream>
+
+#include "transport/core/socket_ifname.h"
 
 namespace ztcp::watch {
 namespace {
-
-// "=eth0,eth1" exactly those, "eth,ib" those that begin so, "^docker" all but those. A port after a
-// colon is not for us.
-bool matches(std::string_view rule, std::string_view name) {
-  const bool excludes = rule.starts_with('^');
-  if (excludes) rule.remove_prefix(1);
-  const bool exact = rule.starts_with('=');
-  if (exact) rule.remove_prefix(1);
-  bool any = false;
-  while (!rule.empty()) {
-    const std::size_t comma = std::min(rule.find(','), rule.size());
-    std::string_view stem = rule.substr(0, comma);
-    stem = stem.substr(0, stem.find(':'));
-    any |= !stem.empty() && (exact ? name == stem : name.starts_with(stem));
-    rule.remove_prefix(std::min(comma + 1, rule.size()));
-  }
-  return any != excludes;
-}
 
 bool is_of_containers(std::string_view name) {
   constexpr std::array<std::string_view, 4> kBridges = {"docker", "virbr", "veth", "br-"};
@@ -41,22 +21,6 @@ bool is_of_containers(std::string_view name) {
 }
 
 }  // namespace
-
-std::vector<Interface> interfaces() {
-  std::vector<Interface> out;
-  ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) return out;
-  for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
-    if ((at->ifa_flags & IFF_UP) == 0) continue;
-    const auto* address = reinterpret_cast<const sockaddr_in*>(at->ifa_addr);
-    out.push_back({.name = at->ifa_name,
-                   .address = {ntohl(address->sin_addr.s_addr)},
-                   .is_loopback = (at->ifa_flags & IFF_LOOPBACK) != 0});
-  }
-  freeifaddrs(first);
-  return out;
-}
 
 std::string default_interface(std::string_view routes) {
   std::istringstream lines{std::string(routes)};
@@ -92,24 +56,27 @@ std::string default_interface() {
 
 std::optional<Ipv4Address> choose_address(std::string_view wish, std::string_view nccl,
                                           std::string_view default_route,
-                                          std::span<const Interface> all) {
+                                          std::span<const LocalAddress> all) {
   const auto first = [&](auto&& fits) -> std::optional<Ipv4Address> {
-    const auto found = std::find_if(all.begin(), all.end(), fits);
-    if (found == all.end()) return std::nullopt;
-    return found->address;
-  };
-  if (wish != "auto") return first([&](const Interface& i) { return i.name == wish; });
-  if (!nccl.empty())
-    return first([&](const Interface& i) {
-      // Loopback is for those who ask for it.
-      return matches(nccl, i.name) && !(i.is_loopback && nccl.starts_with('^'));
+    const auto found = std::find_if(all.begin(), all.end(), [&](const LocalAddress& one) {
+      return one.is_up && one.prefix.address.is_v4() && fits(one);
     });
-  if (const auto routed = first([&](const Interface& i) { return i.name == default_route; }))
+    if (found == all.end()) return std::nullopt;
+    return found->prefix.address.v4();
+  };
+  if (wish != "auto") return first([&](const LocalAddress& i) { return i.interface == wish; });
+  if (says_interfaces(nccl))
+    return first([&](const LocalAddress& i) {
+      // Loopback is for those who ask for it.
+      return fits_socket_ifname(nccl, i.interface) && !(i.is_loopback && nccl.starts_with('^'));
+    });
+  if (const auto routed =
+          first([&](const LocalAddress& i) { return i.interface == default_route; }))
     return routed;
-  if (const auto any =
-          first([](const Interface& i) { return !i.is_loopback && !is_of_containers(i.name); }))
+  if (const auto any = first(
+          [](const LocalAddress& i) { return !i.is_loopback && !is_of_containers(i.interface); }))
     return any;
-  return first([](const Interface& i) { return i.is_loopback; });
+  return first([](const LocalAddress& i) { return i.is_loopback; });
 }
 
 }  // namespace ztcp::watch

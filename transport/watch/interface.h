@@ -9,20 +9,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "transport/core/address.h"
+#include "transport/core/local_addresses.h"
 
 namespace ztcp::watch {
 
-struct Interface {
-  std::string name;
-  Ipv4Address address;
-  bool is_loopback = false;
-};
-
-// Those that are up and have an IPv4 address, in the kernel's order.
-std::vector<Interface> interfaces();
 // That of the default route, from the text of /proc/net/route; empty: there is none.
 std::string default_interface(std::string_view routes);
 std::string default_interface();
@@ -32,6 +24,6 @@ std::string default_interface();
 // containers, else loopback.
 std::optional<Ipv4Address> choose_address(std::string_view wish, std::string_view nccl,
                                           std::string_view default_route,
-                                          std::span<const Interface> all);
+                                          std::span<const LocalAddress> all);
 
 }  // namespace ztcp::watch

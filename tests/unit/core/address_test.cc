@@ -66,6 +66,41 @@ TEST(Address, PrefixKnowsWhatNoHostMayBeCalled) {
   EXPECT_TRUE(parse_ipv4_prefix("10.0.0.255/32")->may_be_host(*parse_ipv4("10.0.1.255")));
 }
 
+TEST(Address, PrefixesOfEitherFamilyKnowTheirNeighbours) {
+  const IpPrefix v6 = *parse_ip_prefix("2001:db8:0:7::5/64");
+  EXPECT_TRUE(v6.contains(*parse_ip("2001:db8:0:7:ffff::1")));
+  EXPECT_FALSE(v6.contains(*parse_ip("2001:db8:0:8::5")));
+  EXPECT_FALSE(v6.contains(*parse_ip("10.0.0.5")));
+  EXPECT_TRUE(parse_ip_prefix("2001:db8::4/127")->contains(*parse_ip("2001:db8::5")));
+  EXPECT_FALSE(parse_ip_prefix("2001:db8::4/127")->contains(*parse_ip("2001:db8::6")));
+  EXPECT_TRUE(parse_ip_prefix("::1/0")->contains(*parse_ip("2001:db8::6")));
+  EXPECT_FALSE(parse_ip_prefix("::1/0")->contains(*parse_ip("10.0.0.5")));
+  const IpPrefix v4 = *parse_ip_prefix("10.77.1.10/24");
+  EXPECT_EQ(v4, IpPrefix(*parse_ipv4_prefix("10.77.1.10/24")));
+  EXPECT_EQ(v4.v4(), *parse_ipv4_prefix("10.77.1.10/24"));
+  EXPECT_TRUE(v4.contains(*parse_ip("10.77.1.200")));
+  EXPECT_FALSE(v4.contains(*parse_ip("10.77.2.10")));
+  EXPECT_FALSE(v4.contains(*parse_ip("::10.77.1.200")));
+  EXPECT_TRUE(parse_ip_prefix("10.0.0.1/0")->contains(*parse_ip("8.8.8.8")));
+}
+
+TEST(Address, PrefixesOfEitherFamilyAreReadAndWritten) {
+  for (const char* text : {"10.0.0.1/24", "10.0.0.1/32", "2001:db8::1/64", "fe80::1/128", "::/0"})
+    EXPECT_EQ(to_string(*parse_ip_prefix(text)), text);
+  for (const char* text : {"10.0.0.1/33", "::1/129", "::1", "::1/", "/64", "::1/064",
+                           "fe80::1%2/64", "[::1]/64", "::1/-1", "::1/64 "})
+    EXPECT_FALSE(parse_ip_prefix(text)) << text;
+  EXPECT_FALSE(parse_ipv4_prefix("::ffff:10.0.0.1/24"));
+  EXPECT_FALSE(parse_ipv4_prefix("2001:db8::1/64"));
+}
+
+TEST(Address, LinkLocalAddressesAreKnown) {
+  EXPECT_TRUE(parse_ip("fe80::1")->is_link_local_v6());
+  EXPECT_TRUE(parse_ip("febf::1")->is_link_local_v6());
+  EXPECT_FALSE(parse_ip("fec0::1")->is_link_local_v6());
+  EXPECT_FALSE(parse_ip("169.254.0.1")->is_link_local_v6());
+}
+
 class Rejected : public testing::TestWithParam<const char*> {};
 
 TEST_P(Rejected, IsNoAddressOfAnyKind) {

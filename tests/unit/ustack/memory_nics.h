@@ -72,7 +72,7 @@ inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) 
   config::Nic nic;
   nic.name = "mem" + std::to_string(host);
   nic.mac = {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
-  nic.address = {{0x0a010001U + static_cast<std::uint32_t>(host)}, 24};
+  nic.address = Ipv4Prefix{{0x0a010001U + static_cast<std::uint32_t>(host)}, 24};
   nic.mtu_bytes = options.mtu_bytes;
   nic.queues = options.queues;
   fabric.nics.push_back(nic);

@@ -31,7 +31,7 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
     config::Fabric ours = one_nic_fabric(0, options());
     ours.nics.push_back(ours.nics[0]);
     ours.nics[1].name = "mem1";
-    ours.nics[1].address = {{0x0a020001U}, 24};
+    ours.nics[1].address = Ipv4Prefix{{0x0a020001U}, 24};
     for (std::size_t i = 0; i < 2; ++i) {
       ours.nics[i].gpu_pci = gpu(i);
       link::MemoryLinkOptions cable;
@@ -41,7 +41,7 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
       source_->add(ours.nics[i].name, std::move(left));
 
       config::Fabric theirs = one_nic_fabric(1, options());
-      theirs.nics[0].address = {{0x0a010002U + (static_cast<std::uint32_t>(i) << 16U)}, 24};
+      theirs.nics[0].address = Ipv4Prefix{{0x0a010002U + (static_cast<std::uint32_t>(i) << 16U)}, 24};
       auto peer_source = std::make_shared<MemoryNics>();
       peer_source->add(theirs.nics[0].name, std::move(right));
       peers_[i] = *create(theirs, nullptr, peer_source);

@@ -31,7 +31,7 @@ class NicUse : public testing::Test {
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       config::Nic nic = first;
       nic.name = "mem" + std::to_string(i);
-      nic.address = {{0x0a000001U + (static_cast<std::uint32_t>(i) << 16U)}, 24};
+      nic.address = Ipv4Prefix{{0x0a000001U + (static_cast<std::uint32_t>(i) << 16U)}, 24};
       nic.gpu_pci = gpus[i];
       if (i < mbps.size()) nic.speed_mbps = mbps[i];
       auto [ours, theirs] = link::make_memory_links({.mtu_bytes = 9000});

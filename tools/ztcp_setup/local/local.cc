@@ -73,7 +73,7 @@ config::Nic make_nic(const LocalRequest& request, unsigned rank) {
   config::Nic nic;
   nic.name = fmt::format("ztcp{}", rank);
   nic.driver = config::NicDriver::kMemif;
-  nic.address = {{kFirstAddress.value + rank}, kPrefixLength};
+  nic.address = Ipv4Prefix{{kFirstAddress.value + rank}, kPrefixLength};
   // 02: locally administered.
   nic.mac = {{0x02, 0x5a, 0x00, 0x00, 0x00, static_cast<std::uint8_t>(rank + 1)}};
   nic.mtu_bytes = static_cast<std::uint16_t>(request.mtu_bytes);

@@ -245,7 +245,7 @@ class Planner {
     // A NIC that fell back to its kernel driver without its address is still what it was.
     const bool fell_back = known != nullptr && known->mac == found.mac && !found.address;
     if (!found.interface.empty() && !fell_back) record(found, nic);
-    if (nic.address.address.value == 0)
+    if (nic.address == IpPrefix())
       note(Severity::kFault, "address", name_of(found),
            "has no IPv4 address, so the config can't give it one",
            fmt::format("sudo ip address add ADDRESS/LENGTH dev {}, as the network assigned it, or "

@@ -68,7 +68,7 @@ std::string pairs_text(const Plan& plan) {
     const config::Gpu gpu = pair.gpu ? plan.topology.gpus[*pair.gpu] : config::Gpu{};
     const config::HostNic& found = plan.topology.nics[pair.nic];
     const config::Nic& nic = plan.fabric->nics[i];
-    const bool addressed = nic.address.address.value != 0;
+    const bool addressed = nic.address != IpPrefix();
     table.add({nic.name, or_dash(gpu.pci), or_dash(gpu.model),
                number_or_dash(nic.numa_node, nic.numa_node >= 0), nic.pci, or_dash(found.interface),
                or_dash(found.driver), addressed ? to_string(nic.address) : "-",

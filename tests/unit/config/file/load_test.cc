@@ -91,6 +91,22 @@ TEST(Parse, TakesAnInterfaceOfTheKernel) {
   EXPECT_EQ(nic.last_port, 8063);
 }
 
+TEST(Parse, TakesAddressesOfEitherFamilyFromTheKernelsInterfaces) {
+  for (const char* address : {"2001:db8::5/64", "fe80::1/64", "2001:db8::4/127", "::1/128",
+                              "127.0.0.1/8", "2001:db8:0:7:1::/128"}) {
+    const auto result = parse(of(kSocketNic, "10.0.0.1/24", address), "ztcp.conf");
+    ASSERT_TRUE(result.fabric) << to_string(result.problems.front());
+    EXPECT_EQ(to_string(result.fabric->nics.front().address), address);
+  }
+}
+
+// A link-local address says nothing without its link.
+TEST(Parse, LetsTwoLinksHaveOneLinkLocalAddress) {
+  const std::string first = replaced(kSocketNic, "10.0.0.1/24", "fe80::1/64");
+  const std::string second = replaced(replaced(first, "ztcp0", "ztcp1"), "eth1", "eth2");
+  EXPECT_TRUE(parse("schema = 1\n" + first + second, "ztcp.conf").fabric);
+}
+
 TEST(Parse, TakesRdmaDevices) {
   const std::string second = replaced(replaced(kVerbsNic, "ztcp0", "ztcp1"), "device",
                                       "device_port = 2\ngid_index = 3\ntraffic_class = 106\n"
@@ -325,7 +341,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"gpu_uuid_form", nic_with("name", "gpu_uuid = \"0\"\nname"), "3:12",
              "gpu_uuid = \"0\" is not GPU-"},
         Case{"address_form", nic_with("10.0.0.1/24", "10.0.0.1"), "5:11",
-             "nic[0].address = \"10.0.0.1\" is not an IPv4 address with prefix length"},
+             "nic[0].address = \"10.0.0.1\" is not an address with prefix length"},
         Case{"address_multicast", nic_with("10.0.0.1/24", "224.0.0.1/24"), "5:11",
              "is not an address of a host"},
         Case{"address_loopback", nic_with("10.0.0.1/24", "127.0.0.1/8"), "5:11",
@@ -371,6 +387,18 @@ INSTANTIATE_TEST_SUITE_P(
              "interface is missing; driver = \"socket\" needs it"},
         Case{"interface_form", of(kSocketNic, "eth1", "a/b"), "6:13",
              "interface = \"a/b\" is not an interface name"},
+        Case{"v6_of_userspace_tcp", nic_with("10.0.0.1/24", "2001:db8::5/64"), "5:11",
+             "is IPv6, which driver = \"memif\" does not speak", "IPv4"},
+        Case{"v6_loopback_of_userspace_tcp", nic_with("10.0.0.1/24", "::1/128"), "5:11",
+             "is not an address of a host"},
+        Case{"v6_multicast", of(kSocketNic, "10.0.0.1/24", "ff02::1/64"), "5:11",
+             "is not an address of a host"},
+        Case{"v6_unspecified", of(kSocketNic, "10.0.0.1/24", "::/64"), "5:11",
+             "is not an address of a host"},
+        Case{"v6_of_network", of(kSocketNic, "10.0.0.1/24", "2001:db8::/64"), "5:11",
+             "is the address of the network itself"},
+        Case{"v6_length", of(kSocketNic, "10.0.0.1/24", "2001:db8::1/129"), "5:11",
+             "is not an address with prefix length"},
         Case{"mac_of_the_kernels", of(kSocketNic, "name", "mac = \"02:00:00:00:00:01\"\nname"),
              "3:7", "mac is for driver = \"pci\", \"memif\", \"tap\", this NIC has \"socket\"",
              "remove mac"},
