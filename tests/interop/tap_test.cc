@@ -174,12 +174,12 @@ std::string TapTest::state() const {
     out << "kernel: received " << kernel_->received() << ", sent " << kernel_->sent() << ", errno "
         << kernel_->error() << ", retransmits " << kernel_->info().total_retransmits << "\n";
   const tcp::Counters& c = host_->stack().counters();
-  out << "stack: rx " << c.rx_segments << " ooo " << c.rx_segments_out_of_order << " dup "
-      << c.rx_segments_duplicate << " bad " << c.rx_bad_checksum << " malformed " << c.rx_malformed
-      << " no memory " << c.rx_dropped_no_memory << "; tx " << c.tx_segments << " again "
-      << c.tx_retransmitted_bytes << " B, rto " << c.rto_fired << " tlp " << c.tlp_fired
-      << " recoveries " << c.rack_recoveries << " spurious " << c.spurious_recoveries
-      << " challenges " << c.challenge_acks << " resets " << c.tx_resets;
+  out << "stack: rx " << c.rx_segments << " ooo " << c.rx_out_of_order << " dup " << c.rx_duplicate
+      << " bad " << c.rx_bad_checksum << " malformed " << c.rx_malformed << " no memory "
+      << c.rx_dropped_no_memory << "; tx " << c.tx_segments << " again " << c.tx_retransmitted_bytes
+      << " B, rto " << c.rto_fired << " tlp " << c.tlp_fired << " recoveries " << c.rack_recoveries
+      << " spurious " << c.spurious_recoveries << " challenges " << c.challenge_acks << " resets "
+      << c.tx_resets;
   return out.str();
 }
 

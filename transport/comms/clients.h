@@ -36,7 +36,12 @@ class Client {
 
 class Clients {
  public:
-  explicit Clients(std::size_t capacity) : capacity_(capacity) {}
+  // All the memory it will ever need itself: who is done with is buried, come what may.
+  explicit Clients(std::size_t capacity) : capacity_(capacity) {
+    clients_.reserve(capacity);
+    free_.reserve(capacity);
+    retired_.reserve(capacity);
+  }
 
   // Takes ownership; returns the client's index. Fails with kFull.
   Result<std::size_t> attach(std::unique_ptr<Client> client);

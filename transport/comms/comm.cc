@@ -3,12 +3,11 @@
 #include "transport/comms/comm.h"
 
 #include <chrono>
+#include <new>
 #include <sched.h>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "transport/msg/reason.h"
 
 namespace ztcp::comms {
 
@@ -150,7 +149,6 @@ void CommOf<Base, Posted, kRequests>::note_session_closed() {
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::note_failed(Error error, std::string detail) {
   session_over_ = true;
-  if (detail.empty()) detail = msg::describe(session_failure());
   // From failed_ on NCCL may free what was posted, so nothing queued may point there.
   poller_.backend().abandon_payload();
   poller_.note_outstanding(-static_cast<std::ptrdiff_t>(in_flight_));
@@ -158,9 +156,14 @@ void CommOf<Base, Posted, kRequests>::note_failed(Error error, std::string detai
               .messages_done = messages_done_,
               .bytes_done = bytes_done_,
               .in_flight = in_flight_,
-              .losses = poller_.backend().losses(),
+              .losses = {},
               .link = poller_.backend().state(),
+              .session = session_failure(),
               .detail = std::move(detail)};
+  try {
+    failure_.losses = poller_.backend().losses();
+  } catch (const std::bad_alloc&) {  // It fails without these words.
+  }
   in_flight_ = 0;
   failed_.store(true, std::memory_order_release);
 }

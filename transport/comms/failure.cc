@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "transport/comms/backend.h"
+#include "transport/msg/reason.h"
 
 namespace ztcp::comms {
 namespace {
@@ -40,14 +41,15 @@ std::string advice(const Error& error, link::LinkState link, const Backend& back
 std::string failure_line(const Failure& failure, Direction direction, Endpoint remote,
                          const Backend& backend) {
   const Error& error = failure.error;
+  const std::string detail =
+      failure.detail.empty() ? msg::describe(failure.session) : failure.detail;
   const std::string number =
       error.sys_errno != 0 ? ", errno " + std::to_string(error.sys_errno) : "";
   return fmt::format("{} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight; {}{}",
                      direction == Direction::kSend ? "sending to" : "receiving from",
                      to_string(remote), describe(error.code), error.where, number,
-                     failure.detail.empty() ? "" : ": ", failure.detail, failure.messages_done,
-                     failure.bytes_done, failure.in_flight, failure.losses,
-                     advice(error, failure.link, backend));
+                     detail.empty() ? "" : ": ", detail, failure.messages_done, failure.bytes_done,
+                     failure.in_flight, failure.losses, advice(error, failure.link, backend));
 }
 
 }  // namespace ztcp::comms

@@ -10,6 +10,7 @@
 #include "transport/core/address.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
+#include "transport/msg/session.h"
 
 namespace ztcp::comms {
 
@@ -24,7 +25,8 @@ struct Failure {
   std::uint32_t in_flight = 0;
   std::string losses;  // Of the whole NIC; see Backend.
   link::LinkState link = link::LinkState::kUp;
-  std::string detail;  // What the message layer knows besides the Error.
+  msg::FailureDetail session;  // What the message layer knows besides the Error,
+  std::string detail;          // or else who ended it.
 };
 
 // Begins with the peer, ends with what can be done about it.

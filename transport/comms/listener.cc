@@ -73,7 +73,7 @@ Result<RecvCommPtr> CommListener::accept() {
     arrivals->poller.with_backend([&](TimePoint) {
       if (arrivals->comms.empty()) return;
       comm = arrivals->comms.front();
-      arrivals->comms.pop_front();
+      arrivals->comms.erase(arrivals->comms.begin());
     });
   }
   if (comm == nullptr) return nullptr;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "transport/comms/nic.h"
 #include "transport/comms/recv_comm.h"
@@ -32,13 +33,13 @@ class CommListener final : public Listener {
 
   // Where sessions arrive on one of the NIC's pollers: the dialling side chooses which.
   struct Arrivals final : msg::ListenerEvents {
-    Arrivals(CommListener& of, Poller& on) : listener(of), poller(on) {}
+    Arrivals(CommListener& of, Poller& on) : listener(of), poller(on) { comms.reserve(kBacklog); }
     void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
 
     CommListener& listener;
     Poller& poller;
     bool listens = false;
-    std::deque<ReceivingComm*> comms;  // Guarded by the baton.
+    std::vector<ReceivingComm*> comms;  // As they came; guarded by the baton.
   };
 
   CommListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie);

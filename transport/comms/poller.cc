@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <csignal>
 #include <ctime>
+#include <exception>
+#include <new>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -96,23 +98,42 @@ void Poller::stop() {
   thread_.join();
 }
 
-bool Poller::turn() {
+bool Poller::turn() noexcept {
   last_turn_ = read_clock();
-  const bool moved = backend_->turn(last_turn_, doorbell_);
+  bool moved = true;
+  try {
+    moved = backend_->turn(last_turn_, doorbell_);
+  } catch (const std::exception& exception) {
+    note_exception(exception.what());
+  }
   if (moved) last_moved_ = last_turn_;
   ++turns_;
   return moved;
 }
 
-void Poller::say_counts(const std::string& when) {
-  backend_->remarks().add(log::Level::kInfo,
-                          config_.name + ": " + when + "; so far it " + backend_->summary());
+void Poller::say_counts(const char* when) {
+  backend_->remarks().add(log::Level::kInfo, [&] {
+    return config_.name + ": " + when + "; so far it " + backend_->summary();
+  });
+}
+
+void Poller::note_exception(const char* what) {
+  if (std::exchange(has_thrown_, true)) return;
+  backend_->remarks().add(log::Level::kWarn, [&] {
+    return config_.name + ": driving it met " + what +
+           ": frames were lost, and connections on it may stall; if memory is short, raise the "
+           "process's limit (ulimit -v, the job's memory)";
+  });
 }
 
 void Poller::look_elsewhere(TimePoint now) {
   if (now < next_look_elsewhere_ || !config_.on_look) return;
   next_look_elsewhere_ = now + kLookInterval;
-  config_.on_look(now);
+  try {
+    config_.on_look(now);
+  } catch (const std::bad_alloc&) {
+    // What was to be told is found out by itself, only later.
+  }
 }
 
 void Poller::run_shared_turn() {

@@ -95,10 +95,11 @@ class Poller {
   // --- With the baton held -----------------------------------------------------------------------
   // Requests that somebody waits for; while there are any the thread yields but does not sleep.
   void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
-  // True when anything moved.
-  bool turn();
+  // True when anything moved. Memory that ends is refused where it is asked for; an exception that
+  // gets here all the same ends the turn, and neither the thread nor its hold of the baton.
+  bool turn() noexcept;
   // Has the line with all counts said, as `when` ("the process ends").
-  void say_counts(const std::string& when);
+  void say_counts(const char* when);
 
   // --- Any thread --------------------------------------------------------------------------------
   // Its clients' indices are what ring() wants.
@@ -138,6 +139,7 @@ class Poller {
     } turn_after{*this};
     return std::forward<Body>(body)(now);
   }
+  void note_exception(const char* what);
   void look_elsewhere(TimePoint now);
   void run_shared_turn();
   void wake();
@@ -163,6 +165,7 @@ class Poller {
   TimePoint last_turn_;
   TimePoint last_moved_;
   std::uint64_t turns_ = 0;
+  bool has_thrown_ = false;  // A turn, and it was said.
 };
 
 }  // namespace ztcp::comms

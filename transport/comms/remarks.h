@@ -5,6 +5,7 @@
 // logger may block.
 #pragma once
 
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,14 @@ class Remarks {
     std::string text;
   };
 
-  void add(log::Level level, std::string text) { lines_.push_back({level, std::move(text)}); }
+  // A line that finds no memory is not said, and hurts nobody.
+  template <class MakeText>
+  void add(log::Level level, MakeText&& make_text) {
+    try {
+      lines_.push_back({level, make_text()});
+    } catch (const std::bad_alloc&) {
+    }
+  }
   bool empty() const { return lines_.empty(); }
   std::vector<Line> take() { return std::exchange(lines_, {}); }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
-#include "transport/msg/acceptor.h"
 #include "transport/msg/handshake.h"
 
 namespace ztcp::msg {
@@ -42,7 +42,12 @@ StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote
     return nullptr;
   }
   const TimePoint deadline = now + settings_.handshake_timeout;
-  pending_.push_back(std::make_unique<RecvFlow>(*this, stream, remote, deadline, has_spare));
+  try {
+    pending_.push_back(std::make_unique<RecvFlow>(*this, stream, remote, deadline, has_spare));
+  } catch (const std::bad_alloc&) {
+    ++counters_.refused_no_memory;
+    return nullptr;
+  }
   wake_at(deadline);
   return pending_.back().get();
 }
@@ -77,6 +82,9 @@ void Acceptor::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal) {
       break;
     case Reason::kFull:  // See reason.h for the 0.
       ++(refusal.ours != 0 ? counters_.refused_full : counters_.refused_flows);
+      break;
+    case Reason::kOutOfMemory:
+      ++counters_.refused_no_memory;
       break;
     default:
       ++counters_.refused_stale;
@@ -177,23 +185,38 @@ void Acceptor::admit(TimePoint now, RecvFlow& flow) {
     return refuse(now, flow, Refusal{Reason::kUnknownSession});
   }
   if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
-  auto session = std::make_unique<RecvSession>(*this, settings_, flow.hello(), take_allowance(),
-                                               flow.remote());
-  sessions_.emplace(session->id(), session.get());
-  owing_.reserve(sessions_.size());
-  flushing_.reserve(sessions_.size());
-  session->attach(now, take_pending(flow));
-  verdict.listener->on_session(now, std::move(session));
+  try {
+    if (RecvSession* const session = open_session(now, flow, *verdict.listener))
+      return session->attach(now, take_pending(flow));
+    flow.abort();
+    has_dead_ = true;
+  } catch (const std::bad_alloc&) {
+    refuse(now, flow, Refusal{Reason::kOutOfMemory});
+  }
 }
 
-std::uint32_t Acceptor::take_allowance() {
+// Null: the listener has ended it. Here is all the memory that the acceptor needs for a session;
+// where it ends, what was made is unmade.
+RecvSession* Acceptor::open_session(TimePoint now, const RecvFlow& flow, ListenerEvents& listener) {
+  auto session = std::make_unique<RecvSession>(*this, settings_, flow.hello(), next_allowance(),
+                                               flow.remote());
+  budget_taken_bytes_ += session->allowance_bytes() - Bounce::kMinAllowanceBytes;
+  const std::uint64_t id = session->id();
+  sessions_.emplace(id, session.get());
+  owing_.reserve(sessions_.size());
+  flushing_.reserve(sessions_.size());
+  graveyard_.reserve(max_pending_ + kMaxFlows * sessions_.size());
+  listener.on_session(now, std::move(session));
+  const auto kept = sessions_.find(id);
+  return kept == sessions_.end() || !kept->second->is_running() ? nullptr : kept->second;
+}
+
+std::uint32_t Acceptor::next_allowance() const {
   constexpr std::size_t kShare = 64;
   constexpr std::size_t kLeast = Bounce::kMinAllowanceBytes;
   const std::size_t most = std::max<std::size_t>(settings_.eager_allowance_bytes, kLeast) - kLeast;
   const std::size_t share = (settings_.eager_budget_bytes - budget_taken_bytes_) / kShare;
-  const std::size_t taken = std::min(share, most) / kLeast * kLeast;
-  budget_taken_bytes_ += taken;
-  return static_cast<std::uint32_t>(kLeast + taken);
+  return static_cast<std::uint32_t>(kLeast + std::min(share, most) / kLeast * kLeast);
 }
 
 std::unique_ptr<RecvFlow> Acceptor::take_pending(RecvFlow& flow) {

@@ -23,8 +23,9 @@ namespace ztcp::msg {
 
 class ListenerEvents {
  public:
-  // A new session arrived for this listener. It takes bytes (up to its eager allowance) before an
-  // owner is set.
+  // A new session arrived for this listener; its stream joins it after this call. It takes bytes
+  // (up to its eager allowance) before an owner is set. Whoever can't keep it ends it, and its
+  // sender is reset; std::bad_alloc refuses the sender by name.
   virtual void on_session(TimePoint now, std::unique_ptr<RecvSession> session) = 0;
 
  protected:
@@ -41,6 +42,7 @@ struct AcceptorCounters {
   std::uint64_t refused_full = 0;
   std::uint64_t refused_flows = 0;  // Further ones, which their sessions do without.
   std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that is no more.
+  std::uint64_t refused_no_memory = 0;
 };
 
 class Acceptor {
@@ -56,9 +58,9 @@ class Acceptor {
   Status add_listener(const Cookie& cookie, ListenerEvents& events);
   void remove_listener(const Cookie& cookie) { listeners_.erase(cookie); }
 
-  // A stream was accepted. Returns who hears its events, nullptr when too many are pending and none
-  // of them is silent or refused. `has_spare`: there are streams left for flows that their sessions
-  // can do without; if not, this one is refused should it be such a flow.
+  // A stream was accepted. Returns who hears its events, nullptr when memory has ended, or when too
+  // many are pending and none of them is silent or refused. `has_spare`: there are streams left for
+  // flows that their sessions can do without; if not, this one is refused should it be such a flow.
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare = true);
 
   // Sessions made here. So many others share max_sessions with them: a new one that finds no room
@@ -119,8 +121,9 @@ class Acceptor {
   void refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal);
   // After the proof, if one was due.
   void admit(TimePoint now, RecvFlow& flow);
+  RecvSession* open_session(TimePoint now, const RecvFlow& flow, ListenerEvents& listener);
   std::unique_ptr<RecvFlow> take_pending(RecvFlow& flow);
-  std::uint32_t take_allowance();
+  std::uint32_t next_allowance() const;
   void reap();
 
   const SessionSettings settings_;

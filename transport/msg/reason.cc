@@ -20,6 +20,8 @@ Errc to_errc(Reason reason) {
       return Errc::kFull;
     case Reason::kTooManyTags:
       return Errc::kInvalidArgument;
+    case Reason::kOutOfMemory:
+      return Errc::kOutOfMemory;
     case Reason::kNone:
     case Reason::kUnknownCookie:
     case Reason::kStaleEpoch:
@@ -82,6 +84,11 @@ std::string describe(const FailureDetail& detail) {
     case Reason::kTooManyTags:
       text = "more than " + number(detail.ours) +
              " tags on one connection: set NCCL_NET_SHARED_COMMS=0 on all hosts";
+      break;
+    case Reason::kOutOfMemory:
+      text =
+          "its process has no memory left for another connection: raise its limit (ulimit -v, "
+          "the job's memory)";
       break;
     case Reason::kProcessEnded:
       return "the peer's process ended without closing the connection";

@@ -30,8 +30,9 @@ enum class Reason : std::uint32_t {
   kClosed = 12,         // The receiver has closed. ours: the messages it had received by then.
   kProcessEnded = 13,   // The other side's process ended and said so.
   kTooManyTags = 14,    // ours: so many there may be on one connection.
+  kOutOfMemory = 15,    // A new session found none.
 };
-inline constexpr std::uint32_t kLastReason = 14;
+inline constexpr std::uint32_t kLastReason = 15;
 
 // What an owner is told besides.
 Errc to_errc(Reason reason);

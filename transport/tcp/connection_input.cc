@@ -77,7 +77,7 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
     // RFC 7323 section 3.2: once agreed on, segments without are dropped.
     if (!tcp.options.timestamps) return false;
     if (!receiver_.passes_paws(now, tcp.options.timestamps->value)) {
-      ++context_.counters.rx_segments_duplicate;
+      ++context_.counters.rx_duplicate;
       answer_sparingly(now);
       return false;
     }

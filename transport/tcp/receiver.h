@@ -87,7 +87,7 @@ class Receiver {
 
   // A segment that brings nothing new (RFC 2883 section 4.1.1): the next ACK says so.
   void on_duplicate(SeqNum seq, std::uint32_t length) {
-    ++counters_.rx_segments_duplicate;
+    ++counters_.rx_duplicate;
     ++duplicate_segments_;
     note_duplicate({seq.raw(), (seq + length).raw()});
     ack_due_ = true;
@@ -190,11 +190,11 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
     wire::SackBlock twice;
     switch (reassembly_.insert(frame, seq, offset, length, twice)) {
       case Reassembly::Outcome::kHeld:
-        ++counters_.rx_segments_out_of_order;
+        ++counters_.rx_out_of_order;
         ++out_of_order_segments_;
         break;
       case Reassembly::Outcome::kDuplicate:
-        ++counters_.rx_segments_duplicate;
+        ++counters_.rx_duplicate;
         ++duplicate_segments_;
         break;
       case Reassembly::Outcome::kNoMemory:

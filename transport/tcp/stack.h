@@ -40,8 +40,8 @@ class StreamAcceptor {
 struct Counters {
   std::uint64_t rx_segments = 0;
   std::uint64_t rx_bytes = 0;  // In-order payload handed up.
-  std::uint64_t rx_segments_out_of_order = 0;
-  std::uint64_t rx_segments_duplicate = 0;
+  std::uint64_t rx_out_of_order = 0;
+  std::uint64_t rx_duplicate = 0;
   std::uint64_t rx_bad_checksum = 0;
   std::uint64_t rx_malformed = 0;
   std::uint64_t rx_not_for_us = 0;

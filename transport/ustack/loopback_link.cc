@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,7 @@ class LoopbackLink final : public link::Link {
   }
   bool turn_around(const TxFrame& frame);
   void make_pool();
+  Slot* take_slot();
 
   std::unique_ptr<link::Link> inner_;
   const MacAddress mac_;
@@ -78,19 +80,32 @@ class LoopbackLink final : public link::Link {
 };
 
 void LoopbackLink::make_pool() {
-  slots_.resize(slot_count_);
   free_.reserve(slot_count_);
+  slots_.resize(slot_count_);
   for (Slot& slot : slots_) free_.push_back(&slot);
 }
 
+// Null: all slots are on their way, or there is no memory for more. Either is a full ring.
+LoopbackLink::Slot* LoopbackLink::take_slot() {
+  try {
+    if (slots_.empty()) make_pool();
+    if (free_.empty() || last_ - first_ == kQueued) return nullptr;
+    Slot& slot = *free_.back();
+    if (slot.bytes == nullptr)
+      slot.bytes = std::make_unique_for_overwrite<std::byte[]>(frame_bytes_);
+    free_.pop_back();
+    return &slot;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 bool LoopbackLink::turn_around(const TxFrame& frame) {
-  if (slots_.empty()) make_pool();
-  if (free_.empty() || last_ - first_ == kQueued) return false;
   std::size_t size = frame.header_bytes;
   if (size + frame.payload_bytes > frame_bytes_) return true;  // Dropped: can never be sent.
-  Slot& slot = *free_.back();
-  free_.pop_back();
-  if (slot.bytes == nullptr) slot.bytes = std::make_unique_for_overwrite<std::byte[]>(frame_bytes_);
+  Slot* const taken = take_slot();
+  if (taken == nullptr) return false;
+  Slot& slot = *taken;
   std::memcpy(slot.bytes.get(), frame.header.data(), size);
   for (std::size_t i = 0; i < frame.fragment_count; ++i) {
     const Fragment& fragment = frame.fragments[i];

@@ -22,6 +22,9 @@ constexpr std::array<Words, kTroubles> kWords = {{
     {Trouble::kNoPlace, "connections found no place",
      "raise tcp.max_connections in ztcp.conf if they are the job's; else close "
      "messages.listen_port to everybody but the job's hosts"},
+    {Trouble::kShortage, "connections were refused because this process has no memory left",
+     "raise its limit (ulimit -v, the job's memory in its cgroup), or let NCCL open fewer "
+     "(NCCL_NCHANNELS_PER_NET_PEER=1)"},
     {Trouble::kDamaged, "frames arrived damaged",
      "a cable, a transceiver, a NIC or a switch changes bytes: look at the error counters of "
      "both ends of this link and of the switches"},
@@ -45,7 +48,7 @@ std::string warning(const Finding& finding) {
   const Words& words = *std::find_if(kWords.begin(), kWords.end(),
                                      [&](const Words& w) { return w.trouble == finding.trouble; });
   std::string parts;
-  for (const Finding::Part& part : finding.parts)
+  for (const Finding::Part& part : finding.parts())
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.count, part.name);
   const auto span = std::chrono::duration_cast<std::chrono::seconds>(finding.span);
   return fmt::format("{} {} in {} s ({}): {}", finding.total(), words.what,
@@ -85,20 +88,24 @@ Error NicLog::lost_error(link::LinkState state) {
 }
 
 void NicLog::link_lost(link::LinkState state) {
-  add(log::Level::kWarn,
-      lost_reason(state) + "; every connection on it has failed: " + lost_advice(state));
+  add(log::Level::kWarn, [&] {
+    return lost_reason(state) + "; every connection on it has failed: " + lost_advice(state);
+  });
 }
 
-void NicLog::warn(const Finding& finding) { add(log::Level::kWarn, warning(finding)); }
+void NicLog::warn(const Finding& finding) {
+  add(log::Level::kWarn, [&] { return warning(finding); });
+}
 
 void NicLog::nobody_left(TimePoint now, const NicCounts& counts) {
   if (now < next_nobody_left_) return;
   next_nobody_left_ = now + kNobodyLeftInterval;
-  add(log::Level::kInfo, "no connection is left; so far it " + summary(counts));
+  add(log::Level::kInfo, [&] { return "no connection is left; so far it " + summary(counts); });
 }
 
-void NicLog::add(log::Level level, const std::string& line) {
-  remarks_.add(level, name_ + ": " + line);
+template <class MakeLine>
+void NicLog::add(log::Level level, MakeLine&& make_line) {
+  remarks_.add(level, [&] { return name_ + ": " + make_line(); });
 }
 
 }  // namespace ztcp::ustack

@@ -45,7 +45,8 @@ class NicLog {
   void nobody_left(TimePoint now, const NicCounts& counts);
 
  private:
-  void add(log::Level level, const std::string& line);
+  template <class MakeLine>
+  void add(log::Level level, MakeLine&& make_line);
 
   const std::string name_;
   const std::string link_description_;

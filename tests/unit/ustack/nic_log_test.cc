@@ -16,7 +16,8 @@ constexpr TimePoint kNow{1000s};
 TEST(NicWarning, NamesTheCountsAndTheMend) {
   EXPECT_EQ(warning({.trouble = Trouble::kStrangers,
                      .span = 3s,
-                     .parts = {{"strays_bad_magic", 30}, {"strays_timed_out", 7}}}),
+                     .all_parts = {{{"strays_bad_magic", 30}, {"strays_timed_out", 7}}},
+                     .part_count = 2}),
             "37 connections by strangers were turned away in 3 s (30 strays_bad_magic, 7 "
             "strays_timed_out): open messages.listen_port to the job's hosts alone (security "
             "group); hosts of the job need the same ztcp and cluster_key");
@@ -24,12 +25,14 @@ TEST(NicWarning, NamesTheCountsAndTheMend) {
 
 TEST(NicWarning, IsThereForEveryTrouble) {
   for (std::size_t i = 0; i < kTroubles; ++i) {
-    const std::string line =
-        warning({.trouble = static_cast<Trouble>(i), .span = 60s, .parts = {{"counter", 12}}});
+    const std::string line = warning({.trouble = static_cast<Trouble>(i),
+                                      .span = 60s,
+                                      .all_parts = {{{"counter", 12}}},
+                                      .part_count = 1});
     EXPECT_TRUE(line.starts_with("12 ")) << line;
     EXPECT_NE(line.find(" in 60 s (12 counter): "), std::string::npos) << line;
   }
-  const std::string macs = warning({.trouble = Trouble::kMacsChange, .span = 0s, .parts = {}});
+  const std::string macs = warning({.trouble = Trouble::kMacsChange, .span = 0s});
   EXPECT_TRUE(macs.starts_with(
       "0 times a neighbour's MAC address changed or was claimed by another host in 1 s (): two "
       "hosts have one address"))

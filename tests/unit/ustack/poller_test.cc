@@ -7,6 +7,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <new>
 #include <sched.h>
 #include <thread>
 #include <utility>
@@ -100,6 +101,52 @@ TEST(Poller, WhatIsRungDuringAControlCallIsHeardAtItsEnd) {
   });
   poller.with_engine([&](Engine&, TimePoint) { poller.ring(first); });
   EXPECT_EQ(last.heard, 1);
+}
+
+// Memory ends where nobody expected it to.
+class Hungry final : public comms::Client {
+ public:
+  void on_doorbell(TimePoint) override { throw std::bad_alloc(); }
+  void on_link_lost(TimePoint) override {}
+  void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
+  void say_goodbye(TimePoint) override {}
+  void cut_off(TimePoint) override {}
+};
+
+class Turns : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Modes, Turns, testing::Values(false, true),
+                         [](const auto& row) { return row.param ? "dedicated" : "shared"; });
+
+TEST_P(Turns, AnExceptionEndsNeitherTheThreadNorTheHoldOfTheBaton) {
+  auto [left, right] = link::make_memory_links({});
+  EngineConfig engine;
+  engine.stack.address = {{0x0a010001U}, 24};
+  comms::PollerConfig config;
+  config.name = "mem0";
+  config.dedicated = GetParam();
+  const test::LogCapture log;
+  Poller poller(config, std::move(left), engine);
+  std::size_t hungry = 0;
+  auto owned = std::make_unique<Counting>();
+  Counting& counting = *owned;
+  std::size_t well = 0;
+  poller.with_engine([&](Engine&, TimePoint) {
+    hungry = *poller.backend().clients().attach(std::make_unique<Hungry>());
+    well = *poller.backend().clients().attach(std::move(owned));
+  });
+  ASSERT_TRUE(poller.start());
+  for (int i = 0; i < 2; ++i) {
+    poller.ring(hungry);
+    poller.kick();
+    poller.with_engine([](Engine&, TimePoint) {});
+  }
+  poller.ring(well);
+  poller.with_engine([](Engine&, TimePoint) {});
+  poller.stop();
+  EXPECT_EQ(counting.heard, 1);
+  ASSERT_EQ(log.warnings().size(), 1U);
+  EXPECT_TRUE(log.warnings()[0].starts_with("mem0: driving it met std::bad_alloc"))
+      << log.warnings()[0];
 }
 
 // NCCL's logger may take a lock whose owner waits for the baton.

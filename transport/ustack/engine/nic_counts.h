@@ -59,6 +59,8 @@ inline constexpr NicCounter kPushedOut{"strays_pushed_out",
 inline constexpr NicCounter kOtherVersion{"refused_version",
                                           of_acceptor<&Acceptor::refused_version>};
 inline constexpr NicCounter kRefusedFull{"refused_full", of_acceptor<&Acceptor::refused_full>};
+inline constexpr NicCounter kRefusedNoMemory{"refused_no_memory",
+                                             of_acceptor<&Acceptor::refused_no_memory>};
 inline constexpr NicCounter kSynDropped{"syn_dropped_table_full",
                                         of_tcp<&Tcp::syn_dropped_table_full>};
 inline constexpr NicCounter kBadChecksum{"rx_bad_checksum", of_tcp<&Tcp::rx_bad_checksum>};
@@ -83,6 +85,7 @@ inline constexpr std::array kUnusual = {
     kRefusedFull,
     NicCounter{"refused_flows", of_acceptor<&Acceptor::refused_flows>},
     NicCounter{"refused_stale", of_acceptor<&Acceptor::refused_stale>},
+    kRefusedNoMemory,
     kSynDropped,
     kBadChecksum,
     NicCounter{"link_rx_bad_checksum", of_link<&Link::rx_bad_checksum>},
@@ -96,8 +99,8 @@ inline constexpr std::array kUnusual = {
     NicCounter{"arp_bad_sender", of_tcp<&Tcp::arp_bad_sender>},
     NicCounter{"rx_no_connection", of_tcp<&Tcp::rx_no_connection>},
     NicCounter{"rx_not_for_us", of_tcp<&Tcp::rx_not_for_us>},
-    NicCounter{"rx_segments_out_of_order", of_tcp<&Tcp::rx_segments_out_of_order>},
-    NicCounter{"rx_segments_duplicate", of_tcp<&Tcp::rx_segments_duplicate>},
+    NicCounter{"rx_out_of_order", of_tcp<&Tcp::rx_out_of_order>},
+    NicCounter{"rx_duplicate", of_tcp<&Tcp::rx_duplicate>},
     NicCounter{"tlp_fired", of_tcp<&Tcp::tlp_fired>},
     NicCounter{"rack_recoveries", of_tcp<&Tcp::rack_recoveries>},
     NicCounter{"spurious_recoveries", of_tcp<&Tcp::spurious_recoveries>},

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/ustack/engine/transmitter.h"
 
+#include <cassert>
 #include <cstring>
 
 namespace ztcp::ustack {
@@ -16,9 +17,10 @@ std::uint32_t largest_frame(const link::LinkCapabilities& link) {
 
 Transmitter::Transmitter(const link::LinkCapabilities& link)
     : largest_frame_bytes_(largest_frame(link)),
-      copy_bytes_(link.mtu_bytes),
       limit_(largest_frame_bytes_),
-      payload_(std::make_unique_for_overwrite<std::byte[]>(kBurst * std::size_t{copy_bytes_})) {}
+      payload_(
+          std::make_unique_for_overwrite<std::byte[]>(kBurst * std::size_t{largest_frame_bytes_})) {
+}
 
 Transmitter::Allowance Transmitter::allow(TimePoint now, const link::TransmitRoom& room) {
   return {std::min(room.frames, kFramesPerTurn),
@@ -48,10 +50,7 @@ bool Transmitter::offer(link::Link& link) {
   first_ += sent;
   if (is_empty()) [[likely]] {
     first_ = last_ = 0;
-    if (detached_ != 0) {
-      detached_ = 0;
-      large_payload_.clear();
-    }
+    detached_ = 0;
     return sent != 0;
   }
   ++refusals_;
@@ -70,11 +69,8 @@ void Transmitter::detach(std::size_t i) {
   TxFrame& frame = frames_[i];
   const std::uint32_t mark = 1U << i;
   if (frame.fragment_count == 0 || (detached_ & mark) != 0) return;
-  std::byte* own = payload_.get() + i * std::size_t{copy_bytes_};
-  if (frame.payload_bytes > copy_bytes_) {
-    large_payload_.push_back(std::make_unique_for_overwrite<std::byte[]>(frame.payload_bytes));
-    own = large_payload_.back().get();
-  }
+  std::byte* const own = payload_.get() + i * std::size_t{largest_frame_bytes_};
+  assert(frame.payload_bytes <= largest_frame_bytes_);
   std::byte* to = own;
   for (const Fragment& fragment : std::span(frame.fragments).first(frame.fragment_count)) {
     if (fragment.size_bytes != 0) std::memcpy(to, fragment.data, fragment.size_bytes);

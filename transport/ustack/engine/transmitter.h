@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
@@ -83,15 +82,13 @@ class Transmitter {
   void detach(std::size_t i);
 
   const std::uint32_t largest_frame_bytes_;
-  const std::uint32_t copy_bytes_;  // Of payload_ for each frame.
   QueueLimit limit_;
   std::array<TxFrame, kBurst> frames_{};
   std::size_t first_ = 0;
   std::size_t last_ = 0;
-  std::uint32_t detached_ = 0;            // A bit for each frame whose payload is a copy here.
-  std::unique_ptr<std::byte[]> payload_;  // Not touched before a link refuses a repeat.
-  // What does not fit there: super-segments that wait when a session fails.
-  std::vector<std::unique_ptr<std::byte[]>> large_payload_;
+  std::uint32_t detached_ = 0;  // A bit for each frame whose payload is a copy here.
+  // Of kBurst of the largest frames; not touched before a link refuses one whose payload must go.
+  std::unique_ptr<std::byte[]> payload_;
   std::uint64_t refusals_ = 0;
 };
 

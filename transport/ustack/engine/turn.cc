@@ -10,7 +10,7 @@ void Turn::look(TimePoint now) {
   next_look_ = now + kLookInterval;
   if (now >= next_watch_) {
     next_watch_ = now + kWatchInterval;
-    for (const Finding& finding : watch_.look(now, counts())) events_.on_warning(finding);
+    watch_.look(now, counts(), [this](const Finding& finding) { events_.on_warning(finding); });
   }
   const link::LinkState state = link_.state();
   if (state != link_state_) {

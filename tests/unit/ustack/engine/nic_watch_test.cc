@@ -3,7 +3,6 @@
 #include "transport/ustack/engine/nic_watch.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,13 +17,13 @@ struct NicWatchTest : testing::Test {
   std::vector<Finding> look_for(Duration span) {
     std::vector<Finding> found;
     for (const TimePoint end = now + span; now < end; now += 1s)
-      for (Finding& finding : watch.look(now, counts)) found.push_back(std::move(finding));
+      watch.look(now, counts, [&](const Finding& finding) { found.push_back(finding); });
     return found;
   }
   // "30 strays_bad_magic, 7 strays_timed_out"
   static std::string parts(const Finding& finding) {
     std::string text;
-    for (const Finding::Part& part : finding.parts)
+    for (const Finding::Part& part : finding.parts())
       text += (text.empty() ? "" : ", ") + std::to_string(part.count) + " " + part.name;
     return text;
   }
@@ -88,6 +87,15 @@ TEST_F(NicWatchTest, WhatWasHeldAndDroppedIsSaidOfBothWhoDropIt) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kNoMemory);
   EXPECT_EQ(parts(found[0]), "600 rx_dropped_no_memory, 400 link_rx_dropped_no_memory");
+}
+
+// It may be the only connection that the job still waits for.
+TEST_F(NicWatchTest, OneConnectionWithoutMemoryIsNews) {
+  counts.acceptor.refused_no_memory = 1;
+  const auto found = look_for(1s);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].trouble, Trouble::kShortage);
+  EXPECT_EQ(parts(found[0]), "1 refused_no_memory");
 }
 
 TEST_F(NicWatchTest, ThreeQuarrelsAboutAnAddressAreNews) {
