@@ -21,7 +21,7 @@ MacAddress destination(const TxFrame& frame) {
 
 class MeshLink final : public Link {
  public:
-  explicit MeshLink(std::vector<MeshPort> ports) {
+  MeshLink(std::vector<MeshPort> ports, Duration patience) : patience_(patience) {
     assert(!ports.empty() && ports.size() <= UINT8_MAX);
     capabilities_ = ports.front().link->capabilities();
     assert(!capabilities_.zero_copy);
@@ -148,7 +148,7 @@ class MeshLink final : public Link {
       port->is_full = true;
       port->full_since = now_;
     }
-    port->is_stalled |= now_ - port->full_since >= kMeshPatience;
+    port->is_stalled |= now_ - port->full_since >= patience_;
     if (!port->is_stalled) return sent;
     dropped_here_.tx_dropped += run.size() - sent;
     return run.size();
@@ -156,9 +156,11 @@ class MeshLink final : public Link {
 
   // To a full port it is lost, as everywhere: who asks by broadcast asks again.
   void flood(Port& port, const TxFrame& frame) {
-    if (port.link->transmit(std::span(&frame, 1)) == 0) dropped_here_.tx_dropped += 1;
+    if (port.link->is_up() && port.link->transmit(std::span(&frame, 1)) == 0)
+      dropped_here_.tx_dropped += 1;
   }
 
+  const Duration patience_;
   std::vector<Port> ports_;
   std::size_t first_ = 0;  // Where the next receive() begins.
   TimePoint now_{};        // As of transmit_room().
@@ -169,8 +171,8 @@ class MeshLink final : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports) {
-  return std::make_unique<MeshLink>(std::move(ports));
+std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports, Duration patience) {
+  return std::make_unique<MeshLink>(std::move(ports), patience);
 }
 
 }  // namespace ztcp::link

@@ -6,9 +6,9 @@
 // (ARP) go to all. Belongs to the thread that owns the NIC, and its ports with it.
 //
 // A peer whose ring is full is waited for, and with it the frames behind its own, as on any link;
-// but one of several that takes nothing for kMeshPatience is not running (stopped by a debugger,
+// but one of several that takes nothing for so long is not running (stopped by a debugger,
 // say), and until it takes a frame again what is meant for it is dropped as a cable would, so that
-// the others do not suffer.
+// the others do not suffer. Who is not there misses a broadcast, which is nobody's loss.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,8 @@ struct MeshPort {
 // others' frames behind it to be thought lost (the floor of TCP's retransmission timeout).
 inline constexpr Duration kMeshPatience = std::chrono::milliseconds(4);
 
-// Of one port at least, all alike and all copying what they send (memif), under one own MAC.
-std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports);
+// Of one port at least, all alike and all copying what they send, under one own MAC. `patience`: no
+// less than peers may sleep.
+std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports, Duration patience = kMeshPatience);
 
 }  // namespace ztcp::link

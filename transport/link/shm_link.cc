@@ -235,8 +235,8 @@ Result<std::unique_ptr<Link>> open_shm(const ShmConfig& config) {
   return std::make_unique<ShmLink>(config, ZTCP_TRY(ShmMeeting::open(std::move(meeting))));
 }
 
-Result<std::unique_ptr<Link>> open_shm_mesh(const ShmConfig& nic,
-                                            const std::vector<ShmPeer>& peers) {
+Result<std::unique_ptr<Link>> open_shm_mesh(const ShmConfig& nic, const std::vector<ShmPeer>& peers,
+                                            Duration longest_sleep) {
   std::vector<MeshPort> ports;
   for (const ShmPeer& peer : peers) {
     ShmConfig port = nic;
@@ -245,7 +245,7 @@ Result<std::unique_ptr<Link>> open_shm_mesh(const ShmConfig& nic,
     port.peer_mac = peer.mac;
     ports.push_back({peer.mac, ZTCP_TRY(open_shm(port))});
   }
-  return make_mesh(std::move(ports));
+  return make_mesh(std::move(ports), std::max(kMeshPatience, 2 * longest_sleep));
 }
 
 }  // namespace ztcp::link

@@ -44,7 +44,8 @@ struct ShmPeer {
 };
 
 // A link to each peer behind one (mesh_link.h). Of `nic` the MAC, the MTU and the slots count.
-Result<std::unique_ptr<Link>> open_shm_mesh(const ShmConfig& nic,
-                                            const std::vector<ShmPeer>& peers);
+// `longest_sleep`: of a peer that is all right.
+Result<std::unique_ptr<Link>> open_shm_mesh(const ShmConfig& nic, const std::vector<ShmPeer>& peers,
+                                            Duration longest_sleep = {});
 
 }  // namespace ztcp::link

@@ -3,6 +3,7 @@
 //
 // NICs of the product: DPDK ports and tap interfaces, claimed by lock files.
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
@@ -133,7 +134,7 @@ class DpdkNics final : public NicSource {
     std::vector<link::ShmPeer> peers;
     for (const config::MeshPeer& peer : config::mesh_peers(fabric_, nic))
       peers.push_back({peer.nic->mac, peer.sockets[queue], peer.serves});
-    return link::open_shm_mesh(mesh, peers);
+    return link::open_shm_mesh(mesh, peers, std::chrono::microseconds(fabric_.poller.max_sleep_us));
   }
 
   static std::uint32_t memif_mib(const config::Nic& nic) {

@@ -168,6 +168,57 @@ TEST_F(Mesh, APeerThatIsNotRunningHoldsUpNobodyElse) {
   EXPECT_EQ(nics_[0]->counters().tx_dropped, 2U);
 }
 
+TEST_F(Mesh, ABroadcastThatAnAbsentPeerMissesIsNoLoss) {
+  carriers_[0] = LinkState::kDown;
+  SentFrame who = frame_to(kBroadcastMac, 1);
+  EXPECT_EQ(nics_[0]->transmit({&who.frame(), 1}), 1U);
+  EXPECT_EQ(take(2).size(), 1U);
+  EXPECT_EQ(nics_[0]->counters().tx_dropped, 0U);
+}
+
+// Who sleeps between two looks at its ring is there.
+TEST(MeshPatience, IsAsLongAsItIsTold) {
+  for (const Duration patience : {Duration(kMeshPatience), Duration(200ms)}) {
+    MemoryLinkOptions options;
+    options.frames = 1;
+    auto [here, there] = make_memory_links(options);
+    auto [also_here, other] = make_memory_links(options);
+    constexpr MacAddress kAsleep{{2, 0, 0, 0, 0, 2}};
+    std::vector<MeshPort> ports;
+    ports.push_back({kAsleep, std::move(here)});
+    ports.push_back({{{2, 0, 0, 0, 0, 3}}, std::move(also_here)});
+    const auto mesh = make_mesh(std::move(ports), patience);
+    mesh->transmit_room(kStart);
+    SentFrame sent(1, 200, 1);
+    std::memcpy(sent.frame().header.data(), kAsleep.bytes.data(), kAsleep.bytes.size());
+    const std::vector<TxFrame> two(2, sent.frame());
+    ASSERT_EQ(mesh->transmit(two), 1U);
+    mesh->transmit_room(kStart + patience - 1ns);
+    EXPECT_EQ(mesh->transmit(std::span(two).first(1)), 0U);
+    mesh->transmit_room(kStart + patience);
+    EXPECT_EQ(mesh->transmit(std::span(two).first(1)), 1U);
+    EXPECT_EQ(mesh->counters().tx_dropped, 1U);
+  }
+}
+
+// Nobody else can suffer.
+TEST(MeshPatience, HasNoEndForAnOnlyPeer) {
+  MemoryLinkOptions options;
+  options.frames = 1;
+  auto [here, there] = make_memory_links(options);
+  std::vector<MeshPort> ports;
+  ports.push_back({options.macs[1], std::move(here)});
+  const auto mesh = make_mesh(std::move(ports));
+  SentFrame sent(1, 200, 1);
+  std::memcpy(sent.frame().header.data(), options.macs[1].bytes.data(), 6);
+  ASSERT_EQ(mesh->transmit({&sent.frame(), 1}), 1U);
+  for (const Duration later : {Duration(0), Duration(1s), Duration(60s)}) {
+    mesh->transmit_room(kStart + later);
+    EXPECT_EQ(mesh->transmit({&sent.frame(), 1}), 0U);
+  }
+  EXPECT_EQ(mesh->counters().tx_dropped, 0U);
+}
+
 TEST_F(Mesh, WhatIsForNobodyHereIsDropped) {
   SentFrame sent = frame_to(MacAddress{{2, 0, 0, 0, 0, 9}}, 1);
   EXPECT_EQ(nics_[0]->transmit({&sent.frame(), 1}), 1U);
