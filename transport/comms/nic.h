@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,11 +36,16 @@ class Nic {
   virtual PeerHandle issue_handle(const msg::Cookie& cookie) = 0;
 
   // For one more connection: the poller that has the fewest of those dialled here. Where peers dial
-  // to is theirs to say.
-  Poller& choose_poller() const {
-    return **std::min_element(pollers.begin(), pollers.end(), [](const auto& a, const auto& b) {
-      return a->dialled() < b->dialled();
-    });
+  // to is theirs to say; but of two NICs that dial each other one begins in the middle, so that a
+  // few connections each way are on as many pollers as there are.
+  Poller& choose_poller(const IpAddress& peer) const {
+    const auto first =
+        static_cast<std::ptrdiff_t>(listen_endpoint.address <= peer ? 0 : pollers.size() / 2);
+    const auto is_less = [](const auto& a, const auto& b) { return a->dialled() < b->dialled(); };
+    const auto from_middle = std::min_element(pollers.begin() + first, pollers.end(), is_less);
+    const auto before = std::min_element(pollers.begin(), pollers.begin() + first, is_less);
+    return before != pollers.begin() + first && is_less(*before, *from_middle) ? **before
+                                                                               : **from_middle;
   }
   // Null: the NIC is there.
   Poller* lost_poller() const {

@@ -11,7 +11,7 @@ Result<bool> TableRequest<SendingComm>::test(std::span<std::size_t> sizes_bytes)
 
 Result<SendCommPtr> SendingComm::connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
                                          const msg::Cookie& cookie) {
-  Poller& poller = nic->choose_poller();
+  Poller& poller = nic->choose_poller(remote.address);
   SendingComm* comm = nullptr;
   Backend& backend = poller.backend();
   ZTCP_CHECK(poller.with_backend([&](TimePoint) -> Status {

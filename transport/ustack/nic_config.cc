@@ -39,7 +39,7 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.stack.tx_checksum_offload = link.tx_checksum;
   out.stack.max_super_segment_bytes = link.max_super_segment_bytes;
   // Connections spread over the queues; peers need not spread theirs evenly, and few may all come
-  // on one: each peer begins with its first queue.
+  // on one: all peers begin with the same queue, or with one of two.
   constexpr std::uint32_t kFewSessions = 256;
   const std::uint32_t share = (2 * fabric.tcp.max_connections + nic.queues - 1) / nic.queues;
   out.session.max_sessions = std::min(fabric.tcp.max_connections, std::max(share, kFewSessions));
