@@ -8,8 +8,10 @@
 //
 // Both sides run in turns on one thread and each call is charged to its side; goodput is that of
 // the slower side, as if each had a core. The sender fills the whole window before the receiver
-// runs, so that a sender's checksum pass does not leave the bytes in the receiver's L2.
+// runs, so that a sender's checksum pass does not leave the bytes in the receiver's L2. With
+// workers (--workers N) the receiver's time ends when they have copied all they were given.
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -17,6 +19,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/engine/joined_pair.h"
@@ -121,31 +124,34 @@ std::string to_json(const Row& row, const Sample& s) {
   char text[512];
   std::snprintf(text, sizeof text,
                 "{\"mtu\": %u, \"super_segment_bytes\": %u, \"checksum\": \"%s\", "
-                "\"working_set_bytes\": %zu, \"goodput_gbps\": %.2f, \"memcpy_gbps\": %.2f, "
+                "\"workers\": %zu, \"working_set_bytes\": %zu, \"goodput_gbps\": %.2f, "
+                "\"memcpy_gbps\": %.2f, "
                 "\"ratio\": %.3f, \"send_cycles_per_byte\": %.4f, "
                 "\"receive_cycles_per_byte\": %.4f}",
                 row.options.mtu_bytes, row.options.super_segment_bytes,
-                row.options.checksum_offload ? "offloaded" : "software", row.working_set_bytes,
-                s.goodput_gbps, s.memcpy_gbps, s.ratio, s.send_cycles_per_byte,
-                s.receive_cycles_per_byte);
+                row.options.checksum_offload ? "offloaded" : "software", row.options.workers,
+                row.working_set_bytes, s.goodput_gbps, s.memcpy_gbps, s.ratio,
+                s.send_cycles_per_byte, s.receive_cycles_per_byte);
   return text;
 }
 
-std::vector<Row> rows() {
+// `only_mib`: the working set; 0: each.
+std::vector<Row> rows(std::size_t workers, std::size_t only_mib) {
   std::vector<Row> all;
   for (const std::size_t working_set : {std::size_t{8} << 20, std::size_t{256} << 20}) {
+    if (only_mib != 0 && working_set != only_mib << 20) continue;
     for (const std::uint16_t mtu : {std::uint16_t{9000}, std::uint16_t{1500}}) {
-      all.push_back({{mtu, 0, true}, working_set});
-      all.push_back({{mtu, 0, false}, working_set});
-      all.push_back({{mtu, 65000, true}, working_set});
+      all.push_back({{mtu, 0, true, workers}, working_set});
+      all.push_back({{mtu, 0, false, workers}, working_set});
+      all.push_back({{mtu, 65000, true, workers}, working_set});
     }
   }
   return all;
 }
 
-int run(const std::string& json_path) {
+int run(const std::string& json_path, std::size_t workers, std::size_t only_mib) {
   const double hz = cycles_per_second();
-  const std::vector<Row> all = rows();
+  const std::vector<Row> all = rows(workers, only_mib);
   std::vector<Slices> slices(all.size());
   // Repetitions interleave, so that a busy moment of the machine touches every row a little.
   for (std::size_t working_set_first = 0; working_set_first < all.size();) {
@@ -198,12 +204,30 @@ int run(const std::string& json_path) {
 
 int main(int argc, char** argv) {
   std::string json_path;
-  if (argc == 3 && std::strcmp(argv[1], "--json") == 0) {
-    json_path = argv[2];
-  } else if (argc != 1) {
+  std::size_t workers = 0;
+  std::size_t only_mib = 0;
+  bool understood = argc % 2 == 1;
+  for (int i = 1; i + 1 < argc && understood; i += 2) {
+    const std::string_view option = argv[i];
+    const std::string_view value = argv[i + 1];
+    const auto is_number = [value](std::size_t& out) {
+      return std::from_chars(value.data(), value.data() + value.size(), out).ec == std::errc{};
+    };
+    if (option == "--json") {
+      json_path = value;
+    } else if (option == "--workers") {
+      understood = is_number(workers) && workers <= ztcp::msg::CopyJobs::kMaxWorkers;
+    } else if (option == "--set") {
+      understood = is_number(only_mib) && !ztcp::bench::rows(0, only_mib).empty();
+    } else {
+      understood = false;
+    }
+  }
+  if (!understood) {
     const bool asked = argc == 2 && std::strcmp(argv[1], "--help") == 0;
-    std::fprintf(asked ? stdout : stderr, "usage: %s [--json FILE|-]\n", argv[0]);
+    std::fprintf(asked ? stdout : stderr, "usage: %s [--workers N] [--set 8|256] [--json FILE|-]\n",
+                 argv[0]);
     return asked ? 0 : 2;
   }
-  return ztcp::bench::run(json_path);
+  return ztcp::bench::run(json_path, workers, only_mib);
 }

@@ -24,6 +24,7 @@ ustack::EngineConfig JoinedPair::host_config(const PairOptions& options, std::ui
   config.session.max_sessions = 4;
   config.max_pending_streams = 8;
   config.secret = {host, host};
+  config.copies.workers = options.workers;
   return config;
 }
 
@@ -33,7 +34,7 @@ JoinedPair::JoinedPair(const PairOptions& options, std::span<const std::byte> so
       source_(source),
       destination_(destination),
       client_(host_config(options, 1)),
-      server_(host_config(options, 2)),
+      server_(host_config(options, 2), &workers_),
       data_(2 * kInFlight * kMessageBytes / (options.mtu_bytes - 100U) + kBurst),
       acks_(data_.sent.size()) {}
 
@@ -81,6 +82,26 @@ void JoinedPair::collect(ustack::Engine& from, Cable& cable) {
   }
 }
 
+// Frames are views of the sender's memory: nobody misses them.
+void JoinedPair::take_released() {
+  std::array<RxFrame, kBurst> released;
+  while (server_.take_released(released) == released.size()) {
+  }
+}
+
+// What workers still have counts, too.
+void JoinedPair::finish_copies() {
+  const msg::CopyJobs* const copies = server_.copies();
+  if (copies == nullptr) return;
+  while (!copies->is_idle()) {
+    server_.on_timers(now_);
+    __builtin_ia32_pause();
+  }
+  post_receives();
+  server_.on_timers(now_);
+  collect(server_, acks_);
+}
+
 template <class Post>
 std::uint64_t JoinedPair::deliver(Cable& cable, ustack::Engine& to, Cable& answers, Post post) {
   make_views(cable);
@@ -89,8 +110,10 @@ std::uint64_t JoinedPair::deliver(Cable& cable, ustack::Engine& to, Cable& answe
     to.on_frames(now_, {cable.views.data() + at, std::min(kBurst, cable.count - at)});
     post();
     to.on_timers(now_);
+    if (&to == &server_) take_released();
     collect(to, answers);
   }
+  if (&to == &server_) finish_copies();
   cable.count = 0;
   return read_cycles() - begin;
 }
@@ -107,6 +130,11 @@ void JoinedPair::turn(Cycles& cycles) {
 }
 
 bool JoinedPair::connect() {
+  const WorkerThreads::Options threads{
+      .name = "bench-w", .cpus = {}, .spin = std::chrono::milliseconds(1)};
+  if (!workers_.start(options_.workers, threads,
+                      [this](std::size_t worker) { return server_.copies()->work(worker); }))
+    return false;
   if (!server_.listen(kCookie, listener_)) return false;
   const auto config = host_config(options_, 2);
   session_ = &client_.connect({config.stack.address.address, config.listen_port}, kCookie, sender_);

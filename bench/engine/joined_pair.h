@@ -14,6 +14,7 @@
 #include <x86intrin.h>
 
 #include "transport/core/frame.h"
+#include "transport/core/worker_threads.h"
 #include "transport/ustack/engine/engine.h"
 
 namespace ztcp::bench {
@@ -29,6 +30,7 @@ struct PairOptions {
   std::uint16_t mtu_bytes = 9000;
   std::uint32_t super_segment_bytes = 0;  // 0: the engine cuts segments itself.
   bool checksum_offload = true;
+  std::size_t workers = 0;  // Threads that copy for the receiver.
 };
 
 class JoinedPair {
@@ -41,6 +43,8 @@ class JoinedPair {
   // kMessageBytes. Both outlive the pair.
   JoinedPair(const PairOptions& options, std::span<const std::byte> source,
              std::span<std::byte> destination);
+
+  ~JoinedPair() { workers_.stop(); }
 
   bool connect();
   // Moves so many more bytes, a multiple of kMessageBytes; multiples of the buffers' size leave
@@ -107,6 +111,8 @@ class JoinedPair {
   std::uint64_t deliver(Cable& cable, ustack::Engine& to, Cable& answers, Post post);
   void collect(ustack::Engine& from, Cable& cable);
   void make_views(Cable& cable) const;
+  void finish_copies();
+  void take_released();
   void turn(Cycles& cycles);
 
   PairOptions options_;
@@ -115,6 +121,7 @@ class JoinedPair {
   End<msg::SendMessage> sender_;
   End<msg::RecvMessage> receiver_;
   ustack::Engine client_;
+  WorkerThreads workers_;
   ustack::Engine server_;
   Listener listener_;  // Its session dies before the engine.
   msg::SendSession* session_ = nullptr;

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sim/world.h"
+#include "tests/support/virtual_workers.h"
 #include "transport/msg/reason.h"
 #include "transport/wire/frame_parser.h"
 
@@ -162,6 +163,7 @@ struct Case {
   std::uint32_t flows = 4;
   Duration receive_pause{};
   Duration user_timeout = 3s;
+  std::size_t workers = 0;  // Of each end.
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -169,8 +171,10 @@ class EngineWorld {
  public:
   EngineWorld(const Case& c, std::uint64_t seed, std::size_t count)
       : all(messages(count, seed)),
-        client(config(c, 0)),
-        server(config(c, 1)),
+        client_workers(c.workers, seed),
+        server_workers(c.workers, seed + 100),
+        client(config(c, 0), &client_workers),
+        server(config(c, 1), &server_workers),
         sender(all),
         receiver(all, c.receive_pause),
         world(client, server, WorldOptions{.forward = c.cable, .backward = c.cable, .seed = seed}) {
@@ -179,7 +183,11 @@ class EngineWorld {
       sender.post(now);
       return kNever;
     });
-    world.set_actor(1, [this](TimePoint now) { return receiver.post(now); });
+    if (c.workers != 0) server_workers.serve(*server.copies());
+    world.set_actor(1, [this](TimePoint now) {
+      const TimePoint next = receiver.post(now);
+      return server.copies() == nullptr ? next : std::min(next, server_workers.turn(now));
+    });
     world.add_invariant([this, allowance]() -> std::string {
       if (!sender.problem.empty()) return sender.problem;
       if (!receiver.problem.empty()) return receiver.problem;
@@ -221,10 +229,13 @@ class EngineWorld {
     config.session.flows = c.flows;
     config.session.max_sessions = 4;
     config.secret = {host + 1, host + 2};
+    config.copies = {.workers = c.workers, .least_message_bytes = 5000, .stretch_bytes = 2048};
     return config;
   }
 
   std::vector<Message> all;
+  testing_support::VirtualWorkers client_workers;
+  testing_support::VirtualWorkers server_workers;
   ustack::Engine client;
   ustack::Engine server;
   SendUser sender;
@@ -242,9 +253,22 @@ TEST_P(Sessions, DeliverEveryMessageOnce) {
         << pair.world.why() << "\n sent " << pair.sender.done << " received " << pair.receiver.done;
     EXPECT_TRUE(pair.close()) << pair.world.why() << " held " << pair.world.held_frames();
     EXPECT_TRUE(pair.receiver.are_finished_buffers_untouched());
+    if (GetParam().workers != 0) {
+      EXPECT_GT(pair.server_workers.done, 50U);
+      EXPECT_TRUE(pair.server.copies()->is_idle());
+    }
   }
 }
 
+constexpr link::Impairment kEverything{.loss = 0.02,
+                                       .duplicate = 0.02,
+                                       .reorder = 0.02,
+                                       .corrupt = 0.01,
+                                       .delay = 10us,
+                                       .jitter = 20us,
+                                       .reorder_delay = 200us,
+                                       .rate_bits_per_second = 10'000'000'000,
+                                       .queue_limit_bytes = 128U << 10};
 INSTANTIATE_TEST_SUITE_P(
     Cables, Sessions,
     testing::Values(Case{"clean", {.delay = 10us}},
@@ -256,18 +280,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"corrupted", {.corrupt = 0.02, .delay = 10us}},
                     Case{"late_receives", {.delay = 10us}, 4, 300us},
                     Case{"late_receives_and_loss", {.loss = 0.02, .delay = 10us}, 4, 300us},
-                    Case{"everything",
-                         {.loss = 0.02,
-                          .duplicate = 0.02,
-                          .reorder = 0.02,
-                          .corrupt = 0.01,
-                          .delay = 10us,
-                          .jitter = 20us,
-                          .reorder_delay = 200us,
-                          .rate_bits_per_second = 10'000'000'000,
-                          .queue_limit_bytes = 128U << 10},
-                         4,
-                         50us}),
+                    Case{"everything", kEverything, 4, 50us},
+                    Case{"workers", {.delay = 10us}, 4, {}, 3s, 3},
+                    Case{"one_worker_and_loss", {.loss = 0.02, .delay = 10us}, 4, 300us, 3s, 1},
+                    Case{"workers_and_everything", kEverything, 4, 50us, 3s, 4}),
     [](const auto& test) { return test.param.name; });
 
 // NCCL closes both ends of a connection in the same moment: their byes cross, and behind each close
@@ -291,10 +307,10 @@ TEST(Sessions, BothClosingAtOnceLeaveNothingToWaitFor) {
 // One flow's packets vanish for good, as behind a dead link of an ECMP group: its TCP gives up, the
 // session dials it again from another port, and nothing is lost or doubled.
 TEST(Sessions, AFlowThatDiesIsRemade) {
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    EngineWorld pair(Case{"", {.delay = 10us}}, seed, 60);
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    EngineWorld pair(Case{"", {.delay = 10us}, 4, {}, 3s, seed <= 6 ? 0U : 3U}, seed, 60);
     ASSERT_TRUE(pair.connect());
-    ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= seed * 5; }))
+    ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= seed % 7 * 5; }))
         << pair.world.why();
     // The flow whose data is seen next is cut in both directions.
     auto doomed = std::make_shared<std::uint16_t>(0);

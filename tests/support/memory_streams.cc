@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace ztcp::testing_support {
 
@@ -103,7 +104,8 @@ void MemoryStreams::deliver(TimePoint now, MemoryStream& from) {
     return;
   }
   // Gathered, so that a piece may span writes as segments do.
-  std::vector<std::byte> piece;
+  const auto shown = std::make_shared<std::vector<std::byte>>();
+  std::vector<std::byte>& piece = *shown;
   const std::size_t wanted = 1 + draw(script_.max_piece_bytes);
   while (piece.size() < wanted && !from.queue_.empty()) {
     MemoryStream::Item& item = from.queue_.front();
@@ -116,8 +118,30 @@ void MemoryStreams::deliver(TimePoint now, MemoryStream& from) {
   }
   from.delivered_ += piece.size();
   if (to.user_ == MemoryStream::User::kListening && !to.must_fail_) {
+    shown_ = shown;
     to.events_->on_bytes(now, piece);
+    shown_.reset();
   }
+}
+
+std::uint32_t MemoryStreams::lend() {
+  if (shown_ == nullptr) return kNone;
+  if (script_.loan_refused_chance != 0 && draw(script_.loan_refused_chance) == 0) return kNone;
+  if (free_loans_.empty()) {
+    free_loans_.push_back(static_cast<std::uint32_t>(loans_.size()));
+    loans_.emplace_back();
+  }
+  const std::uint32_t loan = free_loans_.back();
+  free_loans_.pop_back();
+  loans_[loan] = shown_;
+  return loan;
+}
+
+void MemoryStreams::give_back(std::uint32_t loan) {
+  const auto given = std::exchange(loans_[loan], nullptr);
+  assert(given != nullptr);
+  if (given.use_count() == 1) std::fill(given->begin(), given->end(), std::byte{0xdd});
+  free_loans_.push_back(loan);
 }
 
 void MemoryStreams::act(TimePoint now, MemoryStream& end) {

@@ -9,7 +9,8 @@
 //   * bytes arrive in pieces of any size, acknowledgements late;
 //   * a killed pair loses what was not delivered and may lose acknowledgements of what was; its
 //     two ends hear of it at different times;
-//   * a stalled direction delivers nothing and has no room.
+//   * a stalled direction delivers nothing and has no room;
+//   * received bytes that were lent are spoilt the moment they are given back.
 #pragma once
 
 #include <cassert>
@@ -32,6 +33,7 @@ struct StreamScript {
   std::size_t max_piece_bytes = 9000;    // Of one on_bytes().
   std::size_t window_bytes = 64U << 10;  // room() is what is left of it.
   std::size_t ring_bytes = 512U << 10;   // write() fails beyond, when room() is 0 too.
+  unsigned loan_refused_chance = 0;      // One in so many; 0: never.
 };
 
 class MemoryStreams;
@@ -79,7 +81,7 @@ class MemoryStream final : public Stream {
   std::uint64_t acked_ = 0;
 };
 
-class MemoryStreams final : public msg::Dialer {
+class MemoryStreams final : public msg::Dialer, public FrameLoans {
  public:
   using Accept = std::function<StreamEvents*(TimePoint, Stream&, Endpoint)>;
 
@@ -99,6 +101,10 @@ class MemoryStreams final : public msg::Dialer {
   void lose_dials(std::size_t count) { lost_dials_ = count; }
   void refuse_dials(std::size_t count) { refused_dials_ = count; }
 
+  std::uint32_t lend() override;
+  void give_back(std::uint32_t loan) override;
+  std::size_t loans() const { return loans_.size() - free_loans_.size(); }
+
   std::size_t pairs() const { return pairs_.size(); }
   // Still able to carry bytes.
   bool is_alive(std::size_t pair) const;
@@ -117,6 +123,10 @@ class MemoryStreams final : public msg::Dialer {
   std::mt19937_64 rng_;
   Accept accept_;
   std::vector<Pair> pairs_;  // First: the dialling end.
+  // What on_bytes() is showing, and what is lent of earlier.
+  std::shared_ptr<std::vector<std::byte>> shown_;
+  std::vector<std::shared_ptr<std::vector<std::byte>>> loans_;
+  std::vector<std::uint32_t> free_loans_;
   std::size_t lost_dials_ = 0;
   std::size_t refused_dials_ = 0;
 };

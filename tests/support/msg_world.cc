@@ -26,10 +26,13 @@ std::byte pattern(std::size_t number, std::size_t i) {
 MsgWorld::MsgWorld(const MsgScript& script)
     : net(script.streams,
           [this](TimePoint t, Stream& s, Endpoint e) { return acceptor.on_accept(t, s, e); }),
-      acceptor(script.session, script.receiver_key, 64, {1, 2}),
+      workers(script.copies.workers, script.streams.seed),
+      copies(script.copies, workers, net),
+      acceptor(script.session, script.receiver_key, 64, {1, 2}, &copies),
       script_(script),
       rng_(script.streams.seed * 77 + 5) {
   sender.world = receiver.world = this;
+  workers.serve(copies);
   messages_.resize(script_.sizes.size());
   static_cast<void>(acceptor.add_listener(kCookie, *this));
   send_session = std::make_unique<msg::SendSession>(script_.session, script_.sender_key, kCookie,
@@ -122,8 +125,29 @@ void MsgWorld::check() {
   if (unposted > script_.session.eager_allowance_bytes) broken("allowance exceeded");
 }
 
+void MsgWorld::spoil_posted_buffers() {
+  for (std::size_t i = 0; i < next_receive_; ++i)
+    std::ranges::fill(messages_[i].recv_buffer, kAfterReceive);
+}
+
+bool MsgWorld::are_posted_buffers_spoilt() const {
+  for (std::size_t i = 0; i < next_receive_; ++i)
+    if (!is_filled(messages_[i].recv_buffer, kAfterReceive)) return false;
+  return true;
+}
+
+// What a turn does beside receiving: at its end, which a burst's end comes before.
+bool MsgWorld::copy_some() {
+  copies.publish();
+  workers.turn(now);
+  const bool any = copies.collect(now);
+  acceptor.flush();
+  return any;
+}
+
 bool MsgWorld::advance_time() {
-  TimePoint next = std::min(send_session->next_deadline(), acceptor.next_deadline());
+  TimePoint next =
+      std::min({send_session->next_deadline(), acceptor.next_deadline(), workers.turn(now)});
   if (next == kNever) return false;
   now = std::max(now, next);
   send_session->on_timers(now);
@@ -155,15 +179,14 @@ bool MsgWorld::step() {
   if (may_send && happens(script_.send_chance)) post_send();
   if (may_post && happens(script_.post_chance))
     for (std::size_t i = 0; i < script_.group && has_unposted_receives(); ++i) post_receive();
-  if (happens(script_.flush_chance)) acceptor.flush();
+  if (happens(script_.flush_chance)) copy_some();
   now += std::chrono::microseconds(1);
   if (send_session->next_deadline() <= now) send_session->on_timers(now);
   if (net.step(now)) {
     ++events_;
     moved = true;
   } else {
-    acceptor.flush();
-    moved = net.step(now) || may_send || may_post || advance_time();
+    moved = copy_some() || net.step(now) || may_send || may_post || advance_time();
   }
   check();
   return moved && problem_.empty();

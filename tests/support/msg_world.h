@@ -8,6 +8,7 @@
 //   * every done is told once, and never before its bytes are there;
 //   * a send buffer is not read, a receive buffer not written, after its done;
 //   * bytes without a posted buffer never exceed the allowance.
+// With workers these copy what is received, out of memory that is theirs until they are done.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,9 @@
 #include <vector>
 
 #include "tests/support/memory_streams.h"
+#include "tests/support/virtual_workers.h"
 #include "transport/msg/acceptor.h"
+#include "transport/msg/copy_jobs.h"
 #include "transport/msg/recv_session.h"
 #include "transport/msg/send_session.h"
 
@@ -46,6 +49,8 @@ struct MsgScript {
   std::optional<std::size_t> kill_at;  // The flow `kill_pair` dies before this event.
   std::size_t kill_pair = 0;           // Modulo the pairs that are alive.
   unsigned kill_chance = 0;            // Any living pair dies at one in so many events; 0: never.
+  // With workers: of messages that are large for the tests', in stretches that are short.
+  msg::CopySettings copies{.workers = 0, .least_message_bytes = 2000, .stretch_bytes = 1024};
 };
 
 class MsgWorld final : public msg::ListenerEvents {
@@ -106,12 +111,18 @@ class MsgWorld final : public msg::ListenerEvents {
   Side sender;
   Side receiver;
   MemoryStreams net;
+  VirtualWorkers workers;
+  msg::CopyJobs copies;
   msg::Acceptor acceptor;
   std::unique_ptr<msg::SendSession> send_session;
   std::unique_ptr<msg::RecvSession> recv_session;
   std::size_t sends_outstanding() const { return next_send_ - sender.done; }
   std::size_t events() const { return events_; }
   std::uint64_t most_unposted_bytes() const { return most_unposted_bytes_; }
+
+  // Whatever is written to a posted buffer from now on, whoever writes it.
+  void spoil_posted_buffers();
+  bool are_posted_buffers_spoilt() const;
 
   static constexpr msg::Cookie kCookie{std::byte{7}, std::byte{9}};
 
@@ -138,6 +149,7 @@ class MsgWorld final : public msg::ListenerEvents {
   void check();
   void broken(std::string what);
   bool advance_time();
+  bool copy_some();
 
   MsgScript script_;
   std::mt19937_64 rng_;

@@ -57,7 +57,8 @@ class StreamEvents {
  public:
   // The connection is established; `stream.room()` is positive.
   virtual void on_open(TimePoint now, Stream& stream) = 0;
-  // In-order bytes, each exactly once. The view is valid during the call: copy or consume.
+  // In-order bytes, each exactly once. The view is valid during the call: copy or consume, or have
+  // their memory lent (FrameLoans).
   virtual void on_bytes(TimePoint now, std::span<const std::byte> bytes) = 0;
   // Bytes acknowledged since the stream opened, cumulative. Never decreases. Also the moment to
   // write more: room() may have grown. Told after the bytes and the FIN of the same burst.
@@ -72,6 +73,21 @@ class StreamEvents {
 
  protected:
   ~StreamEvents() = default;
+};
+
+// Lends received memory beyond the call of on_bytes() that shows it: for who copies it later, on
+// another thread. Of the layer that makes the streams; loans outlive the stream they came by.
+class FrameLoans {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // Of the bytes that on_bytes() is showing; as often as wanted. kNone: this memory can't be
+  // spared.
+  virtual std::uint32_t lend() = 0;
+  virtual void give_back(std::uint32_t loan) = 0;
+
+ protected:
+  ~FrameLoans() = default;
 };
 
 }  // namespace ztcp

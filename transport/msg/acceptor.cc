@@ -18,8 +18,13 @@ std::size_t Acceptor::CookieHash::operator()(const Cookie& cookie) const {
 }
 
 Acceptor::Acceptor(const SessionSettings& settings, const ClusterKey& key,
-                   std::size_t max_pending_streams, std::array<std::uint64_t, 2> secret)
-    : settings_(settings), key_(key), max_pending_(max_pending_streams), secret_(secret) {
+                   std::size_t max_pending_streams, std::array<std::uint64_t, 2> secret,
+                   CopyJobs* copies)
+    : settings_(settings),
+      key_(key),
+      max_pending_(max_pending_streams),
+      secret_(secret),
+      copies_(copies) {
   pending_.reserve(max_pending_streams);
   closed_.reserve(kClosedRemembered);
 }

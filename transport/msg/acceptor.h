@@ -47,9 +47,10 @@ struct AcceptorCounters {
 
 class Acceptor {
  public:
-  // `secret` makes the nonces of the authenticated handshake; random bits in the product.
+  // `secret` makes the nonces of the authenticated handshake; random bits in the product. `copies`
+  // is null where there are no workers, else outlives it and its sessions.
   Acceptor(const SessionSettings& settings, const ClusterKey& key, std::size_t max_pending_streams,
-           std::array<std::uint64_t, 2> secret);
+           std::array<std::uint64_t, 2> secret, CopyJobs* copies = nullptr);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -85,6 +86,7 @@ class Acceptor {
   void on_pending_gone(RecvFlow& flow);
 
   // --- Sessions' ---
+  CopyJobs* copies() const { return copies_; }
   void owe_credit(RecvSession& session) { owing_.push_back(&session); }
   void wake_at(TimePoint when) { next_deadline_ = std::min(next_deadline_, when); }
   void bury(std::unique_ptr<RecvFlow> flow) { graveyard_.push_back(std::move(flow)); }
@@ -130,6 +132,7 @@ class Acceptor {
   const ClusterKey key_;
   const std::size_t max_pending_;
   const std::array<std::uint64_t, 2> secret_;
+  CopyJobs* const copies_;
   std::uint64_t challenges_ = 0;
   std::size_t other_sessions_ = 0;
   std::size_t budget_taken_bytes_ = 0;  // By the sessions' allowances beyond the least.

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "transport/core/address.h"
+#include "transport/msg/copy_jobs.h"
 #include "transport/msg/record_reader.h"
 #include "transport/msg/session.h"
 
@@ -40,6 +41,7 @@ class RecvFlow final : public StreamEvents {
     std::uint64_t position = 0;        // The next byte's offset in the message.
     std::uint64_t reserved_bytes = 0;  // In Bounce, for units not held yet.
     bool eager = false;
+    CopyTrack track;
   };
 
   RecvFlow(Acceptor& acceptor, Stream& stream, Endpoint remote, TimePoint deadline,

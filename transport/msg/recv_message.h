@@ -53,6 +53,7 @@ class RecvMessage : private Arrival {
     buffer_ = buffer.data();
     capacity_bytes_ = buffer.size();
     tag_ = tag;
+    copies_out_ = 0;
     has_begun = false;
   }
   std::size_t size_bytes() const { return total; }  // Of what was received. Once done.
@@ -63,6 +64,10 @@ class RecvMessage : private Arrival {
   static RecvMessage& of(Arrival& arrival) { return static_cast<RecvMessage&>(arrival); }
   std::byte* buffer() const { return buffer_; }
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+  // Its pieces that are with workers (CopyJobs).
+  std::uint32_t copies_out() const { return copies_out_; }
+  void note_copy_given() { ++copies_out_; }
+  void note_copied() { --copies_out_; }
   // The next that waits for its lane's window.
   void set_next(RecvMessage* next) { next_ = next; }
   RecvMessage* next() const { return next_; }
@@ -73,6 +78,7 @@ class RecvMessage : private Arrival {
   std::uint64_t capacity_bytes_;
   RecvMessage* next_;
   std::uint32_t tag_;
+  std::uint32_t copies_out_;
 };
 
 // What came before its buffer was posted.
@@ -106,6 +112,21 @@ struct RecvLane {
   // Only for numbers in the window.
   bool is_finished(std::uint64_t number) const {
     return number < received || (done_beyond >> (number - received) & 1) != 0;
+  }
+  // Of what is posted and not finished.
+  std::uint64_t number_of(const Arrival& posted_one) const {
+    std::uint64_t number = received;
+    while (arrivals[number % kMessageWindow] != &posted_one) ++number;
+    return number;
+  }
+  // Messages of which all has come, and some is being copied.
+  std::size_t count_copying() const {
+    std::size_t count = 0;
+    for (std::uint64_t number = received; number < posted; ++number) {
+      Arrival* const m = arrivals[number % kMessageWindow];
+      if (!is_finished(number) && m->is_whole()) ++count;
+    }
+    return count;
   }
   bool has_room() const { return posted - received < kMessageWindow && waiting_first == nullptr; }
   void wait(RecvMessage& message) {

@@ -11,6 +11,7 @@ namespace ztcp::msg {
 RecvSession::RecvSession(Acceptor& acceptor, const SessionSettings& settings, const Hello& hello,
                          std::uint32_t allowance_bytes, Endpoint remote)
     : acceptor_(&acceptor),
+      copies_(acceptor.copies()),
       settings_(settings),
       cookie_(hello.cookie),
       id_(hello.session),
@@ -20,6 +21,7 @@ RecvSession::RecvSession(Acceptor& acceptor, const SessionSettings& settings, co
       bounce_(allowance_bytes) {}
 
 RecvSession::~RecvSession() {
+  forget_copies();
   for (auto& flow : flows_) {
     if (flow == nullptr) continue;
     // A refusal must still reach its reader.
@@ -179,7 +181,8 @@ void RecvSession::on_flow_closed(TimePoint now, RecvFlow& flow) {
 
 // The sender is done with all its messages: we hold each, in its buffer or without one.
 void RecvSession::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
-  if (state_ == State::kRunning && bye.messages != received_ + unexpected_.count_whole())
+  if (state_ == State::kRunning &&
+      bye.messages != received_ + count_copying() + unexpected_.count_whole())
     return on_protocol_error(now, "bye");
   has_bye_ = true;
   bye_messages_ = bye.messages;
@@ -189,7 +192,7 @@ void RecvSession::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
 
 // A buffer without a message stays empty.
 void RecvSession::check_after_bye(TimePoint now) {
-  if (state_ == State::kRunning && outstanding_ != 0)
+  if (state_ == State::kRunning && outstanding_ != count_copying())
     fail(now, Error{Errc::kPeerClosed, 0, "the sender closed with receives outstanding"},
          why_sender_left());
 }
@@ -215,6 +218,8 @@ void RecvSession::fail_too_many_tags(TimePoint now) {
 }
 
 void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) {
+  // What has come is done first, as if there were no workers.
+  if (has_copies_out()) copies_->settle(now, *this);
   if (state_ == State::kFailed || state_ == State::kEnded) return;
   if (state_ == State::kClosing) {  // Nobody waits for anything any more.
     abort();
@@ -240,6 +245,7 @@ void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) 
 
 void RecvSession::close() {
   if (state_ == State::kRunning) {
+    forget_copies();
     state_ = State::kClosing;
     if (acceptor_ != nullptr) acceptor_->remember_closed(*this, received_);
     finish_closing();
@@ -267,6 +273,7 @@ void RecvSession::finish_closing() {
 // section 4.2.2.13), which would overtake the bye.
 void RecvSession::leave(TimePoint now) {
   if (state_ != State::kRunning && state_ != State::kClosing) return;
+  forget_copies();
   state_ = State::kEnded;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_) {
@@ -280,6 +287,7 @@ void RecvSession::leave(TimePoint now) {
 }
 
 void RecvSession::abort() {
+  forget_copies();
   state_ = State::kEnded;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_)

@@ -7,7 +7,9 @@
 // handed it to.
 //
 // Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
-// construction. Belongs to the thread that owns the streams.
+// construction. Belongs to the thread that owns the streams. Where there are workers, payload may
+// be on its way to its buffer for a while after it has come (CopyJobs); who hears of a message, of
+// an end or of a failure hears of it when nobody writes there any more.
 #pragma once
 
 #include <array>
@@ -17,6 +19,7 @@
 
 #include "transport/core/address.h"
 #include "transport/msg/bounce.h"
+#include "transport/msg/copy_jobs.h"
 #include "transport/msg/lane.h"
 #include "transport/msg/record.h"
 #include "transport/msg/recv_message.h"
@@ -27,7 +30,7 @@ namespace ztcp::msg {
 class Acceptor;
 class RecvFlow;
 
-class RecvSession {
+class RecvSession final : public CopyClient {
  public:
   // The acceptor makes it.
   RecvSession(Acceptor& acceptor, const SessionSettings& settings, const Hello& hello,
@@ -81,6 +84,9 @@ class RecvSession {
   // The acceptor is going: nothing of it may be used any more.
   void orphan();
 
+  // --- CopyJobs' ---
+  void on_copied(TimePoint now, RecvMessage& message) override;
+
   // --- The flows' ---
   void on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chunk);
   void on_payload(TimePoint now, RecvFlow& flow, std::span<const std::byte> bytes);
@@ -105,6 +111,7 @@ class RecvSession {
   void drop_chunk(RecvFlow& flow);
   void finish(TimePoint now, RecvLane& lane, std::uint64_t number);
   void admit_waiting(TimePoint now, RecvLane& lane);
+  std::size_t count_copying();
 
   // recv_session.cc
   Credit credit_of(const RecvLane& lane) const {
@@ -123,10 +130,14 @@ class RecvSession {
   FailureDetail why_sender_left() const {
     return {sender_process_ended_ ? Reason::kProcessEnded : Reason::kNone, /*from_peer=*/true};
   }
+  void forget_copies() {
+    if (has_copies_out()) copies_->forget(*this);
+  }
   void fail_too_many_tags(TimePoint now);
   void fail(TimePoint now, Error error, const FailureDetail& detail = {});
 
   Acceptor* acceptor_;
+  CopyJobs* const copies_;  // Null: there are no workers.
   const SessionSettings settings_;
   const Cookie cookie_;
   const std::uint64_t id_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <numeric>
 #include <utility>
 
 #include "transport/core/ordered_copy.h"
@@ -13,7 +14,7 @@ namespace ztcp::msg {
 void RecvSession::on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chunk) {
   heard_last_ = &flow;
   RecvFlow::Cursor& cursor = flow.cursor;
-  cursor = {nullptr, chunk.message, chunk.offset, 0, chunk.eager};
+  cursor = {nullptr, chunk.message, chunk.offset, 0, chunk.eager, {}};
   if (state_ != State::kRunning) return;
   RecvLane* const lane = cursor.lane = lanes_.find_or_add(chunk.tag);
   if (lane == nullptr) return fail_too_many_tags(now);
@@ -98,7 +99,7 @@ void RecvSession::on_payload(TimePoint now, RecvFlow& flow, std::span<const std:
       if (!sink(now, m, flow, begin, bytes.subspan(begin - from, end - begin))) return;
     }
   }
-  if (lane.is_posted(cursor.message) && m.is_whole())
+  if (lane.is_posted(cursor.message) && m.is_whole() && RecvMessage::of(m).copies_out() == 0)
     finish(now, lane, cursor.message);
   else if (!changed_.empty())
     owe_credit();
@@ -110,7 +111,11 @@ bool RecvSession::sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t 
                        std::span<const std::byte> bytes) {
   const bool is_posted = flow.cursor.lane->is_posted(flow.cursor.message);
   if (is_posted) {
-    ordered_copy(RecvMessage::of(m).buffer() + from, bytes.data(), bytes.size());
+    RecvMessage& message = RecvMessage::of(m);
+    if (copies_ != nullptr && copies_->is_for(m.total))
+      copies_->copy(*this, message, flow.cursor.track, from, bytes);
+    else
+      ordered_copy(message.buffer() + from, bytes.data(), bytes.size());
   } else if (!bounce_.write(UnexpectedMessage::of(m).pages, from, bytes)) {
     on_protocol_error(now, "eager chunks out of order");
     return false;
@@ -194,15 +199,30 @@ void RecvSession::take_over(UnexpectedMessage& m, RecvMessage& to, RecvLane& lan
   unexpected_.give_back(m);
 }
 
-// The flow's stream has ended: the units it left unfinished count as nothing.
+// The flow's stream has ended: the units it left unfinished count as nothing, and will be written
+// again.
 void RecvSession::drop_chunk(RecvFlow& flow) {
   const RecvFlow::Cursor cursor = flow.cursor;
   flow.cursor = {};
+  if (cursor.track.worker != CopyTrack::kHere) copies_->wait_for(*this);
   // The post takes the reservations back.
   if (cursor.reserved_bytes == 0 || cursor.lane->is_posted(cursor.message)) return;
   UnexpectedMessage& m = UnexpectedMessage::of(*cursor.lane->arrival(cursor.message));
   m.reserved_bytes -= cursor.reserved_bytes;
   bounce_.unreserve(cursor.reserved_bytes);
+}
+
+void RecvSession::on_copied(TimePoint now, RecvMessage& message) {
+  if (message.copies_out() != 0 || !message.arrival().is_whole()) return;
+  RecvLane& lane = *lanes_.find_or_add(message.tag());
+  finish(now, lane, lane.number_of(message.arrival()));
+}
+
+std::size_t RecvSession::count_copying() {
+  if (!has_copies_out()) return 0;
+  return std::accumulate(
+      lanes_.begin(), lanes_.end(), std::size_t{0},
+      [](std::size_t sum, const RecvLane& lane) { return sum + lane.count_copying(); });
 }
 
 void RecvSession::finish(TimePoint now, RecvLane& lane, std::uint64_t number) {

@@ -8,10 +8,13 @@
 namespace ztcp::tcp {
 
 HeldFrames::HeldFrames(std::size_t max_bytes, std::size_t max_frames)
-    : max_bytes_(max_bytes), pieces_(max_frames), ranges_(max_frames) {
+    : max_bytes_(max_bytes), pieces_(max_frames), ranges_(max_frames), loans_(max_frames / 2) {
   released_.reserve(max_frames);
   free_.reserve(max_frames);
   free_ranges_.reserve(max_frames);
+  free_loans_.reserve(loans_.size());
+  for (std::size_t i = loans_.size(); i > 0; --i)
+    free_loans_.push_back(static_cast<std::uint32_t>(i - 1));
   for (std::size_t i = max_frames; i > 0; --i) {
     free_.push_back(static_cast<std::uint32_t>(i - 1));
     free_ranges_.push_back(static_cast<std::uint32_t>(i - 1));
@@ -20,10 +23,8 @@ HeldFrames::HeldFrames(std::size_t max_bytes, std::size_t max_frames)
 
 std::uint32_t HeldFrames::hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset,
                                std::uint32_t length, std::size_t& share_bytes) {
-  // Released frames that nobody fetched count: the link does not have them back.
-  if (released_.size() + held_frames_ == pieces_.size() ||
-      share_bytes + frame.charge_bytes + held_bytes_ + released_bytes_ > max_bytes_)
-    return kNone;
+  // Whoever holds most leaves as much to the others.
+  if (!has_place() || share_bytes + frame.charge_bytes + out_bytes() > max_bytes_) return kNone;
   const std::uint32_t at = free_.back();
   free_.pop_back();
   pieces_[at] = {frame, seq, offset, length, kNone};
@@ -37,12 +38,43 @@ void HeldFrames::release(std::uint32_t piece, std::size_t& share_bytes) {
   Piece& held = pieces_[piece];
   held_bytes_ -= held.frame.charge_bytes;
   share_bytes -= held.frame.charge_bytes;
-  released_bytes_ += held.frame.charge_bytes;
   --held_frames_;
-  held.frame.kept = false;
-  assert(released_.size() < released_.capacity());
-  released_.push_back(held.frame);
   free_.push_back(piece);
+  const bool was_lent = shown_ == &held.frame && shown_loan_ != kNone;
+  if (shown_ == &held.frame) hide();
+  if (!was_lent) note_released(held.frame);
+}
+
+std::uint32_t HeldFrames::lend() {
+  if (shown_ == nullptr) return kNone;
+  if (shown_loan_ == kNone) {
+    const std::uint32_t charge = shown_->charge_bytes;
+    if (free_loans_.empty() || !has_place() ||
+        lent_bytes_ + charge > (max_bytes_ - held_bytes_) / 2 || out_bytes() + charge > max_bytes_)
+      return kNone;
+    shown_loan_ = free_loans_.back();
+    free_loans_.pop_back();
+    shown_->kept = true;
+    loans_[shown_loan_] = {.frame = *shown_, .uses = 1};
+    lent_bytes_ += charge;
+  }
+  ++loans_[shown_loan_].uses;
+  return shown_loan_;
+}
+
+void HeldFrames::give_back(std::uint32_t loan) {
+  Loan& lent = loans_[loan];
+  if (--lent.uses != 0) return;
+  lent_bytes_ -= lent.frame.charge_bytes;
+  free_loans_.push_back(loan);
+  note_released(lent.frame);
+}
+
+void HeldFrames::note_released(RxFrame& frame) {
+  frame.kept = false;
+  released_bytes_ += frame.charge_bytes;
+  assert(released_.size() < released_.capacity());
+  released_.push_back(frame);
 }
 
 std::size_t HeldFrames::take_released(std::span<RxFrame> out) {

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The Stack's one store of frames that arrived ahead of their turn. It bounds them by what the link
-// can do without, counted until the link has them back, and keeps one connection's losses from
-// taking all of it. Also the ranges they form: there are never more of those than of frames.
+// The Stack's one store of frames that the link has not back: those that arrived ahead of their
+// turn, and those that are lent to whoever copies their payload (FrameLoans). It bounds both by
+// what the link can do without, counted until the link has them back, and keeps one connection's
+// losses from taking all of it. Also the ranges that early frames form: there are never more of
+// those than of frames.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "transport/core/frame.h"
+#include "transport/core/stream.h"
 #include "transport/tcp/range_tree.h"
 #include "transport/tcp/seq_num.h"
 
 namespace ztcp::tcp {
 
-class HeldFrames {
+class HeldFrames final : public FrameLoans {
  public:
-  static constexpr std::uint32_t kNone = UINT32_MAX;
+  using FrameLoans::kNone;
 
   // Payload bytes [offset, offset + length) of a frame, standing at `seq`.
   struct Piece {
@@ -43,6 +47,21 @@ class HeldFrames {
   void release(std::uint32_t piece, std::size_t& share_bytes);
   std::size_t take_released(std::span<RxFrame> out);
 
+  // This frame's bytes go up from now on, and may be lent; it stays where it is until the next
+  // show() or hide().
+  void show(RxFrame& frame) {
+    hide();
+    shown_ = &frame;
+  }
+  void hide() {
+    shown_ = nullptr;
+    if (shown_loan_ != kNone) [[unlikely]]
+      give_back(std::exchange(shown_loan_, kNone));
+  }
+  // Up to half of what is not held: losses shall find room.
+  std::uint32_t lend() override;
+  void give_back(std::uint32_t loan) override;
+
   // For a frame that is held; never fails.
   std::uint32_t take_range();
   void give_range(std::uint32_t range) { free_ranges_.push_back(range); }
@@ -51,8 +70,20 @@ class HeldFrames {
   Piece& operator[](std::uint32_t i) { return pieces_[i]; }
   std::size_t held_bytes() const { return held_bytes_; }
   std::size_t held_frames() const { return held_frames_; }
+  std::size_t lent_frames() const { return loans_.size() - free_loans_.size(); }
 
  private:
+  struct Loan {
+    RxFrame frame;
+    std::uint32_t uses = 0;
+  };
+  // Released frames that nobody fetched count: the link does not have them back.
+  std::size_t out_bytes() const { return held_bytes_ + lent_bytes_ + released_bytes_; }
+  bool has_place() const {
+    return released_.size() + held_frames_ + lent_frames() < pieces_.size();
+  }
+  void note_released(RxFrame& frame);
+
   std::size_t max_bytes_;
   std::size_t held_bytes_ = 0;
   std::size_t held_frames_ = 0;
@@ -62,6 +93,11 @@ class HeldFrames {
   std::vector<std::uint32_t> free_;
   std::vector<Range> ranges_;
   std::vector<std::uint32_t> free_ranges_;
+  RxFrame* shown_ = nullptr;
+  std::uint32_t shown_loan_ = kNone;  // The shown frame's, with one use of its own.
+  std::size_t lent_bytes_ = 0;
+  std::vector<Loan> loans_;
+  std::vector<std::uint32_t> free_loans_;
 };
 
 }  // namespace ztcp::tcp

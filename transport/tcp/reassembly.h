@@ -35,6 +35,7 @@ class Reassembly {
   // `frames` outlives this.
   explicit Reassembly(HeldFrames& frames) : frames_(&frames), tree_(frames.ranges()) {}
 
+  HeldFrames& frames() { return *frames_; }
   bool empty() const { return tree_.size() == 0; }
   std::size_t range_count() const { return tree_.size(); }
   // Calls fn(begin, end) for each range that begins before `seq`, the oldest first.
@@ -112,6 +113,7 @@ SeqNum Reassembly::deliver(SeqNum next, Fn&& fn) {
     if (piece_end.after(next)) {
       const std::uint32_t skip = piece.seq.before(next) ? bytes_between(piece.seq, next) : 0;
       next = piece_end;
+      frames_->show((*frames_)[at].frame);
       go_on = fn(piece.frame, piece.offset + skip, piece.length - skip);
     }
     frames_->release(at, held_bytes_);

@@ -212,6 +212,7 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
   rcv_nxt_ = seq + length;
   counters_.rx_bytes += length;
   received_bytes_ += length;
+  reassembly_.frames().show(frame);
   wire::for_each_piece(frame, offset, length, give);
   if (!alive) [[unlikely]]
     return false;

@@ -160,6 +160,7 @@ void Stack::on_frames(TimePoint now, std::span<RxFrame> frames) {
     if (i + 1 < frames.size()) __builtin_prefetch(frames[i + 1].head.data());
     impl_->on_frame(now, frames[i]);
   }
+  impl_->context.held.hide();
   impl_->end_turn(now);
 }
 
@@ -198,6 +199,8 @@ TimePoint Stack::next_deadline() const {
     return TimePoint{};  // collect() has something to say now.
   return std::min(context.wheel.next_deadline(), context.neighbours.next_deadline());
 }
+
+FrameLoans& Stack::loans() { return impl_->context.held; }
 
 std::size_t Stack::take_released(std::span<RxFrame> out) {
   return impl_->context.held.take_released(out);

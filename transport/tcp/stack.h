@@ -82,8 +82,8 @@ class Stack {
   Stack& operator=(const Stack&) = delete;
 
   // --- The four verbs of the loop ----------------------------------------------------------------
-  // Takes a burst. Sets `kept` on each frame it holds (out-of-order data); those come back through
-  // take_released(). All others are the caller's again on return.
+  // Takes a burst. Sets `kept` on each frame it holds (out-of-order data, loans); those come back
+  // through take_released(). All others are the caller's again on return.
   void on_frames(TimePoint now, std::span<RxFrame> frames);
   // Fires whatever is due at or before `now`.
   void on_timers(TimePoint now);
@@ -93,6 +93,8 @@ class Stack {
   // When on_timers() or, for paced data, collect() must next run; kNever when idle.
   TimePoint next_deadline() const;
 
+  // What it shows to StreamEvents::on_bytes() may be lent, and its frame is kept until it is back.
+  FrameLoans& loans();
   // Held frames that are done with; release them to the link. Returns how many were written.
   std::size_t take_released(std::span<RxFrame> out);
 

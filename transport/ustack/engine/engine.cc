@@ -28,6 +28,12 @@ std::size_t pending_places(const EngineConfig& config) {
   return std::min(config.max_pending_streams, (config.stack.max_connections + 3) / 4);
 }
 
+std::optional<msg::CopyJobs> make_copies(const EngineConfig& config, Workers* workers,
+                                         tcp::Stack& stack) {
+  if (workers == nullptr || config.copies.workers == 0) return std::nullopt;
+  return std::optional<msg::CopyJobs>(std::in_place, config.copies, *workers, stack.loans());
+}
+
 }  // namespace
 
 Engine::Outgoing::Outgoing(Engine& its_engine, Endpoint endpoint, const msg::Cookie& cookie,
@@ -44,11 +50,12 @@ bool Engine::Outgoing::has_spare() const {
   return engine.has_spare_for(engine.stack_.connections() + 1);
 }
 
-Engine::Engine(const EngineConfig& config)
+Engine::Engine(const EngineConfig& config, Workers* workers)
     : config_(config),
       stack_(config.stack, config.secret),
-      acceptor_(config.session, config.cluster_key, pending_places(config),
-                acceptor_secret(config)) {
+      copies_(make_copies(config, workers, stack_)),
+      acceptor_(config.session, config.cluster_key, pending_places(config), acceptor_secret(config),
+                copies()) {
   outgoing_.reserve(config.stack.max_connections);
   // The stack is new, so its port is free.
   [[maybe_unused]] const Status listening = stack_.listen(config.listen_port, *this);
@@ -58,6 +65,7 @@ Engine::Engine(const EngineConfig& config)
 Engine::~Engine() = default;
 
 void Engine::on_timers(TimePoint now) {
+  if (copies_) copies_->collect(now);
   stack_.on_timers(now);
   scan_outgoing(now);
   acceptor_.on_timers(now);

@@ -12,14 +12,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
+#include "transport/core/job_ring.h"
 #include "transport/core/result.h"
 #include "transport/msg/acceptor.h"
+#include "transport/msg/copy_jobs.h"
 #include "transport/msg/send_session.h"
 #include "transport/tcp/stack.h"
 
@@ -42,18 +45,23 @@ struct EngineConfig {
   // they time out or others want their place.
   std::size_t max_pending_streams = 256;
   std::array<std::uint64_t, 2> secret{};  // Random in the product, fixed in tests.
+  msg::CopySettings copies;
 };
 
 class Engine final : private tcp::StreamAcceptor {
  public:
-  explicit Engine(const EngineConfig& config);
+  // `workers`, who outlive it, copy what is received for large messages; null: nobody does.
+  explicit Engine(const EngineConfig& config, Workers* workers = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // The loop's verbs; see tcp::Stack. on_timers() also drives sessions and flushes credit records,
   // so it is called after everything that was received or posted in a turn.
-  void on_frames(TimePoint now, std::span<RxFrame> frames) { stack_.on_frames(now, frames); }
+  void on_frames(TimePoint now, std::span<RxFrame> frames) {
+    stack_.on_frames(now, frames);
+    if (copies_) copies_->publish();
+  }
   void on_timers(TimePoint now);
   std::size_t collect(TimePoint now, std::span<TxFrame> out) { return stack_.collect(now, out); }
   TimePoint next_deadline() const;
@@ -79,6 +87,9 @@ class Engine final : private tcp::StreamAcceptor {
       const std::function<void(const tcp::ConnectionStatistics&)>& tell) const {
     stack_.for_each_connection(tell);
   }
+
+  // Null: there are no workers.
+  msg::CopyJobs* copies() { return copies_ ? &*copies_ : nullptr; }
 
   // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
   // the process ends; zero: the process may go.
@@ -109,6 +120,7 @@ class Engine final : private tcp::StreamAcceptor {
 
   const EngineConfig config_;
   tcp::Stack stack_;
+  std::optional<msg::CopyJobs> copies_;
   msg::Acceptor acceptor_;
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
   // Not later than the earliest deadline of the outgoing sessions, but for what must lie between

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/core/worker_threads.h"
+
+#include <chrono>
+#include <csignal>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace ztcp {
+namespace {
+
+// Looks between two readings of the clock.
+constexpr int kLooks = 32;
+// Between two yields of who waits.
+constexpr std::uint32_t kPauses = 64;
+
+void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
+  static_assert(sizeof(word) == sizeof(std::uint32_t));
+  syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+Status WorkerThreads::start(std::size_t count, Options options,
+                            std::function<bool(std::size_t)> work) {
+  options_ = std::move(options);
+  work_ = std::move(work);
+  // The new threads inherit the mask, so that no signal handler of the host ever runs on one.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  if (const int rc = pthread_sigmask(SIG_SETMASK, &all, &before); rc != 0)
+    return fail(Errc::kSystem, "pthread_sigmask", rc);
+  Status started;
+  for (std::size_t i = 0; i < count && started; ++i) {
+    Worker& worker = threads_.emplace_back();
+    try {
+      worker.thread = std::thread([this, &worker, i] { run(worker, i); });
+      pthread_setname_np(worker.thread.native_handle(),
+                         (options_.name + std::to_string(i)).c_str());
+    } catch (const std::system_error& e) {
+      threads_.pop_back();
+      started = fail(Errc::kSystem, "pthread_create", e.code().value());
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+void WorkerThreads::stop() {
+  stopping_.store(true);
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    if (!threads_[i].thread.joinable()) continue;
+    wake(i);
+    threads_[i].thread.join();
+  }
+}
+
+void WorkerThreads::wake(std::size_t worker) {
+  std::atomic<std::uint32_t>& sleeping = threads_[worker].sleeping;
+  if (sleeping.load() == 0) return;
+  sleeping.store(0);
+  futex(sleeping, FUTEX_WAKE, 1);
+}
+
+bool WorkerThreads::wait_for(std::size_t) {
+  if (++waits_ % kPauses != 0) {
+    __builtin_ia32_pause();
+    return true;
+  }
+  sched_yield();
+  const TimePoint::rep ends = patience_ends_.load(std::memory_order_relaxed);
+  return ends == kNever.time_since_epoch().count() ||
+         std::chrono::steady_clock::now().time_since_epoch() < Duration(ends);
+}
+
+// False: there was none for as long as it looks.
+bool WorkerThreads::look_for_work(std::size_t number) {
+  const auto gives_up = std::chrono::steady_clock::now() + options_.spin;
+  do {
+    for (int i = 0; i < kLooks; ++i) {
+      if (work_(number)) return true;
+      __builtin_ia32_pause();
+    }
+  } while (!stopping_.load(std::memory_order_relaxed) &&
+           std::chrono::steady_clock::now() < gives_up);
+  return false;
+}
+
+void WorkerThreads::run(Worker& worker, std::size_t number) {
+  if (!options_.cpus.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const std::uint32_t cpu : options_.cpus) CPU_SET(cpu, &set);
+    // A cpuset that shrank meanwhile only costs locality.
+    sched_setaffinity(0, sizeof(set), &set);
+  }
+  while (true) {
+    while (look_for_work(number)) {
+    }
+    // Whoever gives a job, or the order to stop, looks at this word afterwards.
+    worker.sleeping.store(1);
+    if (!work_(number)) {
+      if (stopping_.load()) return;
+      futex(worker.sleeping, FUTEX_WAIT, 1);
+    }
+    worker.sleeping.store(0);
+  }
+}
+
+}  // namespace ztcp

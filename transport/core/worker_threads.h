@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Threads that do the jobs of rings (job_ring.h), whatever a job is. They look for work for a
+// while, then sleep until they are woken. All signals are blocked in them; a forked child has none.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transport/core/clock.h"
+#include "transport/core/job_ring.h"
+#include "transport/core/result.h"
+
+namespace ztcp {
+
+class WorkerThreads final : public Workers {
+ public:
+  struct Options {
+    std::string name;                 // Of the threads, before their number; at most 13 bytes.
+    std::vector<std::uint32_t> cpus;  // Where they may run; empty: where who starts them may.
+    Duration spin{};                  // Without work, before they sleep.
+  };
+
+  WorkerThreads() = default;
+  ~WorkerThreads() { stop(); }
+  WorkerThreads(const WorkerThreads&) = delete;
+  WorkerThreads& operator=(const WorkerThreads&) = delete;
+
+  // `work(worker)` does that worker's next job and says whether there was one. Once; on failure
+  // there are fewer than `count`, maybe none.
+  Status start(std::size_t count, Options options, std::function<bool(std::size_t)> work);
+  // Ends them when they have done all they were given, and waits for that.
+  void stop();
+
+  // --- Workers: the thread that gives them jobs --------------------------------------------------
+  std::size_t count() const override { return threads_.size(); }
+  void wake(std::size_t worker) override;
+  bool wait_for(std::size_t worker) override;
+  // Any thread. Nobody is waited for beyond this: the process ends, and threads may have stopped
+  // anywhere.
+  void limit_patience(TimePoint end) {
+    patience_ends_.store(end.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+
+ private:
+  struct Worker {  // The thread knows its own, and nothing of the list.
+    std::thread thread;
+    alignas(64) std::atomic<std::uint32_t> sleeping{0};  // The kernel compares it.
+  };
+
+  void run(Worker& worker, std::size_t number);
+  bool look_for_work(std::size_t number);
+
+  Options options_;
+  std::function<bool(std::size_t)> work_;
+  std::deque<Worker> threads_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<TimePoint::rep> patience_ends_{kNever.time_since_epoch().count()};
+  std::uint32_t waits_ = 0;  // The giver's.
+};
+
+}  // namespace ztcp
