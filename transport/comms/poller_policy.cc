@@ -8,14 +8,16 @@
 #include <string_view>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "config/machine/cgroup.h"
 #include "config/machine/readings.h"
 
 namespace ztcp::comms {
 namespace {
 
-// A poller, NCCL's progress thread, and one for the training process itself.
-constexpr std::size_t kCpusPerDedicatedNic = 3;
+// Beside the pollers of a dedicated NIC: NCCL's progress thread, and one for the training process.
+constexpr std::size_t kOtherThreads = 2;
 
 // "0-3,8,10-11", as in sysfs.
 std::vector<std::uint32_t> parse_cpu_list(std::string_view text) {
@@ -64,7 +66,7 @@ CpuView view_cpus(std::int32_t numa_node, config::Machine& machine) {
   return view;
 }
 
-PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, NicPlace place) {
+PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, PollerPlace place) {
   PollerPolicy policy;
   policy.max_sleep = std::chrono::microseconds(settings.max_sleep_us);
 
@@ -73,16 +75,21 @@ PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, 
   // A mask smaller than the machine was given to this rank alone; the whole machine is shared with
   // the processes that drive the fabric's other NICs.
   const bool mask_is_ours = !place.embedded && cpus.allowed.size() < cpus.online;
-  const std::size_t sharers = mask_is_ours ? 1 : std::max<std::size_t>(place.count, 1);
-  policy.spin = sharers > usable ? Duration::zero() : std::chrono::microseconds(settings.spin_us);
+  const std::size_t nics = mask_is_ours ? 1 : std::max<std::size_t>(place.nics, 1);
+  const std::size_t wanted = nics * (place.queues + kOtherThreads);
+  policy.spin =
+      nics * place.queues > usable ? Duration::zero() : std::chrono::microseconds(settings.spin_us);
   switch (settings.mode) {
     case config::PollerMode::kDedicated:
       policy.dedicated = true;
+      policy.reason = "as poller.mode says";
       break;
     case config::PollerMode::kShared:
+      policy.reason = "as poller.mode says";
       break;
     case config::PollerMode::kAuto:
-      policy.dedicated = usable >= kCpusPerDedicatedNic * sharers;
+      policy.dedicated = usable >= wanted;
+      policy.reason = fmt::format("{} CPUs, {} wanted", usable, wanted);
       break;
   }
   if (!policy.dedicated) return policy;
@@ -94,7 +101,7 @@ PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, 
   std::erase_if(candidates, [&](std::uint32_t cpu) { return !is_allowed(cpu); });
   if (candidates.empty()) return policy;  // Unknown topology: the scheduler knows better.
   // From the end: low CPUs take interrupts and are what other software picks first.
-  const std::size_t nth = place.index % candidates.size();
+  const std::size_t nth = (place.nic * place.queues + place.queue) % candidates.size();
   policy.cpu = static_cast<int>(settings.cpus.empty() ? candidates[candidates.size() - 1 - nth]
                                                       : candidates[nth]);
   return policy;

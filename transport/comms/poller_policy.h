@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "config/machine/machine.h"
@@ -20,6 +21,7 @@ struct PollerPolicy {
   Duration spin{};  // Zero where threads outnumber CPUs: yield at once.
   Duration max_sleep{};
   int cpu = -1;
+  std::string reason;  // For the init line: "12 CPUs, 6 wanted".
 };
 
 // What the machine looks like to this process.
@@ -31,12 +33,15 @@ struct CpuView {
 };
 CpuView view_cpus(std::int32_t numa_node, config::Machine& machine);
 
-// Where a NIC stands among the fabric's: each is driven by one process of this host.
-struct NicPlace {
-  std::size_t index = 0;
-  std::size_t count = 1;
+// Where a poller stands among those of this host: each of the fabric's NICs is driven by one
+// process, by a poller for each of its queues.
+struct PollerPlace {
+  std::size_t nic = 0;
+  std::size_t nics = 1;
+  std::size_t queue = 0;
+  std::size_t queues = 1;
   bool embedded = false;  // memif: the processes of all NICs, and a switch, share one CPU mask.
 };
-PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, NicPlace place);
+PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, PollerPlace place);
 
 }  // namespace ztcp::comms

@@ -224,13 +224,17 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   const comms::CpuView cpus = comms::view_cpus(config.numa_node, machine);
   std::string places;
   bool dedicated = false;
+  std::string reason;
   for (std::size_t queue = 0; queue < links.size(); ++queue) {
     const comms::PollerPolicy policy =
         comms::choose_policy(fabric_.poller, cpus,
-                             {.index = index * links.size() + queue,
-                              .count = fabric_.nics.size() * links.size(),
+                             {.nic = index,
+                              .nics = fabric_.nics.size(),
+                              .queue = queue,
+                              .queues = links.size(),
                               .embedded = config.driver == config::NicDriver::kMemif});
     dedicated = policy.dedicated;
+    reason = policy.reason;
     if (policy.cpu >= 0)
       places += (places.empty() ? " on CPU " : ", ") + std::to_string(policy.cpu);
     ZTCP_CHECK(add_queue(*nic, std::move(links[queue]), policy, cpus));
@@ -238,15 +242,15 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   // All are there before the first runs, which looks after the others.
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
 
-  log::info(
-      "{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {} {}{}", config.name,
-      description, to_string(config.address), to_string(caps.mac),
-      std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
-      caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
-      caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
-      nic->pollers.size() == 1 ? std::string("poller")
-                               : std::to_string(nic->pollers.size()) + " queues, their pollers",
-      dedicated ? "dedicated" : "shared with NCCL's threads", places);
+  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {} {} ({}){}",
+            config.name, description, to_string(config.address), to_string(caps.mac),
+            std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
+            caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
+            caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
+            nic->pollers.size() == 1
+                ? std::string("poller")
+                : std::to_string(nic->pollers.size()) + " queues, their pollers",
+            dedicated ? "dedicated" : "shared with NCCL's threads", reason, places);
   return nic;
 }
 

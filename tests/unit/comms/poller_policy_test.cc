@@ -29,7 +29,7 @@ CpuView cpus(std::uint32_t allowed, std::size_t online) {
 struct Case {
   const char* name;
   CpuView view;
-  NicPlace place;
+  PollerPlace place;
   bool dedicated;
   Duration spin;
 };
@@ -50,14 +50,27 @@ CpuView with_quota(CpuView view, std::size_t quota) {
 INSTANTIATE_TEST_SUITE_P(
     Machines, AutoPolicy,
     testing::Values(
-        Case{"two_cpus_two_ranks", cpus(2, 2), {.count = 2, .embedded = true}, false, 50us},
-        Case{"two_cpus_four_ranks", cpus(2, 2), {.count = 4, .embedded = true}, false, 0us},
-        Case{"big_server", cpus(96, 96), {.count = 8}, true, 50us},
-        Case{"mask_of_one_rank", cpus(12, 96), {.count = 8}, true, 50us},
-        Case{"narrow_mask_of_one_rank", cpus(2, 96), {.count = 8}, false, 50us},
+        Case{"two_cpus_two_ranks", cpus(2, 2), {.nics = 2, .embedded = true}, false, 50us},
+        Case{"two_cpus_four_ranks", cpus(2, 2), {.nics = 4, .embedded = true}, false, 0us},
+        Case{"big_server", cpus(96, 96), {.nics = 8}, true, 50us},
+        Case{"mask_of_one_rank", cpus(12, 96), {.nics = 8}, true, 50us},
+        Case{"narrow_mask_of_one_rank", cpus(2, 96), {.nics = 8}, false, 50us},
         // A container on two CPUs of a large host runs all ranks of an embedded fabric there.
-        Case{"embedded_in_narrow_mask", cpus(2, 96), {.count = 4, .embedded = true}, false, 0us},
-        Case{"quota_counts_not_cpus", with_quota(cpus(64, 64), 2), {.count = 4}, false, 0us}),
+        Case{"embedded_in_narrow_mask", cpus(2, 96), {.nics = 4, .embedded = true}, false, 0us},
+        // A poller for each queue, and two threads beside them in each process.
+        Case{"queues_with_cpus_to_spare",
+             cpus(20, 20),
+             {.nics = 2, .queues = 8, .embedded = true},
+             true,
+             50us},
+        Case{"queues_without",
+             cpus(19, 19),
+             {.nics = 2, .queues = 8, .embedded = true},
+             false,
+             50us},
+        Case{"queues_in_a_mask_of_one_rank", cpus(5, 96), {.nics = 8, .queues = 4}, false, 50us},
+        Case{"more_queues_than_cpus", cpus(4, 96), {.nics = 8, .queues = 5}, false, 0us},
+        Case{"quota_counts_not_cpus", with_quota(cpus(64, 64), 2), {.nics = 4}, false, 0us}),
     [](const auto& row) { return row.param.name; });
 
 TEST(ViewCpus, ReadsTheLimitOfACgroupAboveAndTheNodeOfTheNic) {
@@ -80,8 +93,24 @@ TEST(ViewCpus, ReadsTheLimitOfACgroupAboveAndTheNodeOfTheNic) {
 TEST(ChoosePolicy, PinsNearTheNicInsideTheMask) {
   CpuView view = cpus(96, 96);
   view.near_nic = {40, 41, 42, 200};
-  EXPECT_EQ(choose_policy({}, view, {.index = 0, .count = 8}).cpu, 42);
-  EXPECT_EQ(choose_policy({}, view, {.index = 1, .count = 8}).cpu, 41);
+  EXPECT_EQ(choose_policy({}, view, {.nic = 0, .nics = 8}).cpu, 42);
+  EXPECT_EQ(choose_policy({}, view, {.nic = 1, .nics = 8}).cpu, 41);
+}
+
+TEST(ChoosePolicy, SaysWhy) {
+  const PollerPlace place{.nics = 2, .queues = 4};
+  EXPECT_EQ(choose_policy({}, cpus(16, 16), place).reason, "16 CPUs, 12 wanted");
+  EXPECT_EQ(choose_policy({}, cpus(8, 8), place).reason, "8 CPUs, 12 wanted");
+  config::Poller settings;
+  settings.mode = config::PollerMode::kDedicated;
+  EXPECT_EQ(choose_policy(settings, cpus(2, 2), place).reason, "as poller.mode says");
+}
+
+TEST(ChoosePolicy, EveryQueueHasACpuOfItsOwn) {
+  CpuView view = cpus(96, 96);
+  view.near_nic = {40, 41, 42, 43};
+  EXPECT_EQ(choose_policy({}, view, {.nic = 1, .nics = 2, .queue = 0, .queues = 2}).cpu, 41);
+  EXPECT_EQ(choose_policy({}, view, {.nic = 1, .nics = 2, .queue = 1, .queues = 2}).cpu, 40);
 }
 
 TEST(ChoosePolicy, NamedCpusWin) {
@@ -90,7 +119,7 @@ TEST(ChoosePolicy, NamedCpusWin) {
   settings.cpus = {7, 9};
   CpuView view = cpus(16, 16);
   view.near_nic = {1, 2};
-  EXPECT_EQ(choose_policy(settings, view, {.index = 1, .count = 2}).cpu, 9);
+  EXPECT_EQ(choose_policy(settings, view, {.nic = 1, .nics = 2}).cpu, 9);
 }
 
 TEST(ChoosePolicy, SharedIsNeverPinned) {
