@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a memif link carries between two processes, one CPU each: frames whose payload is attached
-// from user memory, received and released, nothing else. Beside it one memcpy of the same bytes in
-// the same run: memif copies twice, once on either side.
+// What a link between two processes of one machine carries, one CPU each: frames whose payload lies
+// in user memory, received, read once and released, nothing else. Beside it one memcpy of the same
+// bytes in the same run. memif copies twice before that reading, shared memory once.
 //
-//   memif_bench [--seconds S] [--ring-log2 N] [FRAME_BYTES...]
+//   link_bench [--seconds S] [--ring-log2 N] [FRAME_BYTES...]
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -25,6 +25,7 @@
 
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
+#include "transport/link/shm_link.h"
 
 namespace {
 
@@ -52,13 +53,37 @@ void pin_to(unsigned n) {
   }
 }
 
-std::unique_ptr<link::Link> open_link(const std::string& socket, link::MemifRole role,
-                                      std::uint32_t frame_bytes, const Options& options) {
+enum class Kind : std::uint8_t { kMemif, kShared };
+
+struct Place {
+  Kind kind = Kind::kMemif;
+  std::string socket;
+  std::uint32_t frame_bytes = 0;
+};
+
+std::unique_ptr<link::Link> open_shared(const Place& place, bool server, const Options& options) {
+  constexpr MacAddress kServer{{2, 0, 0, 0, 0, 1}};
+  constexpr MacAddress kClient{{2, 0, 0, 0, 0, 2}};
+  link::ShmConfig config;
+  config.socket_path = place.socket;
+  config.server = server;
+  config.mac = server ? kServer : kClient;
+  config.peer_mac = server ? kClient : kServer;
+  config.mtu_bytes = static_cast<std::uint16_t>(place.frame_bytes - 14);
+  config.slots = options.ring_size_log2 != 0 ? 1U << options.ring_size_log2 : 0;
+  auto opened = link::open_shm(config);
+  return opened ? std::move(*opened) : nullptr;
+}
+
+std::unique_ptr<link::Link> open_link(const Place& place, link::MemifRole role,
+                                      const Options& options) {
+  if (place.kind == Kind::kShared)
+    return open_shared(place, role == link::MemifRole::kServer, options);
   link::MemifConfig config;
-  config.socket_path = socket;
+  config.socket_path = place.socket;
   config.role = role;
   config.mac = {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(role)}};
-  config.mtu_bytes = static_cast<std::uint16_t>(frame_bytes - 14);
+  config.mtu_bytes = static_cast<std::uint16_t>(place.frame_bytes - 14);
   config.ring_size_log2 = options.ring_size_log2;
   link::EalConfig eal;
   eal.node_memory_mib = {link::kEalBaseMib + link::memif_memory_mib(config)};
@@ -68,11 +93,14 @@ std::unique_ptr<link::Link> open_link(const std::string& socket, link::MemifRole
   return opened ? std::move(*opened) : nullptr;
 }
 
-int send_for_ever(const std::string& socket, std::uint32_t frame_bytes, const Options& options) {
+TimePoint now() { return TimePoint(Clock::now().time_since_epoch()); }
+
+int send_for_ever(const Place& place, const Options& options) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pin_to(0);
-  auto link = open_link(socket, link::MemifRole::kClient, frame_bytes, options);
+  auto link = open_link(place, link::MemifRole::kClient, options);
   if (!link) return 1;
+  const std::uint32_t frame_bytes = place.frame_bytes;
   constexpr std::size_t kBurst = 32;
   constexpr std::uint16_t kHeaderBytes = 66;
   constexpr std::size_t kWorkingSetBytes = 8U << 20;
@@ -94,23 +122,40 @@ int send_for_ever(const std::string& socket, std::uint32_t frame_bytes, const Op
       at = (at + payload_bytes) % kWorkingSetBytes;
     }
     std::span<const TxFrame> left(frames);
+    link->transmit_room(now());
     while (!left.empty()) left = left.subspan(link->transmit(left));
     link->release(std::span(none).first(link->receive(none)));
   }
 }
 
+// As a checksum or a copy would.
+std::uint64_t read_all(const RxFrame& frame) {
+  std::uint64_t sum = 0;
+  const auto read = [&](std::span<const std::byte> bytes) {
+    for (std::size_t at = 0; at + 64 <= bytes.size(); at += 64)
+      sum += std::to_integer<std::uint64_t>(bytes[at]);
+  };
+  read(frame.head);
+  for (const auto piece : frame.more) read(piece);
+  return sum;
+}
+
 // Gigabits per second of frames received; 0 when nothing came.
-double receive_rate(const std::string& socket, std::uint32_t frame_bytes, const Options& options) {
-  auto link = open_link(socket, link::MemifRole::kServer, frame_bytes, options);
+double receive_rate(const Place& place, const Options& options) {
+  auto link = open_link(place, link::MemifRole::kServer, options);
   if (!link) return 0;
   std::array<RxFrame, 32> frames;
   std::uint64_t bytes = 0;
+  std::uint64_t sum = 0;
   const auto limit = Clock::now() + std::chrono::seconds(10);
   Clock::time_point start{};
   Clock::time_point now = Clock::now();
   // The clock starts at the first frame, after a warm-up of a tenth of the time.
   while (now < limit) {
+    link->transmit_room(TimePoint(now.time_since_epoch()));
     const std::size_t count = link->receive(frames);
+    for (const RxFrame& frame : std::span(frames).first(count)) sum += read_all(frame);
+    asm volatile("" : : "r"(sum));
     link->release(std::span(frames).first(count));
     now = Clock::now();
     if (count == 0) continue;
@@ -118,7 +163,7 @@ double receive_rate(const std::string& socket, std::uint32_t frame_bytes, const 
       start = now + std::chrono::duration_cast<Clock::duration>(
                         std::chrono::duration<double>(options.seconds / 10));
     if (now < start) continue;
-    bytes += count * frame_bytes;
+    bytes += count * place.frame_bytes;
     if (std::chrono::duration<double>(now - start).count() >= options.seconds) break;
   }
   const double elapsed = std::chrono::duration<double>(now - start).count();
@@ -142,22 +187,23 @@ double memcpy_rate(std::uint32_t frame_bytes, double seconds) {
   return static_cast<double>(bytes) * 8 / elapsed / 1e9;
 }
 
-void measure(std::uint32_t frame_bytes, const Options& options) {
-  std::string folder = std::filesystem::temp_directory_path() / "memif-bench-XXXXXX";
+void measure(Kind kind, std::uint32_t frame_bytes, const Options& options) {
+  std::string folder = std::filesystem::temp_directory_path() / "link-bench-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return;
-  const std::string socket = folder + "/0.sock";
-  // EAL starts once per process, so each size has two processes of its own.
+  const Place place{kind, folder + "/0.sock", frame_bytes};
+  // EAL starts once per process, so each row has two processes of its own.
   const pid_t receiver = fork();
   if (receiver == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const double copied = memcpy_rate(frame_bytes, options.seconds / 4);
     const pid_t sender = fork();
-    if (sender == 0) _exit(send_for_ever(socket, frame_bytes, options));
+    if (sender == 0) _exit(send_for_ever(place, options));
     pin_to(1);
-    const double carried = receive_rate(socket, frame_bytes, options);
+    const double carried = receive_rate(place, options);
     kill(sender, SIGKILL);
     waitpid(sender, nullptr, 0);
-    fmt::print("{:>8} {:>12.1f} {:>10.3f} {:>12.1f} {:>7.2f}\n", frame_bytes, carried,
+    fmt::print("{:>8} {:>8} {:>9.1f} {:>10.3f} {:>12.1f} {:>7.2f}\n",
+               kind == Kind::kMemif ? "memif" : "shared", frame_bytes, carried,
                carried * 1e3 / 8 / frame_bytes, copied, carried / copied);
     std::fflush(stdout);
     _exit(carried > 0 ? 0 : 1);
@@ -179,14 +225,15 @@ int main(int argc, char** argv) {
     } else if (const int bytes = std::atoi(argv[i]); bytes >= 600 && bytes <= 65294) {
       options.frame_bytes.push_back(static_cast<std::uint32_t>(bytes));
     } else {
-      fmt::print(stderr, "usage: memif_bench [--seconds S] [--ring-log2 N] [FRAME_BYTES...]\n");
+      fmt::print(stderr, "usage: link_bench [--seconds S] [--ring-log2 N] [FRAME_BYTES...]\n");
       return 2;
     }
   }
   if (options.frame_bytes.empty()) options.frame_bytes = {1514, 9014, 65294};
-  fmt::print("{:>8} {:>12} {:>10} {:>12} {:>7}\n", "frame B", "memif Gb/s", "Mframes/s",
+  fmt::print("{:>8} {:>8} {:>9} {:>10} {:>12} {:>7}\n", "link", "frame B", "Gb/s", "Mframes/s",
              "memcpy Gb/s", "ratio");
   std::fflush(stdout);
-  for (const std::uint32_t frame_bytes : options.frame_bytes) measure(frame_bytes, options);
+  for (const std::uint32_t frame_bytes : options.frame_bytes)
+    for (const Kind kind : {Kind::kMemif, Kind::kShared}) measure(kind, frame_bytes, options);
   return 0;
 }
