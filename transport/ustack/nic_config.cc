@@ -3,29 +3,13 @@
 #include "transport/ustack/nic_config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <sys/random.h>
 
+#include "transport/comms/session_config.h"
+
 namespace ztcp::ustack {
-namespace {
-
-Result<msg::ClusterKey> parse_cluster_key(const std::string& hex) {
-  msg::ClusterKey key{};
-  if (hex.empty()) return key;
-  if (hex.size() != 2 * key.size()) return fail(Errc::kBadConfig, "cluster_key");
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    unsigned value = 0;
-    const char* at = hex.data() + 2 * i;
-    const auto [end, error] = std::from_chars(at, at + 2, value, 16);
-    if (error != std::errc{} || end != at + 2) return fail(Errc::kBadConfig, "cluster_key");
-    key[i] = static_cast<std::byte>(value);
-  }
-  return key;
-}
-
-}  // namespace
 
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
                                    const link::LinkCapabilities& link) {
@@ -56,18 +40,11 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   tcp.receive_window_bytes = fabric.tcp.receive_window_kib << 10U;
   tcp.pacing = fabric.tcp.pacing;
 
-  const config::Messages& messages = fabric.messages;
-  out.session.flows = messages.flows;
-  out.session.multi_flow_threshold_bytes = messages.multi_flow_threshold_kib << 10U;
-  out.session.eager_allowance_bytes = messages.eager_allowance_kib << 10U;
-  out.session.max_chunk_bytes = messages.max_chunk_kib << 10U;
-  out.session.handshake_timeout = ms(messages.handshake_timeout_ms);
-  out.session.redial_window = ms(messages.redial_window_ms);
-  out.session.redial_attempt = ms(messages.redial_attempt_ms);
-  out.session.max_redials = messages.max_redials;
-  out.session.sender_notices = tcp.user_timeout;
-  out.cluster_key = ZTCP_TRY(parse_cluster_key(messages.cluster_key));
-  out.listen_port = messages.listen_port;
+  const std::uint32_t max_sessions = out.session.max_sessions;
+  out.session = comms::session_settings(fabric);
+  out.session.max_sessions = max_sessions;
+  out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric));
+  out.listen_port = fabric.messages.listen_port;
 
   if (getrandom(out.secret.data(), sizeof(out.secret), 0) !=
       static_cast<ssize_t>(sizeof(out.secret))) {

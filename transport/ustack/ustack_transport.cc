@@ -3,7 +3,6 @@
 #include "transport/ustack/ustack_transport.h"
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <mutex>
 #include <new>
@@ -18,6 +17,7 @@
 #include "config/machine/live_machine.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/poller_policy.h"
+#include "transport/comms/process_end.h"
 #include "transport/comms/send_comm.h"
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
@@ -328,46 +328,9 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   return comm;
 }
 
-// The process ends, and its other threads may be anywhere: stopped in the middle of a turn, or here
-// in this very call stack when a signal handler calls exit(). So every wait ends.
 void UstackTransport::drain() {
   if (in_forked_child()) return;
-  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
-  const auto ends = std::chrono::steady_clock::now() +
-                    std::chrono::milliseconds(fabric_.messages.drain_timeout_ms);
-  const auto is_over = [ends] { return std::chrono::steady_clock::now() >= ends; };
-  std::unique_lock lock(mutex_, std::defer_lock);
-  while (!lock.try_lock()) {
-    if (is_over()) return;
-    nanosleep(&kPause, nullptr);
-  }
-  std::vector<comms::Poller*> pollers;
-  for (const auto& nic : nics_) {
-    if (nic == nullptr || nic->lost_poller() != nullptr) continue;
-    for (const auto& poller : nic->pollers) pollers.push_back(poller.get());
-  }
-  const auto tell_all = [&](void (comms::Client::*what)(TimePoint)) {
-    for (comms::Poller* const poller : pollers) {
-      poller->with_backend_unless(is_over, [&](TimePoint now) {
-        poller->backend().clients().for_each([&](comms::Client& client) { (client.*what)(now); });
-      });
-    }
-  };
-  // What is received and not yet acknowledged is, first: the turn before the last words.
-  for (comms::Poller* const poller : pollers)
-    poller->with_backend_unless(is_over, [](TimePoint) {});
-  tell_all(&comms::Client::say_goodbye);
-  for (comms::Poller* const poller : pollers) {
-    std::size_t unfinished = 0;
-    const auto count = [&](TimePoint) { unfinished = poller->backend().unfinished(); };
-    while (poller->with_backend_unless(is_over, count) && unfinished != 0 && !poller->is_lost() &&
-           !is_over()) {
-      nanosleep(&kPause, nullptr);
-    }
-    poller->with_backend_unless(is_over,
-                                [&](TimePoint) { poller->say_counts("the process ends"); });
-  }
-  tell_all(&comms::Client::cut_off);
+  comms::drain(nics_, mutex_, std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One NIC's protocol engine: a tcp::Stack, a msg::Acceptor and the sessions on them, joined. Still
+// One NIC's protocol engine: a tcp::Stack and the sessions on it, joined. Still
 // a value: told the time, no thread, no lock, no DPDK. A Queue's turns drive it in the product; the
 // simulator drives two of them over a Wire.
 #pragma once
@@ -11,19 +11,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
 #include "transport/core/job_ring.h"
 #include "transport/core/result.h"
-#include "transport/msg/acceptor.h"
 #include "transport/msg/copy_jobs.h"
-#include "transport/msg/send_session.h"
+#include "transport/msg/sessions.h"
 #include "transport/tcp/stack.h"
 
 namespace ztcp::ustack {
@@ -48,7 +45,7 @@ struct EngineConfig {
   msg::CopySettings copies;
 };
 
-class Engine final : private tcp::StreamAcceptor {
+class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
  public:
   // `workers`, who outlive it, copy what is received for large messages; null: nobody does.
   explicit Engine(const EngineConfig& config, Workers* workers = nullptr);
@@ -69,16 +66,20 @@ class Engine final : private tcp::StreamAcceptor {
   void note_poll_gap(TimePoint now, Duration gap) { stack_.note_poll_gap(now, gap); }
 
   // As many sessions, ours and our peers' together, as may be; no other is to be started.
-  bool is_full() const { return sessions() >= config_.session.max_sessions; }
+  bool is_full() const { return sessions_.is_full(); }
   // Starts a session to the listener named by `cookie` at `remote`. It belongs to the engine until
   // destroy(). Never fails: what can't be dialled fails through owner.on_session_failed().
-  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie, msg::SendOwner& owner);
+  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie, msg::SendOwner& owner) {
+    return sessions_.connect(remote, cookie, owner);
+  }
   // Not from inside one of the session's own events.
-  void destroy(msg::SendSession& session);
+  void destroy(msg::SendSession& session) { sessions_.destroy(session); }
 
   // Sessions handed to `events` belong to it and die before the engine does.
-  Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events);
-  void unlisten(const msg::Cookie& cookie) { acceptor_.remove_listener(cookie); }
+  Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events) {
+    return sessions_.acceptor().add_listener(cookie, events);
+  }
+  void unlisten(const msg::Cookie& cookie) { sessions_.acceptor().remove_listener(cookie); }
 
   // See tcp::Stack.
   void probe(IpAddress remote) { stack_.probe(remote); }
@@ -93,41 +94,22 @@ class Engine final : private tcp::StreamAcceptor {
 
   // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
   // the process ends; zero: the process may go.
-  std::size_t unfinished() const;
+  std::size_t unfinished() const { return stack_.unfinished() + sessions_.leaving(); }
   const tcp::Counters& tcp_counters() const { return stack_.counters(); }
-  const msg::AcceptorCounters& acceptor_counters() const { return acceptor_.counters(); }
+  const msg::AcceptorCounters& acceptor_counters() const { return sessions_.acceptor().counters(); }
 
  private:
-  // A session that we began and how it reaches its peer.
-  struct Outgoing final : msg::Dialer {
-    Outgoing(Engine& its_engine, Endpoint endpoint, const msg::Cookie& cookie, std::uint64_t id,
-             msg::SendOwner& owner);
-    Result<Stream*> dial(TimePoint now, StreamEvents& events) override;
-    bool has_spare() const override;
-    void wake_at(TimePoint when) override { engine.wake_at(when); }
-
-    Engine& engine;
-    const Endpoint remote;
-    msg::SendSession session;
-  };
-
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) override;
-  std::size_t sessions() const { return outgoing_.size() + acceptor_.sessions(); }
+  Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override {
+    return stack_.connect(now, remote, events);
+  }
+  bool has_spare_stream() const override { return has_spare_for(stack_.connections() + 1); }
   bool has_spare_for(std::size_t connections) const;
-  void note_outgoing() { acceptor_.set_other_sessions(outgoing_.size()); }
-  void wake_at(TimePoint when);
-  void scan_outgoing(TimePoint now);
 
   const EngineConfig config_;
   tcp::Stack stack_;
   std::optional<msg::CopyJobs> copies_;
-  msg::Acceptor acceptor_;
-  std::vector<std::unique_ptr<Outgoing>> outgoing_;
-  // Not later than the earliest deadline of the outgoing sessions, but for what must lie between
-  // two scans.
-  TimePoint next_scan_ = kNever;
-  TimePoint earliest_scan_ = TimePoint::min();
-  std::uint64_t session_count_ = 0;
+  msg::Sessions sessions_;
 };
 
 }  // namespace ztcp::ustack

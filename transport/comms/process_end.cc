@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/comms/process_end.h"
+
+#include <cstddef>
+#include <ctime>
+
+namespace ztcp::comms {
+
+void drain(const std::vector<Nic*>& nics, DrainDeadline ends) {
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
+  const auto is_over = [ends] { return std::chrono::steady_clock::now() >= ends; };
+  std::vector<Poller*> pollers;
+  for (const Nic* const nic : nics)
+    for (const auto& poller : nic->pollers) pollers.push_back(poller.get());
+  const auto tell_all = [&](void (Client::*what)(TimePoint)) {
+    for (Poller* const poller : pollers) {
+      poller->with_backend_unless(is_over, [&](TimePoint now) {
+        poller->backend().clients().for_each([&](Client& client) { (client.*what)(now); });
+      });
+    }
+  };
+  // What is received and not yet acknowledged is, first: the turn before the last words.
+  for (Poller* const poller : pollers) poller->with_backend_unless(is_over, [](TimePoint) {});
+  tell_all(&Client::say_goodbye);
+  for (Poller* const poller : pollers) {
+    std::size_t unfinished = 0;
+    const auto count = [&](TimePoint) { unfinished = poller->backend().unfinished(); };
+    while (poller->with_backend_unless(is_over, count) && unfinished != 0 && !poller->is_lost() &&
+           !is_over()) {
+      nanosleep(&kPause, nullptr);
+    }
+    poller->with_backend_unless(is_over,
+                                [&](TimePoint) { poller->say_counts("the process ends"); });
+  }
+  tell_all(&Client::cut_off);
+}
+
+}  // namespace ztcp::comms

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// All sessions over one source of streams: those begun here, each of which dials its peer, and the
+// acceptor with those that come. Pure, and of one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transport/core/address.h"
+#include "transport/msg/acceptor.h"
+#include "transport/msg/send_session.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::msg {
+
+// Where streams come from.
+class StreamSource {
+ public:
+  virtual Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) = 0;
+  // There will be a stream left for each session that may still come when one more is dialled.
+  virtual bool has_spare_stream() const = 0;
+
+ protected:
+  ~StreamSource() = default;
+};
+
+class Sessions {
+ public:
+  // `secret` makes session ids and the acceptor's nonces unguessable; `copies` as Acceptor says.
+  Sessions(const SessionSettings& settings, const ClusterKey& key, std::size_t max_pending_streams,
+           std::array<std::uint64_t, 2> secret, StreamSource& source, CopyJobs* copies = nullptr);
+  Sessions(const Sessions&) = delete;
+  Sessions& operator=(const Sessions&) = delete;
+
+  // Starts a session to the listener named by `cookie` at `remote`; it lives until destroy(). Never
+  // fails: what can't be dialled fails through owner.on_session_failed().
+  SendSession& connect(Endpoint remote, const Cookie& cookie, SendOwner& owner);
+  // Not from inside one of the session's own events.
+  void destroy(SendSession& session);
+
+  Acceptor& acceptor() { return acceptor_; }
+  const Acceptor& acceptor() const { return acceptor_; }
+
+  // Ours and our peers' together.
+  std::size_t count() const { return outgoing_.size() + acceptor_.sessions(); }
+  bool is_full() const { return count() >= settings_.max_sessions; }
+  // Those that may still come.
+  std::size_t to_come() const { return is_full() ? 0 : settings_.max_sessions - count(); }
+  // Those that have yet to tell their peer that the process ends.
+  std::size_t leaving() const;
+
+  // Once in a turn, after all that was received and posted in it: also sends the credit that is
+  // owed.
+  void on_timers(TimePoint now);
+  TimePoint next_deadline() const;
+
+ private:
+  // A session that we began and how it reaches its peer.
+  struct Outgoing final : Dialer {
+    Outgoing(Sessions& its_sessions, Endpoint endpoint, const Cookie& cookie, std::uint64_t id,
+             SendOwner& owner);
+    Result<Stream*> dial(TimePoint now, StreamEvents& events) override {
+      return sessions.source_.dial(now, remote, events);
+    }
+    bool has_spare() const override { return sessions.source_.has_spare_stream(); }
+    void wake_at(TimePoint when) override { sessions.wake_at(when); }
+
+    Sessions& sessions;
+    const Endpoint remote;
+    SendSession session;
+  };
+
+  void note_outgoing() { acceptor_.set_other_sessions(outgoing_.size()); }
+  void wake_at(TimePoint when);
+  void scan_outgoing(TimePoint now);
+
+  const SessionSettings settings_;
+  const ClusterKey key_;
+  const std::array<std::uint64_t, 2> secret_;
+  StreamSource& source_;
+  Acceptor acceptor_;
+  std::vector<std::unique_ptr<Outgoing>> outgoing_;
+  // Not later than the earliest deadline of the outgoing sessions, but for what must lie between
+  // two scans.
+  TimePoint next_scan_ = kNever;
+  TimePoint earliest_scan_ = TimePoint::min();
+  std::uint64_t session_count_ = 0;
+};
+
+}  // namespace ztcp::msg
