@@ -54,7 +54,7 @@ TEST_P(Killed, AtAnyEventLosesNothing) {
   script.streams.max_piece_bytes = 20'000;
   script.session.flows = flows;
   script.session.multi_flow_threshold_bytes = 4096;
-  script.session.ack_is_delivery = ack_is_delivery;
+  script.set_ack_is_delivery(ack_is_delivery);
   script.kill_pair = which;
   // Unposted, posted and running ahead; empty, tiny, odd and larger than the allowance.
   script.sizes = {1, 0, 100'000, 5000, 200'000, 8192, 0, 992, 993, 300'000, 12'345, 7, 65'536};

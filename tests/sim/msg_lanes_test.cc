@@ -54,7 +54,7 @@ TEST_P(Lanes, MatchInTheOrderOfEach) {
   const auto [tags, seed] = GetParam();
   MsgScript script = random_script(seed, tags, 250);
   script.session.flows = seed % 2 == 0 ? 4 : 1;
-  script.session.ack_is_delivery = seed % 3 != 0;
+  script.set_ack_is_delivery(seed % 3 != 0);
   MsgWorld world(script);
   ASSERT_TRUE(world.run_all()) << world.sender.done << " sent, " << world.receiver.done << " "
                                << world.sender.error.where << "/" << world.receiver.error.where;
@@ -66,7 +66,7 @@ TEST_P(Lanes, MatchInTheOrderOfEach) {
 TEST_P(Lanes, LoseNothingWithTheirFlows) {
   const auto [tags, seed] = GetParam();
   MsgScript script = random_script(seed + 1000, tags, 120);
-  script.session.ack_is_delivery = seed % 2 == 0;
+  script.set_ack_is_delivery(seed % 2 == 0);
   script.session.max_redials = 20;
   script.session.redial_window = std::chrono::hours(1);
   script.session.eager_allowance_bytes = seed % 3 == 0 ? 4096 : 65'536;

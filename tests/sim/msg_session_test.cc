@@ -155,7 +155,7 @@ class Dying : public testing::TestWithParam<std::uint64_t> {};
 TEST_P(Dying, LosesNothing) {
   MsgScript script;
   script.streams.seed = GetParam();
-  script.session.ack_is_delivery = GetParam() % 2 == 0;
+  script.set_ack_is_delivery(GetParam() % 2 == 0);
   script.session.multi_flow_threshold_bytes = 4096;
   script.session.max_redials = 20;
   script.session.redial_window = std::chrono::hours(1);
@@ -341,7 +341,7 @@ TEST(MsgSession, WhatWasDeliveredIsDoneThoughTheReceiverClosedMeanwhile) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     MsgScript script;
     script.streams.seed = seed;
-    script.session.ack_is_delivery = seed % 2 == 0;
+    script.set_ack_is_delivery(seed % 2 == 0);
     script.session.flows = seed % 3 == 0 ? 4 : 1;
     script.session.multi_flow_threshold_bytes = 4096;
     script.sizes.assign(10, 30'000);

@@ -42,6 +42,7 @@ void MemoryStream::abort() {
   assert(user_ == User::kListening);
   user_ = User::kLeft;
   queue_.clear();
+  taken_.clear();
   fin_queued_ = false;
   peer_->must_accept_ = false;
   if (peer_->events_ != nullptr && peer_->user_ == User::kListening && !peer_->must_fail_) {
@@ -72,6 +73,7 @@ Result<Stream*> MemoryStreams::dial(TimePoint, StreamEvents& events) {
 void MemoryStreams::kill(std::size_t index, Errc why) {
   for (MemoryStream* end : {pairs_[index].first.get(), pairs_[index].second.get()}) {
     end->queue_.clear();
+    end->taken_.clear();
     end->fin_queued_ = false;
     end->must_accept_ = false;
     end->must_open_ = false;
@@ -91,37 +93,70 @@ bool MemoryStreams::can_act(const MemoryStream& end) const {
   const bool listens = end.user_ == MemoryStream::User::kListening;
   if (listens && (end.must_fail_ || end.must_open_)) return true;
   if (!end.is_open_ && end.queue_.empty() && !end.fin_queued_) return false;
-  if (!end.stalled_ && !end.queue_.empty()) return true;
+  if (!end.stalled_ && (!end.queue_.empty() || !end.taken_.empty())) return true;
   if (!end.stalled_ && end.fin_queued_ && !end.fin_delivered_) return true;
-  return listens && end.acked_ != end.delivered_;
+  return listens && end.acked_ != acknowledgeable(end);
 }
 
 void MemoryStreams::deliver(TimePoint now, MemoryStream& from) {
   MemoryStream& to = *from.peer_;
-  if (from.queue_.empty()) {
+  if (from.queue_.empty() && from.taken_.empty()) {
     from.fin_delivered_ = true;
     if (to.user_ == MemoryStream::User::kListening && !to.must_fail_) to.events_->on_closed(now);
     return;
   }
-  // Gathered, so that a piece may span writes as segments do.
-  const auto shown = std::make_shared<std::vector<std::byte>>();
-  std::vector<std::byte>& piece = *shown;
   const std::size_t wanted = 1 + draw(script_.max_piece_bytes);
-  while (piece.size() < wanted && !from.queue_.empty()) {
-    MemoryStream::Item& item = from.queue_.front();
-    const std::size_t take = std::min(wanted - piece.size(), item.size - item.taken);
-    const std::byte* data =
-        (item.referenced != nullptr ? item.referenced : item.copied.data()) + item.taken;
-    piece.insert(piece.end(), data, data + take);
-    item.taken += take;
-    if (item.taken == item.size) from.queue_.pop_front();
+  std::vector<std::byte> piece;
+  if (script_.is_kernel_like) {
+    if (!from.queue_.empty() && (from.taken_.empty() || draw(2) == 0)) {
+      const std::vector<std::byte> copied = take(from, wanted);
+      from.taken_.insert(from.taken_.end(), copied.begin(), copied.end());
+      from.taken_bytes_ += copied.size();
+      return;
+    }
+    const auto end =
+        from.taken_.begin() + static_cast<std::ptrdiff_t>(std::min(wanted, from.taken_.size()));
+    piece.assign(from.taken_.begin(), end);
+    from.taken_.erase(from.taken_.begin(), end);
+  } else {
+    piece = take(from, wanted);
   }
   from.delivered_ += piece.size();
-  if (to.user_ == MemoryStream::User::kListening && !to.must_fail_) {
-    shown_ = shown;
-    to.events_->on_bytes(now, piece);
-    shown_.reset();
+  hand_over(now, to, piece);
+}
+
+// Gathered, so that a piece may span writes as segments do.
+std::vector<std::byte> MemoryStreams::take(MemoryStream& from, std::size_t wanted) {
+  std::vector<std::byte> piece;
+  while (piece.size() < wanted && !from.queue_.empty()) {
+    MemoryStream::Item& item = from.queue_.front();
+    const std::size_t size = std::min(wanted - piece.size(), item.size - item.taken);
+    const std::byte* data =
+        (item.referenced != nullptr ? item.referenced : item.copied.data()) + item.taken;
+    piece.insert(piece.end(), data, data + size);
+    item.taken += size;
+    if (item.taken == item.size) from.queue_.pop_front();
   }
+  return piece;
+}
+
+void MemoryStreams::hand_over(TimePoint now, MemoryStream& to, std::span<const std::byte> bytes) {
+  const auto listens = [&to] {
+    return to.user_ == MemoryStream::User::kListening && !to.must_fail_;
+  };
+  if (!listens()) return;
+  const std::span<std::byte> place =
+      script_.is_kernel_like ? to.events_->place() : std::span<std::byte>();
+  if (const std::size_t placed = std::min(place.size(), bytes.size()); placed != 0) {
+    std::copy_backward(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(placed),
+                       place.begin() + static_cast<std::ptrdiff_t>(placed));
+    bytes = bytes.subspan(placed);
+    to.events_->on_placed(now, placed);
+  }
+  if (bytes.empty() || !listens()) return;
+  shown_ = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  to.events_->on_bytes(now, *shown_);
+  shown_.reset();
 }
 
 std::uint32_t MemoryStreams::lend() {
@@ -163,6 +198,7 @@ void MemoryStreams::act(TimePoint now, MemoryStream& end) {
     if (end.must_fail_) {
       end.user_ = MemoryStream::User::kLeft;
       end.queue_.clear();
+      end.taken_.clear();
       return end.events_->on_failed(now, end.failure_);
     }
     if (end.must_open_) {
@@ -171,11 +207,12 @@ void MemoryStreams::act(TimePoint now, MemoryStream& end) {
       return end.events_->on_open(now, end);
     }
   }
-  const bool can_send =
-      !end.stalled_ && (!end.queue_.empty() || (end.fin_queued_ && !end.fin_delivered_));
-  const bool can_ack = end.user_ == MemoryStream::User::kListening && end.acked_ != end.delivered_;
+  const bool can_send = !end.stalled_ && (!end.queue_.empty() || !end.taken_.empty() ||
+                                          (end.fin_queued_ && !end.fin_delivered_));
+  const bool can_ack =
+      end.user_ == MemoryStream::User::kListening && end.acked_ != acknowledgeable(end);
   if (can_send && (!can_ack || draw(2) == 0)) return deliver(now, end);
-  end.acked_ += 1 + draw(end.delivered_ - end.acked_);
+  end.acked_ += 1 + draw(acknowledgeable(end) - end.acked_);
   end.events_->on_acked(now, end.acked_);
 }
 

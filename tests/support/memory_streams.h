@@ -11,6 +11,7 @@
 //     two ends hear of it at different times;
 //   * a stalled direction delivers nothing and has no room;
 //   * received bytes that were lent are spoilt the moment they are given back.
+// Those like the kernel's are hard in other ways, see StreamScript.
 #pragma once
 
 #include <cassert>
@@ -20,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "transport/core/address.h"
@@ -34,6 +36,9 @@ struct StreamScript {
   std::size_t window_bytes = 64U << 10;  // room() is what is left of it.
   std::size_t ring_bytes = 512U << 10;   // write() fails beyond, when room() is 0 too.
   unsigned loan_refused_chance = 0;      // One in so many; 0: never.
+  // As kernel sockets do: bytes are copied at some time after the write, and acknowledged by that,
+  // delivered or not; those that have a place are put there, the last one first.
+  bool is_kernel_like = false;
 };
 
 class MemoryStreams;
@@ -76,6 +81,8 @@ class MemoryStream final : public Stream {
   bool fin_delivered_ = false;
   bool stalled_ = false;  // Nothing leaves from here.
   std::deque<Item> queue_;
+  std::deque<std::byte> taken_;  // By the kernel, and not delivered.
+  std::uint64_t taken_bytes_ = 0;
   std::uint64_t written_ = 0;
   std::uint64_t delivered_ = 0;
   std::uint64_t acked_ = 0;
@@ -117,6 +124,12 @@ class MemoryStreams final : public msg::Dialer, public FrameLoans {
   bool can_act(const MemoryStream& end) const;
   void act(TimePoint now, MemoryStream& end);
   void deliver(TimePoint now, MemoryStream& from);
+  std::vector<std::byte> take(MemoryStream& from, std::size_t wanted);
+  void hand_over(TimePoint now, MemoryStream& to, std::span<const std::byte> bytes);
+  // What may be acknowledged.
+  std::uint64_t acknowledgeable(const MemoryStream& end) const {
+    return script_.is_kernel_like ? end.taken_bytes_ : end.delivered_;
+  }
   std::size_t draw(std::size_t n) { return static_cast<std::size_t>(rng_() % n); }
 
   StreamScript script_;

@@ -33,6 +33,13 @@ namespace ztcp::testing_support {
 inline constexpr std::size_t kMaxOutstanding = 32;
 
 struct MsgScript {
+  // False: over streams like the kernel's, which put most messages in place themselves.
+  void set_ack_is_delivery(bool is_so) {
+    session.ack_is_delivery = is_so;
+    streams.is_kernel_like = !is_so;
+    session.polled_up_to_bytes = 4096;
+  }
+
   StreamScript streams;
   msg::SessionSettings session;
   msg::ClusterKey sender_key{};

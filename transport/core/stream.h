@@ -60,8 +60,15 @@ class StreamEvents {
   // In-order bytes, each exactly once. The view is valid during the call: copy or consume, or have
   // their memory lent (FrameLoans).
   virtual void on_bytes(TimePoint now, std::span<const std::byte> bytes) = 0;
-  // Bytes acknowledged since the stream opened, cumulative. Never decreases. Also the moment to
-  // write more: room() may have grown. Told after the bytes and the FIN of the same burst.
+  // Where the next bytes of the stream belong, if the user knows: whoever makes the stream may put
+  // them there itself, from the first on and in any order within, and then tells how many it was
+  // instead of on_bytes(). Empty: on_bytes() wants them.
+  virtual std::span<std::byte> place() { return {}; }
+  virtual void on_placed(TimePoint, std::size_t) {}
+  // Bytes acknowledged since the stream opened, cumulative, whose memory the stream needs no more:
+  // of kernel sockets those that the kernel has copied, which says nothing of the peer. Never
+  // decreases. Also the moment to write more: room() may have grown. Told after the bytes and the
+  // FIN of the same burst.
   virtual void on_acked(TimePoint now, std::uint64_t total_bytes) = 0;
   // The peer sent FIN: no more bytes will come. Ours may still go out.
   virtual void on_closed(TimePoint now) = 0;

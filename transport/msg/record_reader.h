@@ -39,6 +39,10 @@ class RecordReader {
     return next_record(input);
   }
 
+  // Payload of the chunk that is still to come; skip() says that so much of it came another way.
+  std::uint32_t payload_left() const { return payload_left_; }
+  void skip(std::size_t bytes) { payload_left_ -= static_cast<std::uint32_t>(bytes); }
+
   std::uint32_t version() const { return version_; }
   const RecordHeader& header() const { return header_; }
   std::span<const std::byte> body() const { return body_; }

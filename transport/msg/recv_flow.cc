@@ -42,6 +42,16 @@ void RecvFlow::on_bytes(TimePoint now, std::span<const std::byte> bytes) {
   }
 }
 
+std::span<std::byte> RecvFlow::place() {
+  if (!is_up() || stream_ == nullptr || reader_.payload_left() == 0) return {};
+  return session_->place(*this, reader_.payload_left());
+}
+
+void RecvFlow::on_placed(TimePoint now, std::size_t bytes) {
+  reader_.skip(bytes);
+  session_->on_placed(now, *this, bytes);
+}
+
 void RecvFlow::on_record(TimePoint now) {
   const auto body = reader_.body();
   switch (reader_.header().type) {

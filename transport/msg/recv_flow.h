@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "transport/core/address.h"
 #include "transport/msg/copy_jobs.h"
@@ -103,6 +104,8 @@ class RecvFlow final : public StreamEvents {
 
   void on_open(TimePoint, Stream&) override {}  // Accepted streams are open.
   void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
+  std::span<std::byte> place() override;
+  void on_placed(TimePoint now, std::size_t bytes) override;
   void on_acked(TimePoint now, std::uint64_t total_bytes) override;
   void on_closed(TimePoint now) override;
   void on_failed(TimePoint now, Error error) override;

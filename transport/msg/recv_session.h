@@ -90,6 +90,10 @@ class RecvSession final : public CopyClient {
   // --- The flows' ---
   void on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chunk);
   void on_payload(TimePoint now, RecvFlow& flow, std::span<const std::byte> bytes);
+  // Where the next `bytes` of the chunk being read may be put by others; empty: on_payload() wants
+  // them. Then they are there.
+  std::span<std::byte> place(const RecvFlow& flow, std::size_t bytes);
+  void on_placed(TimePoint now, RecvFlow& flow, std::size_t bytes);
   void on_bye(TimePoint now, RecvFlow& flow, const Bye& bye);
   void on_refusal(TimePoint now, const Refusal& refusal);
   void on_writable(RecvFlow& flow);
@@ -107,6 +111,8 @@ class RecvSession final : public CopyClient {
   void reserve(TimePoint now, RecvFlow& flow, UnexpectedMessage& m, const Chunk& chunk);
   bool sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t from,
             std::span<const std::byte> bytes);
+  void hold(Arrival& m, RecvFlow& flow, std::uint64_t from, std::uint64_t to);
+  void settle(TimePoint now, RecvLane& lane, Arrival& m, std::uint64_t number);
   void take_over(UnexpectedMessage& from, RecvMessage& to, RecvLane& lane, std::uint64_t number);
   void drop_chunk(RecvFlow& flow);
   void finish(TimePoint now, RecvLane& lane, std::uint64_t number);

@@ -99,14 +99,40 @@ void RecvSession::on_payload(TimePoint now, RecvFlow& flow, std::span<const std:
       if (!sink(now, m, flow, begin, bytes.subspan(begin - from, end - begin))) return;
     }
   }
-  if (lane.is_posted(cursor.message) && m.is_whole() && RecvMessage::of(m).copies_out() == 0)
-    finish(now, lane, cursor.message);
+  settle(now, lane, m, cursor.message);
+}
+
+void RecvSession::settle(TimePoint now, RecvLane& lane, Arrival& m, std::uint64_t number) {
+  if (lane.is_posted(number) && m.is_whole() && RecvMessage::of(m).copies_out() == 0)
+    finish(now, lane, number);
   else if (!changed_.empty())
     owe_credit();
 }
 
-// Bytes of units that are not held, contiguous from byte `from`. Units end as their last byte
-// comes: a chunk begins with its first.
+// What nobody polls, of units that are not held.
+std::span<std::byte> RecvSession::place(const RecvFlow& flow, std::size_t bytes) {
+  const RecvFlow::Cursor& cursor = flow.cursor;
+  if (state_ != State::kRunning || cursor.lane->is_finished(cursor.message) ||
+      !cursor.lane->is_posted(cursor.message))
+    return {};
+  Arrival& m = *cursor.lane->arrival(cursor.message);
+  if (m.total <= settings_.polled_up_to_bytes) return {};
+  const std::uint64_t from = cursor.position;
+  if (m.held.count(m.unit.index(from), m.unit.index(from + bytes - 1) + 1) != 0) return {};
+  return {RecvMessage::of(m).buffer() + from, bytes};
+}
+
+void RecvSession::on_placed(TimePoint now, RecvFlow& flow, std::size_t bytes) {
+  RecvFlow::Cursor& cursor = flow.cursor;
+  const std::uint64_t from = cursor.position;
+  cursor.position = from + bytes;
+  RecvLane& lane = *cursor.lane;
+  Arrival& m = *lane.arrival(cursor.message);
+  hold(m, flow, from, from + bytes);
+  settle(now, lane, m, cursor.message);
+}
+
+// Bytes of units that are not held, contiguous from byte `from`.
 bool RecvSession::sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t from,
                        std::span<const std::byte> bytes) {
   const bool is_posted = flow.cursor.lane->is_posted(flow.cursor.message);
@@ -120,24 +146,29 @@ bool RecvSession::sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t 
     on_protocol_error(now, "eager chunks out of order");
     return false;
   }
+  hold(m, flow, from, from + bytes.size());
+  return true;
+}
+
+// Units end as their last byte comes: a chunk begins with its first.
+void RecvSession::hold(Arrival& m, RecvFlow& flow, std::uint64_t from, std::uint64_t to) {
   const std::uint64_t first = m.unit.index(from);
-  const std::uint64_t last = m.units_below(from + bytes.size());
-  if (first >= last) return true;
+  const std::uint64_t last = m.units_below(to);
+  if (first >= last) return;
   if (first + 1 == last)
     m.held.set(first);
   else
     m.held.set(first, last);
   const std::uint64_t size_bytes = m.bytes_of(first, last);
   m.held_bytes += size_bytes;
-  if (!flow.cursor.eager) return true;
-  if (is_posted) {
+  if (!flow.cursor.eager) return;
+  if (flow.cursor.lane->is_posted(flow.cursor.message)) {
     released_ += size_bytes;
     change(*flow.cursor.lane);
   } else {
     UnexpectedMessage::of(m).eager_bytes += size_bytes;
     flow.cursor.reserved_bytes -= size_bytes;
   }
-  return true;
 }
 
 void RecvSession::post(TimePoint now, RecvMessage& message) {
