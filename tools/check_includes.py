@@ -25,6 +25,8 @@ LAYERS = {
     "transport/ustack/engine": ["transport/core", "transport/tcp", "transport/msg", "transport/link/link.h",
                                 "transport/watch/peer.h", *COMMS_VALUES],
     "transport/ustack": ["transport", *CONFIG, "hugepage"],
+    "transport/sockets": ["transport/transport.h", "transport/comms", "transport/msg", "transport/core",
+                          "transport/link/link.h", "transport/link/fd.h", *CONFIG],
     "transport": ["transport/core"],
     "hugepage": ["transport/core"],
     "config": ["transport/core"],

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A network interface of this host that sockets may use, as NCCL is shown it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "transport/core/address.h"
+
+namespace ztcp::sockets {
+
+struct Device {
+  std::string name;       // What NCCL shows: the config's, or the interface's where there is none.
+  std::string interface;  // "eth1"
+  IpAddress address;      // Bound by listeners, and the source of what is dialled.
+  std::uint32_t scope = 0;  // The interface's index for link-local addresses; 0: of no use.
+  // Where listeners bind: the first that is free. Both 0: the kernel chooses.
+  std::uint16_t first_port = 0;
+  std::uint16_t last_port = 0;
+  bool bind_to_device = false;  // Another interface of this host has an address in the subnet.
+  std::uint32_t speed_mbps = 10000;
+  bool speed_is_known = false;
+  std::string pci_path;
+  std::int32_t numa_node = -1;
+  std::uint32_t mtu_bytes = 1500;
+  std::string gpu_pci;
+  std::string gpu_uuid;
+  std::string choice;  // How it was chosen: "by NCCL_SOCKET_IFNAME=eth".
+};
+
+}  // namespace ztcp::sockets

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/engine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/epoll.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace ztcp::sockets {
+namespace {
+
+constexpr std::size_t kEventsPerTurn = 64;
+constexpr std::size_t kAcceptsPerTurn = 8;
+// What acknowledgements bring is sent in the same turn, so often.
+constexpr int kSendRounds = 4;
+constexpr Duration kLookInterval = std::chrono::milliseconds(10);
+constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
+constexpr Duration kOncePer = std::chrono::minutes(1);
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::open(EngineConfig config) {
+  link::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return fail(to_errc(errno), "epoll_create1", errno);
+  Listening listener = ZTCP_TRY(open_listener(config.device));
+  std::unique_ptr<Engine> engine(
+      new Engine(std::move(config), std::move(epoll), std::move(listener)));
+  if (!engine->watch(engine->listener_.fd.get(), nullptr, EPOLLIN | EPOLLET))
+    return fail_errno("epoll_ctl");
+  return engine;
+}
+
+Engine::Engine(EngineConfig config, link::Fd epoll, Listening listener)
+    : config_(std::move(config)),
+      epoll_(std::move(epoll)),
+      listener_(std::move(listener)),
+      scratch_(new std::byte[SocketStream::kScratchBytes]),
+      sessions_(config_.session, config_.cluster_key, config_.max_pending_streams, config_.secret,
+                *this) {}
+
+Engine::~Engine() = default;
+
+bool Engine::watch(int fd, SocketStream* stream, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = stream;
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+SocketStream& Engine::add(std::unique_ptr<SocketStream> stream) {
+  streams_.push_back(std::move(stream));
+  return *streams_.back();
+}
+
+// --- Streams -------------------------------------------------------------------------------------
+
+Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& events) {
+  if (streams_.size() >= config_.max_streams)
+    return fail(Errc::kOutOfMemory, "dial: descriptors", EMFILE);
+  auto fd = sockets::dial(config_.device, config_.times, remote);
+  if (!fd) {
+    note_no_descriptor(now, fd.error().sys_errno);
+    return tl::unexpected<Error>(fd.error());
+  }
+  const int number = fd->get();
+  auto stream = std::make_unique<SocketStream>(host(), counters_, std::move(*fd),
+                                               SocketStream::State::kConnecting, &events,
+                                               now + config_.connect_timeout);
+  if (!watch(number, stream.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET))
+    return fail(to_errc(errno), "epoll_ctl", errno);
+  return &add(std::move(stream));
+}
+
+void Engine::accept_all(TimePoint now) {
+  if (!must_accept_ || now < accept_again_) return;
+  for (std::size_t i = 0; i < kAcceptsPerTurn; ++i) {
+    auto accepted = sockets::accept(listener_.fd, config_.times);
+    if (!accepted) {
+      accept_again_ = now + kAcceptPause;
+      return note_no_descriptor(now, accepted.error().sys_errno);
+    }
+    if (!*accepted) {
+      must_accept_ = false;
+      return;
+    }
+    // Who finds no place is told by RST.
+    if (streams_.size() >= config_.max_streams) {
+      note_no_descriptor(now, EMFILE);
+      reset(std::move((*accepted)->fd));
+      continue;
+    }
+    const int number = (*accepted)->fd.get();
+    SocketStream& stream =
+        add(std::make_unique<SocketStream>(host(), counters_, std::move((*accepted)->fd),
+                                           SocketStream::State::kOpen, nullptr, kNever));
+    StreamEvents* const events =
+        watch(number, &stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+            ? sessions_.acceptor().on_accept(now, stream, (*accepted)->remote,
+                                             has_spare_for(streams_.size()))
+            : nullptr;
+    if (events == nullptr) {
+      stream.abort();
+    } else {
+      stream.set_events(*events);
+    }
+  }
+}
+
+void Engine::note_no_descriptor(TimePoint now, int sys_errno) {
+  if (now < next_complaint_) return;
+  std::string what;
+  switch (sys_errno) {
+    case EMFILE:
+    case ENFILE:
+      what = fmt::format("no descriptor for another connection ({} are open): raise ulimit -n",
+                         streams_.size());
+      break;
+    case ENOBUFS:
+    case ENOMEM:
+      what = "the kernel has no memory for another connection: look at net.ipv4.tcp_mem";
+      break;
+    case EADDRNOTAVAIL:
+    case EADDRINUSE:
+      what = fmt::format(
+          "no port is left on {} to connect from: widen net.ipv4.ip_local_port_range, or let NCCL "
+          "open fewer connections (NCCL_NCHANNELS_PER_NET_PEER=1)",
+          to_string(config_.device.address));
+      break;
+    default:
+      return;
+  }
+  next_complaint_ = now + kOncePer;
+  remarks_.add(log::Level::kWarn, [&] { return config_.device.name + ": " + what; });
+}
+
+// Whether so many streams leave one to each session that may still come, and to those who knock.
+bool Engine::has_spare_for(std::size_t streams) const {
+  return streams + sessions_.to_come() + config_.max_pending_streams <= config_.max_streams;
+}
+
+void Engine::on_sendable(SocketStream& stream) {
+  if (std::exchange(stream.in_send_list, true)) return;
+  sendable_.push_back(&stream);
+}
+
+// --- A turn --------------------------------------------------------------------------------------
+
+bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
+  poll(now);
+  bool moved = receive_all(now);
+  doorbell.drain([&](std::size_t client) { moved |= clients_.on_doorbell(client, now); });
+  sessions_.on_timers(now);
+  moved |= send_all(now);
+  if (now >= next_look_) look(now);
+  if (has_gone_ || clients_.has_retired()) [[unlikely]]
+    bury(now);
+  return moved;
+}
+
+void Engine::poll(TimePoint now) {
+  std::array<epoll_event, kEventsPerTurn> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    auto* const stream = static_cast<SocketStream*>(events[static_cast<std::size_t>(i)].data.ptr);
+    if (stream == nullptr) {
+      must_accept_ = true;
+      continue;
+    }
+    stream->on_ready(now, events[static_cast<std::size_t>(i)].events);
+    if (stream->is_readable() && !std::exchange(stream->in_ready_list, true))
+      readable_.push_back(stream);
+  }
+  accept_all(now);
+}
+
+bool Engine::receive_all(TimePoint now) {
+  bool moved = false;
+  const std::span scratch(scratch_.get(), SocketStream::kScratchBytes);
+  std::size_t kept = 0;
+  for (SocketStream* const stream : readable_) {
+    if (stream->is_readable()) moved |= stream->receive(now, scratch);
+    if (stream->is_readable()) {
+      readable_[kept++] = stream;
+    } else {
+      stream->in_ready_list = false;
+    }
+  }
+  readable_.resize(kept);
+  return moved;
+}
+
+bool Engine::send_all(TimePoint now) {
+  bool moved = false;
+  for (int round = 0; round < kSendRounds && !sendable_.empty(); ++round) {
+    sending_.swap(sendable_);
+    for (SocketStream* const stream : sending_) {
+      stream->in_send_list = false;
+      if (stream->is_gone()) continue;
+      moved |= stream->send(now);
+      if (!stream->is_gone() && stream->wants_to_send()) on_sendable(*stream);
+    }
+    sending_.clear();
+  }
+  return moved;
+}
+
+void Engine::look(TimePoint now) {
+  next_look_ = now + kLookInterval;
+  // Giving up may dial again.
+  // NOLINTNEXTLINE(modernize-loop-convert)
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (!streams_[i]->is_gone() && streams_[i]->deadline() <= now) streams_[i]->give_up(now);
+}
+
+void Engine::bury(TimePoint now) {
+  if (std::exchange(has_gone_, false)) {
+    const auto is_gone = [](const SocketStream* stream) { return stream->is_gone(); };
+    std::erase_if(readable_, is_gone);
+    std::erase_if(sendable_, is_gone);
+    std::erase_if(streams_, [](const auto& stream) { return stream->is_gone(); });
+  }
+  if (!clients_.has_retired()) return;
+  clients_.bury_retired();
+  if (!clients_.is_empty() || now < next_nobody_left_) return;
+  next_nobody_left_ = now + kOncePer;
+  remarks_.add(log::Level::kInfo, [&] {
+    return config_.device.name + ": no connection is left; so far it " + summary();
+  });
+}
+
+TimePoint Engine::next_deadline() const { return std::min(sessions_.next_deadline(), next_look_); }
+
+std::size_t Engine::unfinished() const {
+  const auto open = std::count_if(streams_.begin(), streams_.end(), [](const auto& stream) {
+    return !stream->is_gone() &&
+           (stream->has_to_send() || stream->state() == SocketStream::State::kEnding);
+  });
+  return static_cast<std::size_t>(open) + sessions_.leaving();
+}
+
+// --- Words ---------------------------------------------------------------------------------------
+
+std::string Engine::losses() const {
+  std::uint64_t segments = counters_.retransmissions;
+  for (const auto& stream : streams_)
+    if (!stream->is_gone()) segments += stream->retransmissions();
+  return fmt::format("the kernel sent {} segments again", segments);
+}
+
+std::string Engine::summary() const {
+  std::string text = fmt::format(
+      "sent {} bytes in {} calls, received {} bytes in {} calls, of which {} were copied once "
+      "more; "
+      "{}",
+      counters_.sent_bytes, counters_.send_calls, counters_.received_bytes, counters_.receive_calls,
+      counters_.copied_bytes, losses());
+  if (groups_.posted != 0)
+    text += fmt::format(", {} grouped receives of up to {}", groups_.posted, groups_.largest);
+  const auto add = [&text](std::uint64_t count, const char* name) {
+    if (count != 0) text += fmt::format(", {} {}", count, name);
+  };
+  add(counters_.failed, "connections_failed");
+  add(counters_.send_refusals, "send_refusals");
+  const msg::AcceptorCounters& acceptor = sessions_.acceptor().counters();
+  add(acceptor.strays_bad_magic, "strays_bad_magic");
+  add(acceptor.strays_unknown_cookie, "strays_unknown_cookie");
+  add(acceptor.strays_bad_key, "strays_bad_key");
+  add(acceptor.strays_timed_out, "strays_timed_out");
+  add(acceptor.strays_pushed_out, "strays_pushed_out");
+  add(acceptor.refused_version, "refused_version");
+  add(acceptor.refused_full, "refused_full");
+  add(acceptor.refused_flows, "refused_flows");
+  add(acceptor.refused_stale, "refused_stale");
+  return text;
+}
+
+}  // namespace ztcp::sockets

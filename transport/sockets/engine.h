@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A device's kernel sockets behind comms: its listener, its streams and the sessions on them, and
+// the turn that joins them. Nothing in it blocks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/comms/backend.h"
+#include "transport/msg/sessions.h"
+#include "transport/sockets/device.h"
+#include "transport/sockets/socket.h"
+#include "transport/sockets/stream.h"
+
+namespace ztcp::sockets {
+
+struct EngineConfig {
+  Device device;
+  SocketTimes times;
+  Duration connect_timeout = std::chrono::seconds(20);
+  msg::SessionSettings session;  // ack_is_delivery: false.
+  msg::ClusterKey cluster_key{};
+  // At once, those included that have not shaken hands: descriptors are the training's, too.
+  std::size_t max_streams = 8192;
+  std::size_t max_pending_streams = 256;
+  std::array<std::uint64_t, 2> secret{};
+};
+
+class Engine final : public comms::Backend, private msg::StreamSource, private StreamHost {
+ public:
+  static Result<std::unique_ptr<Engine>> open(EngineConfig config);
+  ~Engine() override;
+
+  Endpoint listen_endpoint() const { return listener_.endpoint; }
+
+  bool turn(TimePoint now, comms::Doorbell& doorbell) override;
+  TimePoint next_deadline() const override;
+
+  bool is_full() const override { return sessions_.is_full(); }
+  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie,
+                            msg::SendOwner& owner) override {
+    return sessions_.connect(remote, cookie, owner);
+  }
+  void destroy(msg::SendSession& session) override { sessions_.destroy(session); }
+  Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events) override {
+    return sessions_.acceptor().add_listener(cookie, events);
+  }
+  void unlisten(const msg::Cookie& cookie) override {
+    sessions_.acceptor().remove_listener(cookie);
+  }
+  std::size_t unfinished() const override;
+  // What was given to the kernel is the kernel's copy, and what waits here goes with its stream.
+  void abandon_payload() override {}
+
+  std::string summary() const override;
+  std::string losses() const override;
+
+  std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
+  void unmap_memory(std::uint32_t) override {}
+
+  // A device is up as long as its sockets say nothing else.
+  std::string down_advice() const override { return {}; }
+  std::string lost_reason() const override { return {}; }
+  const char* lost_advice() const override { return ""; }
+  Error lost_error() const override { return {}; }
+
+ private:
+  Engine(EngineConfig config, link::Fd epoll, Listening listener);
+
+  Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
+  bool has_spare_stream() const override { return has_spare_for(streams_.size() + 1); }
+  void on_sendable(SocketStream& stream) override;
+  void on_gone(SocketStream&) override { has_gone_ = true; }
+
+  StreamHost& host() { return *this; }
+  bool has_spare_for(std::size_t streams) const;
+  bool watch(int fd, SocketStream* stream, std::uint32_t events);
+  SocketStream& add(std::unique_ptr<SocketStream> stream);
+  void poll(TimePoint now);
+  void accept_all(TimePoint now);
+  void note_no_descriptor(TimePoint now, int sys_errno);
+  bool receive_all(TimePoint now);
+  bool send_all(TimePoint now);
+  void look(TimePoint now);
+  void bury(TimePoint now);
+
+  const EngineConfig config_;
+  const link::Fd epoll_;
+  const Listening listener_;
+  StreamCounters counters_;
+  std::vector<std::unique_ptr<SocketStream>> streams_;
+  std::vector<SocketStream*> readable_;
+  std::vector<SocketStream*> sendable_;
+  std::vector<SocketStream*> sending_;  // What send_all() is at.
+  bool has_gone_ = false;
+  bool must_accept_ = false;    // Somebody may wait at the listener.
+  TimePoint accept_again_{};    // Not before: there was no descriptor.
+  TimePoint next_look_{};       // At deadlines of streams.
+  TimePoint next_complaint_{};  // About descriptors.
+  TimePoint next_nobody_left_{};
+  std::unique_ptr<std::byte[]> scratch_;
+  msg::Sessions sessions_;  // The last: they end before their streams.
+};
+
+}  // namespace ztcp::sockets

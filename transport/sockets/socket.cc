@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <utility>
+
+#include "transport/core/socket_address.h"
+
+namespace ztcp::sockets {
+namespace {
+
+// What waits unsent in the kernel can't be taken to another flow any more.
+constexpr int kUnsentBytes = 256 << 10;
+
+int whole_seconds(Duration d) {
+  return static_cast<int>(std::max<std::int64_t>(
+      1, std::chrono::duration_cast<std::chrono::seconds>(d + std::chrono::milliseconds(500))
+             .count()));
+}
+
+void set(int fd, int level, int option, int value) {
+  setsockopt(fd, level, option, &value, sizeof value);
+}
+
+// None of them can fail on a TCP socket, and none is worth a connection.
+void tune(int fd, const SocketTimes& times) {
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, whole_seconds(times.keepalive_idle));
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, whole_seconds(times.keepalive_interval));
+  // Also ends a connection whose keepalives go unanswered.
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(times.user_timeout);
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(ms.count()));
+}
+
+Result<link::Fd> new_socket(const Device& device) {
+  const int family = device.address.is_v4() ? AF_INET : AF_INET6;
+  link::Fd fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return fail(to_errc(errno), "socket", errno);
+  if (family == AF_INET6) set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (device.bind_to_device &&
+      setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, device.interface.c_str(),
+                 static_cast<socklen_t>(device.interface.size())) != 0)
+    return fail_errno("SO_BINDTODEVICE");
+  return fd;
+}
+
+SocketAddress address_on(const Device& device, Endpoint endpoint) {
+  SocketAddress out = to_socket_address(endpoint);
+  if (out.family() != AF_INET6 || device.scope == 0) return out;
+  sockaddr_in6 v6{};
+  std::memcpy(&v6, &out.storage, sizeof v6);
+  if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) v6.sin6_scope_id = device.scope;
+  std::memcpy(&out.storage, &v6, sizeof v6);
+  return out;
+}
+
+}  // namespace
+
+Errc to_errc(int sys_errno) {
+  switch (sys_errno) {
+    case ECONNREFUSED:
+      return Errc::kRefused;
+    case ECONNRESET:
+    case EPIPE:
+      return Errc::kPeerClosed;
+    case ETIMEDOUT:
+      return Errc::kTimedOut;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EADDRNOTAVAIL:
+    case ENETDOWN:
+    case ENODEV:
+      return Errc::kNoRoute;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+      return Errc::kOutOfMemory;
+    case EADDRINUSE:
+      return Errc::kBusy;
+    default:
+      return Errc::kSystem;
+  }
+}
+
+Result<Listening> open_listener(const Device& device) {
+  int last_error = EADDRINUSE;
+  for (std::uint32_t port = device.first_port; port <= device.last_port; ++port) {
+    // Anew each time: a socket is bound once.
+    link::Fd fd = ZTCP_TRY(new_socket(device));
+    set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    SocketAddress address = address_on(device, {device.address, static_cast<std::uint16_t>(port)});
+    // Of two that bind one port with SO_REUSEADDR the second fails only here.
+    if (bind(fd.get(), address.get(), address.size_bytes) == 0 &&
+        ::listen(fd.get(), SOMAXCONN) == 0) {
+      address.size_bytes = sizeof address.storage;
+      if (getsockname(fd.get(), address.get(), &address.size_bytes) != 0)
+        return fail_errno("getsockname");
+      return Listening{std::move(fd), to_endpoint(address)};
+    }
+    last_error = errno;
+    if (last_error != EADDRINUSE) break;
+  }
+  return fail(to_errc(last_error), "bind", last_error);
+}
+
+Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote) {
+  link::Fd fd = ZTCP_TRY(new_socket(device));
+  tune(fd.get(), times);
+  // The port is chosen with the peer known, so that all of them serve each peer.
+  set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+  const SocketAddress from = address_on(device, {device.address, 0});
+  if (bind(fd.get(), from.get(), from.size_bytes) != 0) return fail(to_errc(errno), "bind", errno);
+  const SocketAddress to = address_on(device, remote);
+  if (connect(fd.get(), to.get(), to.size_bytes) != 0 && errno != EINPROGRESS)
+    return fail(to_errc(errno), "connect", errno);
+  return fd;
+}
+
+Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTimes& times) {
+  while (true) {
+    SocketAddress from;
+    const int fd =
+        accept4(listener.get(), from.get(), &from.size_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      Accepted out{link::Fd(fd), to_endpoint(from)};
+      tune(fd, times);
+      return std::optional(std::move(out));
+    }
+    switch (errno) {
+      case EAGAIN:
+        return std::nullopt;
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM:
+        return fail(Errc::kOutOfMemory, "accept", errno);
+      default:
+        break;  // One that was gone again before it was accepted, says accept(2).
+    }
+  }
+}
+
+void reset(link::Fd fd) {
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+std::uint32_t retransmissions(const link::Fd& fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return info.tcpi_total_retrans;
+}
+
+}  // namespace ztcp::sockets

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Kernel sockets as this transport wants them: non-blocking, closed in forked children, and dead
+// when a peer on userspace TCP would be, too.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/core/result.h"
+#include "transport/link/fd.h"
+#include "transport/sockets/device.h"
+
+namespace ztcp::sockets {
+
+struct SocketTimes {
+  Duration user_timeout = std::chrono::seconds(8);
+  Duration keepalive_idle = std::chrono::seconds(3);
+  Duration keepalive_interval = std::chrono::milliseconds(1500);
+};
+
+struct Listening {
+  link::Fd fd;
+  Endpoint endpoint;
+};
+// On the device's address, at the first port of its range that is free.
+Result<Listening> open_listener(const Device& device);
+
+// Connecting, or connected already.
+Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote);
+
+struct Accepted {
+  link::Fd fd;
+  Endpoint remote;
+};
+// Nothing: nobody waits.
+Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTimes& times);
+
+// How a socket came to `sys_errno`, as others speak of it.
+Errc to_errc(int sys_errno);
+// Closes it with RST: the peer hears that it is over, and what it has not read is lost.
+void reset(link::Fd fd);
+// Segments that the kernel had to send again.
+std::uint32_t retransmissions(const link::Fd& fd);
+
+}  // namespace ztcp::sockets

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/socket_transport.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "config/machine/live_machine.h"
+#include "transport/comms/listener.h"
+#include "transport/comms/nic.h"
+#include "transport/comms/poller_policy.h"
+#include "transport/comms/process_end.h"
+#include "transport/comms/send_comm.h"
+#include "transport/comms/session_config.h"
+#include "transport/core/listen_address.h"
+#include "transport/core/log.h"
+#include "transport/core/process_mark.h"
+#include "transport/sockets/engine.h"
+
+namespace ztcp::sockets {
+namespace {
+
+// Descriptors are the training's: no more of them than this part.
+constexpr rlim_t kDescriptorShare = 2;
+
+class Nic final : public comms::Nic {
+ public:
+  explicit Nic(const Device& device) : comms::Nic(device.name) {}
+  PeerHandle issue_handle(const msg::Cookie& cookie) override {
+    return {TransportKind::kSockets, to_bytes({listen_endpoint, {}, cookie})};
+  }
+};
+
+std::size_t descriptors_for(std::size_t devices) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 512;
+  return static_cast<std::size_t>(
+      std::clamp<rlim_t>(limit.rlim_cur / kDescriptorShare / devices, 32, 65536));
+}
+
+DeviceProperties properties_of(const Device& device, int max_comms) {
+  DeviceProperties out;
+  out.name = device.name;
+  out.pci_path = device.pci_path;
+  out.guid = std::hash<std::string>()(device.interface);
+  out.speed_mbps = device.speed_mbps;
+  out.max_comms = max_comms;
+  out.max_receives = static_cast<int>(kMaxReceives);
+  out.host_pointers = true;
+  return out;
+}
+
+class SocketTransport final : public Transport {
+ public:
+  SocketTransport(const config::Fabric& fabric, std::vector<Device> found)
+      : fabric_(fabric), found_(std::move(found)), nics_(found_.size()) {
+    for (const Device& device : found_)
+      devices_.push_back(properties_of(device, static_cast<int>(fabric.tcp.max_connections)));
+  }
+  ~SocketTransport() override {
+    if (!in_forked_child()) return;
+    // A child has none of the threads that ending these would wait for.
+    for (auto& nic : nics_) new std::shared_ptr<Nic>(std::move(nic));  // NOLINT: leaked.
+  }
+
+  TransportKind kind() const override { return TransportKind::kSockets; }
+  const std::vector<DeviceProperties>& devices() const override { return devices_; }
+  std::string describe_device(int device) const override;
+  Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
+  Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
+                                    const CommOptions& options) override;
+  void drain() override {
+    if (in_forked_child()) return;
+    comms::drain(nics_, mutex_, std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
+  }
+
+ private:
+  Result<std::size_t> checked(int device) const;
+  Result<EngineConfig> engine_config(const Device& device) const;
+  Result<std::shared_ptr<Nic>> nic(std::size_t index);
+  Result<std::shared_ptr<Nic>> bring_up(std::size_t index);
+
+  const config::Fabric fabric_;
+  const std::vector<Device> found_;
+  std::vector<DeviceProperties> devices_;
+
+  std::mutex mutex_;                        // Control path only.
+  std::vector<std::shared_ptr<Nic>> nics_;  // By device; null: not up.
+  bool said_traffic_class_ = false;
+};
+
+std::string SocketTransport::describe_device(int device) const {
+  const Device& one = found_[static_cast<std::size_t>(device)];
+  return fmt::format("{}: kernel sockets over {}, {}, {} Mb/s{}; one thread: NCCL's own", one.name,
+                     one.interface, to_string(one.address), one.speed_mbps,
+                     one.speed_is_known ? "" : " (assumed)");
+}
+
+Result<std::size_t> SocketTransport::checked(int device) const {
+  if (in_forked_child()) return fail(Errc::kForked, "sockets");
+  const auto index = static_cast<std::size_t>(device);
+  if (device < 0 || index >= devices_.size()) return fail(Errc::kInvalidArgument, "device");
+  return index;
+}
+
+Result<EngineConfig> SocketTransport::engine_config(const Device& device) const {
+  const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
+  EngineConfig out;
+  out.device = device;
+  out.times = {.user_timeout = ms(fabric_.tcp.user_timeout_ms),
+               .keepalive_idle = ms(fabric_.tcp.keepalive_idle_ms),
+               .keepalive_interval = ms(fabric_.tcp.keepalive_interval_ms)};
+  out.connect_timeout = ms(fabric_.tcp.connect_timeout_ms);
+  out.session = comms::session_settings(fabric_);
+  out.session.ack_is_delivery = false;
+  out.session.flows = 1;  // Further ones pay where several threads serve them.
+  out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric_));
+  out.max_streams = descriptors_for(found_.size());
+  out.max_pending_streams = std::min<std::size_t>(256, out.max_streams / 4);
+  if (getrandom(out.secret.data(), sizeof out.secret, 0) != static_cast<ssize_t>(sizeof out.secret))
+    return fail_errno("getrandom");
+  return out;
+}
+
+Result<std::shared_ptr<Nic>> SocketTransport::nic(std::size_t index) {
+  if (nics_[index] == nullptr) nics_[index] = ZTCP_TRY(bring_up(index));
+  return nics_[index];
+}
+
+Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
+  mark_process();
+  const Device& device = found_[index];
+  auto engine = Engine::open(ZTCP_TRY(engine_config(device)));
+  if (!engine) {
+    const Error& error = engine.error();
+    log::warn("{}: can't listen on {} ({}): {}: {}{}", device.name, to_string(device.address),
+              device.interface, error.where, std::strerror(error.sys_errno),
+              error.code == Errc::kBusy
+                  ? fmt::format("; each process of this host takes a port of {}-{}: widen "
+                                "first_port and last_port in {}",
+                                device.first_port, device.last_port, fabric_.path)
+                  : "");
+    return tl::unexpected<Error>(error);
+  }
+  auto nic = std::make_shared<Nic>(device);
+  nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
+  nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
+  nic->listen_endpoint = (*engine)->listen_endpoint();
+
+  config::Poller settings = fabric_.poller;
+  // Small messages leave within NCCL's calls: nobody has to be woken for them.
+  if (settings.mode == config::PollerMode::kAuto) settings.mode = config::PollerMode::kShared;
+  config::LiveMachine machine;
+  const comms::CpuView cpus = comms::view_cpus(device.numa_node, machine);
+  const comms::PollerPolicy policy =
+      comms::choose_policy(settings, cpus, {.nic = index, .nics = found_.size()});
+  comms::PollerConfig poller;
+  poller.name = device.name;
+  poller.thread = ("ztcp-" + device.name).substr(0, 15);
+  poller.dedicated = policy.dedicated;
+  poller.spin = policy.spin;
+  poller.max_sleep = policy.max_sleep;
+  poller.cpus = cpus.allowed;
+  if (policy.cpu >= 0) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
+  nic->pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(*engine)));
+  ZTCP_CHECK(nic->pollers.front()->start());
+  log::info("{}: kernel sockets on {}, listening at {}, {}", device.name, device.interface,
+            to_string(nic->listen_endpoint),
+            policy.dedicated ? "a thread of its own" : "in NCCL's threads");
+  return nic;
+}
+
+Result<std::unique_ptr<Listener>> SocketTransport::listen(int device, const CommOptions&) {
+  const std::size_t index = ZTCP_TRY(checked(device));
+  const std::lock_guard lock(mutex_);
+  return comms::CommListener::open(ZTCP_TRY(nic(index)));
+}
+
+Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle& peer,
+                                                   const CommOptions& options) {
+  const std::size_t index = ZTCP_TRY(checked(device));
+  const Device& from = found_[index];
+  const ListenAddress to = ZTCP_TRY(parse_listen_address(peer.bytes));
+  if (to.endpoint.address.is_v4() != from.address.is_v4()) {
+    log::warn(
+        "{}: no connection from {} to {}: one is IPv4, the other IPv6; give both hosts' "
+        "interfaces addresses of one family, and choose it by NCCL_SOCKET_FAMILY",
+        from.name, to_string(from.address), to_string(to.endpoint));
+    return fail(Errc::kNoRoute, "connect to another family");
+  }
+  const std::lock_guard lock(mutex_);
+  Result<SendCommPtr> comm =
+      comms::SendingComm::connect(ZTCP_TRY(nic(index)), to.endpoint, to.cookie);
+  if (!comm) {
+    if (comm.error().code == Errc::kFull)
+      log::warn(
+          "{}: all {} connections of this device are taken, sends and receives together: raise "
+          "max_connections in [tcp] of {} (up to {}), or let NCCL open fewer "
+          "(NCCL_NCHANNELS_PER_NET_PEER=1)",
+          from.name, fabric_.tcp.max_connections, fabric_.path, comms::Doorbell::kCapacity);
+    return comm;
+  }
+  if (options.traffic_class >= 0 && !std::exchange(said_traffic_class_, true))
+    log::info("{}: traffic class {} of this communicator is not used: sockets have none here",
+              from.name, options.traffic_class);
+  return comm;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
+                                          std::vector<Device> devices) {
+  return std::make_unique<SocketTransport>(fabric, std::move(devices));
+}
+
+}  // namespace ztcp::sockets

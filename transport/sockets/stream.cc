@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/stream.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <utility>
+
+#include "transport/msg/record.h"
+
+namespace ztcp::sockets {
+namespace {
+
+// Bytes behind those that have a place: the header of the next chunk, whose own are then known.
+constexpr std::size_t kBehindPlaced = msg::kChunkRecordBytes;
+constexpr std::size_t kVectors = 32;
+// How long the peer may take to end its direction once we have ended ours.
+constexpr Duration kEndPatience = std::chrono::seconds(8);
+
+}  // namespace
+
+std::size_t SocketStream::room() const {
+  if (state_ != State::kOpen || wants_fin_ || !queue_.has_room()) return 0;
+  return kQueueBytes - std::min(kQueueBytes, queue_.bytes());
+}
+
+bool SocketStream::write(std::span<const std::byte> copied, std::span<const Fragment> referenced) {
+  if (state_ != State::kOpen || wants_fin_ || !queue_.push(copied, referenced)) return false;
+  if (is_writable_) host_.on_sendable(*this);
+  return true;
+}
+
+void SocketStream::finish() {
+  wants_fin_ = true;
+  host_.on_sendable(*this);
+}
+
+void SocketStream::close() {
+  state_ = State::kEnding;
+  events_ = nullptr;
+  deadline_ = kNever;
+  finish();
+}
+
+void SocketStream::abort() {
+  events_ = nullptr;
+  go(/*with_reset=*/true);
+}
+
+void SocketStream::go(bool with_reset) {
+  if (is_gone()) return;
+  state_ = State::kGone;
+  queue_.clear();
+  counters_.retransmissions += retransmissions();
+  if (with_reset) reset(std::move(fd_));
+  fd_ = link::Fd();
+  host_.on_gone(*this);
+}
+
+void SocketStream::fail(TimePoint now, int sys_errno, const char* where) {
+  ++counters_.failed;
+  StreamEvents* const events = std::exchange(events_, nullptr);
+  go(/*with_reset=*/true);
+  if (events != nullptr) events->on_failed(now, Error{to_errc(sys_errno), sys_errno, where});
+}
+
+void SocketStream::give_up(TimePoint now) {
+  if (state_ == State::kEnding) return go(/*with_reset=*/true);
+  fail(now, ETIMEDOUT, "connect");
+}
+
+void SocketStream::on_ready(TimePoint now, std::uint32_t epoll_events) {
+  if ((epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) may_end_ = true;
+  if (state_ == State::kConnecting) {
+    if ((epoll_events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return;
+    open(now);
+    if (state_ != State::kOpen) return;
+  }
+  if ((epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) is_readable_ = true;
+  if ((epoll_events & EPOLLOUT) != 0) {
+    is_writable_ = true;
+    if (has_to_send()) host_.on_sendable(*this);
+  }
+}
+
+void SocketStream::open(TimePoint now) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return fail(now, error, "connect");
+  state_ = State::kOpen;
+  deadline_ = kNever;
+  events_->on_open(now, *this);
+}
+
+bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
+  std::size_t taken = 0;
+  while (is_readable() && taken < kBurstBytes && receive_once(now, scratch, taken)) {
+  }
+  return taken != 0;
+}
+
+// False: no more for now.
+bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken) {
+  const std::span<std::byte> place = events_ != nullptr ? events_->place() : std::span<std::byte>();
+  const std::span<std::byte> behind =
+      place.empty() ? scratch : scratch.first(std::min(scratch.size(), kBehindPlaced));
+  std::array<iovec, 2> vectors{{{place.data(), place.size()}, {behind.data(), behind.size()}}};
+  msghdr message{};
+  message.msg_iov = vectors.data() + (place.empty() ? 1 : 0);
+  message.msg_iovlen = place.empty() ? 1 : 2;
+  const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+  ++counters_.receive_calls;
+  if (got < 0) {
+    if (errno == EINTR) return true;
+    is_readable_ = false;
+    if (errno != EAGAIN) fail(now, errno, "recvmsg");
+    return false;
+  }
+  if (got == 0) {
+    is_readable_ = false;
+    on_end(now);
+    return false;
+  }
+  const auto bytes = static_cast<std::size_t>(got);
+  taken += bytes;
+  counters_.received_bytes += bytes;
+  // A short read has emptied the socket; the next byte is a new edge.
+  if (bytes < place.size() + behind.size() && !may_end_) is_readable_ = false;
+  const std::size_t placed = std::min(bytes, place.size());
+  if (placed != 0) events_->on_placed(now, placed);
+  if (bytes == placed) return true;
+  counters_.copied_bytes += bytes - placed;
+  if (events_ != nullptr) events_->on_bytes(now, behind.first(bytes - placed));
+  return true;
+}
+
+void SocketStream::on_end(TimePoint now) {
+  has_ended_ = true;
+  if (events_ != nullptr) events_->on_closed(now);
+  end_if_over(now);
+}
+
+// Both directions have ended.
+void SocketStream::end_if_over(TimePoint now) {
+  if (is_gone() || !has_ended_ || !said_fin_) return;
+  StreamEvents* const events = std::exchange(events_, nullptr);
+  go(/*with_reset=*/false);
+  if (events != nullptr) events->on_ended(now);
+}
+
+bool SocketStream::send(TimePoint now) {
+  std::size_t sent = 0;
+  while (is_writable_ && !queue_.empty() && sent < kBurstBytes && state_ != State::kConnecting) {
+    std::array<iovec, kVectors> vectors;
+    msghdr message{};
+    message.msg_iov = vectors.data();
+    message.msg_iovlen = queue_.gather(vectors, kBurstBytes);
+    const std::size_t asked = [&] {
+      std::size_t sum = 0;
+      for (std::size_t i = 0; i < message.msg_iovlen; ++i) sum += vectors[i].iov_len;
+      return sum;
+    }();
+    const ssize_t got = sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ++counters_.send_calls;
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) {
+        is_writable_ = false;
+        break;
+      }
+      if (errno == ENOBUFS || errno == ENOMEM) {  // The next turn asks again.
+        ++counters_.send_refusals;
+        break;
+      }
+      fail(now, errno, "sendmsg");
+      return sent != 0;
+    }
+    const auto bytes = static_cast<std::size_t>(got);
+    queue_.pop(bytes);
+    sent += bytes;
+    taken_bytes_ += bytes;
+    counters_.sent_bytes += bytes;
+    // The kernel tells when it has room again.
+    if (bytes < asked) is_writable_ = false;
+    if (events_ != nullptr) events_->on_acked(now, taken_bytes_);
+    if (is_gone()) return true;
+  }
+  if (queue_.empty() && wants_fin_ && !said_fin_ && !is_gone()) {
+    shutdown(fd_.get(), SHUT_WR);
+    said_fin_ = true;
+    if (state_ == State::kEnding) deadline_ = now + kEndPatience;
+    end_if_over(now);
+  }
+  return sent != 0;
+}
+
+}  // namespace ztcp::sockets

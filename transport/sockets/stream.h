@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A kernel TCP connection as a Stream. What is written waits in a queue of its own until the kernel
+// takes it, and is "acknowledged" as that has copied it; bytes come in to where the user wants
+// them. Belongs to whoever runs the turns of its host, and makes no call that blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/core/result.h"
+#include "transport/core/stream.h"
+#include "transport/link/fd.h"
+#include "transport/sockets/socket.h"
+#include "transport/sockets/tx_queue.h"
+
+namespace ztcp::sockets {
+
+class SocketStream;
+
+// Who runs it.
+class StreamHost {
+ public:
+  // It has something to send, and the kernel may take it.
+  virtual void on_sendable(SocketStream& stream) = 0;
+  // It is done with; destroyed later, for it may be on the stack.
+  virtual void on_gone(SocketStream& stream) = 0;
+
+ protected:
+  ~StreamHost() = default;
+};
+
+struct StreamCounters {
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t send_calls = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint64_t receive_calls = 0;
+  std::uint64_t copied_bytes = 0;   // Of those received: not put in their place by the kernel.
+  std::uint64_t send_refusals = 0;  // No buffer in the kernel.
+  std::uint64_t retransmissions = 0;
+  std::uint64_t failed = 0;
+};
+
+class SocketStream final : public Stream {
+ public:
+  // What is worth having in the queue: two chunks, so that the kernel finds the next one there.
+  static constexpr std::size_t kQueueBytes = 512U << 10;
+  // Of a burst before others have their turn.
+  static constexpr std::size_t kBurstBytes = 1U << 20;
+  // For bytes that have no place yet.
+  static constexpr std::size_t kScratchBytes = 64U << 10;
+
+  enum class State : std::uint8_t {
+    kConnecting,
+    kOpen,
+    kEnding,  // The user has left; the rest is sent, and the peer's FIN waited for.
+    kGone,
+  };
+
+  // `events`: null until set_events(), of an accepted one.
+  SocketStream(StreamHost& host, StreamCounters& counters, link::Fd fd, State state,
+               StreamEvents* events, TimePoint deadline)
+      : host_(host),
+        counters_(counters),
+        fd_(std::move(fd)),
+        state_(state),
+        events_(events),
+        deadline_(deadline) {}
+  SocketStream(const SocketStream&) = delete;
+  SocketStream& operator=(const SocketStream&) = delete;
+
+  void set_events(StreamEvents& events) { events_ = &events; }
+  int fd() const { return fd_.get(); }
+  State state() const { return state_; }
+  bool is_gone() const { return state_ == State::kGone; }
+  bool has_to_send() const { return !queue_.empty() || (wants_fin_ && !said_fin_); }
+  // Has something that the kernel may take.
+  bool wants_to_send() const { return has_to_send() && is_writable_; }
+  std::uint32_t retransmissions() const { return sockets::retransmissions(fd_); }
+  // To be open, or to have ended, by then.
+  TimePoint deadline() const { return deadline_; }
+
+  // --- The user's --------------------------------------------------------------------------------
+  std::size_t room() const override;
+  bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override;
+  void finish() override;
+  void close() override;
+  void abort() override;
+
+  // --- The host's --------------------------------------------------------------------------------
+  // What epoll says, edge by edge.
+  void on_ready(TimePoint now, std::uint32_t epoll_events);
+  bool is_readable() const { return is_readable_ && !is_gone(); }
+  // Until there is no more for now, or others should have their turn. True when bytes came.
+  bool receive(TimePoint now, std::span<std::byte> scratch);
+  // The same for what is to be sent. True when bytes left.
+  bool send(TimePoint now);
+  // The deadline has passed.
+  void give_up(TimePoint now);
+
+  bool in_ready_list = false;
+  bool in_send_list = false;
+
+ private:
+  void open(TimePoint now);
+  bool receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken);
+  void on_end(TimePoint now);
+  void end_if_over(TimePoint now);
+  void fail(TimePoint now, int sys_errno, const char* where);
+  void go(bool with_reset);
+
+  StreamHost& host_;
+  StreamCounters& counters_;
+  link::Fd fd_;
+  State state_;
+  StreamEvents* events_;
+  TimePoint deadline_;
+  TxQueue queue_;
+  std::uint64_t taken_bytes_ = 0;  // By the kernel.
+  bool is_readable_ = false;
+  bool is_writable_ = true;
+  bool may_end_ = false;    // A FIN or an error lies behind the bytes: read until it comes.
+  bool has_ended_ = false;  // The peer's direction.
+  bool wants_fin_ = false;
+  bool said_fin_ = false;
+};
+
+}  // namespace ztcp::sockets
