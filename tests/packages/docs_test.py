@@ -112,6 +112,21 @@ class Documents(unittest.TestCase):
                 re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", output_of(program, "--help")))
         return self.helps[program]
 
+    def test_the_table_of_cores_is_what_the_engine_took(self):
+        record = json.loads((RESULTS / "engine-h200-host.json").read_text())
+        text = (ROOT / "packaging/OPERATING.md").read_text()
+        rows = [r for r in record["results"]
+                if r["working_set_bytes"] == 256 << 20 and r["super_segment_bytes"] == 0]
+        self.assertEqual(len(rows), 4)
+        for row in rows:
+            receive, send = row["receive_cycles_per_byte"], row["send_cycles_per_byte"]
+            payload = row["mtu"] - 52
+            cells = [f"{receive:.2f} + {send:.2f}", f"{receive * payload:.0f} + {send * payload:.0f}"]
+            cells += [f"{gbps * 1e9 / 8 * (receive + send) / record['cycles_per_second']:.1f}"
+                      for gbps in (25, 50, 100, 200)]
+            name = f"{row['mtu']}" + (", checksums in software" if row["checksum"] == "software" else "")
+            self.assertIn(f"| {name} | {' | '.join(cells)} |", text)
+
     def test_every_option_exists(self):
         seen = 0
         for document in DOCUMENTS:
