@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What happens to sockets besides messages: strangers, connections cut in the middle, a process
+// without descriptors.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <poll.h>
+#include <string>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/support/polling.h"
+#include "tests/unit/sockets/two_hosts.h"
+#include "transport/core/descriptor.h"
+#include "transport/core/listen_address.h"
+#include "transport/core/socket_address.h"
+
+namespace ztcp::sockets {
+namespace {
+
+using namespace test;
+
+Descriptor connected_to(Endpoint endpoint) {
+  Descriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress to = to_socket_address(endpoint);
+  EXPECT_EQ(::connect(fd.get(), to.get(), to.size_bytes), 0);
+  return fd;
+}
+
+// Passes bytes on between who dials it and `to`, until it is told to reset all it has.
+class Relay {
+ public:
+  explicit Relay(Endpoint to) : to_(to), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    SocketAddress at = to_socket_address({kLoopback4, 0});
+    EXPECT_EQ(bind(listener_.get(), at.get(), at.size_bytes), 0);
+    EXPECT_EQ(listen(listener_.get(), 16), 0);
+    EXPECT_EQ(getsockname(listener_.get(), at.get(), &at.size_bytes), 0);
+    endpoint_ = to_endpoint(at);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Relay() {
+    stopping_ = true;
+    thread_.join();
+  }
+
+  Endpoint endpoint() const { return endpoint_; }
+  std::uint64_t passed_bytes() const { return passed_bytes_; }
+  int dialled() const { return dialled_; }
+  void reset_all() { reset_ = true; }
+
+ private:
+  using Way = std::array<Descriptor, 2>;
+
+  void run() {
+    std::vector<std::byte> buffer(64U << 10);
+    while (!stopping_) {
+      if (reset_.exchange(false)) {
+        const linger now{.l_onoff = 1, .l_linger = 0};
+        for (Way& way : ways_)
+          for (Descriptor& end : way)
+            setsockopt(end.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+        ways_.clear();
+      }
+      std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};
+      for (Way& way : ways_)
+        for (Descriptor& end : way) fds.push_back({end.get(), POLLIN, 0});
+      poll(fds.data(), fds.size(), 1);
+      if ((fds[0].revents & POLLIN) != 0) {
+        Way way{Descriptor(accept(listener_.get(), nullptr, nullptr)), connected_to(to_)};
+        ways_.push_back(std::move(way));
+        ++dialled_;
+        continue;
+      }
+      for (std::size_t i = 1; i < fds.size(); ++i)
+        if (fds[i].revents != 0) pass(ways_[(i - 1) / 2], (i - 1) % 2, buffer);
+    }
+  }
+  void pass(Way& way, std::size_t from, std::vector<std::byte>& buffer) {
+    const ssize_t got = recv(way[from].get(), buffer.data(), buffer.size(), 0);
+    if (got <= 0) {
+      shutdown(way[1 - from].get(), SHUT_WR);
+      way[from] = Descriptor(dup(listener_.get()));  // Says nothing more.
+      return;
+    }
+    for (ssize_t sent = 0; sent < got;) {
+      const ssize_t more = send(way[1 - from].get(), buffer.data() + sent,
+                                static_cast<std::size_t>(got - sent), MSG_NOSIGNAL);
+      if (more <= 0) return;
+      sent += more;
+    }
+    passed_bytes_ += static_cast<std::uint64_t>(got);
+  }
+
+  const Endpoint to_;
+  Endpoint endpoint_;
+  Descriptor listener_;
+  std::vector<Way> ways_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> reset_{false};
+  std::atomic<std::uint64_t> passed_bytes_{0};
+  std::atomic<int> dialled_{0};
+  std::thread thread_;
+};
+
+// Bytes that the peer's kernel had acknowledged die with the connection: they are sent again, each
+// counts once.
+TEST(Faults, AConnectionThatIsResetInTheMiddleIsDialledAgain) {
+  TwoHosts hosts;
+  auto listener = hosts[1].listen(0, {});
+  ASSERT_TRUE(listener);
+  ListenAddress address = *parse_listen_address((*listener)->handle().bytes);
+  Relay relay(address.endpoint);
+  address.endpoint = relay.endpoint();
+  const PeerHandle by_relay{TransportKind::kSockets, to_bytes(address)};
+  auto sender = hosts[0].begin_connect(0, by_relay, {});
+  ASSERT_TRUE(sender);
+  RecvCommPtr receiver;
+  while (receiver == nullptr) {
+    ASSERT_TRUE((*sender)->is_ready());
+    auto accepted = (*listener)->accept();
+    ASSERT_TRUE(accepted);
+    receiver = std::move(*accepted);
+  }
+  for (std::uint64_t round = 0; round < 5; ++round) {
+    const Bytes sent = pattern(8U << 20, round);
+    Bytes received(sent.size());
+    const auto receiving = post_recv(*receiver, received);
+    ASSERT_TRUE(receiving && *receiving != nullptr);
+    Request* const sending = post_until_taken(**sender, sent, nullptr);
+    ASSERT_NE(sending, nullptr);
+    const std::uint64_t before = relay.passed_bytes();
+    bool was_reset = false;
+    bool is_sent = false;
+    bool is_received = false;
+    while (!is_sent || !is_received) {
+      std::size_t size = 0;
+      if (!is_sent) {
+        const auto done = sending->test({&size, 1});
+        ASSERT_TRUE(done) << done.error().where;
+        is_sent = *done;
+      }
+      if (!is_received) {
+        const auto done = (*receiving)->test({&size, 1});
+        ASSERT_TRUE(done) << done.error().where;
+        is_received = *done;
+      }
+      if (!was_reset && relay.passed_bytes() > before + (1U << 20)) {
+        relay.reset_all();
+        was_reset = true;
+      }
+    }
+    EXPECT_EQ(received, sent) << round;
+  }
+  EXPECT_GT(relay.dialled(), 1);
+}
+
+TEST(Faults, StrangersAtThePortHurtNobody) {
+  TwoHosts hosts;
+  auto listener = hosts[1].listen(0, {});
+  ASSERT_TRUE(listener);
+  const ListenAddress address = *parse_listen_address((*listener)->handle().bytes);
+  std::vector<Descriptor> silent;
+  std::vector<Descriptor> noisy;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    silent.push_back(connected_to(address.endpoint));
+    noisy.push_back(connected_to(address.endpoint));
+    const Bytes noise = pattern(300 + i, i);
+    EXPECT_EQ(send(noisy.back().get(), noise.data(), noise.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(noise.size()));
+    // The beginning of our protocol, and no more.
+    const std::uint32_t magic = 0x7063747a;
+    EXPECT_EQ(send(silent.back().get(), &magic, 1 + i % 4, MSG_NOSIGNAL),
+              static_cast<ssize_t>(1 + i % 4));
+  }
+  Pair pair = test::connect(hosts[0], hosts[1]);
+  const Bytes sent = pattern(1U << 20, 3);
+  Bytes received(sent.size());
+  const auto receiving = post_recv(*pair.receiver, received);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  Request* const sending = post_until_taken(*pair.sender, sent, nullptr);
+  ASSERT_NE(sending, nullptr);
+  ASSERT_TRUE(finish(**receiving));
+  ASSERT_TRUE(finish(*sending));
+  EXPECT_EQ(received, sent);
+  // Who does not speak it is thrown out at once.
+  for (const Descriptor& fd : noisy) {
+    std::byte byte{};
+    EXPECT_LE(recv(fd.get(), &byte, 1, 0), 0);
+  }
+}
+
+// Below what the training has open nothing new can be had; what is there goes on, and connections
+// that wait are served once there is room again.
+TEST(Faults, WithoutDescriptorsConnectionsWait) {
+  TwoHosts hosts;
+  Pair before = test::connect(hosts[0], hosts[1]);
+  auto listener = hosts[1].listen(0, {});
+  ASSERT_TRUE(listener);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const int next = dup(0);
+  ASSERT_GE(next, 0);
+  close(next);
+  const rlimit none{.rlim_cur = static_cast<rlim_t>(next), .rlim_max = limit.rlim_max};
+  const test::LogCapture log;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  auto refused = hosts[0].begin_connect(0, (*listener)->handle(), {});
+  Result<bool> ready = false;
+  if (refused) {
+    while (ready && !*ready) ready = (*refused)->is_ready();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_TRUE(refused);
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, Errc::kOutOfMemory);
+  EXPECT_EQ(ready.error().sys_errno, EMFILE);
+  const auto warnings = log.warnings();
+  EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [](const std::string& line) {
+    return line.find("raise ulimit -n") != std::string::npos;
+  }));
+  const Bytes sent = pattern(1000, 3);
+  Bytes received(sent.size());
+  const auto receiving = post_recv(*before.receiver, received);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  Request* const sending = post_until_taken(*before.sender, sent, nullptr);
+  ASSERT_NE(sending, nullptr);
+  ASSERT_TRUE(finish(**receiving));
+  ASSERT_TRUE(finish(*sending));
+  EXPECT_EQ(received, sent);
+  EXPECT_TRUE(test::connect(hosts[0], hosts[1]).sender);
+}
+
+}  // namespace
+}  // namespace ztcp::sockets
