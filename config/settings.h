@@ -117,6 +117,7 @@ struct Poller {
   std::uint32_t spin_us = 50;         // Polls this long without work before it yields.
   std::uint32_t max_sleep_us = 1000;  // Longest sleep when idle.
   std::vector<std::uint32_t> cpus;    // Empty: chosen near the NIC inside the process's mask.
+  std::int32_t workers = -1;          // Of each NIC; -1: as many as there are CPUs to spare for.
   friend bool operator==(const Poller&, const Poller&) = default;
 };
 

@@ -90,6 +90,7 @@ void visit_poller(Object& poller, Visit&& visit) {
   visit("spin_us", poller.spin_us);
   visit("max_sleep_us", poller.max_sleep_us);
   visit("cpus", poller.cpus);
+  visit("workers", poller.workers);
 }
 
 template <class Object, class Visit>

@@ -32,6 +32,11 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
+  // Once, before the first turn on a poller's thread: threads of its own.
+  virtual void start() {}
+  // The process ends: nothing is waited for beyond `end` that another thread has to do.
+  virtual void limit_waits(TimePoint) {}
+
   // One pass over all there is to do: receive, take the posts of the clients who rang, run timers,
   // send, bury the clients that are done with. True when anything moved.
   virtual bool turn(TimePoint now, Doorbell& doorbell) = 0;

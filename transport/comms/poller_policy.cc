@@ -41,6 +41,53 @@ std::vector<std::uint32_t> parse_cpu_list(std::string_view text) {
   return out;
 }
 
+// Each takes a CPU, and more than these were not measured to help.
+constexpr std::size_t kMostAutoWorkers = 4;
+
+struct Share {
+  std::size_t usable;  // CPUs.
+  std::size_t nics;    // Whose threads have to do with them.
+  std::size_t wanted;  // CPUs, by these but for workers.
+};
+
+Share share_of(const CpuView& cpus, PollerPlace place) {
+  // A mask smaller than the machine was given to this rank alone; the whole machine is shared with
+  // the processes that drive the fabric's other NICs.
+  const bool mask_is_ours = !place.embedded && cpus.allowed.size() < cpus.online;
+  const std::size_t nics = mask_is_ours ? 1 : std::max<std::size_t>(place.nics, 1);
+  return {
+      .usable = cpus.quota != 0 ? std::min(cpus.quota, cpus.allowed.size()) : cpus.allowed.size(),
+      .nics = nics,
+      .wanted = nics * (place.queues + kOtherThreads)};
+}
+
+// Of a NIC's workers those of one queue.
+std::size_t part_of(std::size_t workers, PollerPlace place) {
+  return workers / place.queues + (place.queue < workers % place.queues ? 1 : 0);
+}
+
+void choose_workers(const config::Poller& settings, const Share& share, PollerPlace place,
+                    PollerPolicy& policy) {
+  if (settings.workers < 0) {
+    const std::size_t spare =
+        policy.dedicated && share.usable > share.wanted ? share.usable - share.wanted : 0;
+    policy.workers = part_of(std::min(spare / share.nics, kMostAutoWorkers), place);
+    policy.workers_reason =
+        fmt::format("{} CPUs to spare for {} NIC{}", spare, share.nics, share.nics == 1 ? "" : "s");
+    return;
+  }
+  const auto told = static_cast<std::size_t>(settings.workers);
+  // A poller that has to wait for its CPU costs more than workers bring.
+  const std::size_t pollers = share.nics * place.queues;
+  const std::size_t most = share.usable > pollers ? (share.usable - pollers) / share.nics : 0;
+  policy.workers = part_of(std::min(told, most), place);
+  policy.workers_reason =
+      told <= most
+          ? std::string("as poller.workers says")
+          : fmt::format("poller.workers is {}, but {} CPU{} for {} poller{}", told, share.usable,
+                        share.usable == 1 ? "" : "s", pollers, pollers == 1 ? "" : "s");
+}
+
 }  // namespace
 
 CpuView view_cpus(std::int32_t numa_node, config::Machine& machine) {
@@ -70,15 +117,10 @@ PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, 
   PollerPolicy policy;
   policy.max_sleep = std::chrono::microseconds(settings.max_sleep_us);
 
-  const std::size_t usable =
-      cpus.quota != 0 ? std::min(cpus.quota, cpus.allowed.size()) : cpus.allowed.size();
-  // A mask smaller than the machine was given to this rank alone; the whole machine is shared with
-  // the processes that drive the fabric's other NICs.
-  const bool mask_is_ours = !place.embedded && cpus.allowed.size() < cpus.online;
-  const std::size_t nics = mask_is_ours ? 1 : std::max<std::size_t>(place.nics, 1);
-  const std::size_t wanted = nics * (place.queues + kOtherThreads);
+  const Share share = share_of(cpus, place);
+  const std::size_t pollers = share.nics * place.queues;
   policy.spin =
-      nics * place.queues > usable ? Duration::zero() : std::chrono::microseconds(settings.spin_us);
+      pollers > share.usable ? Duration::zero() : std::chrono::microseconds(settings.spin_us);
   switch (settings.mode) {
     case config::PollerMode::kDedicated:
       policy.dedicated = true;
@@ -88,10 +130,11 @@ PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, 
       policy.reason = "as poller.mode says";
       break;
     case config::PollerMode::kAuto:
-      policy.dedicated = usable >= wanted;
-      policy.reason = fmt::format("{} CPUs, {} wanted", usable, wanted);
+      policy.dedicated = share.usable >= share.wanted;
+      policy.reason = fmt::format("{} CPUs, {} wanted", share.usable, share.wanted);
       break;
   }
+  choose_workers(settings, share, place, policy);
   if (!policy.dedicated) return policy;
 
   const auto is_allowed = [&](std::uint32_t cpu) {
@@ -101,9 +144,19 @@ PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, 
   std::erase_if(candidates, [&](std::uint32_t cpu) { return !is_allowed(cpu); });
   if (candidates.empty()) return policy;  // Unknown topology: the scheduler knows better.
   // From the end: low CPUs take interrupts and are what other software picks first.
-  const std::size_t nth = (place.nic * place.queues + place.queue) % candidates.size();
-  policy.cpu = static_cast<int>(settings.cpus.empty() ? candidates[candidates.size() - 1 - nth]
-                                                      : candidates[nth]);
+  const auto nth_cpu = [&](std::size_t poller) {
+    const std::size_t nth = poller % candidates.size();
+    return settings.cpus.empty() ? candidates[candidates.size() - 1 - nth] : candidates[nth];
+  };
+  policy.cpu = static_cast<int>(nth_cpu(place.nic * place.queues + place.queue));
+  // Workers keep away from the CPUs of all pollers.
+  for (const auto* from : {&cpus.near_nic, &cpus.allowed}) {
+    if (!policy.worker_cpus.empty()) break;
+    policy.worker_cpus = *from;
+    std::erase_if(policy.worker_cpus, [&](std::uint32_t cpu) { return !is_allowed(cpu); });
+    for (std::size_t i = 0; i < place.nics * place.queues; ++i)
+      std::erase(policy.worker_cpus, nth_cpu(i));
+  }
   return policy;
 }
 

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // How a NIC's poller shall run on this machine: with a CPU of its own, or sharing NCCL's threads;
-// and where.
+// and where. And how many workers may copy for it: CPUs that no poller wants.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,9 @@ struct PollerPolicy {
   Duration max_sleep{};
   int cpu = -1;
   std::string reason;  // For the init line: "12 CPUs, 6 wanted".
+  std::size_t workers = 0;
+  std::vector<std::uint32_t> worker_cpus;  // Where they may run; empty: anywhere.
+  std::string workers_reason;              // For the init line: "26 CPUs to spare".
 };
 
 // What the machine looks like to this process.

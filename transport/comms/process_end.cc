@@ -12,7 +12,10 @@ void drain(const std::vector<Nic*>& nics, DrainDeadline ends) {
   const auto is_over = [ends] { return std::chrono::steady_clock::now() >= ends; };
   std::vector<Poller*> pollers;
   for (const Nic* const nic : nics)
-    for (const auto& poller : nic->pollers) pollers.push_back(poller.get());
+    for (const auto& poller : nic->pollers) {
+      pollers.push_back(poller.get());
+      poller->backend().limit_waits(TimePoint(ends.time_since_epoch()));
+    }
   const auto tell_all = [&](void (Client::*what)(TimePoint)) {
     for (Poller* const poller : pollers) {
       poller->with_backend_unless(is_over, [&](TimePoint now) {

@@ -48,22 +48,20 @@ class JobRing {
     given_.store(put_, std::memory_order_seq_cst);
     return true;
   }
-  // The oldest job, if it has been done; else null.
-  Job* first_done() {
-    if (known_done_ == taken_) {
-      if (is_empty()) return nullptr;
-      known_done_ = done_.load(std::memory_order_acquire);
-      if (known_done_ == taken_) return nullptr;
-    }
-    return &slots_[taken_ % kSlots];
+  // Learns what has been done. To ask costs the worker and the giver more than a small job does, so
+  // it is asked for many at once. Calls visit(job) for each that was not known to be done.
+  template <class Visit>
+  void look(Visit&& visit) {
+    const std::uint32_t done = done_.load(std::memory_order_acquire);
+    for (; known_done_ != done; ++known_done_) visit(slots_[known_done_ % kSlots]);
   }
+  // The oldest job, if it is known to be done; else null.
+  Job* first_done() { return known_done_ == taken_ ? nullptr : &slots_[taken_ % kSlots]; }
   void take_first() { ++taken_; }
   // Positions: of the next job to be put; and whether all before one have been done.
   std::uint32_t position() const { return put_; }
-  bool is_done(std::uint32_t position) {
-    if (static_cast<std::int32_t>(known_done_ - position) >= 0) return true;
-    known_done_ = done_.load(std::memory_order_acquire);
-    return static_cast<std::int32_t>(known_done_ - position) >= 0;
+  bool is_done(std::uint32_t position) const {
+    return static_cast<std::int32_t>(done_.load(std::memory_order_acquire) - position) >= 0;
   }
   // Calls visit(job) for each that was put and not taken back.
   template <class Visit>

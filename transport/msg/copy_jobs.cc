@@ -40,7 +40,13 @@ void CopyJobs::begin_stretch(CopyTrack& track, std::uint64_t at) {
   track.worker = choose_worker();
 }
 
-std::uint8_t CopyJobs::choose_worker() const {
+std::uint8_t CopyJobs::choose_worker() {
+  if (const std::uint8_t known = least_busy(); known != CopyTrack::kHere) return known;
+  for (const auto& worker : rings_) worker->look();
+  return least_busy();
+}
+
+std::uint8_t CopyJobs::least_busy() const {
   std::uint8_t chosen = CopyTrack::kHere;
   std::uint64_t least_bytes = kTooMuch * settings_.stretch_bytes;
   for (std::size_t i = 0; i < count(); ++i) {
@@ -91,10 +97,11 @@ bool CopyJobs::collect(TimePoint now) {
   if (is_idle()) return false;
   bool any = false;
   for (const auto& worker : rings_) {
+    if (worker->ring.is_empty()) continue;
+    worker->look();
     while (const CopyJob* const first = worker->ring.first_done()) {
       const CopyJob job = *first;
       worker->ring.take_first();
-      worker->out_bytes -= job.size_bytes;
       --out_;
       any = true;
       loans_.give_back(job.loan);

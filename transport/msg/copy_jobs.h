@@ -115,12 +115,16 @@ class CopyJobs {
 
   struct Worker {
     Ring ring;
-    std::uint64_t out_bytes = 0;
+    std::uint64_t out_bytes = 0;  // Not known to be done.
+    void look() {
+      ring.look([this](const CopyJob& job) { out_bytes -= job.size_bytes; });
+    }
   };
 
   std::size_t count() const { return std::min(rings_.size(), workers_.count()); }
   void begin_stretch(CopyTrack& track, std::uint64_t at);
-  std::uint8_t choose_worker() const;
+  std::uint8_t choose_worker();
+  std::uint8_t least_busy() const;
   bool give(CopyClient& client, RecvMessage& message, std::uint8_t to, std::uint64_t at,
             std::span<const std::byte> bytes);
   void publish(std::size_t worker);

@@ -15,12 +15,13 @@ namespace ztcp::ustack {
 
 class Poller final : public comms::Poller {
  public:
-  // `carrier_advice`: see Queue.
+  // `carrier_advice`, `workers`: see Queue.
   Poller(const comms::PollerConfig& config, std::unique_ptr<link::Link> link,
-         const EngineConfig& engine, std::string carrier_advice = {})
+         const EngineConfig& engine, std::string carrier_advice = {},
+         WorkerThreads::Options workers = {})
       : comms::Poller(config,
                       std::make_unique<Queue>(read_clock(), config.name, std::move(carrier_advice),
-                                              std::move(link), engine)),
+                                              std::move(link), engine, std::move(workers))),
         queue_(static_cast<Queue&>(backend())) {}
 
   // with_backend() for body(engine, now).

@@ -11,13 +11,31 @@
 namespace ztcp::ustack {
 
 Queue::Queue(TimePoint now, const std::string& name, std::string carrier_advice,
-             std::unique_ptr<link::Link> link, const EngineConfig& engine)
+             std::unique_ptr<link::Link> link, const EngineConfig& engine,
+             WorkerThreads::Options workers)
     : link_(std::move(link)),
       link_description_(link_->describe()),
       carrier_advice_(std::move(carrier_advice)),
       nic_log_(name, link_description_, remarks_),
-      engine_(engine),
+      workers_(engine.copies.workers),
+      worker_options_(std::move(workers)),
+      engine_(engine, &worker_threads_),
       turn_(now, *link_, engine_, clients_, *this) {}
+
+void Queue::start() {
+  if (engine_.copies() == nullptr) return;
+  const Status started = worker_threads_.start(
+      workers_, worker_options_,
+      [copies = engine_.copies()](std::size_t worker) { return copies->work(worker); });
+  if (!started)
+    remarks_.add(log::Level::kWarn, [&] {
+      return fmt::format(
+          "{}: only {} of {} workers could be started ({}, error {}): the poller copies in their "
+          "place; see ulimit -u and pids.max of the job's cgroup",
+          worker_options_.name, worker_threads_.count(), workers_, started.error().where,
+          started.error().sys_errno);
+    });
+}
 
 NicCounts Queue::counts() const {
   NicCounts counts = turn_.counts();

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "transport/comms/backend.h"
+#include "transport/core/worker_threads.h"
 #include "transport/link/link.h"
 #include "transport/ustack/engine/engine.h"
 #include "transport/ustack/engine/turn.h"
@@ -18,9 +19,15 @@ namespace ztcp::ustack {
 
 class Queue final : public comms::Backend, private TurnEvents {
  public:
-  // `carrier_advice`: what to look at where the link has no carrier.
+  // `carrier_advice`: what to look at where the link has no carrier. `workers`: the threads of
+  // engine.copies.workers.
   Queue(TimePoint now, const std::string& name, std::string carrier_advice,
-        std::unique_ptr<link::Link> link, const EngineConfig& engine);
+        std::unique_ptr<link::Link> link, const EngineConfig& engine,
+        WorkerThreads::Options workers);
+  ~Queue() override { worker_threads_.stop(); }
+
+  void start() override;
+  void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
 
   Engine& engine() { return engine_; }
   link::Link& link() { return *link_; }
@@ -67,6 +74,9 @@ class Queue final : public comms::Backend, private TurnEvents {
   const std::string link_description_;
   const std::string carrier_advice_;
   NicLog nic_log_;
+  const std::size_t workers_;
+  const WorkerThreads::Options worker_options_;
+  WorkerThreads worker_threads_;
   Engine engine_;
   Turn turn_;
 };

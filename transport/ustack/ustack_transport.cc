@@ -224,6 +224,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   const comms::CpuView cpus = comms::view_cpus(config.numa_node, machine);
   std::string places;
   bool dedicated = false;
+  std::size_t workers = 0;
+  std::string workers_reason;
   std::string reason;
   for (std::size_t queue = 0; queue < links.size(); ++queue) {
     const comms::PollerPolicy policy =
@@ -235,6 +237,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
                               .embedded = config.driver == config::NicDriver::kMemif});
     dedicated = policy.dedicated;
     reason = policy.reason;
+    workers += policy.workers;
+    workers_reason = policy.workers_reason;
     if (policy.cpu >= 0)
       places += (places.empty() ? " on CPU " : ", ") + std::to_string(policy.cpu);
     ZTCP_CHECK(add_queue(*nic, std::move(links[queue]), policy, cpus));
@@ -242,15 +246,19 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   // All are there before the first runs, which looks after the others.
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
 
-  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {} {} ({}){}",
-            config.name, description, to_string(config.address), to_string(caps.mac),
-            std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
-            caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
-            caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
-            nic->pollers.size() == 1
-                ? std::string("poller")
-                : std::to_string(nic->pollers.size()) + " queues, their pollers",
-            dedicated ? "dedicated" : "shared with NCCL's threads", reason, places);
+  log::info(
+      "{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {} {} ({}){}, {} ({})",
+      config.name, description, to_string(config.address), to_string(caps.mac),
+      std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
+      caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
+      caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
+      nic->pollers.size() == 1 ? std::string("poller")
+                               : std::to_string(nic->pollers.size()) + " queues, their pollers",
+      dedicated ? "dedicated" : "shared with NCCL's threads", reason, places,
+      workers == 0   ? std::string("no workers")
+      : workers == 1 ? std::string("1 worker")
+                     : std::to_string(workers) + " workers",
+      workers_reason);
   return nic;
 }
 
@@ -258,7 +266,8 @@ Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> opened,
                                   const comms::PollerPolicy& policy, const comms::CpuView& cpus) {
   const config::Nic& config = nic.config;
   const std::size_t queue = nic.pollers.size();
-  const EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, opened->capabilities()));
+  EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, opened->capabilities()));
+  engine.copies.workers = policy.workers;
   auto link = with_loopback(std::move(opened), engine.stack.max_held_bytes);
   comms::PollerConfig poller;
   poller.name = config.queues == 1 ? config.name : fmt::format("{} queue {}", config.name, queue);
@@ -270,13 +279,15 @@ Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> opened,
   poller.max_sleep = policy.max_sleep;
   poller.cpus = cpus.allowed;
   if (policy.cpu >= 0) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
+  const WorkerThreads::Options workers{
+      .name = poller.thread.substr(0, 12) + "-w", .cpus = policy.worker_cpus, .spin = policy.spin};
   poller.on_thread_start = [source = source_] { source->on_thread_start(); };
   poller.on_thread_end = [source = source_] { source->on_thread_end(); };
   if (nic.death_watch != nullptr && queue == 0)
     poller.on_look = [&nic](TimePoint now) { nic.death_watch->look(nic, now); };
   try {
     nic.pollers.push_back(
-        std::make_unique<Poller>(poller, std::move(link), engine, carrier_advice(config)));
+        std::make_unique<Poller>(poller, std::move(link), engine, carrier_advice(config), workers));
   } catch (const std::bad_alloc&) {
     log::warn(
         "{}: {} MiB for {} connections can't be reserved, which are touched as connections come: "

@@ -129,6 +129,76 @@ TEST(ChoosePolicy, SharedIsNeverPinned) {
   EXPECT_EQ(choose_policy(settings, cpus(16, 16), {}).cpu, -1);
 }
 
+struct WorkersCase {
+  const char* name;
+  std::int32_t setting;
+  CpuView view;
+  PollerPlace place;
+  std::size_t workers;
+  const char* why;
+};
+void PrintTo(const WorkersCase& c, std::ostream* out) { *out << c.name; }
+
+class WorkerPolicy : public testing::TestWithParam<WorkersCase> {};
+
+TEST_P(WorkerPolicy, TakesNoPollersCpu) {
+  config::Poller settings;
+  settings.workers = GetParam().setting;
+  const PollerPolicy policy = choose_policy(settings, GetParam().view, GetParam().place);
+  EXPECT_EQ(policy.workers, GetParam().workers);
+  EXPECT_EQ(policy.workers_reason, GetParam().why);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, WorkerPolicy,
+    testing::Values(
+        WorkersCase{"auto_big", -1, cpus(96, 96), {.nics = 8}, 4, "72 CPUs to spare for 8 NICs"},
+        WorkersCase{"auto_some", -1, cpus(8, 8), {.nics = 2}, 1, "2 CPUs to spare for 2 NICs"},
+        WorkersCase{"auto_too_few", -1, cpus(7, 7), {.nics = 2}, 0, "1 CPUs to spare for 2 NICs"},
+        WorkersCase{"auto_shared", -1, cpus(2, 2), {.nics = 2}, 0, "0 CPUs to spare for 2 NICs"},
+        WorkersCase{"auto_own_mask", -1, cpus(5, 96), {.nics = 8}, 2, "2 CPUs to spare for 1 NIC"},
+        WorkersCase{"auto_first_queue",
+                    -1,
+                    cpus(32, 32),
+                    {.nics = 2, .queue = 0, .queues = 3, .embedded = true},
+                    2,
+                    "22 CPUs to spare for 2 NICs"},
+        WorkersCase{"auto_last_queue",
+                    -1,
+                    cpus(32, 32),
+                    {.nics = 2, .queue = 2, .queues = 3, .embedded = true},
+                    1,
+                    "22 CPUs to spare for 2 NICs"},
+        WorkersCase{"none", 0, cpus(96, 96), {.nics = 8}, 0, "as poller.workers says"},
+        WorkersCase{"as_told", 6, cpus(96, 96), {.nics = 8}, 6, "as poller.workers says"},
+        WorkersCase{"more_than_cpus",
+                    9,
+                    cpus(8, 8),
+                    {.nics = 2},
+                    3,
+                    "poller.workers is 9, but 8 CPUs for 2 pollers"},
+        WorkersCase{"cpuset_of_one",
+                    4,
+                    cpus(1, 64),
+                    {.nics = 8},
+                    0,
+                    "poller.workers is 4, but 1 CPU for 1 poller"},
+        WorkersCase{"quota",
+                    -1,
+                    with_quota(cpus(64, 64), 8),
+                    {.nics = 2},
+                    1,
+                    "2 CPUs to spare for 2 NICs"}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(WorkerPolicy, TheirCpusAreNoPollers) {
+  CpuView view = cpus(96, 96);
+  view.near_nic = {40, 41, 42, 43, 200};
+  EXPECT_EQ(choose_policy({}, view, {.nics = 2}).worker_cpus, (std::vector<std::uint32_t>{40, 41}));
+  view.near_nic = {40, 41};
+  EXPECT_EQ(choose_policy({}, view, {.nics = 2}).worker_cpus.size(), 94U) << "far away, then";
+}
+
 std::vector<std::uint32_t> mask_of_this_thread() {
   cpu_set_t set;
   CPU_ZERO(&set);

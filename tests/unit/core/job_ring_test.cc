@@ -17,6 +17,7 @@ struct Sum {
   std::uint64_t answer = 0;
 };
 using Ring = JobRing<Sum, 8>;
+constexpr auto kNothing = [](const Sum&) {};
 constexpr auto kAdd = [](Sum& job) { job.answer = job.a + job.b; };
 
 TEST(JobRing, JobsComeBackInOrderWithTheirAnswers) {
@@ -27,8 +28,14 @@ TEST(JobRing, JobsComeBackInOrderWithTheirAnswers) {
   EXPECT_FALSE(ring.work(kAdd)) << "nothing is published";
   EXPECT_TRUE(ring.publish());
   EXPECT_FALSE(ring.publish()) << "nothing new";
+  ring.look(kNothing);
   EXPECT_EQ(ring.first_done(), nullptr);
   EXPECT_TRUE(ring.work(kAdd));
+  EXPECT_EQ(ring.first_done(), nullptr) << "before it is looked for";
+  std::uint64_t known = 0;
+  ring.look([&](const Sum& job) { known += job.answer; });
+  ring.look([&](const Sum& job) { known += job.answer; });
+  EXPECT_EQ(known, 3U) << "once";
   ASSERT_NE(ring.first_done(), nullptr);
   EXPECT_EQ(ring.first_done()->answer, 3U);
   ring.take_first();
@@ -37,6 +44,7 @@ TEST(JobRing, JobsComeBackInOrderWithTheirAnswers) {
   EXPECT_FALSE(ring.is_done(ring.position()));
   EXPECT_TRUE(ring.work(kAdd));
   EXPECT_TRUE(ring.is_done(ring.position()));
+  ring.look(kNothing);
   EXPECT_EQ(ring.first_done()->answer, 7U);
   ring.take_first();
   EXPECT_TRUE(ring.is_empty());
@@ -53,6 +61,7 @@ TEST(JobRing, ASlotIsFreeWhenItsJobWasTakenBack) {
   while (ring.work(kAdd)) {
   }
   EXPECT_EQ(ring.room(), 0U);
+  ring.look(kNothing);
   ring.take_first();
   EXPECT_EQ(ring.room(), 1U);
   std::uint64_t seen = 1;
@@ -72,6 +81,7 @@ TEST(JobRing, CarriesJobsBetweenThreads) {
   for (std::uint64_t next = 0; back < kJobs;) {
     for (; next < kJobs && ring.room() != 0; ++next) ring.put({next, 1});
     ring.publish();
+    ring.look(kNothing);
     for (; const Sum* const job = ring.first_done(); ++back) {
       ASSERT_EQ(job->answer, back + 1);
       ring.take_first();

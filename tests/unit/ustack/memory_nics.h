@@ -57,6 +57,7 @@ struct HostOptions {
   std::uint32_t max_connections = 1024;
   bool watch = false;  // Peers' processes, over the kernel's loopback.
   std::uint32_t queues = 1;
+  std::int32_t workers = -1;
 };
 
 inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) {
@@ -65,6 +66,7 @@ inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) 
   fabric.path = "test.conf";
   fabric.poller.mode = options.mode;
   fabric.poller.max_sleep_us = options.max_sleep_us;
+  fabric.poller.workers = options.workers;
   fabric.tcp.max_connections = options.max_connections;
   fabric.messages.watch_interface = options.watch ? "auto" : "off";
   fabric.messages.drain_timeout_ms = options.drain_timeout_ms;

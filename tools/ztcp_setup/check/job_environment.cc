@@ -183,27 +183,33 @@ class Checker {
     return taken == fabric_.nics.end() ? std::string() : taken->name;
   }
 
-  // A poller and two NCCL proxy threads for each NIC are busy at once.
+  // A poller, its workers and two NCCL proxy threads for each NIC are busy at once.
   void check_cpus() {
     const UsableCpus cpus = usable_cpus(job_.machine);
     if (cpus.listed == 0) return;
-    const std::size_t busy = fabric_.nics.size() * 3;
+    const auto workers =
+        static_cast<std::size_t>(std::max<std::int32_t>(fabric_.poller.workers, 0));
+    const std::size_t busy = fabric_.nics.size() * (3 + workers);
     const std::string what =
         cpus.limited()
             ? fmt::format("time of {} CPUs, by the cgroup's limit, for {} NICs", cpus.quota,
                           fabric_.nics.size())
             : fmt::format("{} CPUs ({}) for {} NICs", cpus.listed, cpus.list, fabric_.nics.size());
     // Software NICs are for trying things out, and a shared poller is meant to share.
-    const bool matters = fabric_.poller.mode != config::PollerMode::kShared &&
+    const bool matters =
+        workers != 0 || (fabric_.poller.mode != config::PollerMode::kShared &&
                          std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [](const auto& nic) {
                            return nic.driver == config::NicDriver::kPci;
-                         });
+                         }));
     if (cpus.count() >= busy || !matters)
       add(Severity::kGood, "cpus", "this process", what, "");
     else
       add(Severity::kWarning, "cpus", "this process",
-          fmt::format("{}: pollers and NCCL's threads want {} and will share", what, busy),
-          "give the job more CPUs, or write mode = \"shared\" under [poller]");
+          fmt::format("{}: pollers{} and NCCL's threads want {} and will share", what,
+                      workers == 0 ? "" : ", their workers", busy),
+          workers == 0 ? "give the job more CPUs, or write mode = \"shared\" under [poller]"
+                       : "give the job more CPUs, or remove workers = " + std::to_string(workers) +
+                             " from [poller]");
   }
 
   const config::Fabric& fabric_;
