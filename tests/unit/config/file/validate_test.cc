@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What values must be beside their type, and what several say together.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/config/file/config_texts.h"
+
+namespace ztcp::config {
+namespace {
+
+using testing::HasSubstr;
+
+std::string two_nics(const std::string& from, const std::string& to) {
+  std::string second = replaced(kMemifNic, "ztcp0", "ztcp1");
+  second = replaced(second, "10.0.0.1", "10.0.0.2");
+  second = replaced(second, "00:01", "00:02");
+  second = replaced(second, "a.sock", "b.sock");
+  return std::string("schema = 1\n") + kMemifNic + replaced(second, from, to);
+}
+
+std::string mesh_nic(const std::string& name, int number, int queues) {
+  const std::string n = std::to_string(number);
+  return "[[nic]]\nname = \"" + name + "\"\ndriver = \"memif\"\naddress = \"10.0.0." + n +
+         "/24\"\nmac = \"02:00:00:00:00:0" + n +
+         "\"\nmemif_socket = \"mesh\"\nmemif_role = \"mesh\"\nqueues = " + std::to_string(queues) +
+         "\n";
+}
+
+class ValidateMessage : public MessageTest {};
+
+TEST_P(ValidateMessage, NamesPlaceValueAndMend) { judge(); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Meaning, ValidateMessage,
+    testing::Values(
+        MessageCase{"fabric_name", with_nic("name = \"a b\""), "2:8",
+                    "name = \"a b\" is not up to 63"},
+        MessageCase{"empty_run_dir", with_nic("run_dir = \"\""), "2:11", "run_dir is empty"},
+        MessageCase{"machine_id", with_nic("[host]\nmachine_id = \"abc\""), "3:14",
+                    "host.machine_id = \"abc\" is not 32 hex digits"},
+        MessageCase{"page_size", with_nic("[hugepages]\npage_kib = 4"), "3:12",
+                    "hugepages.page_kib = 4 is not 0, 2048 or 1048576"},
+        MessageCase{"no_pages_for_pci", std::string("schema = 1\n") + kPciNic, "1:1",
+                    "hugepages.page_kib = 0, but nic \"ztcp0\" is on PCI"},
+        MessageCase{"chunk_not_of_4_kib", with_nic("[messages]\nmax_chunk_kib = 6"), "3:17",
+                    "max_chunk_kib = 6 is not a multiple of 4", "write 8"},
+        MessageCase{"cluster_key_length", with_nic("[messages]\ncluster_key = \"abc\""), "3:15",
+                    "cluster_key has 3 characters", "openssl rand"},
+        MessageCase{"cluster_key_zero",
+                    with_nic("[messages]\ncluster_key = \"" + std::string(64, '0') + "\""), "3:15",
+                    "all zeros"},
+        MessageCase{"timeout_below_rto",
+                    with_nic("[tcp]\nrto_min_us = 1000000\nuser_timeout_ms = 500"), "4:19",
+                    "tcp.user_timeout_ms = 500 ms is shorter than tcp.rto_min_us = 1000000 us"},
+        MessageCase{"cpu_twice", with_nic("[poller]\ncpus = [1, 2, 1]"), "3:8",
+                    "names CPU 1 twice"}),
+    [](const auto& row) { return row.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Nic, ValidateMessage,
+    testing::Values(
+        MessageCase{"name_missing", nic_with("name = \"ztcp0\"\n", ""), "2:1",
+                    "nic[0].name is missing"},
+        MessageCase{"driver_missing", nic_with("driver = \"memif\"\n", ""), "2:1",
+                    "nic[0].driver is missing"},
+        MessageCase{"address_missing", nic_with("address = \"10.0.0.1/24\"\n", ""), "2:1",
+                    "nic[0].address is missing"},
+        MessageCase{"mac_missing", nic_with("mac = \"02:00:00:00:00:01\"\n", ""), "2:1",
+                    "mac is missing; driver = \"memif\" needs it"},
+        MessageCase{"blank_in_socket", nic_with("a.sock", "/my fabric/a.sock"), "7:16",
+                    "memif_socket = \"/my fabric/a.sock\" has a blank in its path", "no blanks"},
+        MessageCase{"comma_in_socket", nic_with("a.sock", "/a,b/a.sock"), "7:16",
+                    "has a ',' in its path", "no blanks"},
+        MessageCase{"equals_in_socket", nic_with("a.sock", "/a=b/a.sock"), "7:16",
+                    "has a '=' in its path", "no blanks"},
+        MessageCase{"list_in_socket", nic_with("a.sock", "/a[b]/a.sock"), "7:16",
+                    "has a '[' in its path", "no blanks"},
+        MessageCase{"mesh_of_one", nic_with("a.sock\"\n", "mesh\"\nmemif_role = \"mesh\"\n"),
+                    "8:14", "nic \"ztcp0\" is alone in the mesh of memif_socket",
+                    "give all NICs of a mesh the same memif_socket"},
+        MessageCase{"queues_of_no_mesh", nic_with("a.sock\"\n", "a.sock\"\nqueues = 2\n"), "8:10",
+                    "queues = 2, but nic \"ztcp0\" is of no mesh", "remove queues"},
+        MessageCase{"too_many_queues", nic_with("a.sock\"\n", "a.sock\"\nqueues = 9\n"), "8:10",
+                    "queues = 9 is outside 1..8"},
+        MessageCase{"socket_missing", nic_with("memif_socket = \"a.sock\"\n", ""), "2:1",
+                    "memif_socket is missing; driver = \"memif\" needs it"},
+        MessageCase{"pci_missing",
+                    std::string("schema = 1\n[hugepages]\npage_kib = 2048\n") +
+                        replaced(kPciNic, "pci = \"0000:3b:00.0\"\n", ""),
+                    "4:1", "pci is missing; driver = \"pci\" needs it"},
+        MessageCase{"tap_missing",
+                    replaced(nic_with("\"memif\"", "\"tap\""), "memif_socket = \"a.sock\"\n", ""),
+                    "2:1", "tap_interface is missing; driver = \"tap\" needs it"},
+        MessageCase{"key_of_other_driver", nic_with("name", "pci = \"0000:3b:00.0\"\nname"), "3:7",
+                    "pci is for driver = \"pci\", this NIC has \"memif\"", "remove pci"},
+        MessageCase{"driver_unknown", nic_with("\"memif\"", "\"memfi\""), "4:10",
+                    "did you mean \"memif\"?"},
+        MessageCase{"name_form", nic_with("ztcp0", "a/b"), "3:8", "name = \"a/b\" is not up to 31"},
+        MessageCase{"pci_form",
+                    std::string("schema = 1\n[hugepages]\npage_kib = 2048\n") +
+                        replaced(kPciNic, "0000:3b:00.0", "3b:00.0"),
+                    "7:7", "pci = \"3b:00.0\" is not a PCI address"},
+        MessageCase{"gpu_pci_form", nic_with("name", "gpu_pci = \"0000:3B:00.0\"\nname"), "3:11",
+                    "gpu_pci = \"0000:3B:00.0\" is not a PCI address"},
+        MessageCase{"gpu_uuid_form", nic_with("name", "gpu_uuid = \"0\"\nname"), "3:12",
+                    "gpu_uuid = \"0\" is not GPU-"},
+        MessageCase{"address_form", nic_with("10.0.0.1/24", "10.0.0.1"), "5:11",
+                    "nic[0].address = \"10.0.0.1\" is not an address with prefix length"},
+        MessageCase{"address_multicast", nic_with("10.0.0.1/24", "224.0.0.1/24"), "5:11",
+                    "is not an address of a host"},
+        MessageCase{"address_loopback", nic_with("10.0.0.1/24", "127.0.0.1/8"), "5:11",
+                    "is not an address of a host"},
+        MessageCase{"address_of_network", nic_with("10.0.0.1/24", "10.0.0.0/24"), "5:11",
+                    "is the address of the network itself"},
+        MessageCase{"address_broadcast", nic_with("10.0.0.1/24", "10.0.0.255/24"), "5:11",
+                    "is the network's broadcast address"},
+        MessageCase{"mac_form", nic_with("02:00:00:00:00:01", "02:00"), "6:7",
+                    "is not a MAC address"},
+        MessageCase{"mac_zero", nic_with("02:00:00:00:00:01", "00:00:00:00:00:00"), "6:7",
+                    "can't belong to a NIC"},
+        MessageCase{"mac_multicast", nic_with("02:00:00:00:00:01", "01:00:5e:00:00:01"), "6:7",
+                    "can't belong to a NIC"},
+        MessageCase{"gateway_form", nic_with("name", "gateway = \"10.0.0\"\nname"), "3:11",
+                    "is not an IPv4 address"},
+        MessageCase{"gateway_is_self", nic_with("name", "gateway = \"10.0.0.1\"\nname"), "3:11",
+                    "is the NIC itself"},
+        MessageCase{"vlan", nic_with("name", "vlan_id = 4095\nname"), "3:11", "is outside 0..4094"},
+        MessageCase{"mtu_small", nic_with("name", "mtu_bytes = 575\nname"), "3:13",
+                    "mtu_bytes = 575 is outside 576..65280 bytes"},
+        MessageCase{"mtu_large", nic_with("name", "mtu_bytes = 65281\nname"), "3:13",
+                    "mtu_bytes = 65281 is outside 576..65280 bytes"},
+        MessageCase{"mtu_pci",
+                    std::string("schema = 1\n[hugepages]\npage_kib = 2048\n") +
+                        replaced(kPciNic, "name", "mtu_bytes = 9217\nname"),
+                    "5:13", "mtu_bytes = 9217 is outside 576..9216 bytes for driver = \"pci\""},
+        MessageCase{"same_name", two_nics("ztcp1", "ztcp0"), "9:8",
+                    "nic[1].name = \"ztcp0\" stands already in line 3"},
+        MessageCase{"same_address", two_nics("10.0.0.2/24", "10.0.0.1/16"), "11:11",
+                    "nic[1].address = \"10.0.0.1\" stands already in line 5"},
+        MessageCase{"same_mac", two_nics("00:02", "00:01"), "12:7",
+                    "nic[1].mac = \"02:00:00:00:00:01\" stands already in line 6"},
+        MessageCase{"unequal_queues",
+                    "schema = 1\n" + mesh_nic("ztcp0", 1, 2) + mesh_nic("ztcp1", 2, 4), "17:10",
+                    "nic \"ztcp1\" has 4 queues and \"ztcp0\" of the same mesh 2",
+                    "the same queues for all NICs"},
+        MessageCase{"same_socket", two_nics("b.sock", "a.sock"), "13:16", "set memif_id"}),
+    [](const auto& row) { return row.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, ValidateMessage,
+    testing::Values(
+        MessageCase{"interface_missing", of(kSocketNic, "interface = \"eth1\"\n", ""), "2:1",
+                    "interface is missing; driver = \"socket\" needs it"},
+        MessageCase{"interface_form", of(kSocketNic, "eth1", "a/b"), "6:13",
+                    "interface = \"a/b\" is not an interface name"},
+        MessageCase{"v6_of_userspace_tcp", nic_with("10.0.0.1/24", "2001:db8::5/64"), "5:11",
+                    "is IPv6, which driver = \"memif\" does not speak", "IPv4"},
+        MessageCase{"v6_loopback_of_userspace_tcp", nic_with("10.0.0.1/24", "::1/128"), "5:11",
+                    "is not an address of a host"},
+        MessageCase{"v6_multicast", of(kSocketNic, "10.0.0.1/24", "ff02::1/64"), "5:11",
+                    "is not an address of a host"},
+        MessageCase{"v6_unspecified", of(kSocketNic, "10.0.0.1/24", "::/64"), "5:11",
+                    "is not an address of a host"},
+        MessageCase{"v6_of_network", of(kSocketNic, "10.0.0.1/24", "2001:db8::/64"), "5:11",
+                    "is the address of the network itself"},
+        MessageCase{"v6_length", of(kSocketNic, "10.0.0.1/24", "2001:db8::1/129"), "5:11",
+                    "is not an address with prefix length"},
+        MessageCase{"mac_of_the_kernels",
+                    of(kSocketNic, "name", "mac = \"02:00:00:00:00:01\"\nname"), "3:7",
+                    "mac is for driver = \"pci\", \"memif\", \"tap\", this NIC has \"socket\"",
+                    "remove mac"},
+        MessageCase{"mtu_of_the_kernels", of(kSocketNic, "name", "mtu_bytes = 9000\nname"), "3:13",
+                    "mtu_bytes is for driver = \"pci\", \"memif\", \"tap\""},
+        MessageCase{"ports_of_another", nic_with("name", "first_port = 9\nname"), "3:14",
+                    "first_port is for driver = \"socket\", \"verbs\", this NIC has \"memif\""},
+        MessageCase{"port_range", of(kSocketNic, "name", "first_port = 0\nname"), "3:14",
+                    "first_port = 0 is outside 1..65535"},
+        MessageCase{"ports_in_turn", of(kSocketNic, "name", "first_port = 9\nlast_port = 8\nname"),
+                    "4:13", "last_port = 8 is below first_port = 9", "larger one as last_port"},
+        MessageCase{"first_port_above", of(kSocketNic, "name", "first_port = 9000\nname"), "3:14",
+                    "last_port = 7535 is below first_port = 9000"},
+        MessageCase{"same_interface",
+                    of(kSocketNic, "name", "name") +
+                        replaced(replaced(kSocketNic, "ztcp0", "ztcp1"), "0.1/", "0.2/"),
+                    "11:13", "nic[1].interface = \"eth1\" stands already in line 6"},
+        MessageCase{"device_missing", of(kVerbsNic, "device = \"mlx5_0\"\n", ""), "2:1",
+                    "device is missing; driver = \"verbs\" needs it"},
+        MessageCase{"device_form", of(kVerbsNic, "mlx5_0", "/dev/infiniband"), "6:10",
+                    "device = \"/dev/infiniband\" is not a device name"},
+        MessageCase{"device_of_another", of(kSocketNic, "name", "device = \"mlx5_0\"\nname"),
+                    "3:10", "device is for driver = \"verbs\", this NIC has \"socket\""},
+        MessageCase{"device_port_range", of(kVerbsNic, "name", "device_port = 0\nname"), "3:15",
+                    "device_port = 0 is outside 1..255"},
+        MessageCase{"gid_range", of(kVerbsNic, "name", "gid_index = 256\nname"), "3:13",
+                    "gid_index = 256 is outside -1..255"},
+        MessageCase{"traffic_class_range", of(kVerbsNic, "name", "traffic_class = -2\nname"),
+                    "3:17", "traffic_class = -2 is outside -1..255"},
+        MessageCase{"same_device",
+                    of(kVerbsNic, "name", "name") + replaced(kVerbsNic, "ztcp0", "ztcp1"), "11:10",
+                    "nic[1].device = \"mlx5_0 port 1\" stands already in line 6"}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(Validate, RefusesTheSamePciFunctionTwice) {
+  std::string second = replaced(kPciNic, "ztcp0", "ztcp1");
+  second = replaced(second, "10.0.0.1", "10.0.0.2");
+  second = replaced(second, "00:01", "00:02");
+  const auto result =
+      parse(std::string("schema = 1\n[hugepages]\npage_kib = 2048\n") + kPciNic + second, "f.conf");
+  ASSERT_EQ(result.problems.size(), 1U);
+  EXPECT_THAT(result.problems[0].what,
+              HasSubstr("nic[1].pci = \"0000:3b:00.0\" stands already in line 7"));
+}
+
+TEST(Validate, NeverShowsTheClusterKey) {
+  const auto result = parse(with_nic("[messages]\ncluster_key = \"feedface\""), "f.conf");
+  ASSERT_EQ(result.problems.size(), 1U);
+  EXPECT_THAT(to_string(result.problems[0]), testing::Not(HasSubstr("feedface")));
+}
+
+}  // namespace
+}  // namespace ztcp::config
