@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <set>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,18 @@ struct TopologyDeleter {
 };
 using HwlocTopology = std::unique_ptr<hwloc_topology, TopologyDeleter>;
 
+std::vector<std::string> variables_of_hwloc() {
+  std::vector<std::string> names;
+  for (const char* const* variable = environ; *variable != nullptr; ++variable)
+    if (const std::string_view text = *variable; text.starts_with("HWLOC_"))
+      names.emplace_back(text.substr(0, text.find('=')));
+  return names;
+}
+
 HwlocTopology load_hwloc(const std::string& root) {
+  // What a cluster has its jobs' hwloc believe (HWLOC_XMLFILE, HWLOC_SYNTHETIC) is not this
+  // machine.
+  for (const std::string& name : variables_of_hwloc()) ::unsetenv(name.c_str());
   // hwloc 2 takes another root by environment only. Only what sysfs says is asked for: its
   // plugins would start CUDA and X11.
   ::setenv("HWLOC_FSROOT", root.c_str(), 1);

@@ -4,6 +4,8 @@
 // Pairing on machines that came along as trees.
 #include "config/topology/topology.h"
 
+#include <cstdlib>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,6 +59,17 @@ TEST(Topology, ReadsGpusAndNicsOfAServer) {
   EXPECT_EQ(nic.iommu_group, "40");
   EXPECT_TRUE(nic.protects);
   EXPECT_EQ(nic.unfit, "");
+}
+
+// A cluster may tell its jobs' hwloc of another machine, and --check runs inside a job.
+TEST(Topology, IsReadFromTheMachineWhateverTheEnvironmentSays) {
+  for (const auto& [name, value] : {std::pair{"HWLOC_SYNTHETIC", "node:1 core:2 pu:1"},
+                                    std::pair{"HWLOC_XMLFILE", "/nonexistent.xml"},
+                                    std::pair{"HWLOC_CPUID_PATH", "/nonexistent"}}) {
+    ::setenv(name, value, 1);
+    EXPECT_EQ(detect_tree("server-8gpu-9nic").gpus.size(), 8U) << name;
+    ::unsetenv(name);
+  }
 }
 
 TEST(Topology, MeasuresDistanceInAServer) {
