@@ -6,11 +6,13 @@
 #include <exception>
 #include <string_view>
 
+#include "tools/common/standard_streams.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/commands.h"
 
 int main(int argc, char** argv) try {
   using namespace ztcp::setup;
+  ztcp::tools::keep_standard_streams();
   const auto options = parse_options(argc, argv);
   if (!options) return options.error();
   switch (options->command) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/common/standard_streams.h"
+
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::tools {
+namespace {
+
+// Dies with the number of what is wrong.
+[[noreturn]] void run_with_closed(int first, int second) {
+  ::close(first);
+  ::close(second);
+  keep_standard_streams();
+  for (int fd = 0; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) ::_exit(1 + fd);
+  const int next = ::open("/dev/zero", O_RDONLY);
+  ::_exit(next > STDERR_FILENO ? 0 : 10 + next);
+}
+
+TEST(StandardStreams, NoFileGetsTheirNumbers) {
+  EXPECT_EXIT(run_with_closed(STDOUT_FILENO, STDERR_FILENO), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(run_with_closed(STDIN_FILENO, STDOUT_FILENO), testing::ExitedWithCode(0), "");
+}
+
+TEST(StandardStreams, ThoseThatAreOpenStayWhatTheyAre) {
+  const int before = ::dup(STDOUT_FILENO);
+  ::close(before);
+  keep_standard_streams();
+  const int after = ::dup(STDOUT_FILENO);
+  ::close(after);
+  EXPECT_EQ(after, before) << "nothing is left open";
+}
+
+}  // namespace
+}  // namespace ztcp::tools
