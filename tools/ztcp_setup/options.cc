@@ -59,10 +59,23 @@ struct Raw {
   std::string topology = "mesh";
 };
 
-std::string is_size(const std::string& text) {
-  const auto bytes = tools::parse_bytes(text);
-  if (bytes && *bytes % (1U << 20U) == 0 && *bytes >> 20U <= 1U << 20U) return {};
-  return fmt::format("{} is no size in whole MiB, such as 5G or 512M", text);
+// In whole MiB, as the key of [hugepages] takes it that it will stand under.
+auto is_size_for(const char* name) {
+  return [&key = *config::find_key("hugepages", name)](const std::string& text) -> std::string {
+    const auto bytes = tools::parse_bytes(text);
+    if (!bytes || *bytes % (1U << 20U) != 0)
+      return fmt::format("{} is no size in whole MiB, such as 5G or 512M", text);
+    const auto mib = static_cast<std::int64_t>(*bytes >> 20U);
+    if (mib >= key.min && mib <= key.max) return {};
+    return fmt::format("{} is outside {}M..{}M", text, key.min, key.max);
+  };
+}
+
+// "$NIC" of a script that has no NIC.
+void refuse_empty_names(const CLI::App& app) {
+  for (const char* option : {"--keep", "--take", "--user", "--group", "--config"})
+    for (const std::string& name : app.get_option(option)->results())
+      if (name.empty()) throw CLI::ValidationError(option, "an empty name means nothing");
 }
 
 std::string is_count(const std::string& text) {
@@ -156,11 +169,11 @@ void add_resources(CLI::App& app, Raw& raw) {
       ->group(kGroup);
   app.add_option("--per-gpu", raw.per_gpu, "For each GPU, or NIC without one; default: 5G")
       ->type_name("SIZE")
-      ->check(is_size)
+      ->check(is_size_for("per_process_mib"))
       ->group(kGroup);
   app.add_option("--spare", raw.spare, "For the host beside those; default: 10G")
       ->type_name("SIZE")
-      ->check(is_size)
+      ->check(is_size_for("spare_mib"))
       ->group(kGroup);
 }
 
@@ -271,6 +284,7 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   confine_options(app);
   try {
     app.parse(argc, argv);
+    refuse_empty_names(app);
   } catch (const CLI::ParseError& error) {
     const bool json =
         std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });

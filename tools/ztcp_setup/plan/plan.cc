@@ -388,6 +388,10 @@ class Planner {
     // What the operator wrote beside the values stays, as long as no value changes.
     parts.config_text =
         input_.existing && *input_.existing == fabric ? input_.existing_text : to_toml(fabric);
+    // What the plugin would refuse is not set up.
+    if (!plan_.has_faults())
+      for (config::Problem& problem : config::parse(parts.config_text, fabric.path).problems)
+        fault("config", std::move(problem));
     parts.unit_text = input_.unit_text;
     plan_.resources = plan_.awaits_reboot ? parts.boot : resources_for(fabric, parts, host_);
     if (!has_packaged_unit(host_) && input_.unit_text.empty())

@@ -50,6 +50,13 @@ def main():
         expect(result.returncode == 3, f"{arguments}: exit status {result.returncode}, wanted 3")
         told = json.loads(result.stdout)
         expect(told["exit_code"] == 3 and told["problems"], f"{arguments}: {told}")
+    # What a script made of a variable that is not set, and what no config can hold.
+    for option in ("--keep", "--take", "--user", "--group", "--config"):
+        told = json.loads(run("--json", "--dry-run", option, "").stdout)
+        expect(option in told["problems"][0]["what"], f"{option} '': {told}")
+    for size in ("0", "32M", "65G"):
+        told = json.loads(run("--json", "--dry-run", "--per-gpu", size).stdout)
+        expect("outside 64M..65536M" in told["problems"][0]["what"], f"--per-gpu {size}: {told}")
     # Options that mean nothing beside another: the error names both.
     for arguments in (["--check", "--keep", "eth1", "--per-gpu", "1G"], ["--check", "--take", "eth1"],
                       ["--undo", "--nics", "4"], ["--undo", "--no-iommu"], ["--boot", "--iommu"],

@@ -178,6 +178,14 @@ TEST(Plan, EveryFaultOfTheRequestIsTold) {
                                           "hugepages", "NUMA node 0", "NUMA node 1"));
 }
 
+TEST(Plan, AConfigThatThePluginWouldRefuseIsAFault) {
+  FakeHost host(tree_text("cloud-flat"));
+  PlanRequest request = without_iommu();
+  request.per_gpu_mib = 32;
+  EXPECT_THAT(only_fault(plan_of(host, request)).problem.what,
+              HasSubstr("per_process_mib = 32 is outside 64..65536"));
+}
+
 // A NIC that shares its group with another of ours can be driven by no second process.
 TEST(Plan, TwoNicsOfOneGroupAreRefusedForGpusAndForAnyProcess) {
   FakeHost host(tree_text("own-group"));
