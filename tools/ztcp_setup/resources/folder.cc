@@ -13,6 +13,12 @@ std::optional<Ownership> Folder::wanted(Host& host) const {
   return ownership_of(host, mode, user, group, ids);
 }
 
+std::string Folder::first_but_locks(Host& host) const {
+  for (const std::string& name : host.list(path))
+    if (!name.ends_with(".lock")) return name;
+  return {};
+}
+
 void Folder::check(Host& host, const Others&, config::Problems& problems) const {
   // Its own mode is what is wanted here; the folders above it must be root's.
   if (auto problem = why_not_trusted(host, folder_of(path)))
@@ -20,6 +26,14 @@ void Folder::check(Host& host, const Others&, config::Problems& problems) const 
   const FileKind kind = host.facts(path).kind;
   if (kind != FileKind::kFolder && kind != FileKind::kAbsent)
     problems.push_back({path, "is there and is no folder", "move it away"});
+  // /tmp, say, by a typo: it would be closed to all who use it, or what is in it given away.
+  if (kind == FileKind::kFolder && !holds(host))
+    if (const std::string other = first_but_locks(host); !other.empty())
+      problems.push_back(
+          {path,
+           fmt::format("is {} and holds {}: it is not made {}, for it is in other use",
+                       ownership_text(host, path), other, ownership_text(mode, user, group)),
+           "name a folder of its own as run_dir in the config, or empty this one"});
   check_names(host, path, user, group, problems);
 }
 

@@ -38,6 +38,7 @@ struct Folder {
   void fields(Fields& fields);
 
  private:
+  std::string first_but_locks(Host& host) const;  // What is in it; empty: nothing else.
   std::optional<Ownership> wanted(Host& host) const;
 };
 

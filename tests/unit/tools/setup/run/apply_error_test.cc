@@ -113,6 +113,21 @@ TEST(ApplyError, WhateverIsMissing) {
   EXPECT_THAT(faults_without([](FakeHost&) {}, resources), HasSubstr("ls /sys/module/vfio"));
 }
 
+// run_dir = "/tmp" in a config would have closed it to everybody, and given away what is in it.
+TEST(ApplyError, AFolderInOtherUseIsNotGivenAway) {
+  FakeHost host = bare_machine();
+  host.add_folder("/tmp", {01777, 0, 0});
+  host.add_folder("/tmp/systemd-private");
+  const Resources resources{{"locks", resource::Folder{"/tmp", 02770, "", "ztcp"}}};
+  EXPECT_THAT(all_of(set_up(host, resources).faults),
+              HasSubstr("/tmp: is 1777 root:root and holds systemd-private: it is not made 2770 "
+                        "root:ztcp"));
+  EXPECT_EQ(host.changes, 0U);
+  host.state.nodes.erase("/tmp/systemd-private");
+  host.add_file("/tmp/group-7.lock", "");
+  EXPECT_TRUE(set_up(host, resources).complete()) << "locks are ztcp's own";
+}
+
 TEST(ApplyError, AFullDisk) {
   FakeHost host = bare_machine();
   host.errors["create /etc/security/limits.d/.ztcp.conf.ztcp-new"] = ENOSPC;
