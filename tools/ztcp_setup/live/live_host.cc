@@ -53,7 +53,7 @@ int milliseconds_until(Clock::time_point deadline) {
 // In a forked child: signals as a fresh program expects them, out of reach of the terminal's.
 void become_apart() {
   ::setsid();
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -19,9 +19,9 @@ void stop_on_signals() {
   action.sa_handler = remember;
   action.sa_flags = SA_RESTART;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
-  // `| head` must not end a change half way.
+  // Neither `| head` nor `ulimit -f` must end a change half way: writing fails then, which is told.
   action.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &action, nullptr);
+  for (const int number : {SIGPIPE, SIGXFSZ}) ::sigaction(number, &action, nullptr);
 }
 
 bool stop_requested() { return g_stop != 0; }

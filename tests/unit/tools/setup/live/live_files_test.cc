@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "tools/ztcp_setup/host/place_file.h"
 #include "tools/ztcp_setup/live/live_host.h"
 #include "tools/ztcp_setup/run/run_lock.h"
+#include "tools/ztcp_setup/run/stop_signal.h"
 
 namespace ztcp::setup {
 namespace {
@@ -143,6 +145,21 @@ TEST_F(LiveFiles, AWriteThatHangsIsTimedOut) {
   const Status status = host_.write_value("/etc/pipe", "7", std::chrono::seconds{1});
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, Errc::kTimedOut);
+}
+
+// `ulimit -f`, which sudo passes on, sends a signal that would end set-up half way.
+TEST_F(LiveFiles, ALimitOfFileSizesIsAFailedWrite) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{4096, 4096};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(1);
+    stop_on_signals();
+    const Done placed = place_file(host_, "/etc/a.conf", std::string(8192, 'x'), mine(0644));
+    ::_exit(!placed && host_.list("/etc").empty() ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // A vfio group is opened by one process at a time, and a job may be about to.

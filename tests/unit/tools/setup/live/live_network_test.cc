@@ -3,23 +3,13 @@
 //
 // Real interfaces, recorded and put back, in a network namespace that goes with its test. A veth
 // pair stands for a NIC: it is deleted, with all that the kernel knew of it, and made anew.
+#include "tests/unit/tools/setup/live/live_network.h"
+
 #include <algorithm>
-#include <cstring>
-#include <functional>
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "tools/ztcp_setup/live/live_host.h"
-#include "tools/ztcp_setup/resources/interface_restore.h"
 
 namespace ztcp::setup {
 namespace {
@@ -30,100 +20,6 @@ using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::Not;
 using testing::SizeIs;
-
-// The live machine, but a PCI function's interfaces are chosen by the test.
-class HostWithNic final : public LiveHost {
- public:
-  HostWithNic() : LiveHost(Purpose::kChange) {}
-  std::vector<std::string> list(const std::string& folder) override {
-    if (!folder.ends_with("/net")) return {};
-    for (const char* name : {"nic0", "eth7"})
-      if (*link(name)) return {name};
-    return {};
-  }
-  Result<std::string> read_value(const std::string& path) override {
-    if (path.starts_with("/sys/class/net/nic0/ifindex"))
-      return "5\n";  // /sys has another namespace.
-    if (manager && path == "/run/systemd/netif/state") return "OPER_STATE=routable\n";
-    if (manager && pauses >= notices_after && path == "/run/systemd/netif/links/5")
-      return "ADMIN_STATE=configuring\n";
-    if (path.starts_with("/run/")) return fail(Errc::kSystem, "open", ENOENT);
-    return LiveHost::read_value(path);
-  }
-  void pause(std::chrono::milliseconds time) override {
-    ++pauses;
-    if (manager)
-      manager(pauses);
-    else
-      LiveHost::pause(time);
-  }
-
-  std::function<void(int)> manager;  // Runs in the n-th pause; absent: no interface is managed.
-  int pauses = 0;
-  int notices_after = 2;  // Pauses until the manager has seen the interface.
-};
-
-class LiveNetwork : public testing::Test {
- protected:
-  void SetUp() override {
-    if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
-      GTEST_SKIP() << "no right to a network namespace";
-    make_nic();
-    ip("link set lo up");
-  }
-
-  void ip(const std::string& words) { static_cast<void>(shown(words)); }
-
-  // What ip prints.
-  std::string shown(const std::string& words) {
-    std::vector<std::string> argv{"ip"};
-    for (std::size_t begin = 0; begin < words.size();) {
-      const auto end = std::min(words.find(' ', begin), words.size());
-      argv.push_back(words.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    const auto result = host_.run(argv, std::chrono::seconds{30});
-    EXPECT_TRUE(result.has_value() && result->exit_status == 0)
-        << "ip " << words << ": " << (result ? result->output : "");
-    return result ? result->output : "";
-  }
-
-  void make_nic() {
-    ip("link add nic0 address 02:00:00:00:00:01 type veth peer name wire0");
-    // Without an address of its own, whose route would come when the kernel finds the time.
-    ip("link set wire0 addrgenmode none up");
-  }
-
-  InterfaceState record(const std::string& name) {
-    const auto link = host_.link(name);
-    EXPECT_TRUE(link.has_value() && link->has_value());
-    return **link;
-  }
-
-  // What a driver change does, and back.
-  Reverted lose_and_put_back(const InterfaceState& before, bool keep_name = true) {
-    ip("link delete nic0");
-    make_nic();
-    if (!keep_name) ip("link set nic0 name eth7");
-    Reverted restored;
-    restore_interfaces(host_, "0000:01:00.0", {before}, restored);
-    return restored;
-  }
-
-  static std::string words(const config::Problems& problems) {
-    std::string text;
-    for (const auto& problem : problems) text += to_string(problem) + "\n";
-    return text;
-  }
-
-  static std::vector<std::string> commands(const std::vector<NetworkItem>& items) {
-    std::vector<std::string> commands;
-    for (const NetworkItem& item : items) commands.push_back(item.command);
-    return commands;
-  }
-
-  HostWithNic host_;
-};
 
 TEST_F(LiveNetwork, AddressesRoutesAndSizesComeBack) {
   ip("link set dev nic0 mtu 8500 txqueuelen 500 alias rail up");
@@ -367,129 +263,6 @@ TEST_F(LiveNetwork, WhatCanNotComeBackIsNamedWithItsCommand) {
   const Reverted restored = lose_and_put_back(before);
   EXPECT_THAT(words(restored.faults),
               HasSubstr("sudo ip route add 10.99.0.0/16 via 10.77.1.1 dev nic0"));
-}
-
-// What a person would ask, by older calls than those that record and restore.
-class LiveNetworkSettings : public LiveNetwork {
- protected:
-  static bool ask(void* request) {
-    ifreq call{};
-    std::strcpy(call.ifr_name, "nic0");
-    call.ifr_data = static_cast<char*>(request);
-    const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const bool done = ::ioctl(socket, SIOCETHTOOL, &call) == 0;
-    ::close(socket);
-    return done;
-  }
-  static std::uint32_t flag(std::uint32_t command) {
-    ethtool_value value{command, 2};
-    EXPECT_TRUE(ask(&value));
-    return value.data;
-  }
-  static void set_flag(std::uint32_t command, std::uint32_t on) {
-    ethtool_value value{command, on};
-    EXPECT_TRUE(ask(&value));
-  }
-  static ethtool_channels channels() {
-    ethtool_channels channels{};
-    channels.cmd = ETHTOOL_GCHANNELS;
-    EXPECT_TRUE(ask(&channels));
-    return channels;
-  }
-
-  void make_wide_nic() {
-    ip("link delete nic0");
-    ip("link add nic0 address 02:00:00:00:00:01 numtxqueues 4 numrxqueues 4 type veth peer name "
-       "wire0 numtxqueues 4 numrxqueues 4");
-  }
-  // Of the kernel's own interfaces the one that knows coalescing: up to 64 frames.
-  void make_tap() {
-    ip("link delete nic0");
-    ip("tuntap add dev nic0 mode tap");
-  }
-  static ethtool_coalesce coalescing() {
-    ethtool_coalesce coalescing{};
-    coalescing.cmd = ETHTOOL_GCOALESCE;
-    EXPECT_TRUE(ask(&coalescing));
-    return coalescing;
-  }
-  InterfaceState record_whole() {
-    InterfaceState link = record("nic0");
-    link.settings = host_.settings("nic0").value();
-    return link;
-  }
-};
-
-TEST_F(LiveNetworkSettings, FeaturesAndChannelsComeBack) {
-  make_wide_nic();
-  ASSERT_EQ(channels().rx_count, 4U);
-  ASSERT_EQ(flag(ETHTOOL_GTSO), 1U);
-  ASSERT_EQ(flag(ETHTOOL_GGRO), 0U);
-  ethtool_channels fewer = channels();
-  fewer.cmd = ETHTOOL_SCHANNELS;
-  fewer.rx_count = 2;
-  fewer.tx_count = 3;
-  ASSERT_TRUE(ask(&fewer));
-  set_flag(ETHTOOL_STSO, 0);
-  set_flag(ETHTOOL_SGRO, 1);
-  const InterfaceState before = record_whole();
-
-  make_wide_nic();
-  ASSERT_EQ(channels().tx_count, 4U);
-  ASSERT_EQ(flag(ETHTOOL_GTSO), 1U);
-  Reverted restored;
-  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
-  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
-  EXPECT_THAT(restored.notes, IsEmpty()) << words(restored.notes);
-  EXPECT_EQ(channels().rx_count, 2U);
-  EXPECT_EQ(channels().tx_count, 3U);
-  EXPECT_EQ(flag(ETHTOOL_GTSO), 0U);
-  EXPECT_EQ(flag(ETHTOOL_GGRO), 1U);
-  EXPECT_EQ(record_whole().settings, before.settings);
-}
-
-TEST_F(LiveNetworkSettings, WhatTheDriverRefusesIsNotedAndNoFault) {
-  make_wide_nic();
-  InterfaceState before = record_whole();
-  for (SettingGroup& group : before.settings)
-    for (auto& [name, value] : group.values)
-      if (group.name == "channels" && (name == "rx" || name == "tx"))
-        value = name == "rx" ? 64 : 3;  // More than there are.
-  before.settings.push_back({"features", {{"no-such-feature", 1}}});
-  Reverted restored;
-  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
-  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
-  EXPECT_THAT(words(restored.notes),
-              HasSubstr("nic0: channels rx was 64 and is 4 now: Invalid argument"));
-  EXPECT_THAT(words(restored.notes), HasSubstr("sudo ethtool -L nic0 rx 64"));
-  EXPECT_THAT(words(restored.notes), HasSubstr("no-such-feature was on and is not to be had now"));
-  EXPECT_EQ(channels().tx_count, 3U);
-}
-
-TEST_F(LiveNetworkSettings, CoalescingComesBackAndWhatTheDriverMadeOfItIsRead) {
-  if (::access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "no /dev/net/tun";
-  make_tap();
-  ethtool_coalesce more = coalescing();
-  more.cmd = ETHTOOL_SCOALESCE;
-  more.rx_max_coalesced_frames = 32;
-  ASSERT_TRUE(ask(&more));
-  InterfaceState before = record_whole();
-
-  make_tap();
-  ASSERT_EQ(coalescing().rx_max_coalesced_frames, 0U);
-  Reverted restored;
-  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
-  EXPECT_THAT(restored.notes, IsEmpty()) << words(restored.notes);
-  EXPECT_EQ(coalescing().rx_max_coalesced_frames, 32U);
-
-  for (SettingGroup& group : before.settings)
-    for (auto& [name, value] : group.values)
-      if (group.name == "coalesce" && name == "rx-frames") value = 500;
-  restore_interfaces(host_, "0000:01:00.0", {before}, restored);
-  EXPECT_THAT(restored.faults, IsEmpty()) << words(restored.faults);
-  EXPECT_THAT(words(restored.notes),
-              HasSubstr("nic0: coalesce rx-frames was 500 and is 64 now: the driver did not take "
-                        "it"));
 }
 
 }  // namespace
