@@ -29,11 +29,6 @@ Done clear(Host& host, const std::string& path) {
 
 }  // namespace
 
-std::string folder_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 Done place_file(Host& host, const std::string& path, const std::string& text, Ownership ownership) {
   const std::string temporary = temporary_of(path);
   if (Done cleared = clear(host, temporary); !cleared) return cleared;

@@ -10,14 +10,14 @@
 
 #include <tl/expected.hpp>
 
+#include "config/machine/text.h"
 #include "config/problem.h"
 #include "tools/ztcp_setup/host/host.h"
 
 namespace ztcp::setup {
 
+using config::folder_of;
 using Done = tl::expected<void, config::Problem>;
-
-std::string folder_of(const std::string& path);
 
 Done place_file(Host& host, const std::string& path, const std::string& text, Ownership ownership);
 // Removes the file, if it is there, and what an interrupted place_file() left.

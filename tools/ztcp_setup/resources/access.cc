@@ -19,7 +19,7 @@ tl::unexpected<config::Problem> no_group(const std::string& pci) {
 }  // namespace
 
 std::string Access::node(Host& host) const {
-  for (const std::string& node : pci::group_nodes(pci::group_of(host, pci)))
+  for (const std::string& node : pci::group_nodes(config::iommu_group(host, pci)))
     if (host.facts(node).kind == FileKind::kOther) return node;
   return {};
 }
@@ -42,7 +42,7 @@ Read<Access::Before> Access::before(Host& host) const {
 
 Preview Access::preview(Host& host) const {
   const std::string there = node(host);
-  const std::string group_number = pci::group_of(host, pci);
+  const std::string group_number = config::iommu_group(host, pci);
   const std::string node = !there.empty()         ? there
                            : group_number.empty() ? "/dev/vfio/GROUP"
                                                   : "/dev/vfio/" + group_number;

@@ -41,7 +41,7 @@ Done write(Host& host, const std::string& path, const std::string& value) {
 // Lets go of the function, whoever has it.
 Done unbind(Host& host, const std::string& address) {
   if (pci::driver_of(host, address).empty()) return {};
-  Done written = write(host, pci::folder_of(address) + "/driver/unbind", address);
+  Done written = write(host, config::pci_folder(address) + "/driver/unbind", address);
   const std::string driver = pci::driver_of(host, address);
   if (driver.empty()) return {};
   if (!written) return written;
@@ -62,7 +62,7 @@ bool has_addresses(const InterfaceState& link) {
 
 // A group is given to a process whole: nothing in it may stay with a kernel driver.
 void Driver::check_group(Host& host, const Others& others, config::Problems& problems) const {
-  for (const std::string& other : host.list(pci::folder_of(pci) + "/iommu_group/devices")) {
+  for (const std::string& other : host.list(config::pci_folder(pci) + "/iommu_group/devices")) {
     if (other == pci || others.taken.contains(other)) continue;
     const std::string its = pci::driver_of(host, other);
     // Bridges stay with pcieport; vfio knows that.
@@ -71,14 +71,14 @@ void Driver::check_group(Host& host, const Others& others, config::Problems& pro
     problems.push_back(
         {pci,
          fmt::format("shares IOMMU group {} with {}, which {} drives: vfio would refuse the group",
-                     pci::group_of(host, pci), other, its),
+                     config::iommu_group(host, pci), other, its),
          "move one of the two cards to another slot, or enable ACS in the firmware"});
   }
 }
 
 std::optional<config::Problem> Driver::in_use(Host& host) const {
   if (pci::driver_of(host, pci) != kVfio) return std::nullopt;
-  for (const std::string& node : pci::group_nodes(pci::group_of(host, pci))) {
+  for (const std::string& node : pci::group_nodes(config::iommu_group(host, pci))) {
     const auto holder = host.holder_of(node);
     if (!holder) continue;
     if (holder->pid == 0)
@@ -99,7 +99,7 @@ std::optional<config::Problem> Driver::another_device(Host& host, const Before& 
   if (const std::string id = pci::id_of(host, pci); id != before.id)
     return config::Problem{
         pci, fmt::format("is another device ({}) than set-up took over ({})", id, before.id), mend};
-  for (const std::string& name : pci::interfaces_of(host, pci)) {
+  for (const std::string& name : config::interfaces_of(host, pci)) {
     const auto link = host.link(name);
     if (!link || !*link || before.links.empty()) continue;
     const auto mac_of = [](const InterfaceState& state) {
@@ -120,7 +120,7 @@ bool Driver::replaces(const Before& before) const {
 }
 
 void Driver::check(Host& host, const Others& others, config::Problems& problems) const {
-  const std::string device = pci::folder_of(pci);
+  const std::string device = config::pci_folder(pci);
   if (!pci::is_there(host, pci)) {
     problems.push_back(absent(pci));
     return;
@@ -139,7 +139,7 @@ void Driver::check(Host& host, const Others& others, config::Problems& problems)
   if (!others.load_module && host.facts(driver_folder(driver)).kind == FileKind::kAbsent)
     problems.push_back({pci, fmt::format("the driver {} is not loaded", driver),
                         fmt::format("sudo modprobe {}", driver)});
-  for (const std::string& name : pci::interfaces_of(host, pci)) {
+  for (const std::string& name : config::interfaces_of(host, pci)) {
     const auto link = host.link(name);
     if (!link) problems.push_back(problem_of(host, name, link.error(), "ip address show"));
   }
@@ -153,7 +153,7 @@ bool Driver::holds(Host& host) const {
 
 Read<Driver::Before> Driver::before(Host& host) const {
   Before before{pci::id_of(host, pci), pci::driver_of(host, pci), pci::override_of(host, pci), {}};
-  for (const std::string& name : pci::interfaces_of(host, pci)) {
+  for (const std::string& name : config::interfaces_of(host, pci)) {
     auto link = host.link(name);
     if (!link) return tl::unexpected(problem_of(host, name, link.error(), "ip address show"));
     if (!*link) continue;
@@ -168,10 +168,10 @@ Read<Driver::Before> Driver::before(Host& host) const {
 }
 
 Preview Driver::preview(Host& host) const {
-  const std::string device = pci::folder_of(pci);
+  const std::string device = config::pci_folder(pci);
   const std::string have = pci::driver_of(host, pci);
   std::string command;
-  for (const std::string& name : pci::interfaces_of(host, pci))
+  for (const std::string& name : config::interfaces_of(host, pci))
     command += fmt::format("ip link set dev {} down; ", name);
   command += fmt::format("echo {} > {}/driver_override", driver, device);
   if (have == driver) return {"", have + ", not by driver_override", driver, command};
@@ -184,7 +184,7 @@ Done Driver::apply(Host& host, Before& before) const {
   if (!pci::is_there(host, pci)) return tl::unexpected(absent(pci));
   if (auto problem = another_device(host, before)) return tl::unexpected(std::move(*problem));
   // Down first: its queues are still and its routes gone before its driver goes.
-  for (const std::string& name : pci::interfaces_of(host, pci)) {
+  for (const std::string& name : config::interfaces_of(host, pci)) {
     const auto link = host.link(name);
     if (!link || !*link || !(*link)->up) continue;
     if (const Status down = host.set_up(name, false); !down)
@@ -192,7 +192,7 @@ Done Driver::apply(Host& host, Before& before) const {
           problem_of(host, name, down.error(), fmt::format("sudo ip link set dev {} down", name)));
   }
   if (pci::override_of(host, pci) != driver)
-    if (Done written = write(host, pci::folder_of(pci) + "/driver_override", driver); !written)
+    if (Done written = write(host, config::pci_folder(pci) + "/driver_override", driver); !written)
       return written;
   if (pci::driver_of(host, pci) != driver) {
     if (Done let_go = unbind(host, pci); !let_go) return let_go;
@@ -227,7 +227,7 @@ Reverted Driver::revert_driver(Host& host, const Before& before) const {
     if (auto busy = in_use(host)) return {{std::move(*busy)}, {}};
   if (pci::override_of(host, pci) != before.driver_override)
     // An empty line clears it.
-    if (Done written = write(host, pci::folder_of(pci) + "/driver_override",
+    if (Done written = write(host, config::pci_folder(pci) + "/driver_override",
                              before.driver_override.empty() ? "\n" : before.driver_override);
         !written)
       return reverted(written);

@@ -185,7 +185,7 @@ bool all_named(const std::vector<std::string>& names, const std::vector<Interfac
 void name_as_before(Host& host, const std::string& address,
                     const std::vector<InterfaceState>& links) {
   for (const InterfaceState& link : links) {
-    std::vector<std::string> names = pci::interfaces_of(host, address);
+    std::vector<std::string> names = config::interfaces_of(host, address);
     if (std::find(names.begin(), names.end(), link.name) != names.end()) continue;
     std::erase_if(names, [&](const std::string& name) {
       return std::any_of(links.begin(), links.end(),
@@ -211,14 +211,14 @@ void name_as_before(Host& host, const std::string& address,
 void restore_interfaces(Host& host, const std::string& address,
                         const std::vector<InterfaceState>& links, Reverted& reverted) {
   if (links.empty()) return;
-  for (int i = 0; i < kStepsForInterface && pci::interfaces_of(host, address).size() < links.size();
-       ++i)
+  for (int i = 0;
+       i < kStepsForInterface && config::interfaces_of(host, address).size() < links.size(); ++i)
     host.pause(kStep);
-  for (int i = 0; i < kStepsForName && !all_named(pci::interfaces_of(host, address), links); ++i)
+  for (int i = 0; i < kStepsForName && !all_named(config::interfaces_of(host, address), links); ++i)
     host.pause(kStep);
-  if (!all_named(pci::interfaces_of(host, address), links)) name_as_before(host, address, links);
+  if (!all_named(config::interfaces_of(host, address), links)) name_as_before(host, address, links);
   // An interface of that name may be another NIC's.
-  const std::vector<std::string> names = pci::interfaces_of(host, address);
+  const std::vector<std::string> names = config::interfaces_of(host, address);
   std::vector<InterfaceState> found;
   for (const InterfaceState& link : links) {
     if (std::find(names.begin(), names.end(), link.name) != names.end())

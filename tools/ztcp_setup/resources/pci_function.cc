@@ -3,25 +3,17 @@
 #include "tools/ztcp_setup/resources/pci_function.h"
 
 namespace ztcp::setup::pci {
-namespace {
-
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-}  // namespace
-
-std::string folder_of(const std::string& address) { return "/sys/bus/pci/devices/" + address; }
 
 bool is_there(Host& host, const std::string& address) {
-  return host.facts(folder_of(address)).kind != FileKind::kAbsent;
+  return config::exists(host, config::pci_folder(address));
 }
 
 std::string line_of(Host& host, const std::string& address, const char* file) {
-  const std::string text = host.read_value(folder_of(address) + "/" + file).value_or("");
-  return text.substr(0, text.find('\n'));
+  return config::read_line(host, config::pci_folder(address) + "/" + file).value_or("");
 }
 
 std::string driver_of(Host& host, const std::string& address) {
-  return last_part(host.link_target(folder_of(address) + "/driver").value_or(""));
+  return config::link_name(host, config::pci_folder(address) + "/driver").value_or("");
 }
 
 std::string override_of(Host& host, const std::string& address) {
@@ -37,23 +29,9 @@ std::string id_of(Host& host, const std::string& address) {
   return part("vendor") + ":" + part("device");
 }
 
-std::string group_of(Host& host, const std::string& address) {
-  return last_part(host.link_target(folder_of(address) + "/iommu_group").value_or(""));
-}
-
 std::vector<std::string> group_nodes(const std::string& group) {
   if (group.empty()) return {};
   return {"/dev/vfio/" + group, "/dev/vfio/noiommu-" + group};
-}
-
-std::vector<std::string> interfaces_of(Host& host, const std::string& address) {
-  const std::string device = folder_of(address);
-  std::vector<std::string> names = host.list(device + "/net");
-  for (const std::string& child : host.list(device))
-    if (child.starts_with("virtio") || child.starts_with("vmbus"))
-      for (std::string& name : host.list(device + "/" + child + "/net"))
-        names.push_back(std::move(name));
-  return names;
 }
 
 }  // namespace ztcp::setup::pci

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A PCI function in sysfs, named by its address, "0000:3b:00.0".
+// A PCI function in sysfs, named by its address, "0000:3b:00.0", and what drives it. More of it is
+// read in config/machine/readings.h.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "config/machine/readings.h"
 #include "tools/ztcp_setup/host/host.h"
 
 namespace ztcp::setup::pci {
 
-std::string folder_of(const std::string& address);  // In sysfs.
 bool is_there(Host& host, const std::string& address);
 // The first line of a file in its folder; empty: there is none.
 std::string line_of(Host& host, const std::string& address, const char* file);
@@ -19,12 +20,7 @@ std::string driver_of(Host& host, const std::string& address);    // Empty: none
 std::string override_of(Host& host, const std::string& address);  // Empty: none.
 std::string id_of(Host& host, const std::string& address);        // "1af4:1041"
 
-// The number of its IOMMU group, or of vfio's stand-in for one; empty: none.
-std::string group_of(Host& host, const std::string& address);
 // The names that the node of a vfio group may have: /dev/vfio/12, or /dev/vfio/noiommu-12.
 std::vector<std::string> group_nodes(const std::string& group);
-
-// Names of its network interfaces, of virtio's and the like as well.
-std::vector<std::string> interfaces_of(Host& host, const std::string& address);
 
 }  // namespace ztcp::setup::pci

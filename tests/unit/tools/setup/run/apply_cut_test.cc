@@ -21,6 +21,18 @@ using test::set_up;
 using test::undo;
 using testing::HasSubstr;
 
+void expect_set_up(FakeHost& host, const FakeHost::State& wanted) {
+  const Outcome done = set_up(host);
+  EXPECT_TRUE(done.complete()) << all_of(done.faults);
+  expect_same(host.state, wanted);
+}
+
+void expect_undone(FakeHost& host, const FakeHost::State& wanted) {
+  const Outcome undone = undo(host);
+  EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
+  expect_same(host.state, wanted);
+}
+
 // Runs `action` until it survives, killed at its first change, its second, and so on.
 template <class Action, class Check>
 void kill_everywhere(const FakeHost& start, const Action& action, const Check& check) {
@@ -53,11 +65,7 @@ TEST(Apply, KilledAnywhereUndoPutsItRight) {
   const FakeHost start = bare_machine();
   kill_everywhere(
       start, [](FakeHost& host) { set_up(host); },
-      [&](FakeHost& host) {
-        const Outcome undone = undo(host);
-        EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
-        expect_same(host.state, start.state);
-      });
+      [&](FakeHost& host) { expect_undone(host, start.state); });
 }
 
 TEST(Apply, KilledAnywhereASecondRunPutsItRight) {
@@ -67,12 +75,8 @@ TEST(Apply, KilledAnywhereASecondRunPutsItRight) {
   kill_everywhere(
       start, [](FakeHost& host) { set_up(host); },
       [&](FakeHost& host) {
-        const Outcome again = set_up(host);
-        EXPECT_TRUE(again.complete()) << all_of(again.faults);
-        expect_same(host.state, whole.state);
-        const Outcome undone = undo(host);
-        EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
-        expect_same(host.state, start.state);
+        expect_set_up(host, whole.state);
+        expect_undone(host, start.state);
       });
 }
 
@@ -89,12 +93,8 @@ TEST(Apply, AfterACutTheHalfDoneIsRevertedButForPages) {
         const Outcome back = revert_half_done(host, *journal, {});
         EXPECT_TRUE(back.complete()) << all_of(back.faults);
         EXPECT_EQ(host.state.values.at(kPages0), pages);
-        const Outcome again = set_up(host);
-        EXPECT_TRUE(again.complete()) << all_of(again.faults);
-        expect_same(host.state, whole.state);
-        const Outcome undone = undo(host);
-        EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
-        expect_same(host.state, start.state);
+        expect_set_up(host, whole.state);
+        expect_undone(host, start.state);
       });
 }
 
@@ -106,12 +106,9 @@ TEST(Apply, UndoKilledAnywhereIsUndoneAgainOrSetUpAgain) {
       whole, [](FakeHost& host) { undo(host); },
       [&](FakeHost& host) {
         FakeHost other = host;
-        const Outcome undone = undo(host);
-        EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
-        expect_same(host.state, start.state);
+        expect_undone(host, start.state);
         ASSERT_TRUE(set_up(other).complete());
-        ASSERT_TRUE(undo(other).complete());
-        expect_same(other.state, start.state);
+        expect_undone(other, start.state);
       });
 }
 
@@ -143,11 +140,6 @@ TEST(Apply, PowerCutAnywhereUndoOrASecondRunAfterTheBoot) {
         undo_and_compare(other);
       });
 }
-
-// `ztcp_setup | head`, a full disk, a terminal that went away.
-// Groups of a directory: the unit runs before the network.
-// A disk image of a host that was set up, started on another machine of the same type: what undo
-// knows is another machine's network.
 
 }  // namespace
 }  // namespace ztcp::setup
