@@ -66,6 +66,18 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t left) n
   finish(to, from, left);
 }
 
+// What is to be overwritten must come into the cache first, and what was received may lie in
+// another core's. Intel's cores copy between cold buffers a fifth to a third faster when both are
+// fetched early, AMD's lose by it (bench/results/copy.md). A prefetch beyond the end does no harm.
+constexpr std::size_t kLongBytes = 2048;
+inline void fetch_ahead(const std::byte* to, const std::byte* from) noexcept {
+  constexpr std::size_t kAheadBytes = 1024;
+  __builtin_prefetch(from + kAheadBytes);
+  __builtin_prefetch(from + kAheadBytes + 64);
+  __builtin_prefetch(to + kAheadBytes);
+  __builtin_prefetch(to + kAheadBytes + 64);
+}
+
 void copy_sse2(std::byte* to, const std::byte* from, std::size_t left) noexcept {
   align16(to, from, left);
   for (; left >= 64; left -= 64) {
@@ -96,7 +108,9 @@ __attribute__((target("avx2"))) void copy_avx2(std::byte* to, const std::byte* f
     store16(to, from);
     left -= 16;
   }
+  const bool is_helped = left >= kLongBytes && __builtin_cpu_is("intel");
   for (; left >= 128; left -= 128) {
+    if (is_helped) fetch_ahead(to, from);
     const auto* in = reinterpret_cast<const __m256i*>(from);
     auto* out = reinterpret_cast<__m256i*>(to);
     const __m256i a = _mm256_loadu_si256(in);
