@@ -12,7 +12,7 @@ def found_group(machine):
 
 
 def run(lab):
-    machines = lab.boot(2, nics=["virtio"], spare_ports=1)
+    machines = lab.boot(2, nics=["virtio"], memory_mib=10240, spare_ports=1)
     for machine in machines:
         found_group(machine)
     set_up(machines, command=f"{TAKE_ALL} --group train")
