@@ -169,6 +169,20 @@ def briefly_stopped():
         check(sender.running(), "the sender gave up")
 
 
+def pair_stopped():
+    """Shared memory has no end of its own that tells: silence does, and a short one means nothing."""
+    with Fabric(2, topology="mesh", settings=QUICK_TIMERS) as fabric:
+        receiver, sender = start_transfer(fabric)
+        receiver.send(signal.SIGSTOP)
+        time.sleep(0.6)
+        receiver.send(signal.SIGCONT)
+        before = done_count(receiver)
+        wait_until(lambda: done_count(receiver) > before + 100, 30, "the transfer going on")
+        check(sender.running(), "the sender gave up")
+        receiver.send(signal.SIGSTOP)
+        ends_with_remote_error(sender, fabric, r"sending to 10\.99\.0\.1:7471 failed")
+
+
 def pair_killed():
     """Without a switch: the link itself goes down with the peer."""
     with Fabric(2, topology="mesh", settings=QUICK_TIMERS) as fabric:
@@ -259,5 +273,5 @@ def reload():
 
 main({f.__name__: f for f in (
     sender_killed, receiver_killed, unwatched_sender_killed, killed_beside_its_child, sender_exits,
-    receiver_exits, sender_raises, watch_cut, receiver_stopped, briefly_stopped, pair_killed,
-    switch_killed, switch_missing, wrong_mtu, nic_taken, orphan_keeps_no_nic, loopback, reload)})
+    receiver_exits, sender_raises, watch_cut, receiver_stopped, briefly_stopped, pair_stopped,
+    pair_killed, switch_killed, switch_missing, wrong_mtu, nic_taken, orphan_keeps_no_nic, loopback, reload)})
