@@ -15,6 +15,7 @@ std::string nic_text(const config::Nic& nic) {
     case NicDriver::kPci:
       return "PCI " + nic.pci;
     case NicDriver::kMemif:
+      if (nic.memif_role == config::MemifRole::kMesh) return "mesh " + nic.memif_socket;
       return fmt::format("memif {} {}", nic.memif_socket, nic.memif_id);
     case NicDriver::kTap:
       return "tap " + nic.tap_interface;

@@ -42,6 +42,13 @@ TEST(DeviceLine, NamesTheNicAndWhatItIsFor) {
     EXPECT_TRUE(contains(line, part)) << part << " in " << line;
 }
 
+TEST(DeviceLine, AMeshIsNoMemif) {
+  config::Fabric fabric = one_nic_fabric();
+  fabric.nics[0].memif_role = config::MemifRole::kMesh;
+  fabric.nics[0].memif_socket = "/run/mesh";
+  EXPECT_TRUE(contains(line_of(fabric), "userspace TCP, mesh /run/mesh, ")) << line_of(fabric);
+}
+
 TEST(DeviceLine, CallsASpeedThatNobodyToldAGuess) {
   config::Fabric fabric = one_nic_fabric();
   fabric.nics[0].speed_mbps = 0;
