@@ -40,6 +40,13 @@ def mesh():
             rows_are_right(fabric.run_perf("--op", op, *SWEEP, timeout_s=240))
 
 
+# As NCCL shares connections: several tags on each, groups of receives.
+def tags():
+    with Fabric(3, topology="mesh") as fabric:
+        for op in ("all_reduce", "all_to_all"):
+            rows_are_right(fabric.run_perf("--op", op, "--tags", "8", *SWEEP, timeout_s=240))
+
+
 def mesh_with_queues():
     with Fabric(3, topology="mesh", arguments=["--queues", "3"]) as fabric:
         for op in ("all_reduce", "all_to_all"):
@@ -74,5 +81,5 @@ def all_to_all():
     through_switch(0, "--op", "all_to_all", *SWEEP)
 
 
-main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, mesh_with_queues, dedicated, switch_loss_0,
+main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, tags, mesh_with_queues, dedicated, switch_loss_0,
                               switch_loss_0_1, switch_loss_1, switch_loss_5, all_to_all)})

@@ -11,11 +11,12 @@ namespace ztcp::perf {
 
 using Clock = std::chrono::steady_clock;
 
-Exchange::Exchange(Net& net, Connections& connections, Bootstrap& bootstrap, double stall_timeout_s)
+Exchange::Exchange(Net& net, Connections& connections, Bootstrap& bootstrap, const Options& options)
     : net_(net),
       connections_(connections),
       bootstrap_(bootstrap),
-      stall_timeout_(stall_timeout_s),
+      parts_(static_cast<std::size_t>(options.tags)),
+      stall_timeout_(options.stall_timeout_s),
       sends_(connections.sends().size()),
       receives_(connections.receives().size()),
       next_check_(Clock::now()) {}
@@ -60,30 +61,18 @@ bool Exchange::advance_receive(const ReceiveLane& plan, Lane& lane, Progress& pr
   bool moved = false;
   if (progress.posted < plan.steps.size() && progress.posted < progress.done + kStepsInFlight) {
     const ReceiveStep& step = plan.steps[progress.posted];
-    if (step.after_send < static_cast<std::int64_t>(sends_[0].done)) {
-      void*& request = progress.requests[progress.posted % kStepsInFlight];
-      request = nullptr;
-      // As for NCCL's own receives there is room for a whole step where the place allows it.
-      const std::size_t room = step.buffer == Buffer::kScratch ? kStepBytes : step.size_bytes;
-      const ncclResult_t result =
-          net_.irecv(lane.comm, receive_place(step, lane, progress.posted), room, lane.peer,
-                     lane.mhandles[static_cast<std::size_t>(step.buffer)], &request);
-      if (result != ncclSuccess) fail("irecv from rank {} failed: {}", lane.peer, name_of(result));
-      if (request != nullptr) {
-        ++progress.posted;
-        moved = true;
-      }
-    }
+    if (step.after_send < static_cast<std::int64_t>(sends_[0].done))
+      moved = post_receive(step, lane, progress);
   }
   if (progress.done < progress.posted) {
     int done = 0;
-    int size = 0;
+    std::array<int, kMaxParts> sizes{};
     const ncclResult_t result =
-        net_.test(progress.requests[progress.done % kStepsInFlight], &done, &size);
+        net_.test(progress.requests[progress.done % kStepsInFlight][0], &done, sizes.data());
     if (result != ncclSuccess)
       fail("receive {} from rank {} failed: {}", progress.done, lane.peer, name_of(result));
     if (done != 0) {
-      finish_receive(plan.steps[progress.done], lane, progress.done, size);
+      finish_receive(plan.steps[progress.done], lane, progress.done, sizes.data());
       ++progress.done;
       moved = true;
     }
@@ -91,37 +80,70 @@ bool Exchange::advance_receive(const ReceiveLane& plan, Lane& lane, Progress& pr
   return moved;
 }
 
+bool Exchange::post_receive(const ReceiveStep& step, Lane& lane, Progress& progress) {
+  std::array<ReceivePart, kMaxParts> buffers;
+  for (std::size_t i = 0; i < parts_; ++i) {
+    const StepPart part = step_part(step.size_bytes, parts_, i);
+    // As for NCCL's own receives there is room for a whole step where the place allows it.
+    const bool has_more = step.buffer == Buffer::kScratch && i + 1 == parts_;
+    buffers[i] = {.data = receive_place(step, lane, progress.posted) + part.offset_bytes,
+                  .size_bytes = has_more ? kStepBytes - part.offset_bytes : part.size_bytes,
+                  .tag = tag_of(lane.peer, i),
+                  .mhandle = lane.mhandles[static_cast<std::size_t>(step.buffer)]};
+  }
+  void*& request = progress.requests[progress.posted % kStepsInFlight][0];
+  request = nullptr;
+  const ncclResult_t result = net_.irecv(lane.comm, std::span(buffers).first(parts_), &request);
+  if (result != ncclSuccess) fail("irecv from rank {} failed: {}", lane.peer, name_of(result));
+  if (request == nullptr) return false;
+  ++progress.posted;
+  return true;
+}
+
 bool Exchange::advance_send(const SendLane& plan, Lane& lane, Progress& progress) {
   bool moved = false;
   if (progress.posted < plan.steps.size() && progress.posted < progress.done + kStepsInFlight) {
     const SendStep& step = plan.steps[progress.posted];
     if (step.after_receive == kNoDependency ||
-        step.after_receive < static_cast<std::int64_t>(receives_[0].done)) {
-      void*& request = progress.requests[progress.posted % kStepsInFlight];
-      request = nullptr;
-      const ncclResult_t result = net_.isend(
-          lane.comm, connections_.place(lane, step.buffer) + step.offset_bytes, step.size_bytes,
-          bootstrap_.rank(), lane.mhandles[static_cast<std::size_t>(step.buffer)], &request);
-      if (result != ncclSuccess) fail("isend to rank {} failed: {}", lane.peer, name_of(result));
-      if (request != nullptr) {
-        ++progress.posted;
-        moved = true;
-      }
-    }
+        step.after_receive < static_cast<std::int64_t>(receives_[0].done))
+      moved = post_send(step, lane, progress);
   }
   if (progress.done < progress.posted) {
     int done = 0;
     int size = 0;
-    const ncclResult_t result =
-        net_.test(progress.requests[progress.done % kStepsInFlight], &done, &size);
+    const ncclResult_t result = net_.test(
+        progress.requests[progress.done % kStepsInFlight][progress.parts_done], &done, &size);
     if (result != ncclSuccess)
       fail("send {} to rank {} failed: {}", progress.done, lane.peer, name_of(result));
     if (done != 0) {
-      ++progress.done;
+      if (++progress.parts_done == parts_) {
+        progress.parts_done = 0;
+        ++progress.done;
+      }
       moved = true;
     }
   }
   return moved;
+}
+
+// As many of the step's messages as the plugin takes now.
+bool Exchange::post_send(const SendStep& step, Lane& lane, Progress& progress) {
+  const std::size_t before = progress.parts_posted;
+  while (progress.parts_posted < parts_) {
+    const StepPart part = step_part(step.size_bytes, parts_, progress.parts_posted);
+    void*& request = progress.requests[progress.posted % kStepsInFlight][progress.parts_posted];
+    request = nullptr;
+    const ncclResult_t result = net_.isend(
+        lane.comm, connections_.place(lane, step.buffer) + step.offset_bytes + part.offset_bytes,
+        part.size_bytes, tag_of(bootstrap_.rank(), progress.parts_posted),
+        lane.mhandles[static_cast<std::size_t>(step.buffer)], &request);
+    if (result != ncclSuccess) fail("isend to rank {} failed: {}", lane.peer, name_of(result));
+    if (request == nullptr) return progress.parts_posted != before;
+    ++progress.parts_posted;
+  }
+  progress.parts_posted = 0;
+  ++progress.posted;
+  return true;
 }
 
 std::byte* Exchange::receive_place(const ReceiveStep& step, Lane& lane, std::uint64_t index) {
@@ -131,10 +153,14 @@ std::byte* Exchange::receive_place(const ReceiveStep& step, Lane& lane, std::uin
   return base + step.offset_bytes;
 }
 
-void Exchange::finish_receive(const ReceiveStep& step, Lane& lane, std::uint64_t index, int size) {
-  if (size < 0 || static_cast<std::size_t>(size) != step.size_bytes)
-    fail("receive {} from rank {}: the plugin says {} bytes came, {} were sent", index, lane.peer,
-         size, step.size_bytes);
+void Exchange::finish_receive(const ReceiveStep& step, Lane& lane, std::uint64_t index,
+                              const int* sizes) {
+  for (std::size_t i = 0; i < parts_; ++i) {
+    const std::size_t sent = step_part(step.size_bytes, parts_, i).size_bytes;
+    if (sizes[i] < 0 || static_cast<std::size_t>(sizes[i]) != sent)
+      fail("receive {} from rank {}: the plugin says {} bytes came, {} were sent", index, lane.peer,
+           sizes[i], sent);
+  }
   if (!step.sum) return;
   const auto* arrived = reinterpret_cast<const float*>(receive_place(step, lane, index));
   const auto* mine =

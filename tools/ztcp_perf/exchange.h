@@ -20,21 +20,30 @@ namespace ztcp::perf {
 
 class Exchange {
  public:
-  Exchange(Net& net, Connections& connections, Bootstrap& bootstrap, double stall_timeout_s);
+  Exchange(Net& net, Connections& connections, Bootstrap& bootstrap, const Options& options);
 
   // Returns when every message of this rank has been sent and received.
   void run(const Plan& plan);
 
  private:
+  // Steps, and of the next one the messages. A receive takes all of its step in one request.
   struct Progress {
     std::uint64_t posted = 0;
     std::uint64_t done = 0;
-    std::array<void*, kStepsInFlight> requests{};
+    std::size_t parts_posted = 0;
+    std::size_t parts_done = 0;
+    std::array<std::array<void*, kMaxParts>, kStepsInFlight> requests{};
   };
 
   bool advance_receive(const ReceiveLane& plan, Lane& lane, Progress& progress);
   bool advance_send(const SendLane& plan, Lane& lane, Progress& progress);
-  void finish_receive(const ReceiveStep& step, Lane& lane, std::uint64_t index, int size);
+  bool post_receive(const ReceiveStep& step, Lane& lane, Progress& progress);
+  bool post_send(const SendStep& step, Lane& lane, Progress& progress);
+  void finish_receive(const ReceiveStep& step, Lane& lane, std::uint64_t index, const int* sizes);
+  // Each rank's messages have tags of their own, as if ranks shared the connection.
+  int tag_of(int sender, std::size_t part) const {
+    return sender + static_cast<int>(part) * bootstrap_.size();
+  }
   std::byte* receive_place(const ReceiveStep& step, Lane& lane, std::uint64_t index);
   void idle(const Plan& plan);
   [[noreturn]] void stalled(const Plan& plan);
@@ -42,6 +51,7 @@ class Exchange {
   Net& net_;
   Connections& connections_;
   Bootstrap& bootstrap_;
+  const std::size_t parts_;  // Of every step.
   std::chrono::duration<double> stall_timeout_;
   std::vector<Progress> sends_;
   std::vector<Progress> receives_;

@@ -105,9 +105,10 @@ const char* name_of(Op op) {
 }
 
 std::string Options::plan() const {
-  return fmt::format("{} ranks={} min={} max={} factor={} iters={} warmup={} check={}x{} budget={}",
-                     name_of(op), ranks, min_bytes, max_bytes, factor, iters, warmup, check,
-                     check_iters, time_budget_s);
+  return fmt::format(
+      "{} ranks={} min={} max={} factor={} iters={} warmup={} tags={} check={}x{} budget={}",
+      name_of(op), ranks, min_bytes, max_bytes, factor, iters, warmup, tags, check, check_iters,
+      time_budget_s);
 }
 
 std::vector<std::uint64_t> Options::sizes() const {
@@ -149,6 +150,10 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--factor", o.factor, "From one size to the next, default 8");
   iters = app.add_option("--iters", o.iters, "Timed iterations, default 20 (ping: 1000)");
   app.add_option("--warmup", o.warmup, "Iterations before them, default 5");
+  app.add_option("--tags", o.tags,
+                 "Cut every step into this many messages, each with a tag of its own, received as "
+                 "one group, default 1")
+      ->check(CLI::Range(1, 8));
   app.add_flag("--check", o.check, "Verify every element");
   app.add_option("--check-iters", o.check_iters,
                  "Further iterations on fresh data, each verified, default 1");

@@ -24,6 +24,7 @@ struct Options {
   double factor = 8;
   int iters = 20;
   int warmup = 5;
+  int tags = 1;  // Messages, with a tag each, that every step is cut into.
   bool check = false;
   int check_iters = 1;
   std::optional<int> device;  // Otherwise local rank modulo the number of devices.

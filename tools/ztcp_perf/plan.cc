@@ -170,4 +170,11 @@ double bus_factor(Op op, int ranks) {
   return 1;
 }
 
+StepPart step_part(std::size_t step_bytes, std::size_t parts, std::size_t index) {
+  const std::size_t elements = (step_bytes + sizeof(float) - 1) / sizeof(float);
+  const std::size_t each = (elements + parts - 1) / parts * sizeof(float);
+  const std::size_t begin = std::min(step_bytes, index * each);
+  return {begin, std::min(each, step_bytes - begin)};
+}
+
 }  // namespace ztcp::perf

@@ -67,6 +67,14 @@ struct Plan {
   std::uint64_t size_bytes = 0;  // What the size column says.
 };
 
+// A message of a step that is cut into `parts` of them: whole elements, and of a small step the
+// last ones are empty.
+struct StepPart {
+  std::size_t offset_bytes = 0;
+  std::size_t size_bytes = 0;
+};
+StepPart step_part(std::size_t step_bytes, std::size_t parts, std::size_t index);
+
 // The peers each rank connects to for `op`; lanes of every plan are in this order.
 std::vector<int> send_peers(Op op, int rank, int ranks);
 std::vector<int> receive_peers(Op op, int rank, int ranks);

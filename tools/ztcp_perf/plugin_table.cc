@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_perf/plugin_table.h"
 
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -93,16 +94,28 @@ class TableNet final : public Net {
     if constexpr (kAbi < 10)
       return table_.isend(comm, data, static_cast<Size>(size), tag, mhandle, request);
   }
-  ncclResult_t irecv(void* comm, void* data, std::size_t size, int tag, void* mhandle,
-                     void** request) override {
+  ncclResult_t irecv(void* comm, std::span<const ReceivePart> parts, void** request) override {
     using Size = std::remove_pointer_t<typename Of<&Table::irecv>::template Arg<3>>;
-    Size sizes[1] = {static_cast<Size>(size)};
+    std::array<void*, kMaxParts> data{};
+    std::array<Size, kMaxParts> sizes{};
+    std::array<int, kMaxParts> tags{};
+    std::array<void*, kMaxParts> mhandles{};
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      data[i] = parts[i].data;
+      sizes[i] = static_cast<Size>(parts[i].size_bytes);
+      tags[i] = parts[i].tag;
+      mhandles[i] = parts[i].mhandle;
+    }
+    const int n = static_cast<int>(parts.size());
     if constexpr (kAbi >= 10)
-      return table_.irecv(comm, 1, &data, sizes, &tag, &mhandle, nullptr, request);
-    if constexpr (kAbi < 10) return table_.irecv(comm, 1, &data, sizes, &tag, &mhandle, request);
+      return table_.irecv(comm, n, data.data(), sizes.data(), tags.data(), mhandles.data(), nullptr,
+                          request);
+    if constexpr (kAbi < 10)
+      return table_.irecv(comm, n, data.data(), sizes.data(), tags.data(), mhandles.data(),
+                          request);
   }
-  ncclResult_t test(void* request, int* done, int* size) override {
-    return table_.test(request, done, size);
+  ncclResult_t test(void* request, int* done, int* sizes) override {
+    return table_.test(request, done, sizes);
   }
   ncclResult_t close_send(void* comm) override { return table_.closeSend(comm); }
   ncclResult_t close_recv(void* comm) override { return table_.closeRecv(comm); }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "plugin/abi/nccl_abi.h"
@@ -21,6 +22,17 @@ struct DeviceProperties {
   int speed_mbps = 0;
   int pointer_support = 0;
   int max_receives = 1;
+};
+
+// NCCL's most buffers of one receive.
+inline constexpr std::size_t kMaxParts = 8;
+
+// A buffer of a receive, for the message with this tag.
+struct ReceivePart {
+  void* data = nullptr;
+  std::size_t size_bytes = 0;
+  int tag = 0;
+  void* mhandle = nullptr;
 };
 
 using Handle = std::array<std::byte, NCCL_NET_HANDLE_MAXSIZE>;
@@ -44,9 +56,9 @@ class Net {
   // Success with *request == nullptr: call again.
   virtual ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhandle,
                              void** request) = 0;
-  virtual ncclResult_t irecv(void* comm, void* data, std::size_t size, int tag, void* mhandle,
-                             void** request) = 0;
-  virtual ncclResult_t test(void* request, int* done, int* size) = 0;
+  virtual ncclResult_t irecv(void* comm, std::span<const ReceivePart> parts, void** request) = 0;
+  // `sizes` has room for each part of a receive.
+  virtual ncclResult_t test(void* request, int* done, int* sizes) = 0;
   virtual ncclResult_t close_send(void* comm) = 0;
   virtual ncclResult_t close_recv(void* comm) = 0;
   virtual ncclResult_t close_listen(void* comm) = 0;

@@ -86,10 +86,13 @@ int choose_device(Net& net, const Options& options, int local_rank) {
   return device;
 }
 
-std::string device_line(Net& net, int device) {
+std::string device_line(Net& net, int device, int tags) {
   DeviceProperties properties;
   const ncclResult_t result = net.properties(device, &properties);
   if (result != ncclSuccess) fail("getProperties({}) failed: {}", device, name_of(result));
+  if (tags > properties.max_receives)
+    fail("--tags {}: the plugin receives {} messages at once at most on device {}", tags,
+         properties.max_receives, device);
   return fmt::format("{} {}, {} Mb/s, {}", device, properties.name, properties.speed_mbps,
                      properties.pci_path.empty() ? "no PCI path" : properties.pci_path);
 }
@@ -101,7 +104,7 @@ class Runner {
         bootstrap_(bootstrap),
         connections_(net, options,
                      make_plan(options.op, 0, options.ranks, options.max_bytes).input_bytes),
-        exchange_(net, connections_, bootstrap, options.stall_timeout_s),
+        exchange_(net, connections_, bootstrap, options),
         budget_(options.time_budget_s) {}
 
   void connect(int device) {
@@ -305,7 +308,7 @@ struct Rank {
     loaded.emplace(options);
     Net& net = loaded->net();
     const int device = choose_device(net, options, local);
-    const std::string line = device_line(net, device);
+    const std::string line = device_line(net, device, options.tags);
     std::vector<RankInfo> ranks;
     for (const auto& bytes :
          bootstrap.all_gather(std::as_bytes(std::span(line.data(), line.size()))))

@@ -295,6 +295,8 @@ class Failures(unittest.TestCase):
                 ((), "libm.so.6", "is no NCCL network plugin"),
                 (("--abi", "12"), REFERENCE, "has no ncclNetPlugin_v12"),
                 (("--device", "7"), REFERENCE, "the plugin has 1 devices"),
+                (("--tags", "2"), REFERENCE, "receives 1 messages at once at most on device 0"),
+                (("--tags", "9"), REFERENCE, "--tags"),
                 (("--min", "64", "--max", "8"), REFERENCE, "--max is smaller than --min"),
                 (("--min", "8 apples"), REFERENCE, "is not a size"),
                 (("--ranks", "1"), REFERENCE, "at least 2")):

@@ -224,5 +224,22 @@ TEST(PerfPlan, CountsLikeNcclTests) {
   EXPECT_DOUBLE_EQ(bus_factor(Op::kSendRecv, 4), 1);
 }
 
+TEST(StepPart, CoversAStepInWholeElements) {
+  for (const std::size_t step : {0UL, 4UL, 8UL, 100UL, 524'288UL, 1'000'003UL}) {
+    for (std::size_t parts = 1; parts <= 8; ++parts) {
+      std::size_t end = 0;
+      for (std::size_t i = 0; i < parts; ++i) {
+        const StepPart part = step_part(step, parts, i);
+        EXPECT_EQ(part.offset_bytes, end);
+        if (i + 1 < parts && part.offset_bytes + part.size_bytes < step) {
+          EXPECT_EQ(part.size_bytes % 4, 0U);
+        }
+        end += part.size_bytes;
+      }
+      EXPECT_EQ(end, step) << parts;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ztcp::perf
