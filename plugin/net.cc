@@ -212,19 +212,25 @@ Told<SendCommPtr> Net::begin_connect(const Device& device, ConstHandleBytes hand
       decode_handle(handle));
 }
 
+// The attempt under way, if the handle remembers one that is still ours.
+SendComm* Net::attempt_of(ConstHandleBytes handle) {
+  const std::lock_guard lock(mutex_);
+  const auto it = objects_.find(connect_state(handle));
+  if (it == objects_.end()) return nullptr;
+  const auto* sender = std::get_if<SendCommPtr>(&it->second.object);
+  return sender == nullptr ? nullptr : sender->get();
+}
+
 Told<SendComm*> Net::connect(Context* context, int index, HandleBytes handle,
                              const CommOptions& options) {
   const auto current = started();
   if (!current) return pass_on(current.error());
 
-  // The attempt under way, if the handle remembers one that is still ours.
-  SendComm* comm = nullptr;
+  SendComm* comm = attempt_of(handle);
   CommOptions wanted = options;
-  {
+  if (context != nullptr) {
     const std::lock_guard lock(mutex_);
-    if (const auto it = objects_.find(connect_state(handle)); it != objects_.end())
-      if (const auto* sender = std::get_if<SendCommPtr>(&it->second.object)) comm = sender->get();
-    if (context != nullptr) wanted = known(context)->options;
+    wanted = known(context)->options;
   }
   if (comm == nullptr) {
     const auto device = find_device(**current, index);
@@ -239,10 +245,8 @@ Told<SendComm*> Net::connect(Context* context, int index, HandleBytes handle,
   if (ready && !*ready) return nullptr;
   set_connect_state(handle, nullptr);
   if (ready) return comm;
-  const auto told = report(ready.error().code, "connecting to {} failed: {}", comm->describe_peer(),
-                           explain(ready.error()));
   close(nccls_pointer(comm));
-  return told;
+  return pass_on(ready.error());
 }
 
 Told<RecvComm*> Net::accept(Listening* listening) {
@@ -270,8 +274,10 @@ Told<SendComm*> Net::connect_blocking(int device, ConstHandleBytes handle) {
       poll_until_connected([&] { return connect(nullptr, device, copy); },
                            [&] { return std::chrono::steady_clock::now() >= deadline; });
   if (!comm || *comm != nullptr) return comm;
+  SendComm* const attempt = attempt_of(copy);
+  const std::string peer = attempt != nullptr ? attempt->describe_peer() : "the peer";
   close(connect_state(copy));  // Nobody will ask again.
-  return report(Errc::kTimedOut, "connecting took longer than {} ms; is the peer alive?",
+  return report(Errc::kTimedOut, "connecting to {} took longer than {} ms; is it alive?", peer,
                 timeout.count());
 }
 

@@ -108,6 +108,7 @@ class Net {
   Context* known(Context* context);
   template <class T, class Closer>
   T* adopt(std::unique_ptr<T, Closer> object, Context* context);
+  SendComm* attempt_of(ConstHandleBytes handle);
   Told<SendCommPtr> begin_connect(const Device& device, const PeerHandle& peer,
                                   const CommOptions& options) const;
   Told<SendCommPtr> begin_connect(const Device& device, ConstHandleBytes handle,

@@ -139,7 +139,8 @@ class Comm {
 
 class SendComm : public Comm {
  public:
-  // False while the handshake is under way. Once true it stays true.
+  // False while the handshake is under way. Once true it stays true. A failure has been said, as
+  // that of a request is.
   virtual Result<bool> is_ready() = 0;
   // nullptr: no room or credit now, ask again.
   virtual Result<Request*> post_send(std::span<const std::byte> bytes, int tag, MemoryKey* key) = 0;
