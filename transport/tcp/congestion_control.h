@@ -40,7 +40,6 @@ class CongestionControl {
     std::uint32_t acked_bytes = 0;
     bool window_limited = false;  // The window held data back since the last ACK; else the user was
                                   // the limit, or the peer's window.
-    bool ecn_echo = false;        // ECE (RFC 3168 section 6.1); never before ECN is negotiated.
     Duration rtt_sample{};        // Zero: this ACK gave none.
     Duration srtt{};
     TimePoint resumed{};  // When sending last began with nothing in flight: an idle time ended.

@@ -47,7 +47,7 @@ class RttEstimator {
   Duration srtt() const { return srtt_; }
   Duration rttvar() const { return rttvar_; }
   Duration latest() const { return latest_; }
-  // The least of the last one to two windows; zero before the first sample.
+  // The least of the last one to two windows. Only if has_sample().
   Duration min_rtt() const { return std::min(min_old_, min_new_); }
 
   // RFC 6298 (2.3) to (2.5). `floor` is what the poller's own absence asks for.
