@@ -22,18 +22,19 @@ class ReceivingComm;
 class SendingComm;
 
 // Memory of a posted message. Atomic only because deregister_memory() looks at it from another
-// thread; the order comes from the request's word.
+// thread, which may find it half rewritten: who has read a part of a later post sees a later word
+// of the request afterwards (TableRequest::stays_posted()).
 class PostedRange {
  public:
   void set(const std::byte* data, std::size_t size_bytes) {
-    data_.store(data, std::memory_order_relaxed);
-    size_bytes_.store(size_bytes, std::memory_order_relaxed);
+    data_.store(data, std::memory_order_release);
+    size_bytes_.store(size_bytes, std::memory_order_release);
   }
-  void clear() { size_bytes_.store(0, std::memory_order_relaxed); }
+  void clear() { size_bytes_.store(0, std::memory_order_release); }
   bool touches(const void* address, std::size_t size_bytes) const {
     const auto first = reinterpret_cast<std::uintptr_t>(address);
-    const auto data = reinterpret_cast<std::uintptr_t>(data_.load(std::memory_order_relaxed));
-    const std::size_t bytes = size_bytes_.load(std::memory_order_relaxed);
+    const auto data = reinterpret_cast<std::uintptr_t>(data_.load(std::memory_order_acquire));
+    const std::size_t bytes = size_bytes_.load(std::memory_order_acquire);
     return bytes != 0 && (data - first < size_bytes || first - data < bytes);
   }
 
@@ -51,26 +52,35 @@ class TableRequest : public Request {
 
   Result<bool> test(std::span<std::size_t> sizes_bytes) final;
   std::uint8_t index() const { return index_; }
-  bool is_posted() const { return word_.load(std::memory_order_acquire) == kPosted; }
-  bool is_done() const { return word_.load(std::memory_order_acquire) == kDone; }
+  bool is_done() const { return word_.load(std::memory_order_acquire) % kStates == kDone; }
   // The table's free list, NCCL's progress thread.
   std::uint8_t next_free() const { return next_free_; }
   void set_free(std::uint8_t next) {
-    word_.store(kFree, std::memory_order_relaxed);
+    word_.store(word_.load(std::memory_order_relaxed) + kStates - kDone, std::memory_order_relaxed);
     next_free_ = next;
   }
 
  protected:
   ~TableRequest() = default;
-  void set_posted() { word_.store(kPosted, std::memory_order_release); }
-  void set_done() { word_.store(kDone, std::memory_order_release); }
+  void set_posted() { step(); }
+  void set_done() { step(); }
+  // Any thread. Whether `is` holds of the request as it is posted: not where it is done, posted
+  // again or not, before `is` has looked at all of it.
+  template <class Is>
+  bool stays_posted(Is&& is) const {
+    const std::uint32_t word = word_.load(std::memory_order_acquire);
+    return word % kStates == kPosted && is() && word_.load(std::memory_order_acquire) == word;
+  }
 
  private:
-  enum : std::uint8_t { kFree, kPosted, kDone };
+  enum : std::uint32_t { kFree, kPosted, kDone, kStates = 4 };
+
+  // One thread at a time.
+  void step() { word_.store(word_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
   const std::uint8_t index_;
-  std::atomic<std::uint8_t> word_{kFree};
-  std::uint8_t next_free_ = 0;  // While it is free.
+  std::uint8_t next_free_ = 0;              // While it is free.
+  std::atomic<std::uint32_t> word_{kFree};  // And kStates for each time that it was used.
   Owner& comm_;
 };
 
@@ -102,7 +112,7 @@ class alignas(64) SendRequest final : public TableRequest<SendingComm>,
 
   // Any thread.
   bool touches(const void* address, std::size_t bytes) const {
-    return is_posted() && PostedRange::touches(address, bytes);
+    return stays_posted([&] { return PostedRange::touches(address, bytes); });
   }
 };
 
@@ -120,7 +130,7 @@ class alignas(64) RecvRequest final : public TableRequest<ReceivingComm> {
   void start(std::span<const RecvBuffer> buffers) {
     buffers_ = static_cast<std::uint8_t>(buffers.size());
     missing_ = buffers_;
-    posted_parts_.store(buffers_, std::memory_order_relaxed);
+    posted_parts_.store(buffers_, std::memory_order_release);
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       const RecvBuffer& buffer = buffers[i];
       Part& part = parts_[i];
@@ -150,10 +160,11 @@ class alignas(64) RecvRequest final : public TableRequest<ReceivingComm> {
 
   // Any thread.
   bool touches(const void* address, std::size_t size_bytes) const {
-    if (!is_posted()) return false;
-    for (std::size_t i = 0, n = posted_parts_.load(std::memory_order_relaxed); i < n; ++i)
-      if (parts_[i].range.touches(address, size_bytes)) return true;
-    return false;
+    return stays_posted([&] {
+      for (std::size_t i = 0, n = posted_parts_.load(std::memory_order_acquire); i < n; ++i)
+        if (parts_[i].range.touches(address, size_bytes)) return true;
+      return false;
+    });
   }
 
  private:

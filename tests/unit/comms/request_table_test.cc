@@ -34,6 +34,9 @@ class alignas(64) TestRequest final : public TableRequest<Nobody> {
     set_posted();
   }
   void finish() { set_done(); }
+  bool is_posted() const {
+    return stays_posted([] { return true; });
+  }
   int what = 0;
 };
 
