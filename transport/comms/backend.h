@@ -61,8 +61,6 @@ class Backend {
 
   // All that was counted, for an operator: "sent 12 frames (3456 bytes), ..."
   virtual std::string summary() const = 0;
-  // What of it may explain that a connection failed: "the NIC retransmitted 0 bytes ..."
-  virtual std::string losses() const = 0;
 
   Clients& clients() { return clients_; }
   Remarks& remarks() { return remarks_; }

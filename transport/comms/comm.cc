@@ -3,7 +3,6 @@
 #include "transport/comms/comm.h"
 
 #include <chrono>
-#include <new>
 #include <sched.h>
 #include <utility>
 
@@ -156,14 +155,11 @@ void CommOf<Base, Posted, kRequests>::note_failed(Error error, std::string detai
               .messages_done = messages_done_,
               .bytes_done = bytes_done_,
               .in_flight = in_flight_,
-              .losses = {},
+              .at = Poller::read_clock(),
+              .health = session_health(),
               .link = poller_.backend().state(),
               .session = session_failure(),
               .detail = std::move(detail)};
-  try {
-    failure_.losses = poller_.backend().losses();
-  } catch (const std::bad_alloc&) {  // It fails without these words.
-  }
   in_flight_ = 0;
   failed_.store(true, std::memory_order_release);
 }

@@ -108,6 +108,7 @@ class CommOf : public Base, public Client {
   virtual void leave_session(TimePoint now) = 0;
   virtual bool session_needs_peer() const = 0;
   virtual const msg::FailureDetail& session_failure() const = 0;
+  virtual StreamHealth session_health() const = 0;
   // And what it tells:
   void set_index(std::size_t index) { index_ = index; }
   void set_ready() { ready_.store(true, std::memory_order_release); }

@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "transport/comms/failure.h"
 
+#include <chrono>
+
 #include <fmt/format.h>
 
 #include "transport/comms/backend.h"
@@ -36,6 +38,26 @@ std::string advice(const Error& error, link::LinkState link, const Backend& back
   }
 }
 
+// "; the peer was last heard 7501 ms before, ..."; empty where the streams have nothing to tell.
+std::string health_text(const Failure& failure, Direction direction) {
+  const StreamHealth& health = failure.health;
+  if (health.heard == TimePoint{} && health.srtt == Duration::zero()) return {};
+  using std::chrono::duration_cast;
+  std::string text = "; ";
+  if (health.heard != TimePoint{})
+    text +=
+        fmt::format("the peer was last heard {} ms before, ",
+                    duration_cast<std::chrono::milliseconds>(failure.at - health.heard).count());
+  text += fmt::format("round trip {} us",
+                      duration_cast<std::chrono::microseconds>(health.srtt).count());
+  if (direction == Direction::kSend)
+    text += fmt::format(", {} bytes unacknowledged of a window of {}", health.unacked_bytes,
+                        health.cwnd_bytes);
+  text += fmt::format(", {} bytes retransmitted", health.retransmitted_bytes);
+  if (health.timeouts != 0) text += fmt::format(", {} timeouts", health.timeouts);
+  return text;
+}
+
 }  // namespace
 
 std::string failure_line(const Failure& failure, Direction direction, Endpoint remote,
@@ -45,11 +67,12 @@ std::string failure_line(const Failure& failure, Direction direction, Endpoint r
       failure.detail.empty() ? msg::describe(failure.session) : failure.detail;
   const std::string number =
       error.sys_errno != 0 ? ", errno " + std::to_string(error.sys_errno) : "";
-  return fmt::format("{} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight; {}{}",
+  return fmt::format("{} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight{}{}",
                      direction == Direction::kSend ? "sending to" : "receiving from",
                      to_string(remote), describe(error.code), error.where, number,
                      detail.empty() ? "" : ": ", detail, failure.messages_done, failure.bytes_done,
-                     failure.in_flight, failure.losses, advice(error, failure.link, backend));
+                     failure.in_flight, health_text(failure, direction),
+                     advice(error, failure.link, backend));
 }
 
 }  // namespace ztcp::comms

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "transport/core/address.h"
+#include "transport/core/clock.h"
 #include "transport/core/result.h"
+#include "transport/core/stream.h"
 #include "transport/link/link.h"
 #include "transport/msg/session.h"
 
@@ -23,7 +25,8 @@ struct Failure {
   std::uint64_t messages_done = 0;
   std::uint64_t bytes_done = 0;
   std::uint32_t in_flight = 0;
-  std::string losses;  // Of the whole NIC; see Backend.
+  TimePoint at{};
+  StreamHealth health;  // Of its streams, before they ended.
   link::LinkState link = link::LinkState::kUp;
   msg::FailureDetail session;  // What the message layer knows besides the Error,
   std::string detail;          // or else who ended it.

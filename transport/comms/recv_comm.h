@@ -41,6 +41,7 @@ class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
   void leave_session(TimePoint now) override { session_->leave(now); }
   bool session_needs_peer() const override { return session_->needs_peer(); }
   const msg::FailureDetail& session_failure() const override { return session_->failure_detail(); }
+  StreamHealth session_health() const override { return session_->health(); }
 
   void on_done(msg::RecvMessage& message) override {
     note_done(message.size_bytes());

@@ -34,6 +34,7 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
   void leave_session(TimePoint now) override { session_->leave(now); }
   bool session_needs_peer() const override { return session_->needs_peer(); }
   const msg::FailureDetail& session_failure() const override { return session_->failure_detail(); }
+  StreamHealth session_health() const override { return session_->health(); }
 
   void on_ready(TimePoint) override { set_ready(); }
   void on_done(msg::SendMessage& message) override {

@@ -6,6 +6,7 @@
 // the one thread that owns the NIC, and neither asks for the time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +16,39 @@
 #include "transport/core/result.h"
 
 namespace ztcp {
+
+// What a line about a connection's end says of its streams. Zero: not known.
+struct StreamHealth {
+  TimePoint heard{};  // The peer, last.
+  Duration srtt{};
+  std::uint64_t cwnd_bytes = 0;
+  std::uint64_t unacked_bytes = 0;
+  std::uint64_t retransmitted_bytes = 0;
+  std::uint32_t timeouts = 0;  // The kernel's TCP doesn't tell.
+
+  // With that of another stream, which came after this one, or ran beside it. One that was never
+  // established has nothing to say of the path.
+  void add_later(const StreamHealth& other) {
+    add_counts(other);
+    if (other.srtt == Duration::zero()) return;
+    srtt = other.srtt;
+    cwnd_bytes = other.cwnd_bytes;
+    unacked_bytes = other.unacked_bytes;
+  }
+  void add_beside(const StreamHealth& other) {
+    add_counts(other);
+    srtt = std::max(srtt, other.srtt);
+    cwnd_bytes += other.cwnd_bytes;
+    unacked_bytes += other.unacked_bytes;
+  }
+
+ private:
+  void add_counts(const StreamHealth& other) {
+    heard = std::max(heard, other.heard);
+    retransmitted_bytes += other.retransmitted_bytes;
+    timeouts += other.timeouts;
+  }
+};
 
 // A reliable, ordered byte stream in both directions. Owned by the layer that made it; the user
 // holds a pointer from connect/accept until on_failed() or on_ended() has returned or it has called
@@ -46,6 +80,9 @@ class Stream {
   virtual void close() = 0;
   // Sends RST and forgets everything. No further event is delivered.
   virtual void abort() = 0;
+
+  // Until it has been let go, and from within on_failed().
+  virtual StreamHealth health() const { return {}; }
 
  protected:
   ~Stream() = default;

@@ -9,9 +9,14 @@
 namespace ztcp::msg {
 
 void RecvFlow::abort() {
+  note_health();
   if (Stream* stream = std::exchange(stream_, nullptr)) stream->abort();
   state_ = State::kGone;
   deadline_ = kNever;
+}
+
+void RecvFlow::note_health() {
+  if (session_ != nullptr && stream_ != nullptr) session_->note_health(stream_->health());
 }
 
 void RecvFlow::close() {
@@ -103,6 +108,7 @@ void RecvFlow::on_closed(TimePoint now) {
 }
 
 void RecvFlow::on_failed(TimePoint now, Error error) {
+  note_health();
   stream_ = nullptr;
   if (session_ != nullptr) return session_->on_flow_lost(now, *this, error);
   acceptor_->on_pending_gone(*this);

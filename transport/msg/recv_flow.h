@@ -113,6 +113,7 @@ class RecvFlow final : public StreamEvents {
  private:
   void on_record(TimePoint now);
   void on_bad(TimePoint now);
+  void note_health();
 
   friend class Acceptor;  // It takes hello_ in and moves kHello to kProof.
   Acceptor* acceptor_;

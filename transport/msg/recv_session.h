@@ -68,6 +68,8 @@ class RecvSession final : public CopyClient {
   std::uint32_t allowance_bytes() const { return bounce_.allowance_bytes(); }
   // Valid once on_session_failed() was told.
   const FailureDetail& failure_detail() const { return failure_; }
+  // Of the streams that are gone, other than in peace.
+  const StreamHealth& health() const { return health_; }
 
   // --- The acceptor's ---
   std::uint64_t id() const { return id_; }
@@ -97,6 +99,7 @@ class RecvSession final : public CopyClient {
   void on_bye(TimePoint now, RecvFlow& flow, const Bye& bye);
   void on_refusal(TimePoint now, const Refusal& refusal);
   void on_writable(RecvFlow& flow);
+  void note_health(const StreamHealth& health) { health_.add_later(health); }
   void on_flow_closed(TimePoint now, RecvFlow& flow);
   void on_flow_lost(TimePoint now, RecvFlow& flow, Error error);
   void on_protocol_error(TimePoint now, const char* where);
@@ -163,6 +166,7 @@ class RecvSession final : public CopyClient {
   bool has_untold_failure_ = false;
   Error untold_failure_;
   FailureDetail failure_;
+  StreamHealth health_;
 
   Lanes<RecvLane> lanes_;
   LaneSet changed_;  // Lanes with credit to tell.

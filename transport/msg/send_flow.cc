@@ -49,7 +49,10 @@ Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> pat
 }
 
 void SendFlow::drop(State state) {
-  if (Stream* stream = std::exchange(stream_, nullptr)) stream->abort();
+  if (Stream* stream = std::exchange(stream_, nullptr)) {
+    health_.add_later(stream->health());
+    stream->abort();
+  }
   state_ = state;
   wake_at_ = kNever;
 }
@@ -201,7 +204,7 @@ void SendFlow::on_acked(TimePoint, std::uint64_t total_bytes) {
 void SendFlow::on_closed(TimePoint now) { session_->on_flow_closed(now, *this); }
 
 void SendFlow::on_failed(TimePoint now, Error error) {
-  stream_ = nullptr;
+  if (const Stream* stream = std::exchange(stream_, nullptr)) health_.add_later(stream->health());
   session_->on_flow_lost(now, *this, error);
 }
 

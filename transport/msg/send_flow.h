@@ -45,6 +45,8 @@ class SendFlow final : public StreamEvents {
   // The peer's FIN has come: the flow ends once it is drained.
   void set_peer_finished() { has_peer_finished_ = true; }
   bool has_peer_finished() const { return has_peer_finished_; }
+  // Of the streams that it has let go.
+  const StreamHealth& health() const { return health_; }
   bool is_drained() const { return acked_bytes_ == written_bytes_; }
 
   // Room for chunks now; 0 while the stream's rings are full.
@@ -94,6 +96,7 @@ class SendFlow final : public StreamEvents {
   std::uint64_t written_bytes_ = 0;
   std::uint64_t acked_bytes_ = 0;
   TimePoint wake_at_ = kNever;
+  StreamHealth health_;
   std::optional<Duration> patience_;
   Hello hello_;
   RecordReader reader_;

@@ -287,6 +287,12 @@ void SendSession::abort() {
     if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
 }
 
+StreamHealth SendSession::health() const {
+  StreamHealth all;
+  for (const SendFlow& flow : flows_) all.add_beside(flow.health());
+  return all;
+}
+
 void SendSession::fail(Error error, const FailureDetail& detail) {
   if (is_ended()) return;
   if (is_closing_ && !has_outstanding()) return end_closed();  // Nothing was lost.

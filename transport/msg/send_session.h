@@ -54,6 +54,8 @@ class SendSession {
 
   // Valid once on_session_failed() was told.
   const FailureDetail& failure_detail() const { return failure_; }
+  // Of all its streams, once it has failed or was aborted.
+  StreamHealth health() const;
 
   // --- What flows ask and tell ---
   const SessionSettings& settings() const { return settings_; }

@@ -59,7 +59,6 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   void abandon_payload() override {}
 
   std::string summary() const override;
-  std::string losses() const override;
 
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
@@ -72,6 +71,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
 
  private:
   Engine(EngineConfig config, link::Fd epoll, Listening listener);
+  std::string losses() const;
 
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
   bool has_spare_stream() const override { return has_spare_for(streams_.size() + 1); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -155,11 +156,28 @@ void reset(link::Fd fd) {
   setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-std::uint32_t retransmissions(const link::Fd& fd) {
+namespace {
+
+tcp_info info_of(const link::Fd& fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  return info.tcpi_total_retrans;
+  if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  return info;
+}
+
+}  // namespace
+
+std::uint32_t retransmissions(const link::Fd& fd) { return info_of(fd).tcpi_total_retrans; }
+
+StreamHealth health(const link::Fd& fd) {
+  const tcp_info info = info_of(fd);
+  const std::uint64_t segment = info.tcpi_snd_mss;
+  StreamHealth health;
+  health.srtt = std::chrono::microseconds(info.tcpi_rtt);
+  health.cwnd_bytes = info.tcpi_snd_cwnd * segment;
+  health.unacked_bytes = info.tcpi_unacked * segment;
+  health.retransmitted_bytes = info.tcpi_total_retrans * segment;
+  return health;
 }
 
 }  // namespace ztcp::sockets

@@ -12,6 +12,7 @@
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/result.h"
+#include "transport/core/stream.h"
 #include "transport/link/fd.h"
 #include "transport/sockets/device.h"
 
@@ -46,5 +47,7 @@ Errc to_errc(int sys_errno);
 void reset(link::Fd fd);
 // Segments that the kernel had to send again.
 std::uint32_t retransmissions(const link::Fd& fd);
+// What the kernel tells of the connection. It has counted segments, and tells of no timeouts.
+StreamHealth health(const link::Fd& fd);
 
 }  // namespace ztcp::sockets

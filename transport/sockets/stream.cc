@@ -52,6 +52,7 @@ void SocketStream::abort() {
 
 void SocketStream::go(bool with_reset) {
   if (is_gone()) return;
+  health_at_end_ = health();
   state_ = State::kGone;
   queue_.clear();
   counters_.retransmissions += retransmissions();

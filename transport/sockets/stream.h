@@ -89,6 +89,7 @@ class SocketStream final : public Stream {
   void finish() override;
   void close() override;
   void abort() override;
+  StreamHealth health() const override { return is_gone() ? health_at_end_ : sockets::health(fd_); }
 
   // --- The host's --------------------------------------------------------------------------------
   // What epoll says, edge by edge.
@@ -126,6 +127,7 @@ class SocketStream final : public Stream {
   bool has_ended_ = false;  // The peer's direction.
   bool wants_fin_ = false;
   bool said_fin_ = false;
+  StreamHealth health_at_end_;
 };
 
 }  // namespace ztcp::sockets

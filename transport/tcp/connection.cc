@@ -111,7 +111,10 @@ void Connection::fail(TimePoint now, Errc code, const char* where) {
   if (state_ == State::kClosed) return;
   StreamEvents* events = std::exchange(events_, nullptr);
   // Nobody misses what its user has closed.
-  if (events != nullptr) ++context_.counters.connections_failed;
+  if (events != nullptr) {
+    ++context_.counters.connections_failed;
+    context_.health_at_end = health();
+  }
   end();
   if (events != nullptr) events->on_failed(now, Error{code, 0, where});
 }
@@ -165,6 +168,18 @@ ConnectionStatistics Connection::statistics() const {
   sender_.fill(out);
   receiver_.fill(out);
   return out;
+}
+
+StreamHealth Connection::health() const {
+  if (state_ == State::kClosed) return context_.health_at_end;
+  if (!is_synchronized()) return {};
+  const ConnectionStatistics now = statistics();
+  return {.heard = now.heard,
+          .srtt = now.srtt,
+          .cwnd_bytes = now.cwnd_bytes,
+          .unacked_bytes = now.sent_bytes - now.acked_bytes,
+          .retransmitted_bytes = now.retransmitted_bytes,
+          .timeouts = now.timeouts};
 }
 
 bool Connection::is_unfinished() const {

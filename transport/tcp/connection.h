@@ -64,6 +64,7 @@ class Connection final : public Stream, public ListHook<> {
   void finish() override;
   void close() override;
   void abort() override;
+  StreamHealth health() const override;
 
   // --- The loop
   void on_segment(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "transport/core/intrusive_list.h"
+#include "transport/core/stream.h"
 #include "transport/tcp/control_queue.h"
 #include "transport/tcp/demux.h"
 #include "transport/tcp/header_template.h"
@@ -106,6 +107,7 @@ struct StackContext {
   IntrusiveList<Connection> time_wait;
   IntrusiveList<Connection> resetting;  // Ended, but for a RST that has not left.
   std::uint32_t half_open_count = 0;
+  StreamHealth health_at_end;    // Of the connection whose user is just being told that it failed.
   std::vector<std::byte> zeros;  // What a path probe carries.
   std::vector<Listener> listeners;
   std::vector<std::uint32_t> retired;

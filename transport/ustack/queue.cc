@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "transport/link/process_limits.h"
 
 namespace ztcp::ustack {
@@ -44,12 +42,6 @@ NicCounts Queue::counts() const {
 }
 
 std::string Queue::summary() const { return ustack::summary(counts()); }
-
-std::string Queue::losses() const {
-  const tcp::Counters& tcp = engine_.tcp_counters();
-  return fmt::format("the NIC retransmitted {} bytes and timed out {} times",
-                     tcp.tx_retransmitted_bytes, tcp.rto_fired);
-}
 
 std::string Queue::down_advice() const {
   // A link that ran into a limit of this process stays down without a word, too.

@@ -51,7 +51,6 @@ class Queue final : public comms::Backend, private TurnEvents {
   void abandon_payload() override { turn_.abandon_payload(); }
 
   std::string summary() const override;
-  std::string losses() const override;
 
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override {
     return link_->map_memory(address, size_bytes);

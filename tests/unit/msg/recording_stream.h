@@ -28,6 +28,7 @@ class RecordingStream final : public Stream {
   void finish() override {}  // Sessions close.
   void close() override { closed = true; }
   void abort() override { aborted = true; }
+  StreamHealth health() const override { return vitals; }
 
   bool is_left() const { return closed || aborted; }
 
@@ -67,6 +68,7 @@ class RecordingStream final : public Stream {
   std::size_t takes = SIZE_MAX;  // So many more writes.
   bool closed = false;
   bool aborted = false;
+  StreamHealth vitals;
 };
 
 }  // namespace ztcp::msg

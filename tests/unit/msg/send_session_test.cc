@@ -324,6 +324,31 @@ TEST_F(SendSessionTest, ASilentPeerTimesOut) {
   EXPECT_TRUE(dialled[0].stream.aborted);
 }
 
+// Of a flow that was dialled again all counts, and the path as it was seen last; of flows beside
+// one another the sums.
+TEST_F(SendSessionTest, ItsHealthIsThatOfAllItsStreams) {
+  using namespace std::chrono_literals;
+  settings.multi_flow_threshold_bytes = 1000;
+  make();
+  Dialled& first = accept(0, Credit{3, 0, 0});
+  post(5000);
+  first.stream.vitals = {TimePoint(1s), 90us, 5000, 700, 40, 2};
+  first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
+  session->on_timers(now);  // Dials it again, and the second flow.
+  ASSERT_GE(dialled.size(), 3U);
+  for (std::size_t i = 1; i < dialled.size(); ++i) dialled[i].stream.vitals = {};
+  dialled[1].stream.vitals = {TimePoint(3s), 80us, 4000, 300, 5, 1};
+  dialled[2].stream.vitals = {TimePoint(2s), 100us, 6000, 10, 0, 0};
+  session->abort();
+  const StreamHealth all = session->health();
+  EXPECT_EQ(all.heard, TimePoint(3s));
+  EXPECT_EQ(all.srtt, 100us);
+  EXPECT_EQ(all.cwnd_bytes, 10'000U);
+  EXPECT_EQ(all.unacked_bytes, 310U);
+  EXPECT_EQ(all.retransmitted_bytes, 45U);
+  EXPECT_EQ(all.timeouts, 3U);
+}
+
 // As long as the window is open, however many attempts that takes.
 TEST_F(SendSessionTest, RedialsUntilTheWindowIsOver) {
   Dialled& first = accept(0, Credit{3, 0, 0});

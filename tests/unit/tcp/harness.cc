@@ -88,6 +88,7 @@ void User::on_ended(TimePoint) {
 void User::on_failed(TimePoint, Error error) {
   EXPECT_FALSE(failed);
   failed = error;
+  if (stream != nullptr) health = stream->health();
 }
 
 std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,

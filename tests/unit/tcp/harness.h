@@ -60,6 +60,7 @@ class User final : public StreamEvents, public StreamAcceptor {
   bool ended = false;
   bool refuse = false;
   std::optional<Error> failed;
+  StreamHealth health;  // When it did.
   // Run after each delivery, and after news of what was acknowledged.
   std::function<void()> on_bytes_hook;
   std::function<void()> on_acked_hook;

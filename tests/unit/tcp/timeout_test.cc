@@ -235,6 +235,26 @@ TEST_F(Timeout, ShutWindowDoesNotKeepAClosedConnection) {
   EXPECT_EQ(peer.stack.next_deadline(), kNever);
 }
 
+// Whoever hears that it failed asks how it stood.
+TEST_F(Timeout, WhatFailedTellsHowItStood) {
+  settle(20ms);
+  const TimePoint heard = peer.now;
+  peer.write(3 * kMss);
+  peer.collect();
+  while (!peer.user.failed) {
+    ASSERT_TRUE(peer.fire());
+    peer.collect();
+  }
+  const StreamHealth& health = peer.user.health;
+  EXPECT_EQ(health.heard, heard);
+  EXPECT_NEAR(in_ms(health.srtt), 20, 1);
+  EXPECT_EQ(health.unacked_bytes, 3 * kMss);
+  EXPECT_EQ(health.retransmitted_bytes, counters().tx_retransmitted_bytes);
+  EXPECT_EQ(health.timeouts, counters().rto_fired);
+  EXPECT_GT(health.timeouts, 3U);
+  EXPECT_GT(health.cwnd_bytes, 0U);
+}
+
 // RFC 8985 section 7.4.2, case 2: a peer without D-SACK that got the segment twice.
 TEST_F(Timeout, NeedlessProbeToAPeerWithoutDsackIsNoLoss) {
   settle(1ms);
