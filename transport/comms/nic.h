@@ -35,17 +35,18 @@ class Nic {
   // What a listener with this cookie tells its peers, who will come.
   virtual PeerHandle issue_handle(const msg::Cookie& cookie) = 0;
 
-  // For one more connection: the poller that has the fewest of those dialled here. Where peers dial
-  // to is theirs to say; but of two NICs that dial each other one begins in the middle, so that a
-  // few connections each way are on as many pollers as there are.
-  Poller& choose_poller(const IpAddress& peer) const {
-    const auto first =
-        static_cast<std::ptrdiff_t>(listen_endpoint.address <= peer ? 0 : pollers.size() / 2);
-    const auto is_less = [](const auto& a, const auto& b) { return a->dialled() < b->dialled(); };
-    const auto from_middle = std::min_element(pollers.begin() + first, pollers.end(), is_less);
-    const auto before = std::min_element(pollers.begin(), pollers.begin() + first, is_less);
-    return before != pollers.begin() + first && is_less(*before, *from_middle) ? **before
-                                                                               : **from_middle;
+  // For one more connection: the pollers, first the one that has the fewest of those dialled here.
+  // Where peers dial to is theirs to say, and may fill one of them alone; but of two NICs that dial
+  // each other one begins in the middle, so that a few connections each way are on as many pollers
+  // as there are.
+  std::vector<Poller*> by_dialled(const IpAddress& peer) const {
+    const std::size_t first = listen_endpoint.address <= peer ? 0 : pollers.size() / 2;
+    std::vector<Poller*> all;
+    for (std::size_t i = 0; i < pollers.size(); ++i)
+      all.push_back(pollers[(first + i) % pollers.size()].get());
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Poller* a, const Poller* b) { return a->dialled() < b->dialled(); });
+    return all;
   }
   // Null: the NIC is there.
   Poller* lost_poller() const {

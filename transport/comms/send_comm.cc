@@ -11,22 +11,30 @@ Result<bool> TableRequest<SendingComm>::test(std::span<std::size_t> sizes_bytes)
 
 Result<SendCommPtr> SendingComm::connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
                                          const msg::Cookie& cookie) {
-  Poller& poller = nic->choose_poller(remote.address);
-  SendingComm* comm = nullptr;
+  Result<SendingComm*> comm = fail(Errc::kFull, "connect");
+  for (Poller* const poller : nic->by_dialled(remote.address)) {
+    comm = begin(*poller, remote, cookie);
+    if (comm || comm.error().code != Errc::kFull) break;
+  }
+  if (!comm) return tl::unexpected(comm.error());
+  (*comm)->poller_.note_dialled(1);
+  (*comm)->link_patience_ = nic->link_patience;
+  (*comm)->hand_to_nccl(nic);
+  return SendCommPtr(*comm);
+}
+
+Result<SendingComm*> SendingComm::begin(Poller& poller, Endpoint remote,
+                                        const msg::Cookie& cookie) {
   Backend& backend = poller.backend();
-  ZTCP_CHECK(poller.with_backend([&](TimePoint) -> Status {
+  return poller.with_backend([&](TimePoint) -> Result<SendingComm*> {
     if (backend.is_full()) return fail(Errc::kFull, "connect");
     std::unique_ptr<SendingComm> owned(new SendingComm(poller, remote));
-    comm = owned.get();
+    SendingComm* const comm = owned.get();
     // First: whoever is attached has a session, also when memory ends in between.
     comm->session_ = &backend.connect(remote, cookie, *comm);
     comm->set_index(ZTCP_TRY(backend.clients().attach(std::move(owned))));
-    return {};
-  }));
-  poller.note_dialled(1);
-  comm->link_patience_ = nic->link_patience;
-  comm->hand_to_nccl(nic);
-  return SendCommPtr(comm);
+    return comm;
+  });
 }
 
 SendingComm::~SendingComm() {
@@ -43,7 +51,8 @@ Result<bool> SendingComm::is_ready() {
     poller_.with_backend([&](TimePoint now) {
       fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
     });
-    return tl::unexpected(report());
+    // Not where the process ends: what is waited for then does not end any more.
+    if (has_failed()) return tl::unexpected(report());
   }
   return false;
 }

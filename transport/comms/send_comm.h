@@ -25,6 +25,7 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
 
  private:
   using SendCommBase::CommOf;
+  static Result<SendingComm*> begin(Poller& poller, Endpoint remote, const msg::Cookie& cookie);
 
   void post_to_session(TimePoint now, SendRequest& request) override {
     session_->post(now, request);

@@ -55,6 +55,22 @@ TEST_P(Queues, ConnectionsGoWhereTheFewestAreAndStayOnOneQueue) {
   EXPECT_EQ(queue_of(*pairs.back().sender), " queue 1") << "the place of the one that closed";
 }
 
+// Peers dial where they like, and may fill one.
+TEST_P(Queues, AConnectPassesOverAQueueThatIsFull) {
+  HostOptions few = options();
+  few.max_connections = 2;
+  TwoHosts hosts(few);
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 6; ++i) pairs.push_back(connect(hosts[1], hosts[0]));
+  // Those on the first queue stay.
+  std::erase_if(pairs, [](const Pair& pair) { return queue_of(*pair.sender) != " queue 0"; });
+  ASSERT_EQ(pairs.size(), 2U);
+  for (const char* queue : {" queue 1", " queue 2"}) {
+    pairs.push_back(connect(hosts[0], hosts[1]));
+    EXPECT_EQ(queue_of(*pairs.back().sender), queue);
+  }
+}
+
 TEST_P(Queues, EveryByteOfEveryQueueArrives) {
   TwoHosts hosts(options());
   std::vector<Pair> pairs;

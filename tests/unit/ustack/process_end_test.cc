@@ -4,6 +4,7 @@
 // A process that ends without closing its connections, over links in memory: what its last words
 // (Transport::drain()) tell those at the other ends. They wait for far less than silence would
 // take.
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -148,6 +149,33 @@ TEST_P(ProcessEnd, WaitsForNobodyWhoEndedBefore) {
     both[1 - first].drain();
     EXPECT_LT(std::chrono::steady_clock::now() - begun, kAtOnce);
   }
+}
+
+// A connect that NCCL still polls: the patience with the link may be over meanwhile, which is no
+// failure of a connection any more.
+TEST_P(ProcessEnd, IsNoFailureOfAConnectThatWaitsForTheLink) {
+  std::atomic<link::LinkState> state{link::LinkState::kDown};
+  link::MemoryLinkOptions cable;
+  cable.mtu_bytes = 9000;
+  cable.states = {&state, nullptr};
+  auto source = std::make_shared<MemoryNics>();
+  source->add("mem0", link::make_memory_links(cable).first);
+  config::Fabric fabric = one_nic_fabric(0, {.mode = GetParam()});
+  fabric.tcp.connect_timeout_ms = 1500;
+  const auto transport = *create(fabric, nullptr, source);
+  auto listener = hosts[1].listen(0, {});
+  ASSERT_TRUE(listener);
+  const auto sender = transport->begin_connect(0, (*listener)->handle(), {});
+  ASSERT_TRUE(sender);
+  transport->drain();
+  const auto ends = std::chrono::steady_clock::now() + std::chrono::milliseconds(1600);
+  while (std::chrono::steady_clock::now() < ends) {
+    const auto ready = (*sender)->is_ready();
+    ASSERT_TRUE(ready) << ready.error().where;
+    ASSERT_FALSE(*ready);
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(log.warnings().empty()) << log.warned();
 }
 
 }  // namespace
