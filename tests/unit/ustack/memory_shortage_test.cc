@@ -48,9 +48,8 @@ TEST(MemoryShortage, OfAConnectLeavesTheNicAndItsOtherConnectionsWell) {
     try {
       const auto comm =
           failing.during([&] { return hosts[0].begin_connect(0, (*listener)->handle(), {}); });
-      EXPECT_FALSE(failing.has_failed());
       EXPECT_TRUE(comm);
-      break;
+      if (!failing.has_failed()) break;  // Else something did without: std::stable_sort() can.
     } catch (const std::bad_alloc&) {
       ++failed;
     }
