@@ -37,6 +37,7 @@ class alignas(64) TestRequest final : public TableRequest<Nobody> {
   bool is_posted() const {
     return stays_posted([] { return true; });
   }
+  using TableRequest::stays_posted;
   int what = 0;
 };
 
@@ -169,6 +170,27 @@ TEST_F(Table, ThreeThreadsAgree) {
   over = true;
   engine.join();
   looking.join();
+}
+
+// deregister_memory() looks at the request while NCCL's progress thread hears that it is done, and
+// posts it again for another buffer: half of what was seen is another message's.
+TEST_F(Table, ARequestThatIsUsedAgainWhileItIsLookedAtIsNotTheOneThatWasPosted) {
+  TestRequest* const request = post(1);
+  ASSERT_NE(request, nullptr);
+  const auto looked_at = [&](auto&& meanwhile) {
+    return request->stays_posted([&] {
+      meanwhile();
+      return true;
+    });
+  };
+  EXPECT_TRUE(looked_at([] {}));
+  EXPECT_FALSE(looked_at([&] {
+    request->finish();
+    table_.give_back(*request);
+    EXPECT_EQ(post(2), request);
+  }));
+  EXPECT_TRUE(looked_at([] {})) << "it is posted, all the same";
+  EXPECT_FALSE(looked_at([&] { request->finish(); }));
 }
 
 }  // namespace
