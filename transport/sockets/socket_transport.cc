@@ -22,6 +22,7 @@
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
+#include "transport/sockets/device_list.h"
 #include "transport/sockets/engine.h"
 
 namespace ztcp::sockets {
@@ -98,9 +99,7 @@ class SocketTransport final : public Transport {
 
 std::string SocketTransport::describe_device(int device) const {
   const Device& one = found_[static_cast<std::size_t>(device)];
-  return fmt::format("{}: kernel sockets over {}, {}, {} Mb/s{}; one thread: NCCL's own", one.name,
-                     one.interface, to_string(one.address), one.speed_mbps,
-                     one.speed_is_known ? "" : " (assumed)");
+  return fmt::format("{}: kernel sockets, {}; one thread: NCCL's own", one.name, device_text(one));
 }
 
 Result<std::size_t> SocketTransport::checked(int device) const {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/device_list.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/tree.h"
+#include "tests/unit/sockets/local_host.h"
+
+namespace ztcp::sockets {
+namespace {
+
+using Host = std::vector<LocalAddress>;
+
+config::Fabric configured(const std::string& interface, const std::string& address) {
+  config::Fabric fabric;
+  fabric.path = "/etc/ztcp.conf";
+  config::Nic nic;
+  nic.name = "ztcp0";
+  nic.driver = config::NicDriver::kSocket;
+  nic.interface = interface;
+  nic.address = *parse_ip_prefix(address);
+  fabric.nics.push_back(nic);
+  return fabric;
+}
+
+Device device_on(const test::Tree& tree, const std::string& interface, const std::string& address,
+                 const Host& host) {
+  const auto devices = devices_of(configured(interface, address), host, tree.root() + "/sys");
+  EXPECT_TRUE(devices);
+  return devices ? devices->front() : Device{};
+}
+
+const char* const kEth1 =
+    "pci path=pci0000:16/0000:16:00.0/0000:17:00.0 id=14e4:1750 class=020000 numa=1\n"
+    "net path=pci0000:16/0000:16:00.0/0000:17:00.0 name=eth1 mac=02:00:00:00:00:01 mtu=9000 "
+    "speed=100000\n";
+
+TEST(SocketDevice, KnowsWhatSysfsSaysOfItsInterface) {
+  const test::Tree tree(kEth1);
+  const Device device = device_on(tree, "eth1", "10.0.0.5/24", {at("eth1", "10.0.0.5/24", 3)});
+  EXPECT_EQ(device.name, "ztcp0");
+  EXPECT_EQ(device.interface, "eth1");
+  EXPECT_EQ(device.speed_mbps, 100000U);
+  EXPECT_TRUE(device.speed_is_known);
+  EXPECT_EQ(device.mtu_bytes, 9000U);
+  EXPECT_EQ(device.numa_node, 1);
+  EXPECT_TRUE(device.pci_path.ends_with("/0000:16:00.0/0000:17:00.0")) << device.pci_path;
+  EXPECT_EQ(device.first_port, 7472);
+  EXPECT_EQ(device.last_port, 7535);
+  EXPECT_FALSE(device.bind_to_device);
+  EXPECT_EQ(device.scope, 0U);
+}
+
+// Its device is the virtio bus's, which says nothing of where it is.
+TEST(SocketDevice, OfVirtioIsTheFunctionBehindIt) {
+  test::Tree tree("pci path=pci0000:00/0000:00:05.0 id=1af4:1041 class=020000 numa=0\n");
+  const std::string virtio = "sys/devices/pci0000:00/0000:00:05.0/virtio2";
+  tree.add_folder(virtio + "/net/eth0");
+  tree.add_link(virtio + "/net/eth0/device", "../../../virtio2");
+  tree.add_folder("sys/bus/virtio");
+  tree.add_link(virtio + "/subsystem", "../../../../bus/virtio");
+  tree.add_link("sys/class/net/eth0", "../../devices/pci0000:00/0000:00:05.0/virtio2/net/eth0");
+  tree.add_file(virtio + "/net/eth0/speed", "-1\n");
+  const Device device = device_on(tree, "eth0", "10.0.0.5/24", {at("eth0", "10.0.0.5/24", 2)});
+  EXPECT_TRUE(device.pci_path.ends_with("/0000:00:05.0")) << device.pci_path;
+  EXPECT_EQ(device.speed_mbps, 10000U);
+  EXPECT_FALSE(device.speed_is_known);
+  EXPECT_EQ(device.mtu_bytes, 0U);
+}
+
+TEST(SocketDevice, OfABondHasNoFunction) {
+  test::Tree tree;
+  tree.add_folder("sys/devices/virtual/net/bond0");
+  tree.add_file("sys/devices/virtual/net/bond0/speed", "50000\n");
+  tree.add_file("sys/devices/virtual/net/bond0/mtu", "1500\n");
+  tree.add_link("sys/class/net/bond0", "../../devices/virtual/net/bond0");
+  const Device device = device_on(tree, "bond0", "10.0.0.5/24", {at("bond0", "10.0.0.5/24", 7)});
+  EXPECT_EQ(device.pci_path, "");
+  EXPECT_EQ(device.speed_mbps, 50000U);
+  EXPECT_EQ(device.numa_node, -1);
+}
+
+TEST(SocketDevice, BelievesTheConfigBeforeSysfs) {
+  const test::Tree tree(kEth1);
+  config::Fabric fabric = configured("eth1", "10.0.0.5/24");
+  fabric.nics[0].speed_mbps = 25000;
+  fabric.nics[0].numa_node = 0;
+  const auto devices = devices_of(fabric, Host{at("eth1", "10.0.0.5/24", 3)}, tree.root() + "/sys");
+  ASSERT_TRUE(devices);
+  EXPECT_EQ(devices->front().speed_mbps, 25000U);
+  EXPECT_EQ(devices->front().numa_node, 0);
+}
+
+TEST(SocketDevice, IsBoundWhereAnotherInterfaceIsInItsNetwork) {
+  const test::Tree tree;
+  const LocalAddress own = at("eth1", "10.0.0.5/24", 3);
+  const auto bound = [&](const LocalAddress& other) {
+    return device_on(tree, "eth1", "10.0.0.5/24", {own, other}).bind_to_device;
+  };
+  EXPECT_TRUE(bound(at("eth0", "10.0.0.4/24", 2)));
+  EXPECT_TRUE(bound(at("eth0", "10.0.9.4/16", 2))) << "whose network includes it";
+  EXPECT_TRUE(bound(at("eth0", "10.0.0.4/32", 2))) << "as clouds hand them out";
+  EXPECT_FALSE(bound(at("eth0", "10.0.1.4/24", 2)));
+  EXPECT_FALSE(bound(at("eth0", "10.0.0.4/24", 2, "down")));
+  EXPECT_FALSE(bound(at("eth1", "10.0.0.6/24", 3))) << "a second address of its own";
+}
+
+TEST(SocketDevice, OfALinkLocalAddressHasItsZone) {
+  const test::Tree tree;
+  const Device device = device_on(tree, "eth1", "fe80::5/64",
+                                  {at("eth0", "fe80::5/64", 2), at("eth1", "fe80::5/64", 3)});
+  EXPECT_EQ(device.scope, 3U);
+  EXPECT_FALSE(device.bind_to_device);
+}
+
+TEST(SocketDevice, IsNoneWithoutItsAddress) {
+  EXPECT_FALSE(devices_of(configured("eth1", "10.0.0.5/24"), Host{at("eth1", "10.0.0.6/24", 3)}));
+  EXPECT_FALSE(devices_of(configured("eth1", "10.0.0.5/24"), Host{at("eth0", "10.0.0.5/24", 2)}));
+}
+
+TEST(SocketDevice, WithoutAConfigIsCalledAsItsInterface) {
+  const test::Tree tree(kEth1);
+  const Host host = {at("lo", "127.0.0.1/8", 1), at("eth1", "10.0.0.5/24", 3),
+                     at("eth1:2", "10.0.7.5/24", 3)};
+  config::Fabric settings = configured("eth9", "10.0.0.9/24");
+  settings.tcp.max_connections = 77;
+  const auto fabric = fabric_of(settings, {.ifname = "eth"}, host);
+  ASSERT_TRUE(fabric);
+  EXPECT_EQ(fabric->tcp.max_connections, 77U) << "what a config says of the rest holds";
+  const auto devices = devices_of(*fabric, host, tree.root() + "/sys");
+  ASSERT_TRUE(devices);
+  ASSERT_EQ(devices->size(), 2U);
+  EXPECT_EQ((*devices)[0].name, "eth1");
+  EXPECT_EQ((*devices)[1].name, "eth1:2");
+  EXPECT_EQ((*devices)[1].interface, "eth1") << "a label is no interface";
+  EXPECT_EQ(device_text((*devices)[0]),
+            "eth1 10.0.0.5, PCI 0000:17:00.0, 100000 Mb/s, any GPU, NUMA node 1, MTU 9000, ports "
+            "of the kernel's choice; chosen by NCCL_SOCKET_IFNAME=eth");
+}
+
+TEST(SocketDevice, WithoutAConfigMayBeNone) {
+  const auto none = fabric_of({}, {.ifname = "ens"},
+                              Host{at("lo", "127.0.0.1/8", 1), at("eth1", "10.0.0.5/24", 3, "down"),
+                                   at("eth2", "2001:db8::1/64", 4, "no-carrier")});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(
+      none.error(),
+      "no interface that is up and has a carrier fits NCCL_SOCKET_IFNAME=ens; this host has lo "
+      "127.0.0.1/8, eth1 10.0.0.5/24 (down), eth2 2001:db8::1/64 (no carrier)");
+  EXPECT_TRUE(fabric_of({}, {}, Host{}).error().ends_with("has none with an address"));
+}
+
+TEST(SocketDevice, SaysWhatIsOdd) {
+  const test::Tree tree;
+  const std::string text = device_text(device_on(
+      tree, "eth1", "10.0.0.5/24", {at("eth1", "10.0.0.5/24", 3), at("eth0", "10.0.0.4/24", 2)}));
+  EXPECT_EQ(text,
+            "eth1 10.0.0.5 (sockets bound to it: another interface is in this network), no PCI "
+            "function, 10000 Mb/s (a guess: its driver does not tell), any GPU, NUMA node unknown, "
+            "MTU unknown, ports 7472-7535; chosen by /etc/ztcp.conf");
+}
+
+}  // namespace
+}  // namespace ztcp::sockets

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Hosts by their addresses.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transport/core/local_addresses.h"
+
+namespace ztcp::sockets {
+
+// "eth0 10.0.0.5/24": up and running. Behind a blank: "down", or "no-carrier".
+inline LocalAddress at(std::string_view interface, std::string_view address, std::uint32_t index,
+                       std::string_view state = {}) {
+  LocalAddress one;
+  one.interface = interface;
+  one.index = index;
+  one.prefix = *parse_ip_prefix(address);
+  one.is_up = state != "down";
+  one.is_running = state.empty();
+  one.is_loopback = interface == "lo";
+  return one;
+}
+
+}  // namespace ztcp::sockets

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/device_list.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace ztcp::sockets {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::int64_t> read_number(const fs::path& path) {
+  std::ifstream file(path);
+  std::int64_t number = 0;
+  if (!(file >> number)) return std::nullopt;
+  return number;
+}
+
+// "/sys/devices/pci0000:00/0000:00:03.0" for an interface on it, whatever lies between.
+std::string pci_path(const fs::path& sys_root, const fs::path& interface) {
+  std::error_code error;
+  for (fs::path at = fs::canonical(interface / "device", error); at.has_relative_path();
+       at = at.parent_path())
+    if (fs::exists(sys_root / "bus/pci/devices" / at.filename(), error)) return at;
+  return {};
+}
+
+const LocalAddress* find(std::span<const LocalAddress> all, const config::Nic& nic) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const LocalAddress& one) {
+    return one.interface == nic.interface && one.prefix.address == nic.address.address;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// A link-local address's zone says the interface already.
+bool shares_network(const LocalAddress& ours, std::span<const LocalAddress> all) {
+  if (ours.prefix.address.is_link_local_v6()) return false;
+  return std::any_of(all.begin(), all.end(), [&](const LocalAddress& other) {
+    return other.index != ours.index && other.is_up &&
+           (ours.prefix.contains(other.prefix.address) ||
+            other.prefix.contains(ours.prefix.address));
+  });
+}
+
+Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const LocalAddress> all,
+                const fs::path& sys_root) {
+  Device device;
+  device.name = nic.name;
+  // An address with a label of its own is known by it: "eth1:2" is on eth1.
+  device.interface = nic.interface.substr(0, nic.interface.find(':'));
+  device.address = own.prefix.address;
+  device.scope = own.prefix.address.is_link_local_v6() ? own.index : 0;
+  device.first_port = nic.first_port;
+  device.last_port = nic.last_port;
+  device.bind_to_device = shares_network(own, all);
+  device.gpu_pci = nic.gpu_pci;
+  device.gpu_uuid = nic.gpu_uuid;
+  const fs::path folder = sys_root / "class/net" / device.interface;
+  // -1, or no reading at all, where the driver does not know or there is no carrier.
+  const std::int64_t told =
+      nic.speed_mbps != 0 ? nic.speed_mbps : read_number(folder / "speed").value_or(0);
+  device.speed_is_known = told > 0;
+  if (told > 0) device.speed_mbps = static_cast<std::uint32_t>(told);
+  device.pci_path = pci_path(sys_root, folder);
+  device.numa_node = nic.numa_node;
+  if (device.numa_node < 0 && !device.pci_path.empty())
+    device.numa_node = static_cast<std::int32_t>(
+        read_number(fs::path(device.pci_path) / "numa_node").value_or(-1));
+  device.mtu_bytes = static_cast<std::uint32_t>(read_number(folder / "mtu").value_or(0));
+  return device;
+}
+
+std::vector<std::string> texts_of(std::span<const LocalAddress> all) {
+  std::vector<std::string> texts;
+  for (const LocalAddress& one : all)
+    texts.push_back(fmt::format("{} {}{}", one.interface, to_string(one.prefix),
+                                one.is_running ? ""
+                                : one.is_up    ? " (no carrier)"
+                                               : " (down)"));
+  return texts;
+}
+
+std::string gpu_text(const Device& device) {
+  if (!device.gpu_pci.empty()) return "GPU " + device.gpu_pci;
+  return device.gpu_uuid.empty() ? "any GPU" : device.gpu_uuid;
+}
+
+}  // namespace
+
+bool carries(const config::Nic& nic) { return nic.driver == config::NicDriver::kSocket; }
+
+Result<std::vector<Device>> devices_of(const config::Fabric& fabric,
+                                       std::span<const LocalAddress> all,
+                                       const std::string& sys_root) {
+  std::vector<Device> devices;
+  for (const config::Nic& nic : fabric.nics) {
+    const LocalAddress* const own = find(all, nic);
+    // The check of the host has looked, too, and says how to mend it: it went away since.
+    if (own == nullptr) return fail(Errc::kBadConfig, "an interface without its address");
+    devices.push_back(describe(nic, *own, all, sys_root));
+    devices.back().choice = "by " + fabric.path;
+  }
+  return devices;
+}
+
+std::string device_text(const Device& device) {
+  const std::string pci = fs::path(device.pci_path).filename();
+  return fmt::format(
+      "{} {}{}, {}, {} Mb/s{}, {}, {}, MTU {}, {}{}", device.interface, to_string(device.address),
+      device.bind_to_device ? " (sockets bound to it: another interface is in this network)" : "",
+      pci.empty() ? "no PCI function" : "PCI " + pci, device.speed_mbps,
+      device.speed_is_known ? "" : " (a guess: its driver does not tell)", gpu_text(device),
+      device.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", device.numa_node),
+      device.mtu_bytes == 0 ? std::string("unknown") : fmt::format("{}", device.mtu_bytes),
+      device.first_port == 0 ? std::string("ports of the kernel's choice")
+                             : fmt::format("ports {}-{}", device.first_port, device.last_port),
+      device.choice.empty() ? "" : "; chosen " + device.choice);
+}
+
+tl::expected<config::Fabric, std::string> fabric_of(config::Fabric settings,
+                                                    const InterfaceWish& wish,
+                                                    std::span<const LocalAddress> all) {
+  const InterfaceChoice choice = choose_interfaces(wish, all);
+  if (choice.taken.empty())
+    return tl::unexpected(fmt::format(
+        "no interface that is up and has a carrier fits {}; this host has {}", choice.by,
+        all.empty() ? "none with an address" : fmt::format("{}", fmt::join(texts_of(all), ", "))));
+  config::Fabric fabric = std::move(settings);
+  fabric.path = choice.by;
+  fabric.nics.clear();
+  for (const LocalAddress& one : choice.taken) {
+    config::Nic nic;
+    nic.name = one.interface;
+    nic.driver = config::NicDriver::kSocket;
+    nic.interface = one.interface;
+    nic.address = one.prefix;
+    nic.first_port = nic.last_port = 0;
+    fabric.nics.push_back(std::move(nic));
+  }
+  return fabric;
+}
+
+}  // namespace ztcp::sockets

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/interface_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <net/if.h>
+#include <netdb.h>
+
+#include <fmt/format.h>
+
+#include "transport/core/socket_address.h"
+#include "transport/core/socket_ifname.h"
+
+namespace ztcp::sockets {
+namespace {
+
+constexpr std::size_t kMostInterfaces = 16;  // NCCL's MAX_IFS.
+
+bool is_loopback_v6(IpAddress address) { return address == IpAddress(0, 1); }
+
+// Anything else than these two says nothing, as to NCCL.
+bool is_of_family(std::string_view wanted, IpAddress address) {
+  if (wanted == "AF_INET") return address.is_v4();
+  if (wanted == "AF_INET6") return !address.is_v4();
+  return true;
+}
+
+std::vector<LocalAddress> fitting(std::string_view rule, std::string_view family,
+                                  std::span<const LocalAddress> all) {
+  std::vector<LocalAddress> found;
+  for (const LocalAddress& one : all) {
+    const IpAddress address = one.prefix.address;
+    if (!one.is_running || is_loopback_v6(address) || !is_of_family(family, address) ||
+        !fits_socket_ifname(rule, one.interface))
+      continue;
+    // An interface's first address counts.
+    const bool known = std::any_of(found.begin(), found.end(), [&](const LocalAddress& earlier) {
+      return earlier.interface == one.interface;
+    });
+    if (!known && found.size() < kMostInterfaces) found.push_back(one);
+  }
+  return found;
+}
+
+// Whoever's network it is, whatever its name and family.
+std::vector<LocalAddress> network_of(const InterfaceWish& wish, std::span<const LocalAddress> all) {
+  const IpAddress host = *wish.comm_id_host;
+  for (const LocalAddress& one : all) {
+    const std::uint32_t zone = one.prefix.address.is_link_local_v6() ? one.index : 0;
+    if (one.prefix.contains(host) && zone == wish.comm_id_zone) return {one};
+  }
+  return {};
+}
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::optional<IpAddress> resolve(const std::string& host) {
+  if (const auto numeric = parse_ip(host)) return numeric;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* first = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) return std::nullopt;
+  std::optional<IpAddress> address;
+  if (first->ai_family == AF_INET || first->ai_family == AF_INET6) {
+    SocketAddress copy;
+    std::memcpy(&copy.storage, first->ai_addr, first->ai_addrlen);
+    address = to_endpoint(copy).address;
+  }
+  freeaddrinfo(first);
+  return address;
+}
+
+}  // namespace
+
+InterfaceChoice choose_interfaces(const InterfaceWish& wish, std::span<const LocalAddress> all) {
+  const auto choice = [&](std::vector<LocalAddress> taken, std::string by) {
+    if (is_of_family(wish.family, Ipv4Address{}) != is_of_family(wish.family, IpAddress()))
+      by += " and NCCL_SOCKET_FAMILY=" + wish.family;
+    return InterfaceChoice{std::move(taken), std::move(by)};
+  };
+  if (says_interfaces(wish.ifname))
+    return choice(fitting(wish.ifname, wish.family, all), "NCCL_SOCKET_IFNAME=" + wish.ifname);
+  if (auto infiniband = fitting("ib", wish.family, all); !infiniband.empty())
+    return choice(std::move(infiniband), "NCCL's rules (ib* before all others)");
+  if (wish.comm_id_host)
+    if (auto network = network_of(wish, all); !network.empty())
+      return {std::move(network), "NCCL_COMM_ID=" + wish.comm_id};
+  if (auto most = fitting("^docker,lo,virbr", wish.family, all); !most.empty())
+    return choice(std::move(most), "NCCL's rules (all but docker*, lo* and virbr*)");
+  constexpr std::array<std::string_view, 3> kLast{"docker", "lo", "virbr"};
+  for (const std::string_view name : kLast)
+    if (auto left = fitting(name, wish.family, all); !left.empty())
+      return choice(std::move(left),
+                    fmt::format("NCCL's rules ({}*, since there is no other)", name));
+  return choice({}, "NCCL's rules");
+}
+
+std::optional<CommIdHost> comm_id_host(std::string_view comm_id) {
+  if (!comm_id.starts_with('[')) {
+    const std::string_view name = comm_id.substr(0, comm_id.find(':'));
+    if (name.empty()) return std::nullopt;
+    return CommIdHost{std::string(name), {}};
+  }
+  const std::size_t end = comm_id.find(']');
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view inside = comm_id.substr(1, end - 1);
+  const std::size_t percent = std::min(inside.rfind('%'), inside.size());
+  const std::string_view zone = inside.substr(std::min(percent + 1, inside.size()));
+  return CommIdHost{std::string(inside.substr(0, percent)), std::string(zone)};
+}
+
+InterfaceWish interface_wish() {
+  InterfaceWish wish{.ifname = variable("NCCL_SOCKET_IFNAME"),
+                     .family = variable("NCCL_SOCKET_FAMILY"),
+                     .comm_id = variable("NCCL_COMM_ID")};
+  if (const auto host = comm_id_host(wish.comm_id)) {
+    wish.comm_id_host = resolve(host->name);
+    if (!host->zone.empty()) wish.comm_id_zone = if_nametoindex(host->zone.c_str());
+  }
+  return wish;
+}
+
+}  // namespace ztcp::sockets
