@@ -41,6 +41,7 @@ class Reader {
     if (name == "ZTCP_LOG") out_.log_file = value;
     if (name == "ZTCP_ON_ERROR") take_on_error(value);
     if (name == "ZTCP_LOCAL_RANK") take_local_rank(value);
+    if (name == "ZTCP_TRANSPORT") take_transport(value);
   }
 
  private:
@@ -50,6 +51,14 @@ class Reader {
     else if (value != "fail")
       report("ZTCP_ON_ERROR", fmt::format("\"{}\" is neither fail nor fallback; using fail", value),
              "export ZTCP_ON_ERROR=fail");
+  }
+
+  // Start-up refuses what is no transport, with a reason that every rank hears: no problem here.
+  void take_transport(std::string_view value) {
+    out_.transport_text = value;
+    out_.transport = value == "ustack"    ? TransportWish::kUstack
+                     : value == "sockets" ? TransportWish::kSockets
+                                          : TransportWish::kUnknown;
   }
 
   void take_local_rank(std::string_view value) {

@@ -5,6 +5,7 @@
 // nothing costs an afternoon.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "config/problem.h"
@@ -12,11 +13,16 @@
 
 namespace ztcp::config {
 
+// ZTCP_TRANSPORT: which of the NICs a process uses, whatever the config has beside them.
+enum class TransportWish : std::uint8_t { kConfigs, kUstack, kSockets, kUnknown };
+
 struct Environment {
   std::string config_path = kDefaultPath;  // ZTCP_CONFIG
   std::string log_file;                    // ZTCP_LOG; empty: none.
   OnError on_error = OnError::kFail;       // ZTCP_ON_ERROR
-  int local_rank = -1;                     // ZTCP_LOCAL_RANK; -1: unset.
+  TransportWish transport = TransportWish::kConfigs;
+  std::string transport_text;  // As it was written.
+  int local_rank = -1;         // ZTCP_LOCAL_RANK; -1: unset.
   // NCCL_NET names ztcp: NCCL ends a job rather than use another network. NCCL puts what its own
   // files say (/etc/nccl.conf) into the environment before it loads us.
   bool ztcp_is_demanded = false;

@@ -59,8 +59,8 @@ struct Nic {
   // tap
   std::string tap_interface;
   // socket
-  std::string interface;  // "eth1"
-  // socket and verbs: where the processes of this host listen.
+  std::string interface;  // "eth1"; without a config perhaps an address with a label: "eth1:2".
+  // socket and verbs: where the processes of this host listen; 0, which no file says: anywhere.
   std::uint16_t first_port = 7472;
   std::uint16_t last_port = 7535;
   // verbs
@@ -124,7 +124,7 @@ struct Poller {
 struct Fabric {
   std::uint32_t schema = kSchemaVersion;
   std::string name;                      // Of the fabric; hosts of one job must agree.
-  std::string path;                      // Where it was read; not a key.
+  std::string path;                      // Where it was read, or who chose the NICs; not a key.
   std::string run_dir = kDefaultRunDir;  // Locks; relative to the config's folder.
   OnError on_error = OnError::kFail;     // From ZTCP_ON_ERROR, not a key.
   Host host;

@@ -3,11 +3,17 @@
 #include "plugin/startup.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
+#include <string_view>
+
+#include "config/file/schema.h"
 
 namespace ztcp::plugin {
 namespace {
 
+using config::TransportWish;
 using std::chrono::milliseconds;
 
 // What a config promises of a NIC, without the hardware behind it: host pointers only, and no PCI
@@ -112,6 +118,39 @@ Device device_for(const config::Fabric& fabric, std::size_t i, std::vector<Start
           .refusal = {}};
 }
 
+// Leaves those NICs in `fabric` that ZTCP_TRANSPORT means. Absent: all is well; else why not.
+std::optional<std::string> choose_nics(const StartupSources& sources,
+                                       const config::Environment& environment,
+                                       std::optional<config::Fabric>& fabric) {
+  const std::string said = "ZTCP_TRANSPORT=" + environment.transport_text;
+  if (environment.transport == TransportWish::kUnknown) {
+    constexpr std::array<std::string_view, 2> kKnown{"sockets", "ustack"};
+    const std::string_view meant = config::nearest(environment.transport_text, kKnown);
+    return fmt::format("{} is neither sockets nor ustack{}", said,
+                       meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant));
+  }
+  if (environment.transport == TransportWish::kConfigs) return std::nullopt;
+  const TransportKind kind = environment.transport == TransportWish::kSockets
+                                 ? TransportKind::kSockets
+                                 : TransportKind::kUstack;
+  const auto source =
+      std::ranges::find_if(sources.transports, [&](const auto& one) { return one.kind == kind; });
+  if (source == sources.transports.end())
+    return fmt::format("{}, but this build has no {}", said, to_string(kind));
+  const std::size_t all = fabric->nics.size();
+  std::erase_if(fabric->nics, [&](const config::Nic& nic) { return !source->carries(nic); });
+  const std::size_t left_out = all - fabric->nics.size();
+  if (fabric->nics.empty() && kind == TransportKind::kUstack)
+    return fmt::format("{}, but {} has no NIC for {}", said, fabric->path, to_string(kind));
+  if (left_out > 0)
+    log::info("{}: {} of the {} NICs of {} are left alone", said, left_out, all, fabric->path);
+  if (!fabric->nics.empty()) return std::nullopt;
+  auto chosen = sources.over_interfaces(std::move(*fabric));
+  if (!chosen) return fmt::format("{}: {}", said, chosen.error());
+  fabric = std::move(*chosen);
+  return std::nullopt;
+}
+
 void say(const Device& device) {
   if (device.transport != nullptr)
     log::info("{} {}", ZTCP_VERSION, device.transport->describe_device(device.number));
@@ -128,21 +167,26 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
     log::warn("{}", config::to_string(problem));
 
   config::LoadResult loaded = sources.load(environment.config_path);
-  if (!loaded.fabric && loaded.failure == config::LoadFailure::kMissing)
+  const bool is_missing = !loaded.fabric && loaded.failure == config::LoadFailure::kMissing;
+  if (is_missing && environment.transport == TransportWish::kSockets) loaded.fabric.emplace();
+  if (is_missing && !loaded.fabric && environment.transport != TransportWish::kUnknown)
     return report(
         Errc::kBadConfig,
-        "no fabric config at {}, so {}; run ztcp_setup on every host, or point ZTCP_CONFIG "
-        "at a config (ztcp_setup --local N writes one for a try inside one machine)",
+        "no fabric config at {}, so {}; run ztcp_setup on every host, point ZTCP_CONFIG at a "
+        "config (ztcp_setup --local N writes one for a try inside one machine), or set "
+        "ZTCP_TRANSPORT=sockets on every host to go over the kernel's TCP without any set-up",
         loaded.path,
         environment.ztcp_is_demanded
             ? "the job ends here: NCCL_NET=ztcp keeps NCCL from using another network"
             : "NCCL goes on without ztcp (with NCCL_NET=ztcp the job would end here)");
-  if (!loaded.fabric)
+  if (!loaded.fabric && !is_missing)
     return refuse(loaded, environment, host, say_problems(loaded.path, loaded.problems));
+  if (auto reason = choose_nics(sources, environment, loaded.fabric))
+    return refuse(loaded, environment, host, std::move(*reason));
 
   const config::Fabric& fabric = *loaded.fabric;
   if (const config::Problems problems = sources.check_host(fabric); !problems.empty())
-    return refuse(loaded, environment, host, say_problems(loaded.path, problems));
+    return refuse(loaded, environment, host, say_problems(fabric.path, problems));
 
   Startup startup;
   std::vector<Started> started = start_transports(sources.transports, fabric, startup);

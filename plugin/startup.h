@@ -6,6 +6,9 @@
 //
 //   no config             init fails; NCCL goes on without us, or ends the job if NCCL_NET names
 //                         us, after a warning that says which, and how to set up
+//   no config, but        the interfaces that NCCL's sockets would take, over the kernel's TCP: who
+//   ZTCP_TRANSPORT=       has asked for that by name is not slow unawares
+//   sockets
 //   config unusable here  init succeeds and shows devices, so that jobs inside one host run on;
 //                         every connection is refused with the reason
 //   a transport that      its NICs refuse in the same way, by name; those of the others serve
@@ -41,6 +44,8 @@ std::vector<TransportSource> transport_sources();
 struct StartupSources {
   std::function<config::LoadResult(const std::string& path)> load;
   std::function<config::Problems(const config::Fabric&)> check_host;
+  // These settings with the kernel's interfaces for NICs, or why there is none.
+  std::function<tl::expected<config::Fabric, std::string>(config::Fabric)> over_interfaces;
   std::vector<TransportSource> transports;
 };
 

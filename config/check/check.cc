@@ -55,6 +55,10 @@ void check_identity(Checklist& list) {
 void check_run_dir(Checklist& list) {
   const std::string& folder = list.fabric.run_dir;
   const Fabric& fabric = list.fabric;
+  // Interfaces of the kernel's are shared: there are no locks.
+  if (std::all_of(fabric.nics.begin(), fabric.nics.end(),
+                  [](const Nic& nic) { return nic.driver == NicDriver::kSocket; }))
+    return;
   const bool on_pci = std::any_of(fabric.nics.begin(), fabric.nics.end(),
                                   [](const Nic& nic) { return nic.driver == NicDriver::kPci; });
   if (exists(list.machine, folder) && !is_folder(list.machine, folder))
@@ -108,11 +112,12 @@ void check_gpus(Checklist& list) {
 }
 
 Next check_build(Checklist& list, const Nic& nic) {
-  list.fault("driver", nic.name,
-             fmt::format("driver = \"{}\" is not in this build, which has pci, memif and tap",
-                         name_of(nic.driver)),
-             "install a ztcp that has it, or remove the NIC; sudo ztcp_setup writes a config for "
-             "those that this one can take");
+  list.fault(
+      "driver", nic.name,
+      fmt::format("driver = \"{}\" is not in this build, which has pci, memif, tap and socket",
+                  name_of(nic.driver)),
+      "install a ztcp that has it, or remove the NIC; sudo ztcp_setup writes a config for "
+      "those that this one can take");
   return Next::kStop;
 }
 
@@ -121,7 +126,8 @@ constexpr unsigned kind(NicDriver driver) { return 1U << static_cast<unsigned>(d
 constexpr unsigned kPci = kind(NicDriver::kPci);
 constexpr unsigned kMemif = kind(NicDriver::kMemif);
 constexpr unsigned kTap = kind(NicDriver::kTap);
-constexpr unsigned kNotBuilt = kind(NicDriver::kSocket) | kind(NicDriver::kVerbs);
+constexpr unsigned kSocket = kind(NicDriver::kSocket);
+constexpr unsigned kNotBuilt = kind(NicDriver::kVerbs);
 
 // Every check and the kinds of NICs it is for, in the order of the report.
 using HostCheck = void (*)(Checklist&);
@@ -142,6 +148,9 @@ constexpr NicCheck kNicChecks[] = {
     {kMemif, check_memif_socket},  //
     {kTap, check_tap_device},      //
     {kTap, check_tap_interface},
+    {kSocket, check_socket_interface},
+    {kSocket, check_socket_network},
+    {kSocket, check_socket_ports},
 };
 
 // What the NICs of a kind need together.
@@ -153,13 +162,14 @@ constexpr SharedCheck kSharedChecks[] = {
     {kPci, check_equal_speeds},
     {kPci, check_hugepages},
     {kPci, check_locked_memory},
+    {kSocket, check_socket_buffers},
 };
 
 }  // namespace
 
 std::vector<Check> run_checks(const Fabric& fabric, Machine& machine, const GpuList& gpus,
-                              const NicList& own_nics) {
-  Checklist list{fabric, machine, gpus, own_nics, {}};
+                              const NicList& own_nics, const AddressList& addresses) {
+  Checklist list{fabric, machine, gpus, own_nics, addresses, {}};
   for (const HostCheck judge : kHostChecks) judge(list);
   unsigned kinds = 0;
   for (const Nic& nic : fabric.nics) {
@@ -173,9 +183,9 @@ std::vector<Check> run_checks(const Fabric& fabric, Machine& machine, const GpuL
 }
 
 Problems check_host(const Fabric& fabric, Machine& machine, const GpuList& gpus,
-                    const NicList& own_nics) {
+                    const NicList& own_nics, const AddressList& addresses) {
   Problems problems;
-  for (Check& check : run_checks(fabric, machine, gpus, own_nics))
+  for (Check& check : run_checks(fabric, machine, gpus, own_nics, addresses))
     if (check.severity == Severity::kFault) problems.push_back(std::move(check.problem));
   return problems;
 }

@@ -13,6 +13,7 @@
 #include "config/machine/machine.h"
 #include "config/problem.h"
 #include "config/settings.h"
+#include "transport/core/local_addresses.h"
 
 namespace ztcp::config {
 
@@ -34,12 +35,15 @@ struct Check {
   Problem problem;  // For kGood, `what` is what was found and `mend` is empty.
 };
 
+// The addresses that the kernel has, for NICs that stay with it.
+using AddressList = std::vector<LocalAddress>;
+
 // Every check that applies to this fabric, good ones included.
 std::vector<Check> run_checks(const Fabric& fabric, Machine& machine, const GpuList& gpus,
-                              const NicList& own_nics = {});
+                              const NicList& own_nics = {}, const AddressList& addresses = {});
 
 // What init refuses to go on with: the faults of run_checks().
 Problems check_host(const Fabric& fabric, Machine& machine, const GpuList& gpus,
-                    const NicList& own_nics = {});
+                    const NicList& own_nics = {}, const AddressList& addresses = {});
 
 }  // namespace ztcp::config

@@ -23,6 +23,7 @@ struct Checklist {
   Machine& machine;
   const GpuList& gpus;
   const NicList& own_nics;
+  const AddressList& addresses;
   std::vector<Check> checks;
 
   void good(std::string name, std::string where, std::string what) {
@@ -55,6 +56,11 @@ Next check_memif_socket(Checklist& list, const Nic& nic);
 // tap.cc
 Next check_tap_device(Checklist& list, const Nic& nic);
 Next check_tap_interface(Checklist& list, const Nic& nic);
+// socket.cc
+Next check_socket_interface(Checklist& list, const Nic& nic);
+Next check_socket_network(Checklist& list, const Nic& nic);
+Next check_socket_ports(Checklist& list, const Nic& nic);
+void check_socket_buffers(Checklist& list);
 // memory.cc
 void check_hugepages(Checklist& list);
 void check_locked_memory(Checklist& list);

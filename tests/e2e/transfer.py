@@ -81,5 +81,6 @@ def all_to_all():
     through_switch(0, "--op", "all_to_all", *SWEEP)
 
 
-main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, tags, mesh_with_queues, dedicated, switch_loss_0,
-                              switch_loss_0_1, switch_loss_1, switch_loss_5, all_to_all)})
+if __name__ == "__main__":
+    main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, tags, mesh_with_queues, dedicated, switch_loss_0,
+                                  switch_loss_0_1, switch_loss_1, switch_loss_5, all_to_all)})

@@ -37,6 +37,17 @@ TEST(Environment, TakesEachVariable) {
   EXPECT_TRUE(environment.problems.empty());
 }
 
+TEST(Environment, TakesTheTransportByItsName) {
+  EXPECT_EQ(read({}).transport, TransportWish::kConfigs);
+  EXPECT_EQ(read({"ZTCP_TRANSPORT="}).transport, TransportWish::kConfigs);
+  EXPECT_EQ(read({"ZTCP_TRANSPORT=sockets"}).transport, TransportWish::kSockets);
+  EXPECT_EQ(read({"ZTCP_TRANSPORT=ustack"}).transport, TransportWish::kUstack);
+  const Environment unknown = read({"ZTCP_TRANSPORT=Sockets"});
+  EXPECT_EQ(unknown.transport, TransportWish::kUnknown);
+  EXPECT_EQ(unknown.transport_text, "Sockets");
+  EXPECT_TRUE(unknown.problems.empty()) << "start-up refuses it, loudly";
+}
+
 TEST(Environment, KnowsWhetherNcclIsToldToUseZtcp) {
   EXPECT_FALSE(read({"ZTCP_LOG=/b"}).ztcp_is_demanded);
   EXPECT_FALSE(read({"NCCL_NET="}).ztcp_is_demanded);

@@ -29,14 +29,17 @@ config::Fabric one_nic_fabric() {
 class StartupTest : public testing::Test {
  protected:
   Told<Startup> start() {
-    return start_up({.load =
-                         [this](const std::string& path) {
-                           loaded_.path = path;
-                           return loaded_;
-                         },
-                     .check_host = [this](const config::Fabric&) { return host_problems_; },
-                     .transports = sources_},
-                    environment_, "host-a");
+    return start_up(
+        {.load =
+             [this](const std::string& path) {
+               loaded_.path = path;
+               return loaded_;
+             },
+         .check_host = [this](const config::Fabric&) { return host_problems_; },
+         .over_interfaces =
+             [this](config::Fabric settings) { return over_interfaces(std::move(settings)); },
+         .transports = sources_},
+        environment_, "host-a");
   }
 
   static Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, TransportKind kind,
@@ -45,6 +48,23 @@ class StartupTest : public testing::Test {
     std::vector<DeviceProperties> devices(fabric.nics.size());
     for (std::size_t i = 0; i < devices.size(); ++i) devices[i].name = fabric.nics[i].name;
     return std::make_unique<test::MemoryTransport>(std::move(devices), kind);
+  }
+
+  // Two interfaces, or what went wrong.
+  tl::expected<config::Fabric, std::string> over_interfaces(config::Fabric settings) {
+    if (!interfaces_error_.empty()) return tl::unexpected(interfaces_error_);
+    settings.path = "NCCL_SOCKET_IFNAME=eth";
+    for (const char* name : {"eth0", "eth1"}) {
+      settings.nics.emplace_back();
+      settings.nics.back().name = name;
+      settings.nics.back().driver = config::NicDriver::kTap;
+    }
+    return settings;
+  }
+
+  void ask_for(config::TransportWish wish, std::string text) {
+    environment_.transport = wish;
+    environment_.transport_text = std::move(text);
   }
 
   void break_config(config::LoadFailure failure, config::Problems problems) {
@@ -56,6 +76,7 @@ class StartupTest : public testing::Test {
   config::LoadResult loaded_{one_nic_fabric(), {}, {}, {}};
   config::Problems host_problems_;
   std::optional<Error> transport_error_;
+  std::string interfaces_error_;
   std::vector<TransportSource> sources_ = {
       {.kind = TransportKind::kUstack,
        .carries = [](const config::Nic& nic) { return nic.driver != config::NicDriver::kTap; },
@@ -88,7 +109,7 @@ TEST_F(StartupTest, WithoutConfigInitFailsAndSaysHowToSetUp) {
   EXPECT_FALSE(start());
   ASSERT_EQ(log_.warnings().size(), 1U);
   for (const char* part : {"/usr/local/tfabric/tools/config/ztcp.conf", "ztcp_setup",
-                           "NCCL goes on without ztcp", "ZTCP_CONFIG"})
+                           "NCCL goes on without ztcp", "ZTCP_CONFIG", "ZTCP_TRANSPORT=sockets"})
     EXPECT_TRUE(contains(log_.warned(), part)) << part;
 }
 
@@ -160,6 +181,42 @@ TEST_F(StartupTest, FallbackThatNcclForbidsIsNotPromised) {
   EXPECT_TRUE(contains(log_.warned(), "in spite of ZTCP_ON_ERROR=fallback")) << log_.warned();
 }
 
+std::vector<std::string> names_of(const Startup& startup) {
+  std::vector<std::string> names;
+  for (const Device& device : startup.devices) names.push_back(device.properties.name);
+  return names;
+}
+
+TEST_F(StartupTest, ATransportThatIsNoneIsRefusedAndSoHeardOf) {
+  for (const bool configured : {true, false}) {
+    if (!configured) break_config(config::LoadFailure::kMissing, {});
+    ask_for(config::TransportWish::kUnknown, "socket");
+    const auto startup = start();
+    ASSERT_TRUE(startup) << "what was asked for by a wrong name must not be slow in silence";
+    EXPECT_TRUE(startup->transports.empty());
+    EXPECT_TRUE(contains(startup->devices[0].refusal,
+                         "ZTCP_TRANSPORT=socket is neither sockets nor ustack (did you mean "
+                         "sockets?)"))
+        << startup->devices[0].refusal;
+  }
+}
+
+TEST_F(StartupTest, ATransportThatThisBuildLacksIsRefused) {
+  ask_for(config::TransportWish::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(contains(startup->devices[0].refusal,
+                       "ZTCP_TRANSPORT=sockets, but this build has no kernel sockets"));
+}
+
+TEST_F(StartupTest, TheUserspaceTcpNeedsAConfig) {
+  ask_for(config::TransportWish::kUstack, "ustack");
+  EXPECT_TRUE(start());
+  break_config(config::LoadFailure::kMissing, {});
+  EXPECT_FALSE(start());
+  EXPECT_TRUE(contains(log_.warned(), "no fabric config at")) << log_.warned();
+}
+
 TEST_F(StartupTest, AMisspeltVariableIsSaid) {
   environment_.problems = {{"ZTCP_CONFG", "no such variable", "ZTCP_CONFIG"}};
   EXPECT_TRUE(start());
@@ -202,6 +259,71 @@ TEST_F(TwoTransportsStart, DevicesKeepTheOrderOfTheConfig) {
   EXPECT_EQ(devices[1].number, 0);
   EXPECT_EQ(devices[2].number, 1);
   EXPECT_EQ(log_.infos().size(), 3U);
+}
+
+TEST_F(TwoTransportsStart, OnlyTheNicsOfTheTransportThatWasAskedForAreUsed) {
+  ask_for(config::TransportWish::kSockets, "sockets");
+  auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"tap0", "tap1"}));
+  EXPECT_TRUE(contains(log_.infos()[0],
+                       "ZTCP_TRANSPORT=sockets: 1 of the 3 NICs of /etc/ztcp.conf are left alone"))
+      << log_.infos()[0];
+  ask_for(config::TransportWish::kUstack, "ustack");
+  startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(names_of(*startup), std::vector<std::string>{"ztcp0"});
+}
+
+TEST_F(TwoTransportsStart, SocketsByNameNeedNoConfig) {
+  break_config(config::LoadFailure::kMissing, {});
+  ask_for(config::TransportWish::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"eth0", "eth1"}));
+  EXPECT_EQ(startup->devices[0].transport->kind(), TransportKind::kSockets);
+  EXPECT_TRUE(log_.warnings().empty()) << log_.warned();
+}
+
+// Its cluster key and timeouts hold all the same.
+TEST_F(TwoTransportsStart, SocketsByNameTakeInterfacesWhereTheConfigHasNone) {
+  std::erase_if(loaded_.fabric->nics,
+                [](const auto& nic) { return nic.driver == config::NicDriver::kTap; });
+  loaded_.fabric->tcp.connect_timeout_ms = 1234;
+  ask_for(config::TransportWish::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"eth0", "eth1"}));
+  EXPECT_EQ(startup->connect_timeout, std::chrono::milliseconds(1234));
+}
+
+TEST_F(TwoTransportsStart, SocketsWithoutAnInterfaceRefuse) {
+  break_config(config::LoadFailure::kMissing, {});
+  interfaces_error_ = "no interface fits NCCL_SOCKET_IFNAME=ens";
+  ask_for(config::TransportWish::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(startup->transports.empty());
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "no interface fits NCCL_SOCKET_IFNAME=ens"));
+}
+
+TEST_F(TwoTransportsStart, ABrokenConfigIsNotPassedByForSockets) {
+  break_config(config::LoadFailure::kBroken, {{"ztcp.conf:3:1", "mtu is \"big\"", ""}});
+  ask_for(config::TransportWish::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "mtu is \"big\""));
+}
+
+TEST_F(TwoTransportsStart, AFabricWithoutTheWishedNicsRefuses) {
+  std::erase_if(loaded_.fabric->nics,
+                [](const auto& nic) { return nic.driver != config::NicDriver::kTap; });
+  ask_for(config::TransportWish::kUstack, "ustack");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(contains(startup->devices[0].refusal,
+                       "ZTCP_TRANSPORT=ustack, but /etc/ztcp.conf has no NIC for userspace TCP"))
+      << startup->devices[0].refusal;
 }
 
 TEST_F(TwoTransportsStart, OneThatCannotStartRefusesByNameAndTheOtherServes) {

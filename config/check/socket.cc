@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A NIC that stays with the kernel against the machine.
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "config/check/checklist.h"
+#include "config/machine/readings.h"
+
+namespace ztcp::config {
+namespace {
+
+const std::string kSysctls = "/proc/sys/net/";
+
+std::optional<std::int64_t> sysctl(Checklist& list, const std::string& name) {
+  return read_number(list.machine, kSysctls + name);
+}
+
+// Its sysfs folder, and the word of "ip link": an address with a label is on the interface before
+// the colon.
+std::string device_of(const Nic& nic) { return nic.interface.substr(0, nic.interface.find(':')); }
+
+const LocalAddress* find_address(const Checklist& list, const Nic& nic) {
+  const auto found =
+      std::find_if(list.addresses.begin(), list.addresses.end(), [&](const LocalAddress& one) {
+        return one.interface == nic.interface && one.prefix.address == nic.address.address;
+      });
+  return found == list.addresses.end() ? nullptr : &*found;
+}
+
+// "10.0.0.6/24, fe80::1/64"; empty: it has none, or is none.
+std::string addresses_on(const Checklist& list, const std::string& interface) {
+  std::string text;
+  for (const LocalAddress& one : list.addresses)
+    if (one.interface == interface) text += (text.empty() ? "" : ", ") + to_string(one.prefix);
+  return text;
+}
+
+// Another interface with an address in the NIC's network.
+const LocalAddress* neighbour_of(const Checklist& list, const LocalAddress& own) {
+  if (own.prefix.address.is_link_local_v6()) return nullptr;
+  const auto found =
+      std::find_if(list.addresses.begin(), list.addresses.end(), [&](const LocalAddress& other) {
+        return other.index != own.index && other.is_up &&
+               (own.prefix.contains(other.prefix.address) ||
+                other.prefix.contains(own.prefix.address));
+      });
+  return found == list.addresses.end() ? nullptr : &*found;
+}
+
+// The kernel takes the stricter, or the larger, of what is said for all and for one.
+std::int64_t effective(Checklist& list, const std::string& interface, const std::string& name) {
+  const auto of = [&](const std::string& whom) {
+    return sysctl(list, fmt::format("ipv4/conf/{}/{}", whom, name)).value_or(0);
+  };
+  return std::max(of("all"), of(interface));
+}
+
+// Ports that somebody listens on, at this address or at all of them. Lines of /proc/net/tcp are
+// "0: 0100007F:1D2F 00000000:0000 0A ...": bytes of an address are in the machine's order.
+std::set<std::uint16_t> listening_ports(Checklist& list) {
+  constexpr std::string_view kListening = "0A";
+  std::set<std::uint16_t> ports;
+  for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::istringstream lines(text_of(list.machine, file));
+    std::string line;
+    while (std::getline(lines, line)) {
+      std::istringstream words(line);
+      std::string number;
+      std::string local;
+      std::string remote;
+      std::string state;
+      if (!(words >> number >> local >> remote >> state) || state != kListening) continue;
+      const auto colon = local.rfind(':');
+      std::uint16_t port = 0;
+      if (colon != std::string::npos &&
+          std::from_chars(local.data() + colon + 1, local.data() + local.size(), port, 16).ec ==
+              std::errc{})
+        ports.insert(port);
+    }
+  }
+  return ports;
+}
+
+// Two numbers or three: "32768 60999", "4096 131072 6291456".
+std::vector<std::int64_t> numbers_of(Checklist& list, const std::string& name) {
+  std::istringstream words(text_of(list.machine, kSysctls + name));
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t number = 0; words >> number;) numbers.push_back(number);
+  return numbers;
+}
+
+}  // namespace
+
+Next check_socket_interface(Checklist& list, const Nic& nic) {
+  const std::string device = device_of(nic);
+  const std::string folder = "/sys/class/net/" + device;
+  const LocalAddress* const own = find_address(list, nic);
+  const std::string others = addresses_on(list, nic.interface);
+  // Of a network namespace /sys may know nothing, so addresses count first.
+  if (own == nullptr && others.empty() && !exists(list.machine, folder)) {
+    list.fault("interface", nic.name,
+               fmt::format("interface = \"{}\" is not an interface of this machine", nic.interface),
+               fmt::format("ip -brief address shows them; correct interface in {}, or remove the "
+                           "NIC",
+                           list.fabric.path));
+    return Next::kStop;
+  }
+  if (own == nullptr) {
+    list.fault("address", nic.name,
+               fmt::format("address = \"{}\" in the config, {} has {}", to_string(nic.address),
+                           nic.interface, others.empty() ? "none" : others),
+               fmt::format("sudo ip address add {} dev {}, or write its own address into {}",
+                           to_string(nic.address), device, list.fabric.path));
+    return Next::kStop;
+  }
+  const std::string text =
+      fmt::format("{} {}, MTU {}", nic.interface, to_string(nic.address),
+                  read_line(list.machine, folder + "/mtu").value_or("unknown"));
+  if (!own->is_up)
+    list.fault("interface", nic.name, text + ", is down",
+               fmt::format("sudo ip link set dev {} up", device));
+  else if (!own->is_running)
+    list.warning("interface", nic.name, text + ", has no carrier",
+                 "the cable, or the cloud's console");
+  else
+    list.good("interface", nic.name, text);
+  return Next::kGoOn;
+}
+
+// Sockets are bound to the interface, so that what is sent goes out by it; these are about what
+// comes in.
+Next check_socket_network(Checklist& list, const Nic& nic) {
+  const LocalAddress* const own = find_address(list, nic);
+  const LocalAddress* const other = own == nullptr ? nullptr : neighbour_of(list, *own);
+  if (other == nullptr || !nic.address.address.is_v4()) return Next::kGoOn;
+  const std::string device = device_of(nic);
+  const std::string network =
+      fmt::format("{} and {} are in one network ({}, {})", device, other->interface,
+                  to_string(own->prefix), to_string(other->prefix));
+  constexpr std::int64_t kStrict = 1;
+  if (effective(list, device, "rp_filter") == kStrict)
+    list.warning("network", nic.name,
+                 network +
+                     "; net.ipv4.conf.*.rp_filter = 1 has the kernel drop what comes by the "
+                     "interface that its route back does not take",
+                 fmt::format("sudo sysctl -w net.ipv4.conf.{}.rp_filter=2, unless ip rule gives "
+                             "each address a table of its own",
+                             device));
+  else if (effective(list, device, "arp_ignore") == 0)
+    list.warning("network", nic.name,
+                 network +
+                     "; net.ipv4.conf.*.arp_ignore = 0 has either answer for both, so that "
+                     "one may receive everything",
+                 "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2");
+  else
+    list.good("network", nic.name, network + ", and kept apart");
+  return Next::kGoOn;
+}
+
+Next check_socket_ports(Checklist& list, const Nic& nic) {
+  if (nic.first_port == 0) return Next::kGoOn;  // The kernel finds one.
+  const std::set<std::uint16_t> taken = listening_ports(list);
+  const int all = nic.last_port - nic.first_port + 1;
+  const auto used =
+      std::distance(taken.lower_bound(nic.first_port), taken.upper_bound(nic.last_port));
+  if (used >= all) {
+    list.fault(
+        "ports", nic.name,
+        fmt::format("somebody listens on each of the ports {}-{}", nic.first_port, nic.last_port),
+        fmt::format("ss -ltnp shows who; widen first_port and last_port in {}, one for each "
+                    "process",
+                    list.fabric.path));
+    return Next::kGoOn;
+  }
+  const auto range = numbers_of(list, "ipv4/ip_local_port_range");
+  if (range.size() == 2 && range[0] <= nic.last_port && nic.first_port <= range[1] &&
+      text_of(list.machine, kSysctls + "ipv4/ip_local_reserved_ports").size() <= 1)
+    list.warning("ports", nic.name,
+                 fmt::format("the ports {}-{} lie in net.ipv4.ip_local_port_range = {} {}: any "
+                             "connection may take one",
+                             nic.first_port, nic.last_port, range[0], range[1]),
+                 fmt::format("sudo sysctl -w net.ipv4.ip_local_reserved_ports={}-{}",
+                             nic.first_port, nic.last_port));
+  else
+    list.good("ports", nic.name,
+              fmt::format("{} of {} are free ({}-{}): one for each process", all - used, all,
+                          nic.first_port, nic.last_port));
+  return Next::kGoOn;
+}
+
+// Sockets leave their buffers to the kernel, which makes them larger as far as these allow.
+void check_socket_buffers(Checklist& list) {
+  constexpr std::int64_t kWantedBytes = 4 << 20;  // The kernel's own default, or less.
+  for (const char* name : {"tcp_rmem", "tcp_wmem"}) {
+    const auto sizes = numbers_of(list, std::string("ipv4/") + name);
+    const std::string path = std::string("net.ipv4.") + name;
+    if (sizes.size() != 3) continue;  // Not readable here.
+    if (sizes[2] >= kWantedBytes)
+      list.good("buffers", path, fmt::format("up to {} KiB a connection", sizes[2] / 1024));
+    else
+      list.warning(
+          "buffers", path,
+          fmt::format("allows {} KiB a connection, too little for a fast network", sizes[2] / 1024),
+          fmt::format("sudo sysctl -w {}=\"{} {} {}\"", path, sizes[0], sizes[1], kWantedBytes));
+  }
+}
+
+}  // namespace ztcp::config

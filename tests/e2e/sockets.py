@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""The built plugin over the kernel's TCP: with a config and without one, asked for and not."""
+import os
+import subprocess
+import sys
+
+from fabric import Fabric, check, free_port, main
+from transfer import SWEEP, rows_are_right
+
+ASKED = {"ZTCP_TRANSPORT": "sockets", "NCCL_SOCKET_IFNAME": "lo"}
+
+
+def without_a_config(fabric):
+    os.remove(fabric.config)
+    return fabric
+
+
+def said(fabric, *wanted):
+    log = fabric.log()
+    for text in wanted:
+        check(text in log, f"{text!r} is not in the log")
+
+
+def unconfigured():
+    with Fabric(2, topology="mesh") as fabric:
+        without_a_config(fabric)
+        for op in ("all_reduce", "sendrecv"):
+            rows_are_right(fabric.run_perf("--op", op, *SWEEP, env=ASKED))
+        said(fabric, "lo: kernel sockets, lo 127.0.0.1", "ports of the kernel's choice; chosen by NCCL_SOCKET_IFNAME=lo")
+
+
+def unasked():
+    """A host that was meant to bypass the kernel is not slow in silence."""
+    with Fabric(2, topology="mesh") as fabric:
+        without_a_config(fabric)
+        check(fabric.start_perf("--op", "sendrecv").wait(60) != 0, "it ran all the same")
+        said(fabric, "no fabric config at", "ZTCP_TRANSPORT=sockets")
+
+
+def misspelt():
+    with Fabric(2, topology="mesh") as fabric:
+        perf = fabric.start_perf("--op", "sendrecv", env={**ASKED, "ZTCP_TRANSPORT": "socket"})
+        check(perf.wait(60) != 0, "it ran all the same")
+        said(fabric, "ZTCP_TRANSPORT=socket is neither sockets nor ustack (did you mean sockets?)")
+
+
+def instead():
+    """Of a config with other NICs alone, what it says of connections holds."""
+    with Fabric(2, topology="mesh", settings={"cluster_key": '"' + "5a" * 32 + '"'}) as fabric:
+        rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP, env=ASKED))
+        said(fabric, "2 of the 2 NICs of", "lo: kernel sockets")
+
+
+def write_config(fabric, address, first_port, last_port):
+    with open(fabric.config, "w", encoding="utf-8") as file:
+        file.write(f'schema = 1\n[[nic]]\nname = "ztcp0"\ndriver = "socket"\ninterface = "lo"\naddress = "{address}"\n'
+                   f"first_port = {first_port}\nlast_port = {last_port}\n")
+
+
+def configured():
+    with Fabric(2, topology="mesh") as fabric:
+        first = free_port()
+        write_config(fabric, "127.0.0.1/8", first, min(first + 7, 65535))
+        rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP))
+        said(fabric, "ztcp0: kernel sockets, lo 127.0.0.1", f"listening at 127.0.0.1:{first}")
+
+
+def ports_taken():
+    with Fabric(2, topology="mesh") as fabric:
+        only = free_port()
+        write_config(fabric, "127.0.0.1/8", only, only)
+        check(fabric.start_perf("--op", "sendrecv").wait(60) != 0, "two processes had one port")
+        said(fabric, "widen first_port and last_port in")
+
+
+def ipv6():
+    """::1 is an address like any other, where a config names it."""
+    has_loopback = subprocess.run(["ip", "-6", "-brief", "address", "show", "dev", "lo"], text=True, check=False,
+                                  stdout=subprocess.PIPE).stdout
+    if "::1/128" not in has_loopback:
+        print("IPv6 is off on the loopback interface")
+        sys.exit(77)
+    with Fabric(2, topology="mesh") as fabric:
+        first = free_port()
+        write_config(fabric, "::1/128", first, min(first + 7, 65535))
+        rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP))
+        said(fabric, f"listening at [::1]:{first}")
+
+
+main({f.__name__: f for f in (unconfigured, unasked, misspelt, instead, configured, ports_taken, ipv6)})
