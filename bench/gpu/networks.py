@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""The networks that run compares: which library NCCL finds, by what name it is known, what is set for it."""
+import dataclasses
+import os
+import pathlib
+
+# Of every rank, whatever the network: a host of its own, on loopback, without RDMA and NVLink multicast.
+COMMON = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_IB_DISABLE": "1",
+          "NCCL_NVLS_ENABLE": "0"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    title: str
+    nccl_net: str  # NCCL's name for it: "via NET/..." in its log.
+    library: str = ""  # "": NCCL's own; "ztcp": of --build; else the peer that --peer gives a file for.
+    has_fabric: bool = False
+    environment: dict = dataclasses.field(default_factory=dict)
+
+
+def sockets(threads, each, channels=0):
+    """How NCCL's sockets, and FastSocket after them, are told their threads, and NCCL its channels."""
+    wanted = {"NCCL_SOCKET_NTHREADS": str(threads), "NCCL_NSOCKS_PERTHREAD": str(each)}
+    return wanted | ({"NCCL_MIN_NCHANNELS": str(channels)} if channels else {})
+
+
+NETWORKS = {
+    "ztcp": Network("ztcp, shared memory", "ztcp", "ztcp", has_fabric=True),
+    "ztcp-sockets": Network("ztcp, kernel sockets", "ztcp", "ztcp", environment={"ZTCP_TRANSPORT": "sockets"}),
+    "socket-stock": Network("NCCL's sockets, stock", "Socket"),
+    "socket-tuned": Network("NCCL's sockets, 4 x 4", "Socket", environment=sockets(4, 4)),
+    "socket-2x2-16": Network("NCCL's sockets, 2 x 2, 16 channels", "Socket", environment=sockets(2, 2, 16)),
+    "fastsocket": Network("FastSocket", "FastSocket", "fastsocket"),
+    # It takes these numbers only where it does not choose RX queues, which loopback has none of.
+    "fastsocket-4x4-8": Network("FastSocket, 4 x 4, 8 channels", "FastSocket", "fastsocket",
+                                environment=sockets(4, 4, 8) | {"NCCL_FLOW_PLACEMENT_ENABLE": "0"}),
+}
+
+
+def library_folder(network, build, peers, folder):
+    """Where NCCL finds libnccl-net.so: dropped in, as users do. (NCCL 2.28 forgets a path given by name
+    when it loads the library again.)"""
+    if network.library == "ztcp":
+        return build / "plugin"
+    place = pathlib.Path(folder) / network.library
+    place.mkdir(exist_ok=True)
+    link = place / "libnccl-net.so"
+    if not link.is_symlink():
+        link.symlink_to(peers[network.library])
+    return place
+
+
+def environment(network, rank, folder, build, peers, fabric):
+    """Of one rank. `folder` is for logs and links; `fabric` the config of a local fabric, or None."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("ZTCP_")}
+    env.pop("NCCL_NET_PLUGIN", None)
+    env.update(COMMON, NCCL_HOSTID=f"host{rank}", NCCL_NET=network.nccl_net, CUBLAS_WORKSPACE_CONFIG=":4096:8",
+               PYTHONPATH=str(pathlib.Path(__file__).resolve().parent))
+    if network.library:
+        place = library_folder(network, build, peers, folder)
+        env.update(NCCL_NET_PLUGIN_REF_COUNT="0", LD_LIBRARY_PATH=f"{place}:{env.get('LD_LIBRARY_PATH', '')}")
+    else:
+        env["NCCL_NET_PLUGIN"] = "none"
+    if network.library == "ztcp":
+        config = fabric if network.has_fabric else pathlib.Path(folder) / "no-config"
+        env.update(ZTCP_CONFIG=str(config), ZTCP_LOCAL_RANK=str(rank), ZTCP_LOG=f"{folder}/rank{rank}.log")
+    return env | network.environment

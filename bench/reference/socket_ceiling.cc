@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the kernel's TCP carries on this machine when nothing else is in its way: two processes, N
+// sockets over loopback between them, each with a thread of its own on either side that sends and
+// receives at once, 512 KiB at a time, out of and into buffers of 64 MiB. A plugin over sockets can
+// come near to it and not past.
+//
+//   socket_ceiling [--seconds S] [--json] [SOCKETS...]
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string_view>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBufferBytes = 64U << 20;
+constexpr std::size_t kPieceBytes = 512U << 10;
+
+[[noreturn]] void give_up(const char* call) {
+  std::perror(call);
+  std::_Exit(1);
+}
+
+int checked(int result, const char* call) {
+  if (result < 0) give_up(call);
+  return result;
+}
+
+struct Options {
+  double seconds = 3;
+  bool json = false;
+  std::vector<unsigned> sockets;
+};
+
+// Memory that is there already: no page is made while time is taken.
+std::vector<std::byte> buffer() { return std::vector<std::byte>(kBufferBytes, std::byte{1}); }
+
+// Goes round a buffer a piece at a time.
+class Cursor {
+ public:
+  std::byte* at(std::vector<std::byte>& memory) const { return memory.data() + offset_; }
+  std::size_t piece() const { return std::min(kPieceBytes, kBufferBytes - offset_); }
+  void move(std::size_t bytes) { offset_ = (offset_ + bytes) % kBufferBytes; }
+
+ private:
+  std::size_t offset_ = 0;
+};
+
+// Both directions of one socket until `stop`; counts what came.
+void carry(int socket, const std::atomic<bool>& stop, std::atomic<std::uint64_t>& received) {
+  std::vector<std::byte> out = buffer();
+  std::vector<std::byte> in = buffer();
+  Cursor sending;
+  Cursor receiving;
+  while (!stop.load(std::memory_order_relaxed)) {
+    const ssize_t sent =
+        ::send(socket, sending.at(out), sending.piece(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0) sending.move(static_cast<std::size_t>(sent));
+    const ssize_t got = ::recv(socket, receiving.at(in), receiving.piece(), MSG_DONTWAIT);
+    if (got > 0) {
+      receiving.move(static_cast<std::size_t>(got));
+      received.fetch_add(static_cast<std::uint64_t>(got), std::memory_order_relaxed);
+    }
+    if (got == 0) return;  // The other process is done.
+    if (sent >= 0 || got >= 0) continue;
+    if (errno != EAGAIN) return;
+    pollfd ready{socket, POLLIN | POLLOUT, 0};
+    ::poll(&ready, 1, 10);
+  }
+}
+
+// One side's sockets, carried from construction until end() here or at the other side.
+class Side {
+ public:
+  explicit Side(std::vector<int> sockets) : sockets_(std::move(sockets)) {
+    for (const int socket : sockets_)
+      threads_.emplace_back([this, socket] { carry(socket, stop_, received_); });
+  }
+
+  // GB/s that arrive here, once buffers are made and windows open.
+  double measure(double seconds) {
+    while (received_ < sockets_.size() * kBufferBytes)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const std::uint64_t before = received_;
+    const auto begin = Clock::now();
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    const std::uint64_t bytes = received_ - before;
+    const std::chrono::duration<double> took = Clock::now() - begin;
+    return static_cast<double>(bytes) / took.count() / 1e9;
+  }
+
+  void end() {
+    stop_ = true;
+    for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
+    join();
+  }
+
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+    for (const int socket : sockets_) ::close(socket);
+  }
+
+ private:
+  std::vector<int> sockets_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<std::uint64_t> received_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+int new_socket() {
+  const int socket = checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+  const int one = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  return socket;
+}
+
+// GB/s that arrive in each of the two processes while both send.
+double measure(unsigned count, double seconds) {
+  const int listener = new_socket();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  checked(::bind(listener, name, size), "bind");
+  checked(::listen(listener, static_cast<int>(count)), "listen");
+  checked(::getsockname(listener, name, &size), "getsockname");
+  std::array<int, 2> told{};
+  checked(::pipe(told.data()), "pipe");
+
+  std::vector<int> sockets;
+  const pid_t other = checked(::fork(), "fork");
+  if (other == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (unsigned i = 0; i < count; ++i) {
+      sockets.push_back(new_socket());
+      checked(::connect(sockets.back(), name, size), "connect");
+    }
+    Side side(std::move(sockets));
+    const double theirs = side.measure(seconds);
+    if (::write(told[1], &theirs, sizeof theirs) != sizeof theirs) give_up("write");
+    side.join();
+    std::_Exit(0);
+  }
+  for (unsigned i = 0; i < count; ++i)
+    sockets.push_back(checked(::accept(listener, nullptr, nullptr), "accept"));
+  Side side(std::move(sockets));
+  const double ours = side.measure(seconds);
+  double theirs = 0;
+  // Not before it has measured, too: it needs our bytes.
+  if (::read(told[0], &theirs, sizeof theirs) != sizeof theirs) give_up("read");
+  side.end();
+  checked(::waitpid(other, nullptr, 0), "waitpid");
+  for (const int descriptor : {listener, told[0], told[1]}) ::close(descriptor);
+  return std::min(ours, theirs);
+}
+
+Options parse(int count, char** arguments) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view one = arguments[i];
+    if (one == "--json") {
+      options.json = true;
+    } else if (one == "--seconds" && i + 1 < count) {
+      options.seconds = std::atof(arguments[++i]);
+    } else if (const long sockets = std::atol(arguments[i]); sockets > 0 && sockets <= 256) {
+      options.sockets.push_back(static_cast<unsigned>(sockets));
+    } else {
+      fmt::print(stderr, "usage: socket_ceiling [--seconds S] [--json] [SOCKETS...]\n");
+      std::exit(2);
+    }
+  }
+  if (options.sockets.empty()) options.sockets = {1, 2, 4, 8};
+  return options;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const Options options = parse(count, arguments);
+  const char* separator = "[";
+  for (const unsigned sockets : options.sockets) {
+    const double gb_per_s = measure(sockets, options.seconds);
+    if (options.json)
+      fmt::print("{}{{\"sockets\": {}, \"gb_per_s_each_way\": {:.3f}}}", separator, sockets,
+                 gb_per_s);
+    else
+      fmt::print("{:3} sockets {:7.2f} GB/s each way\n", sockets, gb_per_s);
+    std::fflush(stdout);
+    separator = ",\n ";
+  }
+  if (options.json) fmt::print("]\n");
+  return 0;
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""bench/gpu/curves: medians over rounds and files, and how ours compares."""
+import importlib.machinery
+import importlib.util
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("curves", sys.argv.pop(1))
+curves = importlib.util.module_from_spec(importlib.util.spec_from_loader("curves", loader))
+loader.exec_module(curves)
+
+
+def sweep(network, times, note="default", error=None):
+    rows = [{"op": "all_reduce", "size_bytes": size, "time_us": time, "busbw_gb_per_s": size / time / 1e3}
+            for size, time in times.items()]
+    return {"part": "sweep", "network": network, "ranks": 2, "note": note, "error": error,
+            "ranks_results": [{"rows": rows, "cpu_s": 1.0}, {"rows": rows, "cpu_s": 2.0}] if not error else [None]}
+
+
+def run(*records):
+    # One file for each, as a long run is made in parts.
+    return curves.Run([{"results": [record]} for record in records])
+
+
+KEY = (2, "all_reduce")
+
+
+class Curves(unittest.TestCase):
+    def test_takes_medians_over_files(self):
+        found = run(*(sweep("ztcp-sockets", {8: time}) for time in [30.0, 10.0, 11.0]))
+        self.assertEqual(found.median(KEY, 8, "ztcp-sockets"), 11.0)
+        self.assertEqual(found.cpu_s[2, "ztcp-sockets"], [3.0, 3.0, 3.0])
+
+    def test_leaves_out_failures_and_other_protocols(self):
+        found = run(sweep("ztcp", {8: 1.0}, note="LL"), sweep("ztcp", {}, error="hung"), sweep("ztcp", {8: 5.0}))
+        self.assertEqual(found.values(KEY, 8, "ztcp", "time_us"), [5.0])
+
+    def test_compares_with_each_and_with_the_best_peer_of_each_size(self):
+        gib = 1 << 30
+        found = run(sweep("ztcp-sockets", {8: 10.0, gib: 100.0}), sweep("ztcp", {8: 1.0, gib: 1.0}),
+                    sweep("socket-stock", {8: 20.0, gib: 400.0}), sweep("socket-tuned", {8: 40.0, gib: 100.0}))
+        rows = {row[0]: row[1:] for row in curves.comparison(found, KEY, "ztcp-sockets")}
+        self.assertEqual(rows["socket-stock"], ["2.83", "2.00 at 8 B", "2.00", "4.00 at 1 GiB"])
+        self.assertEqual(rows["socket-tuned"], ["2.00", "1.00 at 1 GiB", "4.00", "1.00 at 1 GiB"])
+        # Ours in shared memory is no peer.
+        self.assertEqual(rows["**the best of the peers at each size**"], ["1.41", "1.00 at 1 GiB", "2.00", "1.00 at 1 GiB"])
+
+    def test_holds_the_largest_size_against_bare_sockets(self):
+        ceiling = {"part": "ceiling", "rows": [{"sockets": 1, "gb_per_s_each_way": 4.0},
+                                               {"sockets": 4, "gb_per_s_each_way": 10.0}]}
+        found = run(ceiling, sweep("ztcp-sockets", {8: 10.0, 1 << 30: (1 << 30) / 9e3}))
+        self.assertIn("9.0 GB/s bus, 0.90 of the most", curves.report(found, "ztcp-sockets"))
+
+
+if __name__ == "__main__":
+    unittest.main()
