@@ -229,7 +229,10 @@ class EngineWorld {
     config.session.flows = c.flows;
     config.session.max_sessions = 4;
     config.secret = {host + 1, host + 2};
-    config.copies = {.workers = c.workers, .least_message_bytes = 5000, .stretch_bytes = 2048};
+    config.copies = {.workers = c.workers,
+                     .least_message_bytes = 5000,
+                     .least_piece_bytes = 1,
+                     .stretch_bytes = 2048};
     return config;
   }
 

@@ -55,6 +55,16 @@ TEST_P(Copies, FlowsThatDieLoseNothing) {
   EXPECT_GT(world.workers.done, 200U);
 }
 
+TEST_P(Copies, SmallPiecesStayHere) {
+  MsgScript script = with_workers(GetParam());
+  script.copies.least_piece_bytes = 3000;
+  script.streams.max_piece_bytes = 2999;
+  script.sizes.assign(10, 50'000);
+  MsgWorld world(script);
+  ASSERT_TRUE(world.run_all()) << world.problem();
+  EXPECT_EQ(world.workers.done, 0U);
+}
+
 // A sender is done when its bytes are acknowledged, and may say bye before they are copied.
 TEST_P(Copies, AByeOvertakesNoCopy) {
   MsgScript script = with_workers(GetParam(), 2);

@@ -57,7 +57,8 @@ struct MsgScript {
   std::size_t kill_pair = 0;           // Modulo the pairs that are alive.
   unsigned kill_chance = 0;            // Any living pair dies at one in so many events; 0: never.
   // With workers: of messages that are large for the tests', in stretches that are short.
-  msg::CopySettings copies{.workers = 0, .least_message_bytes = 2000, .stretch_bytes = 1024};
+  msg::CopySettings copies{
+      .workers = 0, .least_message_bytes = 2000, .least_piece_bytes = 1, .stretch_bytes = 1024};
 };
 
 class MsgWorld final : public msg::ListenerEvents {

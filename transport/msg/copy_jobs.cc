@@ -19,8 +19,9 @@ CopyJobs::CopyJobs(const CopySettings& settings, Workers& workers, FrameLoans& l
 
 void CopyJobs::copy(CopyClient& client, RecvMessage& message, CopyTrack& track, std::uint64_t at,
                     std::span<const std::byte> bytes) {
+  const bool is_worth_it = bytes.size() >= settings_.least_piece_bytes;
   while (!bytes.empty()) {
-    if (at >= track.end) begin_stretch(track, at);
+    if (at >= track.end) begin_stretch(track, at, is_worth_it);
     const auto piece = bytes.first(std::min<std::uint64_t>(bytes.size(), track.end - at));
     if (track.worker != CopyTrack::kHere && !give(client, message, track.worker, at, piece)) {
       // The rest of the stretch is copied here, behind what the worker has of it.
@@ -34,10 +35,10 @@ void CopyJobs::copy(CopyClient& client, RecvMessage& message, CopyTrack& track, 
   }
 }
 
-void CopyJobs::begin_stretch(CopyTrack& track, std::uint64_t at) {
+void CopyJobs::begin_stretch(CopyTrack& track, std::uint64_t at, bool is_worth_it) {
   if (track.worker != CopyTrack::kHere) publish(track.worker);
   track.end = (at / settings_.stretch_bytes + 1) * settings_.stretch_bytes;
-  track.worker = choose_worker();
+  track.worker = is_worth_it ? choose_worker() : CopyTrack::kHere;
 }
 
 std::uint8_t CopyJobs::choose_worker() {

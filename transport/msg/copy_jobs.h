@@ -31,6 +31,8 @@ struct CopySettings {
   std::size_t workers = 0;  // At most.
   // Of smaller messages nothing is given away: to wake somebody takes as long as to copy them.
   std::uint64_t least_message_bytes = 128U << 10;
+  // Nor where frames are small: to give a piece of 1448 bytes away takes as long as to copy it.
+  std::size_t least_piece_bytes = 4096;
   std::uint64_t stretch_bytes = 16U << 10;  // A multiple of 128.
 };
 
@@ -122,7 +124,7 @@ class CopyJobs {
   };
 
   std::size_t count() const { return std::min(rings_.size(), workers_.count()); }
-  void begin_stretch(CopyTrack& track, std::uint64_t at);
+  void begin_stretch(CopyTrack& track, std::uint64_t at, bool is_worth_it);
   std::uint8_t choose_worker();
   std::uint8_t least_busy() const;
   bool give(CopyClient& client, RecvMessage& message, std::uint8_t to, std::uint64_t at,
