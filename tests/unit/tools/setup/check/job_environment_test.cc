@@ -270,6 +270,16 @@ TEST(JobEnvironment, FewCpusForPollers) {
   EXPECT_THAT(check.problem.what, HasSubstr("4 CPUs (0-3) for 2 NICs"));
 }
 
+TEST(JobEnvironment, FewCpusForWorkers) {
+  Scene scene;
+  EXPECT_THAT(scene.bad(), IsEmpty());
+  scene.fabric.poller.workers = 2;
+  const Check check = scene.only();
+  EXPECT_EQ(check.name, "cpus");
+  EXPECT_THAT(check.problem.what, HasSubstr("pollers, their workers and NCCL's threads want 10"));
+  EXPECT_THAT(check.problem.mend, HasSubstr("remove workers = 2 from [poller]"));
+}
+
 TEST(JobEnvironment, ALimitOfCpuTimeCounts) {
   Scene scene;
   scene.tree.add_file("proc/self/cgroup", "0::/job\n");
