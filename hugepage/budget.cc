@@ -56,6 +56,7 @@ std::vector<NodeNeed> process_needs(std::span<const NicNeed> nics, std::uint32_t
   // Whole pages: else DPDK takes smaller ones than the fabric says where the machine has both.
   const std::uint32_t page_mib = std::max(page_kib / 1024, 1U);
   std::vector<NodeNeed> needs;
+  needs.reserve(mib_of_node.size());
   for (const auto& [node, mib] : mib_of_node)
     needs.push_back({node, (mib + page_mib - 1) / page_mib * page_mib});
   return needs;

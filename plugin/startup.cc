@@ -44,7 +44,7 @@ std::vector<Device> promised_devices(const std::optional<config::Fabric>& fabric
 }
 
 Told<Startup> refuse(const config::LoadResult& loaded, const config::Environment& environment,
-                     const std::string& host, std::string reason) {
+                     const std::string& host, const std::string& reason) {
   if (environment.on_error == config::OnError::kFallback && environment.ztcp_is_demanded)
     return report(Errc::kBadConfig,
                   "{}; NCCL_NET=ztcp keeps NCCL from using another network, so the job ends here "

@@ -42,7 +42,7 @@ void prepare(int fd) {
 
 std::string next_text(std::span<const std::byte>& bytes) {
   const auto end = std::find(bytes.begin(), bytes.end(), std::byte{0});
-  const std::string text = text_of({bytes.begin(), end});
+  std::string text = text_of({bytes.begin(), end});
   bytes = bytes.subspan(std::min<std::size_t>(bytes.size(), text.size() + 1));
   return text;
 }
