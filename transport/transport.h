@@ -97,6 +97,9 @@ struct RecvBuffer {
   std::span<std::byte> bytes;
   int tag = 0;
   MemoryKey* key = nullptr;
+  // Flags inside the bytes may be polled before the request is done (NCCL's LL and LL128), so that
+  // within 128 bytes none may show before what stands in front of it.
+  bool is_polled = true;
 };
 
 // One operation in flight. Lives in its comm's fixed table; dead once test() said done.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <span>
 #include <type_traits>
 
@@ -68,11 +69,13 @@ struct Arrays {
   const Size* sizes;
   const int* tags;
   void** mhandles;
+  bool is_polled = true;
 
   RecvBuffer buffer(std::size_t i) const {
     return {{static_cast<std::byte*>(data[i]), static_cast<std::size_t>(sizes[i])},
             tags == nullptr ? 0 : tags[i],
-            mhandles == nullptr ? nullptr : key_of(mhandles[i])};
+            mhandles == nullptr ? nullptr : key_of(mhandles[i]),
+            is_polled};
   }
   // Calls post(span of n buffers).
   template <class Post>
@@ -100,14 +103,31 @@ Told<void> check_buffers(const char* entry, int n, const Size* sizes) {
   return {};
 }
 
-// `*request` comes in as NCCL_NET_OPTIONAL_RECV_COMPLETION for LL and LL128; we always complete.
+// The setting by which NCCL 2.24 and later leave out what tells_simple() looks at.
+bool hints_are_on() {
+  static const bool are_on = [] {
+    const char* const set = std::getenv("NCCL_NET_OPTIONAL_RECV_COMPLETION");
+    return set == nullptr || std::strtoll(set, nullptr, 0) > 0;
+  }();
+  return are_on;
+}
+
+// Tables from v9 on (sizes are size_t) get `*request` as NCCL_NET_OPTIONAL_RECV_COMPLETION for a
+// single buffer of LL or LL128, and as NULL for one of Simple. We always complete; but what is not
+// known to be Simple may be polled.
+template <class Size>
+bool tells_simple(int n, void* const* request) {
+  return std::is_unsigned_v<Size> && n == 1 && *request == nullptr && hints_are_on();
+}
+
 template <class Size>
 Told<void> post_receive(void* comm, int n, void** data, const Size* sizes, const int* tags,
                         void** mhandles, void** request) {
+  const bool is_polled = !tells_simple<Size>(n, request);
   *request = nullptr;
   if (const auto fine = check_buffers("irecv", n, sizes); !fine) [[unlikely]]
     return fine;
-  return Arrays<Size>{data, sizes, tags, mhandles}.with_buffers(
+  return Arrays<Size>{data, sizes, tags, mhandles, is_polled}.with_buffers(
       n, [&](std::span<const RecvBuffer> buffers) {
         return hand_out(receiver(comm).post_recv(buffers), request);
       });

@@ -114,7 +114,7 @@ void MsgWorld::post_receive(std::size_t buffer_bytes) {
   buffer.assign(buffer_bytes + kMargin, kEmpty);
   Message::Recv& record = messages_[number].recv;
   record.number = number;
-  record.start(std::span(buffer).first(buffer_bytes), tag(number));
+  record.start(std::span(buffer).first(buffer_bytes), tag(number), number % 3 == 0);
   recv_session->post(now, record);
 }
 

@@ -37,7 +37,6 @@ struct MsgScript {
   void set_ack_is_delivery(bool is_so) {
     session.ack_is_delivery = is_so;
     streams.is_kernel_like = !is_so;
-    session.polled_up_to_bytes = 4096;
   }
 
   StreamScript streams;

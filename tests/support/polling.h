@@ -72,8 +72,8 @@ inline Result<std::size_t> finish(Request& request) {
 }
 
 inline Result<Request*> post_recv(RecvComm& comm, std::span<std::byte> bytes,
-                                  MemoryKey* key = nullptr) {
-  const RecvBuffer buffer{bytes, 0, key};
+                                  MemoryKey* key = nullptr, bool is_polled = false) {
+  const RecvBuffer buffer{bytes, 0, key, is_polled};
   return comm.post_recv({&buffer, 1});
 }
 

@@ -136,7 +136,7 @@ class alignas(64) RecvRequest final : public TableRequest<ReceivingComm> {
       Part& part = parts_[i];
       part.whole = this;
       part.range.set(buffer.bytes.data(), buffer.bytes.size());
-      part.start(buffer.bytes, static_cast<std::uint32_t>(buffer.tag));
+      part.start(buffer.bytes, static_cast<std::uint32_t>(buffer.tag), buffer.is_polled);
     }
     set_posted();
   }

@@ -49,10 +49,11 @@ class RecvMessage : private Arrival {
  public:
   // The owner's, before each post(): the session alone writes to the buffer until the message is
   // done.
-  void start(std::span<std::byte> buffer, std::uint32_t tag) {
+  void start(std::span<std::byte> buffer, std::uint32_t tag, bool is_polled = true) {
     buffer_ = buffer.data();
     capacity_bytes_ = buffer.size();
     tag_ = tag;
+    is_polled_ = is_polled;
     copies_out_ = 0;
     has_begun = false;
   }
@@ -64,6 +65,8 @@ class RecvMessage : private Arrival {
   static RecvMessage& of(Arrival& arrival) { return static_cast<RecvMessage&>(arrival); }
   std::byte* buffer() const { return buffer_; }
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+  // Somebody may look at it before it is done: only the ordered copy writes there.
+  bool is_polled() const { return is_polled_; }
   // Its pieces that are with workers (CopyJobs).
   std::uint32_t copies_out() const { return copies_out_; }
   void note_copy_given() { ++copies_out_; }
@@ -79,6 +82,7 @@ class RecvMessage : private Arrival {
   RecvMessage* next_;
   std::uint32_t tag_;
   std::uint32_t copies_out_;
+  bool is_polled_;
 };
 
 // What came before its buffer was posted.

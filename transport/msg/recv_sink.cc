@@ -116,7 +116,7 @@ std::span<std::byte> RecvSession::place(const RecvFlow& flow, std::size_t bytes)
       !cursor.lane->is_posted(cursor.message))
     return {};
   Arrival& m = *cursor.lane->arrival(cursor.message);
-  if (m.total <= settings_.polled_up_to_bytes) return {};
+  if (RecvMessage::of(m).is_polled()) return {};
   const std::uint64_t from = cursor.position;
   if (m.held.count(m.unit.index(from), m.unit.index(from + bytes - 1) + 1) != 0) return {};
   return {RecvMessage::of(m).buffer() + from, bytes};

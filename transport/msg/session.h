@@ -54,10 +54,6 @@ struct SessionSettings {
   // tells of the peer's acknowledgements (sender). True for tcp/, false for kernel sockets. A send
   // is done by acknowledgement alone only where both sides say so.
   bool ack_is_delivery = true;
-  // Where streams place bytes by themselves (StreamEvents::place()): messages up to this size come
-  // through the ordered copy all the same, since someone may poll flags inside them. NCCL's LL has
-  // 64 KiB at most, and LL128 is off without GPU memory.
-  std::uint32_t polled_up_to_bytes = 64U << 10;
   // Sessions of one NIC, those that send and those that receive together.
   std::uint32_t max_sessions = 512;
   // Of this budget each receiver of an acceptor is allowed a 64th of what the others leave, up to

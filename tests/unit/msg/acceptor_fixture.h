@@ -76,10 +76,10 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public RecvOwn
     std::uint32_t name = 0;
   };
   void post(std::span<std::byte> buffer, std::uint32_t name, std::size_t session = 0,
-            std::uint32_t tag = 0) {
+            std::uint32_t tag = 0, bool is_polled = true) {
     Receive& receive = receives.emplace_back();
     receive.name = name;
-    receive.start(buffer, tag);
+    receive.start(buffer, tag, is_polled);
     sessions.at(session)->post(now, receive);
   }
   static Hello hello(std::uint64_t session = 5, std::uint32_t epoch = 1, std::uint8_t flow = 0) {
