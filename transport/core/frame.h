@@ -33,7 +33,10 @@ struct RxFrame {
   std::uint32_t charge_bytes = 0;  // Memory the frame really occupies while it is held.
   bool checksum_good = false;      // The NIC verified IP and TCP checksums. False: unknown.
   bool kept = false;               // Set by the stack when it holds the frame after on_frames().
-  std::uint8_t port = 0;           // Of a link with several; its own.
+  std::uint8_t port = 0;           // Of a link with several: by which one it came.
+  // Set by the stack of a shard (link/shards.h): whose the frame is, which release() hands it to.
+  std::uint8_t hand_to = kNobody;
+  static constexpr std::uint8_t kNobody = 0xff;
 };
 
 // A frame to send: finished headers plus payload that may point at user memory.

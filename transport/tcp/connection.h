@@ -121,6 +121,8 @@ class Connection final : public Stream, public ListHook<> {
   }
 
   // connection_handshake.cc
+  bool try_next_port(TimePoint now, const wire::TcpHeader& syn_ack);
+  void choose_numbers(TimePoint now);
   void take_syn(TimePoint now, const wire::TcpHeader& syn);
   void enter_syn_received();
   Receiver::Window agreed_window() const;
@@ -205,7 +207,8 @@ class Connection final : public Stream, public ListHook<> {
   Duration syn_timeout_{};
   TimePoint syn_sent_ = TimePoint::min();
   bool syn_retransmitted_ = false;
-  int keepalives_ = 0;  // Unanswered in a row.
+  int ports_tried_ = 0;  // Of which the answers came to another queue than ours.
+  int keepalives_ = 0;   // Unanswered in a row.
   TimePoint keepalive_sent_{};
   TimePoint challenged_{};             // When answer_sparingly() last did.
   const char* unreachable_ = nullptr;  // Why, as ICMP said last.

@@ -13,7 +13,6 @@ namespace ztcp::tcp {
 void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
                        IpAddress next_hop) {
   assert(state_ == State::kClosed);
-  const Endpoint local = context_.local(local_port);
   events_ = nullptr;
   timestamps_ = sack_ = mac_known_ = syn_due_ = keepalive_due_ = active_ = reset_due_ = false;
   peer_window_shift_ = 0;
@@ -24,16 +23,24 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   remote_ = remote;
   local_port_ = local_port;
   heard_ = opened_ = now;
-  iss_ = context_.unguessable.initial_sequence(now, local, remote);
-  clock_.offset = context_.unguessable.timestamp_offset(local, remote);
   unreachable_ = nullptr;
   path_.stop();
   sender_.reset();
-  syn_sent_ = TimePoint::min();
-  syn_retransmitted_ = peer_scales_ = payload_lost_ = false;
-  syn_timeout_ = std::max(context_.config.tcp.rto_initial, context_.rto_floor);
+  peer_scales_ = payload_lost_ = false;
+  ports_tried_ = 0;
+  choose_numbers(now);
   context_.neighbours.join(index_, next_hop);
   if (const auto mac = context_.neighbours.find(index_)) on_neighbour(*mac);
+}
+
+// For the SYN from this port to that place, which was not sent yet.
+void Connection::choose_numbers(TimePoint now) {
+  const Endpoint local = context_.local(local_port_);
+  iss_ = context_.unguessable.initial_sequence(now, local, remote_);
+  clock_.offset = context_.unguessable.timestamp_offset(local, remote_);
+  syn_sent_ = TimePoint::min();
+  syn_retransmitted_ = false;
+  syn_timeout_ = std::max(context_.config.tcp.rto_initial, context_.rto_floor);
 }
 
 void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint remote,
@@ -65,6 +72,29 @@ void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAdd
   take_syn(now, syn.tcp);
   enter_syn_received();
   schedule();
+}
+
+// The NIC puts what the peer says to this port into another queue than ours. False: no other port
+// is worth a try, and the connection goes on by what the other queue hands over.
+bool Connection::try_next_port(TimePoint now, const wire::TcpHeader& syn_ack) {
+  if (!context_.ports.may_try_another(++ports_tried_)) return false;
+  const auto port = context_.choose_port(remote_, ports_tried_);
+  if (!port) return false;
+  context_.send_reset({.to = mac_,
+                       .remote = remote_,
+                       .local_port = local_port_,
+                       .seq = SeqNum(syn_ack.acknowledgment),
+                       .ack = {},
+                       .with_ack = false});
+  ++context_.counters.ports_passed_over;
+  context_.demux.remove(key());
+  local_port_ = *port;
+  context_.demux.insert(key(), index_);
+  choose_numbers(now);
+  syn_due_ = true;
+  wake();
+  schedule();
+  return true;
 }
 
 // What the peer offers, in its SYN or SYN-ACK.
@@ -158,6 +188,11 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
     return;
   }
   if (!tcp.flags.has(wire::kSyn)) return;
+  if (has_ack && context_.ports.is_shared()) [[unlikely]] {
+    const bool is_astray = context_.was_handed_over(frame);
+    if (is_astray && try_next_port(now, tcp)) return;
+    context_.ports.note_luck(!is_astray);
+  }
 
   take_syn(now, tcp);
   if (!has_ack) {  // Both open towards each other (section 3.5, MUST-10).

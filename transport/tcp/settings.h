@@ -8,11 +8,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/tcp/congestion_control.h"
 #include "transport/tcp/cubic.h"
+#include "transport/wire/receive_spread.h"
 
 namespace ztcp::tcp {
 
@@ -43,6 +45,15 @@ struct TcpSettings {
   bool pacing = true;
 };
 
+// One of several stacks that share a NIC, each on a queue of its own: a connection belongs to one
+// of them, and what the NIC put into another's queue is handed over (link/shards.h).
+struct Shard {
+  std::uint8_t index = 0;
+  std::uint8_t count = 1;
+  // How the NIC chooses the queue; null: it does not tell, and is watched.
+  std::shared_ptr<const wire::ReceiveSpread> spread;
+};
+
 struct StackConfig {
   MacAddress mac;
   Ipv4Prefix address;
@@ -58,6 +69,7 @@ struct StackConfig {
   std::size_t max_held_frames = 8192;
   std::uint16_t ephemeral_port_first = 32768;
   std::uint16_t ephemeral_port_last = 60999;
+  Shard shard;
   TcpSettings tcp;
 };
 

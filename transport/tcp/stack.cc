@@ -86,7 +86,8 @@ Stack::Impl::Impl(const StackConfig& config, const std::array<std::uint64_t, 2>&
 // RFC 5227 section 3: neighbours that knew this address under another MAC learn better.
 void Stack::Impl::announce() {
   const StackConfig& config = context.config;
-  if (config.address.address == Ipv4Address{}) return;
+  // Once for a NIC.
+  if (config.address.address == Ipv4Address{} || config.shard.index != 0) return;
   write_arp({.operation = wire::ArpOperation::kRequest,
              .sender_mac = config.mac,
              .sender_ip = config.address.address,
@@ -234,24 +235,13 @@ Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& eve
   // RFC 9293 MUST-46: never to a group.
   if (!next_hop || !config.address.may_be_host(remote.address.v4()))
     return fail(Errc::kNoRoute, "tcp connect");
-  // RFC 6056 section 3.3.3: a hashed start, then the first free port.
-  const std::uint32_t ports =
-      std::uint32_t{config.ephemeral_port_last} - config.ephemeral_port_first + 1;
-  const std::uint32_t start = context.unguessable.port_offset(context.local(0), remote);
-  for (std::uint32_t i = 0; i < ports; ++i) {
-    const auto port = static_cast<std::uint16_t>(config.ephemeral_port_first + (start + i) % ports);
-    const Demux::Key key = Demux::key(remote, port);
-    const bool to_itself = remote == context.local(port);
-    if (to_itself || context.find_listener(port) != nullptr ||
-        context.demux.find(key) != Demux::kNone)
-      continue;
-    const std::uint32_t index = impl_->take_slot(now, /*for_us=*/true);
-    if (index == Demux::kNone) return fail(Errc::kFull, "tcp connect");
-    context.demux.insert(key, index);
-    impl_->connections[index].open_active(now, port, remote, *next_hop, events);
-    return &impl_->connections[index];
-  }
-  return fail(Errc::kBusy, "tcp connect");
+  const auto port = context.choose_port(remote, /*tried=*/0);
+  if (!port) return fail(Errc::kBusy, "tcp connect");
+  const std::uint32_t index = impl_->take_slot(now, /*for_us=*/true);
+  if (index == Demux::kNone) return fail(Errc::kFull, "tcp connect");
+  context.demux.insert(Demux::key(remote, *port), index);
+  impl_->connections[index].open_active(now, *port, remote, *next_hop, events);
+  return &impl_->connections[index];
 }
 
 Status Stack::listen(std::uint16_t port, StreamAcceptor& acceptor) {

@@ -60,8 +60,9 @@ struct Counters {
   std::uint64_t connections_accepted = 0;
   std::uint64_t connections_failed = 0;
   std::uint64_t syn_dropped_table_full = 0;
-  std::uint64_t arp_unresolved = 0;   // Connects that ended without their neighbour's answer.
-  std::uint64_t arp_mac_changes = 0;  // A neighbour answers from another MAC than before.
+  std::uint64_t ports_passed_over = 0;  // The NIC puts their answers into another stack's queue.
+  std::uint64_t arp_unresolved = 0;     // Connects that ended without their neighbour's answer.
+  std::uint64_t arp_mac_changes = 0;    // A neighbour answers from another MAC than before.
   // Somebody claimed a neighbour's address and the neighbour still answers from where it was: two
   // hosts with one address, or a forger.
   std::uint64_t arp_conflicts = 0;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "transport/tcp/reassembly.h"
 #include "transport/tcp/receiver.h"
 #include "transport/tcp/settings.h"
+#include "transport/tcp/source_ports.h"
 #include "transport/tcp/stack.h"
 #include "transport/tcp/timer_wheel.h"
 #include "transport/tcp/work_queue.h"
@@ -36,6 +38,7 @@ struct StackContext {
         window(Receiver::choose_window(config.tcp.receive_window_bytes)),
         held(config.max_held_bytes, config.max_held_frames),
         unguessable(secret),
+        ports(config),
         demux(config.max_connections, unguessable.table_secret()),
         wheel(static_cast<std::uint32_t>(config.max_connections)),
         ready(static_cast<std::uint32_t>(config.max_connections)),
@@ -55,6 +58,20 @@ struct StackContext {
     for (const Listener& listener : listeners)
       if (listener.port == port) return listener.acceptor;
     return nullptr;
+  }
+
+  // For a connection to `remote`, of whose ports so many were tried already.
+  std::optional<std::uint16_t> choose_port(Endpoint remote, int tried) {
+    const std::uint32_t start = unguessable.port_offset(local(0), remote);
+    return ports.choose(start, remote, tried, [&](std::uint16_t port) {
+      return remote != local(port) && find_listener(port) == nullptr &&
+             demux.find(Demux::key(remote, port)) == Demux::kNone;
+    });
+  }
+
+  // The NIC put it into another queue than ours, whose stack handed it over.
+  bool was_handed_over(const RxFrame& frame) const {
+    return ports.is_shared() && frame.port != config.shard.index;
   }
 
   // A connection has ended; its slot is used again once nothing on the call stack names it.
@@ -94,6 +111,7 @@ struct StackContext {
   Counters counters;
   HeldFrames held;
   Unguessable unguessable;
+  SourcePorts ports;
   Demux demux;
   TimerWheel wheel;
   WorkQueue ready;  // Connections that may have something to send.

@@ -44,7 +44,7 @@ Verdict judge(const wire::IcmpError& error) {
 
 }  // namespace
 
-void Stack::Impl::on_icmp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed) {
+void Stack::Impl::on_icmp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
   if (!wire::verify_icmp_checksums(frame, parsed)) {
     ++context.counters.rx_bad_checksum;
     return;
@@ -61,7 +61,7 @@ void Stack::Impl::on_icmp(TimePoint now, const RxFrame& frame, const wire::Parse
       std::span(beginning).first(std::min<std::size_t>(parsed.payload_bytes, beginning.size()));
   copy_to(head);
   if (const auto error = wire::parse_icmp_error(head)) {
-    on_icmp_error(now, *error);
+    if (!on_icmp_error(now, *error)) pass_on(frame);
     return;
   }
   const auto request = wire::parse_icmp_echo(head);
@@ -74,19 +74,20 @@ void Stack::Impl::on_icmp(TimePoint now, const RxFrame& frame, const wire::Parse
   answer_echo(parsed, message);
 }
 
-void Stack::Impl::on_icmp_error(TimePoint now, const wire::IcmpError& error) {
-  if (error.source.address != context.config.address.address) return;
+bool Stack::Impl::on_icmp_error(TimePoint now, const wire::IcmpError& error) {
+  if (error.source.address != context.config.address.address) return true;  // Nobody's.
   const std::uint32_t index = context.demux.find(Demux::key(error.destination, error.source.port));
-  if (index == Demux::kNone) return;
+  if (index == Demux::kNone) return false;
   touched.push(index);
   const SeqNum quoted(error.sequence);
   if (error.type == wire::IcmpError::kUnreachable &&
       error.code == wire::IcmpError::kFragmentationNeeded) {
     connections[index].on_fragmentation_needed(now, quoted, error.next_hop_mtu_bytes);
-    return;
+    return true;
   }
   const Verdict verdict = judge(error);
   connections[index].on_unreachable(now, quoted, verdict.reason, verdict.hard);
+  return true;
 }
 
 void Stack::Impl::answer_echo(const wire::ParsedFrame& parsed, std::span<std::byte> message) {

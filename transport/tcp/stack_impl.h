@@ -47,10 +47,15 @@ struct Stack::Impl {
   // `beyond`: the last number of the connection that this one replaces.
   void on_syn(TimePoint now, const wire::ParsedFrame& parsed, std::optional<SeqNum> beyond);
   bool may_come_from(const wire::ParsedFrame& parsed) const;
-  void on_arp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed);
+  void on_arp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
+  // Of stacks that share a NIC: a segment of another's connection is handed to it, true; what is of
+  // use to all goes round, once.
+  bool hand_over(RxFrame& frame, const wire::ParsedFrame& parsed) const;
+  void pass_on(RxFrame& frame) const;
   // stack_icmp.cc
-  void on_icmp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed);
-  void on_icmp_error(TimePoint now, const wire::IcmpError& error);
+  void on_icmp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
+  // False: of none of our connections.
+  bool on_icmp_error(TimePoint now, const wire::IcmpError& error);
   void answer_echo(const wire::ParsedFrame& parsed, std::span<std::byte> message);
 
   void end_turn(TimePoint now);

@@ -89,8 +89,23 @@ void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
   }
   if (context.find_listener(parsed.tcp.destination_port) != nullptr)
     on_segment_in_listen(now, parsed);
-  else
+  else if (!hand_over(frame, parsed))
     on_unexpected(parsed);
+}
+
+bool Stack::Impl::hand_over(RxFrame& frame, const wire::ParsedFrame& parsed) const {
+  if (!context.ports.is_shared() || context.was_handed_over(frame)) return false;
+  const auto owner = context.ports.owner(parsed.tcp.destination_port);
+  if (!owner || *owner == context.config.shard.index) return false;
+  frame.hand_to = *owner;
+  frame.checksum_good = true;  // Verified here.
+  return true;
+}
+
+void Stack::Impl::pass_on(RxFrame& frame) const {
+  const Shard& shard = context.config.shard;
+  const auto next = static_cast<std::uint8_t>((shard.index + 1) % shard.count);
+  if (shard.count > 1 && next != frame.port) frame.hand_to = next;
 }
 
 // Whether its sender may be where the packet says it comes from (RFC 1122 section 3.2.1.3, RFC 9293
@@ -153,7 +168,7 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed,
   connections[index].open_passive(now, parsed, *next_hop, beyond);
 }
 
-void Stack::Impl::on_arp(TimePoint now, const RxFrame& frame, const wire::ParsedFrame& parsed) {
+void Stack::Impl::on_arp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
   const auto packet = wire::parse_arp(frame.head.subspan(parsed.payload_offset));
   if (!packet) {
     ++context.counters.rx_malformed;
@@ -164,7 +179,11 @@ void Stack::Impl::on_arp(TimePoint now, const RxFrame& frame, const wire::Parsed
     context.neighbours.for_each_user(
         *change, [&](std::uint32_t user) { connections[user].on_neighbour(change->mac); });
   }
-  if (!reply) return;
+  const bool is_of_others = is_station(packet->sender_mac) &&
+                            packet->sender_mac != context.config.mac &&
+                            packet->sender_ip != context.config.address.address;
+  if (is_of_others) pass_on(frame);
+  if (!reply || context.was_handed_over(frame)) return;
   write_arp({.operation = wire::ArpOperation::kReply,
              .sender_mac = context.config.mac,
              .sender_ip = context.config.address.address,

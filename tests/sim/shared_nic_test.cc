@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Stacks that share a NIC, each on a queue of its own: connections find ports whose answers come to
+// the queue of their stack, and where none does the other stacks hand over what they get.
+#include "tests/sim/shared_nic.h"
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/app.h"
+#include "tests/sim/world.h"
+#include "transport/tcp/source_ports.h"
+#include "transport/tcp/stack.h"
+
+namespace ztcp::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint16_t kPort = 7471;
+constexpr std::size_t kBytes = 300'000;
+
+enum class Nic {
+  kTold,      // It says how it spreads, and does.
+  kUntold,    // It spreads and says nothing.
+  kLying,     // It says one thing and does another.
+  kHosts,     // It looks at addresses alone, and says nothing.
+  kOneQueue,  // All comes to the last queue.
+};
+
+tcp::StackConfig host_config(std::size_t host) {
+  tcp::StackConfig config;
+  config.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
+  config.address = {Ipv4Address{0x0a4d0101 + static_cast<std::uint32_t>(host)}, 24};
+  config.max_connections = 32;
+  return config;
+}
+
+// One host with several stacks behind one NIC, another with one.
+class SharedNicWorld {
+ public:
+  SharedNicWorld(Nic nic, std::uint8_t count, std::uint64_t seed,
+                 const link::Impairment& cable = {.delay = 20us})
+      : other(host_config(1), {3, seed}) {
+    const auto real = random_spread(count, seed);
+    for (std::uint8_t i = 0; i < count; ++i) {
+      tcp::StackConfig config = host_config(0);
+      config.shard = {.index = i, .count = count, .spread = nullptr};
+      if (nic == Nic::kTold) config.shard.spread = real;
+      if (nic == Nic::kLying) config.shard.spread = random_spread(count, seed + 1000);
+      stacks.push_back(std::make_unique<tcp::Stack>(config, std::array{seed, std::uint64_t{i}}));
+    }
+    std::vector<tcp::Stack*> nodes;
+    for (const auto& stack : stacks) nodes.push_back(stack.get());
+    const auto spread = [=](Endpoint source, Endpoint destination) -> std::size_t {
+      if (nic == Nic::kOneQueue) return count - 1U;
+      if (nic == Nic::kHosts) source.port = destination.port = 0;
+      return real->queue_of(source, destination);
+    };
+    shared = std::make_unique<SharedNic<tcp::Stack>>(std::move(nodes), spread, seed);
+    ends = std::make_unique<SharedNic<tcp::Stack>>(
+        std::vector{&other}, [](Endpoint, Endpoint) { return std::size_t{0}; }, seed);
+    world = std::make_unique<World<SharedNic<tcp::Stack>>>(
+        *shared, *ends, WorldOptions{.forward = cable, .backward = cable, .seed = seed});
+  }
+
+  // From that stack; both ends send.
+  [[nodiscard]] bool transfer(std::size_t from) {
+    static_cast<void>(other.listen(kPort, *begin_pair().second));
+    const auto [client, server] = std::pair(clients.back().get(), servers.back().get());
+    const auto stream =
+        stacks[from]->connect(world->now(), {host_config(1).address.address, kPort}, *client);
+    if (!stream) return false;
+    client->attach(**stream);
+    const bool done = world->run_until([&] {
+      return client->has_received_all() && server->has_received_all() && client->is_all_acked() &&
+             server->is_all_acked();
+    });
+    other.unlisten(kPort);
+    client->close();
+    server->close();
+    return done && client->violation().empty() && server->violation().empty();
+  }
+  std::pair<App*, App*> begin_pair() {
+    clients.push_back(std::make_unique<App>(there, back));
+    servers.push_back(std::make_unique<App>(back, there));
+    return {clients.back().get(), servers.back().get()};
+  }
+  std::uint64_t passed_over() const {
+    std::uint64_t sum = 0;
+    for (const auto& stack : stacks) sum += stack->counters().ports_passed_over;
+    return sum;
+  }
+
+  Bytes there = pattern(kBytes, 1);
+  Bytes back = pattern(kBytes / 2, 2);
+  std::vector<std::unique_ptr<App>> clients;
+  std::vector<std::unique_ptr<App>> servers;
+  std::vector<std::unique_ptr<tcp::Stack>> stacks;
+  tcp::Stack other;
+  std::unique_ptr<SharedNic<tcp::Stack>> shared;
+  std::unique_ptr<SharedNic<tcp::Stack>> ends;
+  std::unique_ptr<World<SharedNic<tcp::Stack>>> world;
+};
+
+class SharedNics : public testing::TestWithParam<Nic> {};
+constexpr std::array kNames = {"told", "untold", "lying", "hosts", "one_queue"};
+INSTANTIATE_TEST_SUITE_P(Kinds, SharedNics,
+                         testing::Values(Nic::kTold, Nic::kUntold, Nic::kLying, Nic::kHosts,
+                                         Nic::kOneQueue),
+                         [](const auto& row) {
+                           return kNames[static_cast<std::size_t>(row.param)];
+                         });
+
+// Whatever the NIC does, every byte comes, to every stack, and nothing stays behind.
+TEST_P(SharedNics, EveryStackTalks) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SharedNicWorld pair(GetParam(), 4, seed,
+                        {.loss = seed % 2 == 0 ? 0.01 : 0.0, .delay = 20us, .jitter = 10us});
+    for (std::size_t from = 0; from < pair.stacks.size(); ++from)
+      ASSERT_TRUE(pair.transfer(from)) << pair.world->why() << " seed " << seed << " from " << from;
+    ASSERT_TRUE(pair.world->run_until_idle()) << pair.world->why();
+    EXPECT_EQ(pair.world->held_frames(), 0U);
+    for (const auto& stack : pair.stacks) EXPECT_EQ(stack->counters().connections_failed, 0U);
+  }
+}
+
+// The first port is the right one, and no segment is handed over: all that is is ARP's answer,
+// which goes round.
+TEST(SharedNicTest, WhatTheNicTellsIsReckonedWith) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SharedNicWorld pair(Nic::kTold, 4, seed);
+    for (std::size_t from = 0; from < 4; ++from) ASSERT_TRUE(pair.transfer(from));
+    EXPECT_EQ(pair.passed_over(), 0U);
+    EXPECT_EQ(pair.other.counters().connections_accepted, 4U);
+    const std::uint64_t arp_frames = pair.shared->handed_over;
+    EXPECT_EQ(arp_frames % 3, 0U) << "each goes round once";
+    EXPECT_LE(arp_frames, 3 * 6U);
+  }
+}
+
+// Tries cost a round trip each, and then nothing is handed over.
+TEST(SharedNicTest, WhatItDoesNotTellIsTried) {
+  std::uint64_t tries = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SharedNicWorld pair(Nic::kUntold, 4, seed);
+    ASSERT_TRUE(pair.transfer(seed % 4));
+    const std::uint64_t before = pair.shared->handed_over;
+    tries += pair.passed_over();
+    ASSERT_TRUE(pair.transfer(seed % 4));
+    const std::uint64_t more = pair.passed_over();
+    // A SYN-ACK each, and perhaps ARP.
+    EXPECT_LE(pair.shared->handed_over - before, 3 * more + 6);
+  }
+  EXPECT_GT(tries, 20U);
+  EXPECT_LT(tries, 20U * 8);
+}
+
+TEST(SharedNicTest, ANicThatLiesIsNotBelievedForLong) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SharedNicWorld pair(Nic::kLying, 4, seed);
+    ASSERT_TRUE(pair.transfer(1));
+    EXPECT_LT(pair.passed_over(), 40U);
+  }
+}
+
+// No port helps. The frames are handed over, and the next connections look for one less long.
+TEST(SharedNicTest, WhereNoPortHelpsFramesAreHandedOver) {
+  SharedNicWorld pair(Nic::kOneQueue, 2, 1);
+  ASSERT_TRUE(pair.transfer(0));
+  EXPECT_EQ(pair.passed_over(), tcp::SourcePorts::kMostTries - 1U);
+  EXPECT_GT(pair.shared->handed_over, 150U);
+  ASSERT_TRUE(pair.transfer(0));
+  EXPECT_EQ(pair.passed_over(), tcp::SourcePorts::kMostTries + tcp::SourcePorts::kFewTries - 2U);
+  const std::uint64_t before = pair.shared->handed_over;
+  ASSERT_TRUE(pair.transfer(1));
+  EXPECT_LE(pair.shared->handed_over, before + 6) << "that queue's own, but for ARP";
+}
+
+// Who dials to us is answered by the stack whose queue the NIC chose, from first to last.
+TEST(SharedNicTest, IncomingConnectionsStayWhereTheyArrive) {
+  SharedNicWorld pair(Nic::kUntold, 4, 5);
+  for (int i = 0; i < 8; ++i) {
+    const auto [server, client] = pair.begin_pair();
+    App& here = *server;
+    for (const auto& stack : pair.stacks) ASSERT_TRUE(stack->listen(kPort, here));
+    const auto stream =
+        pair.other.connect(pair.world->now(), {host_config(0).address.address, kPort}, *client);
+    ASSERT_TRUE(stream);
+    client->attach(**stream);
+    ASSERT_TRUE(pair.world->run_until([&, client = client] {
+      return here.has_received_all() && client->has_received_all();
+    })) << pair.world->why();
+    EXPECT_TRUE(here.violation().empty()) << here.violation();
+    for (const auto& stack : pair.stacks) stack->unlisten(kPort);
+    client->close();
+    here.close();
+  }
+  std::size_t with_connections = 0;
+  for (const auto& stack : pair.stacks)
+    if (stack->counters().connections_accepted != 0) ++with_connections;
+  EXPECT_GT(with_connections, 1U);
+  EXPECT_LE(pair.shared->handed_over, 3 * 6U) << "ARP";
+}
+
+// One answer to a question for our address, and one announcement, however many stacks there are.
+TEST(SharedNicTest, TheNeighbourhoodSeesOneHost) {
+  SharedNicWorld pair(Nic::kTold, 4, 3);
+  std::size_t announcements = 0;
+  std::size_t answers = 0;
+  pair.world->wire(0).drop_if([&](const Bytes& frame) {
+    RxFrame view;
+    view.head = frame;
+    const auto parsed = wire::parse_frame(view);
+    if (parsed.kind != wire::FrameKind::kArp) return false;
+    (parsed.ethernet.destination == kBroadcastMac ? announcements : answers) += 1;
+    return false;
+  });
+  ASSERT_TRUE(pair.world->run_for(1ms));
+  EXPECT_EQ(announcements, 1U);
+  const auto [server, client] = pair.begin_pair();
+  const auto stream =
+      pair.other.connect(pair.world->now(), {host_config(0).address.address, kPort}, *client);
+  ASSERT_TRUE(stream);
+  client->attach(**stream);
+  ASSERT_TRUE(pair.world->run_until([&, client = client] { return client->error().has_value(); }));
+  EXPECT_EQ(client->error()->code, Errc::kRefused) << "by a RST, of one stack alone";
+  EXPECT_EQ(answers, 1U);
+  std::uint64_t resets = 0;
+  for (const auto& stack : pair.stacks) resets += stack->counters().tx_resets;
+  EXPECT_EQ(resets, 1U);
+}
+
+// A stranger's segment to a port of ours is refused once, by the stack whose port it is.
+TEST(SharedNicTest, StrangersAreRefusedOnce) {
+  SharedNicWorld pair(Nic::kUntold, 4, 3);
+  for (std::uint16_t port = 40000; port < 40008; ++port) {
+    const auto [server, client] = pair.begin_pair();
+    const auto stream =
+        pair.other.connect(pair.world->now(), {host_config(0).address.address, port}, *client);
+    ASSERT_TRUE(stream);
+    client->attach(**stream);
+    ASSERT_TRUE(
+        pair.world->run_until([&, client = client] { return client->error().has_value(); }));
+  }
+  std::uint64_t resets = 0;
+  std::uint64_t strays = 0;
+  for (const auto& stack : pair.stacks) {
+    resets += stack->counters().tx_resets;
+    strays += stack->counters().rx_no_connection;
+  }
+  EXPECT_EQ(resets, 8U);
+  EXPECT_EQ(strays, 8U);
+}
+
+}  // namespace
+}  // namespace ztcp::sim

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The source ports of a stack's connections (RFC 6056 section 3.3.3: a hashed start, then the first
+// free one). Stacks that share a NIC share them out by number, so that each of them knows whose a
+// segment is that the NIC put into the wrong queue, without asking.
+//
+// Owned by a Stack.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "transport/core/address.h"
+#include "transport/tcp/settings.h"
+
+namespace ztcp::tcp {
+
+class SourcePorts {
+ public:
+  // Ports that the peer's answers are tried from, each at the cost of a round trip, until they come
+  // to our own queue: eight queues are missed so often once in 5000 times.
+  static constexpr int kMostTries = 64;
+  // Where that was in vain the NIC hardly looks at ports, and the next connections try less.
+  static constexpr int kFewTries = 4;
+  // After so many that were chosen by what the NIC said of itself, its word is not believed.
+  static constexpr int kTriesBelieved = 4;
+
+  explicit SourcePorts(const StackConfig& config)
+      : shard_(config.shard),
+        own_(config.address.address),
+        first_(config.ephemeral_port_first),
+        last_(config.ephemeral_port_last) {}
+
+  bool is_shared() const { return shard_.count > 1; }
+
+  // Whose connections have this port; nobody's: those that begin elsewhere may have it.
+  std::optional<std::uint8_t> owner(std::uint16_t port) const {
+    if (port < first_ || port > last_) return std::nullopt;
+    return static_cast<std::uint8_t>((port - first_) % shard_.count);
+  }
+
+  // The first of our ports from the `start`th on that is free for a connection to `remote`, of
+  // which so many were tried.
+  template <class IsFree>
+  std::optional<std::uint16_t> choose(std::uint32_t start, Endpoint remote, int tried,
+                                      IsFree&& is_free) const {
+    const std::uint32_t span = std::uint32_t{last_} - first_ + 1;
+    if (shard_.index >= span) return std::nullopt;
+    const std::uint32_t count = (span - 1 - shard_.index) / shard_.count + 1;
+    const auto find = [&](auto&& fits) -> std::optional<std::uint16_t> {
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const auto port =
+            static_cast<std::uint16_t>(first_ + (start + i) % count * shard_.count + shard_.index);
+        if (fits(port) && is_free(port)) return port;
+      }
+      return std::nullopt;
+    };
+    if (is_predicted(remote, tried)) {
+      const auto found = find([&](std::uint16_t port) {
+        return shard_.spread->queue_of(remote, {own_, port}) == shard_.index;
+      });
+      if (found) return found;
+    }
+    return find([](std::uint16_t) { return true; });
+  }
+
+  // After the answer of the `tried`th port came to another queue.
+  bool may_try_another(int tried) const { return tried < (is_in_vain_ ? kFewTries : kMostTries); }
+  // How it ended: the answers came to our queue, or never did.
+  void note_luck(bool found) { is_in_vain_ = !found; }
+
+ private:
+  // What we send to ourselves never meets the NIC.
+  bool is_predicted(Endpoint remote, int tried) const {
+    return is_shared() && shard_.spread != nullptr && shard_.spread->hashes_ports &&
+           tried < kTriesBelieved && remote.address.is_v4() && remote.address != own_;
+  }
+
+  const Shard shard_;
+  const IpAddress own_;
+  const std::uint16_t first_;
+  const std::uint16_t last_;
+  bool is_in_vain_ = false;
+};
+
+}  // namespace ztcp::tcp
