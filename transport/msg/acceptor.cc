@@ -91,6 +91,9 @@ void Acceptor::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal) {
     case Reason::kOutOfMemory:
       ++counters_.refused_no_memory;
       break;
+    case Reason::kOtherQueue:
+      ++counters_.refused_queue;
+      break;
     default:
       ++counters_.refused_stale;
       break;
@@ -136,6 +139,10 @@ Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
       return {.refusal = {Reason::kFull}};
     return {.session = &session};
   }
+  if (places_ != nullptr) {
+    const auto place = places_->find(hello.session);
+    if (place && *place != place_) return {.refusal = {Reason::kOtherQueue, *place, place_}};
+  }
   if (!hello.is_new || hello.process_ends) return {.refusal = how_it_ended(hello)};
   const auto listener = listeners_.find(hello.cookie);
   if (listener == listeners_.end()) return {.refusal = {Reason::kUnknownCookie}};
@@ -153,11 +160,18 @@ Refusal Acceptor::how_it_ended(const Hello& hello) const {
 
 void Acceptor::remember_closed(const RecvSession& session, std::uint64_t received) {
   const Closed closed{session.id(), session.cookie(), received};
-  if (closed_.size() < kClosedRemembered)
+  if (closed_.size() < kClosedRemembered) {
     closed_.push_back(closed);
-  else
-    closed_[closed_count_ % kClosedRemembered] = closed;
+  } else {
+    Closed& oldest = closed_[closed_count_ % kClosedRemembered];
+    forget_place(oldest.session);
+    oldest = closed;
+  }
   ++closed_count_;
+}
+
+void Acceptor::forget_place(std::uint64_t session) {
+  if (places_ != nullptr) places_->forget(session, place_);
 }
 
 void Acceptor::on_hello(TimePoint now, RecvFlow& flow, const Hello& hello) {
@@ -191,11 +205,15 @@ void Acceptor::admit(TimePoint now, RecvFlow& flow) {
   }
   if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
   try {
+    // Another flow of it may have been faster, on another queue.
+    if (places_ != nullptr && !places_->take(flow.hello().session, place_))
+      return refuse(now, flow, Refusal{Reason::kOtherQueue});
     if (RecvSession* const session = open_session(now, flow, *verdict.listener))
       return session->attach(now, take_pending(flow));
     flow.abort();
     has_dead_ = true;
   } catch (const std::bad_alloc&) {
+    forget_place(flow.hello().session);
     refuse(now, flow, Refusal{Reason::kOutOfMemory});
   }
 }
@@ -234,6 +252,9 @@ std::unique_ptr<RecvFlow> Acceptor::take_pending(RecvFlow& flow) {
 
 void Acceptor::remove_session(RecvSession& session) {
   sessions_.erase(session.id());
+  const auto is_it = [&](const Closed& closed) { return closed.session == session.id(); };
+  if (places_ != nullptr && std::none_of(closed_.begin(), closed_.end(), is_it))
+    forget_place(session.id());
   budget_taken_bytes_ -= session.allowance_bytes() - Bounce::kMinAllowanceBytes;
   std::replace(owing_.begin(), owing_.end(), &session, static_cast<RecvSession*>(nullptr));
   std::replace(flushing_.begin(), flushing_.end(), &session, static_cast<RecvSession*>(nullptr));

@@ -18,6 +18,7 @@
 #include "transport/msg/recv_flow.h"
 #include "transport/msg/recv_session.h"
 #include "transport/msg/session.h"
+#include "transport/msg/session_places.h"
 
 namespace ztcp::msg {
 
@@ -43,6 +44,7 @@ struct AcceptorCounters {
   std::uint64_t refused_flows = 0;  // Further ones, which their sessions do without.
   std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that is no more.
   std::uint64_t refused_no_memory = 0;
+  std::uint64_t refused_queue = 0;  // Flows of a session that is on another queue.
 };
 
 class Acceptor {
@@ -54,6 +56,12 @@ class Acceptor {
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
+
+  // One of several acceptors of a NIC: the `place`th. Before anything arrives.
+  void share(SessionPlaces& places, std::uint8_t place) {
+    places_ = &places;
+    place_ = place;
+  }
 
   // Listeners are few; cookies are random, so a lookup reveals nothing.
   Status add_listener(const Cookie& cookie, ListenerEvents& events);
@@ -120,6 +128,7 @@ class Acceptor {
   bool push_out_oldest();
   Verdict judge(const RecvFlow& flow);
   Refusal how_it_ended(const Hello& hello) const;
+  void forget_place(std::uint64_t session);
   void refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal);
   // After the proof, if one was due.
   void admit(TimePoint now, RecvFlow& flow);
@@ -133,6 +142,8 @@ class Acceptor {
   const std::size_t max_pending_;
   const std::array<std::uint64_t, 2> secret_;
   CopyJobs* const copies_;
+  SessionPlaces* places_ = nullptr;  // Null: there is no other.
+  std::uint8_t place_ = 0;
   std::uint64_t challenges_ = 0;
   std::size_t other_sessions_ = 0;
   std::size_t budget_taken_bytes_ = 0;  // By the sessions' allowances beyond the least.

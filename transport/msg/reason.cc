@@ -28,6 +28,7 @@ Errc to_errc(Reason reason) {
     case Reason::kKeyMissing:
     case Reason::kKeyUnexpected:
     case Reason::kKeyMismatch:
+    case Reason::kOtherQueue:
       break;
   }
   return Errc::kRefused;
@@ -89,6 +90,10 @@ std::string describe(const FailureDetail& detail) {
       text =
           "its process has no memory left for another connection: raise its limit (ulimit -v, "
           "the job's memory)";
+      break;
+    case Reason::kOtherQueue:
+      text = "the connection is on queue " + number(detail.ours) +
+             " of its NIC, to which no port leads";
       break;
     case Reason::kProcessEnded:
       return "the peer's process ended without closing the connection";

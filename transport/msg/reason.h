@@ -31,8 +31,11 @@ enum class Reason : std::uint32_t {
   kProcessEnded = 13,   // The other side's process ended and said so.
   kTooManyTags = 14,    // ours: so many there may be on one connection.
   kOutOfMemory = 15,    // A new session found none.
+  // The flow came to another queue of the receiver's NIC than its session is on (ours: which); a
+  // flow from another port may come to that one.
+  kOtherQueue = 16,
 };
-inline constexpr std::uint32_t kLastReason = 15;
+inline constexpr std::uint32_t kLastReason = 16;
 
 // What an owner is told besides.
 Errc to_errc(Reason reason);

@@ -178,6 +178,7 @@ void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) 
       resolve(flow, m, nullptr);
   });
   flow.up_at = now;
+  flow.other_queues = 0;
   flow.received_when_up = credit_.received();
   if (state_ == State::kOpening) {
     state_ = State::kReady;

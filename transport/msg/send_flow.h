@@ -68,6 +68,8 @@ class SendFlow final : public StreamEvents {
   TimePoint died_at{};
   std::uint32_t redials = 0;
   std::uint32_t early_deaths = 0;
+  // Dials that came to another queue of the peer's NIC than the session is on.
+  std::uint32_t other_queues = 0;
 
   void on_open(TimePoint now, Stream& stream) override;
   void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;

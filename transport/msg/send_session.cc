@@ -193,7 +193,21 @@ void SendSession::on_bye(const Bye& bye) {
   advance();
 }
 
+// Whether the next port leads there is the NIC's choice. Who comes back to a session may try as
+// long as it may redial.
+void SendSession::on_other_queue(TimePoint now, SendFlow& flow) {
+  // Of eight queues the right one is missed so often once in 5000 times.
+  constexpr std::uint32_t kMostTries = 64;
+  const bool comes_back = flow.redials != 0 && now < flow.died_at + settings_.redial_window;
+  if (!comes_back && flow.other_queues >= kMostTries)
+    return on_flow_lost(now, flow, Error{Errc::kRefused, 0, "dial: no port to the peer's queue"});
+  ++flow.other_queues;
+  flow.drop(SendFlow::State::kGone);
+  flow.wait_until(now);
+}
+
 void SendSession::on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal) {
+  if (refusal.reason == Reason::kOtherQueue) return on_other_queue(now, flow);
   if (is_leaving_) return end_closed();  // It knows.
   const Error error{to_errc(refusal.reason), 0, "the peer refused"};
   if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);

@@ -113,6 +113,7 @@ class SendSession {
   }
   void start_extra_flows(TimePoint now);
   void doubt_flow(const SendFlow& flow);
+  void on_other_queue(TimePoint now, SendFlow& flow);
   bool has_served(TimePoint now, const SendFlow& flow) const;
   void forget_messages();  // Their records are the owner's again.
   void finish_closing();

@@ -368,6 +368,75 @@ TEST_F(SendSessionTest, RedialsUntilTheWindowIsOver) {
   EXPECT_EQ(failures[0].code, Errc::kTimedOut);
 }
 
+// Which queue a port leads to is the peer's NIC's choice: the next one may lead to the right one.
+TEST_F(SendSessionTest, DialsAgainAtOnceWhereAFlowCameToAnotherQueue) {
+  accept(0, Credit{3, 0, 0});
+  post(settings.multi_flow_threshold_bytes + 1);
+  for (std::size_t extra = 1; extra <= 3; ++extra) open(extra);
+  for (std::size_t attempt = 4; attempt < 20; ++attempt) {
+    say(dialled.at(attempt - (attempt == 4 ? 3 : 1)), Refusal{Reason::kOtherQueue, 2, 0});
+    EXPECT_EQ(session->next_deadline(), now);
+    open(attempt);
+  }
+  say(dialled.at(19), kLimits);
+  say(dialled.at(19), Ready{});
+  dialled.at(0).stream.full = true;
+  post(1U << 20);
+  EXPECT_FALSE(chunks(dialled.at(19)).empty()) << "it carries";
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(SendSessionTest, GoesOnWithFewerFlowsWhereNoPortLeadsToItsQueue) {
+  accept(0, Credit{3, 0, 0});
+  post(settings.multi_flow_threshold_bytes + 1);
+  for (std::size_t extra = 1; extra <= 3; ++extra) open(extra);
+  std::size_t last = 3;
+  for (;; open(++last)) {
+    say(dialled.at(last), Refusal{Reason::kOtherQueue, 2, 0});
+    if (session->next_deadline() != now) break;
+  }
+  EXPECT_EQ(last, 3U + 64);
+  EXPECT_TRUE(failures.empty());
+  ack(dialled.at(0), kHelloBytes);
+}
+
+// A flow that comes back has as long as any redial.
+TEST_F(SendSessionTest, ComesBackToItsQueueAsLongAsItMayRedial) {
+  Dialled& first = accept(0, Credit{3, 0, 0});
+  post(100);
+  first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
+  std::size_t dial = 1;
+  for (; dial < 200; ++dial) {
+    open(dial);
+    now += std::chrono::milliseconds(1);
+    say(dialled.at(dial), Refusal{Reason::kOtherQueue, 2, 0});
+    ASSERT_TRUE(failures.empty());
+  }
+  now += settings.redial_window;
+  for (; failures.empty() && dial < 400; ++dial) {
+    open(dial);
+    say(dialled.at(dial), Refusal{Reason::kOtherQueue, 2, 0});
+  }
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kRefused);
+}
+
+// What the peer must hear it hears on the queue that has the session.
+TEST_F(SendSessionTest, SaysThatItsProcessEndsOnTheRightQueue) {
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  session->leave(now);
+  for (std::size_t dial = 1; dial < 5; ++dial) {
+    open(dial);
+    say(dialled.at(dial), Refusal{Reason::kOtherQueue, 2, 0});
+    EXPECT_TRUE(session->is_leaving());
+  }
+  open(5);
+  say(dialled.at(5), Refusal{Reason::kUnknownSession});
+  EXPECT_FALSE(session->is_leaving());
+  EXPECT_EQ(closed, 1);
+}
+
 // A connection that nobody uses for long may lose its flow as often as it likes.
 TEST_F(SendSessionTest, FlowsThatDieAtOnceAreNotDialledForEver) {
   const auto die = [&](Duration age) {

@@ -26,6 +26,8 @@ Engine::Engine(const EngineConfig& config, Workers* workers)
       copies_(make_copies(config, workers, stack_)),
       sessions_(config.session, config.cluster_key, pending_places(config), config.secret, *this,
                 copies()) {
+  if (config.places != nullptr)
+    sessions_.acceptor().share(*config.places, config.stack.shard.index);
   // The stack is new, so its port is free.
   [[maybe_unused]] const Status listening = stack_.listen(config.listen_port, *this);
   assert(listening);

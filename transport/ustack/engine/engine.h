@@ -43,6 +43,8 @@ struct EngineConfig {
   std::size_t max_pending_streams = 256;
   std::array<std::uint64_t, 2> secret{};  // Random in the product, fixed in tests.
   msg::CopySettings copies;
+  // Of the engines that share a NIC (stack.shard); null: there is one.
+  std::shared_ptr<msg::SessionPlaces> places;
 };
 
 class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {

@@ -86,6 +86,8 @@ inline constexpr std::array kUnusual = {
     NicCounter{"refused_flows", of_acceptor<&Acceptor::refused_flows>},
     NicCounter{"refused_stale", of_acceptor<&Acceptor::refused_stale>},
     kRefusedNoMemory,
+    NicCounter{"refused_queue", of_acceptor<&Acceptor::refused_queue>},
+    NicCounter{"ports_passed_over", of_tcp<&Tcp::ports_passed_over>},
     kSynDropped,
     kBadChecksum,
     NicCounter{"link_rx_bad_checksum", of_link<&Link::rx_bad_checksum>},

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Where a NIC has several acceptors, one for each of its queues: which of them has a session. All
+// flows of a session belong to one acceptor, whichever queue the network puts them into.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace ztcp::msg {
+
+class SessionPlaces {
+ public:
+  virtual ~SessionPlaces() = default;
+
+  // The acceptor that has the session, or remembers how it ended.
+  virtual std::optional<std::uint8_t> find(std::uint64_t session) = 0;
+  // False: another has it.
+  virtual bool take(std::uint64_t session, std::uint8_t place) = 0;
+  // Nothing is remembered of it there any more.
+  virtual void forget(std::uint64_t session, std::uint8_t place) = 0;
+};
+
+}  // namespace ztcp::msg
