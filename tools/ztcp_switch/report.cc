@@ -43,7 +43,7 @@ struct LinkCounter {
   std::uint64_t link::LinkCounters::*value;
 };
 constexpr std::array kLinkCounters = {
-    LinkCounter{"link_rx_dropped_no_memory", &link::LinkCounters::rx_dropped_no_memory},
+    LinkCounter{"link_no_memory", &link::LinkCounters::rx_dropped_no_memory},
     LinkCounter{"link_tx_ring_full", &link::LinkCounters::tx_ring_full},
 };
 

@@ -41,7 +41,7 @@ struct LinkCapabilities {
   // this is, of how many, and how the device chooses among them; null: it does not tell.
   std::uint8_t shard = 0;
   std::uint8_t shards = 1;
-  std::shared_ptr<const wire::ReceiveSpread> spread;
+  std::shared_ptr<const wire::ReceiveSpread> spread{};
 };
 
 // Counters are plain and owned by the link's thread; others read them with relaxed loads.
@@ -50,8 +50,7 @@ struct LinkCounters {
   std::uint64_t rx_bytes = 0;
   std::uint64_t rx_dropped_no_memory = 0;  // By the link itself; what a NIC drops, it counts.
   std::uint64_t rx_bad_checksum = 0;
-  std::uint64_t rx_handed_over = 0;   // To the shard whose they are.
-  std::uint64_t rx_mailbox_full = 0;  // Of those that could not be, and were dropped.
+  std::uint64_t rx_mailbox_full = 0;  // Another shard's, which has no room for more.
   std::uint64_t tx_frames = 0;
   std::uint64_t tx_bytes = 0;
   std::uint64_t tx_ring_full = 0;

@@ -122,7 +122,6 @@ class ShardLink final : public Link {
   void note_abandoned_payload() override { queue_.note_abandoned_payload(); }
   const LinkCounters& counters() const override {
     counters_ = queue_.counters();
-    counters_.rx_handed_over = handed_over_;
     counters_.rx_mailbox_full = mailbox_full_;
     return counters_;
   }
@@ -140,7 +139,6 @@ class ShardLink final : public Link {
       return false;
     }
     if (is_own) ++away_;
-    ++handed_over_;
     return true;
   }
   void give_back(const RxFrame& frame) {
@@ -154,7 +152,6 @@ class ShardLink final : public Link {
   LinkCapabilities capabilities_;
   std::size_t most_away_ = 0;
   std::size_t away_ = 0;  // Of our queue's frames, those that another shard has.
-  std::uint64_t handed_over_ = 0;
   std::uint64_t mailbox_full_ = 0;
   mutable LinkCounters counters_;  // As counters() last made them.
 };

@@ -51,7 +51,7 @@ struct Shard {
   std::uint8_t index = 0;
   std::uint8_t count = 1;
   // How the NIC chooses the queue; null: it does not tell, and is watched.
-  std::shared_ptr<const wire::ReceiveSpread> spread;
+  std::shared_ptr<const wire::ReceiveSpread> spread{};
 };
 
 struct StackConfig {

@@ -46,6 +46,7 @@ struct Counters {
   std::uint64_t rx_malformed = 0;
   std::uint64_t rx_not_for_us = 0;
   std::uint64_t rx_no_connection = 0;
+  std::uint64_t rx_handed_over = 0;        // Segments of another stack's connections (Shard).
   std::uint64_t rx_dropped_no_memory = 0;  // Out-of-order frames beyond their share of the pool.
   std::uint64_t tx_segments = 0;
   std::uint64_t tx_bytes = 0;  // Payload, first transmissions.

@@ -50,7 +50,7 @@ struct Stack::Impl {
   void on_arp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
   // Of stacks that share a NIC: a segment of another's connection is handed to it, true; what is of
   // use to all goes round, once.
-  bool hand_over(RxFrame& frame, const wire::ParsedFrame& parsed) const;
+  bool hand_over(RxFrame& frame, const wire::ParsedFrame& parsed);
   void pass_on(RxFrame& frame) const;
   // stack_icmp.cc
   void on_icmp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);

@@ -93,10 +93,11 @@ void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
     on_unexpected(parsed);
 }
 
-bool Stack::Impl::hand_over(RxFrame& frame, const wire::ParsedFrame& parsed) const {
+bool Stack::Impl::hand_over(RxFrame& frame, const wire::ParsedFrame& parsed) {
   if (!context.ports.is_shared() || context.was_handed_over(frame)) return false;
   const auto owner = context.ports.owner(parsed.tcp.destination_port);
   if (!owner || *owner == context.config.shard.index) return false;
+  ++context.counters.rx_handed_over;
   frame.hand_to = *owner;
   frame.checksum_good = true;  // Verified here.
   return true;

@@ -3,8 +3,10 @@
 //
 // One claimed NIC: its claim, its queues with a poller each, and its watch over peers' processes.
 //
-// The queues share nothing but the address: each has its own link, engine and poller. What a queue
-// sends arrives on the peer's queue of the same number, so both ends of a connection are on one.
+// The queues share nothing but the address: each has its own link, engine and poller. In a mesh
+// what a queue sends arrives on the peer's queue of the same number, so both ends of a connection
+// are on one. The queues of a PCI port are shards (link/shards.h): which one a frame comes to is
+// the device's choice, and what concerns several goes between them.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +20,7 @@
 #include "transport/link/link.h"
 #include "transport/ustack/death_watch.h"
 #include "transport/ustack/poller.h"
+#include "transport/ustack/shared_places.h"
 
 namespace ztcp::ustack {
 
@@ -52,6 +55,7 @@ class Nic final : public comms::Nic {
   // The pollers end before what they use, and before the claim is given up.
   std::unique_ptr<NicClaim> claim;
   std::shared_ptr<DeathWatch> death_watch;  // May be null.
+  std::shared_ptr<SharedPlaces> places;     // Of its queues' sessions; null unless they are shards.
 };
 
 }  // namespace ztcp::ustack

@@ -25,11 +25,13 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   // Connections spread over the queues; peers need not spread theirs evenly, and few may all come
   // on one: all peers begin with the same queue, or with one of two.
   constexpr std::uint32_t kFewSessions = 256;
-  const std::uint32_t share = (2 * fabric.tcp.max_connections + nic.queues - 1) / nic.queues;
+  const std::uint32_t queues = std::max<std::uint32_t>(nic.queues, link.shards);
+  const std::uint32_t share = (2 * fabric.tcp.max_connections + queues - 1) / queues;
   out.session.max_sessions = std::min(fabric.tcp.max_connections, std::max(share, kFewSessions));
   out.stack.max_connections = table_places(out.session.max_sessions);
   out.stack.max_held_bytes = link.max_kept_bytes;
   out.stack.max_held_frames = link.max_kept_frames;
+  out.stack.shard = {.index = link.shard, .count = link.shards, .spread = link.spread};
 
   tcp::TcpSettings& tcp = out.stack.tcp;
   tcp.rto_min = std::chrono::microseconds(fabric.tcp.rto_min_us);

@@ -23,10 +23,10 @@
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 #include "transport/ustack/device_line.h"
-#include "transport/ustack/loopback_link.h"
 #include "transport/ustack/nic.h"
 #include "transport/ustack/nic_choice.h"
 #include "transport/ustack/nic_config.h"
+#include "transport/ustack/nic_links.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -92,7 +92,7 @@ class UstackTransport final : public Transport {
  private:
   Result<std::shared_ptr<Nic>> own_nic(std::size_t device, std::optional<IpAddress> peer);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
-  Status add_queue(Nic& nic, std::unique_ptr<link::Link> opened, const comms::PollerPolicy& policy,
+  Status add_queue(Nic& nic, std::unique_ptr<link::Link> link, const comms::PollerPolicy& policy,
                    const comms::CpuView& cpus);
   Result<std::size_t> checked(int device) const;
   void keep_to_claimed(std::vector<std::size_t>& order) const;
@@ -211,8 +211,9 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
-  std::vector<std::unique_ptr<link::Link>> links = ZTCP_TRY(source_->open(config));
+  std::vector<std::unique_ptr<link::Link>> links = whole_links(ZTCP_TRY(source_->open(config)));
   const link::LinkCapabilities caps = links.front()->capabilities();
+  if (caps.shards > 1) nic->places = std::make_shared<SharedPlaces>();
   if (caps.mtu_bytes < config.mtu_bytes) {
     log::warn(
         "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",
@@ -262,13 +263,13 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   return nic;
 }
 
-Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> opened,
+Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> link,
                                   const comms::PollerPolicy& policy, const comms::CpuView& cpus) {
   const config::Nic& config = nic.config;
   const std::size_t queue = nic.pollers.size();
-  EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, opened->capabilities()));
+  EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, link->capabilities()));
   engine.copies.workers = policy.workers;
-  auto link = with_loopback(std::move(opened), engine.stack.max_held_bytes);
+  engine.places = nic.places;
   comms::PollerConfig poller;
   poller.name = config.queues == 1 ? config.name : fmt::format("{} queue {}", config.name, queue);
   poller.thread = config.queues == 1

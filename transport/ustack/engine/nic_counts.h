@@ -66,13 +66,11 @@ inline constexpr NicCounter kSynDropped{"syn_dropped_table_full",
 inline constexpr NicCounter kBadChecksum{"rx_bad_checksum", of_tcp<&Tcp::rx_bad_checksum>};
 inline constexpr NicCounter kMalformed{"rx_malformed", of_tcp<&Tcp::rx_malformed>};
 inline constexpr NicCounter kNotKept{"rx_dropped_no_memory", of_tcp<&Tcp::rx_dropped_no_memory>};
-inline constexpr NicCounter kLinkNoMemory{"link_rx_dropped_no_memory",
-                                          of_link<&Link::rx_dropped_no_memory>};
+inline constexpr NicCounter kLinkNoMemory{"link_no_memory", of_link<&Link::rx_dropped_no_memory>};
 inline constexpr NicCounter kChallenges{"challenge_acks", of_tcp<&Tcp::challenge_acks>};
 inline constexpr NicCounter kMacChanges{"arp_mac_changes", of_tcp<&Tcp::arp_mac_changes>};
 inline constexpr NicCounter kConflicts{"arp_conflicts", of_tcp<&Tcp::arp_conflicts>};
-inline constexpr NicCounter kOwnAddress{"arp_own_address_claimed",
-                                        of_tcp<&Tcp::arp_own_address_claimed>};
+inline constexpr NicCounter kOwnAddress{"arp_own_address", of_tcp<&Tcp::arp_own_address_claimed>};
 
 // What a network without faults and strangers has none of, or little.
 inline constexpr std::array kUnusual = {
@@ -86,8 +84,8 @@ inline constexpr std::array kUnusual = {
     NicCounter{"refused_flows", of_acceptor<&Acceptor::refused_flows>},
     NicCounter{"refused_stale", of_acceptor<&Acceptor::refused_stale>},
     kRefusedNoMemory,
-    NicCounter{"refused_queue", of_acceptor<&Acceptor::refused_queue>},
-    NicCounter{"ports_passed_over", of_tcp<&Tcp::ports_passed_over>},
+    NicCounter{"handed_over", of_tcp<&Tcp::rx_handed_over>},
+    NicCounter{"mailbox_full", of_link<&Link::rx_mailbox_full>},
     kSynDropped,
     kBadChecksum,
     NicCounter{"link_rx_bad_checksum", of_link<&Link::rx_bad_checksum>},

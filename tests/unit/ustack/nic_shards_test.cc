@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A NIC whose device spreads what it receives over queues, each with a poller of its own: whatever
+// the device does, each connection is on one queue, with all its flows, and every byte comes.
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/support/polling.h"
+#include "tests/support/spread_links.h"
+#include "tests/unit/ustack/memory_nics.h"
+#include "transport/ustack/nic.h"
+
+namespace ztcp::ustack {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+
+enum class Device {
+  kTold,      // Says how it spreads.
+  kUntold,    // Does not.
+  kOneQueue,  // Puts all into its first queue.
+};
+constexpr std::array kDeviceNames = {"told", "untold", "one_queue"};
+constexpr std::array<std::size_t, 2> kQueues = {4, 3};
+
+class Shards : public testing::TestWithParam<std::tuple<config::PollerMode, Device>> {
+ protected:
+  Shards() {
+    std::array<SpreadNic, 2> nics;
+    for (std::size_t host = 0; host < 2; ++host) {
+      const auto spread = some_spread(kQueues[host], static_cast<std::uint32_t>(host) + 1);
+      nics[host].queues = kQueues[host];
+      nics[host].mac = {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
+      nics[host].state = &states[host];
+      if (device() != Device::kOneQueue)
+        nics[host].spread = [spread](Endpoint source, Endpoint destination) {
+          return std::size_t{spread->queue_of(source, destination)};
+        };
+      if (device() == Device::kTold) nics[host].told = spread;
+    }
+    auto links = make_spread_links(nics, 9000);
+    for (std::size_t host = 0; host < 2; ++host) {
+      for (auto& link : links[host]) sources[host]->add(name(host), std::move(link));
+      const HostOptions options{.mode = std::get<0>(GetParam()),
+                                .queues = static_cast<std::uint32_t>(kQueues[host])};
+      hosts[host] =
+          *create(one_nic_fabric(static_cast<int>(host), options), nullptr, sources[host]);
+    }
+  }
+  static Device device() { return std::get<1>(GetParam()); }
+  static std::string name(std::size_t host) { return "mem" + std::to_string(host); }
+
+  static void transfer(Pair& pair, std::uint64_t seed, std::size_t count, std::size_t size) {
+    std::thread sending([&] {
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const Bytes bytes = pattern(size + i * 1000, i * 8 + seed);
+        Request* request = post_until_taken(*pair.sender, bytes, nullptr);
+        ASSERT_NE(request, nullptr);
+        ASSERT_TRUE(finish(*request));
+      }
+    });
+    for (std::uint64_t i = 0; i < count; ++i) {
+      Bytes bytes(size + i * 1000);
+      const auto request = post_recv(*pair.receiver, bytes);
+      ASSERT_TRUE(request && *request != nullptr);
+      ASSERT_TRUE(finish(**request));
+      ASSERT_EQ(bytes, pattern(bytes.size(), i * 8 + seed));
+    }
+    sending.join();
+  }
+
+  std::array<std::atomic<link::LinkState>, 2> states{};
+  std::array<std::shared_ptr<MemoryNics>, 2> sources = {std::make_shared<MemoryNics>(),
+                                                        std::make_shared<MemoryNics>()};
+  std::array<std::unique_ptr<Transport>, 2> hosts;
+};
+INSTANTIATE_TEST_SUITE_P(
+    Devices, Shards,
+    testing::Combine(testing::Values(config::PollerMode::kShared, config::PollerMode::kDedicated),
+                     testing::Values(Device::kTold, Device::kUntold, Device::kOneQueue)),
+    [](const auto& row) {
+      const bool shared = std::get<0>(row.param) == config::PollerMode::kShared;
+      return std::string(shared ? "shared_" : "dedicated_") +
+             kDeviceNames[static_cast<std::size_t>(std::get<1>(row.param))];
+    });
+
+std::string queue_of(const Comm& comm) {
+  const std::string text = comm.describe_peer();
+  return text.substr(text.find(" queue "));
+}
+
+// Messages large enough for further flows, which find the queue of the first.
+TEST_P(Shards, EveryByteOfEveryConnectionArrives) {
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < 6; ++i) pairs.push_back(connect(*hosts[i % 2], *hosts[1 - i % 2]));
+  for (std::size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(queue_of(*pairs[i].sender), " queue " + std::to_string(i / 2));
+  std::vector<std::thread> threads;
+  for (std::size_t which = 0; which < pairs.size(); ++which)
+    threads.emplace_back([&, which] { transfer(pairs[which], which, 8, 300'000); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// What it sends to itself never meets the device.
+TEST_P(Shards, ANicReachesItselfOnEachQueue) {
+  for (std::size_t i = 0; i < kQueues[0]; ++i) {
+    std::vector<Pair> pairs;
+    for (std::size_t j = 0; j <= i; ++j) pairs.push_back(connect(*hosts[0], *hosts[0]));
+    EXPECT_EQ(queue_of(*pairs.back().sender), " queue " + std::to_string(i));
+    EXPECT_EQ(queue_of(*pairs.back().receiver), queue_of(*pairs.back().sender));
+    transfer(pairs.back(), i, 2, 200'000);
+  }
+}
+
+// A NIC that is taken out takes along what is on all its queues, and its threads end.
+TEST_P(Shards, TakingTheNicAwayEndsTheConnectionsOfAllQueues) {
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < 6; ++i) pairs.push_back(connect(*hosts[0], *hosts[1]));
+  const Bytes bytes(4U << 20U);  // Nobody posts for them.
+  std::vector<Request*> sending;
+  for (Pair& pair : pairs) {
+    sending.push_back(post_until_taken(*pair.sender, bytes, nullptr));
+    ASSERT_NE(sending.back(), nullptr);
+  }
+  const LogCapture log;
+  states[0].store(link::LinkState::kGone);
+  for (Request* const request : sending) {
+    const auto sent = finish(*request);
+    ASSERT_FALSE(sent);
+    EXPECT_EQ(sent.error().code, Errc::kNoDevice);
+  }
+  EXPECT_FALSE(hosts[0]->listen(0, {}));
+  pairs.clear();
+  hosts[0].reset();
+  EXPECT_EQ(sources[0]->threads_started.load(), sources[0]->threads_ended.load());
+  EXPECT_EQ(sources[0]->threads_ended.load(), static_cast<int>(kQueues[0]));
+}
+
+// An operator sees what was handed over, and nothing where the device is reckoned with.
+TEST_P(Shards, WhatIsHandedOverIsSaid) {
+  LogCapture log;
+  {
+    Pair pair = connect(*hosts[0], *hosts[1]);
+    Pair second = connect(*hosts[0], *hosts[1]);
+    transfer(pair, 1, 2, 20'000);
+    transfer(second, 2, 2, 20'000);
+  }
+  hosts[0].reset();
+  std::string said;
+  for (const std::string& line : log.infos())
+    if (line.find("closed; it") != std::string::npos) said += line + "\n";
+  if (device() == Device::kTold) {
+    EXPECT_THAT(said, testing::Not(HasSubstr("handed_over")));
+  } else if (device() == Device::kOneQueue) {
+    EXPECT_THAT(said, HasSubstr("handed_over"));
+  }
+}
+
+}  // namespace
+}  // namespace ztcp::ustack
