@@ -55,7 +55,7 @@ struct Nic {
   std::string memif_socket;  // Path; relative to the config file's folder.
   MemifRole memif_role = MemifRole::kClient;
   std::uint32_t memif_id = 0;
-  std::uint32_t queues = 1;  // Of a NIC of a mesh.
+  std::uint32_t queues = 1;  // kAutoQueues: by its speed and the CPUs; pci only.
   // tap
   std::string tap_interface;
   // socket
@@ -75,6 +75,18 @@ struct Nic {
 inline constexpr std::uint32_t kGuessedSpeedMbps = 10000;
 constexpr std::uint32_t told_speed_mbps(const Nic& nic) {
   return nic.speed_mbps != 0 ? nic.speed_mbps : kGuessedSpeedMbps;
+}
+
+// Of a NIC on PCI whose config says "auto": as many as its speed could use. One core carries about
+// so much; beyond four the machine's memory is the limit.
+inline constexpr std::uint32_t kAutoQueues = 0;
+constexpr std::uint32_t most_queues(const Nic& nic) {
+  if (nic.queues != kAutoQueues) return nic.queues;
+  constexpr std::uint32_t kMost = 4;
+  if (nic.speed_mbps == 0) return 2;
+  const std::uint32_t mbps_each = nic.mtu_bytes < 4000 ? 25'000 : 50'000;
+  const std::uint32_t wish = (nic.speed_mbps + mbps_each - 1) / mbps_each;
+  return wish < kMost ? wish : kMost;
 }
 
 struct Hugepages {

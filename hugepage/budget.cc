@@ -16,12 +16,12 @@ std::string page_name(std::uint32_t page_kib) {
   return fmt::format("{} KiB", page_kib);
 }
 
-std::uint32_t nic_mib(std::uint32_t mtu_bytes) {
+std::uint32_t nic_mib(std::uint32_t mtu_bytes, std::uint32_t queues) {
   constexpr std::uint32_t kFrameOverheadBytes = 512;
   constexpr std::uint32_t kHeadersAndRingsMib = 16;
-  const std::uint64_t bytes = std::uint64_t{kReceiveFrames + kCopyFrames} *
+  const std::uint64_t bytes = std::uint64_t{receive_frames(queues) + kCopyFrames} *
                               (std::max<std::uint32_t>(mtu_bytes, 2048) + kFrameOverheadBytes);
-  return kHeadersAndRingsMib + static_cast<std::uint32_t>(bytes >> 20U);
+  return queues * (kHeadersAndRingsMib + static_cast<std::uint32_t>(bytes >> 20U));
 }
 
 std::uint64_t process_limit_mib(std::span<const NicNeed> nics, std::uint32_t per_gpu_mib) {
@@ -36,7 +36,7 @@ std::uint64_t unlimited_mib(std::span<const NicNeed> nics) {
   std::uint64_t mib = 0;
   for (const NicNeed& nic : nics) {
     if (nodes.insert(std::max(nic.node, 0)).second) mib += kDpdkBaseMib;
-    mib += nic_mib(nic.mtu_bytes);
+    mib += nic_mib(nic.mtu_bytes, nic.queues);
   }
   return mib;
 }
@@ -48,7 +48,7 @@ std::vector<NodeNeed> process_needs(std::span<const NicNeed> nics, std::uint32_t
   for (const NicNeed& nic : nics) {
     std::uint32_t& mib = mib_of_node[std::max(nic.node, 0)];
     const std::uint32_t base_mib = mib == 0 ? kDpdkBaseMib : 0;
-    const std::uint32_t want_mib = base_mib + nic_mib(nic.mtu_bytes);
+    const std::uint32_t want_mib = base_mib + nic_mib(nic.mtu_bytes, nic.queues);
     const auto take_mib = static_cast<std::uint32_t>(std::min<std::uint64_t>(left_mib, want_mib));
     mib += take_mib;
     left_mib -= take_mib;

@@ -38,17 +38,18 @@ constexpr std::uint64_t pages_for(std::uint32_t mib, std::uint32_t page_kib) {
 
 // DPDK's own needs on each node that it has memory of.
 inline constexpr std::uint32_t kDpdkBaseMib = 16;
-// Frames of one NIC on PCI: those being received and held, and copies of sends.
-inline constexpr std::uint32_t kReceiveFrames = 8192;
+// Frames of one queue of a NIC on PCI: those being received and held, and copies of sends.
+constexpr std::uint32_t receive_frames(std::uint32_t queues) { return queues == 1 ? 8192 : 4096; }
 inline constexpr std::uint32_t kCopyFrames = 4096;
 
-// What one NIC takes: its frames, their descriptors, headers and rings.
-std::uint32_t nic_mib(std::uint32_t mtu_bytes);
+// What one NIC takes: its frames, their descriptors, headers and rings, of all its queues.
+std::uint32_t nic_mib(std::uint32_t mtu_bytes, std::uint32_t queues = 1);
 
 struct NicNeed {
   int node = -1;
   std::uint32_t mtu_bytes = 0;
   std::string gpu{};  // That it is paired with; empty: none.
+  std::uint32_t queues = 1;
 };
 // What one process takes at its start, by node and in whole pages: room for every NIC that it may
 // open, as DPDK can't grow later, but no more than `per_gpu_mib` for each GPU of these NICs. NICs

@@ -109,6 +109,8 @@ def facts(key):
         kind = "integer" if key["type"] == "integer" else "list of integers"
         limits = f'{key["min"]} to {key["max"]}' if key["min"] != key["max"] else str(key["min"])
         words.append(kind if "form" in key else f"{kind}, {limits} {unit}".rstrip())
+        if "choices" in key:
+            words.append("or " + ", ".join(f'"{choice}"' for choice in key["choices"]))
         if "max_pci" in key:
             words.append(f'up to {key["max_pci"]} with driver "pci"')
     elif key["type"] == "choice":

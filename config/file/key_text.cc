@@ -23,7 +23,8 @@ std::string alternatives(std::string_view words) {
 std::string wanted(const Key& key) {
   switch (key.type) {
     case Type::kInteger:
-      return fmt::format("an integer, {}..{}{}", key.min, key.max, unit_of(key));
+      return fmt::format("an integer, {}..{}{}{}", key.min, key.max, unit_of(key),
+                         key.choices.empty() ? "" : ", or " + alternatives(key.choices));
     case Type::kIntegers:
       return fmt::format("a list of integers, {}..{} each", key.min, key.max);
     case Type::kBoolean:

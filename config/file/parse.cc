@@ -104,6 +104,11 @@ class TableReader {
   template <std::integral Number>
   bool convert(const Key& key, const toml::node& node, Number& out) {
     const auto* number = node.as_integer();
+    if (const auto* text = node.as_string();
+        text != nullptr && !key.choices.empty() && text->get() == key.choices) {
+      out = 0;
+      return true;
+    }
     if (number == nullptr) return wrong_type(key, node);
     if (number->get() < key.min || number->get() > key.max)
       return fault(node,

@@ -18,8 +18,9 @@ struct Key {
   std::string_view name;
   Type type;
   std::int64_t min, max;
-  std::int64_t max_pci;           // As max, for a NIC on PCI.
-  std::string_view choices;       // "auto|dedicated|shared", in the enumerators' order.
+  std::int64_t max_pci;  // As max, for a NIC on PCI.
+  // "auto|dedicated|shared", in the enumerators' order; of an integer the word that stands for 0.
+  std::string_view choices;
   std::string_view default_text;  // As TOML writes it; empty: none, the key is required.
   std::string_view unit;
   std::string_view form;          // What a string must look like.

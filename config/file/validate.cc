@@ -245,6 +245,12 @@ void validate_duplicates(ParseState& state) {
 // A queue's memory has two ends: with fewer queues on one side nobody would hear what is sent.
 void validate_queues(ParseState& state, std::size_t index) {
   const Nic& nic = state.fabric.nics[index];
+  if (nic.driver == NicDriver::kPci) return;
+  if (nic.queues == kAutoQueues)
+    return state.find_fault(
+        nic_key(index, "queues"),
+        fmt::format("queues = \"auto\", but nic \"{}\" is not on PCI", nic.name),
+        "write a number, the same for all NICs of a mesh, or remove queues");
   if (nic.memif_role != MemifRole::kMesh && nic.queues != 1)
     return state.find_fault(
         nic_key(index, "queues"),

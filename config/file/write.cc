@@ -79,7 +79,7 @@ class SectionWriter {
   template <class Member>
   void operator()(std::string_view name, const Member& member) {
     const Key& key = *find_key(section_, name);
-    const std::string value = literal(member);
+    const std::string value = literal_of(key, member);
     if (is_left_out(key, value)) return;
     if (explained_) add_comment(out_, fmt::format("{} ({})", key.meaning, facts(key)));
     out_ += fmt::format("{} = {}\n", name, value);
@@ -87,6 +87,12 @@ class SectionWriter {
   }
 
  private:
+  template <class Member>
+  static std::string literal_of(const Key& key, const Member& member) {
+    const std::string value = literal(member);
+    return key.type == Type::kInteger && !key.choices.empty() && value == "0" ? quoted(key.choices)
+                                                                              : value;
+  }
   // A NIC says only what it has: the keys of other drivers would be faults.
   bool is_left_out(const Key& key, std::string_view value) const {
     return section_ == "nic" && (value == key.default_text || !is_for(key, driver_));

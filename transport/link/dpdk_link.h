@@ -49,11 +49,14 @@ struct PciConfig {
   std::uint16_t mtu_bytes = 1500;
   std::uint16_t vlan_id = 0;  // Of the frames that come; 0: untagged.
   int numa_node = -1;
-  std::uint32_t rx_frames = 8192;
+  std::uint16_t queues = 1;
+  bool fewer_queues_will_do = false;  // Where the device does not have them, or spreads nothing.
+  std::uint32_t rx_frames = 8192;     // Of each queue.
   // Host class A. False: payload is copied once into hugepages.
   bool device_reads_user_memory = false;
 };
 
-Result<std::unique_ptr<Link>> open_pci(const PciConfig& config);
+// A link for each queue, as shards.h joins them. More than there are: kBadConfig, which is said.
+Result<std::vector<std::unique_ptr<Link>>> open_pci(const PciConfig& config);
 
 }  // namespace ztcp::link

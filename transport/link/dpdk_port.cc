@@ -3,9 +3,12 @@
 #include "transport/link/dpdk_port.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,6 +32,7 @@ namespace {
 constexpr std::uint32_t kEthernetBytes = 18;  // Header with one VLAN tag.
 constexpr std::uint32_t kPoolCache = 256;
 constexpr std::uint32_t kRxBurst = 64;
+constexpr std::uint32_t kMostRxFrames = 8192;          // Of a queue that has the memory of several.
 constexpr std::uint16_t kVmxnet3TxDescriptors = 4096;  // All it has: its buffers are no more.
 constexpr std::uint16_t kVmxnet3SuperSegments = 24;
 
@@ -51,6 +55,11 @@ std::uint32_t frame_room_bytes(std::uint16_t mtu_bytes) {
   constexpr std::uint32_t kMostEthernetBytes = 26;
   return std::min<std::uint32_t>(std::max(round_up(mtu_bytes + kMostEthernetBytes, 1024), 2048U),
                                  UINT16_MAX - RTE_PKTMBUF_HEADROOM);
+}
+
+// They spread what they receive over their queues, and tell nothing of how.
+bool spreads_untold(std::string_view driver) {
+  return driver == "net_virtio" || driver == "net_gve";
 }
 
 // Of a device that was attached and has no port to close.
@@ -186,15 +195,64 @@ Status Port::configure() {
     }
     conf.rxmode.mtu = config_.mtu_bytes;
   }
+  constexpr std::uint64_t kSpreadBy = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP;
+  const std::uint64_t spread_by = info.flow_type_rss_offloads & kSpreadBy;
+  ZTCP_CHECK(limit_queues(std::min(info.max_rx_queues, info.max_tx_queues),
+                          spread_by != 0 || spreads_untold(abilities_.driver)));
+  if (config_.queues > 1 && spread_by != 0) {
+    conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    conf.rx_adv_conf.rss_conf.rss_hf = spread_by;
+  }
   // No receive interrupts: nobody waits for one. Asked for and never armed, they would keep Intel's
   // NICs (i40e, iavf) from telling of fewer frames than fill a cache line of descriptors.
-  if (const int rc = rte_eth_dev_configure(id_, 1, 1, &conf); rc != 0)
+  if (const int rc = rte_eth_dev_configure(id_, config_.queues, config_.queues, &conf); rc != 0)
     return fail(Errc::kSystem, "rte_eth_dev_configure", -rc);
 
   rte_eth_link link{};
   if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
     abilities_.speed_mbps = link.link_speed;
   return {};
+}
+
+Status Port::limit_queues(std::uint16_t most, bool spreads) {
+  if (config_.queues == 1) return {};
+  if (config_.fewer_queues_will_do) {
+    const std::uint32_t all_frames = config_.queues * config_.rx_frames;
+    config_.queues = spreads ? std::min(config_.queues, most) : std::uint16_t{1};
+    config_.rx_frames = std::min(all_frames / config_.queues, kMostRxFrames);
+    return {};
+  }
+  if (config_.queues <= most) return {};
+  log::warn(
+      "{} ({}) has {} queues at most, the fabric says {}; write queues = {} for this NIC, or "
+      "queues = \"auto\"",
+      config_.device, abilities_.driver, most, config_.queues, most);
+  return fail(Errc::kBadConfig, "queues");
+}
+
+// Some only tell it once they are started, and some that they were not asked for it.
+std::shared_ptr<const wire::ReceiveSpread> Port::read_spread() const {
+  rte_eth_dev_info info{};
+  if (config_.queues == 1 || rte_eth_dev_info_get(id_, &info) != 0 || info.reta_size == 0)
+    return nullptr;
+  auto spread = std::make_shared<wire::ReceiveSpread>();
+  std::array<std::uint8_t, UINT8_MAX> key{};
+  rte_eth_rss_conf hash{};
+  hash.rss_key = key.data();
+  hash.rss_key_len = info.hash_key_size != 0 ? info.hash_key_size : std::uint8_t{40};
+  if (rte_eth_dev_rss_hash_conf_get(id_, &hash) != 0) return nullptr;
+  for (const std::uint8_t byte :
+       std::span(key).first(std::min<std::size_t>(hash.rss_key_len, key.size())))
+    spread->key.push_back(std::byte{byte});
+  spread->hashes_ports = (hash.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_TCP) != 0;
+
+  std::vector<rte_eth_rss_reta_entry64> groups((info.reta_size + RTE_ETH_RETA_GROUP_SIZE - 1U) /
+                                               RTE_ETH_RETA_GROUP_SIZE);
+  for (rte_eth_rss_reta_entry64& group : groups) group.mask = UINT64_MAX;
+  if (rte_eth_dev_rss_reta_query(id_, groups.data(), info.reta_size) != 0) return nullptr;
+  for (std::uint16_t i = 0; i < info.reta_size; ++i)
+    spread->table.push_back(groups[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE]);
+  return spread->is_complete() ? spread : nullptr;
 }
 
 std::uint32_t Port::copy_room_bytes() const {
@@ -243,6 +301,19 @@ std::uint32_t Port::tx_ring_beyond_wish() const {
 }
 
 bool Port::create_pools_on(int node) {
+  for (std::uint16_t queue = 0; queue < config_.queues; ++queue) {
+    pools_.push_back(create_queue_pools(node));
+    const PortPools& pools = pools_.back();
+    const bool complete = pools.rx != nullptr && pools.tx_header != nullptr &&
+                          (config_.driver_copies || pools.tx_copy != nullptr);
+    if (complete) continue;
+    free_pools();
+    return false;
+  }
+  return true;
+}
+
+PortPools Port::create_queue_pools(int node) {
   // Drivers give sent frames back when their ring gets full: frames that all fit the ring would
   // never come back.
   const std::uint32_t frames = config_.rx_frames + rx_ring_beyond_wish();
@@ -259,11 +330,12 @@ bool Port::create_pools_on(int node) {
       config_.rx_room_bytes != 0 ? config_.rx_room_bytes : frame_room_bytes(config_.mtu_bytes);
   // Of a small pool less, or nothing could ever be kept of it.
   const std::uint32_t rx_cached = std::min(kPoolCache, frames / 8);
-  pools_.rx = create_pool("rx", frames, rx_cached, sizeof(RxPrivate), rx_room, node);
-  pools_.tx_header =
+  PortPools pools;
+  pools.rx = create_pool("rx", frames, rx_cached, sizeof(RxPrivate), rx_room, node);
+  pools.tx_header =
       create_pool("txh", headers, cached, sizeof(TxPrivate), config_.tx_header_room_bytes, node);
   if (!config_.driver_copies)
-    pools_.tx_copy = create_pool("txc", copies, cached, 0, copy_room_bytes(), node);
+    pools.tx_copy = create_pool("txc", copies, cached, 0, copy_room_bytes(), node);
   // memif's ring is the peer's memory; a NIC's is filled with our buffers. What lies in one
   // thread's cache, 1.5 times its size at most, is out of the others' reach; two may have one: the
   // poller, and whoever now and then looks at all queues of a NIC.
@@ -271,27 +343,30 @@ bool Port::create_pools_on(int node) {
   abilities_.spare_rx_frames = frames - std::min(frames, needed);
   abilities_.rx_frame_bytes =
       rx_room + RTE_PKTMBUF_HEADROOM + static_cast<std::uint32_t>(sizeof(rte_mbuf));
-  const bool complete = pools_.rx != nullptr && pools_.tx_header != nullptr &&
-                        (config_.driver_copies || pools_.tx_copy != nullptr);
-  if (!complete) free_pools();
-  return complete;
+  return pools;
 }
 
 void Port::free_pools() {
   const int why = rte_errno;
-  rte_mempool_free(pools_.rx);
-  rte_mempool_free(pools_.tx_header);
-  rte_mempool_free(pools_.tx_copy);
-  pools_ = {};
+  for (const PortPools& pools : pools_) {
+    rte_mempool_free(pools.rx);
+    rte_mempool_free(pools.tx_header);
+    rte_mempool_free(pools.tx_copy);
+  }
+  pools_.clear();
   rte_errno = why;
 }
 
 Status Port::set_up_queues() {
   const auto socket = static_cast<unsigned>(node_);
-  if (const int rc = rte_eth_rx_queue_setup(id_, 0, rx_ring_, socket, nullptr, pools_.rx); rc != 0)
-    return fail(Errc::kSystem, "rte_eth_rx_queue_setup", -rc);
-  if (const int rc = rte_eth_tx_queue_setup(id_, 0, tx_ring_, socket, nullptr); rc != 0)
-    return fail(Errc::kSystem, "rte_eth_tx_queue_setup", -rc);
+  for (std::uint16_t queue = 0; queue < config_.queues; ++queue) {
+    if (const int rc =
+            rte_eth_rx_queue_setup(id_, queue, rx_ring_, socket, nullptr, pools_[queue].rx);
+        rc != 0)
+      return fail(Errc::kSystem, "rte_eth_rx_queue_setup", -rc);
+    if (const int rc = rte_eth_tx_queue_setup(id_, queue, tx_ring_, socket, nullptr); rc != 0)
+      return fail(Errc::kSystem, "rte_eth_tx_queue_setup", -rc);
+  }
   return {};
 }
 

@@ -2,15 +2,18 @@
 // Copyright the ztcp authors
 //
 // The control path of one ethdev port: attaching it, finding out what it can do, its queues and
-// frame memory, and taking it all down again in the right order. One receive and one transmit
-// queue; the data path is dpdk_link.h. Owned and used by one thread.
+// frame memory, and taking it all down again in the right order. Of each queue there is one to
+// receive and one to transmit; the data path is port_link.h. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "transport/core/address.h"
 #include "transport/core/result.h"
+#include "transport/wire/receive_spread.h"
 
 struct rte_mempool;
 
@@ -25,7 +28,10 @@ struct PortConfig {
   std::uint16_t mtu_bytes = 1500;
   std::uint16_t vlan_id = 0;  // Let through by devices that filter; 0: untagged frames only.
   int numa_node = -1;
-  std::uint32_t rx_frames = 4096;   // Receive buffers, held frames included.
+  std::uint16_t queues = 1;
+  bool fewer_queues_will_do = false;  // Where the device does not have them, or spreads nothing.
+  // Of each queue: receive buffers, held frames included.
+  std::uint32_t rx_frames = 4096;
   std::uint16_t rx_room_bytes = 0;  // In each; 0: a frame of the MTU.
   // Wishes; the driver's limits apply, and where its rings are larger there are more buffers.
   std::uint16_t rx_descriptors = 1024;
@@ -71,7 +77,7 @@ struct PortAbilities {
   std::string driver;  // "net_memif".
 };
 
-// Frame memory. All three pools belong to the port and outlive every frame of it.
+// Frame memory of a queue. All three pools belong to the port and outlive every frame of it.
 struct PortPools {
   rte_mempool* rx = nullptr;
   rte_mempool* tx_header = nullptr;  // A header each, or an attached fragment of user memory.
@@ -95,7 +101,10 @@ class Port {
   std::uint16_t id() const { return id_; }
   const PortConfig& config() const { return config_; }
   const PortAbilities& abilities() const { return abilities_; }
-  const PortPools& pools() const { return pools_; }
+  std::uint16_t queues() const { return config_.queues; }
+  const PortPools& pools(std::uint16_t queue = 0) const { return pools_[queue]; }
+  // How the device chooses among the queues, as a started one tells; null: it does not.
+  std::shared_ptr<const wire::ReceiveSpread> read_spread() const;
   std::uint16_t tx_ring() const { return tx_ring_; }  // Descriptors, as the driver has them.
 
  private:
@@ -105,11 +114,13 @@ class Port {
   template <class Task>
   static bool control(const PortConfig& config, const Task& task);
   Status configure();
+  Status limit_queues(std::uint16_t most, bool spreads);
   Status size_rings();
   std::uint32_t rx_ring_beyond_wish() const;
   std::uint32_t tx_ring_beyond_wish() const;
   Status create_pools();
   bool create_pools_on(int node);
+  PortPools create_queue_pools(int node);
   void free_pools();
   std::uint32_t copy_room_bytes() const;
   Status set_up_queues();
@@ -122,8 +133,8 @@ class Port {
   std::uint16_t rx_ring_ = 0;  // Descriptors, as the driver has them.
   std::uint16_t tx_ring_ = 0;
   PortAbilities abilities_;
-  PortPools pools_;
-  int node_ = -1;  // Where pools and queues are.
+  std::vector<PortPools> pools_;  // By queue.
+  int node_ = -1;                 // Where pools and queues are.
 };
 
 }  // namespace ztcp::link

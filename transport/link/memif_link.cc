@@ -147,7 +147,8 @@ Result<std::unique_ptr<Link>> open_memif(const MemifConfig& config) {
   options.description =
       fmt::format("memif {} {}", config.socket_path, server ? "server" : "client");
   options.reconnects = !server;
-  return std::make_unique<PortLink>(std::move(*port), std::move(options));
+  return std::make_unique<PortLink>(
+      std::make_shared<OpenPort>(std::move(*port), std::move(options)));
 }
 
 }  // namespace ztcp::link

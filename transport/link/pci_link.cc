@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <system_error>
 #include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
 #include <rte_errno.h>
@@ -126,12 +127,14 @@ Status reach_user_memory() {
 
 }  // namespace
 
-Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
+Result<std::vector<std::unique_ptr<Link>>> open_pci(const PciConfig& config) {
   PortConfig port_config;
   port_config.device = config.address;
   port_config.mtu_bytes = config.mtu_bytes;
   port_config.vlan_id = config.vlan_id;
   port_config.numa_node = config.numa_node;
+  port_config.queues = config.queues;
+  port_config.fewer_queues_will_do = config.fewer_queues_will_do;
   port_config.rx_frames = config.rx_frames;
   port_config.device_reads_user_memory = config.device_reads_user_memory;
 
@@ -165,13 +168,16 @@ Result<std::unique_ptr<Link>> open_pci(const PciConfig& config) {
                 std::strerror(reached.error().sys_errno));
     }
   }
-  auto link = std::make_unique<PortLink>(std::move(*port), std::move(options));
-  if (const Status& started = link->started(); !started) {
-    log::warn("{}: {} failed ({}); ZTCP_DPDK_LOG=1 tells more", link->describe(),
+  const auto open = std::make_shared<OpenPort>(std::move(*port), std::move(options));
+  if (const Status& started = open->started; !started) {
+    log::warn("{}: {} failed ({}); ZTCP_DPDK_LOG=1 tells more", open->options.description,
               started.error().where, std::strerror(started.error().sys_errno));
     return tl::unexpected<Error>(started.error());
   }
-  return link;
+  std::vector<std::unique_ptr<Link>> queues;
+  for (std::uint16_t queue = 0; queue < open->port.queues(); ++queue)
+    queues.push_back(std::make_unique<PortLink>(open, queue));
+  return queues;
 }
 
 }  // namespace ztcp::link

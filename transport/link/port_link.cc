@@ -20,7 +20,6 @@
 namespace ztcp::link {
 namespace {
 
-constexpr std::uint16_t kQueue = 0;
 // Ethernet with VLAN, IPv6 and the longest TCP header: what a head buffer holds at least.
 constexpr std::uint16_t kHeadersBytes = 118;
 constexpr std::uint64_t kLooksPerSecond = 10;
@@ -63,44 +62,43 @@ bool states_the_speed_of_a_wire(std::string_view driver) {
   return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end();
 }
 
-LinkCapabilities capabilities_of(const Port& port, const PortLinkOptions& options) {
-  const PortAbilities& abilities = port.abilities();
+LinkCapabilities capabilities_of(const OpenPort& open, std::uint16_t queue) {
+  const PortAbilities& abilities = open.port.abilities();
   LinkCapabilities capabilities;
-  capabilities.mtu_bytes = port.config().mtu_bytes;
+  capabilities.mtu_bytes = open.port.config().mtu_bytes;
   capabilities.mac = abilities.mac;
   capabilities.tx_checksum = abilities.tx_tcp_checksum;
   capabilities.rx_checksum = abilities.rx_checksum;
   capabilities.max_super_segment_bytes = abilities.max_super_segment_bytes;
-  capabilities.zero_copy = options.user_memory != nullptr;
+  capabilities.zero_copy = open.options.user_memory != nullptr;
   capabilities.speed_mbps = abilities.speed_mbps;
   capabilities.max_kept_frames = abilities.spare_rx_frames;
   capabilities.max_kept_bytes = std::size_t{abilities.spare_rx_frames} * abilities.rx_frame_bytes;
+  capabilities.shard = static_cast<std::uint8_t>(queue);
+  capabilities.shards = static_cast<std::uint8_t>(open.port.queues());
+  capabilities.spread = open.spread;
   return capabilities;
 }
 
 }  // namespace
 
-PortLink::PortLink(Port port, PortLinkOptions options)
-    : options_(std::move(options)),
-      port_(std::move(port)),
-      builder_(port_),
-      capabilities_(capabilities_of(port_, options_)),
+PortLink::PortLink(std::shared_ptr<OpenPort> open, std::uint16_t queue)
+    : open_(std::move(open)),
+      port_(open_->port),
+      user_memory_(open_->options.user_memory),
+      queue_(queue),
+      builder_(port_, queue),
+      capabilities_(capabilities_of(*open_, queue)),
       has_line_(states_the_speed_of_a_wire(port_.abilities().driver)),
-      look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond) {
+      look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond),
+      started_(open_->started.has_value()) {
   if (port_.config().driver_copies) guard_.emplace();
-  if (options_.watches_device) watch_.emplace(port_.config().device, port_.id());
-  start_ = port_.start();
-  started_ = start_.has_value();
   carrier_ = started_ && read_carrier();
   next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
 }
 
 PortLink::~PortLink() {
-  if (options_.user_memory == nullptr || in_forked_child()) return;
-  // Before the memory is unmapped that the device may still read.
-  if (watch_) watch_->forget_port();
-  port_.give_back_device();
-  if (!dpdk_panicked()) unmap_abandoned();
+  if (user_memory_ != nullptr && !in_forked_child()) open_->bequeath(std::move(abandoned_keys_));
 }
 
 std::size_t PortLink::receive(std::span<RxFrame> frames) {
@@ -113,7 +111,7 @@ std::size_t PortLink::receive(std::span<RxFrame> frames) {
     std::uint16_t got = 0;
     {
       const MemifGuard::Burst burst(guard_ ? &*guard_ : nullptr);
-      got = rte_eth_rx_burst(port_.id(), kQueue, mbufs.data(), want);
+      got = rte_eth_rx_burst(port_.id(), queue_, mbufs.data(), want);
     }
     for (std::uint16_t i = 0; i < got; ++i) {
       if (i + 1 < got) rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + 1U], void*));
@@ -225,10 +223,10 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
     std::uint16_t sent = 0;
     if (built > 0) {
       const std::uint16_t ready =
-          any_offload ? rte_eth_tx_prepare(port_.id(), kQueue, mbufs.data(), built) : built;
+          any_offload ? rte_eth_tx_prepare(port_.id(), queue_, mbufs.data(), built) : built;
       {
         const MemifGuard::Burst burst(guard_ ? &*guard_ : nullptr);
-        sent = rte_eth_tx_burst(port_.id(), kQueue, mbufs.data(), ready);
+        sent = rte_eth_tx_burst(port_.id(), queue_, mbufs.data(), ready);
       }
       std::uint64_t unsent_bytes = 0;
       for (std::uint16_t i = sent; i < built; ++i) unsent_bytes += mbufs[i]->pkt_len;
@@ -256,7 +254,7 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
     if (out_of_memory) {
       // All buffers are the ring's, and the driver gives them back only when it is called.
       if (built == 0 && port_.config().drops_at_full_ring)
-        rte_eth_tx_burst(port_.id(), kQueue, nullptr, 0);
+        rte_eth_tx_burst(port_.id(), queue_, nullptr, 0);
       break;
     }
   }
@@ -265,22 +263,18 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
 }
 
 LinkState PortLink::state() {
-  if (watch_ && watch_->is_lost()) return watch_->state();
+  if (const LinkState device = open_->device_state(); is_lost(device)) return device;
   if (!started_) return LinkState::kDown;
   // memif's is a flag in memory, and its peer's end shall be seen before the next burst.
   const bool carrier = port_.config().driver_copies ? read_carrier() : carrier_;
   return carrier ? LinkState::kUp : LinkState::kDown;
 }
 
-// May take a firmware's answer (ice, bnxt) or a way out of the virtual machine (virtio), so it is
-// for look_after_port() alone: state() is asked in every turn that finds the ring full.
+// For look_after_port() alone: state() is asked in every turn that finds the ring full.
 bool PortLink::read_carrier() {
-  rte_eth_link link{};
-  const bool up =
-      rte_eth_link_get_nowait(port_.id(), &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-  if (has_line_)
-    line_.set_speed(up && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN ? link.link_speed : 0);
-  return up;
+  if (queue_ == 0) open_->read_carrier();
+  if (has_line_) line_.set_speed(open_->speed_mbps());
+  return open_->has_carrier();
 }
 
 TransmitRoom PortLink::transmit_room(TimePoint now) {
@@ -295,28 +289,27 @@ std::uint32_t PortLink::map_memory(const void* address, std::size_t size_bytes) 
   // memif's driver reads any memory of the process: every range gets the one key.
   constexpr std::uint32_t kReadable = 1;
   if (port_.config().driver_copies) return kReadable;
-  return options_.user_memory == nullptr ? kUnmapped
-                                         : options_.user_memory->acquire(address, size_bytes);
+  return user_memory_ == nullptr ? kUnmapped : user_memory_->acquire(address, size_bytes);
 }
 
 void PortLink::unmap_memory(std::uint32_t key) {
-  if (options_.user_memory == nullptr || key == kUnmapped) return;
+  if (user_memory_ == nullptr || key == kUnmapped) return;
   {
     const std::scoped_lock lock(abandoned_mutex_);
     if (has_abandoned_) {
-      options_.user_memory->retire(key);
+      user_memory_->retire(key);
       abandoned_keys_.push_back(key);
       return;
     }
   }
-  options_.user_memory->release(key);
+  user_memory_->release(key);
 }
 
 // A ring may stand still for long, without a carrier or at a switch that asks for a pause. A device
 // that then reads what the IOMMU does not let it read any more may be reset for it, and all
 // connections with it.
 void PortLink::note_abandoned_payload() {
-  if (options_.user_memory == nullptr || !started_ || builder_.attached() == 0) return;
+  if (user_memory_ == nullptr || !started_ || builder_.attached() == 0) return;
   const std::scoped_lock lock(abandoned_mutex_);
   has_abandoned_ = true;
   abandoned_until_frame_ = counters_.tx_frames + port_.tx_ring();
@@ -329,7 +322,19 @@ void PortLink::unmap_abandoned() {
     has_abandoned_ = false;
     keys.swap(abandoned_keys_);
   }
-  for (const std::uint32_t key : keys) options_.user_memory->release(key);
+  for (const std::uint32_t key : keys) user_memory_->release(key);
+}
+
+// Frames still held stay in memory that is ours, and what the device may read stays mapped until it
+// is given back.
+void PortLink::leave_lost_port() {
+  started_ = false;
+  if (!has_left_ && user_memory_ != nullptr) {
+    const std::scoped_lock lock(abandoned_mutex_);
+    has_abandoned_ = true;
+  }
+  if (!std::exchange(has_left_, true)) open_->leave();
+  if (has_abandoned_ && open_->is_given_back()) unmap_abandoned();
 }
 
 void PortLink::look_after_port() {
@@ -338,21 +343,13 @@ void PortLink::look_after_port() {
     started_ = false;
     return;
   }
-  if (watch_ && watch_->is_lost()) {
-    // The kernel waits for us to let go of a NIC that is taken out, and one that was reset shall
-    // read nothing more of what lies in its rings. Frames still held stay in memory that is ours.
-    started_ = false;
-    watch_->forget_port();
-    port_.give_back_device();
-    if (has_abandoned_) unmap_abandoned();
-    return;
-  }
+  if (is_lost(open_->device_state())) return leave_lost_port();
   if (has_abandoned_ && (builder_.attached() == 0 || counters_.tx_frames >= abandoned_until_frame_))
     unmap_abandoned();
   carrier_ = started_ && read_carrier();
   const bool up = is_up();
   looks_down_ = up ? 0 : looks_down_ + 1;
-  if (options_.reconnects && !up && (!started_ || looks_down_ >= kLooksBeforeReconnect)) {
+  if (open_->options.reconnects && !up && (!started_ || looks_down_ >= kLooksBeforeReconnect)) {
     if (started_) port_.stop();
     started_ = port_.start().has_value();
     looks_down_ = 0;

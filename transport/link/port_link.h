@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The data path over a Port; open_memif() and open_pci() make it. Everything per burst, nothing
-// allocated, no lock. Once every 100 ms of receive() calls it looks after what needs no hurry: the
-// carrier, a memif peer to find again.
+// The data path over a queue of a Port; open_memif() and open_pci() make it. Everything per burst,
+// nothing allocated, no lock. Once every 100 ms of receive() calls it looks after what needs no
+// hurry: the carrier, a memif peer to find again.
 #pragma once
 
 #include <array>
@@ -14,35 +14,24 @@
 #include <string>
 #include <vector>
 
-#include "transport/link/device_watch.h"
-#include "transport/link/dma_map.h"
-#include "transport/link/dpdk_port.h"
 #include "transport/link/line_model.h"
 #include "transport/link/link.h"
 #include "transport/link/memif_guard.h"
+#include "transport/link/open_port.h"
 #include "transport/link/tx_builder.h"
 
 struct rte_mbuf;
 
 namespace ztcp::link {
 
-struct PortLinkOptions {
-  std::string description;
-  bool reconnects = false;        // A memif client: starts again when its server is gone.
-  bool watches_device = false;    // PCI: gives the NIC back when it is lost.
-  DmaMap* user_memory = nullptr;  // PCI of host class A; null: memory can't be mapped.
-};
-
 class PortLink final : public Link {
  public:
   // Small: what does not fit the ring was built in vain.
   static constexpr std::size_t kTxBurst = 16;
 
-  PortLink(Port port, PortLinkOptions options);
+  // Of a port whose start may have failed: a memif client without a server goes on trying.
+  explicit PortLink(std::shared_ptr<OpenPort> open, std::uint16_t queue = 0);
   ~PortLink() override;
-
-  // Empty when the port could be started; a memif client without a server goes on trying.
-  const Status& started() const { return start_; }
 
   const LinkCapabilities& capabilities() const override { return capabilities_; }
   std::size_t receive(std::span<RxFrame> frames) override;
@@ -54,20 +43,22 @@ class PortLink final : public Link {
   void unmap_memory(std::uint32_t key) override;
   void note_abandoned_payload() override;
   const LinkCounters& counters() const override { return counters_; }
-  std::string describe() const override { return options_.description; }
+  std::string describe() const override { return open_->options.description; }
 
  private:
   static constexpr std::size_t kBurst = 32;
 
   void look_after_port();
+  void leave_lost_port();
   void unmap_abandoned();
   bool read_carrier();
   bool to_frame(rte_mbuf* mbuf, RxFrame& frame);
   bool pull_headers(rte_mbuf& head);
 
-  PortLinkOptions options_;
-  Port port_;
-  std::optional<DeviceWatch> watch_;
+  const std::shared_ptr<OpenPort> open_;
+  Port& port_;
+  DmaMap* const user_memory_;
+  const std::uint16_t queue_;
   std::optional<MemifGuard> guard_;  // memif only.
   TxBuilder builder_;
   LinkCapabilities capabilities_;
@@ -76,8 +67,8 @@ class PortLink final : public Link {
   LineModel line_;
   std::uint64_t next_look_tsc_ = 0;
   std::uint64_t look_interval_tsc_;
-  Status start_;
-  bool started_ = false;
+  bool started_;
+  bool has_left_ = false;
   bool carrier_ = false;     // As the last look found it.
   unsigned looks_down_ = 0;  // In a row.
 

@@ -33,10 +33,10 @@ std::uint16_t tail_room(const rte_mbuf& mbuf) {
 
 }  // namespace
 
-TxBuilder::TxBuilder(const Port& port)
+TxBuilder::TxBuilder(const Port& port, std::uint16_t queue)
     : config_(port.config()),
       abilities_(port.abilities()),
-      pools_(port.pools()),
+      pools_(port.pools(queue)),
       max_payload_bytes_(config_.mtu_bytes) {}
 
 bool TxBuilder::attachable(const TxFrame& frame, const Fragment& fragment) const {

@@ -17,8 +17,8 @@ namespace ztcp::link {
 
 class TxBuilder {
  public:
-  // The port outlives the builder.
-  explicit TxBuilder(const Port& port);
+  // The port outlives the builder, which is its queue's.
+  TxBuilder(const Port& port, std::uint16_t queue);
 
   enum class Outcome : std::uint8_t { kBuilt, kNoMemory, kImpossible };
   struct Built {

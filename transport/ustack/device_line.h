@@ -9,10 +9,11 @@
 
 #include "config/settings.h"
 #include "transport/transport.h"
+#include "transport/ustack/queue_choice.h"
 
 namespace ztcp::ustack {
 
 std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
-                        const DeviceProperties& device);
+                        const DeviceProperties& device, const QueueChoice& queues);
 
 }  // namespace ztcp::ustack

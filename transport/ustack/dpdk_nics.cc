@@ -25,6 +25,7 @@
 #include "transport/link/tap_link.h"
 #include "transport/ustack/nic.h"
 #include "transport/ustack/nic_choice.h"
+#include "transport/ustack/queue_choice.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::ustack {
@@ -81,14 +82,8 @@ class DpdkNics final : public NicSource {
     const config::Nic& nic = as_here(asked);
     if (has_room_for_.empty())
       for (const config::Nic* one : expected_with(nic)) has_room_for_.insert(one->name);
-    Result<std::vector<std::unique_ptr<link::Link>>> opened;
-    for (std::uint32_t queue = 0; opened && queue < nic.queues; ++queue) {
-      Result<std::unique_ptr<link::Link>> one = open_by_driver(nic, queue);
-      if (one)
-        opened->push_back(std::move(*one));
-      else
-        opened = tl::unexpected(one.error());
-    }
+    Result<std::vector<std::unique_ptr<link::Link>>> opened =
+        nic.driver == config::NicDriver::kPci ? open_pci(nic) : open_each(nic);
     if (!opened && opened.error().code == Errc::kOutOfMemory && !has_room_for_.contains(nic.name))
       log::warn(
           "{}: this process took its memory for {} before it drove GPU {}, and DPDK's memory can't "
@@ -116,14 +111,19 @@ class DpdkNics final : public NicSource {
         tap.mtu_bytes = nic.mtu_bytes;
         return link::open_tap(tap);
       }
-      case config::NicDriver::kPci:
-        ZTCP_CHECK(link::start_eal(hugepage_memory(nic)));
-        return open_pci(nic);
+      case config::NicDriver::kPci:  // One port for all queues.
       case config::NicDriver::kSocket:
       case config::NicDriver::kVerbs:
         break;
     }
     return fail(Errc::kBadConfig, "a NIC of another transport");
+  }
+
+  Result<std::vector<std::unique_ptr<link::Link>>> open_each(const config::Nic& nic) const {
+    std::vector<std::unique_ptr<link::Link>> opened;
+    for (std::uint32_t queue = 0; queue < nic.queues; ++queue)
+      opened.push_back(ZTCP_TRY(open_by_driver(nic, queue)));
+    return opened;
   }
 
   // Without DPDK: the memory is between us and each peer.
@@ -169,9 +169,10 @@ class DpdkNics final : public NicSource {
            });
   }
 
-  Result<std::unique_ptr<link::Link>> open_pci(const config::Nic& nic) const {
-    std::unique_ptr<link::Link> opened = ZTCP_TRY(link::open_pci(pci_config(nic)));
-    const MacAddress mac = opened->capabilities().mac;
+  Result<std::vector<std::unique_ptr<link::Link>>> open_pci(const config::Nic& nic) const {
+    ZTCP_CHECK(link::start_eal(hugepage_memory(nic)));
+    std::vector<std::unique_ptr<link::Link>> opened = ZTCP_TRY(link::open_pci(pci_config(nic)));
+    const MacAddress mac = opened.front()->capabilities().mac;
     if (mac == nic.mac) return opened;
     log::warn(
         "{}: mac = {} in the config, {} has {}: another NIC took its place; ztcp_setup --dry-run "
@@ -202,13 +203,19 @@ class DpdkNics final : public NicSource {
     return out;
   }
 
+  std::uint16_t queues_of(const config::Nic& nic) const {
+    return choose_queues(nic, comms::view_cpus(nic.numa_node, machine_), fabric_.nics.size()).count;
+  }
+
   link::PciConfig pci_config(const config::Nic& nic) const {
     link::PciConfig out;
     out.address = nic.pci;
     out.mtu_bytes = nic.mtu_bytes;
     out.vlan_id = nic.vlan_id;
     out.numa_node = nic.numa_node;
-    out.rx_frames = hugepage::kReceiveFrames;
+    out.queues = queues_of(nic);
+    out.fewer_queues_will_do = nic.queues == config::kAutoQueues;
+    out.rx_frames = hugepage::receive_frames(out.queues);
     // Without an IOMMU the kernel may move user pages under the device.
     out.device_reads_user_memory = fabric_.host.host_class == config::HostClass::kIommu;
     return out;
@@ -223,7 +230,7 @@ class DpdkNics final : public NicSource {
     out.node_memory_mib.clear();
     std::vector<hugepage::NicNeed> nics;
     for (const config::Nic* nic : expected_with(opened))
-      nics.push_back({nic->numa_node, nic->mtu_bytes, gpu_of(*nic)});
+      nics.push_back({nic->numa_node, nic->mtu_bytes, gpu_of(*nic), queues_of(*nic)});
     // `ztcp_setup --check` holds the same numbers against the machine.
     for (const hugepage::NodeNeed& need : hugepage::process_needs(
              nics, fabric_.hugepages.per_process_mib, fabric_.hugepages.page_kib)) {

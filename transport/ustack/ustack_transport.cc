@@ -27,6 +27,7 @@
 #include "transport/ustack/nic_choice.h"
 #include "transport/ustack/nic_config.h"
 #include "transport/ustack/nic_links.h"
+#include "transport/ustack/queue_choice.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -82,7 +83,11 @@ class UstackTransport final : public Transport {
   const std::vector<DeviceProperties>& devices() const override { return devices_; }
   std::string describe_device(int device) const override {
     const auto index = static_cast<std::size_t>(device);
-    return device_line(fabric_, fabric_.nics[index], devices_[index]);
+    const config::Nic& nic = fabric_.nics[index];
+    config::LiveMachine machine;
+    return device_line(
+        fabric_, nic, devices_[index],
+        choose_queues(nic, comms::view_cpus(nic.numa_node, machine), fabric_.nics.size()));
   }
   Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
   Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
@@ -92,8 +97,8 @@ class UstackTransport final : public Transport {
  private:
   Result<std::shared_ptr<Nic>> own_nic(std::size_t device, std::optional<IpAddress> peer);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
-  Status add_queue(Nic& nic, std::unique_ptr<link::Link> link, const comms::PollerPolicy& policy,
-                   const comms::CpuView& cpus);
+  Status add_queue(Nic& nic, std::unique_ptr<link::Link> link, std::size_t queues,
+                   const comms::PollerPolicy& policy, const comms::CpuView& cpus);
   Result<std::size_t> checked(int device) const;
   void keep_to_claimed(std::vector<std::size_t>& order) const;
   void note_stand_in(std::size_t device, std::size_t used, const std::string& why);
@@ -223,18 +228,21 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   const std::string description = links.front()->describe();
   config::LiveMachine machine;
   const comms::CpuView cpus = comms::view_cpus(config.numa_node, machine);
+  const QueueChoice choice = choose_queues(config, cpus, fabric_.nics.size());
+  if (!choice.warning.empty()) log::warn("{}: {}", config.name, choice.warning);
+  const std::size_t queues = links.size();
   std::string places;
   bool dedicated = false;
   std::size_t workers = 0;
   std::string workers_reason;
   std::string reason;
-  for (std::size_t queue = 0; queue < links.size(); ++queue) {
+  for (std::size_t queue = 0; queue < queues; ++queue) {
     const comms::PollerPolicy policy =
         comms::choose_policy(fabric_.poller, cpus,
                              {.nic = index,
                               .nics = fabric_.nics.size(),
                               .queue = queue,
-                              .queues = links.size(),
+                              .queues = queues,
                               .embedded = config.driver == config::NicDriver::kMemif});
     dedicated = policy.dedicated;
     reason = policy.reason;
@@ -242,7 +250,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
     workers_reason = policy.workers_reason;
     if (policy.cpu >= 0)
       places += (places.empty() ? " on CPU " : ", ") + std::to_string(policy.cpu);
-    ZTCP_CHECK(add_queue(*nic, std::move(links[queue]), policy, cpus));
+    ZTCP_CHECK(add_queue(*nic, std::move(links[queue]), queues, policy, cpus));
   }
   // All are there before the first runs, which looks after the others.
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
@@ -253,9 +261,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
       std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
       caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
       caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
-      nic->pollers.size() == 1 ? std::string("poller")
-                               : std::to_string(nic->pollers.size()) + " queues, their pollers",
-      dedicated ? "dedicated" : "shared with NCCL's threads", reason, places,
+      pollers_text(queues, choice), dedicated ? "dedicated" : "shared with NCCL's threads", reason,
+      places,
       workers == 0   ? std::string("no workers")
       : workers == 1 ? std::string("1 worker")
                      : std::to_string(workers) + " workers",
@@ -263,7 +270,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   return nic;
 }
 
-Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> link,
+Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> link, std::size_t queues,
                                   const comms::PollerPolicy& policy, const comms::CpuView& cpus) {
   const config::Nic& config = nic.config;
   const std::size_t queue = nic.pollers.size();
@@ -271,10 +278,9 @@ Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> link,
   engine.copies.workers = policy.workers;
   engine.places = nic.places;
   comms::PollerConfig poller;
-  poller.name = config.queues == 1 ? config.name : fmt::format("{} queue {}", config.name, queue);
-  poller.thread = config.queues == 1
-                      ? ("ztcp-" + config.name).substr(0, 15)
-                      : fmt::format("{}-{}", ("ztcp-" + config.name).substr(0, 13), queue);
+  poller.name = queues == 1 ? config.name : fmt::format("{} queue {}", config.name, queue);
+  poller.thread = queues == 1 ? ("ztcp-" + config.name).substr(0, 15)
+                              : fmt::format("{}-{}", ("ztcp-" + config.name).substr(0, 13), queue);
   poller.dedicated = policy.dedicated;
   poller.spin = policy.spin;
   poller.max_sleep = policy.max_sleep;

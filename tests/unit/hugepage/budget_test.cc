@@ -35,6 +35,18 @@ TEST(Budget, AProcessTakesRoomForItsNicsInWholePages) {
   EXPECT_TRUE(process_needs({}, 5120, k2Mib).empty());
 }
 
+// Each queue has frames of its own; half as many to receive with where there are several.
+TEST(Budget, QueuesTakeRoomEach) {
+  EXPECT_EQ(nic_mib(9000, 1), nic_mib(9000));
+  EXPECT_EQ(nic_mib(9000, 4), 4 * (16U + 8192U * 9512 / (1U << 20U)));
+  const std::vector<NicNeed> nics = {{.node = 0, .mtu_bytes = 9000, .queues = 4},
+                                     {.node = 0, .mtu_bytes = 9000}};
+  EXPECT_EQ(unlimited_mib(nics), kDpdkBaseMib + nic_mib(9000, 4) + nic_mib(9000));
+  EXPECT_EQ(process_needs(nics, 5120, k2Mib)[0].mib,
+            (kDpdkBaseMib + nic_mib(9000, 4) + nic_mib(9000) + 1) / 2 * 2);
+  EXPECT_LT(nic_mib(9000, 8), kMibPerGpu) << "within what set-up reserves";
+}
+
 TEST(Budget, TheLimitIsForEachGpu) {
   const std::vector<NicNeed> nics = {{0, 9000, "a"}, {0, 9000, "a"}, {0, 9000, "b"}, {0, 9000}};
   EXPECT_EQ(process_limit_mib(nics, 200), 400U);

@@ -77,15 +77,24 @@ class PortLinkTest : public testing::Test {
   void SetUp() override { open(config()); }
 
   void open(const PortConfig& config) {
-    link_.reset();
+    close();
     auto port = Port::open(config);
     ASSERT_TRUE(port) << port.error().where;
     PortLinkOptions options;
     options.description = "net_ring0 net_ring";
     options.watches_device = true;
     options.user_memory = &memory_;
-    link_ = std::make_unique<PortLink>(std::move(*port), std::move(options));
-    ASSERT_TRUE(link_->started());
+    open_ = std::make_shared<OpenPort>(std::move(*port), std::move(options));
+    ASSERT_TRUE(open_->started);
+    link_ = std::make_unique<PortLink>(open_);
+    for (std::uint16_t queue = 1; queue < open_->port.queues(); ++queue)
+      others_.push_back(std::make_unique<PortLink>(open_, queue));
+    open_.reset();
+  }
+
+  void close() {
+    link_.reset();
+    others_.clear();
   }
 
   static bool port_exists() {
@@ -115,7 +124,9 @@ class PortLinkTest : public testing::Test {
 
   AnyMapper mapper_;
   DmaMap memory_{mapper_, "vfio"};
-  std::unique_ptr<PortLink> link_;
+  std::shared_ptr<OpenPort> open_;
+  std::unique_ptr<PortLink> link_;                 // Of the first queue.
+  std::vector<std::unique_ptr<PortLink>> others_;  // Of the others.
 };
 
 TEST_F(PortLinkTest, SendsMappedMemoryInPlace) {
@@ -418,6 +429,108 @@ TEST_F(PortLinkTest, LetsGoOfANicThatWasReset) {
     ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
     EXPECT_EQ(read_as_device().bytes, sent.bytes());
   }
+}
+
+// The ring driver gives back on a queue what was sent on it.
+class QueuesOfAPort : public PortLinkTest {
+ protected:
+  void SetUp() override {
+    PortConfig config = this->config();
+    config.queues = 3;
+    open(config);
+    ASSERT_EQ(others_.size(), 2U);
+  }
+  PortLink& queue(std::size_t i) { return i == 0 ? *link_ : *others_[i - 1]; }
+};
+
+TEST_F(QueuesOfAPort, EachCarriesItsOwn) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(queue(i).capabilities().shard, i);
+    EXPECT_EQ(queue(i).capabilities().shards, 3);
+    EXPECT_EQ(queue(i).capabilities().spread, nullptr) << "the driver tells nothing";
+    EXPECT_TRUE(queue(i).is_up());
+  }
+  std::array<std::vector<std::byte>, 3> sent;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    SentFrame frame(i, 300, 1);
+    sent[i] = frame.bytes();
+    ASSERT_EQ(queue(i).transmit({&frame.frame(), 1}), 1U);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::array<RxFrame, 2> frames;
+    ASSERT_EQ(queue(i).receive(frames), 1U);
+    EXPECT_EQ(flatten(frames[0]), sent[i]);
+    queue(i).release(std::span(frames).first(1));
+    EXPECT_EQ(queue(i).counters().rx_frames, 1U);
+  }
+}
+
+// The kernel waits until nobody uses the device; whose queue is left still may.
+TEST_F(QueuesOfAPort, TheLastOneLetsGoOfALostNic) {
+  std::array<std::byte, 4096> user{};
+  const std::uint32_t key = queue(1).map_memory(user.data(), user.size());
+  ASSERT_NE(key, kUnmapped);
+  rte_dev_event_callback_process(kDevice, RTE_DEV_EVENT_REMOVE);
+  std::array<RxFrame, 4> none;
+  const auto look = [&](std::size_t i) { EXPECT_EQ(queue(i).receive(none), 0U); };
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(queue(i).state(), LinkState::kGone);
+  SentFrame frame(1, 128, 0);
+  for (const std::size_t i : {0U, 1U}) {
+    EXPECT_TRUE(within_seconds(30, [&] {
+      look(i);
+      // Nothing is sent any more once it has seen that.
+      return queue(i).transmit({&frame.frame(), 1}) == 1 && queue(i).counters().tx_dropped != 0;
+    }));
+  }
+  queue(1).unmap_memory(key);
+  EXPECT_EQ(memory_.ranges(), 1U) << "the device may still read it";
+  EXPECT_TRUE(port_exists());
+  EXPECT_TRUE(within_seconds(30, [&] {
+    look(2);
+    return !port_exists();
+  }));
+  EXPECT_TRUE(within_seconds(30, [&] {
+    look(1);
+    return memory_.ranges() == 0;
+  }));
+}
+
+// A poller that ends does not take the port away from the others, nor memory from the device.
+TEST_F(QueuesOfAPort, ThePortEndsWithTheLast) {
+  link_.reset();
+  EXPECT_TRUE(port_exists());
+  SentFrame frame(1, 300, 1);
+  ASSERT_EQ(queue(2).transmit({&frame.frame(), 1}), 1U);
+  std::array<RxFrame, 1> got;
+  ASSERT_EQ(queue(2).receive(got), 1U);
+  queue(2).release(got);
+  others_.clear();
+  EXPECT_FALSE(port_exists());
+}
+
+TEST_F(QueuesOfAPort, MoreThanThereAreIsRefusedByName) {
+  close();
+  const test::LogCapture log;
+  PortConfig config = this->config();
+  config.queues = 100;
+  const auto port = Port::open(config);
+  ASSERT_FALSE(port);
+  EXPECT_EQ(port.error().code, Errc::kBadConfig);
+  EXPECT_NE(log.warned().find("has 16 queues at most, the fabric says 100; write queues = 16"),
+            std::string::npos)
+      << log.warned();
+}
+
+// A device that spreads nothing has one queue that is of use.
+TEST_F(QueuesOfAPort, FewerWillDoWhereNobodyAskedForANumber) {
+  close();
+  PortConfig config = this->config();
+  config.queues = 4;
+  config.fewer_queues_will_do = true;
+  const auto port = Port::open(config);
+  ASSERT_TRUE(port);
+  EXPECT_EQ(port->queues(), 1);
+  EXPECT_EQ(port->pools().rx->size, 4 * config.rx_frames) << "with the memory of all";
 }
 
 }  // namespace

@@ -23,11 +23,11 @@ config::Fabric one_nic_fabric() {
   return fabric;
 }
 
-std::string line_of(const config::Fabric& fabric) {
+std::string line_of(const config::Fabric& fabric, const QueueChoice& queues = {}) {
   DeviceProperties device;
   device.name = "ztcp0";
   device.speed_mbps = 25000;
-  return device_line(fabric, fabric.nics[0], device);
+  return device_line(fabric, fabric.nics[0], device, queues);
 }
 
 bool contains(const std::string& text, std::string_view part) {
@@ -56,6 +56,14 @@ TEST(DeviceLine, CallsASpeedThatNobodyToldAGuess) {
       << line_of(fabric);
   fabric.nics[0].driver = config::NicDriver::kPci;
   EXPECT_TRUE(contains(line_of(fabric), "ztcp_setup --speed MBPS states it")) << line_of(fabric);
+}
+
+TEST(DeviceLine, SaysHowManyQueuesAndWhy) {
+  const config::Fabric fabric = one_nic_fabric();
+  EXPECT_TRUE(contains(line_of(fabric), ", 1 queue, ")) << line_of(fabric);
+  const QueueChoice two{.count = 2, .reason = "auto: 4 for 100000 Mb/s", .warning = {}};
+  EXPECT_TRUE(contains(line_of(fabric, two), ", up to 2 queues (auto: 4 for 100000 Mb/s), "))
+      << line_of(fabric, two);
 }
 
 struct LineCase {
