@@ -510,7 +510,7 @@ TEST_F(QueuesOfAPort, ThePortEndsWithTheLast) {
 
 TEST_F(QueuesOfAPort, MoreThanThereAreIsRefusedByName) {
   close();
-  const test::LogCapture log;
+  const ztcp::test::LogCapture log;
   PortConfig config = this->config();
   config.queues = 100;
   const auto port = Port::open(config);

@@ -61,11 +61,10 @@ inline constexpr NicCounter kOtherVersion{"refused_version",
 inline constexpr NicCounter kRefusedFull{"refused_full", of_acceptor<&Acceptor::refused_full>};
 inline constexpr NicCounter kRefusedNoMemory{"refused_no_memory",
                                              of_acceptor<&Acceptor::refused_no_memory>};
-inline constexpr NicCounter kSynDropped{"syn_dropped_table_full",
-                                        of_tcp<&Tcp::syn_dropped_table_full>};
+inline constexpr NicCounter kSynDropped{"syn_dropped", of_tcp<&Tcp::syn_dropped_table_full>};
 inline constexpr NicCounter kBadChecksum{"rx_bad_checksum", of_tcp<&Tcp::rx_bad_checksum>};
 inline constexpr NicCounter kMalformed{"rx_malformed", of_tcp<&Tcp::rx_malformed>};
-inline constexpr NicCounter kNotKept{"rx_dropped_no_memory", of_tcp<&Tcp::rx_dropped_no_memory>};
+inline constexpr NicCounter kNotKept{"rx_no_memory", of_tcp<&Tcp::rx_dropped_no_memory>};
 inline constexpr NicCounter kLinkNoMemory{"link_no_memory", of_link<&Link::rx_dropped_no_memory>};
 inline constexpr NicCounter kChallenges{"challenge_acks", of_tcp<&Tcp::challenge_acks>};
 inline constexpr NicCounter kMacChanges{"arp_mac_changes", of_tcp<&Tcp::arp_mac_changes>};
@@ -88,7 +87,7 @@ inline constexpr std::array kUnusual = {
     NicCounter{"mailbox_full", of_link<&Link::rx_mailbox_full>},
     kSynDropped,
     kBadChecksum,
-    NicCounter{"link_rx_bad_checksum", of_link<&Link::rx_bad_checksum>},
+    NicCounter{"link_bad_checksum", of_link<&Link::rx_bad_checksum>},
     kMalformed,
     kNotKept,
     kLinkNoMemory,

@@ -86,7 +86,7 @@ TEST_F(NicWatchTest, WhatWasHeldAndDroppedIsSaidOfBothWhoDropIt) {
   const auto found = look_for(1s);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kNoMemory);
-  EXPECT_EQ(parts(found[0]), "600 rx_dropped_no_memory, 400 link_no_memory");
+  EXPECT_EQ(parts(found[0]), "600 rx_no_memory, 400 link_no_memory");
 }
 
 // It may be the only connection that the job still waits for.
