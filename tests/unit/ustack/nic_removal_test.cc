@@ -41,7 +41,8 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
       source_->add(ours.nics[i].name, std::move(left));
 
       config::Fabric theirs = one_nic_fabric(1, options());
-      theirs.nics[0].address = Ipv4Prefix{{0x0a010002U + (static_cast<std::uint32_t>(i) << 16U)}, 24};
+      theirs.nics[0].address =
+          Ipv4Prefix{{0x0a010002U + (static_cast<std::uint32_t>(i) << 16U)}, 24};
       auto peer_source = std::make_shared<MemoryNics>();
       peer_source->add(theirs.nics[0].name, std::move(right));
       peers_[i] = *create(theirs, nullptr, peer_source);
