@@ -73,7 +73,8 @@ class SharedNicWorld {
   // From that stack; both ends send.
   [[nodiscard]] bool transfer(std::size_t from) {
     static_cast<void>(other.listen(kPort, *begin_pair().second));
-    const auto [client, server] = std::pair(clients.back().get(), servers.back().get());
+    App* const client = clients.back().get();
+    App* const server = servers.back().get();
     const auto stream =
         stacks[from]->connect(world->now(), {host_config(1).address.address, kPort}, *client);
     if (!stream) return false;
