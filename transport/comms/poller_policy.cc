@@ -68,10 +68,15 @@ std::size_t part_of(std::size_t workers, PollerPlace place) {
 
 void choose_workers(const config::Poller& settings, const Share& share, PollerPlace place,
                     PollerPolicy& policy) {
+  if (settings.workers < 0 && place.queues > 1) {
+    // Measured: where queues keep the memory busy, workers only take its bandwidth from pollers.
+    policy.workers_reason = fmt::format("its {} queues share the work", place.queues);
+    return;
+  }
   if (settings.workers < 0) {
     const std::size_t spare =
         policy.dedicated && share.usable > share.wanted ? share.usable - share.wanted : 0;
-    policy.workers = part_of(std::min(spare / share.nics, kMostAutoWorkers), place);
+    policy.workers = std::min(spare / share.nics, kMostAutoWorkers);
     policy.workers_reason =
         fmt::format("{} CPUs to spare for {} NIC{}", spare, share.nics, share.nics == 1 ? "" : "s");
     return;
