@@ -23,13 +23,15 @@ void CopyJobs::copy(CopyClient& client, RecvMessage& message, CopyTrack& track, 
   while (!bytes.empty()) {
     if (at >= track.end) begin_stretch(track, at, is_worth_it);
     const auto piece = bytes.first(std::min<std::uint64_t>(bytes.size(), track.end - at));
-    if (track.worker != CopyTrack::kHere && !give(client, message, track.worker, at, piece)) {
+    if (track.worker != CopyTrack::kHere && give(client, message, track.worker, at, piece)) {
+      track.is_begun = true;
+    } else {
       // The rest of the stretch is copied here, behind what the worker has of it.
-      wait_until_done(track.worker, rings_[track.worker]->ring.position());
+      if (track.is_begun) wait_until_done(track.worker, rings_[track.worker]->ring.position());
       track.worker = CopyTrack::kHere;
-    }
-    if (track.worker == CopyTrack::kHere)
+      track.is_begun = false;
       ordered_copy(message.buffer() + at, piece.data(), piece.size());
+    }
     bytes = bytes.subspan(piece.size());
     at += piece.size();
   }
@@ -39,6 +41,7 @@ void CopyJobs::begin_stretch(CopyTrack& track, std::uint64_t at, bool is_worth_i
   if (track.worker != CopyTrack::kHere) publish(track.worker);
   track.end = (at / settings_.stretch_bytes + 1) * settings_.stretch_bytes;
   track.worker = is_worth_it ? choose_worker() : CopyTrack::kHere;
+  track.is_begun = false;
 }
 
 std::uint8_t CopyJobs::choose_worker() {

@@ -72,6 +72,7 @@ struct CopyTrack {
 
   std::uint64_t end = 0;  // In the message.
   std::uint8_t worker = kHere;
+  bool is_begun = false;  // The worker has pieces of it.
 };
 
 class CopyJobs {
