@@ -87,6 +87,8 @@ Status Poller::start() {
     pthread_setname_np(thread_.native_handle(), config_.thread.c_str());
   } catch (const std::system_error& e) {
     started = fail(Errc::kSystem, "pthread_create", e.code().value());
+  } catch (const std::bad_alloc&) {
+    started = fail(Errc::kOutOfMemory, "std::thread");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <linux/futex.h>
+#include <new>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -39,15 +40,17 @@ Status WorkerThreads::start(std::size_t count, Options options,
     return fail(Errc::kSystem, "pthread_sigmask", rc);
   Status started;
   for (std::size_t i = 0; i < count && started; ++i) {
-    Worker& worker = threads_.emplace_back();
     try {
+      Worker& worker = threads_.emplace_back();
       worker.thread = std::thread([this, &worker, i] { run(worker, i); });
       pthread_setname_np(worker.thread.native_handle(),
                          (options_.name + std::to_string(i)).c_str());
     } catch (const std::system_error& e) {
-      threads_.pop_back();
       started = fail(Errc::kSystem, "pthread_create", e.code().value());
+    } catch (const std::bad_alloc&) {
+      started = fail(Errc::kOutOfMemory, "std::thread");
     }
+    if (!started && threads_.size() > i) threads_.pop_back();
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;
