@@ -154,9 +154,10 @@ PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, 
     return settings.cpus.empty() ? candidates[candidates.size() - 1 - nth] : candidates[nth];
   };
   policy.cpu = static_cast<int>(nth_cpu(place.nic * place.queues + place.queue));
-  // Workers keep away from the CPUs of all pollers.
+  // Workers keep away from the CPUs of all pollers, and each has one: a far one rather than half a
+  // near one.
   for (const auto* from : {&cpus.near_nic, &cpus.allowed}) {
-    if (!policy.worker_cpus.empty()) break;
+    if (!policy.worker_cpus.empty() && policy.worker_cpus.size() >= policy.workers) break;
     policy.worker_cpus = *from;
     std::erase_if(policy.worker_cpus, [&](std::uint32_t cpu) { return !is_allowed(cpu); });
     for (std::size_t i = 0; i < place.nics * place.queues; ++i)

@@ -199,8 +199,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(WorkerPolicy, TheirCpusAreNoPollers) {
   CpuView view = cpus(96, 96);
-  view.near_nic = {40, 41, 42, 43, 200};
-  EXPECT_EQ(choose_policy({}, view, {.nics = 2}).worker_cpus, (std::vector<std::uint32_t>{40, 41}));
+  view.near_nic = {38, 39, 40, 41, 42, 43, 200};
+  EXPECT_EQ(choose_policy({}, view, {.nics = 2}).worker_cpus,
+            (std::vector<std::uint32_t>{38, 39, 40, 41}));
+  view.near_nic = {39, 40, 41, 42, 43};
+  ASSERT_EQ(choose_policy({}, view, {.nics = 2}).workers, 4U);
+  EXPECT_EQ(choose_policy({}, view, {.nics = 2}).worker_cpus.size(), 94U) << "three are too few";
   view.near_nic = {40, 41};
   EXPECT_EQ(choose_policy({}, view, {.nics = 2}).worker_cpus.size(), 94U) << "far away, then";
 }
