@@ -50,13 +50,14 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
       begun + (kSends ? nic_->memory_patience.for_peer(peer) : Duration::zero());
   while (touches(*memory)) {
     if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
+      // First: to note and to tell it takes memory, which may have ended.
+      poller_.with_backend([&](TimePoint now) {
+        fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
+      });
       if (kSends) nic_->memory_patience.ran_out(peer, at - begun);
       nic_->end_log.cut(
           fmt::format("memory with bytes in flight is deregistered: the connection {} {} is ended",
                       kSends ? "to" : "from", to_string(remote_)));
-      poller_.with_backend([&](TimePoint now) {
-        fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
-      });
       break;
     }
     poller_.progress();

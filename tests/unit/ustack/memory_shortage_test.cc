@@ -59,6 +59,29 @@ TEST(MemoryShortage, OfAConnectLeavesTheNicAndItsOtherConnectionsWell) {
   hosts[0].drain();  // Visits every client.
 }
 
+// Whatever its lines need: nobody writes there afterwards.
+TEST(MemoryShortage, OfADeregistrationEndsWhatWritesThereAllTheSame) {
+  TwoHosts hosts;
+  std::size_t failed = 0;
+  for (std::size_t nth = 1;; ++nth) {
+    Pair pair = connect(hosts[0], hosts[1]);
+    Bytes received(100);
+    const auto key = pair.receiver->register_memory({received.data(), received.size()});
+    ASSERT_TRUE(key);
+    const auto receiving = post_recv(*pair.receiver, received);
+    ASSERT_TRUE(receiving && *receiving != nullptr);
+    FailingAllocation failing(nth);
+    try {
+      EXPECT_TRUE(failing.during([&] { return pair.receiver->deregister_memory(*key); }));
+    } catch (const std::bad_alloc&) {
+      ++failed;
+    }
+    EXPECT_FALSE((*receiving)->test({})) << "its connection has ended";
+    if (!failing.has_failed()) break;
+  }
+  EXPECT_GE(failed, 1U) << "the line";
+}
+
 // Two NICs without threads of their own: every turn is the test's.
 std::array<std::shared_ptr<Nic>, 2> joined_nics() {
   auto [left, right] = link::make_memory_links({});
