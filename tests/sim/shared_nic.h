@@ -57,7 +57,9 @@ class SharedNic {
       letter.frame.kept = false;
       letter.frame.hand_to = RxFrame::kNobody;
       give(now, letter.frame, letter.to);
-      if (!letter.frame.kept) released_.push_back(letter.frame);
+      if (letter.frame.kept) continue;
+      --away_;
+      released_.push_back(letter.frame);
     }
     for (Node* const node : nodes_) node->on_timers(now);
   }
@@ -77,11 +79,16 @@ class SharedNic {
       out[count] = released_.front();
       released_.pop_front();
     }
-    for (Node* const node : nodes_) count += node->take_released(out.subspan(count));
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const std::size_t more = nodes_[i]->take_released(out.subspan(count));
+      for (const RxFrame& frame : out.subspan(count, more)) away_ -= frame.port != i ? 1U : 0U;
+      count += more;
+    }
     return count;
   }
 
   std::uint64_t handed_over = 0;
+  std::size_t most_away = SIZE_MAX;  // Handed over and not given back; more are dropped.
 
  private:
   struct Letter {
@@ -99,6 +106,10 @@ class SharedNic {
   void give(TimePoint now, RxFrame& frame, std::size_t to) {
     nodes_[to]->on_frames(now, std::span(&frame, 1));
     if (frame.hand_to == RxFrame::kNobody) return;
+    if (to == frame.port) {
+      if (away_ == most_away) return;
+      ++away_;
+    }
     ++handed_over;
     frame.kept = true;  // Ours until it is released.
     const TimePoint latest = letters_.empty() ? now : std::max(now, letters_.back().due);
@@ -110,6 +121,7 @@ class SharedNic {
   link::Dice dice_;
   std::deque<Letter> letters_;  // By when they are due.
   std::deque<RxFrame> released_;
+  std::size_t away_ = 0;
 };
 
 }  // namespace ztcp::sim

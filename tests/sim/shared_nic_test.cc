@@ -184,6 +184,17 @@ TEST(SharedNicTest, WhereNoPortHelpsFramesAreHandedOver) {
   EXPECT_LE(pair.shared->handed_over, before + 6) << "that queue's own, but for ARP";
 }
 
+// Frames that wait for a lost one must not take the place that it needs.
+TEST(SharedNicTest, WhatIsLostFindsItsWayPastWhatIsHeld) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    SharedNicWorld pair(Nic::kOneQueue, 2, seed, {.loss = 0.01, .delay = 20us});
+    pair.shared->most_away = 64;
+    pair.back = pattern(1'000'000, 2);
+    ASSERT_TRUE(pair.transfer(0)) << pair.world->why() << " seed " << seed;
+    EXPECT_GT(pair.shared->handed_over, 600U);
+  }
+}
+
 // Who dials to us is answered by the stack whose queue the NIC chose, from first to last.
 TEST(SharedNicTest, IncomingConnectionsStayWhereTheyArrive) {
   SharedNicWorld pair(Nic::kUntold, 4, 5);

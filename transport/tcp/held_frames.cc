@@ -7,8 +7,13 @@
 
 namespace ztcp::tcp {
 
-HeldFrames::HeldFrames(std::size_t max_bytes, std::size_t max_frames)
-    : max_bytes_(max_bytes), pieces_(max_frames), ranges_(max_frames), loans_(max_frames / 2) {
+HeldFrames::HeldFrames(std::size_t max_bytes, std::size_t max_frames, const Shard& shard)
+    : max_bytes_(max_bytes),
+      is_shared_(shard.count > 1),
+      own_queue_(shard.index),
+      pieces_(max_frames),
+      ranges_(max_frames),
+      loans_(max_frames / 2) {
   released_.reserve(max_frames);
   free_.reserve(max_frames);
   free_ranges_.reserve(max_frames);
@@ -25,6 +30,10 @@ std::uint32_t HeldFrames::hold(const RxFrame& frame, SeqNum seq, std::uint32_t o
                                std::uint32_t length, std::size_t& share_bytes) {
   // Whoever holds most leaves as much to the others.
   if (!has_place() || share_bytes + frame.charge_bytes + out_bytes() > max_bytes_) return kNone;
+  if (is_of_others(frame)) {
+    if (held_of_others_ == Shard::kMostHeldOfOthers) return kNone;
+    ++held_of_others_;
+  }
   const std::uint32_t at = free_.back();
   free_.pop_back();
   pieces_[at] = {frame, seq, offset, length, kNone};
@@ -39,6 +48,7 @@ void HeldFrames::release(std::uint32_t piece, std::size_t& share_bytes) {
   held_bytes_ -= held.frame.charge_bytes;
   share_bytes -= held.frame.charge_bytes;
   --held_frames_;
+  if (is_of_others(held.frame)) --held_of_others_;
   free_.push_back(piece);
   const bool was_lent = shown_ == &held.frame && shown_loan_ != kNone;
   if (shown_ == &held.frame) hide();

@@ -18,6 +18,7 @@
 #include "transport/core/stream.h"
 #include "transport/tcp/range_tree.h"
 #include "transport/tcp/seq_num.h"
+#include "transport/tcp/settings.h"
 
 namespace ztcp::tcp {
 
@@ -34,8 +35,8 @@ class HeldFrames final : public FrameLoans {
     std::uint32_t next = kNone;
   };
 
-  // By RxFrame::charge_bytes, and by number.
-  HeldFrames(std::size_t max_bytes, std::size_t max_frames);
+  // By RxFrame::charge_bytes, and by number. `shard`: whose they are.
+  HeldFrames(std::size_t max_bytes, std::size_t max_frames, const Shard& shard = {});
 
   // `share_bytes` is what the caller holds already. It may hold as much as is left for all others:
   // one lossy connection gets half, n of them an equal part each and the next one still as much.
@@ -82,9 +83,13 @@ class HeldFrames final : public FrameLoans {
   bool has_place() const {
     return released_.size() + held_frames_ + lent_frames() < pieces_.size();
   }
+  bool is_of_others(const RxFrame& frame) const { return is_shared_ && frame.port != own_queue_; }
   void note_released(RxFrame& frame);
 
   std::size_t max_bytes_;
+  bool is_shared_;
+  std::uint8_t own_queue_;
+  std::size_t held_of_others_ = 0;
   std::size_t held_bytes_ = 0;
   std::size_t held_frames_ = 0;
   std::size_t released_bytes_ = 0;

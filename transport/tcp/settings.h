@@ -48,6 +48,10 @@ struct TcpSettings {
 // One of several stacks that share a NIC, each on a queue of its own: a connection belongs to one
 // of them, and what the NIC put into another's queue is handed over (link/shards.h).
 struct Shard {
+  // Of frames that came to other queues a stack holds no more early ones than this: so many are
+  // missing where they came to, and the one that they wait for must still be handed over.
+  static constexpr std::size_t kMostHeldOfOthers = 16;
+
   std::uint8_t index = 0;
   std::uint8_t count = 1;
   // How the NIC chooses the queue; null: it does not tell, and is watched.

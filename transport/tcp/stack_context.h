@@ -36,7 +36,7 @@ struct StackContext {
   StackContext(const StackConfig& stack_config, const std::array<std::uint64_t, 2>& secret)
       : config(stack_config),
         window(Receiver::choose_window(config.tcp.receive_window_bytes)),
-        held(config.max_held_bytes, config.max_held_frames),
+        held(config.max_held_bytes, config.max_held_frames, config.shard),
         unguessable(secret),
         ports(config),
         demux(config.max_connections, unguessable.table_secret()),

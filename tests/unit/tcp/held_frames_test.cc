@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/tcp/held_frames.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -124,6 +125,26 @@ TEST_F(HeldFramesTest, WhatIsLentLeavesRoomForLosses) {
   EXPECT_NE(held.hold(frame(), SeqNum(1), 0, 10, share), kNone);
   EXPECT_NE(held.hold(frame(), SeqNum(2), 0, 10, share), kNone);
   EXPECT_EQ(held.hold(frame(), SeqNum(3), 0, 10, share), kNone) << "as much is left to the others";
+}
+
+// Frames that are missing at another queue; what lies in our own is not bounded by them.
+TEST_F(HeldFramesTest, HoldsFewOfWhatCameToOtherQueues) {
+  HeldFrames shared(1'000'000, 100, {.index = 1, .count = 3});
+  const auto hold = [&](std::uint8_t port) {
+    RxFrame one = frame();
+    one.port = port;
+    return shared.hold(one, SeqNum(1), 0, 10, share);
+  };
+  std::vector<std::uint32_t> pieces;
+  for (std::size_t i = 0; i < Shard::kMostHeldOfOthers; ++i)
+    pieces.push_back(hold(static_cast<std::uint8_t>(i % 2 * 2)));
+  EXPECT_EQ(std::count(pieces.begin(), pieces.end(), kNone), 0);
+  EXPECT_EQ(hold(0), kNone);
+  EXPECT_EQ(hold(2), kNone);
+  EXPECT_NE(hold(1), kNone);
+  shared.release(pieces.back(), share);
+  EXPECT_NE(hold(0), kNone);
+  EXPECT_EQ(hold(2), kNone);
 }
 
 }  // namespace
