@@ -43,8 +43,9 @@ ShmShape shape_of(const ShmConfig& config) {
 // Memory of one meeting with the peer, and where the stack finds what lies in its slots.
 class Connection {
  public:
-  Connection(std::unique_ptr<ShmRegion> region, std::uint32_t slots)
-      : region_(std::move(region)), views_(slots) {}
+  explicit Connection(std::uint32_t slots) : views_(slots) {}
+  // Before anything else.
+  void begin(std::unique_ptr<ShmRegion> region) { region_ = std::move(region); }
 
   ShmSender& sender() { return region_->sender(); }
   ShmReceiver& receiver() { return region_->receiver(); }
@@ -195,10 +196,16 @@ class ShmLink final : public Link {
   void look(TimePoint now) {
     next_look_ = now + kLookInterval;
     std::erase_if(former_, [](const auto& one) { return one->receiver().held() == 0; });
+    // All that a meeting needs memory for, so that it does not end between the two.
+    if (!meeting_.is_up() && next_ == nullptr) {
+      next_ = std::make_unique<Connection>(shape_.slot_count);
+      former_.reserve(former_.size() + 2);  // now_, and once it is over, next_.
+    }
     std::unique_ptr<ShmRegion> region = meeting_.look(now);
     if (region == nullptr) return;
     retire();
-    now_ = std::make_unique<Connection>(std::move(region), shape_.slot_count);
+    next_->begin(std::move(region));
+    now_ = std::move(next_);
   }
 
   void end_connection(std::string_view why) {
@@ -217,6 +224,7 @@ class ShmLink final : public Link {
   LinkCounters counters_;
   TimePoint next_look_{};
   std::unique_ptr<Connection> now_;
+  std::unique_ptr<Connection> next_;  // Made before it is met.
   std::vector<std::unique_ptr<Connection>> former_;
 };
 

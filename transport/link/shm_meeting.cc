@@ -248,9 +248,10 @@ std::unique_ptr<ShmRegion> ShmMeeting::read_answer() {
   Fd memory;
   const Read read = read_message(peer_, answer, memory);
   if (read == Read::kNotYet) return nullptr;
+  // Whatever comes of it: there is no second answer to wait for.
+  Fd server = std::exchange(peer_, Fd());
   if (read == Read::kNothing) {
     next_call_ = {};
-    peer_ = Fd();
     return nullptr;
   }
   if (!agrees(answer)) return nullptr;
@@ -265,6 +266,7 @@ std::unique_ptr<ShmRegion> ShmMeeting::read_answer() {
     return nullptr;
   }
   next_call_ = {};
+  peer_ = std::move(server);
   up_ = true;
   said_.clear();
   return std::move(*region);

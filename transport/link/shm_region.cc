@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "transport/core/process_mark.h"
 
@@ -43,15 +44,14 @@ bool ShmShape::is_possible() const {
 
 std::size_t ShmShape::bytes() const { return 2 * (kWayBytes + slots_bytes(*this)); }
 
-ShmRegion::ShmRegion(const ShmShape& shape, void* memory, bool server)
-    : memory_(memory),
-      bytes_(shape.bytes()),
-      sender_(place(shape, memory, server)),
-      receiver_(place(shape, memory, !server)) {}
-
-ShmRegion::~ShmRegion() {
-  if (!in_forked_child()) ::munmap(memory_, bytes_);
+void ShmRegion::Unmap::operator()(void* memory) const {
+  if (!in_forked_child()) ::munmap(memory, bytes);
 }
+
+ShmRegion::ShmRegion(const ShmShape& shape, Memory memory, bool server)
+    : memory_(std::move(memory)),
+      sender_(place(shape, memory_.get(), server)),
+      receiver_(place(shape, memory_.get(), !server)) {}
 
 Result<std::unique_ptr<ShmRegion>> ShmRegion::make(const ShmShape& shape, Fd& fd) {
   Fd made(::memfd_create("ztcp-link", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -78,8 +78,9 @@ Result<std::unique_ptr<ShmRegion>> ShmRegion::map(const ShmShape& shape, const F
                                                   bool server) {
   void* memory = ::mmap(nullptr, shape.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) return fail_errno("mmap");
+  Memory mapped(memory, Unmap{shape.bytes()});
   ::madvise(memory, shape.bytes(), MADV_DONTFORK);
-  return std::unique_ptr<ShmRegion>(new ShmRegion(shape, memory, server));
+  return std::unique_ptr<ShmRegion>(new ShmRegion(shape, std::move(mapped), server));
 }
 
 }  // namespace ztcp::link

@@ -33,17 +33,21 @@ class ShmRegion {
   static Result<std::unique_ptr<ShmRegion>> map(const ShmShape& shape, const Fd& fd);
   ShmRegion(const ShmRegion&) = delete;
   ShmRegion& operator=(const ShmRegion&) = delete;
-  ~ShmRegion();
 
   ShmSender& sender() { return sender_; }
   ShmReceiver& receiver() { return receiver_; }
 
  private:
-  ShmRegion(const ShmShape& shape, void* memory, bool server);
+  struct Unmap {
+    void operator()(void* memory) const;
+    std::size_t bytes = 0;
+  };
+  using Memory = std::unique_ptr<void, Unmap>;
+
+  ShmRegion(const ShmShape& shape, Memory memory, bool server);
   static Result<std::unique_ptr<ShmRegion>> map(const ShmShape& shape, const Fd& fd, bool server);
 
-  void* memory_;
-  std::size_t bytes_;
+  Memory memory_;
   ShmSender sender_;
   ShmReceiver receiver_;
 };
