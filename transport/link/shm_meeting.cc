@@ -138,6 +138,7 @@ std::unique_ptr<ShmRegion> ShmMeeting::look(TimePoint now) {
     if (is_cut_off()) {
       up_ = false;
       peer_ = Fd();
+      said_.clear();
     }
     return nullptr;
   }
@@ -225,7 +226,6 @@ std::unique_ptr<ShmRegion> ShmMeeting::answer_caller(TimePoint now) {
   if (region == nullptr) return nullptr;
   peer_ = std::move(caller);
   up_ = true;
-  said_.clear();
   return region;
 }
 
@@ -268,7 +268,6 @@ std::unique_ptr<ShmRegion> ShmMeeting::read_answer() {
   next_call_ = {};
   peer_ = std::move(server);
   up_ = true;
-  said_.clear();
   return std::move(*region);
 }
 

@@ -67,7 +67,8 @@ class ShmMeeting {
   bool up_ = false;
   TimePoint silent_until_{};
   TimePoint next_call_{};
-  std::string said_;  // The last complaint: it is not made twice in a row.
+  std::string
+      said_;  // The last complaint, until a peer ends as peers do: it is not made twice in a row.
 };
 
 }  // namespace ztcp::link

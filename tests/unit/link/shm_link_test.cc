@@ -322,6 +322,17 @@ TEST_F(ShmLink, APeerThatTellsNonsenseIsLeft) {
   EXPECT_EQ(server_->transmit({&sent.frame(), 1}), 1U);
   EXPECT_FALSE(server_->is_up());
   EXPECT_THAT(log.warned(), HasSubstr("not sent"));
+
+  // It comes back at once, and does the same: that is no news.
+  const std::size_t said = log.warnings().size();
+  for (int again = 0; again < 3; ++again) {
+    meet();
+    region->receiver().give_back(5);
+    region->receiver().publish();
+    EXPECT_EQ(server_->transmit({&sent.frame(), 1}), 1U);
+    EXPECT_FALSE(server_->is_up());
+  }
+  EXPECT_EQ(log.warnings().size(), said);
 }
 
 // Memory that its maker could still cut short would kill who reads it.
