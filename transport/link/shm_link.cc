@@ -230,8 +230,6 @@ class ShmLink final : public Link {
 
 }  // namespace
 
-std::size_t shm_memory_bytes(const ShmConfig& config) { return shape_of(config).bytes(); }
-
 Result<std::unique_ptr<Link>> open_shm(const ShmConfig& config) {
   ShmMeetingConfig meeting;
   meeting.socket_path = config.socket_path;

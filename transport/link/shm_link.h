@@ -30,9 +30,6 @@ struct ShmConfig {
   std::uint32_t slots = 0;         // Each way, a power of two; 0: so that they hold about 1 MiB.
 };
 
-// What both ways of one link take, touched as used. The server's process is charged for it.
-std::size_t shm_memory_bytes(const ShmConfig& config);
-
 // A client needs no server yet: it is down and looks for one, also after it has lost one.
 Result<std::unique_ptr<Link>> open_shm(const ShmConfig& config);
 
