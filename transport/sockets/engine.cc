@@ -147,6 +147,13 @@ void Engine::on_sendable(SocketStream& stream) {
   sendable_.push_back(&stream);
 }
 
+// A child that is about to exec() has the descriptor, too, and as long as it does the kernel would
+// tell of the connection here: of an object that is there no more.
+void Engine::on_gone(SocketStream& stream) {
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.fd(), nullptr);
+  has_gone_ = true;
+}
+
 // --- A turn --------------------------------------------------------------------------------------
 
 bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {

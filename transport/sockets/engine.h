@@ -76,7 +76,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
   bool has_spare_stream() const override { return has_spare_for(streams_.size() + 1); }
   void on_sendable(SocketStream& stream) override;
-  void on_gone(SocketStream&) override { has_gone_ = true; }
+  void on_gone(SocketStream& stream) override;
 
   StreamHost& host() { return *this; }
   bool has_spare_for(std::size_t streams) const;

@@ -56,9 +56,9 @@ void SocketStream::go(bool with_reset) {
   state_ = State::kGone;
   queue_.clear();
   counters_.retransmissions += retransmissions();
+  host_.on_gone(*this);
   if (with_reset) reset(std::move(fd_));
   fd_ = link::Fd();
-  host_.on_gone(*this);
 }
 
 void SocketStream::fail(TimePoint now, int sys_errno, const char* where) {

@@ -26,7 +26,8 @@ class StreamHost {
  public:
   // It has something to send, and the kernel may take it.
   virtual void on_sendable(SocketStream& stream) = 0;
-  // It is done with; destroyed later, for it may be on the stack.
+  // It is done with, and its descriptor about to be closed; destroyed later, for it may be on the
+  // stack.
   virtual void on_gone(SocketStream& stream) = 0;
 
  protected:

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <poll.h>
 #include <string>
 #include <sys/resource.h>
@@ -160,6 +163,42 @@ TEST(Faults, AConnectionThatIsResetInTheMiddleIsDialledAgain) {
     EXPECT_EQ(received, sent) << round;
   }
   EXPECT_GT(relay.dialled(), 1);
+}
+
+// Descriptors that this process's epoll instances watch.
+std::size_t watched() {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) count += line.starts_with("tfd:") ? 1 : 0;
+  }
+  return count;
+}
+
+// A child between vfork() and exec() has them all.
+std::vector<Descriptor> second_of_each_socket() {
+  std::vector<int> sockets;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    if (std::error_code error; std::filesystem::is_socket(entry.status(error)))
+      sockets.push_back(std::stoi(entry.path().filename()));
+  std::vector<Descriptor> out;
+  for (const int fd : sockets) out.emplace_back(dup(fd));
+  return out;
+}
+
+TEST(Faults, NothingIsHeardOfAClosedConnectionThatAnotherProcessHoldsOpen) {
+  TwoHosts hosts;
+  auto listener = hosts[1].listen(0, {});
+  ASSERT_TRUE(listener);
+  Pair pair = test::connect(hosts[0], hosts[1]);
+  const std::size_t connected = watched();
+  const std::vector<Descriptor> held = second_of_each_socket();
+  pair.sender.reset();
+  pair.receiver.reset();
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (watched() != connected - 2 && std::chrono::steady_clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(watched(), connected - 2);
 }
 
 TEST(Faults, StrangersAtThePortHurtNobody) {
