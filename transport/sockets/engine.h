@@ -75,6 +75,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
 
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
   bool has_spare_stream() const override { return has_spare_for(streams_.size() + 1); }
+  void on_connected(const link::Fd& fd) override { limit_silence(fd, config_.times); }
   void on_sendable(SocketStream& stream) override;
   void on_gone(SocketStream& stream) override;
 

@@ -37,9 +37,6 @@ void tune(int fd, const SocketTimes& times) {
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, whole_seconds(times.keepalive_idle));
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, whole_seconds(times.keepalive_interval));
-  // Also ends a connection whose keepalives go unanswered.
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(times.user_timeout);
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(ms.count()));
 }
 
 Result<link::Fd> new_socket(const Device& device) {
@@ -135,6 +132,7 @@ Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTim
     if (fd >= 0) {
       Accepted out{link::Fd(fd), to_endpoint(from)};
       tune(fd, times);
+      limit_silence(out.fd, times);
       return std::optional(std::move(out));
     }
     switch (errno) {
@@ -149,6 +147,11 @@ Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTim
         break;  // One that was gone again before it was accepted, says accept(2).
     }
   }
+}
+
+void limit_silence(const link::Fd& fd, const SocketTimes& times) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(times.user_timeout);
+  set(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(ms.count()));
 }
 
 void reset(link::Fd fd) {

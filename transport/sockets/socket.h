@@ -31,7 +31,7 @@ struct Listening {
 // On the device's address, at the first port of its range that is free.
 Result<Listening> open_listener(const Device& device);
 
-// Connecting, or connected already.
+// Connecting, or connected already. Its silence is not limited yet.
 Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote);
 
 struct Accepted {
@@ -40,6 +40,10 @@ struct Accepted {
 };
 // Nothing: nobody waits.
 Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTimes& times);
+
+// The peer of a connected socket is dead once it has acknowledged nothing for the user timeout, or
+// left so long keepalives unanswered. Before, the kernel would limit the connecting by it, too.
+void limit_silence(const link::Fd& fd, const SocketTimes& times);
 
 // How a socket came to `sys_errno`, as others speak of it.
 Errc to_errc(int sys_errno);

@@ -94,6 +94,7 @@ void SocketStream::open(TimePoint now) {
   if (error != 0) return fail(now, error, "connect");
   state_ = State::kOpen;
   deadline_ = kNever;
+  host_.on_connected(fd_);
   events_->on_open(now, *this);
 }
 

@@ -24,6 +24,8 @@ class SocketStream;
 // Who runs it.
 class StreamHost {
  public:
+  // It is connected.
+  virtual void on_connected(const link::Fd& fd) = 0;
   // It has something to send, and the kernel may take it.
   virtual void on_sendable(SocketStream& stream) = 0;
   // It is done with, and its descriptor about to be closed; destroyed later, for it may be on the

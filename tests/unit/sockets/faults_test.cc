@@ -201,6 +201,30 @@ TEST(Faults, NothingIsHeardOfAClosedConnectionThatAnotherProcessHoldsOpen) {
   EXPECT_EQ(watched(), connected - 2);
 }
 
+// The kernel would apply the user timeout to the connecting, too. A listener whose backlog is full
+// answers nobody.
+TEST(Faults, WhoDoesNotAnswerIsGivenUpAfterTheConnectTimeout) {
+  config::Fabric settings = host_settings();
+  settings.tcp.user_timeout_ms = 200;
+  settings.tcp.connect_timeout_ms = 2000;
+  auto host = *create(settings, {loopback_device()});
+  const Descriptor silent(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  SocketAddress at = to_socket_address({kLoopback4, 0});
+  ASSERT_EQ(bind(silent.get(), at.get(), at.size_bytes), 0);
+  ASSERT_EQ(listen(silent.get(), 0), 0);
+  ASSERT_EQ(getsockname(silent.get(), at.get(), &at.size_bytes), 0);
+  const Descriptor fills_it = connected_to(to_endpoint(at));
+  const PeerHandle peer{TransportKind::kSockets, to_bytes({to_endpoint(at), {}, {}})};
+  const auto begin = std::chrono::steady_clock::now();
+  auto comm = host->begin_connect(0, peer, {});
+  ASSERT_TRUE(comm);
+  Result<bool> ready = false;
+  while (ready && !*ready) ready = (*comm)->is_ready();
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, Errc::kTimedOut);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+}
+
 TEST(Faults, StrangersAtThePortHurtNobody) {
   TwoHosts hosts;
   auto listener = hosts[1].listen(0, {});
