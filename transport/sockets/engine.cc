@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <sys/epoll.h>
 #include <utility>
 
@@ -51,7 +52,14 @@ bool Engine::watch(int fd, SocketStream* stream, std::uint32_t events) {
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+// All the memory that it needs, also for its places in the lists.
 SocketStream& Engine::add(std::unique_ptr<SocketStream> stream) {
+  if (streams_.size() == streams_.capacity()) {
+    constexpr std::size_t kLeast = 16;
+    const std::size_t most = std::max(kLeast, 2 * streams_.size());
+    for (auto* list : {&readable_, &sendable_, &sending_}) list->reserve(most);
+    streams_.reserve(most);
+  }
   streams_.push_back(std::move(stream));
   return *streams_.back();
 }
@@ -59,6 +67,14 @@ SocketStream& Engine::add(std::unique_ptr<SocketStream> stream) {
 // --- Streams -------------------------------------------------------------------------------------
 
 Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& events) {
+  try {
+    return dial_now(now, remote, events);
+  } catch (const std::bad_alloc&) {
+    return fail(Errc::kOutOfMemory, "dial: memory", ENOMEM);
+  }
+}
+
+Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& events) {
   if (streams_.size() >= config_.max_streams)
     return fail(Errc::kOutOfMemory, "dial: descriptors", EMFILE);
   auto fd = sockets::dial(config_.device, config_.times, remote);
@@ -77,37 +93,44 @@ Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& event
 
 void Engine::accept_all(TimePoint now) {
   if (!must_accept_ || now < accept_again_) return;
-  for (std::size_t i = 0; i < kAcceptsPerTurn; ++i) {
-    auto accepted = sockets::accept(listener_.fd, config_.times);
-    if (!accepted) {
-      accept_again_ = now + kAcceptPause;
-      return note_no_descriptor(now, accepted.error().sys_errno);
+  try {
+    for (std::size_t i = 0; i < kAcceptsPerTurn && accept_next(now); ++i) {
     }
-    if (!*accepted) {
-      must_accept_ = false;
-      return;
-    }
-    // Who finds no place is told by RST.
-    if (streams_.size() >= config_.max_streams) {
-      note_no_descriptor(now, EMFILE);
-      reset(std::move((*accepted)->fd));
-      continue;
-    }
-    const int number = (*accepted)->fd.get();
-    SocketStream& stream =
-        add(std::make_unique<SocketStream>(host(), counters_, std::move((*accepted)->fd),
-                                           SocketStream::State::kOpen, nullptr, kNever));
-    StreamEvents* const events =
-        watch(number, &stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
-            ? sessions_.acceptor().on_accept(now, stream, (*accepted)->remote,
-                                             has_spare_for(streams_.size()))
-            : nullptr;
-    if (events == nullptr) {
-      stream.abort();
-    } else {
-      stream.set_events(*events);
-    }
+  } catch (const std::bad_alloc&) {
+    accept_again_ = now + kAcceptPause;  // Whoever it was is closed, and dials again.
   }
+}
+
+// False: no more for now.
+bool Engine::accept_next(TimePoint now) {
+  auto accepted = sockets::accept(listener_.fd, config_.times);
+  if (!accepted) {
+    accept_again_ = now + kAcceptPause;
+    note_no_descriptor(now, accepted.error().sys_errno);
+    return false;
+  }
+  must_accept_ = accepted->has_value();
+  if (!must_accept_) return false;
+  // Who finds no place is told by RST.
+  if (streams_.size() >= config_.max_streams) {
+    note_no_descriptor(now, EMFILE);
+    reset(std::move((*accepted)->fd));
+    return true;
+  }
+  const int number = (*accepted)->fd.get();
+  SocketStream& stream = add(std::make_unique<SocketStream>(
+      host(), counters_, std::move((*accepted)->fd), SocketStream::State::kOpen, nullptr, kNever));
+  StreamEvents* const events =
+      watch(number, &stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+          ? sessions_.acceptor().on_accept(now, stream, (*accepted)->remote,
+                                           has_spare_for(streams_.size()))
+          : nullptr;
+  if (events == nullptr) {
+    stream.abort();
+  } else {
+    stream.set_events(*events);
+  }
+  return true;
 }
 
 void Engine::note_no_descriptor(TimePoint now, int sys_errno) {
@@ -280,6 +303,7 @@ std::string Engine::summary() const {
   add(acceptor.strays_pushed_out, "strays_pushed_out");
   add(acceptor.refused_version, "refused_version");
   add(acceptor.refused_full, "refused_full");
+  add(acceptor.refused_no_memory, "refused_no_memory");
   add(acceptor.refused_flows, "refused_flows");
   add(acceptor.refused_stale, "refused_stale");
   return text;

@@ -74,6 +74,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   std::string losses() const;
 
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
+  Result<Stream*> dial_now(TimePoint now, Endpoint remote, StreamEvents& events);
   bool has_spare_stream() const override { return has_spare_for(streams_.size() + 1); }
   void on_connected(const link::Fd& fd) override { limit_silence(fd, config_.times); }
   void on_sendable(SocketStream& stream) override;
@@ -85,6 +86,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   SocketStream& add(std::unique_ptr<SocketStream> stream);
   void poll(TimePoint now);
   void accept_all(TimePoint now);
+  bool accept_next(TimePoint now);
   void note_no_descriptor(TimePoint now, int sys_errno);
   bool receive_all(TimePoint now);
   bool send_all(TimePoint now);

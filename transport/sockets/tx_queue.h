@@ -36,7 +36,6 @@ class TxQueue {
   // All or nothing.
   bool push(std::span<const std::byte> copied, std::span<const Fragment> referenced) {
     if (!has_room()) return false;
-    if (copy_ == nullptr) copy_.reset(new std::byte[kCopyBytes]);  // Not touched before it is used.
     if (!copied.empty()) push_copy(copied);
     for (const Fragment& fragment : referenced) {
       if (fragment.size_bytes == 0) continue;
@@ -115,7 +114,9 @@ class TxQueue {
   std::size_t bytes_ = 0;
   std::uint64_t copied_ = 0;  // Of the ring, ever; its remainder is the place.
   std::uint64_t freed_ = 0;
-  std::unique_ptr<std::byte[]> copy_;
+  // Here already: memory that ends is refused where a stream is made. Not touched before it is
+  // used.
+  const std::unique_ptr<std::byte[]> copy_{new std::byte[kCopyBytes]};
   std::array<Piece, kPieces> pieces_;
 };
 
