@@ -83,6 +83,11 @@ class SocketTransport final : public Transport {
   }
 
  private:
+  // Small messages leave within NCCL's calls: nobody has to be woken for them.
+  config::PollerMode poller_mode() const {
+    const config::PollerMode told = fabric_.poller.mode;
+    return told == config::PollerMode::kAuto ? config::PollerMode::kShared : told;
+  }
   Result<std::size_t> checked(int device) const;
   Result<EngineConfig> engine_config(const Device& device) const;
   Result<std::shared_ptr<Nic>> nic(std::size_t index);
@@ -99,7 +104,9 @@ class SocketTransport final : public Transport {
 
 std::string SocketTransport::describe_device(int device) const {
   const Device& one = found_[static_cast<std::size_t>(device)];
-  return fmt::format("{}: kernel sockets, {}; one thread: NCCL's own", one.name, device_text(one));
+  return fmt::format("{}: kernel sockets, {}; {}", one.name, device_text(one),
+                     poller_mode() == config::PollerMode::kDedicated ? "a thread of its own"
+                                                                     : "in NCCL's threads");
 }
 
 Result<std::size_t> SocketTransport::checked(int device) const {
@@ -154,8 +161,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   nic->listen_endpoint = (*engine)->listen_endpoint();
 
   config::Poller settings = fabric_.poller;
-  // Small messages leave within NCCL's calls: nobody has to be woken for them.
-  if (settings.mode == config::PollerMode::kAuto) settings.mode = config::PollerMode::kShared;
+  settings.mode = poller_mode();
   config::LiveMachine machine;
   const comms::CpuView cpus = comms::view_cpus(device.numa_node, machine);
   const comms::PollerPolicy policy =

@@ -122,6 +122,15 @@ TEST_P(Transfers, TwoHundredConnectionsComeAndGo) {
   }
 }
 
+TEST(Line, SaysWhoseThreadsDriveADevice) {
+  const auto line = [](config::PollerMode mode) {
+    return TwoHosts({.mode = mode})[0].describe_device(0);
+  };
+  EXPECT_TRUE(line(config::PollerMode::kAuto).ends_with("; in NCCL's threads"));
+  EXPECT_TRUE(line(config::PollerMode::kShared).ends_with("; in NCCL's threads"));
+  EXPECT_TRUE(line(config::PollerMode::kDedicated).ends_with("; a thread of its own"));
+}
+
 // NCCL aborts: it closes with requests in flight and frees the buffers at once.
 TEST_P(Transfers, AClosedReceiverTouchesNoBufferAfterwards) {
   Pair pair = connect(hosts_[0], hosts_[1]);
