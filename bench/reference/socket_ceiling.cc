@@ -3,8 +3,8 @@
 //
 // What the kernel's TCP carries on this machine when nothing else is in its way: two processes, N
 // sockets over loopback between them, each with a thread of its own on either side that sends and
-// receives at once, 512 KiB at a time, out of and into buffers of 64 MiB. A plugin over sockets can
-// come near to it and not past.
+// receives at once, 512 KiB at a time, out of and into buffers of 64 MiB. What a plugin that has as
+// many threads for its sockets may come near to.
 //
 //   socket_ceiling [--seconds S] [--json] [SOCKETS...]
 #include <algorithm>
