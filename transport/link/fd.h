@@ -16,7 +16,13 @@ class Fd {
  public:
   Fd() = default;
   explicit Fd(int fd) : fd_(fd) {
-    if (fd_ >= 0) close_in_children(fd_);
+    if (fd_ < 0) return;
+    try {
+      close_in_children(fd_);
+    } catch (...) {  // No memory.
+      ::close(fd_);
+      throw;
+    }
   }
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Fd& operator=(Fd&& other) noexcept {

@@ -85,8 +85,11 @@ void close_in_children(int fd) {
   install_handlers();
   const std::scoped_lock lock(registry().mutex);
   auto& entries = registry().entries;
-  // What a driver has closed by itself makes room.
-  std::erase_if(entries, [fd](const Entry& e) { return e.fd == fd || !is_still(e); });
+  std::erase_if(entries, [fd](const Entry& e) { return e.fd == fd; });
+  // What a driver has closed by itself makes room, where it is wanted: to look at all of them each
+  // time would cost a process of thousands of sockets seconds.
+  if (entries.size() == entries.capacity())
+    std::erase_if(entries, [](const Entry& e) { return !is_still(e); });
   entries.push_back({fd, now.st_dev, now.st_ino});
 }
 
