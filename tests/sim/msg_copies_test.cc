@@ -30,7 +30,10 @@ TEST_P(Copies, EveryMessageArrivesOnceAndWhole) {
   script.session.eager_allowance_bytes = GetParam() % 2 == 0 ? 4096 : 65'536;
   script.post_chance = GetParam() % 2 == 0 ? 4 : 40;
   std::mt19937_64 rng(GetParam());
-  for (int i = 0; i < 80; ++i) script.sizes.push_back(rng() % (rng() % 3 == 0 ? 120'000 : 3000));
+  for (int i = 0; i < 80; ++i) {
+    const std::size_t most = rng() % 3 == 0 ? 120'000 : 3000;
+    script.sizes.push_back(rng() % most);
+  }
   MsgWorld world(script);
   ASSERT_TRUE(world.run_all()) << world.problem();
   EXPECT_EQ(world.problem(), "");
@@ -47,7 +50,10 @@ TEST_P(Copies, FlowsThatDieLoseNothing) {
   script.session.redial_window = std::chrono::hours(1);
   script.kill_chance = 60;
   std::mt19937_64 rng(GetParam());
-  for (int i = 0; i < 60; ++i) script.sizes.push_back(rng() % (rng() % 4 == 0 ? 120'000 : 9000));
+  for (int i = 0; i < 90; ++i) {
+    const std::size_t most = rng() % 4 == 0 ? 120'000 : 9000;
+    script.sizes.push_back(rng() % most);
+  }
   MsgWorld world(script);
   ASSERT_TRUE(world.run_all()) << world.sender.error.where << "/" << world.receiver.error.where
                                << world.problem();

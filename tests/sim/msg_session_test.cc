@@ -162,7 +162,10 @@ TEST_P(Dying, LosesNothing) {
   script.session.eager_allowance_bytes = GetParam() % 3 == 0 ? 4096 : 65'536;
   script.kill_chance = 60;
   std::mt19937_64 rng(GetParam());
-  for (int i = 0; i < 60; ++i) script.sizes.push_back(rng() % (rng() % 4 == 0 ? 120'000 : 3000));
+  for (int i = 0; i < 60; ++i) {
+    const std::size_t most = rng() % 4 == 0 ? 120'000 : 3000;
+    script.sizes.push_back(rng() % most);
+  }
   MsgWorld world(script);
   ASSERT_TRUE(world.run_all()) << world.sender.error.where << "/" << world.receiver.error.where;
   ASSERT_EQ(world.problem(), "");
