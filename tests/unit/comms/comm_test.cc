@@ -5,7 +5,6 @@
 // loop polls as NCCL does, and ends when the library answers.
 #include "transport/comms/comm.h"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <thread>
@@ -15,6 +14,7 @@
 
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
+#include "tests/support/transfers.h"
 #include "tests/unit/ustack/memory_nics.h"
 
 namespace ztcp::comms {
@@ -32,57 +32,12 @@ class Transfers : public testing::TestWithParam<config::PollerMode> {
 INSTANTIATE_TEST_SUITE_P(Modes, Transfers,
                          testing::Values(config::PollerMode::kShared,
                                          config::PollerMode::kDedicated),
-                         [](const auto& row) {
-                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
-                         });
+                         ustack::mode_name);
 
-// One proxy thread per host, eight messages in flight, sizes around every limit there is.
 TEST_P(Transfers, EveryByteArrivesOnceAndInOrder) {
   TwoHosts hosts(options());
   Pair pair = connect(hosts[0], hosts[1]);
-  const std::array<std::size_t, 12> sizes = {0,     1,     8,      127,    128,       4096,
-                                             65536, 65537, 131072, 131073, 1U << 20U, 300001};
-  constexpr std::size_t kMessages = 96;
-  constexpr std::size_t kDepth = 8;
-
-  std::thread sending([&] {
-    std::array<Bytes, kDepth> buffers;
-    std::array<Request*, kDepth> in_flight{};
-    for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
-      const std::size_t at = i % kDepth;
-      if (in_flight[at] != nullptr) {
-        ASSERT_TRUE(finish(*in_flight[at]));
-      }
-      in_flight[at] = nullptr;
-      if (i >= kMessages) continue;
-      buffers[at] = pattern(sizes[i % sizes.size()], i);
-      in_flight[at] = post_until_taken(*pair.sender, buffers[at], nullptr);
-      ASSERT_NE(in_flight[at], nullptr);
-    }
-  });
-  std::array<Bytes, kDepth> buffers;
-  std::array<Request*, kDepth> in_flight{};
-  for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
-    const std::size_t at = i % kDepth;
-    if (in_flight[at] != nullptr) {
-      const std::size_t message = i - kDepth;
-      const auto size = finish(*in_flight[at]);
-      ASSERT_TRUE(size);
-      ASSERT_EQ(*size, sizes[message % sizes.size()]);
-      ASSERT_TRUE(std::equal(buffers[at].begin(),
-                             buffers[at].begin() + static_cast<std::ptrdiff_t>(*size),
-                             pattern(*size, message).begin()))
-          << "message " << message;
-    }
-    in_flight[at] = nullptr;
-    if (i >= kMessages) continue;
-    buffers[at].assign(1U << 20U, std::byte{0xee});
-    const auto request = post_recv(*pair.receiver, buffers[at]);
-    ASSERT_TRUE(request);
-    ASSERT_NE(*request, nullptr);
-    in_flight[at] = *request;
-  }
-  sending.join();
+  expect_carries_every_size(pair);
 }
 
 // Two proxies of one process use one NIC at once.
@@ -115,30 +70,14 @@ TEST_P(Transfers, TwoProgressThreadsShareANic) {
 TEST_P(Transfers, ANicConnectsToItself) {
   TwoHosts hosts(options());
   Pair pair = connect(hosts[0], hosts[0]);
-  const Bytes sent = pattern(400000, 3);
-  Bytes received(sent.size());
-  const auto receiving = post_recv(*pair.receiver, received);
-  ASSERT_TRUE(receiving && *receiving != nullptr);
-  Request* sending = post_until_taken(*pair.sender, sent, nullptr);
-  ASSERT_NE(sending, nullptr);
-  ASSERT_TRUE(finish(**receiving));
-  ASSERT_TRUE(finish(*sending));
-  EXPECT_EQ(received, sent);
+  expect_carries(pair, pattern(400'000, 3));
 }
 
 TEST_P(Transfers, ManyConnectionsComeAndGo) {
   TwoHosts hosts(options());
   for (std::uint64_t i = 0; i < 50; ++i) {
     Pair pair = connect(hosts[0], hosts[1]);
-    const Bytes sent = pattern(100, i);
-    Bytes received(100);
-    const auto receiving = post_recv(*pair.receiver, received);
-    ASSERT_TRUE(receiving && *receiving != nullptr);
-    Request* sending = post_until_taken(*pair.sender, sent, nullptr);
-    ASSERT_NE(sending, nullptr);
-    ASSERT_TRUE(finish(**receiving));
-    ASSERT_TRUE(finish(*sending));
-    ASSERT_EQ(received, sent);
+    expect_carries(pair, pattern(100, i));
   }
 }
 
@@ -149,40 +88,18 @@ TEST_P(Transfers, FurtherFlowsLeaveRoomForFirstOnes) {
   small_table.max_connections = 32;
   TwoHosts hosts(small_table);
   const Bytes sent = pattern(1U << 20U, 1);
-  Bytes received(sent.size());
   std::vector<Pair> pairs;
   for (int i = 0; i < 20; ++i) {
     pairs.push_back(connect(hosts[0], hosts[1]));
-    const Pair& pair = pairs.back();
-    ASSERT_TRUE(pair.sender && pair.receiver) << i;
-    for (int again = 0; again < 3; ++again) {
-      const auto receiving = post_recv(*pair.receiver, received);
-      ASSERT_TRUE(receiving && *receiving != nullptr);
-      Request* sending = post_until_taken(*pair.sender, sent, nullptr);
-      ASSERT_NE(sending, nullptr);
-      ASSERT_TRUE(finish(**receiving)) << i;
-      ASSERT_TRUE(finish(*sending)) << i;
-      ASSERT_EQ(received, sent);
-    }
+    ASSERT_TRUE(pairs.back().sender && pairs.back().receiver) << i;
+    for (int again = 0; again < 3; ++again) expect_carries(pairs.back(), sent);
   }
 }
 
-// NCCL aborts: it closes with requests in flight and frees the buffers at once.
 TEST(Close, WithReceivesInFlightTouchesNoBufferAfterwards) {
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);
-  Bytes buffer(1U << 20U, std::byte{0x11});
-  const auto receiving = post_recv(*pair.receiver, buffer);
-  ASSERT_TRUE(receiving && *receiving != nullptr);
-  pair.receiver.reset();
-  const Bytes before = buffer;
-  const Bytes message(1U << 20U, std::byte{0x22});
-  Request* sending = post_until_taken(*pair.sender, message, nullptr);
-  // The sender hears of the reset, at the latest when its message finds nobody.
-  if (sending != nullptr) {
-    EXPECT_FALSE(finish(*sending));
-  }
-  EXPECT_EQ(buffer, before);
+  expect_closing_leaves_the_buffer(pair);
 }
 
 TEST(Close, AfterTheLastMessageLosesNothing) {
@@ -204,15 +121,7 @@ TEST(Close, AfterTheLastMessageLosesNothing) {
 TEST(Memory, DeregisteredInFlightEndsTheConnection) {
   TwoHosts hosts({.drain_timeout_ms = 20});
   Pair pair = connect(hosts[0], hosts[1]);
-  Bytes large(1U << 20U);  // Beyond the eager allowance, and nobody posts for it.
-  const auto key = pair.sender->register_memory({large.data(), large.size()});
-  ASSERT_TRUE(key);
-  Request* request = post_until_taken(*pair.sender, large, *key);
-  ASSERT_NE(request, nullptr);
-  EXPECT_TRUE(pair.sender->deregister_memory(*key));
-  const auto result = finish(*request);
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, Errc::kAborted);
+  expect_deregistering_ends_it(pair);
 }
 
 // NCCL aborts: it takes the memory of every connection back, and closes it.

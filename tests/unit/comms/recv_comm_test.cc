@@ -102,9 +102,7 @@ class Groups : public testing::TestWithParam<config::PollerMode> {
 INSTANTIATE_TEST_SUITE_P(Modes, Groups,
                          testing::Values(config::PollerMode::kShared,
                                          config::PollerMode::kDedicated),
-                         [](const auto& row) {
-                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
-                         });
+                         ustack::mode_name);
 
 TEST_P(Groups, OneIsDoneWhenAllItsBuffersAre) {
   Group group;

@@ -21,6 +21,7 @@
 
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
+#include "tests/support/transfers.h"
 #include "tests/unit/sockets/two_hosts.h"
 #include "transport/core/descriptor.h"
 #include "transport/core/listen_address.h"
@@ -244,15 +245,7 @@ TEST(Faults, StrangersAtThePortHurtNobody) {
               static_cast<ssize_t>(1 + i % 4));
   }
   Pair pair = test::connect(hosts[0], hosts[1]);
-  const Bytes sent = pattern(1U << 20, 3);
-  Bytes received(sent.size());
-  const auto receiving = post_recv(*pair.receiver, received);
-  ASSERT_TRUE(receiving && *receiving != nullptr);
-  Request* const sending = post_until_taken(*pair.sender, sent, nullptr);
-  ASSERT_NE(sending, nullptr);
-  ASSERT_TRUE(finish(**receiving));
-  ASSERT_TRUE(finish(*sending));
-  EXPECT_EQ(received, sent);
+  expect_carries(pair, pattern(1U << 20, 3));
   // Who does not speak it is thrown out at once.
   for (const Descriptor& fd : noisy) {
     std::byte byte{};
@@ -289,15 +282,7 @@ TEST(Faults, WithoutDescriptorsConnectionsWait) {
   EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [](const std::string& line) {
     return line.find("raise ulimit -n") != std::string::npos;
   }));
-  const Bytes sent = pattern(1000, 3);
-  Bytes received(sent.size());
-  const auto receiving = post_recv(*before.receiver, received);
-  ASSERT_TRUE(receiving && *receiving != nullptr);
-  Request* const sending = post_until_taken(*before.sender, sent, nullptr);
-  ASSERT_NE(sending, nullptr);
-  ASSERT_TRUE(finish(**receiving));
-  ASSERT_TRUE(finish(*sending));
-  EXPECT_EQ(received, sent);
+  expect_carries(before, pattern(1000, 3));
   EXPECT_TRUE(test::connect(hosts[0], hosts[1]).sender);
 }
 

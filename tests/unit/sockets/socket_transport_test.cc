@@ -5,16 +5,13 @@
 // does, and ends when the library answers.
 #include "transport/sockets/socket_transport.h"
 
-#include <algorithm>
-#include <array>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
+#include "tests/support/transfers.h"
 #include "tests/unit/sockets/two_hosts.h"
 
 namespace ztcp::sockets {
@@ -38,87 +35,20 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Transfers,
                                               {.mode = config::PollerMode::kDedicated}}),
                          [](const auto& row) { return row.param.name; });
 
-// One proxy thread per host, eight messages in flight, sizes around every limit there is, at every
-// alignment.
 TEST_P(Transfers, EveryByteArrivesOnceAndInOrder) {
   Pair pair = connect(hosts_[0], hosts_[1]);
-  const std::array<std::size_t, 14> sizes = {
-      0, 1, 8, 127, 128, 4096, 65536, 65537, 65573, 131072, 131073, 1U << 20U, 300001, 3U << 20U};
-  constexpr std::size_t kMessages = 140;
-  constexpr std::size_t kDepth = 8;
-  const auto shift = [](std::size_t message) { return message * 13 % 67; };
-
-  std::thread sending([&] {
-    std::array<Bytes, kDepth> buffers;
-    std::array<Request*, kDepth> in_flight{};
-    for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
-      const std::size_t at = i % kDepth;
-      if (in_flight[at] != nullptr) {
-        ASSERT_TRUE(finish(*in_flight[at]));
-      }
-      in_flight[at] = nullptr;
-      if (i >= kMessages) continue;
-      const std::size_t size = sizes[i % sizes.size()];
-      buffers[at] = pattern(size + shift(i), i);
-      in_flight[at] =
-          post_until_taken(*pair.sender, std::span(buffers[at]).subspan(shift(i)), nullptr);
-      ASSERT_NE(in_flight[at], nullptr);
-    }
-  });
-  std::array<Bytes, kDepth> buffers;
-  std::array<Request*, kDepth> in_flight{};
-  for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
-    const std::size_t at = i % kDepth;
-    if (in_flight[at] != nullptr) {
-      const std::size_t message = i - kDepth;
-      const std::size_t from = message * 7 % 61;
-      const auto size = finish(*in_flight[at]);
-      ASSERT_TRUE(size);
-      ASSERT_EQ(*size, sizes[message % sizes.size()]);
-      const Bytes sent = pattern(*size + shift(message), message);
-      ASSERT_TRUE(std::equal(sent.begin() + static_cast<std::ptrdiff_t>(shift(message)), sent.end(),
-                             buffers[at].begin() + static_cast<std::ptrdiff_t>(from)))
-          << "message " << message;
-      ASSERT_TRUE(std::all_of(buffers[at].begin() + static_cast<std::ptrdiff_t>(from + *size),
-                              buffers[at].end(), [](std::byte b) { return b == std::byte{0xee}; }))
-          << "message " << message;
-    }
-    in_flight[at] = nullptr;
-    if (i >= kMessages) continue;
-    buffers[at].assign((3U << 20U) + 128, std::byte{0xee});
-    const auto request = post_recv(*pair.receiver, std::span(buffers[at]).subspan(i * 7 % 61));
-    ASSERT_TRUE(request);
-    ASSERT_NE(*request, nullptr);
-    in_flight[at] = *request;
-  }
-  sending.join();
+  expect_carries_every_size(pair);
 }
 
 TEST_P(Transfers, ADeviceConnectsToItself) {
   Pair pair = connect(hosts_[0], hosts_[0]);
-  const Bytes sent = pattern(400000, 3);
-  Bytes received(sent.size());
-  const auto receiving = post_recv(*pair.receiver, received);
-  ASSERT_TRUE(receiving && *receiving != nullptr);
-  Request* sending = post_until_taken(*pair.sender, sent, nullptr);
-  ASSERT_NE(sending, nullptr);
-  ASSERT_TRUE(finish(**receiving));
-  ASSERT_TRUE(finish(*sending));
-  EXPECT_EQ(received, sent);
+  expect_carries(pair, pattern(400'000, 3));
 }
 
 TEST_P(Transfers, TwoHundredConnectionsComeAndGo) {
   for (std::uint64_t i = 0; i < 200; ++i) {
     Pair pair = connect(hosts_[0], hosts_[1]);
-    const Bytes sent = pattern(100, i);
-    Bytes received(100);
-    const auto receiving = post_recv(*pair.receiver, received);
-    ASSERT_TRUE(receiving && *receiving != nullptr);
-    Request* sending = post_until_taken(*pair.sender, sent, nullptr);
-    ASSERT_NE(sending, nullptr);
-    ASSERT_TRUE(finish(**receiving));
-    ASSERT_TRUE(finish(*sending));
-    ASSERT_EQ(received, sent);
+    expect_carries(pair, pattern(100, i));
   }
 }
 
@@ -131,33 +61,14 @@ TEST(Line, SaysWhoseThreadsDriveADevice) {
   EXPECT_TRUE(line(config::PollerMode::kDedicated).ends_with("; a thread of its own"));
 }
 
-// NCCL aborts: it closes with requests in flight and frees the buffers at once.
 TEST_P(Transfers, AClosedReceiverTouchesNoBufferAfterwards) {
   Pair pair = connect(hosts_[0], hosts_[1]);
-  Bytes buffer(1U << 20U, std::byte{0x11});
-  const auto receiving = post_recv(*pair.receiver, buffer);
-  ASSERT_TRUE(receiving && *receiving != nullptr);
-  pair.receiver.reset();
-  const Bytes before = buffer;
-  const Bytes message(1U << 20U, std::byte{0x22});
-  Request* sending = post_until_taken(*pair.sender, message, nullptr);
-  if (sending != nullptr) {
-    EXPECT_FALSE(finish(*sending));
-  }
-  EXPECT_EQ(buffer, before);
+  expect_closing_leaves_the_buffer(pair);
 }
 
 TEST_P(Transfers, DeregisteredInFlightEndsTheConnection) {
   Pair pair = connect(hosts_[0], hosts_[1]);
-  Bytes large(8U << 20U);  // Beyond the eager allowance, and nobody posts for it.
-  const auto key = pair.sender->register_memory({large.data(), large.size()});
-  ASSERT_TRUE(key);
-  Request* request = post_until_taken(*pair.sender, large, *key);
-  ASSERT_NE(request, nullptr);
-  EXPECT_TRUE(pair.sender->deregister_memory(*key));
-  const auto result = finish(*request);
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, Errc::kAborted);
+  expect_deregistering_ends_it(pair);
 }
 
 TEST(Connect, ToNobodyFailsByName) {

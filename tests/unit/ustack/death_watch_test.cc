@@ -14,6 +14,7 @@
 
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
+#include "tests/support/transfers.h"
 #include "tests/unit/ustack/memory_nics.h"
 
 namespace ztcp::ustack {
@@ -116,9 +117,7 @@ class DeathWatchTest : public testing::TestWithParam<config::PollerMode> {
 INSTANTIATE_TEST_SUITE_P(Modes, DeathWatchTest,
                          testing::Values(config::PollerMode::kShared,
                                          config::PollerMode::kDedicated),
-                         [](const auto& row) {
-                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
-                         });
+                         mode_name);
 
 // Nothing outside tells when the two have introduced themselves, for nothing depends on it.
 void settle() { std::this_thread::sleep_for(milliseconds(1000)); }
@@ -186,13 +185,7 @@ TEST_P(DeathWatchTest, AWatchThatIsCutHurtsNobody) {
   const Bytes sent = pattern(50'000, 1);
   const auto ends = Clock::now() + 2 * Suspects::kProbes * Suspects::kProbeInterval;
   while (Clock::now() < ends) {
-    Bytes received(sent.size());
-    const auto receiving = post_recv(*pair.receiver, received);
-    ASSERT_TRUE(receiving && *receiving != nullptr);
-    Request* sending = post_until_taken(*pair.sender, sent, nullptr);
-    ASSERT_NE(sending, nullptr);
-    ASSERT_TRUE(finish(**receiving));
-    ASSERT_TRUE(finish(*sending));
+    expect_carries(pair, sent);
     std::this_thread::sleep_for(milliseconds(150));  // Idle, too: then only probes are answered.
   }
   EXPECT_TRUE(log.warnings().empty()) << log.warned();

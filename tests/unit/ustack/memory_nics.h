@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include <gtest/gtest.h>
+
 #include "config/settings.h"
 #include "transport/link/memory_link.h"
 #include "transport/ustack/nic.h"
@@ -59,6 +61,11 @@ struct HostOptions {
   std::uint32_t queues = 1;
   std::int32_t workers = -1;
 };
+
+// Of a test that runs in both.
+inline std::string mode_name(const testing::TestParamInfo<config::PollerMode>& row) {
+  return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
+}
 
 inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) {
   config::Fabric fabric;

@@ -11,31 +11,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/failing_allocation.h"
+#include "tests/support/failing_connect.h"
 #include "tests/support/log_capture.h"
-#include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
-#include "transport/comms/listener.h"
-#include "transport/comms/send_comm.h"
-#include "transport/core/listen_address.h"
 
 namespace ztcp::ustack {
 namespace {
 
 using namespace test;
-
-void expect_well(Pair& pair) {
-  const Bytes sent = pattern(100, 1);
-  Bytes received(100);
-  const auto receiving = post_recv(*pair.receiver, received);
-  ASSERT_TRUE(receiving && *receiving != nullptr);
-  Request* const sending = post_until_taken(*pair.sender, sent, nullptr);
-  ASSERT_NE(sending, nullptr);
-  // Both in turn: there may be no other thread.
-  for (Result<bool> done = false; done && !*done; done = (*receiving)->test({}))
-    ASSERT_TRUE(sending->test({}));
-  EXPECT_EQ(received, sent);
-}
 
 TEST(MemoryShortage, OfAConnectLeavesTheNicAndItsOtherConnectionsWell) {
   TwoHosts hosts;
@@ -55,7 +38,7 @@ TEST(MemoryShortage, OfAConnectLeavesTheNicAndItsOtherConnectionsWell) {
     }
   }
   EXPECT_GE(failed, 3U) << "the comm, its session, the session's lanes";
-  expect_well(pair);
+  expect_carries(pair);
   hosts[0].drain();  // Visits every client.
 }
 
@@ -105,45 +88,15 @@ std::array<std::shared_ptr<Nic>, 2> joined_nics() {
 
 // Inside a turn, where no caller is to be told: each of the allocations that accepting takes.
 TEST(MemoryShortage, OfAnAcceptRefusesThatPeerByNameAndNobodyElse) {
-  auto nics = joined_nics();
-  test::LogCapture log;
-  std::size_t refused = 0;
-  std::size_t dialled_again = 0;
-  const auto listener = comms::CommListener::open(nics[1]);
-  ASSERT_TRUE(listener);
-  const auto to = parse_listen_address((*listener)->handle().bytes);
-  ASSERT_TRUE(to);
-  Pair pair;
-  for (std::size_t nth = 1;; ++nth) {
-    FailingAllocation failing(nth);
-    auto sender = comms::SendingComm::connect(nics[0], to->endpoint, to->cookie);
-    ASSERT_TRUE(sender);
-    pair.receiver = nullptr;
-    Result<bool> ready = false;
-    while (ready && (!*ready || pair.receiver == nullptr)) {
-      ready = (*sender)->is_ready();
-      auto accepted = failing.during([&] { return (*listener)->accept(); });
-      ASSERT_TRUE(accepted);
-      if (*accepted != nullptr) pair.receiver = std::move(*accepted);
-    }
-    if (!ready) {
-      ++refused;
-      EXPECT_EQ(ready.error().code, Errc::kOutOfMemory);
-      continue;
-    }
-    pair.sender = std::move(*sender);
-    expect_well(pair);
-    if (!failing.has_failed()) break;
-    ++dialled_again;
-  }
-  EXPECT_GE(refused, 5U) << "the session, its lanes, its bounce pages, its comm, its entries";
-  EXPECT_EQ(dialled_again, 1U) << "the place of who has not yet said what it wants";
-  expect_well(pair);
+  const auto nics = joined_nics();
+  const test::LogCapture log;
+  const FailingConnects counts = connect_while_memory_ends(nics, Fails::kAcceptAlone);
+  EXPECT_GE(counts.refused, 5U)
+      << "the session, its lanes, its bounce pages, its comm, its entries";
+  EXPECT_EQ(counts.dialled_again, 1U) << "the place of who has not yet said what it wants";
   ASSERT_FALSE(log.warnings().empty());
   EXPECT_THAT(log.warnings()[0],
               testing::HasSubstr("the peer refused: its process has no memory left"));
-  pair = {};
-  nics[1].reset();
 }
 
 }  // namespace

@@ -28,9 +28,7 @@ class Queues : public testing::TestWithParam<config::PollerMode> {
 INSTANTIATE_TEST_SUITE_P(Modes, Queues,
                          testing::Values(config::PollerMode::kShared,
                                          config::PollerMode::kDedicated),
-                         [](const auto& row) {
-                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
-                         });
+                         mode_name);
 
 std::string queue_of(const Comm& comm) {
   const std::string text = comm.describe_peer();

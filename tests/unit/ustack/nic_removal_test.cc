@@ -13,6 +13,7 @@
 
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
+#include "tests/support/transfers.h"
 #include "tests/unit/ustack/memory_nics.h"
 
 namespace ztcp::ustack {
@@ -65,17 +66,6 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
     drive(i);
     return connect(*peers_[i], *host_, static_cast<int>(i));
   }
-  void expect_alive(Pair& pair) {
-    const Bytes sent = pattern(300'000, 5);
-    Bytes received(sent.size());
-    const auto receiving = post_recv(*pair.receiver, received);
-    ASSERT_TRUE(receiving && *receiving != nullptr);
-    Request* sending = post_until_taken(*pair.sender, sent, nullptr);
-    ASSERT_NE(sending, nullptr);
-    ASSERT_TRUE(finish(**receiving));
-    ASSERT_TRUE(finish(*sending));
-    EXPECT_EQ(received, sent);
-  }
 
   std::array<std::atomic<link::LinkState>, 2> states_{};
   std::shared_ptr<MemoryNics> source_ = std::make_shared<MemoryNics>();
@@ -85,9 +75,7 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
 INSTANTIATE_TEST_SUITE_P(Modes, NicRemoval,
                          testing::Values(config::PollerMode::kShared,
                                          config::PollerMode::kDedicated),
-                         [](const auto& row) {
-                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
-                         });
+                         mode_name);
 
 // The poller's thread says what it has to say once it has given the baton: a test that heard of the
 // same by a call may be sooner.
@@ -147,7 +135,7 @@ TEST_P(NicRemoval, AResetSaysThatTheJobMustStartAgain) {
         << line;
     EXPECT_TRUE(line.ends_with(": start the job again")) << line;
   }
-  expect_alive(other);
+  expect_carries(other, pattern(300'000, 5));
 }
 
 TEST_P(NicRemoval, LeavesTheProcessesOtherNicAlone) {
@@ -159,9 +147,9 @@ TEST_P(NicRemoval, LeavesTheProcessesOtherNicAlone) {
   if (sending != nullptr) {
     EXPECT_FALSE(finish(*sending));
   }
-  expect_alive(other);
+  expect_carries(other, pattern(300'000, 5));
   Pair another = connect_out(1);
-  expect_alive(another);
+  expect_carries(another, pattern(300'000, 5));
 }
 
 TEST_P(NicRemoval, RefusesWhatComesLaterWithTheSameReason) {

@@ -50,9 +50,7 @@ class ProcessEnd : public testing::TestWithParam<config::PollerMode> {
 INSTANTIATE_TEST_SUITE_P(Modes, ProcessEnd,
                          testing::Values(config::PollerMode::kShared,
                                          config::PollerMode::kDedicated),
-                         [](const auto& row) {
-                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
-                         });
+                         mode_name);
 
 TEST_P(ProcessEnd, OfAnIdleSenderIsToldToAWaitingReceiver) {
   Pair pair = connect(hosts[0], hosts[1]);

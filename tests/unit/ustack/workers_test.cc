@@ -47,9 +47,7 @@ class Workers : public testing::TestWithParam<config::PollerMode> {};
 INSTANTIATE_TEST_SUITE_P(Modes, Workers,
                          testing::Values(config::PollerMode::kDedicated,
                                          config::PollerMode::kShared),
-                         [](const auto& row) {
-                           return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
-                         });
+                         mode_name);
 
 TEST_P(Workers, LargeMessagesArriveWhole) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU: no workers";

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A connect and its accept, again and again, in each of which another allocation fails, until all
+// of them have: each ends that connection by name at most, and harms nobody else. Without threads:
+// every turn is the test's.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/failing_allocation.h"
+#include "tests/support/transfers.h"
+#include "transport/comms/listener.h"
+#include "transport/comms/send_comm.h"
+#include "transport/core/listen_address.h"
+
+namespace ztcp::test {
+
+struct FailingConnects {
+  std::size_t refused = 0;        // Failed for want of memory.
+  std::size_t dialled_again = 0;  // Came about all the same.
+};
+
+enum class Fails { kBothEnds, kAcceptAlone };
+
+template <class Host>
+FailingConnects connect_while_memory_ends(const std::array<std::shared_ptr<Host>, 2>& hosts,
+                                          Fails where) {
+  FailingConnects counts;
+  const auto listener = comms::CommListener::open(hosts[1]);
+  EXPECT_TRUE(listener);
+  const auto to = parse_listen_address((*listener)->handle().bytes);
+  EXPECT_TRUE(to);
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  Pair pair;
+  for (std::size_t nth = 1;; ++nth) {
+    FailingAllocation failing(nth);
+    auto sender = comms::SendingComm::connect(hosts[0], to->endpoint, to->cookie);
+    EXPECT_TRUE(sender);
+    pair.receiver = nullptr;
+    Result<bool> ready = false;
+    while (ready && (!*ready || pair.receiver == nullptr)) {
+      EXPECT_LT(std::chrono::steady_clock::now(), patience) << nth;
+      if (std::chrono::steady_clock::now() >= patience) return counts;
+      const auto ask = [&] { return (*sender)->is_ready(); };
+      ready = where == Fails::kBothEnds ? failing.during(ask) : ask();
+      auto accepted = failing.during([&] { return (*listener)->accept(); });
+      EXPECT_TRUE(accepted);
+      if (*accepted != nullptr) pair.receiver = std::move(*accepted);
+    }
+    if (!ready) {
+      ++counts.refused;
+      EXPECT_EQ(ready.error().code, Errc::kOutOfMemory) << nth;
+      continue;
+    }
+    pair.sender = std::move(*sender);
+    expect_carries(pair);
+    if (!failing.has_failed()) break;
+    ++counts.dialled_again;
+  }
+  expect_carries(pair);
+  return counts;
+}
+
+}  // namespace ztcp::test

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a connection of any transport must bear.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/polling.h"
+
+namespace ztcp::test {
+
+// Both ends are asked in turn: there may be no other thread than this.
+inline void expect_carries(Pair& pair, const Bytes& sent = pattern(100, 1)) {
+  Bytes received(sent.size());
+  const auto receiving = post_recv(*pair.receiver, received);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  Request* const sending = post_until_taken(*pair.sender, sent, nullptr);
+  ASSERT_NE(sending, nullptr);
+  bool is_sent = false;
+  for (Result<bool> done = false; !*done; done = (*receiving)->test({})) {
+    const Result<bool> told = is_sent ? true : sending->test({});
+    ASSERT_TRUE(told);
+    is_sent = *told;
+    std::this_thread::yield();
+  }
+  if (!is_sent) {
+    ASSERT_TRUE(finish(*sending));
+  }
+  EXPECT_EQ(received, sent);
+}
+
+// One proxy thread per host, eight messages in flight, sizes around every limit there is, at every
+// alignment, and not a byte beside them.
+inline void expect_carries_every_size(Pair& pair) {
+  static constexpr std::array<std::size_t, 14> kSizes = {
+      0, 1, 8, 127, 128, 4096, 65536, 65537, 65573, 131072, 131073, 1U << 20U, 300001, 3U << 20U};
+  constexpr std::size_t kMessages = 140;
+  constexpr std::size_t kDepth = 8;
+  constexpr std::size_t kMargin = 128;
+  const auto size_of = [](std::size_t message) { return kSizes[message % kSizes.size()]; };
+  const auto shift = [](std::size_t message) { return message * 13 % 67; };
+  const auto place = [](std::size_t message) { return message * 7 % 61; };
+
+  std::thread sending([&] {
+    std::array<Bytes, kDepth> buffers;
+    std::array<Request*, kDepth> in_flight{};
+    for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
+      const std::size_t at = i % kDepth;
+      if (in_flight[at] != nullptr) {
+        ASSERT_TRUE(finish(*in_flight[at]));
+      }
+      in_flight[at] = nullptr;
+      if (i >= kMessages) continue;
+      buffers[at] = pattern(size_of(i) + shift(i), i);
+      in_flight[at] =
+          post_until_taken(*pair.sender, std::span(buffers[at]).subspan(shift(i)), nullptr);
+      ASSERT_NE(in_flight[at], nullptr);
+    }
+  });
+  const auto check = [&](std::size_t message, std::size_t size, const Bytes& buffer) {
+    ASSERT_EQ(size, size_of(message));
+    const Bytes sent = pattern(size + shift(message), message);
+    const std::span from = std::span(buffer).subspan(place(message));
+    ASSERT_TRUE(std::ranges::equal(std::span(sent).subspan(shift(message)), from.first(size)))
+        << "message " << message;
+    ASSERT_TRUE(
+        std::ranges::all_of(from.subspan(size), [](std::byte b) { return b == std::byte{0xee}; }))
+        << "message " << message;
+  };
+  std::array<Bytes, kDepth> buffers;
+  std::array<Request*, kDepth> in_flight{};
+  for (std::size_t i = 0; i < kMessages + kDepth; ++i) {
+    const std::size_t at = i % kDepth;
+    if (in_flight[at] != nullptr) {
+      const auto size = finish(*in_flight[at]);
+      EXPECT_TRUE(size);
+      if (!size) break;
+      check(i - kDepth, *size, buffers[at]);
+    }
+    in_flight[at] = nullptr;
+    if (i >= kMessages) continue;
+    buffers[at].assign(place(i) + size_of(i) + kMargin, std::byte{0xee});
+    const auto request = post_recv(*pair.receiver, std::span(buffers[at]).subspan(place(i)));
+    EXPECT_TRUE(request && *request != nullptr);
+    in_flight[at] = *request;
+  }
+  sending.join();
+}
+
+// NCCL aborts: it closes with requests in flight and frees the buffers at once.
+inline void expect_closing_leaves_the_buffer(Pair& pair) {
+  Bytes buffer(1U << 20U, std::byte{0x11});
+  const auto receiving = post_recv(*pair.receiver, buffer);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  pair.receiver.reset();
+  const Bytes before = buffer;
+  const Bytes message(1U << 20U, std::byte{0x22});
+  Request* const sending = post_until_taken(*pair.sender, message, nullptr);
+  // The sender hears of the reset, at the latest when its message finds nobody.
+  if (sending != nullptr) {
+    EXPECT_FALSE(finish(*sending));
+  }
+  EXPECT_EQ(buffer, before);
+}
+
+inline void expect_deregistering_ends_it(Pair& pair) {
+  Bytes large(8U << 20U);  // Beyond what is kept for nobody, and nobody posts for it.
+  const auto key = pair.sender->register_memory({large.data(), large.size()});
+  ASSERT_TRUE(key);
+  Request* const request = post_until_taken(*pair.sender, large, *key);
+  ASSERT_NE(request, nullptr);
+  EXPECT_TRUE(pair.sender->deregister_memory(*key));
+  const auto result = finish(*request);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Errc::kAborted);
+}
+
+}  // namespace ztcp::test
