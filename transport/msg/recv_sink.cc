@@ -231,11 +231,12 @@ void RecvSession::take_over(UnexpectedMessage& m, RecvMessage& to, RecvLane& lan
 }
 
 // The flow's stream has ended: the units it left unfinished count as nothing, and will be written
-// again.
+// again. A unit may be longer than a stretch, so what workers have of it need not be of the last
+// one.
 void RecvSession::drop_chunk(RecvFlow& flow) {
   const RecvFlow::Cursor cursor = flow.cursor;
   flow.cursor = {};
-  if (cursor.track.worker != CopyTrack::kHere) copies_->wait_for(*this);
+  if (has_copies_out()) copies_->wait_for(*this);
   // The post takes the reservations back.
   if (cursor.reserved_bytes == 0 || cursor.lane->is_posted(cursor.message)) return;
   UnexpectedMessage& m = UnexpectedMessage::of(*cursor.lane->arrival(cursor.message));

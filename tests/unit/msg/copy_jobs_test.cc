@@ -8,32 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/msg/lazy_workers.h"
 #include "transport/msg/recv_message.h"
 
 namespace ztcp::msg {
 namespace {
-
-// One that does its jobs only when somebody waits.
-struct LazyWorkers final : Workers {
-  std::size_t count() const override { return 1; }
-  void wake(std::size_t) override {}
-  bool wait_for(std::size_t worker) override {
-    ++waits;
-    while (jobs->work(worker)) {
-    }
-    return true;
-  }
-
-  CopyJobs* jobs = nullptr;
-  std::size_t waits = 0;
-};
-
-struct Loans final : FrameLoans {
-  std::uint32_t lend() override { return left == 0 ? kNone : static_cast<std::uint32_t>(--left); }
-  void give_back(std::uint32_t) override {}
-
-  std::size_t left = 0;
-};
 
 struct Client final : CopyClient {
   void on_copied(TimePoint, RecvMessage&) override {}
