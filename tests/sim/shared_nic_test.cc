@@ -27,11 +27,12 @@ constexpr std::uint16_t kPort = 7471;
 constexpr std::size_t kBytes = 300'000;
 
 enum class Nic {
-  kTold,      // It says how it spreads, and does.
-  kUntold,    // It spreads and says nothing.
-  kLying,     // It says one thing and does another.
-  kHosts,     // It looks at addresses alone, and says nothing.
-  kOneQueue,  // All comes to the last queue.
+  kTold,       // It says how it spreads, and does.
+  kUntold,     // It spreads and says nothing.
+  kLying,      // It says one thing and does another.
+  kHosts,      // It looks at addresses alone, and says nothing.
+  kToldHosts,  // It looks at addresses alone, and says so.
+  kOneQueue,   // All comes to the last queue.
 };
 
 tcp::StackConfig host_config(std::size_t host) {
@@ -53,6 +54,11 @@ class SharedNicWorld {
       tcp::StackConfig config = host_config(0);
       config.shard = {.index = i, .count = count, .spread = nullptr};
       if (nic == Nic::kTold) config.shard.spread = real;
+      if (nic == Nic::kToldHosts) {
+        const auto hosts = std::make_shared<wire::ReceiveSpread>(*real);
+        hosts->hashes_ports = false;
+        config.shard.spread = hosts;
+      }
       if (nic == Nic::kLying) config.shard.spread = random_spread(count, seed + 1000);
       stacks.push_back(std::make_unique<tcp::Stack>(config, std::array{seed, std::uint64_t{i}}));
     }
@@ -60,7 +66,7 @@ class SharedNicWorld {
     for (const auto& stack : stacks) nodes.push_back(stack.get());
     const auto spread = [=](Endpoint source, Endpoint destination) -> std::size_t {
       if (nic == Nic::kOneQueue) return count - 1U;
-      if (nic == Nic::kHosts) source.port = destination.port = 0;
+      if (nic == Nic::kHosts || nic == Nic::kToldHosts) source.port = destination.port = 0;
       return real->queue_of(source, destination);
     };
     shared = std::make_unique<SharedNic<tcp::Stack>>(std::move(nodes), spread, seed);
@@ -111,10 +117,10 @@ class SharedNicWorld {
 };
 
 class SharedNics : public testing::TestWithParam<Nic> {};
-constexpr std::array kNames = {"told", "untold", "lying", "hosts", "one_queue"};
+constexpr std::array kNames = {"told", "untold", "lying", "hosts", "told_hosts", "one_queue"};
 INSTANTIATE_TEST_SUITE_P(Kinds, SharedNics,
                          testing::Values(Nic::kTold, Nic::kUntold, Nic::kLying, Nic::kHosts,
-                                         Nic::kOneQueue),
+                                         Nic::kToldHosts, Nic::kOneQueue),
                          [](const auto& row) {
                            return kNames[static_cast<std::size_t>(row.param)];
                          });
@@ -184,15 +190,29 @@ TEST(SharedNicTest, WhereNoPortHelpsFramesAreHandedOver) {
   EXPECT_LE(pair.shared->handed_over, before + 6) << "that queue's own, but for ARP";
 }
 
+// It said so: to try is in vain.
+TEST(SharedNicTest, WhereTheNicLooksAtNoPortsNoneIsTried) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SharedNicWorld pair(Nic::kToldHosts, 4, seed);
+    for (std::size_t from = 0; from < 4; ++from) ASSERT_TRUE(pair.transfer(from));
+    EXPECT_EQ(pair.passed_over(), 0U);
+  }
+}
+
 // Frames that wait for a lost one must not take the place that it needs.
 TEST(SharedNicTest, WhatIsLostFindsItsWayPastWhatIsHeld) {
+  std::uint64_t not_held = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SharedNicWorld pair(Nic::kOneQueue, 2, seed, {.loss = 0.01, .delay = 20us});
     pair.shared->most_away = 64;
     pair.back = pattern(1'000'000, 2);
     ASSERT_TRUE(pair.transfer(0)) << pair.world->why() << " seed " << seed;
     EXPECT_GT(pair.shared->handed_over, 600U);
+    const tcp::Counters& counters = pair.stacks[0]->counters();
+    not_held += counters.rx_dropped_of_others;
+    EXPECT_EQ(counters.rx_dropped_no_memory, 0U) << "there is memory, and nobody is to look for it";
   }
+  EXPECT_GT(not_held, 0U);
 }
 
 // Who dials to us is answered by the stack whose queue the NIC chose, from first to last.

@@ -29,11 +29,10 @@ HeldFrames::HeldFrames(std::size_t max_bytes, std::size_t max_frames, const Shar
 std::uint32_t HeldFrames::hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset,
                                std::uint32_t length, std::size_t& share_bytes) {
   // Whoever holds most leaves as much to the others.
-  if (!has_place() || share_bytes + frame.charge_bytes + out_bytes() > max_bytes_) return kNone;
-  if (is_of_others(frame)) {
-    if (held_of_others_ == Shard::kMostHeldOfOthers) return kNone;
-    ++held_of_others_;
-  }
+  if (!has_place() || share_bytes + frame.charge_bytes + out_bytes() > max_bytes_ ||
+      has_enough_of_others(frame))
+    return kNone;
+  if (is_of_others(frame)) ++held_of_others_;
   const std::uint32_t at = free_.back();
   free_.pop_back();
   pieces_[at] = {frame, seq, offset, length, kNone};

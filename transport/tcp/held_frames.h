@@ -44,6 +44,10 @@ class HeldFrames final : public FrameLoans {
   // peer a timeout (RFC 2018 section 8). kNone when the share is spent.
   std::uint32_t hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
                      std::size_t& share_bytes);
+  // The frame came to another queue, of whose frames no more are held.
+  bool has_enough_of_others(const RxFrame& frame) const {
+    return is_of_others(frame) && held_of_others_ == Shard::kMostHeldOfOthers;
+  }
   // The frame goes to take_released(), its slot becomes free.
   void release(std::uint32_t piece, std::size_t& share_bytes);
   std::size_t take_released(std::span<RxFrame> out);

@@ -198,7 +198,8 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
         ++duplicate_segments_;
         break;
       case Reassembly::Outcome::kNoMemory:
-        ++counters_.rx_dropped_no_memory;
+        ++(reassembly_.frames().has_enough_of_others(frame) ? counters_.rx_dropped_of_others
+                                                            : counters_.rx_dropped_no_memory);
         break;
     }
     if (twice.begin != twice.end) note_duplicate(twice);

@@ -65,8 +65,12 @@ class SourcePorts {
     return find([](std::uint16_t) { return true; });
   }
 
-  // After the answer of the `tried`th port came to another queue.
-  bool may_try_another(int tried) const { return tried < (is_in_vain_ ? kFewTries : kMostTries); }
+  // After the answer of the `tried`th port came to another queue. A NIC that says that it does not
+  // look at ports puts the next one's there, too.
+  bool may_try_another(int tried) const {
+    if (shard_.spread != nullptr && !shard_.spread->hashes_ports) return false;
+    return tried < (is_in_vain_ ? kFewTries : kMostTries);
+  }
   // How it ended: the answers came to our queue, or never did.
   void note_luck(bool found) { is_in_vain_ = !found; }
 

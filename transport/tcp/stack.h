@@ -48,6 +48,7 @@ struct Counters {
   std::uint64_t rx_no_connection = 0;
   std::uint64_t rx_handed_over = 0;        // Segments of another stack's connections (Shard).
   std::uint64_t rx_dropped_no_memory = 0;  // Out-of-order frames beyond their share of the pool.
+  std::uint64_t rx_dropped_of_others = 0;  // Out-of-order frames beyond Shard::kMostHeldOfOthers.
   std::uint64_t tx_segments = 0;
   std::uint64_t tx_bytes = 0;  // Payload, first transmissions.
   std::uint64_t tx_retransmitted_bytes = 0;

@@ -141,6 +141,10 @@ TEST_F(HeldFramesTest, HoldsFewOfWhatCameToOtherQueues) {
   EXPECT_EQ(std::count(pieces.begin(), pieces.end(), kNone), 0);
   EXPECT_EQ(hold(0), kNone);
   EXPECT_EQ(hold(2), kNone);
+  RxFrame one = frame();
+  EXPECT_TRUE(shared.has_enough_of_others(one));
+  one.port = 1;
+  EXPECT_FALSE(shared.has_enough_of_others(one));
   EXPECT_NE(hold(1), kNone);
   shared.release(pieces.back(), share);
   EXPECT_NE(hold(0), kNone);

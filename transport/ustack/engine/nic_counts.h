@@ -85,6 +85,7 @@ inline constexpr std::array kUnusual = {
     kRefusedNoMemory,
     NicCounter{"handed_over", of_tcp<&Tcp::rx_handed_over>},
     NicCounter{"mailbox_full", of_link<&Link::rx_mailbox_full>},
+    NicCounter{"not_held", of_tcp<&Tcp::rx_dropped_of_others>},
     kSynDropped,
     kBadChecksum,
     NicCounter{"link_bad_checksum", of_link<&Link::rx_bad_checksum>},
