@@ -13,8 +13,8 @@ curves = importlib.util.module_from_spec(importlib.util.spec_from_loader("curves
 loader.exec_module(curves)
 
 
-def sweep(network, times, note="default", error=None):
-    rows = [{"op": "all_reduce", "size_bytes": size, "time_us": time, "busbw_gb_per_s": size / time / 1e3}
+def sweep(network, times, note="default", error=None, wrong=0):
+    rows = [{"op": "all_reduce", "size_bytes": size, "time_us": time, "busbw_gb_per_s": size / time / 1e3, "wrong": wrong}
             for size, time in times.items()]
     return {"part": "sweep", "network": network, "ranks": 2, "note": note, "error": error,
             "ranks_results": [{"rows": rows, "cpu_s": 1.0}, {"rows": rows, "cpu_s": 2.0}] if not error else [None]}
@@ -37,6 +37,10 @@ class Curves(unittest.TestCase):
     def test_leaves_out_failures_and_other_protocols(self):
         found = run(sweep("ztcp", {8: 1.0}, note="LL"), sweep("ztcp", {}, error="hung"), sweep("ztcp", {8: 5.0}))
         self.assertEqual(found.values(KEY, 8, "ztcp", "time_us"), [5.0])
+
+    def test_compares_nothing_with_wrong_bytes(self):
+        with self.assertRaisesRegex(curves.WrongBytes, "ztcp, 2 ranks, all_reduce of 8 B: 3 wrong elements"):
+            run(sweep("ztcp", {8: 5.0}, wrong=3), sweep("socket-stock", {8: 6.0}))
 
     def test_compares_with_each_and_with_the_best_peer_of_each_size(self):
         gib = 1 << 30
