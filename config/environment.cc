@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <string_view>
 #include <strings.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@ namespace {
 bool is_of_a_tool(std::string_view variable) {
   return variable.starts_with("ZTCP_PERF_") || variable.starts_with("ZTCP_REFERENCE_");
 }
+
+constexpr std::string_view kTellsApart = "NCCL_NET_OPTIONAL_RECV_COMPLETION=";
 
 class Reader {
  public:
@@ -88,6 +91,9 @@ Environment read_environment(const char* const* variables) {
     // NCCL compares without regard to case, too.
     if (variable.starts_with("NCCL_NET="))
       environment.ztcp_is_demanded = strcasecmp(*variables + 9, "ztcp") == 0;
+    if (variable.starts_with(kTellsApart))
+      environment.receives_are_told_apart =
+          std::strtoll(*variables + kTellsApart.size(), nullptr, 0) > 0;
     const auto equals = variable.find('=');
     if (!variable.starts_with("ZTCP_") || equals == std::string_view::npos) continue;
     if (is_of_a_tool(variable)) continue;

@@ -26,6 +26,9 @@ struct Environment {
   // NCCL_NET names ztcp: NCCL ends a job rather than use another network. NCCL puts what its own
   // files say (/etc/nccl.conf) into the environment before it loads us.
   bool ztcp_is_demanded = false;
+  // NCCL_NET_OPTIONAL_RECV_COMPLETION, by which NCCL 2.24 and later leave out what tells a receive
+  // that nobody polls from others.
+  bool receives_are_told_apart = true;
   Problems problems;  // Unknown variables and values out of range.
 };
 

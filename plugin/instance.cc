@@ -17,6 +17,7 @@
 #include "plugin/gpu_identity.h"
 #include "plugin/nccl_log.h"
 #include "plugin/net.h"
+#include "plugin/receive_hints.h"
 #include "plugin/startup.h"
 #include "transport/core/local_addresses.h"
 #include "transport/core/process_mark.h"
@@ -52,6 +53,7 @@ Told<Startup> start_up_here() {
   if (const Status opened = log::open_file(environment.log_file); !opened)
     environment.problems.push_back(log_problem(environment.log_file, opened.error()));
   remember_local_rank(environment.local_rank);
+  remember_receive_hints(environment.receives_are_told_apart);
   return start_up({
                       .load = load_here,
                       .check_host =

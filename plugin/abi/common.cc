@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <span>
 #include <type_traits>
 
@@ -16,6 +15,7 @@
 #include "plugin/memory.h"
 #include "plugin/nccl_log.h"
 #include "plugin/net.h"
+#include "plugin/receive_hints.h"
 
 namespace ztcp::plugin::abi {
 namespace {
@@ -103,21 +103,12 @@ Told<void> check_buffers(const char* entry, int n, const Size* sizes) {
   return {};
 }
 
-// The setting by which NCCL 2.24 and later leave out what tells_simple() looks at.
-bool hints_are_on() {
-  static const bool are_on = [] {
-    const char* const set = std::getenv("NCCL_NET_OPTIONAL_RECV_COMPLETION");
-    return set == nullptr || std::strtoll(set, nullptr, 0) > 0;
-  }();
-  return are_on;
-}
-
 // Tables from v9 on (sizes are size_t) get `*request` as NCCL_NET_OPTIONAL_RECV_COMPLETION for a
 // single buffer of LL or LL128, and as NULL for one of Simple. We always complete; but what is not
 // known to be Simple may be polled.
 template <class Size>
 bool tells_simple(int n, void* const* request) {
-  return std::is_unsigned_v<Size> && n == 1 && *request == nullptr && hints_are_on();
+  return std::is_unsigned_v<Size> && n == 1 && *request == nullptr && receive_hints_are_on();
 }
 
 template <class Size>

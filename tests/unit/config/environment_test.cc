@@ -57,6 +57,14 @@ TEST(Environment, KnowsWhetherNcclIsToldToUseZtcp) {
   EXPECT_TRUE(read({"NCCL_NET=ZTCP"}).ztcp_is_demanded);
 }
 
+TEST(Environment, KnowsWhetherNcclTellsReceivesApart) {
+  EXPECT_TRUE(read({}).receives_are_told_apart);
+  EXPECT_TRUE(read({"NCCL_NET_OPTIONAL_RECV_COMPLETION=1"}).receives_are_told_apart);
+  EXPECT_FALSE(read({"NCCL_NET_OPTIONAL_RECV_COMPLETION=0"}).receives_are_told_apart);
+  // What NCCL makes of it is not known, so any of them may be polled.
+  EXPECT_FALSE(read({"NCCL_NET_OPTIONAL_RECV_COMPLETION=on"}).receives_are_told_apart);
+}
+
 TEST(Environment, EmptyMeansUnset) {
   const Environment environment = read({"ZTCP_CONFIG=", "ZTCP_LOCAL_RANK=", "ZTCP_ON_ERROR="});
   EXPECT_EQ(environment.config_path, kDefaultPath);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "plugin/abi/common.h"
+#include "plugin/receive_hints.h"
 #include "transport/transport.h"
 
 namespace ztcp::plugin::abi {
@@ -72,6 +73,13 @@ TEST_F(Irecv, OfOneBufferWithoutTheHintIsPolledByNobody) {
 TEST_F(Irecv, WithTheHintIsPolled) {
   EXPECT_EQ(v9(1, hint_), 1U);
   EXPECT_EQ(v10(1, hint_), 1U);
+}
+
+// Then NCCL says the same of all.
+TEST_F(Irecv, IsPolledWhereNcclTellsThemNotApart) {
+  remember_receive_hints(false);
+  EXPECT_EQ(v9(1, nullptr), 1U);
+  remember_receive_hints(true);
 }
 
 // Of groups NCCL says nothing.
