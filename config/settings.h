@@ -136,7 +136,8 @@ struct Poller {
 struct Fabric {
   std::uint32_t schema = kSchemaVersion;
   std::string name;                      // Of the fabric; hosts of one job must agree.
-  std::string path;                      // Where it was read, or who chose the NICs; not a key.
+  std::string path;                      // Where it was read; empty: nowhere. Not a key.
+  std::string chosen_by;                 // Who chose the NICs, if not what was read. Not a key.
   std::string run_dir = kDefaultRunDir;  // Locks; relative to the config's folder.
   OnError on_error = OnError::kFail;     // From ZTCP_ON_ERROR, not a key.
   Host host;
@@ -145,6 +146,7 @@ struct Fabric {
   Tcp tcp;
   Poller poller;
   std::vector<Nic> nics;  // In device order.
+  const std::string& who_chose() const { return chosen_by.empty() ? path : chosen_by; }
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 

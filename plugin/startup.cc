@@ -186,7 +186,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
 
   const config::Fabric& fabric = *loaded.fabric;
   if (const config::Problems problems = sources.check_host(fabric); !problems.empty())
-    return refuse(loaded, environment, host, say_problems(fabric.path, problems));
+    return refuse(loaded, environment, host, say_problems(fabric.who_chose(), problems));
 
   Startup startup;
   std::vector<Started> started = start_transports(sources.transports, fabric, startup);

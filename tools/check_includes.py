@@ -21,7 +21,7 @@ LAYERS = {
     "transport/msg": ["transport/core"],
     "transport/link": ["transport/core", "transport/wire", "hugepage"],
     "transport/watch": ["transport/core", "transport/link"],
-    "transport/comms": ["transport/transport.h", "transport/core", "transport/msg", "transport/link/link.h", *CONFIG],
+    "transport/comms": ["transport/transport.h", "transport/core", "transport/msg", "transport/link/link_state.h", *CONFIG],
     "transport/ustack/engine": ["transport/core", "transport/tcp", "transport/msg", "transport/link/link.h",
                                 "transport/watch/peer.h", *COMMS_VALUES],
     "transport/ustack": ["transport", *CONFIG, "hugepage"],

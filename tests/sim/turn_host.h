@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -34,7 +35,7 @@ class TurnClient : public comms::Client {
   TurnClient(TurnHost& host, Bytes& memory) : host_(host), memory_(memory) {}
   void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
-  void cut_off(TimePoint) override {}
+  void cut_off() override {}
   void on_link_lost(TimePoint) override;
 
   virtual void close() = 0;
@@ -148,6 +149,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
   comms::Clients clients{8};
   std::vector<Bytes*> inboxes;  // For sessions that will come, in turn.
   std::vector<TurnReceiver*> receivers;
+  std::function<void()> on_done;  // Of any message; may be empty.
   bool moved = false;
 
   // What the turn told, in order: "link 2", "lost 0" (by client 0), "nobody".
@@ -175,6 +177,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
 inline void TurnClient::note_done() {
   ++done;
   host_.ring(index);
+  if (host_.on_done) host_.on_done();
 }
 inline void TurnClient::end() {
   host_.abandon_payload();

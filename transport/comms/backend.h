@@ -20,7 +20,7 @@
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
 #include "transport/core/result.h"
-#include "transport/link/link.h"
+#include "transport/link/link_state.h"
 #include "transport/msg/acceptor.h"
 #include "transport/msg/send_session.h"
 

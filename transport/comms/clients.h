@@ -31,7 +31,7 @@ class Client {
   // The process ends, and memory that was posted may be going: tells the peer; then, when it was
   // waited for that, resets what is left.
   virtual void say_goodbye(TimePoint now) = 0;
-  virtual void cut_off(TimePoint now) = 0;
+  virtual void cut_off() = 0;
 };
 
 class Clients {

@@ -51,8 +51,8 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
   while (touches(*memory)) {
     if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
       // First: to note and to tell it takes memory, which may have ended.
-      poller_.with_backend([&](TimePoint now) {
-        fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
+      poller_.with_backend([&](TimePoint) {
+        fail_now(Error{Errc::kAborted, 0, "deregister_memory"});
       });
       if (kSends) nic_->memory_patience.ran_out(peer, at - begun);
       nic_->end_log.cut(
@@ -98,18 +98,18 @@ void CommOf<Base, Posted, kRequests>::on_doorbell(TimePoint now) {
 }
 
 template <class Base, class Posted, std::size_t kRequests>
-void CommOf<Base, Posted, kRequests>::on_link_lost(TimePoint now) {
-  fail_now(now, poller_.backend().lost_error());
+void CommOf<Base, Posted, kRequests>::on_link_lost(TimePoint) {
+  fail_now(poller_.backend().lost_error());
   if (closing_) retire();
 }
 
 template <class Base, class Posted, std::size_t kRequests>
-void CommOf<Base, Posted, kRequests>::on_peer_died(TimePoint now, IpAddress peer,
+void CommOf<Base, Posted, kRequests>::on_peer_died(TimePoint, IpAddress peer,
                                                    const std::string& why) {
   if (remote_.address != peer) return;
   // Whoever has closed in peace may end: what it left here can still be received.
   if (!session_needs_peer()) return;
-  fail_now(now, Error{Errc::kPeerClosed, 0, "watch"}, why);
+  fail_now(Error{Errc::kPeerClosed, 0, "watch"}, why);
   if (closing_) retire();
 }
 
@@ -124,7 +124,7 @@ void CommOf<Base, Posted, kRequests>::say_goodbye(TimePoint now) {
 }
 
 template <class Base, class Posted, std::size_t kRequests>
-void CommOf<Base, Posted, kRequests>::cut_off(TimePoint) {
+void CommOf<Base, Posted, kRequests>::cut_off() {
   if (leaving_ || closing_) abort_session();
 }
 
@@ -166,7 +166,7 @@ void CommOf<Base, Posted, kRequests>::note_failed(Error error, std::string detai
 }
 
 template <class Base, class Posted, std::size_t kRequests>
-void CommOf<Base, Posted, kRequests>::fail_now(TimePoint, Error error, std::string detail) {
+void CommOf<Base, Posted, kRequests>::fail_now(Error error, std::string detail) {
   if (session_over_) return;
   abort_session();
   note_failed(error, std::move(detail));
@@ -180,7 +180,7 @@ void CommOf<Base, Posted, kRequests>::end(TimePoint now) {
   if (session_over_) {
     retire();
   } else if (in_flight_ != 0 || !is_ready_now()) {
-    fail_now(now, Error{Errc::kAborted, 0, "close"});
+    fail_now(Error{Errc::kAborted, 0, "close"});
     retire();
   } else {
     close_session();

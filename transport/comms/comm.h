@@ -62,13 +62,13 @@ class CommOf : public Base, public Client {
   // buffer is touched again.
   void end(TimePoint now);
   // RST now; what is posted fails with `error`.
-  void fail_now(TimePoint now, Error error, std::string detail = {});
+  void fail_now(Error error, std::string detail = {});
 
   void on_doorbell(TimePoint now) final;
   void on_link_lost(TimePoint now) final;
   void on_peer_died(TimePoint now, IpAddress peer, const std::string& why) final;
   void say_goodbye(TimePoint now) final;
-  void cut_off(TimePoint now) final;
+  void cut_off() final;
 
  protected:
   CommOf(Poller& poller, Endpoint remote) : poller_(poller), remote_(remote) {}

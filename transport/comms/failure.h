@@ -11,7 +11,7 @@
 #include "transport/core/clock.h"
 #include "transport/core/result.h"
 #include "transport/core/stream.h"
-#include "transport/link/link.h"
+#include "transport/link/link_state.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::comms {

@@ -64,7 +64,7 @@ Status Poller::start() {
   const BatonHold hold(*this);
   if (thread_.joinable()) return {};
   if (wake_fd_ < 0) return fail_errno("eventfd");
-  backend_->start();
+  if (!std::exchange(has_started_backend_, true)) backend_->start();
   // The new thread inherits the mask, so that no signal handler of the host ever runs on it.
   sigset_t all;
   sigset_t before;

@@ -166,6 +166,7 @@ class Poller {
   TimePoint last_moved_;
   std::uint64_t turns_ = 0;
   bool has_thrown_ = false;  // A turn, and it was said.
+  bool has_started_backend_ = false;
 };
 
 }  // namespace ztcp::comms

@@ -16,16 +16,16 @@ void drain(const std::vector<Nic*>& nics, DrainDeadline ends) {
       pollers.push_back(poller.get());
       poller->backend().limit_waits(TimePoint(ends.time_since_epoch()));
     }
-  const auto tell_all = [&](void (Client::*what)(TimePoint)) {
+  const auto tell_all = [&](auto&& tell) {
     for (Poller* const poller : pollers) {
       poller->with_backend_unless(is_over, [&](TimePoint now) {
-        poller->backend().clients().for_each([&](Client& client) { (client.*what)(now); });
+        poller->backend().clients().for_each([&](Client& client) { tell(client, now); });
       });
     }
   };
   // What is received and not yet acknowledged is, first: the turn before the last words.
   for (Poller* const poller : pollers) poller->with_backend_unless(is_over, [](TimePoint) {});
-  tell_all(&Client::say_goodbye);
+  tell_all([](Client& client, TimePoint now) { client.say_goodbye(now); });
   for (Poller* const poller : pollers) {
     std::size_t unfinished = 0;
     const auto count = [&](TimePoint) { unfinished = poller->backend().unfinished(); };
@@ -36,7 +36,7 @@ void drain(const std::vector<Nic*>& nics, DrainDeadline ends) {
     poller->with_backend_unless(is_over,
                                 [&](TimePoint) { poller->say_counts("the process ends"); });
   }
-  tell_all(&Client::cut_off);
+  tell_all([](Client& client, TimePoint) { client.cut_off(); });
 }
 
 }  // namespace ztcp::comms

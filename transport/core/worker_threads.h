@@ -22,8 +22,11 @@ namespace ztcp {
 
 class WorkerThreads final : public Workers {
  public:
+  // Of a worker's number in its thread's name, at most.
+  static constexpr std::size_t kNumberBytes = 2;
+
   struct Options {
-    std::string name;                 // Of the threads, before their number; at most 13 bytes.
+    std::string name;                 // Of the threads, before their number.
     std::vector<std::uint32_t> cpus;  // Where they may run; empty: where who starts them may.
     Duration spin{};                  // Without work, before they sleep.
   };

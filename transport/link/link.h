@@ -15,6 +15,7 @@
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
 #include "transport/core/result.h"
+#include "transport/link/link_state.h"
 #include "transport/wire/receive_spread.h"
 
 namespace ztcp::link {
@@ -57,17 +58,6 @@ struct LinkCounters {
   std::uint64_t tx_dropped = 0;  // Link down, or a frame the link can never carry.
   std::uint64_t tx_copied_bytes = 0;
 };
-
-enum class LinkState : std::uint8_t {
-  kUp,
-  kDown,  // No carrier now. TCP decides what to make of it; the link only tells.
-  // This link carries nothing any more, for ever:
-  kGone,   // the NIC was taken out of the machine;
-  kReset,  // its host or its firmware reset it under us, and what we had set up in it is lost.
-};
-constexpr bool is_lost(LinkState state) {
-  return state == LinkState::kGone || state == LinkState::kReset;
-}
 
 // What a link would take now.
 struct TransmitRoom {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The socket file that a memif server makes and takes away again. The name comes from a config or
-// a command line, and a typing error may make it that of anything: what is removed is a socket of
-// this user that nobody serves, and nothing else. The folder is opened once and everything done by
+// The socket file by which the two ends of a memif, or of a link of a mesh, find each other: its
+// server makes it and takes it away again. The name comes from a config or a command line, and a
+// typing error may make it that of anything: what is removed is a socket of this user that nobody
+// serves, and nothing else. The folder is opened once and everything done by
 // its descriptor, so that nobody can lead a root's unlink() elsewhere by swapping a folder for a
 // link meanwhile.
 #pragma once

@@ -104,7 +104,7 @@ Result<std::vector<Device>> devices_of(const config::Fabric& fabric,
     // The check of the host has looked, too, and says how to mend it: it went away since.
     if (own == nullptr) return fail(Errc::kBadConfig, "an interface without its address");
     devices.push_back(describe(nic, *own, all, sys_root));
-    devices.back().choice = "by " + fabric.path;
+    devices.back().choice = "by " + fabric.who_chose();
   }
   return devices;
 }
@@ -132,7 +132,7 @@ tl::expected<config::Fabric, std::string> fabric_of(config::Fabric settings,
         "no interface that is up and has a carrier fits {}; this host has {}", choice.by,
         all.empty() ? "none with an address" : fmt::format("{}", fmt::join(texts_of(all), ", "))));
   config::Fabric fabric = std::move(settings);
-  fabric.path = choice.by;
+  fabric.chosen_by = choice.by;
   fabric.nics.clear();
   for (const LocalAddress& one : choice.taken) {
     config::Nic nic;

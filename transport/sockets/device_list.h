@@ -32,8 +32,8 @@ Result<std::vector<Device>> devices_of(const config::Fabric& fabric,
 std::string device_text(const Device& device);
 
 // `settings` with the interfaces for NICs that the wish means, named as these are and listening
-// where the kernel chooses: what is had where sockets were asked for and no config names any. Its
-// path says who chose. An error is why there is none, with what there is.
+// where the kernel chooses: what is had where sockets were asked for and no config names any. An
+// error is why there is none, with what there is.
 tl::expected<config::Fabric, std::string> fabric_of(config::Fabric settings,
                                                     const InterfaceWish& wish,
                                                     std::span<const LocalAddress> all);

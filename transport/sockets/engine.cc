@@ -75,8 +75,10 @@ Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& event
 }
 
 Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& events) {
-  if (streams_.size() >= config_.max_streams)
+  if (streams_.size() >= config_.max_streams) {
+    note_no_descriptor(now, EMFILE);
     return fail(Errc::kOutOfMemory, "dial: descriptors", EMFILE);
+  }
   auto fd = sockets::dial(config_.device, config_.times, remote);
   if (!fd) {
     note_no_descriptor(now, fd.error().sys_errno);

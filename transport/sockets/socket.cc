@@ -9,14 +9,18 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "transport/core/socket_address.h"
 
 namespace ztcp::sockets {
 namespace {
 
+constexpr char kBindToDevice[] = "SO_BINDTODEVICE";
 // What waits unsent in the kernel can't be taken to another flow any more.
 constexpr int kUnsentBytes = 256 << 10;
 
@@ -47,7 +51,7 @@ Result<link::Fd> new_socket(const Device& device) {
   if (device.bind_to_device &&
       setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, device.interface.c_str(),
                  static_cast<socklen_t>(device.interface.size())) != 0)
-    return fail_errno("SO_BINDTODEVICE");
+    return fail_errno(kBindToDevice);
   return fd;
 }
 
@@ -109,6 +113,21 @@ Result<Listening> open_listener(const Device& device) {
     if (last_error != EADDRINUSE) break;
   }
   return fail(to_errc(last_error), "bind", last_error);
+}
+
+std::string listen_advice(const Error& error, const Device& device,
+                          const std::string& config_path) {
+  if (error.code == Errc::kBusy)
+    return fmt::format(
+        "; each process of this host takes a port of {}-{}: widen first_port and last_port in {}",
+        device.first_port, device.last_port, config_path);
+  if (std::string_view(error.where) == kBindToDevice && error.sys_errno == EPERM)
+    return fmt::format(
+        "; another interface is in the network of {}, and kernels before 5.7 let a process bind "
+        "sockets to one only with CAP_NET_RAW: give the job that (docker run --cap-add NET_RAW), "
+        "or take one of the interfaces out of that network",
+        device.interface);
+  return {};
 }
 
 Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote) {

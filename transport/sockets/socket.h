@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
@@ -30,6 +31,8 @@ struct Listening {
 };
 // On the device's address, at the first port of its range that is free.
 Result<Listening> open_listener(const Device& device);
+// What mends that there is none, as the end of a sentence; empty: nothing known does.
+std::string listen_advice(const Error& error, const Device& device, const std::string& config_path);
 
 // Connecting, or connected already. Its silence is not limited yet.
 Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote);

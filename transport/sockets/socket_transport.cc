@@ -13,12 +13,14 @@
 #include <fmt/format.h>
 
 #include "config/machine/live_machine.h"
+#include "transport/comms/full.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/nic.h"
 #include "transport/comms/poller_policy.h"
 #include "transport/comms/process_end.h"
 #include "transport/comms/send_comm.h"
 #include "transport/comms/session_config.h"
+#include "transport/comms/thread_name.h"
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
@@ -148,11 +150,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
     const Error& error = engine.error();
     log::warn("{}: can't listen on {} ({}): {}: {}{}", device.name, to_string(device.address),
               device.interface, error.where, std::strerror(error.sys_errno),
-              error.code == Errc::kBusy
-                  ? fmt::format("; each process of this host takes a port of {}-{}: widen "
-                                "first_port and last_port in {}",
-                                device.first_port, device.last_port, fabric_.path)
-                  : "");
+              listen_advice(error, device, fabric_.path));
     return tl::unexpected<Error>(error);
   }
   auto nic = std::make_shared<Nic>(device);
@@ -168,7 +166,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
       comms::choose_policy(settings, cpus, {.nic = index, .nics = found_.size()});
   comms::PollerConfig poller;
   poller.name = device.name;
-  poller.thread = ("ztcp-" + device.name).substr(0, 15);
+  poller.thread = comms::thread_name(device.name, "");
   poller.dedicated = policy.dedicated;
   poller.spin = policy.spin;
   poller.max_sleep = policy.max_sleep;
@@ -204,12 +202,7 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
   Result<SendCommPtr> comm =
       comms::SendingComm::connect(ZTCP_TRY(nic(index)), to.endpoint, to.cookie);
   if (!comm) {
-    if (comm.error().code == Errc::kFull)
-      log::warn(
-          "{}: all {} connections of this device are taken, sends and receives together: raise "
-          "max_connections in [tcp] of {} (up to {}), or let NCCL open fewer "
-          "(NCCL_NCHANNELS_PER_NET_PEER=1)",
-          from.name, fabric_.tcp.max_connections, fabric_.path, comms::Doorbell::kCapacity);
+    if (comm.error().code == Errc::kFull) log::warn("{}", comms::full_line(from.name, fabric_));
     return comm;
   }
   if (options.traffic_class >= 0 && !std::exchange(said_traffic_class_, true))

@@ -15,10 +15,12 @@
 #include <fmt/format.h>
 
 #include "config/machine/live_machine.h"
+#include "transport/comms/full.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/poller_policy.h"
 #include "transport/comms/process_end.h"
 #include "transport/comms/send_comm.h"
+#include "transport/comms/thread_name.h"
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
@@ -279,15 +281,18 @@ Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> link, st
   engine.places = nic.places;
   comms::PollerConfig poller;
   poller.name = queues == 1 ? config.name : fmt::format("{} queue {}", config.name, queue);
-  poller.thread = queues == 1 ? ("ztcp-" + config.name).substr(0, 15)
-                              : fmt::format("{}-{}", ("ztcp-" + config.name).substr(0, 13), queue);
+  const std::string of_queue = queues == 1 ? "" : fmt::format("-{}", queue);
+  poller.thread = comms::thread_name(config.name, of_queue);
   poller.dedicated = policy.dedicated;
   poller.spin = policy.spin;
   poller.max_sleep = policy.max_sleep;
   poller.cpus = cpus.allowed;
   if (policy.cpu >= 0) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
   const WorkerThreads::Options workers{
-      .name = poller.thread.substr(0, 12) + "-w", .cpus = policy.worker_cpus, .spin = policy.spin};
+      .name = comms::thread_name(config.name, (queues == 1 ? "-" : of_queue) + "w",
+                                 WorkerThreads::kNumberBytes),
+      .cpus = policy.worker_cpus,
+      .spin = policy.spin};
   poller.on_thread_start = [source = source_] { source->on_thread_start(); };
   poller.on_thread_end = [source = source_] { source->on_thread_end(); };
   if (nic.death_watch != nullptr && queue == 0)
@@ -328,13 +333,8 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, to.endpoint.address));
   Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
   if (!comm) {
-    if (comm.error().code == Errc::kFull) {
-      log::warn(
-          "{}: all {} connections of this NIC are taken, sends and receives together: raise "
-          "max_connections in [tcp] of {} (up to {}), or let NCCL open fewer "
-          "(NCCL_NCHANNELS_PER_NET_PEER=1)",
-          nic->config.name, fabric_.tcp.max_connections, fabric_.path, comms::Doorbell::kCapacity);
-    }
+    if (comm.error().code == Errc::kFull)
+      log::warn("{}", comms::full_line(nic->config.name, fabric_));
     return comm;
   }
   if (nic->death_watch != nullptr && to.watch.port != 0 &&

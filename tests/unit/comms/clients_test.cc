@@ -28,7 +28,7 @@ class TestClient final : public Client {
   void on_link_lost(TimePoint) override {}
   void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
-  void cut_off(TimePoint) override {}
+  void cut_off() override {}
 
  private:
   int& alive_;

@@ -53,7 +53,7 @@ class StartupTest : public testing::Test {
   // Two interfaces, or what went wrong.
   tl::expected<config::Fabric, std::string> over_interfaces(config::Fabric settings) {
     if (!interfaces_error_.empty()) return tl::unexpected(interfaces_error_);
-    settings.path = "NCCL_SOCKET_IFNAME=eth";
+    settings.chosen_by = "NCCL_SOCKET_IFNAME=eth";
     for (const char* name : {"eth0", "eth1"}) {
       settings.nics.emplace_back();
       settings.nics.back().name = name;

@@ -32,7 +32,7 @@ class Insatiable final : public comms::Client {
   void on_link_lost(TimePoint) override {}
   void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
-  void cut_off(TimePoint) override {}
+  void cut_off() override {}
 
   std::size_t index = 0;
   int heard = 0;
@@ -67,7 +67,7 @@ class Forwarding final : public comms::Client {
   void on_link_lost(TimePoint) override {}
   void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
-  void cut_off(TimePoint) override {}
+  void cut_off() override {}
 
  private:
   Poller& poller_;
@@ -80,7 +80,7 @@ class Counting final : public comms::Client {
   void on_link_lost(TimePoint) override {}
   void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
-  void cut_off(TimePoint) override {}
+  void cut_off() override {}
   int heard = 0;
 };
 
@@ -110,7 +110,7 @@ class Hungry final : public comms::Client {
   void on_link_lost(TimePoint) override {}
   void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
-  void cut_off(TimePoint) override {}
+  void cut_off() override {}
 };
 
 class Turns : public testing::TestWithParam<bool> {};

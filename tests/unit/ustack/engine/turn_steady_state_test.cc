@@ -85,7 +85,7 @@ struct User final : comms::Client, msg::SendOwner, msg::RecvOwner {
   void on_link_lost(TimePoint) override { failed = true; }
   void on_peer_died(TimePoint, IpAddress, const std::string&) override {}
   void say_goodbye(TimePoint) override {}
-  void cut_off(TimePoint) override {}
+  void cut_off() override {}
   void on_ready(TimePoint) override { ready = true; }
   void on_done(msg::SendMessage&) override { ++done; }
   void on_done(msg::RecvMessage&) override { ++done; }
