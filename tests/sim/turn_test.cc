@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -180,6 +181,22 @@ TEST_F(TurnTest, ALostLinkIsToldAgainToWhoIsAttachedLater) {
   ASSERT_EQ(from.told.size(), 2U);
   EXPECT_TRUE(from.told[0].starts_with("lost ")) << from.told[0];
   EXPECT_EQ(from.told[1], "nobody");
+}
+
+// Memory ends where nobody expects it: the frames of the burst are the link's all the same.
+TEST_F(TurnTest, AnExceptionLeavesNoFrameBehind) {
+  to.on_done = [] { throw std::bad_alloc(); };
+  bool thrown = false;
+  while (!thrown) {
+    now += kTurn;
+    from.turn(now);
+    try {
+      to.turn(now);
+    } catch (const std::bad_alloc&) {
+      thrown = true;
+    }
+  }
+  EXPECT_EQ(to.link.held_frames(), 0U);
 }
 
 // A carrier that comes and goes is told and ends nobody.

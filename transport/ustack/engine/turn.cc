@@ -21,15 +21,25 @@ void Turn::look(TimePoint now) {
     clients_.for_each([now](comms::Client& client) { client.on_link_lost(now); });
 }
 
+namespace {
+
+// The link has them back also where handling them throws.
+struct Lent {
+  link::Link& link;
+  std::span<RxFrame> frames;
+  ~Lent() { link.release(frames); }
+};
+
+}  // namespace
+
 bool Turn::receive(TimePoint now) {
   bool any = false;
   for (std::size_t round = 0; round < kBurstsPerTurn; ++round) {
     const std::size_t count = link_.receive(rx_);
     if (count == 0) break;
     any = true;
-    const std::span frames = std::span(rx_).first(count);
-    engine_.on_frames(now, frames);
-    link_.release(frames);
+    const Lent lent{link_, std::span(rx_).first(count)};
+    engine_.on_frames(now, lent.frames);
     if (count < rx_.size()) break;
   }
   return any;
