@@ -27,9 +27,15 @@ struct PlanInput {
   std::optional<config::Fabric> existing;  // The config that is there: it describes taken NICs.
   std::string existing_text;
   std::string unit_text;  // See PlanParts.
+
+  // Who may run jobs: as asked for, else as the config has it.
+  const std::string& user() const;
+  const std::string& group() const;
+  const config::Nic* existing_nic(const std::string& pci) const;
 };
 
 struct Plan {
+  config::Network network;
   config::Topology topology;
   std::vector<config::Pair> pairs;
   // Without it nothing can be set up, and the notes say why.
@@ -41,23 +47,13 @@ struct Plan {
   std::string speed_origin;          // Where speeds come from that no NIC and nobody told.
   bool awaits_reboot = false;        // Only the next boot is prepared; then set-up runs again.
 
+  void note(config::Severity severity, std::string name, std::string where, std::string what,
+            std::string mend);
+  void fault(std::string name, config::Problem problem);
   std::uint64_t hugepage_mib() const;
   bool has_faults() const;
 };
 
 Plan make_plan(const PlanInput& input);
-
-// plan_pages.cc: sizes and counts of hugepages, and what keeps the machine from having them.
-struct PagesDecision {
-  std::uint32_t page_kib = 0;
-  std::uint32_t per_gpu_mib = 0;
-  std::uint32_t spare_mib = 0;
-  std::vector<NodePages> pages;
-};
-PagesDecision decide_pages(const PlanInput& input, const std::vector<config::Nic>& nics,
-                           std::vector<config::Check>& notes);
-
-// plan_speed.cc: `nics` belong to plan.pairs, one to one.
-void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>& nics);
 
 }  // namespace ztcp::setup

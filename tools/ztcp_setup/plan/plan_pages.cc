@@ -9,7 +9,7 @@
 #include "config/machine/hugepages.h"
 #include "config/machine/readings.h"
 #include "hugepage/budget.h"
-#include "tools/ztcp_setup/plan/plan.h"
+#include "tools/ztcp_setup/plan/steps.h"
 
 namespace ztcp::setup {
 namespace {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "tools/ztcp_setup/plan/instance_speed.h"
-#include "tools/ztcp_setup/plan/plan.h"
+#include "tools/ztcp_setup/plan/steps.h"
 
 namespace ztcp::setup {
 namespace {

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tools/ztcp_setup/plan/steps.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::Severity;
+
+// What vfio-pci has and no config of ours names belongs to a virtual machine or another program;
+// what nobody drives can't say its address.
+void leave_strangers_alone(const PlanInput& input, Plan& plan) {
+  for (config::HostNic& nic : plan.topology.nics) {
+    if (!nic.unfit.empty() || input.existing_nic(nic.pci) != nullptr) continue;
+    if (nic.driver == "vfio-pci")
+      nic.unfit = "has vfio-pci already, and not for ztcp";
+    else if (nic.interface.empty())
+      nic.unfit = "has no interface, so that its address is unknown";
+  }
+}
+
+void take(const tl::expected<std::vector<config::Pair>, config::Problem>& pairs, Plan& plan) {
+  if (!pairs) return plan.fault("nics", pairs.error());
+  plan.pairs.insert(plan.pairs.end(), pairs->begin(), pairs->end());
+}
+
+void take_again(const config::Nic& nic, Plan& plan) {
+  const auto& nics = plan.topology.nics;
+  const auto found = std::find_if(nics.begin(), nics.end(),
+                                  [&](const config::HostNic& one) { return one.pci == nic.pci; });
+  if (found == nics.end())
+    return plan.note(Severity::kWarning, "nics", nic.name,
+                     fmt::format("the config has it at {}, where there is no NIC now", nic.pci),
+                     "attach it again, or ztcp_setup to plan afresh");
+  if (!found->unfit.empty())
+    return plan.note(Severity::kFault, "nics", nic.name,
+                     fmt::format("{} {}", name_of(*found), found->unfit),
+                     "ztcp_setup to plan afresh");
+  const auto& gpus = plan.topology.gpus;
+  const auto gpu = std::find_if(gpus.begin(), gpus.end(),
+                                [&](const config::Gpu& one) { return one.pci == nic.gpu_pci; });
+  config::Pair pair{std::nullopt, static_cast<std::size_t>(found - nics.begin()),
+                    "as in the config"};
+  if (gpu != gpus.end()) pair.gpu = static_cast<std::size_t>(gpu - gpus.begin());
+  plan.pairs.push_back(pair);
+}
+
+// GPUs without a NIC get the NICs that came; on a machine without GPUs all that came are taken.
+void take_new(const PlanInput& input, Plan& plan) {
+  std::set<std::size_t> served;
+  std::set<std::size_t> taken;
+  for (const config::Pair& pair : plan.pairs) {
+    taken.insert(pair.nic);
+    if (pair.gpu) served.insert(*pair.gpu);
+  }
+  config::Topology rest = plan.topology;
+  for (const std::size_t nic : taken) rest.nics[nic].unfit = "is ztcp's already";
+  const auto fit = static_cast<std::size_t>(
+      std::count_if(rest.nics.begin(), rest.nics.end(),
+                    [](const config::HostNic& nic) { return nic.unfit.empty(); }));
+  std::vector<std::size_t> waiting;
+  for (std::size_t gpu = 0; gpu < rest.gpus.size() && waiting.size() < fit; ++gpu)
+    if (!served.contains(gpu)) waiting.push_back(gpu);
+  if (fit == 0 || (waiting.empty() && !served.empty())) return;  // Nothing came.
+  if (waiting.empty()) return take(config::take_nics(rest, input.request.nics.value_or(0)), plan);
+  std::vector<config::Gpu> gpus;
+  std::vector<std::vector<config::Distance>> distances;
+  for (const std::size_t gpu : waiting) {
+    gpus.push_back(rest.gpus[gpu]);
+    distances.push_back(rest.distances[gpu]);
+  }
+  rest.gpus = std::move(gpus);
+  rest.distances = std::move(distances);
+  auto pairs = config::assign(rest);
+  if (pairs)
+    for (config::Pair& pair : *pairs) pair.gpu = waiting[*pair.gpu];
+  take(pairs, plan);
+}
+
+}  // namespace
+
+std::string name_of(const config::HostNic& nic) {
+  return nic.interface.empty() ? nic.pci : nic.interface;
+}
+
+void choose_nics(const PlanInput& input, Plan& plan) {
+  leave_strangers_alone(input, plan);
+  const PlanRequest& request = input.request;
+  if (request.mode == Mode::kFresh)
+    return take(request.nics ? config::take_nics(plan.topology, *request.nics)
+                             : config::assign(plan.topology),
+                plan);
+  if (!input.existing) return;
+  for (const config::Nic& nic : input.existing->nics) take_again(nic, plan);
+  take_new(input, plan);
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tools/ztcp_setup/plan/steps.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::Severity;
+
+void judge_names(const char* option, const std::set<std::string, std::less<>>& names, Plan& plan) {
+  const auto& nics = plan.topology.nics;
+  for (const std::string& name : names) {
+    if (std::any_of(nics.begin(), nics.end(),
+                    [&](const auto& nic) { return nic.pci == name || nic.interface == name; }))
+      continue;
+    std::string known;
+    for (const config::HostNic& nic : nics)
+      known += fmt::format("{}{} {}", known.empty() ? "" : ", ", nic.pci, nic.interface);
+    plan.note(Severity::kFault, "nics", fmt::format("{} {}", option, name),
+              fmt::format("no NIC on PCI has this name or address; there are: {}",
+                          known.empty() ? "none" : known),
+              "name one of them, or leave the option out");
+  }
+}
+
+void judge_config(const PlanInput& input, Plan& plan) {
+  const std::string& path = input.request.config_path;
+  if (input.request.mode != Mode::kFresh && !input.existing)
+    plan.note(Severity::kFault, "config", path, "no config that can be read",
+              "ztcp_setup, without --add, looks at the machine afresh");
+  if (input.existing &&
+      std::any_of(input.existing->nics.begin(), input.existing->nics.end(),
+                  [](const config::Nic& nic) { return nic.driver != config::NicDriver::kPci; }))
+    plan.note(Severity::kFault, "config", path,
+              "is a fabric of software NICs, written with --local or by hand; it is left alone",
+              "ztcp_setup --config FILE writes elsewhere, or remove the file");
+}
+
+void judge_accounts(const PlanInput& input, Plan& plan) {
+  const std::string& user = input.user();
+  const std::string& group = input.group();
+  if (!user.empty() && !input.host.user_id(user))
+    plan.note(Severity::kFault, "account", "--user " + user, "no such user on this machine",
+              "getent passwd lists them");
+  if (!group.empty() && !input.host.group_id(group))
+    plan.note(Severity::kFault, "account", "--group " + group, "no such group on this machine",
+              fmt::format("sudo groupadd --system {}", group));
+  if (input.existing && !input.existing->messages.cluster_key.empty() && group.empty() &&
+      !user.empty())
+    plan.note(Severity::kFault, "account", "--user " + user,
+              "the config holds a cluster_key, and only a group can be let in to read it",
+              "ztcp_setup --group GROUP, of which the user is a member");
+}
+
+}  // namespace
+
+void judge_request(const PlanInput& input, Plan& plan) {
+  judge_names("--keep", input.request.selection.keep, plan);
+  judge_names("--take", input.request.selection.take, plan);
+  judge_config(input, plan);
+  judge_accounts(input, plan);
+}
+
+}  // namespace ztcp::setup

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The steps of make_plan(), in their order. Each adds to the plan, and its faults to the notes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/ztcp_setup/plan/plan.h"
+
+namespace ztcp::setup {
+
+// What a NIC of the machine is called: by its interface, while it has one.
+std::string name_of(const config::HostNic& nic);
+
+// judge_request.cc: whether what was asked for is there, and may be had together.
+void judge_request(const PlanInput& input, Plan& plan);
+
+// choose_nics.cc: plan.pairs.
+void choose_nics(const PlanInput& input, Plan& plan);
+
+// describe_nic.cc: what the config will say of a pair's NIC, behind those that `fabric` has.
+config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair& pair,
+                         const config::Fabric& fabric);
+
+// plan_speed.cc: `nics` belong to plan.pairs, one to one.
+void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>& nics);
+
+// plan_class.cc: which machine it is, for whom it is set up, and what its IOMMU allows.
+void decide_host(const PlanInput& input, Plan& plan, config::Fabric& fabric);
+
+// plan_pages.cc: sizes and counts of hugepages, and what keeps the machine from having them.
+struct PagesDecision {
+  std::uint32_t page_kib = 0;
+  std::uint32_t per_gpu_mib = 0;
+  std::uint32_t spare_mib = 0;
+  std::vector<NodePages> pages;
+};
+PagesDecision decide_pages(const PlanInput& input, const std::vector<config::Nic>& nics,
+                           std::vector<config::Check>& notes);
+
+}  // namespace ztcp::setup
