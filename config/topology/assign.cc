@@ -3,6 +3,7 @@
 //
 // Which NIC each GPU gets.
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -99,6 +100,31 @@ tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology) {
   std::vector<Pair> pairs;
   pairs.reserve(of_gpu.size());
   for (const auto& pair : of_gpu) pairs.push_back(*pair);
+  return pairs;
+}
+
+std::vector<Pair> share_nics(const Topology& topology) {
+  std::vector<Pair> pairs;
+  std::vector<std::size_t> served(topology.nics.size());
+  for (std::size_t gpu = 0; gpu < topology.gpus.size(); ++gpu) {
+    // Nearness, levels of the tree, another NUMA node, GPUs that it serves: less is better.
+    using Rank = std::tuple<Nearness, int, bool, std::size_t>;
+    std::optional<std::pair<Rank, std::size_t>> best;
+    for (std::size_t nic = 0; nic < topology.nics.size(); ++nic) {
+      if (!topology.nics[nic].unfit.empty()) continue;
+      const Distance& distance = topology.distances[gpu][nic];
+      const Rank rank{distance.nearness, -static_cast<int>(distance.depth),
+                      topology.gpus[gpu].numa_node != topology.nics[nic].numa_node, served[nic]};
+      if (!best || rank < best->first) best.emplace(rank, nic);
+    }
+    if (!best) return pairs;
+    ++served[best->second];
+    pairs.push_back({gpu, best->second, describe(topology.distances[gpu][best->second].nearness)});
+  }
+  for (std::size_t nic = 0; nic < topology.nics.size(); ++nic)
+    if (topology.nics[nic].unfit.empty() && served[nic] == 0)
+      pairs.push_back({std::nullopt, nic,
+                       topology.gpus.empty() ? "device order" : "others are as near to each GPU"});
   return pairs;
 }
 

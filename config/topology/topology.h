@@ -43,7 +43,7 @@ struct HostNic {
   std::uint32_t mtu_bytes = 0;   // 0: unknown.
   std::uint32_t speed_mbps = 0;  // 0: its driver does not tell.
   std::int32_t numa_node = -1;
-  std::optional<Ipv4Prefix> address;
+  std::optional<IpPrefix> address;
   std::string address_interface;  // Whose address it is: "eth1", or "eth1.100" above it.
   std::uint32_t valid_s = InterfaceAddress::kForever;  // Less: leased.
   std::uint16_t vlan_id = 0;
@@ -93,5 +93,9 @@ tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology);
 
 // The first `count` fit NICs in the order of PCI addresses, all of them when it is 0; no GPUs.
 tl::expected<std::vector<Pair>, Problem> take_nics(const Topology& topology, std::size_t count);
+
+// For NICs that processes share: for each GPU, in GPU order, the nearest fit NIC, among equally
+// near ones that with the fewest GPUs so far. Behind them the fit NICs that no GPU got.
+std::vector<Pair> share_nics(const Topology& topology);
 
 }  // namespace ztcp::config

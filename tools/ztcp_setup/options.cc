@@ -30,6 +30,8 @@ Examples:
                                   a host without GPUs: every NIC that may be taken, 1 GiB for each
   sudo ztcp_setup --keep eth3     the same, but eth3 stays with the kernel
   sudo ztcp_setup --speed 50000   on a cloud machine whose NICs don't say their speed
+  sudo ztcp_setup --transport sockets
+                                  leave all NICs to the kernel, and go over its TCP
   sudo ztcp_setup --no-iommu      on a machine without an IOMMU; read about classes of hosts first
   ztcp_setup --check              is this machine still as the config says? what mends it?
   ztcp_setup --check --json       the same for scripts
@@ -52,6 +54,7 @@ struct Raw {
   std::vector<std::string> keep;
   std::vector<std::string> take;
   std::vector<std::string> speeds;
+  std::string transport;
   std::string nics;
   std::string pages;
   std::string per_gpu;
@@ -143,6 +146,13 @@ void add_selection(CLI::App& app, Raw& raw) {
                  "one (repeatable)")
       ->type_name("IFNAME|PCI")
       ->group(kGroup);
+  app.add_option(
+         "--transport", raw.transport,
+         "ustack: NICs become ztcp's own. sockets: nothing is taken, over the kernel's TCP; "
+         "default: as in the config, else ustack where each GPU can have a NIC")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"ustack", "sockets"}))
+      ->group(kGroup);
   app.add_option("--nics", raw.nics, "Take N NICs, or all, for any process: hosts without GPUs")
       ->type_name("N|all")
       ->check(is_count)
@@ -215,6 +225,14 @@ void add_local(CLI::App& app, Raw& raw) {
       ->group(kGroup);
 }
 
+// What is about NICs that are taken means nothing where none is.
+void refuse_options_of_ustack(const CLI::App& app, const Raw& raw) {
+  if (raw.transport != "sockets") return;
+  for (const char* option : {"--iommu", "--no-iommu", "--pages", "--per-gpu", "--spare"})
+    if (app.count(option) > 0)
+      throw CLI::ValidationError(option, "means nothing with --transport sockets");
+}
+
 // An option that would mean nothing is refused: who gave it expected something of it.
 void confine_options(CLI::App& app) {
   const auto confine = [&](std::initializer_list<const char*> options,
@@ -223,7 +241,7 @@ void confine_options(CLI::App& app) {
       for (const char* stranger : strangers)
         app.get_option(option)->excludes(app.get_option(stranger));
   };
-  confine({"--keep", "--take", "--nics", "--speed", "--iommu", "--no-iommu"},
+  confine({"--keep", "--take", "--transport", "--nics", "--speed", "--iommu", "--no-iommu"},
           {"--check", "--undo", "--boot", "--local"});
   // What is reserved, and for whom, stays as set-up decided when NICs are added.
   confine({"--pages", "--per-gpu", "--spare", "--user", "--group"},
@@ -242,6 +260,8 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
   if (raw.undo) options.command = Command::kUndo;
   if (app.count("--local") > 0) options.command = Command::kLocal;
   if (raw.topology == "switch") options.local.topology = LocalTopology::kSwitch;
+  if (!raw.transport.empty())
+    request.transport = raw.transport == "sockets" ? Transport::kSockets : Transport::kUstack;
   request.selection.keep = {raw.keep.begin(), raw.keep.end()};
   request.selection.take = {raw.take.begin(), raw.take.end()};
   for (const std::string& text : raw.speeds) {
@@ -285,6 +305,7 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     refuse_empty_names(app);
+    refuse_options_of_ustack(app, raw);
   } catch (const CLI::ParseError& error) {
     const bool json =
         std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });

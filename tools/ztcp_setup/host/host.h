@@ -25,6 +25,7 @@
 #include "config/network/network.h"
 #include "config/problem.h"
 #include "tools/ztcp_setup/host/interface_state.h"
+#include "transport/core/local_addresses.h"
 #include "transport/core/result.h"
 
 namespace ztcp::setup {
@@ -61,6 +62,9 @@ class Host : public config::Machine {
   virtual std::set<std::string> groups_of(const std::string& user) = 0;
   // Interfaces, addresses and routes.
   virtual tl::expected<config::Network, config::Problem> network() = 0;
+  // The same addresses as jobs see them: of both families, with what carries them. Empty where the
+  // kernel does not tell.
+  virtual std::vector<LocalAddress> addresses() = 0;
   // Where this machine's files lie for who can't read them through here: "/".
   virtual std::string fsroot() = 0;
   virtual bool has_program(const std::string& name) = 0;

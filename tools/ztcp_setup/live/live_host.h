@@ -42,6 +42,7 @@ class LiveHost : public Host {
   std::string group_name(std::uint32_t id) override;
   std::set<std::string> groups_of(const std::string& user) override;
   tl::expected<config::Network, config::Problem> network() override;
+  std::vector<LocalAddress> addresses() override { return local_addresses(); }
   std::string fsroot() override { return base_.empty() ? "/" : base_; }
   bool has_program(const std::string& name) override;
   std::optional<Holder> holder_of(const std::string& node) override;

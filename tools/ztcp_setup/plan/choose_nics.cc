@@ -82,6 +82,19 @@ void take_new(const PlanInput& input, Plan& plan) {
   take(pairs, plan);
 }
 
+constexpr const char* kNothingTaken =
+    "; or ztcp_setup --transport sockets: over the kernel's TCP, nothing is taken";
+
+// Nobody asked for them, and they are slower.
+void tell_of_sockets(Plan& plan) {
+  plan.note(Severity::kWarning, "transport", "kernel sockets",
+            fmt::format("{}; so all {} GPUs go over the kernel's TCP, those with a NIC as well: "
+                        "NCCL pairs the devices of two hosts by their order, and a connection has "
+                        "one transport at both ends. The other hosts of a job need the same",
+                        plan.sockets->why, plan.topology.gpus.size()),
+            "the faster way: " + plan.sockets->faster_way);
+}
+
 }  // namespace
 
 std::string name_of(const config::HostNic& nic) {
@@ -91,10 +104,22 @@ std::string name_of(const config::HostNic& nic) {
 void choose_nics(const PlanInput& input, Plan& plan) {
   leave_strangers_alone(input, plan);
   const PlanRequest& request = input.request;
-  if (request.mode == Mode::kFresh)
-    return take(request.nics ? config::take_nics(plan.topology, *request.nics)
-                             : config::assign(plan.topology),
-                plan);
+  const auto wanted = input.transport();
+  if (wanted == Transport::kSockets) {
+    choose_interfaces(input, request.transport ? "--transport sockets" : "as in the config", plan);
+    return;
+  }
+  if (request.mode == Mode::kFresh) {
+    auto pairs = request.nics ? config::take_nics(plan.topology, *request.nics)
+                              : config::assign(plan.topology);
+    if (!pairs && !wanted) {
+      const bool for_gpus = !request.nics && !plan.topology.gpus.empty();
+      if (for_gpus && choose_interfaces(input, pairs.error().what, plan))
+        return tell_of_sockets(plan);
+      pairs.error().mend += kNothingTaken;
+    }
+    return take(pairs, plan);
+  }
   if (!input.existing) return;
   for (const config::Nic& nic : input.existing->nics) take_again(nic, plan);
   take_new(input, plan);

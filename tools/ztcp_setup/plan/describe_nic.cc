@@ -12,18 +12,6 @@ namespace {
 
 using config::Severity;
 
-// "ztcp0" and up; a NIC of the config keeps its name when NICs are added.
-std::string device_name(const PlanInput& input, const config::Nic& nic,
-                        const config::Fabric& fabric) {
-  if (input.request.mode != Mode::kFresh && !nic.name.empty()) return nic.name;
-  for (std::size_t number = fabric.nics.size();; ++number) {
-    std::string name = fmt::format("ztcp{}", number);
-    if (std::none_of(fabric.nics.begin(), fabric.nics.end(),
-                     [&](const config::Nic& other) { return other.name == name; }))
-      return name;
-  }
-}
-
 void judge_mac(const config::Nic& nic, const config::HostNic& found, Plan& plan) {
   if (!found.interface.empty() && found.mac != nic.mac)
     plan.note(Severity::kFault, "nics", nic.name,
@@ -36,7 +24,7 @@ void record_lease(const PlanInput& input, const config::HostNic& found, Plan& pl
   const config::Interface* interface = plan.network.find(found.address_interface);
   const auto lease =
       find_lease(input.host, found.address_interface, interface == nullptr ? 0 : interface->index,
-                 found.address->address);
+                 found.address->address.v4());
   if (!lease && found.valid_s == config::InterfaceAddress::kForever) return;
   std::string from = "by DHCP";
   if (lease) from = fmt::format("by DHCP ({}, {})", lease->client, lease->file);
@@ -72,6 +60,17 @@ void record(const PlanInput& input, const config::HostNic& found, config::Nic& n
 }
 
 }  // namespace
+
+std::string device_name(const PlanInput& input, const config::Nic& nic,
+                        const config::Fabric& fabric) {
+  if (input.request.mode != Mode::kFresh && !nic.name.empty()) return nic.name;
+  for (std::size_t number = fabric.nics.size();; ++number) {
+    std::string name = fmt::format("ztcp{}", number);
+    if (std::none_of(fabric.nics.begin(), fabric.nics.end(),
+                     [&](const config::Nic& other) { return other.name == name; }))
+      return name;
+  }
+}
 
 config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair& pair,
                          const config::Fabric& fabric) {

@@ -24,7 +24,9 @@ HostClassFacts facts_of(config::HostClass host_class) {
     case config::HostClass::kUnprivileged:
       break;
   }
-  return {'C', "software NICs only: no privilege, no hugepages, no kernel bypass"};
+  return {'C',
+          "interfaces that stay with the kernel, or software NICs: no privilege, no hugepages, no "
+          "kernel bypass"};
 }
 
 IommuFacts read_iommu(config::Machine& machine) {

@@ -11,9 +11,12 @@ namespace {
 
 using config::Severity;
 
-void judge_names(const char* option, const std::set<std::string, std::less<>>& names, Plan& plan) {
+void judge_names(const PlanInput& input, const char* option,
+                 const std::set<std::string, std::less<>>& names, Plan& plan) {
   const auto& nics = plan.topology.nics;
   for (const std::string& name : names) {
+    // A bond or a VLAN may be what has the address.
+    if (input.transport() == Transport::kSockets && plan.network.find(name) != nullptr) continue;
     if (std::any_of(nics.begin(), nics.end(),
                     [&](const auto& nic) { return nic.pci == name || nic.interface == name; }))
       continue;
@@ -32,12 +35,21 @@ void judge_config(const PlanInput& input, Plan& plan) {
   if (input.request.mode != Mode::kFresh && !input.existing)
     plan.note(Severity::kFault, "config", path, "no config that can be read",
               "ztcp_setup, without --add, looks at the machine afresh");
-  if (input.existing &&
-      std::any_of(input.existing->nics.begin(), input.existing->nics.end(),
-                  [](const config::Nic& nic) { return nic.driver != config::NicDriver::kPci; }))
+  if (!input.existing || input.existing->nics.empty()) return;
+  const auto& nics = input.existing->nics;
+  const config::NicDriver first = nics.front().driver;
+  const char* const mend = "ztcp_setup --config FILE writes elsewhere, or remove the file";
+  if (std::any_of(nics.begin(), nics.end(), [](const config::Nic& nic) {
+        return nic.driver != config::NicDriver::kPci && nic.driver != config::NicDriver::kSocket;
+      }))
     plan.note(Severity::kFault, "config", path,
               "is a fabric of software NICs, written with --local or by hand; it is left alone",
-              "ztcp_setup --config FILE writes elsewhere, or remove the file");
+              mend);
+  else if (std::any_of(nics.begin(), nics.end(),
+                       [&](const config::Nic& nic) { return nic.driver != first; }))
+    plan.note(Severity::kFault, "config", path,
+              "has NICs on PCI and interfaces of the kernel's, written by hand; it is left alone",
+              mend);
 }
 
 void judge_accounts(const PlanInput& input, Plan& plan) {
@@ -59,8 +71,8 @@ void judge_accounts(const PlanInput& input, Plan& plan) {
 }  // namespace
 
 void judge_request(const PlanInput& input, Plan& plan) {
-  judge_names("--keep", input.request.selection.keep, plan);
-  judge_names("--take", input.request.selection.take, plan);
+  judge_names(input, "--keep", input.request.selection.keep, plan);
+  judge_names(input, "--take", input.request.selection.take, plan);
   judge_config(input, plan);
   judge_accounts(input, plan);
 }

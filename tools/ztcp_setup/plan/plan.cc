@@ -3,6 +3,7 @@
 #include "tools/ztcp_setup/plan/plan.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "config/file/load.h"
 #include "tools/ztcp_setup/plan/iommu.h"
@@ -35,17 +36,28 @@ bool look(const PlanInput& input, Plan& plan) {
   return true;
 }
 
-void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& plan) {
-  PlanParts parts;
-  parts.pages = plan.pages;
+void take_pages(PagesDecision pages, config::Fabric& fabric, Plan& plan) {
+  fabric.hugepages = {pages.page_kib, pages.per_gpu_mib, pages.spare_mib};
+  plan.spare_mib = pages.spare_mib;
+  plan.pages = std::move(pages.pages);
+}
+
+// What the kernel is to be told at the next boot.
+Resources boot_resources(const PlanInput& input, std::uint32_t page_kib, Plan& plan) {
   // Asked for once, they stay: an argument that is not wanted any more is reverted.
   std::vector<std::string> arguments;
   for (std::string& argument : iommu_arguments(read_iommu(input.host)))
     if (plan.awaits_reboot || boots_with(input.host, argument))
       arguments.push_back(std::move(argument));
-  BootPlan boot = plan_boot(input.host, plan.pages, fabric.hugepages.page_kib, arguments);
-  parts.boot = std::move(boot.resources);
+  BootPlan boot = plan_boot(input.host, plan.pages, page_kib, arguments);
   for (config::Check& one : boot.notes) plan.notes.push_back(std::move(one));
+  return std::move(boot.resources);
+}
+
+void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& plan) {
+  PlanParts parts;
+  parts.pages = plan.pages;
+  if (!plan.sockets) parts.boot = boot_resources(input, fabric.hugepages.page_kib, plan);
   // What the operator wrote beside the values stays, as long as no value changes.
   parts.config_text =
       input.existing && *input.existing == fabric ? input.existing_text : to_toml(fabric);
@@ -55,7 +67,7 @@ void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& 
       plan.fault("config", std::move(problem));
   parts.unit_text = input.unit_text;
   plan.resources = plan.awaits_reboot ? parts.boot : resources_for(fabric, parts, input.host);
-  if (!has_packaged_unit(input.host) && input.unit_text.empty())
+  if (!plan.sockets && !has_packaged_unit(input.host) && input.unit_text.empty())
     plan.note(Severity::kWarning, "boot", kUnit,
               "is not installed, so that NICs and pages are lost at the next boot",
               "install ztcp from its package, or run ztcp_setup after each boot");
@@ -76,6 +88,36 @@ const config::Nic* PlanInput::existing_nic(const std::string& pci) const {
   for (const config::Nic& nic : existing->nics)
     if (nic.pci == pci) return &nic;
   return nullptr;
+}
+
+std::optional<Transport> PlanInput::transport() const {
+  if (request.transport || !existing || existing->nics.empty()) return request.transport;
+  switch (existing->nics.front().driver) {
+    case config::NicDriver::kPci:
+      return Transport::kUstack;
+    case config::NicDriver::kSocket:
+      return Transport::kSockets;
+    default:
+      return std::nullopt;
+  }
+}
+
+const config::HostNic& Plan::host_nic(const config::Nic& nic) const {
+  const auto found =
+      std::find_if(topology.nics.begin(), topology.nics.end(), [&](const config::HostNic& one) {
+        return sockets ? one.unfit.empty() && one.address_interface == nic.interface : one.pci == nic.pci;
+      });
+  assert(found != topology.nics.end());
+  return *found;
+}
+
+const config::Nic& Plan::fabric_nic(const config::Pair& pair) const {
+  const config::HostNic& wanted = topology.nics[pair.nic];
+  const auto found =
+      std::find_if(fabric->nics.begin(), fabric->nics.end(),
+                   [&](const config::Nic& nic) { return &host_nic(nic) == &wanted; });
+  assert(found != fabric->nics.end());
+  return *found;
 }
 
 void Plan::note(Severity severity, std::string name, std::string where, std::string what,
@@ -109,16 +151,15 @@ Plan make_plan(const PlanInput& input) {
   config::Fabric fabric = input.existing.value_or(config::Fabric{});
   fabric.path = input.request.config_path;
   fabric.nics.clear();
-  for (const config::Pair& pair : plan.pairs)
-    fabric.nics.push_back(describe_nic(input, plan, pair, fabric));
+  if (plan.sockets)
+    fabric.nics = describe_interfaces(input, plan);
+  else
+    for (const config::Pair& pair : plan.pairs)
+      fabric.nics.push_back(describe_nic(input, plan, pair, fabric));
   decide_speeds(input, plan, fabric.nics);
   decide_host(input, plan, fabric);
-  PagesDecision pages = decide_pages(input, fabric.nics, plan.notes);
-  fabric.hugepages.page_kib = pages.page_kib;
-  fabric.hugepages.per_process_mib = pages.per_gpu_mib;
-  fabric.hugepages.spare_mib = pages.spare_mib;
-  plan.spare_mib = pages.spare_mib;
-  plan.pages = std::move(pages.pages);
+  fabric.hugepages = {};
+  if (!plan.sockets) take_pages(decide_pages(input, fabric.nics, plan.notes), fabric, plan);
   make_resources(input, fabric, plan);
   plan.fabric = std::move(fabric);
   return plan;

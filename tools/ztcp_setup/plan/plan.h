@@ -32,12 +32,22 @@ struct PlanInput {
   const std::string& user() const;
   const std::string& group() const;
   const config::Nic* existing_nic(const std::string& pci) const;
+  // The same. Absent: neither says, so that the machine decides.
+  std::optional<Transport> transport() const;
+};
+
+// That all GPUs of this host go over the kernel's TCP.
+struct SocketsChoice {
+  std::string why;         // "--transport sockets", "4 GPUs need 4 NICs of their own, ..."
+  std::string faster_way;  // To ztcp's own TCP: what to attach, what to run.
 };
 
 struct Plan {
   config::Network network;
   config::Topology topology;
+  // Which NIC each GPU has: its own, or with sockets the one that is nearest to it.
   std::vector<config::Pair> pairs;
+  std::optional<SocketsChoice> sockets;  // Absent: ztcp's own TCP.
   // Without it nothing can be set up, and the notes say why.
   std::optional<config::Fabric> fabric;
   std::vector<NodePages> pages;
@@ -50,6 +60,9 @@ struct Plan {
   void note(config::Severity severity, std::string name, std::string where, std::string what,
             std::string mend);
   void fault(std::string name, config::Problem problem);
+  // What is on the machine of a NIC of the fabric, and the other way round.
+  const config::HostNic& host_nic(const config::Nic& nic) const;
+  const config::Nic& fabric_nic(const config::Pair& pair) const;
   std::uint64_t hugepage_mib() const;
   bool has_faults() const;
 };

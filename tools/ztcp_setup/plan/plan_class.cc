@@ -72,6 +72,10 @@ void decide_host(const PlanInput& input, Plan& plan, config::Fabric& fabric) {
   fabric.host.hostname = config::read_line(input.host, "/proc/sys/kernel/hostname").value_or("");
   fabric.host.user = input.user();
   fabric.host.group = input.group();
+  if (plan.sockets) {
+    fabric.host.host_class = config::HostClass::kUnprivileged;
+    return;
+  }
   std::vector<std::string> without;
   std::set<std::string> taken;
   for (const config::Pair& pair : plan.pairs) {

@@ -17,8 +17,9 @@ namespace {
 
 // What --speed says of this NIC, by any of its names; the more exact statement wins.
 std::optional<std::uint32_t> stated(const PlanRequest& request, const config::Nic& nic,
-                                    const std::string& interface, std::set<std::string>& unused) {
-  for (const std::string& name : {nic.pci, interface, nic.name}) {
+                                    const config::HostNic& host_nic,
+                                    std::set<std::string>& unused) {
+  for (const std::string& name : {host_nic.pci, host_nic.interface, nic.interface, nic.name}) {
     const auto found = request.speeds_mbps.find(name);
     if (name.empty() || found == request.speeds_mbps.end()) continue;
     unused.erase(name);
@@ -38,11 +39,12 @@ void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>&
   std::set<std::string> unused;
   for (const auto& [name, mbps] : input.request.speeds_mbps) unused.insert(name);
   std::vector<std::string> unknown;
-  for (std::size_t i = 0; i < nics.size(); ++i) {
-    config::Nic& nic = nics[i];
-    const std::string& interface = plan.topology.nics[plan.pairs[i].nic].interface;
-    if (const auto mbps = stated(input.request, nic, interface, unused)) {
+  for (config::Nic& nic : nics) {
+    const config::HostNic& found = plan.host_nic(nic);
+    if (const auto mbps = stated(input.request, nic, found, unused)) {
       nic.speed_mbps = *mbps;
+    } else if (plan.sockets && nic.speed_mbps == 0 && found.speed_mbps != 0) {
+      continue;  // Its driver goes on telling.
     } else if (nic.speed_mbps == 0 && instance) {
       nic.speed_mbps = instance->share_mbps(nics.size());
       plan.speed_origin =

@@ -21,6 +21,10 @@ enum class Mode : std::uint8_t {
   kAdd,    // The NICs of the config as they are, and those that came since.
 };
 
+// What carries the fabric of a host: ztcp's own TCP, which takes NICs from the kernel, or the
+// kernel's.
+enum class Transport : std::uint8_t { kUstack, kSockets };
+
 struct PlanRequest {
   // Every fit NIC, for --nics all.
   static constexpr unsigned kAllNics = 0;
@@ -28,6 +32,8 @@ struct PlanRequest {
   Mode mode = Mode::kFresh;
   std::string config_path;
   config::Selection selection;
+  // Absent: as the config has it; without one ztcp's own, where each GPU can have a NIC.
+  std::optional<Transport> transport;
   std::optional<unsigned> nics;  // --nics: so many without GPUs; absent: one for each GPU.
   bool no_iommu = false;         // Class B is what the operator wants.
   bool ask_iommu = false;        // Class A from the next boot on; nothing is taken before.

@@ -25,19 +25,26 @@ class Wanted {
     // What only the next boot and the next login see comes first, the NICs last: the fewer steps
     // between a NIC's loss and the config that replaces it, the better.
     resources_ = parts_.boot;
+    // Interfaces that stay with the kernel need nothing.
+    if (std::none_of(fabric_.nics.begin(), fabric_.nics.end(), is_on_pci)) {
+      want_config();
+      return std::move(resources_);
+    }
     want_limits();
     want_pages();
     want_mount();
     want_modules();
     want_folders();
     for (const config::Nic& nic : fabric_.nics)
-      if (nic.driver == config::NicDriver::kPci) want_nic(nic);
+      if (is_on_pci(nic)) want_nic(nic);
     want_config();
     want_unit();
     return std::move(resources_);
   }
 
  private:
+  static bool is_on_pci(const config::Nic& nic) { return nic.driver == config::NicDriver::kPci; }
+
   template <class What>
   void add(std::string why, What what) {
     resources_.push_back({std::move(why), std::move(what)});

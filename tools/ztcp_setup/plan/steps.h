@@ -18,14 +18,23 @@ std::string name_of(const config::HostNic& nic);
 // judge_request.cc: whether what was asked for is there, and may be had together.
 void judge_request(const PlanInput& input, Plan& plan);
 
-// choose_nics.cc: plan.pairs.
+// choose_nics.cc: plan.pairs, and plan.sockets where there are none to be had otherwise.
 void choose_nics(const PlanInput& input, Plan& plan);
+
+// choose_interfaces.cc: plan.pairs and plan.sockets, over interfaces that stay with the kernel;
+// plan.topology then tells which, and why not the others. False, and a fault: there are none, and
+// nothing else has changed.
+bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan);
+std::vector<config::Nic> describe_interfaces(const PlanInput& input, const Plan& plan);
 
 // describe_nic.cc: what the config will say of a pair's NIC, behind those that `fabric` has.
 config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair& pair,
                          const config::Fabric& fabric);
+// "ztcp0" and up; a NIC of the config keeps its name when NICs are added.
+std::string device_name(const PlanInput& input, const config::Nic& nic,
+                        const config::Fabric& fabric);
 
-// plan_speed.cc: `nics` belong to plan.pairs, one to one.
+// plan_speed.cc
 void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>& nics);
 
 // plan_class.cc: which machine it is, for whom it is set up, and what its IOMMU allows.

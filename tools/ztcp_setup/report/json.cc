@@ -52,9 +52,8 @@ Json json_of(const config::HostNic& nic) {
 
 Json pairs_json(const Plan& plan) {
   Json pairs = Json::array();
-  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
-    const config::Pair& pair = plan.pairs[i];
-    Json one{{"device", plan.fabric->nics[i].name},
+  for (const config::Pair& pair : plan.pairs) {
+    Json one{{"device", plan.fabric_nic(pair).name},
              {"gpu", nullptr},
              {"nic", plan.topology.nics[pair.nic].pci},
              {"reason", pair.reason}};
@@ -88,17 +87,23 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
   for (const config::HostNic& nic : plan.topology.nics) json["nics"].push_back(json_of(nic));
   json["pairs"] = Json::array();
   if (plan.fabric) {
+    json["transport"] = {{"name", "ustack"}};
+    if (plan.sockets)
+      json["transport"] = {{"name", "sockets"},
+                           {"why", plan.sockets->why},
+                           {"faster_way", plan.sockets->faster_way}};
     json["pairs"] = pairs_json(plan);
     const HostClassFacts facts = facts_of(plan.fabric->host.host_class);
     json["host_class"] = {{"letter", std::string(1, facts.letter)},
                           {"name", config::name_of(plan.fabric->host.host_class)},
                           {"meaning", facts.meaning}};
-    json["hugepages"] = {{"total_mib", plan.hugepage_mib()},
-                         {"per_gpu_mib", plan.fabric->hugepages.per_process_mib},
-                         {"spare_mib", plan.spare_mib},
-                         {"page_kib", plan.fabric->hugepages.page_kib},
-                         {"nodes", Json::array()}};
-    for (const NodePages& node : plan.pages)
+    if (!plan.sockets)
+      json["hugepages"] = {{"total_mib", plan.hugepage_mib()},
+                           {"per_gpu_mib", plan.fabric->hugepages.per_process_mib},
+                           {"spare_mib", plan.spare_mib},
+                           {"page_kib", plan.fabric->hugepages.page_kib},
+                           {"nodes", Json::array()}};
+    for (const NodePages& node : plan.pages)  // None with sockets.
       json["hugepages"]["nodes"].push_back(
           {{"node", node.node}, {"want_pages", node.want}, {"have_pages", node.have}});
   }

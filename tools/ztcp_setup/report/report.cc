@@ -63,17 +63,21 @@ std::string pairs_text(const Plan& plan) {
   Table table;
   table.add({"device", "GPU", "model", "NUMA", "NIC", "interface", "driver", "address", "VLAN",
              "MTU", "Mb/s", "why this NIC"});
-  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
-    const config::Pair& pair = plan.pairs[i];
+  for (const config::Pair& pair : plan.pairs) {
     const config::Gpu gpu = pair.gpu ? plan.topology.gpus[*pair.gpu] : config::Gpu{};
     const config::HostNic& found = plan.topology.nics[pair.nic];
-    const config::Nic& nic = plan.fabric->nics[i];
+    const config::Nic& nic = plan.fabric_nic(pair);
     const bool addressed = nic.address != IpPrefix();
-    table.add({nic.name, or_dash(gpu.pci), or_dash(gpu.model),
-               number_or_dash(nic.numa_node, nic.numa_node >= 0), nic.pci, or_dash(found.interface),
-               or_dash(found.driver), addressed ? to_string(nic.address) : "-",
-               number_or_dash(nic.vlan_id, nic.vlan_id > 0), fmt::format("{}", nic.mtu_bytes),
-               number_or_dash(nic.speed_mbps, nic.speed_mbps > 0), pair.reason});
+    // The kernel's own settings of an interface stay the kernel's.
+    const std::uint32_t mtu_bytes = plan.sockets ? found.mtu_bytes : nic.mtu_bytes;
+    const std::uint32_t mbps =
+        plan.sockets && nic.speed_mbps == 0 ? found.speed_mbps : nic.speed_mbps;
+    table.add(
+        {nic.name, or_dash(gpu.pci), or_dash(gpu.model),
+         number_or_dash(nic.numa_node, nic.numa_node >= 0), found.pci,
+         or_dash(plan.sockets ? nic.interface : found.interface), or_dash(found.driver),
+         addressed ? to_string(nic.address) : "-", number_or_dash(nic.vlan_id, nic.vlan_id > 0),
+         number_or_dash(mtu_bytes, mtu_bytes > 0), number_or_dash(mbps, mbps > 0), pair.reason});
   }
   return table.text();
 }
@@ -92,8 +96,8 @@ std::string left_alone_text(const Plan& plan) {
   std::string out;
   for (const config::HostNic& nic : plan.topology.nics)
     if (!nic.unfit.empty())
-      out +=
-          fmt::format("  {} {} is left alone: it {}\n", nic.pci, or_dash(nic.interface), nic.unfit);
+      out += fmt::format("  {} {} is {}: it {}\n", nic.pci, or_dash(nic.interface),
+                         plan.sockets ? "not used" : "left alone", nic.unfit);
   return out;
 }
 
@@ -186,10 +190,16 @@ std::string decisions_text(const Plan& plan) {
   const HostClassFacts facts = facts_of(fabric.host.host_class);
   std::string out = pairs_text(plan) + left_alone_text(plan);
   out += fmt::format("\nHost class {}: {}.\n", facts.letter, facts.meaning);
-  out += fmt::format("Hugepages: {} = {} {} x {} + {}, as pages of {}.\n", gib(plan.hugepage_mib()),
-                     plan.pairs.size(), plan.pairs.front().gpu ? "GPUs" : "NICs",
-                     gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
-                     hugepage::page_name(fabric.hugepages.page_kib));
+  if (plan.sockets)
+    out += fmt::format(
+        "Transport: kernel sockets for the whole host ({}); no NIC is taken.\nFaster: {}.\n",
+        plan.sockets->why, plan.sockets->faster_way);
+  else
+    out +=
+        fmt::format("Hugepages: {} = {} {} x {} + {}, as pages of {}.\n", gib(plan.hugepage_mib()),
+                    plan.pairs.size(), plan.pairs.front().gpu ? "GPUs" : "NICs",
+                    gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
+                    hugepage::page_name(fabric.hugepages.page_kib));
   if (!plan.speed_origin.empty()) out += fmt::format("Speed: {}.\n", plan.speed_origin);
   return out;
 }

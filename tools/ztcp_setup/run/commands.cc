@@ -23,7 +23,6 @@
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/preview.h"
-#include "transport/core/local_addresses.h"
 
 namespace ztcp::setup {
 
@@ -90,7 +89,7 @@ CheckReport check_here(Host& host, const std::string& config_path, const char* c
   const JobEnvironment job{host, variables_of(variables),
                            host.link_target("/proc/self/exe").value_or(""),
                            network ? default_interface(*network) : std::string()};
-  report.checks = config::run_checks(fabric, host, gpus, {}, local_addresses());
+  report.checks = config::run_checks(fabric, host, gpus, {}, host.addresses());
   for (const auto& more : {check_job_environment(fabric, job), check_groups(fabric, host),
                            check_rights(fabric, host), check_firewall(fabric, host)})
     report.checks.insert(report.checks.end(), more.begin(), more.end());

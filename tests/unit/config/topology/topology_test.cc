@@ -101,6 +101,31 @@ TEST(Assign, BreaksTiesOfAFlatTreeByNumaNodeThenDeviceOrder) {
   EXPECT_EQ((*pairs)[0].reason, "same PCI host bridge, then NUMA node 0 and device order");
 }
 
+TEST(Share, GivesEachGpuTheNearestAndSpreadsThemOverEqualOnes) {
+  Topology server = detect_tree("server-8gpu-9nic");
+  for (std::size_t nic = 0; nic < server.nics.size(); ++nic)
+    server.nics[nic].unfit = nic == 1 || nic == 8 ? "" : "is not used here";
+  const auto near = share_nics(server);
+  ASSERT_EQ(near.size(), 8U);
+  for (std::size_t gpu = 0; gpu < 8; ++gpu) {
+    EXPECT_EQ(near[gpu].gpu, gpu);
+    EXPECT_EQ(near[gpu].nic, gpu < 4 ? 1U : 8U) << "that of its NUMA node";
+  }
+  EXPECT_EQ(near[0].reason, "same PCI switch");
+
+  const auto equal = share_nics(detect_tree("too-few-nics"));
+  ASSERT_EQ(equal.size(), 4U);
+  EXPECT_EQ(equal[3].nic, 1U) << "the only one that can be had";
+
+  Topology cloud = detect_tree("cloud-flat");
+  cloud.gpus.resize(1);
+  const auto idle = share_nics(cloud);
+  EXPECT_EQ(idle.size(), 8U) << "one for the GPU, and seven more";
+  EXPECT_EQ(idle[7].gpu, std::nullopt);
+  cloud.gpus.clear();
+  EXPECT_EQ(share_nics(cloud)[0].reason, "device order");
+}
+
 TEST(Assign, WithoutGpusThereIsNothingToPair) {
   const Topology topology = detect_tree("no-gpu");
   EXPECT_EQ(topology.nics.size(), 2U);

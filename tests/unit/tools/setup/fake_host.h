@@ -86,7 +86,10 @@ class FakeHost final : public Host {
   // is added.
   unsigned flushes = 0;
 
+  std::set<std::string> without_carrier;  // Interfaces whose cable is out.
+
   tl::expected<config::Network, config::Problem> network() override;
+  std::vector<LocalAddress> addresses() override;
   // The tree it stands on, for who can only read a disk; "/" where there is none.
   std::string fsroot() override { return tree_ ? tree_->root() : "/"; }
 

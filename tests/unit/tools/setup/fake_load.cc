@@ -72,10 +72,13 @@ std::uint32_t number_after(const std::vector<std::string>& words, const char* na
   return otherwise;
 }
 
-config::InterfaceAddress address_in(const NetworkItem& item) {
+// Absent: of IPv6.
+std::optional<config::InterfaceAddress> address_in(const NetworkItem& item) {
   const auto words = words_of(item.command);
   config::InterfaceAddress address;
-  address.prefix = parse_ipv4_prefix(word_after(words, "add")).value();
+  const auto prefix = parse_ipv4_prefix(word_after(words, "add"));
+  if (!prefix) return std::nullopt;
+  address.prefix = *prefix;
   address.valid_s = number_after(words, "valid_lft", config::InterfaceAddress::kForever);
   return address;
 }
@@ -192,7 +195,8 @@ tl::expected<config::Network, config::Problem> FakeHost::network() {
     for (const auto& [lower, below] : state.links)
       for (const auto& child : below.children)
         if (child.name == name) interface.lower = index_of(lower);
-    for (const NetworkItem& item : link.addresses) interface.ipv4.push_back(address_in(item));
+    for (const NetworkItem& item : link.addresses)
+      if (const auto address = address_in(item)) interface.ipv4.push_back(*address);
     for (const NetworkItem& item : link.routes)
       network.routes.push_back(route_in(item, interface.index));
     network.interfaces.push_back(std::move(interface));
@@ -200,6 +204,26 @@ tl::expected<config::Network, config::Problem> FakeHost::network() {
   std::sort(network.interfaces.begin(), network.interfaces.end(),
             [](const auto& one, const auto& other) { return one.index < other.index; });
   return network;
+}
+
+std::vector<LocalAddress> FakeHost::addresses() {
+  std::vector<LocalAddress> found;
+  const auto known = network();
+  if (!known) return found;
+  const auto add = [&](const config::Interface& interface, const IpPrefix& prefix, bool up) {
+    const bool running = up && !without_carrier.contains(interface.name);
+    found.push_back({interface.name, interface.index, prefix, up, running, false});
+  };
+  for (const config::Interface& interface : known->interfaces) {
+    const InterfaceState* link = find_link(interface.name);
+    if (link == nullptr)
+      for (const auto& address : interface.ipv4) add(interface, address.prefix, true);
+    else
+      for (const NetworkItem& item : link->addresses)
+        add(interface, parse_ip_prefix(word_after(words_of(item.command), "add")).value(),
+            link->up);
+  }
+  return found;
 }
 
 }  // namespace ztcp::setup::test

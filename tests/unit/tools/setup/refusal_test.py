@@ -63,7 +63,8 @@ def main():
                       ["--boot", "--user", "root"], ["--local", "2", "--group", "root"],
                       ["--local", "2", "--spare", "1G"], ["--local", "2", "--config", "x.conf"],
                       ["--add", "--per-gpu", "1G"], ["--add", "--dry-run", "--pages", "2M"],
-                      ["--add", "--user", "root"], ["--check", "--mtu", "1500"]):
+                      ["--add", "--user", "root"], ["--check", "--mtu", "1500"], ["--check", "--transport", "sockets"],
+                      ["--transport", "sockets", "--no-iommu"], ["--transport", "sockets", "--per-gpu", "1G"]):
         result = run("--json", *arguments)
         expect(result.returncode == 3, f"{arguments}: exit status {result.returncode}, wanted 3")
         told = json.loads(result.stdout)["problems"][0]["what"]

@@ -31,6 +31,12 @@ using test::without_iommu;
 using testing::HasSubstr;
 using testing::Not;
 
+PlanRequest ustack() {
+  PlanRequest request;
+  request.transport = Transport::kUstack;
+  return request;
+}
+
 struct Case {
   const char* tree;
   const char* golden;
@@ -63,7 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"dhcp", "dhcp", taken_by_name(), false},
                     Case{"shared-group", "shared-group", nics_without_gpus(), false},
                     Case{"own-group", "own-group", {}, false}, Case{"no-gpu", "no-gpu", {}, false},
-                    Case{"too-few-nics", "too-few-nics", {}, false}),
+                    Case{"too-few-nics", "too-few-nics", {}, false},
+                    Case{"too-few-nics", "too-few-nics-refused", ustack(), false}),
     [](const auto& row) {
       std::string name = row.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');
@@ -84,7 +91,7 @@ TEST(Report, TextListsGpusNicsAndReasons) {
 
 TEST(Report, WithoutAPairingTextShowsWhatThereIs) {
   FakeHost host(tree_text("too-few-nics"));
-  const Plan plan = plan_of(host);
+  const Plan plan = plan_of(host, ustack());
   EXPECT_EQ(exit_code(plan), kExitUnusable);
   const std::string text = to_text(plan, {});
   EXPECT_THAT(text, HasSubstr("not for ztcp: carries the default route"));

@@ -62,7 +62,8 @@ std::vector<WholeRun> whole_runs() {
   return {{"class_a", "server-8gpu-9nic", {}},
           {"class_b", "cloud-flat", test::without_iommu()},
           {"for_a_group_with_grubby", "vlan", test::for_a_group()},
-          {"leases", "dhcp", test::taken_by_name()}};
+          {"leases", "dhcp", test::taken_by_name()},
+          {"kernel_sockets", "too-few-nics", {}}};
 }
 
 class WholeRuns : public testing::TestWithParam<WholeRun> {};

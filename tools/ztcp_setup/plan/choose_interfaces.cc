@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A fabric of kernel sockets: which interfaces of NICs on PCI it is over. Nothing is taken from the
+// kernel, so that what keeps a NIC from ztcp's own TCP, its driver or a bond above it, does not
+// matter here.
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "config/machine/readings.h"
+#include "config/network/reserved.h"
+#include "tools/ztcp_setup/plan/steps.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::Severity;
+
+// 169.254.0.0/16 and fe80::/10: what a host gives itself.
+bool is_link_local(const IpAddress& address) {
+  return address.is_v4() ? address.v4().value >> 16 == 0xa9fe : address.is_link_local_v6();
+}
+
+constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+
+// Of the config's NICs, the one on this interface.
+std::size_t place_in_config(const PlanInput& input, const std::string& interface) {
+  if (!input.existing) return kNowhere;
+  const auto& nics = input.existing->nics;
+  const auto found = std::find_if(
+      nics.begin(), nics.end(), [&](const config::Nic& nic) { return nic.interface == interface; });
+  return found == nics.end() ? kNowhere : static_cast<std::size_t>(found - nics.begin());
+}
+
+class InterfaceChooser {
+ public:
+  InterfaceChooser(const PlanInput& input, Plan& plan)
+      : input_(input),
+        plan_(plan),
+        addresses_(input.host.addresses()),
+        reserved_(config::reserved_interfaces(input.host, plan.network,
+                                              input.request.selection.ssh_connection)) {}
+
+  bool choose() {
+    const std::size_t faults = plan_.notes.size();
+    for (config::HostNic& nic : plan_.topology.nics) look_at(nic);
+    judge_existing();
+    if (plan_.notes.size() != faults && plan_.has_faults()) return false;
+    leave_slow_ones();
+    leave_reserved_ones();
+    if (input_.request.nics.value_or(0) != 0) leave_all_but(*input_.request.nics);
+    plan_.pairs = config::share_nics(plan_.topology);
+    if (plan_.pairs.empty()) plan_.fault("transport", nothing_to_use());
+    return !plan_.pairs.empty();
+  }
+
+ private:
+  // Which interface has the NIC's address: itself, a VLAN on it, or the bond or bridge that it
+  // belongs to, and VLANs on that.
+  std::vector<std::string> interfaces_above(const std::string& first) const {
+    constexpr std::size_t kDeepest = 4;
+    std::vector<std::string> names;
+    std::optional<std::string> at = first;
+    for (std::size_t level = 0; at && level < kDeepest; ++level) {
+      names.push_back(*at);
+      const config::Interface* lower = plan_.network.find(*at);
+      std::vector<std::pair<std::uint16_t, std::string>> vlans;
+      for (const config::Interface& one : plan_.network.interfaces)
+        if (lower != nullptr && one.kind == "vlan" && one.lower == lower->index)
+          vlans.emplace_back(one.vlan_id, one.name);
+      std::sort(vlans.begin(), vlans.end());
+      for (auto& [tag, name] : vlans) names.push_back(std::move(name));
+      at = config::link_name(input_.host, "/sys/class/net/" + *at + "/master");
+    }
+    return names;
+  }
+
+  // The config's own, else one that others can reach, IPv4 first, as NCCL does.
+  const LocalAddress* address_of(const std::vector<std::string>& interfaces) const {
+    using Rank = std::tuple<bool, bool, bool, std::size_t>;
+    std::optional<std::pair<Rank, const LocalAddress*>> best;
+    for (const LocalAddress& one : addresses_) {
+      const auto at = std::find(interfaces.begin(), interfaces.end(), one.interface);
+      if (at == interfaces.end()) continue;
+      const std::size_t place = place_in_config(input_, one.interface);
+      const IpAddress& address = one.prefix.address;
+      const bool is_known =
+          place != kNowhere && input_.existing->nics[place].address.address == address;
+      const Rank rank{!is_known, is_link_local(address), !address.is_v4(),
+                      static_cast<std::size_t>(at - interfaces.begin())};
+      if (!best || rank < best->first) best.emplace(rank, &one);
+    }
+    return best ? best->second : nullptr;
+  }
+
+  template <class Names>
+  static bool names(const Names& list, const config::HostNic& nic) {
+    return list.contains(nic.pci) || list.contains(nic.interface) ||
+           list.contains(nic.address_interface);
+  }
+
+  // As the kernel has it, in place of what ztcp's own TCP would need to know.
+  void look_at(config::HostNic& nic) {
+    nic.unfit.clear();
+    nic.address.reset();
+    nic.address_interface.clear();
+    nic.gateway.reset();
+    nic.left_out.clear();
+    nic.vlan_id = 0;
+    if (nic.interface.empty()) {
+      nic.unfit = nic.driver.empty() ? std::string("has no driver, and no interface")
+                                     : fmt::format("has no interface: {} has it", nic.driver);
+      return;
+    }
+    if (plan_.network.find(nic.interface) == nullptr) {
+      nic.unfit = "belongs to another network namespace";
+      return;
+    }
+    if (const LocalAddress* own = address_of(interfaces_above(nic.interface)); own == nullptr) {
+      nic.unfit = "has no address";
+    } else {
+      record(*own, nic);
+      nic.unfit = why_not(*own, nic);
+    }
+  }
+
+  void record(const LocalAddress& own, config::HostNic& nic) const {
+    nic.address = own.prefix;
+    nic.address_interface = own.interface;
+    if (own.interface == nic.interface) return;
+    const std::string folder = "/sys/class/net/" + own.interface;
+    const auto number = [&](const char* file) {
+      return static_cast<std::uint32_t>(
+          std::max<std::int64_t>(config::read_number(input_.host, folder + file).value_or(0), 0));
+    };
+    nic.mtu_bytes = number("/mtu");
+    nic.speed_mbps = number("/speed");
+  }
+
+  std::string why_not(const LocalAddress& own, const config::HostNic& nic) const {
+    if (names(input_.request.selection.keep, nic)) return "was named by --keep";
+    if (!own.is_up) return fmt::format("is down ({})", own.interface);
+    if (!own.is_running) return fmt::format("has no carrier ({})", own.interface);
+    for (const config::HostNic& other : plan_.topology.nics)
+      if (&other < &nic && other.unfit.empty() && other.address_interface == own.interface)
+        return fmt::format("shares {} with {}", own.interface, other.pci);
+    return {};
+  }
+
+  // A NIC of the config was chosen once.
+  bool is_asked_for(const config::HostNic& nic) const {
+    return names(input_.request.selection.take, nic) ||
+           place_in_config(input_, nic.address_interface) != kNowhere;
+  }
+
+  // NICs that ztcp has, and interfaces that a NIC on PCI does not explain.
+  void judge_existing() {
+    if (!input_.existing) return;
+    for (const config::Nic& nic : input_.existing->nics) {
+      const auto& nics = plan_.topology.nics;
+      const bool on_pci = std::any_of(nics.begin(), nics.end(), [&](const config::HostNic& one) {
+        return nic.driver == config::NicDriver::kPci ? one.pci == nic.pci && one.interface.empty()
+                                                     : one.address_interface == nic.interface;
+      });
+      if (nic.driver == config::NicDriver::kPci) {
+        if (on_pci)
+          plan_.note(
+              Severity::kFault, "nics", nic.name,
+              fmt::format("{} is ztcp's, so that the kernel has no interface of it", nic.pci),
+              "sudo ztcp_setup --undo, then sudo ztcp_setup --transport sockets");
+        continue;
+      }
+      if (on_pci) continue;
+      const bool is_there =
+          std::any_of(addresses_.begin(), addresses_.end(),
+                      [&](const LocalAddress& one) { return one.interface == nic.interface; });
+      if (is_there)
+        plan_.note(Severity::kFault, "config", input_.request.config_path,
+                   fmt::format("{} is over {}, which is of no NIC on PCI: it was written by hand, "
+                               "and is left alone",
+                               nic.name, nic.interface),
+                   "ztcp_setup --config FILE writes elsewhere, or remove the file");
+      else
+        plan_.note(Severity::kWarning, "nics", nic.name,
+                   fmt::format("the config has it on {}, which has no address now, or is gone",
+                               nic.interface),
+                   "ip -brief address shows what there is; ztcp_setup again when it is back");
+    }
+  }
+
+  // NCCL prefers a faster device to a nearer one, so that a slow one would be idle at best.
+  void leave_slow_ones() {
+    std::uint32_t fastest = 0;
+    for (const config::HostNic& nic : plan_.topology.nics)
+      if (nic.unfit.empty()) fastest = std::max(fastest, nic.speed_mbps);
+    for (config::HostNic& nic : plan_.topology.nics)
+      if (nic.unfit.empty() && nic.speed_mbps != 0 && nic.speed_mbps < fastest &&
+          !is_asked_for(nic))
+        nic.unfit = fmt::format("has {} Mb/s, another {}; --take {} uses it all the same",
+                                nic.speed_mbps, fastest, nic.address_interface);
+  }
+
+  // What the machine lives on is shared with jobs only where there is nothing else.
+  void leave_reserved_ones() {
+    const auto reservation = [&](const config::HostNic& nic) -> const config::Reservation* {
+      const auto found = reserved_.find(nic.address_interface);
+      return found == reserved_.end() || found->second.yields || is_asked_for(nic) ? nullptr
+                                                                                   : &found->second;
+    };
+    auto& nics = plan_.topology.nics;
+    if (std::none_of(nics.begin(), nics.end(), [&](const config::HostNic& nic) {
+          return nic.unfit.empty() && reservation(nic) == nullptr;
+        }))
+      return;
+    for (config::HostNic& nic : nics)
+      if (const config::Reservation* why = reservation(nic); nic.unfit.empty() && why != nullptr)
+        nic.unfit = fmt::format("{}; --take {} uses it as well", why->why, nic.address_interface);
+  }
+
+  void leave_all_but(unsigned count) {
+    for (config::HostNic& nic : plan_.topology.nics) {
+      if (!nic.unfit.empty()) continue;
+      if (count == 0) nic.unfit = "is beyond the number of --nics";
+      count -= count == 0 ? 0 : 1;
+    }
+  }
+
+  config::Problem nothing_to_use() const {
+    std::string why;
+    for (const config::HostNic& nic : plan_.topology.nics)
+      why += fmt::format("; {} {}", name_of(nic), nic.unfit);
+    return {"this machine", "no interface of a NIC on PCI is of use to kernel sockets" + why,
+            "sudo ip address add ADDRESS/LENGTH dev IFNAME; or no config at all: "
+            "ZTCP_TRANSPORT=sockets takes the interfaces that NCCL's own sockets would take"};
+  }
+
+  const PlanInput& input_;
+  Plan& plan_;
+  const std::vector<LocalAddress> addresses_;
+  const config::Reserved reserved_;
+};
+
+// "ztcp_setup --transport ustack" and what it takes first.
+std::string faster_way(const PlanInput& input, const config::Topology& topology) {
+  const bool for_gpus = !topology.gpus.empty() && !input.request.nics;
+  const auto pairs = for_gpus ? config::assign(topology)
+                              : config::take_nics(topology, input.request.nics.value_or(0));
+  const std::string command =
+      std::string("sudo ztcp_setup --transport ustack") +
+      (for_gpus                              ? ""
+       : input.request.nics.value_or(0) == 0 ? " --nics all"
+                                             : fmt::format(" --nics {}", *input.request.nics));
+  return pairs ? command : fmt::format("{}, then {}", pairs.error().mend, command);
+}
+
+}  // namespace
+
+bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan) {
+  std::string faster = faster_way(input, plan.topology);
+  config::Topology seen = plan.topology;
+  if (!InterfaceChooser(input, plan).choose()) {
+    plan.topology = std::move(seen);
+    return false;
+  }
+  plan.sockets = SocketsChoice{std::move(why), std::move(faster)};
+  return true;
+}
+
+std::vector<config::Nic> describe_interfaces(const PlanInput& input, const Plan& plan) {
+  config::Fabric fabric;
+  std::vector<const config::HostNic*> found;
+  for (const config::HostNic& one : plan.topology.nics)
+    if (one.unfit.empty()) found.push_back(&one);
+  // Those that are added come behind the config's own, whose order stays.
+  if (input.request.mode == Mode::kAdd)
+    std::stable_sort(found.begin(), found.end(), [&](const auto* a, const auto* b) {
+      return place_in_config(input, a->address_interface) <
+             place_in_config(input, b->address_interface);
+    });
+  for (const config::HostNic* one : found) {
+    const std::size_t place = place_in_config(input, one->address_interface);
+    config::Nic nic;
+    if (place != kNowhere) nic = input.existing->nics[place];
+    nic.name = device_name(input, nic, fabric);
+    nic.driver = config::NicDriver::kSocket;
+    nic.interface = one->address_interface;
+    nic.address = *one->address;
+    nic.numa_node = one->numa_node;
+    fabric.nics.push_back(std::move(nic));
+  }
+  return std::move(fabric.nics);
+}
+
+}  // namespace ztcp::setup
