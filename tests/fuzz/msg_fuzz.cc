@@ -27,6 +27,7 @@ SessionSettings settings() {
   SessionSettings s;
   s.eager_allowance_bytes = kAllowance;
   s.multi_flow_threshold_bytes = 4096;
+  s.kept_message_bytes = 16'384;
   return s;
 }
 
@@ -85,7 +86,7 @@ class Peer {
   void say(SinkStream& stream, StreamEvents& events) {
     std::vector<std::byte> bytes(kMaxRecordBytes);
     std::uint32_t payload = 0;
-    switch (source_.u8() % 9) {
+    switch (source_.u8() % 10) {
       case 0: {
         const auto raw = source_.bytes(source_.u8());
         bytes.assign(raw.begin(), raw.end());
@@ -97,6 +98,7 @@ class Peer {
         chunk.eager = source_.u8() % 2 == 0;
         chunk.message = source_.u8() % 40;
         chunk.tag = tag();
+        chunk.wants_receipt = chunk.tag == 1;
         chunk.total = source_.u16();
         chunk.offset = std::uint64_t{source_.u8() % 4U} * 4096;
         chunk.size_bytes = source_.u16();
@@ -126,6 +128,9 @@ class Peer {
         break;
       case 7:
         bytes.resize(encode(Refusal{static_cast<Reason>(source_.u8()), 1, 2}, bytes));
+        break;
+      case 9:
+        bytes.resize(encode(Ask{}, bytes));
         break;
     }
     bytes.resize(bytes.size() + payload, std::byte{0x42});

@@ -85,5 +85,46 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Killed,
                          testing::Combine(testing::Values(1, 2, 4), testing::Bool(),
                                           testing::Range<std::size_t>(0, 2)));
 
+// All was called done while it was on its way, and the process ends; and its flow dies before event
+// 0, 1, 2, ...
+class Ending : public testing::TestWithParam<std::tuple<std::uint32_t, std::size_t>> {};
+
+TEST_P(Ending, LosesNothingThatWasCalledDone) {
+  const auto [flows, which] = GetParam();
+  MsgScript script;
+  script.streams.seed = 31 + which;
+  script.session.flows = flows;
+  script.session.multi_flow_threshold_bytes = 4096;
+  script.set_ack_is_delivery(false);
+  script.kill_pair = which;
+  script.sizes = {1, 0, 20'000, 5000, 12'000, 8192, 0, 992, 993, 30'000, 12'345, 7, 4096};
+  std::size_t events = 10;
+  bool had_to_wait = false;
+  for (std::size_t at = 0; at < events; ++at) {
+    script.kill_at = at;
+    MsgWorld world(script);
+    world.run_until([&] { return world.sender.done == script.sizes.size(); });
+    if (world.sender.failed != 0 && world.sender.ready == 0) {
+      ASSERT_LT(at, 3U) << "nobody listens there";
+      continue;
+    }
+    ASSERT_EQ(world.sender.done, script.sizes.size());
+    world.send_session->leave(world.now);
+    had_to_wait |= world.receiver.done < world.sender.done && world.send_session->is_finishing();
+    ASSERT_TRUE(world.run_until([&] { return !world.send_session->is_finishing(); }))
+        << "killed at " << at;
+    ASSERT_EQ(world.receiver.done, script.sizes.size()) << "killed at " << at;
+    ASSERT_EQ(world.receiver.failed, 0U) << "killed at " << at;
+    ASSERT_EQ(world.problem(), "") << "killed at " << at;
+    events = std::max(events, world.events());
+  }
+  EXPECT_GT(events, 100U);
+  EXPECT_TRUE(had_to_wait);
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, Ending,
+                         testing::Combine(testing::Values(1, 2),
+                                          testing::Range<std::size_t>(0, 4)));
+
 }  // namespace
 }  // namespace ztcp

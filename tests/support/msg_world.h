@@ -33,10 +33,12 @@ namespace ztcp::testing_support {
 inline constexpr std::size_t kMaxOutstanding = 32;
 
 struct MsgScript {
-  // False: over streams like the kernel's, which put most messages in place themselves.
+  // False: over streams like the kernel's, which put most messages in place themselves; and the
+  // sender keeps copies of small ones.
   void set_ack_is_delivery(bool is_so) {
     session.ack_is_delivery = is_so;
     streams.is_kernel_like = !is_so;
+    session.kept_message_bytes = is_so ? 0 : 32U << 10;
   }
 
   StreamScript streams;

@@ -15,6 +15,7 @@ namespace ztcp::msg {
 // The messages of one tag. Handed out in order; a message begins when its first chunk goes out.
 struct SendLane {
   std::uint32_t tag;
+  bool is_small;             // As the message begun last (record.h, "When credit is told").
   std::uint64_t messages;    // From the owner: the number of the next one.
   std::uint64_t handed_out;  // In whole, once. <= begun <= handed_out + 1.
   std::uint64_t begun;
@@ -73,7 +74,8 @@ class SenderCredit {
   // Bytes that died with their flow went out again plainly. (A peer may claim that it has released
   // what it never held.)
   void refund(std::uint64_t bytes) { eager_sent_ -= std::min(bytes, eager_sent_ - released_); }
-  void begin(SendLane& lane) {
+  void begin(SendLane& lane, std::uint64_t total) {
+    lane.is_small = is_small(total, allowance_bytes_);
     if (!lane.is_posted(lane.begun++)) ++unposted_out_;
   }
 

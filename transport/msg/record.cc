@@ -16,6 +16,7 @@ constexpr std::uint8_t kHelloHasKey = 2;
 constexpr std::uint8_t kHelloProcessEnds = 4;
 constexpr std::uint8_t kAcceptAckIsDelivery = 1;
 constexpr std::uint8_t kChunkEager = 1;
+constexpr std::uint8_t kChunkWantsReceipt = 2;
 constexpr std::uint8_t kMapIsWhole = 1;
 constexpr std::uint8_t kByeProcessEnds = 1;
 
@@ -105,13 +106,18 @@ std::size_t encode(const Accept& accept, std::span<std::byte> out) {
 }
 
 std::size_t encode(const Chunk& chunk, std::span<std::byte> out) {
-  const std::uint8_t flags = chunk.eager ? kChunkEager : 0;
+  const auto flags = static_cast<std::uint8_t>((chunk.eager ? kChunkEager : 0) |
+                                               (chunk.wants_receipt ? kChunkWantsReceipt : 0));
   return Writer(out, RecordType::kChunk, flags, Chunk::kBody, chunk.size_bytes)
       .put(chunk.message)
       .put(chunk.offset)
       .put(chunk.total)
       .put(chunk.tag)
       .size();
+}
+
+std::size_t encode(Ask, std::span<std::byte> out) {
+  return Writer(out, RecordType::kAsk, 0, Ask::kBody).size();
 }
 
 std::size_t encode(const Map& map, std::span<std::byte> out) {
@@ -163,7 +169,7 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
   std::size_t body = 0;
   switch (header.type) {
     case RecordType::kChunk:  // First: nearly all of them.
-      return header.flags <= kChunkEager && header.body_bytes == Chunk::kBody
+      return header.flags <= (kChunkEager | kChunkWantsReceipt) && header.body_bytes == Chunk::kBody
                  ? std::optional(header)
                  : std::nullopt;
     case RecordType::kCredit:
@@ -192,6 +198,9 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
       break;
     case RecordType::kReady:
       body = Ready::kBody;
+      break;
+    case RecordType::kAsk:
+      body = Ask::kBody;
       break;
     case RecordType::kBye:
       known_flags = kByeProcessEnds;
@@ -258,6 +267,7 @@ std::optional<Chunk> decode_chunk(const RecordHeader& header, std::span<const st
   Reader in(body);
   Chunk chunk;
   chunk.eager = (header.flags & kChunkEager) != 0;
+  chunk.wants_receipt = (header.flags & kChunkWantsReceipt) != 0;
   chunk.size_bytes = header.payload_bytes;
   chunk.message = in.take<std::uint64_t>();
   chunk.offset = in.take<std::uint64_t>();

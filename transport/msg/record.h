@@ -23,7 +23,9 @@
 //                  flags: 1 new session (the sender was never accepted), 2 has a cluster key,
 //                  4 the sender's process ends
 //   3 proof    32  mac[32]
-//   5 chunk    28  u64 message, u64 offset, u64 total, u32 tag; flags: 1 eager
+//   5 chunk    28  u64 message, u64 offset, u64 total, u32 tag;
+//                  flags: 1 eager, 2 the sender waits until the message is received
+//  11 ask       0  tell me what I have not heard
 //   8 bye       8  u64 messages: how many there were; none follows, FIN does;
 //                  flags: 1 the process ends
 // Receiver to sender
@@ -78,9 +80,18 @@
 // it fills no further memory: only if it goes out plainly is it taken off the eager bytes sent. So
 // the eager messages without a buffer lie, from their first bytes to the last that went out, within
 // the allowance, and nothing lost ever waits for credit.
-// A message is done for its sender when the peer holds all its bytes (each flow's stream has
-// acknowledged them, where accept says that this means delivery; or received has passed it) and no
-// stream refers to its memory any more.
+// The memory of a message is its sender's again when the peer holds all its bytes (each flow's
+// stream has acknowledged them, where accept says that this means delivery; or received has passed
+// it) and no stream refers to it any more.
+//
+// When credit is told. A lane is *small* while the message that it began last is: four such
+// messages fit in the allowance. Nobody waits for the buffers of a small lane as long as there is
+// allowance, so its news may wait for one another: they are told once eight messages were received
+// or a quarter of the allowance was released since credit was told last, or a message is received
+// for which the sender waits, or when the sender asks. It asks whenever it waits for credit of a
+// small lane, and before its bye; an ask is answered by the next credit, at once if there is any
+// news, else as soon as there is. Buffers of other lanes, and of those that have no message yet,
+// are told in time: at once where the sender may have none left that it knows of.
 //
 // Ends. The sender's bye follows when all its messages are done, so that a receiver holds them all
 // by then and a buffer without one stays empty. The numbers of both byes are of all lanes.
@@ -125,6 +136,7 @@ enum class RecordType : std::uint8_t {
   kBye = 8,
   kRefusal = 9,
   kReady = 10,
+  kAsk = 11,
 };
 
 struct RecordHeader {
@@ -175,6 +187,11 @@ struct Chunk {
   std::uint64_t offset = 0;
   std::uint64_t total = 0;
   std::uint32_t tag = 0;
+  bool wants_receipt = false;
+};
+
+struct Ask {
+  static constexpr std::size_t kBody = 0;
 };
 
 struct Map {
@@ -213,6 +230,11 @@ struct Refusal {
   std::uint64_t theirs = 0;
 };
 
+// Whether credit for a lane that began such a message last may wait.
+constexpr bool is_small(std::uint64_t total, std::uint64_t allowance_bytes) {
+  return total <= allowance_bytes / 4;
+}
+
 inline constexpr std::size_t kMaxRecordBytes =
     kHeaderBytes + Map::kMinBody + ChunkMap::kMaxUnits / 8;
 using RecordBuffer = std::array<std::byte, kMaxRecordBytes>;
@@ -225,6 +247,7 @@ std::size_t encode(const Challenge& challenge, std::span<std::byte> out);
 std::size_t encode(const Proof& proof, std::span<std::byte> out);
 std::size_t encode(const Accept& accept, std::span<std::byte> out);
 std::size_t encode(const Chunk& chunk, std::span<std::byte> out);
+std::size_t encode(Ask, std::span<std::byte> out);
 std::size_t encode(const Map& map, std::span<std::byte> out);
 std::size_t encode(const Credit& credit, std::span<std::byte> out);
 std::size_t encode(const Ready& ready, std::span<std::byte> out);

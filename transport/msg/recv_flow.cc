@@ -64,6 +64,9 @@ void RecvFlow::on_record(TimePoint now) {
       if (const auto chunk = decode_chunk(reader_.header(), body); chunk && is_up())
         return session_->on_chunk(now, *this, *chunk);
       break;
+    case RecordType::kAsk:
+      if (is_up()) return session_->on_ask();
+      break;
     case RecordType::kHello:
       if (const auto hello = decode_hello(reader_.header(), body); hello && state_ == State::kHello)
         return acceptor_->on_hello(now, *this, *hello);

@@ -20,7 +20,8 @@ namespace ztcp::msg {
 
 // What has come of a message. A plain value; RecvSession keeps its rules.
 struct Arrival {
-  bool has_begun;  // A chunk has come: all below is valid.
+  bool has_begun;      // A chunk has come: all below is valid.
+  bool wants_receipt;  // The sender waits until it is received.
   UnitSize unit;
   std::uint64_t total;
   std::uint64_t held_bytes;  // Of the units in `held`.
@@ -28,6 +29,7 @@ struct Arrival {
 
   void begin(std::uint64_t total_bytes) {
     has_begun = true;
+    wants_receipt = false;
     unit = UnitSize(total_bytes);
     total = total_bytes;
     held_bytes = 0;
@@ -104,6 +106,8 @@ struct RecvLane {
   std::uint64_t posted;
   std::uint64_t received;
   std::uint64_t told_posted;  // By the newest credit.
+  bool is_small;              // As the message begun last (record.h, "When credit is told").
+  bool wants_receipt;         // For one of those that are done and not counted as received.
   // Posted beyond that window, in order.
   RecvMessage* waiting_first;
   RecvMessage* waiting_last;

@@ -79,10 +79,11 @@ void RecvSession::tell_state(RecvFlow& flow) {
     changed_.remove(flow.lanes_told);
   }
   if (!flow.send(Ready{released_})) return;
+  told_released_ = released_;
   flow.set_up();
   if (heard_last_ == nullptr) heard_last_ = &flow;
   if (state_ == State::kClosing) finish_closing();
-  if (!changed_.empty()) owe_credit();
+  if (!changed_.empty()) tell_soon();
 }
 
 // Messages finished meanwhile are below the credit's received count, or beyond it and told as
@@ -105,6 +106,27 @@ bool RecvSession::tell_maps(RecvFlow& flow, RecvLane& lane) {
   return true;
 }
 
+// Whether what changed is worth a record (record.h, "When credit is told").
+bool RecvSession::are_news_urgent() const {
+  return must_tell_ || is_asked_ || untold_received_ >= kMessageWindow / 4 ||
+         released_ - told_released_ >= bounce_.allowance_bytes() / 4;
+}
+
+// Something changed.
+void RecvSession::note_news() {
+  if (are_news_urgent()) owe_credit();
+}
+
+void RecvSession::tell_soon() {
+  must_tell_ = true;
+  owe_credit();
+}
+
+void RecvSession::on_ask() {
+  is_asked_ = true;
+  if (!changed_.empty()) owe_credit();
+}
+
 void RecvSession::owe_credit() {
   if (owes_credit_ || acceptor_ == nullptr) return;
   owes_credit_ = true;
@@ -122,25 +144,35 @@ void RecvSession::flush() {
   while (!changed_.empty()) {
     const std::size_t index = changed_.first();
     RecvLane& lane = lanes_[index];
-    if (!tell(credit_of(lane))) return;
+    if (!tell(credit_of(lane))) {
+      must_tell_ = true;
+      return;
+    }
     lane.told_posted = lane.posted;
     changed_.remove(index);
   }
+  must_tell_ = false;
+  untold_received_ = 0;
 }
 
 bool RecvSession::tell(const Credit& credit) {
   RecordBuffer out;
   const auto record = std::span<const std::byte>(out).first(encode(credit, out));
-  if (heard_last_ != nullptr && heard_last_->is_up() && heard_last_->write(record)) return true;
-  return std::any_of(flows_.begin(), flows_.end(), [&](const auto& flow) {
+  const auto takes = [&](RecvFlow* flow) {
     return flow != nullptr && flow->is_up() && flow->write(record);
-  });
+  };
+  if (!takes(heard_last_) && std::none_of(flows_.begin(), flows_.end(),
+                                          [&](const auto& flow) { return takes(flow.get()); }))
+    return false;
+  told_released_ = released_;
+  is_asked_ = false;
+  return true;
 }
 
 void RecvSession::on_writable(RecvFlow& flow) {
   if (flow.state() == RecvFlow::State::kMapping) return tell_state(flow);
   if (state_ == State::kClosing) return finish_closing();
-  if (!changed_.empty()) owe_credit();
+  if (must_tell_) owe_credit();
 }
 
 void RecvSession::drop_flow(RecvFlow& flow) {
@@ -160,7 +192,7 @@ void RecvSession::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
   if (state_ != State::kRunning) return;
   if (has_living_flow()) {
     for (const RecvLane& lane : lanes_) change(lane);  // The newest credit may have died with it.
-    return owe_credit();
+    return tell_soon();
   }
   if (has_bye_) return check_after_bye(now);
   const bool sender_knows = error.code == Errc::kPeerClosed;

@@ -96,6 +96,7 @@ class RecvSession final : public CopyClient {
   // them. Then they are there.
   std::span<std::byte> place(const RecvFlow& flow, std::size_t bytes);
   void on_placed(TimePoint now, RecvFlow& flow, std::size_t bytes);
+  void on_ask();
   void on_bye(TimePoint now, RecvFlow& flow, const Bye& bye);
   void on_refusal(TimePoint now, const Refusal& refusal);
   void on_writable(RecvFlow& flow);
@@ -127,6 +128,9 @@ class RecvSession final : public CopyClient {
     return {lane.posted, released_, lane.received, lane.tag};
   }
   void change(const RecvLane& lane) { changed_.add(lanes_.index_of(lane)); }
+  bool are_news_urgent() const;
+  void note_news();
+  void tell_soon();
   void owe_credit();
   void flush();
   bool tell(const Credit& credit);
@@ -156,6 +160,8 @@ class RecvSession final : public CopyClient {
 
   State state_ = State::kRunning;
   bool owes_credit_ = false;  // In the acceptor's list.
+  bool must_tell_ = false;    // The sender may wait for what changed.
+  bool is_asked_ = false;     // And for what changes next.
   bool has_bye_ = false;
   bool sender_process_ended_ = false;  // It said so.
   std::uint64_t bye_messages_ = 0;     // What the sender's bye said.
@@ -169,11 +175,13 @@ class RecvSession final : public CopyClient {
   StreamHealth health_;
 
   Lanes<RecvLane> lanes_;
-  LaneSet changed_;  // Lanes with credit to tell.
+  LaneSet changed_;  // Lanes with credit to tell, now or at some time.
   std::uint64_t released_ = 0;
-  std::uint64_t received_ = 0;      // Messages done, of all lanes.
-  std::uint64_t outstanding_ = 0;   // Buffers posted for others.
-  RecvFlow* heard_last_ = nullptr;  // Credit goes there: it is alive if any is.
+  std::uint64_t received_ = 0;  // Messages done, of all lanes.
+  std::uint64_t told_released_ = 0;
+  std::uint64_t untold_received_ = 0;  // Messages, in the order of their lanes.
+  std::uint64_t outstanding_ = 0;      // Buffers posted for others.
+  RecvFlow* heard_last_ = nullptr;     // Credit goes there: it is alive if any is.
   std::array<std::uint32_t, kMaxFlows> epochs_{};
   std::array<std::unique_ptr<RecvFlow>, kMaxFlows> flows_;
   Bounce bounce_;

@@ -24,6 +24,7 @@ void RecvSession::on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chunk) {
 
   Arrival* const m = begin(now, *lane, chunk);
   if (m == nullptr) return;
+  m->wants_receipt |= chunk.wants_receipt;
   if (!lane->is_posted(chunk.message))
     reserve(now, flow, UnexpectedMessage::of(*m), chunk);
   else if (m->total == 0)
@@ -47,6 +48,9 @@ Arrival* RecvSession::begin(TimePoint now, RecvLane& lane, const Chunk& chunk) {
     if (lane.is_posted(chunk.message) && !fits(now, RecvMessage::of(*m), chunk.total))
       return nullptr;
     m->begin(chunk.total);
+    lane.is_small = is_small(chunk.total, bounce_.allowance_bytes());
+    // Buffers that were posted while it seemed small.
+    if (!lane.is_small && lane.told_posted < lane.posted) tell_soon();
   } else if (m->total != chunk.total) {
     on_protocol_error(now, "chunks disagree on their message's size");
     return nullptr;
@@ -105,8 +109,8 @@ void RecvSession::on_payload(TimePoint now, RecvFlow& flow, std::span<const std:
 void RecvSession::settle(TimePoint now, RecvLane& lane, Arrival& m, std::uint64_t number) {
   if (lane.is_posted(number) && m.is_whole() && RecvMessage::of(m).copies_out() == 0)
     finish(now, lane, number);
-  else if (!changed_.empty())
-    owe_credit();
+  else
+    note_news();
 }
 
 // What nobody polls, of units that are not held.
@@ -196,10 +200,12 @@ void RecvSession::take(TimePoint now, RecvLane& lane, RecvMessage& message) {
     take_over(UnexpectedMessage::of(*came), message, lane, number);
     if (slot->is_whole()) finish(now, lane, number);
   }
-  if (sender_may_be_short)
+  if (lane.is_small)
+    note_news();
+  else if (sender_may_be_short)
     flush();
   else
-    owe_credit();
+    tell_soon();
 }
 
 // Exactly what has come: the memory between must not change before its bytes arrive, for someone
@@ -262,11 +268,17 @@ void RecvSession::finish(TimePoint now, RecvLane& lane, std::uint64_t number) {
   lane.done_beyond |= 1U << (number - lane.received);
   const int in_order = std::countr_one(lane.done_beyond);
   lane.received += static_cast<std::uint64_t>(in_order);
+  untold_received_ += static_cast<std::uint64_t>(in_order);
   lane.done_beyond = static_cast<std::uint32_t>(std::uint64_t{lane.done_beyond} >> in_order);
   ++received_;
   --outstanding_;
   change(lane);
-  owe_credit();
+  lane.wants_receipt |= m.arrival().wants_receipt;
+  if (in_order != 0) {
+    must_tell_ |= lane.wants_receipt;
+    lane.wants_receipt &= lane.done_beyond != 0;
+  }
+  note_news();
   owner_->on_done(m);  // The owner may post, close or abort.
   if (lane.waiting_first != nullptr) admit_waiting(now, lane);
 }

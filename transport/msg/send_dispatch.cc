@@ -74,7 +74,10 @@ bool SendSession::dispatch_next() {
   const Choice choice = flow_with_most_room();
   if (choice.flow == nullptr) return false;
   Next next = messages_with_lost_units_ != 0 ? next_lost() : next_new();
-  if (next.message == nullptr) return false;
+  if (next.message == nullptr) {
+    ask_if_it_helps();
+    return false;
+  }
 
   const UnitSize unit = next.message->unit();
   std::uint64_t limit = settings_.max_chunk_bytes;
@@ -87,14 +90,30 @@ bool SendSession::dispatch_next() {
   return true;
 }
 
+// Of other lanes the receiver tells by itself.
+void SendSession::ask_if_it_helps() {
+  if (!has_asked_ &&
+      std::any_of(unsent_.begin(), unsent_.end(), [](SendMessage& m) { return m.lane().is_small; }))
+    ask();
+}
+
+void SendSession::ask() {
+  if (has_asked_ || state_ != State::kReady) return;
+  std::array<std::byte, kHeaderBytes + Ask::kBody> record;
+  encode(Ask{}, record);
+  has_asked_ = std::any_of(flows_.begin(), flows_.end(),
+                           [&](SendFlow& flow) { return flow.room() != 0 && flow.write(record); });
+}
+
 void SendSession::write_chunk(SendFlow& flow, const Next& next) {
   SendMessage& m = *next.message;
   SendLane& lane = m.lane();
   const auto& [offset, size_bytes] = next.piece;
   const auto size = static_cast<std::uint32_t>(size_bytes);
   std::array<std::byte, Stream::kMaxCopiedBytes> copied;
-  const std::size_t head =
-      encode(Chunk{next.eager, size, m.number(), offset, m.total(), lane.tag}, std::span(copied));
+  const std::size_t head = encode(Chunk{next.eager, size, m.number(), offset, m.total(), lane.tag,
+                                        /*wants_receipt=*/!ack_is_delivery_ && !kept_.owns(m)},
+                                  std::span(copied));
   const std::byte* data = m.data() + offset;
   bool written = false;
   if (size <= copied.size() - kChunkRecordBytes) {
@@ -113,7 +132,7 @@ void SendSession::write_chunk(SendFlow& flow, const Next& next) {
     return;
   }
   if (next.eager) credit_.charge(size_bytes);
-  if (offset == 0) credit_.begin(lane);
+  if (offset == 0) credit_.begin(lane, m.total());
   m.hand_out(next.piece, flow.index(), next.eager, flow.written_bytes());
   if (!m.is_handed_out()) return;
   ++lane.handed_out;
@@ -139,6 +158,10 @@ void SendSession::complete_messages() {
     if (!is_held_by_peer(m)) continue;
     if (m.has_lost()) --messages_with_lost_units_;
     sent_.remove(m);
+    if (kept_.owns(m)) {
+      kept_.give_back(m);
+      continue;
+    }
     owner_.on_done(m);  // It may post the record again, close or abort.
     if (is_ended()) return;
   }
@@ -180,6 +203,7 @@ void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) 
   flow.up_at = now;
   flow.other_queues = 0;
   flow.received_when_up = credit_.received();
+  has_asked_ = false;
   if (state_ == State::kOpening) {
     state_ = State::kReady;
     owner_.on_ready(now);

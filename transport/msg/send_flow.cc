@@ -142,6 +142,7 @@ bool SendFlow::on_record(TimePoint now) {
     case RecordType::kHello:
     case RecordType::kProof:
     case RecordType::kChunk:
+    case RecordType::kAsk:
       break;
   }
   protocol_error(now, "record from the receiver");

@@ -26,7 +26,8 @@ SendSession::SendSession(const SessionSettings& settings, const ClusterKey& key,
       cookie_(cookie),
       session_id_(session_id),
       dialer_(dialer),
-      owner_(owner) {
+      owner_(owner),
+      kept_(settings.kept_message_bytes) {
   for (std::size_t i = 0; i < flows_.size(); ++i) flows_[i].bind(*this, i);
   flows_[0].wait_until(TimePoint::min());
 }
@@ -44,13 +45,16 @@ void SendSession::post(TimePoint now, SendMessage& message) {
     return fail(Error{Errc::kInvalidArgument, 0, "post: message above 1 TiB"});
   SendLane* const lane = lanes_.find_or_add(message.tag());
   if (lane == nullptr) return fail_too_many_tags();
-  message.set_place(*lane, lane->messages++);
+  SendMessage* const kept = state_ == State::kReady ? kept_.keep(message) : nullptr;
+  SendMessage& next = kept != nullptr ? *kept : message;
+  next.set_place(*lane, lane->messages++);
   ++posted_;
-  unsent_.push_back(message);
+  unsent_.push_back(next);
   if (message.total() > settings_.multi_flow_threshold_bytes && !wants_extra_flows_) {
     wants_extra_flows_ = true;
     if (state_ == State::kReady) start_extra_flows(now);
   }
+  if (kept != nullptr) owner_.on_done(message);  // It may post the record again, close or abort.
   pump();
 }
 
@@ -63,7 +67,7 @@ Hello SendSession::make_hello(std::uint8_t flow, std::uint32_t epoch) const {
   Hello hello;
   hello.is_new = !was_accepted_;
   hello.has_key = is_set(key_);
-  hello.process_ends = is_leaving_;
+  hello.process_ends = is_leaving_ && !has_outstanding();
   hello.cookie = cookie_;
   hello.session = session_id_;
   hello.epoch = epoch;
@@ -113,6 +117,7 @@ void SendSession::on_credit(const Credit& credit) {
   if (lane == nullptr) return fail_too_many_tags();
   if (!credit_.on_credit(*lane, credit))
     return fail(Error{Errc::kProtocol, 0, "credit"}, FailureDetail{Reason::kProtocol});
+  has_asked_ = false;
   advance();
 }
 
@@ -147,6 +152,7 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   const bool had_opened = flow.state() >= SendFlow::State::kGreeting;
   flow.drop(SendFlow::State::kGone);
   doubt_flow(flow);
+  has_asked_ = false;  // Perhaps there. What is heard next shows whether to ask again.
   if (peer_closed_) return advance();         // It has everything.
   if (flow.index() != 0 && !flow.was_up()) {  // Carry on with fewer.
     if (is_closing_) finish_closing();
@@ -245,7 +251,11 @@ void SendSession::close() {
 // Once every message is done: bye and FIN on each living flow. One suffices for the peer, so flows
 // that are being opened are dropped, unless there is no other.
 void SendSession::finish_closing() {
-  if (is_ended() || has_outstanding()) return;
+  if (is_ended()) return;
+  if (has_outstanding()) {
+    if (!ack_is_delivery_) ask();
+    return;
+  }
   bool has_left = false;
   for (SendFlow& flow : flows_) {
     if (!flow.is_up()) continue;
@@ -267,14 +277,20 @@ void SendSession::finish_closing() {
   if (!has_left) end_closed();
 }
 
-// Messages under way are given up, and with them the streams that refer to their memory. A reset
-// does not tell the receiver that no other stream will follow, and may get lost; a hello does.
+bool SendSession::has_lent() {
+  bool any = false;
+  for_each_outstanding([&](const SendMessage& m) { any |= !kept_.owns(m); });
+  return any;
+}
+
+// Lent messages under way are given up, and with them the streams that refer to their memory. A
+// reset does not tell the receiver that no other stream will follow, and may get lost; a hello
+// does. Where all are kept, the receiver gets them first.
 void SendSession::leave(TimePoint now) {
   if (is_ended()) return;
-  const bool had_outstanding = has_outstanding();
-  forget_messages();
   is_closing_ = is_leaving_ = true;
-  if (!had_outstanding && was_accepted_) return finish_closing();
+  if (was_accepted_ && !has_lent()) return finish_closing();
+  forget_messages();
   const bool may_be_known = was_accepted_ || flows_[0].state() >= SendFlow::State::kGreeting;
   for (SendFlow& flow : flows_)
     if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
@@ -291,6 +307,7 @@ void SendSession::end_closed() {
 void SendSession::forget_messages() {
   unsent_.clear();
   sent_.clear();
+  kept_.clear();
   messages_with_lost_units_ = 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "transport/core/intrusive_list.h"
 #include "transport/msg/credit.h"
+#include "transport/msg/kept_messages.h"
 #include "transport/msg/lane.h"
 #include "transport/msg/send_flow.h"
 #include "transport/msg/send_message.h"
@@ -33,8 +34,8 @@ class SendSession {
   SendSession& operator=(const SendSession&) = delete;
 
   // Queues a message that was start()ed, as the next of its tag; the record is lent until
-  // on_done(). A session that has ended takes it no more: its owner was told how, or is just being
-  // told.
+  // on_done(), which comes at once where a copy is kept. A session that has ended takes it no more:
+  // its owner was told how, or is just being told.
   void post(TimePoint now, SendMessage& message);
 
   // FIN on every flow once all messages are done; then on_session_closed(). abort(): RST on every
@@ -44,8 +45,11 @@ class SendSession {
   // The process ends: tells the receiver so at once, by a new stream where the old ones still refer
   // to messages. From here on no posted memory is read and no message is done.
   void leave(TimePoint now);
-  // leave() was called, and the receiver is still to be told.
-  bool is_leaving() const { return is_leaving_ && !is_ended(); }
+  // The process may not end yet: leave() was called, and the receiver is still to be told, or it
+  // may not hold all messages of a session that was closed.
+  bool is_finishing() const {
+    return !is_ended() && (is_leaving_ || (is_closing_ && has_outstanding()));
+  }
   // False once the receiver has closed with everything it was sent: its end takes nothing away.
   bool needs_peer() const { return !peer_closed_; }
 
@@ -101,11 +105,14 @@ class SendSession {
   void write_chunk(SendFlow& flow, const Next& next);
   bool is_held_by_peer(const SendMessage& message) const;
   void complete_messages();
+  void ask();
+  void ask_if_it_helps();
   void resolve(SendFlow& flow, SendMessage& message, const ChunkMap* held);
   void advance();
 
   // send_session.cc
-  bool has_outstanding() { return !unsent_.empty() || !sent_.empty(); }
+  bool has_outstanding() const { return !unsent_.empty() || !sent_.empty(); }
+  bool has_lent();
   template <class Visit>
   void for_each_outstanding(Visit visit) {
     for (SendMessage& message : sent_) visit(message);
@@ -136,12 +143,14 @@ class SendSession {
   bool peer_process_ended_ = false;
   bool is_closing_ = false;
   bool is_leaving_ = false;
-  bool said_bye_ = false;  // On a flow at least, which suffices.
+  bool said_bye_ = false;   // On a flow at least, which suffices.
+  bool has_asked_ = false;  // And was told nothing since.
   std::uint8_t flows_granted_ = 1;
   FailureDetail failure_;
 
+  KeptMessages kept_;
   // In the order of posting: the messages not handed out in whole, and those that were and are not
-  // done.
+  // done; lent or kept.
   IntrusiveList<SendMessage> unsent_;
   IntrusiveList<SendMessage> sent_;
   std::uint64_t posted_ = 0;  // Messages, of all lanes.

@@ -56,9 +56,9 @@ void Sessions::destroy(SendSession& session) {
   note_outgoing();
 }
 
-std::size_t Sessions::leaving() const {
+std::size_t Sessions::finishing() const {
   return static_cast<std::size_t>(std::count_if(
-      outgoing_.begin(), outgoing_.end(), [](const auto& o) { return o->session.is_leaving(); }));
+      outgoing_.begin(), outgoing_.end(), [](const auto& o) { return o->session.is_finishing(); }));
 }
 
 void Sessions::on_timers(TimePoint now) {

@@ -51,8 +51,8 @@ class Sessions {
   bool is_full() const { return count() >= settings_.max_sessions; }
   // Those that may still come.
   std::size_t to_come() const { return is_full() ? 0 : settings_.max_sessions - count(); }
-  // Those that have yet to tell their peer that the process ends.
-  std::size_t leaving() const;
+  // Those that a process that ends waits for: their peers do not know all yet.
+  std::size_t finishing() const;
 
   // Once in a turn, after all that was received and posted in it: also sends the credit that is
   // owed.

@@ -271,7 +271,7 @@ std::size_t Engine::unfinished() const {
     return !stream->is_gone() &&
            (stream->has_to_send() || stream->state() == SocketStream::State::kEnding);
   });
-  return static_cast<std::size_t>(open) + sessions_.leaving();
+  return static_cast<std::size_t>(open) + sessions_.finishing();
 }
 
 // --- Words ---------------------------------------------------------------------------------------

@@ -128,6 +128,8 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device) const 
   out.connect_timeout = ms(fabric_.tcp.connect_timeout_ms);
   out.session = comms::session_settings(fabric_);
   out.session.ack_is_delivery = false;
+  // To copy so much takes less than the record that tells of it.
+  out.session.kept_message_bytes = 32U << 10;
   out.session.flows = 1;  // Further ones pay where several threads serve them.
   out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric_));
   out.max_streams = descriptors_for(found_.size());

@@ -18,7 +18,7 @@ class SenderCreditTest : public testing::Test {
   // As the session does for a message that goes out whole.
   static void hand_out(SenderCredit& credit, SendLane& lane) {
     ++lane.messages;
-    credit.begin(lane);
+    credit.begin(lane, 1);
     ++lane.handed_out;
   }
   void hand_out(SendLane& lane, int count) {
@@ -57,7 +57,7 @@ TEST_F(SenderCreditTest, CountsTheMessagesOfAllLanesThatHaveNoBuffer) {
 TEST_F(SenderCreditTest, AMessageThatHasBegunGoesOn) {
   hand_out(a_, 31);
   ++b_.messages;
-  credit_.begin(b_);
+  credit_.begin(b_, 1);
   EXPECT_FALSE(credit_.may_go_eagerly(a_));
   EXPECT_TRUE(credit_.may_go_eagerly(b_));
 }

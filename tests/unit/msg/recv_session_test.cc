@@ -37,6 +37,7 @@ TEST_F(RecvSessionTest, BytesThatComeBeforeTheirBufferAreKeptAndReleased) {
   EXPECT_EQ(large[8191], std::byte{2});
   EXPECT_EQ(large[8192 + 4999], std::byte{3});
   EXPECT_EQ(large[8192 + 5000], std::byte{0xee});
+  sessions[0]->on_ask();
   acceptor->flush();
   EXPECT_EQ(*credit_of(peer), (Credit{2, 100 + 8192 + 4096, 1}));
 
@@ -45,6 +46,7 @@ TEST_F(RecvSessionTest, BytesThatComeBeforeTheirBufferAreKeptAndReleased) {
   EXPECT_EQ(done.back(), (std::pair<std::uint32_t, std::size_t>{11, 20'000}));
   EXPECT_EQ(large[16'383], std::byte{4});
   EXPECT_EQ(large[19'999], std::byte{5});
+  peer.say(Ask{});
   acceptor->flush();
   EXPECT_EQ(*credit_of(peer), (Credit{2, 100 + 16'384, 2}));  // The last chunk was not eager.
 }
@@ -143,6 +145,7 @@ TEST_F(RecvSessionTest, MessagesMayFinishOutOfOrderButAreCountedInOrder) {
   EXPECT_EQ(*credit_of(peer), (Credit{2, 0, 0}));
   peer.chunk({false, 10, 0, 0, 10});
   EXPECT_EQ(done, (Done{{2, 20}, {1, 10}}));
+  peer.say(Ask{});
   acceptor->flush();
   EXPECT_EQ(*credit_of(peer), (Credit{2, 0, 2}));
 }
@@ -249,7 +252,7 @@ TEST_F(RecvSessionTest, OnlyLanesThatChangedAreTold) {
   post(buffer, 2, 0, /*tag=*/2);
   acceptor->flush();
   EXPECT_EQ(credits_of(peer), (std::vector<Credit>{{1, 0, 0, 1}, {1, 0, 0, 2}}));
-  peer.chunk({false, 8, 0, 0, 8, 2});
+  peer.chunk({false, 8, 0, 0, 8, 2, /*wants_receipt=*/true});
   acceptor->flush();
   EXPECT_EQ(credits_of(peer), (std::vector<Credit>{{1, 0, 1, 2}}));
   // But all, once a flow was lost that may have carried the newest.
@@ -347,13 +350,13 @@ TEST_F(RecvSessionTest, CreditGoesWhereItIsHeardAndIsNeverLost) {
   Peer& one = greet(hello(5, 1, 1));
   static_cast<void>(zero.stream.records());
   static_cast<void>(one.stream.records());
-  std::vector<std::byte> buffer(8);
-  one.chunk({true, 1, 0, 0, 1});
+  std::vector<std::byte> buffer(40'000);
+  one.chunk({true, 40'000, 0, 0, 40'000});
   post(buffer, 1);
-  EXPECT_EQ(credit_of(one), (Credit{1, 1, 1}));  // The last flow that was heard.
+  EXPECT_EQ(credit_of(one), (Credit{1, 40'000, 1}));  // The last flow that was heard.
   one.stream.full = true;
   post(buffer, 2);
-  EXPECT_EQ(credit_of(zero), (Credit{2, 1, 1}));
+  EXPECT_EQ(credit_of(zero), (Credit{2, 40'000, 1}));
   zero.stream.full = true;
   post(buffer, 3);
   acceptor->flush();
@@ -361,12 +364,56 @@ TEST_F(RecvSessionTest, CreditGoesWhereItIsHeardAndIsNeverLost) {
   zero.stream.full = false;
   zero.events->on_acked(now, 100);
   acceptor->flush();
-  EXPECT_EQ(credit_of(zero), (Credit{3, 1, 1}));
+  EXPECT_EQ(credit_of(zero), (Credit{3, 40'000, 1}));
   // Whatever died with a flow is said again on another.
   one.stream.full = false;
   zero.events->on_failed(now, Error{Errc::kTimedOut, 0, ""});
   acceptor->flush();
-  EXPECT_EQ(credit_of(one), (Credit{3, 1, 1}));
+  EXPECT_EQ(credit_of(one), (Credit{3, 40'000, 1}));
+}
+
+// Whose sender does not wait for it: "When credit is told" in record.h.
+TEST_F(RecvSessionTest, NewsOfSmallMessagesWaitUntilTheyAreWorthARecord) {
+  Peer& peer = greet();
+  std::vector<std::byte> buffer(40'000);
+  const auto receive = [&](std::uint64_t number, std::uint32_t size, bool wants_receipt = false) {
+    post(buffer, static_cast<std::uint32_t>(number));
+    peer.chunk({true, size, number, 0, size, 0, wants_receipt});
+    acceptor->flush();
+    return credit_of(peer);
+  };
+  const std::optional<Credit> none;
+  EXPECT_EQ(receive(0, 8, true), (Credit{1, 8, 1}));
+  std::uint64_t next = 1;
+  for (; next < 8; ++next) EXPECT_EQ(receive(next, 8), none) << next;
+  EXPECT_EQ(receive(next++, 8), (Credit{9, 72, 9})) << "eight";
+  EXPECT_EQ(receive(next++, 30'000), none);
+  EXPECT_EQ(receive(next++, 3000), (Credit{11, 33'072, 11})) << "a quarter of the allowance";
+  EXPECT_EQ(receive(next++, 8), none);
+  EXPECT_EQ(receive(next++, 8, true), (Credit{13, 33'088, 13})) << "the sender waits";
+
+  EXPECT_EQ(receive(next++, 8), none);
+  peer.say(Ask{});
+  acceptor->flush();
+  EXPECT_EQ(credit_of(peer), (Credit{14, 33'096, 14}));
+  EXPECT_EQ(receive(next++, 8), none);
+  peer.say(Ask{});
+  acceptor->flush();
+  EXPECT_EQ(credit_of(peer), (Credit{15, 33'104, 15}));
+  peer.say(Ask{});
+  acceptor->flush();
+  EXPECT_EQ(credit_of(peer), none) << "there is nothing to tell";
+  post(buffer, 99);
+  acceptor->flush();
+  EXPECT_EQ(credit_of(peer), (Credit{16, 33'104, 15})) << "but now";
+  post(buffer, 100);
+  acceptor->flush();
+  EXPECT_EQ(credit_of(peer), none) << "an ask is answered once";
+
+  // The sender goes on to large messages, and may wait for the buffers of those.
+  peer.chunk({false, 4096, next, 0, 32'769});
+  acceptor->flush();
+  EXPECT_EQ(credit_of(peer), (Credit{17, 33'104, 15}));
 }
 
 // --- Ends --------------------------------------------------------------------------------------

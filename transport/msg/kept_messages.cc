@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/msg/kept_messages.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstring>
+#include <new>
+
+namespace ztcp::msg {
+
+KeptMessages::KeptMessages(std::size_t largest_bytes)
+    : page_bytes_(largest_bytes / kPagesPerMessage),
+      memory_(page_bytes_ == 0 ? nullptr : new std::byte[kPages * page_bytes_]),
+      records_(page_bytes_ == 0
+                   ? nullptr
+                   : static_cast<SendMessage*>(::operator new(kPages * sizeof(SendMessage)))) {}
+
+KeptMessages::~KeptMessages() {
+  for (std::uint64_t made = made_; made != 0; made &= made - 1)
+    std::destroy_at(records_.get() + std::countr_zero(made));
+}
+
+SendMessage* KeptMessages::keep(const SendMessage& message) {
+  const std::size_t bytes = message.total();
+  if (bytes > kPagesPerMessage * page_bytes_ || memory_ == nullptr) return nullptr;
+  const std::size_t pages = pages_of(bytes);
+  // Bit i stays if the pages from i on are free, as many as were looked at.
+  std::uint64_t runs = free_;
+  for (std::size_t seen = 1; seen < pages;) {
+    const std::size_t more = std::min(seen, pages - seen);
+    runs &= runs >> more;
+    seen += more;
+  }
+  if (runs == 0) return nullptr;
+  const auto first = static_cast<std::size_t>(std::countr_zero(runs));
+  free_ &= ~run(first, pages);
+
+  SendMessage* const kept = records_.get() + first;
+  if ((made_ >> first & 1) == 0) {
+    new (kept) SendMessage;
+    made_ |= std::uint64_t{1} << first;
+  }
+  std::byte* const copy = memory_.get() + first * page_bytes_;
+  if (bytes != 0) std::memcpy(copy, message.data(), bytes);
+  kept->start({copy, bytes}, message.tag(), kUnmapped);
+  return kept;
+}
+
+void KeptMessages::give_back(SendMessage& kept) {
+  assert(owns(kept));
+  free_ |= run(static_cast<std::size_t>(&kept - records_.get()), pages_of(kept.total()));
+}
+
+}  // namespace ztcp::msg
