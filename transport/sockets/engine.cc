@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t kEventsPerTurn = 64;
 constexpr std::size_t kAcceptsPerTurn = 8;
+// Where a stream is likely to have something it alone is asked, but in one of so many turns.
+constexpr int kTurnsPerPoll = 4;
 // What acknowledgements bring is sent in the same turn, so often.
 constexpr int kSendRounds = 4;
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
@@ -176,21 +178,41 @@ void Engine::on_sendable(SocketStream& stream) {
 // tell of the connection here: of an object that is there no more.
 void Engine::on_gone(SocketStream& stream) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.fd(), nullptr);
+  likely_.forget(stream);
   has_gone_ = true;
 }
 
 // --- A turn --------------------------------------------------------------------------------------
 
+// What is posted leaves, and finds its buffer, before anybody looks for what has come: that is the
+// next turn's, and no call is made in vain.
 bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
-  poll(now);
-  bool moved = receive_all(now);
+  bool moved = false;
   doorbell.drain([&](std::size_t client) { moved |= clients_.on_doorbell(client, now); });
+  if (!moved) moved = receive(now);
   sessions_.on_timers(now);
   moved |= send_all(now);
   if (now >= next_look_) look(now);
   if (has_gone_ || clients_.has_retired()) [[unlikely]]
     bury(now);
   return moved;
+}
+
+bool Engine::receive(TimePoint now) {
+  SocketStream* const likely = likely_.get();
+  if (likely != nullptr && ++turns_since_poll_ < kTurnsPerPoll) {
+    likely->expect();
+    note_readable(*likely);
+  } else {
+    turns_since_poll_ = 0;
+    poll(now);
+  }
+  return receive_all(now);
+}
+
+void Engine::note_readable(SocketStream& stream) {
+  if (stream.is_readable() && !std::exchange(stream.in_ready_list, true))
+    readable_.push_back(&stream);
 }
 
 void Engine::poll(TimePoint now) {
@@ -203,8 +225,7 @@ void Engine::poll(TimePoint now) {
       continue;
     }
     stream->on_ready(now, events[static_cast<std::size_t>(i)].events);
-    if (stream->is_readable() && !std::exchange(stream->in_ready_list, true))
-      readable_.push_back(stream);
+    note_readable(*stream);
   }
   accept_all(now);
 }
@@ -214,7 +235,10 @@ bool Engine::receive_all(TimePoint now) {
   const std::span scratch(scratch_.get(), SocketStream::kScratchBytes);
   std::size_t kept = 0;
   for (SocketStream* const stream : readable_) {
-    if (stream->is_readable()) moved |= stream->receive(now, scratch);
+    if (stream->is_readable() && stream->receive(now, scratch)) {
+      moved = true;
+      if (!stream->is_gone()) likely_.note(*stream);
+    }
     if (stream->is_readable()) {
       readable_[kept++] = stream;
     } else {

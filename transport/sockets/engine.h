@@ -15,6 +15,7 @@
 #include "transport/comms/backend.h"
 #include "transport/msg/sessions.h"
 #include "transport/sockets/device.h"
+#include "transport/sockets/likely_stream.h"
 #include "transport/sockets/socket.h"
 #include "transport/sockets/stream.h"
 
@@ -84,7 +85,9 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool has_spare_for(std::size_t streams) const;
   bool watch(int fd, SocketStream* stream, std::uint32_t events);
   SocketStream& add(std::unique_ptr<SocketStream> stream);
+  bool receive(TimePoint now);
   void poll(TimePoint now);
+  void note_readable(SocketStream& stream);
   void accept_all(TimePoint now);
   bool accept_next(TimePoint now);
   void note_no_descriptor(TimePoint now, int sys_errno);
@@ -99,6 +102,8 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   StreamCounters counters_;
   std::vector<std::unique_ptr<SocketStream>> streams_;
   std::vector<SocketStream*> readable_;
+  LikelyStream<SocketStream> likely_;
+  int turns_since_poll_ = 0;
   std::vector<SocketStream*> sendable_;
   std::vector<SocketStream*> sending_;  // What send_all() is at.
   bool has_gone_ = false;

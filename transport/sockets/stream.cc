@@ -14,11 +14,30 @@
 namespace ztcp::sockets {
 namespace {
 
-// Bytes behind those that have a place: the header of the next chunk, whose own are then known.
-constexpr std::size_t kBehindPlaced = msg::kChunkRecordBytes;
+// Of a chunk: then it is known where its bytes belong.
+constexpr std::size_t kHeader = msg::kChunkRecordBytes;
 constexpr std::size_t kVectors = 32;
 // How long the peer may take to end its direction once we have ended ours.
 constexpr Duration kEndPatience = std::chrono::seconds(8);
+
+ssize_t read_to(int fd, std::span<std::byte> place, std::span<std::byte> behind) {
+  if (place.empty()) return recv(fd, behind.data(), behind.size(), MSG_DONTWAIT);
+  std::array<iovec, 2> vectors{{{place.data(), place.size()}, {behind.data(), behind.size()}}};
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = vectors.size();
+  return recvmsg(fd, &message, MSG_DONTWAIT);
+}
+
+// One piece has a shorter way into the kernel.
+ssize_t write_from(int fd, std::span<iovec> vectors) {
+  if (vectors.size() == 1)
+    return ::send(fd, vectors[0].iov_base, vectors[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = vectors.size();
+  return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
 
 }  // namespace
 
@@ -105,16 +124,14 @@ bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
   return taken != 0;
 }
 
-// False: no more for now.
+// False: no more for now. What has no place, or lies behind what has one, goes to `scratch`: after
+// a message with a place no more than the header of the next, which is likely to have one, too.
 bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken) {
   const std::span<std::byte> place = events_ != nullptr ? events_->place() : std::span<std::byte>();
+  const bool is_at_header = place.empty() && expects_place_;
   const std::span<std::byte> behind =
-      place.empty() ? scratch : scratch.first(std::min(scratch.size(), kBehindPlaced));
-  std::array<iovec, 2> vectors{{{place.data(), place.size()}, {behind.data(), behind.size()}}};
-  msghdr message{};
-  message.msg_iov = vectors.data() + (place.empty() ? 1 : 0);
-  message.msg_iovlen = place.empty() ? 1 : 2;
-  const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+      is_at_header || !place.empty() ? scratch.first(kHeader) : scratch;
+  const ssize_t got = read_to(fd_.get(), place, behind);
   ++counters_.receive_calls;
   if (got < 0) {
     if (errno == EINTR) return true;
@@ -133,16 +150,17 @@ bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std
   // A short read has emptied the socket; the next byte is a new edge.
   if (bytes < place.size() + behind.size() && !may_end_) is_readable_ = false;
   const std::size_t placed = std::min(bytes, place.size());
+  expects_place_ = placed != 0;
   if (placed != 0) events_->on_placed(now, placed);
   if (bytes == placed) return true;
   counters_.copied_bytes += bytes - placed;
   if (events_ != nullptr) events_->on_bytes(now, behind.first(bytes - placed));
+  if (is_at_header && events_ != nullptr) expects_place_ = !events_->place().empty();
   return true;
 }
 
 void SocketStream::on_end(TimePoint now) {
-  has_ended_ = true;
-  if (events_ != nullptr) events_->on_closed(now);
+  if (!std::exchange(has_ended_, true) && events_ != nullptr) events_->on_closed(now);
   end_if_over(now);
 }
 
@@ -158,15 +176,10 @@ bool SocketStream::send(TimePoint now) {
   std::size_t sent = 0;
   while (is_writable_ && !queue_.empty() && sent < kBurstBytes && state_ != State::kConnecting) {
     std::array<iovec, kVectors> vectors;
-    msghdr message{};
-    message.msg_iov = vectors.data();
-    message.msg_iovlen = queue_.gather(vectors, kBurstBytes);
-    const std::size_t asked = [&] {
-      std::size_t sum = 0;
-      for (std::size_t i = 0; i < message.msg_iovlen; ++i) sum += vectors[i].iov_len;
-      return sum;
-    }();
-    const ssize_t got = sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const auto next = std::span(vectors).first(queue_.gather(vectors, kBurstBytes));
+    std::size_t asked = 0;
+    for (const iovec& vector : next) asked += vector.iov_len;
+    const ssize_t got = write_from(fd_.get(), next);
     ++counters_.send_calls;
     if (got < 0) {
       if (errno == EINTR) continue;

@@ -98,6 +98,8 @@ class SocketStream final : public Stream {
   // What epoll says, edge by edge.
   void on_ready(TimePoint now, std::uint32_t epoll_events);
   bool is_readable() const { return is_readable_ && !is_gone(); }
+  // Something may have come that epoll was not asked for.
+  void expect() { is_readable_ |= state_ != State::kConnecting && !has_ended_; }
   // Until there is no more for now, or others should have their turn. True when bytes came.
   bool receive(TimePoint now, std::span<std::byte> scratch);
   // The same for what is to be sent. True when bytes left.
@@ -126,8 +128,9 @@ class SocketStream final : public Stream {
   std::uint64_t taken_bytes_ = 0;  // By the kernel.
   bool is_readable_ = false;
   bool is_writable_ = true;
-  bool may_end_ = false;    // A FIN or an error lies behind the bytes: read until it comes.
-  bool has_ended_ = false;  // The peer's direction.
+  bool expects_place_ = false;  // The bytes of the last message had one.
+  bool may_end_ = false;        // A FIN or an error lies behind the bytes: read until it comes.
+  bool has_ended_ = false;      // The peer's direction.
   bool wants_fin_ = false;
   bool said_fin_ = false;
   StreamHealth health_at_end_;
