@@ -512,6 +512,31 @@ TEST_F(SendSessionTest, RedialsUntilTheWindowIsOver) {
   EXPECT_EQ(failures[0].code, Errc::kTimedOut);
 }
 
+// A host whose kernel, or whose stack, answers that nobody is there has no such process any more.
+TEST_F(SendSessionTest, APortWithoutAListenerIsNotDialledForLong) {
+  using namespace std::chrono_literals;
+  Dialled& first = accept(0, Credit{3, 0, 0});
+  post(100);
+  const TimePoint died = now;
+  const auto redial = [&](Errc outcome) {
+    now = std::max(now, session->next_deadline());
+    session->on_timers(now);
+    dialled.back().events->on_failed(now, Error{outcome, 0, "connect"});
+  };
+  first.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  while (now - died < 250ms) redial(Errc::kRefused);
+  ASSERT_TRUE(failures.empty()) << "a firewall may be starting";
+  redial(Errc::kTimedOut);
+  redial(Errc::kRefused);
+  EXPECT_TRUE(failures.empty()) << "not all said so, one after the other";
+  const TimePoint since = now;
+  while (failures.empty() && now - since < 2s) redial(Errc::kRefused);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kRefused);
+  EXPECT_GE(now - since, 500ms);
+  EXPECT_LE(now - since, 1s);
+}
+
 // Which queue a port leads to is the peer's NIC's choice: the next one may lead to the right one.
 TEST_F(SendSessionTest, DialsAgainAtOnceWhereAFlowCameToAnotherQueue) {
   accept(0, Credit{3, 0, 0});
