@@ -136,10 +136,14 @@ class Fabric:
         self.processes.append(process)
         return process
 
+    def switch_ports(self):
+        """One for each NIC of the config."""
+        return ["--config", self.config]
+
     def start_switch(self, *arguments):
         read_end, write_end = os.pipe()
         try:
-            switch = self.start("switch", [SWITCH, "--config", self.config, "--exit-with-parent",
+            switch = self.start("switch", [SWITCH, *self.switch_ports(), "--exit-with-parent",
                                            "--ready-fd", str(write_end), *arguments],
                                 pass_fds=(write_end,))
             os.close(write_end)

@@ -271,7 +271,8 @@ def reload():
         check(peer.output().count("finished 20") == 2, peer.output())
 
 
-main({f.__name__: f for f in (
-    sender_killed, receiver_killed, unwatched_sender_killed, killed_beside_its_child, sender_exits,
-    receiver_exits, sender_raises, watch_cut, receiver_stopped, briefly_stopped, pair_stopped,
-    pair_killed, switch_killed, switch_missing, wrong_mtu, nic_taken, orphan_keeps_no_nic, loopback, reload)})
+if __name__ == "__main__":
+    main({f.__name__: f for f in (
+        sender_killed, receiver_killed, unwatched_sender_killed, killed_beside_its_child, sender_exits,
+        receiver_exits, sender_raises, watch_cut, receiver_stopped, briefly_stopped, pair_stopped,
+        pair_killed, switch_killed, switch_missing, wrong_mtu, nic_taken, orphan_keeps_no_nic, loopback, reload)})

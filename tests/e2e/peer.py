@@ -235,6 +235,7 @@ def main():
     parser.add_argument("--timeout", type=float, default=60)
     parser.add_argument("--exit-after", type=int, help="messages; then ends and closes nothing")
     parser.add_argument("--raise-after", type=int, help="the same, by an exception")
+    parser.add_argument("--rounds", type=int, default=1, help="connections, one after the other")
     parser.add_argument("--cut-watches-after", type=int, help="messages; then goes on")
     options = parser.parse_args()
 
@@ -263,18 +264,20 @@ def main():
                 net.call("init", net.logger)
                 loop(net, options)
             return 0
-        if options.role == "recv":
-            side = Receiver(net, options.device, lambda raw: write_atomically(handle_path, raw),
-                            options.timeout)
-        else:
-            side = Sender(net, options.device, await_file(handle_path, options.timeout),
-                          options.timeout)
-        say("ready")
-        if options.role == "fork-and-die":
-            return fork_and_die()
-        done = stream(net, side, options.size, options.count, options.timeout, on_progress)
-        side.close()
-        say(f"finished {done}")
+        for number in range(options.rounds):
+            path = handle_path + (f".{number}" if options.rounds > 1 else "")
+            if options.role == "recv":
+                side = Receiver(net, options.device, lambda raw, path=path: write_atomically(path, raw),
+                                options.timeout)
+            else:
+                side = Sender(net, options.device, await_file(path, options.timeout), options.timeout)
+            say("ready")
+            if options.role == "fork-and-die":
+                return fork_and_die()
+            done = stream(net, side, options.size, options.count, options.timeout, on_progress)
+            side.close()
+            say(f"finished {done}")
+            say(f"descriptors {len(os.listdir('/proc/self/fd'))}")
     except PluginError as error:
         say(f"error {error}")
         return EXIT_PLUGIN_ERROR

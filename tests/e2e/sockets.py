@@ -89,4 +89,15 @@ def ipv6():
         said(fabric, f"listening at [::1]:{first}")
 
 
-main({f.__name__: f for f in (unconfigured, unasked, misspelt, instead, configured, ports_taken, ipv6)})
+def many_ranks():
+    """64 of them share the CPUs of this machine, and one address."""
+    with Fabric(2, topology="mesh") as fabric:
+        without_a_config(fabric)
+        fabric.ranks = 64
+        for op in ("all_reduce", "all_to_all"):
+            rows_are_right(fabric.run_perf("--op", op, "--min", "4K", "--max", "4K", "--iters", "1", "--warmup", "0",
+                                           "--check", "--connect-timeout", "200", "--stall-timeout", "200",
+                                           timeout_s=280, env=ASKED))
+
+
+main({f.__name__: f for f in (unconfigured, unasked, misspelt, instead, configured, ports_taken, ipv6, many_ranks)})

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""The built plugin over kernel sockets between two hosts, and what may happen to these."""
+import json
+import os
+import re
+import signal
+import time
+
+from fabric import check, main, wait_until
+from faults import DEATH_BOUND_S, done_count, ends_with_remote_error, start_peer, start_transfer
+from namespaces import Hosts, enter
+from transfer import SWEEP, rows_are_right
+
+# Its host's kernel says that nobody listens any more; who only receives waits to be dialled again.
+TOLD_BOUND_S = 2
+
+
+def all_reduce(switched=(), sweep=SWEEP, said="", **network):
+    with Hosts(switched=switched, **network) as hosts:
+        report = os.path.join(hosts.folder, "report.json")
+        ranks = hosts.start_pair("--op", "all_reduce", *sweep, "--json", report)
+        for rank in ranks:
+            check(rank.wait(120) == 0, f"{rank.name} failed:\n{rank.output()[-2000:]}")
+        with open(report, encoding="utf-8") as file:
+            rows_are_right(json.load(file))
+        check("kernel sockets, data " + hosts.address(0).split("/")[0] in hosts.log(), "no line names the interface")
+        check(re.search(said, hosts.log()), f"no line says '{said}'")
+
+
+def ipv4_mtu_1500():
+    all_reduce(mtu=1500)
+
+
+def ipv4_mtu_9000():
+    all_reduce(mtu=9000)
+
+
+def ipv6_mtu_1500():
+    all_reduce(mtu=1500, family=6)
+
+
+def ipv6_mtu_9000():
+    all_reduce(mtu=9000, family=6)
+
+
+def loss_5():
+    all_reduce(("--loss", "5%", "--seed", "7"),
+               ["--min", "8", "--max", "256K", "--factor", "32", "--iters", "2", "--warmup", "1", "--check"],
+               r"the kernel sent [1-9]\d* segments again")
+
+
+def goes_on(receiver, sender, more=100):
+    before = done_count(receiver)
+    wait_until(lambda: done_count(receiver) > before + more or not receiver.running() or not sender.running(), 30,
+               "the transfer going on")
+    check(receiver.running() and sender.running(), "the job was hurt")
+
+
+def down(seconds):
+    with Hosts() as hosts:
+        receiver, sender = start_transfer(hosts)
+        hosts.on(0, "ip", "link", "set", "data", "down")
+        time.sleep(seconds)
+        hosts.on(0, "ip", "link", "set", "data", "up")
+        goes_on(receiver, sender)
+
+
+def briefly_down():
+    """The kernel's TCP alone gets over it."""
+    down(1)
+
+
+def down_for_long():
+    """Longer than user_timeout_ms: the flows die and are dialled again."""
+    down(5)
+
+
+def address_removed():
+    with Hosts() as hosts:
+        receiver, sender = start_transfer(hosts)
+        hosts.on(0, "ip", "address", "flush", "dev", "data")
+        began = time.monotonic()
+        for process, what in ((sender, r"sending to 10\.66\.0\.1:\d+ failed"),
+                              (receiver, r"receiving from 10\.66\.0\.2:\d+ failed")):
+            ends_with_remote_error(process, hosts, what)
+        check(time.monotonic() - began < DEATH_BOUND_S, "it took too long")
+
+
+def killed(victim_sends):
+    with Hosts() as hosts:
+        receiver, sender = start_transfer(hosts)
+        victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
+        victim.send(signal.SIGKILL)
+        if victim_sends:
+            ends_with_remote_error(survivor, hosts, r"receiving from 10\.66\.0\.2:\d+ failed")
+        else:
+            ends_with_remote_error(survivor, hosts, r"sending to 10\.66\.0\.1:\d+ failed: the peer refused",
+                                   TOLD_BOUND_S)
+
+
+def sender_killed():
+    killed(victim_sends=True)
+
+
+def receiver_killed():
+    killed(victim_sends=False)
+
+
+def stopped(which, seconds):
+    with Hosts() as hosts:
+        processes = start_transfer(hosts)
+        processes[which].send(signal.SIGSTOP)
+        time.sleep(seconds)
+        processes[which].send(signal.SIGCONT)
+        goes_on(*processes)
+
+
+def receiver_stopped():
+    """Its kernel goes on acknowledging, until its memory is full."""
+    stopped(0, 2)
+
+
+def sender_stopped():
+    stopped(1, 2)
+
+
+def communicators():
+    """200 of them, made and ended one after the other in one process, leave nothing behind."""
+    with Hosts() as hosts:
+        arguments = ("--rounds", "200", "--count", "20", "--size", "200000")
+        processes = [start_peer(hosts, role, rank, *arguments) for rank, role in enumerate(("recv", "send"))]
+        for process in processes:
+            check(process.wait(120) == 0, f"{process.name} failed:\n{process.output()[-2000:]}")
+            counts = [int(n) for n in re.findall(r"(?m)^descriptors (\d+)$", process.output())]
+            check(len(counts) == 200, f"{len(counts)} rounds of {process.name}")
+            # Those of the last connections may still wait for their FIN.
+            check(max(counts[100:]) <= max(counts[:10]) + 4, f"{process.name} has ever more descriptors: {counts}")
+
+
+if __name__ == "__main__":
+    enter()
+    main({f.__name__: f for f in (ipv4_mtu_1500, ipv4_mtu_9000, ipv6_mtu_1500, ipv6_mtu_9000, loss_5, briefly_down,
+                                  down_for_long, address_removed, sender_killed, receiver_killed, receiver_stopped,
+                                  sender_stopped, communicators)})

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""Two hosts on this machine: network namespaces, joined by veth or through ztcp_switch.
+
+Each has an interface `data`, which the plugin uses, and `boot`, over which ranks find each other and which no test
+touches. All of it is in a namespace of the test's own, and ends with it.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+from fabric import PERF, PLUGIN, Fabric, check, free_port
+
+# Short, so that a test sees them fire: see QUICK_TIMERS.
+CONFIG = """schema = 1
+[messages]
+handshake_timeout_ms = 3000
+redial_window_ms = 7000
+[tcp]
+connect_timeout_ms = 3000
+user_timeout_ms = 3000
+keepalive_idle_ms = 500
+keepalive_interval_ms = 300
+[[nic]]
+name = "ztcp0"
+driver = "socket"
+interface = "data"
+address = "{address}"
+"""
+NETWORKS = {4: "10.66.0.{}/24", 6: "fd66::{}/64"}
+ENTERED = "E2E_IN_NAMESPACE"
+
+
+def enter():
+    """Starts the test again in a network namespace of its own, or says why it can't."""
+    if os.environ.get(ENTERED):
+        return
+    unshare = ["unshare", "--net", "--mount"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
+    tried = subprocess.run([*unshare, "true"], stderr=subprocess.PIPE, text=True, check=False, timeout=30)
+    if tried.returncode != 0:
+        print(f"no network namespace of its own: {tried.stderr.strip()}")
+        sys.exit(77)
+    os.environ[ENTERED] = "yes"
+    os.execvp(unshare[0], [*unshare, sys.executable, *sys.argv])
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, timeout=30)
+
+
+class Hosts(Fabric):
+    """A fabric of two hosts; whatever has rank N runs on host N."""
+
+    def __init__(self, mtu=1500, family=4, switched=()):
+        # The base class would have a fabric of software NICs written.
+        self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
+        self.ranks = 2
+        self.processes = []
+        self.networks = NETWORKS[family]
+        self.configs = []
+        self.keepers = []
+        try:
+            for host in range(2):
+                self.configs.append(os.path.join(self.folder, f"host{host}.conf"))
+                with open(self.configs[host], "w", encoding="utf-8") as file:
+                    file.write(CONFIG.format(address=self.address(host)))
+                self.keepers.append(self.keep_namespace())
+            self.config = self.configs[0]
+            self.join("boot", 1500)
+            if switched:
+                self.join_by_switch(mtu, switched)
+            else:
+                self.join("data", mtu)
+            for host in range(2):
+                self.on(host, "ip", "link", "set", "lo", "up")
+                self.on(host, "ip", "address", "add", f"10.67.0.{host + 1}/24", "dev", "boot")
+                self.add_address(host)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def keep_namespace(self):
+        """Its own /sys, too, where interfaces say what they are."""
+        keeper = subprocess.Popen(["unshare", "--net", "--mount", "sh", "-c",
+                                   "mount -t sysfs sysfs /sys; echo; exec sleep 900"],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        check(keeper.stdout.readline() == b"\n", "the namespace was not made")
+        return keeper
+
+    def __exit__(self, kind, value, traceback):
+        super().__exit__(kind, value, traceback)
+        for keeper in self.keepers:
+            keeper.kill()
+            keeper.wait(10)
+            keeper.stdout.close()
+
+    def address(self, host):
+        return self.networks.format(host + 1)
+
+    def add_address(self, host):
+        self.on(host, "ip", "address", "add", self.address(host), "dev", "data",
+                *(["nodad"] if ":" in self.address(host) else []))
+
+    def inside(self, host, command):
+        return ["nsenter", "-t", str(self.keepers[host].pid), "--net", "--mount", "--", *command]
+
+    def on(self, host, *command):
+        subprocess.run(self.inside(host, command), check=True, timeout=30)
+
+    def move(self, host, interface, name, mtu):
+        ip("link", "set", interface, "netns", str(self.keepers[host].pid))
+        self.on(host, "ip", "link", "set", interface, "name", name, "mtu", str(mtu), "up")
+
+    def join(self, name, mtu):
+        ip("link", "add", f"{name}-a", "type", "veth", "peer", "name", f"{name}-b")
+        for host, end in enumerate("ab"):
+            self.move(host, f"{name}-{end}", name, mtu)
+
+    def join_by_switch(self, mtu, arguments):
+        if not os.path.exists("/dev/net/tun"):
+            print("no /dev/net/tun")
+            sys.exit(77)
+        self.mtu = mtu
+        self.start_switch(*arguments)
+        for host, end in enumerate("ab"):
+            self.move(host, f"data-{end}", "data", mtu)
+
+    def switch_ports(self):
+        return [word for end in "ab" for word in ("--port", f"tap:data-{end},mtu={self.mtu}")]
+
+    def start(self, name, command, env=None, pass_fds=()):
+        env = dict(env or {})
+        rank = env.get("ZTCP_LOCAL_RANK")
+        if rank is not None:
+            env["ZTCP_CONFIG"] = self.configs[int(rank)]
+            command = self.inside(int(rank), command)
+        return super().start(name, command, env, pass_fds)
+
+    def start_pair(self, *arguments):
+        """A rank of ztcp_perf on each host."""
+        port = free_port()
+        return [self.start(f"rank{rank}",
+                           [PERF, "--plugin", PLUGIN, "--ranks", "2", "--rank", str(rank), "--rendezvous",
+                            f"10.67.0.1:{port}", *arguments], {"ZTCP_LOCAL_RANK": str(rank)})
+                for rank in range(2)]
