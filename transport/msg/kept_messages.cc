@@ -7,22 +7,22 @@
 #include <cassert>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace ztcp::msg {
 
 KeptMessages::KeptMessages(std::size_t largest_bytes)
     : page_bytes_(largest_bytes / kPagesPerMessage),
       memory_(page_bytes_ == 0 ? nullptr : new std::byte[kPages * page_bytes_]),
-      records_(page_bytes_ == 0
-                   ? nullptr
-                   : static_cast<SendMessage*>(::operator new(kPages * sizeof(SendMessage)))) {}
+      records_(page_bytes_ == 0 ? nullptr
+                                : static_cast<Kept*>(::operator new(kPages * sizeof(Kept)))) {}
 
 KeptMessages::~KeptMessages() {
   for (std::uint64_t made = made_; made != 0; made &= made - 1)
     std::destroy_at(records_.get() + std::countr_zero(made));
 }
 
-SendMessage* KeptMessages::keep(const SendMessage& message) {
+SendMessage* KeptMessages::keep(SendMessage& message) {
   const std::size_t bytes = message.total();
   if (bytes > kPagesPerMessage * page_bytes_ || memory_ == nullptr) return nullptr;
   const std::size_t pages = pages_of(bytes);
@@ -37,20 +37,26 @@ SendMessage* KeptMessages::keep(const SendMessage& message) {
   const auto first = static_cast<std::size_t>(std::countr_zero(runs));
   free_ &= ~run(first, pages);
 
-  SendMessage* const kept = records_.get() + first;
+  Kept* const kept = records_.get() + first;
   if ((made_ >> first & 1) == 0) {
-    new (kept) SendMessage;
+    new (kept) Kept;
     made_ |= std::uint64_t{1} << first;
   }
-  std::byte* const copy = memory_.get() + first * page_bytes_;
-  if (bytes != 0) std::memcpy(copy, message.data(), bytes);
-  kept->start({copy, bytes}, message.tag(), kUnmapped);
+  kept->start({message.data(), bytes}, message.tag(), message.memory_key());
+  kept->lent = &message;
   return kept;
+}
+
+SendMessage& KeptMessages::copy(SendMessage& kept) {
+  std::byte* const bytes = memory_.get() + first_page(kept) * page_bytes_;
+  if (kept.total() != 0) std::memcpy(bytes, kept.data(), kept.total());
+  kept.move_to(bytes, kUnmapped);
+  return *std::exchange(static_cast<Kept&>(kept).lent, nullptr);
 }
 
 void KeptMessages::give_back(SendMessage& kept) {
   assert(owns(kept));
-  free_ |= run(static_cast<std::size_t>(&kept - records_.get()), pages_of(kept.total()));
+  free_ |= run(first_page(kept), pages_of(kept.total()));
 }
 
 }  // namespace ztcp::msg

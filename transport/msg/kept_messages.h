@@ -25,8 +25,13 @@ class KeptMessages {
   KeptMessages(const KeptMessages&) = delete;
   KeptMessages& operator=(const KeptMessages&) = delete;
 
-  // A copy of what was start()ed, to be given back. Null: it is too large, or there is no room.
-  SendMessage* keep(const SendMessage& message);
+  // Takes the place of what was start()ed, whose bytes it refers to until copy(); to be given back.
+  // Null: it is too large, or there is no room.
+  SendMessage* keep(SendMessage& message);
+  // What it stands for; null once that was copied.
+  SendMessage* lent(const SendMessage& kept) const { return static_cast<const Kept&>(kept).lent; }
+  // Returns the same, whose bytes nobody needs any more.
+  SendMessage& copy(SendMessage& kept);
   void give_back(SendMessage& kept);
   // All are back; they are in no list any more.
   void clear() { free_ = ~std::uint64_t{0}; }
@@ -35,6 +40,10 @@ class KeptMessages {
   }
 
  private:
+  struct Kept final : SendMessage {
+    SendMessage* lent = nullptr;
+  };
+
   std::size_t pages_of(std::size_t bytes) const {
     return bytes <= page_bytes_ ? 1 : (bytes + page_bytes_ - 1) / page_bytes_;
   }
@@ -42,8 +51,12 @@ class KeptMessages {
     return ((std::uint64_t{1} << pages) - 1) << first;
   }
 
+  std::size_t first_page(const SendMessage& kept) const {
+    return static_cast<std::size_t>(&static_cast<const Kept&>(kept) - records_.get());
+  }
+
   struct Free {
-    void operator()(SendMessage* records) const { ::operator delete(records); }
+    void operator()(Kept* records) const { ::operator delete(records); }
   };
 
   const std::size_t page_bytes_;
@@ -52,7 +65,7 @@ class KeptMessages {
   // Nor was that of pages: those in front are taken first.
   const std::unique_ptr<std::byte[]> memory_;
   // One for each page that a message may begin with.
-  const std::unique_ptr<SendMessage, Free> records_;
+  const std::unique_ptr<Kept, Free> records_;
 };
 
 }  // namespace ztcp::msg

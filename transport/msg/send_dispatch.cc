@@ -116,7 +116,7 @@ void SendSession::write_chunk(SendFlow& flow, const Next& next) {
                                   std::span(copied));
   const std::byte* data = m.data() + offset;
   bool written = false;
-  if (size <= copied.size() - kChunkRecordBytes) {
+  if (size <= kMostCopied) {
     if (size != 0) std::memcpy(copied.data() + head, data, size);
     written = flow.write(std::span(copied).first(head + size));
   } else {
@@ -140,29 +140,41 @@ void SendSession::write_chunk(SendFlow& flow, const Next& next) {
   sent_.push_back(m);
 }
 
-// Also asks that no living stream refers to the message's memory (Stream::write()).
+// Not considering streams that still refer to its memory.
 bool SendSession::is_held_by_peer(const SendMessage& m) const {
-  const bool is_received = m.number() < m.lane().received;
-  if (!is_received && (!ack_is_delivery_ || m.has_lost())) return false;
+  if (m.number() < m.lane().received) return true;
+  if (!ack_is_delivery_ || m.has_lost()) return false;
+  for (std::size_t f = 0; f < flows_granted_; ++f)
+    if (m.stream_end(f) == SendMessage::kInDoubt) return false;
+  return true;
+}
+
+// Whether a living stream does (Stream::write()).
+bool SendSession::is_referred_to(const SendMessage& m) const {
   for (std::size_t f = 0; f < flows_granted_; ++f) {
     const std::uint64_t end = m.stream_end(f);
-    if (end == 0) continue;
-    if (end == SendMessage::kInDoubt ? !is_received : flows_[f].acked_bytes() < end) return false;
+    if (end != SendMessage::kInDoubt && flows_[f].acked_bytes() < end) return true;
   }
-  return true;
+  return false;
 }
 
 void SendSession::complete_messages() {
   for (auto next = sent_.begin(); next != sent_.end();) {
     SendMessage& m = *next++;
-    if (!is_held_by_peer(m)) continue;
-    if (m.has_lost()) --messages_with_lost_units_;
-    sent_.remove(m);
-    if (kept_.owns(m)) {
-      kept_.give_back(m);
+    if (is_referred_to(m)) continue;
+    const bool is_kept = kept_.owns(m);
+    SendMessage* done = is_kept ? kept_.lent(m) : &m;
+    if (is_held_by_peer(m)) {
+      if (m.has_lost()) --messages_with_lost_units_;
+      sent_.remove(m);
+      if (is_kept) kept_.give_back(m);
+    } else if (is_kept && done != nullptr) {
+      kept_.copy(m);
+    } else {
       continue;
     }
-    owner_.on_done(m);  // It may post the record again, close or abort.
+    if (done == nullptr) continue;
+    owner_.on_done(*done);  // It may post the record again, close or abort.
     if (is_ended()) return;
   }
 }

@@ -41,6 +41,11 @@ class SendMessage : public ListHook<> {
     number_ = number;
   }
   SendLane& lane() const { return *lane_; }
+  // The same bytes.
+  void move_to(const std::byte* data, std::uint32_t memory_key) {
+    data_ = data;
+    memory_key_ = memory_key;
+  }
   std::uint64_t number() const { return number_; }
   const std::byte* data() const { return data_; }
   std::uint64_t total() const { return total_; }

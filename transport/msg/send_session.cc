@@ -54,7 +54,8 @@ void SendSession::post(TimePoint now, SendMessage& message) {
     wants_extra_flows_ = true;
     if (state_ == State::kReady) start_extra_flows(now);
   }
-  if (kept != nullptr) owner_.on_done(message);  // It may post the record again, close or abort.
+  // What streams copy needs no memory of its owner's, who may post again, close or abort.
+  if (kept != nullptr && message.total() <= kMostCopied) owner_.on_done(kept_.copy(*kept));
   pump();
 }
 
@@ -290,13 +291,14 @@ void SendSession::finish_closing() {
 
 bool SendSession::has_lent() {
   bool any = false;
-  for_each_outstanding([&](const SendMessage& m) { any |= !kept_.owns(m); });
+  for_each_outstanding(
+      [&](const SendMessage& m) { any |= !kept_.owns(m) || kept_.lent(m) != nullptr; });
   return any;
 }
 
 // Lent messages under way are given up, and with them the streams that refer to their memory. A
 // reset does not tell the receiver that no other stream will follow, and may get lost; a hello
-// does. Where all are kept, the receiver gets them first.
+// does. Where all are copied, the receiver gets them first.
 void SendSession::leave(TimePoint now) {
   if (is_ended()) return;
   is_closing_ = is_leaving_ = true;

@@ -34,7 +34,7 @@ class SendSession {
   SendSession& operator=(const SendSession&) = delete;
 
   // Queues a message that was start()ed, as the next of its tag; the record is lent until
-  // on_done(), which comes at once where a copy is kept. A session that has ended takes it no more:
+  // on_done(), which may come at once. A session that has ended takes it no more:
   // its owner was told how, or is just being told.
   void post(TimePoint now, SendMessage& message);
 
@@ -81,6 +81,9 @@ class SendSession {
   void on_protocol_error(TimePoint now, SendFlow& flow, const char* where);
 
  private:
+  // Of a message that goes out with its header in one copy.
+  static constexpr std::size_t kMostCopied = Stream::kMaxCopiedBytes - kChunkRecordBytes;
+
   enum class State : std::uint8_t { kOpening, kReady, kEnded };
 
   bool is_ended() const { return state_ == State::kEnded; }
@@ -104,6 +107,7 @@ class SendSession {
   Next next_new();
   void write_chunk(SendFlow& flow, const Next& next);
   bool is_held_by_peer(const SendMessage& message) const;
+  bool is_referred_to(const SendMessage& message) const;
   void complete_messages();
   void ask();
   void ask_if_it_helps();

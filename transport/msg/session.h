@@ -54,10 +54,10 @@ struct SessionSettings {
   // tells of the peer's acknowledgements (sender). True for tcp/, false for kernel sockets. A send
   // is done by acknowledgement alone only where both sides say so.
   bool ack_is_delivery = true;
-  // A sender copies messages up to this size and calls them done when they are posted, as long as
-  // there is room for the copies of those that the receiver may not hold yet: four such messages,
-  // or 64 that are small. 0: none. For where an acknowledgement is no delivery: each message would
-  // wait for a record of the receiver's.
+  // A sender copies messages up to this size and calls them done once no stream refers to their
+  // memory, as long as there is room for the copies of those that the receiver may not hold yet:
+  // four such messages, or 64 that are small. 0: none. For where an acknowledgement is no delivery:
+  // each message would wait for a record of the receiver's.
   std::uint32_t kept_message_bytes = 0;
   // Sessions of one NIC, those that send and those that receive together.
   std::uint32_t max_sessions = 512;

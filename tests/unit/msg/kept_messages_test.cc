@@ -23,6 +23,11 @@ TEST(KeptMessages, AreCopiesOfWhatWasStarted) {
   lent.start(bytes, 9, 3);
   SendMessage* const copy = kept.keep(lent);
   ASSERT_NE(copy, nullptr);
+  EXPECT_EQ(copy->data(), bytes.data()) << "not yet";
+  EXPECT_EQ(copy->memory_key(), 3U);
+  EXPECT_EQ(kept.lent(*copy), &lent);
+  EXPECT_EQ(&kept.copy(*copy), &lent);
+  EXPECT_EQ(kept.lent(*copy), nullptr);
   std::ranges::fill(bytes, std::byte{0});
   EXPECT_TRUE(std::ranges::equal(bytes_of(*copy), std::vector<std::byte>(5000, std::byte{7})));
   EXPECT_EQ(copy->tag(), 9U);
@@ -80,7 +85,10 @@ TEST(KeptMessages, DoNotOverlap) {
     std::fill_n(bytes.begin(), size, fill);
     SendMessage lent;
     lent.start(std::span(bytes).first(size), 0, 0);
-    if (SendMessage* const copy = kept.keep(lent)) taken.push_back({copy, fill});
+    SendMessage* const copy = kept.keep(lent);
+    if (copy == nullptr) continue;
+    kept.copy(*copy);
+    taken.push_back({copy, fill});
   }
 }
 

@@ -296,26 +296,58 @@ class KeptTest : public SendSessionTest {
 
 TEST_F(KeptTest, SmallMessagesAreDoneWhenTheyArePosted) {
   Dialled& d = accept(0);
-  post(2048);
+  ack(d, kHelloBytes);
+  post(900);
   EXPECT_EQ(done.size(), 1U);
+  post(2048);
+  ack(d, 2 * kChunkRecordBytes + 900 + 2047);
+  EXPECT_EQ(done.size(), 1U);
+  ack(d, 1);
+  EXPECT_EQ(done.size(), 2U) << "the stream has taken it";
   post(2049);
-  EXPECT_EQ(done.size(), 1U) << "that one waits";
+  ack(d, kChunkRecordBytes + 2049);
+  EXPECT_EQ(done.size(), 2U) << "that one waits";
   const auto chunks = sent(d);
-  ASSERT_EQ(chunks.size(), 2U);
+  ASSERT_EQ(chunks.size(), 3U);
   EXPECT_FALSE(chunks[0].chunk.wants_receipt);
-  EXPECT_TRUE(chunks[1].chunk.wants_receipt);
-  ack(d, d.stream.written.size());
+  EXPECT_FALSE(chunks[1].chunk.wants_receipt);
+  EXPECT_TRUE(chunks[2].chunk.wants_receipt);
+  say(d, Credit{3, 900 + 2048 + 2049, 3});
+  EXPECT_EQ(done, (std::vector<std::uint32_t>{0, 1, 2})) << "each once";
+}
+
+TEST_F(KeptTest, WhatIsReceivedBeforeItWasCopiedIsDoneOnce) {
+  Dialled& d = accept(0);
+  ack(d, kHelloBytes);
+  post(2000);
+  say(d, Credit{1, 2000, 1});
+  EXPECT_TRUE(done.empty()) << "the stream still refers to it";
+  ack(d, kChunkRecordBytes + 2000);
+  EXPECT_EQ(done.size(), 1U);
+}
+
+TEST_F(KeptTest, AFlowThatDiesBeforeItTookAMessageLeavesItToTheNext) {
+  Dialled& d = accept(0);
+  memory[0] = std::byte{7};
+  post(2000);
+  d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  Dialled& again = accept(1);
+  const auto chunks = sent(again);
+  ASSERT_EQ(chunks.size(), 1U);
+  EXPECT_EQ(chunks[0].first, std::byte{7});
+  ack(again, 100'000);
+  EXPECT_EQ(done.size(), 1U);
 }
 
 TEST_F(KeptTest, WithoutRoomForTheCopyMessagesWait) {
   Dialled& d = accept(0, Credit{40, 0, 0});
   for (int i = 0; i < 5; ++i) post(2000);
-  EXPECT_EQ(done.size(), 4U);
   EXPECT_TRUE(sent(d).back().chunk.wants_receipt);
   ack(d, 100'000);
+  EXPECT_EQ(done.size(), 4U);
   say(d, Credit{40, 0, 1});
   post(2000);
-  EXPECT_EQ(done.size(), 5U) << "the first has made room";
+  EXPECT_FALSE(sent(d).back().chunk.wants_receipt) << "the first has made room";
   say(d, Credit{40, 0, 5});
   EXPECT_EQ(done.size(), 6U);
 }
