@@ -16,6 +16,10 @@ namespace {
 
 // Of a chunk: then it is known where its bytes belong.
 constexpr std::size_t kHeader = msg::kChunkRecordBytes;
+// To copy so much takes longer than a call that puts it in its place.
+constexpr std::size_t kWorthPlacing = 8U << 10;
+// Of such reads where a header that was read alone was of a message without a place.
+constexpr std::uint32_t kReadsBetweenProbes = 64;
 constexpr std::size_t kVectors = 32;
 // How long the peer may take to end its direction once we have ended ours.
 constexpr Duration kEndPatience = std::chrono::seconds(8);
@@ -124,8 +128,8 @@ bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
   return taken != 0;
 }
 
-// False: no more for now. What has no place, or lies behind what has one, goes to `scratch`: after
-// a message with a place no more than the header of the next, which is likely to have one, too.
+// False: no more for now. What has no place, or lies behind what has one, goes to `scratch`: where
+// messages are large no more than their header, so that the rest may be put in its place.
 bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken) {
   const std::span<std::byte> place = events_ != nullptr ? events_->place() : std::span<std::byte>();
   const bool is_at_header = place.empty() && expects_place_;
@@ -150,12 +154,17 @@ bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std
   // A short read has emptied the socket; the next byte is a new edge.
   if (bytes < place.size() + behind.size() && !may_end_) is_readable_ = false;
   const std::size_t placed = std::min(bytes, place.size());
-  expects_place_ = placed != 0;
   if (placed != 0) events_->on_placed(now, placed);
   if (bytes == placed) return true;
   counters_.copied_bytes += bytes - placed;
   if (events_ != nullptr) events_->on_bytes(now, behind.first(bytes - placed));
-  if (is_at_header && events_ != nullptr) expects_place_ = !events_->place().empty();
+  if (is_at_header) {
+    expects_place_ = events_ != nullptr && events_->place().size() >= kWorthPlacing;
+    reads_until_probe_ = kReadsBetweenProbes;
+  } else if (bytes >= kWorthPlacing) {
+    expects_place_ = place.size() >= kWorthPlacing || reads_until_probe_ == 0;
+    reads_until_probe_ -= expects_place_ ? 0 : 1;
+  }
   return true;
 }
 

@@ -128,9 +128,10 @@ class SocketStream final : public Stream {
   std::uint64_t taken_bytes_ = 0;  // By the kernel.
   bool is_readable_ = false;
   bool is_writable_ = true;
-  bool expects_place_ = false;  // The bytes of the last message had one.
-  bool may_end_ = false;        // A FIN or an error lies behind the bytes: read until it comes.
-  bool has_ended_ = false;      // The peer's direction.
+  bool expects_place_ = false;  // The next message's bytes: its header is read alone.
+  std::uint32_t reads_until_probe_ = 0;
+  bool may_end_ = false;    // A FIN or an error lies behind the bytes: read until it comes.
+  bool has_ended_ = false;  // The peer's direction.
   bool wants_fin_ = false;
   bool said_fin_ = false;
   StreamHealth health_at_end_;

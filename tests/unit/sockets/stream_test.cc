@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How many calls a stream makes for what comes, and how much of it is copied once more.
+#include "transport/sockets/stream.h"
+
+#include <array>
+#include <cstring>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/msg/record.h"
+
+namespace ztcp::sockets {
+namespace {
+
+constexpr std::size_t kHeader = msg::kChunkRecordBytes;
+
+// Messages: a header as long as a chunk's, which begins with the size of what follows.
+class Reader final : public StreamEvents {
+ public:
+  explicit Reader(bool is_polled) : is_polled_(is_polled) {}
+
+  void on_open(TimePoint, Stream&) override {}
+  void on_bytes(TimePoint, std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      std::vector<std::byte>& to = left_ != 0 ? body : header_;
+      const std::size_t missing = left_ != 0 ? left_ : kHeader - header_.size();
+      const std::size_t take = std::min(missing, bytes.size());
+      to.insert(to.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(take));
+      bytes = bytes.subspan(take);
+      if (left_ != 0)
+        left_ -= take;
+      else if (header_.size() == kHeader)
+        begin();
+    }
+  }
+  std::span<std::byte> place() override {
+    if (is_polled_ || left_ == 0) return {};
+    place_.resize(left_);
+    return place_;
+  }
+  void on_placed(TimePoint, std::size_t bytes) override {
+    body.insert(body.end(), place_.begin(), place_.begin() + static_cast<std::ptrdiff_t>(bytes));
+    left_ -= bytes;
+  }
+  void on_acked(TimePoint, std::uint64_t) override {}
+  void on_closed(TimePoint) override {}
+  void on_failed(TimePoint, Error) override {}
+
+  std::vector<std::byte> body;  // Of all messages.
+
+ private:
+  void begin() {
+    std::memcpy(&left_, header_.data(), sizeof left_);
+    header_.clear();
+  }
+
+  const bool is_polled_;
+  std::size_t left_ = 0;
+  std::vector<std::byte> header_;
+  std::vector<std::byte> place_;
+};
+
+class StreamTest : public testing::Test, private StreamHost {
+ protected:
+  void make(bool is_polled) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+    for (const int end : ends) {
+      const int bytes = 4 << 20;
+      setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    }
+    peer = link::Fd(ends[0]);
+    reader = std::make_unique<Reader>(is_polled);
+    stream = std::make_unique<SocketStream>(host(), counters, link::Fd(ends[1]),
+                                            SocketStream::State::kOpen, reader.get(), kNever);
+  }
+  // One message, of which all comes at once. Returns the calls that it took.
+  std::uint64_t receive(std::size_t size) {
+    std::vector<std::byte> bytes(kHeader + size);
+    std::memcpy(bytes.data(), &size, sizeof size);
+    for (std::size_t i = 0; i < size; ++i)
+      bytes[kHeader + i] = static_cast<std::byte>(i * 7 + i / 256);
+    EXPECT_EQ(write(peer.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    const std::uint64_t before = counters.receive_calls;
+    reader->body.clear();
+    stream->on_ready({}, EPOLLIN);
+    stream->receive({}, scratch);
+    EXPECT_EQ(reader->body, std::vector<std::byte>(bytes.begin() + kHeader, bytes.end()));
+    return counters.receive_calls - before;
+  }
+  std::uint64_t copied() { return std::exchange(counters.copied_bytes, 0); }
+
+  link::Fd peer;
+  StreamCounters counters;
+  std::unique_ptr<Reader> reader;
+  std::unique_ptr<SocketStream> stream;
+  std::vector<std::byte> scratch = std::vector<std::byte>(SocketStream::kScratchBytes);
+
+ private:
+  StreamHost& host() { return *this; }
+  void on_connected(const link::Fd&) override {}
+  void on_sendable(SocketStream&) override {}
+  void on_gone(SocketStream&) override {}
+};
+
+TEST_F(StreamTest, ASmallMessageTakesOneCall) {
+  for (const bool is_polled : {true, false}) {
+    make(is_polled);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(receive(8), 1U) << i;
+  }
+}
+
+TEST_F(StreamTest, LargeMessagesArePutInTheirPlaceButTheFirst) {
+  make(/*is_polled=*/false);
+  EXPECT_EQ(receive(30'000), 1U);
+  copied();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(receive(30'000), 2U) << i;
+    EXPECT_EQ(copied(), kHeader) << i;
+  }
+  // One more call when they become small, none for those that follow.
+  EXPECT_EQ(receive(8), 2U);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(receive(8), 1U) << i;
+}
+
+TEST_F(StreamTest, MessagesWithoutAPlaceSeldomCostACallMore) {
+  make(/*is_polled=*/true);
+  std::uint64_t calls = 0;
+  for (int i = 0; i < 640; ++i) calls += receive(30'000);
+  EXPECT_LE(calls, 640U + 12U);
+}
+
+}  // namespace
+}  // namespace ztcp::sockets
