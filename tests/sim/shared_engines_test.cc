@@ -79,6 +79,7 @@ class Connection final : public msg::SendOwner, public msg::RecvOwner, public ms
 struct Host {
   Host(std::size_t number, std::uint8_t queues, bool told, std::uint64_t seed) {
     const auto spread = random_spread(queues, seed * 10 + number);
+    places = std::make_shared<ustack::SharedPlaces>(queues);
     for (std::uint8_t i = 0; i < queues; ++i) {
       ustack::EngineConfig config;
       config.stack.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(number + 1)}};
@@ -116,21 +117,21 @@ struct Host {
     return sum;
   }
 
-  std::shared_ptr<ustack::SharedPlaces> places = std::make_shared<ustack::SharedPlaces>();
+  std::shared_ptr<ustack::SharedPlaces> places;
   std::vector<std::unique_ptr<ustack::Engine>> engines;
   std::unique_ptr<SharedNic<ustack::Engine>> nic;
 };
 
 class SharedEngines : public testing::TestWithParam<bool> {
  protected:
-  void make(std::uint64_t seed, const link::Impairment& cable) {
+  void make(std::uint64_t seed, const link::Impairment& cable, std::uint8_t count = 5) {
     TearDown();
     hosts.push_back(std::make_unique<Host>(0, 3, GetParam(), seed));
     hosts.push_back(std::make_unique<Host>(1, 4, GetParam(), seed));
     world = std::make_unique<World<SharedNic<ustack::Engine>>>(
         *hosts[0]->nic, *hosts[1]->nic,
         WorldOptions{.forward = cable, .backward = cable, .seed = seed});
-    for (std::uint8_t i = 0; i < 5; ++i) {
+    for (std::uint8_t i = 0; i < count; ++i) {
       Connection& one = *connections.emplace_back(std::make_unique<Connection>(i));
       for (const auto& engine : hosts[1]->engines) EXPECT_TRUE(engine->listen(one.cookie, one));
       one.sender =
@@ -181,6 +182,20 @@ TEST_P(SharedEngines, EveryFlowFindsItsSession) {
     ASSERT_TRUE(run()) << world->why() << " seed " << seed;
     expect_all_right();
     EXPECT_GT(hosts[1]->refused(), 0U) << "further flows came to other queues";
+  }
+}
+
+// Whatever queues they come to first.
+TEST_P(SharedEngines, SessionsAreSharedOut) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    make(seed, {.delay = 15us, .rate_bits_per_second = kRate}, 16);
+    ASSERT_TRUE(run()) << world->why() << " seed " << seed;
+    expect_all_right();
+    for (std::uint8_t queue = 0; queue < 4; ++queue) {
+      hosts[1]->places->note_ended(queue);
+      EXPECT_FALSE(hosts[1]->places->better_place(queue, 1)) << "its last one was one too many";
+      hosts[1]->places->note_begun(queue, 1);
+    }
   }
 }
 

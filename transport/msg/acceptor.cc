@@ -148,6 +148,9 @@ Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
   if (listener == listeners_.end()) return {.refusal = {Reason::kUnknownCookie}};
   if (sessions_.size() + other_sessions_ >= settings_.max_sessions)
     return {.refusal = {Reason::kFull, settings_.max_sessions}};
+  if (places_ != nullptr)
+    if (const auto better = places_->better_place(place_, hello.epoch))
+      return {.refusal = {Reason::kOtherQueue, *better, place_}};
   return {.listener = listener->second};
 }
 
@@ -223,6 +226,7 @@ void Acceptor::admit(TimePoint now, RecvFlow& flow) {
 RecvSession* Acceptor::open_session(TimePoint now, const RecvFlow& flow, ListenerEvents& listener) {
   auto session = std::make_unique<RecvSession>(*this, settings_, flow.hello(), next_allowance(),
                                                flow.remote());
+  if (places_ != nullptr) places_->note_begun(place_, flow.hello().epoch);
   budget_taken_bytes_ += session->allowance_bytes() - Bounce::kMinAllowanceBytes;
   const std::uint64_t id = session->id();
   sessions_.emplace(id, session.get());
@@ -252,6 +256,7 @@ std::unique_ptr<RecvFlow> Acceptor::take_pending(RecvFlow& flow) {
 
 void Acceptor::remove_session(RecvSession& session) {
   sessions_.erase(session.id());
+  if (places_ != nullptr) places_->note_ended(place_);
   const auto is_it = [&](const Closed& closed) { return closed.session == session.id(); };
   if (places_ != nullptr && std::none_of(closed_.begin(), closed_.end(), is_it))
     forget_place(session.id());

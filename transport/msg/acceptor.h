@@ -44,7 +44,7 @@ struct AcceptorCounters {
   std::uint64_t refused_flows = 0;  // Further ones, which their sessions do without.
   std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that is no more.
   std::uint64_t refused_no_memory = 0;
-  std::uint64_t refused_queue = 0;  // Flows of a session that is on another queue.
+  std::uint64_t refused_queue = 0;  // Flows that another queue has, or should have, the session of.
 };
 
 class Acceptor {

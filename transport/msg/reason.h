@@ -31,8 +31,9 @@ enum class Reason : std::uint32_t {
   kProcessEnded = 13,   // The other side's process ended and said so.
   kTooManyTags = 14,    // ours: so many there may be on one connection.
   kOutOfMemory = 15,    // A new session found none.
-  // The flow came to another queue of the receiver's NIC than its session is on (ours: which); a
-  // flow from another port may come to that one.
+  // The flow came to another queue of the receiver's NIC than its session is on, or a new session
+  // to one that has more of them than another (ours: which); a flow from another port may come to
+  // that one.
   kOtherQueue = 16,
 };
 inline constexpr std::uint32_t kLastReason = 16;

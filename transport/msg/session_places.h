@@ -2,7 +2,8 @@
 // Copyright the ztcp authors
 //
 // Where a NIC has several acceptors, one for each of its queues: which of them has a session. All
-// flows of a session belong to one acceptor, whichever queue the network puts them into.
+// flows of a session belong to one acceptor, whichever queue the network puts them into. And how
+// many sessions each has, so that none has all the work.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,13 @@ class SessionPlaces {
   virtual bool take(std::uint64_t session, std::uint8_t place) = 0;
   // Nothing is remembered of it there any more.
   virtual void forget(std::uint64_t session, std::uint8_t place) = 0;
+
+  // A new session knocks at `place` for the `tries`th time: where there are clearly fewer, if it is
+  // worth to look for that.
+  virtual std::optional<std::uint8_t> better_place(std::uint8_t place, std::uint32_t tries) = 0;
+  // One began there after so many tries; and ended.
+  virtual void note_begun(std::uint8_t place, std::uint32_t tries) = 0;
+  virtual void note_ended(std::uint8_t place) = 0;
 };
 
 }  // namespace ztcp::msg

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/ustack/shared_places.h"
+
+#include <gtest/gtest.h>
+
+namespace ztcp::ustack {
+namespace {
+
+TEST(SharedPlaces, ANewSessionLooksForAPlaceThatHasClearlyFewer) {
+  SharedPlaces places(3);
+  places.note_begun(0, 1);
+  EXPECT_FALSE(places.better_place(0, 1)) << "one more is nothing";
+  places.note_begun(0, 1);
+  EXPECT_EQ(places.better_place(0, 1), 1);
+  EXPECT_FALSE(places.better_place(1, 1));
+  places.note_begun(1, 1);
+  EXPECT_EQ(places.better_place(0, 1), 2);
+  places.note_ended(0);
+  EXPECT_FALSE(places.better_place(0, 1));
+}
+
+TEST(SharedPlaces, NobodyLooksForEver) {
+  SharedPlaces places(2);
+  for (int i = 0; i < 9; ++i) places.note_begun(0, 1);
+  EXPECT_TRUE(places.better_place(0, SharedPlaces::kMostTries));
+  EXPECT_FALSE(places.better_place(0, SharedPlaces::kMostTries + 1));
+}
+
+// A NIC that looks at addresses alone.
+TEST(SharedPlaces, WhereItIsInVainNobodyLooks) {
+  SharedPlaces places(2);
+  for (int i = 0; i < 9; ++i) places.note_begun(0, 1);
+  const auto begin_in_vain = [&] { places.note_begun(0, SharedPlaces::kMostTries + 1); };
+  begin_in_vain();
+  begin_in_vain();
+  places.note_begun(1, 4);  // Somebody found it.
+  begin_in_vain();
+  begin_in_vain();
+  EXPECT_TRUE(places.better_place(0, 1));
+  begin_in_vain();
+  EXPECT_FALSE(places.better_place(0, 1));
+}
+
+}  // namespace
+}  // namespace ztcp::ustack
