@@ -151,6 +151,7 @@ constexpr NicCheck kNicChecks[] = {
     {kSocket, check_socket_interface},
     {kSocket, check_socket_network},
     {kSocket, check_socket_ports},
+    {kSocket, check_socket_speed},
 };
 
 // What the NICs of a kind need together.
@@ -159,10 +160,8 @@ struct SharedCheck {
   HostCheck judge;
 };
 constexpr SharedCheck kSharedChecks[] = {
-    {kPci, check_equal_speeds},
-    {kPci, check_hugepages},
-    {kPci, check_locked_memory},
-    {kSocket, check_socket_buffers},
+    {kPci, check_equal_speeds},      {kPci, check_hugepages},          {kPci, check_locked_memory},
+    {kSocket, check_socket_buffers}, {kSocket, check_socket_switches},
 };
 
 }  // namespace

@@ -60,7 +60,9 @@ Next check_tap_interface(Checklist& list, const Nic& nic);
 Next check_socket_interface(Checklist& list, const Nic& nic);
 Next check_socket_network(Checklist& list, const Nic& nic);
 Next check_socket_ports(Checklist& list, const Nic& nic);
+Next check_socket_speed(Checklist& list, const Nic& nic);
 void check_socket_buffers(Checklist& list);
+void check_socket_switches(Checklist& list);
 // memory.cc
 void check_hugepages(Checklist& list);
 void check_locked_memory(Checklist& list);

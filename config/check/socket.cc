@@ -198,7 +198,51 @@ Next check_socket_ports(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
-// Sockets leave their buffers to the kernel, which makes them larger as far as these allow.
+// What NCCL is told: the config's, else the driver's.
+Next check_socket_speed(Checklist& list, const Nic& nic) {
+  const std::string device = device_of(nic);
+  const LocalAddress* const own = find_address(list, nic);
+  if (own == nullptr || own->is_loopback) return Next::kGoOn;  // Of a loopback nobody knows.
+  const std::int64_t told =
+      read_number(list.machine, "/sys/class/net/" + device + "/speed").value_or(0);
+  if (told > 0 && nic.speed_mbps != 0 && told != nic.speed_mbps)
+    list.warning(
+        "speed", nic.name,
+        fmt::format("speed_mbps = {} in the config, {} says {}", nic.speed_mbps, device, told),
+        fmt::format("remove speed_mbps from {}, unless it was stated on purpose",
+                    list.fabric.path));
+  else if (told > 0 || nic.speed_mbps != 0)
+    list.good("speed", nic.name, fmt::format("{} Mb/s", told > 0 ? told : nic.speed_mbps));
+  else
+    list.warning("speed", nic.name,
+                 fmt::format("neither the config nor the driver of {} tells it, so NCCL is told {} "
+                             "Mb/s, a guess",
+                             device, kGuessedSpeedMbps),
+                 fmt::format("sudo ztcp_setup --speed MBPS, or write speed_mbps = ... into {}",
+                             list.fabric.path));
+  return Next::kGoOn;
+}
+
+// What else keeps the kernel from giving a connection what it needs.
+void check_socket_switches(Checklist& list) {
+  struct Switch {
+    const char* name;
+    const char* without;
+  };
+  constexpr Switch kSwitches[] = {
+      {"tcp_moderate_rcvbuf", "connections keep the small buffers that they begin with"},
+      {"tcp_window_scaling", "a connection has 64 KiB under way at most"},
+      {"tcp_sack", "each lost packet costs a round trip, and many a timeout"},
+  };
+  for (const Switch& one : kSwitches)
+    if (sysctl(list, std::string("ipv4/") + one.name) == 0)
+      list.warning("buffers", std::string("net.ipv4.") + one.name,
+                   fmt::format("is 0: {}", one.without),
+                   fmt::format("sudo sysctl -w net.ipv4.{}=1", one.name));
+}
+
+// Sockets leave their buffers to the kernel, which makes them larger as far as these allow;
+// net.core.rmem_max and wmem_max bound only what a program sets itself.
 void check_socket_buffers(Checklist& list) {
   constexpr std::int64_t kWantedBytes = 4 << 20;  // The kernel's own default, or less.
   for (const char* name : {"tcp_rmem", "tcp_wmem"}) {

@@ -17,6 +17,7 @@
 #include "tools/ztcp_setup/check/firewall.h"
 #include "tools/ztcp_setup/check/job_environment.h"
 #include "tools/ztcp_setup/check/rights.h"
+#include "tools/ztcp_setup/check/source_routes.h"
 #include "tools/ztcp_setup/host/usable_cpus.h"
 #include "tools/ztcp_setup/live/live_host.h"
 #include "tools/ztcp_setup/plan/boot_unit.h"
@@ -90,8 +91,9 @@ CheckReport check_here(Host& host, const std::string& config_path, const char* c
                            host.link_target("/proc/self/exe").value_or(""),
                            network ? default_interface(*network) : std::string()};
   report.checks = config::run_checks(fabric, host, gpus, {}, host.addresses());
-  for (const auto& more : {check_job_environment(fabric, job), check_groups(fabric, host),
-                           check_rights(fabric, host), check_firewall(fabric, host)})
+  for (const auto& more :
+       {check_job_environment(fabric, job), check_groups(fabric, host), check_rights(fabric, host),
+        check_firewall(fabric, host), check_source_routes(fabric, host)})
     report.checks.insert(report.checks.end(), more.begin(), more.end());
   for (config::Problem& problem : config::read_environment(variables).problems)
     report.checks.push_back({"variable", config::Severity::kWarning, std::move(problem)});

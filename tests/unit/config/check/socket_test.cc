@@ -25,6 +25,8 @@ LocalAddress at(const char* interface, const char* address, std::uint32_t index)
 struct Host {
   test::Tree tree{
       "file path=sys/class/net/eth1/mtu text=9000\n"
+      "file path=sys/class/net/eth1/speed text=25000\n"
+      "file path=proc/sys/net/ipv4/tcp_moderate_rcvbuf text=1\n"
       "file path=proc/sys/net/ipv4/ip_local_port_range text=32768\\t60999\n"
       "file path=proc/sys/net/ipv4/ip_local_reserved_ports text=\n"
       "file path=proc/sys/net/ipv4/tcp_rmem text=4096\\t131072\\t6291456\n"
@@ -177,6 +179,33 @@ TEST(CheckSocket, SmallBuffers) {
   const Problem problem = host.problem("buffers", Severity::kWarning);
   EXPECT_THAT(problem.what, HasSubstr("256 KiB a connection"));
   EXPECT_EQ(problem.mend, "sudo sysctl -w net.ipv4.tcp_rmem=\"4096 65536 4194304\"");
+}
+
+TEST(CheckSocket, TheSpeedThatNcclIsTold) {
+  Host host;
+  EXPECT_EQ(host.problem("speed", Severity::kGood).what, "25000 Mb/s");
+  host.nic().speed_mbps = 100000;
+  EXPECT_EQ(host.problem("speed", Severity::kWarning).what,
+            "speed_mbps = 100000 in the config, eth1 says 25000");
+  host.tree.add_file("sys/class/net/eth1/speed", "-1\n");  // virtio does not know.
+  EXPECT_EQ(host.problem("speed", Severity::kGood).what, "100000 Mb/s");
+  host.nic().speed_mbps = 0;
+  EXPECT_THAT(host.problem("speed", Severity::kWarning).what, HasSubstr("10000 Mb/s, a guess"));
+  host.addresses[0].is_loopback = true;
+  EXPECT_EQ(host.said("speed").name, "");
+}
+
+TEST(CheckSocket, SwitchesThatKeepConnectionsSlow) {
+  for (const char* name : {"tcp_moderate_rcvbuf", "tcp_window_scaling", "tcp_sack"}) {
+    Host host;
+    host.sysctl(std::string("ipv4/") + name, "0");
+    std::vector<Problem> warned;
+    for (const Check& check : run_checks(host.fabric, host.machine, {}, {}, host.addresses))
+      if (check.severity == Severity::kWarning) warned.push_back(check.problem);
+    ASSERT_EQ(warned.size(), 1U);
+    EXPECT_EQ(warned[0].where, std::string("net.ipv4.") + name);
+    EXPECT_EQ(warned[0].mend, "sudo sysctl -w net.ipv4." + std::string(name) + "=1");
+  }
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ class FakeHost final : public Host {
   std::map<std::string, std::uint32_t> users{{"alice", 1000}};
   std::map<std::string, std::uint32_t> groups{{"ztcp", 990}};
   std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};
+  std::map<std::string, std::string> answers;    // What programs say that only tell.
   bool renames_interfaces = true;                // udev gives the names they had.
   bool bind_fails = false;                       // vfio-pci refuses every device.
   std::optional<config::Problem> network_fault;  // rtnetlink does not answer.

@@ -139,6 +139,10 @@ Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Second
       result.output += fmt::format("index=0\nkernel=\"{}\"\nargs=\"{}\"\n", kernel, arguments);
     return result;
   }
+  if (const auto answer = answers.find(line); answer != answers.end()) {
+    result.output = answer->second;
+    return result;
+  }
   const Status status = change("run " + line, [&]() -> Status {
     if (argv[0] == "modprobe" && argv[1] == "--remove") {
       state.modules.erase(argv[2]);
