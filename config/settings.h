@@ -98,7 +98,7 @@ struct Hugepages {
 
 struct Messages {
   std::uint16_t listen_port = 7471;
-  std::uint32_t flows = 4;
+  std::uint32_t flows = 0;  // 0: as many as the transport can use.
   std::uint32_t multi_flow_threshold_kib = 128;
   std::uint32_t eager_allowance_kib = 128;
   std::uint32_t max_chunk_kib = 256;

@@ -143,6 +143,8 @@ int launch_local_ranks(const Options& options, int argc, char** argv) {
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched, signal);
   sigprocmask(SIG_BLOCK, &watched, &former);
 
+  // As torchrun does: a plugin shares the host's CPUs by it.
+  setenv("LOCAL_WORLD_SIZE", std::to_string(options.ranks).c_str(), 1);
   const pid_t self = getpid();
   Family family(static_cast<std::size_t>(options.ranks));
   bool interrupted = false;

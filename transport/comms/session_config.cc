@@ -15,7 +15,7 @@ msg::SessionSettings session_settings(const config::Fabric& fabric) {
   msg::SessionSettings out;
   out.max_sessions = fabric.tcp.max_connections;
   const config::Messages& messages = fabric.messages;
-  out.flows = messages.flows;
+  if (messages.flows != 0) out.flows = messages.flows;
   out.multi_flow_threshold_bytes = messages.multi_flow_threshold_kib << 10U;
   out.eager_allowance_bytes = messages.eager_allowance_kib << 10U;
   out.max_chunk_bytes = messages.max_chunk_kib << 10U;

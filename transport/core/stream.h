@@ -81,6 +81,10 @@ class Stream {
   // Sends RST and forgets everything. No further event is delivered.
   virtual void abort() = 0;
 
+  // Nobody writes any more to what StreamEvents::lend_place() lent; returns when that is so. What is
+  // there is told all the same, later: on_placed().
+  virtual void settle_place() {}
+
   // Until it has been let go, and from within on_failed().
   virtual StreamHealth health() const { return {}; }
 
@@ -102,6 +106,9 @@ class StreamEvents {
   // instead of on_bytes(). Empty: on_bytes() wants them.
   virtual std::span<std::byte> place() { return {}; }
   virtual void on_placed(TimePoint, std::size_t) {}
+  // What place() just said may be written by another thread until on_placed() (of none or some of
+  // the bytes), or until the stream has been let go. False: only here and now.
+  virtual bool lend_place() { return false; }
   // Bytes acknowledged since the stream opened, cumulative, whose memory the stream needs no more:
   // of kernel sockets those that the kernel has copied, which says nothing of the peer. Never
   // decreases. Also the moment to write more: room() may have grown. Told after the bytes and the

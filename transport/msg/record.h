@@ -5,7 +5,7 @@
 // definition; the code below only encodes and decodes.
 //
 // A *session* carries messages one way, from the *sender* (which connects) to the *receiver*
-// (which listens), over up to four *flows*, each a byte stream of its own. Integers are
+// (which listens), over up to eight *flows*, each a byte stream of its own. Integers are
 // little-endian and unaligned; reserved bits and bytes are zero and checked. Each direction of each
 // stream begins with
 //

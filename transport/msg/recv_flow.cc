@@ -52,10 +52,13 @@ std::span<std::byte> RecvFlow::place() {
   return session_->place(*this, reader_.payload_left());
 }
 
+// The session may have ended since.
 void RecvFlow::on_placed(TimePoint now, std::size_t bytes) {
   reader_.skip(bytes);
-  session_->on_placed(now, *this, bytes);
+  if (session_ != nullptr) session_->on_placed(now, *this, bytes);
 }
+
+bool RecvFlow::lend_place() { return session_->lend_place(*this); }
 
 void RecvFlow::on_record(TimePoint now) {
   const auto body = reader_.body();

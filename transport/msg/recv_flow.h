@@ -42,6 +42,8 @@ class RecvFlow final : public StreamEvents {
     std::uint64_t position = 0;        // The next byte's offset in the message.
     std::uint64_t reserved_bytes = 0;  // In Bounce, for units not held yet.
     bool eager = false;
+    bool is_lent = false;   // See RecvSession::lend_place().
+    std::uint64_t end = 0;  // Of the chunk, in the message.
     CopyTrack track;
   };
 
@@ -91,6 +93,10 @@ class RecvFlow final : public StreamEvents {
     state_ = State::kDraining;
     deadline_ = deadline;
   }
+  // See Stream.
+  void settle_place() {
+    if (stream_ != nullptr) stream_->settle_place();
+  }
   void abort();  // RST, if the stream still is there.
   void close();  // FIN.
 
@@ -106,6 +112,7 @@ class RecvFlow final : public StreamEvents {
   void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
   std::span<std::byte> place() override;
   void on_placed(TimePoint now, std::size_t bytes) override;
+  bool lend_place() override;
   void on_acked(TimePoint now, std::uint64_t total_bytes) override;
   void on_closed(TimePoint now) override;
   void on_failed(TimePoint now, Error error) override;

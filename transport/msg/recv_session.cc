@@ -21,7 +21,7 @@ RecvSession::RecvSession(Acceptor& acceptor, const SessionSettings& settings, co
       bounce_(allowance_bytes) {}
 
 RecvSession::~RecvSession() {
-  forget_copies();
+  stop_writing();
   for (auto& flow : flows_) {
     if (flow == nullptr) continue;
     // A refusal must still reach its reader.
@@ -161,8 +161,9 @@ bool RecvSession::tell(const Credit& credit) {
   const auto takes = [&](RecvFlow* flow) {
     return flow != nullptr && flow->is_up() && flow->write(record);
   };
-  if (!takes(heard_last_) && std::none_of(flows_.begin(), flows_.end(),
-                                          [&](const auto& flow) { return takes(flow.get()); }))
+  RecvFlow* const first = settings_.keeps_first_flow_free ? flows_[0].get() : heard_last_;
+  if (!takes(first) && std::none_of(flows_.begin(), flows_.end(),
+                                    [&](const auto& flow) { return takes(flow.get()); }))
     return false;
   told_released_ = released_;
   is_asked_ = false;
@@ -252,6 +253,7 @@ void RecvSession::fail_too_many_tags(TimePoint now) {
 void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) {
   // What has come is done first, as if there were no workers.
   if (has_copies_out()) copies_->settle(now, *this);
+  settle_places();
   if (state_ == State::kFailed || state_ == State::kEnded) return;
   if (state_ == State::kClosing) {  // Nobody waits for anything any more.
     abort();
@@ -275,9 +277,20 @@ void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) 
   untold_failure_ = error;
 }
 
+void RecvSession::settle_places() {
+  if (places_lent_ == 0) return;
+  for (const auto& flow : flows_)
+    if (flow != nullptr) flow->settle_place();
+}
+
+void RecvSession::stop_writing() {
+  if (has_copies_out()) copies_->forget(*this);
+  settle_places();
+}
+
 void RecvSession::close() {
   if (state_ == State::kRunning) {
-    forget_copies();
+    stop_writing();
     state_ = State::kClosing;
     if (acceptor_ != nullptr) acceptor_->remember_closed(*this, received_);
     finish_closing();
@@ -305,7 +318,7 @@ void RecvSession::finish_closing() {
 // section 4.2.2.13), which would overtake the bye.
 void RecvSession::leave(TimePoint now) {
   if (state_ != State::kRunning && state_ != State::kClosing) return;
-  forget_copies();
+  stop_writing();
   state_ = State::kEnded;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_) {
@@ -319,7 +332,7 @@ void RecvSession::leave(TimePoint now) {
 }
 
 void RecvSession::abort() {
-  forget_copies();
+  stop_writing();
   state_ = State::kEnded;
   resume_deadline_ = kNever;
   for (const auto& flow : flows_)

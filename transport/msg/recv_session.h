@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The listening side of a NCCL connection: messages over up to four byte streams. Two files:
+// The listening side of a NCCL connection: messages over up to eight byte streams. Two files:
 // recv_session.cc (life: flows joining and leaving, credit, closing, failing) and recv_sink.cc
 // (where bytes go, and when a message is done). Made by the acceptor, owned by whoever the listener
 // handed it to.
@@ -96,6 +96,10 @@ class RecvSession final : public CopyClient {
   // them. Then they are there.
   std::span<std::byte> place(const RecvFlow& flow, std::size_t bytes);
   void on_placed(TimePoint now, RecvFlow& flow, std::size_t bytes);
+  // place() is another thread's until on_placed(), or until the flow's stream has been let go. Who
+  // ends the session or hands memory back waits for that thread (Stream::settle_place(), abort(),
+  // close()); no message can be done meanwhile, since no other flow may bring the same bytes.
+  bool lend_place(RecvFlow& flow);
   void on_ask();
   void on_bye(TimePoint now, RecvFlow& flow, const Bye& bye);
   void on_refusal(TimePoint now, const Refusal& refusal);
@@ -112,6 +116,9 @@ class RecvSession final : public CopyClient {
   void take(TimePoint now, RecvLane& lane, RecvMessage& message);
   Arrival* begin(TimePoint now, RecvLane& lane, const Chunk& chunk);
   bool fits(TimePoint now, RecvMessage& message, std::uint64_t total);
+  template <class Of>
+  bool overlaps_another(const RecvFlow& flow, Of&& of);
+  void take_back_place(RecvFlow& flow);
   void reserve(TimePoint now, RecvFlow& flow, UnexpectedMessage& m, const Chunk& chunk);
   bool sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t from,
             std::span<const std::byte> bytes);
@@ -143,9 +150,9 @@ class RecvSession final : public CopyClient {
   FailureDetail why_sender_left() const {
     return {sender_process_ended_ ? Reason::kProcessEnded : Reason::kNone, /*from_peer=*/true};
   }
-  void forget_copies() {
-    if (has_copies_out()) copies_->forget(*this);
-  }
+  // Nobody writes to posted memory any more.
+  void settle_places();
+  void stop_writing();
   void fail_too_many_tags(TimePoint now);
   void fail(TimePoint now, Error error, const FailureDetail& detail = {});
 
@@ -181,6 +188,7 @@ class RecvSession final : public CopyClient {
   std::uint64_t told_released_ = 0;
   std::uint64_t untold_received_ = 0;  // Messages, in the order of their lanes.
   std::uint64_t outstanding_ = 0;      // Buffers posted for others.
+  std::size_t places_lent_ = 0;        // To flows.
   RecvFlow* heard_last_ = nullptr;     // Credit goes there: it is alive if any is.
   std::array<std::uint32_t, kMaxFlows> epochs_{};
   std::array<std::unique_ptr<RecvFlow>, kMaxFlows> flows_;

@@ -14,13 +14,20 @@ namespace ztcp::msg {
 void RecvSession::on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chunk) {
   heard_last_ = &flow;
   RecvFlow::Cursor& cursor = flow.cursor;
-  cursor = {nullptr, chunk.message, chunk.offset, 0, chunk.eager, {}};
+  cursor = {};
+  cursor.message = chunk.message;
+  cursor.position = chunk.offset;
+  cursor.end = chunk.offset + chunk.size_bytes;
+  cursor.eager = chunk.eager;
   if (state_ != State::kRunning) return;
   RecvLane* const lane = cursor.lane = lanes_.find_or_add(chunk.tag);
   if (lane == nullptr) return fail_too_many_tags(now);
   if (!lane->is_in_window(chunk.message) || has_bye_)
     return on_protocol_error(now, "chunk outside the message window");
   if (lane->is_finished(chunk.message)) return;
+  if (places_lent_ != 0 &&
+      overlaps_another(flow, [](const RecvFlow& f) { return f.cursor.is_lent; }))
+    return on_protocol_error(now, "two flows bring the same bytes");
 
   Arrival* const m = begin(now, *lane, chunk);
   if (m == nullptr) return;
@@ -126,10 +133,35 @@ std::span<std::byte> RecvSession::place(const RecvFlow& flow, std::size_t bytes)
   return {RecvMessage::of(m).buffer() + from, bytes};
 }
 
+bool RecvSession::lend_place(RecvFlow& flow) {
+  if (overlaps_another(flow, [](const RecvFlow&) { return true; })) return false;
+  flow.cursor.is_lent = true;
+  ++places_lent_;
+  return true;
+}
+
+void RecvSession::take_back_place(RecvFlow& flow) {
+  if (std::exchange(flow.cursor.is_lent, false)) --places_lent_;
+}
+
+// What is left of the flow's chunk and of one that another flow of those is at.
+template <class Of>
+bool RecvSession::overlaps_another(const RecvFlow& flow, Of&& of) {
+  const RecvFlow::Cursor& ours = flow.cursor;
+  return std::any_of(flows_.begin(), flows_.end(), [&](const auto& other) {
+    if (other == nullptr || other.get() == &flow || !of(*other)) return false;
+    const RecvFlow::Cursor& theirs = other->cursor;
+    return theirs.lane == ours.lane && theirs.message == ours.message &&
+           theirs.position < ours.end && ours.position < theirs.end;
+  });
+}
+
 void RecvSession::on_placed(TimePoint now, RecvFlow& flow, std::size_t bytes) {
+  take_back_place(flow);
   RecvFlow::Cursor& cursor = flow.cursor;
   const std::uint64_t from = cursor.position;
   cursor.position = from + bytes;
+  if (state_ != State::kRunning || bytes == 0) return;
   RecvLane& lane = *cursor.lane;
   Arrival& m = *lane.arrival(cursor.message);
   hold(m, flow, from, from + bytes);
@@ -240,6 +272,7 @@ void RecvSession::take_over(UnexpectedMessage& m, RecvMessage& to, RecvLane& lan
 // again. A unit may be longer than a stretch, so what workers have of it need not be of the last
 // one.
 void RecvSession::drop_chunk(RecvFlow& flow) {
+  take_back_place(flow);
   const RecvFlow::Cursor cursor = flow.cursor;
   flow.cursor = {};
   if (has_copies_out()) copies_->wait_for(*this);

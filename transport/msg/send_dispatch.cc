@@ -13,19 +13,29 @@ namespace {
 // With several flows up a chunk is about the flow's room, so that none gets a backlog; but a room
 // that opens by one segment at a time must not cut messages into crumbs.
 constexpr std::uint64_t kMinSharedChunkBytes = 16U << 10;
+// Where the first flow is kept free: from which messages; and pieces that are worth a thread's
+// while.
+constexpr std::uint64_t kBulkBytes = 64U << 10;
+constexpr std::uint64_t kMinEvenChunkBytes = 128U << 10;
 
 }  // namespace
 
-SendSession::Choice SendSession::flow_with_most_room() {
+SendSession::Choice SendSession::flow_with_most_room(std::uint64_t message_bytes) {
   Choice best;
-  for (std::size_t i = 0; i < flows_granted_; ++i) {
-    if (!flows_[i].is_up()) continue;
+  const auto consider = [&](SendFlow& flow) {
+    if (!flow.is_up()) return;
     ++best.flows_up;
-    if (const std::size_t room = flows_[i].room(); room > best.room_bytes) {
-      best.flow = &flows_[i];
+    if (const std::size_t room = flow.room(); room > best.room_bytes) {
+      best.flow = &flow;
       best.room_bytes = room;
     }
-  }
+  };
+  const bool avoids_first = settings_.keeps_first_flow_free && message_bytes >= kBulkBytes;
+  const bool wants_first = settings_.keeps_first_flow_free && message_bytes < kBulkBytes;
+  if (!avoids_first) consider(flows_[0]);
+  if (wants_first && best.flows_up != 0) return best;
+  for (std::size_t i = 1; i < flows_granted_; ++i) consider(flows_[i]);
+  if (avoids_first && best.flows_up == 0) consider(flows_[0]);
   return best;
 }
 
@@ -71,18 +81,23 @@ SendSession::Next SendSession::next_new() {
 // Hands out one chunk. False when there is none that may go, or no flow has room.
 bool SendSession::dispatch_next() {
   if (unsent_.empty() && messages_with_lost_units_ == 0) return false;
-  const Choice choice = flow_with_most_room();
-  if (choice.flow == nullptr) return false;
   Next next = messages_with_lost_units_ != 0 ? next_lost() : next_new();
   if (next.message == nullptr) {
     ask_if_it_helps();
     return false;
   }
+  const Choice choice = flow_with_most_room(next.message->total());
+  if (choice.flow == nullptr) return false;
 
   const UnitSize unit = next.message->unit();
   std::uint64_t limit = settings_.max_chunk_bytes;
-  if (choice.flows_up > 1)
+  if (choice.flows_up > 1) {
     limit = std::min(limit, std::max<std::uint64_t>(choice.room_bytes, kMinSharedChunkBytes));
+    const std::uint64_t even =
+        (next.message->total() - 1) / choice.flows_up + unit.bytes();  // Rounded up.
+    if (settings_.keeps_first_flow_free)
+      limit = std::min(limit, std::max(even, kMinEvenChunkBytes));
+  }
   limit = std::max(unit.offset(unit.index(limit)), unit.bytes());
   next.piece.size_bytes = std::min(next.piece.size_bytes, limit);
   // A full ring: on_acked() of that flow comes back here; meanwhile the others go on.

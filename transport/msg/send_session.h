@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The connecting side of a NCCL connection: messages over up to four byte streams. Three files:
+// The connecting side of a NCCL connection: messages over up to eight byte streams. Three files:
 // send_session.cc (life: dialling, closing, failing), send_dispatch.cc (which bytes go out next, on
 // which flow, and when a message is done), send_flow.cc (one flow's handshake and records).
 //
@@ -96,7 +96,7 @@ class SendSession {
     std::size_t room_bytes = 0;
     std::size_t flows_up = 0;
   };
-  Choice flow_with_most_room();
+  Choice flow_with_most_room(std::uint64_t message_bytes);
   // What may go out next: lost units first, else the first message whose lane has credit.
   struct Next {
     SendMessage* message = nullptr;  // None.

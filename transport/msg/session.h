@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // What both ends of a session share: its settings, who hears of it, who dials, and why it ended.
-// A session is a NCCL connection as messages over up to four byte streams, in wire format version
+// A session is a NCCL connection as messages over up to eight byte streams, in wire format version
 // 1 (record.h; design notes in ARCHITECTURE.md, "Messages"): SendSession is the connecting side and
 // sends messages, RecvSession is made by the Acceptor from an incoming handshake and receives them.
 // Credit and received counts travel on the reverse direction of the same streams.
@@ -20,7 +20,7 @@
 namespace ztcp::msg {
 
 inline constexpr std::uint32_t kWireVersion = 1;
-inline constexpr std::size_t kMaxFlows = 4;
+inline constexpr std::size_t kMaxFlows = 8;
 // Messages of one tag of which a receiver takes bytes: so many from the oldest that is not done on.
 inline constexpr std::size_t kMessageWindow = 32;
 // Messages, of all tags, that may be out without a posted buffer.
@@ -30,7 +30,7 @@ using Cookie = std::array<std::byte, 16>;      // Names a listener; travels in N
 using ClusterKey = std::array<std::byte, 32>;  // HMAC-SHA256 key; all zero: no authentication.
 
 struct SessionSettings {
-  std::uint32_t flows = 4;                                // 1-4.
+  std::uint32_t flows = 4;                                // 1-8.
   std::uint32_t multi_flow_threshold_bytes = 128U << 10;  // Larger messages open the other flows.
   std::uint32_t eager_allowance_bytes = 128U
                                         << 10;  // What a receiver takes without a posted buffer.
@@ -59,6 +59,10 @@ struct SessionSettings {
   // four such messages, or 64 that are small. 0: none. For where an acknowledgement is no delivery:
   // each message would wait for a record of the receiver's.
   std::uint32_t kept_message_bytes = 0;
+  // Large messages stay off the first flow once others are up, and credit keeps to it: of kernel
+  // sockets those that other threads move bytes of are locked meanwhile. Then also a message is cut
+  // evenly for its flows, so that each is done when the others are.
+  bool keeps_first_flow_free = false;
   // Sessions of one NIC, those that send and those that receive together.
   std::uint32_t max_sessions = 512;
   // Of this budget each receiver of an acceptor is allowed a 64th of what the others leave, up to

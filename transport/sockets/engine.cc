@@ -41,11 +41,28 @@ Engine::Engine(EngineConfig config, link::Fd epoll, Listening listener)
     : config_(std::move(config)),
       epoll_(std::move(epoll)),
       listener_(std::move(listener)),
+      bulk_calls_(config_.workers, worker_threads_),
       scratch_(new std::byte[SocketStream::kScratchBytes]),
       sessions_(config_.session, config_.cluster_key, config_.max_pending_streams, config_.secret,
                 *this) {}
 
-Engine::~Engine() = default;
+// Who has a call out finishes it before its stream ends.
+Engine::~Engine() { worker_threads_.stop(); }
+
+void Engine::start() {
+  if (config_.workers == 0) return;
+  const Status started =
+      worker_threads_.start(config_.workers, config_.worker_options,
+                            [this](std::size_t worker) { return bulk_calls_.work(worker); });
+  if (!started)
+    remarks_.add(log::Level::kWarn, [&] {
+      return fmt::format(
+          "{}: only {} of {} workers could be started ({}, error {}): large messages take longer; "
+          "see ulimit -u and pids.max of the job's cgroup",
+          config_.device.name, worker_threads_.count(), config_.workers, started.error().where,
+          started.error().sys_errno);
+    });
+}
 
 bool Engine::watch(int fd, SocketStream* stream, std::uint32_t events) {
   epoll_event event{};
@@ -187,9 +204,11 @@ void Engine::on_gone(SocketStream& stream) {
 // What is posted leaves, and finds its buffer, before anybody looks for what has come: that is the
 // next turn's, and no call is made in vain.
 bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
+  const bool collected = collect_calls(now);
   bool moved = false;
   doorbell.drain([&](std::size_t client) { moved |= clients_.on_doorbell(client, now); });
   if (!moved) moved = receive(now);
+  moved |= collected;
   sessions_.on_timers(now);
   moved |= send_all(now);
   if (now >= next_look_) look(now);
@@ -200,7 +219,7 @@ bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
 
 bool Engine::receive(TimePoint now) {
   SocketStream* const likely = likely_.get();
-  if (likely != nullptr && ++turns_since_poll_ < kTurnsPerPoll) {
+  if (likely != nullptr && !likely->has_call_out() && ++turns_since_poll_ < kTurnsPerPoll) {
     likely->expect();
     note_readable(*likely);
   } else {
@@ -228,6 +247,16 @@ void Engine::poll(TimePoint now) {
     note_readable(*stream);
   }
   accept_all(now);
+}
+
+// What workers have done.
+bool Engine::collect_calls(TimePoint now) {
+  return bulk_calls_.collect([&](BulkCall& call) {
+    SocketStream& stream = *call.stream;
+    stream.on_call_done(now);
+    note_readable(stream);
+    if (stream.is_gone()) has_gone_ = true;  // It may be destroyed from now on.
+  });
 }
 
 bool Engine::receive_all(TimePoint now) {
@@ -277,7 +306,8 @@ void Engine::bury(TimePoint now) {
     const auto is_gone = [](const SocketStream* stream) { return stream->is_gone(); };
     std::erase_if(readable_, is_gone);
     std::erase_if(sendable_, is_gone);
-    std::erase_if(streams_, [](const auto& stream) { return stream->is_gone(); });
+    std::erase_if(streams_,
+                  [](const auto& stream) { return stream->is_gone() && !stream->has_call_out(); });
   }
   if (!clients_.has_retired()) return;
   clients_.bury_retired();
@@ -314,6 +344,8 @@ std::string Engine::summary() const {
       "{}",
       counters_.sent_bytes, counters_.send_calls, counters_.received_bytes, counters_.receive_calls,
       counters_.copied_bytes, losses());
+  if (counters_.worker_calls != 0)
+    text += fmt::format(", {} pieces were moved by workers", counters_.worker_calls);
   if (groups_.posted != 0)
     text += fmt::format(", {} grouped receives of up to {}", groups_.posted, groups_.largest);
   const auto add = [&text](std::uint64_t count, const char* name) {

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "transport/comms/backend.h"
+#include "transport/core/worker_threads.h"
 #include "transport/msg/sessions.h"
+#include "transport/sockets/bulk_calls.h"
 #include "transport/sockets/device.h"
 #include "transport/sockets/likely_stream.h"
 #include "transport/sockets/socket.h"
@@ -31,12 +33,17 @@ struct EngineConfig {
   std::size_t max_streams = 8192;
   std::size_t max_pending_streams = 256;
   std::array<std::uint64_t, 2> secret{};
+  std::size_t workers = 0;  // Threads that do system calls for bulk.
+  WorkerThreads::Options worker_options;
 };
 
 class Engine final : public comms::Backend, private msg::StreamSource, private StreamHost {
  public:
   static Result<std::unique_ptr<Engine>> open(EngineConfig config);
   ~Engine() override;
+
+  void start() override;
+  void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
 
   Endpoint listen_endpoint() const { return listener_.endpoint; }
 
@@ -80,6 +87,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   void on_connected(const link::Fd& fd) override { limit_silence(fd, config_.times); }
   void on_sendable(SocketStream& stream) override;
   void on_gone(SocketStream& stream) override;
+  BulkCalls& bulk_calls() override { return bulk_calls_; }
 
   StreamHost& host() { return *this; }
   bool has_spare_for(std::size_t streams) const;
@@ -88,6 +96,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool receive(TimePoint now);
   void poll(TimePoint now);
   void note_readable(SocketStream& stream);
+  bool collect_calls(TimePoint now);
   void accept_all(TimePoint now);
   bool accept_next(TimePoint now);
   void note_no_descriptor(TimePoint now, int sys_errno);
@@ -99,6 +108,8 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   const EngineConfig config_;
   const link::Fd epoll_;
   const Listening listener_;
+  WorkerThreads worker_threads_;
+  BulkCalls bulk_calls_;
   StreamCounters counters_;
   std::vector<std::unique_ptr<SocketStream>> streams_;
   std::vector<SocketStream*> readable_;

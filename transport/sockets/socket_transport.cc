@@ -24,6 +24,7 @@
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
+#include "transport/sockets/bulk_policy.h"
 #include "transport/sockets/device_list.h"
 #include "transport/sockets/engine.h"
 
@@ -64,6 +65,8 @@ class SocketTransport final : public Transport {
  public:
   SocketTransport(const config::Fabric& fabric, std::vector<Device> found)
       : fabric_(fabric), found_(std::move(found)), nics_(found_.size()) {
+    config::LiveMachine machine;
+    ranks_ = local_ranks(machine);
     for (const Device& device : found_)
       devices_.push_back(properties_of(device, static_cast<int>(fabric.tcp.max_connections)));
   }
@@ -91,12 +94,14 @@ class SocketTransport final : public Transport {
     return told == config::PollerMode::kAuto ? config::PollerMode::kShared : told;
   }
   Result<std::size_t> checked(int device) const;
-  Result<EngineConfig> engine_config(const Device& device) const;
+  BulkPolicy bulk_policy(const Device& device, const comms::CpuView& cpus) const;
+  Result<EngineConfig> engine_config(const Device& device, const BulkPolicy& bulk) const;
   Result<std::shared_ptr<Nic>> nic(std::size_t index);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index);
 
   const config::Fabric fabric_;
   const std::vector<Device> found_;
+  LocalRanks ranks_;
   std::vector<DeviceProperties> devices_;
 
   std::mutex mutex_;                        // Control path only.
@@ -104,11 +109,30 @@ class SocketTransport final : public Transport {
   bool said_traffic_class_ = false;
 };
 
+std::string bulk_text(const BulkPolicy& bulk) {
+  return fmt::format("{} ({}), {}",
+                     bulk.workers == 0   ? std::string("no workers")
+                     : bulk.workers == 1 ? std::string("1 worker")
+                                         : fmt::format("{} workers", bulk.workers),
+                     bulk.reason,
+                     bulk.flows == 1 ? std::string("1 flow") : fmt::format("{} flows", bulk.flows));
+}
+
 std::string SocketTransport::describe_device(int device) const {
   const Device& one = found_[static_cast<std::size_t>(device)];
-  return fmt::format("{}: kernel sockets, {}; {}", one.name, device_text(one),
-                     poller_mode() == config::PollerMode::kDedicated ? "a thread of its own"
-                                                                     : "in NCCL's threads");
+  config::LiveMachine machine;
+  const BulkPolicy bulk = bulk_policy(one, comms::view_cpus(one.numa_node, machine));
+  return fmt::format(
+      "{}: kernel sockets, {}; {}; {}", one.name, device_text(one),
+      poller_mode() == config::PollerMode::kDedicated ? "a thread of its own" : "in NCCL's threads",
+      bulk_text(bulk));
+}
+
+BulkPolicy SocketTransport::bulk_policy(const Device& device, const comms::CpuView& cpus) const {
+  return choose_bulk(fabric_, cpus,
+                     {.devices = found_.size(),
+                      .ranks = ranks_,
+                      .speed_mbps = device.speed_is_known ? device.speed_mbps : 0});
 }
 
 Result<std::size_t> SocketTransport::checked(int device) const {
@@ -118,7 +142,8 @@ Result<std::size_t> SocketTransport::checked(int device) const {
   return index;
 }
 
-Result<EngineConfig> SocketTransport::engine_config(const Device& device) const {
+Result<EngineConfig> SocketTransport::engine_config(const Device& device,
+                                                    const BulkPolicy& bulk) const {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
   EngineConfig out;
   out.device = device;
@@ -130,7 +155,14 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device) const 
   out.session.ack_is_delivery = false;
   // To copy so much takes less than the record that tells of it.
   out.session.kept_message_bytes = 32U << 10;
-  out.session.flows = 1;  // Further ones pay where several threads serve them.
+  out.session.flows = bulk.flows;  // Further ones pay where several threads serve them.
+  if (bulk.workers != 0) {
+    out.session.keeps_first_flow_free = true;
+    out.session.multi_flow_threshold_bytes =
+        std::min(out.session.multi_flow_threshold_bytes,
+                 static_cast<std::uint32_t>(BulkCall::kLeastBytes) - 1);
+  }
+  out.workers = bulk.workers;
   out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric_));
   out.max_streams = descriptors_for(found_.size());
   out.max_pending_streams = std::min<std::size_t>(256, out.max_streams / 4);
@@ -147,7 +179,19 @@ Result<std::shared_ptr<Nic>> SocketTransport::nic(std::size_t index) {
 Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   mark_process();
   const Device& device = found_[index];
-  auto engine = Engine::open(ZTCP_TRY(engine_config(device)));
+  config::LiveMachine machine;
+  const comms::CpuView cpus = comms::view_cpus(device.numa_node, machine);
+  config::Poller settings = fabric_.poller;
+  settings.mode = poller_mode();
+  const comms::PollerPolicy policy =
+      comms::choose_policy(settings, cpus, {.nic = index, .nics = found_.size()});
+  const BulkPolicy bulk = bulk_policy(device, cpus);
+  EngineConfig engine_settings = ZTCP_TRY(engine_config(device, bulk));
+  engine_settings.worker_options = {
+      .name = comms::thread_name(device.name, "-w", WorkerThreads::kNumberBytes),
+      .cpus = policy.worker_cpus.empty() ? cpus.allowed : policy.worker_cpus,
+      .spin = policy.spin};
+  auto engine = Engine::open(std::move(engine_settings));
   if (!engine) {
     const Error& error = engine.error();
     log::warn("{}: can't listen on {} ({}): {}: {}{}", device.name, to_string(device.address),
@@ -160,12 +204,6 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = (*engine)->listen_endpoint();
 
-  config::Poller settings = fabric_.poller;
-  settings.mode = poller_mode();
-  config::LiveMachine machine;
-  const comms::CpuView cpus = comms::view_cpus(device.numa_node, machine);
-  const comms::PollerPolicy policy =
-      comms::choose_policy(settings, cpus, {.nic = index, .nics = found_.size()});
   comms::PollerConfig poller;
   poller.name = device.name;
   poller.thread = comms::thread_name(device.name, "");
@@ -176,9 +214,9 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   if (policy.cpu >= 0) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
   nic->pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(*engine)));
   ZTCP_CHECK(nic->pollers.front()->start());
-  log::info("{}: kernel sockets on {}, listening at {}, {}", device.name, device.interface,
+  log::info("{}: kernel sockets on {}, listening at {}, {}, {}", device.name, device.interface,
             to_string(nic->listen_endpoint),
-            policy.dedicated ? "a thread of its own" : "in NCCL's threads");
+            policy.dedicated ? "a thread of its own" : "in NCCL's threads", bulk_text(bulk));
   return nic;
 }
 

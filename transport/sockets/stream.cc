@@ -62,6 +62,7 @@ void SocketStream::finish() {
 }
 
 void SocketStream::close() {
+  settle_place();
   state_ = State::kEnding;
   events_ = nullptr;
   deadline_ = kNever;
@@ -75,11 +76,14 @@ void SocketStream::abort() {
 
 void SocketStream::go(bool with_reset) {
   if (is_gone()) return;
+  // Who has a call out reads or writes memory, and the descriptor.
+  const bool is_free = !call_.is_out || host_.bulk_calls().wait_for(call_);
   health_at_end_ = health();
   state_ = State::kGone;
   queue_.clear();
   counters_.retransmissions += retransmissions();
   host_.on_gone(*this);
+  if (!is_free) return;  // The process ends; its number must not be another's.
   if (with_reset) reset(std::move(fd_));
   fd_ = link::Fd();
 }
@@ -122,8 +126,9 @@ void SocketStream::open(TimePoint now) {
 }
 
 bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
+  const std::size_t burst = burst_bytes();
   std::size_t taken = 0;
-  while (is_readable() && taken < kBurstBytes && receive_once(now, scratch, taken)) {
+  while (is_readable() && taken < burst && receive_once(now, scratch, taken)) {
   }
   return taken != 0;
 }
@@ -132,6 +137,7 @@ bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
 // messages are large no more than their header, so that the rest may be put in its place.
 bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken) {
   const std::span<std::byte> place = events_ != nullptr ? events_->place() : std::span<std::byte>();
+  if (place.size() >= BulkCall::kLeastBytes && give_receive(place)) return false;
   const bool is_at_header = place.empty() && expects_place_;
   const std::span<std::byte> behind =
       is_at_header || !place.empty() ? scratch.first(kHeader) : scratch;
@@ -182,10 +188,12 @@ void SocketStream::end_if_over(TimePoint now) {
 }
 
 bool SocketStream::send(TimePoint now) {
+  if (call_.is_out || give_send()) return false;
+  const std::size_t burst = burst_bytes();
   std::size_t sent = 0;
-  while (is_writable_ && !queue_.empty() && sent < kBurstBytes && state_ != State::kConnecting) {
+  while (is_writable_ && !queue_.empty() && sent < burst && state_ != State::kConnecting) {
     std::array<iovec, kVectors> vectors;
-    const auto next = std::span(vectors).first(queue_.gather(vectors, kBurstBytes));
+    const auto next = std::span(vectors).first(queue_.gather(vectors, burst));
     std::size_t asked = 0;
     for (const iovec& vector : next) asked += vector.iov_len;
     const ssize_t got = write_from(fd_.get(), next);
@@ -204,22 +212,118 @@ bool SocketStream::send(TimePoint now) {
       return sent != 0;
     }
     const auto bytes = static_cast<std::size_t>(got);
-    queue_.pop(bytes);
     sent += bytes;
-    taken_bytes_ += bytes;
-    counters_.sent_bytes += bytes;
     // The kernel tells when it has room again.
     if (bytes < asked) is_writable_ = false;
-    if (events_ != nullptr) events_->on_acked(now, taken_bytes_);
+    take_sent(now, bytes);
     if (is_gone()) return true;
   }
-  if (queue_.empty() && wants_fin_ && !said_fin_ && !is_gone()) {
-    shutdown(fd_.get(), SHUT_WR);
-    said_fin_ = true;
-    if (state_ == State::kEnding) deadline_ = now + kEndPatience;
-    end_if_over(now);
-  }
+  say_fin(now);
   return sent != 0;
+}
+
+void SocketStream::take_sent(TimePoint now, std::size_t bytes) {
+  queue_.pop(bytes);
+  taken_bytes_ += bytes;
+  counters_.sent_bytes += bytes;
+  if (events_ != nullptr) events_->on_acked(now, taken_bytes_);
+}
+
+void SocketStream::say_fin(TimePoint now) {
+  if (!queue_.empty() || !wants_fin_ || said_fin_ || is_gone()) return;
+  shutdown(fd_.get(), SHUT_WR);
+  said_fin_ = true;
+  if (state_ == State::kEnding) deadline_ = now + kEndPatience;
+  end_if_over(now);
+}
+
+// --- Calls that workers do -----------------------------------------------------------------------
+
+// Whatever epoll says while a call is out is newer than what the call finds last.
+bool SocketStream::give_receive(std::span<std::byte> place) {
+  const std::size_t bytes = std::min(place.size(), BulkCall::kMostBytes);
+  BulkCalls& calls = host_.bulk_calls();
+  if (!calls.has_room() || !events_->lend_place()) return false;
+  call_.stream = this;
+  call_.kind = BulkCall::Kind::kReceive;
+  call_.fd = fd_.get();
+  call_.vector[0] = {place.data(), bytes};
+  // Behind the whole of it lies the header of what comes next.
+  call_.vector[1] = {behind_.data(), bytes == place.size() ? behind_.size() : 0};
+  call_.vectors = 2;
+  call_.enough_bytes = call_bytes_ = bytes;
+  calls.give(call_);
+  ++counters_.worker_calls;
+  is_readable_ = false;
+  return true;
+}
+
+bool SocketStream::give_send() {
+  BulkCalls& calls = host_.bulk_calls();
+  if (!is_writable_ || queue_.bytes() < BulkCall::kLeastBytes || state_ == State::kConnecting ||
+      !calls.has_room())
+    return false;
+  call_.stream = this;
+  call_.kind = BulkCall::Kind::kSend;
+  call_.fd = fd_.get();
+  call_.vectors = static_cast<std::uint32_t>(queue_.gather(call_.vector, BulkCall::kMostBytes));
+  call_bytes_ = 0;
+  for (std::uint32_t i = 0; i < call_.vectors; ++i) call_bytes_ += call_.vector[i].iov_len;
+  calls.give(call_);
+  ++counters_.worker_calls;
+  is_writable_ = false;
+  return true;
+}
+
+void SocketStream::on_call_done(TimePoint now) {
+  if (is_gone()) return;
+  if (call_.kind == BulkCall::Kind::kSend) {
+    counters_.send_calls += call_.calls;
+    on_sent(now);
+  } else {
+    counters_.receive_calls += call_.calls;
+    on_received(now);
+  }
+}
+
+void SocketStream::on_received(TimePoint now) {
+  const std::size_t placed = std::min(call_.moved_bytes, call_bytes_);
+  const std::size_t rest = call_.moved_bytes - placed;
+  counters_.received_bytes += call_.moved_bytes;
+  counters_.copied_bytes += rest;
+  const bool has_ended = call_.has_ended;
+  const int sys_errno = call_.sys_errno;
+  // As many as it could take: there may be more.
+  if (call_.vector[0].iov_len + call_.vector[1].iov_len == 0 || may_end_) is_readable_ = true;
+  expects_place_ = placed != 0;
+  if (events_ != nullptr) events_->on_placed(now, placed);
+  if (events_ != nullptr && rest != 0) events_->on_bytes(now, std::span(behind_).first(rest));
+  if (is_gone()) return;
+  if (has_ended) {
+    is_readable_ = false;
+    on_end(now);
+  } else if (sys_errno != 0 && sys_errno != EAGAIN) {
+    fail(now, sys_errno, "recvmsg");
+  }
+}
+
+void SocketStream::on_sent(TimePoint now) {
+  switch (call_.sys_errno) {
+    case 0:
+      if (call_.moved_bytes == call_bytes_ || call_.moved_bytes == 0) is_writable_ = true;
+      break;
+    case EAGAIN:
+      break;
+    case ENOBUFS:
+    case ENOMEM:  // The next turn asks again.
+      ++counters_.send_refusals;
+      is_writable_ = true;
+      break;
+    default:
+      return fail(now, call_.sys_errno, "sendmsg");
+  }
+  if (call_.moved_bytes != 0) take_sent(now, call_.moved_bytes);
+  if (!is_gone() && wants_to_send()) host_.on_sendable(*this);
 }
 
 }  // namespace ztcp::sockets

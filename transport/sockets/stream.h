@@ -6,6 +6,7 @@
 // them. Belongs to whoever runs the turns of its host, and makes no call that blocks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,6 +15,8 @@
 #include "transport/core/result.h"
 #include "transport/core/stream.h"
 #include "transport/link/fd.h"
+#include "transport/msg/record.h"
+#include "transport/sockets/bulk_calls.h"
 #include "transport/sockets/socket.h"
 #include "transport/sockets/tx_queue.h"
 
@@ -31,6 +34,8 @@ class StreamHost {
   // It is done with, and its descriptor about to be closed; destroyed later, for it may be on the
   // stack.
   virtual void on_gone(SocketStream& stream) = 0;
+  // Workers, if there are any: see BulkCalls. A call comes back by on_call_done().
+  virtual BulkCalls& bulk_calls() = 0;
 
  protected:
   ~StreamHost() = default;
@@ -42,6 +47,7 @@ struct StreamCounters {
   std::uint64_t received_bytes = 0;
   std::uint64_t receive_calls = 0;
   std::uint64_t copied_bytes = 0;   // Of those received: not put in their place by the kernel.
+  std::uint64_t worker_calls = 0;   // Of all calls, those that workers did.
   std::uint64_t send_refusals = 0;  // No buffer in the kernel.
   std::uint64_t retransmissions = 0;
   std::uint64_t failed = 0;
@@ -51,8 +57,10 @@ class SocketStream final : public Stream {
  public:
   // What is worth having in the queue: two chunks, so that the kernel finds the next one there.
   static constexpr std::size_t kQueueBytes = 512U << 10;
-  // Of a burst before others have their turn.
+  // Of a burst before others have their turn; where workers wait for what the turn finds for them,
+  // no more than they have to do meanwhile.
   static constexpr std::size_t kBurstBytes = 1U << 20;
+  static constexpr std::size_t kBurstBesideWorkersBytes = 128U << 10;
   // For bytes that have no place yet.
   static constexpr std::size_t kScratchBytes = 64U << 10;
 
@@ -81,7 +89,7 @@ class SocketStream final : public Stream {
   bool is_gone() const { return state_ == State::kGone; }
   bool has_to_send() const { return !queue_.empty() || (wants_fin_ && !said_fin_); }
   // Has something that the kernel may take.
-  bool wants_to_send() const { return has_to_send() && is_writable_; }
+  bool wants_to_send() const { return has_to_send() && is_writable_ && !call_.is_out; }
   std::uint32_t retransmissions() const { return sockets::retransmissions(fd_); }
   // To be open, or to have ended, by then.
   TimePoint deadline() const { return deadline_; }
@@ -92,18 +100,25 @@ class SocketStream final : public Stream {
   void finish() override;
   void close() override;
   void abort() override;
+  void settle_place() override {
+    if (call_.is_out && call_.kind == BulkCall::Kind::kReceive) host_.bulk_calls().wait_for(call_);
+  }
   StreamHealth health() const override { return is_gone() ? health_at_end_ : sockets::health(fd_); }
 
   // --- The host's --------------------------------------------------------------------------------
   // What epoll says, edge by edge.
   void on_ready(TimePoint now, std::uint32_t epoll_events);
-  bool is_readable() const { return is_readable_ && !is_gone(); }
+  bool is_readable() const { return is_readable_ && !is_gone() && !call_.is_out; }
   // Something may have come that epoll was not asked for.
   void expect() { is_readable_ |= state_ != State::kConnecting && !has_ended_; }
   // Until there is no more for now, or others should have their turn. True when bytes came.
   bool receive(TimePoint now, std::span<std::byte> scratch);
   // The same for what is to be sent. True when bytes left.
   bool send(TimePoint now);
+  // The worker's call has come back.
+  void on_call_done(TimePoint now);
+  // A worker has a call of it: it is not to be destroyed.
+  bool has_call_out() const { return call_.is_out; }
   // The deadline has passed.
   void give_up(TimePoint now);
 
@@ -113,6 +128,15 @@ class SocketStream final : public Stream {
  private:
   void open(TimePoint now);
   bool receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken);
+  std::size_t burst_bytes() const {
+    return host_.bulk_calls().has_workers() ? kBurstBesideWorkersBytes : kBurstBytes;
+  }
+  bool give_receive(std::span<std::byte> place);
+  bool give_send();
+  void on_received(TimePoint now);
+  void on_sent(TimePoint now);
+  void take_sent(TimePoint now, std::size_t bytes);
+  void say_fin(TimePoint now);
   void on_end(TimePoint now);
   void end_if_over(TimePoint now);
   void fail(TimePoint now, int sys_errno, const char* where);
@@ -135,6 +159,11 @@ class SocketStream final : public Stream {
   bool wants_fin_ = false;
   bool said_fin_ = false;
   StreamHealth health_at_end_;
+  // At most one, either way: while it is out nothing else is done with the socket, whose lock it
+  // holds.
+  BulkCall call_;
+  std::size_t call_bytes_ = 0;  // What it is for: of a send all, of a receive those with a place.
+  std::array<std::byte, msg::kChunkRecordBytes> behind_;
 };
 
 }  // namespace ztcp::sockets

@@ -195,7 +195,7 @@ TEST(Record, FieldsOutOfRangeAreRejected) {
   EXPECT_TRUE(hello_ok([](Hello&) {}));
   EXPECT_FALSE(hello_ok([](Hello& h) { h.epoch = 0; }));
   EXPECT_FALSE(hello_ok([](Hello& h) { h.flows_wanted = 0; }));
-  EXPECT_FALSE(hello_ok([](Hello& h) { h.flows_wanted = 5; }));
+  EXPECT_FALSE(hello_ok([](Hello& h) { h.flows_wanted = kMaxFlows + 1; }));
   EXPECT_FALSE(hello_ok([](Hello& h) { h.flow = 4; }));
   EXPECT_FALSE(hello_ok([](Hello& h) { h.flow = 1; }));  // New sessions begin with flow 0.
   EXPECT_TRUE(hello_ok([](Hello& h) { h.flow = 1, h.is_new = false; }));
@@ -206,7 +206,7 @@ TEST(Record, FieldsOutOfRangeAreRejected) {
   };
   EXPECT_TRUE(accept_ok({true, 4096, 4, 32, 1}));
   EXPECT_FALSE(accept_ok({true, 4096, 0, 32, 1}));
-  EXPECT_FALSE(accept_ok({true, 4096, 5, 32, 1}));
+  EXPECT_FALSE(accept_ok({true, 4096, kMaxFlows + 1, 32, 1}));
   EXPECT_FALSE(accept_ok({true, 4096, 4, 0, 1}));
 
   EXPECT_FALSE(decode_credit(body_of(encoded(Credit{1, 0, 2}))));  // Received before posted.

@@ -28,6 +28,7 @@ class RecordingStream final : public Stream {
   void finish() override {}  // Sessions close.
   void close() override { closed = true; }
   void abort() override { aborted = true; }
+  void settle_place() override { ++settled; }
   StreamHealth health() const override { return vitals; }
 
   bool is_left() const { return closed || aborted; }
@@ -68,6 +69,7 @@ class RecordingStream final : public Stream {
   std::size_t takes = SIZE_MAX;  // So many more writes.
   bool closed = false;
   bool aborted = false;
+  int settled = 0;
   StreamHealth vitals;
 };
 

@@ -448,6 +448,38 @@ TEST_F(SendSessionTest, OpensTheOtherFlowsAtTheFirstLargeMessage) {
   EXPECT_EQ(dialled.size(), 4U);
 }
 
+// Large messages are cut evenly for the other flows; small ones do not wait behind them.
+TEST_F(SendSessionTest, KeepsTheFirstFlowFree) {
+  settings.keeps_first_flow_free = true;
+  settings.multi_flow_threshold_bytes = 1000;
+  settings.flows = 5;
+  make();
+  constexpr Credit kPosted{9, 0, 0};
+  Accept limits = kLimits;
+  limits.flows_granted = 5;
+  Dialled& first = accept(0, kPosted, limits);
+  post(100'000);
+  EXPECT_EQ(chunks(first).size(), 1U) << "there is no other yet";
+  session->on_timers(now);
+  ASSERT_EQ(dialled.size(), 5U);
+  std::vector<Dialled*> others;
+  for (std::size_t i = 1; i < 5; ++i) others.push_back(&accept(i, kPosted, limits));
+
+  constexpr std::size_t kSize = 802'816;
+  post(kSize);
+  post(4096);
+  EXPECT_EQ(chunks(first).size(), 1U);
+  std::vector<Chunk> large;
+  for (Dialled* const other : others)
+    for (const Chunk& chunk : chunks(*other)) large.push_back(chunk);
+  ASSERT_EQ(large.size(), 4U);
+  for (const Chunk& chunk : large) EXPECT_EQ(chunk.size_bytes, kSize / 4);
+
+  for (Dialled* const other : others) other->stream.full = true;
+  post(kSize);
+  EXPECT_TRUE(chunks(first).empty());
+}
+
 TEST_F(SendSessionTest, AnotherVersionIsNamedWhoeverNotices) {
   Dialled& d = open(0);
   dialled.clear();

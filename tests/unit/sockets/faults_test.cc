@@ -114,10 +114,20 @@ class Relay {
   std::thread thread_;
 };
 
+struct Kind {
+  const char* name;
+  HostOptions options;
+};
+class Resets : public testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, Resets,
+                         testing::Values(Kind{"NoWorkers", {}}, Kind{"Workers", {.workers = 3}},
+                                         Kind{"WorkersForOneFlow", {.workers = 2, .flows = 1}}),
+                         [](const auto& row) { return row.param.name; });
+
 // Bytes that the peer's kernel had acknowledged die with the connection: they are sent again, each
 // counts once.
-TEST(Faults, AConnectionThatIsResetInTheMiddleIsDialledAgain) {
-  TwoHosts hosts;
+TEST_P(Resets, AConnectionThatIsResetInTheMiddleIsDialledAgain) {
+  TwoHosts hosts(GetParam().options);
   auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
   ListenAddress address = *parse_listen_address((*listener)->handle().bytes);

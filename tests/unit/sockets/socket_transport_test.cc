@@ -29,11 +29,16 @@ class Transfers : public testing::TestWithParam<Kind> {
   TwoHosts hosts_{GetParam().options};
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Transfers,
-                         testing::Values(Kind{"IPv4", {}}, Kind{"IPv6", {.address = kLoopback6}},
-                                         Kind{"ThreadOfItsOwn",
-                                              {.mode = config::PollerMode::kDedicated}}),
-                         [](const auto& row) { return row.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Transfers,
+    testing::Values(Kind{"IPv4", {}}, Kind{"IPv6", {.address = kLoopback6}},
+                    Kind{"ThreadOfItsOwn", {.mode = config::PollerMode::kDedicated}},
+                    Kind{"OneWorker", {.workers = 1}},
+                    Kind{"WorkersAndAThread",
+                         {.mode = config::PollerMode::kDedicated, .workers = 3}},
+                    Kind{"ManyFlows", {.workers = 4, .flows = 8}},
+                    Kind{"WorkersForOneFlow", {.workers = 2, .flows = 1}}),
+    [](const auto& row) { return row.param.name; });
 
 TEST_P(Transfers, EveryByteArrivesOnceAndInOrder) {
   Pair pair = connect(hosts_[0], hosts_[1]);
@@ -56,9 +61,12 @@ TEST(Line, SaysWhoseThreadsDriveADevice) {
   const auto line = [](config::PollerMode mode) {
     return TwoHosts({.mode = mode})[0].describe_device(0);
   };
-  EXPECT_TRUE(line(config::PollerMode::kAuto).ends_with("; in NCCL's threads"));
-  EXPECT_TRUE(line(config::PollerMode::kShared).ends_with("; in NCCL's threads"));
-  EXPECT_TRUE(line(config::PollerMode::kDedicated).ends_with("; a thread of its own"));
+  constexpr const char* kShared =
+      "; in NCCL's threads; no workers (as poller.workers says), 1 flow";
+  constexpr const char* kOwn = "; a thread of its own; no workers (as poller.workers says), 1 flow";
+  EXPECT_TRUE(line(config::PollerMode::kAuto).ends_with(kShared));
+  EXPECT_TRUE(line(config::PollerMode::kShared).ends_with(kShared));
+  EXPECT_TRUE(line(config::PollerMode::kDedicated).ends_with(kOwn));
 }
 
 TEST_P(Transfers, AClosedReceiverTouchesNoBufferAfterwards) {

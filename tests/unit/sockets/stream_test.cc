@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/core/worker_threads.h"
 #include "transport/msg/record.h"
 
 namespace ztcp::sockets {
@@ -107,6 +108,10 @@ class StreamTest : public testing::Test, private StreamHost {
   void on_connected(const link::Fd&) override {}
   void on_sendable(SocketStream&) override {}
   void on_gone(SocketStream&) override {}
+  BulkCalls& bulk_calls() override { return no_workers_; }
+
+  WorkerThreads no_threads_;
+  BulkCalls no_workers_{0, no_threads_};
 };
 
 TEST_F(StreamTest, ASmallMessageTakesOneCall) {

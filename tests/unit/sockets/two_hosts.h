@@ -30,6 +30,8 @@ struct HostOptions {
   config::PollerMode mode = config::PollerMode::kAuto;
   std::uint32_t drain_timeout_ms = 200;
   std::uint32_t max_connections = 1024;
+  std::int32_t workers = 0;
+  std::uint32_t flows = 0;
 };
 
 inline config::Fabric host_settings(const HostOptions& options = {}) {
@@ -37,6 +39,8 @@ inline config::Fabric host_settings(const HostOptions& options = {}) {
   fabric.name = "loopback";
   fabric.path = "test.conf";
   fabric.poller.mode = options.mode;
+  fabric.poller.workers = options.workers;
+  fabric.messages.flows = options.flows;
   fabric.messages.drain_timeout_ms = options.drain_timeout_ms;
   fabric.tcp.max_connections = options.max_connections;
   return fabric;

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A stream whose large pieces are moved by a worker that is as slow as the test wants.
+#include "transport/sockets/bulk_calls.h"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <memory>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/sockets/stream.h"
+
+namespace ztcp::sockets {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// Works when it is told to, or waited for.
+class OneWorker final : public Workers {
+ public:
+  std::size_t count() const override { return is_there ? 1 : 0; }
+  void wake(std::size_t) override {}
+  bool wait_for(std::size_t) override {
+    if (is_stopped) return false;
+    ++waits;
+    calls->work(0);
+    return true;
+  }
+
+  BulkCalls* calls = nullptr;
+  bool is_there = true;
+  bool is_stopped = false;
+  int waits = 0;
+};
+
+class BulkStream : public testing::Test, public StreamEvents, public StreamHost {
+ protected:
+  static constexpr std::size_t kLarge = 100'000;
+
+  void SetUp() override {
+    worker.calls = &calls;
+    std::array<int, 2> ends{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+    peer = link::Fd(ends[1]);
+    stream = std::make_unique<SocketStream>(*this, counters, link::Fd(ends[0]),
+                                            SocketStream::State::kOpen, this, kNever);
+  }
+  void TearDown() override {
+    worker.is_stopped = false;
+    stream->abort();
+    collect();
+  }
+
+  void write(std::size_t size) {
+    const Fragment fragment{out.data(), static_cast<std::uint32_t>(size), 0};
+    ASSERT_TRUE(stream->write({}, {&fragment, 1}));
+  }
+  // The peer says so much, and epoll that it came.
+  void hear(std::size_t size) {
+    ASSERT_EQ(::send(peer.get(), out.data(), size, 0), static_cast<ssize_t>(size));
+    stream->on_ready(now, EPOLLIN);
+  }
+  bool receive() { return stream->receive(now, scratch); }
+  bool collect() {
+    return calls.collect([&](BulkCall& call) { call.stream->on_call_done(now); });
+  }
+  std::size_t read_all() {
+    Bytes all(1U << 20);
+    const ssize_t got = ::recv(peer.get(), all.data(), all.size(), 0);
+    return got < 0 ? 0 : static_cast<std::size_t>(got);
+  }
+  int descriptor_flags() const { return fcntl(descriptor, F_GETFD); }
+
+  void on_connected(const link::Fd&) override {}
+  void on_sendable(SocketStream&) override { is_sendable = true; }
+  void on_gone(SocketStream&) override {}
+  BulkCalls& bulk_calls() override { return calls; }
+
+  void on_open(TimePoint, Stream&) override {}
+  void on_bytes(TimePoint, std::span<const std::byte> bytes) override { other += bytes.size(); }
+  std::span<std::byte> place() override { return std::span(in).subspan(placed); }
+  void on_placed(TimePoint, std::size_t bytes) override { placed += bytes; }
+  bool lend_place() override { return lends; }
+  void on_acked(TimePoint, std::uint64_t total) override { acked = total; }
+  void on_closed(TimePoint) override { ++closed; }
+  void on_failed(TimePoint, Error) override { ++failed; }
+
+  TimePoint now{};
+  OneWorker worker;
+  BulkCalls calls{1, worker};
+  StreamCounters counters;
+  Bytes out = Bytes(1U << 20, std::byte{0x22});
+  Bytes in = Bytes(kLarge, std::byte{0x11});
+  Bytes scratch = Bytes(SocketStream::kScratchBytes);
+  link::Fd peer;
+  std::unique_ptr<SocketStream> stream;
+  int descriptor = -1;
+  bool is_sendable = false;
+  bool lends = true;
+  std::size_t placed = 0;
+  std::size_t other = 0;
+  std::uint64_t acked = 0;
+  int closed = 0;
+  int failed = 0;
+};
+
+TEST_F(BulkStream, LargePiecesAreWrittenByTheWorker) {
+  hear(kLarge + 20);
+  EXPECT_FALSE(receive());
+  EXPECT_FALSE(stream->is_readable()) << "a call is out";
+  EXPECT_EQ(in[0], std::byte{0x11});
+  EXPECT_FALSE(collect());
+  EXPECT_TRUE(calls.work(0));
+  EXPECT_EQ(placed, 0U);
+  EXPECT_TRUE(collect());
+  EXPECT_EQ(placed, kLarge);
+  EXPECT_EQ(other, 20U) << "what lies behind";
+  EXPECT_TRUE(std::all_of(in.begin(), in.end(), [](std::byte b) { return b == std::byte{0x22}; }));
+}
+
+TEST_F(BulkStream, WhatComesWhileACallIsOutIsNotMissed) {
+  hear(20'000);
+  EXPECT_FALSE(receive());
+  EXPECT_TRUE(calls.work(0));
+  hear(kLarge - 20'000);
+  EXPECT_TRUE(collect());
+  EXPECT_EQ(placed, 20'000U);
+  EXPECT_TRUE(stream->is_readable());
+}
+
+TEST_F(BulkStream, SmallOrUnlentPiecesAreReadAtOnce) {
+  lends = false;
+  hear(kLarge);
+  EXPECT_TRUE(receive());
+  EXPECT_EQ(placed, kLarge);
+  EXPECT_EQ(counters.worker_calls, 0U);
+}
+
+TEST_F(BulkStream, WithoutWorkersAllIsReadAtOnce) {
+  worker.is_there = false;
+  hear(kLarge);
+  EXPECT_TRUE(receive());
+  EXPECT_EQ(placed, kLarge);
+}
+
+TEST_F(BulkStream, WhatAWorkerSendsIsAcknowledgedWhenItIsGone) {
+  write(kLarge);
+  EXPECT_FALSE(stream->send(now));
+  EXPECT_FALSE(stream->wants_to_send());
+  EXPECT_EQ(read_all(), 0U);
+  EXPECT_TRUE(calls.work(0));
+  EXPECT_EQ(acked, 0U);
+  EXPECT_TRUE(collect());
+  EXPECT_EQ(acked, kLarge);
+  EXPECT_EQ(read_all(), kLarge);
+}
+
+TEST_F(BulkStream, SaysFinBehindWhatAWorkerSends) {
+  write(kLarge);
+  EXPECT_FALSE(stream->send(now));
+  stream->close();
+  EXPECT_EQ(read_all(), 0U);
+  EXPECT_TRUE(calls.work(0));
+  is_sendable = false;
+  EXPECT_TRUE(collect());
+  EXPECT_TRUE(is_sendable);
+  stream->send(now);
+  EXPECT_EQ(read_all(), kLarge);
+  std::byte byte{};
+  EXPECT_EQ(::recv(peer.get(), &byte, 1, 0), 0);
+}
+
+TEST_F(BulkStream, TheEndBehindAPieceIsHeard) {
+  hear(kLarge);
+  EXPECT_FALSE(receive());
+  ASSERT_EQ(shutdown(peer.get(), SHUT_WR), 0);
+  stream->on_ready(now, EPOLLIN | EPOLLRDHUP);
+  EXPECT_TRUE(calls.work(0));
+  EXPECT_TRUE(collect());
+  EXPECT_EQ(placed, kLarge);
+  EXPECT_TRUE(stream->is_readable());
+  in.resize(2 * kLarge);  // The next piece's place.
+  EXPECT_FALSE(receive());
+  EXPECT_TRUE(calls.work(0));
+  EXPECT_TRUE(collect());
+  EXPECT_EQ(closed, 1);
+}
+
+// NCCL frees the buffer next.
+TEST_F(BulkStream, AbortWaitsForTheWorkerAndNothingIsWrittenAfterwards) {
+  hear(kLarge);
+  EXPECT_FALSE(receive());
+  stream->abort();
+  EXPECT_EQ(worker.waits, 1);
+  EXPECT_FALSE(calls.work(0));
+  EXPECT_TRUE(stream->has_call_out()) << "not to be destroyed yet";
+  EXPECT_TRUE(collect());
+  EXPECT_FALSE(stream->has_call_out());
+  EXPECT_EQ(placed, 0U);
+}
+
+TEST_F(BulkStream, CloseAndSettleWaitForAReceive) {
+  hear(kLarge);
+  EXPECT_FALSE(receive());
+  stream->settle_place();
+  EXPECT_EQ(worker.waits, 1);
+  EXPECT_TRUE(collect());
+  EXPECT_EQ(placed, kLarge) << "it is told all the same";
+  placed = 0;
+  hear(kLarge);
+  EXPECT_FALSE(receive());
+  stream->close();
+  EXPECT_EQ(worker.waits, 2);
+  EXPECT_TRUE(collect());
+  EXPECT_EQ(placed, 0U);
+}
+
+// Who may never run again could still use the descriptor, whose number must not be another file's.
+TEST_F(BulkStream, WhereNobodyIsWaitedForTheDescriptorStaysOpen) {
+  descriptor = stream->fd();
+  write(kLarge);
+  EXPECT_FALSE(stream->send(now));
+  worker.is_stopped = true;
+  stream->abort();
+  EXPECT_TRUE(stream->is_gone());
+  EXPECT_GE(descriptor_flags(), 0);
+}
+
+TEST_F(BulkStream, AResetInTheMiddleFailsTheStream) {
+  hear(20'000);
+  EXPECT_FALSE(receive());
+  write(10);  // Unread at the peer, so that its end is a reset.
+  peer = link::Fd();
+  EXPECT_TRUE(calls.work(0));
+  EXPECT_TRUE(collect());
+  EXPECT_EQ(placed, 20'000U);
+  EXPECT_EQ(failed + closed, 1);
+}
+
+}  // namespace
+}  // namespace ztcp::sockets

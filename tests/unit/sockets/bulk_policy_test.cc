@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/bulk_policy.h"
+
+#include <cstdlib>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::sockets {
+namespace {
+
+comms::CpuView cpus(std::uint32_t allowed, std::size_t online, std::size_t quota = 0) {
+  comms::CpuView view;
+  view.allowed.resize(allowed);
+  std::iota(view.allowed.begin(), view.allowed.end(), 0U);
+  view.online = online;
+  view.quota = quota;
+  return view;
+}
+
+struct Case {
+  const char* name;
+  comms::CpuView view;
+  BulkPlace place;
+  std::size_t workers;
+  std::uint32_t flows;
+  const char* reason;
+};
+
+class AutoBulk : public testing::TestWithParam<Case> {};
+
+TEST_P(AutoBulk, FitsTheMachine) {
+  const BulkPolicy policy = choose_bulk({}, GetParam().view, GetParam().place);
+  EXPECT_EQ(policy.workers, GetParam().workers);
+  EXPECT_EQ(policy.flows, GetParam().flows);
+  EXPECT_EQ(policy.reason, GetParam().reason);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, AutoBulk,
+    testing::Values(
+        Case{"one_cpu", cpus(1, 1), {}, 0, 1, "1 CPU"},
+        Case{"two_cpus", cpus(2, 2), {}, 0, 1, "2 CPUs"},
+        Case{"two_ranks_of_a_small_machine",
+             cpus(8, 8),
+             {.ranks = {2, "2 GPUs"}},
+             2,
+             4,
+             "4 CPUs for each of 2 ranks (2 GPUs)"},
+        Case{"two_ranks_of_a_large_one",
+             cpus(32, 32),
+             {.ranks = {2, "LOCAL_WORLD_SIZE"}},
+             8,
+             5,
+             "16 CPUs for each of 2 ranks (LOCAL_WORLD_SIZE)"},
+        Case{"a_mask_of_its_own", cpus(6, 96), {.ranks = {8, "8 GPUs"}}, 4, 5, "6 CPUs"},
+        Case{"a_mask_for_all",
+             cpus(48, 96),
+             {.ranks = {8, "8 GPUs"}},
+             4,
+             5,
+             "6 CPUs for each of 8 ranks (8 GPUs)"},
+        Case{"a_quota", cpus(64, 64, 3), {}, 1, 3, "3 CPUs"},
+        Case{"several_interfaces", cpus(16, 16), {.devices = 2}, 7, 5, "16 CPUs"},
+        Case{"a_slow_interface", cpus(16, 16), {.speed_mbps = 10'000}, 1, 3, "16 CPUs, 10 Gb/s"},
+        Case{"a_fast_one", cpus(64, 64), {.speed_mbps = 200'000}, 8, 5, "64 CPUs"},
+        Case{"more_ranks_than_cpus",
+             cpus(2, 2),
+             {.ranks = {64, "LOCAL_WORLD_SIZE"}},
+             0,
+             1,
+             "1 CPU for each of 64 ranks (LOCAL_WORLD_SIZE)"}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(ToldBulk, IsAsToldWhereThereIsMoreThanOneCpu) {
+  config::Fabric fabric;
+  fabric.poller.workers = 12;
+  BulkPolicy policy = choose_bulk(fabric, cpus(4, 4), {});
+  EXPECT_EQ(policy.workers, 12U);
+  EXPECT_EQ(policy.reason, "as poller.workers says");
+  policy = choose_bulk(fabric, cpus(1, 4), {});
+  EXPECT_EQ(policy.workers, 0U);
+  EXPECT_EQ(policy.reason, "poller.workers is 12, but the process may use one CPU");
+  fabric.poller.workers = 0;
+  EXPECT_EQ(choose_bulk(fabric, cpus(64, 64), {}).workers, 0U);
+  fabric.messages.flows = 2;
+  EXPECT_EQ(choose_bulk(fabric, cpus(64, 64), {}).flows, 2U);
+}
+
+}  // namespace
+}  // namespace ztcp::sockets
