@@ -87,11 +87,12 @@
 // When credit is told. A lane is *small* while the message that it began last is: four such
 // messages fit in the allowance. Nobody waits for the buffers of a small lane as long as there is
 // allowance, so its news may wait for one another: they are told once eight messages were received
-// or a quarter of the allowance was released since credit was told last, or a message is received
+// or half of the allowance was released since credit was told last, or a message is received
 // for which the sender waits, or when the sender asks. It asks whenever it waits for credit of a
 // small lane, and before its bye; an ask is answered by the next credit, at once if there is any
-// news, else as soon as there is. Buffers of other lanes, and of those that have no message yet,
-// are told in time: at once where the sender may have none left that it knows of.
+// news, else as soon as there is. Of other lanes, and those that have no message yet, a sender
+// hears in time: of a buffer at once where it knows of none for a message to come, and soon where
+// it knows of less than half of them.
 //
 // Ends. The sender's bye follows when all its messages are done, so that a receiver holds them all
 // by then and a buffer without one stays empty. The numbers of both byes are of all lanes.

@@ -106,6 +106,7 @@ struct RecvLane {
   std::uint64_t posted;
   std::uint64_t received;
   std::uint64_t told_posted;  // By the newest credit.
+  std::uint64_t begun;        // All of 0..begun-1, by the sender, in order.
   bool is_small;              // As the message begun last (record.h, "When credit is told").
   bool wants_receipt;         // For one of those that are done and not counted as received.
   // Posted beyond that window, in order.
@@ -117,6 +118,13 @@ struct RecvLane {
   Arrival*& arrival(std::uint64_t number) { return arrivals[number % kMessageWindow]; }
   bool is_posted(std::uint64_t number) const { return number < posted; }
   bool is_in_window(std::uint64_t number) const { return number < received + kMessageWindow; }
+  // It knows of less than half of the buffers that are there for messages to come, of a lane where
+  // it matters (record.h, "When credit is told").
+  bool is_sender_short() const {
+    if (is_small || posted <= begun) return false;
+    const std::uint64_t known = told_posted > begun ? told_posted - begun : 0;
+    return 2 * known < posted - begun;
+  }
   // Only for numbers in the window.
   bool is_finished(std::uint64_t number) const {
     return number < received || (done_beyond >> (number - received) & 1) != 0;

@@ -55,9 +55,9 @@ Arrival* RecvSession::begin(TimePoint now, RecvLane& lane, const Chunk& chunk) {
     if (lane.is_posted(chunk.message) && !fits(now, RecvMessage::of(*m), chunk.total))
       return nullptr;
     m->begin(chunk.total);
+    lane.begun = std::max(lane.begun, chunk.message + 1);
     lane.is_small = is_small(chunk.total, bounce_.allowance_bytes());
-    // Buffers that were posted while it seemed small.
-    if (!lane.is_small && lane.told_posted < lane.posted) tell_soon();
+    if (lane.is_sender_short()) tell_soon();
   } else if (m->total != chunk.total) {
     on_protocol_error(now, "chunks disagree on their message's size");
     return nullptr;
@@ -222,8 +222,8 @@ void RecvSession::post(TimePoint now, RecvMessage& message) {
 }
 
 void RecvSession::take(TimePoint now, RecvLane& lane, RecvMessage& message) {
-  // With no posted buffer left that it knows of, the sender may be waiting for this one.
-  const bool sender_may_be_short = lane.told_posted <= lane.received;
+  // Of the sender, as far as we know: it may wait for this one.
+  const bool is_the_only_one = lane.told_posted <= lane.begun;
   const std::uint64_t number = lane.posted++;
   change(lane);
   Arrival*& slot = lane.arrival(number);
@@ -232,12 +232,12 @@ void RecvSession::take(TimePoint now, RecvLane& lane, RecvMessage& message) {
     take_over(UnexpectedMessage::of(*came), message, lane, number);
     if (slot->is_whole()) finish(now, lane, number);
   }
-  if (lane.is_small)
-    note_news();
-  else if (sender_may_be_short)
+  if (!lane.is_small && is_the_only_one)
     flush();
-  else
+  else if (lane.is_sender_short())
     tell_soon();
+  else
+    note_news();
 }
 
 // Exactly what has come: the memory between must not change before its bytes arrive, for someone

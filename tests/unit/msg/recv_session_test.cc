@@ -141,6 +141,7 @@ TEST_F(RecvSessionTest, MessagesMayFinishOutOfOrderButAreCountedInOrder) {
   post(b, 2);
   peer.chunk({false, 20, 1, 0, 20});
   EXPECT_EQ(done, (Done{{2, 20}}));
+  peer.say(Ask{});
   acceptor->flush();
   EXPECT_EQ(*credit_of(peer), (Credit{2, 0, 0}));
   peer.chunk({false, 10, 0, 0, 10});
@@ -236,6 +237,7 @@ TEST_F(RecvSessionTest, MessagesBelongToTheBuffersOfTheirTag) {
   EXPECT_EQ(buffers[1][7], std::byte{2});
   EXPECT_EQ(buffers[2][7], std::byte{9});
   EXPECT_EQ(buffers[3][7], std::byte{3});
+  peer.say(Ask{});
   acceptor->flush();
   const auto credits = credits_of(peer);
   ASSERT_GE(credits.size(), 2U);
@@ -359,17 +361,18 @@ TEST_F(RecvSessionTest, CreditGoesWhereItIsHeardAndIsNeverLost) {
   EXPECT_EQ(credit_of(zero), (Credit{2, 40'000, 1}));
   zero.stream.full = true;
   post(buffer, 3);
+  post(buffer, 4);
   acceptor->flush();
   EXPECT_EQ(credit_of(zero), std::nullopt);
   zero.stream.full = false;
   zero.events->on_acked(now, 100);
   acceptor->flush();
-  EXPECT_EQ(credit_of(zero), (Credit{3, 40'000, 1}));
+  EXPECT_EQ(credit_of(zero), (Credit{4, 40'000, 1}));
   // Whatever died with a flow is said again on another.
   one.stream.full = false;
   zero.events->on_failed(now, Error{Errc::kTimedOut, 0, ""});
   acceptor->flush();
-  EXPECT_EQ(credit_of(one), (Credit{3, 40'000, 1}));
+  EXPECT_EQ(credit_of(one), (Credit{4, 40'000, 1}));
 }
 
 // Whose sender does not wait for it: "When credit is told" in record.h.
@@ -387,25 +390,25 @@ TEST_F(RecvSessionTest, NewsOfSmallMessagesWaitUntilTheyAreWorthARecord) {
   std::uint64_t next = 1;
   for (; next < 8; ++next) EXPECT_EQ(receive(next, 8), none) << next;
   EXPECT_EQ(receive(next++, 8), (Credit{9, 72, 9})) << "eight";
-  EXPECT_EQ(receive(next++, 30'000), none);
-  EXPECT_EQ(receive(next++, 3000), (Credit{11, 33'072, 11})) << "a quarter of the allowance";
+  EXPECT_EQ(receive(next++, 32'768), none);
+  EXPECT_EQ(receive(next++, 32'768), (Credit{11, 65'608, 11})) << "half of the allowance";
   EXPECT_EQ(receive(next++, 8), none);
-  EXPECT_EQ(receive(next++, 8, true), (Credit{13, 33'088, 13})) << "the sender waits";
+  EXPECT_EQ(receive(next++, 8, true), (Credit{13, 65'624, 13})) << "the sender waits";
 
   EXPECT_EQ(receive(next++, 8), none);
   peer.say(Ask{});
   acceptor->flush();
-  EXPECT_EQ(credit_of(peer), (Credit{14, 33'096, 14}));
+  EXPECT_EQ(credit_of(peer), (Credit{14, 65'632, 14}));
   EXPECT_EQ(receive(next++, 8), none);
   peer.say(Ask{});
   acceptor->flush();
-  EXPECT_EQ(credit_of(peer), (Credit{15, 33'104, 15}));
+  EXPECT_EQ(credit_of(peer), (Credit{15, 65'640, 15}));
   peer.say(Ask{});
   acceptor->flush();
   EXPECT_EQ(credit_of(peer), none) << "there is nothing to tell";
   post(buffer, 99);
   acceptor->flush();
-  EXPECT_EQ(credit_of(peer), (Credit{16, 33'104, 15})) << "but now";
+  EXPECT_EQ(credit_of(peer), (Credit{16, 65'640, 15})) << "but now";
   post(buffer, 100);
   acceptor->flush();
   EXPECT_EQ(credit_of(peer), none) << "an ask is answered once";
@@ -413,7 +416,36 @@ TEST_F(RecvSessionTest, NewsOfSmallMessagesWaitUntilTheyAreWorthARecord) {
   // The sender goes on to large messages, and may wait for the buffers of those.
   peer.chunk({false, 4096, next, 0, 32'769});
   acceptor->flush();
-  EXPECT_EQ(credit_of(peer), (Credit{17, 33'104, 15}));
+  EXPECT_EQ(credit_of(peer), (Credit{17, 65'640, 15}));
+}
+
+TEST_F(RecvSessionTest, OfLargeMessagesTheSenderKnowsHalfOfTheBuffers) {
+  Peer& peer = greet();
+  static_cast<void>(peer.stream.records());
+  std::array<std::vector<std::byte>, 12> buffers;
+  for (auto& buffer : buffers) buffer.resize(50'000);
+  auto post_one = [&, next = 0U]() mutable {
+    post(buffers[next], next);
+    ++next;
+    acceptor->flush();
+    return credit_of(peer);
+  };
+  const std::optional<Credit> none;
+  EXPECT_EQ(post_one(), (Credit{1, 0, 0})) << "the only one";
+  EXPECT_EQ(post_one(), none) << "it knows of half";
+  EXPECT_EQ(post_one(), (Credit{3, 0, 0}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(post_one(), none) << i;
+  EXPECT_EQ(post_one(), (Credit{7, 0, 0}));
+  EXPECT_EQ(post_one(), none);
+  // It uses them up.
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    peer.chunk({false, 50'000, i, 0, 50'000});
+    acceptor->flush();
+    EXPECT_EQ(credit_of(peer), none) << i;
+  }
+  peer.say(Chunk{false, 50'000, 6, 0, 50'000});
+  acceptor->flush();
+  EXPECT_EQ(credit_of(peer), (Credit{8, 0, 6}));
 }
 
 // --- Ends --------------------------------------------------------------------------------------
