@@ -10,6 +10,9 @@
 // the slower side, as if each had a core. The sender fills the whole window before the receiver
 // runs, so that a sender's checksum pass does not leave the bytes in the receiver's L2. With
 // workers (--workers N) the receiver's time ends when they have copied all they were given.
+//
+// With --shards N eight connections are dealt out to N threads, and all are timed together by the
+// clock, beside one thread with all eight.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -23,6 +26,7 @@
 #include <vector>
 
 #include "bench/engine/joined_pair.h"
+#include "bench/engine/shards.h"
 
 namespace ztcp::bench {
 namespace {
@@ -199,6 +203,24 @@ int run(const std::string& json_path, std::size_t workers, std::size_t only_mib)
   return 0;
 }
 
+int run_shards(std::size_t shards) {
+  constexpr std::size_t kConnections = 8;
+  std::fprintf(stderr, "shards  goodput  memcpy  ratio  of one shard\n");
+  double alone = 0;
+  for (const std::size_t count : {std::size_t{1}, shards}) {
+    const ShardsSample sample = measure_shards(count, kConnections, kRepetitions);
+    if (!sample.is_intact) {
+      std::fprintf(stderr, "the bytes did not arrive as they were sent\n");
+      return 1;
+    }
+    if (count == 1) alone = sample.goodput_gbps;
+    std::fprintf(stderr, "%6zu  %7.1f  %6.1f  %5.2f  %12.2f\n", count, sample.goodput_gbps,
+                 sample.memcpy_gbps, sample.goodput_gbps / sample.memcpy_gbps,
+                 sample.goodput_gbps / alone);
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace ztcp::bench
 
@@ -206,6 +228,7 @@ int main(int argc, char** argv) {
   std::string json_path;
   std::size_t workers = 0;
   std::size_t only_mib = 0;
+  std::size_t shards = 0;
   bool understood = argc % 2 == 1;
   for (int i = 1; i + 1 < argc && understood; i += 2) {
     const std::string_view option = argv[i];
@@ -217,6 +240,8 @@ int main(int argc, char** argv) {
       json_path = value;
     } else if (option == "--workers") {
       understood = is_number(workers) && workers <= ztcp::msg::CopyJobs::kMaxWorkers;
+    } else if (option == "--shards") {
+      understood = argc == 3 && is_number(shards) && shards >= 1 && shards <= 8;
     } else if (option == "--set") {
       understood = is_number(only_mib) && !ztcp::bench::rows(0, only_mib).empty();
     } else {
@@ -225,9 +250,11 @@ int main(int argc, char** argv) {
   }
   if (!understood) {
     const bool asked = argc == 2 && std::strcmp(argv[1], "--help") == 0;
-    std::fprintf(asked ? stdout : stderr, "usage: %s [--workers N] [--set 8|256] [--json FILE|-]\n",
-                 argv[0]);
+    std::fprintf(asked ? stdout : stderr,
+                 "usage: %s [--workers N] [--set 8|256] [--json FILE|-]\n       %s --shards 1..8\n",
+                 argv[0], argv[0]);
     return asked ? 0 : 2;
   }
+  if (shards != 0) return ztcp::bench::run_shards(shards);
   return ztcp::bench::run(json_path, workers, only_mib);
 }

@@ -7,8 +7,11 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
+#include <sched.h>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -91,6 +94,41 @@ TEST_P(Workers, NothingIsWrittenAfterAConnectionIsClosed) {
     for (int i = 0; i < 2000; ++i) static_cast<void>(send->test({}));
     EXPECT_TRUE(std::ranges::all_of(received, [](std::byte b) { return b == std::byte{0xaa}; }));
   }
+}
+
+// All threads of the process, as an administrator's cpuset would.
+void move_all_threads(const cpu_set_t& cpus) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+    sched_setaffinity(std::stoi(entry.path().filename()), sizeof cpus, &cpus);
+}
+
+TEST_P(Workers, CpusThatAreTakenAwayCostTimeOnly) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one CPU: there is none to take away";
+  const test::LogCapture log;
+  TwoHosts hosts(with_workers(GetParam()));
+  auto pair = connect(hosts[0], hosts[1]);
+  constexpr std::size_t kBytes = 3U << 20;
+  const Bytes sent = pattern(kBytes, 6);
+  for (std::size_t cpu = 0, rounds = 0; rounds < 4; cpu = (cpu + 1) % CPU_SETSIZE) {
+    if (!CPU_ISSET(cpu, &all)) continue;
+    ++rounds;
+    Bytes received(kBytes);
+    const auto receive = post_recv(*pair.receiver, received);
+    ASSERT_TRUE(receive && *receive != nullptr);
+    Request* const send = post_until_taken(*pair.sender, sent, nullptr);
+    ASSERT_NE(send, nullptr);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    move_all_threads(one);
+    ASSERT_TRUE(finish(**receive));
+    ASSERT_TRUE(finish(*send));
+    EXPECT_EQ(received, sent);
+  }
+  move_all_threads(all);
+  EXPECT_TRUE(log.warnings().empty()) << log.warned();
 }
 
 TEST(WorkersSaid, TheInitLineTellsHowManyAndWhy) {
