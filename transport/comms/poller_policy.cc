@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -164,6 +165,20 @@ PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, 
       std::erase(policy.worker_cpus, nth_cpu(i));
   }
   return policy;
+}
+
+std::string workers_text(const config::Poller& settings, const CpuView& cpus, PollerPlace place) {
+  std::size_t workers = 0;
+  std::string reason;
+  for (place.queue = 0; place.queue < place.queues; ++place.queue) {
+    PollerPolicy policy = choose_policy(settings, cpus, place);
+    workers += policy.workers;
+    reason = std::move(policy.workers_reason);
+  }
+  return fmt::format(
+      "{} ({})",
+      workers == 0 ? "no workers" : fmt::format("{} worker{}", workers, workers == 1 ? "" : "s"),
+      reason);
 }
 
 }  // namespace ztcp::comms

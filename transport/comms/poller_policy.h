@@ -46,5 +46,7 @@ struct PollerPlace {
   bool embedded = false;  // memif: the processes of all NICs, and a switch, share one CPU mask.
 };
 PollerPolicy choose_policy(const config::Poller& settings, const CpuView& cpus, PollerPlace place);
+// "2 workers (26 CPUs to spare for 2 NICs)", of all the queues of the NIC at `place`.
+std::string workers_text(const config::Poller& settings, const CpuView& cpus, PollerPlace place);
 
 }  // namespace ztcp::comms

@@ -72,13 +72,14 @@ std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
 }  // namespace
 
 std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
-                        const DeviceProperties& device, const QueueChoice& queues) {
+                        const DeviceProperties& device, const QueueChoice& queues,
+                        const std::string& workers) {
   return fmt::format(
-      "{}: userspace TCP, {}, {}, {}, {}, {}, MTU {}, {}, {}; {}; GPUDirect RDMA off: "
+      "{}: userspace TCP, {}, {}, {}, {}, {}, MTU {}, {}, {}, {}; {}; GPUDirect RDMA off: "
       "userspace TCP ends in host memory",
       device.name, nic_text(nic), to_string(nic.address), speed_text(nic, device), gpu_text(nic),
       nic.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", nic.numa_node),
-      nic.mtu_bytes, queues_text(queues), pages_text(fabric, nic), path_text(fabric, nic));
+      nic.mtu_bytes, queues_text(queues), workers, pages_text(fabric, nic), path_text(fabric, nic));
 }
 
 }  // namespace ztcp::ustack

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // What the line that init says of a device tells: what carries the bytes, over which NIC, for which
-// GPU, and why whatever is off is off.
+// GPU, and why whatever is off is off. `workers`: comms::workers_text().
 #pragma once
 
 #include <string>
@@ -14,6 +14,7 @@
 namespace ztcp::ustack {
 
 std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
-                        const DeviceProperties& device, const QueueChoice& queues);
+                        const DeviceProperties& device, const QueueChoice& queues,
+                        const std::string& workers);
 
 }  // namespace ztcp::ustack

@@ -87,9 +87,10 @@ class UstackTransport final : public Transport {
     const auto index = static_cast<std::size_t>(device);
     const config::Nic& nic = fabric_.nics[index];
     config::LiveMachine machine;
-    return device_line(
-        fabric_, nic, devices_[index],
-        choose_queues(nic, comms::view_cpus(nic.numa_node, machine), fabric_.nics.size()));
+    const comms::CpuView cpus = comms::view_cpus(nic.numa_node, machine);
+    const QueueChoice queues = choose_queues(nic, cpus, fabric_.nics.size());
+    return device_line(fabric_, nic, devices_[index], queues,
+                       comms::workers_text(fabric_.poller, cpus, place_of(index, queues.count)));
   }
   Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
   Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
@@ -101,6 +102,14 @@ class UstackTransport final : public Transport {
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
   Status add_queue(Nic& nic, std::unique_ptr<link::Link> link, std::size_t queues,
                    const comms::PollerPolicy& policy, const comms::CpuView& cpus);
+  // Its first queue's poller, of so many.
+  comms::PollerPlace place_of(std::size_t index, std::size_t queues) const {
+    return {.nic = index,
+            .nics = fabric_.nics.size(),
+            .queue = 0,
+            .queues = queues,
+            .embedded = fabric_.nics[index].driver == config::NicDriver::kMemif};
+  }
   Result<std::size_t> checked(int device) const;
   void keep_to_claimed(std::vector<std::size_t>& order) const;
   void note_stand_in(std::size_t device, std::size_t used, const std::string& why);
@@ -235,40 +244,26 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   const std::size_t queues = links.size();
   std::string places;
   bool dedicated = false;
-  std::size_t workers = 0;
-  std::string workers_reason;
   std::string reason;
-  for (std::size_t queue = 0; queue < queues; ++queue) {
-    const comms::PollerPolicy policy =
-        comms::choose_policy(fabric_.poller, cpus,
-                             {.nic = index,
-                              .nics = fabric_.nics.size(),
-                              .queue = queue,
-                              .queues = queues,
-                              .embedded = config.driver == config::NicDriver::kMemif});
+  comms::PollerPlace place = place_of(index, queues);
+  for (; place.queue < queues; ++place.queue) {
+    const comms::PollerPolicy policy = comms::choose_policy(fabric_.poller, cpus, place);
     dedicated = policy.dedicated;
     reason = policy.reason;
-    workers += policy.workers;
-    workers_reason = policy.workers_reason;
     if (policy.cpu >= 0)
       places += (places.empty() ? " on CPU " : ", ") + std::to_string(policy.cpu);
-    ZTCP_CHECK(add_queue(*nic, std::move(links[queue]), queues, policy, cpus));
+    ZTCP_CHECK(add_queue(*nic, std::move(links[place.queue]), queues, policy, cpus));
   }
   // All are there before the first runs, which looks after the others.
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
 
-  log::info(
-      "{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {} {} ({}){}, {} ({})",
-      config.name, description, to_string(config.address), to_string(caps.mac),
-      std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
-      caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
-      caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
-      pollers_text(queues, choice), dedicated ? "dedicated" : "shared with NCCL's threads", reason,
-      places,
-      workers == 0   ? std::string("no workers")
-      : workers == 1 ? std::string("1 worker")
-                     : std::to_string(workers) + " workers",
-      workers_reason);
+  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {} {} ({}){}, {}",
+            config.name, description, to_string(config.address), to_string(caps.mac),
+            std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
+            caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
+            caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
+            pollers_text(queues, choice), dedicated ? "dedicated" : "shared with NCCL's threads",
+            reason, places, comms::workers_text(fabric_.poller, cpus, place_of(index, queues)));
   return nic;
 }
 

@@ -209,6 +209,19 @@ TEST(WorkerPolicy, TheirCpusAreNoPollers) {
   EXPECT_EQ(choose_policy({}, view, {.nics = 2}).worker_cpus.size(), 94U) << "far away, then";
 }
 
+// Each queue has a part of them.
+TEST(WorkersText, TellsOfAllQueues) {
+  config::Poller settings;
+  settings.workers = 5;
+  EXPECT_EQ(workers_text(settings, cpus(96, 96), {.nics = 2, .queues = 3}),
+            "5 workers (as poller.workers says)");
+  settings.workers = 1;
+  EXPECT_EQ(workers_text(settings, cpus(96, 96), {.nics = 2, .queues = 3}),
+            "1 worker (as poller.workers says)");
+  settings.workers = 0;
+  EXPECT_EQ(workers_text(settings, cpus(96, 96), {}), "no workers (as poller.workers says)");
+}
+
 std::vector<std::uint32_t> mask_of_this_thread() {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -27,7 +27,7 @@ std::string line_of(const config::Fabric& fabric, const QueueChoice& queues = {}
   DeviceProperties device;
   device.name = "ztcp0";
   device.speed_mbps = 25000;
-  return device_line(fabric, fabric.nics[0], device, queues);
+  return device_line(fabric, fabric.nics[0], device, queues, "2 workers (26 CPUs to spare)");
 }
 
 bool contains(const std::string& text, std::string_view part) {
@@ -56,6 +56,10 @@ TEST(DeviceLine, CallsASpeedThatNobodyToldAGuess) {
       << line_of(fabric);
   fabric.nics[0].driver = config::NicDriver::kPci;
   EXPECT_TRUE(contains(line_of(fabric), "ztcp_setup --speed MBPS states it")) << line_of(fabric);
+}
+
+TEST(DeviceLine, SaysHowManyWorkersAndWhy) {
+  EXPECT_TRUE(contains(line_of(one_nic_fabric()), ", 1 queue, 2 workers (26 CPUs to spare), "));
 }
 
 TEST(DeviceLine, SaysHowManyQueuesAndWhy) {
