@@ -55,6 +55,7 @@ struct Raw {
   std::vector<std::string> take;
   std::vector<std::string> speeds;
   std::string transport;
+  std::string queues;
   std::string nics;
   std::string pages;
   std::string per_gpu;
@@ -88,6 +89,17 @@ std::string is_count(const std::string& text) {
       text.find_first_not_of("0123456789") == std::string::npos)
     return {};
   return fmt::format("{} is neither a number from 1 to 64 nor all", text);
+}
+
+// How many a NIC on PCI may have; of a mesh --local says so itself.
+std::string is_queues(const std::string& text) {
+  const config::Key& key = *config::find_key("nic", "queues");
+  const auto number = tools::parse_bytes(text);
+  if (text == key.choices ||
+      (number && *number > 0 && text.find_first_not_of("0123456789") == std::string::npos))
+    return {};
+  return fmt::format("{} is neither a number from {} to {} nor {}", text, key.min, key.max,
+                     key.choices);
 }
 
 // "100000" or "eth1=100000": the name, empty for every NIC, and the speed; absent: neither.
@@ -162,6 +174,14 @@ void add_selection(CLI::App& app, Raw& raw) {
       ->type_name("[NIC=]MBPS")
       ->check(is_speed)
       ->group(kGroup);
+  app.add_option(
+         "--queues", raw.queues,
+         "Queues of each NIC, each with a poller. NICs on PCI, default 1 (several were never "
+         "run on a device); auto: by speed and CPUs. Of --local, in a mesh; default: one for "
+         "every three CPUs of a rank, at most 4")
+      ->type_name("N|auto")
+      ->check(is_queues)
+      ->group(kGroup);
   auto* iommu = app.add_flag("--iommu", request.ask_iommu,
                              "No IOMMU is in use: ask the kernel for it at the next boot")
                     ->group(kGroup);
@@ -210,13 +230,6 @@ void add_local(CLI::App& app, Raw& raw) {
       ->capture_default_str()
       ->needs(local)
       ->group(kGroup);
-  app.add_option("--queues", raw.options.local.queues,
-                 "Queues of each NIC of a mesh, each with a poller; default: one for every three "
-                 "CPUs of a rank, at most 4")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->needs(local)
-      ->group(kGroup);
   app.add_option("--mtu", raw.options.local.mtu_bytes,
                  "Largest IP packet of the local fabric, in bytes")
       ->type_name("N")
@@ -228,9 +241,21 @@ void add_local(CLI::App& app, Raw& raw) {
 // What is about NICs that are taken means nothing where none is.
 void refuse_options_of_ustack(const CLI::App& app, const Raw& raw) {
   if (raw.transport != "sockets") return;
-  for (const char* option : {"--iommu", "--no-iommu", "--pages", "--per-gpu", "--spare"})
+  for (const char* option :
+       {"--queues", "--iommu", "--no-iommu", "--pages", "--per-gpu", "--spare"})
     if (app.count(option) > 0)
       throw CLI::ValidationError(option, "means nothing with --transport sockets");
+}
+
+void refuse_queues(const CLI::App& app, const Raw& raw) {
+  const config::Key& key = *config::find_key("nic", "queues");
+  const bool local = app.count("--local") > 0;
+  if (local && raw.queues == key.choices)
+    throw CLI::ValidationError("--queues", "auto is for NICs on PCI; leave it out with --local");
+  if (!local && !raw.queues.empty() && raw.queues != key.choices &&
+      static_cast<std::int64_t>(*tools::parse_bytes(raw.queues)) > key.max)
+    throw CLI::ValidationError("--queues",
+                               fmt::format("{} is outside {}..{}", raw.queues, key.min, key.max));
 }
 
 // An option that would mean nothing is refused: who gave it expected something of it.
@@ -243,6 +268,7 @@ void confine_options(CLI::App& app) {
   };
   confine({"--keep", "--take", "--transport", "--nics", "--speed", "--iommu", "--no-iommu"},
           {"--check", "--undo", "--boot", "--local"});
+  confine({"--queues"}, {"--check", "--undo", "--boot"});
   // What is reserved, and for whom, stays as set-up decided when NICs are added.
   confine({"--pages", "--per-gpu", "--spare", "--user", "--group"},
           {"--check", "--undo", "--boot", "--local", "--add"});
@@ -271,6 +297,12 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
     else
       request.speeds_mbps[name] = mbps;
   }
+  if (!raw.queues.empty() && options.command == Command::kLocal)
+    options.local.queues = static_cast<unsigned>(*tools::parse_bytes(raw.queues));
+  else if (!raw.queues.empty())
+    request.queues = raw.queues == "auto"
+                         ? config::kAutoQueues
+                         : static_cast<std::uint32_t>(*tools::parse_bytes(raw.queues));
   if (const char* ssh = std::getenv("SSH_CONNECTION"); ssh != nullptr)
     request.selection.ssh_connection = ssh;
   if (!raw.nics.empty())
@@ -306,6 +338,7 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
     app.parse(argc, argv);
     refuse_empty_names(app);
     refuse_options_of_ustack(app, raw);
+    refuse_queues(app, raw);
   } catch (const CLI::ParseError& error) {
     const bool json =
         std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });

@@ -183,13 +183,16 @@ class Checker {
     return taken == fabric_.nics.end() ? std::string() : taken->name;
   }
 
-  // A poller, its workers and two NCCL proxy threads for each NIC are busy at once.
+  // A poller for each queue, workers and two NCCL proxy threads for each NIC are busy at once.
   void check_cpus() {
     const UsableCpus cpus = usable_cpus(job_.machine);
     if (cpus.listed == 0) return;
     const auto workers =
         static_cast<std::size_t>(std::max<std::int32_t>(fabric_.poller.workers, 0));
-    const std::size_t busy = fabric_.nics.size() * (3 + workers);
+    std::size_t busy = fabric_.nics.size() * (3 + workers);
+    for (const config::Nic& nic :
+         fabric_.nics)  // Of "auto" there are no more than CPUs suffice for.
+      if (nic.driver == config::NicDriver::kPci && nic.queues > 1) busy += nic.queues - 1;
     const std::string what =
         cpus.limited()
             ? fmt::format("time of {} CPUs, by the cgroup's limit, for {} NICs", cpus.quota,

@@ -105,6 +105,8 @@ class Host : public config::Machine {
   virtual Status add_item(const std::string& link, const NetworkItem& item) = 0;
   // What its driver tells of its settings: some drivers have few.
   virtual Result<std::vector<SettingGroup>> settings(const std::string& link) = 0;
+  // The most queues for both directions that its driver could have; absent: it does not tell.
+  virtual std::optional<std::uint32_t> most_queues(const std::string& link) = 0;
   // Values that are not named stay. A driver may take others than it was told, and say nothing.
   virtual Status set_settings(const std::string& link, const SettingGroup& wanted) = 0;
 

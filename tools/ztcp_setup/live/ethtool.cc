@@ -270,6 +270,16 @@ Result<std::vector<SettingGroup>> read_settings(const std::string& link) {
   return settings;
 }
 
+std::optional<std::uint32_t> read_most_queues(const std::string& link) {
+  const auto driver = Driver::open(link);
+  ethtool_channels channels{};
+  channels.cmd = ETHTOOL_GCHANNELS;
+  if (!driver || !driver->ask(&channels)) return std::nullopt;
+  const std::uint32_t most =
+      std::max(channels.max_combined, std::min(channels.max_rx, channels.max_tx));
+  return most == 0 ? std::nullopt : std::optional(most);
+}
+
 Status write_settings(const std::string& link, const SettingGroup& wanted) {
   const Driver driver = ZTCP_TRY(Driver::open(link));
   if (wanted.name == kChannels.group) return write(driver, kChannels, wanted);

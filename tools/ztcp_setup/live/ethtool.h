@@ -6,6 +6,8 @@
 // flags go by their names; their numbers are the running kernel's own.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,8 @@ namespace ztcp::setup {
 // A group that the driver doesn't tell is not among them; of the features, those that can be
 // changed are.
 Result<std::vector<SettingGroup>> read_settings(const std::string& link);
+// Of channels for both directions, or of those for each.
+std::optional<std::uint32_t> read_most_queues(const std::string& link);
 // Values that are not named stay. Whether the driver did it, read_settings() tells.
 Status write_settings(const std::string& link, const SettingGroup& wanted);
 

@@ -286,6 +286,9 @@ Status LiveHost::add_item(const std::string& link, const NetworkItem& item) {
 Result<std::vector<SettingGroup>> LiveHost::settings(const std::string& link) {
   return read_settings(link);
 }
+std::optional<std::uint32_t> LiveHost::most_queues(const std::string& link) {
+  return read_most_queues(link);
+}
 Status LiveHost::set_settings(const std::string& link, const SettingGroup& wanted) {
   return write_settings(link, wanted);
 }

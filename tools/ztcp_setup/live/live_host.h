@@ -66,6 +66,7 @@ class LiveHost : public Host {
   Status add_child(const std::string& parent, const InterfaceState& child) override;
   Status add_item(const std::string& link, const NetworkItem& item) override;
   Result<std::vector<SettingGroup>> settings(const std::string& link) override;
+  std::optional<std::uint32_t> most_queues(const std::string& link) override;
   Status set_settings(const std::string& link, const SettingGroup& wanted) override;
   void pause(std::chrono::milliseconds time) override;
 

@@ -59,6 +59,21 @@ void record(const PlanInput& input, const config::HostNic& found, config::Nic& n
   record_lease(input, found, plan);
 }
 
+// What the driver offers now ztcp's own will find, too. Where the NIC is ztcp's already nobody
+// tells.
+void choose_queues(const PlanInput& input, const config::HostNic& found, config::Nic& nic,
+                   Plan& plan) {
+  nic.queues = input.request.queues.value_or(nic.queues);
+  if (found.interface.empty() || nic.queues <= 1)
+    return;  // Of "auto" it takes as many as there are.
+  const auto most = input.host.most_queues(found.interface);
+  if (most && *most < nic.queues)
+    plan.note(Severity::kFault, "queues", name_of(found),
+              fmt::format("{} queues wanted, its driver {} has {} at most", nic.queues,
+                          found.driver, *most),
+              fmt::format("ztcp_setup --queues {}, or --queues auto", *most));
+}
+
 }  // namespace
 
 std::string device_name(const PlanInput& input, const config::Nic& nic,
@@ -85,6 +100,7 @@ config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair&
     return nic;
   }
   nic.driver = config::NicDriver::kPci;
+  choose_queues(input, found, nic, plan);
   nic.pci = found.pci;
   nic.numa_node = found.numa_node;
   nic.gpu_pci = pair.gpu ? plan.topology.gpus[*pair.gpu].pci : "";

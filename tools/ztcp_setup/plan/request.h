@@ -34,9 +34,10 @@ struct PlanRequest {
   config::Selection selection;
   // Absent: as the config has it; without one ztcp's own, where each GPU can have a NIC.
   std::optional<Transport> transport;
-  std::optional<unsigned> nics;  // --nics: so many without GPUs; absent: one for each GPU.
-  bool no_iommu = false;         // Class B is what the operator wants.
-  bool ask_iommu = false;        // Class A from the next boot on; nothing is taken before.
+  std::optional<unsigned> nics;         // --nics: so many without GPUs; absent: one for each GPU.
+  std::optional<std::uint32_t> queues;  // Of each NIC that is taken; kAutoQueues: by its speed.
+  bool no_iommu = false;                // Class B is what the operator wants.
+  bool ask_iommu = false;               // Class A from the next boot on; nothing is taken before.
   std::optional<std::uint32_t> page_kib;
   std::optional<std::uint32_t> per_gpu_mib;  // Of each GPU, or of each NIC without one.
   std::optional<std::uint32_t> spare_mib;    // Of the host, beside those.

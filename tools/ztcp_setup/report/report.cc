@@ -200,6 +200,11 @@ std::string decisions_text(const Plan& plan) {
                     plan.pairs.size(), plan.pairs.front().gpu ? "GPUs" : "NICs",
                     gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
                     hugepage::page_name(fabric.hugepages.page_kib));
+  const std::uint32_t queues = fabric.nics.front().queues;
+  if (!plan.sockets && queues != 1)
+    out += fmt::format("Queues of a NIC: {}, each with a poller.\n",
+                       queues == config::kAutoQueues ? "as its speed and the CPUs allow (auto)"
+                                                     : fmt::format("{}", queues));
   if (!plan.speed_origin.empty()) out += fmt::format("Speed: {}.\n", plan.speed_origin);
   return out;
 }

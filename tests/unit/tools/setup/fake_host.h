@@ -87,7 +87,8 @@ class FakeHost final : public Host {
   // is added.
   unsigned flushes = 0;
 
-  std::set<std::string> without_carrier;  // Interfaces whose cable is out.
+  std::map<std::string, std::uint32_t> offered_queues;  // By interface, of drivers that tell.
+  std::set<std::string> without_carrier;                // Interfaces whose cable is out.
 
   tl::expected<config::Network, config::Problem> network() override;
   std::vector<LocalAddress> addresses() override;
@@ -128,6 +129,7 @@ class FakeHost final : public Host {
   Status add_child(const std::string& parent, const InterfaceState& child) override;
   Status add_item(const std::string& link, const NetworkItem& item) override;
   Result<std::vector<SettingGroup>> settings(const std::string& link) override;
+  std::optional<std::uint32_t> most_queues(const std::string& link) override;
   Status set_settings(const std::string& link, const SettingGroup& wanted) override;
   void pause(std::chrono::milliseconds time) override;
 

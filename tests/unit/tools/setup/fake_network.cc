@@ -150,6 +150,10 @@ Result<std::vector<SettingGroup>> FakeHost::settings(const std::string& name) {
   if (found == nullptr) return fail(Errc::kSystem, "ethtool", ENODEV);
   return found->settings;
 }
+std::optional<std::uint32_t> FakeHost::most_queues(const std::string& name) {
+  const auto found = offered_queues.find(name);
+  return found == offered_queues.end() ? std::nullopt : std::optional(found->second);
+}
 Status FakeHost::set_settings(const std::string& name, const SettingGroup& wanted) {
   return change(settings_command(name, wanted), [&]() -> Status {
     InterfaceState* found = find_link(name);

@@ -70,6 +70,11 @@ def main():
         told = json.loads(result.stdout)["problems"][0]["what"]
         named = [word for word in [*arguments, "--local"] if word.startswith("--") and word in told]
         expect(len(named) >= 2, f"{arguments}: both are not named in: {told}")
+    for arguments in (["--queues", "9"], ["--queues", "0"], ["--queues", "some"],
+                      ["--local", "2", "--queues", "auto"], ["--transport", "sockets", "--queues", "2"]):
+        told = json.loads(run("--json", "--dry-run", *arguments).stdout if "--local" not in arguments else
+                          run("--json", *arguments).stdout)
+        expect("--queues" in told["problems"][0]["what"], f"{arguments}: {told}")
     # Bytes that are no text.
     result = subprocess.run([sys.argv[1], "--json", "--check", "--config", b"/nonexistent/\xff"],
                             capture_output=True, timeout=60)

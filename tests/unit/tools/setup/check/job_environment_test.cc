@@ -280,6 +280,14 @@ TEST(JobEnvironment, FewCpusForWorkers) {
   EXPECT_THAT(check.problem.mend, HasSubstr("remove workers = 2 from [poller]"));
 }
 
+TEST(JobEnvironment, EachQueueWantsACpu) {
+  Scene scene;
+  scene.fabric.nics[1].queues = 4;
+  EXPECT_THAT(scene.only().problem.what, HasSubstr("want 9 and will share"));
+  scene.fabric.nics[1].queues = config::kAutoQueues;
+  EXPECT_THAT(scene.bad(), IsEmpty());
+}
+
 TEST(JobEnvironment, ALimitOfCpuTimeCounts) {
   Scene scene;
   scene.tree.add_file("proc/self/cgroup", "0::/job\n");

@@ -74,6 +74,17 @@ class LiveNetworkSettings : public LiveNetwork {
   }
 };
 
+TEST_F(LiveNetworkSettings, TheMostQueuesOfAnInterfaceAreTold) {
+  make_wide_nic();
+  ethtool_channels fewer = channels();
+  fewer.cmd = ETHTOOL_SCHANNELS;
+  fewer.rx_count = 2;
+  ASSERT_TRUE(ask(&fewer));
+  EXPECT_EQ(host_.most_queues("nic0"), 4U) << "however many are in use";
+  EXPECT_EQ(host_.most_queues("lo"), std::nullopt);
+  EXPECT_EQ(host_.most_queues("none-such"), std::nullopt);
+}
+
 TEST_F(LiveNetworkSettings, FeaturesAndChannelsComeBack) {
   make_wide_nic();
   ASSERT_EQ(channels().rx_count, 4U);

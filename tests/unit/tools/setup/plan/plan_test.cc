@@ -186,6 +186,29 @@ TEST(Plan, AConfigThatThePluginWouldRefuseIsAFault) {
               HasSubstr("per_process_mib = 32 is outside 64..65536"));
 }
 
+TEST(Plan, AsManyQueuesAsTheNicsHave) {
+  FakeHost host(tree_text("cloud-flat"));
+  PlanRequest request = without_iommu();
+  EXPECT_EQ(plan_of(host, request).fabric->nics[0].queues, 1U);
+  request.queues = 4;
+  host.offered_queues = {{"eth5", 4}, {"eth6", 8}};  // The others don't tell.
+  const Plan four = plan_of(host, request);
+  EXPECT_FALSE(four.has_faults());
+  EXPECT_EQ(four.fabric->nics[7].queues, 4U);
+  EXPECT_THAT(to_text(four, {}), HasSubstr("Queues of a NIC: 4, each with a poller"));
+  host.offered_queues["eth5"] = 2;
+  const config::Problem problem = only_fault(plan_of(host, request)).problem;
+  EXPECT_EQ(problem.where, "eth5");
+  EXPECT_EQ(problem.what, "4 queues wanted, its driver virtio-pci has 2 at most");
+  EXPECT_EQ(problem.mend, "ztcp_setup --queues 2, or --queues auto");
+  request.queues = config::kAutoQueues;
+  const Plan automatic = plan_of(host, request);
+  EXPECT_THAT(to_toml(*automatic.fabric), HasSubstr("queues = \"auto\""));
+  // Once asked for they stand in the config.
+  ASSERT_TRUE(set_up(host, four.resources).complete());
+  EXPECT_EQ(plan_of(host, without_iommu()).fabric->nics[3].queues, 4U);
+}
+
 // A NIC that shares its group with another of ours can be driven by no second process.
 TEST(Plan, TwoNicsOfOneGroupAreRefusedForGpusAndForAnyProcess) {
   FakeHost host(tree_text("own-group"));
