@@ -8,6 +8,7 @@ import sys
 import time
 
 from machine import Machine
+from queue_rails import QueueRails
 from wire import Wire
 
 
@@ -19,6 +20,7 @@ class Lab:
         self._started = time.monotonic()
         self._wires = {}
         self._machines = []
+        self._queue_rails = None
         self.base_image = os.path.join(cache, "base.raw")
         self.key = os.path.join(cache, "key")
 
@@ -29,6 +31,12 @@ class Lab:
         if rail not in self._wires:
             self._wires[rail] = Wire(self.path(f"rail{rail}"), seed=rail)
         return self._wires[rail]
+
+    @property
+    def queue_rails(self):
+        if self._queue_rails is None:
+            self._queue_rails = QueueRails()
+        return self._queue_rails
 
     # --- What is shown ----------------------------------------------------------------------------
 
@@ -92,6 +100,8 @@ class Lab:
     def end(self):
         for machine in self._machines:
             machine.power_cut()
+        if self._queue_rails is not None:
+            self._queue_rails.end()
 
     def login_lines(self):
         return [f"{machine.name}: {' '.join(machine.login('root'))}" for machine in self._machines]

@@ -72,8 +72,13 @@ class Job:
         return f"{self.machine.name}: {self.command}"
 
 
+def queues_of(model):
+    return int(model.partition("*")[2] or 1)
+
+
 class Machine:
-    """Made by Lab.boot(). `nics` are the models of its data NICs, on rails 1, 2 and so on. Every machine
+    """Made by Lab.boot(). `nics` are the models of its data NICs, on rails 1, 2 and so on; "virtio*4" has 4 queues, on
+    a rail of such NICs alone, without a wire. Every machine
     has two more NICs, both with a default route: management (what login() uses) and, on rail 0,
     control, where the ranks of a job find each other."""
 
@@ -87,6 +92,8 @@ class Machine:
         self._boots = 0
         self._jobs = 0
         self._ssh_port = None
+        self._taps = {rail: lab.queue_rails.tap(f"rail{rail}", f"rail{rail}-{number}", queues_of(model))
+                      for rail, model in enumerate(self.nics, 1) if queues_of(model) > 1}
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", lab.base_image, "-F", "raw",
                         self.disk], check=True)
 
@@ -97,7 +104,8 @@ class Machine:
         self._ssh_port = None
         with open(self.lab.path(f"{self.name}.qemu"), "ab") as errors:
             self._qemu = subprocess.Popen(self._command_line(), stdin=subprocess.DEVNULL,
-                                          stdout=errors, stderr=errors, start_new_session=True)
+                                          stdout=errors, stderr=errors, start_new_session=True,
+                                          pass_fds=[fd for fds in self._taps.values() for fd in fds])
 
     def wait_until_ready(self):
         end = time.monotonic() + BOOT_LIMIT_S
@@ -165,14 +173,20 @@ class Machine:
         return range(len(self.nics) + self.spare_ports + 1)
 
     def _netdev(self, rail):
+        if rail in self._taps:
+            return {"type": "tap", "id": f"net{rail}", "fds": ":".join(map(str, self._taps[rail])), "vhost": False}
         return {"type": "stream", "id": f"net{rail}", "server": False,
                 "addr": {"type": "unix", "path": self.lab.wire(rail).path}}
 
     def _nic(self, rail, model):
+        queues = queues_of(model)
+        model = model.partition("*")[0]
         nic = {"driver": {"virtio": "virtio-net-pci"}.get(model, model), "id": f"nic{rail}",
                "netdev": f"net{rail}", "mac": self.mac(rail), "bus": f"port{rail}", "romfile": ""}
         if model == "virtio" and self.iommu:
             nic |= {"iommu_platform": True, "ats": True, "disable-legacy": "on"}
+        if queues > 1:
+            nic |= {"mq": True, "vectors": 2 * queues + 2}
         return nic
 
     def mac(self, rail):
