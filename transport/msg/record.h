@@ -86,7 +86,7 @@
 //
 // When credit is told. A lane is *small* while the message that it began last is: four such
 // messages fit in the allowance. Nobody waits for the buffers of a small lane as long as there is
-// allowance, so its news may wait for one another: they are told once eight messages were received
+// allowance, so its news may wait for one another: they are told once 16 messages were received
 // or half of the allowance was released since credit was told last, or a message is received
 // for which the sender waits, or when the sender asks. It asks whenever it waits for credit of a
 // small lane, and before its bye; an ask is answered by the next credit, at once if there is any

@@ -108,7 +108,7 @@ bool RecvSession::tell_maps(RecvFlow& flow, RecvLane& lane) {
 
 // Whether what changed is worth a record (record.h, "When credit is told").
 bool RecvSession::are_news_urgent() const {
-  return must_tell_ || is_asked_ || untold_received_ >= kMessageWindow / 4 ||
+  return must_tell_ || is_asked_ || untold_received_ >= kMessageWindow / 2 ||
          released_ - told_released_ >= bounce_.allowance_bytes() / 2;
 }
 

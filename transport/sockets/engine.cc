@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kEventsPerTurn = 64;
 constexpr std::size_t kAcceptsPerTurn = 8;
-// Where a stream is likely to have something it alone is asked, but in one of so many turns.
+constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+// Where a stream is likely to have something epoll is asked in one of so many turns.
 constexpr int kTurnsPerPoll = 4;
 // What acknowledgements bring is sent in the same turn, so often.
 constexpr int kSendRounds = 4;
@@ -107,8 +108,7 @@ Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& e
   auto stream = std::make_unique<SocketStream>(host(), counters_, std::move(*fd),
                                                SocketStream::State::kConnecting, &events,
                                                now + config_.connect_timeout);
-  if (!watch(number, stream.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET))
-    return fail(to_errc(errno), "epoll_ctl", errno);
+  if (!watch(number, stream.get(), kStreamEvents)) return fail(to_errc(errno), "epoll_ctl", errno);
   return &add(std::move(stream));
 }
 
@@ -142,7 +142,7 @@ bool Engine::accept_next(TimePoint now) {
   SocketStream& stream = add(std::make_unique<SocketStream>(
       host(), counters_, std::move((*accepted)->fd), SocketStream::State::kOpen, nullptr, kNever));
   StreamEvents* const events =
-      watch(number, &stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+      watch(number, &stream, kStreamEvents)
           ? sessions_.acceptor().on_accept(now, stream, (*accepted)->remote,
                                            has_spare_for(streams_.size()))
           : nullptr;
@@ -196,6 +196,7 @@ void Engine::on_sendable(SocketStream& stream) {
 void Engine::on_gone(SocketStream& stream) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.fd(), nullptr);
   likely_.forget(stream);
+  if (direct_ == &stream) direct_ = nullptr;
   has_gone_ = true;
 }
 
@@ -218,15 +219,30 @@ bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
 }
 
 bool Engine::receive(TimePoint now) {
-  SocketStream* const likely = likely_.get();
-  if (likely != nullptr && !likely->has_call_out() && ++turns_since_poll_ < kTurnsPerPoll) {
-    likely->expect();
-    note_readable(*likely);
-  } else {
+  if (SocketStream* const likely = likely_.get(); likely != direct_) [[unlikely]]
+    read_directly(likely);
+  if (direct_ != nullptr) {
+    direct_->expect();
+    note_readable(*direct_);
+  }
+  if (direct_ == nullptr || ++turns_since_poll_ >= kTurnsPerPoll) {
     turns_since_poll_ = 0;
     poll(now);
   }
   return receive_all(now);
+}
+
+// Each segment that arrives would cost its sender's kernel a word to epoll, and a turn to hear it.
+void Engine::read_directly(SocketStream* stream) {
+  const auto set = [&](SocketStream& of, std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.ptr = &of;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, of.fd(), &event);
+  };
+  if (direct_ != nullptr) set(*direct_, kStreamEvents);
+  if (stream != nullptr) set(*stream, kStreamEvents & ~std::uint32_t{EPOLLIN});
+  direct_ = stream;
 }
 
 void Engine::note_readable(SocketStream& stream) {

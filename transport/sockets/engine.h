@@ -92,6 +92,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   StreamHost& host() { return *this; }
   bool has_spare_for(std::size_t streams) const;
   bool watch(int fd, SocketStream* stream, std::uint32_t events);
+  void read_directly(SocketStream* stream);
   SocketStream& add(std::unique_ptr<SocketStream> stream);
   bool receive(TimePoint now);
   void poll(TimePoint now);
@@ -114,6 +115,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   std::vector<std::unique_ptr<SocketStream>> streams_;
   std::vector<SocketStream*> readable_;
   LikelyStream<SocketStream> likely_;
+  SocketStream* direct_ = nullptr;  // epoll does not tell when it is readable.
   int turns_since_poll_ = 0;
   std::vector<SocketStream*> sendable_;
   std::vector<SocketStream*> sending_;  // What send_all() is at.

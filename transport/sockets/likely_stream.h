@@ -13,30 +13,29 @@ template <class Stream>
 class LikelyStream {
  public:
   // Null: none stands out.
-  Stream* get() const { return lead_ >= kEnough ? stream_ : nullptr; }
+  Stream* get() const { return stands_out_ ? stream_ : nullptr; }
   // It brought something.
   void note(Stream& stream) {
     if (stream_ == &stream) {
       lead_ = std::min(lead_ + 1, kMost);
-    } else if (lead_ == 0) {
+      stands_out_ |= lead_ == kMost;
+    } else if (lead_ != 0) {
+      stands_out_ &= --lead_ != 0;
+    } else {
       stream_ = &stream;
       lead_ = 1;
-    } else {
-      --lead_;
     }
   }
   void forget(const Stream& stream) {
-    if (stream_ != &stream) return;
-    stream_ = nullptr;
-    lead_ = 0;
+    if (stream_ == &stream) *this = {};
   }
 
  private:
-  static constexpr int kEnough = 2;
   static constexpr int kMost = 4;
 
   Stream* stream_ = nullptr;
   int lead_ = 0;  // How often it brought something more than all others.
+  bool stands_out_ = false;
 };
 
 }  // namespace ztcp::sockets

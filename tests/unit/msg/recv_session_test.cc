@@ -388,27 +388,27 @@ TEST_F(RecvSessionTest, NewsOfSmallMessagesWaitUntilTheyAreWorthARecord) {
   const std::optional<Credit> none;
   EXPECT_EQ(receive(0, 8, true), (Credit{1, 8, 1}));
   std::uint64_t next = 1;
-  for (; next < 8; ++next) EXPECT_EQ(receive(next, 8), none) << next;
-  EXPECT_EQ(receive(next++, 8), (Credit{9, 72, 9})) << "eight";
+  for (; next < 16; ++next) EXPECT_EQ(receive(next, 8), none) << next;
+  EXPECT_EQ(receive(next++, 8), (Credit{17, 136, 17})) << "16 messages";
   EXPECT_EQ(receive(next++, 32'768), none);
-  EXPECT_EQ(receive(next++, 32'768), (Credit{11, 65'608, 11})) << "half of the allowance";
+  EXPECT_EQ(receive(next++, 32'768), (Credit{19, 65'672, 19})) << "half of the allowance";
   EXPECT_EQ(receive(next++, 8), none);
-  EXPECT_EQ(receive(next++, 8, true), (Credit{13, 65'624, 13})) << "the sender waits";
+  EXPECT_EQ(receive(next++, 8, true), (Credit{21, 65'688, 21})) << "the sender waits";
 
   EXPECT_EQ(receive(next++, 8), none);
   peer.say(Ask{});
   acceptor->flush();
-  EXPECT_EQ(credit_of(peer), (Credit{14, 65'632, 14}));
+  EXPECT_EQ(credit_of(peer), (Credit{22, 65'696, 22}));
   EXPECT_EQ(receive(next++, 8), none);
   peer.say(Ask{});
   acceptor->flush();
-  EXPECT_EQ(credit_of(peer), (Credit{15, 65'640, 15}));
+  EXPECT_EQ(credit_of(peer), (Credit{23, 65'704, 23}));
   peer.say(Ask{});
   acceptor->flush();
   EXPECT_EQ(credit_of(peer), none) << "there is nothing to tell";
   post(buffer, 99);
   acceptor->flush();
-  EXPECT_EQ(credit_of(peer), (Credit{16, 65'640, 15})) << "but now";
+  EXPECT_EQ(credit_of(peer), (Credit{24, 65'704, 23})) << "but now";
   post(buffer, 100);
   acceptor->flush();
   EXPECT_EQ(credit_of(peer), none) << "an ask is answered once";
@@ -416,7 +416,7 @@ TEST_F(RecvSessionTest, NewsOfSmallMessagesWaitUntilTheyAreWorthARecord) {
   // The sender goes on to large messages, and may wait for the buffers of those.
   peer.chunk({false, 4096, next, 0, 32'769});
   acceptor->flush();
-  EXPECT_EQ(credit_of(peer), (Credit{17, 65'640, 15}));
+  EXPECT_EQ(credit_of(peer), (Credit{25, 65'704, 23}));
 }
 
 TEST_F(RecvSessionTest, OfLargeMessagesTheSenderKnowsHalfOfTheBuffers) {

@@ -12,16 +12,19 @@ TEST(LikelyStream, IsTheOneThatBringsMost) {
   int data = 0;
   int credit = 0;
   EXPECT_EQ(likely.get(), nullptr);
-  likely.note(data);
-  EXPECT_EQ(likely.get(), nullptr) << "once is not enough";
+  for (int i = 0; i < 3; ++i) likely.note(data);
+  EXPECT_EQ(likely.get(), nullptr) << "that may be chance";
   likely.note(data);
   EXPECT_EQ(likely.get(), &data);
   for (int i = 0; i < 100; ++i) {
     likely.note(i % 8 == 7 ? credit : data);
     EXPECT_EQ(likely.get(), &data) << i;
   }
-  for (int i = 0; i < 5; ++i) likely.note(credit);
+  for (int i = 0; i < 3; ++i) likely.note(credit);
+  EXPECT_EQ(likely.get(), &data);
   likely.note(credit);
+  EXPECT_EQ(likely.get(), nullptr);
+  for (int i = 0; i < 4; ++i) likely.note(credit);
   EXPECT_EQ(likely.get(), &credit);
   likely.forget(data);
   EXPECT_EQ(likely.get(), &credit);
