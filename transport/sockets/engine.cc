@@ -240,8 +240,14 @@ void Engine::read_directly(SocketStream* stream) {
     event.data.ptr = &of;
     epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, of.fd(), &event);
   };
-  if (direct_ != nullptr) set(*direct_, kStreamEvents);
-  if (stream != nullptr) set(*stream, kStreamEvents & ~std::uint32_t{EPOLLIN});
+  if (direct_ != nullptr) {
+    set(*direct_, kStreamEvents);
+    direct_->set_direct(false);
+  }
+  if (stream != nullptr) {
+    set(*stream, kStreamEvents & ~std::uint32_t{EPOLLIN});
+    stream->set_direct(true);
+  }
   direct_ = stream;
 }
 

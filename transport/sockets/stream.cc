@@ -18,19 +18,22 @@ namespace {
 constexpr std::size_t kHeader = msg::kChunkRecordBytes;
 // To copy so much takes longer than a call that puts it in its place.
 constexpr std::size_t kWorthPlacing = 8U << 10;
+// What is so little is looked at first.
+constexpr std::size_t kLittle = 8U << 10;
 // Of such reads where a header that was read alone was of a message without a place.
 constexpr std::uint32_t kReadsBetweenProbes = 64;
 constexpr std::size_t kVectors = 32;
 // How long the peer may take to end its direction once we have ended ours.
 constexpr Duration kEndPatience = std::chrono::seconds(8);
 
-ssize_t read_to(int fd, std::span<std::byte> place, std::span<std::byte> behind) {
-  if (place.empty()) return recv(fd, behind.data(), behind.size(), MSG_DONTWAIT);
+ssize_t read_to(int fd, std::span<std::byte> place, std::span<std::byte> behind, int flags) {
+  flags |= MSG_DONTWAIT;
+  if (place.empty()) return recv(fd, behind.data(), behind.size(), flags);
   std::array<iovec, 2> vectors{{{place.data(), place.size()}, {behind.data(), behind.size()}}};
   msghdr message{};
   message.msg_iov = vectors.data();
   message.msg_iovlen = vectors.size();
-  return recvmsg(fd, &message, MSG_DONTWAIT);
+  return recvmsg(fd, &message, flags);
 }
 
 // One piece has a shorter way into the kernel.
@@ -137,28 +140,33 @@ bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
 // messages are large no more than their header, so that the rest may be put in its place.
 bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken) {
   const std::span<std::byte> place = events_ != nullptr ? events_->place() : std::span<std::byte>();
+  if (!place.empty() && seen_bytes_ != 0) return take_seen(now, scratch);
   if (place.size() >= BulkCall::kLeastBytes && give_receive(place)) return false;
-  const bool is_at_header = place.empty() && expects_place_;
-  const std::span<std::byte> behind =
-      is_at_header || !place.empty() ? scratch.first(kHeader) : scratch;
-  const ssize_t got = read_to(fd_.get(), place, behind);
+  const bool is_at_header = place.empty() && expects_place_ && seen_bytes_ == 0;
+  const bool looks =
+      is_direct_ && reads_little_ && place.empty() && !is_at_header && seen_bytes_ == 0;
+  std::span<std::byte> behind = scratch;
+  if (is_at_header || !place.empty())
+    behind = scratch.first(kHeader);
+  else if (looks)
+    behind = scratch.first(kLittle);
+  const ssize_t got = read_to(fd_.get(), place, behind, looks ? MSG_PEEK : 0);
   ++counters_.receive_calls;
-  if (got < 0) {
-    if (errno == EINTR) return true;
-    is_readable_ = false;
-    if (errno != EAGAIN) fail(now, errno, "recvmsg");
-    return false;
+  if (got <= 0) return on_no_bytes(now, got);
+  auto bytes = static_cast<std::size_t>(got);
+  reads_little_ = bytes <= kLittle;
+  // A short read has emptied the socket; the next byte is a new edge.
+  if (bytes < place.size() + behind.size() && !looks && !may_end_) is_readable_ = false;
+  if (looks) {
+    seen_bytes_ = bytes;
+  } else if (const std::size_t seen = std::min(seen_bytes_, bytes); seen != 0) {
+    seen_bytes_ -= seen;
+    bytes -= seen;
+    behind = behind.subspan(seen);
+    if (bytes == 0) return true;
   }
-  if (got == 0) {
-    is_readable_ = false;
-    on_end(now);
-    return false;
-  }
-  const auto bytes = static_cast<std::size_t>(got);
   taken += bytes;
   counters_.received_bytes += bytes;
-  // A short read has emptied the socket; the next byte is a new edge.
-  if (bytes < place.size() + behind.size() && !may_end_) is_readable_ = false;
   const std::size_t placed = std::min(bytes, place.size());
   if (placed != 0) events_->on_placed(now, placed);
   if (bytes == placed) return true;
@@ -167,11 +175,31 @@ bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std
   if (is_at_header) {
     expects_place_ = events_ != nullptr && events_->place().size() >= kWorthPlacing;
     reads_until_probe_ = kReadsBetweenProbes;
-  } else if (bytes >= kWorthPlacing) {
+  } else if (bytes >= kWorthPlacing && !looks) {
     expects_place_ = place.size() >= kWorthPlacing || reads_until_probe_ == 0;
     reads_until_probe_ -= expects_place_ ? 0 : 1;
   }
+  return !looks;
+}
+
+// Before what has a place.
+bool SocketStream::take_seen(TimePoint now, std::span<std::byte> scratch) {
+  const ssize_t got = recv(fd_.get(), scratch.data(), seen_bytes_, MSG_DONTWAIT | MSG_TRUNC);
+  ++counters_.receive_calls;
+  if (got <= 0) return on_no_bytes(now, got);
+  seen_bytes_ -= static_cast<std::size_t>(got);
   return true;
+}
+
+// False but where it was only interrupted.
+bool SocketStream::on_no_bytes(TimePoint now, ssize_t got) {
+  if (got < 0 && errno == EINTR) return true;
+  is_readable_ = false;
+  if (got == 0)
+    on_end(now);
+  else if (errno != EAGAIN)
+    fail(now, errno, "recvmsg");
+  return false;
 }
 
 void SocketStream::on_end(TimePoint now) {

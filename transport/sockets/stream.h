@@ -109,6 +109,9 @@ class SocketStream final : public Stream {
   // What epoll says, edge by edge.
   void on_ready(TimePoint now, std::uint32_t epoll_events);
   bool is_readable() const { return is_readable_ && !is_gone() && !call_.is_out; }
+  // Every turn reads it. So what comes is looked at in one turn and taken from the kernel in the
+  // next: that acknowledges it, for which nobody should wait who waits for the bytes.
+  void set_direct(bool is_direct) { is_direct_ = is_direct; }
   // Something may have come that epoll was not asked for.
   void expect() { is_readable_ |= state_ != State::kConnecting && !has_ended_; }
   // Until there is no more for now, or others should have their turn. True when bytes came.
@@ -128,6 +131,8 @@ class SocketStream final : public Stream {
  private:
   void open(TimePoint now);
   bool receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken);
+  bool take_seen(TimePoint now, std::span<std::byte> scratch);
+  bool on_no_bytes(TimePoint now, ssize_t got);
   std::size_t burst_bytes() const {
     return host_.bulk_calls().has_workers() ? kBurstBesideWorkersBytes : kBurstBytes;
   }
@@ -154,8 +159,11 @@ class SocketStream final : public Stream {
   bool is_writable_ = true;
   bool expects_place_ = false;  // The next message's bytes: its header is read alone.
   std::uint32_t reads_until_probe_ = 0;
-  bool may_end_ = false;    // A FIN or an error lies behind the bytes: read until it comes.
-  bool has_ended_ = false;  // The peer's direction.
+  bool is_direct_ = false;
+  bool reads_little_ = false;   // As it did last.
+  std::size_t seen_bytes_ = 0;  // Were looked at, and are still the kernel's.
+  bool may_end_ = false;        // A FIN or an error lies behind the bytes: read until it comes.
+  bool has_ended_ = false;      // The peer's direction.
   bool wants_fin_ = false;
   bool said_fin_ = false;
   StreamHealth health_at_end_;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <vector>
@@ -50,10 +51,11 @@ class Reader final : public StreamEvents {
     left_ -= bytes;
   }
   void on_acked(TimePoint, std::uint64_t) override {}
-  void on_closed(TimePoint) override {}
+  void on_closed(TimePoint) override { ++ends; }
   void on_failed(TimePoint, Error) override {}
 
   std::vector<std::byte> body;  // Of all messages.
+  int ends = 0;
 
  private:
   void begin() {
@@ -91,9 +93,14 @@ class StreamTest : public testing::Test, private StreamHost {
     const std::uint64_t before = counters.receive_calls;
     reader->body.clear();
     stream->on_ready({}, EPOLLIN);
-    stream->receive({}, scratch);
+    while (reader->body.size() < size) stream->receive({}, scratch);
     EXPECT_EQ(reader->body, std::vector<std::byte>(bytes.begin() + kHeader, bytes.end()));
     return counters.receive_calls - before;
+  }
+  int in_kernel() const {
+    int bytes = 0;
+    EXPECT_EQ(ioctl(stream->fd(), FIONREAD, &bytes), 0);
+    return bytes;
   }
   std::uint64_t copied() { return std::exchange(counters.copied_bytes, 0); }
 
@@ -132,6 +139,45 @@ TEST_F(StreamTest, LargeMessagesArePutInTheirPlaceButTheFirst) {
   // One more call when they become small, none for those that follow.
   EXPECT_EQ(receive(8), 2U);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(receive(8), 1U) << i;
+}
+
+// The kernel acknowledges what is taken from it, which takes longer than to look.
+TEST_F(StreamTest, WhatIsLittleIsTakenFromTheKernelInTheNextTurn) {
+  make(/*is_polled=*/true);
+  stream->set_direct(true);
+  EXPECT_EQ(receive(8), 1U);
+  EXPECT_EQ(in_kernel(), 0) << "it may have been much";
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(receive(8), 1U);
+    EXPECT_EQ(in_kernel(), static_cast<int>(kHeader) + 8) << "it was handed on already";
+    reader->body.clear();
+    EXPECT_FALSE(stream->receive({}, scratch));
+    EXPECT_EQ(in_kernel(), 0);
+    EXPECT_TRUE(reader->body.empty()) << "once";
+  }
+  // What comes meanwhile is found behind it.
+  EXPECT_EQ(receive(8), 1U);
+  EXPECT_EQ(receive(4000), 1U);
+  EXPECT_EQ(in_kernel(), 0);
+  // More than is looked at, and the end.
+  EXPECT_LE(receive(100'000), 5U);
+  EXPECT_EQ(receive(8), 1U);
+  EXPECT_EQ(receive(8), 1U);
+  peer = link::Fd();
+  for (int i = 0; i < 3; ++i) {
+    stream->on_ready({}, EPOLLIN | EPOLLRDHUP);
+    stream->receive({}, scratch);
+  }
+  EXPECT_EQ(reader->ends, 1);
+}
+
+TEST_F(StreamTest, WhatWasLookedAtIsTakenBeforeWhatHasAPlace) {
+  make(/*is_polled=*/false);
+  stream->set_direct(true);
+  receive(8);
+  // Its beginning was looked at.
+  receive(100'000);
+  EXPECT_EQ(in_kernel(), 0);
 }
 
 TEST_F(StreamTest, MessagesWithoutAPlaceSeldomCostACallMore) {
