@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,12 +16,11 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <rte_mempool.h>
 
 #include "tests/support/log_capture.h"
 #include "tests/unit/link/frames.h"
 #include "tests/unit/link/peer.h"
-#include "transport/link/eal.h"
+#include "tests/unit/link/port_fixture.h"
 
 // What DPDK's drivers call.
 extern "C" {
@@ -45,89 +43,6 @@ std::uint16_t g_only_ring_size = 0;
 using test::flatten;
 using test::SentFrame;
 using test::within_seconds;
-
-constexpr const char* kDevice = "net_ring0";
-
-// A device that maps whatever it is asked to.
-class AnyMapper final : public DmaMapper {
- public:
-  Status map(std::uintptr_t, std::size_t) override { return {}; }
-  void unmap(std::uintptr_t, std::size_t) override {}
-};
-
-class PortLinkTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    EalConfig config;
-    config.node_memory_mib = {320};
-    ASSERT_TRUE(start_eal(config));
-    register_poller_thread();
-  }
-
-  static PortConfig config() {
-    PortConfig config;
-    config.device = kDevice;
-    config.rx_frames = 255;
-    config.tx_header_frames = 255;
-    config.tx_descriptors = 64;
-    config.device_reads_user_memory = true;
-    return config;
-  }
-
-  void SetUp() override { open(config()); }
-
-  void open(const PortConfig& config) {
-    close();
-    auto port = Port::open(config);
-    ASSERT_TRUE(port) << port.error().where;
-    PortLinkOptions options;
-    options.description = "net_ring0 net_ring";
-    options.watches_device = true;
-    options.user_memory = &memory_;
-    open_ = std::make_shared<OpenPort>(std::move(*port), std::move(options));
-    ASSERT_TRUE(open_->started);
-    link_ = std::make_unique<PortLink>(open_);
-    for (std::uint16_t queue = 1; queue < open_->port.queues(); ++queue)
-      others_.push_back(std::make_unique<PortLink>(open_, queue));
-    open_.reset();
-  }
-
-  void close() {
-    link_.reset();
-    others_.clear();
-  }
-
-  static bool port_exists() {
-    std::uint16_t id = 0;
-    return rte_eth_dev_get_port_by_name(kDevice, &id) == 0;
-  }
-
-  // What the NIC would read of the only frame that was sent.
-  struct Read {
-    std::vector<std::byte> bytes;
-    std::vector<const void*> user_memory;  // Where it would be read in place.
-  };
-  static Read read_as_device() {
-    Read out;
-    std::uint16_t id = 0;
-    EXPECT_EQ(rte_eth_dev_get_port_by_name(kDevice, &id), 0);
-    rte_mbuf* head = nullptr;
-    EXPECT_EQ(rte_eth_rx_burst(id, 0, &head, 1), 1);
-    for (const rte_mbuf* part = head; part != nullptr; part = part->next) {
-      const auto* at = rte_pktmbuf_mtod(part, const std::byte*);
-      out.bytes.insert(out.bytes.end(), at, at + part->data_len);
-      if (RTE_MBUF_HAS_EXTBUF(part)) out.user_memory.push_back(at);
-    }
-    rte_pktmbuf_free(head);
-    return out;
-  }
-
-  AnyMapper mapper_;
-  DmaMap memory_{mapper_, "vfio"};
-  std::shared_ptr<OpenPort> open_;
-  std::unique_ptr<PortLink> link_;                 // Of the first queue.
-  std::vector<std::unique_ptr<PortLink>> others_;  // Of the others.
-};
 
 TEST_F(PortLinkTest, SendsMappedMemoryInPlace) {
   std::array<std::byte, 1000> user{};
@@ -429,110 +344,6 @@ TEST_F(PortLinkTest, LetsGoOfANicThatWasReset) {
     ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
     EXPECT_EQ(read_as_device().bytes, sent.bytes());
   }
-}
-
-// The ring driver gives back on a queue what was sent on it.
-class QueuesOfAPort : public PortLinkTest {
- protected:
-  void SetUp() override {
-    PortConfig config = this->config();
-    config.queues = 3;
-    open(config);
-    ASSERT_EQ(others_.size(), 2U);
-  }
-  PortLink& queue(std::size_t i) { return i == 0 ? *link_ : *others_[i - 1]; }
-};
-
-TEST_F(QueuesOfAPort, EachCarriesItsOwn) {
-  for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(queue(i).capabilities().shard, i);
-    EXPECT_EQ(queue(i).capabilities().shards, 3);
-    EXPECT_EQ(queue(i).capabilities().spread, nullptr) << "the driver tells nothing";
-    EXPECT_TRUE(queue(i).is_up());
-  }
-  std::array<std::vector<std::byte>, 3> sent;
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    SentFrame frame(i, 300, 1);
-    sent[i] = frame.bytes();
-    ASSERT_EQ(queue(i).transmit({&frame.frame(), 1}), 1U);
-  }
-  for (std::size_t i = 0; i < 3; ++i) {
-    std::array<RxFrame, 2> frames;
-    ASSERT_EQ(queue(i).receive(frames), 1U);
-    EXPECT_EQ(flatten(frames[0]), sent[i]);
-    queue(i).release(std::span(frames).first(1));
-    EXPECT_EQ(queue(i).counters().rx_frames, 1U);
-  }
-}
-
-// The kernel waits until nobody uses the device; whose queue is left still may.
-TEST_F(QueuesOfAPort, TheLastOneLetsGoOfALostNic) {
-  std::array<std::byte, 4096> user{};
-  const std::uint32_t key = queue(1).map_memory(user.data(), user.size());
-  ASSERT_NE(key, kUnmapped);
-  rte_dev_event_callback_process(kDevice, RTE_DEV_EVENT_REMOVE);
-  std::array<RxFrame, 4> none;
-  const auto look = [&](std::size_t i) {
-    queue(i).release(std::span(none).first(queue(i).receive(none)));
-  };
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(queue(i).state(), LinkState::kGone);
-  SentFrame frame(1, 128, 0);
-  for (const std::size_t i : {0U, 1U}) {
-    EXPECT_TRUE(within_seconds(30, [&] {
-      look(i);
-      // Nothing is sent any more once it has seen that.
-      return queue(i).transmit({&frame.frame(), 1}) == 1 && queue(i).counters().tx_dropped != 0;
-    }));
-  }
-  queue(1).unmap_memory(key);
-  EXPECT_EQ(memory_.ranges(), 1U) << "the device may still read it";
-  EXPECT_TRUE(port_exists());
-  EXPECT_TRUE(within_seconds(30, [&] {
-    look(2);
-    return !port_exists();
-  }));
-  EXPECT_TRUE(within_seconds(30, [&] {
-    look(1);
-    return memory_.ranges() == 0;
-  }));
-}
-
-// A poller that ends does not take the port away from the others, nor memory from the device.
-TEST_F(QueuesOfAPort, ThePortEndsWithTheLast) {
-  link_.reset();
-  EXPECT_TRUE(port_exists());
-  SentFrame frame(1, 300, 1);
-  ASSERT_EQ(queue(2).transmit({&frame.frame(), 1}), 1U);
-  std::array<RxFrame, 1> got;
-  ASSERT_EQ(queue(2).receive(got), 1U);
-  queue(2).release(got);
-  others_.clear();
-  EXPECT_FALSE(port_exists());
-}
-
-TEST_F(QueuesOfAPort, MoreThanThereAreIsRefusedByName) {
-  close();
-  const ztcp::test::LogCapture log;
-  PortConfig config = this->config();
-  config.queues = 100;
-  const auto port = Port::open(config);
-  ASSERT_FALSE(port);
-  EXPECT_EQ(port.error().code, Errc::kBadConfig);
-  EXPECT_NE(log.warned().find("has 16 queues at most, the fabric says 100; write queues = 16"),
-            std::string::npos)
-      << log.warned();
-}
-
-// A device that spreads nothing has one queue that is of use.
-TEST_F(QueuesOfAPort, FewerWillDoWhereNobodyAskedForANumber) {
-  close();
-  PortConfig config = this->config();
-  config.queues = 4;
-  config.fewer_queues_will_do = true;
-  const auto port = Port::open(config);
-  ASSERT_TRUE(port);
-  EXPECT_EQ(port->queues(), 1);
-  EXPECT_EQ(port->pools().rx->size, 4 * config.rx_frames) << "with the memory of all";
 }
 
 }  // namespace

@@ -9,103 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "plugin/memory.h"
-#include "tests/support/log_capture.h"
-#include "tests/support/memory_transport.h"
+#include "tests/unit/plugin/net_fixture.h"
 
 namespace ztcp::plugin {
 namespace {
-
-using test::MemoryTransport;
-
-std::vector<DeviceProperties> two_devices() {
-  std::vector<DeviceProperties> devices(2);
-  devices[0].name = "ztcp0";
-  devices[1].name = "ztcp1";
-  return devices;
-}
-
-MemoryTransport* add_transport(Startup& startup, const std::vector<DeviceProperties>& devices,
-                               TransportKind kind) {
-  auto made = std::make_unique<MemoryTransport>(devices, kind);
-  MemoryTransport* const transport = made.get();
-  for (int i = 0; i < static_cast<int>(devices.size()); ++i)
-    startup.devices.push_back({.properties = devices[static_cast<std::size_t>(i)],
-                               .transport = transport,
-                               .number = i,
-                               .refusal = {}});
-  startup.transports.push_back(std::move(made));
-  return transport;
-}
-
-// A Net over memory, and NCCL's way of driving it.
-class NetTest : public testing::Test {
- protected:
-  NetTest()
-      : net_([this]() -> Told<Startup> {
-          ++starts_;
-          if (!start_refusal_.empty() && fail_start_)
-            return report(Errc::kBadConfig, "{}", start_refusal_);
-          Startup startup;
-          startup.host = "host-a";
-          startup.connect_timeout = std::chrono::milliseconds(0);
-          if (start_refusal_.empty()) {
-            transport_ = add_transport(startup, two_devices(), TransportKind::kUstack);
-            if (!other_devices_.empty())
-              other_ = add_transport(startup, other_devices_, TransportKind::kVerbs);
-          } else {
-            for (const DeviceProperties& properties : two_devices())
-              startup.devices.push_back({.properties = properties, .refusal = start_refusal_});
-          }
-          return startup;
-        }) {}
-
-  Context* new_context() {
-    const Told<Context*> context = net_.init_context({});
-    EXPECT_TRUE(context.has_value());
-    return context ? *context : nullptr;
-  }
-
-  // Listens, connects and accepts; NCCL closes the listener at once.
-  void connect_pair(Context* context) {
-    auto listening = net_.listen(context, 0, handle_);
-    ASSERT_TRUE(listening);
-    auto sender = net_.connect(context, 1, handle_);
-    ASSERT_TRUE(sender && *sender != nullptr);
-    sender_ = *sender;
-    auto receiver = net_.accept(*listening);
-    ASSERT_TRUE(receiver && *receiver != nullptr);
-    receiver_ = *receiver;
-    net_.close(*listening);
-  }
-
-  bool fail_start_ = false;
-  std::string start_refusal_;
-  int starts_ = 0;
-  std::vector<DeviceProperties> other_devices_;
-  MemoryTransport* transport_ = nullptr;
-  MemoryTransport* other_ = nullptr;
-  Net net_;
-  std::array<std::byte, kHandleBytes> handle_{};
-  SendComm* sender_ = nullptr;
-  RecvComm* receiver_ = nullptr;
-  test::LogCapture log_;
-};
-
-bool warned(const test::LogCapture& log, std::string_view text) {
-  return log.warned().find(text) != std::string::npos;
-}
-
-Result<Request*> irecv(RecvComm& comm, std::span<std::byte> bytes) {
-  const RecvBuffer buffer{.bytes = bytes};
-  return comm.post_recv({&buffer, 1});
-}
-
-std::size_t finish(Request* request) {
-  std::size_t size = 0;
-  const Result<bool> done = request->test({&size, 1});
-  EXPECT_TRUE(done && *done);
-  return size;
-}
 
 TEST_F(NetTest, NothingWorksBeforeInit) {
   EXPECT_FALSE(net_.device_count());
@@ -382,60 +289,6 @@ TEST_F(NetTest, ARefusedConnectLeavesNothingBehind) {
   EXPECT_EQ(transport_->live_comms(), 0);
 }
 
-TEST_F(NetTest, BlockingConnectAndAcceptComplete) {
-  ASSERT_TRUE(net_.init());
-  const auto listening = net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes));
-  ASSERT_TRUE(listening);
-  const auto sender = net_.connect_blocking(0, std::span(handle_).first(kShortHandleBytes));
-  ASSERT_TRUE(sender);
-  EXPECT_NE(*sender, nullptr);
-  const auto receiver = net_.accept_blocking(*listening);
-  ASSERT_TRUE(receiver);
-  EXPECT_NE(*receiver, nullptr);
-}
-
-// The connect timeout (none at all here) is over long before the peer comes.
-TEST_F(NetTest, BlockingAcceptWaitsForWhoComesLate) {
-  const test::LogCapture& log = log_;
-  ASSERT_TRUE(net_.init());
-  const auto listening = net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes));
-  ASSERT_TRUE(listening);
-  std::thread late([&] {
-    while (log.warned().find("still waiting") == std::string::npos) std::this_thread::yield();
-    EXPECT_TRUE(net_.connect_blocking(0, std::span(handle_).first(kShortHandleBytes)));
-  });
-  const auto receiver = net_.accept_blocking(*listening);
-  late.join();
-  ASSERT_TRUE(receiver);
-  EXPECT_NE(*receiver, nullptr);
-  EXPECT_EQ(log.warnings().size(), 1U) << "it says so once";
-}
-
-TEST_F(NetTest, BlockingAcceptEndsWithItsNic) {
-  const test::LogCapture& log = log_;
-  ASSERT_TRUE(net_.init());
-  const auto listening = net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes));
-  ASSERT_TRUE(listening);
-  std::thread killer([&] {
-    while (log.warned().find("still waiting") == std::string::npos) std::this_thread::yield();
-    transport_->kill({Errc::kNoDevice, 0, "NIC taken out"});
-  });
-  const auto receiver = net_.accept_blocking(*listening);
-  killer.join();
-  ASSERT_FALSE(receiver);
-  EXPECT_EQ(receiver.error().code(), Errc::kNoDevice);
-}
-
-TEST_F(NetTest, BlockingConnectEndsWithTheConnectTimeout) {
-  ASSERT_TRUE(net_.init());
-  ASSERT_TRUE(net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes)));
-  transport_->delay_ready(1000);
-  const auto sender = net_.connect_blocking(0, std::span(handle_).first(kShortHandleBytes));
-  ASSERT_FALSE(sender);
-  EXPECT_EQ(sender.error().code(), Errc::kTimedOut);
-  EXPECT_EQ(transport_->live_comms(), 0) << "the attempt nobody will ask about again";
-}
-
 TEST_F(NetTest, MemoryIsRegisteredBesideTraffic) {
   connect_pair(new_context());
   std::array<std::byte, 64> from{};
@@ -481,63 +334,6 @@ TEST_F(NetTest, CommunicatorsComeAndGoOnManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(transport_->live_comms(), 0);
   EXPECT_EQ(transport_->live_listeners(), 0);
-}
-
-// One transport's devices behind the other's, each with its own numbers.
-class TwoTransports : public NetTest {
- protected:
-  TwoTransports() {
-    other_devices_.resize(2);
-    other_devices_[0].name = "rdma0";
-    other_devices_[1].name = "rdma1";
-  }
-};
-
-TEST_F(TwoTransports, AListenGoesToTheDevicesTransportByItsOwnNumber) {
-  ASSERT_TRUE(net_.init());
-  EXPECT_EQ(net_.device_count().value(), 4);
-  ASSERT_TRUE(net_.listen(nullptr, 3, handle_));
-  EXPECT_EQ(other_->last_device(), 1);
-  EXPECT_EQ(transport_->last_device(), -1);
-  EXPECT_EQ(std::get<PeerHandle>(decode_handle(handle_)).kind, TransportKind::kVerbs);
-}
-
-TEST_F(TwoTransports, BothConnectSideBySide) {
-  Context* const context = new_context();
-  connect_pair(context);
-  std::array<std::byte, kHandleBytes> handle{};
-  const auto listening = net_.listen(context, 2, handle);
-  ASSERT_TRUE(listening);
-  const auto sender = net_.connect(context, 3, handle);
-  const auto receiver = net_.accept(*listening);
-  EXPECT_TRUE(sender && *sender && receiver && *receiver);
-  EXPECT_EQ(transport_->live_comms(), 2);
-  EXPECT_EQ(other_->live_comms(), 2);
-  net_.finalize(context);
-  EXPECT_EQ(other_->live_comms(), 0);
-}
-
-TEST_F(TwoTransports, ADeviceOfOneAndAHandleOfTheOtherAreNamed) {
-  ASSERT_TRUE(net_.init());
-  ASSERT_TRUE(net_.listen(nullptr, 2, handle_));
-  const auto connected = net_.connect(nullptr, 1, handle_);
-  ASSERT_FALSE(connected);
-  EXPECT_EQ(connected.error().code(), Errc::kProtocol);
-  EXPECT_TRUE(warned(log_,
-                     "connecting from ztcp1 failed: it carries userspace TCP, the peer "
-                     "listens with RDMA verbs; NCCL pairs"))
-      << log_.warned();
-  EXPECT_TRUE(warned(log_, "NICs of the same drivers in the same order")) << log_.warned();
-}
-
-TEST_F(NetTest, AKindThatNoNicOfThisHostCarriesIsNamed) {
-  ASSERT_TRUE(net_.init());
-  encode_handle(PeerHandle{.kind = TransportKind::kSockets}, handle_);
-  const auto connected = net_.connect(nullptr, 0, handle_);
-  ASSERT_FALSE(connected);
-  EXPECT_EQ(connected.error().code(), Errc::kProtocol);
-  EXPECT_TRUE(warned(log_, "listens with kernel sockets, which no NIC of this host carries"))
-      << log_.warned();
 }
 
 TEST_F(NetTest, WhatACommunicatorWantsReachesTheTransport) {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The blocking connect and accept of old tables.
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "plugin/net.h"
+#include "tests/unit/plugin/net_fixture.h"
+
+namespace ztcp::plugin {
+namespace {
+
+TEST_F(NetTest, BlockingConnectAndAcceptComplete) {
+  ASSERT_TRUE(net_.init());
+  const auto listening = net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes));
+  ASSERT_TRUE(listening);
+  const auto sender = net_.connect_blocking(0, std::span(handle_).first(kShortHandleBytes));
+  ASSERT_TRUE(sender);
+  EXPECT_NE(*sender, nullptr);
+  const auto receiver = net_.accept_blocking(*listening);
+  ASSERT_TRUE(receiver);
+  EXPECT_NE(*receiver, nullptr);
+}
+
+// The connect timeout (none at all here) is over long before the peer comes.
+TEST_F(NetTest, BlockingAcceptWaitsForWhoComesLate) {
+  const test::LogCapture& log = log_;
+  ASSERT_TRUE(net_.init());
+  const auto listening = net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes));
+  ASSERT_TRUE(listening);
+  std::thread late([&] {
+    while (log.warned().find("still waiting") == std::string::npos) std::this_thread::yield();
+    EXPECT_TRUE(net_.connect_blocking(0, std::span(handle_).first(kShortHandleBytes)));
+  });
+  const auto receiver = net_.accept_blocking(*listening);
+  late.join();
+  ASSERT_TRUE(receiver);
+  EXPECT_NE(*receiver, nullptr);
+  EXPECT_EQ(log.warnings().size(), 1U) << "it says so once";
+}
+
+TEST_F(NetTest, BlockingAcceptEndsWithItsNic) {
+  const test::LogCapture& log = log_;
+  ASSERT_TRUE(net_.init());
+  const auto listening = net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes));
+  ASSERT_TRUE(listening);
+  std::thread killer([&] {
+    while (log.warned().find("still waiting") == std::string::npos) std::this_thread::yield();
+    transport_->kill({Errc::kNoDevice, 0, "NIC taken out"});
+  });
+  const auto receiver = net_.accept_blocking(*listening);
+  killer.join();
+  ASSERT_FALSE(receiver);
+  EXPECT_EQ(receiver.error().code(), Errc::kNoDevice);
+}
+
+TEST_F(NetTest, BlockingConnectEndsWithTheConnectTimeout) {
+  ASSERT_TRUE(net_.init());
+  ASSERT_TRUE(net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes)));
+  transport_->delay_ready(1000);
+  const auto sender = net_.connect_blocking(0, std::span(handle_).first(kShortHandleBytes));
+  ASSERT_FALSE(sender);
+  EXPECT_EQ(sender.error().code(), Errc::kTimedOut);
+  EXPECT_EQ(transport_->live_comms(), 0) << "the attempt nobody will ask about again";
+}
+
+}  // namespace
+}  // namespace ztcp::plugin

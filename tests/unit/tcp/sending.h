@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A connection that sends to a hand-driven peer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/tcp/harness.h"
+
+namespace ztcp::tcp::test {
+
+inline constexpr std::uint32_t kMss = 1448;
+
+class Sending : public testing::Test {
+ protected:
+  Sending() : peer(make_config()) { peer.open(); }
+  static StackConfig make_config() {
+    StackConfig config = test_config();
+    config.tcp.pacing = false;
+    return config;
+  }
+  std::uint32_t seq(std::uint32_t segment) const { return peer.first() + segment * kMss; }
+  // Segments by number, and what else there was.
+  std::vector<int> numbers(const std::vector<Seg>& segs) const {
+    std::vector<int> result;
+    for (const Seg& seg : segs) result.push_back(static_cast<int>((seg.seq - peer.first()) / kMss));
+    return result;
+  }
+  // Segments already sent: acknowledged one round trip of 1 ms later, so that the RTT is known.
+  void warm_up() {
+    peer.write(2 * kMss);
+    ASSERT_EQ(peer.collect().size(), 2U);
+    peer.advance(1ms);
+    peer.ack(seq(2));
+    base = 2;
+  }
+  const Counters& counters() const { return peer.stack.counters(); }
+
+  Peer peer;
+  std::uint32_t base = 0;
+};
+
+}  // namespace ztcp::tcp::test
