@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from machine import Machine
+from machine import Failure, Machine
 from queue_rails import QueueRails
 from wire import Wire
 
@@ -63,8 +63,22 @@ class Lab:
         for machine in new:
             machine.wait_until_ready()
         for machine in new:
-            self._settle_in(machine)
+            try:
+                self._settle_in(machine)
+            except (Failure, subprocess.SubprocessError) as failure:
+                self._start_afresh(machine, failure)
         return new
+
+    def _start_afresh(self, machine, failure):
+        """Emulated hardware sometimes stops before anything of ztcp ran on it: seen were machines that
+        answered nothing any more once systemd-networkd had been restarted. What it was at is kept."""
+        self.say(f"{machine.name} stopped before ztcp was on it, and starts afresh: {failure}")
+        self.note(machine.processor_state())
+        machine.power_cut()
+        machine.renew_disk()
+        machine.power_on()
+        machine.wait_until_ready()
+        self._settle_in(machine)
 
     def _settle_in(self, machine):
         files = "".join(

@@ -94,7 +94,11 @@ class Machine:
         self._ssh_port = None
         self._taps = {rail: lab.queue_rails.tap(f"rail{rail}", f"rail{rail}-{number}", queues_of(model))
                       for rail, model in enumerate(self.nics, 1) if queues_of(model) > 1}
-        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", lab.base_image, "-F", "raw",
+        self.renew_disk()
+
+    def renew_disk(self):
+        """As the base image is."""
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", self.lab.base_image, "-F", "raw",
                         self.disk], check=True)
 
     # --- Power ------------------------------------------------------------------------------------
@@ -217,6 +221,10 @@ class Machine:
                 if "error" in answer:
                     raise Failure(f"{self.name}: {request}: {answer['error']['desc']}")
             return answer["return"]
+
+    def processor_state(self):
+        """Where its processor is, for whoever asks why it answers no more."""
+        return self.monitor("human-monitor-command", **{"command-line": "info registers"})
 
     def _qmp_path(self):
         return self.lab.path(f"{self.name}.qmp")
