@@ -182,7 +182,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   if (!loaded.fabric && !is_missing)
     return refuse(loaded, environment, host, say_problems(loaded.path, loaded.problems));
   if (auto reason = choose_nics(sources, environment, loaded.fabric))
-    return refuse(loaded, environment, host, std::move(*reason));
+    return refuse(loaded, environment, host, *reason);
 
   const config::Fabric& fabric = *loaded.fabric;
   if (const config::Problems problems = sources.check_host(fabric); !problems.empty())

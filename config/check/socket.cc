@@ -19,7 +19,7 @@
 namespace ztcp::config {
 namespace {
 
-const std::string kSysctls = "/proc/sys/net/";
+constexpr const char* kSysctls = "/proc/sys/net/";
 
 std::optional<std::int64_t> sysctl(Checklist& list, const std::string& name) {
   return read_number(list.machine, kSysctls + name);
@@ -184,7 +184,7 @@ Next check_socket_ports(Checklist& list, const Nic& nic) {
   }
   const auto range = numbers_of(list, "ipv4/ip_local_port_range");
   if (range.size() == 2 && range[0] <= nic.last_port && nic.first_port <= range[1] &&
-      text_of(list.machine, kSysctls + "ipv4/ip_local_reserved_ports").size() <= 1)
+      text_of(list.machine, std::string(kSysctls) + "ipv4/ip_local_reserved_ports").size() <= 1)
     list.warning("ports", nic.name,
                  fmt::format("the ports {}-{} lie in net.ipv4.ip_local_port_range = {} {}: any "
                              "connection may take one",

@@ -147,7 +147,7 @@ void CommOf<Base, Posted, kRequests>::note_session_closed() {
 }
 
 template <class Base, class Posted, std::size_t kRequests>
-void CommOf<Base, Posted, kRequests>::note_failed(Error error, std::string detail) {
+void CommOf<Base, Posted, kRequests>::note_failed(Error error, const std::string& detail) {
   session_over_ = true;
   // From failed_ on NCCL may free what was posted, so nothing queued may point there.
   poller_.backend().abandon_payload();
@@ -160,16 +160,16 @@ void CommOf<Base, Posted, kRequests>::note_failed(Error error, std::string detai
               .health = session_health(),
               .link = poller_.backend().state(),
               .session = session_failure(),
-              .detail = std::move(detail)};
+              .detail = detail};
   in_flight_ = 0;
   failed_.store(true, std::memory_order_release);
 }
 
 template <class Base, class Posted, std::size_t kRequests>
-void CommOf<Base, Posted, kRequests>::fail_now(Error error, std::string detail) {
+void CommOf<Base, Posted, kRequests>::fail_now(Error error, const std::string& detail) {
   if (session_over_) return;
   abort_session();
-  note_failed(error, std::move(detail));
+  note_failed(error, detail);
 }
 
 template <class Base, class Posted, std::size_t kRequests>

@@ -62,7 +62,7 @@ class CommOf : public Base, public Client {
   // buffer is touched again.
   void end(TimePoint now);
   // RST now; what is posted fails with `error`.
-  void fail_now(Error error, std::string detail = {});
+  void fail_now(Error error, const std::string& detail = {});
 
   void on_doorbell(TimePoint now) final;
   void on_link_lost(TimePoint now) final;
@@ -136,7 +136,7 @@ class CommOf : public Base, public Client {
     return true;
   }
   bool touches(const Registration& memory) const;
-  void note_failed(Error error, std::string detail = {});
+  void note_failed(Error error, const std::string& detail = {});
   void retire();
 
   // NCCL's service thread's.

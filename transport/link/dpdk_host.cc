@@ -28,10 +28,12 @@
 struct rte_eth_dev;
 
 // The linker gives the caller's `name` to __wrap_name; these are the only names it knows.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 std::FILE* __wrap_stdout = nullptr;
 std::FILE* __wrap_stderr = nullptr;
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace ztcp::link {
 namespace {

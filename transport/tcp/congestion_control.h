@@ -78,8 +78,8 @@ using MakeCongestionControl = CongestionControl& (*)(CongestionControl::Storage&
 
 template <class Algorithm>
 CongestionControl& make_congestion_control(CongestionControl::Storage& storage, SeqNum first) {
-  static_assert(sizeof(Algorithm) <= sizeof storage &&
-                alignof(Algorithm) <= alignof(decltype(storage)));
+  static_assert(sizeof(Algorithm) <= sizeof storage);
+  static_assert(alignof(Algorithm) <= alignof(decltype(storage)));
   static_assert(std::is_trivially_destructible_v<Algorithm>);
   return *new (&storage) Algorithm(first);
 }

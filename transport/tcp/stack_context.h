@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "transport/core/intrusive_list.h"
@@ -33,8 +34,8 @@ namespace ztcp::tcp {
 class Connection;
 
 struct StackContext {
-  StackContext(const StackConfig& stack_config, const std::array<std::uint64_t, 2>& secret)
-      : config(stack_config),
+  StackContext(StackConfig stack_config, const std::array<std::uint64_t, 2>& secret)
+      : config(std::move(stack_config)),
         window(Receiver::choose_window(config.tcp.receive_window_bytes)),
         held(config.max_held_bytes, config.max_held_frames, config.shard),
         unguessable(secret),

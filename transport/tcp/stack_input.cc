@@ -42,12 +42,10 @@ void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
       (is_arp || parsed.ip.destination == config.address.address);
   if (parsed.kind == wire::FrameKind::kMalformed)
     ++context.counters.rx_malformed;
-  else if (!is_ours)
+  else if (!is_ours || !(is_arp || may_come_from(parsed)))
     ++context.counters.rx_not_for_us;
   else if (is_arp)
     on_arp(now, frame, parsed);
-  else if (!may_come_from(parsed))
-    ++context.counters.rx_not_for_us;
   else
     on_icmp(now, frame, parsed);
 }

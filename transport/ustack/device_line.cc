@@ -46,8 +46,7 @@ std::string pages_text(const config::Fabric& fabric, const config::Nic& nic) {
 
 // "1 queue", "up to 2 queues (auto: ...)": the NIC itself is asked when it is taken.
 std::string queues_text(const QueueChoice& queues) {
-  const std::string count =
-      fmt::format("{} {}", queues.count, queues.count == 1 ? "queue" : "queues");
+  std::string count = fmt::format("{} {}", queues.count, queues.count == 1 ? "queue" : "queues");
   if (queues.reason.empty()) return count;
   return fmt::format("{}{} ({})", queues.count == 1 ? "" : "up to ", count, queues.reason);
 }
