@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/core/pci_path.h"
+
 namespace ztcp::sockets {
 namespace {
 
@@ -20,15 +22,6 @@ std::optional<std::int64_t> read_number(const fs::path& path) {
   std::int64_t number = 0;
   if (!(file >> number)) return std::nullopt;
   return number;
-}
-
-// "/sys/devices/pci0000:00/0000:00:03.0" for an interface on it, whatever lies between.
-std::string pci_path(const fs::path& sys_root, const fs::path& interface) {
-  std::error_code error;
-  for (fs::path at = fs::canonical(interface / "device", error); at.has_relative_path();
-       at = at.parent_path())
-    if (fs::exists(sys_root / "bus/pci/devices" / at.filename(), error)) return at;
-  return {};
 }
 
 const LocalAddress* find(std::span<const LocalAddress> all, const config::Nic& nic) {
@@ -67,7 +60,7 @@ Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const
       nic.speed_mbps != 0 ? nic.speed_mbps : read_number(folder / "speed").value_or(0);
   device.speed_is_known = told > 0;
   if (told > 0) device.speed_mbps = static_cast<std::uint32_t>(told);
-  device.pci_path = pci_path(sys_root, folder);
+  device.pci_path = pci_path_of(sys_root, folder / "device");
   device.numa_node = nic.numa_node;
   if (device.numa_node < 0 && !device.pci_path.empty())
     device.numa_node = static_cast<std::int32_t>(
