@@ -27,6 +27,10 @@ LAYERS = {
     "transport/ustack": ["transport", *CONFIG, "hugepage"],
     "transport/sockets": ["transport/transport.h", "transport/comms", "transport/msg", "transport/core",
                           "transport/link/link.h", "transport/link/fd.h", *CONFIG],
+    "transport/verbs/session": ["transport/transport.h", "transport/core"],
+    "transport/verbs": ["transport/transport.h", "transport/core", "transport/comms/end_log.h",
+                        "transport/comms/session_config.h", "transport/msg", "transport/sockets/socket.h",
+                        "transport/sockets/device.h", "transport/link/fd.h", *CONFIG],
     "transport": ["transport/core"],
     "hugepage": ["transport/core"],
     "config": ["transport/core"],
@@ -54,7 +58,7 @@ LAYERS |= {f"tools/ztcp_setup/{room}": ["config", "hugepage", "transport/core", 
 # What a pattern in angle brackets is confined to: folders or single files.
 CONFINED = [
     (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),
-    (r"infiniband/", ["transport/verbs"]),
+    (r"infiniband/", ["transport/verbs", "tests/support/verbs"]),
     (r"toml", ["config/file/parse.cc"]),
     (r"hwloc", ["config/topology/topology.cc"]),
     (r"CLI/", ["tools", "bench"]),
@@ -63,7 +67,8 @@ CONFINED = [
     (r"(iostream|cstdio|stdio\.h)", ["tools", "bench", "tests", "config", "hugepage", "transport/link"]),
 ]
 # The pure folders: no clock, thread, lock, system call or text formatting.
-PURE = ["transport/wire", "transport/tcp", "transport/msg", "transport/ustack/engine", *COMMS_VALUES]
+PURE = ["transport/wire", "transport/tcp", "transport/msg", "transport/ustack/engine", "transport/verbs/session",
+        *COMMS_VALUES]
 IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
                   r"ctime|fmt/.*|random|iostream|fstream")
 IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|transport/core/log\.h)"

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Queue pairs between two verbs sessions in one thread, as far as the sessions see them: reliable
+// and in order each, in any order among themselves, bytes read late, rows of slots written slot by
+// slot, completions that wait to be polled. Seeded; it also keeps the rules of the verbs.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/verbs/session/work.h"
+
+namespace ztcp::sim {
+
+// Memory that the peer may write to.
+struct Registered {
+  const std::byte* begin = nullptr;
+  std::size_t size_bytes = 0;
+  std::uint32_t rkey = 0;
+};
+
+class QueuePairWire {
+ public:
+  struct Counts {
+    std::uint64_t works = 0;
+    std::uint64_t doorbells = 0;
+    std::uint64_t completions = 0;  // Of what was sent.
+    std::uint64_t receives = 0;
+    std::uint64_t receive_doorbells = 0;
+    std::uint64_t immediates = 0;
+  };
+
+  // One end: what its session posts, and what it is told.
+  class End final : public verbs::WorkQueues {
+   public:
+    Status post(std::uint32_t queue_pair, std::span<const verbs::WorkRequest> requests) override {
+      ++counts.doorbells;
+      for (const verbs::WorkRequest& request : requests) {
+        ++counts.works;
+        Flying flying{request, {}, 0};
+        if (request.is_inline)
+          flying.bytes.assign(request.local, request.local + request.size_bytes);
+        out[queue_pair].push_back(std::move(flying));
+      }
+      return {};
+    }
+    Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override {
+      ++counts.receive_doorbells;
+      counts.receives += count;
+      credits[queue_pair] += count;
+      return {};
+    }
+
+    struct Flying {
+      verbs::WorkRequest request;
+      std::vector<std::byte> bytes;  // When inline.
+      std::size_t written = 0;
+    };
+    struct Told {
+      std::uint32_t queue_pair = 0;
+      bool is_immediate = false;
+      std::uint32_t immediate = 0;
+      std::uint64_t id = 0;
+    };
+
+    std::vector<std::deque<Flying>> out;
+    std::vector<std::uint32_t> credits;
+    std::deque<Told> completions;  // One queue for all, as a connection has it.
+    std::vector<Registered> memory;
+    // Called for bytes that the peer writes.
+    std::function<void(const std::byte* to, std::size_t size)> on_write;
+    Counts counts;
+  };
+
+  QueuePairWire(std::uint32_t queue_pairs, std::uint64_t seed) : random_(seed) {
+    for (End* end : {&left, &right}) {
+      end->out.resize(queue_pairs);
+      end->credits.resize(queue_pairs);
+    }
+  }
+
+  // One thing happens on one queue pair. False: there is nothing to happen.
+  bool step() {
+    std::vector<std::pair<End*, std::uint32_t>> busy;
+    for (End* end : {&left, &right})
+      for (std::uint32_t i = 0; i < end->out.size(); ++i)
+        if (!end->out[i].empty()) busy.emplace_back(end, i);
+    if (busy.empty()) return false;
+    const auto [end, queue_pair] = busy[random_() % busy.size()];
+    advance(*end, end == &left ? right : left, queue_pair);
+    return true;
+  }
+
+  const std::string& problem() const { return problem_; }
+  std::uint64_t draw() { return random_(); }
+
+  End left;
+  End right;
+
+ private:
+  static constexpr std::size_t kUnit = 32;
+
+  void complain(const std::string& what) {
+    if (problem_.empty()) problem_ = what;
+  }
+
+  void advance(End& from, End& to, std::uint32_t queue_pair) {
+    End::Flying& flying = from.out[queue_pair].front();
+    const verbs::WorkRequest& request = flying.request;
+    // Control writes are seen half done; payload would take too many steps.
+    const bool is_small = request.kind == verbs::WorkRequest::Kind::kWrite;
+    const std::size_t left_bytes = request.size_bytes - flying.written;
+    const std::size_t size = is_small ? std::min(kUnit, left_bytes) : left_bytes;
+    if (size > 0) write(to, flying, size);
+    flying.written += size;
+    if (flying.written < request.size_bytes) return;
+    if (request.kind == verbs::WorkRequest::Kind::kWriteImmediate) {
+      if (to.credits[queue_pair]-- == 0) complain("an immediate found no receive posted");
+      ++to.counts.immediates;
+      to.completions.push_back({queue_pair, true, request.immediate, 0});
+    }
+    if (request.is_signalled) {
+      ++from.counts.completions;
+      from.completions.push_back({queue_pair, false, 0, request.id});
+    }
+    from.out[queue_pair].pop_front();
+  }
+
+  void write(End& to, const End::Flying& flying, std::size_t size) {
+    const verbs::WorkRequest& request = flying.request;
+    auto* const at = reinterpret_cast<std::byte*>(request.remote) + flying.written;
+    bool is_inside = false;
+    for (const Registered& one : to.memory)
+      is_inside |=
+          one.rkey == request.rkey && at >= one.begin && at + size <= one.begin + one.size_bytes;
+    if (!is_inside) return complain("a write outside of registered memory");
+    if (to.on_write) to.on_write(at, size);
+    const std::byte* const bytes = request.is_inline ? flying.bytes.data() : request.local;
+    std::memcpy(at, bytes + flying.written, size);
+  }
+
+  std::mt19937_64 random_;
+  std::string problem_;
+};
+
+}  // namespace ztcp::sim

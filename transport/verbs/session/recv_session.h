@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The receiving end of a connection: each post of up to 8 buffers is one RDMA write of their slots
+// into the sender's ring, and each buffer is filled once the immediates of all pieces of its
+// message have come. Posts go out in order and end in any.
+//
+// Pure: the owner tells of completions. One thread at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/verbs/session/sent_work.h"
+#include "transport/verbs/session/slot.h"
+#include "transport/verbs/session/striping.h"
+#include "transport/verbs/session/work.h"
+
+namespace ztcp::verbs {
+
+struct RecvSettings {
+  std::uint32_t queue_pairs = 1;
+  std::uint32_t inline_bytes = 0;  // That a queue pair takes inline.
+  RemoteMemory ring;               // The peer's.
+  std::uint32_t ring_lkey = 0;     // Of our own, which is written from.
+};
+
+class RecvSession {
+ public:
+  // As many immediates as may come at once, and what is posted anew at a time.
+  static constexpr std::uint32_t kReceiveBatch = 64;
+  static constexpr std::uint32_t kReceiveDepth = kSlots + kReceiveBatch;
+
+  struct Buffer {
+    std::uint64_t address = 0;
+    std::uint32_t rkey = 0;
+    std::uint32_t size_bytes = 0;
+    std::int32_t tag = 0;
+  };
+
+  // `ring` is registered, and `sizes`, which the peer writes, too; both outlive it.
+  RecvSession(const RecvSettings& settings, Ring& ring, const SizeTable& sizes, WorkQueues& queues);
+
+  // Before the peer may send anything.
+  Status begin();
+
+  // The next post is this one's, of 0 to kPosts - 1; its last may not be done yet.
+  std::uint16_t next_number() const {
+    return static_cast<std::uint16_t>((next_post_ - 1) % kPosts);
+  }
+  // False: wait for completions.
+  bool can_post() const;
+  Status post(std::span<const Buffer> buffers);
+
+  // What it sent itself.
+  Status on_completion(std::uint32_t queue_pair, std::uint64_t id);
+  // What the peer sent.
+  Status on_immediate(std::uint32_t queue_pair, std::uint32_t immediate);
+
+  bool is_done(std::uint16_t number) const { return posts_[number].unfilled == 0; }
+  std::uint32_t received_bytes(std::uint16_t number, std::size_t buffer) const {
+    return posts_[number].received_bytes[buffer];
+  }
+  bool is_idle() const;
+
+ private:
+  struct Post {
+    std::uint8_t unfilled = 0;                        // Buffers.
+    std::array<std::uint8_t, kMaxReceives> pieces{};  // That have come.
+    std::array<std::uint32_t, kMaxReceives> received_bytes{};
+    std::array<bool, kMaxReceives> is_filled{};
+  };
+
+  const RecvSettings settings_;
+  Ring& ring_;
+  const SizeTable& sizes_;
+  WorkQueues& queues_;
+  std::array<Post, kPosts> posts_{};
+  std::uint32_t next_post_ = 1;
+  SentWork sent_;
+  std::uint32_t unsignalled_ = 0;
+  std::array<std::uint32_t, kMaxQueuePairs> consumed_{};  // Receives, since some were posted.
+};
+
+}  // namespace ztcp::verbs

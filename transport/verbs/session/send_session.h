@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The sending end of a connection: a message whose slot has come goes out as one RDMA write over
+// each queue pair that carries a piece of it, with an immediate, and is done when all pieces are
+// completed: then the peer holds the bytes. One without a slot is not taken: once it is, nobody
+// needs to ask for its bytes to move.
+//
+// Pure: the peer's NIC writes the ring, and the owner tells of completions. One thread at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/verbs/session/sent_work.h"
+#include "transport/verbs/session/slot.h"
+#include "transport/verbs/session/striping.h"
+#include "transport/verbs/session/work.h"
+
+namespace ztcp::verbs {
+
+struct SendSettings {
+  std::uint32_t queue_pairs = 1;
+  std::uint32_t inline_bytes = 0;  // That a queue pair takes inline.
+  RemoteMemory sizes;              // The peer's SizeTable.
+  std::uint32_t sizes_lkey = 0;    // Of our own, which is written from.
+};
+
+class SendSession {
+ public:
+  // NCCL has 32 requests of up to 8 messages each at most.
+  static constexpr std::uint32_t kMessages = kSlots;
+
+  struct Message {
+    std::span<const std::byte> bytes;
+    std::int32_t tag = 0;
+    std::uint32_t lkey = 0;
+    bool is_host = true;  // A CPU can read it.
+  };
+
+  // `ring` and `sizes` are registered, and outlive it; the peer writes the first.
+  SendSession(const SendSettings& settings, const Ring& ring, SizeTable& sizes, WorkQueues& queues);
+
+  // Sends it as `number`, of which the last message is done. False: the receiver has posted no
+  // buffer for it yet, or the queue pairs are full. kTruncated: it is larger than its buffer, as
+  // truncated() says; kProtocol: the peer wrote nonsense.
+  Result<bool> post(std::uint16_t number, const Message& message);
+  Status on_completion(std::uint32_t queue_pair, std::uint64_t id);
+
+  bool is_done(std::uint16_t number) const { return pieces_[number] == 0; }
+  bool is_idle() const { return in_flight_ == 0; }
+
+  struct Truncated {
+    std::int32_t tag = 0;
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t posted_bytes = 0;
+  };
+  const Truncated& truncated() const { return truncated_; }
+
+ private:
+  Status absorb();
+  std::uint32_t find_slot(std::int32_t tag) const;
+  void take_slot(std::uint32_t slot);
+  bool has_room(std::uint64_t size_bytes) const;
+  Status send(std::uint16_t number, const Message& message, std::uint32_t slot);
+  Status send_piece(std::uint32_t queue_pair, std::uint16_t number, const Message& message,
+                    std::uint32_t slot, std::uint64_t begin, std::uint64_t end);
+
+  const SendSettings settings_;
+  const Ring& ring_;
+  SizeTable& sizes_;
+  WorkQueues& queues_;
+
+  std::array<std::uint8_t, kMessages> pieces_{};  // Of each message, that are not completed.
+  std::uint32_t in_flight_ = 0;                   // Messages.
+
+  std::uint32_t next_post_ = 1;              // The sequence number that comes next.
+  std::uint32_t oldest_post_ = 1;            // With a slot that no message has taken.
+  std::array<std::uint8_t, kPosts> open_{};  // By row: slots that no message has taken.
+
+  std::array<SentWork, kMaxQueuePairs> sent_{};
+  std::uint32_t next_queue_pair_ = 0;
+  Truncated truncated_;
+};
+
+}  // namespace ztcp::verbs
