@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// RDMA devices that are not there: a provider in memory behind the same table that libibverbs
+// fills, with one network on which all of them lie. Queue pairs have states, keys go stale,
+// completion queues overrun, receivers are not ready; what moves, and when, is drawn from a seed
+// each time that anybody polls. What a program may not do to the verbs is noted (misuse()), and
+// what it does is counted.
+//
+// "GPU" memory is memory_region.h's: no CPU reaches it, and what was written to it is seen there
+// once a read has gone over the same device.
+//
+// One at a time; thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/verbs/fake_objects.h"
+#include "transport/verbs/api.h"
+
+namespace ztcp::test {
+
+class FakeFabric {
+ public:
+  struct Counts {
+    std::uint64_t sends = 0;  // Work requests.
+    std::uint64_t inlined = 0;
+    std::uint64_t send_doorbells = 0;
+    std::uint64_t receives = 0;
+    std::uint64_t receive_doorbells = 0;
+    std::uint64_t completions = 0;  // Polled.
+    std::uint64_t polls = 0;
+    std::uint64_t reads = 0;
+  };
+
+  explicit FakeFabric(std::vector<FakeDeviceSpec> devices, std::uint64_t seed = 1);
+  ~FakeFabric();
+  FakeFabric(const FakeFabric&) = delete;
+  FakeFabric& operator=(const FakeFabric&) = delete;
+
+  const verbs::Api* api() const;
+
+  // --- What a test may arrange ---
+  // The next write with immediate that is carried out ends so, whoever's it is.
+  void fail_next_message(ibv_wc_status status);
+  // With the event that the device tells of it. A port that is down carries nothing.
+  void set_port_state(const std::string& device, int port, ibv_port_state state);
+  void raise(const std::string& device, ibv_event_type type, int port = 1);
+  // Nothing moves.
+  void hold(bool held);
+  void refuse_registrations(int sys_errno);
+
+  // --- What it may see ---
+  Counts counts() const;
+  int live(const char* kind) const;  // "context", "pd", "mr", "cq" or "qp".
+  std::vector<std::string> misuse() const;
+
+ private:
+  friend struct FakeCalls;
+
+  FakeContext& context_of(const std::string& device);
+  void note(const std::string& what);
+  void tell(FakeContext& context, ibv_event_type type, int port);
+  void step();
+  void carry_out(FakeQueuePair& qp);
+  ibv_wc_status attempt(FakeQueuePair& qp, const FakeWork& work);
+  ibv_wc_status move(FakeQueuePair& qp, FakeQueuePair& peer, const FakeWork& work);
+  void finish(FakeQueuePair& qp, ibv_wc_status status);
+  void fail(FakeQueuePair& qp);
+  void complete(FakeCompletionQueue& cq, const ibv_wc& wc);
+  FakeQueuePair* peer_of(const FakeQueuePair& qp);
+  FakeMemory* memory_at(std::uint32_t key, const ibv_pd* pd, std::uint64_t address,
+                        std::size_t size);
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<FakeDevice>> devices_;
+  std::map<std::uint32_t, FakeQueuePair*> queue_pairs_;  // By number.
+  std::map<std::uint32_t, FakeMemory*> memory_;          // By key; local and remote are one.
+  std::vector<FakeContext*> contexts_;
+  std::map<std::string, int> live_;
+  std::mt19937_64 random_;
+  std::uint32_t next_number_ = 0x100;
+  std::uint32_t next_key_ = 0x1000;
+  std::optional<ibv_wc_status> next_status_;
+  bool held_ = false;
+  int registration_errno_ = 0;
+  Counts counts_;
+  std::vector<std::string> misuse_;
+};
+
+}  // namespace ztcp::test

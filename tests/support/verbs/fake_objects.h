@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The library's objects as the provider in memory (fake_fabric.h) has them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/memory_region.h"
+#include "transport/verbs/api.h"
+
+namespace ztcp::test {
+
+class FakeFabric;
+
+struct FakePort {
+  ibv_port_state state = IBV_PORT_ACTIVE;
+  std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
+  ibv_mtu mtu = IBV_MTU_4096;
+  std::uint16_t lid = 0;
+  std::uint8_t width = 2;   // 4x
+  std::uint8_t speed = 32;  // 25 Gb/s a lane.
+  std::vector<ibv_gid> gids;
+};
+
+struct FakeDeviceSpec {
+  std::string name = "fake0";
+  std::vector<FakePort> ports{1};
+  std::uint32_t max_inline = 64;
+  bool knows_dmabuf = true;
+  bool has_peer_memory = true;  // Registers GPU memory by its address.
+  bool may_open = true;
+};
+
+struct FakeDevice : ibv_device {
+  FakeDeviceSpec spec;
+};
+
+struct FakeContext : ibv_context {
+  FakeFabric* fabric = nullptr;
+  FakeDevice* fake = nullptr;
+  int event_pipe = -1;  // Its writing end; async_fd is the other.
+};
+
+struct FakeMemory : ibv_mr {
+  unsigned access = 0;
+  std::uint64_t iova = 0;
+  std::shared_ptr<MemoryRegion> region;  // Of the GPU; null: host memory.
+};
+
+struct FakeCompletionQueue : ibv_cq {
+  std::deque<ibv_wc> waiting;
+  int queue_pairs = 0;  // That use it.
+};
+
+struct FakeWork {
+  ibv_send_wr request{};
+  ibv_sge piece{};
+  std::vector<std::byte> bytes;  // When inline.
+  int attempts = 0;
+};
+
+struct FakeQueuePair : ibv_qp {
+  ibv_qp_cap cap{};
+  ibv_qp_attr to{};  // As far as it was set.
+  std::deque<FakeWork> sends;
+  std::deque<std::uint64_t> receives;
+  // That the queue holds until a completion of them, or of later ones, was polled.
+  std::uint32_t outstanding = 0;
+  std::uint32_t unsignalled = 0;  // Carried out since the last signalled one.
+};
+
+}  // namespace ztcp::test

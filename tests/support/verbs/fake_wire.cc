@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the devices do: one work request after the other of each queue pair, of any queue pair next.
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <unistd.h>
+#include <utility>
+
+#include "tests/support/verbs/fake_fabric.h"
+
+namespace ztcp::test {
+namespace {
+
+// Of a peer that does not answer, or is not ready: so often it is tried.
+constexpr int kAttempts = 8;
+constexpr unsigned kStepsAtOnce = 4;
+
+ibv_wc_opcode completed(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+}
+
+}  // namespace
+
+void FakeFabric::note(const std::string& what) { misuse_.push_back(what); }
+
+void FakeFabric::tell(FakeContext& context, ibv_event_type type, int port) {
+  const std::array<int, 2> told{static_cast<int>(type), port};
+  if (write(context.event_pipe, told.data(), sizeof told) != sizeof told) note("an event is lost");
+}
+
+void FakeFabric::step() {
+  for (unsigned i = static_cast<unsigned>(random_() % (kStepsAtOnce + 1)); i > 0; --i) {
+    std::vector<FakeQueuePair*> busy;
+    for (const auto& [number, qp] : queue_pairs_)
+      if (qp->state == IBV_QPS_RTS && !qp->sends.empty()) busy.push_back(qp);
+    if (busy.empty() || held_) return;
+    carry_out(*busy[random_() % busy.size()]);
+  }
+}
+
+FakeQueuePair* FakeFabric::peer_of(const FakeQueuePair& qp) {
+  const auto found = queue_pairs_.find(qp.to.dest_qp_num);
+  if (found == queue_pairs_.end()) return nullptr;
+  FakeQueuePair& peer = *found->second;
+  const auto is_up = [](const FakeQueuePair& one) {
+    const auto& ports = static_cast<FakeContext*>(one.context)->fake->spec.ports;
+    return ports[one.to.port_num - 1U].state == IBV_PORT_ACTIVE;
+  };
+  const bool answers = (peer.state == IBV_QPS_RTR || peer.state == IBV_QPS_RTS) &&
+                       peer.to.dest_qp_num == qp.qp_num && peer.to.rq_psn == qp.to.sq_psn;
+  return answers && is_up(qp) && is_up(peer) ? &peer : nullptr;
+}
+
+FakeMemory* FakeFabric::memory_at(std::uint32_t key, const ibv_pd* pd, std::uint64_t address,
+                                  std::size_t size) {
+  const auto found = memory_.find(key);
+  if (found == memory_.end()) return nullptr;
+  FakeMemory& memory = *found->second;
+  const bool is_inside = address >= memory.iova && address + size <= memory.iova + memory.length;
+  return memory.pd == pd && is_inside ? &memory : nullptr;
+}
+
+void FakeFabric::carry_out(FakeQueuePair& qp) {
+  FakeWork& work = qp.sends.front();
+  if (next_status_ && work.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+    return finish(qp, *std::exchange(next_status_, std::nullopt));
+  const ibv_wc_status status = attempt(qp, work);
+  // Seven means for ever.
+  if (status == IBV_WC_RNR_RETRY_EXC_ERR && qp.to.rnr_retry == 7) return;
+  const bool is_tried_again = status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
+  if (is_tried_again && ++work.attempts < kAttempts) return;
+  finish(qp, status);
+}
+
+ibv_wc_status FakeFabric::attempt(FakeQueuePair& qp, const FakeWork& work) {
+  FakeQueuePair* const peer = peer_of(qp);
+  if (peer == nullptr) return IBV_WC_RETRY_EXC_ERR;
+  if (work.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && peer->receives.empty())
+    return IBV_WC_RNR_RETRY_EXC_ERR;
+  const ibv_wc_status status = move(qp, *peer, work);
+  if (status != IBV_WC_SUCCESS || work.request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM) return status;
+  ibv_wc wc{};
+  wc.wr_id = peer->receives.front();
+  wc.status = IBV_WC_SUCCESS;
+  wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  wc.wc_flags = IBV_WC_WITH_IMM;
+  wc.imm_data = work.request.imm_data;
+  wc.byte_len = work.piece.length;
+  wc.qp_num = peer->qp_num;
+  peer->receives.pop_front();
+  complete(static_cast<FakeCompletionQueue&>(*peer->recv_cq), wc);
+  return status;
+}
+
+// The bytes of one work request, there or back.
+ibv_wc_status FakeFabric::move(FakeQueuePair& qp, FakeQueuePair& peer, const FakeWork& work) {
+  const std::size_t size = work.piece.length;
+  if (size == 0) return IBV_WC_SUCCESS;
+  const bool is_read = work.request.opcode == IBV_WR_RDMA_READ;
+  const bool is_inline = (work.request.send_flags & IBV_SEND_INLINE) != 0;
+  FakeMemory* const local =
+      is_inline ? nullptr : memory_at(work.piece.lkey, qp.pd, work.piece.addr, size);
+  if (!is_inline && local == nullptr) return IBV_WC_LOC_PROT_ERR;
+  const auto& rdma = work.request.wr.rdma;
+  FakeMemory* const remote = memory_at(rdma.rkey, peer.pd, rdma.remote_addr, size);
+  const unsigned needed = is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+  if (remote == nullptr || (remote->access & needed) == 0 ||
+      (peer.to.qp_access_flags & needed) == 0)
+    return IBV_WC_REM_ACCESS_ERR;
+
+  FakeMemory* const from = is_read ? remote : local;
+  const auto* const at =
+      reinterpret_cast<const std::byte*>(is_read ? rdma.remote_addr : work.piece.addr);
+  // A read pushes everything before it that the device has written.
+  if (is_read)
+    for (const auto& [key, memory] : memory_)
+      if (memory->region && memory->context == peer.context)
+        for (const auto& arrival : memory->region->take_arrivals(
+                 {static_cast<const std::byte*>(memory->addr), memory->length}))
+          memory->region->write(arrival);
+  std::vector<std::byte> bytes = work.bytes;
+  if (from != nullptr && from->region) bytes = from->region->read({at, size});
+  if (from != nullptr && !from->region) bytes.assign(at, at + size);
+  FakeMemory* const into = is_read ? local : remote;
+  auto* const to = reinterpret_cast<std::byte*>(is_read ? work.piece.addr : rdma.remote_addr);
+  if (into->region) {
+    into->region->receive(to, bytes);
+    return IBV_WC_SUCCESS;
+  }
+  // Slots are polled: their last word is written last.
+  constexpr std::size_t kWord = 4;
+  for (std::size_t i = 0; i < size; i += kWord) {
+    const std::size_t n = std::min(kWord, size - i);
+    std::uint32_t word = 0;
+    std::memcpy(&word, bytes.data() + i, n);
+    if (n == kWord && reinterpret_cast<std::uintptr_t>(to + i) % kWord == 0)
+      __atomic_store_n(reinterpret_cast<std::uint32_t*>(to + i), word, __ATOMIC_RELEASE);
+    else
+      std::memcpy(to + i, &word, n);
+  }
+  return IBV_WC_SUCCESS;
+}
+
+void FakeFabric::finish(FakeQueuePair& qp, ibv_wc_status status) {
+  const FakeWork work = std::move(qp.sends.front());
+  qp.sends.pop_front();
+  ++qp.unsignalled;
+  if (status != IBV_WC_SUCCESS || (work.request.send_flags & IBV_SEND_SIGNALED) != 0) {
+    ibv_wc wc{};
+    wc.wr_id = work.request.wr_id;
+    wc.status = status;
+    wc.opcode = completed(work.request.opcode);
+    wc.qp_num = qp.qp_num;
+    wc.vendor_err = std::exchange(qp.unsignalled, 0);
+    complete(static_cast<FakeCompletionQueue&>(*qp.send_cq), wc);
+  }
+  if (status == IBV_WC_SUCCESS) return;
+  if (status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR)
+    if (FakeQueuePair* const peer = peer_of(qp)) fail(*peer);
+  fail(qp);
+}
+
+// Into the error state: all that is posted comes back.
+void FakeFabric::fail(FakeQueuePair& qp) {
+  qp.state = IBV_QPS_ERR;
+  ibv_wc wc{};
+  wc.status = IBV_WC_WR_FLUSH_ERR;
+  wc.qp_num = qp.qp_num;
+  for (const FakeWork& work : qp.sends) {
+    wc.wr_id = work.request.wr_id;
+    wc.opcode = completed(work.request.opcode);
+    wc.vendor_err = 1 + std::exchange(qp.unsignalled, 0);
+    complete(static_cast<FakeCompletionQueue&>(*qp.send_cq), wc);
+  }
+  qp.sends.clear();
+  wc.vendor_err = 0;
+  wc.opcode = IBV_WC_RECV;
+  for (const std::uint64_t id : qp.receives) {
+    wc.wr_id = id;
+    complete(static_cast<FakeCompletionQueue&>(*qp.recv_cq), wc);
+  }
+  qp.receives.clear();
+}
+
+void FakeFabric::complete(FakeCompletionQueue& cq, const ibv_wc& wc) {
+  if (cq.waiting.size() == static_cast<std::size_t>(cq.cqe)) note("a completion queue overran");
+  cq.waiting.push_back(wc);
+}
+
+FakeContext& FakeFabric::context_of(const std::string& device) {
+  return **std::find_if(contexts_.begin(), contexts_.end(),
+                        [&](const FakeContext* one) { return one->fake->spec.name == device; });
+}
+
+void FakeFabric::fail_next_message(ibv_wc_status status) {
+  const std::lock_guard lock(mutex_);
+  next_status_ = status;
+}
+void FakeFabric::set_port_state(const std::string& device, int port, ibv_port_state state) {
+  const std::lock_guard lock(mutex_);
+  FakeContext& context = context_of(device);
+  context.fake->spec.ports[static_cast<std::size_t>(port) - 1].state = state;
+  tell(context, state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port);
+}
+void FakeFabric::raise(const std::string& device, ibv_event_type type, int port) {
+  const std::lock_guard lock(mutex_);
+  tell(context_of(device), type, port);
+}
+void FakeFabric::hold(bool held) {
+  const std::lock_guard lock(mutex_);
+  held_ = held;
+}
+void FakeFabric::refuse_registrations(int sys_errno) {
+  const std::lock_guard lock(mutex_);
+  registration_errno_ = sys_errno;
+}
+FakeFabric::Counts FakeFabric::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+int FakeFabric::live(const char* kind) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(kind);
+  return found == live_.end() ? 0 : found->second;
+}
+std::vector<std::string> FakeFabric::misuse() const {
+  const std::lock_guard lock(mutex_);
+  return misuse_;
+}
+
+}  // namespace ztcp::test

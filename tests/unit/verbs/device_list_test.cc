@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/device_list.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/verbs/fake_host.h"
+
+namespace ztcp::verbs {
+namespace {
+
+using testing::HasSubstr;
+
+test::FakeDeviceSpec without_gpu(test::FakeDeviceSpec spec) {
+  spec.knows_dmabuf = false;
+  return spec;
+}
+
+TEST(VerbsDevices, AreReadWithWhatWasChosenAndWhy) {
+  FakeHost host;
+  host.tree.add(
+      "pci path=pci0000:16/0000:16:00.0/0000:17:00.0 id=15b3:101b class=020700 numa=1\n"
+      "link path=sys/class/infiniband/fake0/device to=../../../devices/pci0000:16/0000:16:00.0/"
+      "0000:17:00.0\n");
+  host.fabric.nics[0].gpu_pci = "0000:19:00.0";
+  const std::vector<Device> devices = host.list();
+  ASSERT_EQ(devices.size(), 2U);
+  const Device& device = devices[0];
+  EXPECT_EQ(device.fault, "");
+  EXPECT_EQ(device.gid.index, 3) << "RoCE v2 of its IPv4 address";
+  EXPECT_EQ(device.speed_mbps, 100'000U);
+  EXPECT_EQ(device.mtu_bytes, 4096U);
+  EXPECT_EQ(device.numa_node, 1);
+  EXPECT_TRUE(device.pci_path.ends_with("/0000:16:00.0/0000:17:00.0")) << device.pci_path;
+  EXPECT_TRUE(device.has_dmabuf);
+  EXPECT_FALSE(device.has_peer_memory);
+  EXPECT_EQ(device_text(device),
+            "fake0 port 1, RoCE v2, GID 3 10.0.0.1 (chosen by itself), 100000 Mb/s, PCI "
+            "0000:17:00.0, GPU 0000:19:00.0, NUMA node 1, MTU 4096, agreed upon at 127.0.0.1; "
+            "GPUDirect RDMA on (DMA-BUF); chosen by /etc/ztcp.conf");
+  EXPECT_EQ(devices[1].pci_path, "");
+}
+
+TEST(VerbsDevices, GpuDirectIsOffWithTheReasonOrOnByAModule) {
+  FakeHost host({without_gpu(roce_device("fake0", 1)), without_gpu(roce_device("fake1", 2))}, 1);
+  EXPECT_THAT(host.list()[0].gpu_direct, HasSubstr("modprobe nvidia_peermem"));
+  host.tree.add_file("sys/module/nvidia_peermem/version", "550\n");
+  EXPECT_EQ(host.list()[0].gpu_direct, "on (nvidia_peermem)");
+  EXPECT_TRUE(host.list()[0].has_peer_memory);
+  host.tree.add_file("sys/kernel/mm/memory_peers/nv_mem/version", "1.0\n");
+  EXPECT_EQ(host.list()[0].gpu_direct, "on (nv_peer_mem)");
+}
+
+TEST(VerbsDevices, TheConfigGoesBeforeNcclsVariables) {
+  FakeHost host;
+  host.wishes.gid_index = 0;
+  host.wishes.traffic_class = 106;
+  host.fabric.nics[1].gid_index = 1;
+  host.fabric.nics[1].traffic_class = 96;
+  const std::vector<Device> devices = host.list();
+  EXPECT_EQ(devices[0].gid.index, 0);
+  EXPECT_EQ(devices[0].gid_by, "by NCCL_IB_GID_INDEX");
+  EXPECT_EQ(devices[0].traffic_class, 106);
+  EXPECT_EQ(devices[1].gid.index, 1);
+  EXPECT_EQ(devices[1].traffic_class, 96);
+}
+
+// Each names the device, and the other device serves.
+TEST(VerbsDevices, WhatIsWrongWithOneIsItsFault) {
+  FakeHost host;
+  const auto fault = [&] {
+    const std::vector<Device> devices = host.list();
+    EXPECT_EQ(devices[1].fault, "");
+    return devices[0].fault;
+  };
+  host.fabric.nics[0].device_port = 2;
+  EXPECT_THAT(fault(), HasSubstr("fake0 has no port 2"));
+  host.fabric.nics[0].device_port = 1;
+  host.fabric.nics[0].gid_index = 9;
+  EXPECT_THAT(fault(), HasSubstr("GID 9 of port 1 of fake0 (gid_index of the config) is empty"));
+  host.fabric.nics[0].gid_index = -1;
+  host.fabric.nics[0].address = *parse_ip_prefix("10.9.9.9/24");
+  EXPECT_THAT(fault(), HasSubstr("10.9.9.9/24 is none of this host's"));
+  host.fabric.nics[0].address = loopback().prefix;
+  host.fabric.nics[0].device = "mlx5_0";
+  EXPECT_EQ(fault(), "no RDMA device mlx5_0 is here; this host has fake0, fake1");
+}
+
+TEST(VerbsDevices, PortsThatAreDownAndDevicesThatMayNotBeOpenedSayWhatMendsIt) {
+  test::FakeDeviceSpec down = roce_device("fake0", 1);
+  down.ports[0].state = IBV_PORT_DOWN;
+  test::FakeDeviceSpec closed = roce_device("fake1", 2);
+  closed.may_open = false;
+  const FakeHost host({down, closed}, 1);
+  const std::vector<Device> devices = host.list();
+  EXPECT_THAT(devices[0].fault, HasSubstr("port 1 of fake0 is down: plug the cable in"));
+  EXPECT_THAT(devices[1].fault, HasSubstr("fake1 can't be opened: Permission denied; this user "
+                                          "needs /dev/infiniband/uverbs*"));
+}
+
+TEST(VerbsDevices, NcclsSwitchTurnsThemOff) {
+  FakeHost host;
+  host.wishes.is_disabled = true;
+  EXPECT_THAT(host.list()[0].fault, HasSubstr("NCCL_IB_DISABLE=1"));
+}
+
+TEST(VerbsDevices, WithoutAConfigTheActivePortsThatNcclMeansAreTaken) {
+  test::FakeDeviceSpec down = roce_device("fake2", 3);
+  down.ports[0].state = IBV_PORT_DOWN;
+  const FakeHost host({roce_device("fake0", 1), roce_device("fake1", 2), down}, 1);
+  const auto all = fabric_of(*host.devices.api(), {}, {}, loopback());
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->nics.size(), 2U);
+  EXPECT_EQ(all->nics[0].name, "fake0");
+  EXPECT_EQ(all->nics[0].driver, config::NicDriver::kVerbs);
+  EXPECT_EQ(all->nics[0].address, loopback().prefix);
+
+  Wishes wishes;
+  wishes.devices_text = "=fake1";
+  wishes.devices = DeviceWish(wishes.devices_text);
+  const auto one = fabric_of(*host.devices.api(), {}, wishes, loopback());
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->nics.size(), 1U);
+  EXPECT_EQ(one->path, "NCCL_IB_HCA==fake1");
+
+  wishes.devices_text = "mlx5";
+  wishes.devices = DeviceWish(wishes.devices_text);
+  const auto none = fabric_of(*host.devices.api(), {}, wishes, loopback());
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error(), HasSubstr("fits NCCL_IB_HCA=mlx5: fake0 port 1 (not meant)"));
+  EXPECT_THAT(none.error(), HasSubstr("fake2 port 1 (not active)"));
+}
+
+TEST(VerbsDevices, AHostWithoutAnyIsToldSo) {
+  const FakeHost host({}, 1);
+  const auto none = fabric_of(*host.devices.api(), {}, {}, loopback());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error(), "this host has no RDMA device (ibv_devices lists none)");
+}
+
+}  // namespace
+}  // namespace ztcp::verbs

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/exchange.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::verbs {
+namespace {
+
+EndFacts facts(std::uint8_t queue_pairs) {
+  EndFacts out;
+  out.queue_pairs = queue_pairs;
+  out.mtu = 5;
+  out.device[0] = 'm';
+  return out;
+}
+
+template <class Record>
+void feed(RecordReader& reader, const Record& record, std::size_t at_once) {
+  const auto bytes = std::as_bytes(std::span(&record, 1));
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto room = reader.room();
+    ASSERT_FALSE(room.empty());
+    const std::size_t n = std::min({at_once, room.size(), bytes.size() - at});
+    std::memcpy(room.data(), bytes.data() + at, n);
+    reader.add(n);
+    at += n;
+    const auto complete = reader.is_complete();
+    ASSERT_TRUE(complete);
+    EXPECT_EQ(*complete, at == bytes.size());
+  }
+}
+
+TEST(Exchange, RecordsComeInAnyPieces) {
+  for (const std::size_t at_once : {1, 7, 200}) {
+    RecordReader reader;
+    const Hello hello = make_hello({std::byte{1}}, {std::byte{2}}, facts(3));
+    feed(reader, hello, at_once);
+    EXPECT_EQ(reader.kind(), RecordKind::kHello);
+    const auto taken = reader.take<Hello>();
+    ASSERT_TRUE(taken);
+    EXPECT_EQ(std::memcmp(&*taken, &hello, sizeof hello), 0);
+    feed(reader, make_farewell(3, "why"), at_once);
+    EXPECT_EQ(reader.kind(), RecordKind::kFarewell);
+    EXPECT_FALSE(reader.take<Ready>()) << "another size";
+    EXPECT_TRUE(reader.take<Farewell>());
+  }
+}
+
+TEST(Exchange, WhatIsNoRecordOrOfAnotherVersionIsRefused) {
+  for (const bool is_version : {false, true}) {
+    Hello hello = make_hello({}, {}, facts(1));
+    (is_version ? reinterpret_cast<std::uint8_t&>(hello.header.version)
+                : reinterpret_cast<std::uint8_t&>(hello.header.magic)) ^= 0x40;
+    RecordReader reader;
+    std::memcpy(reader.room().data(), &hello, sizeof hello.header);
+    reader.add(sizeof hello.header);
+    const auto complete = reader.is_complete();
+    ASSERT_FALSE(complete);
+    EXPECT_EQ(complete.error().code, Errc::kProtocol);
+  }
+}
+
+TEST(Exchange, ProofsAreOfThisKeyAndThisConversation) {
+  const msg::ClusterKey key{std::byte{9}};
+  const Hello hello = make_hello({}, {std::byte{1}}, facts(1));
+  const Answer answer = make_answer(key, hello, {std::byte{2}}, facts(1));
+  const Ready ready = make_ready(key, hello, answer);
+  EXPECT_TRUE(is_proven(key, hello, answer));
+  EXPECT_TRUE(is_proven(key, hello, answer, ready));
+  EXPECT_FALSE(is_proven({}, hello, answer));
+  EXPECT_FALSE(is_proven({}, hello, answer, ready));
+  const Hello other = make_hello({}, {std::byte{3}}, facts(1));
+  EXPECT_FALSE(is_proven(key, other, answer)) << "a recorded answer";
+  EXPECT_FALSE(is_proven(key, other, answer, ready));
+  Answer changed = answer;
+  changed.facts.numbers[0] ^= 1;
+  EXPECT_FALSE(is_proven(key, hello, changed));
+  Ready echoed;
+  echoed.proof = answer.proof;
+  EXPECT_FALSE(is_proven(key, hello, answer, echoed)) << "the other side's proof";
+}
+
+TEST(Exchange, EndsThatDoNotFitAreNamed) {
+  EndFacts ours = facts(1);
+  EndFacts theirs = facts(2);
+  EXPECT_EQ(mismatch(ours, theirs), "");
+  theirs.is_infiniband = 1;
+  EXPECT_EQ(mismatch(ours, theirs).substr(0, 45), "Ethernet here, InfiniBand at the peer (m): gi");
+  EXPECT_NE(mismatch(ours, facts(0)), "");
+  EXPECT_NE(mismatch(ours, facts(9)), "");
+}
+
+TEST(Exchange, AFarewellIsFitForALogLine) {
+  Farewell farewell = make_farewell(1, std::string(500, 'x'));
+  EXPECT_EQ(text_of(farewell).size(), farewell.text.size() - 1);
+  farewell.text[0] = '\n';
+  farewell.text[1] = '\0';
+  EXPECT_EQ(text_of(farewell), "?");
+}
+
+}  // namespace
+}  // namespace ztcp::verbs

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A host with two RDMA devices that are not there (fake_fabric.h) and what sysfs says of them; and
+// transports over them, whose queue pairs are agreed upon over loopback.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/tree.h"
+#include "tests/support/verbs/fake_fabric.h"
+#include "transport/verbs/device_list.h"
+#include "transport/verbs/verbs_transport.h"
+
+namespace ztcp::verbs {
+
+inline ibv_gid gid_of(std::uint64_t high, std::uint64_t low) {
+  ibv_gid out{};
+  for (int i = 0; i < 8; ++i) {
+    out.raw[i] = static_cast<std::uint8_t>(high >> (56 - 8 * i));
+    out.raw[8 + i] = static_cast<std::uint8_t>(low >> (56 - 8 * i));
+  }
+  return out;
+}
+// ::ffff:10.0.0.`host`
+inline ibv_gid ipv4_gid(unsigned host) { return gid_of(0, 0xffff'0a00'0000ULL + host); }
+
+// With a link-local GID of each version in front of those of its address, as kernels have them.
+inline test::FakeDeviceSpec roce_device(const std::string& name, unsigned host) {
+  test::FakeDeviceSpec spec;
+  spec.name = name;
+  const ibv_gid local = gid_of(0xfe80'0000'0000'0000, host);
+  spec.ports[0].gids = {local, local, ipv4_gid(host), ipv4_gid(host)};
+  return spec;
+}
+
+inline std::string gid_types(const std::string& device, int port = 1) {
+  std::string out;
+  for (int i = 0; i < 4; ++i)
+    out += "file path=sys/class/infiniband/" + device + "/ports/" + std::to_string(port) +
+           "/gid_attrs/types/" + std::to_string(i) +
+           " text=" + (i % 2 == 0 ? "IB/RoCE v1" : "RoCE v2") + "\\n\n";
+  return out;
+}
+
+inline LocalAddress loopback() {
+  return {.interface = "lo",
+          .index = 1,
+          .prefix = *parse_ip_prefix("127.0.0.1/8"),
+          .is_up = true,
+          .is_running = true,
+          .is_loopback = true};
+}
+
+inline config::Nic nic_on(const std::string& device) {
+  config::Nic nic;
+  nic.name = "ztcp-" + device;
+  nic.driver = config::NicDriver::kVerbs;
+  nic.device = device;
+  nic.address = loopback().prefix;
+  nic.first_port = nic.last_port = 0;
+  return nic;
+}
+
+struct FakeHost {
+  explicit FakeHost(std::uint64_t seed = 1)
+      : FakeHost({roce_device("fake0", 1), roce_device("fake1", 2)}, seed) {}
+  FakeHost(std::vector<test::FakeDeviceSpec> specs, std::uint64_t seed)
+      : tree(gid_types("fake0") + gid_types("fake1")), devices(std::move(specs), seed) {
+    fabric.path = "/etc/ztcp.conf";
+    fabric.nics = {nic_on("fake0"), nic_on("fake1")};
+    fabric.tcp.connect_timeout_ms = 5000;
+    fabric.messages.drain_timeout_ms = 500;
+  }
+
+  std::vector<Device> list() const {
+    return devices_of(*devices.api(), fabric, wishes, std::vector{loopback()},
+                      tree.root() + "/sys");
+  }
+  std::unique_ptr<Transport> start() const {
+    auto made = create(fabric, list(), true);
+    EXPECT_TRUE(made);
+    return made ? std::move(*made) : nullptr;
+  }
+
+  test::Tree tree;
+  test::FakeFabric devices;
+  config::Fabric fabric;
+  Wishes wishes;
+};
+
+}  // namespace ztcp::verbs

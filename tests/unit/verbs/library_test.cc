@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/library.h"
+
+#include <gmock/gmock.h>
+
+#include "transport/verbs/completion_text.h"
+
+namespace ztcp::verbs {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(VerbsLibrary, OneThatIsNotThereIsNamedWithItsPackage) {
+  const auto api = open_library("libibverbs-of-nobody.so.1");
+  ASSERT_FALSE(api);
+  EXPECT_THAT(api.error(), HasSubstr("libibverbs-of-nobody.so.1 is not installed (apt install"));
+}
+
+TEST(VerbsLibrary, AnotherLibraryOfThatNameIsRefusedByWhatItLacks) {
+  const auto api = open_library("libc.so.6");
+  ASSERT_FALSE(api);
+  EXPECT_THAT(api.error(), HasSubstr("libc.so.6 has no ibv_get_device_list@IBVERBS_1.1"));
+}
+
+TEST(VerbsLibrary, TheHostsOwnHasAllThatIsCalled) {
+  const auto api = open_library();
+  if (!api) GTEST_SKIP() << api.error();
+  int count = -1;
+  ibv_device** const list = (*api)->get_device_list(&count);
+  if (list == nullptr) return;  // Without ib_uverbs there is none.
+  EXPECT_GE(count, 0);
+  (*api)->free_device_list(list);
+}
+
+TEST(CompletionText, EveryStatusHasWordsAndAMend) {
+  for (int status = IBV_WC_LOC_LEN_ERR; status <= IBV_WC_TM_RNDV_INCOMPLETE; ++status) {
+    const CompletionText text = describe(static_cast<ibv_wc_status>(status));
+    EXPECT_NE(*text.words, '\0') << status;
+    EXPECT_NE(*text.advice, '\0') << status;
+  }
+}
+
+}  // namespace
+}  // namespace ztcp::verbs

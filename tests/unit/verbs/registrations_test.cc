@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/registrations.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/unit/verbs/fake_host.h"
+
+namespace ztcp::verbs {
+namespace {
+
+class RegistrationsTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kPage = 4096;
+
+  RegistrationsTest() : devices_(host_.list()), registrations_(devices_[0], true) {}
+
+  const RegisteredMemory* add(std::size_t offset, std::size_t size) {
+    const auto key = registrations_.add({.address = memory_.data() + offset, .size_bytes = size});
+    EXPECT_TRUE(key);
+    return key ? static_cast<const RegisteredMemory*>(*key) : nullptr;
+  }
+  void remove(const RegisteredMemory* key) {
+    EXPECT_TRUE(registrations_.remove(const_cast<RegisteredMemory*>(key)));
+  }
+  int registered() const { return host_.devices.live("mr"); }
+
+  FakeHost host_;
+  std::vector<Device> devices_;
+  Registrations registrations_;
+  alignas(4096) std::array<std::byte, 8 * kPage> memory_{};
+};
+
+TEST_F(RegistrationsTest, TheSamePagesAreRegisteredOnce) {
+  const auto* const first = add(100, 5000);
+  const auto* const same = add(100, 5000);
+  const auto* const inside = add(kPage, 10);
+  EXPECT_EQ(registered(), 1);
+  EXPECT_EQ(first->rkey, same->rkey);
+  EXPECT_EQ(first->rkey, inside->rkey);
+  EXPECT_NE(first, same) << "each call has a handle of its own";
+  const auto* const beyond = add(kPage, 2 * kPage);
+  EXPECT_EQ(registered(), 2);
+  EXPECT_NE(beyond->rkey, first->rkey);
+  remove(first);
+  remove(inside);
+  EXPECT_EQ(registered(), 2);
+  remove(same);
+  remove(beyond);
+  EXPECT_EQ(registered(), 0);
+}
+
+// Whatever is mapped at the address by then, it is another memory.
+TEST_F(RegistrationsTest, AKeyThatWasGivenBackNeverComesBack) {
+  const auto* const first = add(0, kPage);
+  const std::uint32_t stale = first->rkey;
+  remove(first);
+  EXPECT_NE(add(0, kPage)->rkey, stale);
+}
+
+TEST_F(RegistrationsTest, WhatIsNoKeyIsRefused) {
+  const auto* const key = add(0, 10);
+  remove(key);
+  EXPECT_FALSE(registrations_.remove(const_cast<RegisteredMemory*>(key)));
+  EXPECT_FALSE(registrations_.add({.address = memory_.data(), .size_bytes = 0}));
+}
+
+TEST_F(RegistrationsTest, OfADmaBufTheOffsetIsTheAddressesAndTheDescriptorTheCallers) {
+  const int fd = memfd_create("gpu", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(fd, 8 * kPage), 0);
+  void* const gpu = mmap(nullptr, 8 * kPage, PROT_NONE, MAP_SHARED, fd, 0);
+  const auto region = [&](std::size_t at, std::uint64_t offset) {
+    return Region{.address = static_cast<std::byte*>(gpu) + at,
+                  .size_bytes = kPage,
+                  .kind = MemoryKind::kCuda,
+                  .dmabuf_fd = fd,
+                  .offset = offset};
+  };
+  const auto key = registrations_.add(region(2 * kPage + 24, 2 * kPage + 24));
+  ASSERT_TRUE(key);
+  EXPECT_FALSE(static_cast<RegisteredMemory*>(*key)->is_host);
+  EXPECT_FALSE(registrations_.add(region(kPage, kPage + 24))) << "of another place in its page";
+  EXPECT_FALSE(registrations_.add(region(7 * kPage, 8 * kPage))) << "beyond the buffer's end";
+  close(fd);
+  EXPECT_TRUE(registrations_.remove(*key));
+  munmap(gpu, 8 * kPage);
+}
+
+TEST_F(RegistrationsTest, GpuMemoryIsRefusedWhereTheDeviceReachesNone) {
+  const auto outcome = registrations_.add(
+      {.address = memory_.data(), .size_bytes = kPage, .kind = MemoryKind::kCuda});
+  ASSERT_FALSE(outcome) << "there is no module for it";
+  EXPECT_EQ(outcome.error().code, Errc::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ztcp::verbs

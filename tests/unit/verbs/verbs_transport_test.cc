@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Whole connections over devices in memory, joined over loopback by the real control threads.
+#include "transport/verbs/verbs_transport.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <gmock/gmock.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/support/polling.h"
+#include "tests/unit/verbs/fake_host.h"
+
+namespace ztcp::verbs {
+namespace {
+
+using test::Bytes;
+using test::Pair;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class VerbsTransportTest : public testing::Test {
+ protected:
+  explicit VerbsTransportTest(std::uint64_t seed = 1) : host_(seed), transport_(host_.start()) {}
+  ~VerbsTransportTest() override {
+    transport_.reset();
+    EXPECT_THAT(host_.devices.misuse(), IsEmpty());
+    for (const char* kind : {"qp", "cq", "mr", "pd", "context"})
+      EXPECT_EQ(host_.devices.live(kind), 0) << kind;
+  }
+
+  // Both ends are this process's; device 0 sends to device 1.
+  Pair pair() { return test::connect(*transport_, *transport_, 1); }
+  static MemoryKey* register_host(Comm& comm, std::span<std::byte> bytes) {
+    const auto key = comm.register_memory({.address = bytes.data(), .size_bytes = bytes.size()});
+    EXPECT_TRUE(key);
+    return key ? *key : nullptr;
+  }
+  // Both ends polled by one thread.
+  static void finish_both(Request& receive, Request& send, std::size_t size) {
+    bool received = false;
+    bool sent = false;
+    std::size_t told = 0;
+    while (!received || !sent) {
+      if (!received) {
+        const auto done = receive.test({&told, 1});
+        ASSERT_TRUE(done) << done.error().where;
+        received = *done;
+      }
+      if (!sent) {
+        const auto done = send.test({});
+        ASSERT_TRUE(done) << done.error().where;
+        sent = *done;
+      }
+    }
+    EXPECT_EQ(told, size);
+  }
+  void exchange(Pair& pair, std::size_t size, std::uint64_t seed) {
+    Bytes from = test::pattern(size, seed);
+    Bytes to(size + 10);
+    MemoryKey* const from_key = size == 0 ? nullptr : register_host(*pair.sender, from);
+    MemoryKey* const to_key = register_host(*pair.receiver, to);
+    const auto receive = test::post_recv(*pair.receiver, to, to_key);
+    ASSERT_TRUE(receive && *receive != nullptr);
+    Request* const send = test::post_until_taken(*pair.sender, from, from_key);
+    ASSERT_NE(send, nullptr);
+    finish_both(**receive, *send, size);
+    EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin()));
+    if (from_key != nullptr) {
+      EXPECT_TRUE(pair.sender->deregister_memory(from_key));
+    }
+    EXPECT_TRUE(pair.receiver->deregister_memory(to_key));
+  }
+
+  test::LogCapture log_;
+  FakeHost host_;
+  std::unique_ptr<Transport> transport_;
+};
+
+TEST_F(VerbsTransportTest, CarriesMessagesOfAllSizes) {
+  Pair both = pair();
+  for (const std::size_t size : {0, 1, 8, 64, 65, 4096, 100'000, 1 << 20})
+    exchange(both, size, size + 1);
+}
+
+TEST_F(VerbsTransportTest, AConnectionIsReadyThoughNobodyAccepts) {
+  auto listener = std::move(*transport_->listen(1, {}));
+  auto sender = std::move(*transport_->begin_connect(0, listener->handle(), {}));
+  while (true) {
+    const auto ready = sender->is_ready();
+    ASSERT_TRUE(ready);
+    if (*ready) break;
+  }
+  auto receiver = listener->accept();
+  while (receiver && *receiver == nullptr) receiver = listener->accept();
+  ASSERT_TRUE(receiver);
+  EXPECT_THAT(sender->describe_peer(), testing::MatchesRegex("127.0.0.1:[0-9]+ on ztcp-fake0"));
+}
+
+TEST_F(VerbsTransportTest, SeveralConnectionsAndADeviceWithItself) {
+  Pair first = pair();
+  Pair second = pair();
+  Pair itself = test::connect(*transport_, *transport_, 0);
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    exchange(first, 5000, round);
+    exchange(itself, 70'000, round);
+    exchange(second, 10, round);
+  }
+}
+
+TEST_F(VerbsTransportTest, AGroupIsFilledByItsTags) {
+  Pair both = pair();
+  Bytes from = test::pattern(800, 3);
+  Bytes to(800);
+  MemoryKey* const from_key = register_host(*both.sender, from);
+  MemoryKey* const to_key = register_host(*both.receiver, to);
+  std::vector<RecvBuffer> group;
+  for (int i = 0; i < 8; ++i)
+    group.push_back({std::span(to).subspan(static_cast<std::size_t>(i) * 100, 100), i, to_key});
+  const auto receive = both.receiver->post_recv(group);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  std::vector<Request*> sends;
+  for (int i = 7; i >= 0; --i)
+    sends.push_back(test::post_until_taken(
+        *both.sender,
+        std::span<const std::byte>(from).subspan(static_cast<std::size_t>(i) * 100,
+                                                 100 - static_cast<std::size_t>(i)),
+        from_key, i));
+  std::array<std::size_t, 8> sizes{};
+  while (!*(*receive)->test(sizes))
+    for (Request*& send : sends)
+      if (send != nullptr && *send->test({})) send = nullptr;
+  for (Request* const send : sends) EXPECT_TRUE(send == nullptr || test::finish(*send));
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(sizes[i], 100 - i);
+    EXPECT_EQ(std::memcmp(from.data() + i * 100, to.data() + i * 100, 100 - i), 0);
+  }
+}
+
+TEST_F(VerbsTransportTest, PostsBeyondWhatIsOutstandingWait) {
+  Pair both = pair();
+  std::byte byte{};
+  MemoryKey* const key = register_host(*both.receiver, {&byte, 1});
+  int taken = 0;
+  for (int i = 0; i < 40; ++i) {
+    const auto posted = test::post_recv(*both.receiver, {&byte, 1}, key);
+    ASSERT_TRUE(posted);
+    taken += *posted != nullptr ? 1 : 0;
+  }
+  EXPECT_EQ(taken, 32);
+}
+
+// --- Ends ----------------------------------------------------------------------------------------
+
+TEST_F(VerbsTransportTest, AMessageTooLargeEndsBothEndsByName) {
+  Pair both = pair();
+  Bytes from(101);
+  Bytes to(100);
+  MemoryKey* const from_key = register_host(*both.sender, from);
+  MemoryKey* const to_key = register_host(*both.receiver, to);
+  const auto receive = test::post_recv(*both.receiver, to, to_key);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  Result<Request*> send = nullptr;
+  while (send && *send == nullptr) send = both.sender->post_send(from, 0, from_key);
+  ASSERT_FALSE(send);
+  EXPECT_EQ(send.error().code, Errc::kTruncated);
+  const auto received = test::finish(**receive);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, Errc::kTruncated);
+  EXPECT_THAT(log_.warned(), HasSubstr("a message of 101 bytes with tag 0 for a buffer of 100"));
+}
+
+TEST_F(VerbsTransportTest, AFailedCompletionNamesPeerDevicePortQueuePairAndStatus) {
+  Pair both = pair();
+  Bytes bytes(100);
+  MemoryKey* const from_key = register_host(*both.sender, bytes);
+  MemoryKey* const to_key = register_host(*both.receiver, bytes);
+  const auto receive = test::post_recv(*both.receiver, bytes, to_key);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  host_.devices.fail_next_message(IBV_WC_RETRY_EXC_ERR);
+  Request* const send = test::post_until_taken(*both.sender, bytes, from_key);
+  const auto sent = test::finish(*send);
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, Errc::kTimedOut);
+  EXPECT_THAT(log_.warned(), HasSubstr("sending to 127.0.0.1:"));
+  EXPECT_THAT(log_.warned(), HasSubstr("over fake0 port 1 failed: the peer stopped answering "
+                                       "(IBV_WC_RETRY_EXC_ERR)"));
+  EXPECT_THAT(log_.warned(), HasSubstr("of fake1, GID 10.0.0.2: the peer's NIC did not answer "
+                                       "(status 12, vendor error 0x81)"));
+  EXPECT_THAT(log_.warned(), HasSubstr("raise NCCL_IB_TIMEOUT"));
+  const auto received = test::finish(**receive);
+  ASSERT_FALSE(received) << "the receiver hears of it";
+  EXPECT_EQ(received.error().code, Errc::kTimedOut);
+}
+
+TEST_F(VerbsTransportTest, AReceiverWhosePeerClosedHearsIt) {
+  Pair both = pair();
+  Bytes to(100);
+  MemoryKey* const to_key = register_host(*both.receiver, to);
+  const auto receive = test::post_recv(*both.receiver, to, to_key);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  both.sender.reset();
+  const auto received = test::finish(**receive);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, Errc::kPeerClosed);
+  EXPECT_THAT(log_.warned(), HasSubstr("it has closed the connection"));
+}
+
+TEST_F(VerbsTransportTest, ADeviceThatDiesEndsItsConnections) {
+  Pair both = pair();
+  Bytes to(100);
+  MemoryKey* const to_key = register_host(*both.receiver, to);
+  const auto receive = test::post_recv(*both.receiver, to, to_key);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  host_.devices.raise("fake1", IBV_EVENT_DEVICE_FATAL);
+  const auto received = test::finish(**receive);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, Errc::kNoDevice);
+  EXPECT_THAT(log_.warned(), HasSubstr("fake1 tells of a local catastrophic error"));
+}
+
+TEST_F(VerbsTransportTest, APortThatGoesDownEndsWhatIsUnderWayInTime) {
+  Pair both = pair();
+  Bytes bytes(100);
+  MemoryKey* const from_key = register_host(*both.sender, bytes);
+  MemoryKey* const to_key = register_host(*both.receiver, bytes);
+  exchange(both, 100, 1);
+  const auto receive = test::post_recv(*both.receiver, bytes, to_key);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  // The slot is there, and the port goes away under the answer.
+  for (int i = 0; i < 1000; ++i) (void)(*receive)->test({});
+  host_.devices.set_port_state("fake0", 1, IBV_PORT_DOWN);
+  while (log_.warned().empty()) std::this_thread::yield();
+  Request* const send = test::post_until_taken(*both.sender, bytes, from_key);
+  ASSERT_NE(send, nullptr);
+  const auto sent = test::finish(*send);
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, Errc::kTimedOut);
+  EXPECT_THAT(log_.warned(), HasSubstr("port 1 of fake0 is down"));
+}
+
+TEST_F(VerbsTransportTest, WithAnotherClusterKeyNobodyJoins) {
+  const std::string key(64, 'a');
+  host_.fabric.messages.cluster_key = key;
+  const auto other = host_.start();
+  ASSERT_NE(other, nullptr);
+  auto listener = std::move(*transport_->listen(1, {}));
+  auto sender = std::move(*other->begin_connect(0, listener->handle(), {}));
+  Result<bool> ready = false;
+  while (ready && !*ready) ready = sender->is_ready();
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, Errc::kProtocol);
+  EXPECT_THAT(log_.warned(), HasSubstr("another cluster_key"));
+  const auto accepted = listener->accept();
+  ASSERT_TRUE(accepted);
+  EXPECT_EQ(*accepted, nullptr);
+}
+
+TEST_F(VerbsTransportTest, AListenerThatIsGoneRefuses) {
+  auto listener = std::move(*transport_->listen(1, {}));
+  const PeerHandle handle = listener->handle();
+  listener.reset();
+  auto sender = std::move(*transport_->begin_connect(0, handle, {}));
+  Result<bool> ready = false;
+  while (ready && !*ready) ready = sender->is_ready();
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, Errc::kRefused);
+}
+
+TEST_F(VerbsTransportTest, MemoryThatNobodyRegisteredIsRefused) {
+  Pair both = pair();
+  Bytes bytes(8);
+  EXPECT_FALSE(both.sender->post_send(bytes, 0, nullptr));
+  EXPECT_FALSE(test::post_recv(*both.receiver, bytes));
+  host_.devices.refuse_registrations(ENOMEM);
+  const auto key =
+      both.sender->register_memory({.address = bytes.data(), .size_bytes = bytes.size()});
+  ASSERT_FALSE(key);
+  EXPECT_EQ(key.error().code, Errc::kOutOfMemory);
+  EXPECT_THAT(key.error().where, HasSubstr("ulimit -l"));
+}
+
+TEST_F(VerbsTransportTest, ADeviceWithAFaultRefusesByName) {
+  host_.fabric.nics[0].device = "mlx5_9";
+  const auto other = host_.start();
+  EXPECT_THAT(other->describe_device(0),
+              HasSubstr("refuses all connections: no RDMA device mlx5_9 is here; this host has "
+                        "fake0, fake1"));
+  EXPECT_FALSE(other->listen(0, {}));
+  EXPECT_TRUE(other->listen(1, {}));
+}
+
+}  // namespace
+}  // namespace ztcp::verbs

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/wishes.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::verbs {
+namespace {
+
+Wishes read(const std::map<std::string, std::string>& environment) {
+  return read_wishes([&](const char* name) -> const char* {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Wishes, NothingSaidIsNothingWished) {
+  const Wishes wishes = read({});
+  EXPECT_FALSE(wishes.is_disabled);
+  EXPECT_FALSE(wishes.devices.is_set());
+  EXPECT_TRUE(wishes.devices.fits("mlx5_0", 1));
+  EXPECT_EQ(wishes.gid_index, -1);
+  EXPECT_EQ(wishes.queue_pairs, 1U);
+  EXPECT_TRUE(wishes.is_relaxed);
+  EXPECT_TRUE(wishes.ignored.empty());
+}
+
+TEST(Wishes, TakesNcclsVariables) {
+  const Wishes wishes = read({{"NCCL_IB_DISABLE", "1"},
+                              {"NCCL_IB_GID_INDEX", "3"},
+                              {"NCCL_IB_TIMEOUT", "22"},
+                              {"NCCL_IB_RETRY_CNT", "5"},
+                              {"NCCL_IB_TC", "106"},
+                              {"NCCL_IB_SL", "3"},
+                              {"NCCL_IB_PKEY", "2"},
+                              {"NCCL_IB_QPS_PER_CONNECTION", "4"},
+                              {"NCCL_IB_PCI_RELAXED_ORDERING", "0"}});
+  EXPECT_TRUE(wishes.is_disabled);
+  EXPECT_EQ(wishes.gid_index, 3);
+  EXPECT_EQ(wishes.timeout, 22);
+  EXPECT_EQ(wishes.retries, 5);
+  EXPECT_EQ(wishes.traffic_class, 106);
+  EXPECT_EQ(wishes.service_level, 3);
+  EXPECT_EQ(wishes.pkey_index, 2);
+  EXPECT_EQ(wishes.queue_pairs, 4U);
+  EXPECT_FALSE(wishes.is_relaxed);
+}
+
+TEST(Wishes, WhatIsNoSuchNumberIsNamedAndIgnored) {
+  const Wishes wishes = read({{"NCCL_IB_TIMEOUT", "40"}, {"NCCL_IB_TC", "fast"}});
+  EXPECT_EQ(wishes.timeout, Wishes().timeout);
+  EXPECT_EQ(wishes.ignored, (std::vector<std::string>{"NCCL_IB_TIMEOUT=40", "NCCL_IB_TC=fast"}));
+  EXPECT_TRUE(read({{"NCCL_IB_TC", "-1"}, {"NCCL_IB_GID_INDEX", ""}}).ignored.empty())
+      << "NCCL's own words for: as you like";
+}
+
+TEST(Wishes, NeverMoreQueuePairsThanThereAreInAConnection) {
+  EXPECT_EQ(read({{"NCCL_IB_QPS_PER_CONNECTION", "64"}}).queue_pairs, 8U);
+  EXPECT_EQ(read({{"NCCL_IB_QPS_PER_CONNECTION", "0"}}).queue_pairs, 1U);
+}
+
+TEST(DeviceWish, ByBeginningExactlyAndExcluding) {
+  const DeviceWish any("mlx5_1,bnxt");
+  EXPECT_TRUE(any.fits("mlx5_1", 1));
+  EXPECT_TRUE(any.fits("mlx5_10", 1)) << "by its beginning, as NCCL does";
+  EXPECT_TRUE(any.fits("bnxt_re0", 2));
+  EXPECT_FALSE(any.fits("mlx5_2", 1));
+  const DeviceWish exact("=mlx5_1:2");
+  EXPECT_TRUE(exact.fits("mlx5_1", 2));
+  EXPECT_FALSE(exact.fits("mlx5_1", 1));
+  EXPECT_FALSE(exact.fits("mlx5_10", 2));
+  const DeviceWish others("^mlx5_3,mlx5_4:1");
+  EXPECT_FALSE(others.fits("mlx5_3", 1));
+  EXPECT_FALSE(others.fits("mlx5_4", 1));
+  EXPECT_TRUE(others.fits("mlx5_4", 2));
+  EXPECT_TRUE(others.fits("mlx5_0", 1));
+  EXPECT_FALSE(DeviceWish("^=mlx5_1").fits("mlx5_1", 1));
+  EXPECT_TRUE(DeviceWish("^=mlx5_1").fits("mlx5_10", 1));
+}
+
+}  // namespace
+}  // namespace ztcp::verbs

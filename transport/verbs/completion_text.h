@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a work completion that failed means, and what mends it.
+#pragma once
+
+#include "transport/core/result.h"
+#include "transport/verbs/api.h"
+
+namespace ztcp::verbs {
+
+struct CompletionText {
+  const char* name;    // "IBV_WC_RETRY_EXC_ERR"
+  const char* words;   // "the peer's NIC did not answer"
+  const char* advice;  // What to do.
+  Errc code;
+};
+
+CompletionText describe(ibv_wc_status status);
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The thread, and what NCCL's threads ask of it. What it does with a connection: control_talks.cc.
+#include "transport/verbs/control.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <fcntl.h>
+#include <new>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <system_error>
+#include <utility>
+
+#include "transport/core/log.h"
+#include "transport/core/process_mark.h"
+
+namespace ztcp::verbs {
+namespace {
+
+constexpr std::size_t kEventsAtOnce = 64;
+
+TimePoint clock_now() { return TimePoint(std::chrono::steady_clock::now().time_since_epoch()); }
+
+}  // namespace
+
+bool Talk::send(std::span<const std::byte> bytes) {
+  // A few hundred bytes in all: the kernel takes them whole.
+  return ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+Control::~Control() {
+  if (!thread_.joinable()) return;
+  if (in_forked_child()) {
+    thread_.detach();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake();
+  thread_.join();
+}
+
+Status Control::start() {
+  if (thread_.joinable()) return {};
+  mark_process();
+  epoll_ = link::Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return fail_errno("epoll_create1");
+  wake_fd_ = link::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_fd_) return fail_errno("eventfd");
+  if (!watch(wake_fd_.get(), EPOLLIN, {Watched::kWake, nullptr})) return fail_errno("epoll_ctl");
+  // No handler of the host's runs on it.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status outcome;
+  try {
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "ztcp-verbs");
+  } catch (const std::system_error& error) {
+    outcome = fail(Errc::kSystem, "pthread_create", error.code().value());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return outcome;
+}
+
+void Control::wake() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(wake_fd_.get(), &one, sizeof one);
+}
+
+bool Control::watch(int fd, std::uint32_t events, Watch to) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
+  watches_[fd] = to;
+  return true;
+}
+
+// A child that is about to exec() has the descriptor, too: the kernel would go on telling of it.
+void Control::forget(Talk& talk) {
+  if (!talk.fd) return;
+  watches_.erase(talk.fd.get());
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, talk.fd.get(), nullptr);
+  talk.fd = link::Fd();
+}
+
+Talk& Control::add_talk(std::unique_ptr<Talk> talk) {
+  Talk& added = *talks_.emplace_back(std::move(talk));
+  if (added.connection) talk_of_[added.connection.get()] = &added;
+  return added;
+}
+
+// There is no memory for it, nor for words.
+void Control::drop(Talk& talk) {
+  const bool is_ready = talk.state == Talk::State::kOpen || talk.state == Talk::State::kLeaving;
+  if (talk.connection && !is_ready) talk.connection->fail({Errc::kOutOfMemory, ENOMEM, "exchange"});
+  if (!is_ready) talk.state = Talk::State::kGone;
+}
+
+TimePoint Control::next_deadline() const {
+  TimePoint next = resting_.empty() ? kNever : rest_ends_;
+  for (const auto& talk : talks_) next = std::min(next, talk->deadline);
+  return next;
+}
+
+void Control::run() {
+  std::array<epoll_event, kEventsAtOnce> events;
+  while (true) {
+    int timeout_ms = -1;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      const TimePoint next = next_deadline();
+      if (next != kNever) {
+        using std::chrono::milliseconds;
+        const auto left = std::chrono::ceil<milliseconds>(next - clock_now());
+        timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+      }
+    }
+    const int count = epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, timeout_ms);
+    const std::lock_guard lock(mutex_);
+    const TimePoint now = clock_now();
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      const auto found = watches_.find(event.data.fd);
+      if (found == watches_.end()) continue;
+      const Watch watch = found->second;
+      try {
+        handle(watch, event.events, now);
+      } catch (const std::bad_alloc&) {
+        if (watch.kind == Watched::kTalk) drop(*static_cast<Talk*>(watch.of));
+      }
+    }
+    sweep(now);
+  }
+}
+
+void Control::handle(const Watch& watch, std::uint32_t events, TimePoint now) {
+  switch (watch.kind) {
+    case Watched::kWake: {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto got = read(wake_fd_.get(), &count, sizeof count);
+      return;
+    }
+    case Watched::kListener:
+      return on_listener(*static_cast<Rail*>(watch.of), now);
+    case Watched::kTalk:
+      return on_talk(*static_cast<Talk*>(watch.of), events);
+    case Watched::kDevice:
+      return on_device(*static_cast<OpenDevice*>(watch.of));
+  }
+}
+
+Status Control::add_rail(const std::shared_ptr<Rail>& rail) {
+  ZTCP_CHECK(start());
+  if (std::find(rails_.begin(), rails_.end(), rail) != rails_.end()) return {};
+  OpenDevice& device = *rail->device.opened;
+  const bool is_watched = std::any_of(rails_.begin(), rails_.end(), [&](const auto& other) {
+    return other->device.opened.get() == &device;
+  });
+  if (!is_watched) {
+    const int fd = device.context->async_fd;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    if (!watch(fd, EPOLLIN, {Watched::kDevice, &device})) return fail_errno("epoll_ctl");
+  }
+  rails_.push_back(rail);
+  return {};
+}
+
+Result<Endpoint> Control::listen(const std::shared_ptr<Rail>& rail) {
+  const std::lock_guard lock(mutex_);
+  ZTCP_CHECK(add_rail(rail));
+  if (!rail->listening) {
+    rail->listening = ZTCP_TRY(sockets::open_listener(rail->device.exchange));
+    if (!watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail.get()}))
+      return fail_errno("epoll_ctl");
+  }
+  return rail->listening->endpoint;
+}
+
+void Control::add_listener(const Cookie& cookie, std::shared_ptr<Arrivals> arrivals) {
+  const std::lock_guard lock(mutex_);
+  listeners_[cookie] = std::move(arrivals);
+}
+
+void Control::remove_listener(const Cookie& cookie) {
+  const std::lock_guard lock(mutex_);
+  const auto found = listeners_.find(cookie);
+  if (found == listeners_.end()) return;
+  for (const auto& connection : found->second->ready)
+    leave(connection, static_cast<std::uint8_t>(Errc::kRefused), "the listener was closed");
+  listeners_.erase(found);
+  wake();
+}
+
+std::shared_ptr<Connection> Control::accept(Arrivals& arrivals) {
+  const std::lock_guard lock(mutex_);
+  if (arrivals.ready.empty()) return nullptr;
+  auto connection = std::move(arrivals.ready.front());
+  arrivals.ready.pop_front();
+  return connection;
+}
+
+Status Control::dial(std::shared_ptr<Connection> connection, Endpoint remote,
+                     const Cookie& cookie) {
+  const std::lock_guard lock(mutex_);
+  ZTCP_CHECK(add_rail(connection->shared_rail()));
+  const Device& device = connection->rail().device;
+  auto fd = ZTCP_TRY(sockets::dial(device.exchange, settings_.times, remote));
+  const int number = fd.get();
+  auto talk = std::make_unique<Talk>(std::move(fd), remote, Talk::State::kDialling,
+                                     clock_now() + settings_.connect_timeout);
+  talk->connection = std::move(connection);
+  talk->cookie = cookie;
+  Talk& added = add_talk(std::move(talk));
+  if (!watch(number, EPOLLOUT | EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &added})) {
+    const Status outcome = fail_errno("epoll_ctl");
+    added.state = Talk::State::kGone;
+    return outcome;
+  }
+  wake();  // There is a deadline now.
+  return {};
+}
+
+void Control::leave(const std::shared_ptr<Connection>& connection, std::uint8_t code,
+                    std::string_view why) {
+  const auto found = talk_of_.find(connection.get());
+  if (found == talk_of_.end()) return;
+  Talk& talk = *found->second;
+  const bool was_open = talk.state == Talk::State::kOpen && !talk.is_peer_gone;
+  if (was_open) talk.take_leave(code, why);
+  if (talk.state == Talk::State::kOpen) connection->rail().ends.closed();
+  // The peer may not have heard yet that all it sent has arrived.
+  talk.state = was_open ? Talk::State::kLeaving : Talk::State::kGone;
+  talk.deadline = clock_now() + settings_.drain_timeout;
+}
+
+void Control::close(const std::shared_ptr<Connection>& connection, std::uint8_t code,
+                    std::string_view why) {
+  const std::lock_guard lock(mutex_);
+  leave(connection, code, why);
+  wake();
+}
+
+void Control::tell(const std::shared_ptr<Connection>& connection, Errc code, std::string_view why) {
+  const std::lock_guard lock(mutex_);
+  const auto found = talk_of_.find(connection.get());
+  if (found == talk_of_.end() || found->second->is_peer_gone) return;
+  found->second->take_leave(static_cast<std::uint8_t>(code), why);
+}
+
+// Other threads may have stopped anywhere, also under the lock: every wait is bounded.
+void Control::drain() {
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
+  const TimePoint ends = clock_now() + settings_.drain_timeout;
+  bool has_told = false;
+  for (; clock_now() < ends; nanosleep(&kPause, nullptr)) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) continue;
+    if (!std::exchange(has_told, true))
+      for (const auto& talk : talks_)
+        if (talk->state == Talk::State::kOpen && !talk->is_peer_gone)
+          talk->take_leave(static_cast<std::uint8_t>(Errc::kPeerClosed), "its process ended");
+    if (std::none_of(talks_.begin(), talks_.end(),
+                     [](const auto& talk) { return talk->state == Talk::State::kLeaving; }))
+      return;
+  }
+}
+
+Nonce Control::fresh_nonce() {
+  Nonce nonce{};
+  // Where the kernel gives none the proofs are as good as the cookie.
+  [[maybe_unused]] const auto got = getrandom(nonce.data(), nonce.size(), GRND_NONBLOCK);
+  return nonce;
+}
+
+}  // namespace ztcp::verbs

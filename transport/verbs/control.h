@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The thread that joins connections and hears of their ends: it accepts and dials the kernel TCP
+// connections over which queue pairs are agreed upon, keeps them, and reads what devices tell. It
+// sleeps without such news; no message passes by it. So a connection becomes ready without anybody
+// asking for it, and a peer's death is known at once.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/sockets/socket.h"
+#include "transport/verbs/connection.h"
+#include "transport/verbs/talk.h"
+
+namespace ztcp::verbs {
+
+struct ControlSettings {
+  sockets::SocketTimes times;
+  Duration connect_timeout = std::chrono::seconds(20);
+  Duration handshake_timeout = std::chrono::seconds(10);
+  Duration drain_timeout = std::chrono::seconds(2);
+  msg::ClusterKey cluster_key{};
+};
+
+// Connections that came for one listener and wait for accept().
+struct Arrivals {
+  std::shared_ptr<Rail> rail;
+  std::uint8_t traffic_class = 0;
+  std::deque<std::shared_ptr<Connection>> ready;
+};
+
+// What the config says of the device, else the communicator.
+std::uint8_t traffic_class_for(const Device& device, const CommOptions& options);
+
+class Control {
+ public:
+  explicit Control(const ControlSettings& settings) : settings_(settings) {}
+  ~Control();
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+  // Where the rail's listeners are found; opened at the first call.
+  Result<Endpoint> listen(const std::shared_ptr<Rail>& rail);
+  void add_listener(const Cookie& cookie, std::shared_ptr<Arrivals> arrivals);
+  // Who came and was not accepted is told.
+  void remove_listener(const Cookie& cookie);
+  // nullptr: nobody.
+  std::shared_ptr<Connection> accept(Arrivals& arrivals);
+
+  // A prepared connection, which fails or becomes ready.
+  Status dial(std::shared_ptr<Connection> connection, Endpoint remote, const Cookie& cookie);
+  // The comm is closed, or can't go on: the peer is told why (Farewell), and the queue pairs are
+  // kept until it has closed, too, bounded.
+  void close(const std::shared_ptr<Connection>& connection, std::uint8_t code,
+             std::string_view why);
+  // The peer is told that the connection failed; it stays to be closed.
+  void tell(const std::shared_ptr<Connection>& connection, Errc code, std::string_view why);
+
+  // The process ends: all peers are told; bounded.
+  void drain();
+
+ private:
+  enum class Watched : std::uint8_t { kWake, kListener, kTalk, kDevice };
+  struct Watch {
+    Watched kind = Watched::kWake;
+    void* of = nullptr;
+  };
+
+  void run();
+  void wake() const;
+  static Nonce fresh_nonce();
+
+  // All under the lock.
+  Status start();
+  Status add_rail(const std::shared_ptr<Rail>& rail);
+  bool watch(int fd, std::uint32_t events, Watch to);
+  Talk& add_talk(std::unique_ptr<Talk> talk);
+  void forget(Talk& talk);
+  TimePoint next_deadline() const;
+  void leave(const std::shared_ptr<Connection>& connection, std::uint8_t code,
+             std::string_view why);
+  void handle(const Watch& watch, std::uint32_t events, TimePoint now);
+  void on_listener(Rail& rail, TimePoint now);
+  void rest(Rail& rail, const Error& error, TimePoint now);
+  void on_talk(Talk& talk, std::uint32_t events);
+  void on_device(OpenDevice& device);
+  void on_event(OpenDevice& device, const ibv_async_event& event);
+  void on_dialled(Talk& talk);
+  void on_record(Talk& talk);
+  void on_hello(Talk& talk);
+  void on_answer(Talk& talk);
+  void on_ready(Talk& talk);
+  void on_farewell(Talk& talk);
+  void on_end(Talk& talk, const Error& error);
+  void refuse(Talk& talk, const Error& error, const std::string& why);
+  void give_up(Talk& talk, const Error& error, const std::string& why);
+  void drop(Talk& talk);
+  void sweep(TimePoint now);
+
+  const ControlSettings settings_;
+  std::mutex mutex_;
+  link::Fd epoll_;
+  link::Fd wake_fd_;
+  std::thread thread_;
+  bool stopping_ = false;
+  std::map<int, Watch> watches_;  // By descriptor.
+  std::list<std::unique_ptr<Talk>> talks_;
+  std::unordered_map<const Connection*, Talk*> talk_of_;
+  std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
+  std::vector<std::shared_ptr<Rail>> rails_;  // In use.
+  std::vector<Rail*> resting_;  // Whose listeners found no descriptor; till rest_ends_.
+  TimePoint rest_ends_{};
+};
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the control thread does with each connection. All of it under the lock.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transport/core/log.h"
+#include "transport/verbs/control.h"
+
+namespace ztcp::verbs {
+namespace {
+
+constexpr std::size_t kAcceptsAtOnce = 8;
+constexpr std::size_t kMostPending = 256;
+constexpr Duration kRest = std::chrono::milliseconds(100);
+
+}  // namespace
+
+std::uint8_t traffic_class_for(const Device& device, const CommOptions& options) {
+  const int wanted = device.traffic_class >= 0 ? device.traffic_class : options.traffic_class;
+  return static_cast<std::uint8_t>(std::clamp(wanted, 0, 255));
+}
+
+void Control::on_listener(Rail& rail, TimePoint now) {
+  for (std::size_t i = 0; i < kAcceptsAtOnce; ++i) {
+    auto accepted = sockets::accept(rail.listening->fd, settings_.times);
+    if (!accepted) return rest(rail, accepted.error(), now);
+    if (!*accepted) return;
+    const auto pending = std::count_if(talks_.begin(), talks_.end(), [](const auto& talk) {
+      return talk->state == Talk::State::kAwaitHello || talk->state == Talk::State::kAwaitReady;
+    });
+    // Who knocks and says nothing goes away at its deadline.
+    if (static_cast<std::size_t>(pending) >= kMostPending) {
+      sockets::reset(std::move((*accepted)->fd));
+      continue;
+    }
+    const int fd = (*accepted)->fd.get();
+    auto talk = std::make_unique<Talk>(std::move((*accepted)->fd), (*accepted)->remote,
+                                       Talk::State::kAwaitHello, now + settings_.handshake_timeout);
+    Talk& added = add_talk(std::move(talk));
+    if (!watch(fd, EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &added}))
+      added.state = Talk::State::kGone;
+  }
+}
+
+// Who waits there stays readable: without a descriptor it would be asked for ever.
+void Control::rest(Rail& rail, const Error& error, TimePoint now) {
+  rail.ends.failed({}, error.code,
+                   fmt::format("accepting connections failed: {} ({}); raise ulimit -n for this "
+                               "process",
+                               describe(error.code), std::strerror(error.sys_errno)));
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, rail.listening->fd.get(), nullptr);
+  resting_.push_back(&rail);
+  rest_ends_ = now + kRest;
+}
+
+void Control::on_talk(Talk& talk, std::uint32_t events) {
+  if (talk.state == Talk::State::kDialling) {
+    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return;
+    return on_dialled(talk);
+  }
+  while (talk.fd && talk.state != Talk::State::kGone) {
+    const auto room = talk.reader.room();
+    const ssize_t got = recv(talk.fd.get(), room.data(), room.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) return on_end(talk, {Errc::kPeerClosed, got < 0 ? errno : 0, "the exchange"});
+    talk.reader.add(static_cast<std::size_t>(got));
+    const Result<bool> complete = talk.reader.is_complete();
+    if (!complete) return give_up(talk, complete.error(), "it speaks otherwise");
+    if (*complete) on_record(talk);
+  }
+}
+
+void Control::on_dialled(Talk& talk) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(talk.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0)
+    return give_up(talk, {sockets::to_errc(error), error, "connect"}, std::strerror(error));
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.fd = talk.fd.get();
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, talk.fd.get(), &event);
+  sockets::limit_silence(talk.fd, settings_.times);
+  talk.hello = make_hello(talk.cookie, fresh_nonce(), talk.connection->facts());
+  talk.state = Talk::State::kAwaitAnswer;
+  if (!talk.send(talk.hello)) give_up(talk, {Errc::kPeerClosed, errno, "hello"}, "");
+}
+
+void Control::on_record(Talk& talk) {
+  using State = Talk::State;
+  switch (talk.reader.kind()) {
+    case RecordKind::kHello:
+      if (talk.state == State::kAwaitHello) return on_hello(talk);
+      break;
+    case RecordKind::kAnswer:
+      if (talk.state == State::kAwaitAnswer) return on_answer(talk);
+      break;
+    case RecordKind::kReady:
+      if (talk.state == State::kAwaitReady) return on_ready(talk);
+      break;
+    case RecordKind::kFarewell:
+      return on_farewell(talk);
+  }
+  give_up(talk, {Errc::kProtocol, 0, "the exchange"}, "a record that is not due");
+}
+
+void Control::on_hello(Talk& talk) {
+  const Result<Hello> hello = talk.reader.take<Hello>();
+  if (!hello) return give_up(talk, hello.error(), "");
+  const auto listener = listeners_.find(hello->cookie);
+  // A port scanner's, or of a rank that has given up: nobody's business here.
+  if (listener == listeners_.end()) {
+    talk.take_leave(static_cast<std::uint8_t>(Errc::kRefused), "nobody listens for it any more");
+    talk.state = Talk::State::kGone;
+    return;
+  }
+  talk.hello = *hello;
+  talk.cookie = hello->cookie;
+  const Arrivals& arrivals = *listener->second;
+  const Device& device = arrivals.rail->device;
+  talk.connection = std::make_shared<Connection>(arrivals.rail, Direction::kReceive, talk.remote);
+  talk_of_[talk.connection.get()] = &talk;
+  const std::uint32_t queue_pairs =
+      std::min<std::uint32_t>(device.queue_pairs, hello->facts.queue_pairs);
+  if (auto made = talk.connection->prepare(std::max(1U, queue_pairs), arrivals.traffic_class);
+      !made)
+    return refuse(talk, made.error().error, made.error().text);
+  const EndFacts ours = talk.connection->facts();
+  if (const std::string why = mismatch(ours, hello->facts); !why.empty())
+    return refuse(talk, {Errc::kProtocol, 0, "the exchange"}, why);
+  if (auto joined = talk.connection->join(hello->facts); !joined)
+    return refuse(talk, joined.error().error, joined.error().text);
+  talk.answer = make_answer(settings_.cluster_key, talk.hello, fresh_nonce(), ours);
+  talk.state = Talk::State::kAwaitReady;
+  if (!talk.send(talk.answer)) give_up(talk, {Errc::kPeerClosed, errno, "answer"}, "");
+}
+
+void Control::on_answer(Talk& talk) {
+  const Result<Answer> answer = talk.reader.take<Answer>();
+  if (!answer) return give_up(talk, answer.error(), "");
+  talk.answer = *answer;
+  if (!is_proven(settings_.cluster_key, talk.hello, talk.answer))
+    return refuse(talk, {Errc::kProtocol, 0, "the exchange"},
+                  "another cluster_key: it must be equal in all hosts' ztcp.conf");
+  if (const std::string why = mismatch(talk.hello.facts, answer->facts); !why.empty())
+    return refuse(talk, {Errc::kProtocol, 0, "the exchange"}, why);
+  if (auto joined = talk.connection->join(answer->facts); !joined)
+    return refuse(talk, joined.error().error, joined.error().text);
+  if (!talk.send(make_ready(settings_.cluster_key, talk.hello, talk.answer)))
+    return give_up(talk, {Errc::kPeerClosed, errno, "ready"}, "");
+  talk.state = Talk::State::kOpen;
+  talk.deadline = kNever;
+  talk.connection->rail().ends.opened();
+  talk.connection->succeed();
+}
+
+void Control::on_ready(Talk& talk) {
+  const Result<Ready> ready = talk.reader.take<Ready>();
+  if (!ready) return give_up(talk, ready.error(), "");
+  if (!is_proven(settings_.cluster_key, talk.hello, talk.answer, *ready))
+    return refuse(talk, {Errc::kProtocol, 0, "the exchange"},
+                  "another cluster_key: it must be equal in all hosts' ztcp.conf");
+  const auto listener = listeners_.find(talk.cookie);
+  if (listener == listeners_.end())
+    return refuse(talk, {Errc::kRefused, 0, "the exchange"}, "nobody listens for it any more");
+  talk.state = Talk::State::kOpen;
+  talk.deadline = kNever;
+  talk.connection->rail().ends.opened();
+  talk.connection->succeed();
+  listener->second->ready.push_back(talk.connection);
+}
+
+void Control::on_farewell(Talk& talk) {
+  const Result<Farewell> farewell = talk.reader.take<Farewell>();
+  if (!farewell) return give_up(talk, farewell.error(), "");
+  const bool in_peace = farewell->code == Farewell::kInPeace;
+  const Errc code = !in_peace && farewell->code <= static_cast<std::uint8_t>(Errc::kSystem)
+                        ? static_cast<Errc>(farewell->code)
+                        : Errc::kPeerClosed;
+  if (talk.state == Talk::State::kOpen) {
+    talk.connection->hear(in_peace ? News::kFarewell : News::kGivenUp, code, text_of(*farewell));
+  } else if (talk.state == Talk::State::kLeaving) {
+    talk.state = Talk::State::kGone;
+  } else {
+    give_up(talk, {code == Errc::kPeerClosed ? Errc::kRefused : code, 0, "the exchange"},
+            "it says: " + text_of(*farewell));
+  }
+}
+
+void Control::on_end(Talk& talk, const Error& error) {
+  give_up(talk, error,
+          talk.state == Talk::State::kOpen ? "its process ended without a word"
+                                           : "it closed the connection");
+}
+
+// The peer hears why, and this end says it, too.
+void Control::refuse(Talk& talk, const Error& error, const std::string& why) {
+  talk.take_leave(static_cast<std::uint8_t>(error.code), why);
+  give_up(talk, error, why);
+}
+
+void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
+  if (talk.state == Talk::State::kOpen) {
+    talk.is_peer_gone = true;
+    talk.connection->hear(News::kDied, error.code, why);
+    return forget(talk);
+  }
+  const auto state = std::exchange(talk.state, Talk::State::kGone);
+  if (!talk.connection) return;  // Whoever it was: a port scanner, say.
+  if (state == Talk::State::kLeaving || state == Talk::State::kGone) return;
+  Connection& connection = *talk.connection;
+  connection.rail().ends.failed(
+      talk.remote.address, error.code,
+      fmt::format("{} {} with queue pairs of {} port {} failed: {} ({}){}{}",
+                  connection.direction() == Direction::kSend ? "connecting to" : "accepting from",
+                  to_string(talk.remote), connection.rail().device.hca,
+                  connection.rail().device.port, describe(error.code), error.where,
+                  why.empty() ? "" : ": ", why));
+  connection.fail(error);
+}
+
+void Control::sweep(TimePoint now) {
+  if (!resting_.empty() && rest_ends_ <= now) {
+    for (Rail* const rail : std::exchange(resting_, {}))
+      watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail});
+  }
+  for (auto it = talks_.begin(); it != talks_.end();) {
+    Talk& talk = **it;
+    if (talk.deadline <= now) {
+      if (talk.state == Talk::State::kLeaving)
+        talk.state = Talk::State::kGone;
+      else
+        give_up(talk, {Errc::kTimedOut, 0, "the exchange"},
+                "is the process on that host alive, and may TCP pass to its ports first_port to "
+                "last_port?");
+    }
+    if (talk.state != Talk::State::kGone) {
+      ++it;
+      continue;
+    }
+    forget(talk);
+    if (talk.connection) talk_of_.erase(talk.connection.get());
+    it = talks_.erase(it);
+  }
+}
+
+// --- Devices -------------------------------------------------------------------------------------
+
+void Control::on_device(OpenDevice& device) {
+  ibv_async_event event{};
+  while (device.api->get_async_event(device.context.get(), &event) == 0) {
+    on_event(device, event);
+    device.api->ack_async_event(&event);
+  }
+}
+
+void Control::on_event(OpenDevice& device, const ibv_async_event& event) {
+  const char* const words = device.api->event_type_str(event.event_type);
+  const bool is_of_port =
+      event.event_type == IBV_EVENT_PORT_ERR || event.event_type == IBV_EVENT_PORT_ACTIVE;
+  for (const auto& rail : rails_) {
+    if (rail->device.opened.get() != &device) continue;
+    if (!is_of_port || event.element.port_num != rail->device.port) continue;
+    const bool is_down = event.event_type == IBV_EVENT_PORT_ERR;
+    rail->is_port_down.store(is_down, std::memory_order_relaxed);
+    if (is_down)
+      log::warn(
+          "{}: port {} of {} is down ({}): what is under way fails once the NIC has given up; plug "
+          "the cable in, or look at the switch",
+          rail->device.name, rail->device.port, device.name, words);
+    else
+      log::info("{}: port {} of {} is active again", rail->device.name, rail->device.port,
+                device.name);
+  }
+  const auto is_hit = [&](const Talk& talk) {
+    if (!talk.connection || talk.connection->rail().device.opened.get() != &device) return false;
+    if (event.event_type == IBV_EVENT_CQ_ERR)
+      return talk.connection->queues().uses(event.element.cq);
+    return event.event_type == IBV_EVENT_DEVICE_FATAL;
+  };
+  if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+    log::warn("{}: {}: all connections over it fail; look at dmesg for its driver's words",
+              device.name, words);
+  for (const auto& talk : talks_)
+    if (is_hit(*talk))
+      talk->connection->hear(News::kDeviceLost, Errc::kNoDevice,
+                             fmt::format("{} tells of a {}", device.name, words));
+}
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A port of an RDMA device of this host, as NCCL is shown it and as connections use it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/sockets/device.h"
+#include "transport/verbs/gid.h"
+#include "transport/verbs/handles.h"
+
+namespace ztcp::verbs {
+
+// One for all ports of a device, and open as long as anything of it lives.
+struct OpenDevice {
+  const Api* api = nullptr;
+  std::string name;  // "mlx5_0"
+  ContextHandle context;
+  DomainHandle domain;  // One: a registration serves all connections.
+};
+
+struct Device {
+  std::string name;  // What NCCL shows: the config's, or the device's where there is none.
+  std::string hca;   // "mlx5_0"
+  std::uint8_t port = 1;
+  std::shared_ptr<OpenDevice> opened;  // Null: see fault.
+  // Why connections over it are refused, for the operator; empty: they are not.
+  std::string fault;
+
+  bool is_infiniband = false;
+  GidEntry gid;
+  std::string gid_by;  // "chosen by itself"
+  std::uint16_t lid = 0;
+  std::uint32_t mtu_bytes = 1024;  // Of a packet's payload.
+  std::uint32_t speed_mbps = 10000;
+  std::uint64_t guid = 0;
+  std::string pci_path;
+  std::int32_t numa_node = -1;
+
+  bool has_dmabuf = false;
+  bool has_peer_memory = false;
+  std::string gpu_direct;  // "on (DMA-BUF)", "off: ..."
+  std::string gpu_pci;
+  std::string gpu_uuid;
+
+  int traffic_class = -1;  // -1: the communicator's.
+  std::uint8_t service_level = 0;
+  std::uint8_t timeout = 18;
+  std::uint8_t retries = 7;
+  std::uint16_t pkey_index = 0;
+  std::uint32_t queue_pairs = 1;
+
+  sockets::Device exchange;  // Over which queue pairs are agreed upon.
+  std::string choice;        // How it was chosen: "by /etc/ztcp.conf".
+};
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/device_list.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transport/core/pci_path.h"
+#include "transport/verbs/gpu_direct.h"
+
+namespace ztcp::verbs {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// All devices that the library shows; a list that lives as long as it is looked at.
+class DeviceList {
+ public:
+  explicit DeviceList(const Api& api) : api_(api), list_(api.get_device_list(&count_)) {}
+  ~DeviceList() {
+    if (list_ != nullptr) api_.free_device_list(list_);
+  }
+  DeviceList(const DeviceList&) = delete;
+  DeviceList& operator=(const DeviceList&) = delete;
+
+  std::span<ibv_device* const> all() const {
+    return {list_, list_ == nullptr ? 0 : static_cast<std::size_t>(count_)};
+  }
+  ibv_device* find(const std::string& name) const {
+    for (ibv_device* const one : all())
+      if (name == one->name) return one;
+    return nullptr;
+  }
+  std::string names() const {
+    std::vector<std::string> names;
+    for (const ibv_device* const one : all()) names.emplace_back(one->name);
+    return names.empty() ? "no RDMA device" : fmt::format("{}", fmt::join(names, ", "));
+  }
+
+ private:
+  const Api& api_;
+  int count_ = 0;
+  ibv_device** list_;
+};
+
+using Opened = tl::expected<std::shared_ptr<OpenDevice>, std::string>;
+
+Opened open(const Api& api, ibv_device* device) {
+  auto out = std::make_shared<OpenDevice>();
+  out->api = &api;
+  out->name = device->name;
+  out->context = ContextHandle(api.open_device(device), {&api});
+  if (!out->context) {
+    const int error = errno;
+    return tl::unexpected(fmt::format(
+        "{} can't be opened: {}{}", device->name, std::strerror(error),
+        error == EACCES || error == EPERM ? "; this user needs /dev/infiniband/uverbs* (mode 0666 "
+                                            "by rdma-core's udev rules; in a "
+                                            "container pass the devices in)"
+                                          : ""));
+  }
+  out->domain = DomainHandle(api.alloc_pd(out->context.get()), {&api});
+  if (!out->domain)
+    return tl::unexpected(
+        fmt::format("{} gives no protection domain: {}", device->name, std::strerror(errno)));
+  return out;
+}
+
+std::vector<GidEntry> gids_of(const Device& device, int count, const fs::path& sys_root) {
+  const fs::path types = sys_root / "class/infiniband" / device.hca / "ports" /
+                         std::to_string(device.port) / "gid_attrs/types";
+  std::vector<GidEntry> out;
+  for (int i = 0; i < count; ++i) {
+    ibv_gid gid{};
+    if (device.opened->api->query_gid(device.opened->context.get(), device.port, i, &gid) != 0)
+      continue;
+    GidEntry entry{.index = i};
+    std::copy(std::begin(gid.raw), std::end(gid.raw), entry.gid.begin());
+    // An entry of a network that the container has not can't be read: so it is none of ours.
+    entry.type = parse_gid_type(read_line(types / std::to_string(i)), device.is_infiniband);
+    out.push_back(entry);
+  }
+  return out;
+}
+
+// The kernel's numbers for what the link was negotiated to (InfiniBand's, RoCE's are the like).
+std::uint32_t lane_mbps(std::uint8_t speed) {
+  switch (speed) {
+    case 1:
+      return 2500;
+    case 2:
+      return 5000;
+    case 4:
+    case 8:
+      return 10000;
+    case 16:
+      return 14000;
+    case 32:
+      return 25000;
+    case 64:
+      return 50000;
+    case 128:
+      return 100000;
+    default:
+      return 0;
+  }
+}
+
+std::uint32_t lanes(std::uint8_t width) {
+  switch (width) {
+    case 1:
+      return 1;
+    case 2:
+      return 4;
+    case 4:
+      return 8;
+    case 8:
+      return 12;
+    case 16:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+const char* state_text(ibv_port_state state) {
+  switch (state) {
+    case IBV_PORT_DOWN:
+      return "down: plug the cable in, or ip link set up its interface";
+    case IBV_PORT_INIT:
+      return "initialising: InfiniBand needs a subnet manager (opensm)";
+    case IBV_PORT_ARMED:
+      return "armed and not active: ask the subnet manager";
+    default:
+      return "not active";
+  }
+}
+
+// What the port says; the text is why it can't be used.
+std::string read_port(Device& device, const config::Nic& nic, const Wishes& wishes,
+                      const fs::path& sys_root) {
+  const Api& api = *device.opened->api;
+  ibv_context* const context = device.opened->context.get();
+  if (context->device->transport_type == IBV_TRANSPORT_IWARP)
+    return fmt::format(
+        "{} is an iWARP device, which this ztcp has no connection manager for: use "
+        "driver = \"socket\" over its interface",
+        device.hca);
+  ibv_device_attr own{};
+  if (api.query_device(context, &own) == 0) device.guid = own.node_guid + device.port;
+  ibv_port_attr attr{};
+  if (const int error = api.query_port(context, device.port, &attr); error != 0)
+    return fmt::format("{} has no port {} ({})", device.hca, device.port, std::strerror(error));
+  device.is_infiniband = attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
+  device.lid = attr.lid;
+  device.mtu_bytes = 128U << static_cast<unsigned>(attr.active_mtu);
+  const std::uint32_t told = nic.speed_mbps != 0
+                                 ? nic.speed_mbps
+                                 : lane_mbps(attr.active_speed) * lanes(attr.active_width);
+  if (told != 0) device.speed_mbps = told;
+  if (attr.state != IBV_PORT_ACTIVE)
+    return fmt::format("port {} of {} is {}", device.port, device.hca, state_text(attr.state));
+
+  const std::vector<GidEntry> gids = gids_of(device, attr.gid_tbl_len, sys_root);
+  const int wanted = nic.gid_index >= 0 ? nic.gid_index : wishes.gid_index;
+  if (wanted < 0) {
+    const auto chosen = choose_gid(gids, device.is_infiniband);
+    if (!chosen)
+      return fmt::format("port {} of {} has no GID that can be used; has its interface an address?",
+                         device.port, device.hca);
+    device.gid = *chosen;
+    device.gid_by = "chosen by itself";
+    return {};
+  }
+  const auto found = std::find_if(gids.begin(), gids.end(),
+                                  [&](const GidEntry& one) { return one.index == wanted; });
+  const char* const by = nic.gid_index >= 0 ? "gid_index of the config" : "NCCL_IB_GID_INDEX";
+  if (found == gids.end() || found->gid == Gid{})
+    return fmt::format("GID {} of port {} of {} ({}) is empty; remove it, and one is chosen",
+                       wanted, device.port, device.hca, by);
+  device.gid = *found;
+  device.gid_by = fmt::format("by {}", by);
+  return {};
+}
+
+// Where peers find the listener; the text is why they can't.
+std::string read_exchange(Device& device, const config::Nic& nic,
+                          std::span<const LocalAddress> all) {
+  const auto own = std::find_if(all.begin(), all.end(), [&](const LocalAddress& one) {
+    return one.prefix.address == nic.address.address;
+  });
+  device.exchange.name = nic.name;
+  device.exchange.address = nic.address.address;
+  device.exchange.first_port = nic.first_port;
+  device.exchange.last_port = nic.last_port;
+  if (own == all.end())
+    return fmt::format("its address {} is none of this host's; correct it in the config",
+                       to_string(nic.address));
+  device.exchange.interface = own->interface;
+  device.exchange.scope = own->prefix.address.is_link_local_v6() ? own->index : 0;
+  return {};
+}
+
+Device describe(const config::Nic& nic, const Wishes& wishes) {
+  Device device;
+  device.name = nic.name;
+  device.hca = nic.device;
+  device.port = static_cast<std::uint8_t>(nic.device_port);
+  device.gpu_pci = nic.gpu_pci;
+  device.gpu_uuid = nic.gpu_uuid;
+  device.numa_node = nic.numa_node;
+  if (nic.speed_mbps != 0) device.speed_mbps = nic.speed_mbps;
+  device.traffic_class = nic.traffic_class >= 0 ? nic.traffic_class : wishes.traffic_class;
+  device.service_level = static_cast<std::uint8_t>(wishes.service_level);
+  device.timeout = static_cast<std::uint8_t>(wishes.timeout);
+  device.retries = static_cast<std::uint8_t>(wishes.retries);
+  device.pkey_index = wishes.pkey_index;
+  device.queue_pairs = wishes.queue_pairs;
+  return device;
+}
+
+std::string gpu_text(const Device& device) {
+  if (!device.gpu_pci.empty()) return "GPU " + device.gpu_pci;
+  return device.gpu_uuid.empty() ? "any GPU" : device.gpu_uuid;
+}
+
+}  // namespace
+
+bool carries(const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; }
+
+std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, const Wishes& wishes,
+                               std::span<const LocalAddress> all, const std::string& sys_root) {
+  // On kernels before 5.12 a forked data loader's writes would move pages away from the NIC.
+  api.fork_init();
+  const DeviceList list(api);
+  std::map<std::string, Opened> opened;
+  std::vector<Device> devices;
+  for (const config::Nic& nic : fabric.nics) {
+    Device& device = devices.emplace_back(describe(nic, wishes));
+    device.choice = "by " + fabric.path;
+    device.fault = read_exchange(device, nic, all);
+    if (wishes.is_disabled) device.fault = "NCCL_IB_DISABLE=1 forbids RDMA devices: unset it";
+    ibv_device* const found = list.find(device.hca);
+    if (found == nullptr) {
+      device.fault =
+          fmt::format("no RDMA device {} is here; this host has {}", device.hca, list.names());
+      continue;
+    }
+    auto known = opened.find(device.hca);
+    if (known == opened.end()) known = opened.emplace(device.hca, open(api, found)).first;
+    if (!known->second) {
+      device.fault = known->second.error();
+      continue;
+    }
+    device.opened = *known->second;
+    const fs::path folder = fs::path(sys_root) / "class/infiniband" / device.hca;
+    device.pci_path = pci_path_of(sys_root, folder / "device");
+    if (device.numa_node < 0 && !device.pci_path.empty()) {
+      std::ifstream node(fs::path(device.pci_path) / "numa_node");
+      if (!(node >> device.numa_node)) device.numa_node = -1;
+    }
+    if (std::string fault = read_port(device, nic, wishes, sys_root); device.fault.empty())
+      device.fault = std::move(fault);
+    probe_gpu_direct(device, sys_root);
+  }
+  return devices;
+}
+
+std::string device_text(const Device& device) {
+  if (!device.fault.empty()) return "refuses all connections: " + device.fault;
+  const std::string pci = fs::path(device.pci_path).filename();
+  return fmt::format(
+      "{} port {}, {}, GID {} {} ({}), {} Mb/s, {}, {}, {}, MTU {}, agreed upon at {}; GPUDirect "
+      "RDMA {}; chosen {}",
+      device.hca, device.port,
+      device.is_infiniband ? fmt::format("InfiniBand LID {}", device.lid)
+                           : std::string(to_string(device.gid.type)),
+      device.gid.index, to_string(device.gid.gid), device.gid_by, device.speed_mbps,
+      pci.empty() ? "no PCI function" : "PCI " + pci, gpu_text(device),
+      device.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", device.numa_node),
+      device.mtu_bytes, to_string(device.exchange.address), device.gpu_direct, device.choice);
+}
+
+tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
+                                                    const Wishes& wishes,
+                                                    const LocalAddress& exchange) {
+  if (wishes.is_disabled)
+    return tl::unexpected(std::string("NCCL_IB_DISABLE=1 forbids RDMA devices: unset it"));
+  const DeviceList list(api);
+  config::Fabric fabric = std::move(settings);
+  fabric.nics.clear();
+  fabric.path = wishes.devices.is_set() ? "NCCL_IB_HCA=" + wishes.devices_text
+                                        : std::string("the choice of all active ports");
+  std::vector<std::string> left_out;
+  for (ibv_device* const one : list.all()) {
+    const Opened opened = open(api, one);
+    if (!opened) {
+      left_out.push_back(opened.error());
+      continue;
+    }
+    ibv_device_attr attr{};
+    if (api.query_device((*opened)->context.get(), &attr) != 0) continue;
+    for (std::uint8_t port = 1; port <= attr.phys_port_cnt; ++port) {
+      ibv_port_attr state{};
+      if (api.query_port((*opened)->context.get(), port, &state) != 0) continue;
+      if (state.state != IBV_PORT_ACTIVE || !wishes.devices.fits(one->name, port)) {
+        left_out.push_back(
+            fmt::format("{} port {} ({})", one->name, port,
+                        state.state == IBV_PORT_ACTIVE ? "not meant" : "not active"));
+        continue;
+      }
+      config::Nic nic;
+      nic.name = attr.phys_port_cnt == 1 ? one->name : fmt::format("{}-{}", one->name, port);
+      nic.driver = config::NicDriver::kVerbs;
+      nic.device = one->name;
+      nic.device_port = port;
+      nic.address = exchange.prefix;
+      nic.first_port = nic.last_port = 0;
+      fabric.nics.push_back(std::move(nic));
+    }
+  }
+  if (!fabric.nics.empty()) return fabric;
+  return tl::unexpected(left_out.empty()
+                            ? std::string("this host has no RDMA device (ibv_devices lists none)")
+                            : fmt::format("no port of an RDMA device is active and fits {}: {}",
+                                          fabric.path, fmt::join(left_out, ", ")));
+}
+
+}  // namespace ztcp::verbs

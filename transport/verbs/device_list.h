@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// From the fabric's RDMA NICs, or from none, to the devices of the transport.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "config/settings.h"
+#include "transport/core/local_addresses.h"
+#include "transport/verbs/api.h"
+#include "transport/verbs/device.h"
+#include "transport/verbs/wishes.h"
+
+namespace ztcp::verbs {
+
+// Whether it is for this transport to carry such a NIC.
+bool carries(const config::Nic& nic);
+
+// Of the fabric's NICs, all of them such, in their order; one that can't be had says why in its
+// fault.
+std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, const Wishes& wishes,
+                               std::span<const LocalAddress> all,
+                               const std::string& sys_root = "/sys");
+
+// For the line that init says of it.
+std::string device_text(const Device& device);
+
+// `settings` with the ports for NICs that are active and that NCCL_IB_HCA means, agreed upon over
+// `exchange`: what is had where verbs were asked for and no config names any. An error is why there
+// is none, with what there is.
+tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
+                                                    const Wishes& wishes,
+                                                    const LocalAddress& exchange);
+
+}  // namespace ztcp::verbs

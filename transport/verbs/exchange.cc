@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ztcp::verbs {
+namespace {
+
+template <class Record>
+std::span<const std::byte> bytes_of(const Record& record) {
+  return std::as_bytes(std::span(&record, 1));
+}
+
+template <class Record>
+Record make(RecordKind kind) {
+  Record out;
+  out.header.kind = kind;
+  out.header.size_bytes = sizeof out;
+  return out;
+}
+
+msg::Digest prove(const msg::ClusterKey& key, std::string_view label, const Hello& hello,
+                  Answer answer) {
+  answer.proof = {};
+  return msg::hmac_sha256(key,
+                          {std::as_bytes(std::span(label)), bytes_of(hello), bytes_of(answer)});
+}
+
+constexpr std::string_view kReceiver = "ztcp verbs 1 receiver";
+constexpr std::string_view kSender = "ztcp verbs 1 sender";
+
+template <std::size_t N>
+std::string printable(const std::array<char, N>& from) {
+  std::string out;
+  for (const char c : from) {
+    if (c == '\0') break;
+    out += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return out;
+}
+
+}  // namespace
+
+Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts) {
+  auto out = make<Hello>(RecordKind::kHello);
+  out.cookie = cookie;
+  out.nonce = nonce;
+  out.facts = facts;
+  return out;
+}
+
+Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& nonce,
+                   const EndFacts& facts) {
+  auto out = make<Answer>(RecordKind::kAnswer);
+  out.nonce = nonce;
+  out.facts = facts;
+  out.proof = prove(key, kReceiver, hello, out);
+  return out;
+}
+
+Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& answer) {
+  auto out = make<Ready>(RecordKind::kReady);
+  out.proof = prove(key, kSender, hello, answer);
+  return out;
+}
+
+Farewell make_farewell(std::uint8_t code, std::string_view text) {
+  auto out = make<Farewell>(RecordKind::kFarewell);
+  out.code = code;
+  text.copy(out.text.data(), out.text.size() - 1);
+  return out;
+}
+
+bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer) {
+  return msg::equal_in_constant_time(answer.proof, prove(key, kReceiver, hello, answer));
+}
+
+bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer,
+               const Ready& ready) {
+  return msg::equal_in_constant_time(ready.proof, prove(key, kSender, hello, answer));
+}
+
+std::string text_of(const Farewell& farewell) { return printable(farewell.text); }
+std::string device_of(const EndFacts& facts) { return printable(facts.device); }
+
+std::string mismatch(const EndFacts& ours, const EndFacts& theirs) {
+  const auto layer = [](const EndFacts& facts) {
+    return facts.is_infiniband != 0 ? "InfiniBand" : "Ethernet";
+  };
+  if (ours.is_infiniband != theirs.is_infiniband)
+    return std::string(layer(ours)) + " here, " + layer(theirs) + " at the peer (" +
+           device_of(theirs) +
+           "): give both hosts' ztcp.conf NICs of one network in the same order";
+  if (theirs.queue_pairs == 0 || theirs.queue_pairs > kMaxQueuePairs)
+    return "the peer tells of no queue pair, or of too many";
+  if (theirs.mtu == 0 || theirs.mtu > 5) return "the peer tells of no MTU";
+  return {};
+}
+
+std::span<std::byte> RecordReader::room() {
+  return std::span(bytes_).subspan(size_, wanted() - size_);
+}
+
+RecordHeader RecordReader::header() const {
+  RecordHeader out;
+  std::memcpy(&out, bytes_.data(), sizeof out);
+  return out;
+}
+
+// Never beyond the record: what follows it is another's.
+std::size_t RecordReader::wanted() const {
+  if (size_ < sizeof(RecordHeader)) return sizeof(RecordHeader);
+  return std::clamp<std::size_t>(header().size_bytes, sizeof(RecordHeader), kMaxRecordBytes);
+}
+
+Result<bool> RecordReader::is_complete() const {
+  if (size_ < sizeof(RecordHeader)) return false;
+  const RecordHeader told = header();
+  if (told.magic != RecordHeader::kMagic || told.size_bytes < sizeof told ||
+      told.size_bytes > kMaxRecordBytes)
+    return fail(Errc::kProtocol, "no record of a verbs exchange");
+  if (told.version != RecordHeader::kVersion)
+    return fail(Errc::kProtocol, "a verbs exchange of another version: install the same release");
+  return size_ == told.size_bytes;
+}
+
+Status RecordReader::take(std::span<std::byte> out) {
+  if (size_ != out.size()) return fail(Errc::kProtocol, "a record of another size");
+  std::copy_n(bytes_.begin(), size_, out.begin());
+  size_ = 0;
+  return {};
+}
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the two ends of a connection tell each other over a kernel TCP connection, which lives as
+// long as their queue pairs do: who dials, the sender, tells first.
+//
+//   sender    hello     who was invited (the cookie of the handle), its queue pairs, its ring
+//   receiver  answer    its queue pairs, its table of sizes, and a proof that it has the key
+//   sender    ready     its queue pairs can receive; and its proof
+//   either    farewell  it closes, or why it can't go on, or refuses; nothing comes after it
+//
+// Proofs are HMAC-SHA256(cluster key, label, hello, answer), the answer's own left zero; without a
+// key in the config it is all zero, and a host with another one is found out here, too. They prove
+// that both ends hold the key and speak now; what follows is neither encrypted nor signed.
+// Integers are the machine's: little-endian.
+//
+// Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "transport/core/result.h"
+#include "transport/msg/hmac_sha256.h"
+#include "transport/msg/session.h"
+#include "transport/verbs/gid.h"
+#include "transport/verbs/session/slot.h"
+#include "transport/verbs/session/striping.h"
+
+namespace ztcp::verbs {
+
+using Cookie = std::array<std::byte, 16>;
+using Nonce = std::array<std::byte, 16>;
+
+enum class RecordKind : std::uint8_t { kHello = 1, kAnswer = 2, kReady = 3, kFarewell = 4 };
+
+struct RecordHeader {
+  static constexpr std::uint32_t kMagic = 0x44527a54;  // "TzRD"
+  static constexpr std::uint8_t kVersion = 1;
+
+  std::uint32_t magic = kMagic;
+  std::uint8_t version = kVersion;
+  RecordKind kind = RecordKind::kHello;
+  std::uint16_t size_bytes = 0;
+};
+static_assert(sizeof(RecordHeader) == 8);
+
+// What one end is.
+struct EndFacts {
+  std::uint64_t memory_address = 0;  // A sender's Ring, a receiver's SizeTable.
+  Gid gid{};
+  std::array<std::uint32_t, kMaxQueuePairs> numbers{};
+  std::uint32_t memory_rkey = 0;
+  std::uint32_t first_psn = 0;
+  std::uint16_t lid = 0;
+  std::uint8_t is_infiniband = 0;
+  std::uint8_t queue_pairs = 0;
+  std::uint8_t mtu = 0;  // The library's number for it.
+  std::array<std::uint8_t, 3> reserved{};
+  std::array<char, 32> device{};  // "mlx5_0", for messages.
+};
+static_assert(sizeof(EndFacts) == 104);
+
+struct Hello {
+  RecordHeader header;
+  Cookie cookie{};
+  Nonce nonce{};
+  EndFacts facts;
+};
+struct Answer {
+  RecordHeader header;
+  Nonce nonce{};
+  EndFacts facts;
+  msg::Digest proof{};
+};
+struct Ready {
+  RecordHeader header;
+  msg::Digest proof{};
+};
+struct Farewell {
+  static constexpr std::uint8_t kInPeace = 0xff;
+
+  RecordHeader header;
+  std::uint8_t code = kInPeace;  // An Errc.
+  std::array<char, 119> text{};  // Why, for the other's log.
+};
+static_assert(sizeof(Hello) == 144 && sizeof(Answer) == 160 && sizeof(Ready) == 40 &&
+              sizeof(Farewell) == 128);
+inline constexpr std::size_t kMaxRecordBytes = 160;
+
+Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts);
+Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& nonce,
+                   const EndFacts& facts);
+Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);
+Farewell make_farewell(std::uint8_t code, std::string_view text);
+
+bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);
+bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer,
+               const Ready& ready);
+
+// Of a farewell: fit for a log line.
+std::string text_of(const Farewell& farewell);
+std::string device_of(const EndFacts& facts);
+
+// Why two such ends can't be joined; empty: they can.
+std::string mismatch(const EndFacts& ours, const EndFacts& theirs);
+
+// Bytes of a stream, as they come, in records.
+class RecordReader {
+ public:
+  // Where to read into, and how much of it.
+  std::span<std::byte> room();
+  void add(std::size_t bytes) { size_ += bytes; }
+  // Whether a whole record is here. kProtocol: it is none, or of another version.
+  Result<bool> is_complete() const;
+  RecordKind kind() const { return header().kind; }
+  // Takes it out, as a record of its kind().
+  template <class Record>
+  Result<Record> take() {
+    Record out;
+    ZTCP_CHECK(take({reinterpret_cast<std::byte*>(&out), sizeof out}));
+    return out;
+  }
+
+ private:
+  RecordHeader header() const;
+  std::size_t wanted() const;
+  Status take(std::span<std::byte> out);
+
+  std::array<std::byte, kMaxRecordBytes> bytes_{};
+  std::size_t size_ = 0;
+};
+
+}  // namespace ztcp::verbs

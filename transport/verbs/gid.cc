@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/gid.h"
+
+#include <algorithm>
+
+namespace ztcp::verbs {
+namespace {
+
+IpAddress address_of(const Gid& gid) {
+  std::array<std::uint64_t, 2> halves{};
+  for (std::size_t i = 0; i < gid.size(); ++i) halves[i / 8] = halves[i / 8] << 8U | gid[i];
+  return {halves[0], halves[1]};
+}
+
+// The lower, the better.
+int rank_of(const GidEntry& entry) {
+  const IpAddress address = address_of(entry.gid);
+  const int family = address.is_v4() ? 0 : address.is_link_local_v6() ? 2 : 1;
+  return entry.type == GidType::kRoceV2 ? family : 3 + family;
+}
+
+}  // namespace
+
+GidType parse_gid_type(const std::string& text, bool is_infiniband) {
+  if (text.starts_with("RoCE v2")) return GidType::kRoceV2;
+  // The kernel has one word for these two.
+  if (text.starts_with("IB/RoCE v1"))
+    return is_infiniband ? GidType::kInfiniBand : GidType::kRoceV1;
+  if (text.starts_with("RoCE v1")) return GidType::kRoceV1;
+  return GidType::kUnknown;
+}
+
+const char* to_string(GidType type) {
+  switch (type) {
+    case GidType::kInfiniBand:
+      return "InfiniBand";
+    case GidType::kRoceV1:
+      return "RoCE v1";
+    case GidType::kRoceV2:
+      return "RoCE v2";
+    case GidType::kUnknown:
+      break;
+  }
+  return "of unknown type";
+}
+
+std::string to_string(const Gid& gid) { return ztcp::to_string(address_of(gid)); }
+
+std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, bool is_infiniband) {
+  const GidEntry* best = nullptr;
+  for (const GidEntry& entry : table) {
+    if (entry.gid == Gid{}) continue;
+    if (is_infiniband) return entry;
+    if (entry.type == GidType::kUnknown) continue;
+    if (best == nullptr || rank_of(entry) < rank_of(*best)) best = &entry;
+  }
+  if (best == nullptr) return std::nullopt;
+  return *best;
+}
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The queue pairs of one connection and the one completion queue that they share. Made and joined
+// by the control thread, then used by one thread of NCCL's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "transport/verbs/device.h"
+#include "transport/verbs/exchange.h"
+#include "transport/verbs/handles.h"
+#include "transport/verbs/session/work.h"
+
+namespace ztcp::verbs {
+
+struct QueuePairSettings {
+  std::uint32_t count = 1;
+  std::uint32_t receive_depth = 0;
+  std::uint8_t traffic_class = 0;
+};
+
+// Why the library refused, for the log: "ibv_create_qp: Cannot allocate memory; raise ...".
+struct Refusal {
+  Error error;
+  std::string text;
+};
+template <class T>
+using Made = tl::expected<T, Refusal>;
+
+class QueuePairs final : public WorkQueues {
+ public:
+  // A control message of one slot, and small messages of NCCL's.
+  static constexpr std::uint32_t kInlineBytes = 64;
+
+  // In state INIT: they take receives.
+  static Made<std::unique_ptr<QueuePairs>> create(const Device& device,
+                                                  const QueuePairSettings& settings);
+
+  void tell(EndFacts& facts) const;
+  // To RTR, then RTS; of as many queue pairs as the peer has, too.
+  Made<void> join(const EndFacts& peer);
+  // All work ends with an error, and memory is left alone.
+  void abort();
+
+  std::uint32_t count() const { return count_; }
+  std::uint32_t inline_bytes() const { return inline_bytes_; }
+  std::uint32_t number(std::uint32_t index) const { return pairs_[index]->qp_num; }
+  // Of this number; count() when it is none of them.
+  std::uint32_t index_of(std::uint32_t number) const;
+
+  bool uses(const ibv_cq* queue) const { return completions_.get() == queue; }
+
+  // How many completions there were; negative: the device can't tell.
+  int poll(std::span<ibv_wc> out) {
+    return ibv_poll_cq(completions_.get(), static_cast<int>(out.size()), out.data());
+  }
+  Status post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) override;
+  Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override;
+  // One byte of `from`, for what a read has the device do with what it wrote before.
+  Status post_read(std::byte* to, std::uint32_t lkey, const std::byte* from, std::uint32_t rkey,
+                   std::uint64_t id);
+
+ private:
+  QueuePairs(const Device& device, const QueuePairSettings& settings)
+      : device_(device), settings_(settings) {}
+  Made<void> create_pair(std::uint32_t index);
+
+  const Device& device_;
+  const QueuePairSettings settings_;
+  std::shared_ptr<OpenDevice> opened_;
+  CompletionQueueHandle completions_;
+  std::array<QueuePairHandle, kMaxQueuePairs> pairs_;
+  std::uint32_t count_ = 0;
+  std::uint32_t inline_bytes_ = kInlineBytes;
+};
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/recv_comm.h"
+
+#include <algorithm>
+#include <endian.h>
+#include <limits>
+#include <utility>
+
+#include "transport/verbs/completion_text.h"
+
+namespace ztcp::verbs {
+
+QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
+                             const std::shared_ptr<Connection>& connection)
+    : end_(std::move(control), connection),
+      session_(
+          {.queue_pairs = connection->queues().count(),
+           .inline_bytes = connection->queues().inline_bytes(),
+           .ring = {connection->peer_facts().memory_address, connection->peer_facts().memory_rkey},
+           .ring_lkey = connection->memory_key()},
+          connection->memory().ring, connection->memory().sizes, connection->queues()) {
+  for (std::uint16_t i = 0; i < kPosts; ++i) {
+    requests_[i].comm = this;
+    requests_[i].number = i;
+    flushes_[i].comm = this;
+  }
+}
+
+Result<RecvCommPtr> QueuePairRecv::open(std::shared_ptr<Control> control,
+                                        const std::shared_ptr<Connection>& connection) {
+  std::unique_ptr<QueuePairRecv, CloseComm> comm(new QueuePairRecv(std::move(control), connection));
+  if (const Status begun = comm->session_.begin(); !begun)
+    return tl::unexpected(comm->end_.fail(begun.error(), ""));
+  return RecvCommPtr(std::move(comm));
+}
+
+Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
+  if (end_.error()) [[unlikely]]
+    return tl::unexpected(*end_.error());
+  if (buffers.empty() || buffers.size() > kMaxReceives)
+    return fail(Errc::kInvalidArgument, "a receive of no buffer, or of more than maxRecvs");
+  Received& request = requests_[session_.next_number()];
+  if (request.is_held || !session_.can_post()) {
+    ZTCP_CHECK(progress());
+    return nullptr;
+  }
+  std::array<RecvSession::Buffer, kMaxReceives> wanted;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const RecvBuffer& from = buffers[i];
+    const RegisteredMemory* const memory = registered(from.key);
+    if (memory == nullptr && !from.bytes.empty())
+      return fail(Errc::kInvalidArgument, "a receive into memory that was not registered");
+    constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
+    wanted[i] = {reinterpret_cast<std::uint64_t>(from.bytes.data()),
+                 memory == nullptr ? 0 : memory->rkey,
+                 static_cast<std::uint32_t>(std::min(from.bytes.size(), kMost)), from.tag};
+  }
+  if (const Status posted = session_.post({wanted.data(), buffers.size()}); !posted)
+    return tl::unexpected(end_.fail(posted.error(), ""));
+  request.begin(buffers.size());
+  return &request;
+}
+
+Status QueuePairRecv::progress() {
+  const bool moved = ZTCP_TRY(end_.poll([this](std::uint32_t queue_pair, const ibv_wc& completion) {
+    return completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM
+               ? session_.on_immediate(queue_pair, be32toh(completion.imm_data))
+               : session_.on_completion(queue_pair, completion.wr_id);
+  }));
+  return moved ? Status() : end_.hear_news(!session_.is_idle());
+}
+
+Result<bool> QueuePairRecv::test(Received& received, std::span<std::size_t> sizes_bytes) {
+  if (!session_.is_done(received.number)) {
+    if (end_.error()) [[unlikely]]
+      return tl::unexpected(*end_.error());
+    ZTCP_CHECK(progress());
+    if (!session_.is_done(received.number)) return false;
+  }
+  const std::size_t count = std::min(sizes_bytes.size(), received.buffers());
+  for (std::size_t i = 0; i < count; ++i)
+    sizes_bytes[i] = session_.received_bytes(received.number, i);
+  received.is_held = false;
+  return true;
+}
+
+// One read pushes what came before it, so the last buffer of GPU memory will do.
+Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) {
+  if (end_.error()) [[unlikely]]
+    return tl::unexpected(*end_.error());
+  const auto last = std::find_if(buffers.rbegin(), buffers.rend(), [](const RecvBuffer& buffer) {
+    const RegisteredMemory* const memory = registered(buffer.key);
+    return memory != nullptr && !memory->is_host && !buffer.bytes.empty();
+  });
+  if (last == buffers.rend()) return nullptr;
+  if (!flusher_) {
+    auto made = Flusher::create(end_.connection());
+    if (!made) return tl::unexpected(end_.fail(made.error().error, made.error().text));
+    flusher_ = std::move(*made);
+  }
+  if (flusher_->is_full()) return fail(Errc::kFull, "flushes that nobody tested");
+  const auto begun = flusher_->begin(last->bytes.data(), registered(last->key)->rkey);
+  if (!begun) return tl::unexpected(end_.fail(begun.error(), "a flush"));
+  Flushed& flushed = flushes_[*begun % kPosts];
+  flushed.id = *begun;
+  return &flushed;
+}
+
+Result<bool> QueuePairRecv::test(Flushed& flushed) {
+  if (end_.error()) [[unlikely]]
+    return tl::unexpected(*end_.error());
+  const Result<bool> done = flusher_->is_done(flushed.id);
+  if (done) [[likely]]
+    return *done;
+  const CompletionText text = describe(flusher_->status());
+  return tl::unexpected(end_.fail(
+      done.error(), std::string("the flush of GPU memory: ") + text.words + "; " + text.advice));
+}
+
+void QueuePairRecv::close() {
+  end_.close(session_.is_idle());
+  delete this;
+}
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// NCCL's recvComm over queue pairs. It progresses inside of post_recv() and test(), and no thread
+// is needed for a message.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "transport/verbs/comm_end.h"
+#include "transport/verbs/flusher.h"
+#include "transport/verbs/session/recv_session.h"
+
+namespace ztcp::verbs {
+
+class QueuePairRecv final : public RecvComm {
+ public:
+  // Of a connection that is ready.
+  static Result<RecvCommPtr> open(std::shared_ptr<Control> control,
+                                  const std::shared_ptr<Connection>& connection);
+
+  Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override;
+  Result<Request*> post_flush(std::span<const RecvBuffer> buffers) override;
+  void close() override;
+  Result<MemoryKey*> register_memory(const Region& region) override {
+    return end_.register_memory(region);
+  }
+  Status deregister_memory(MemoryKey* key) override { return end_.deregister_memory(key); }
+  std::string describe_peer() const override { return end_.describe_peer(); }
+
+ private:
+  struct Received final : Request {
+    Result<bool> test(std::span<std::size_t> sizes_bytes) override {
+      return comm->test(*this, sizes_bytes);
+    }
+    void begin(std::size_t buffers) {
+      buffers_ = static_cast<std::uint8_t>(buffers);
+      is_held = true;
+    }
+    QueuePairRecv* comm = nullptr;
+    std::uint16_t number = 0;
+    bool is_held = false;  // NCCL has not been told of its end.
+  };
+  struct Flushed final : Request {
+    Flushed() { buffers_ = 0; }
+    Result<bool> test(std::span<std::size_t>) override { return comm->test(*this); }
+    QueuePairRecv* comm = nullptr;
+    std::uint64_t id = 0;
+  };
+
+  QueuePairRecv(std::shared_ptr<Control> control, const std::shared_ptr<Connection>& connection);
+  Result<bool> test(Received& received, std::span<std::size_t> sizes_bytes);
+  Result<bool> test(Flushed& flushed);
+  Status progress();
+
+  CommEnd end_;
+  RecvSession session_;
+  std::array<Received, kPosts> requests_;
+  std::array<Flushed, kPosts> flushes_;
+  std::optional<Flusher> flusher_;  // Since the first flush.
+};
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/registrations.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <unistd.h>
+
+namespace ztcp::verbs {
+namespace {
+
+// The receiver's device reads for a flush.
+constexpr unsigned kAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+
+std::uint64_t page_bytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
+RegionHandle Registrations::make(const Region& region, std::uint64_t begin,
+                                 std::uint64_t end) const {
+  const Api& api = *device_->api;
+  ibv_pd* const domain = device_->domain.get();
+  const unsigned relaxed = is_relaxed_ && api.reg_mr_iova2 != nullptr
+                               ? static_cast<unsigned>(IBV_ACCESS_RELAXED_ORDERING)
+                               : 0U;
+  auto* const address = static_cast<std::byte*>(region.address);
+  auto* const first = address - (reinterpret_cast<std::uint64_t>(address) - begin);
+  ibv_mr* made = nullptr;
+  // The kernel holds the buffer itself from here on: NCCL may close its descriptor.
+  if (region.dmabuf_fd >= 0)
+    made = api.reg_dmabuf_mr(domain, region.offset, region.size_bytes, begin, region.dmabuf_fd,
+                             static_cast<int>(kAccess | relaxed));
+  else if (api.reg_mr_iova2 != nullptr)
+    made = api.reg_mr_iova2(domain, first, end - begin, begin, kAccess | relaxed);
+  else
+    made = api.reg_mr(domain, first, end - begin, static_cast<int>(kAccess));
+  return {made, {&api}};
+}
+
+Result<MemoryKey*> Registrations::add(const Region& region) {
+  if (region.size_bytes == 0) return fail(Errc::kInvalidArgument, "no bytes to register");
+  const bool is_dmabuf = region.dmabuf_fd >= 0;
+  if (region.kind == MemoryKind::kCuda && !(is_dmabuf ? has_dmabuf_ : has_peer_memory_))
+    return fail(Errc::kInvalidArgument, is_dmabuf ? "a DMA-BUF" : "GPU memory by its address");
+  // Of a DMA-BUF exactly what was told: its pages are the exporter's.
+  const std::uint64_t page = is_dmabuf ? 1 : page_bytes();
+  const auto address = reinterpret_cast<std::uint64_t>(region.address);
+  const std::uint64_t begin = address / page * page;
+  const std::uint64_t end = (address + region.size_bytes + page - 1) / page * page;
+
+  auto key = std::make_unique<RegisteredMemory>();
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(pages_.begin(), pages_.end(), [&](const auto& one) {
+    return one->kind == region.kind && one->is_dmabuf == is_dmabuf && one->begin <= begin &&
+           end <= one->end;
+  });
+  RegisteredPages* pages = found == pages_.end() ? nullptr : found->get();
+  if (pages == nullptr) {
+    auto fresh = std::make_unique<RegisteredPages>(
+        RegisteredPages{begin, end, region.kind, is_dmabuf, 0, make(region, begin, end)});
+    if (!fresh->region) {
+      const int error = errno;
+      return fail(error == ENOMEM ? Errc::kOutOfMemory : Errc::kSystem,
+                  is_dmabuf         ? "ibv_reg_dmabuf_mr"
+                  : error == ENOMEM ? "ibv_reg_mr: raise ulimit -l"
+                                    : "ibv_reg_mr",
+                  error);
+    }
+    pages = fresh.get();
+    pages_.push_back(std::move(fresh));
+  }
+  key->pages = pages;
+  key->lkey = pages->region->lkey;
+  key->rkey = pages->region->rkey;
+  key->is_host = region.kind == MemoryKind::kHost;
+  RegisteredMemory* const raw = key.get();
+  keys_.push_back(std::move(key));
+  ++pages->users;
+  return raw;
+}
+
+Status Registrations::remove(MemoryKey* key) {
+  RegionHandle last;  // Given back when the lock is released, in reverse order of their making.
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(keys_.begin(), keys_.end(), [&](const auto& one) { return one.get() == key; });
+  if (found == keys_.end()) return fail(Errc::kInvalidArgument, "memory key");
+  RegisteredPages* const pages = (*found)->pages;
+  keys_.erase(found);
+  if (--pages->users > 0) return {};
+  const auto at = std::find_if(pages_.begin(), pages_.end(),
+                               [&](const auto& one) { return one.get() == pages; });
+  last = std::move((*at)->region);
+  pages_.erase(at);
+  return {};
+}
+
+}  // namespace ztcp::verbs

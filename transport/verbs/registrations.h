@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The memory that NCCL has registered with a device, by pages: NCCL registers the same buffers with
+// every connection, and each registration pins its pages anew. Counted, so that what the last
+// connection has given back is no longer registered: a key is never that of memory that was mapped
+// there before. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "transport/transport.h"
+#include "transport/verbs/device.h"
+
+namespace ztcp::verbs {
+
+// What the device knows of one range.
+struct RegisteredPages {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  MemoryKind kind = MemoryKind::kHost;
+  bool is_dmabuf = false;
+  std::size_t users = 0;
+  RegionHandle region;
+};
+
+// NCCL's handle: one for each of its calls.
+struct RegisteredMemory final : MemoryKey {
+  RegisteredPages* pages = nullptr;
+  std::uint32_t lkey = 0;
+  std::uint32_t rkey = 0;
+  bool is_host = true;
+};
+
+class Registrations {
+ public:
+  // Of the device's memory kinds. With relaxed ordering PCIe may reorder payload, as NCCL has it by
+  // default.
+  Registrations(const Device& device, bool is_relaxed)
+      : device_(device.opened),
+        has_dmabuf_(device.has_dmabuf),
+        has_peer_memory_(device.has_peer_memory),
+        is_relaxed_(is_relaxed) {}
+
+  Result<MemoryKey*> add(const Region& region);
+  Status remove(MemoryKey* key);
+
+ private:
+  RegionHandle make(const Region& region, std::uint64_t begin, std::uint64_t end) const;
+
+  const std::shared_ptr<OpenDevice> device_;
+  const bool has_dmabuf_;
+  const bool has_peer_memory_;
+  const bool is_relaxed_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<RegisteredPages>> pages_;
+  std::vector<std::unique_ptr<RegisteredMemory>> keys_;
+};
+
+// Keys of a message: NULL where nothing is registered and nothing is moved.
+inline const RegisteredMemory* registered(const MemoryKey* key) {
+  return static_cast<const RegisteredMemory*>(key);
+}
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// NCCL's sendComm over queue pairs. It progresses inside of post_send() and test(), and no thread
+// is needed for a message.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "transport/verbs/comm_end.h"
+#include "transport/verbs/session/send_session.h"
+
+namespace ztcp::verbs {
+
+class QueuePairSend final : public SendComm {
+ public:
+  QueuePairSend(std::shared_ptr<Control> control, std::shared_ptr<Connection> connection);
+
+  Result<bool> is_ready() override;
+  Result<Request*> post_send(std::span<const std::byte> bytes, int tag, MemoryKey* key) override;
+  void close() override;
+  Result<MemoryKey*> register_memory(const Region& region) override {
+    return end_.register_memory(region);
+  }
+  Status deregister_memory(MemoryKey* key) override { return end_.deregister_memory(key); }
+  std::string describe_peer() const override { return end_.describe_peer(); }
+
+ private:
+  struct Sent final : Request {
+    Result<bool> test(std::span<std::size_t> sizes_bytes) override {
+      return comm->test(*this, sizes_bytes);
+    }
+    QueuePairSend* comm = nullptr;
+    std::uint16_t number = 0;
+    std::size_t size_bytes = 0;
+  };
+
+  Result<bool> test(Sent& sent, std::span<std::size_t> sizes_bytes);
+  Status progress(bool waits_for_peer);
+  std::string why(const Error& error) const;
+
+  CommEnd end_;
+  std::optional<SendSession> session_;  // Once it is ready.
+  std::array<Sent, SendSession::kMessages> requests_;
+  std::array<std::uint16_t, SendSession::kMessages> free_{};  // The last given back is on top.
+  std::size_t free_count_ = SendSession::kMessages;
+};
+
+}  // namespace ztcp::verbs
