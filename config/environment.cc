@@ -61,6 +61,7 @@ class Reader {
     out_.transport_text = value;
     out_.transport = value == "ustack"    ? TransportWish::kUstack
                      : value == "sockets" ? TransportWish::kSockets
+                     : value == "verbs"   ? TransportWish::kVerbs
                                           : TransportWish::kUnknown;
   }
 

@@ -14,7 +14,7 @@
 namespace ztcp::config {
 
 // ZTCP_TRANSPORT: which of the NICs a process uses, whatever the config has beside them.
-enum class TransportWish : std::uint8_t { kConfigs, kUstack, kSockets, kUnknown };
+enum class TransportWish : std::uint8_t { kConfigs, kUstack, kSockets, kVerbs, kUnknown };
 
 struct Environment {
   std::string config_path = kDefaultPath;  // ZTCP_CONFIG

@@ -21,7 +21,6 @@
 #include "plugin/startup.h"
 #include "transport/core/local_addresses.h"
 #include "transport/core/process_mark.h"
-#include "transport/sockets/device_list.h"
 #include "transport/ustack/nic_choice.h"
 
 namespace ztcp::plugin {
@@ -54,23 +53,19 @@ Told<Startup> start_up_here() {
     environment.problems.push_back(log_problem(environment.log_file, opened.error()));
   remember_local_rank(environment.local_rank);
   remember_receive_hints(environment.receives_are_told_apart);
-  return start_up({
-                      .load = load_here,
-                      .check_host =
-                          [](const config::Fabric& fabric) {
-                            config::LiveMachine machine;
-                            return config::check_host(
-                                fabric, machine, visible_gpus(),
-                                ustack::expected_nics(fabric.nics, view_gpus()), local_addresses());
-                          },
-                      .over_interfaces =
-                          [](config::Fabric settings) {
-                            return sockets::fabric_of(std::move(settings),
-                                                      sockets::interface_wish(), local_addresses());
-                          },
-                      .transports = transport_sources(),
-                  },
-                  environment, host_name());
+  return start_up(
+      {
+          .load = load_here,
+          .check_host =
+              [](const config::Fabric& fabric) {
+                config::LiveMachine machine;
+                return config::check_host(fabric, machine, visible_gpus(),
+                                          ustack::expected_nics(fabric.nics, view_gpus()),
+                                          local_addresses());
+              },
+          .transports = transport_sources(),
+      },
+      environment, host_name());
 }
 
 // Runs when the process ends, not at dlclose(): the library is linked with -z nodelete. The last

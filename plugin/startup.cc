@@ -89,13 +89,13 @@ std::vector<Started> start_transports(const std::vector<TransportSource>& source
     Started one{.source = &source, .fabric = fabric, .refusal = {}};
     std::erase_if(one.fabric.nics, [&](const auto& nic) { return !source.carries(nic); });
     if (one.fabric.nics.empty()) continue;
-    Result<std::unique_ptr<Transport>> made = source.create(one.fabric);
+    auto made = source.create(one.fabric);
     if (made) {
       one.transport = made->get();
       startup.transports.push_back(std::move(*made));
     } else {
-      one.refusal = fmt::format("the {} transport can't start: {}", to_string(source.kind),
-                                explain(made.error()));
+      one.refusal =
+          fmt::format("the {} transport can't start: {}", to_string(source.kind), made.error());
     }
     all.push_back(std::move(one));
   }
@@ -118,21 +118,24 @@ Device device_for(const config::Fabric& fabric, std::size_t i, std::vector<Start
           .refusal = {}};
 }
 
+TransportKind kind_of(TransportWish wish) {
+  if (wish == TransportWish::kSockets) return TransportKind::kSockets;
+  return wish == TransportWish::kVerbs ? TransportKind::kVerbs : TransportKind::kUstack;
+}
+
 // Leaves those NICs in `fabric` that ZTCP_TRANSPORT means. Absent: all is well; else why not.
 std::optional<std::string> choose_nics(const StartupSources& sources,
                                        const config::Environment& environment,
                                        std::optional<config::Fabric>& fabric) {
   const std::string said = "ZTCP_TRANSPORT=" + environment.transport_text;
   if (environment.transport == TransportWish::kUnknown) {
-    constexpr std::array<std::string_view, 2> kKnown{"sockets", "ustack"};
+    constexpr std::array<std::string_view, 3> kKnown{"sockets", "ustack", "verbs"};
     const std::string_view meant = config::nearest(environment.transport_text, kKnown);
-    return fmt::format("{} is neither sockets nor ustack{}", said,
+    return fmt::format("{} is none of sockets, ustack and verbs{}", said,
                        meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant));
   }
   if (environment.transport == TransportWish::kConfigs) return std::nullopt;
-  const TransportKind kind = environment.transport == TransportWish::kSockets
-                                 ? TransportKind::kSockets
-                                 : TransportKind::kUstack;
+  const TransportKind kind = kind_of(environment.transport);
   const auto source =
       std::ranges::find_if(sources.transports, [&](const auto& one) { return one.kind == kind; });
   if (source == sources.transports.end())
@@ -140,12 +143,12 @@ std::optional<std::string> choose_nics(const StartupSources& sources,
   const std::size_t all = fabric->nics.size();
   std::erase_if(fabric->nics, [&](const config::Nic& nic) { return !source->carries(nic); });
   const std::size_t left_out = all - fabric->nics.size();
-  if (fabric->nics.empty() && kind == TransportKind::kUstack)
+  if (fabric->nics.empty() && !source->find_nics)
     return fmt::format("{}, but {} has no NIC for {}", said, fabric->path, to_string(kind));
   if (left_out > 0)
     log::info("{}: {} of the {} NICs of {} are left alone", said, left_out, all, fabric->path);
   if (!fabric->nics.empty()) return std::nullopt;
-  auto chosen = sources.over_interfaces(std::move(*fabric));
+  auto chosen = source->find_nics(std::move(*fabric));
   if (!chosen) return fmt::format("{}: {}", said, chosen.error());
   fabric = std::move(*chosen);
   return std::nullopt;
@@ -161,6 +164,11 @@ void say(const Device& device) {
 
 }  // namespace
 
+Created in_words(Result<std::unique_ptr<Transport>> made) {
+  if (!made) return tl::unexpected(explain(made.error()));
+  return std::move(*made);
+}
+
 Told<Startup> start_up(const StartupSources& sources, const config::Environment& environment,
                        const std::string& host) {
   for (const config::Problem& problem : environment.problems)
@@ -168,7 +176,9 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
 
   config::LoadResult loaded = sources.load(environment.config_path);
   const bool is_missing = !loaded.fabric && loaded.failure == config::LoadFailure::kMissing;
-  if (is_missing && environment.transport == TransportWish::kSockets) loaded.fabric.emplace();
+  const bool may_do_without = environment.transport == TransportWish::kSockets ||
+                              environment.transport == TransportWish::kVerbs;
+  if (is_missing && may_do_without) loaded.fabric.emplace();
   if (is_missing && !loaded.fabric && environment.transport != TransportWish::kUnknown)
     return report(
         Errc::kBadConfig,

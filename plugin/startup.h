@@ -7,8 +7,8 @@
 //   no config             init fails; NCCL goes on without us, or ends the job if NCCL_NET names
 //                         us, after a warning that says which, and how to set up
 //   no config, but        the interfaces that NCCL's sockets would take, over the kernel's TCP: who
-//   ZTCP_TRANSPORT=       has asked for that by name is not slow unawares
-//   sockets
+//   ZTCP_TRANSPORT=       has asked for that by name is not slow unawares; with verbs the RDMA
+//   sockets or verbs      devices that NCCL would take
 //   config unusable here  init succeeds and shows devices, so that jobs inside one host run on;
 //                         every connection is refused with the reason
 //   a transport that      its NICs refuse in the same way, by name; those of the others serve
@@ -28,13 +28,20 @@
 
 namespace ztcp::plugin {
 
+// A transport, or a sentence for the operator.
+using Created = tl::expected<std::unique_ptr<Transport>, std::string>;
+Created in_words(Result<std::unique_ptr<Transport>> made);
+
 // A way to carry bytes that this build has.
 struct TransportSource {
   TransportKind kind;
   // Whether it is the one for such a NIC.
   bool (*carries)(const config::Nic& nic);
   // Over a fabric with such NICs alone, at least one: a device for each, in their order.
-  std::function<Result<std::unique_ptr<Transport>>(const config::Fabric&)> create;
+  std::function<Created(const config::Fabric&)> create;
+  // These settings with the NICs that are had where it was asked for by name and the config has
+  // none, or why there is none. Null: it needs a config.
+  std::function<tl::expected<config::Fabric, std::string>(config::Fabric)> find_nics;
 };
 
 // Those of the product (transports.cc); the modules of tests have others.
@@ -44,8 +51,6 @@ std::vector<TransportSource> transport_sources();
 struct StartupSources {
   std::function<config::LoadResult(const std::string& path)> load;
   std::function<config::Problems(const config::Fabric&)> check_host;
-  // These settings with the kernel's interfaces for NICs, or why there is none.
-  std::function<tl::expected<config::Fabric, std::string>(config::Fabric)> over_interfaces;
   std::vector<TransportSource> transports;
 };
 

@@ -2,25 +2,72 @@
 // Copyright the ztcp authors
 //
 // The transports of this build.
+#include <utility>
+
 #include "plugin/gpu_identity.h"
 #include "plugin/startup.h"
 #include "transport/core/local_addresses.h"
 #include "transport/sockets/device_list.h"
 #include "transport/sockets/socket_transport.h"
 #include "transport/ustack/ustack_transport.h"
+#include "transport/verbs/device_list.h"
+#include "transport/verbs/library.h"
+#include "transport/verbs/verbs_transport.h"
 
 namespace ztcp::plugin {
+namespace {
+
+Created create_ustack(const config::Fabric& fabric) {
+  return in_words(ustack::create(fabric, probe_gpus));
+}
+
+Created create_sockets(const config::Fabric& fabric) {
+  auto devices = sockets::devices_of(fabric, local_addresses());
+  if (!devices) return tl::unexpected(explain(devices.error()));
+  return in_words(sockets::create(fabric, std::move(*devices)));
+}
+
+Created create_verbs(const config::Fabric& fabric) {
+  const auto api = verbs::open_library();
+  if (!api) return tl::unexpected(api.error());
+  const verbs::Wishes wishes = verbs::read_wishes();
+  for (const std::string& ignored : wishes.ignored)
+    log::warn("{} is none of its values and ignored: correct or unset it", ignored);
+  return in_words(verbs::create(fabric, verbs::devices_of(**api, fabric, wishes, local_addresses()),
+                                wishes.is_relaxed));
+}
+
+tl::expected<config::Fabric, std::string> find_interfaces(config::Fabric settings) {
+  return sockets::fabric_of(std::move(settings), sockets::interface_wish(), local_addresses());
+}
+
+// Agreed upon over the interface that NCCL's own sockets would take first.
+tl::expected<config::Fabric, std::string> find_rdma_devices(config::Fabric settings) {
+  const auto api = verbs::open_library();
+  if (!api) return tl::unexpected(api.error());
+  const std::vector<LocalAddress> all = local_addresses();
+  const auto choice = sockets::choose_interfaces(sockets::interface_wish(), all);
+  if (choice.taken.empty())
+    return tl::unexpected("no interface that is up fits " + choice.by +
+                          ", over which queue pairs could be agreed upon");
+  return verbs::fabric_of(**api, std::move(settings), verbs::read_wishes(), choice.taken.front());
+}
+
+}  // namespace
 
 std::vector<TransportSource> transport_sources() {
-  return {
-      {.kind = TransportKind::kUstack,
-       .carries = ustack::carries,
-       .create = [](const config::Fabric& fabric) { return ustack::create(fabric, probe_gpus); }},
-      {.kind = TransportKind::kSockets,
-       .carries = sockets::carries,
-       .create = [](const config::Fabric& fabric) -> Result<std::unique_ptr<Transport>> {
-         return sockets::create(fabric, ZTCP_TRY(sockets::devices_of(fabric, local_addresses())));
-       }}};
+  return {{.kind = TransportKind::kUstack,
+           .carries = ustack::carries,
+           .create = create_ustack,
+           .find_nics = nullptr},
+          {.kind = TransportKind::kSockets,
+           .carries = sockets::carries,
+           .create = create_sockets,
+           .find_nics = find_interfaces},
+          {.kind = TransportKind::kVerbs,
+           .carries = verbs::carries,
+           .create = create_verbs,
+           .find_nics = find_rdma_devices}};
 }
 
 }  // namespace ztcp::plugin

@@ -55,9 +55,10 @@ void check_identity(Checklist& list) {
 void check_run_dir(Checklist& list) {
   const std::string& folder = list.fabric.run_dir;
   const Fabric& fabric = list.fabric;
-  // Interfaces of the kernel's are shared: there are no locks.
-  if (std::all_of(fabric.nics.begin(), fabric.nics.end(),
-                  [](const Nic& nic) { return nic.driver == NicDriver::kSocket; }))
+  // What stays with the kernel is shared: there are no locks.
+  if (std::all_of(fabric.nics.begin(), fabric.nics.end(), [](const Nic& nic) {
+        return nic.driver == NicDriver::kSocket || nic.driver == NicDriver::kVerbs;
+      }))
     return;
   const bool on_pci = std::any_of(fabric.nics.begin(), fabric.nics.end(),
                                   [](const Nic& nic) { return nic.driver == NicDriver::kPci; });
@@ -111,23 +112,13 @@ void check_gpus(Checklist& list) {
   }
 }
 
-Next check_build(Checklist& list, const Nic& nic) {
-  list.fault(
-      "driver", nic.name,
-      fmt::format("driver = \"{}\" is not in this build, which has pci, memif, tap and socket",
-                  name_of(nic.driver)),
-      "install a ztcp that has it, or remove the NIC; sudo ztcp_setup writes a config for "
-      "those that this one can take");
-  return Next::kStop;
-}
-
 // Kinds of NICs, one bit each.
 constexpr unsigned kind(NicDriver driver) { return 1U << static_cast<unsigned>(driver); }
 constexpr unsigned kPci = kind(NicDriver::kPci);
 constexpr unsigned kMemif = kind(NicDriver::kMemif);
 constexpr unsigned kTap = kind(NicDriver::kTap);
 constexpr unsigned kSocket = kind(NicDriver::kSocket);
-constexpr unsigned kNotBuilt = kind(NicDriver::kVerbs);
+constexpr unsigned kVerbs = kind(NicDriver::kVerbs);
 
 // Every check and the kinds of NICs it is for, in the order of the report.
 using HostCheck = void (*)(Checklist&);
@@ -138,7 +129,6 @@ struct NicCheck {
   Next (*judge)(Checklist&, const Nic&);
 };
 constexpr NicCheck kNicChecks[] = {
-    {kNotBuilt, check_build},      //
     {kPci, check_pci_device},      //
     {kPci, check_known_speed},     //
     {kPci, check_driver},          //
@@ -152,6 +142,9 @@ constexpr NicCheck kNicChecks[] = {
     {kSocket, check_socket_network},
     {kSocket, check_socket_ports},
     {kSocket, check_socket_speed},
+    {kVerbs, check_rdma_device},
+    {kVerbs, check_rdma_access},
+    {kVerbs, check_rdma_address},
 };
 
 // What the NICs of a kind need together.

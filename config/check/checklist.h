@@ -63,6 +63,10 @@ Next check_socket_ports(Checklist& list, const Nic& nic);
 Next check_socket_speed(Checklist& list, const Nic& nic);
 void check_socket_buffers(Checklist& list);
 void check_socket_switches(Checklist& list);
+// verbs.cc
+Next check_rdma_device(Checklist& list, const Nic& nic);
+Next check_rdma_access(Checklist& list, const Nic& nic);
+Next check_rdma_address(Checklist& list, const Nic& nic);
 // memory.cc
 void check_hugepages(Checklist& list);
 void check_locked_memory(Checklist& list);

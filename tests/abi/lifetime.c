@@ -19,6 +19,8 @@ typedef struct {
   void* listener;
   void* send;
   void* receive;
+  void* from_mh;
+  void* to_mh;
 } Conversation;
 
 static char g_from[300000];
@@ -34,7 +36,7 @@ static int entries(const char* folder) {
 }
 
 static Conversation begin(void* library, int version) {
-  Conversation c = {open_table(library, version), NULL, NULL, NULL};
+  Conversation c = {open_table(library, version), NULL, NULL, NULL, NULL, NULL};
   REQUIRE_OK(net_init(&c.net));
   unsigned char handle[NCCL_NET_HANDLE_MAXSIZE];
   REQUIRE_OK(net_listen(&c.net, 0, handle, &c.listener));
@@ -42,6 +44,8 @@ static Conversation begin(void* library, int version) {
   c.receive = accept_until_done(&c.net, c.listener);
   REQUIRE_OK(net_close_listen(&c.net, c.listener));
   c.listener = NULL;
+  REQUIRE_OK(net_reg_mr(&c.net, c.send, g_from, sizeof g_from, NCCL_PTR_HOST, &c.from_mh));
+  REQUIRE_OK(net_reg_mr(&c.net, c.receive, g_to, sizeof g_to, NCCL_PTR_HOST, &c.to_mh));
   return c;
 }
 
@@ -50,14 +54,18 @@ static void say(const Conversation* c, size_t size, char value) {
   memset(g_to, 0, size);
   void* receiving = NULL;
   void* sending = NULL;
-  REQUIRE_OK(net_irecv(&c->net, c->receive, 1, g_to, size, NULL, &receiving));
-  while (sending == NULL) REQUIRE_OK(net_isend(&c->net, c->send, g_from, size, NULL, &sending));
+  REQUIRE_OK(net_irecv(&c->net, c->receive, 1, g_to, size, c->to_mh, &receiving));
+  while (sending == NULL)
+    REQUIRE_OK(net_isend(&c->net, c->send, g_from, size, c->from_mh, &sending));
   wait_for(&c->net, receiving, NULL);
   wait_for(&c->net, sending, NULL);
   REQUIRE(memcmp(g_from, g_to, size) == 0, "bytes differ");
 }
 
+/* NCCL's order: memory first, then the comms. */
 static void end(Conversation* c) {
+  REQUIRE_OK(net_dereg_mr(&c->net, c->send, c->from_mh));
+  REQUIRE_OK(net_dereg_mr(&c->net, c->receive, c->to_mh));
   REQUIRE_OK(net_close_send(&c->net, c->send));
   REQUIRE_OK(net_close_recv(&c->net, c->receive));
   REQUIRE_OK(net_finalize(&c->net));
@@ -174,8 +182,8 @@ static void closed_twice(const char* path) {
 static void put_in_flight(const Conversation* c) {
   for (int i = 0; i < 8; ++i) {
     void* request = NULL;
-    REQUIRE_OK(net_irecv(&c->net, c->receive, 1, g_to, sizeof g_to, NULL, &request));
-    REQUIRE_OK(net_isend(&c->net, c->send, g_from, sizeof g_from, NULL, &request));
+    REQUIRE_OK(net_irecv(&c->net, c->receive, 1, g_to, sizeof g_to, c->to_mh, &request));
+    REQUIRE_OK(net_isend(&c->net, c->send, g_from, sizeof g_from, c->from_mh, &request));
   }
 }
 

@@ -13,4 +13,8 @@ namespace ztcp::test {
 // memory (ustack_in_memory.cc), which needs nothing and can run under sanitizers.
 Result<std::unique_ptr<Transport>> make_ustack(const config::Fabric& fabric);
 
+// What is beside it: the transport in memory (rdma_in_memory.cc), or verbs over devices in memory
+// (rdma_over_fake.cc).
+Result<std::unique_ptr<Transport>> make_rdma(const config::Fabric& fabric);
+
 }  // namespace ztcp::test

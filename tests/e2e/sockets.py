@@ -43,7 +43,7 @@ def misspelt():
     with Fabric(2, topology="mesh") as fabric:
         perf = fabric.start_perf("--op", "sendrecv", env={**ASKED, "ZTCP_TRANSPORT": "socket"})
         check(perf.wait(60) != 0, "it ran all the same")
-        said(fabric, "ZTCP_TRANSPORT=socket is neither sockets nor ustack (did you mean sockets?)")
+        said(fabric, "ZTCP_TRANSPORT=socket is none of sockets, ustack and verbs (did you mean sockets?)")
 
 
 def instead():

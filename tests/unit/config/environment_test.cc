@@ -42,6 +42,7 @@ TEST(Environment, TakesTheTransportByItsName) {
   EXPECT_EQ(read({"ZTCP_TRANSPORT="}).transport, TransportWish::kConfigs);
   EXPECT_EQ(read({"ZTCP_TRANSPORT=sockets"}).transport, TransportWish::kSockets);
   EXPECT_EQ(read({"ZTCP_TRANSPORT=ustack"}).transport, TransportWish::kUstack);
+  EXPECT_EQ(read({"ZTCP_TRANSPORT=verbs"}).transport, TransportWish::kVerbs);
   const Environment unknown = read({"ZTCP_TRANSPORT=Sockets"});
   EXPECT_EQ(unknown.transport, TransportWish::kUnknown);
   EXPECT_EQ(unknown.transport_text, "Sockets");

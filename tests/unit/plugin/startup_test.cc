@@ -29,22 +29,19 @@ config::Fabric one_nic_fabric() {
 class StartupTest : public testing::Test {
  protected:
   Told<Startup> start() {
-    return start_up(
-        {.load =
-             [this](const std::string& path) {
-               loaded_.path = path;
-               return loaded_;
-             },
-         .check_host = [this](const config::Fabric&) { return host_problems_; },
-         .over_interfaces =
-             [this](config::Fabric settings) { return over_interfaces(std::move(settings)); },
-         .transports = sources_},
-        environment_, "host-a");
+    return start_up({.load =
+                         [this](const std::string& path) {
+                           loaded_.path = path;
+                           return loaded_;
+                         },
+                     .check_host = [this](const config::Fabric&) { return host_problems_; },
+                     .transports = sources_},
+                    environment_, "host-a");
   }
 
-  static Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, TransportKind kind,
-                                                   const std::optional<Error>& error) {
-    if (error) return tl::unexpected<Error>(*error);
+  static Created create(const config::Fabric& fabric, TransportKind kind,
+                        const std::optional<Error>& error) {
+    if (error) return in_words(tl::unexpected<Error>(*error));
     std::vector<DeviceProperties> devices(fabric.nics.size());
     for (std::size_t i = 0; i < devices.size(); ++i) devices[i].name = fabric.nics[i].name;
     return std::make_unique<test::MemoryTransport>(std::move(devices), kind);
@@ -83,7 +80,8 @@ class StartupTest : public testing::Test {
        .create =
            [this](const config::Fabric& fabric) {
              return create(fabric, TransportKind::kUstack, transport_error_);
-           }}};
+           },
+       .find_nics = nullptr}};
   config::Environment environment_;
   test::LogCapture log_;
 };
@@ -195,8 +193,8 @@ TEST_F(StartupTest, ATransportThatIsNoneIsRefusedAndSoHeardOf) {
     ASSERT_TRUE(startup) << "what was asked for by a wrong name must not be slow in silence";
     EXPECT_TRUE(startup->transports.empty());
     EXPECT_TRUE(contains(startup->devices[0].refusal,
-                         "ZTCP_TRANSPORT=socket is neither sockets nor ustack (did you mean "
-                         "sockets?)"))
+                         "ZTCP_TRANSPORT=socket is none of sockets, ustack and verbs (did you "
+                         "mean sockets?)"))
         << startup->devices[0].refusal;
   }
 }
@@ -239,7 +237,9 @@ class TwoTransportsStart : public StartupTest {
          .create =
              [this](const config::Fabric& fabric) {
                return create(fabric, TransportKind::kSockets, other_error_);
-             }});
+             },
+         .find_nics =
+             [this](config::Fabric settings) { return over_interfaces(std::move(settings)); }});
   }
   std::optional<Error> other_error_;
 };

@@ -127,15 +127,5 @@ TEST(Check, MendsAreWordsOfAShell) {
   EXPECT_THAT(machine.fault("run_dir").mend, HasSubstr("mkdir -p '/my run'"));
 }
 
-// Nothing of the machine is asked for such a NIC: its transport would know what.
-TEST(Check, KindsThatAreNotBuiltAreRefusedByName) {
-  CheckedMachine machine;
-  machine.nic().driver = NicDriver::kVerbs;
-  const Problem problem = machine.fault("driver");
-  EXPECT_EQ(problem.where, "ztcp0");
-  EXPECT_THAT(problem.what, HasSubstr("driver = \"verbs\" is not in this build"));
-  EXPECT_THAT(problem.mend, HasSubstr("ztcp_setup"));
-}
-
 }  // namespace
 }  // namespace ztcp::config
