@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sys
 import time
 
 from fabric import check, main, wait_until
@@ -141,8 +142,43 @@ def communicators():
             check(max(counts[100:]) <= max(counts[:10]) + 4, f"{process.name} has ever more descriptors: {counts}")
 
 
+# More of them are silent than may be at once without having shaken hands.
+STRANGERS = """
+import os, random, socket, time
+silent = []
+for i in range(800):
+    one = socket.create_connection(("10.66.0.1", 7472 + i % 2), 5)
+    if i % 8 < 2:
+        one.sendall(random.Random(i).randbytes(1 + i * 7))
+    elif i % 8 < 4:
+        one.close()
+    else:
+        silent.append(one)
+print("here", flush=True)
+time.sleep(60)
+"""
+
+
+def strangers():
+    """Those who send nonsense, say nothing or go away hurt no job, nor keep one from starting."""
+    with Hosts() as hosts:
+        first = start_transfer(hosts)
+        second = [start_peer(hosts, "recv", 0, "--name", "second", "--count", "200", name="second-recv")]
+        wait_until(lambda: os.path.exists(os.path.join(hosts.folder, "second")), 30, "a second listener")
+        crowd = hosts.start("strangers", hosts.inside(1, [sys.executable, "-c", STRANGERS]))
+        wait_until(lambda: "here" in crowd.output() or not crowd.running(), 30, "strangers at the port")
+        check(crowd.running(), f"the strangers ended:\n{crowd.output()}")
+        goes_on(*first)
+        second.append(start_peer(hosts, "send", 1, "--name", "second", "--count", "200", name="second-send"))
+        for process in second:
+            check(process.wait(60) == 0, f"{process.name} failed:\n{process.output()[-2000:]}")
+        goes_on(*first)
+        check(" failed" not in hosts.log(), "a connection of the job's failed")
+        check("listening at 10.66.0.1:7473" in hosts.log(), "the second listener was not where the strangers were")
+
+
 if __name__ == "__main__":
     enter()
     main({f.__name__: f for f in (ipv4_mtu_1500, ipv4_mtu_9000, ipv6_mtu_1500, ipv6_mtu_9000, loss_5, briefly_down,
                                   down_for_long, address_removed, sender_killed, receiver_killed, receiver_stopped,
-                                  sender_stopped, communicators)})
+                                  sender_stopped, communicators, strangers)})
