@@ -34,7 +34,7 @@ void feed(RecordReader& reader, const Record& record, std::size_t at_once) {
 }
 
 TEST(Exchange, RecordsComeInAnyPieces) {
-  for (const std::size_t at_once : {1, 7, 200}) {
+  for (const std::size_t at_once : std::initializer_list<std::size_t>{1, 7, 200}) {
     RecordReader reader;
     const Hello hello = make_hello({std::byte{1}}, {std::byte{2}}, facts(3));
     feed(reader, hello, at_once);

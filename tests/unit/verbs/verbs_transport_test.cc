@@ -81,7 +81,8 @@ class VerbsTransportTest : public testing::Test {
 
 TEST_F(VerbsTransportTest, CarriesMessagesOfAllSizes) {
   Pair both = pair();
-  for (const std::size_t size : {0, 1, 8, 64, 65, 4096, 100'000, 1 << 20})
+  for (const std::size_t size :
+       std::initializer_list<std::size_t>{0, 1, 8, 64, 65, 4096, 100'000, 1 << 20})
     exchange(both, size, size + 1);
 }
 
