@@ -1,0 +1,62 @@
+"""RDMA by soft RoCE (rxe): an ordinary user's job without any set-up, with loss, a killed rank and a link that is down."""
+import time
+
+from guest import all_reduce, expect, on_all, start_transfer
+from machine import Failure
+
+ENDS_WITHIN_S = 120  # A CPU is emulated: the transport's own limits are 10 to 40 s.
+
+
+def interface_of(machine, rail):
+    return machine.run(f"ls /sys/bus/pci/devices/{machine.pci(rail)}/virtio*/net").output.strip()
+
+
+def expect_end(job, text):
+    """It ends by itself, not well, and says why."""
+    job.wait(ENDS_WITHIN_S)
+    if job.status == 0:
+        raise Failure(f"{job} ended well:\n{job.output}")
+    expect(text, job.output, job)
+
+
+def run(lab):
+    machines = lab.boot(2, nics=["virtio"])
+    names = [interface_of(machine, 1) for machine in machines]
+    if names[0] != names[1]:
+        raise Failure(f"rail 1 is {names[0]} on one machine and {names[1]} on the other")
+    asked = f"env ZTCP_TRANSPORT=verbs NCCL_SOCKET_IFNAME=={names[0]}"
+
+    lab.say("without a device")
+    refused = machines[0].run(f"{asked} ztcp_perf --plugin /usr/lib/x86_64-linux-gnu/libnccl-net.so --ranks 2 --log info "
+                              "--op ping --iters 1", "job", status=None)
+    if refused.status == 0:
+        raise Failure(f"{refused} ended well without a device")
+    expect("this host has no RDMA device", refused.output, refused)
+
+    on_all(machines, f"modprobe -a ib_uverbs rdma_rxe && rdma link add rxe0 type rxe netdev {names[0]} && "
+           "udevadm settle && rdma link")
+    lab.say("all-reduce")
+    all_reduce(machines, size="--min 8 --max 64K --factor 8", pmd="RDMA verbs, rxe0 port 1, RoCE v2", prefix=asked)
+    if lab.wire(1).forwarded < 100:
+        raise Failure("the job's data did not go over its rail")
+
+    lab.say("with 1 % of the frames lost")
+    lab.wire(1).loss = 0.01
+    all_reduce(machines, size="--min 16K --max 16K --factor 2", pmd="RDMA verbs", prefix=asked)
+    lab.wire(1).loss = 0
+
+    lab.say("a rank is killed")
+    jobs = start_transfer(lab, machines, prefix=asked, iterations=100000)
+    machines[1].run("pkill -KILL -u job -x ztcp_perf")
+    expect_end(jobs[0], "its process ended without a word")
+
+    lab.say("the link goes down")
+    jobs = start_transfer(lab, machines, prefix=asked, iterations=100000, port=29600)
+    machines[0].carrier(1, up=False)
+    expect_end(jobs[0], "port 1 of rxe0 is down")
+    machines[1].run("pkill -KILL -u job -x ztcp_perf", status=None)
+    machines[0].carrier(1, up=True)
+    time.sleep(1)
+
+    lab.say("and up again")
+    all_reduce(machines, size="--min 64K --max 64K --factor 2", pmd="RDMA verbs", prefix=asked, port=29700)
