@@ -177,8 +177,31 @@ def strangers():
         check("listening at 10.66.0.1:7473" in hosts.log(), "the second listener was not where the strangers were")
 
 
+HOG = """
+import socket, time
+all = [socket.create_connection(("10.66.0.1", 7472), 5) for _ in range(2)]
+print("here", flush=True)
+time.sleep(60)
+"""
+
+
+def ports_exhausted():
+    """Of a host that has no port left to connect from, its own line names the setting."""
+    with Hosts() as hosts:
+        hosts.on(1, "sysctl", "-qw", "net.ipv4.ip_local_port_range=50000 50001")
+        start_peer(hosts, "recv", 0)
+        wait_until(lambda: os.path.exists(os.path.join(hosts.folder, "handle")), 30, "the listener")
+        hog = hosts.start("hog", hosts.inside(1, [sys.executable, "-c", HOG]))
+        wait_until(lambda: "here" in hog.output() or not hog.running(), 30, "the last ports")
+        check(hog.running(), f"the ports were not taken:\n{hog.output()}")
+        check(start_peer(hosts, "send", 1).wait(30) == EXIT_PLUGIN_ERROR, "there was a port left")
+        check("no port is left on 10.66.0.2 to connect from: widen net.ipv4.ip_local_port_range" in hosts.log(),
+              "no line names the setting")
+
+
 if __name__ == "__main__":
     enter()
     main({f.__name__: f for f in (ipv4_mtu_1500, ipv4_mtu_9000, ipv6_mtu_1500, ipv6_mtu_9000, loss_5, briefly_down,
                                   down_for_long, address_removed, sender_killed, receiver_killed, receiver_stopped,
-                                  sender_stopped, communicators, strangers)})
+                                  sender_stopped, communicators, strangers,
+                                  ports_exhausted)})
