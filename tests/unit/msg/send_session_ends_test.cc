@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How a sender ends: closed, or with its process.
+#include <gtest/gtest.h>
+
+#include "tests/unit/msg/send_session_fixture.h"
+#include "transport/msg/reason.h"
+
+namespace ztcp::msg {
+namespace {
+
+TEST_F(SendSessionTest, LeavesAnIdleReceiverWithABye) {
+  Dialled& d = accept(0);
+  ack(d, kHelloBytes);
+  static_cast<void>(d.stream.records());
+  session->leave(now);
+  const auto records = d.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_TRUE(decode_bye(records[0].header, records[0].body)->process_ends);
+  EXPECT_TRUE(d.stream.closed);
+  EXPECT_FALSE(session->is_finishing());
+}
+
+// Its streams refer to memory that may be going, and a reset alone would have the receiver wait for
+// a redial.
+TEST_F(SendSessionTest, LeavesMessagesUnderWayWithAResetAndAHello) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  post(100);
+  session->leave(now);
+  EXPECT_TRUE(d.stream.aborted);
+  EXPECT_TRUE(session->is_finishing());
+  session->on_timers(now);
+  Dialled& last = dialled.at(1);
+  last.events->on_open(now, last.stream);
+  const auto records = last.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  const auto hello = decode_hello(records[0].header, records[0].body);
+  ASSERT_TRUE(hello);
+  EXPECT_TRUE(hello->process_ends);
+  EXPECT_EQ(hello->session, kId);
+  EXPECT_EQ(hello->epoch, 2U);
+  preamble(last);
+  say(last, Refusal{Reason::kUnknownSession, 0, 0});
+  EXPECT_FALSE(session->is_finishing());
+  EXPECT_TRUE(done.empty());
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(SendSessionTest, ReadsNoMemoryAfterLeavingWhateverTheReceiverSays) {
+  accept(0, Credit{1, 0, 0});
+  post(100);
+  session->leave(now);
+  Dialled& last = accept(1, Credit{1, 0, 0});
+  for (const auto& record : last.stream.records()) EXPECT_EQ(record.header.type, RecordType::kBye);
+  EXPECT_FALSE(session->is_finishing());
+}
+
+TEST_F(SendSessionTest, TriesAgainWhenTheLastHelloGetsLost) {
+  accept(0, Credit{1, 0, 0});
+  post(100);
+  session->leave(now);
+  session->on_timers(now);
+  dialled.at(1).events->on_failed(now, Error{Errc::kPeerClosed, 0, ""});
+  EXPECT_TRUE(session->is_finishing());
+  session->on_timers(session->next_deadline());
+  EXPECT_EQ(dialled.size(), 3U);
+}
+
+TEST_F(SendSessionTest, SaysThatTheReceiversProcessEnded) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  post(100);
+  say(d, Bye{0, /*process_ends=*/true});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
+  EXPECT_EQ(session->failure_detail().reason, Reason::kProcessEnded);
+
+  failures.clear();
+  dialled.clear();
+  make();
+  say(accept(0), Bye{0, /*process_ends=*/true});
+  EXPECT_TRUE(failures.empty()) << "an idle sender has lost nothing";
+  post(1);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(session->failure_detail().reason, Reason::kProcessEnded);
+}
+
+TEST_F(SendSessionTest, ClosesWithByeOnEveryFlowOnceAllIsDone) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  ack(d, kHelloBytes);
+  post(100);
+  static_cast<void>(d.stream.records());
+  session->close();
+  EXPECT_FALSE(d.stream.is_left());
+  ack(d, kChunkRecordBytes + 100);
+  EXPECT_TRUE(d.stream.closed);
+  const auto records = d.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(decode_bye(records[0].header, records[0].body)->messages, 1U);
+  EXPECT_EQ(closed, 1);
+}
+
+TEST_F(SendSessionTest, ClosesAlsoWhenTheReceiverIsFoundToBeNoMore) {
+  accept(0).events->on_failed(now, Error{Errc::kPeerClosed, 0, "tcp reset"});
+  session->close();
+  EXPECT_EQ(closed, 0);
+  say(open(1), Refusal{Reason::kUnknownSession});
+  EXPECT_EQ(closed, 1);
+  EXPECT_EQ(session->next_deadline(), kNever);
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(SendSessionTest, WritesOutsideTheRingsGoOutLater) {
+  Dialled& d = accept(0, Credit{9, 0, 0});
+  d.stream.full = true;
+  post(100);
+  EXPECT_TRUE(chunks(d).empty());
+  d.stream.full = false;
+  ack(d, 1);
+  EXPECT_EQ(chunks(d).size(), 1U);
+}
+
+}  // namespace
+}  // namespace ztcp::msg

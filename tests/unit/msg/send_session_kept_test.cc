@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Messages of which a sender keeps copies.
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/msg/send_session_fixture.h"
+#include "transport/msg/reason.h"
+
+namespace ztcp::msg {
+namespace {
+
+// Where an acknowledgement is no delivery.
+class KeptTest : public SendSessionTest {
+ protected:
+  void SetUp() override {
+    settings.ack_is_delivery = false;
+    settings.kept_message_bytes = 2048;  // Pages of 128 bytes.
+    make();
+  }
+  Dialled& accept(std::size_t index, const Credit& credit = {}) {
+    return SendSessionTest::accept(index, credit, Accept{false, 8192, 1, 32, kId});
+  }
+  struct Sent {
+    Chunk chunk;
+    std::byte first;
+  };
+  static std::vector<Sent> sent(Dialled& d) {
+    std::vector<Sent> out;
+    for (const auto& r : d.stream.records())
+      if (r.header.type == RecordType::kChunk)
+        out.push_back({*decode_chunk(r.header, r.body), r.payload.at(0)});
+    return out;
+  }
+  static std::size_t asks(Dialled& d) {
+    const auto records = d.stream.records();
+    return static_cast<std::size_t>(
+        std::count_if(records.begin(), records.end(),
+                      [](const auto& r) { return r.header.type == RecordType::kAsk; }));
+  }
+};
+
+TEST_F(KeptTest, SmallMessagesAreDoneWhenTheyArePosted) {
+  Dialled& d = accept(0);
+  ack(d, kHelloBytes);
+  post(900);
+  EXPECT_EQ(done.size(), 1U);
+  post(2048);
+  ack(d, 2 * kChunkRecordBytes + 900 + 2047);
+  EXPECT_EQ(done.size(), 1U);
+  ack(d, 1);
+  EXPECT_EQ(done.size(), 2U) << "the stream has taken it";
+  post(2049);
+  ack(d, kChunkRecordBytes + 2049);
+  EXPECT_EQ(done.size(), 2U) << "that one waits";
+  const auto chunks = sent(d);
+  ASSERT_EQ(chunks.size(), 3U);
+  EXPECT_FALSE(chunks[0].chunk.wants_receipt);
+  EXPECT_FALSE(chunks[1].chunk.wants_receipt);
+  EXPECT_TRUE(chunks[2].chunk.wants_receipt);
+  say(d, Credit{3, 900 + 2048 + 2049, 3});
+  EXPECT_EQ(done, (std::vector<std::uint32_t>{0, 1, 2})) << "each once";
+}
+
+TEST_F(KeptTest, WhatIsReceivedBeforeItWasCopiedIsDoneOnce) {
+  Dialled& d = accept(0);
+  ack(d, kHelloBytes);
+  post(2000);
+  say(d, Credit{1, 2000, 1});
+  EXPECT_TRUE(done.empty()) << "the stream still refers to it";
+  ack(d, kChunkRecordBytes + 2000);
+  EXPECT_EQ(done.size(), 1U);
+}
+
+TEST_F(KeptTest, AFlowThatDiesBeforeItTookAMessageLeavesItToTheNext) {
+  Dialled& d = accept(0);
+  memory[0] = std::byte{7};
+  post(2000);
+  d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  Dialled& again = accept(1);
+  const auto chunks = sent(again);
+  ASSERT_EQ(chunks.size(), 1U);
+  EXPECT_EQ(chunks[0].first, std::byte{7});
+  ack(again, 100'000);
+  EXPECT_EQ(done.size(), 1U);
+}
+
+TEST_F(KeptTest, WithoutRoomForTheCopyMessagesWait) {
+  Dialled& d = accept(0, Credit{40, 0, 0});
+  for (int i = 0; i < 5; ++i) post(2000);
+  EXPECT_TRUE(sent(d).back().chunk.wants_receipt);
+  ack(d, 100'000);
+  EXPECT_EQ(done.size(), 4U);
+  say(d, Credit{40, 0, 1});
+  post(2000);
+  EXPECT_FALSE(sent(d).back().chunk.wants_receipt) << "the first has made room";
+  say(d, Credit{40, 0, 5});
+  EXPECT_EQ(done.size(), 6U);
+}
+
+TEST_F(KeptTest, WhatDiedWithItsFlowIsSentAgainFromTheCopy) {
+  Dialled& d = accept(0, Credit{40, 0, 0});
+  for (int i = 0; i < 4; ++i) {
+    memory[0] = static_cast<std::byte>(i);
+    post(100);
+  }
+  EXPECT_EQ(done.size(), 4U);
+  memory[0] = std::byte{0xee};
+  ack(d, 100'000);
+  d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  Dialled& again = accept(1, Credit{40, 0, 2});
+  const auto chunks = sent(again);
+  ASSERT_EQ(chunks.size(), 2U);
+  EXPECT_EQ(chunks[0].chunk.message, 2U);
+  EXPECT_EQ(chunks[0].first, std::byte{2});
+  EXPECT_EQ(chunks[1].first, std::byte{3});
+  EXPECT_EQ(done.size(), 4U) << "once";
+}
+
+// The receiver tells of small messages now and then.
+TEST_F(KeptTest, AsksWhenItWaitsForCreditOfSmallMessages) {
+  Dialled& d = accept(0);
+  for (int i = 0; i < 32; ++i) post(1);
+  EXPECT_EQ(asks(d), 0U);
+  post(1);
+  EXPECT_EQ(asks(d), 1U);
+  post(1);
+  EXPECT_EQ(asks(d), 0U) << "asked already";
+  say(d, Credit{1, 1, 1});
+  EXPECT_EQ(asks(d), 1U) << "one of the two went out, the other waits";
+  say(d, Credit{40, 1, 1});
+  EXPECT_EQ(asks(d), 0U);
+}
+
+TEST_F(KeptTest, OfLargeMessagesItIsToldUnasked) {
+  Dialled& d = accept(0);
+  post(5000);
+  post(5000);
+  EXPECT_EQ(asks(d), 0U);
+}
+
+TEST_F(KeptTest, ClosesOnceTheReceiverHasThemAll) {
+  Dialled& d = accept(0);
+  post(100);
+  ack(d, 100'000);
+  static_cast<void>(d.stream.records());
+  session->close();
+  EXPECT_EQ(asks(d), 1U);
+  EXPECT_FALSE(d.stream.closed);
+  EXPECT_TRUE(session->is_finishing());
+  say(d, Credit{1, 100, 1});
+  EXPECT_TRUE(d.stream.closed);
+  EXPECT_EQ(closed, 1);
+}
+
+// It called them done: that they get there is left to do.
+TEST_F(KeptTest, AProcessThatEndsDeliversThemFirst) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  post(100);
+  ack(d, 100'000);
+  static_cast<void>(d.stream.records());
+  session->leave(now);
+  EXPECT_EQ(asks(d), 1U);
+  EXPECT_FALSE(d.stream.is_left());
+  EXPECT_TRUE(session->is_finishing());
+  // The flow dies all the same.
+  d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  Dialled& again = open(1);
+  const auto hello = again.stream.records();
+  EXPECT_FALSE(decode_hello(hello[0].header, hello[0].body)->process_ends);
+  say(again, Accept{false, 8192, 1, 32, kId});
+  say(again, Credit{1, 0, 0});
+  say(again, Ready{});
+  EXPECT_EQ(sent(again).size(), 1U);
+  ack(again, 100'000);
+  say(again, Credit{1, 0, 1});
+  const auto records = again.stream.records();
+  ASSERT_FALSE(records.empty());
+  EXPECT_TRUE(decode_bye(records.back().header, records.back().body)->process_ends);
+  EXPECT_TRUE(again.stream.closed);
+  EXPECT_FALSE(session->is_finishing());
+}
+
+}  // namespace
+}  // namespace ztcp::msg
