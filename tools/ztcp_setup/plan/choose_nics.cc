@@ -85,6 +85,12 @@ void take_new(const PlanInput& input, Plan& plan) {
 constexpr const char* kNothingTaken =
     "; or ztcp_setup --transport sockets: over the kernel's TCP, nothing is taken";
 
+// Options that would mean nothing where none is taken: who gave one expected something of it.
+bool speaks_of_taken_nics(const PlanRequest& request) {
+  return request.nics || request.queues || request.no_iommu || request.ask_iommu ||
+         request.page_kib || request.per_gpu_mib || request.spare_mib;
+}
+
 // Nobody asked for them, and they are slower.
 void tell_of_sockets(Plan& plan) {
   plan.note(Severity::kWarning, "transport", "kernel sockets",
@@ -113,8 +119,8 @@ void choose_nics(const PlanInput& input, Plan& plan) {
     auto pairs = request.nics ? config::take_nics(plan.topology, *request.nics)
                               : config::assign(plan.topology);
     if (!pairs && !wanted) {
-      const bool for_gpus = !request.nics && !plan.topology.gpus.empty();
-      if (for_gpus && choose_interfaces(input, pairs.error().what, plan))
+      const bool may_fall = !plan.topology.gpus.empty() && !speaks_of_taken_nics(request);
+      if (may_fall && choose_interfaces(input, pairs.error().what, plan))
         return tell_of_sockets(plan);
       pairs.error().mend += kNothingTaken;
     }

@@ -121,6 +121,12 @@ TEST(ChooseInterfaces, WhoWantsOurTcpOrNicsByNumberIsRefusedAsBefore) {
   two.nics = 2;
   EXPECT_THAT(only_fault(plan_of(host, two)).problem.mend,
               HasSubstr("or ztcp_setup --transport sockets"));
+  PlanRequest queues;
+  queues.queues = 2;
+  for (const PlanRequest& request : {test::without_iommu(), queues})
+    EXPECT_THAT(only_fault(plan_of(host, request)).problem.mend,
+                HasSubstr("or ztcp_setup --transport sockets"))
+        << "an option that would mean nothing";
 }
 
 // What was set up once does not change its transport because a NIC is gone.
