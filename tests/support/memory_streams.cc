@@ -146,7 +146,7 @@ void MemoryStreams::hand_over(TimePoint now, MemoryStream& to, std::span<const s
   };
   if (!listens()) return;
   const std::span<std::byte> place =
-      script_.is_kernel_like ? to.events_->place() : std::span<std::byte>();
+      script_.is_kernel_like ? to.events_->place().unpolled() : std::span<std::byte>();
   if (const std::size_t placed = std::min(place.size(), bytes.size()); placed != 0) {
     std::copy_backward(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(placed),
                        place.begin() + static_cast<std::ptrdiff_t>(placed));

@@ -81,8 +81,8 @@ class Stream {
   // Sends RST and forgets everything. No further event is delivered.
   virtual void abort() = 0;
 
-  // Nobody writes any more to what StreamEvents::lend_place() lent; returns when that is so. What is
-  // there is told all the same, later: on_placed().
+  // Nobody writes any more to what StreamEvents::lend_place() lent; returns when that is so. What
+  // is there is told all the same, later: on_placed().
   virtual void settle_place() {}
 
   // Until it has been let go, and from within on_failed().
@@ -90,6 +90,15 @@ class Stream {
 
  protected:
   ~Stream() = default;
+};
+
+// Where bytes belong that are still to come.
+struct Place {
+  std::span<std::byte> bytes;
+  bool is_polled = false;  // Somebody may look at them before they are all there.
+
+  // For who puts them there as it likes.
+  std::span<std::byte> unpolled() const { return is_polled ? std::span<std::byte>() : bytes; }
 };
 
 // What the user of a stream hears. Called from inside the owner's on_frames() / on_timers(); the
@@ -102,9 +111,10 @@ class StreamEvents {
   // their memory lent (FrameLoans).
   virtual void on_bytes(TimePoint now, std::span<const std::byte> bytes) = 0;
   // Where the next bytes of the stream belong, if the user knows: whoever makes the stream may put
-  // them there itself, from the first on and in any order within, and then tells how many it was
-  // instead of on_bytes(). Empty: on_bytes() wants them.
-  virtual std::span<std::byte> place() { return {}; }
+  // them there itself, from the first on, and then tells how many it was instead of on_bytes():
+  // in any order within, but where somebody polls by ordered_copy() alone. Empty: on_bytes() wants
+  // them.
+  virtual Place place() { return {}; }
   virtual void on_placed(TimePoint, std::size_t) {}
   // What place() just said may be written by another thread until on_placed() (of none or some of
   // the bytes), or until the stream has been let go. False: only here and now.

@@ -47,7 +47,7 @@ void RecvFlow::on_bytes(TimePoint now, std::span<const std::byte> bytes) {
   }
 }
 
-std::span<std::byte> RecvFlow::place() {
+Place RecvFlow::place() {
   if (!is_up() || stream_ == nullptr || reader_.payload_left() == 0) return {};
   return session_->place(*this, reader_.payload_left());
 }

@@ -110,7 +110,7 @@ class RecvFlow final : public StreamEvents {
 
   void on_open(TimePoint, Stream&) override {}  // Accepted streams are open.
   void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
-  std::span<std::byte> place() override;
+  Place place() override;
   void on_placed(TimePoint now, std::size_t bytes) override;
   bool lend_place() override;
   void on_acked(TimePoint now, std::uint64_t total_bytes) override;

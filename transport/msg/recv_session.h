@@ -94,7 +94,7 @@ class RecvSession final : public CopyClient {
   void on_payload(TimePoint now, RecvFlow& flow, std::span<const std::byte> bytes);
   // Where the next `bytes` of the chunk being read may be put by others; empty: on_payload() wants
   // them. Then they are there.
-  std::span<std::byte> place(const RecvFlow& flow, std::size_t bytes);
+  Place place(const RecvFlow& flow, std::size_t bytes);
   void on_placed(TimePoint now, RecvFlow& flow, std::size_t bytes);
   // place() is another thread's until on_placed(), or until the flow's stream has been let go. Who
   // ends the session or hands memory back waits for that thread (Stream::settle_place(), abort(),

@@ -120,17 +120,17 @@ void RecvSession::settle(TimePoint now, RecvLane& lane, Arrival& m, std::uint64_
     note_news();
 }
 
-// What nobody polls, of units that are not held.
-std::span<std::byte> RecvSession::place(const RecvFlow& flow, std::size_t bytes) {
+// Of units that are not held.
+Place RecvSession::place(const RecvFlow& flow, std::size_t bytes) {
   const RecvFlow::Cursor& cursor = flow.cursor;
   if (state_ != State::kRunning || cursor.lane->is_finished(cursor.message) ||
       !cursor.lane->is_posted(cursor.message))
     return {};
   Arrival& m = *cursor.lane->arrival(cursor.message);
-  if (RecvMessage::of(m).is_polled()) return {};
   const std::uint64_t from = cursor.position;
   if (m.held.count(m.unit.index(from), m.unit.index(from + bytes - 1) + 1) != 0) return {};
-  return {RecvMessage::of(m).buffer() + from, bytes};
+  RecvMessage& message = RecvMessage::of(m);
+  return {{message.buffer() + from, bytes}, message.is_polled()};
 }
 
 bool RecvSession::lend_place(RecvFlow& flow) {

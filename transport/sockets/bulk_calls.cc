@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <sys/socket.h>
 
+#include "transport/core/ordered_copy.h"
+
 namespace ztcp::sockets {
 namespace {
 
@@ -26,14 +28,34 @@ void BulkCall::skip(std::size_t bytes) {
   }
 }
 
-void BulkCall::run() {
+ssize_t BulkCall::send() const {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(vector.data());  // It does not write there.
+  message.msg_iovlen = vectors;
+  return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+// Like recvmsg(). What somebody polls is received beside and copied in order.
+ssize_t BulkCall::receive(std::span<std::byte> scratch) {
+  std::array<iovec, 2> to{{vector[0], vector[1]}};
+  if (is_polled && scratch.size() < vector[0].iov_len)
+    to = {{{scratch.data(), scratch.size()}, {}}};
+  else if (is_polled)
+    to[0].iov_base = scratch.data();
+  msghdr message{};
+  message.msg_iov = to.data();
+  message.msg_iovlen = to.size();
+  const ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT);
+  if (is_polled && got > 0)
+    ordered_copy(static_cast<std::byte*>(vector[0].iov_base), scratch.data(),
+                 std::min(static_cast<std::size_t>(got), to[0].iov_len));
+  return got;
+}
+
+void BulkCall::run(std::span<std::byte> scratch) {
   int looks = 0;
   do {
-    msghdr message{};
-    message.msg_iov = vector.data();
-    message.msg_iovlen = vectors;
-    const ssize_t got = kind == Kind::kSend ? sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL)
-                                            : recvmsg(fd, &message, MSG_DONTWAIT);
+    const ssize_t got = kind == Kind::kSend ? send() : receive(scratch);
     ++calls;
     if (got > 0) {
       skip(static_cast<std::size_t>(got));
@@ -53,8 +75,10 @@ void BulkCall::run() {
 }
 
 BulkCalls::BulkCalls(std::size_t most, Workers& workers) : workers_(workers) {
-  for (std::size_t i = 0; i < std::min(most, kMaxWorkers); ++i)
+  for (std::size_t i = 0; i < std::min(most, kMaxWorkers); ++i) {
     rings_.push_back(std::make_unique<Ring>());
+    scratch_.emplace_back(new std::byte[BulkCall::kScratchBytes]);
+  }
 }
 
 // The first that has nothing to do: so a few that are awake do all there is, if they can.
@@ -92,7 +116,8 @@ bool BulkCalls::wait_for(const BulkCall& call) {
 }
 
 bool BulkCalls::work(std::size_t worker) {
-  return rings_[worker]->work([](BulkCall* call) { call->run(); });
+  const std::span scratch(scratch_[worker].get(), BulkCall::kScratchBytes);
+  return rings_[worker]->work([scratch](BulkCall* call) { call->run(scratch); });
 }
 
 }  // namespace ztcp::sockets

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <sys/types.h>
 #include <sys/uio.h>
 #include <vector>
 
@@ -36,6 +38,7 @@ struct BulkCall {
   int fd = -1;
   std::uint32_t vectors = 0;
   std::size_t enough_bytes = 0;  // A receive waits a little for so many.
+  bool is_polled = false;        // What it receives goes by ordered_copy() to the first vector.
   std::array<iovec, 32> vector;
   // The answer.
   std::size_t moved_bytes = 0;
@@ -48,10 +51,13 @@ struct BulkCall {
   std::uint8_t worker = 0;
   std::uint32_t position = 0;
 
-  // The worker's.
-  void run();
+  // The worker's, who has memory to receive to.
+  static constexpr std::size_t kScratchBytes = 64U << 10;
+  void run(std::span<std::byte> scratch);
 
  private:
+  ssize_t send() const;
+  ssize_t receive(std::span<std::byte> scratch);
   void skip(std::size_t bytes);
 };
 
@@ -104,7 +110,8 @@ class BulkCalls {
   const std::unique_ptr<Ring>* least_busy() const;
 
   Workers& workers_;
-  std::vector<std::unique_ptr<Ring>> rings_;  // Of each worker.
+  std::vector<std::unique_ptr<Ring>> rings_;           // Of each worker;
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;  // not touched before it is used.
   std::size_t out_ = 0;
 };
 

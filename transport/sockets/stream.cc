@@ -139,10 +139,11 @@ bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
 // False: no more for now. What has no place, or lies behind what has one, goes to `scratch`: where
 // messages are large no more than their header, so that the rest may be put in its place.
 bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken) {
-  const std::span<std::byte> place = events_ != nullptr ? events_->place() : std::span<std::byte>();
-  if (!place.empty() && seen_bytes_ != 0) return take_seen(now, scratch);
-  if (place.size() >= BulkCall::kLeastBytes && give_receive(place)) return false;
-  const bool is_at_header = place.empty() && expects_place_ && seen_bytes_ == 0;
+  const Place next = events_ != nullptr ? events_->place() : Place{};
+  if (!next.bytes.empty() && seen_bytes_ != 0) return take_seen(now, scratch);
+  if (next.bytes.size() >= BulkCall::kLeastBytes && give_receive(next)) return false;
+  const std::span<std::byte> place = next.unpolled();
+  const bool is_at_header = next.bytes.empty() && expects_place_ && seen_bytes_ == 0;
   const bool looks =
       is_direct_ && reads_little_ && place.empty() && !is_at_header && seen_bytes_ == 0;
   std::span<std::byte> behind = scratch;
@@ -173,7 +174,7 @@ bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std
   counters_.copied_bytes += bytes - placed;
   if (events_ != nullptr) events_->on_bytes(now, behind.first(bytes - placed));
   if (is_at_header) {
-    expects_place_ = events_ != nullptr && events_->place().size() >= kWorthPlacing;
+    expects_place_ = events_ != nullptr && is_worth_placing(events_->place());
     reads_until_probe_ = kReadsBetweenProbes;
   } else if (bytes >= kWorthPlacing && !looks) {
     expects_place_ = place.size() >= kWorthPlacing || reads_until_probe_ == 0;
@@ -200,6 +201,13 @@ bool SocketStream::on_no_bytes(TimePoint now, ssize_t got) {
   else if (errno != EAGAIN)
     fail(now, errno, "recvmsg");
   return false;
+}
+
+// Header by header: by the kernel, or by workers who copy what somebody polls.
+bool SocketStream::is_worth_placing(const Place& next) const {
+  return host_.bulk_calls().has_workers() && next.is_polled
+             ? next.bytes.size() >= BulkCall::kLeastBytes
+             : next.unpolled().size() >= kWorthPlacing;
 }
 
 void SocketStream::on_end(TimePoint now) {
@@ -268,12 +276,14 @@ void SocketStream::say_fin(TimePoint now) {
 // --- Calls that workers do -----------------------------------------------------------------------
 
 // Whatever epoll says while a call is out is newer than what the call finds last.
-bool SocketStream::give_receive(std::span<std::byte> place) {
+bool SocketStream::give_receive(const Place& next) {
+  const std::span<std::byte> place = next.bytes;
   const std::size_t bytes = std::min(place.size(), BulkCall::kMostBytes);
   BulkCalls& calls = host_.bulk_calls();
   if (!calls.has_room() || !events_->lend_place()) return false;
   call_.stream = this;
   call_.kind = BulkCall::Kind::kReceive;
+  call_.is_polled = next.is_polled;
   call_.fd = fd_.get();
   call_.vector[0] = {place.data(), bytes};
   // Behind the whole of it lies the header of what comes next.
@@ -318,7 +328,7 @@ void SocketStream::on_received(TimePoint now) {
   const std::size_t placed = std::min(call_.moved_bytes, call_bytes_);
   const std::size_t rest = call_.moved_bytes - placed;
   counters_.received_bytes += call_.moved_bytes;
-  counters_.copied_bytes += rest;
+  counters_.copied_bytes += call_.is_polled ? call_.moved_bytes : rest;
   const bool has_ended = call_.has_ended;
   const int sys_errno = call_.sys_errno;
   // As many as it could take: there may be more.

@@ -136,7 +136,8 @@ class SocketStream final : public Stream {
   std::size_t burst_bytes() const {
     return host_.bulk_calls().has_workers() ? kBurstBesideWorkersBytes : kBurstBytes;
   }
-  bool give_receive(std::span<std::byte> place);
+  bool is_worth_placing(const Place& next) const;
+  bool give_receive(const Place& next);
   bool give_send();
   void on_received(TimePoint now);
   void on_sent(TimePoint now);

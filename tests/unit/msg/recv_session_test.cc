@@ -54,19 +54,19 @@ TEST_F(RecvSessionTest, OnlyBuffersThatNobodyPollsAreGivenAway) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(200'000);
   post(buffer, 10, 0, 0, /*is_polled=*/false);
-  EXPECT_TRUE(peer.events->place().empty()) << "between records";
+  EXPECT_TRUE(peer.events->place().unpolled().empty()) << "between records";
   peer.say(Chunk{false, 147'456, 0, 0, 200'000});
-  ASSERT_EQ(peer.events->place().size(), 147'456U);
-  EXPECT_EQ(peer.events->place().data(), buffer.data());
+  ASSERT_EQ(peer.events->place().unpolled().size(), 147'456U);
+  EXPECT_EQ(peer.events->place().bytes.data(), buffer.data());
   peer.events->on_placed(now, 60'000);
-  EXPECT_EQ(peer.events->place().data(), buffer.data() + 60'000);
+  EXPECT_EQ(peer.events->place().bytes.data(), buffer.data() + 60'000);
   peer.events->on_placed(now, 87'456);
   peer.chunk({false, 52'544, 0, 147'456, 200'000});
   EXPECT_EQ(done, (Done{{10, 200'000}}));
 
   post(buffer, 11, 0, 0, /*is_polled=*/true);
   peer.say(Chunk{false, 200'000, 1, 0, 200'000});
-  EXPECT_TRUE(peer.events->place().empty());
+  EXPECT_TRUE(peer.events->place().unpolled().empty());
 }
 
 TEST_F(RecvSessionTest, APeerBeyondTheAllowanceIsRefusedWithBothNumbers) {

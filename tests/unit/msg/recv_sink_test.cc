@@ -21,7 +21,7 @@ class LentPlaces : public AcceptorTest {
     Peer& peer = greet();
     post(buffer, 1, 0, 0, /*is_polled=*/false);
     peer.say(Chunk{false, kHalf, 0, 0, kSize});
-    EXPECT_EQ(peer.events->place().data(), buffer.data());
+    EXPECT_EQ(peer.events->place().bytes.data(), buffer.data());
     EXPECT_TRUE(peer.events->lend_place());
     return peer;
   }
@@ -35,7 +35,7 @@ TEST_F(LentPlaces, AreFilledBesideWhatOtherFlowsBring) {
   other.say(Chunk{false, kHalf, 0, kHalf, kSize});
   EXPECT_TRUE(other.events->lend_place());
   peer.events->on_placed(now, 0);
-  EXPECT_EQ(peer.events->place().size(), kHalf);
+  EXPECT_EQ(peer.events->place().bytes.size(), kHalf);
   EXPECT_TRUE(peer.events->lend_place());
   other.events->on_placed(now, kHalf);
   EXPECT_TRUE(done.empty());

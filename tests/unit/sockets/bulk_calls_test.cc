@@ -4,7 +4,6 @@
 // A stream whose large pieces are moved by a worker that is as slow as the test wants.
 #include "transport/sockets/bulk_calls.h"
 
-#include <algorithm>
 #include <fcntl.h>
 #include <memory>
 #include <sys/epoll.h>
@@ -19,6 +18,12 @@ namespace ztcp::sockets {
 namespace {
 
 using Bytes = std::vector<std::byte>;
+
+Bytes test_bytes() {
+  Bytes bytes(1U << 20);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
+  return bytes;
+}
 
 // Works when it is told to, or waited for.
 class OneWorker final : public Workers {
@@ -83,7 +88,7 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
 
   void on_open(TimePoint, Stream&) override {}
   void on_bytes(TimePoint, std::span<const std::byte> bytes) override { other += bytes.size(); }
-  std::span<std::byte> place() override { return std::span(in).subspan(placed); }
+  Place place() override { return {std::span(in).subspan(placed), is_polled}; }
   void on_placed(TimePoint, std::size_t bytes) override { placed += bytes; }
   bool lend_place() override { return lends; }
   void on_acked(TimePoint, std::uint64_t total) override { acked = total; }
@@ -94,7 +99,7 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
   OneWorker worker;
   BulkCalls calls{1, worker};
   StreamCounters counters;
-  Bytes out = Bytes(1U << 20, std::byte{0x22});
+  Bytes out = test_bytes();
   Bytes in = Bytes(kLarge, std::byte{0x11});
   Bytes scratch = Bytes(SocketStream::kScratchBytes);
   link::Fd peer;
@@ -102,6 +107,7 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
   int descriptor = -1;
   bool is_sendable = false;
   bool lends = true;
+  bool is_polled = false;
   std::size_t placed = 0;
   std::size_t other = 0;
   std::uint64_t acked = 0;
@@ -113,14 +119,27 @@ TEST_F(BulkStream, LargePiecesAreWrittenByTheWorker) {
   hear(kLarge + 20);
   EXPECT_FALSE(receive());
   EXPECT_FALSE(stream->is_readable()) << "a call is out";
-  EXPECT_EQ(in[0], std::byte{0x11});
+  EXPECT_EQ(in[0], std::byte{0x11}) << "nothing is there yet";
   EXPECT_FALSE(collect());
   EXPECT_TRUE(calls.work(0));
   EXPECT_EQ(placed, 0U);
   EXPECT_TRUE(collect());
   EXPECT_EQ(placed, kLarge);
   EXPECT_EQ(other, 20U) << "what lies behind";
-  EXPECT_TRUE(std::all_of(in.begin(), in.end(), [](std::byte b) { return b == std::byte{0x22}; }));
+  EXPECT_EQ(in, Bytes(out.begin(), out.begin() + kLarge));
+}
+
+// The order within is ordered_copy()'s; pieces larger than what the worker receives to.
+TEST_F(BulkStream, WhatSomebodyPollsIsCopiedByTheWorker) {
+  is_polled = true;
+  hear(kLarge + 20);
+  EXPECT_FALSE(receive());
+  EXPECT_TRUE(calls.work(0));
+  EXPECT_TRUE(collect());
+  EXPECT_EQ(placed, kLarge);
+  EXPECT_EQ(other, 20U);
+  EXPECT_EQ(in, Bytes(out.begin(), out.begin() + kLarge));
+  EXPECT_EQ(counters.copied_bytes, kLarge + 20);
 }
 
 TEST_F(BulkStream, WhatComesWhileACallIsOutIsNotMissed) {

@@ -41,10 +41,10 @@ class Reader final : public StreamEvents {
         begin();
     }
   }
-  std::span<std::byte> place() override {
-    if (is_polled_ || left_ == 0) return {};
+  Place place() override {
+    if (left_ == 0) return {};
     place_.resize(left_);
-    return place_;
+    return {place_, is_polled_};
   }
   void on_placed(TimePoint, std::size_t bytes) override {
     body.insert(body.end(), place_.begin(), place_.begin() + static_cast<std::ptrdiff_t>(bytes));
