@@ -225,7 +225,8 @@ bool Engine::receive(TimePoint now) {
     direct_->expect();
     note_readable(*direct_);
   }
-  if (direct_ == nullptr || ++turns_since_poll_ >= kTurnsPerPoll) {
+  // Other streams are waited for where calls are out.
+  if (direct_ == nullptr || !bulk_calls_.is_idle() || ++turns_since_poll_ >= kTurnsPerPoll) {
     turns_since_poll_ = 0;
     poll(now);
   }

@@ -140,7 +140,7 @@ bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
 // messages are large no more than their header, so that the rest may be put in its place.
 bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken) {
   const Place next = events_ != nullptr ? events_->place() : Place{};
-  if (!next.bytes.empty() && seen_bytes_ != 0) return take_seen(now, scratch);
+  if (seen_bytes_ != 0 && is_to_be_placed(next)) return take_seen(now, scratch);
   if (next.bytes.size() >= BulkCall::kLeastBytes && give_receive(next)) return false;
   const std::span<std::byte> place = next.unpolled();
   const bool is_at_header = next.bytes.empty() && expects_place_ && seen_bytes_ == 0;
@@ -177,7 +177,7 @@ bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std
     expects_place_ = events_ != nullptr && is_worth_placing(events_->place());
     reads_until_probe_ = kReadsBetweenProbes;
   } else if (bytes >= kWorthPlacing && !looks) {
-    expects_place_ = place.size() >= kWorthPlacing || reads_until_probe_ == 0;
+    expects_place_ = is_worth_placing(next) || reads_until_probe_ == 0;
     reads_until_probe_ -= expects_place_ ? 0 : 1;
   }
   return !looks;
@@ -189,6 +189,7 @@ bool SocketStream::take_seen(TimePoint now, std::span<std::byte> scratch) {
   ++counters_.receive_calls;
   if (got <= 0) return on_no_bytes(now, got);
   seen_bytes_ -= static_cast<std::size_t>(got);
+  reads_little_ = false;
   return true;
 }
 
@@ -205,9 +206,12 @@ bool SocketStream::on_no_bytes(TimePoint now, ssize_t got) {
 
 // Header by header: by the kernel, or by workers who copy what somebody polls.
 bool SocketStream::is_worth_placing(const Place& next) const {
-  return host_.bulk_calls().has_workers() && next.is_polled
-             ? next.bytes.size() >= BulkCall::kLeastBytes
-             : next.unpolled().size() >= kWorthPlacing;
+  return is_to_be_placed(next) && next.bytes.size() >= kWorthPlacing;
+}
+
+bool SocketStream::is_to_be_placed(const Place& next) const {
+  if (!next.is_polled) return !next.bytes.empty();
+  return next.bytes.size() >= BulkCall::kLeastBytes && host_.bulk_calls().has_workers();
 }
 
 void SocketStream::on_end(TimePoint now) {
@@ -280,7 +284,8 @@ bool SocketStream::give_receive(const Place& next) {
   const std::span<std::byte> place = next.bytes;
   const std::size_t bytes = std::min(place.size(), BulkCall::kMostBytes);
   BulkCalls& calls = host_.bulk_calls();
-  if (!calls.has_room() || !events_->lend_place()) return false;
+  const std::size_t worker = calls.choose();
+  if (worker == BulkCalls::kHere || !events_->lend_place()) return false;
   call_.stream = this;
   call_.kind = BulkCall::Kind::kReceive;
   call_.is_polled = next.is_polled;
@@ -290,7 +295,7 @@ bool SocketStream::give_receive(const Place& next) {
   call_.vector[1] = {behind_.data(), bytes == place.size() ? behind_.size() : 0};
   call_.vectors = 2;
   call_.enough_bytes = call_bytes_ = bytes;
-  calls.give(call_);
+  calls.give(call_, worker);
   ++counters_.worker_calls;
   is_readable_ = false;
   return true;
@@ -298,16 +303,17 @@ bool SocketStream::give_receive(const Place& next) {
 
 bool SocketStream::give_send() {
   BulkCalls& calls = host_.bulk_calls();
-  if (!is_writable_ || queue_.bytes() < BulkCall::kLeastBytes || state_ == State::kConnecting ||
-      !calls.has_room())
+  if (!is_writable_ || queue_.bytes() < BulkCall::kLeastBytes || state_ == State::kConnecting)
     return false;
+  const std::size_t worker = calls.choose();
+  if (worker == BulkCalls::kHere) return false;
   call_.stream = this;
   call_.kind = BulkCall::Kind::kSend;
   call_.fd = fd_.get();
   call_.vectors = static_cast<std::uint32_t>(queue_.gather(call_.vector, BulkCall::kMostBytes));
   call_bytes_ = 0;
   for (std::uint32_t i = 0; i < call_.vectors; ++i) call_bytes_ += call_.vector[i].iov_len;
-  calls.give(call_);
+  calls.give(call_, worker);
   ++counters_.worker_calls;
   is_writable_ = false;
   return true;

@@ -137,6 +137,7 @@ class SocketStream final : public Stream {
     return host_.bulk_calls().has_workers() ? kBurstBesideWorkersBytes : kBurstBytes;
   }
   bool is_worth_placing(const Place& next) const;
+  bool is_to_be_placed(const Place& next) const;
   bool give_receive(const Place& next);
   bool give_send();
   void on_received(TimePoint now);
