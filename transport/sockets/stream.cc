@@ -140,7 +140,10 @@ bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
 // messages are large no more than their header, so that the rest may be put in its place.
 bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken) {
   const Place next = events_ != nullptr ? events_->place() : Place{};
-  if (seen_bytes_ != 0 && is_to_be_placed(next)) return take_seen(now, scratch);
+  if (seen_bytes_ != 0 && is_to_be_placed(next)) {
+    if (next.is_polled) reads_little_ = false;  // Where no worker is free all of it goes this way.
+    return take_seen(now, scratch);
+  }
   if (next.bytes.size() >= BulkCall::kLeastBytes && give_receive(next)) return false;
   const std::span<std::byte> place = next.unpolled();
   const bool is_at_header = next.bytes.empty() && expects_place_ && seen_bytes_ == 0;
@@ -189,7 +192,6 @@ bool SocketStream::take_seen(TimePoint now, std::span<std::byte> scratch) {
   ++counters_.receive_calls;
   if (got <= 0) return on_no_bytes(now, got);
   seen_bytes_ -= static_cast<std::size_t>(got);
-  reads_little_ = false;
   return true;
 }
 
