@@ -87,7 +87,9 @@ inline void expect_carries_every_size(Pair& pair) {
     in_flight[at] = nullptr;
     if (i >= kMessages) continue;
     buffers[at].assign(place(i) + size_of(i) + kMargin, std::byte{0xee});
-    const auto request = post_recv(*pair.receiver, std::span(buffers[at]).subspan(place(i)));
+    const auto request =
+        post_recv(*pair.receiver, std::span(buffers[at]).subspan(place(i)), nullptr,
+                  /*is_polled=*/i % 3 == 0);
     EXPECT_TRUE(request && *request != nullptr);
     in_flight[at] = *request;
   }
