@@ -122,6 +122,31 @@ TEST_P(Ending, LosesNothingThatWasCalledDone) {
   EXPECT_TRUE(had_to_wait);
 }
 
+// And the receiver posts its buffers only when it has gone.
+TEST(EndingBefore, LosesNothingForWhichBuffersComeLater) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    MsgScript script;
+    script.streams.seed = seed;
+    script.session.flows = 1 + static_cast<std::uint32_t>(seed % 2);
+    script.set_ack_is_delivery(false);
+    script.post_chance = script.send_chance = 0;
+    script.sizes = {1, 0, 20'000, 5000, 8192, 993, 12'345, 7};
+    MsgWorld world(script);
+    ASSERT_TRUE(world.run_until([&] { return world.sender.ready != 0; })) << seed;
+    while (world.has_unposted_sends()) world.post_send();
+    ASSERT_TRUE(world.run_until([&] { return world.sender.done == script.sizes.size(); })) << seed;
+    world.send_session->leave(world.now);
+    world.run_until([&] { return !world.send_session->is_finishing(); }, world.events() + seed * 5);
+    world.send_session->cut_off();
+    world.run_until([] { return false; }, world.events() + 10'000);
+    while (world.has_unposted_receives()) world.post_receive();
+    ASSERT_TRUE(world.run_until([&] { return world.receiver.done == script.sizes.size(); }))
+        << seed;
+    ASSERT_EQ(world.receiver.failed, 0U) << seed;
+    ASSERT_EQ(world.problem(), "") << seed;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Everywhere, Ending,
                          testing::Combine(testing::Values(1, 2),
                                           testing::Range<std::size_t>(0, 4)));

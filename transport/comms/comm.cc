@@ -125,7 +125,7 @@ void CommOf<Base, Posted, kRequests>::say_goodbye(TimePoint now) {
 
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::cut_off() {
-  if (leaving_ || closing_) abort_session();
+  if (leaving_ || closing_) cut_off_session();
 }
 
 template <class Base, class Posted, std::size_t kRequests>

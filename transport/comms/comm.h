@@ -105,6 +105,7 @@ class CommOf : public Base, public Client {
   virtual void post_to_session(TimePoint now, Posted& request) = 0;
   virtual void close_session() = 0;
   virtual void abort_session() = 0;
+  virtual void cut_off_session() { abort_session(); }
   virtual void leave_session(TimePoint now) = 0;
   virtual bool session_needs_peer() const = 0;
   virtual const msg::FailureDetail& session_failure() const = 0;

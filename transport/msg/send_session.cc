@@ -312,6 +312,24 @@ void SendSession::leave(TimePoint now) {
   flows_[0].wait_until(now);
 }
 
+// Copies that all went by one flow, on which the bye comes behind them.
+void SendSession::cut_off() {
+  if (is_finishing() && unsent_.empty() && messages_with_lost_units_ == 0 && !has_lent()) {
+    const auto carries = [&](const SendFlow& flow) {
+      return std::any_of(sent_.begin(), sent_.end(),
+                         [&](SendMessage& m) { return m.stream_end(flow.index()) != 0; });
+    };
+    if (std::count_if(flows_.begin(), flows_.end(), carries) == 1) {
+      for (SendFlow& flow : flows_)
+        if (!carries(flow) && flow.state() != SendFlow::State::kEnded)
+          flow.drop(SendFlow::State::kGone);
+      forget_messages();
+      finish_closing();
+    }
+  }
+  if (!is_ended()) abort();
+}
+
 void SendSession::end_closed() {
   abort();
   owner_.on_session_closed();

@@ -184,5 +184,40 @@ TEST_F(KeptTest, AProcessThatEndsDeliversThemFirst) {
   EXPECT_FALSE(session->is_finishing());
 }
 
+// The receiver has not posted its buffer when nobody can wait for that any more.
+TEST_F(KeptTest, WhatIsLeftWhenTheProcessEndsArrivesInOrder) {
+  for (const bool leaves : {true, false}) {
+    dialled.clear();
+    closed = 0;
+    make();
+    Dialled& d = accept(0);
+    post(100);
+    ack(d, 100'000);
+    static_cast<void>(d.stream.records());
+    if (leaves)
+      session->leave(now);
+    else
+      session->close();
+    session->cut_off();
+    const auto records = d.stream.records();
+    ASSERT_EQ(records.size(), 2U);
+    EXPECT_EQ(records[0].header.type, RecordType::kAsk);
+    EXPECT_EQ(decode_bye(records[1].header, records[1].body)->messages, 1U);
+    EXPECT_TRUE(d.stream.closed);
+    EXPECT_FALSE(session->is_finishing());
+  }
+}
+
+TEST_F(KeptTest, WhatHasNoFlowWhenTheProcessEndsIsGivenUp) {
+  Dialled& d = accept(0);
+  post(100);
+  ack(d, 100'000);
+  session->close();
+  d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  session->cut_off();
+  EXPECT_FALSE(session->is_finishing());
+  EXPECT_EQ(session->next_deadline(), kNever);
+}
+
 }  // namespace
 }  // namespace ztcp::msg
