@@ -25,8 +25,6 @@ class Workers {
   // Somebody can't go on before it has done a job: called until that is so. False: he shall, since
   // it may never run again and neither will what it works on.
   virtual bool wait_for(std::size_t worker) = 0;
-  // It is about to look for jobs by itself; may be wrong by a moment.
-  virtual bool is_awake(std::size_t) const { return true; }
 
  protected:
   ~Workers() = default;
@@ -65,8 +63,6 @@ class JobRing {
   bool is_done(std::uint32_t position) const {
     return static_cast<std::int32_t>(done_.load(std::memory_order_acquire) - position) >= 0;
   }
-  // Jobs that were put and have not been done.
-  std::uint32_t undone() const { return put_ - done_.load(std::memory_order_acquire); }
   // Calls visit(job) for each that was put and not taken back.
   template <class Visit>
   void for_each_out(Visit&& visit) {

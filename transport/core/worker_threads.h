@@ -46,9 +46,6 @@ class WorkerThreads final : public Workers {
   std::size_t count() const override { return threads_.size(); }
   void wake(std::size_t worker) override;
   bool wait_for(std::size_t worker) override;
-  bool is_awake(std::size_t worker) const override {
-    return threads_[worker].sleeping.load(std::memory_order_relaxed) == 0;
-  }
   // Any thread. Nobody is waited for beyond this: the process ends, and threads may have stopped
   // anywhere.
   void limit_patience(TimePoint end) {

@@ -69,12 +69,10 @@ class BulkCalls {
   BulkCalls(std::size_t most, Workers& workers);
 
   bool has_workers() const { return count() != 0; }
-  // Who shall do the next call? kHere: who asks, for to wake somebody takes as long as the call
-  // itself. So one that is awake and has nothing to do; else, if some sleep, one of them is woken
-  // for every second call that nobody was there for; else one with a single call. Then give() it.
-  static constexpr std::size_t kHere = SIZE_MAX;
-  std::size_t choose();
-  void give(BulkCall& call, std::size_t worker);
+  // Somebody has not enough to do.
+  bool has_room() const { return least_busy() < count(); }
+  // Only with room.
+  void give(BulkCall& call);
   bool is_idle() const { return out_ == 0; }
   // Calls visit(call) for each that has been done, which is the giver's again.
   template <class Visit>
@@ -106,16 +104,15 @@ class BulkCalls {
  private:
   // One that it is at, and the next, so that it goes on while a turn is busy.
   static constexpr std::uint32_t kMostEach = 2;
-  // And those that are done and not collected.
-  using Ring = JobRing<BulkCall*, 8>;
+  using Ring = JobRing<BulkCall*, kMostEach>;
 
   std::size_t count() const { return std::min(rings_.size(), workers_.count()); }
+  std::size_t least_busy() const;
 
   Workers& workers_;
   std::vector<std::unique_ptr<Ring>> rings_;           // Of each worker;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;  // not touched before it is used.
   std::size_t out_ = 0;
-  bool did_one_here_ = false;  // Since somebody was woken, or was there.
 };
 
 }  // namespace ztcp::sockets

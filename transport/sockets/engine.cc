@@ -225,8 +225,7 @@ bool Engine::receive(TimePoint now) {
     direct_->expect();
     note_readable(*direct_);
   }
-  // Other streams are waited for where calls are out.
-  if (direct_ == nullptr || !bulk_calls_.is_idle() || ++turns_since_poll_ >= kTurnsPerPoll) {
+  if (direct_ == nullptr || direct_->has_call_out() || ++turns_since_poll_ >= kTurnsPerPoll) {
     turns_since_poll_ = 0;
     poll(now);
   }

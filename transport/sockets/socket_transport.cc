@@ -34,9 +34,6 @@ namespace {
 // Descriptors are the training's: no more of them than this part.
 constexpr rlim_t kDescriptorShare = 2;
 
-// A worker sleeps soon: where there is bulk the next call comes within microseconds.
-constexpr Duration kWorkerSpin = std::chrono::microseconds(25);
-
 class Nic final : public comms::Nic {
  public:
   explicit Nic(const Device& device) : comms::Nic(device.name) {}
@@ -193,7 +190,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   engine_settings.worker_options = {
       .name = comms::thread_name(device.name, "-w", WorkerThreads::kNumberBytes),
       .cpus = policy.worker_cpus.empty() ? cpus.allowed : policy.worker_cpus,
-      .spin = std::min<Duration>(policy.spin, kWorkerSpin)};
+      .spin = policy.spin};
   auto engine = Engine::open(std::move(engine_settings));
   if (!engine) {
     const Error& error = engine.error();

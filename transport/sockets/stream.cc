@@ -286,8 +286,7 @@ bool SocketStream::give_receive(const Place& next) {
   const std::span<std::byte> place = next.bytes;
   const std::size_t bytes = std::min(place.size(), BulkCall::kMostBytes);
   BulkCalls& calls = host_.bulk_calls();
-  const std::size_t worker = calls.choose();
-  if (worker == BulkCalls::kHere || !events_->lend_place()) return false;
+  if (!calls.has_room() || !events_->lend_place()) return false;
   call_.stream = this;
   call_.kind = BulkCall::Kind::kReceive;
   call_.is_polled = next.is_polled;
@@ -297,7 +296,7 @@ bool SocketStream::give_receive(const Place& next) {
   call_.vector[1] = {behind_.data(), bytes == place.size() ? behind_.size() : 0};
   call_.vectors = 2;
   call_.enough_bytes = call_bytes_ = bytes;
-  calls.give(call_, worker);
+  calls.give(call_);
   ++counters_.worker_calls;
   is_readable_ = false;
   return true;
@@ -307,15 +306,14 @@ bool SocketStream::give_send() {
   BulkCalls& calls = host_.bulk_calls();
   if (!is_writable_ || queue_.bytes() < BulkCall::kLeastBytes || state_ == State::kConnecting)
     return false;
-  const std::size_t worker = calls.choose();
-  if (worker == BulkCalls::kHere) return false;
+  if (!calls.has_room()) return false;
   call_.stream = this;
   call_.kind = BulkCall::Kind::kSend;
   call_.fd = fd_.get();
   call_.vectors = static_cast<std::uint32_t>(queue_.gather(call_.vector, BulkCall::kMostBytes));
   call_bytes_ = 0;
   for (std::uint32_t i = 0; i < call_.vectors; ++i) call_bytes_ += call_.vector[i].iov_len;
-  calls.give(call_, worker);
+  calls.give(call_);
   ++counters_.worker_calls;
   is_writable_ = false;
   return true;

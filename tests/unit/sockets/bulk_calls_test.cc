@@ -116,63 +116,31 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
   int failed = 0;
 };
 
-// Some are asleep.
-class SleepyWorkers final : public Workers {
+class ThreeWorkers final : public Workers {
  public:
-  std::size_t count() const override { return awake.size(); }
-  void wake(std::size_t worker) override { awake[worker] = true; }
+  std::size_t count() const override { return 3; }
+  void wake(std::size_t worker) override { woken.push_back(worker); }
   bool wait_for(std::size_t) override { return true; }
-  bool is_awake(std::size_t worker) const override { return awake[worker]; }
 
-  std::vector<bool> awake = {false, false, false};
+  std::vector<std::size_t> woken;
 };
 
-class Choice : public testing::Test {
- protected:
-  static constexpr std::size_t kHere = BulkCalls::kHere;
-
-  // Who was to do the next call, and got it.
-  std::size_t give() {
-    const std::size_t worker = calls.choose();
-    if (worker == kHere) return kHere;
-    BulkCall& call = given.emplace_back();
-    call.kind = BulkCall::Kind::kSend;  // Of nothing, to nowhere.
-    calls.give(call, worker);
-    return worker;
-  }
-
-  SleepyWorkers workers;
-  BulkCalls calls{3, workers};
+// Each gets a call before anybody has two, and more than two nobody; all are woken.
+TEST(BulkCalls, AreForWhoIsLeastBusy) {
+  ThreeWorkers workers;
+  BulkCalls calls(3, workers);
   std::deque<BulkCall> given;
-};
-
-// The first call takes as long as to wake somebody for it.
-TEST_F(Choice, OneMoreIsWokenForEverySecondCallThatNobodyWasThereFor) {
-  EXPECT_EQ(give(), kHere);
-  EXPECT_EQ(give(), 0U);
-  EXPECT_EQ(give(), kHere) << "0 is awake, and has something to do";
-  EXPECT_EQ(give(), 1U);
-  EXPECT_TRUE(calls.work(0));
-  EXPECT_EQ(give(), 0U) << "whether it has been collected or not";
-  EXPECT_EQ(give(), kHere);
-  EXPECT_EQ(give(), 2U);
-  EXPECT_EQ(give(), 0U) << "all are awake: each has a second call";
-  EXPECT_EQ(give(), 1U);
-  EXPECT_EQ(give(), 2U);
-  EXPECT_EQ(give(), kHere) << "and no more";
-}
-
-TEST_F(Choice, WhoIsAwakeAndIdleIsTakenFirst) {
-  workers.awake = {false, false, true};
-  EXPECT_EQ(give(), 2U);
-  EXPECT_TRUE(calls.work(2));
-  EXPECT_EQ(give(), 2U);
-  EXPECT_EQ(give(), kHere);
-}
-
-TEST_F(Choice, WithoutWorkersAllIsDoneHere) {
-  workers.awake.clear();
-  EXPECT_EQ(give(), kHere);
+  while (calls.has_room()) {
+    given.emplace_back().kind = BulkCall::Kind::kSend;  // Of nothing, to nowhere.
+    calls.give(given.back());
+  }
+  EXPECT_EQ(workers.woken, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2}));
+  EXPECT_TRUE(calls.work(1));
+  EXPECT_TRUE(calls.collect([&](BulkCall& call) { EXPECT_EQ(&call, &given[1]); }));
+  EXPECT_TRUE(calls.has_room());
+  calls.give(given[1]);
+  EXPECT_EQ(workers.woken.back(), 1U);
+  EXPECT_FALSE(calls.has_room());
 }
 
 TEST_F(BulkStream, LargePiecesAreWrittenByTheWorker) {
