@@ -61,7 +61,7 @@ inline constexpr NicCounter kOtherVersion{"refused_version",
 inline constexpr NicCounter kRefusedFull{"refused_full", of_acceptor<&Acceptor::refused_full>};
 inline constexpr NicCounter kRefusedNoMemory{"refused_no_memory",
                                              of_acceptor<&Acceptor::refused_no_memory>};
-inline constexpr NicCounter kSynDropped{"syn_dropped", of_tcp<&Tcp::syn_dropped_table_full>};
+inline constexpr NicCounter kSynDropped{"syn_full", of_tcp<&Tcp::syn_dropped_table_full>};
 inline constexpr NicCounter kBadChecksum{"rx_bad_checksum", of_tcp<&Tcp::rx_bad_checksum>};
 inline constexpr NicCounter kMalformed{"rx_malformed", of_tcp<&Tcp::rx_malformed>};
 inline constexpr NicCounter kNotKept{"rx_no_memory", of_tcp<&Tcp::rx_dropped_no_memory>};
@@ -69,7 +69,7 @@ inline constexpr NicCounter kLinkNoMemory{"link_no_memory", of_link<&Link::rx_dr
 inline constexpr NicCounter kChallenges{"challenge_acks", of_tcp<&Tcp::challenge_acks>};
 inline constexpr NicCounter kMacChanges{"arp_mac_changes", of_tcp<&Tcp::arp_mac_changes>};
 inline constexpr NicCounter kConflicts{"arp_conflicts", of_tcp<&Tcp::arp_conflicts>};
-inline constexpr NicCounter kOwnAddress{"arp_own_address", of_tcp<&Tcp::arp_own_address_claimed>};
+inline constexpr NicCounter kOwnAddress{"arp_own", of_tcp<&Tcp::arp_own_address_claimed>};
 
 // What a network without faults and strangers has none of, or little.
 inline constexpr std::array kUnusual = {
@@ -84,11 +84,11 @@ inline constexpr std::array kUnusual = {
     NicCounter{"refused_stale", of_acceptor<&Acceptor::refused_stale>},
     kRefusedNoMemory,
     NicCounter{"handed_over", of_tcp<&Tcp::rx_handed_over>},
-    NicCounter{"mailbox_full", of_link<&Link::rx_mailbox_full>},
+    NicCounter{"mail_full", of_link<&Link::rx_mailbox_full>},
     NicCounter{"not_held", of_tcp<&Tcp::rx_dropped_of_others>},
     kSynDropped,
     kBadChecksum,
-    NicCounter{"link_bad_checksum", of_link<&Link::rx_bad_checksum>},
+    NicCounter{"link_bad_sum", of_link<&Link::rx_bad_checksum>},
     kMalformed,
     kNotKept,
     kLinkNoMemory,
