@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The seam between NCCL's door (plugin/) and whatever carries bytes: ustack/ today, sockets/ and
-// verbs/ to come. Version-free: no NCCL type appears here. Nothing here blocks: what is not ready
-// yet says so and is asked again.
+// The seam between NCCL's door (plugin/) and whatever carries bytes: ustack/, sockets/ or verbs/.
+// Version-free: no NCCL type appears here.
+// Nothing here blocks: what is not ready yet says so and is asked again.
 //
 // Threads, as NCCL uses them: listen, begin_connect, accept, register_memory and every close run on
 // a proxy service thread; post_send, post_recv, post_flush and Request::test on that communicator's
