@@ -45,8 +45,8 @@ class SendSession {
   // The process ends: tells the receiver so at once, by a new stream where the old ones still refer
   // to messages. From here on no posted memory is read and no message is done.
   void leave(TimePoint now);
-  // It ends now, and nothing more will be heard here: what is under way in order and needs no memory
-  // but the kernel's arrives all the same, with word that nothing follows. Then as abort().
+  // It ends now, and nothing more will be heard here: what is under way in order and needs no
+  // memory but the kernel's arrives all the same, with word that nothing follows. Then as abort().
   void cut_off();
   // The process may not end yet: leave() was called, and the receiver is still to be told, or it
   // may not hold all messages of a session that was closed.
