@@ -174,11 +174,11 @@ void add_selection(CLI::App& app, Raw& raw) {
       ->type_name("[NIC=]MBPS")
       ->check(is_speed)
       ->group(kGroup);
-  app.add_option(
-         "--queues", raw.queues,
-         "Queues of each NIC, each with a poller. NICs on PCI, default 1 (several were never "
-         "run on a device); auto: by speed and CPUs. Of --local, in a mesh; default: one for "
-         "every three CPUs of a rank, at most 4")
+  app.add_option("--queues", raw.queues,
+                 "Queues of each NIC, each with a poller. NICs on PCI, default 1 (several ran on "
+                 "emulated devices alone); auto: by speed and CPUs. Of --local, in a mesh; "
+                 "default: one for "
+                 "every three CPUs of a rank, at most 4")
       ->type_name("N|auto")
       ->check(is_queues)
       ->group(kGroup);
