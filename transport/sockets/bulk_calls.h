@@ -73,11 +73,10 @@ class BulkCalls {
   bool has_room() const { return least_busy() < count(); }
   // Only with room.
   void give(BulkCall& call);
-  bool is_idle() const { return out_ == 0; }
   // Calls visit(call) for each that has been done, which is the giver's again.
   template <class Visit>
   bool collect(Visit&& visit) {
-    if (is_idle()) return false;
+    if (out_ == 0) return false;
     bool any = false;
     for (const auto& ring : rings_) {
       if (ring->is_empty()) continue;

@@ -328,6 +328,8 @@ void SocketStream::on_call_done(TimePoint now) {
     counters_.receive_calls += call_.calls;
     on_received(now);
   }
+  // What was written meanwhile, too: nobody else asks for it again.
+  if (!is_gone() && wants_to_send()) host_.on_sendable(*this);
 }
 
 void SocketStream::on_received(TimePoint now) {
@@ -367,7 +369,6 @@ void SocketStream::on_sent(TimePoint now) {
       return fail(now, call_.sys_errno, "sendmsg");
   }
   if (call_.moved_bytes != 0) take_sent(now, call_.moved_bytes);
-  if (!is_gone() && wants_to_send()) host_.on_sendable(*this);
 }
 
 }  // namespace ztcp::sockets

@@ -180,11 +180,30 @@ TEST_F(BulkStream, WhatComesWhileACallIsOutIsNotMissed) {
   EXPECT_TRUE(stream->is_readable());
 }
 
+TEST_F(BulkStream, WhatIsWrittenWhileACallIsOutIsSentAfterIt) {
+  hear(kLarge);
+  EXPECT_FALSE(receive());
+  write(20);
+  EXPECT_FALSE(stream->send(now)) << "the socket is the worker's";
+  is_sendable = false;
+  EXPECT_TRUE(calls.work(0));
+  EXPECT_TRUE(collect());
+  EXPECT_TRUE(is_sendable);
+  EXPECT_TRUE(stream->send(now));
+  EXPECT_EQ(read_all(), 20U);
+}
+
 TEST_F(BulkStream, SmallOrUnlentPiecesAreReadAtOnce) {
   lends = false;
   hear(kLarge);
   EXPECT_TRUE(receive());
   EXPECT_EQ(placed, kLarge);
+  lends = true;
+  placed = 0;
+  in.resize(1000);
+  hear(1000);
+  EXPECT_TRUE(receive());
+  EXPECT_EQ(placed, 1000U);
   EXPECT_EQ(counters.worker_calls, 0U);
 }
 
