@@ -117,6 +117,8 @@ Result<Listening> open_listener(const Device& device) {
 
 std::string listen_advice(const Error& error, const Device& device,
                           const std::string& config_path) {
+  if (error.code == Errc::kBusy && device.first_port == 0)
+    return "; no port is left: sudo sysctl -w net.ipv4.ip_local_port_range='1024 65535'";
   if (error.code == Errc::kBusy)
     return fmt::format(
         "; each process of this host takes a port of {}-{}: widen first_port and last_port in {}",
@@ -162,6 +164,10 @@ Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTim
       case ENOBUFS:
       case ENOMEM:
         return fail(Errc::kOutOfMemory, "accept", errno);
+      case EBADF:  // The descriptor was taken from us: that does not pass.
+      case EINVAL:
+      case ENOTSOCK:
+        return fail(Errc::kSystem, "accept", errno);
       default:
         break;  // One that was gone again before it was accepted, says accept(2).
     }
