@@ -9,7 +9,7 @@ import re
 import sys
 
 # What of config/ is for everybody, and the rooms that the plugin reads; the others are for tools.
-SETTINGS = ["config/settings.h", "config/mesh.h", "config/problem.h", "config/environment.h", "config/plugin_mark.h"]
+SETTINGS = ["config/settings.h", "config/mesh.h", "config/nic_interface.h", "config/problem.h", "config/environment.h", "config/plugin_mark.h"]
 CONFIG = SETTINGS + ["config/file", "config/check", "config/machine"]
 # What of transport/comms/ is pure.
 COMMS_VALUES = ["transport/comms/clients.h", "transport/comms/clients.cc", "transport/comms/group_counts.h"]

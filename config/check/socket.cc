@@ -15,6 +15,7 @@
 
 #include "config/check/checklist.h"
 #include "config/machine/readings.h"
+#include "config/nic_interface.h"
 
 namespace ztcp::config {
 namespace {
@@ -24,10 +25,6 @@ constexpr const char* kSysctls = "/proc/sys/net/";
 std::optional<std::int64_t> sysctl(Checklist& list, const std::string& name) {
   return read_number(list.machine, kSysctls + name);
 }
-
-// Its sysfs folder, and the word of "ip link": an address with a label is on the interface before
-// the colon.
-std::string device_of(const Nic& nic) { return nic.interface.substr(0, nic.interface.find(':')); }
 
 const LocalAddress* find_address(const Checklist& list, const Nic& nic) {
   const auto found =
@@ -153,7 +150,7 @@ Next check_socket_network(Checklist& list, const Nic& nic) {
                  network +
                      "; net.ipv4.conf.*.rp_filter = 1 has the kernel drop what comes by the "
                      "interface that its route back does not take",
-                 fmt::format("sudo sysctl -w net.ipv4.conf.{}.rp_filter=2, unless ip rule gives "
+                 fmt::format("sudo sysctl -w net/ipv4/conf/{}/rp_filter=2, unless ip rule gives "
                              "each address a table of its own",
                              device));
   else if (effective(list, device, "arp_ignore") == 0)

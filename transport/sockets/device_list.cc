@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "config/nic_interface.h"
 #include "transport/core/pci_path.h"
 
 namespace ztcp::sockets {
@@ -45,8 +46,7 @@ Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const
                 const fs::path& sys_root) {
   Device device;
   device.name = nic.name;
-  // An address with a label of its own is known by it: "eth1:2" is on eth1.
-  device.interface = nic.interface.substr(0, nic.interface.find(':'));
+  device.interface = config::device_of(nic);
   device.address = own.prefix.address;
   device.scope = own.prefix.address.is_link_local_v6() ? own.index : 0;
   device.first_port = nic.first_port;

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "config/nic_interface.h"
+
 namespace ztcp::setup {
 namespace {
 
@@ -50,7 +52,7 @@ bool fits(const json& match, const config::Nic& nic) {
   const auto meta = left.find("meta");
   if (meta == left.end()) return false;
   const std::string key = text_at(*meta, "key");
-  if (key == "iifname") return right == json(nic.interface);
+  if (key == "iifname") return right == json(config::device_of(nic));
   return key == "l4proto" && right == json("tcp");
 }
 

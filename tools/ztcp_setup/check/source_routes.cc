@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "config/nic_interface.h"
+
 namespace ztcp::setup {
 namespace {
 
@@ -39,7 +41,7 @@ config::Check told(const config::Nic& nic, std::string what) {
 }  // namespace
 
 config::Check judge_route(std::string_view answer, const config::Nic& nic) {
-  const std::string device = nic.interface.substr(0, nic.interface.find(':'));
+  const std::string device = config::device_of(nic);
   const auto json = nlohmann::json::parse(answer, nullptr, false);
   const bool has_way =
       json.is_array() && !json.empty() && json[0].is_object() && json[0].contains("dev");

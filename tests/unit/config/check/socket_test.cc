@@ -129,7 +129,7 @@ TEST(CheckSocket, TwoInterfacesInOneNetwork) {
   EXPECT_THAT(host.problem("network", Severity::kGood).what, HasSubstr("kept apart"));
   host.sysctl("ipv4/conf/eth1/rp_filter", "1");
   EXPECT_THAT(host.problem("network", Severity::kWarning).mend,
-              HasSubstr("sysctl -w net.ipv4.conf.eth1.rp_filter=2"));
+              HasSubstr("sysctl -w net/ipv4/conf/eth1/rp_filter=2"));
   host.sysctl("ipv4/conf/all/rp_filter", "2");
   EXPECT_EQ(host.said("network").severity, Severity::kGood) << "the larger one counts";
   host.addresses.back().is_up = false;
