@@ -80,7 +80,7 @@ class Connection {
   const EndFacts& peer_facts() const { return peer_facts_; }
 
  private:
-  // The order in which they may not go: queue pairs first.
+  // They go from the last to the first: queue pairs before what they use.
   const std::shared_ptr<Rail> rail_;
   std::unique_ptr<ControlMemory> memory_;
   RegionHandle region_;

@@ -185,8 +185,11 @@ Result<Endpoint> Control::listen(const std::shared_ptr<Rail>& rail) {
   ZTCP_CHECK(add_rail(rail));
   if (!rail->listening) {
     rail->listening = ZTCP_TRY(sockets::open_listener(rail->device.exchange));
-    if (!watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail.get()}))
-      return fail_errno("epoll_ctl");
+    if (!watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail.get()})) {
+      const int error = errno;
+      rail->listening.reset();
+      return fail(Errc::kSystem, "epoll_ctl", error);
+    }
   }
   return rail->listening->endpoint;
 }

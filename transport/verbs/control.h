@@ -103,6 +103,7 @@ class Control {
   void on_end(Talk& talk, const Error& error);
   void refuse(Talk& talk, const Error& error, const std::string& why);
   void give_up(Talk& talk, const Error& error, const std::string& why);
+  void time_out(Talk& talk);
   void drop(Talk& talk);
   void sweep(TimePoint now);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <utility>
@@ -171,11 +172,11 @@ void Control::on_ready(Talk& talk) {
   const auto listener = listeners_.find(talk.cookie);
   if (listener == listeners_.end())
     return refuse(talk, {Errc::kRefused, 0, "the exchange"}, "nobody listens for it any more");
+  listener->second->ready.push_back(talk.connection);
   talk.state = Talk::State::kOpen;
   talk.deadline = kNever;
   talk.connection->rail().ends.opened();
   talk.connection->succeed();
-  listener->second->ready.push_back(talk.connection);
 }
 
 void Control::on_farewell(Talk& talk) {
@@ -227,10 +228,23 @@ void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
   connection.fail(error);
 }
 
+void Control::time_out(Talk& talk) {
+  try {
+    give_up(talk, {Errc::kTimedOut, 0, "the exchange"},
+            "is the process on that host alive, and may TCP pass to its ports first_port to "
+            "last_port?");
+  } catch (const std::bad_alloc&) {
+    drop(talk);
+  }
+}
+
 void Control::sweep(TimePoint now) {
   if (!resting_.empty() && rest_ends_ <= now) {
-    for (Rail* const rail : std::exchange(resting_, {}))
-      watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail});
+    for (Rail* const rail : std::exchange(resting_, {})) {
+      if (watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail})) continue;
+      resting_.push_back(rail);
+      rest_ends_ = now + kRest;
+    }
   }
   for (auto it = talks_.begin(); it != talks_.end();) {
     Talk& talk = **it;
@@ -238,9 +252,7 @@ void Control::sweep(TimePoint now) {
       if (talk.state == Talk::State::kLeaving)
         talk.state = Talk::State::kGone;
       else
-        give_up(talk, {Errc::kTimedOut, 0, "the exchange"},
-                "is the process on that host alive, and may TCP pass to its ports first_port to "
-                "last_port?");
+        time_out(talk);
     }
     if (talk.state != Talk::State::kGone) {
       ++it;
@@ -281,7 +293,9 @@ void Control::on_event(OpenDevice& device, const ibv_async_event& event) {
                 device.name);
   }
   const auto is_hit = [&](const Talk& talk) {
-    if (!talk.connection || talk.connection->rail().device.opened.get() != &device) return false;
+    // One that was refused just now may have no queue pairs.
+    if (!talk.connection || talk.state == Talk::State::kGone) return false;
+    if (talk.connection->rail().device.opened.get() != &device) return false;
     if (event.event_type == IBV_EVENT_CQ_ERR)
       return talk.connection->queues().uses(event.element.cq);
     return event.event_type == IBV_EVENT_DEVICE_FATAL;

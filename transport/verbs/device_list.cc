@@ -315,10 +315,17 @@ tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabr
       continue;
     }
     ibv_device_attr attr{};
-    if (api.query_device((*opened)->context.get(), &attr) != 0) continue;
+    if (const int error = api.query_device((*opened)->context.get(), &attr); error != 0) {
+      left_out.push_back(fmt::format("{} can't be queried ({})", one->name, std::strerror(error)));
+      continue;
+    }
     for (std::uint8_t port = 1; port <= attr.phys_port_cnt; ++port) {
       ibv_port_attr state{};
-      if (api.query_port((*opened)->context.get(), port, &state) != 0) continue;
+      if (const int error = api.query_port((*opened)->context.get(), port, &state); error != 0) {
+        left_out.push_back(
+            fmt::format("{} port {} can't be queried ({})", one->name, port, std::strerror(error)));
+        continue;
+      }
       if (state.state != IBV_PORT_ACTIVE || !wishes.devices.fits(one->name, port)) {
         left_out.push_back(
             fmt::format("{} port {} ({})", one->name, port,

@@ -7,7 +7,7 @@
 //   sender    hello     who was invited (the cookie of the handle), its queue pairs, its ring
 //   receiver  answer    its queue pairs, its table of sizes, and a proof that it has the key
 //   sender    ready     its queue pairs can receive; and its proof
-//   either    farewell  it closes, or why it can't go on, or refuses; nothing comes after it
+//   either    farewell  it closes, or why it can't go on, or refuses; only farewells come after it
 //
 // Proofs are HMAC-SHA256(cluster key, label, hello, answer), the answer's own left zero; without a
 // key in the config it is all zero, and a host with another one is found out here, too. They prove

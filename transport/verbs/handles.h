@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Sole owners of what the library made. The order of members in who owns several is the order in
-// which they may go: queue pairs, completion queues, registrations, protection domain, context.
+// Sole owners of what the library made. Who owns several declares them in the reverse of the order
+// in which they may go: queue pairs, completion queues, registrations, protection domain, context.
 #pragma once
 
 #include <cassert>

@@ -48,14 +48,16 @@ tl::expected<const Api*, std::string> open_library(const char* name) {
   void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const std::string reason = last_error();
-    if (reason.find("No such file") != std::string::npos)
+    // Or one that it needs is missing: the reason begins with whose file it is.
+    if (reason.starts_with(fmt::format("{}: ", name)) &&
+        reason.find("No such file") != std::string::npos)
       return tl::unexpected(
           fmt::format("{} is not installed (apt install ibverbs-providers, or rdma-core)", name));
     return tl::unexpected(fmt::format("{} can't be opened: {}", name, reason));
   }
-  // Whoever has one has it for good.
+  // Whoever has one has it for good: never destroyed, threads may be inside when the process ends.
   static std::mutex mutex;
-  static std::vector<std::unique_ptr<const Api>> kept;
+  static auto& kept = *new std::vector<std::unique_ptr<const Api>>;
   auto api = std::make_unique<Api>();
   Taker from(library);
   from.take(api->get_device_list, "ibv_get_device_list");

@@ -66,7 +66,7 @@ class VerbsTransport final : public Transport {
  public:
   VerbsTransport(const config::Fabric& fabric, const ControlSettings& settings,
                  std::vector<Device> found, bool is_relaxed)
-      : control_(std::make_shared<Control>(settings)) {
+      : config_path_(fabric.path), control_(std::make_shared<Control>(settings)) {
     for (Device& device : found) {
       devices_.push_back(properties_of(device, static_cast<int>(fabric.tcp.max_connections)));
       rails_.push_back(std::make_shared<Rail>(std::move(device), is_relaxed));
@@ -89,6 +89,7 @@ class VerbsTransport final : public Transport {
  private:
   Result<std::shared_ptr<Rail>> rail(int device) const;
 
+  const std::string config_path_;
   const std::shared_ptr<Control> control_;
   std::vector<std::shared_ptr<Rail>> rails_;
   std::vector<DeviceProperties> devices_;
@@ -112,11 +113,7 @@ Result<std::unique_ptr<Listener>> VerbsTransport::listen(int device, const CommO
     const Error& error = endpoint.error();
     log::warn("{}: can't listen on {} ({}): {}: {}{}", on.name, to_string(on.exchange.address),
               on.exchange.interface, error.where, std::strerror(error.sys_errno),
-              error.code == Errc::kBusy
-                  ? fmt::format("; each process of this host takes a port of {}-{}: widen "
-                                "first_port and last_port",
-                                on.exchange.first_port, on.exchange.last_port)
-                  : "");
+              sockets::listen_advice(error, on.exchange, config_path_));
     return tl::unexpected(error);
   }
   ListenAddress address{.endpoint = *endpoint, .watch = {}, .cookie = {}};

@@ -23,7 +23,7 @@ using testing::IsEmpty;
 
 class VerbsTransportTest : public testing::Test {
  protected:
-  explicit VerbsTransportTest(std::uint64_t seed = 1) : host_(seed), transport_(host_.start()) {}
+  VerbsTransportTest() : transport_(host_.start()) {}
   ~VerbsTransportTest() override {
     transport_.reset();
     EXPECT_THAT(host_.devices.misuse(), IsEmpty());
@@ -182,6 +182,7 @@ TEST_F(VerbsTransportTest, AFailedCompletionNamesPeerDevicePortQueuePairAndStatu
   ASSERT_TRUE(receive && *receive != nullptr);
   host_.devices.fail_next_message(IBV_WC_RETRY_EXC_ERR);
   Request* const send = test::post_until_taken(*both.sender, bytes, from_key);
+  ASSERT_NE(send, nullptr);
   const auto sent = test::finish(*send);
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code, Errc::kTimedOut);
