@@ -113,7 +113,7 @@ class RecvOwner {
   ~RecvOwner() = default;
 };
 
-// Opens further streams to the same peer; implemented over tcp::Stack and, later, kernel sockets.
+// Opens further streams to the same peer, over whatever made the first (StreamSource).
 class Dialer {
  public:
   virtual Result<Stream*> dial(TimePoint now, StreamEvents& events) = 0;
