@@ -10,12 +10,10 @@ import sys
 import time
 
 from fabric import check, main, wait_until
-from faults import DEATH_BOUND_S, EXIT_PLUGIN_ERROR, done_count, ends_with_remote_error, start_peer, start_transfer
+from faults import (DEATH_BOUND_S, EXIT_PLUGIN_ERROR, TOLD_BOUND_S, done_count, ends_with_remote_error, start_peer,
+                    start_transfer)
 from namespaces import Hosts, enter
 from transfer import SWEEP, rows_are_right
-
-# Its host's kernel says that nobody listens any more; who only receives waits to be dialled again.
-TOLD_BOUND_S = 2
 
 
 def all_reduce(switched=(), sweep=SWEEP, said="", **network):
@@ -98,7 +96,7 @@ def killed(victim_sends):
         victim.send(signal.SIGKILL)
         if victim_sends:
             ends_with_remote_error(survivor, hosts, r"receiving from 10\.66\.0\.2:\d+ failed")
-        else:
+        else:  # Its host's kernel says that nobody listens any more.
             ends_with_remote_error(survivor, hosts, r"sending to 10\.66\.0\.1:\d+ failed: the peer refused",
                                    TOLD_BOUND_S)
 
