@@ -315,7 +315,6 @@ struct FakeCalls {
     FakeFabric& fabric = fabric_of(qp->context);
     const Lock lock(fabric.mutex_);
     auto* const fake = static_cast<FakeQueuePair*>(qp);
-    ++fabric.counts_.send_doorbells;
     for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
       *bad = wr;
       if (fake->state != IBV_QPS_RTS && fake->state != IBV_QPS_ERR)
@@ -329,10 +328,7 @@ struct FakeCalls {
           return fabric.note("more bytes inline than the queue pair takes"), EINVAL;
         const auto* const bytes = reinterpret_cast<const std::byte*>(work.piece.addr);
         work.bytes.assign(bytes, bytes + work.piece.length);
-        ++fabric.counts_.inlined;
       }
-      ++fabric.counts_.sends;
-      if (wr->opcode == IBV_WR_RDMA_READ) ++fabric.counts_.reads;
       ++fake->outstanding;
       fake->sends.push_back(std::move(work));
     }
@@ -343,14 +339,12 @@ struct FakeCalls {
     FakeFabric& fabric = fabric_of(qp->context);
     const Lock lock(fabric.mutex_);
     auto* const fake = static_cast<FakeQueuePair*>(qp);
-    ++fabric.counts_.receive_doorbells;
     for (ibv_recv_wr* wr = first; wr != nullptr; wr = wr->next) {
       *bad = wr;
       if (fake->state == IBV_QPS_RESET)
         return fabric.note("a receive is posted to a queue pair that was reset"), EINVAL;
       if (fake->receives.size() == fake->cap.max_recv_wr)
         return fabric.note("more receives are posted than the queue holds"), ENOMEM;
-      ++fabric.counts_.receives;
       fake->receives.push_back(wr->wr_id);
     }
     if (fake->state == IBV_QPS_ERR) fabric.fail(*fake);
@@ -359,14 +353,12 @@ struct FakeCalls {
   static int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
     FakeFabric& fabric = fabric_of(cq->context);
     const Lock lock(fabric.mutex_);
-    ++fabric.counts_.polls;
     fabric.step();
     auto* const fake = static_cast<FakeCompletionQueue*>(cq);
     int count = 0;
     for (; count < most && !fake->waiting.empty(); ++count) {
       out[count] = fake->waiting.front();
       fake->waiting.pop_front();
-      ++fabric.counts_.completions;
       // vendor_err has how many sends it completes; the field is the device's own.
       const auto qp = fabric.queue_pairs_.find(out[count].qp_num);
       if (qp != fabric.queue_pairs_.end()) qp->second->outstanding -= out[count].vendor_err;

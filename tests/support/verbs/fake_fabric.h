@@ -31,17 +31,6 @@ namespace ztcp::test {
 
 class FakeFabric {
  public:
-  struct Counts {
-    std::uint64_t sends = 0;  // Work requests.
-    std::uint64_t inlined = 0;
-    std::uint64_t send_doorbells = 0;
-    std::uint64_t receives = 0;
-    std::uint64_t receive_doorbells = 0;
-    std::uint64_t completions = 0;  // Polled.
-    std::uint64_t polls = 0;
-    std::uint64_t reads = 0;
-  };
-
   explicit FakeFabric(std::vector<FakeDeviceSpec> devices, std::uint64_t seed = 1);
   ~FakeFabric();
   FakeFabric(const FakeFabric&) = delete;
@@ -55,12 +44,9 @@ class FakeFabric {
   // With the event that the device tells of it. A port that is down carries nothing.
   void set_port_state(const std::string& device, int port, ibv_port_state state);
   void raise(const std::string& device, ibv_event_type type, int port = 1);
-  // Nothing moves.
-  void hold(bool held);
   void refuse_registrations(int sys_errno);
 
   // --- What it may see ---
-  Counts counts() const;
   int live(const char* kind) const;  // "context", "pd", "mr", "cq" or "qp".
   std::vector<std::string> misuse() const;
 
@@ -91,9 +77,7 @@ class FakeFabric {
   std::uint32_t next_number_ = 0x100;
   std::uint32_t next_key_ = 0x1000;
   std::optional<ibv_wc_status> next_status_;
-  bool held_ = false;
   int registration_errno_ = 0;
-  Counts counts_;
   std::vector<std::string> misuse_;
 };
 

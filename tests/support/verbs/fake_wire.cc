@@ -35,7 +35,7 @@ void FakeFabric::step() {
     std::vector<FakeQueuePair*> busy;
     for (const auto& [number, qp] : queue_pairs_)
       if (qp->state == IBV_QPS_RTS && !qp->sends.empty()) busy.push_back(qp);
-    if (busy.empty() || held_) return;
+    if (busy.empty()) return;
     carry_out(*busy[random_() % busy.size()]);
   }
 }
@@ -208,17 +208,9 @@ void FakeFabric::raise(const std::string& device, ibv_event_type type, int port)
   const std::lock_guard lock(mutex_);
   tell(context_of(device), type, port);
 }
-void FakeFabric::hold(bool held) {
-  const std::lock_guard lock(mutex_);
-  held_ = held;
-}
 void FakeFabric::refuse_registrations(int sys_errno) {
   const std::lock_guard lock(mutex_);
   registration_errno_ = sys_errno;
-}
-FakeFabric::Counts FakeFabric::counts() const {
-  const std::lock_guard lock(mutex_);
-  return counts_;
 }
 int FakeFabric::live(const char* kind) const {
   const std::lock_guard lock(mutex_);
