@@ -19,6 +19,9 @@ TEST(ListenAdvice, OfPortsNamesTheRangeAndTheFile) {
   EXPECT_THAT(listen_advice({Errc::kBusy, EADDRINUSE, "bind"}, device, "/etc/ztcp.conf"),
               HasSubstr("takes a port of 7472-7473: widen first_port and last_port in "
                         "/etc/ztcp.conf"));
+  // Without a config the kernel chooses, and has none left.
+  EXPECT_THAT(listen_advice({Errc::kBusy, EADDRINUSE, "bind"}, Device{}, ""),
+              HasSubstr("sysctl -w net.ipv4.ip_local_port_range="));
 }
 
 // Kernels before 5.7 want a privilege for it.

@@ -75,6 +75,9 @@ TEST(Firewall, ARuleThatLetsThePortsInIsEnough) {
 TEST(Firewall, RefusingInTheLastRuleIsRefusingToo) {
   EXPECT_EQ(severity(ruleset("accept", {kEstablished, kRejectAll})), Severity::kWarning);
   EXPECT_EQ(severity(ruleset("accept", {kByInterface, kRejectAll})), Severity::kGood);
+  config::Nic labelled = some_nic();
+  labelled.interface = "eth1:2";
+  EXPECT_EQ(severity(ruleset("accept", {kByInterface, kRejectAll}), labelled), Severity::kGood);
   EXPECT_EQ(severity(ruleset("accept", {kRejectAll, kByInterface})), Severity::kWarning);
   EXPECT_EQ(severity(ruleset("accept", {kEstablished})), Severity::kGood);
 }
