@@ -94,11 +94,9 @@ def killed(victim_sends):
         receiver, sender = start_transfer(hosts)
         victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
         victim.send(signal.SIGKILL)
-        if victim_sends:
-            ends_with_remote_error(survivor, hosts, r"receiving from 10\.66\.0\.2:\d+ failed")
-        else:  # Its host's kernel says that nobody listens any more.
-            ends_with_remote_error(survivor, hosts, r"sending to 10\.66\.0\.1:\d+ failed: the peer refused",
-                                   TOLD_BOUND_S)
+        # Its host's kernel says that nobody listens any more.
+        what = r"receiving from 10\.66\.0\.2:\d+" if victim_sends else r"sending to 10\.66\.0\.1:\d+"
+        ends_with_remote_error(survivor, hosts, what + " failed: the peer refused", TOLD_BOUND_S)
 
 
 def sender_killed():

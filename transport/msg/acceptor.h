@@ -63,6 +63,9 @@ class Acceptor {
     place_ = place;
   }
 
+  // Sessions may dial, too.
+  void dial_by(StreamSource& source) { source_ = &source; }
+
   // Listeners are few; cookies are random, so a lookup reveals nothing.
   Status add_listener(const Cookie& cookie, ListenerEvents& events);
   void remove_listener(const Cookie& cookie) { listeners_.erase(cookie); }
@@ -95,6 +98,7 @@ class Acceptor {
 
   // --- Sessions' ---
   CopyJobs* copies() const { return copies_; }
+  StreamSource* source() const { return source_; }  // Null: there is none.
   void owe_credit(RecvSession& session) { owing_.push_back(&session); }
   void wake_at(TimePoint when) { next_deadline_ = std::min(next_deadline_, when); }
   void bury(std::unique_ptr<RecvFlow> flow) { graveyard_.push_back(std::move(flow)); }
@@ -142,6 +146,7 @@ class Acceptor {
   const std::size_t max_pending_;
   const std::array<std::uint64_t, 2> secret_;
   CopyJobs* const copies_;
+  StreamSource* source_ = nullptr;
   SessionPlaces* places_ = nullptr;  // Null: there is no other.
   std::uint8_t place_ = 0;
   std::uint64_t challenges_ = 0;

@@ -20,6 +20,27 @@ constexpr std::uint8_t kChunkWantsReceipt = 2;
 constexpr std::uint8_t kMapIsWhole = 1;
 constexpr std::uint8_t kByeProcessEnds = 1;
 
+// Of an address, in the order in which it is written.
+using AddressBytes = std::array<std::byte, 16>;
+
+AddressBytes to_wire(IpAddress address) {
+  AddressBytes bytes;
+  for (std::size_t i = 0; i < 8; ++i) {
+    bytes[i] = static_cast<std::byte>(address.high >> (56 - 8 * i));
+    bytes[8 + i] = static_cast<std::byte>(address.low >> (56 - 8 * i));
+  }
+  return bytes;
+}
+
+IpAddress from_wire(const AddressBytes& bytes) {
+  IpAddress address;
+  for (std::size_t i = 0; i < 8; ++i) {
+    address.high = address.high << 8U | std::to_integer<std::uint64_t>(bytes[i]);
+    address.low = address.low << 8U | std::to_integer<std::uint64_t>(bytes[8 + i]);
+  }
+  return address;
+}
+
 // Appends integers and byte arrays in order.
 class Writer {
  public:
@@ -80,6 +101,9 @@ std::size_t encode(const Hello& hello, std::span<std::byte> out) {
       .put(hello.flows_wanted)
       .put(std::uint16_t{0})
       .put(hello.nonce)
+      .put(hello.listening.port)
+      .put(std::uint16_t{0})
+      .put(to_wire(hello.listening.address))
       .size();
 }
 
@@ -230,8 +254,12 @@ std::optional<Hello> decode_hello(const RecordHeader& header, std::span<const st
   hello.flows_wanted = in.take<std::uint8_t>();
   const auto reserved = in.take<std::uint16_t>();
   hello.nonce = in.take<Nonce>();
+  hello.listening.port = in.take<std::uint16_t>();
+  const auto reserved_too = in.take<std::uint16_t>();
+  hello.listening.address = from_wire(in.take<AddressBytes>());
   if (hello.epoch == 0 || hello.flows_wanted == 0 || hello.flows_wanted > kMaxFlows ||
-      hello.flow >= hello.flows_wanted || reserved != 0 || (hello.is_new && hello.flow != 0))
+      hello.flow >= hello.flows_wanted || reserved != 0 || reserved_too != 0 ||
+      (hello.is_new && hello.flow != 0))
     return std::nullopt;
   return hello;
 }

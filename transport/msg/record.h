@@ -19,7 +19,9 @@
 //   payload        a chunk's message bytes
 //
 // Sender to receiver
-//   1 hello    48  cookie[16], u64 session, u32 epoch, u8 flow, u8 flows wanted, u16 0, nonce[16]
+//   1 hello    68  cookie[16], u64 session, u32 epoch, u8 flow, u8 flows wanted, u16 0, nonce[16],
+//                  u16 port, u16 0, address[16], IPv4 as ::ffff:a.b.c.d: where the sender's process
+//                  listens itself, as long as it lives; port 0: nowhere;
 //                  flags: 1 new session (the sender was never accepted), 2 has a cluster key,
 //                  4 the sender's process ends
 //   3 proof    32  mac[32]
@@ -45,7 +47,7 @@
 // Handshake. hello; with a cluster key: challenge, proof; then accept; for each lane a map for each
 // message begun and not counted as received, and one credit; then ready, after which the flow
 // carries chunks. (On a new session there is nothing between accept and ready.) Both macs are
-// HMAC-SHA256(key, label, hello's 56 bytes with its header, challenge nonce), with the labels
+// HMAC-SHA256(key, label, hello's 76 bytes with its header, challenge nonce), with the labels
 // "ztcp1 receiver" and "ztcp1 sender". They prove that both ends hold the key and speak now; what
 // follows is not encrypted or signed. A receiver does nothing for a hello that it would not undo
 // (no session, no fence) before the proof.
@@ -106,6 +108,12 @@
 // others are sent again, on any flow. A receiver ignores units it holds and chunks of finished
 // messages. One that has closed meanwhile refuses with `closed` and the count that its bye said:
 // the bye may have died with the flows, and what was received is done.
+//
+// A killed process says nothing, but where its kernel has its sockets these end, all at once. So a
+// receiver that has no flow left dials the address that its sender's hello names, if that is where
+// its flows came from, and says nothing there: while the process lives it is accepted. Where the
+// host answers for half a second that nobody listens the process has ended, as it has for a sender
+// that is answered so when it redials.
 #pragma once
 
 #include <array>
@@ -148,7 +156,7 @@ struct RecordHeader {
 };
 
 struct Hello {
-  static constexpr std::size_t kBody = 48;
+  static constexpr std::size_t kBody = 68;
   bool is_new = false;
   bool has_key = false;
   bool process_ends = false;
@@ -158,6 +166,7 @@ struct Hello {
   std::uint8_t flow = 0;
   std::uint8_t flows_wanted = 0;
   Nonce nonce{};
+  Endpoint listening{};
 };
 
 struct Challenge {

@@ -16,6 +16,7 @@ RecvSession::RecvSession(Acceptor& acceptor, const SessionSettings& settings, co
       cookie_(hello.cookie),
       id_(hello.session),
       remote_(remote),
+      sender_listening_(hello.listening),
       flows_granted_(static_cast<std::uint8_t>(
           std::clamp<std::uint32_t>(settings.flows, 1, hello.flows_wanted))),
       bounce_(allowance_bytes) {}
@@ -55,7 +56,7 @@ void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
     flows_[index]->leave_session();
     acceptor_->bury(std::move(flows_[index]));
   }
-  resume_deadline_ = kNever;
+  stop_waiting();
   flows_[index] = std::move(attached);
   RecvFlow& flow = *flows_[index];
   flow.join(*this);
@@ -196,10 +197,29 @@ void RecvSession::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
     return tell_soon();
   }
   if (has_bye_) return check_after_bye(now);
+  wait_for_resume(now, error);
+}
+
+// What translates addresses on the way makes them say nothing of who listens there.
+void RecvSession::wait_for_resume(TimePoint now, Error error) {
   const bool sender_knows = error.code == Errc::kPeerClosed;
   resume_deadline_ = now + settings_.resume_wait(sender_knows);
   resume_error_ = error;
   acceptor_->wake_at(resume_deadline_);
+  if (acceptor_->source() != nullptr && sender_listening_.port != 0 &&
+      sender_listening_.address == remote_.address)
+    probe_.start(now, *acceptor_->source(), sender_listening_, settings_.redial_attempt);
+}
+
+void RecvSession::stop_waiting() {
+  resume_deadline_ = kNever;
+  probe_.stop();
+}
+
+void RecvSession::wake_at(TimePoint when) { acceptor_->wake_at(when); }
+
+void RecvSession::on_sender_gone(TimePoint now) {
+  fail(now, Error{Errc::kRefused, 0, "nobody listens where the sender's process did"});
 }
 
 void RecvSession::on_flow_closed(TimePoint now, RecvFlow& flow) {
@@ -262,7 +282,7 @@ void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) 
   }
   state_ = State::kFailed;
   failure_ = detail;
-  resume_deadline_ = kNever;
+  stop_waiting();
   for (const auto& flow : flows_) {
     if (flow == nullptr || !flow->is_alive()) continue;
     const bool peer_should_know = detail.reason != Reason::kNone && !detail.from_peer;
@@ -310,7 +330,7 @@ void RecvSession::finish_closing() {
   }
   if (has_left) return;
   state_ = State::kEnded;
-  resume_deadline_ = kNever;
+  stop_waiting();
   if (owner_ != nullptr) owner_->on_session_closed();
 }
 
@@ -320,7 +340,7 @@ void RecvSession::leave(TimePoint now) {
   if (state_ != State::kRunning && state_ != State::kClosing) return;
   stop_writing();
   state_ = State::kEnded;
-  resume_deadline_ = kNever;
+  stop_waiting();
   for (const auto& flow : flows_) {
     if (flow == nullptr || !flow->is_alive()) continue;
     if (flow->is_up() && flow->send(Bye{received_, /*process_ends=*/true}))
@@ -334,7 +354,7 @@ void RecvSession::leave(TimePoint now) {
 void RecvSession::abort() {
   stop_writing();
   state_ = State::kEnded;
-  resume_deadline_ = kNever;
+  stop_waiting();
   for (const auto& flow : flows_)
     if (flow != nullptr) flow->abort();
 }
@@ -345,13 +365,14 @@ void RecvSession::on_timers(TimePoint now) {
     owner_->on_session_failed(untold_failure_);
   }
   if (resume_deadline_ <= now) fail(now, resume_error_);
+  probe_.on_timers(now);
   for (const auto& flow : flows_)
     if (flow != nullptr && flow->deadline() <= now) flow->close();
 }
 
 TimePoint RecvSession::next_deadline() const {
   if (has_untold_failure_ && owner_ != nullptr) return TimePoint::min();
-  TimePoint deadline = resume_deadline_;
+  TimePoint deadline = std::min(resume_deadline_, probe_.next_deadline());
   for (const auto& flow : flows_)
     if (flow != nullptr) deadline = std::min(deadline, flow->deadline());
   return deadline;

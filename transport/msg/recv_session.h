@@ -23,6 +23,7 @@
 #include "transport/msg/lane.h"
 #include "transport/msg/record.h"
 #include "transport/msg/recv_message.h"
+#include "transport/msg/sender_probe.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::msg {
@@ -86,6 +87,11 @@ class RecvSession final : public CopyClient {
   // The acceptor is going: nothing of it may be used any more.
   void orphan();
 
+  // --- The probe's ---
+  void wake_at(TimePoint when);
+  // Its host says that the process which listened there does no more.
+  void on_sender_gone(TimePoint now);
+
   // --- CopyJobs' ---
   void on_copied(TimePoint now, RecvMessage& message) override;
 
@@ -145,6 +151,8 @@ class RecvSession final : public CopyClient {
   bool tell_maps(RecvFlow& flow, RecvLane& lane);
   void drop_flow(RecvFlow& flow);
   bool has_living_flow() const;
+  void wait_for_resume(TimePoint now, Error error);
+  void stop_waiting();
   void finish_closing();
   void check_after_bye(TimePoint now);
   FailureDetail why_sender_left() const {
@@ -162,6 +170,7 @@ class RecvSession final : public CopyClient {
   const Cookie cookie_;
   const std::uint64_t id_;
   const Endpoint remote_;
+  const Endpoint sender_listening_;
   const std::uint8_t flows_granted_;
   RecvOwner* owner_ = nullptr;
 
@@ -175,6 +184,7 @@ class RecvSession final : public CopyClient {
   // Set while no flow is left: then the session fails with resume_error_.
   TimePoint resume_deadline_ = kNever;
   Error resume_error_;
+  SenderProbe probe_{*this};  // Meanwhile.
   // A failure the owner has not been told: it was not set yet.
   bool has_untold_failure_ = false;
   Error untold_failure_;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "transport/msg/nobody_listens.h"
 #include "transport/msg/record_reader.h"
 #include "transport/msg/session.h"
 
@@ -67,8 +68,7 @@ class SendFlow final : public StreamEvents {
   std::uint64_t received_when_up = 0;
   TimePoint died_at{};
   std::uint32_t redials = 0;
-  // The first of redials in a row that nobody at the peer's port listened to.
-  std::optional<TimePoint> nobody_since;
+  NobodyListens nobody;  // At the peer's port, say its redials.
   std::uint32_t early_deaths = 0;
   // Dials that came to another queue of the peer's NIC than the session is on.
   std::uint32_t other_queues = 0;

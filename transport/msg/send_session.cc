@@ -76,6 +76,7 @@ Hello SendSession::make_hello(std::uint8_t flow, std::uint32_t epoch) const {
   hello.flows_wanted = static_cast<std::uint8_t>(
       std::clamp<std::uint32_t>(settings_.flows, 1, static_cast<std::uint32_t>(kMaxFlows)));
   hello.nonce = sender_nonce(session_id_, flow, epoch);
+  hello.listening = dialer_.listening();
   return hello;
 }
 
@@ -161,16 +162,8 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   }
   if (!was_accepted_ && flow.redials == 0 && !had_opened) return fail(error);  // Nobody listens.
 
-  // Its host answers for it: a process that lives listens to the end. The span is for a firewall
-  // that is being loaded anew.
-  constexpr Duration kLongEnough = std::chrono::milliseconds(500);
   const bool nobody_listens = error.code == Errc::kRefused && flow.redials != 0 && !had_opened;
-  if (!nobody_listens)
-    flow.nobody_since.reset();
-  else if (!flow.nobody_since)
-    flow.nobody_since = now;
-  else if (now - *flow.nobody_since >= kLongEnough)
-    return fail(error);
+  if (flow.nobody.is_sure(now, nobody_listens)) return fail(error);
 
   if (was_serving) {
     flow.early_deaths = has_served(now, flow) ? 0 : flow.early_deaths + 1;

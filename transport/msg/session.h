@@ -122,9 +122,24 @@ class Dialer {
   virtual bool has_spare() const { return true; }
   // The session wants on_timers() by then. Never sooner than it was told is early enough.
   virtual void wake_at(TimePoint) {}
+  // See StreamSource.
+  virtual Endpoint listening() const { return {}; }
 
  protected:
   ~Dialer() = default;
+};
+
+// Where all streams come from.
+class StreamSource {
+ public:
+  virtual Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) = 0;
+  // There will be a stream left for each session that may still come when one more is dialled.
+  virtual bool has_spare_stream() const = 0;
+  // Where whoever dials finds this process, as long as it lives.
+  virtual Endpoint listening() const = 0;
+
+ protected:
+  ~StreamSource() = default;
 };
 
 }  // namespace ztcp::msg

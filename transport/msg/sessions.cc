@@ -41,6 +41,7 @@ Sessions::Sessions(const SessionSettings& settings, const ClusterKey& key,
       source_(source),
       acceptor_(settings, key, max_pending_streams, acceptor_secret(secret), copies) {
   outgoing_.reserve(settings.max_sessions);
+  acceptor_.dial_by(source);
 }
 
 SendSession& Sessions::connect(Endpoint remote, const Cookie& cookie, SendOwner& owner) {

@@ -18,17 +18,6 @@
 
 namespace ztcp::msg {
 
-// Where streams come from.
-class StreamSource {
- public:
-  virtual Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) = 0;
-  // There will be a stream left for each session that may still come when one more is dialled.
-  virtual bool has_spare_stream() const = 0;
-
- protected:
-  ~StreamSource() = default;
-};
-
 class Sessions {
  public:
   // `secret` makes session ids and the acceptor's nonces unguessable; `copies` as Acceptor says.
@@ -69,6 +58,7 @@ class Sessions {
     }
     bool has_spare() const override { return sessions.source_.has_spare_stream(); }
     void wake_at(TimePoint when) override { sessions.wake_at(when); }
+    Endpoint listening() const override { return sessions.source_.listening(); }
 
     Sessions& sessions;
     const Endpoint remote;

@@ -45,7 +45,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   void start() override;
   void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
 
-  Endpoint listen_endpoint() const { return listener_.endpoint; }
+  Endpoint listening() const override { return listener_.endpoint; }
 
   bool turn(TimePoint now, comms::Doorbell& doorbell) override;
   TimePoint next_deadline() const override;

@@ -202,7 +202,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   auto nic = std::make_shared<Nic>(device);
   nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
-  nic->listen_endpoint = (*engine)->listen_endpoint();
+  nic->listen_endpoint = (*engine)->listening();
 
   comms::PollerConfig poller;
   poller.name = device.name;

@@ -38,6 +38,7 @@ Hello some_hello() {
   hello.flow = 0;
   hello.flows_wanted = 4;
   hello.nonce.fill(std::byte{0x4e});
+  hello.listening = {Ipv4Address{0x0a630002}, 0x1d2f};
   return hello;
 }
 
@@ -59,8 +60,9 @@ TEST(Record, LooksAsWritten) {
   EXPECT_EQ(Bytes(preamble.begin(), preamble.end()), from_hex("7a746370 01000000"));
   EXPECT_EQ(
       encoded(some_hello()),
-      from_hex("01 03 3000 00000000 c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0 8877665544332211 04030201 "
-               "00 04 0000 4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e"));
+      from_hex("01 03 4400 00000000 c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0 8877665544332211 04030201 "
+               "00 04 0000 4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e 2f1d 0000 "
+               "00000000000000000000ffff0a630002"));
   EXPECT_EQ(encoded(Accept{true, 0x20000, 4, 32, 0x1122334455667788}),
             from_hex("04 01 1000 00000000 00000200 04 00 2000 8877665544332211"));
   EXPECT_EQ(encoded(Chunk{true, 4096, 5, 8192, 1 << 20, 0x01020304}),

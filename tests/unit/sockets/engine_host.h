@@ -24,7 +24,7 @@ struct EngineHost final : comms::Nic {
     config.max_streams = max_streams;
     config.secret = {1, secret};
     auto engine = *Engine::open(config);
-    listen_endpoint = engine->listen_endpoint();
+    listen_endpoint = engine->listening();
     comms::PollerConfig poller;
     poller.name = "lo";
     pollers.push_back(std::make_unique<comms::Poller>(poller, std::move(engine)));

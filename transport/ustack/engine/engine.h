@@ -106,6 +106,9 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
     return stack_.connect(now, remote, events);
   }
   bool has_spare_stream() const override { return has_spare_for(stack_.connections() + 1); }
+  Endpoint listening() const override {
+    return {config_.stack.address.address, config_.listen_port};
+  }
   bool has_spare_for(std::size_t connections) const;
 
   const EngineConfig config_;
