@@ -195,9 +195,11 @@ def stream(net, side, size, count, deadline_s, on_progress):
                     break
                 in_flight.append((request, buffer, posted))
                 posted += 1
-            request, buffer, index = in_flight[0]
             flag, moved = c_int(0), c_int(0)
-            net.call("test", request, ctypes.byref(flag), ctypes.byref(moved))
+            # A send may not be taken before its buffer is posted.
+            if in_flight:
+                request, buffer, index = in_flight[0]
+                net.call("test", request, ctypes.byref(flag), ctypes.byref(moved))
             if flag.value:
                 in_flight.pop(0)
                 side.check(buffer, index, moved.value)

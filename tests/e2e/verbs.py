@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""The built plugin over RDMA between processes: libibverbs.so.1 is one of software NICs (tests/support/verbs/soft_nic)."""
+import glob
+import json
+import os
+import re
+import signal
+import sys
+import time
+
+from fabric import PLUGIN, Fabric, check, main, wait_until
+from transfer import rows_are_right
+
+SOFT_NIC = os.environ["E2E_SOFT_NIC"]
+PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer.py")
+EXIT_PLUGIN_ERROR = 7
+# Of one element some ranks send nothing; the largest sizes find no room in an immediate.
+SWEEP = ["--min", "4", "--max", "32M", "--factor", "9", "--iters", "2", "--warmup", "1", "--check"]
+SHORT = ["--min", "8", "--max", "4M", "--factor", "16", "--iters", "3", "--warmup", "1", "--check"]
+# The peer's own word tells of a death; half a second more for the NICs, the rest for a busy machine.
+TOLD_BOUND_S = 5
+
+
+class SoftFabric(Fabric):
+    """No NIC of ztcp.conf, but RDMA devices that the library shows."""
+
+    def __init__(self, ranks=2):
+        super().__init__(ranks, topology="mesh")
+        os.remove(self.config)
+
+    def environment(self, faults="", **more):
+        return {"LD_LIBRARY_PATH": os.path.dirname(SOFT_NIC), "SOFT_NIC_FOLDER": self.folder, "SOFT_NIC_FAULTS": faults,
+                "ZTCP_TRANSPORT": "verbs", "NCCL_SOCKET_IFNAME": "lo", "ZTCP_CONFIG": self.config, **more}
+
+    def perf(self, *arguments, faults="", timeout_s=200, **more):
+        rows_are_right(self.run_perf(*arguments, timeout_s=timeout_s, env=self.environment(faults, **more)))
+
+    def peer(self, role, *arguments, faults="", **more):
+        return self.start(role, [sys.executable, PEER, role, self.folder, *arguments],
+                          {"E2E_PLUGIN": PLUGIN, **self.environment(faults, **more)})
+
+    def counted(self):
+        """Of all processes that ended by themselves, added up; what they may not do fails the test."""
+        out = {}
+        for path in glob.glob(os.path.join(self.folder, "counted.*.json")):
+            with open(path, encoding="utf-8") as file:
+                for name, value in json.load(file).items():
+                    if name == "misuse":
+                        check(not value, f"misused: {value}")
+                    else:
+                        out[name] = out.get(name, 0) + value
+        check(out, "no process counted anything: was the library of software NICs loaded?")
+        return out
+
+
+def operations():
+    with SoftFabric(3) as fabric:
+        for op in ("all_reduce", "all_to_all", "sendrecv"):
+            fabric.perf("--op", op, *SWEEP)
+        counted = fabric.counted()
+        check(counted["messages"] > 0 and counted["failed"] == 0, counted)
+        check("soft0: RDMA verbs, soft0 port 1, InfiniBand LID 1" in fabric.log(), "no init line")
+
+
+def tags():
+    """Groups of receives; and each rank has a device of its own."""
+    with SoftFabric(3) as fabric:
+        for op in ("all_reduce", "all_to_all"):
+            fabric.perf("--op", op, "--tags", "8", *SHORT, SOFT_NIC_DEVICES="3")
+        fabric.counted()
+        said(fabric, "soft2: RDMA verbs, soft2 port 1")
+
+
+def queue_pairs():
+    with SoftFabric() as fabric:
+        fabric.perf("--op", "all_reduce", *SWEEP, NCCL_IB_QPS_PER_CONNECTION="8")
+        fabric.counted()
+
+
+def disordered():
+    """Queue pairs overtake each other, packets are lost, and receives are seen late."""
+    with SoftFabric() as fabric:
+        for seed in range(3):
+            fabric.perf("--op", "all_reduce", "--tags", "4", *SHORT, NCCL_IB_QPS_PER_CONNECTION="4", NCCL_IB_TIMEOUT="12",
+                        faults=f"seed={seed},drop=40,rnr=10,delay=2000@5")
+        counted = fabric.counted()
+        for what in ("dropped", "sent_again", "not_ready", "delayed"):
+            check(counted[what] > 0, f"nothing was {what}: {counted}")
+
+
+def streams(fabric, faults="", victim="send", **more):
+    """A transfer between two peers; the faults are the victim's."""
+    peers = [fabric.peer(role, faults=faults if role == victim else "", **more) for role in ("recv", "send")]
+    return peers if victim == "recv" else peers[::-1]
+
+
+def done_count(process):
+    counts = re.findall(r"(?m)^done (\d+)$", process.output())
+    return int(counts[-1]) if counts else 0
+
+
+def ends_with_error(process, bound_s):
+    started = time.monotonic()
+    status = process.wait(60)
+    took = time.monotonic() - started
+    check(status == EXIT_PLUGIN_ERROR, f"{process.name} ended with {status}:\n{process.output()[-800:]}")
+    check(took <= bound_s, f"{process.name} heard of it after {took:.1f} s, not {bound_s}")
+    print(f"{process.name} ended after {took:.2f} s")
+
+
+def said(fabric, *wanted):
+    log = fabric.log()
+    for what in wanted:
+        check(re.search(what, log), f"no line says '{what}'")
+
+
+def killed(victim):
+    with SoftFabric() as fabric:
+        dead, survivor = streams(fabric, victim=victim)
+        wait_until(lambda: done_count(dead) > 0 and done_count(survivor) > 0, 30, "first messages")
+        dead.send(signal.SIGKILL)
+        ends_with_error(survivor, TOLD_BOUND_S)
+        said(fabric, r"(sending to|receiving from) 127\.0\.0\.1:\d+ over soft0 port 1 failed: .*its process ended without a word")
+
+
+def sender_killed():
+    killed("send")
+
+
+def receiver_killed():
+    killed("recv")
+
+
+def statuses():
+    """Each error that a queue pair can end with: told by name here, and to the peer."""
+    for status, name in ((1, "LOC_LEN"), (4, "LOC_PROT"), (8, "LOC_ACCESS"), (9, "REM_INV_REQ"), (10, "REM_ACCESS"),
+                         (11, "REM_OP"), (12, "RETRY_EXC"), (13, "RNR_RETRY_EXC"), (19, "FATAL"), (20, "RESP_TIMEOUT")):
+        with SoftFabric() as fabric:
+            broken, peer = streams(fabric, faults=f"fail={status}@500")
+            ends_with_error(broken, 30)
+            ends_with_error(peer, TOLD_BOUND_S)
+            said(fabric, rf"sending to .* over soft0 port 1 failed: .*IBV_WC_{name}_ERR.*queue pair 0x\w+ to 0x\w+ of soft0")
+            check(fabric.counted()["failed"] == 1, "another work request failed, too")
+
+
+def port_down():
+    """The device tells, and nothing is answered any more."""
+    with SoftFabric() as fabric:
+        down, peer = streams(fabric, faults="down=500", NCCL_IB_TIMEOUT="14")
+        ends_with_error(down, 30)
+        ends_with_error(peer, TOLD_BOUND_S)
+        said(fabric, r"IBV_WC_RETRY_EXC_ERR.*port 1 of soft0 is down")
+
+
+def registration_refused():
+    with SoftFabric() as fabric:
+        broken, peer = streams(fabric, faults="refuse=12@4")
+        ends_with_error(broken, 30)
+        said(fabric, r"registering 65536 bytes of host memory .*raise ulimit -l")
+        ends_with_error(peer, TOLD_BOUND_S)
+
+
+def no_device():
+    """The library is there, and shows none."""
+    with SoftFabric() as fabric:
+        perf = fabric.start_perf("--op", "sendrecv", env=fabric.environment(SOFT_NIC_DEVICES="0"))
+        check(perf.wait(60) != 0, "it ran all the same")
+        said(fabric, r"this host has no RDMA device \(ibv_devices lists none\)")
+
+
+if __name__ == "__main__":
+    main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed, statuses, port_down,
+                                  registration_refused, no_device)})

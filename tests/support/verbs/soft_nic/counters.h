@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a process's software NICs did, and what its program may not do to the verbs: written to
+// SOFT_NIC_FOLDER/counted.PID.json when the process ends. Any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ztcp::soft_nic {
+
+enum class Count : std::uint8_t {
+  kDoorbells,  // Calls that post sends.
+  kMessages,   // Writes with an immediate.
+  kWrites,     // Without one.
+  kReads,
+  kSentBytes,
+  kReceivedBytes,
+  kGpuReadBytes,
+  kGpuWrittenBytes,
+  kHeldWrites,     // To GPU memory, that a read brought out.
+  kRegistrations,  // Of host memory.
+  kDmabufRegistrations,
+  kPeerMemoryRegistrations,
+  kDelayed,
+  kDropped,
+  kNotReady,   // Immediates that found no receive.
+  kSentAgain,  // Times that a queue pair went back for want of an answer.
+  kFailed,     // Work requests with an error that is their own.
+  kEnd
+};
+
+class Counters {
+ public:
+  void add(Count what, std::uint64_t n = 1) {
+    counts_[static_cast<std::size_t>(what)].fetch_add(n, std::memory_order_relaxed);
+  }
+  // Also said on stderr.
+  void note_misuse(const std::string& what);
+  void write_to(const std::string& folder) const;
+
+ private:
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Count::kEnd)> counts_{};
+  mutable std::mutex mutex_;
+  std::vector<std::string> misuse_;
+};
+
+}  // namespace ztcp::soft_nic

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tests/support/verbs/soft_nic/memory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "transport/core/ordered_copy.h"
+
+namespace ztcp::soft_nic {
+namespace {
+
+constexpr std::uint64_t kInPage = 4095;
+
+Memory* refuse(int sys_errno) {
+  errno = sys_errno;
+  return nullptr;
+}
+
+// Of its first and its last page.
+bool is_mapped(std::uint64_t address, std::size_t size) {
+  const auto is_there = [](std::uint64_t at) {
+    unsigned char resident = 0;
+    return mincore(reinterpret_cast<void*>(at & ~kInPage), 1, &resident) == 0;
+  };
+  return is_there(address) && is_there(address + size - 1);
+}
+
+}  // namespace
+
+bool MemoryTable::is_refused() { return ++asked_ == faults_.refuse.at; }
+
+Memory* MemoryTable::keep(ibv_pd* domain, std::uint64_t address, std::size_t size,
+                          unsigned access) {
+  auto* const memory = new Memory{};
+  memory->context = domain->context;
+  memory->pd = domain;
+  memory->addr = reinterpret_cast<void*>(address);
+  memory->length = size;
+  memory->access = access;
+  memory->lkey = memory->rkey = next_key_++;
+  by_key_[memory->lkey] = memory;
+  return memory;
+}
+
+Memory* MemoryTable::add(ibv_pd* domain, std::uint64_t address, std::size_t size, unsigned access) {
+  if (is_refused()) return refuse(static_cast<int>(faults_.refuse.value));
+  if (Gpu* const gpu = Gpu::of(address, size)) {
+    if (!faults_.has_peer_memory) return refuse(EFAULT);
+    counters_.add(Count::kPeerMemoryRegistrations);
+    Memory* const memory = keep(domain, address, size, access);
+    memory->gpu = gpu;
+    return memory;
+  }
+  if (size == 0 || !is_mapped(address, size)) return refuse(EFAULT);
+  counters_.add(Count::kRegistrations);
+  return keep(domain, address, size, access);
+}
+
+Memory* MemoryTable::add_dmabuf(ibv_pd* domain, std::uint64_t offset, std::size_t size,
+                                std::uint64_t address, int fd, unsigned access) {
+  if (!faults_.knows_dmabuf) return refuse(EOPNOTSUPP);
+  // Which is how the driver is asked whether it knows them.
+  if (fd < 0) return refuse(EBADF);
+  if (is_refused()) return refuse(static_cast<int>(faults_.refuse.value));
+  // As the kernel has it: inside of the buffer, and the page of the buffer is the page of the
+  // address.
+  const off_t whole = lseek(fd, 0, SEEK_END);
+  if (whole >= 0 && offset + size > static_cast<std::uint64_t>(whole)) return refuse(EINVAL);
+  if ((offset & kInPage) != (address & kInPage)) return refuse(EINVAL);
+  Gpu* const gpu = Gpu::of(address, size);
+  if (gpu == nullptr) return refuse(EINVAL);
+  // The program may close its own at once.
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return nullptr;
+  counters_.add(Count::kDmabufRegistrations);
+  Memory* const memory = keep(domain, address, size, access);
+  memory->gpu = gpu;
+  memory->dmabuf_fd = own;
+  return memory;
+}
+
+void MemoryTable::remove(Memory* memory) {
+  if (memory->gpu != nullptr) push();
+  by_key_.erase(memory->lkey);
+  if (memory->dmabuf_fd >= 0) close(memory->dmabuf_fd);
+  delete memory;
+}
+
+bool MemoryTable::has_any_of(const ibv_pd* domain) const {
+  return std::any_of(by_key_.begin(), by_key_.end(),
+                     [&](const auto& one) { return one.second->pd == domain; });
+}
+
+Memory* MemoryTable::find(std::uint32_t key, const ibv_pd* domain, std::uint64_t address,
+                          std::size_t size) const {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end() || found->second->pd != domain) return nullptr;
+  Memory& memory = *found->second;
+  const auto begin = reinterpret_cast<std::uint64_t>(memory.addr);
+  return address >= begin && address + size <= begin + memory.length ? &memory : nullptr;
+}
+
+bool MemoryTable::read(const Memory& memory, std::span<std::byte> to, std::uint64_t address) {
+  if (memory.gpu != nullptr) {
+    counters_.add(Count::kGpuReadBytes, to.size());
+    return memory.gpu->read(to, address);
+  }
+  ordered_copy(to.data(), reinterpret_cast<const std::byte*>(address), to.size());
+  return true;
+}
+
+bool MemoryTable::write(Memory& memory, std::uint64_t address, std::span<const std::byte> from) {
+  if (from.empty()) return true;
+  if (memory.gpu != nullptr) {
+    counters_.add(Count::kGpuWrittenBytes, from.size());
+    if (!faults_.holds_gpu_writes) return memory.gpu->write(address, from);
+    held_.push_back({memory.gpu, address, {from.begin(), from.end()}});
+    return true;
+  }
+  // Slots, and the flags inside of NCCL's lines, are looked at while they come: ascending.
+  ordered_copy(reinterpret_cast<std::byte*>(address), from.data(), from.size());
+  return true;
+}
+
+bool MemoryTable::push() {
+  bool is_fine = true;
+  for (const Held& one : held_) is_fine &= one.gpu->write(one.address, one.bytes);
+  counters_.add(Count::kHeldWrites, held_.size());
+  held_.clear();
+  return is_fine;
+}
+
+}  // namespace ztcp::soft_nic

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The library's objects as a software NIC has them. Under the NIC's lock, but for what is atomic.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "tests/support/verbs/soft_nic/packet.h"
+#include "transport/verbs/api.h"
+
+namespace ztcp::soft_nic {
+
+using Clock = std::chrono::steady_clock;
+using TimePoint = Clock::time_point;
+
+struct Device : ibv_device {
+  std::uint32_t index = 0;
+  bool is_up = true;
+};
+
+struct Context : ibv_context {
+  int event_pipe = -1;  // Its writing end; async_fd is the other.
+};
+
+struct CompletionQueue : ibv_cq {
+  struct Waiting {
+    ibv_wc completion;
+    std::uint32_t sends = 0;  // That the queue pair has room for again.
+  };
+  std::deque<Waiting> waiting;
+  std::atomic<std::size_t> count{0};  // Of them: who polls an empty one takes no lock.
+  int queue_pairs = 0;                // That use it.
+};
+
+// A work request that is not answered for, in the packets it goes in.
+struct Work {
+  ibv_send_wr request{};
+  ibv_sge piece{};
+  std::vector<std::byte> bytes;  // When inline.
+  std::uint32_t first_psn = 0;
+  std::uint32_t packets = 1;
+  bool is_begun = false;
+  // What it will end with once all before it are done; else it is sent.
+  ibv_wc_status fate = IBV_WC_SUCCESS;
+
+  std::uint32_t last_psn() const { return first_psn + packets - 1; }
+};
+
+struct QueuePair : ibv_qp {
+  Device& device() const { return static_cast<Device&>(*context->device); }
+  bool has_to_send() const {
+    return state == IBV_QPS_RTS && next_work < sends.size() &&
+           sends[next_work].fate == IBV_WC_SUCCESS;
+  }
+  bool waits_for_answer() const { return state == IBV_QPS_RTS && is_after(sent_psn(), acked_psn); }
+  std::uint32_t sent_psn() const {
+    const bool is_all = next_work == sends.size();
+    return (is_all ? next_psn : sends[next_work].first_psn + next_packet) - 1;
+  }
+
+  ibv_qp_cap cap{};
+  ibv_qp_attr to{};  // As far as it was set.
+
+  std::deque<Work> sends;
+  std::size_t next_work = 0;  // Of `sends`, and the packet of it, that goes out next.
+  std::uint32_t next_packet = 0;
+  std::uint32_t next_psn = 0;  // Of the next work request.
+  std::uint32_t acked_psn = 0;
+  // From the peer; or when a packet went out while it owed no answer.
+  TimePoint heard_at{};
+  TimePoint resumes_at{};
+  int retries_left = 0;
+  int not_ready_left = 0;
+  // That the queue holds until a completion of them, or of later ones, was polled.
+  std::uint32_t outstanding = 0;
+  std::uint32_t unsignalled = 0;  // Carried out since the last signalled one.
+
+  std::uint32_t expected_psn = 0;
+  std::deque<std::uint64_t> receives;
+};
+
+}  // namespace ztcp::soft_nic

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What travels between two software NICs over a stream: a header and, after it, its payload. Both
+// ends are of one build.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ztcp::soft_nic {
+
+// Of a message's bytes that go in one packet. A multiple of 128: nothing ends inside of a line.
+inline constexpr std::uint32_t kMtuBytes = 256U << 10U;
+
+enum class PacketKind : std::uint8_t {
+  kWrite,
+  kRead,
+  kAcknowledge,  // Of all up to its psn.
+  kRefuse,       // Why, as a work completion's status.
+  kReadAnswer,
+};
+
+struct Packet {
+  std::uint32_t to = 0;  // Queue pairs.
+  std::uint32_t from = 0;
+  std::uint32_t psn = 0;
+  PacketKind kind = PacketKind::kWrite;
+  std::uint8_t status = 0;
+  bool is_last = false;  // Of its work request.
+  bool has_immediate = false;
+  std::uint32_t immediate = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t address = 0;
+  std::uint32_t payload_bytes = 0;
+  std::uint32_t message_bytes = 0;
+};
+static_assert(sizeof(Packet) == 40);
+
+// A queue pair's number says whose it is.
+inline constexpr std::uint32_t kNodeBits = 8;
+inline constexpr std::uint32_t kNumberBits = 16;
+constexpr std::uint32_t node_of(std::uint32_t number) { return number >> kNumberBits; }
+
+// Whether packet number a comes after b; they wrap.
+constexpr bool is_after(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b) > 0;
+}
+
+}  // namespace ztcp::soft_nic
