@@ -65,6 +65,24 @@ class Nccl:
         self._call("ncclAllReduce", ctypes.c_void_p(source), ctypes.c_void_p(target),
                    ctypes.c_size_t(count), FLOAT32, SUM, comm, ctypes.c_void_p(stream))
 
+    def all_gather(self, comm, source, target, count, stream):
+        """`count` of each rank."""
+        self._call("ncclAllGather", ctypes.c_void_p(source), ctypes.c_void_p(target), ctypes.c_size_t(count), FLOAT32,
+                   comm, ctypes.c_void_p(stream))
+
+    def reduce_scatter(self, comm, source, target, count, stream):
+        """`count` for each rank."""
+        self._call("ncclReduceScatter", ctypes.c_void_p(source), ctypes.c_void_p(target), ctypes.c_size_t(count),
+                   FLOAT32, SUM, comm, ctypes.c_void_p(stream))
+
+    def broadcast(self, comm, source, target, count, root, stream):
+        self._call("ncclBroadcast", ctypes.c_void_p(source), ctypes.c_void_p(target), ctypes.c_size_t(count), FLOAT32,
+                   root, comm, ctypes.c_void_p(stream))
+
+    def reduce(self, comm, source, target, count, root, stream):
+        self._call("ncclReduce", ctypes.c_void_p(source), ctypes.c_void_p(target), ctypes.c_size_t(count), FLOAT32, SUM,
+                   root, comm, ctypes.c_void_p(stream))
+
     def send(self, comm, source, count, peer, stream):
         self._call("ncclSend", ctypes.c_void_p(source), ctypes.c_size_t(count), FLOAT32, peer, comm,
                    ctypes.c_void_p(stream))

@@ -9,6 +9,8 @@ import pathlib
 COMMON = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_IB_DISABLE": "1",
           "NCCL_NVLS_ENABLE": "0"}
 
+SOFT_NIC = "tests/support/verbs/soft_nic/libibverbs.so.1"  # Of a build.
+
 
 @dataclasses.dataclass(frozen=True)
 class Network:
@@ -16,6 +18,7 @@ class Network:
     nccl_net: str  # NCCL's name for it: "via NET/..." in its log.
     library: str = ""  # "": NCCL's own; "ztcp": of --build; else the peer that --peer gives a file for.
     has_fabric: bool = False
+    has_soft_nic: bool = False  # RDMA devices of --build's own libibverbs.so.1: right or wrong shows, never speed.
     environment: dict = dataclasses.field(default_factory=dict)
 
 
@@ -28,6 +31,8 @@ def sockets(threads, each, channels=0):
 NETWORKS = {
     "ztcp": Network("ztcp, shared memory", "ztcp", "ztcp", has_fabric=True),
     "ztcp-sockets": Network("ztcp, kernel sockets", "ztcp", "ztcp", environment={"ZTCP_TRANSPORT": "sockets"}),
+    "ztcp-verbs": Network("ztcp, software RDMA NICs", "ztcp", "ztcp", has_soft_nic=True,
+                          environment={"ZTCP_TRANSPORT": "verbs", "NCCL_IB_DISABLE": "0"}),
     "socket-stock": Network("NCCL's sockets, stock", "Socket"),
     "socket-tuned": Network("NCCL's sockets, 4 x 4", "Socket", environment=sockets(4, 4)),
     "socket-2x2-16": Network("NCCL's sockets, 2 x 2, 16 channels", "Socket", environment=sockets(2, 2, 16)),
@@ -65,4 +70,6 @@ def environment(network, rank, folder, build, peers, fabric):
     if network.library == "ztcp":
         config = fabric if network.has_fabric else pathlib.Path(folder) / "no-config"
         env.update(ZTCP_CONFIG=str(config), ZTCP_LOCAL_RANK=str(rank), ZTCP_LOG=f"{folder}/rank{rank}.log")
+    if network.has_soft_nic:
+        env.update(LD_LIBRARY_PATH=f"{(build / SOFT_NIC).parent}:{env['LD_LIBRARY_PATH']}", SOFT_NIC_FOLDER=str(folder))
     return env | network.environment

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""One rank of bench/gpu/run: a sweep, a loop of communicators, a killed peer, or a DDP training.
+"""One rank of bench/gpu/run and verbs: a sweep, a loop of communicators, a failure, or a DDP training.
 
-Started by run; writes its results as JSON to --out. Ranks meet through files in --meet.
+Started by them; writes its results as JSON to --out. Ranks meet through files in --meet.
 """
 import argparse
 import json
@@ -19,6 +19,7 @@ import torch
 from nccl import Nccl, RESULTS
 
 MEET_SECONDS = 120
+ROOT = 0  # Of operations that have one.
 
 
 def wait_for(path, seconds=MEET_SECONDS):
@@ -78,11 +79,39 @@ class Sweep:
             self.nccl.send(self.comm, source.data_ptr(), count, (self.rank + 1) % self.ranks, self.stream)
             self.nccl.receive(self.comm, target.data_ptr(), count, (self.rank - 1) % self.ranks, self.stream)
 
+    def all_gather(self, source, target):
+        part = source.numel() // self.ranks
+        self.nccl.all_gather(self.comm, source.data_ptr(), target.data_ptr(), part, self.stream)
+
+    def reduce_scatter(self, source, target):
+        part = source.numel() // self.ranks
+        self.nccl.reduce_scatter(self.comm, source.data_ptr(), target.data_ptr(), part, self.stream)
+
+    def broadcast(self, source, target):
+        self.nccl.broadcast(self.comm, source.data_ptr(), target.data_ptr(), source.numel(), ROOT, self.stream)
+
+    def reduce(self, source, target):
+        self.nccl.reduce(self.comm, source.data_ptr(), target.data_ptr(), source.numel(), ROOT, self.stream)
+
+    def used(self, op, count):
+        """How many elements of the target this rank is given."""
+        if op in ("all_to_all", "all_gather"):
+            return count // self.ranks * self.ranks
+        if op == "reduce_scatter":
+            return count // self.ranks
+        return 0 if op == "reduce" and self.rank != ROOT else count
+
     def expected(self, op, count, salt):
+        if op == "broadcast":
+            return pattern(count, ROOT, salt, self.device)
         peers = [pattern(count, peer, salt, self.device) for peer in range(self.ranks)] \
             if op != "sendrecv" else []
-        if op == "all_reduce":
-            return torch.stack(peers).sum(0) if count < 1 << 24 else sum(peers)
+        if op in ("all_reduce", "reduce", "reduce_scatter"):
+            total = torch.stack(peers).sum(0) if count < 1 << 24 else sum(peers)
+            part = count // self.ranks
+            return total[self.rank * part:(self.rank + 1) * part] if op == "reduce_scatter" else total
+        if op == "all_gather":
+            return torch.cat([peer[:count // self.ranks] for peer in peers])
         if op == "all_to_all":
             part = count // self.ranks
             return torch.cat([peer[self.rank * part:(self.rank + 1) * part] for peer in peers])
@@ -90,11 +119,12 @@ class Sweep:
 
     def bus_factor(self, op):
         return {"all_reduce": 2 * (self.ranks - 1) / self.ranks,
-                "all_to_all": (self.ranks - 1) / self.ranks, "sendrecv": 1.0}[op]
+                "all_to_all": (self.ranks - 1) / self.ranks, "all_gather": (self.ranks - 1) / self.ranks,
+                "reduce_scatter": (self.ranks - 1) / self.ranks, "sendrecv": 1.0, "broadcast": 1.0, "reduce": 1.0}[op]
 
     def measure(self, op, size_bytes, warmup, budget_s):
         count = max(self.ranks, size_bytes // 4 // self.ranks * self.ranks)
-        if op != "all_to_all":
+        if op not in ("all_to_all", "all_gather", "reduce_scatter"):
             count = max(1, size_bytes // 4)
         run = getattr(self, op)
         wrong = 0
@@ -103,8 +133,8 @@ class Sweep:
             target = torch.full_like(source, float("nan"))
             run(source, target)
             torch.cuda.synchronize()
-            used = count // self.ranks * self.ranks if op == "all_to_all" else count
-            wrong += int((target[:used] != self.expected(op, used, salt)).sum())
+            used = self.used(op, count)
+            wrong += int((target[:used] != self.expected(op, count, salt)[:used]).sum())
         for _ in range(warmup):
             run(source, target)
         torch.cuda.synchronize()
@@ -150,17 +180,17 @@ def communicators(arguments, nccl, meeting, device):
     return {"communicators": arguments.count, "wrong": wrong, "median_s": sorted(seconds)[len(seconds) // 2]}
 
 
-def killed(arguments, nccl, meeting, device):
-    """The last rank kills itself in mid-transfer; the others must hear of it, in time and by name."""
+def until_it_fails(arguments, nccl, meeting, device, dies):
+    """All-reduces until this rank hears of an error, or dies in mid-transfer."""
     stream = torch.cuda.current_stream()
-    comm = nccl.init(arguments.ranks, meeting.unique_id(nccl, "killed"), arguments.rank)
+    comm = nccl.init(arguments.ranks, meeting.unique_id(nccl, "failing"), arguments.rank)
     data = pattern(8 << 20, arguments.rank, 0, device)
     nccl.all_reduce(comm, data.data_ptr(), data.data_ptr(), data.numel(), stream.cuda_stream)
     torch.cuda.synchronize()
-    meeting.barrier("killed")
+    meeting.barrier("failing")
     for _ in range(20):
         nccl.all_reduce(comm, data.data_ptr(), data.data_ptr(), data.numel(), stream.cuda_stream)
-    if arguments.rank == arguments.ranks - 1:
+    if dies:
         time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     begin = time.monotonic()
@@ -172,6 +202,16 @@ def killed(arguments, nccl, meeting, device):
     nccl.abort(comm)
     return {"async_error": RESULTS.get(code, str(code)), "heard_after_s": seconds,
             "aborted_after_s": time.monotonic() - begin, "in_time": code not in (0, 7)}
+
+
+def killed(arguments, nccl, meeting, device):
+    """The last rank kills itself; the others must hear of it, in time and by name."""
+    return until_it_fails(arguments, nccl, meeting, device, dies=arguments.rank == arguments.ranks - 1)
+
+
+def broken(arguments, nccl, meeting, device):
+    """The environment has something break in one rank; all must hear of it."""
+    return until_it_fails(arguments, nccl, meeting, device, dies=False)
 
 
 def train(arguments, nccl, meeting, device):
@@ -209,7 +249,7 @@ def cpu_seconds():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("mode", choices=["sweep", "communicators", "killed", "train"])
+    parser.add_argument("mode", choices=["sweep", "communicators", "killed", "broken", "train"])
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--gpu", type=int, required=True)
