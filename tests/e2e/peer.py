@@ -336,6 +336,9 @@ def loop(net, options):
         sizes = [c_int(0), c_int(0)]
 
         def both_done():
+            if requests[1] is not None and not requests[1].value:  # It was not taken yet.
+                requests[1] = sender.post(out, index)
+                return False
             for i, request in enumerate(requests):
                 flag = c_int(0)
                 if request is not None:

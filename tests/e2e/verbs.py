@@ -133,6 +133,46 @@ def receiver_killed():
     killed("recv")
 
 
+def killed_beside_its_child():
+    """A data loader that outlives its rank keeps nothing that would hide its death."""
+    with SoftFabric() as fabric:
+        receiver = fabric.peer("recv")
+        sender = fabric.peer("fork-and-die")
+        wait_until(lambda: "child " in sender.output() and "ready" in receiver.output(), 30, "the fork")
+        child = int(re.search(r"child (\d+)", sender.output()).group(1))
+        sender.send(signal.SIGKILL)
+        try:
+            ends_with_error(receiver, TOLD_BOUND_S)
+            os.kill(child, 0)  # It does live on.
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def sender_exits():
+    """Without closing anything, with messages under way."""
+    with SoftFabric() as fabric:
+        receiver = fabric.peer("recv")
+        sender = fabric.peer("send", "--exit-after", "500")
+        check(sender.wait(30) == 0, "the sender did not just end")
+        ends_with_error(receiver, TOLD_BOUND_S)
+
+
+def loopback():
+    """A device joined to itself, as NCCL does on hosts with one."""
+    with SoftFabric() as fabric:
+        peer = fabric.peer("loop", "--count", "50", "--size", "300000")
+        check(peer.wait(60) == 0, f"the loop failed:\n{peer.output()}")
+        fabric.counted()
+
+
+def reload():
+    """The library stays when NCCL unloads the plugin, and serves it again."""
+    with SoftFabric() as fabric:
+        peer = fabric.peer("reload", "--count", "20")
+        check(peer.wait(60) == 0, f"the second load failed:\n{peer.output()}")
+        check(peer.output().count("finished 20") == 2, peer.output())
+
+
 def statuses():
     """Each error that a queue pair can end with: told by name here, and to the peer."""
     for status, name in ((1, "LOC_LEN"), (4, "LOC_PROT"), (8, "LOC_ACCESS"), (9, "REM_INV_REQ"), (10, "REM_ACCESS"),
@@ -171,5 +211,5 @@ def no_device():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed, statuses, port_down,
-                                  registration_refused, no_device)})
+    main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed, killed_beside_its_child,
+                                  sender_exits, loopback, reload, statuses, port_down, registration_refused, no_device)})

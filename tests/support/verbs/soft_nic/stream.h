@@ -30,7 +30,8 @@ class Stream {
   std::span<std::byte> append(const Packet& packet);
   // False: the peer is gone.
   bool write();
-  // Calls take(packet, payload) for all that came. False: the peer is gone.
+  // Calls take(packet, payload) for what came, up to so much that others have their turns, too.
+  // False: the peer is gone.
   template <class Take>
   bool read(Take&& take);
 
@@ -38,6 +39,7 @@ class Stream {
 
  private:
   static constexpr std::size_t kRoomBytes = 1U << 20U;
+  static constexpr int kTurns = 4;
 
   bool fill();
 
@@ -50,7 +52,7 @@ class Stream {
 
 template <class Take>
 bool Stream::read(Take&& take) {
-  while (true) {
+  for (int turn = 0; turn < kTurns; ++turn) {
     if (!fill()) return errno == EAGAIN || errno == EINTR;
     std::size_t at = 0;
     while (filled_ - at >= sizeof(Packet)) {
@@ -64,6 +66,7 @@ bool Stream::read(Take&& take) {
     std::memmove(in_.data(), in_.data() + at, filled_ - at);
     filled_ -= at;
   }
+  return true;
 }
 
 }  // namespace ztcp::soft_nic
