@@ -27,6 +27,7 @@ enum class MemifRole : std::uint8_t { kServer, kClient, kMesh };
 enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, B, C.
 enum class OnError : std::uint8_t { kFail, kFallback };                   // ZTCP_ON_ERROR
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
+enum class OnOff : std::uint8_t { kAuto, kOn, kOff };
 
 struct Host {
   std::string machine_id;  // /etc/machine-id when the file was written; empty: not checked.
@@ -68,6 +69,14 @@ struct Nic {
   std::uint16_t device_port = 1;
   std::int16_t gid_index = -1;      // -1: chosen by itself.
   std::int16_t traffic_class = -1;  // -1: what NCCL asks for.
+  // -1, 0 of queue pairs and "auto": as NCCL's own variables have it (verbs/wishes.h).
+  std::int16_t service_level = -1;
+  std::int16_t ack_timeout = -1;
+  std::int16_t retries = -1;
+  std::int16_t rnr_retries = -1;
+  std::int32_t pkey_index = -1;
+  std::uint16_t queue_pairs = 0;
+  OnOff relaxed_ordering = OnOff::kAuto;
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 

@@ -33,8 +33,8 @@ Created create_verbs(const config::Fabric& fabric) {
   const verbs::Wishes wishes = verbs::read_wishes();
   for (const std::string& ignored : wishes.ignored)
     log::warn("{} is none of its values and ignored: correct or unset it", ignored);
-  return in_words(verbs::create(fabric, verbs::devices_of(**api, fabric, wishes, local_addresses()),
-                                wishes.is_relaxed));
+  return in_words(
+      verbs::create(fabric, verbs::devices_of(**api, fabric, wishes, local_addresses())));
 }
 
 tl::expected<config::Fabric, std::string> find_interfaces(config::Fabric settings) {

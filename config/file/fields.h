@@ -20,11 +20,13 @@ inline constexpr std::array<std::string_view, 3> kMemifRoleNames{"server", "clie
 inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-iommu",
                                                                  "unprivileged"};
 inline constexpr std::array<std::string_view, 3> kPollerModeNames{"auto", "dedicated", "shared"};
+inline constexpr std::array<std::string_view, 3> kOnOffNames{"auto", "on", "off"};
 
 constexpr std::span<const std::string_view> names_of(NicDriver) { return kNicDriverNames; }
 constexpr std::span<const std::string_view> names_of(MemifRole) { return kMemifRoleNames; }
 constexpr std::span<const std::string_view> names_of(HostClass) { return kHostClassNames; }
 constexpr std::span<const std::string_view> names_of(PollerMode) { return kPollerModeNames; }
+constexpr std::span<const std::string_view> names_of(OnOff) { return kOnOffNames; }
 
 template <class Enum>
 constexpr std::string_view name_of(Enum value) {
@@ -120,6 +122,13 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("device_port", nic.device_port);
   visit("gid_index", nic.gid_index);
   visit("traffic_class", nic.traffic_class);
+  visit("service_level", nic.service_level);
+  visit("ack_timeout", nic.ack_timeout);
+  visit("retries", nic.retries);
+  visit("rnr_retries", nic.rnr_retries);
+  visit("pkey_index", nic.pkey_index);
+  visit("queue_pairs", nic.queue_pairs);
+  visit("relaxed_ordering", nic.relaxed_ordering);
 }
 
 // Calls section(name, walk) for each [section]; walk(visit) visits its keys.

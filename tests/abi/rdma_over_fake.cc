@@ -40,7 +40,7 @@ Result<std::unique_ptr<Transport>> make_rdma(const config::Fabric& fabric) {
     device.has_peer_memory = true;
     device.gpu_direct = "on (in memory)";
   }
-  return verbs::create(over, std::move(devices), true);
+  return verbs::create(over, std::move(devices));
 }
 
 }  // namespace ztcp::test

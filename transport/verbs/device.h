@@ -50,8 +50,10 @@ struct Device {
   std::uint8_t service_level = 0;
   std::uint8_t timeout = 18;
   std::uint8_t retries = 7;
+  std::uint8_t rnr_retries = 7;
   std::uint16_t pkey_index = 0;
   std::uint32_t queue_pairs = 1;
+  bool is_relaxed = true;  // PCIe may reorder payload.
 
   sockets::Device exchange;  // Over which queue pairs are agreed upon.
   std::string choice;        // How it was chosen: "by /etc/ztcp.conf".

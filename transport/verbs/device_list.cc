@@ -226,12 +226,20 @@ Device describe(const config::Nic& nic, const Wishes& wishes) {
   device.gpu_uuid = nic.gpu_uuid;
   device.numa_node = nic.numa_node;
   if (nic.speed_mbps != 0) device.speed_mbps = nic.speed_mbps;
-  device.traffic_class = nic.traffic_class >= 0 ? nic.traffic_class : wishes.traffic_class;
-  device.service_level = static_cast<std::uint8_t>(wishes.service_level);
-  device.timeout = static_cast<std::uint8_t>(wishes.timeout);
-  device.retries = static_cast<std::uint8_t>(wishes.retries);
-  device.pkey_index = wishes.pkey_index;
-  device.queue_pairs = wishes.queue_pairs;
+  // The config's, else the wish.
+  const auto said = [](int by_config, int otherwise) {
+    return by_config >= 0 ? by_config : otherwise;
+  };
+  device.traffic_class = said(nic.traffic_class, wishes.traffic_class);
+  device.service_level = static_cast<std::uint8_t>(said(nic.service_level, wishes.service_level));
+  device.timeout = static_cast<std::uint8_t>(said(nic.ack_timeout, wishes.timeout));
+  device.retries = static_cast<std::uint8_t>(said(nic.retries, wishes.retries));
+  device.rnr_retries = static_cast<std::uint8_t>(said(nic.rnr_retries, device.rnr_retries));
+  device.pkey_index = static_cast<std::uint16_t>(said(nic.pkey_index, wishes.pkey_index));
+  device.queue_pairs = nic.queue_pairs != 0 ? nic.queue_pairs : wishes.queue_pairs;
+  device.is_relaxed = nic.relaxed_ordering == config::OnOff::kAuto
+                          ? wishes.is_relaxed
+                          : nic.relaxed_ordering == config::OnOff::kOn;
   return device;
 }
 

@@ -19,10 +19,9 @@ namespace {
 // Packet numbers begin where none is near the wrap; RC asks for nothing more (IBA 9.7.2).
 constexpr std::uint32_t kFirstPsn = 0x5a;
 constexpr std::uint8_t kHops = 255;
-// A receiver that is not ready is asked again after 0.64 ms (IBA table 45), and for ever: receives
-// are always posted ahead, so it happens while queue pairs are joined alone.
+// A receiver that is not ready is asked again after 0.64 ms (IBA table 45): receives are always
+// posted ahead, so it happens while queue pairs are joined alone.
 constexpr std::uint8_t kMinRnrTimer = 12;
-constexpr std::uint8_t kRnrRetries = 7;
 
 tl::unexpected<Refusal> refused(const char* call, int sys_errno, const char* advice) {
   return tl::unexpected(Refusal{{Errc::kSystem, sys_errno, call},
@@ -127,7 +126,7 @@ Made<void> QueuePairs::join(const EndFacts& peer) {
     to.qp_state = IBV_QPS_RTS;
     to.timeout = device_.timeout;
     to.retry_cnt = device_.retries;
-    to.rnr_retry = kRnrRetries;
+    to.rnr_retry = device_.rnr_retries;
     to.sq_psn = kFirstPsn;
     to.max_rd_atomic = 1;
     mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |

@@ -16,8 +16,8 @@
 namespace ztcp::verbs {
 
 struct Rail {
-  Rail(Device found, bool is_relaxed)
-      : device(std::move(found)), registrations(device, is_relaxed), ends(device.name) {}
+  explicit Rail(Device found)
+      : device(std::move(found)), registrations(device), ends(device.name) {}
 
   const Device device;
   Registrations registrations;

@@ -39,11 +39,11 @@ class Registrations {
  public:
   // Of the device's memory kinds. With relaxed ordering PCIe may reorder payload, as NCCL has it by
   // default.
-  Registrations(const Device& device, bool is_relaxed)
+  explicit Registrations(const Device& device)
       : device_(device.opened),
         has_dmabuf_(device.has_dmabuf),
         has_peer_memory_(device.has_peer_memory),
-        is_relaxed_(is_relaxed) {}
+        is_relaxed_(device.is_relaxed) {}
 
   Result<MemoryKey*> add(const Region& region);
   Status remove(MemoryKey* key);

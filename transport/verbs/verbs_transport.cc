@@ -65,11 +65,11 @@ class QueuePairListener final : public Listener {
 class VerbsTransport final : public Transport {
  public:
   VerbsTransport(const config::Fabric& fabric, const ControlSettings& settings,
-                 std::vector<Device> found, bool is_relaxed)
+                 std::vector<Device> found)
       : config_path_(fabric.path), control_(std::make_shared<Control>(settings)) {
     for (Device& device : found) {
       devices_.push_back(properties_of(device, static_cast<int>(fabric.tcp.max_connections)));
-      rails_.push_back(std::make_shared<Rail>(std::move(device), is_relaxed));
+      rails_.push_back(std::make_shared<Rail>(std::move(device)));
     }
   }
 
@@ -150,8 +150,8 @@ Result<SendCommPtr> VerbsTransport::begin_connect(int device, const PeerHandle& 
 
 }  // namespace
 
-Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, std::vector<Device> devices,
-                                          bool is_relaxed) {
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
+                                          std::vector<Device> devices) {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
   ControlSettings settings;
   settings.times = {.user_timeout = ms(fabric.tcp.user_timeout_ms),
@@ -161,7 +161,7 @@ Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, std::vec
   settings.handshake_timeout = ms(fabric.messages.handshake_timeout_ms);
   settings.drain_timeout = ms(fabric.messages.drain_timeout_ms);
   settings.cluster_key = ZTCP_TRY(comms::cluster_key(fabric));
-  return std::make_unique<VerbsTransport>(fabric, settings, std::move(devices), is_relaxed);
+  return std::make_unique<VerbsTransport>(fabric, settings, std::move(devices));
 }
 
 }  // namespace ztcp::verbs

@@ -15,9 +15,8 @@
 
 namespace ztcp::verbs {
 
-// `fabric`: what connections are told; its NICs are not asked. `is_relaxed`: PCIe may reorder
-// payload.
-Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, std::vector<Device> devices,
-                                          bool is_relaxed);
+// `fabric`: what connections are told; its NICs are not asked.
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
+                                          std::vector<Device> devices);
 
 }  // namespace ztcp::verbs

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // What NCCL's own variables say of RDMA, so that whoever has told NCCL has told us. OPERATING.md
-// has the table of all of them. What the config says of a NIC goes before.
+// has the table of all of them. What the config says of a NIC goes before (device_list.cc).
 #pragma once
 
 #include <cstdint>

@@ -65,6 +65,36 @@ TEST(VerbsDevices, TheConfigGoesBeforeNcclsVariables) {
   EXPECT_EQ(devices[1].traffic_class, 96);
 }
 
+TEST(VerbsDevices, EverySettingIsTheConfigsElseNcclsElseOurs) {
+  FakeHost host;
+  host.wishes.service_level = 1;
+  host.wishes.timeout = 22;
+  host.wishes.retries = 5;
+  host.wishes.pkey_index = 2;
+  host.wishes.queue_pairs = 4;
+  host.wishes.is_relaxed = false;
+  config::Nic& said = host.fabric.nics[1];
+  said.service_level = 0;
+  said.ack_timeout = 0;
+  said.retries = 0;
+  said.rnr_retries = 1;
+  said.pkey_index = 0;
+  said.queue_pairs = 2;
+  said.relaxed_ordering = config::OnOff::kOn;
+  const std::vector<Device> devices = host.list();
+  const auto of = [](const Device& device) {
+    return std::vector<int>{device.service_level,     device.timeout,
+                            device.retries,           device.rnr_retries,
+                            device.pkey_index,        static_cast<int>(device.queue_pairs),
+                            device.is_relaxed ? 1 : 0};
+  };
+  EXPECT_EQ(of(devices[0]), (std::vector<int>{1, 22, 5, 7, 2, 4, 0}));
+  EXPECT_EQ(of(devices[1]), (std::vector<int>{0, 0, 0, 1, 0, 2, 1}));
+  said.relaxed_ordering = config::OnOff::kOff;
+  host.wishes.is_relaxed = true;
+  EXPECT_FALSE(host.list()[1].is_relaxed);
+}
+
 // Each names the device, and the other device serves.
 TEST(VerbsDevices, WhatIsWrongWithOneIsItsFault) {
   FakeHost host;

@@ -83,7 +83,7 @@ struct FakeHost {
                       tree.root() + "/sys");
   }
   std::unique_ptr<Transport> start() const {
-    auto made = create(fabric, list(), true);
+    auto made = create(fabric, list());
     EXPECT_TRUE(made);
     return made ? std::move(*made) : nullptr;
   }

@@ -14,7 +14,7 @@ class RegistrationsTest : public testing::Test {
  protected:
   static constexpr std::size_t kPage = 4096;
 
-  RegistrationsTest() : devices_(host_.list()), registrations_(devices_[0], true) {}
+  RegistrationsTest() : devices_(host_.list()), registrations_(devices_[0]) {}
 
   const RegisteredMemory* add(std::size_t offset, std::size_t size) {
     const auto key = registrations_.add({.address = memory_.data() + offset, .size_bytes = size});

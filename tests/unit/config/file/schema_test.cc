@@ -84,6 +84,7 @@ TEST(Schema, ChoicesAreTheEnumerators) {
   EXPECT_EQ(find_key("poller", "mode")->choices, joined(kPollerModeNames));
   EXPECT_EQ(find_key("nic", "driver")->choices, joined(kNicDriverNames));
   EXPECT_EQ(find_key("nic", "memif_role")->choices, joined(kMemifRoleNames));
+  EXPECT_EQ(find_key("nic", "relaxed_ordering")->choices, joined(kOnOffNames));
 }
 
 TEST(Schema, AcceptsThisVersion) {
@@ -155,6 +156,13 @@ TEST_P(RoundTrip, EveryValueComesBack) {
     nic.device_port = 2;
     nic.gid_index = 3;
     nic.traffic_class = 106;
+    nic.service_level = 15;
+    nic.ack_timeout = 31;
+    nic.retries = 1;
+    nic.rnr_retries = 0;
+    nic.pkey_index = 65535;
+    nic.queue_pairs = 8;
+    nic.relaxed_ordering = OnOff::kOff;
   }
   Nic second = some_nic(GetParam());
   second.name = "ztcp1";
