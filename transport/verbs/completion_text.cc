@@ -43,7 +43,7 @@ CompletionText describe(ibv_wc_status status) {
           "IBV_WC_RETRY_EXC_ERR", "the peer's NIC did not answer",
           "is the peer's port up, can its GID be reached from this one (show_gids, "
           "rping), and does the network lose no RoCE packets (PFC, ECN)? On slow networks raise "
-          "NCCL_IB_TIMEOUT",
+          "ack_timeout, or NCCL_IB_TIMEOUT",
           Errc::kTimedOut};
     case IBV_WC_RNR_RETRY_EXC_ERR:
       return {"IBV_WC_RNR_RETRY_EXC_ERR", "the peer had no receive posted", kOurFault,

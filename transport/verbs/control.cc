@@ -89,11 +89,15 @@ bool Control::watch(int fd, std::uint32_t events, Watch to) {
   return true;
 }
 
-// A child that is about to exec() has the descriptor, too: the kernel would go on telling of it.
+void Control::unwatch(int fd) {
+  watches_.erase(fd);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
 void Control::forget(Talk& talk) {
   if (!talk.fd) return;
-  watches_.erase(talk.fd.get());
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, talk.fd.get(), nullptr);
+  // A child that is about to exec() has the descriptor, too: the kernel would go on telling of it.
+  unwatch(talk.fd.get());
   talk.fd = link::Fd();
 }
 

@@ -83,6 +83,7 @@ class Control {
   Status start();
   Status add_rail(const std::shared_ptr<Rail>& rail);
   bool watch(int fd, std::uint32_t events, Watch to);
+  void unwatch(int fd);
   Talk& add_talk(std::unique_ptr<Talk> talk);
   void forget(Talk& talk);
   TimePoint next_deadline() const;
@@ -93,6 +94,7 @@ class Control {
   void rest(Rail& rail, const Error& error, TimePoint now);
   void on_talk(Talk& talk, std::uint32_t events);
   void on_device(OpenDevice& device);
+  void on_device_gone(OpenDevice& device, int sys_errno);
   void on_event(OpenDevice& device, const ibv_async_event& event);
   void on_dialled(Talk& talk);
   void on_record(Talk& talk);

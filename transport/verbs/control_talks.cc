@@ -268,10 +268,25 @@ void Control::sweep(TimePoint now) {
 
 void Control::on_device(OpenDevice& device) {
   ibv_async_event event{};
-  while (device.api->get_async_event(device.context.get(), &event) == 0) {
+  for (errno = 0; device.api->get_async_event(device.context.get(), &event) == 0; errno = 0) {
     on_event(device, event);
     device.api->ack_async_event(&event);
   }
+  if (errno != EAGAIN && errno != EINTR) on_device_gone(device, errno);
+}
+
+// EIO of one that was taken out of the machine. The kernel would go on telling of its descriptor.
+void Control::on_device_gone(OpenDevice& device, int sys_errno) {
+  unwatch(device.context->async_fd);
+  log::warn(
+      "{}: is gone ({}), and all connections over it fail; was it taken out, or its driver "
+      "unloaded? dmesg tells; start the job again once it is back",
+      device.name, std::strerror(sys_errno));
+  for (const auto& talk : talks_)
+    if (talk->connection && talk->state != Talk::State::kGone &&
+        talk->connection->rail().device.opened.get() == &device)
+      talk->connection->hear(News::kDeviceLost, Errc::kNoDevice,
+                             fmt::format("{} is gone", device.name));
 }
 
 void Control::on_event(OpenDevice& device, const ibv_async_event& event) {

@@ -191,7 +191,7 @@ TEST_F(VerbsTransportTest, AFailedCompletionNamesPeerDevicePortQueuePairAndStatu
                                        "(IBV_WC_RETRY_EXC_ERR)"));
   EXPECT_THAT(log_.warned(), HasSubstr("of fake1, GID 10.0.0.2: the peer's NIC did not answer "
                                        "(status 12, vendor error 0x81)"));
-  EXPECT_THAT(log_.warned(), HasSubstr("raise NCCL_IB_TIMEOUT"));
+  EXPECT_THAT(log_.warned(), HasSubstr("raise ack_timeout, or NCCL_IB_TIMEOUT"));
   const auto received = test::finish(**receive);
   ASSERT_FALSE(received) << "the receiver hears of it";
   EXPECT_EQ(received.error().code, Errc::kTimedOut);
@@ -221,6 +221,42 @@ TEST_F(VerbsTransportTest, ADeviceThatDiesEndsItsConnections) {
   ASSERT_FALSE(received);
   EXPECT_EQ(received.error().code, Errc::kNoDevice);
   EXPECT_THAT(log_.warned(), HasSubstr("fake1 tells of a local catastrophic error"));
+}
+
+// Its descriptor tells of that for ever, which must not keep the thread busy.
+TEST_F(VerbsTransportTest, ADeviceThatIsTakenOutEndsItsConnectionsAndIsAskedNoMore) {
+  static std::atomic<int> asked;
+  asked = 0;
+  // Never read, so that the descriptor stays readable.
+  Api api = *host_.devices.api();
+  api.get_async_event = [](ibv_context*, ibv_async_event*) {
+    ++asked;
+    errno = EIO;
+    return -1;
+  };
+  transport_.reset();
+  std::vector<Device> devices = host_.list();
+  devices[1].opened->api = &api;
+  const std::shared_ptr<OpenDevice> gone = devices[1].opened;
+  transport_ = std::move(*create(host_.fabric, std::move(devices)));
+  {
+    Pair both = pair();
+    Pair other = test::connect(*transport_, *transport_, 0);
+    host_.devices.raise("fake1", IBV_EVENT_DEVICE_FATAL);
+    while (log_.warned().find("fake1: is gone (Input/output error)") == std::string::npos)
+      std::this_thread::yield();
+    exchange(other, 100, 1);
+    const Pair later = test::connect(*transport_, *transport_, 0);
+    EXPECT_EQ(asked, 1);
+    Bytes to(100);
+    const auto receive = test::post_recv(*both.receiver, to, register_host(*both.receiver, to));
+    ASSERT_TRUE(receive && *receive != nullptr);
+    const auto received = test::finish(**receive);
+    ASSERT_FALSE(received);
+    EXPECT_EQ(received.error().code, Errc::kNoDevice);
+  }
+  transport_.reset();
+  gone->api = host_.devices.api();
 }
 
 TEST_F(VerbsTransportTest, APortThatGoesDownEndsWhatIsUnderWayInTime) {
