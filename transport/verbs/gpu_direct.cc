@@ -10,23 +10,27 @@
 namespace ztcp::verbs {
 namespace {
 
-// No such buffer is, so that a driver that knows them says EBADF, and one that does not says so.
-bool knows_dmabuf(const OpenDevice& device) {
-  if (device.api->reg_dmabuf_mr == nullptr) return false;
+// Why DMA-BUFs can't be registered; empty: they can. No such buffer is, so that a driver that knows
+// them says EBADF, and one that does not says so.
+std::string fault_of_dmabuf(const OpenDevice& device) {
+  if (device.api->reg_dmabuf_mr == nullptr)
+    return "its libibverbs is older than release 34 and knows no DMA-BUF";
   errno = 0;
   RegionHandle region(device.api->reg_dmabuf_mr(device.domain.get(), 0, 0, 0, -1, 0), {device.api});
-  return region == nullptr && errno != EOPNOTSUPP && errno != EPROTONOSUPPORT;
+  const bool is_known = region == nullptr && errno != EOPNOTSUPP && errno != EPROTONOSUPPORT;
+  return is_known ? "" : "its driver registers no DMA-BUF";
 }
 
-// Old and new modules, and where each shows itself.
+// Old and new modules, and where each shows itself: the new one first, for with some kernels it has
+// the old one's place, too.
 std::string peer_memory_module(const std::string& sys_root) {
   struct Sign {
     const char* path;
     const char* module;
   };
-  constexpr std::array kSigns{Sign{"/kernel/mm/memory_peers/nv_mem/version", "nv_peer_mem"},
-                              Sign{"/kernel/mm/memory_peers/nv_mem_nc/version", "nv_peer_mem"},
-                              Sign{"/module/nvidia_peermem/version", "nvidia_peermem"}};
+  constexpr std::array kSigns{Sign{"/module/nvidia_peermem/version", "nvidia_peermem"},
+                              Sign{"/kernel/mm/memory_peers/nv_mem_nc/version", "nvidia_peermem"},
+                              Sign{"/kernel/mm/memory_peers/nv_mem/version", "nv_peer_mem"}};
   std::error_code error;
   for (const Sign& sign : kSigns)
     if (std::filesystem::exists(sys_root + sign.path, error)) return sign.module;
@@ -38,7 +42,8 @@ std::string peer_memory_module(const std::string& sys_root) {
 void probe_gpu_direct(Device& device, const std::string& sys_root) {
   const std::string module = peer_memory_module(sys_root);
   device.has_peer_memory = !module.empty();
-  device.has_dmabuf = knows_dmabuf(*device.opened);
+  const std::string fault = fault_of_dmabuf(*device.opened);
+  device.has_dmabuf = fault.empty();
   if (device.has_dmabuf && device.has_peer_memory)
     device.gpu_direct = "on (DMA-BUF, " + module + ")";
   else if (device.has_dmabuf)
@@ -47,8 +52,7 @@ void probe_gpu_direct(Device& device, const std::string& sys_root) {
     device.gpu_direct = "on (" + module + ")";
   else
     device.gpu_direct =
-        "off: its driver registers no DMA-BUF, and nvidia_peermem is not loaded (modprobe "
-        "nvidia_peermem)";
+        "off: " + fault + ", and nvidia_peermem is not loaded (modprobe nvidia_peermem)";
 }
 
 }  // namespace ztcp::verbs

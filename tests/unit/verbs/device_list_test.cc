@@ -43,12 +43,25 @@ TEST(VerbsDevices, AreReadWithWhatWasChosenAndWhy) {
 
 TEST(VerbsDevices, GpuDirectIsOffWithTheReasonOrOnByAModule) {
   FakeHost host({without_gpu(roce_device("fake0", 1)), without_gpu(roce_device("fake1", 2))}, 1);
-  EXPECT_THAT(host.list()[0].gpu_direct, HasSubstr("modprobe nvidia_peermem"));
-  host.tree.add_file("sys/module/nvidia_peermem/version", "550\n");
-  EXPECT_EQ(host.list()[0].gpu_direct, "on (nvidia_peermem)");
-  EXPECT_TRUE(host.list()[0].has_peer_memory);
+  EXPECT_EQ(host.list()[0].gpu_direct,
+            "off: its driver registers no DMA-BUF, and nvidia_peermem is not loaded (modprobe "
+            "nvidia_peermem)");
   host.tree.add_file("sys/kernel/mm/memory_peers/nv_mem/version", "1.0\n");
   EXPECT_EQ(host.list()[0].gpu_direct, "on (nv_peer_mem)");
+  EXPECT_TRUE(host.list()[0].has_peer_memory);
+  host.tree.add_file("sys/module/nvidia_peermem/version", "550\n");
+  EXPECT_EQ(host.list()[0].gpu_direct, "on (nvidia_peermem)")
+      << "which has the old one's place, too";
+}
+
+TEST(VerbsDevices, AnOldLibraryKnowsNoDmabufAndTheLineSaysSo) {
+  FakeHost host;
+  Api old = *host.devices.api();
+  old.reg_dmabuf_mr = nullptr;
+  const std::vector<Device> devices =
+      devices_of(old, host.fabric, host.wishes, std::vector{loopback()}, host.tree.root() + "/sys");
+  EXPECT_FALSE(devices[0].has_dmabuf);
+  EXPECT_THAT(devices[0].gpu_direct, HasSubstr("libibverbs is older than release 34"));
 }
 
 TEST(VerbsDevices, TheConfigGoesBeforeNcclsVariables) {
