@@ -83,8 +83,8 @@ def disordered():
     """Queue pairs overtake each other, packets are lost, and receives are seen late."""
     with SoftFabric() as fabric:
         for seed in range(3):
-            fabric.perf("--op", "all_reduce", "--tags", "4", *SHORT, NCCL_IB_QPS_PER_CONNECTION="4", NCCL_IB_TIMEOUT="12",
-                        faults=f"seed={seed},drop=40,rnr=10,delay=2000@5")
+            fabric.perf("--op", "all_reduce", "--tags", "4", *SHORT, NCCL_IB_QPS_PER_CONNECTION="4", NCCL_IB_TIMEOUT="15",
+                        faults=f"seed={seed},drop=80,rnr=10,delay=2000@5")
         counted = fabric.counted()
         for what in ("dropped", "sent_again", "not_ready", "delayed"):
             check(counted[what] > 0, f"nothing was {what}: {counted}")
