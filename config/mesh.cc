@@ -7,19 +7,16 @@
 #include <fmt/format.h>
 
 namespace ztcp::config {
-namespace {
 
-bool is_of_mesh(const Nic& nic) {
+bool is_mesh(const Nic& nic) {
   return nic.driver == NicDriver::kMemif && nic.memif_role == MemifRole::kMesh;
 }
 
-}  // namespace
-
 std::vector<MeshPeer> mesh_peers(const Fabric& fabric, const Nic& nic) {
   std::vector<MeshPeer> peers;
-  if (!is_of_mesh(nic)) return peers;
+  if (!is_mesh(nic)) return peers;
   for (const Nic& other : fabric.nics) {
-    if (!is_of_mesh(other) || other.name == nic.name || other.memif_socket != nic.memif_socket)
+    if (!is_mesh(other) || other.name == nic.name || other.memif_socket != nic.memif_socket)
       continue;
     const bool serves = nic.name < other.name;
     MeshPeer peer{&other, {}, serves};

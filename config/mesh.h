@@ -20,6 +20,8 @@ struct MeshPeer {
   bool serves = false;  // This side makes them.
 };
 
+bool is_mesh(const Nic& nic);
+
 // In the file's order; empty when `nic` is of no mesh, or alone in it.
 std::vector<MeshPeer> mesh_peers(const Fabric& fabric, const Nic& nic);
 

@@ -29,7 +29,7 @@ namespace ztcp::plugin {
 inline constexpr std::size_t kHandleBytes = 128;
 inline constexpr std::size_t kShortHandleBytes = 64;  // v3, v4
 // Another one whenever what the payload means changes, the numbers of reasons in it included.
-inline constexpr std::uint8_t kHandleVersion = 3;
+inline constexpr std::uint8_t kHandleVersion = 4;
 
 // At least kShortHandleBytes; the connect state needs kHandleBytes.
 using HandleBytes = std::span<std::byte>;

@@ -157,7 +157,7 @@ Told<SendCommPtr> Net::begin_connect(const Device& device, const PeerHandle& pee
   if (device.transport == nullptr)
     return report(Errc::kBadConfig, "connecting from {} failed: {}", name, device.refusal);
   const TransportKind ours = device.transport->kind();
-  if (peer.kind != ours) {
+  if (!can_connect(ours, peer.kind)) {
     const auto& all = startup()->transports;
     const bool is_here =
         std::ranges::any_of(all, [&](const auto& one) { return one->kind() == peer.kind; });

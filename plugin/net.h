@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // The plugin without NCCL's versions: what all tables do, said once. Starts the transports at the
-// first init, hands out their devices, sends each listen to the transport of the device and each
-// connect to that of the peer's handle, and owns every listener and comm that NCCL holds, so that
+// first init, hands out their devices, sends each listen and each connect to the transport of its
+// device, if that one can reach the peer, and owns every listener and comm that NCCL holds, so that
 // what NCCL forgets (it leaks half-open ones) is reaped with its communicator. NCCL's sendComm and
 // recvComm are the transport's objects themselves: posts and tests do not come by here.
 //

@@ -40,6 +40,15 @@ constexpr const char* to_string(TransportKind kind) {
   return "unknown";
 }
 
+// Whether who connects over the one reaches who listens over the other: TCP is TCP, and both carry
+// the same records (msg/record.h).
+constexpr bool can_connect(TransportKind from, TransportKind to) {
+  const auto is_tcp = [](TransportKind kind) {
+    return kind == TransportKind::kUstack || kind == TransportKind::kSockets;
+  };
+  return from == to || (is_tcp(from) && is_tcp(to));
+}
+
 // Buffers of one grouped receive at most, whatever the transport.
 inline constexpr std::size_t kMaxReceives = 8;
 
@@ -189,8 +198,8 @@ class Transport {
   // and why whatever is off is off.
   virtual std::string describe_device(int device) const = 0;
   virtual Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) = 0;
-  // `peer` is of this transport's kind. The returned comm is still connecting; see
-  // SendComm::is_ready().
+  // `peer` is of a kind that this one's can_connect() to. The returned comm is still connecting;
+  // see SendComm::is_ready().
   virtual Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
                                             const CommOptions& options) = 0;
   // The process ends. Bounded: tells the peers of connections that are open still, lets streams

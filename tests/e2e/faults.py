@@ -23,11 +23,11 @@ ENDED = r"the peer's process ended without closing the connection"
 REMOTE_ERROR = 6  # ncclRemoteError
 
 
-def start_peer(fabric, role, rank, *arguments, config=None, name=None):
+def start_peer(fabric, role, rank, *arguments, config=None, name=None, env=None):
     return fabric.start(name or f"{role}{rank}", [sys.executable, PEER, role, fabric.folder,
                                                   *arguments],
                         {"E2E_PLUGIN": PLUGIN, "ZTCP_CONFIG": config or fabric.config,
-                         "ZTCP_LOCAL_RANK": str(rank), "ZTCP_LOG": fabric.folder + "/ztcp.log"})
+                         "ZTCP_LOCAL_RANK": str(rank), "ZTCP_LOG": fabric.folder + "/ztcp.log", **(env or {})})
 
 
 def done_count(process):

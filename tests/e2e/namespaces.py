@@ -3,7 +3,8 @@
 """Two hosts on this machine: network namespaces, joined by veth or through ztcp_switch.
 
 Each has an interface `data`, which the plugin uses, and `boot`, over which ranks find each other and which no test
-touches. All of it is in a namespace of the test's own, and ends with it.
+touches. A host that bypasses its kernel has a NIC of its own on the switch instead of `data`. All of it is in a
+namespace of the test's own, and ends with it.
 """
 import os
 import subprocess
@@ -14,6 +15,7 @@ from fabric import PERF, PLUGIN, Fabric, check, free_port
 
 # Short, so that a test sees them fire: see QUICK_TIMERS.
 CONFIG = """schema = 1
+run_dir = "run{host}"
 [messages]
 handshake_timeout_ms = 3000
 redial_window_ms = 7000
@@ -24,9 +26,15 @@ keepalive_idle_ms = 500
 keepalive_interval_ms = 300
 [[nic]]
 name = "ztcp0"
-driver = "socket"
-interface = "data"
 address = "{address}"
+"""
+KERNELS = """driver = "socket"
+interface = "data"
+"""
+OURS = """driver = "memif"
+mac = "02:5a:00:00:00:0{host}"
+memif_socket = "host{host}.sock"
+mtu_bytes = {mtu}
 """
 NETWORKS = {4: "10.66.0.{}/24", 6: "fd66::{}/64"}
 ENTERED = "E2E_IN_NAMESPACE"
@@ -52,30 +60,36 @@ def ip(*words):
 class Hosts(Fabric):
     """A fabric of two hosts; whatever has rank N runs on host N."""
 
-    def __init__(self, mtu=1500, family=4, switched=()):
+    def __init__(self, mtu=1500, family=4, switched=(), bypassing=()):
+        """`switched`: the switch's arguments; `bypassing`: the hosts of userspace TCP, which need it."""
         # The base class would have a fabric of software NICs written.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = 2
         self.processes = []
+        self.mtu = mtu
         self.networks = NETWORKS[family]
+        self.bypassing = bypassing
         self.configs = []
         self.keepers = []
         try:
             for host in range(2):
                 self.configs.append(os.path.join(self.folder, f"host{host}.conf"))
+                nic = CONFIG + (OURS if host in bypassing else KERNELS)
+                os.mkdir(os.path.join(self.folder, f"run{host}"))
                 with open(self.configs[host], "w", encoding="utf-8") as file:
-                    file.write(CONFIG.format(address=self.address(host)))
+                    file.write(nic.format(host=host, address=self.address(host), mtu=mtu))
                 self.keepers.append(self.keep_namespace())
             self.config = self.configs[0]
             self.join("boot", 1500)
-            if switched:
-                self.join_by_switch(mtu, switched)
+            if switched or bypassing:
+                self.join_by_switch(switched)
             else:
                 self.join("data", mtu)
             for host in range(2):
                 self.on(host, "ip", "link", "set", "lo", "up")
                 self.on(host, "ip", "address", "add", f"10.67.0.{host + 1}/24", "dev", "boot")
-                self.add_address(host)
+                if host not in bypassing:
+                    self.add_address(host)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -117,17 +131,19 @@ class Hosts(Fabric):
         for host, end in enumerate("ab"):
             self.move(host, f"{name}-{end}", name, mtu)
 
-    def join_by_switch(self, mtu, arguments):
+    def join_by_switch(self, arguments):
         if not os.path.exists("/dev/net/tun"):
             print("no /dev/net/tun")
             sys.exit(77)
-        self.mtu = mtu
         self.start_switch(*arguments)
-        for host, end in enumerate("ab"):
-            self.move(host, f"data-{end}", "data", mtu)
+        for host in range(2):
+            if host not in self.bypassing:
+                self.move(host, f"data-{host}", "data", self.mtu)
 
     def switch_ports(self):
-        return [word for end in "ab" for word in ("--port", f"tap:data-{end},mtu={self.mtu}")]
+        ports = [f"memif:{self.folder}/host{host}.sock" if host in self.bypassing else f"tap:data-{host}"
+                 for host in range(2)]
+        return [word for port in ports for word in ("--port", f"{port},mtu={self.mtu}")]
 
     def start(self, name, command, env=None, pass_fds=()):
         env = dict(env or {})

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 
-from fabric import Fabric, check, free_port, main
+from fabric import Fabric, check, free_port, main, wait_until
+from faults import EXIT_PLUGIN_ERROR, start_peer
 from transfer import SWEEP, rows_are_right
 
 ASKED = {"ZTCP_TRANSPORT": "sockets", "NCCL_SOCKET_IFNAME": "lo"}
@@ -89,6 +90,18 @@ def ipv6():
         said(fabric, f"listening at [::1]:{first}")
 
 
+def shared_memory():
+    """No interface of a kernel leads into a mesh, nor a NIC of the mesh out of it."""
+    for sockets, said_why in (("send", r"no connection from 127.0.0.1 to 10.99.0.1:7471: the peer's NIC is shared memory"),
+                              ("recv", r"no route from 10.99.0.2/24 to 127.0.0.1: it is shared memory between processes")):
+        with Fabric(2, topology="mesh") as fabric:
+            start_peer(fabric, "recv", 0, env=ASKED if sockets == "recv" else None)
+            wait_until(lambda f=fabric: os.path.exists(os.path.join(f.folder, "handle")), 30, "the listener")
+            sender = start_peer(fabric, "send", 1, env=ASKED if sockets == "send" else None)
+            check(sender.wait(30) == EXIT_PLUGIN_ERROR, "there was a way")
+            said(fabric, said_why)
+
+
 def many_ranks():
     """64 of them share the CPUs of this machine, and one address."""
     with Fabric(2, topology="mesh") as fabric:
@@ -100,4 +113,4 @@ def many_ranks():
                                            timeout_s=280, env=ASKED))
 
 
-main({f.__name__: f for f in (unconfigured, unasked, misspelt, instead, configured, ports_taken, ipv6, many_ranks)})
+main({f.__name__: f for f in (unconfigured, unasked, misspelt, instead, configured, ports_taken, ipv6, shared_memory, many_ranks)})

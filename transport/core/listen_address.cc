@@ -9,8 +9,9 @@
 namespace ztcp {
 namespace {
 
-constexpr std::byte kWithWatch{0xff};
-constexpr std::size_t kReservedBytes = 5;
+constexpr std::byte kWithMore{0xff};
+constexpr std::byte kInSharedMemory{1};
+constexpr std::size_t kReservedBytes = 4;
 
 template <class T>
 std::byte* put(std::byte* at, T number) {
@@ -29,14 +30,15 @@ T take(const std::byte*& at) {
 }  // namespace
 
 ListenAddress::Bytes to_bytes(const ListenAddress& address) {
-  const auto& [endpoint, watch, cookie] = address;
+  const auto& [endpoint, watch, cookie, in_shared_memory] = address;
   ListenAddress::Bytes bytes{};
   std::byte* at = bytes.data();
-  if (watch.port != 0) {
-    assert(watch.address.is_v4() && endpoint.address.is_v4());
-    *at = kWithWatch;
-    at = put(at + 1 + kReservedBytes, watch.port);
-    at = put(at, watch.address.v4().value);
+  if (watch.port != 0 || in_shared_memory) {
+    assert(endpoint.address.is_v4());
+    *at++ = kWithMore;
+    *at++ = in_shared_memory ? kInSharedMemory : std::byte{};
+    at = put(at + kReservedBytes, watch.port);
+    at = put(at, watch.port != 0 ? watch.address.v4().value : 0);
     at = put(at, endpoint.address.v4().value);
   } else {
     at = put(at, endpoint.address.high);
@@ -50,16 +52,21 @@ ListenAddress::Bytes to_bytes(const ListenAddress& address) {
 Result<ListenAddress> parse_listen_address(const ListenAddress::Bytes& bytes) {
   ListenAddress out;
   const std::byte* at = bytes.data();
-  if (*at == kWithWatch) {
+  if (*at == kWithMore) {
     ++at;
+    const std::byte flags = *at++;
+    out.in_shared_memory = flags == kInSharedMemory;
     const bool is_clear =
         std::all_of(at, at + kReservedBytes, [](std::byte b) { return b == std::byte{}; });
-    if (!is_clear) return fail(Errc::kProtocol, "listen address: reserved bytes");
+    if (!is_clear || (flags != std::byte{} && !out.in_shared_memory))
+      return fail(Errc::kProtocol, "listen address: reserved bytes");
     at += kReservedBytes;
     out.watch.port = take<std::uint16_t>(at);
-    out.watch.address = Ipv4Address{take<std::uint32_t>(at)};
+    const Ipv4Address watch{take<std::uint32_t>(at)};
+    if (out.watch.port != 0) out.watch.address = watch;
     out.endpoint.address = Ipv4Address{take<std::uint32_t>(at)};
-    if (out.watch.port == 0) return fail(Errc::kProtocol, "listen address: watch without a port");
+    if (out.watch.port == 0 && (!out.in_shared_memory || watch.value != 0))
+      return fail(Errc::kProtocol, "listen address: watch without a port");
   } else {
     out.endpoint.address.high = take<std::uint64_t>(at);
     out.endpoint.address.low = take<std::uint64_t>(at);

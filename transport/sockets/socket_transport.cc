@@ -231,6 +231,15 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
   const std::size_t index = ZTCP_TRY(checked(device));
   const Device& from = found_[index];
   const ListenAddress to = ZTCP_TRY(parse_listen_address(peer.bytes));
+  if (to.in_shared_memory) {
+    log::warn(
+        "{}: no connection from {} to {}: the peer's NIC is shared memory between processes of its "
+        "host (memif_role = \"mesh\"), which no interface of a kernel leads to; give both ends "
+        "NICs "
+        "of one network in their ztcp.conf",
+        from.name, to_string(from.address), to_string(to.endpoint));
+    return fail(Errc::kNoRoute, "connect to shared memory");
+  }
   if (to.endpoint.address.is_v4() != from.address.is_v4()) {
     log::warn(
         "{}: no connection from {} to {}: one is IPv4, the other IPv6; give both hosts' "

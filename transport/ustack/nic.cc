@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/ustack/nic.h"
 
+#include "config/mesh.h"
 #include "transport/core/listen_address.h"
 
 namespace ztcp::ustack {
@@ -9,7 +10,8 @@ namespace ztcp::ustack {
 PeerHandle Nic::issue_handle(const msg::Cookie& cookie) {
   const Endpoint watch = death_watch != nullptr ? death_watch->endpoint() : Endpoint{};
   if (death_watch != nullptr) death_watch->expect(cookie);
-  return {TransportKind::kUstack, to_bytes({listen_endpoint, watch, cookie})};
+  return {TransportKind::kUstack,
+          to_bytes({listen_endpoint, watch, cookie, config::is_mesh(config)})};
 }
 
 }  // namespace ztcp::ustack

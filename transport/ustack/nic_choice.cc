@@ -6,6 +6,8 @@
 #include <string_view>
 #include <strings.h>
 
+#include "config/mesh.h"
+
 namespace ztcp::ustack {
 namespace {
 
@@ -86,8 +88,14 @@ Indices expected_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus
   return expected;
 }
 
-bool has_route(const config::Nic& nic, IpAddress peer) {
-  return nic.address.contains(peer) || (peer.is_v4() && nic.gateway.has_value());
+std::string obstacle(const config::Nic& nic, const ListenAddress& peer) {
+  if (config::is_mesh(nic) && !peer.in_shared_memory)
+    return "is shared memory between processes of this host, and the peer's is not";
+  if (!config::is_mesh(nic) && peer.in_shared_memory)
+    return "is on a network, and the peer's is shared memory between processes of its host";
+  const IpAddress address = peer.endpoint.address;
+  if (nic.address.contains(address) || (address.is_v4() && nic.gateway.has_value())) return {};
+  return "has no route to " + to_string(address);
 }
 
 bool can_stand_in(const config::Nic& wanted, const config::Nic& substitute) {

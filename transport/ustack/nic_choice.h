@@ -7,10 +7,11 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "config/settings.h"
-#include "transport/core/address.h"
+#include "transport/core/listen_address.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::ustack {
@@ -34,8 +35,9 @@ NicChoice choose_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus
 // else the one at local_rank; empty: not known before one is claimed.
 std::vector<std::size_t> expected_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus);
 
-// Frames to `peer` can leave through `nic`.
-bool has_route(const config::Nic& nic, IpAddress peer);
+// Why no frame comes from `nic` to who listens there, as in "ztcp0 has no route to ..."; empty: one
+// may.
+std::string obstacle(const config::Nic& nic, const ListenAddress& peer);
 
 // Another NIC may stand in for the one NCCL named. NICs of other drivers lie in other networks. A
 // difference in speed makes NCCL's plan worse, not wrong.

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "config/machine/live_machine.h"
+#include "config/mesh.h"
 #include "transport/comms/full.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/poller_policy.h"
@@ -98,7 +99,7 @@ class UstackTransport final : public Transport {
   void drain() override;
 
  private:
-  Result<std::shared_ptr<Nic>> own_nic(std::size_t device, std::optional<IpAddress> peer);
+  Result<std::shared_ptr<Nic>> own_nic(std::size_t device, const ListenAddress* peer);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
   Status add_queue(Nic& nic, std::unique_ptr<link::Link> link, std::size_t queues,
                    const comms::PollerPolicy& policy, const comms::CpuView& cpus);
@@ -135,14 +136,14 @@ Result<std::size_t> UstackTransport::checked(int device) const {
 // The NIC that carries what NCCL means for `device`, towards `peer` if it is known. Every NIC that
 // can't is remembered with the reason, for the line that says which one does, or that none can.
 Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
-                                                      std::optional<IpAddress> peer) {
+                                                      const ListenAddress* peer) {
   const ProcessGpus gpus = probe_ != nullptr ? probe_() : ProcessGpus{};
   NicChoice choice = choose_nics(fabric_.nics, gpus, device);
   if (!choice.all_are_ours) keep_to_claimed(choice.order);
   const config::Nic& wanted = fabric_.nics[device];
   std::map<std::size_t, std::string> unable;
   const comms::Backend* lost = nullptr;
-  const config::Nic* without_route = nullptr;
+  std::optional<std::size_t> without_route;
   Errc code = Errc::kNoDevice;
   for (const std::size_t i : choice.order) {
     const config::Nic& nic = fabric_.nics[i];
@@ -150,10 +151,10 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
       unable[i] = "has another driver";
       continue;
     }
-    if (peer && !has_route(nic, *peer)) {
-      unable[i] = "has no route to " + to_string(*peer);
+    if (std::string why = peer != nullptr ? obstacle(nic, *peer) : ""; !why.empty()) {
+      unable[i] = std::move(why);
       if (code == Errc::kNoDevice) code = Errc::kNoRoute;
-      if (without_route == nullptr) without_route = &nic;
+      if (!without_route) without_route = i;
       continue;
     }
     if (nics_[i] == nullptr) {
@@ -179,8 +180,12 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
     return tl::unexpected(lost->lost_error());
   }
   if (code == Errc::kNoRoute) {
-    log::warn("{}: no route from {} to {}: give the NIC a gateway in {} or put both in one subnet",
-              without_route->name, to_string(without_route->address), to_string(*peer),
+    const config::Nic& nic = fabric_.nics[*without_route];
+    const bool is_walled = config::is_mesh(nic) || peer->in_shared_memory;
+    log::warn("{}: no route from {} to {}: it {}: {} in {}", nic.name, to_string(nic.address),
+              to_string(peer->endpoint.address), unable[*without_route],
+              is_walled ? "give both ends NICs of one network"
+                        : "give the NIC a gateway or put both in one subnet",
               fabric_.path);
     return fail(code, "connect");
   }
@@ -310,7 +315,7 @@ Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> link, st
 Result<std::unique_ptr<Listener>> UstackTransport::listen(int device, const CommOptions&) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
-  return comms::CommListener::open(ZTCP_TRY(own_nic(index, {})));
+  return comms::CommListener::open(ZTCP_TRY(own_nic(index, nullptr)));
 }
 
 Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle& peer,
@@ -325,7 +330,7 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
     return fail(Errc::kNoRoute, "connect over IPv6");
   }
   const std::lock_guard lock(mutex_);
-  const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, to.endpoint.address));
+  const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, &to));
   Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
   if (!comm) {
     if (comm.error().code == Errc::kFull)

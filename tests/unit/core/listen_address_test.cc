@@ -22,11 +22,19 @@ void expect_round_trip(const ListenAddress& sent) {
   EXPECT_EQ(parsed->endpoint, sent.endpoint);
   EXPECT_EQ(parsed->watch, sent.watch);
   EXPECT_EQ(parsed->cookie, sent.cookie);
+  EXPECT_EQ(parsed->in_shared_memory, sent.in_shared_memory);
+}
+
+ListenAddress in_shared_memory(ListenAddress address) {
+  address.in_shared_memory = true;
+  return address;
 }
 
 TEST(ListenAddress, ReadsBackWhatWasWritten) {
   expect_round_trip(listener("10.77.1.254"));
   expect_round_trip(listener("10.77.1.254", "10.0.0.7"));
+  expect_round_trip(in_shared_memory(listener("10.99.0.1")));
+  expect_round_trip(in_shared_memory(listener("10.99.0.1", "127.0.0.1")));
   expect_round_trip(listener("2001:db8::1"));
   expect_round_trip(listener("fe80::5054:ff:fe77:10a"));
 }
@@ -56,12 +64,19 @@ TEST(ListenAddress, WhatNobodyWritesIsRefused) {
   ListenAddress::Bytes bytes = to_bytes(listener("10.77.1.1", "10.0.0.7"));
   for (std::size_t i = 1; i < 6; ++i) {
     ListenAddress::Bytes reserved = bytes;
-    reserved[i] = std::byte{1};
+    reserved[i] = std::byte{2};
     EXPECT_FALSE(parse_listen_address(reserved)) << i;
   }
   ListenAddress::Bytes no_watch = bytes;
   no_watch[6] = no_watch[7] = std::byte{};
   EXPECT_FALSE(parse_listen_address(no_watch));
+  ListenAddress::Bytes shared = to_bytes(in_shared_memory(listener("10.77.1.1")));
+  shared[1] = std::byte{2};
+  EXPECT_FALSE(parse_listen_address(shared));
+  shared[1] = std::byte{1};
+  EXPECT_TRUE(parse_listen_address(shared));
+  shared[8] = std::byte{10};
+  EXPECT_FALSE(parse_listen_address(shared)) << "the address of no watch";
   bytes[16] = bytes[17] = std::byte{};
   EXPECT_FALSE(parse_listen_address(bytes));
   ASSERT_FALSE(parse_listen_address({}));

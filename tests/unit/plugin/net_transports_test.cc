@@ -58,13 +58,26 @@ TEST_F(TwoTransports, ADeviceOfOneAndAHandleOfTheOtherAreNamed) {
   EXPECT_TRUE(warned(log_, "NICs of the same drivers in the same order")) << log_.warned();
 }
 
+// A host whose NIC stays with the kernel is one of a job whose others bypass it.
+TEST_F(NetTest, TcpReachesTcpWhoeverCarriesIt) {
+  ASSERT_TRUE(net_.init());
+  const auto listening = net_.listen(nullptr, 0, handle_);
+  ASSERT_TRUE(listening);
+  auto peer = std::get<PeerHandle>(decode_handle(handle_));
+  peer.kind = TransportKind::kSockets;
+  encode_handle(peer, handle_);
+  const auto sender = net_.connect(nullptr, 1, handle_);
+  const auto receiver = net_.accept(*listening);
+  EXPECT_TRUE(sender && *sender && receiver && *receiver);
+}
+
 TEST_F(NetTest, AKindThatNoNicOfThisHostCarriesIsNamed) {
   ASSERT_TRUE(net_.init());
-  encode_handle(PeerHandle{.kind = TransportKind::kSockets}, handle_);
+  encode_handle(PeerHandle{.kind = TransportKind::kVerbs}, handle_);
   const auto connected = net_.connect(nullptr, 0, handle_);
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().code(), Errc::kProtocol);
-  EXPECT_TRUE(warned(log_, "listens with kernel sockets, which no NIC of this host carries"))
+  EXPECT_TRUE(warned(log_, "listens with RDMA verbs, which no NIC of this host carries"))
       << log_.warned();
 }
 

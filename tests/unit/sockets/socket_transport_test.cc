@@ -13,6 +13,7 @@
 #include "tests/support/polling.h"
 #include "tests/support/transfers.h"
 #include "tests/unit/sockets/two_hosts.h"
+#include "transport/core/listen_address.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -109,6 +110,20 @@ TEST(Connect, ToAnotherFamilyIsRefusedWithBothAddresses) {
   ASSERT_EQ(log.warnings().size(), 1U);
   EXPECT_NE(log.warnings()[0].find("127.0.0.1"), std::string::npos) << log.warnings()[0];
   EXPECT_NE(log.warnings()[0].find("[::1]:"), std::string::npos) << log.warnings()[0];
+}
+
+TEST(Connect, ToSharedMemoryIsRefusedWithBothAddresses) {
+  TwoHosts hosts;
+  const test::LogCapture log;
+  const auto bytes =
+      to_bytes({.endpoint = {*parse_ip("10.99.0.1"), 7471}, .watch = {}, .in_shared_memory = true});
+  const auto sender = hosts[0].begin_connect(0, {TransportKind::kUstack, bytes}, {});
+  ASSERT_FALSE(sender);
+  EXPECT_EQ(sender.error().code, Errc::kNoRoute);
+  ASSERT_EQ(log.warnings().size(), 1U);
+  EXPECT_NE(log.warnings()[0].find("127.0.0.1 to 10.99.0.1:7471: the peer's NIC is shared memory"),
+            std::string::npos)
+      << log.warnings()[0];
 }
 
 // Each process of a host takes the next port of the range; what is missing then is named.

@@ -71,7 +71,8 @@ TEST(LateLink, AConnectThatWaitedInVainSaysWhereToLook) {
     fabric.nics[0].tap_interface = "tap7";
     const auto here = *create(fabric, nullptr, source);
     test::LogCapture log;
-    const auto to = to_bytes(ListenAddress{{Ipv4Address{0x0a010002}, 7471}, {}, {}});
+    const auto to = to_bytes(ListenAddress{
+        {Ipv4Address{0x0a010002}, 7471}, {}, {}, row.role == config::MemifRole::kMesh});
     auto sender = here->begin_connect(0, {TransportKind::kUstack, to}, {});
     ASSERT_TRUE(sender);
     for (Result<bool> ready = false; ready && !*ready; ready = (*sender)->is_ready())

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/ustack/nic_choice.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace ztcp::ustack {
@@ -103,13 +104,28 @@ TEST(ExpectedNics, OfTheGpusThatAProcessMayDrive) {
   EXPECT_TRUE(expected_nics(nics, {}).empty());
 }
 
-TEST(HasRoute, OnLinkOrThroughAGateway) {
+ListenAddress at(const char* address, bool in_shared_memory = false) {
+  return {
+      .endpoint = {*parse_ip(address), 7471}, .watch = {}, .in_shared_memory = in_shared_memory};
+}
+
+TEST(Obstacle, NoneOnLinkOrThroughAGateway) {
   config::Nic n;
   n.address = *parse_ipv4_prefix("10.77.1.10/24");
-  EXPECT_TRUE(has_route(n, *parse_ipv4("10.77.1.200")));
-  EXPECT_FALSE(has_route(n, *parse_ipv4("10.77.2.1")));
+  EXPECT_EQ(obstacle(n, at("10.77.1.200")), "");
+  EXPECT_EQ(obstacle(n, at("10.77.2.1")), "has no route to 10.77.2.1");
   n.gateway = *parse_ipv4("10.77.1.1");
-  EXPECT_TRUE(has_route(n, *parse_ipv4("10.77.2.1")));
+  EXPECT_EQ(obstacle(n, at("10.77.2.1")), "");
+}
+
+TEST(Obstacle, SharedMemoryLeadsToSharedMemoryAlone) {
+  config::Nic n;
+  n.address = *parse_ipv4_prefix("10.77.1.10/24");
+  EXPECT_THAT(obstacle(n, at("10.77.1.200", true)), testing::HasSubstr("peer's is shared memory"));
+  n.driver = config::NicDriver::kMemif;
+  n.memif_role = config::MemifRole::kMesh;
+  EXPECT_EQ(obstacle(n, at("10.77.1.200", true)), "");
+  EXPECT_THAT(obstacle(n, at("10.77.1.200")), testing::HasSubstr("shared memory between"));
 }
 
 TEST(CanStandIn, NicsOfOneDriverWhateverTheirSpeed) {

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""Jobs of two kinds of host: one bypasses its kernel, the other one's NIC stays with it.
+
+Host 0 receives and host 1 sends where there is one direction alone, so that each case runs with either of them
+bypassing.
+"""
+import json
+import os
+import signal
+import sys
+import time
+
+from fabric import check, main, wait_until
+from faults import (DEATH_BOUND_S, EXIT_PLUGIN_ERROR, TOLD_BOUND_S, done_count, ends_with_remote_error, start_peer,
+                    start_transfer)
+from namespaces import Hosts, enter
+from transfer import SWEEP, rows_are_right
+
+OTHER_KEY = ('"' + "5a" * 32 + '"', '"' + "a5" * 32 + '"')
+COOKIE_AT = 24  # In a handle: behind 6 bytes of its head and 18 of the endpoint (core/listen_address.h).
+
+
+def operations(bypassing, mtu, *arguments, switched=(), sweep=SWEEP):
+    with Hosts(bypassing=(bypassing,), mtu=mtu, switched=switched) as hosts:
+        for op in ("all_reduce", "all_to_all", "sendrecv", "ping"):
+            report = os.path.join(hosts.folder, f"{op}.json")
+            ranks = hosts.start_pair("--op", op, *sweep, *arguments, "--json", report)
+            for rank in ranks:
+                check(rank.wait(120) == 0, f"{op}: {rank.name} failed:\n{rank.output()[-2000:]}")
+            with open(report, encoding="utf-8") as file:
+                rows_are_right(json.load(file))
+        for line in ("kernel sockets, data ", "userspace TCP"):
+            check(line in hosts.log(), f"no line says '{line}'")
+
+
+def goes_on(receiver, sender, more=100):
+    before = done_count(receiver)
+    wait_until(lambda: done_count(receiver) > before + more or not receiver.running() or not sender.running(), 30,
+               "the transfer going on")
+    check(receiver.running() and sender.running(), "the job was hurt")
+
+
+def redialled(bypassing):
+    """Longer than user_timeout_ms: flows die on both ends, and are dialled again."""
+    with Hosts(bypassing=(bypassing,)) as hosts:
+        receiver, sender = start_transfer(hosts)
+        hosts.on(1 - bypassing, "ip", "link", "set", "data", "down")
+        time.sleep(5)
+        hosts.on(1 - bypassing, "ip", "link", "set", "data", "up")
+        goes_on(receiver, sender)
+
+
+def killed(bypassing, victim_sends):
+    """Who is killed beside its kernel leaves connections that this ends; a NIC of its own says nothing more."""
+    with Hosts(bypassing=(bypassing,)) as hosts:
+        receiver, sender = start_transfer(hosts)
+        victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
+        victim.send(signal.SIGKILL)
+        what = r"receiving from 10\.66\.0\.2:\d+" if victim_sends else r"sending to 10\.66\.0\.1:\d+"
+        is_silent = bypassing == (1 if victim_sends else 0)
+        ends_with_remote_error(survivor, hosts, what + " failed" + ("" if is_silent else ": the peer refused"),
+                               DEATH_BOUND_S if is_silent else TOLD_BOUND_S)
+
+
+def wrong_cookie(bypassing):
+    """Who was not invited is turned away by name, and hurts nobody."""
+    with Hosts(bypassing=(bypassing,)) as hosts:
+        receiver = start_peer(hosts, "recv", 0, "--count", "100")
+        handle = os.path.join(hosts.folder, "handle")
+        wait_until(lambda: os.path.exists(handle), 30, "the listener")
+        with open(handle, "rb") as file:
+            forged = bytearray(file.read())
+        forged[COOKIE_AT] ^= 0xff
+        with open(os.path.join(hosts.folder, "forged"), "wb") as file:
+            file.write(forged)
+        stranger = start_peer(hosts, "send", 1, "--name", "forged", name="stranger")
+        check(stranger.wait(30) == EXIT_PLUGIN_ERROR, "a cookie of nobody's was taken")
+        check("the peer refused: no such listener" in hosts.log(), "no line says why")
+        sender = start_peer(hosts, "send", 1, "--count", "100")
+        for process in (receiver, sender):
+            check(process.wait(60) == 0, f"{process.name} failed:\n{process.output()[-2000:]}")
+
+
+def wrong_key(bypassing):
+    with Hosts(bypassing=(bypassing,)) as hosts:
+        for config, key in zip(hosts.configs, OTHER_KEY):
+            with open(config, encoding="utf-8") as file:
+                text = file.read()
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(text.replace("[messages]\n", f"[messages]\ncluster_key = {key}\n"))
+        start_peer(hosts, "recv", 0)
+        sender = start_peer(hosts, "send", 1)
+        check(sender.wait(30) == EXIT_PLUGIN_ERROR, "two keys opened one lock")
+        check("the cluster keys of the two hosts differ" in hosts.log(), "no line says why")
+
+
+# From whom to whom messages go, and which host that makes the one that bypasses its kernel.
+ENDS = {"kernel_to_bypass": 0, "bypass_to_kernel": 1}
+CASES = {}
+for name, who in ENDS.items():
+    CASES.update({
+        f"{name}_mtu_1500": lambda who=who: operations(who, 1500),
+        f"{name}_mtu_9000": lambda who=who: operations(who, 9000, "--tags", "8"),
+        f"{name}_loss_5": lambda who=who: operations(
+            who, 1500, switched=("--loss", "5%", "--seed", "7"),
+            sweep=["--min", "8", "--max", "256K", "--factor", "32", "--iters", "2", "--warmup", "1", "--check"]),
+        f"{name}_redialled": lambda who=who: redialled(who),
+        f"{name}_sender_killed": lambda who=who: killed(who, victim_sends=True),
+        f"{name}_receiver_killed": lambda who=who: killed(who, victim_sends=False),
+        f"{name}_wrong_cookie": lambda who=who: wrong_cookie(who),
+        f"{name}_wrong_key": lambda who=who: wrong_key(who),
+    })
+
+if __name__ == "__main__":
+    enter()
+    main(CASES)
