@@ -8,12 +8,15 @@ Told<MemoryKey*> register_memory(Comm& comm, const Region& region) {
   const Result<MemoryKey*> key = comm.register_memory(region);
   if (key) return *key;
   const bool on_gpu = region.kind == MemoryKind::kCuda;
-  return report(key.error().code, "registering {} bytes of {} memory at {}{} failed: {}{}",
-                region.size_bytes, on_gpu ? "GPU" : "host", region.address,
-                region.dmabuf_fd >= 0 ? " by DMA-BUF" : "", explain(key.error()),
-                on_gpu && key.error().code == Errc::kInvalidArgument
-                    ? "; ptrSupport says what this device moves: GPUDirect RDMA needs an RDMA NIC"
-                    : "");
+  return report(
+      key.error().code, "registering {} bytes of {} memory at {}{} failed: {}{}", region.size_bytes,
+      on_gpu ? "GPU" : "host", region.address, region.dmabuf_fd >= 0 ? " by DMA-BUF" : "",
+      explain(key.error()),
+      !on_gpu ? ""
+      : key.error().code == Errc::kInvalidArgument
+          ? "; ptrSupport says what this device moves: GPUDirect RDMA needs an RDMA NIC"
+          : "; dmesg may say more; NCCL_NET_GDR_LEVEL=LOC on all hosts has NCCL go through "
+            "host memory");
 }
 
 Told<void> deregister_memory(Comm& comm, MemoryKey* key) {

@@ -22,6 +22,7 @@ SUCCESS = 0
 EXIT_PLUGIN_ERROR = 7
 DEPTH = 8
 HANDLE_BYTES = 128
+PTR_HOST, PTR_CUDA = 1, 2
 
 voidp, c_int, c_size_t = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
 MEMBERS = (
@@ -32,11 +33,11 @@ MEMBERS = (
     ("connect", [c_int, voidp, voidp, voidp]),
     ("accept", [voidp, voidp, voidp]),
     ("regMr", [voidp, voidp, c_size_t, c_int, voidp]),
-    ("regMrDmaBuf", None),
+    ("regMrDmaBuf", [voidp, voidp, c_size_t, c_int, ctypes.c_uint64, c_int, voidp]),
     ("deregMr", [voidp, voidp]),
     ("isend", [voidp, voidp, c_int, c_int, voidp, voidp]),
     ("irecv", [voidp, c_int, voidp, voidp, voidp, voidp, voidp]),
-    ("iflush", None),
+    ("iflush", [voidp, c_int, voidp, voidp, voidp, voidp]),
     ("test", [voidp, voidp, voidp]),
     ("closeSend", [voidp]),
     ("closeRecv", [voidp]),
@@ -107,6 +108,34 @@ class Buffer:
             raw[self.size - len(head):self.size] == head
 
 
+class GpuBuffer(Buffer):
+    """Of a GPU that is not there (tests/support/verbs/paper_gpu): only its driver reaches the bytes."""
+
+    driver = None
+
+    def __init__(self, size):
+        super().__init__(size)
+        if GpuBuffer.driver is None:
+            GpuBuffer.driver = ctypes.CDLL(os.environ["E2E_PAPER_GPU"])
+            GpuBuffer.driver.paper_gpu_alloc.restype = GpuBuffer.driver.paper_gpu_seen.restype = voidp
+        # Not at its beginning, so that the offset counts.
+        self.offset = 4096
+        fd = c_int(-1)
+        base = GpuBuffer.driver.paper_gpu_alloc(c_size_t(self.offset + size), ctypes.byref(fd))
+        self.fd = fd.value
+        self.address = base + self.offset
+        self.seen = GpuBuffer.driver.paper_gpu_seen(voidp(self.address))
+
+    def fill(self, index):
+        head = pattern(index, self.size)
+        ctypes.memmove(self.seen, head, len(head))
+        ctypes.memmove(self.seen + self.size - len(head), head, len(head))
+
+    def holds(self, index):
+        ctypes.memmove(self.memory, self.seen, self.size)
+        return super().holds(index)
+
+
 def poll(what, step, timeout_s):
     deadline = time.monotonic() + timeout_s
     while not step():
@@ -129,7 +158,12 @@ class Sender:
 
     def register(self, buffer):
         key = voidp()
-        self.net.call("regMr", self.comm, buffer.address, buffer.size, 1, ctypes.byref(key))
+        if isinstance(buffer, GpuBuffer):
+            self.net.call("regMrDmaBuf", self.comm, buffer.address, buffer.size, PTR_CUDA, buffer.offset, buffer.fd,
+                          ctypes.byref(key))
+            os.close(buffer.fd)  # As NCCL does.
+        else:
+            self.net.call("regMr", self.comm, buffer.address, buffer.size, PTR_HOST, ctypes.byref(key))
         buffer.key = key
 
     def post(self, buffer, index):
@@ -171,7 +205,22 @@ class Receiver:
                       ctypes.byref(tag), ctypes.byref(buffer.key), ctypes.byref(request))
         return request
 
+    def flush(self, buffer):
+        request = voidp()
+        data, size = voidp(buffer.address), c_int(buffer.size)
+        self.net.call("iflush", self.comm, 1, ctypes.byref(data), ctypes.byref(size), ctypes.byref(buffer.key),
+                      ctypes.byref(request))
+
+        def is_done():
+            flag = c_int(0)
+            self.net.call("test", request, ctypes.byref(flag), None)
+            return flag.value
+        if request.value:
+            poll("flush", is_done, 30)
+
     def check(self, buffer, index, size):
+        if isinstance(buffer, GpuBuffer):
+            self.flush(buffer)
         if size != buffer.size or not buffer.holds(index):
             raise PluginError(f"wrong data in message {index} of {size} bytes")
 
@@ -179,9 +228,9 @@ class Receiver:
         self.net.call("closeRecv", self.comm)
 
 
-def stream(net, side, size, count, deadline_s, on_progress):
+def stream(net, side, make_buffer, count, deadline_s, on_progress):
     """Keeps DEPTH messages in flight until `count` are done."""
-    buffers = [Buffer(size) for _ in range(DEPTH)]
+    buffers = [make_buffer() for _ in range(DEPTH)]
     for buffer in buffers:
         side.register(buffer)
     in_flight, posted, done = [], 0, 0
@@ -233,6 +282,7 @@ def main():
     parser.add_argument("--name", default="handle")
     parser.add_argument("--size", type=int, default=65536)
     parser.add_argument("--count", type=int, default=1 << 40)
+    parser.add_argument("--gpu", action="store_true", help="send from, and receive into, a GPU's memory")
     parser.add_argument("--device", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=60)
     parser.add_argument("--exit-after", type=int, help="messages; then ends and closes nothing")
@@ -276,7 +326,8 @@ def main():
             say("ready")
             if options.role == "fork-and-die":
                 return fork_and_die()
-            done = stream(net, side, options.size, options.count, options.timeout, on_progress)
+            kind = GpuBuffer if options.gpu else Buffer
+            done = stream(net, side, lambda kind=kind: kind(options.size), options.count, options.timeout, on_progress)
             side.close()
             say(f"finished {done}")
             say(f"descriptors {len(os.listdir('/proc/self/fd'))}")

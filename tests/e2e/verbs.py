@@ -14,6 +14,7 @@ from fabric import PLUGIN, Fabric, check, main, wait_until
 from transfer import rows_are_right
 
 SOFT_NIC = os.environ["E2E_SOFT_NIC"]
+PAPER_GPU = os.environ["E2E_PAPER_GPU"]
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer.py")
 EXIT_PLUGIN_ERROR = 7
 # Of one element some ranks send nothing; the largest sizes find no room in an immediate.
@@ -202,6 +203,41 @@ def registration_refused():
         ends_with_error(peer, TOLD_BOUND_S)
 
 
+def gpu_streams(fabric, sender_gpu=True, receiver_gpu=True, senders="", receivers=""):
+    """A receiver and a sender, with the faults of each."""
+    arguments = ["--count", "300", "--size", "300000"]
+    return [fabric.peer(role, *arguments, *(["--gpu"] if is_gpu else []), faults=faults, E2E_PAPER_GPU=PAPER_GPU)
+            for role, is_gpu, faults in (("recv", receiver_gpu, receivers), ("send", sender_gpu, senders))]
+
+
+def gpu_memory():
+    """By DMA-BUF, from its offset on, of descriptors that are closed at once; seen after the flush alone."""
+    for sender_gpu, receiver_gpu in ((True, True), (True, False), (False, True)):
+        with SoftFabric() as fabric:
+            for peer in gpu_streams(fabric, sender_gpu, receiver_gpu, receivers="hold"):
+                check(peer.wait(60) == 0, f"{peer.name} failed:\n{peer.output()}")
+            counted = fabric.counted()
+            check(counted["dmabuf_registrations"] == 8 * (sender_gpu + receiver_gpu), counted)
+            check(counted["gpu_read_bytes"] >= 300 * 300000 * sender_gpu, counted)
+            check(counted["gpu_written_bytes"] == 300 * 300000 * receiver_gpu, counted)
+            check(counted["reads"] == 300 * receiver_gpu and (counted["held_writes"] > 0) == receiver_gpu, counted)
+
+
+def gpu_memory_refused():
+    """Its driver knows DMA-BUFs and refuses one; or knows none, and the init line says so."""
+    with SoftFabric() as fabric:
+        receiver, sender = gpu_streams(fabric, receiver_gpu=False, senders="refuse=22@5")
+        ends_with_error(sender, 30)
+        said(fabric, r"registering 300000 bytes of GPU memory .* by DMA-BUF failed: .*\(Invalid argument\), at ibv_reg_dmabuf_mr;.*"
+                     "NCCL_NET_GDR_LEVEL=LOC")
+        ends_with_error(receiver, TOLD_BOUND_S)
+    with SoftFabric() as fabric:
+        receiver, sender = gpu_streams(fabric, receiver_gpu=False, senders="no-dmabuf")
+        ends_with_error(sender, 30)
+        said(fabric, r"GPUDirect RDMA (off: its driver registers no DMA-BUF|on \(nv)", r"ptrSupport says what this device moves")
+        ends_with_error(receiver, TOLD_BOUND_S)
+
+
 def no_device():
     """The library is there, and shows none."""
     with SoftFabric() as fabric:
@@ -212,4 +248,5 @@ def no_device():
 
 if __name__ == "__main__":
     main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed, killed_beside_its_child,
-                                  sender_exits, loopback, reload, statuses, port_down, registration_refused, no_device)})
+                                  sender_exits, loopback, reload, statuses, port_down, registration_refused,
+                                  gpu_memory, gpu_memory_refused, no_device)})
