@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 
-from fabric import PLUGIN, Fabric, check, main, wait_until
+from fabric import PLUGIN, Fabric, check, free_port, main, wait_until
 from transfer import rows_are_right
 
 SOFT_NIC = os.environ["E2E_SOFT_NIC"]
@@ -238,6 +238,54 @@ def gpu_memory_refused():
         ends_with_error(receiver, TOLD_BOUND_S)
 
 
+VERBS_NIC = """[[nic]]
+name = "{name}"
+driver = "verbs"
+device = "{device}"
+address = "127.0.0.1/8"
+"""
+SOCKET_NIC = """[[nic]]
+name = "lo0"
+driver = "socket"
+interface = "lo"
+address = "127.0.0.1/8"
+"""
+
+
+def write_config(fabric, *nics):
+    with open(fabric.config, "w", encoding="utf-8") as file:
+        file.write("schema = 1\n")
+        for nic in nics:
+            first = free_port()
+            file.write(f"{nic}first_port = {first}\nlast_port = {min(first + 7, 65535)}\n")
+
+
+def by_config(fabric):
+    return {**fabric.environment(), "ZTCP_TRANSPORT": ""}
+
+
+def configured():
+    """RDMA and TCP devices in one fabric, and a device that is gone: the others serve all the same."""
+    with SoftFabric() as fabric:
+        write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0"), SOCKET_NIC, VERBS_NIC.format(name="rail1", device="soft7"))
+        for device in ("0", "1"):
+            rows_are_right(fabric.run_perf("--op", "all_reduce", "--device", device, *SHORT, env=by_config(fabric)))
+        said(fabric, r"rail0: RDMA verbs, soft0 port 1.*chosen by .*ztcp\.conf", "lo0: kernel sockets",
+             "rail1: .*refuses all connections: no RDMA device soft7 is here; this host has soft0")
+        perf = fabric.start_perf("--op", "sendrecv", "--device", "2", env=by_config(fabric))
+        check(perf.wait(60) != 0, "a device that is gone was used")
+        said(fabric, "rail1: no connection over it: no RDMA device soft7 is here")
+
+
+def mismatched():
+    """NCCL pairs devices by their order: one of RDMA and one of TCP don't meet, and the line says so."""
+    with SoftFabric() as fabric:
+        write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0"), SOCKET_NIC)
+        perf = fabric.start_perf("--op", "sendrecv", env=by_config(fabric))
+        check(perf.wait(60) != 0, "they met")
+        said(fabric, r"connecting from (rail0|lo0) failed: it carries \w+.*, the peer listens with \w+")
+
+
 def no_device():
     """The library is there, and shows none."""
     with SoftFabric() as fabric:
@@ -249,4 +297,4 @@ def no_device():
 if __name__ == "__main__":
     main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed, killed_beside_its_child,
                                   sender_exits, loopback, reload, statuses, port_down, registration_refused,
-                                  gpu_memory, gpu_memory_refused, no_device)})
+                                  gpu_memory, gpu_memory_refused, configured, mismatched, no_device)})
