@@ -52,6 +52,7 @@ struct Nic {
   std::uint32_t speed_mbps = 0;  // 0: nobody has told.
   std::string gpu_pci;           // GPU it is paired with; empty: any process may take it.
   std::string gpu_uuid;
+  std::int32_t rail = -1;  // Of its network, on all hosts; -1: its place among the devices.
   // memif
   std::string memif_socket;  // Path; relative to the config file's folder.
   MemifRole memif_role = MemifRole::kClient;
@@ -77,6 +78,7 @@ struct Nic {
   std::int32_t pkey_index = -1;
   std::uint16_t queue_pairs = 0;
   OnOff relaxed_ordering = OnOff::kAuto;
+  std::string merge;                // With all that have the same, one device; empty: alone.
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 
@@ -84,6 +86,11 @@ struct Nic {
 inline constexpr std::uint32_t kGuessedSpeedMbps = 10000;
 constexpr std::uint32_t told_speed_mbps(const Nic& nic) {
   return nic.speed_mbps != 0 ? nic.speed_mbps : kGuessedSpeedMbps;
+}
+
+// The device that NCCL is shown for it, which may be one of several NICs.
+inline const std::string& device_name(const Nic& nic) {
+  return nic.merge.empty() ? nic.name : nic.merge;
 }
 
 // Of a NIC on PCI whose config says "auto": as many as its speed could use. One core carries about

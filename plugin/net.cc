@@ -49,13 +49,19 @@ Told<void> Net::start() {
   return {};
 }
 
-Told<void> Net::init() { return start(); }
+Told<void> Net::init() {
+  if (const auto outcome = start(); !outcome) return pass_on(outcome.error());
+  const std::lock_guard lock(mutex_);
+  is_fresh_ = true;
+  return {};
+}
 
 Told<Context*> Net::init_context(const CommOptions& options) {
   if (const auto outcome = start(); !outcome) return pass_on(outcome.error());
   auto context = std::make_unique<Context>(options);
   Context* const raw = context.get();
   const std::lock_guard lock(mutex_);
+  if (contexts_.empty()) is_fresh_ = true;
   contexts_.emplace(raw, std::move(context));
   return raw;
 }
@@ -85,25 +91,72 @@ Told<const Startup*> Net::started() const {
   return report(Errc::kInvalidArgument, "called before a successful init");
 }
 
-Told<int> Net::device_count() const {
+// NCCL numbers what it has merged as long as it keeps us loaded, and begins anew when it loads us
+// again; our memory stays either way. But only then it asks for the count before anything else.
+Told<int> Net::device_count() {
   const auto current = started();
   if (!current) return pass_on(current.error());
-  return static_cast<int>((*current)->devices.size());
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(is_fresh_, false)) shown_merged_.clear();
+  return static_cast<int>((*current)->devices.size() + shown_merged_.size());
 }
 
 Told<const Device*> Net::find_device(const Startup& startup, int index) const {
   const auto& devices = startup.devices;
-  if (index < 0 || static_cast<std::size_t>(index) >= devices.size())
-    return report(Errc::kInvalidArgument, "no device {}: there are {}", index, devices.size());
-  return &devices[static_cast<std::size_t>(index)];
+  const auto number = static_cast<std::size_t>(index);
+  if (index >= 0 && number < devices.size()) return &devices[number];
+  const std::lock_guard lock(mutex_);
+  const std::size_t all = devices.size() + shown_merged_.size();
+  if (index >= 0 && number < all) return shown_merged_[number - devices.size()];
+  return report(Errc::kInvalidArgument, "no device {}: there are {}", index, all);
 }
 
-Told<const DeviceProperties*> Net::device(int index) const {
+Told<const Device*> Net::device(int index) {
   const auto current = started();
   if (!current) return pass_on(current.error());
-  const auto device = find_device(**current, index);
-  if (!device) return pass_on(device.error());
-  return &(*device)->properties;
+  {
+    const std::lock_guard lock(mutex_);
+    is_fresh_ = false;
+  }
+  return find_device(**current, index);
+}
+
+// NCCL asks for it by itself, for ports of one card, and does without where it is refused: no
+// warning.
+Told<int> Net::merge(std::span<const int> devices) {
+  const auto current = started();
+  if (!current) return pass_on(current.error());
+  const auto refuse = [](const char* why) {
+    log::info("these NICs are not merged: {}", why);
+    return tl::unexpected(Reported::earlier(Errc::kInvalidArgument));
+  };
+  std::vector<int> numbers;
+  const Device* first = nullptr;
+  int rail = -1;
+  for (const int index : devices) {
+    const auto found = find_device(**current, index);
+    if (!found) return pass_on(found.error());
+    const Device& device = **found;
+    if (device.transport == nullptr) return refuse("one of them refuses all connections");
+    if (first == nullptr) first = &device;
+    rail = first == &device || device.rail == rail ? device.rail : -1;
+    if (device.transport != first->transport) return refuse("they are of several kinds");
+    numbers.push_back(device.number);
+  }
+  if (first == nullptr) return refuse("there is none");
+  auto made = first->transport->merge(numbers);
+  if (!made) return refuse(made.error().where);
+  const std::lock_guard lock(mutex_);
+  const int index = static_cast<int>((*current)->devices.size() + shown_merged_.size());
+  Device& merged = merged_.emplace_back(Device{.properties = std::move(made->properties),
+                                               .transport = first->transport,
+                                               .number = made->number,
+                                               .refusal = {},
+                                               .rail = rail,
+                                               .parts = {devices.begin(), devices.end()}});
+  shown_merged_.push_back(&merged);
+  log::info("{}: device {}, of {} that NCCL merged", merged.properties.name, index, devices.size());
+  return index;
 }
 
 Context* Net::known(Context* context) {

@@ -12,9 +12,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -27,7 +29,7 @@
 
 namespace ztcp::plugin {
 
-// What NCCL numbers from 0 up: one of the devices of one transport.
+// What NCCL numbers from 0 up: one of the devices of one transport, or several of them in one.
 struct Device {
   DeviceProperties properties;
   Transport* transport = nullptr;  // Null when refusing.
@@ -35,6 +37,8 @@ struct Device {
   // Of a device that the config promises and that can't be had: connections over it fail with this;
   // it is still shown, so that jobs inside one host run on. Empty: all is well.
   std::string refusal;
+  int rail = -1;             // The same on all hosts for NICs of one network; -1: not told.
+  std::vector<int> parts{};  // Of a merged one, in NCCL's numbers.
 };
 
 // What start-up found. Immutable afterwards.
@@ -70,8 +74,10 @@ class Net {
   // finalizes after a failed init too.
   void finalize(Context* context);
 
-  Told<int> device_count() const;
-  Told<const DeviceProperties*> device(int index) const;
+  Told<int> device_count();
+  Told<const Device*> device(int index);
+  // One more, whose connections go over all of these. It lasts until NCCL loads the plugin anew.
+  Told<int> merge(std::span<const int> devices);
 
   // `context` nullptr: the process's.
   Told<Listening*> listen(Context* context, int device, HandleBytes handle);
@@ -124,6 +130,10 @@ class Net {
   std::unordered_map<const Context*, std::unique_ptr<Context>> contexts_;
   std::unordered_map<const void*, Owned> objects_;
   Context process_context_{CommOptions{}};
+  // Kept for good, too; and those of them that NCCL has made since it loaded us, in its order.
+  std::deque<Device> merged_;
+  std::vector<const Device*> shown_merged_;
+  bool is_fresh_ = false;  // NCCL has asked for nothing since its first communicator.
 };
 
 // The process's only one. Never destroyed. Defined by the plugin (instance.cc) and by tests.

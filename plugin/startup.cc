@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 // path, so that NCCL draws no conclusions from it.
 Device promised_device(const config::Fabric& fabric, std::size_t nic, const std::string& refusal) {
   Device device;
-  device.properties.name = fabric.nics[nic].name;
+  device.properties.name = config::device_name(fabric.nics[nic]);
   device.properties.guid = nic + 1;
   device.properties.speed_mbps = config::told_speed_mbps(fabric.nics[nic]);
   device.properties.max_comms = static_cast<int>(fabric.tcp.max_connections);
@@ -28,12 +28,39 @@ Device promised_device(const config::Fabric& fabric, std::size_t nic, const std:
   return device;
 }
 
+// Of NICs that are merged the first stands for all.
+bool is_shown(const config::Fabric& fabric, std::size_t i) {
+  const config::Nic& nic = fabric.nics[i];
+  return nic.merge.empty() ||
+         std::none_of(fabric.nics.begin(), fabric.nics.begin() + static_cast<std::ptrdiff_t>(i),
+                      [&](const config::Nic& earlier) { return earlier.merge == nic.merge; });
+}
+
+// The config lists the NICs of all hosts in the same order; without one nobody knows.
+void number_rails(config::Fabric& fabric) {
+  std::int32_t place = -1;
+  for (std::size_t i = 0; i < fabric.nics.size(); ++i) {
+    if (is_shown(fabric, i)) ++place;
+    if (fabric.nics[i].rail < 0) fabric.nics[i].rail = place;
+  }
+}
+
+// Of a merged device, if its NICs are of one.
+int rail_of(const config::Fabric& fabric, std::size_t i) {
+  const config::Nic& nic = fabric.nics[i];
+  const bool is_common =
+      nic.merge.empty() || std::ranges::all_of(fabric.nics, [&](const auto& other) {
+        return other.merge != nic.merge || other.rail == nic.rail;
+      });
+  return is_common ? nic.rail : -1;
+}
+
 std::vector<Device> promised_devices(const std::optional<config::Fabric>& fabric,
                                      const std::string& refusal) {
   std::vector<Device> devices;
   if (fabric)
     for (std::size_t i = 0; i < fabric->nics.size(); ++i)
-      devices.push_back(promised_device(*fabric, i, refusal));
+      if (is_shown(*fabric, i)) devices.push_back(promised_device(*fabric, i, refusal));
   if (devices.empty()) {
     Device device;
     device.properties.name = "ztcp-error";
@@ -115,7 +142,8 @@ Device device_for(const config::Fabric& fabric, std::size_t i, std::vector<Start
   return {.properties = one->transport->devices()[static_cast<std::size_t>(number)],
           .transport = one->transport,
           .number = number,
-          .refusal = {}};
+          .refusal = {},
+          .rail = rail_of(fabric, i)};
 }
 
 TransportKind kind_of(TransportWish wish) {
@@ -178,6 +206,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   const bool is_missing = !loaded.fabric && loaded.failure == config::LoadFailure::kMissing;
   const bool may_do_without = environment.transport == TransportWish::kSockets ||
                               environment.transport == TransportWish::kVerbs;
+  if (loaded.fabric) number_rails(*loaded.fabric);
   if (is_missing && may_do_without) loaded.fabric.emplace();
   if (is_missing && !loaded.fabric && environment.transport != TransportWish::kUnknown)
     return report(
@@ -203,7 +232,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   startup.host = host;
   startup.connect_timeout = milliseconds(fabric.tcp.connect_timeout_ms);
   for (std::size_t i = 0; i < fabric.nics.size(); ++i)
-    startup.devices.push_back(device_for(fabric, i, started));
+    if (is_shown(fabric, i)) startup.devices.push_back(device_for(fabric, i, started));
   const auto refusing =
       std::ranges::find_if(startup.devices, [](const Device& d) { return d.transport == nullptr; });
   // Some NICs serve all the same, unless the host shall fall back.

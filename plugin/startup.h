@@ -37,7 +37,8 @@ struct TransportSource {
   TransportKind kind;
   // Whether it is the one for such a NIC.
   bool (*carries)(const config::Nic& nic);
-  // Over a fabric with such NICs alone, at least one: a device for each, in their order.
+  // Over a fabric with such NICs alone, at least one: a device for each, in their order, but one
+  // for all that the config merges, where the first of them stands.
   std::function<Created(const config::Fabric&)> create;
   // These settings with the NICs that are had where it was asked for by name and the config has
   // none, or why there is none. Null: it needs a config.

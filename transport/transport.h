@@ -197,6 +197,15 @@ class Transport {
   // For the line that init says of it: name, what carries the bytes, over which NIC, for which GPU,
   // and why whatever is off is off.
   virtual std::string describe_device(int device) const = 0;
+  // A device more, over all of which each of its connections goes; the same again for the same. Its
+  // number is none of devices()', which stay as they are.
+  struct Merged {
+    int number = 0;
+    DeviceProperties properties;
+  };
+  virtual Result<Merged> merge(std::span<const int> /*devices*/) {
+    return fail(Errc::kInvalidArgument, "NICs of this kind are not merged");
+  }
   virtual Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) = 0;
   // `peer` is of a kind that this one's can_connect() to. The returned comm is still connecting;
   // see SendComm::is_ready().

@@ -108,6 +108,7 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("speed_mbps", nic.speed_mbps);
   visit("gpu_pci", nic.gpu_pci);
   visit("gpu_uuid", nic.gpu_uuid);
+  visit("rail", nic.rail);
   visit("pci", nic.pci);
   visit("kernel_driver", nic.kernel_driver);
   visit("memif_socket", nic.memif_socket);
@@ -129,6 +130,7 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("pkey_index", nic.pkey_index);
   visit("queue_pairs", nic.queue_pairs);
   visit("relaxed_ordering", nic.relaxed_ordering);
+  visit("merge", nic.merge);
 }
 
 // Calls section(name, walk) for each [section]; walk(visit) visits its keys.

@@ -55,5 +55,7 @@ LoadResult too_large(const std::string& path);
 // Ranges and forms of single values are the reader's; this judges what several say together, and
 // what depends on a NIC's driver.
 void validate(ParseState& state);
+// A part of it: what several NICs say together.
+void validate_together(ParseState& state);
 
 }  // namespace ztcp::config

@@ -59,9 +59,11 @@ ncclNetIflush_v4_t iflush_v4;
 ncclNetIflush_v5_t iflush_v5;
 ncclNetTest_v3_t test_v3;
 ncclNetClose_v3_t close_v3;  // Senders, receivers and listeners alike.
+ncclNetMakeVDevice_v9_t make_vdevice_v9;
+ncclNetMakeVDevice_v12_t make_vdevice_v12;
 ncclNetFinalize_v11_t finalize_v11;
 
 // Left NULL in every table, as NCCL allows: getDeviceMr and irecvConsumed (no device offload),
-// makeVDevice (one NIC is one device), setNetAttr (hints).
+// setNetAttr (hints).
 
 }  // namespace ztcp::plugin::abi

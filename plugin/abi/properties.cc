@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// getProperties of every version. NCCL's structure arrives uninitialised, so each version's
-// filler writes every field, building on the fields it shares with all others.
+// getProperties of every version, and makeVDevice, which makes one more device to ask about. NCCL's
+// structure arrives uninitialised, so each version's filler writes every field, building on the
+// fields it shares with all others.
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <span>
+
 #include "plugin/abi/common.h"
 #include "plugin/gpu_identity.h"
 #include "plugin/guard.h"
@@ -54,25 +60,31 @@ void fill_v8(const DeviceProperties& d, P& p) {
 // A physical device is a virtual one of a single NIC: itself. NCCL copies `ndevs` entries, so
 // none may be left unwritten.
 template <class P>
-void fill_v9(const DeviceProperties& d, int index, P& p) {
-  fill_v8(d, p);
-  p.forceFlush = d.force_flush ? 1 : 0;
+void fill_v9(const Device& device, int index, P& p) {
+  fill_v8(device.properties, p);
+  p.forceFlush = device.properties.force_flush ? 1 : 0;
   p.vProps = {};
   p.vProps.ndevs = 1;
   p.vProps.devs[0] = index;
+  if (!device.parts.empty()) {
+    // Of as many as the table that asks could have merged.
+    const std::size_t most = std::min(device.parts.size(), std::size(p.vProps.devs));
+    p.vProps.ndevs = static_cast<int>(most);
+    std::copy_n(device.parts.begin(), most, p.vProps.devs);
+  }
   p.maxP2pBytes = kMaxMessageBytes;
   p.maxCollBytes = kMaxMessageBytes;
 }
 
 template <class P>
-void fill_v11(const DeviceProperties& d, int index, P& p) {
+void fill_v11(const Device& d, int index, P& p) {
   fill_v9(d, index, p);
   p.maxMultiRequestSize = 1;
 }
 
-void fill_v12(const DeviceProperties& d, int index, ncclNetProperties_v12_t& p) {
+void fill_v12(const Device& d, int index, ncclNetProperties_v12_t& p) {
   fill_v11(d, index, p);
-  p.railId = NCCL_NET_ID_UNDEF;
+  p.railId = static_cast<std::int16_t>(d.rail);  // -1 is NCCL_NET_ID_UNDEF.
   p.planeId = NCCL_NET_ID_UNDEF;
 }
 
@@ -80,9 +92,22 @@ template <class Fill>
 ncclResult_t with_device(int index, Fill&& fill) {
   return guard("getProperties", [&]() -> Told<void> {
     remember_current_gpu();
-    const Told<const DeviceProperties*> device = net().device(index);
+    const Told<const Device*> device = net().device(index);
     if (!device) return pass_on(device.error());
     fill(**device);
+    return {};
+  });
+}
+
+// Which parts, it is asked through getProperties.
+ncclResult_t merge_into(int* out, int count, std::span<const int> parts) {
+  return guard("makeVDevice", [&]() -> Told<void> {
+    if (count < 1 || static_cast<std::size_t>(count) > parts.size())
+      return report(Errc::kInvalidArgument, "makeVDevice of {} devices: 1 to {}", count,
+                    parts.size());
+    const Told<int> made = net().merge(parts.first(static_cast<std::size_t>(count)));
+    if (!made) return pass_on(made.error());
+    *out = *made;
     return {};
   });
 }
@@ -90,25 +115,32 @@ ncclResult_t with_device(int index, Fill&& fill) {
 }  // namespace
 
 ncclResult_t get_properties_v3(int dev, ncclNetProperties_v3_t* props) {
-  return with_device(dev, [&](const DeviceProperties& d) { fill_v3(d, *props); });
+  return with_device(dev, [&](const Device& d) { fill_v3(d.properties, *props); });
 }
 ncclResult_t get_properties_v5(int dev, ncclNetProperties_v5_t* props) {
-  return with_device(dev, [&](const DeviceProperties& d) { fill_v5(d, *props); });
+  return with_device(dev, [&](const Device& d) { fill_v5(d.properties, *props); });
 }
 ncclResult_t get_properties_v7(int dev, ncclNetProperties_v7_t* props) {
-  return with_device(dev, [&](const DeviceProperties& d) { fill_v7(d, *props); });
+  return with_device(dev, [&](const Device& d) { fill_v7(d.properties, *props); });
 }
 ncclResult_t get_properties_v8(int dev, ncclNetProperties_v8_t* props) {
-  return with_device(dev, [&](const DeviceProperties& d) { fill_v8(d, *props); });
+  return with_device(dev, [&](const Device& d) { fill_v8(d.properties, *props); });
 }
 ncclResult_t get_properties_v9(int dev, ncclNetProperties_v9_t* props) {
-  return with_device(dev, [&](const DeviceProperties& d) { fill_v9(d, dev, *props); });
+  return with_device(dev, [&](const Device& d) { fill_v9(d, dev, *props); });
 }
 ncclResult_t get_properties_v11(int dev, ncclNetProperties_v11_t* props) {
-  return with_device(dev, [&](const DeviceProperties& d) { fill_v11(d, dev, *props); });
+  return with_device(dev, [&](const Device& d) { fill_v11(d, dev, *props); });
 }
 ncclResult_t get_properties_v12(int dev, ncclNetProperties_v12_t* props) {
-  return with_device(dev, [&](const DeviceProperties& d) { fill_v12(d, dev, *props); });
+  return with_device(dev, [&](const Device& d) { fill_v12(d, dev, *props); });
+}
+
+ncclResult_t make_vdevice_v9(int* d, ncclNetVDeviceProps_v9_t* props) {
+  return merge_into(d, props->ndevs, props->devs);
+}
+ncclResult_t make_vdevice_v12(int* d, ncclNetVDeviceProps_v12_t* props) {
+  return merge_into(d, props->ndevs, props->devs);
 }
 
 }  // namespace ztcp::plugin::abi

@@ -26,5 +26,5 @@ extern "C" ZTCP_EXPORT const ncclNet_v10_t ncclNetPlugin_v10 = {
     .closeListen = close_v3,
     .getDeviceMr = nullptr,
     .irecvConsumed = nullptr,
-    .makeVDevice = nullptr,
+    .makeVDevice = make_vdevice_v9,
 };

@@ -26,7 +26,7 @@ extern "C" ZTCP_EXPORT const ncclNet_v12_t ncclNetPlugin_v12 = {
     .closeListen = close_v3,
     .getDeviceMr = nullptr,
     .irecvConsumed = nullptr,
-    .makeVDevice = nullptr,
+    .makeVDevice = make_vdevice_v12,
     .finalize = finalize_v11,
     .setNetAttr = nullptr,
 };

@@ -105,7 +105,7 @@ ncclResult_t net_devices(const Net* net, int* ndev) { ON_EVERY_TABLE(devices(nde
 
 /* The structure is full of garbage beforehand, as NCCL's is. */
 ncclResult_t net_properties(const Net* net, int dev, Properties* out) {
-#define ASK(v, props_v, max_recvs_of, ndevs_of)               \
+#define ASK(v, props_v, more)                                 \
   case v: {                                                   \
     ncclNetProperties_v##props_v##_t p;                       \
     memset(&p, 0xa5, sizeof p);                               \
@@ -113,23 +113,48 @@ ncclResult_t net_properties(const Net* net, int dev, Properties* out) {
     if (result != ncclSuccess) return result;                 \
     snprintf(out->name, sizeof out->name, "%s", p.name);      \
     out->ptr_support = p.ptrSupport;                          \
-    out->max_recvs = max_recvs_of;                            \
-    out->ndevs = ndevs_of;                                    \
+    out->speed = p.speed;                                     \
+    more;                                                     \
     return result;                                            \
   }
+#define RECEIVES out->max_recvs = p.maxRecvs
+#define PARTS                      \
+  RECEIVES;                        \
+  out->ndevs = p.vProps.ndevs;     \
+  out->devs[0] = p.vProps.devs[0]; \
+  out->devs[1] = p.vProps.devs[1]
+  out->max_recvs = out->ndevs = 1;
+  out->devs[0] = dev;
+  out->rail = NCCL_NET_ID_UNDEF;
   switch (net->version) {
-    ASK(3, 3, 1, 1)
-    ASK(4, 3, 1, 1)
-    ASK(5, 5, p.maxRecvs, 1)
-    ASK(6, 5, p.maxRecvs, 1)
-    ASK(7, 7, p.maxRecvs, 1)
-    ASK(8, 8, p.maxRecvs, 1)
-    ASK(9, 9, p.maxRecvs, p.vProps.ndevs)
-    ASK(10, 9, p.maxRecvs, p.vProps.ndevs)
-    ASK(11, 11, p.maxRecvs, p.vProps.ndevs)
-    ASK(12, 12, p.maxRecvs, p.vProps.ndevs)
+    ASK(3, 3, )
+    ASK(4, 3, )
+    ASK(5, 5, RECEIVES)
+    ASK(6, 5, RECEIVES)
+    ASK(7, 7, RECEIVES)
+    ASK(8, 8, RECEIVES)
+    ASK(9, 9, PARTS)
+    ASK(10, 9, PARTS)
+    ASK(11, 11, PARTS)
+    ASK(12, 12, PARTS; out->rail = p.railId)
   }
+#undef PARTS
+#undef RECEIVES
 #undef ASK
+  BAD_VERSION;
+  return ncclInternalError;
+}
+
+ncclResult_t net_make_vdevice(const Net* net, int n, const int* devs, int* made) {
+  ncclNetVDeviceProps_v9_t few = {.ndevs = n};
+  ncclNetVDeviceProps_v12_t many = {.ndevs = n};
+  for (int i = 0; i < n; ++i) few.devs[i] = many.devs[i] = devs[i];
+  switch (net->version) {
+    IS(9, makeVDevice(made, &few))
+    IS(10, makeVDevice(made, &few))
+    IS(11, makeVDevice(made, &few))
+    IS(12, makeVDevice(made, &many))
+  }
   BAD_VERSION;
   return ncclInternalError;
 }

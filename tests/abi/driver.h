@@ -14,6 +14,7 @@
 
 enum { kOldest = 3, kNewest = 12, kFirstWithContext = 11, kFirstNonBlocking = 5 };
 enum { kMaxGroup = 8, kFirstWithTags = 5, kFirstWithDmaBuf = 6 };
+enum { kFirstWithMerging = 9, kFirstWithRails = 12 };
 
 typedef struct {
   int version;
@@ -25,7 +26,10 @@ typedef struct {
   char name[64];
   int max_recvs;
   int ptr_support;
+  int speed;
   int ndevs; /* Of vProps; 1 where the version has none. */
+  int devs[2];
+  int rail; /* Undefined where the version has none. */
 } Properties;
 
 /* dlopen(RTLD_NOW | RTLD_LOCAL); ends the test on failure. */
@@ -37,6 +41,8 @@ ncclResult_t net_init(Net* net);
 ncclResult_t net_finalize(Net* net); /* Success where the version has none. */
 ncclResult_t net_devices(const Net* net, int* ndev);
 ncclResult_t net_properties(const Net* net, int dev, Properties* out);
+/* Ends the test before v9. */
+ncclResult_t net_make_vdevice(const Net* net, int n, const int* devs, int* made);
 ncclResult_t net_listen(const Net* net, int dev, void* handle, void** comm);
 ncclResult_t net_connect(const Net* net, int dev, void* handle, void** comm);
 ncclResult_t net_accept(const Net* net, void* listen_comm, void** comm);

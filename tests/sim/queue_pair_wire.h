@@ -13,17 +13,26 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "transport/verbs/session/rails.h"
 #include "transport/verbs/session/work.h"
 
 namespace ztcp::sim {
+
+// Each rail's device has another key for the same memory.
+inline verbs::RailKeys keys_of(std::uint32_t what) {
+  verbs::RailKeys out{};
+  for (std::uint32_t rail = 0; rail < out.size(); ++rail) out[rail] = 100 * what + rail;
+  return out;
+}
 
 // Memory that the peer may write to.
 struct Registered {
   const std::byte* begin = nullptr;
   std::size_t size_bytes = 0;
-  std::uint32_t rkey = 0;
+  verbs::RailKeys rkeys{};
 };
 
 class QueuePairWire {
@@ -67,6 +76,7 @@ class QueuePairWire {
       std::uint32_t queue_pair = 0;
       bool is_immediate = false;
       std::uint32_t immediate = 0;
+      std::uint32_t size_bytes = 0;
       std::uint64_t id = 0;
     };
 
@@ -79,10 +89,12 @@ class QueuePairWire {
     Counts counts;
   };
 
-  QueuePairWire(std::uint32_t queue_pairs, std::uint64_t seed) : random_(seed) {
+  // `lkeys`: of all that is sent from.
+  QueuePairWire(std::vector<std::uint32_t> rails, const verbs::RailKeys& lkeys, std::uint64_t seed)
+      : rails_(std::move(rails)), lkeys_(lkeys), random_(seed) {
     for (End* end : {&left, &right}) {
-      end->out.resize(queue_pairs);
-      end->credits.resize(queue_pairs);
+      end->out.resize(rails_.size());
+      end->credits.resize(rails_.size());
     }
   }
 
@@ -118,34 +130,37 @@ class QueuePairWire {
     const bool is_small = request.kind == verbs::WorkRequest::Kind::kWrite;
     const std::size_t left_bytes = request.size_bytes - flying.written;
     const std::size_t size = is_small ? std::min(kUnit, left_bytes) : left_bytes;
-    if (size > 0) write(to, flying, size);
+    if (size > 0) write(to, flying, size, rails_[queue_pair]);
     flying.written += size;
     if (flying.written < request.size_bytes) return;
     if (request.kind == verbs::WorkRequest::Kind::kWriteImmediate) {
       if (to.credits[queue_pair]-- == 0) complain("an immediate found no receive posted");
       ++to.counts.immediates;
-      to.completions.push_back({queue_pair, true, request.immediate, 0});
+      to.completions.push_back({queue_pair, true, request.immediate, request.size_bytes, 0});
     }
     if (request.is_signalled) {
       ++from.counts.completions;
-      from.completions.push_back({queue_pair, false, 0, request.id});
+      from.completions.push_back({queue_pair, false, 0, 0, request.id});
     }
     from.out[queue_pair].pop_front();
   }
 
-  void write(End& to, const End::Flying& flying, std::size_t size) {
+  void write(End& to, const End::Flying& flying, std::size_t size, std::uint32_t rail) {
     const verbs::WorkRequest& request = flying.request;
     auto* const at = reinterpret_cast<std::byte*>(request.remote) + flying.written;
     bool is_inside = false;
     for (const Registered& one : to.memory)
-      is_inside |=
-          one.rkey == request.rkey && at >= one.begin && at + size <= one.begin + one.size_bytes;
+      is_inside |= one.rkeys[rail] == request.rkey && at >= one.begin &&
+                   at + size <= one.begin + one.size_bytes;
     if (!is_inside) return complain("a write outside of registered memory");
+    if (!request.is_inline && request.lkey != lkeys_[rail]) complain("another rail's local key");
     if (to.on_write) to.on_write(at, size);
     const std::byte* const bytes = request.is_inline ? flying.bytes.data() : request.local;
     std::memcpy(at, bytes + flying.written, size);
   }
 
+  const std::vector<std::uint32_t> rails_;  // By queue pair.
+  const verbs::RailKeys lkeys_;
   std::mt19937_64 random_;
   std::string problem_;
 };

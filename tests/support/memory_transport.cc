@@ -191,6 +191,13 @@ std::string MemoryTransport::describe_device(int device) const {
   return d.name + ": in memory; GPUDirect RDMA " + (d.cuda_pointers ? "on" : "off");
 }
 
+Result<Transport::Merged> MemoryTransport::merge(std::span<const int> devices) {
+  if (devices.size() == 1) return fail(Errc::kInvalidArgument, "one alone");
+  Merged out{.number = devices[0], .properties = properties(devices[0])};
+  for (const int other : devices.subspan(1)) out.properties.name += "+" + properties(other).name;
+  return out;
+}
+
 Result<std::unique_ptr<Listener>> MemoryTransport::listen(int device, const CommOptions& options) {
   last_device_ = device;
   {

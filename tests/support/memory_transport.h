@@ -35,6 +35,8 @@ class MemoryTransport final : public Transport {
 
   TransportKind kind() const override { return kind_; }
   const std::vector<DeviceProperties>& devices() const override { return devices_; }
+  // As the first of them does, under a name of all.
+  Result<Merged> merge(std::span<const int> devices) override;
   std::string describe_device(int device) const override;
   Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
   Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,

@@ -35,10 +35,11 @@ inline Bytes pattern(std::size_t size, std::uint64_t seed) {
 }
 
 // Polls both ends from one thread, as two proxies on one CPU would.
-inline Pair connect(Transport& from, Transport& to, int listening_device = 0) {
+inline Pair connect(Transport& from, Transport& to, int listening_device = 0,
+                    int connecting_device = 0) {
   auto listener = to.listen(listening_device, {});
   EXPECT_TRUE(listener);
-  auto sender = from.begin_connect(0, (*listener)->handle(), {});
+  auto sender = from.begin_connect(connecting_device, (*listener)->handle(), {});
   EXPECT_TRUE(sender);
   Pair pair;
   bool ready = false;

@@ -17,12 +17,11 @@ const char* verb(Direction direction) {
 
 }  // namespace
 
-Error CommEnd::fail(const Error& error, const std::string& detail) {
+Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& rail) {
   error_ = error;
-  const Rail& rail = connection_->rail();
   const std::string number =
       error.sys_errno != 0 ? fmt::format(", errno {}", error.sys_errno) : std::string();
-  connection_->rail().ends.failed(
+  connection_->rails().first().ends.failed(
       connection_->peer().address, error.code,
       fmt::format("{} {} over {} port {} failed: {} ({}{}){}{}{}", verb(connection_->direction()),
                   to_string(connection_->peer()), rail.device.hca, rail.device.port,
@@ -31,25 +30,27 @@ Error CommEnd::fail(const Error& error, const std::string& detail) {
                       ? fmt::format("; port {} of {} is down", rail.device.port, rail.device.hca)
                       : ""));
   control_->tell(connection_, error.code, detail.empty() ? error.where : detail);
-  connection_->queues().abort();
+  connection_->abort();
   return error;
 }
 
-Error CommEnd::fail(const ibv_wc& completion) {
+Error CommEnd::fail(const ibv_wc& completion, std::size_t strand) {
   const CompletionText text = describe(completion.status);
   // A queue pair that the peer broke is flushed: the news say of what.
   if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->news() != News::kNone)
     return fail({connection_->news_code(), 0, "the peer"}, connection_->news_text());
-  const QueuePairs& queues = connection_->queues();
+  const Connection::Strand& from = connection_->strands()[strand];
+  const QueuePairs& queues = *from.queues;
   const std::uint32_t index = queues.index_of(completion.qp_num);
-  const EndFacts& peer = connection_->peer_facts();
+  const RailFacts& peer = connection_->peer_facts().on[strand];
   const std::uint32_t theirs = index < queues.count() ? peer.numbers[index] : 0;
   return fail(
       {text.code, 0, text.name},
       fmt::format("queue pair {:#x} to {:#x} of {}, GID {}: {} (status {}, vendor error "
                   "{:#x}); {}",
                   completion.qp_num, theirs, device_of(peer), to_string(peer.gid), text.words,
-                  static_cast<int>(completion.status), completion.vendor_err, text.advice));
+                  static_cast<int>(completion.status), completion.vendor_err, text.advice),
+      *from.rail);
 }
 
 Status CommEnd::hear_news(bool waits_for_peer) {
@@ -69,12 +70,12 @@ Status CommEnd::hear_news(bool waits_for_peer) {
 }
 
 std::string CommEnd::describe_peer() const {
-  return fmt::format("{} on {}", to_string(connection_->peer()), connection_->rail().device.name);
+  return fmt::format("{} on {}", to_string(connection_->peer()), connection_->rails().name);
 }
 
 void CommEnd::close(bool is_idle) {
   if (connection_->phase() == Connection::Phase::kReady && !is_idle && !error_)
-    connection_->queues().abort();
+    connection_->abort();
   if (is_idle || error_)
     control_->close(connection_, Farewell::kInPeace, "");
   else

@@ -30,7 +30,9 @@ class CommEnd {
   const std::optional<Error>& error() const { return error_; }
 
   // Ends the connection: says why, here and to the peer.
-  Error fail(const Error& error, const std::string& detail);
+  Error fail(const Error& error, const std::string& detail) {
+    return fail(error, detail, connection_->rails().first());
+  }
   // Calls take(queue pair, completion) for some of those that are there. False: none was.
   template <class Take>
   Result<bool> poll(Take&& take);
@@ -40,16 +42,22 @@ class CommEnd {
 
   std::string describe_peer() const;
   Result<MemoryKey*> register_memory(const Region& region) {
-    return connection_->rail().registrations.add(region);
+    return connection_->rails().registrations.add(region);
   }
-  Status deregister_memory(MemoryKey* key) { return connection_->rail().registrations.remove(key); }
+  Status deregister_memory(MemoryKey* key) {
+    return connection_->rails().registrations.remove(key);
+  }
   // Its comm is no more. What is under way is broken off, unless there is nothing.
   void close(bool is_idle);
 
  private:
   static constexpr std::size_t kCompletions = 16;
 
-  Error fail(const ibv_wc& completion);
+  Error fail(const Error& error, const std::string& detail, const Rail& rail);
+  Error fail(const ibv_wc& completion, std::size_t strand);
+  // Those of one rail. How many there were.
+  template <class Take>
+  Result<int> poll(std::size_t strand, Take&& take);
 
   const std::shared_ptr<Control> control_;
   const std::shared_ptr<Connection> connection_;
@@ -60,20 +68,29 @@ class CommEnd {
 
 template <class Take>
 Result<bool> CommEnd::poll(Take&& take) {
+  bool moved = false;
+  const std::size_t count = connection_->strands().size();
+  for (std::size_t i = 0; i < count; ++i) moved |= ZTCP_TRY(poll(i, take)) > 0;
+  return moved;
+}
+
+template <class Take>
+Result<int> CommEnd::poll(std::size_t strand, Take&& take) {
   std::array<ibv_wc, kCompletions> completions;
-  QueuePairs& queues = connection_->queues();
-  const int count = queues.poll(completions);
+  const Connection::Strand& from = connection_->strands()[strand];
+  const int count = from.queues->poll(completions);
   if (count < 0) [[unlikely]]
-    return tl::unexpected(fail({Errc::kNoDevice, -count, "ibv_poll_cq"}, "the device is gone"));
+    return tl::unexpected(
+        fail({Errc::kNoDevice, -count, "ibv_poll_cq"}, "the device is gone", *from.rail));
   for (int i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
     if (completion.status != IBV_WC_SUCCESS) [[unlikely]]
-      return tl::unexpected(fail(completion));
-    const std::uint32_t index = queues.index_of(completion.qp_num);
+      return tl::unexpected(fail(completion, strand));
+    const std::uint32_t index = from.first_queue_pair + from.queues->index_of(completion.qp_num);
     if (const Status taken = take(index, completion); !taken) [[unlikely]]
       return tl::unexpected(fail(taken.error(), ""));
   }
-  return count > 0;
+  return count;
 }
 
 }  // namespace ztcp::verbs

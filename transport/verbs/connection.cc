@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/verbs/connection.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -9,15 +10,45 @@
 
 namespace ztcp::verbs {
 
-Made<void> Connection::prepare(std::uint32_t queue_pairs, std::uint8_t traffic_class) {
-  const Device& device = rail_->device;
-  const Api& api = *device.opened->api;
+namespace {
+
+// What the config says of the device, else the communicator.
+std::uint8_t traffic_class_for(const Device& device, int wanted) {
+  const int chosen = device.traffic_class >= 0 ? device.traffic_class : wanted;
+  return static_cast<std::uint8_t>(std::clamp(chosen, 0, 255));
+}
+
+}  // namespace
+
+Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
   memory_ = std::make_unique<ControlMemory>();
+  const std::size_t rails = peer == nullptr
+                                ? rails_->rails.size()
+                                : std::min<std::size_t>(rails_->rails.size(), peer->rails);
+  const auto most = static_cast<std::uint32_t>(kMaxQueuePairs / rails);
+  for (std::size_t i = 0; i < rails; ++i) {
+    const auto& rail = rails_->rails[i];
+    std::uint32_t count = std::min(rail->device.queue_pairs, most);
+    if (peer != nullptr) count = std::min<std::uint32_t>(count, peer->on[i].queue_pairs);
+    const QueuePairSettings settings{
+        .count = std::max(1U, count),
+        .receive_depth = direction_ == Direction::kReceive ? RecvSession::kReceiveDepth : 1,
+        .traffic_class = traffic_class_for(rail->device, traffic_class)};
+    if (auto made = add_strand(rail, settings); !made)
+      return tl::unexpected(std::move(made.error()));
+  }
+  return {};
+}
+
+Made<void> Connection::add_strand(const std::shared_ptr<Rail>& rail,
+                                  const QueuePairSettings& settings) {
+  const Device& device = rail->device;
+  const Api& api = *device.opened->api;
   // A slot is looked at as it comes: no relaxed ordering.
-  region_ = RegionHandle(api.reg_mr(device.opened->domain.get(), memory_.get(), sizeof *memory_,
-                                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
-                         {&api});
-  if (!region_) {
+  RegionHandle region(api.reg_mr(device.opened->domain.get(), memory_.get(), sizeof *memory_,
+                                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+                      {&api});
+  if (!region) {
     const int error = errno;
     return tl::unexpected(
         Refusal{{error == ENOMEM ? Errc::kOutOfMemory : Errc::kSystem, error, "ibv_reg_mr"},
@@ -25,28 +56,68 @@ Made<void> Connection::prepare(std::uint32_t queue_pairs, std::uint8_t traffic_c
                     "; raise ulimit -l (LimitMEMLOCK of the service, --ulimit memlock=-1 of the "
                     "container)"});
   }
-  auto made = QueuePairs::create(
-      device, {.count = queue_pairs,
-               .receive_depth = direction_ == Direction::kReceive ? RecvSession::kReceiveDepth : 1,
-               .traffic_class = traffic_class});
+  auto made = QueuePairs::create(device, settings);
   if (!made) return tl::unexpected(std::move(made.error()));
-  queues_ = std::move(*made);
+  strands_.push_back({rail, std::move(region), std::move(*made), 0});
   return {};
 }
 
 EndFacts Connection::facts() const {
   EndFacts out;
-  queues_->tell(out);
-  out.memory_address = direction_ == Direction::kSend
-                           ? reinterpret_cast<std::uint64_t>(&memory_->ring)
-                           : reinterpret_cast<std::uint64_t>(&memory_->sizes);
-  out.memory_rkey = region_->rkey;
+  out.memory_address = reinterpret_cast<std::uint64_t>(&memory_->ring);
+  out.rails = static_cast<std::uint8_t>(strands_.size());
+  for (std::size_t i = 0; i < strands_.size(); ++i) {
+    strands_[i].queues->tell(out.on[i]);
+    out.on[i].memory_rkey = strands_[i].region->rkey;
+  }
   return out;
 }
 
 Made<void> Connection::join(const EndFacts& peer) {
   peer_facts_ = peer;
-  return queues_->join(peer);
+  if (peer.rails < strands_.size()) strands_.resize(peer.rails);
+  std::uint32_t next = 0;
+  for (std::size_t i = 0; i < strands_.size(); ++i) {
+    Strand& strand = strands_[i];
+    if (auto joined = strand.queues->join(peer.on[i]); !joined) return joined;
+    strand.first_queue_pair = next;
+    for (std::uint32_t n = 0; n < strand.queues->count(); ++n)
+      places_[next++] = {strand.queues.get(), n};
+  }
+  return {};
+}
+
+RailKeys Connection::memory_lkeys() const {
+  RailKeys out{};
+  for (std::size_t i = 0; i < strands_.size(); ++i) out[i] = strands_[i].region->lkey;
+  return out;
+}
+
+RemoteMemory Connection::peer_memory() const {
+  RemoteMemory out{.address = peer_facts_.memory_address};
+  for (std::size_t i = 0; i < strands_.size(); ++i) out.rkeys[i] = peer_facts_.on[i].memory_rkey;
+  return out;
+}
+
+std::vector<QueuePairFacts> Connection::queue_pairs() const {
+  std::vector<QueuePairFacts> out;
+  for (std::uint32_t i = 0; i < strands_.size(); ++i) {
+    const QueuePairs& queues = *strands_[i].queues;
+    const std::uint32_t each = strands_[i].rail->device.speed_mbps / queues.count();
+    out.insert(out.end(), queues.count(), {i, std::max(1U, each), queues.inline_bytes()});
+  }
+  return out;
+}
+
+bool Connection::is_over(const OpenDevice& device, const ibv_cq* queue) const {
+  return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {
+    return strand.rail->device.opened.get() == &device &&
+           (queue == nullptr || strand.queues->uses(queue));
+  });
+}
+
+void Connection::abort() {
+  for (const Strand& strand : strands_) strand.queues->abort();
 }
 
 void Connection::fail(const Error& error) {

@@ -168,8 +168,13 @@ void Control::handle(const Watch& watch, std::uint32_t events, TimePoint now) {
   }
 }
 
-Status Control::add_rail(const std::shared_ptr<Rail>& rail) {
+Status Control::add_rails(const RailSet& rails) {
   ZTCP_CHECK(start());
+  for (const auto& rail : rails.rails) ZTCP_CHECK(add_rail(rail));
+  return {};
+}
+
+Status Control::add_rail(const std::shared_ptr<Rail>& rail) {
   if (std::find(rails_.begin(), rails_.end(), rail) != rails_.end()) return {};
   OpenDevice& device = *rail->device.opened;
   const bool is_watched = std::any_of(rails_.begin(), rails_.end(), [&](const auto& other) {
@@ -184,9 +189,10 @@ Status Control::add_rail(const std::shared_ptr<Rail>& rail) {
   return {};
 }
 
-Result<Endpoint> Control::listen(const std::shared_ptr<Rail>& rail) {
+Result<Endpoint> Control::listen(const RailSet& rails) {
   const std::lock_guard lock(mutex_);
-  ZTCP_CHECK(add_rail(rail));
+  ZTCP_CHECK(add_rails(rails));
+  const auto& rail = rails.rails.front();
   if (!rail->listening) {
     rail->listening = ZTCP_TRY(sockets::open_listener(rail->device.exchange));
     if (!watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail.get()})) {
@@ -224,8 +230,8 @@ std::shared_ptr<Connection> Control::accept(Arrivals& arrivals) {
 Status Control::dial(std::shared_ptr<Connection> connection, Endpoint remote,
                      const Cookie& cookie) {
   const std::lock_guard lock(mutex_);
-  ZTCP_CHECK(add_rail(connection->shared_rail()));
-  const Device& device = connection->rail().device;
+  ZTCP_CHECK(add_rails(connection->rails()));
+  const Device& device = connection->rails().first().device;
   auto fd = ZTCP_TRY(sockets::dial(device.exchange, settings_.times, remote));
   const int number = fd.get();
   auto talk = std::make_unique<Talk>(std::move(fd), remote, Talk::State::kDialling,
@@ -249,7 +255,7 @@ void Control::leave(const std::shared_ptr<Connection>& connection, std::uint8_t 
   Talk& talk = *found->second;
   const bool was_open = talk.state == Talk::State::kOpen && !talk.is_peer_gone;
   if (was_open) talk.take_leave(code, why);
-  if (talk.state == Talk::State::kOpen) connection->rail().ends.closed();
+  if (talk.state == Talk::State::kOpen) connection->rails().first().ends.closed();
   // The peer may not have heard yet that all it sent has arrived.
   talk.state = was_open ? Talk::State::kLeaving : Talk::State::kGone;
   talk.deadline = clock_now() + settings_.drain_timeout;

@@ -33,13 +33,10 @@ struct ControlSettings {
 
 // Connections that came for one listener and wait for accept().
 struct Arrivals {
-  std::shared_ptr<Rail> rail;
-  std::uint8_t traffic_class = 0;
+  std::shared_ptr<RailSet> rails;
+  int traffic_class = -1;  // The communicator's.
   std::deque<std::shared_ptr<Connection>> ready;
 };
-
-// What the config says of the device, else the communicator.
-std::uint8_t traffic_class_for(const Device& device, const CommOptions& options);
 
 class Control {
  public:
@@ -48,8 +45,8 @@ class Control {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  // Where the rail's listeners are found; opened at the first call.
-  Result<Endpoint> listen(const std::shared_ptr<Rail>& rail);
+  // Where the listeners of its first rail are found; opened at the first call.
+  Result<Endpoint> listen(const RailSet& rails);
   void add_listener(const Cookie& cookie, std::shared_ptr<Arrivals> arrivals);
   // Who came and was not accepted is told.
   void remove_listener(const Cookie& cookie);
@@ -81,6 +78,7 @@ class Control {
 
   // All under the lock.
   Status start();
+  Status add_rails(const RailSet& rails);
   Status add_rail(const std::shared_ptr<Rail>& rail);
   bool watch(int fd, std::uint32_t events, Watch to);
   void unwatch(int fd);

@@ -24,11 +24,6 @@ constexpr Duration kRest = std::chrono::milliseconds(100);
 
 }  // namespace
 
-std::uint8_t traffic_class_for(const Device& device, const CommOptions& options) {
-  const int wanted = device.traffic_class >= 0 ? device.traffic_class : options.traffic_class;
-  return static_cast<std::uint8_t>(std::clamp(wanted, 0, 255));
-}
-
 void Control::on_listener(Rail& rail, TimePoint now) {
   for (std::size_t i = 0; i < kAcceptsAtOnce; ++i) {
     auto accepted = sockets::accept(rail.listening->fd, settings_.times);
@@ -126,13 +121,11 @@ void Control::on_hello(Talk& talk) {
   talk.hello = *hello;
   talk.cookie = hello->cookie;
   const Arrivals& arrivals = *listener->second;
-  const Device& device = arrivals.rail->device;
-  talk.connection = std::make_shared<Connection>(arrivals.rail, Direction::kReceive, talk.remote);
+  talk.connection = std::make_shared<Connection>(arrivals.rails, Direction::kReceive, talk.remote);
   talk_of_[talk.connection.get()] = &talk;
-  const std::uint32_t queue_pairs =
-      std::min<std::uint32_t>(device.queue_pairs, hello->facts.queue_pairs);
-  if (auto made = talk.connection->prepare(std::max(1U, queue_pairs), arrivals.traffic_class);
-      !made)
+  if (hello->facts.rails == 0)
+    return refuse(talk, {Errc::kProtocol, 0, "the exchange"}, "the peer tells of no device");
+  if (auto made = talk.connection->prepare(arrivals.traffic_class, &hello->facts); !made)
     return refuse(talk, made.error().error, made.error().text);
   const EndFacts ours = talk.connection->facts();
   if (const std::string why = mismatch(ours, hello->facts); !why.empty())
@@ -159,7 +152,7 @@ void Control::on_answer(Talk& talk) {
     return give_up(talk, {Errc::kPeerClosed, errno, "ready"}, "");
   talk.state = Talk::State::kOpen;
   talk.deadline = kNever;
-  talk.connection->rail().ends.opened();
+  talk.connection->rails().first().ends.opened();
   talk.connection->succeed();
 }
 
@@ -175,7 +168,7 @@ void Control::on_ready(Talk& talk) {
   listener->second->ready.push_back(talk.connection);
   talk.state = Talk::State::kOpen;
   talk.deadline = kNever;
-  talk.connection->rail().ends.opened();
+  talk.connection->rails().first().ends.opened();
   talk.connection->succeed();
 }
 
@@ -218,12 +211,12 @@ void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
   if (!talk.connection) return;  // Whoever it was: a port scanner, say.
   if (state == Talk::State::kLeaving || state == Talk::State::kGone) return;
   Connection& connection = *talk.connection;
-  connection.rail().ends.failed(
+  connection.rails().first().ends.failed(
       talk.remote.address, error.code,
       fmt::format("{} {} with queue pairs of {} port {} failed: {} ({}){}{}",
                   connection.direction() == Direction::kSend ? "connecting to" : "accepting from",
-                  to_string(talk.remote), connection.rail().device.hca,
-                  connection.rail().device.port, describe(error.code), error.where,
+                  to_string(talk.remote), connection.rails().first().device.hca,
+                  connection.rails().first().device.port, describe(error.code), error.where,
                   why.empty() ? "" : ": ", why));
   connection.fail(error);
 }
@@ -283,8 +276,7 @@ void Control::on_device_gone(OpenDevice& device, int sys_errno) {
       "unloaded? dmesg tells; start the job again once it is back",
       device.name, std::strerror(sys_errno));
   for (const auto& talk : talks_)
-    if (talk->connection && talk->state != Talk::State::kGone &&
-        talk->connection->rail().device.opened.get() == &device)
+    if (talk->connection && talk->state != Talk::State::kGone && talk->connection->is_over(device))
       talk->connection->hear(News::kDeviceLost, Errc::kNoDevice,
                              fmt::format("{} is gone", device.name));
 }
@@ -310,10 +302,9 @@ void Control::on_event(OpenDevice& device, const ibv_async_event& event) {
   const auto is_hit = [&](const Talk& talk) {
     // One that was refused just now may have no queue pairs.
     if (!talk.connection || talk.state == Talk::State::kGone) return false;
-    if (talk.connection->rail().device.opened.get() != &device) return false;
     if (event.event_type == IBV_EVENT_CQ_ERR)
-      return talk.connection->queues().uses(event.element.cq);
-    return event.event_type == IBV_EVENT_DEVICE_FATAL;
+      return talk.connection->is_over(device, event.element.cq);
+    return event.event_type == IBV_EVENT_DEVICE_FATAL && talk.connection->is_over(device);
   };
   if (event.event_type == IBV_EVENT_DEVICE_FATAL)
     log::warn("{}: {}: all connections over it fail; look at dmesg for its driver's words",

@@ -46,6 +46,9 @@ struct Device {
   std::string gpu_pci;
   std::string gpu_uuid;
 
+  bool may_merge = true;  // Where NCCL wishes.
+  std::string merge;      // With the others that have the same it is shown as one; empty: alone.
+
   int traffic_class = -1;  // -1: the communicator's.
   std::uint8_t service_level = 0;
   std::uint8_t timeout = 18;

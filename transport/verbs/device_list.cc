@@ -224,6 +224,8 @@ Device describe(const config::Nic& nic, const Wishes& wishes) {
   device.port = static_cast<std::uint8_t>(nic.device_port);
   device.gpu_pci = nic.gpu_pci;
   device.gpu_uuid = nic.gpu_uuid;
+  device.merge = nic.merge;
+  device.may_merge = wishes.merges;
   device.numa_node = nic.numa_node;
   if (nic.speed_mbps != 0) device.speed_mbps = nic.speed_mbps;
   // The config's, else the wish.

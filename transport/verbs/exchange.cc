@@ -83,10 +83,12 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
 }
 
 std::string text_of(const Farewell& farewell) { return printable(farewell.text); }
-std::string device_of(const EndFacts& facts) { return printable(facts.device); }
+std::string device_of(const RailFacts& facts) { return printable(facts.device); }
 
-std::string mismatch(const EndFacts& ours, const EndFacts& theirs) {
-  const auto layer = [](const EndFacts& facts) {
+namespace {
+
+std::string mismatch(const RailFacts& ours, const RailFacts& theirs) {
+  const auto layer = [](const RailFacts& facts) {
     return facts.is_infiniband != 0 ? "InfiniBand" : "Ethernet";
   };
   if (ours.is_infiniband != theirs.is_infiniband)
@@ -96,6 +98,16 @@ std::string mismatch(const EndFacts& ours, const EndFacts& theirs) {
   if (theirs.queue_pairs == 0 || theirs.queue_pairs > kMaxQueuePairs)
     return "the peer tells of no queue pair, or of too many";
   if (theirs.mtu == 0 || theirs.mtu > 5) return "the peer tells of no MTU";
+  return {};
+}
+
+}  // namespace
+
+std::string mismatch(const EndFacts& ours, const EndFacts& theirs) {
+  if (theirs.rails == 0 || theirs.rails > kMaxRails)
+    return "the peer tells of no device, or of too many";
+  for (std::size_t i = 0; i < std::min(ours.rails, theirs.rails); ++i)
+    if (std::string why = mismatch(ours.on[i], theirs.on[i]); !why.empty()) return why;
   return {};
 }
 

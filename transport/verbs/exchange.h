@@ -5,7 +5,7 @@
 // long as their queue pairs do: who dials, the sender, tells first.
 //
 //   sender    hello     who was invited (the cookie of the handle), its queue pairs, its ring
-//   receiver  answer    its queue pairs, its table of sizes, and a proof that it has the key
+//   receiver  answer    its queue pairs, and a proof that it has the key
 //   sender    ready     its queue pairs can receive; and its proof
 //   either    farewell  it closes, or why it can't go on, or refuses; only farewells come after it
 //
@@ -28,8 +28,7 @@
 #include "transport/msg/hmac_sha256.h"
 #include "transport/msg/session.h"
 #include "transport/verbs/gid.h"
-#include "transport/verbs/session/slot.h"
-#include "transport/verbs/session/striping.h"
+#include "transport/verbs/session/rails.h"
 
 namespace ztcp::verbs {
 
@@ -49,9 +48,8 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 8);
 
-// What one end is.
-struct EndFacts {
-  std::uint64_t memory_address = 0;  // A sender's Ring, a receiver's SizeTable.
+// What one end has on one rail.
+struct RailFacts {
   Gid gid{};
   std::array<std::uint32_t, kMaxQueuePairs> numbers{};
   std::uint32_t memory_rkey = 0;
@@ -63,7 +61,16 @@ struct EndFacts {
   std::array<std::uint8_t, 3> reserved{};
   std::array<char, 32> device{};  // "mlx5_0", for messages.
 };
-static_assert(sizeof(EndFacts) == 104);
+static_assert(sizeof(RailFacts) == 96);
+
+// What one end is. Rail i of the one is joined to rail i of the other, as far as both have them.
+struct EndFacts {
+  std::uint64_t memory_address = 0;  // A sender's Ring; of a receiver nothing is written.
+  std::uint8_t rails = 0;
+  std::array<std::uint8_t, 7> reserved{};
+  std::array<RailFacts, kMaxRails> on{};
+};
+static_assert(sizeof(EndFacts) == 784);
 
 struct Hello {
   RecordHeader header;
@@ -88,9 +95,9 @@ struct Farewell {
   std::uint8_t code = kInPeace;  // An Errc.
   std::array<char, 119> text{};  // Why, for the other's log.
 };
-static_assert(sizeof(Hello) == 144 && sizeof(Answer) == 160 && sizeof(Ready) == 40 &&
+static_assert(sizeof(Hello) == 824 && sizeof(Answer) == 840 && sizeof(Ready) == 40 &&
               sizeof(Farewell) == 128);
-inline constexpr std::size_t kMaxRecordBytes = 160;
+inline constexpr std::size_t kMaxRecordBytes = sizeof(Answer);
 
 Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts);
 Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& nonce,
@@ -104,7 +111,7 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
 
 // Of a farewell: fit for a log line.
 std::string text_of(const Farewell& farewell);
-std::string device_of(const EndFacts& facts);
+std::string device_of(const RailFacts& facts);
 
 // Why two such ends can't be joined; empty: they can.
 std::string mismatch(const EndFacts& ours, const EndFacts& theirs);

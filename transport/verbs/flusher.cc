@@ -6,19 +6,19 @@
 
 namespace ztcp::verbs {
 
-Made<Flusher> Flusher::create(Connection& connection) {
-  auto queues = QueuePairs::create(connection.rail().device, {.count = 1, .receive_depth = 1});
+Made<Flusher> Flusher::create(Connection& connection, std::size_t index) {
+  const Connection::Strand& on = connection.strands()[index];
+  auto queues = QueuePairs::create(on.rail->device, {.count = 1, .receive_depth = 1});
   if (!queues) return tl::unexpected(std::move(queues.error()));
-  EndFacts itself;
+  RailFacts itself;
   (*queues)->tell(itself);
   if (auto joined = (*queues)->join(itself); !joined)
     return tl::unexpected(std::move(joined.error()));
-  return Flusher(connection, std::move(*queues));
+  return Flusher(&connection.memory().flushed, on.region->lkey, std::move(*queues));
 }
 
 Result<std::uint64_t> Flusher::begin(const std::byte* from, std::uint32_t rkey) {
-  ZTCP_CHECK(queues_->post_read(&connection_->memory().flushed, connection_->memory_key(), from,
-                                rkey, next_));
+  ZTCP_CHECK(queues_->post_read(into_, lkey_, from, rkey, next_));
   return next_++;
 }
 

@@ -14,7 +14,8 @@ namespace ztcp::verbs {
 
 class Flusher {
  public:
-  static Made<Flusher> create(Connection& connection);
+  // On the rail `index` of the connection.
+  static Made<Flusher> create(Connection& connection, std::size_t index);
 
   // Reads a byte of there. Returns the flush's number.
   Result<std::uint64_t> begin(const std::byte* from, std::uint32_t rkey);
@@ -26,10 +27,11 @@ class Flusher {
  private:
   static constexpr std::uint64_t kMost = 32;
 
-  Flusher(Connection& connection, std::unique_ptr<QueuePairs> queues)
-      : connection_(&connection), queues_(std::move(queues)) {}
+  Flusher(std::byte* into, std::uint32_t lkey, std::unique_ptr<QueuePairs> queues)
+      : into_(into), lkey_(lkey), queues_(std::move(queues)) {}
 
-  Connection* connection_;
+  std::byte* into_;
+  std::uint32_t lkey_;
   std::unique_ptr<QueuePairs> queues_;
   std::uint64_t next_ = 0;
   std::uint64_t done_ = 0;  // All below are.

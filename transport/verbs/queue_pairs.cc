@@ -81,7 +81,7 @@ Made<void> QueuePairs::create_pair(std::uint32_t index) {
   return {};
 }
 
-void QueuePairs::tell(EndFacts& facts) const {
+void QueuePairs::tell(RailFacts& facts) const {
   facts.gid = device_.gid.gid;
   facts.lid = device_.lid;
   facts.is_infiniband = device_.is_infiniband ? 1 : 0;
@@ -92,7 +92,7 @@ void QueuePairs::tell(EndFacts& facts) const {
   device_.hca.copy(facts.device.data(), facts.device.size() - 1);
 }
 
-Made<void> QueuePairs::join(const EndFacts& peer) {
+Made<void> QueuePairs::join(const RailFacts& peer) {
   const Api& api = *opened_->api;
   count_ = std::min<std::uint32_t>(count_, peer.queue_pairs);
   for (std::uint32_t i = 0; i < count_; ++i) {

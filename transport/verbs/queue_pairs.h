@@ -41,9 +41,9 @@ class QueuePairs final : public WorkQueues {
   static Made<std::unique_ptr<QueuePairs>> create(const Device& device,
                                                   const QueuePairSettings& settings);
 
-  void tell(EndFacts& facts) const;
+  void tell(RailFacts& facts) const;
   // To RTR, then RTS; of as many queue pairs as the peer has, too.
-  Made<void> join(const EndFacts& peer);
+  Made<void> join(const RailFacts& peer);
   // All work ends with an error, and memory is left alone.
   void abort();
 

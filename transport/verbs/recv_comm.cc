@@ -10,16 +10,27 @@
 #include "transport/verbs/completion_text.h"
 
 namespace ztcp::verbs {
+namespace {
+
+RecvSettings settings_of(const Connection& connection) {
+  RecvSettings out{.rails = {},
+                   .inline_bytes = QueuePairs::kInlineBytes,
+                   .ring = connection.peer_memory(),
+                   .ring_lkeys = connection.memory_lkeys()};
+  for (const QueuePairFacts& one : connection.queue_pairs()) {
+    out.rails.push_back(one.rail);
+    out.inline_bytes = std::min(out.inline_bytes, one.inline_bytes);
+  }
+  return out;
+}
+
+}  // namespace
 
 QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
                              const std::shared_ptr<Connection>& connection)
     : end_(std::move(control), connection),
-      session_(
-          {.queue_pairs = connection->queues().count(),
-           .inline_bytes = connection->queues().inline_bytes(),
-           .ring = {connection->peer_facts().memory_address, connection->peer_facts().memory_rkey},
-           .ring_lkey = connection->memory_key()},
-          connection->memory().ring, connection->memory().sizes, connection->queues()) {
+      session_(settings_of(*connection), connection->memory().ring, *connection),
+      flushers_(connection->strands().size()) {
   for (std::uint16_t i = 0; i < kPosts; ++i) {
     requests_[i].comm = this;
     requests_[i].number = i;
@@ -53,7 +64,7 @@ Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
       return fail(Errc::kInvalidArgument, "a receive into memory that was not registered");
     constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
     wanted[i] = {reinterpret_cast<std::uint64_t>(from.bytes.data()),
-                 memory == nullptr ? 0 : memory->rkey,
+                 memory == nullptr ? nullptr : &memory->rkeys,
                  static_cast<std::uint32_t>(std::min(from.bytes.size(), kMost)), from.tag};
   }
   if (const Status posted = session_.post({wanted.data(), buffers.size()}); !posted)
@@ -65,7 +76,8 @@ Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
 Status QueuePairRecv::progress() {
   const bool moved = ZTCP_TRY(end_.poll([this](std::uint32_t queue_pair, const ibv_wc& completion) {
     return completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM
-               ? session_.on_immediate(queue_pair, be32toh(completion.imm_data))
+               ? session_.on_immediate(queue_pair, be32toh(completion.imm_data),
+                                       completion.byte_len)
                : session_.on_completion(queue_pair, completion.wr_id);
   }));
   return moved ? Status() : end_.hear_news(!session_.is_idle());
@@ -85,7 +97,8 @@ Result<bool> QueuePairRecv::test(Received& received, std::span<std::size_t> size
   return true;
 }
 
-// One read pushes what came before it, so the last buffer of GPU memory will do.
+// One read pushes what the same device wrote before it, so the last buffer of GPU memory will do,
+// on each rail.
 Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) {
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
@@ -94,28 +107,35 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
     return memory != nullptr && !memory->is_host && !buffer.bytes.empty();
   });
   if (last == buffers.rend()) return nullptr;
-  if (!flusher_) {
-    auto made = Flusher::create(end_.connection());
-    if (!made) return tl::unexpected(end_.fail(made.error().error, made.error().text));
-    flusher_ = std::move(*made);
+  Flushed& flushed = flushes_[next_flush_++ % kPosts];
+  for (std::size_t i = 0; i < flushers_.size(); ++i) {
+    if (!flushers_[i]) {
+      auto made = Flusher::create(end_.connection(), i);
+      if (!made) return tl::unexpected(end_.fail(made.error().error, made.error().text));
+      flushers_[i] = std::move(*made);
+    }
+    if (flushers_[i]->is_full()) return fail(Errc::kFull, "flushes that nobody tested");
+    const auto begun = flushers_[i]->begin(last->bytes.data(), registered(last->key)->rkeys[i]);
+    if (!begun) return tl::unexpected(end_.fail(begun.error(), "a flush"));
+    flushed.ids[i] = *begun;
   }
-  if (flusher_->is_full()) return fail(Errc::kFull, "flushes that nobody tested");
-  const auto begun = flusher_->begin(last->bytes.data(), registered(last->key)->rkey);
-  if (!begun) return tl::unexpected(end_.fail(begun.error(), "a flush"));
-  Flushed& flushed = flushes_[*begun % kPosts];
-  flushed.id = *begun;
   return &flushed;
 }
 
 Result<bool> QueuePairRecv::test(Flushed& flushed) {
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
-  const Result<bool> done = flusher_->is_done(flushed.id);
-  if (done) [[likely]]
-    return *done;
-  const CompletionText text = describe(flusher_->status());
-  return tl::unexpected(end_.fail(
-      done.error(), std::string("the flush of GPU memory: ") + text.words + "; " + text.advice));
+  bool all = true;
+  for (std::size_t i = 0; i < flushers_.size(); ++i) {
+    const Result<bool> done = flushers_[i]->is_done(flushed.ids[i]);
+    if (!done) [[unlikely]] {
+      const CompletionText text = describe(flushers_[i]->status());
+      return tl::unexpected(end_.fail(done.error(), std::string("the flush of GPU memory: ") +
+                                                        text.words + "; " + text.advice));
+    }
+    all &= *done;
+  }
+  return all;
 }
 
 void QueuePairRecv::close() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "transport/verbs/comm_end.h"
 #include "transport/verbs/flusher.h"
@@ -48,7 +49,7 @@ class QueuePairRecv final : public RecvComm {
     Flushed() { buffers_ = 0; }
     Result<bool> test(std::span<std::size_t>) override { return comm->test(*this); }
     QueuePairRecv* comm = nullptr;
-    std::uint64_t id = 0;
+    std::array<std::uint64_t, kMaxRails> ids{};
   };
 
   QueuePairRecv(std::shared_ptr<Control> control, const std::shared_ptr<Connection>& connection);
@@ -60,7 +61,8 @@ class QueuePairRecv final : public RecvComm {
   RecvSession session_;
   std::array<Received, kPosts> requests_;
   std::array<Flushed, kPosts> flushes_;
-  std::optional<Flusher> flusher_;  // Since the first flush.
+  std::uint64_t next_flush_ = 0;
+  std::vector<std::optional<Flusher>> flushers_;  // By rail; since the first flush.
 };
 
 }  // namespace ztcp::verbs

@@ -17,8 +17,8 @@ std::uint64_t page_bytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGES
 
 }  // namespace
 
-RegionHandle Registrations::make(const Region& region, std::uint64_t begin,
-                                 std::uint64_t end) const {
+RegionHandle PageRegistrations::make(const Region& region, std::uint64_t begin,
+                                     std::uint64_t end) const {
   const Api& api = *device_->api;
   ibv_pd* const domain = device_->domain.get();
   const unsigned relaxed = is_relaxed_ && api.reg_mr_iova2 != nullptr
@@ -38,8 +38,7 @@ RegionHandle Registrations::make(const Region& region, std::uint64_t begin,
   return {made, {&api}};
 }
 
-Result<MemoryKey*> Registrations::add(const Region& region) {
-  if (region.size_bytes == 0) return fail(Errc::kInvalidArgument, "no bytes to register");
+Result<RegisteredPages*> PageRegistrations::take(const Region& region) {
   const bool is_dmabuf = region.dmabuf_fd >= 0;
   if (region.kind == MemoryKind::kCuda && !(is_dmabuf ? has_dmabuf_ : has_peer_memory_))
     return fail(Errc::kInvalidArgument, is_dmabuf ? "a DMA-BUF" : "GPU memory by its address");
@@ -49,7 +48,6 @@ Result<MemoryKey*> Registrations::add(const Region& region) {
   const std::uint64_t begin = address / page * page;
   const std::uint64_t end = (address + region.size_bytes + page - 1) / page * page;
 
-  auto key = std::make_unique<RegisteredMemory>();
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(pages_.begin(), pages_.end(), [&](const auto& one) {
     return one->kind == region.kind && one->is_dmabuf == is_dmabuf && one->begin <= begin &&
@@ -70,29 +68,56 @@ Result<MemoryKey*> Registrations::add(const Region& region) {
     pages = fresh.get();
     pages_.push_back(std::move(fresh));
   }
-  key->pages = pages;
-  key->lkey = pages->region->lkey;
-  key->rkey = pages->region->rkey;
-  key->is_host = region.kind == MemoryKind::kHost;
-  RegisteredMemory* const raw = key.get();
-  keys_.push_back(std::move(key));
   ++pages->users;
-  return raw;
+  return pages;
 }
 
-Status Registrations::remove(MemoryKey* key) {
+void PageRegistrations::give_back(RegisteredPages* pages) {
   RegionHandle last;  // Given back when the lock is released, in reverse order of their making.
   const std::lock_guard lock(mutex_);
-  const auto found =
-      std::find_if(keys_.begin(), keys_.end(), [&](const auto& one) { return one.get() == key; });
-  if (found == keys_.end()) return fail(Errc::kInvalidArgument, "memory key");
-  RegisteredPages* const pages = (*found)->pages;
-  keys_.erase(found);
-  if (--pages->users > 0) return {};
+  if (--pages->users > 0) return;
   const auto at = std::find_if(pages_.begin(), pages_.end(),
                                [&](const auto& one) { return one.get() == pages; });
   last = std::move((*at)->region);
   pages_.erase(at);
+}
+
+Result<MemoryKey*> Registrations::add(const Region& region) {
+  if (region.size_bytes == 0) return fail(Errc::kInvalidArgument, "no bytes to register");
+  auto key = std::make_unique<RegisteredMemory>();
+  key->is_host = region.kind == MemoryKind::kHost;
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    const Result<RegisteredPages*> pages = rails_[i]->take(region);
+    if (!pages) {
+      give_back(*key);
+      return tl::unexpected(pages.error());
+    }
+    key->pages[i] = *pages;
+    key->lkeys[i] = (*pages)->region->lkey;
+    key->rkeys[i] = (*pages)->region->rkey;
+  }
+  RegisteredMemory* const raw = key.get();
+  const std::lock_guard lock(mutex_);
+  keys_.push_back(std::move(key));
+  return raw;
+}
+
+void Registrations::give_back(const RegisteredMemory& memory) const {
+  for (std::size_t i = 0; i < rails_.size(); ++i)
+    if (memory.pages[i] != nullptr) rails_[i]->give_back(memory.pages[i]);
+}
+
+Status Registrations::remove(MemoryKey* key) {
+  std::unique_ptr<RegisteredMemory> removed;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(keys_.begin(), keys_.end(), [&](const auto& one) { return one.get() == key; });
+    if (found == keys_.end()) return fail(Errc::kInvalidArgument, "memory key");
+    removed = std::move(*found);
+    keys_.erase(found);
+  }
+  give_back(*removed);
   return {};
 }
 

@@ -4,16 +4,19 @@
 // The memory that NCCL has registered with a device, by pages: NCCL registers the same buffers with
 // every connection, and each registration pins its pages anew. Counted, so that what the last
 // connection has given back is no longer registered: a key is never that of memory that was mapped
-// there before. Any thread.
+// there before. With a device of several rails it is registered on all of them. Any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "transport/transport.h"
 #include "transport/verbs/device.h"
+#include "transport/verbs/session/rails.h"
 
 namespace ztcp::verbs {
 
@@ -29,24 +32,26 @@ struct RegisteredPages {
 
 // NCCL's handle: one for each of its calls.
 struct RegisteredMemory final : MemoryKey {
-  RegisteredPages* pages = nullptr;
-  std::uint32_t lkey = 0;
-  std::uint32_t rkey = 0;
+  std::array<RegisteredPages*, kMaxRails> pages{};
+  RailKeys lkeys{};
+  RailKeys rkeys{};
   bool is_host = true;
 };
 
-class Registrations {
+// Of one device.
+class PageRegistrations {
  public:
   // Of the device's memory kinds. With relaxed ordering PCIe may reorder payload, as NCCL has it by
   // default.
-  explicit Registrations(const Device& device)
+  explicit PageRegistrations(const Device& device)
       : device_(device.opened),
         has_dmabuf_(device.has_dmabuf),
         has_peer_memory_(device.has_peer_memory),
         is_relaxed_(device.is_relaxed) {}
 
-  Result<MemoryKey*> add(const Region& region);
-  Status remove(MemoryKey* key);
+  // One user more of them.
+  Result<RegisteredPages*> take(const Region& region);
+  void give_back(RegisteredPages* pages);
 
  private:
   RegionHandle make(const Region& region, std::uint64_t begin, std::uint64_t end) const;
@@ -57,6 +62,21 @@ class Registrations {
   const bool is_relaxed_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<RegisteredPages>> pages_;
+};
+
+// Of all rails of what NCCL is shown as one device.
+class Registrations {
+ public:
+  explicit Registrations(std::vector<PageRegistrations*> rails) : rails_(std::move(rails)) {}
+
+  Result<MemoryKey*> add(const Region& region);
+  Status remove(MemoryKey* key);
+
+ private:
+  void give_back(const RegisteredMemory& memory) const;
+
+  const std::vector<PageRegistrations*> rails_;
+  std::mutex mutex_;
   std::vector<std::unique_ptr<RegisteredMemory>> keys_;
 };
 

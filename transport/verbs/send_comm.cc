@@ -21,15 +21,7 @@ Result<bool> QueuePairSend::is_ready() {
   const Connection::Phase phase = connection.phase();
   if (phase == Connection::Phase::kConnecting) return false;
   if (phase == Connection::Phase::kFailed) return tl::unexpected(connection.error());
-  if (!session_) {
-    const EndFacts& peer = connection.peer_facts();
-    ControlMemory& memory = connection.memory();
-    session_.emplace(SendSettings{.queue_pairs = connection.queues().count(),
-                                  .inline_bytes = connection.queues().inline_bytes(),
-                                  .sizes = {peer.memory_address, peer.memory_rkey},
-                                  .sizes_lkey = connection.memory_key()},
-                     memory.ring, memory.sizes, connection.queues());
-  }
+  if (!session_) session_.emplace(connection.queue_pairs(), connection.memory().ring, connection);
   return true;
 }
 
@@ -46,7 +38,7 @@ Result<Request*> QueuePairSend::post_send(std::span<const std::byte> bytes, int 
   const Result<bool> taken =
       session_->post(sent.number, {.bytes = bytes,
                                    .tag = tag,
-                                   .lkey = memory == nullptr ? 0 : memory->lkey,
+                                   .lkeys = memory == nullptr ? nullptr : &memory->lkeys,
                                    .is_host = memory == nullptr || memory->is_host});
   if (!taken) [[unlikely]]
     return tl::unexpected(end_.fail(taken.error(), why(taken.error())));

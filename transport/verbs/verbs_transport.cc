@@ -2,7 +2,9 @@
 // Copyright the ztcp authors
 #include "transport/verbs/verbs_transport.h"
 
+#include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <sys/random.h>
 #include <utility>
 
@@ -36,6 +38,36 @@ DeviceProperties properties_of(const Device& device, int max_comms) {
   return out;
 }
 
+// What all of its rails can.
+DeviceProperties properties_of(const RailSet& set, int max_comms) {
+  DeviceProperties out = properties_of(set.first().device, max_comms);
+  out.name = set.name;
+  for (std::size_t i = 1; i < set.rails.size(); ++i) {
+    const DeviceProperties other = properties_of(set.rails[i]->device, max_comms);
+    out.speed_mbps += other.speed_mbps;
+    out.cuda_pointers = out.cuda_pointers && other.cuda_pointers;
+    out.dmabuf = out.dmabuf && other.dmabuf;
+  }
+  return out;
+}
+
+// The config's: those with the same word stand together where the first of them stands.
+std::vector<Rails> groups_of(std::vector<Device> devices) {
+  std::vector<Rails> out;
+  for (Device& device : devices) {
+    const auto group = std::find_if(out.begin(), out.end(), [&](const Rails& rails) {
+      return !device.merge.empty() && rails.front()->device.merge == device.merge;
+    });
+    Rails& to = group == out.end() ? out.emplace_back() : *group;
+    to.push_back(std::make_shared<Rail>(std::move(device)));
+  }
+  return out;
+}
+
+std::shared_ptr<RailSet> set_of(const std::string& name, Rails rails) {
+  return std::make_shared<RailSet>(name, std::move(rails));
+}
+
 class QueuePairListener final : public Listener {
  public:
   QueuePairListener(std::shared_ptr<Control> control, std::shared_ptr<Arrivals> arrivals,
@@ -66,19 +98,29 @@ class VerbsTransport final : public Transport {
  public:
   VerbsTransport(const config::Fabric& fabric, const ControlSettings& settings,
                  std::vector<Device> found)
-      : config_path_(fabric.path), control_(std::make_shared<Control>(settings)) {
-    for (Device& device : found) {
-      devices_.push_back(properties_of(device, static_cast<int>(fabric.tcp.max_connections)));
-      rails_.push_back(std::make_shared<Rail>(std::move(device)));
+      : config_path_(fabric.path),
+        max_comms_(static_cast<int>(fabric.tcp.max_connections)),
+        control_(std::make_shared<Control>(settings)) {
+    for (Rails& rails : groups_of(std::move(found))) {
+      const Device& first = rails.front()->device;
+      sets_.push_back(set_of(first.merge.empty() ? first.name : first.merge, std::move(rails)));
+      devices_.push_back(properties_of(*sets_.back(), max_comms_));
     }
   }
 
   TransportKind kind() const override { return TransportKind::kVerbs; }
   const std::vector<DeviceProperties>& devices() const override { return devices_; }
   std::string describe_device(int device) const override {
-    const Device& one = rails_[static_cast<std::size_t>(device)]->device;
-    return fmt::format("{}: RDMA verbs, {}; in NCCL's threads", one.name, device_text(one));
+    const std::lock_guard lock(mutex_);
+    const RailSet& set = *sets_[static_cast<std::size_t>(device)];
+    std::vector<std::string> rails;
+    for (const auto& rail : set.rails) rails.push_back(device_text(rail->device));
+    if (rails.size() == 1)
+      return fmt::format("{}: RDMA verbs, {}; in NCCL's threads", set.name, rails.front());
+    return fmt::format("{}: RDMA verbs over {} rails: {}; in NCCL's threads", set.name,
+                       rails.size(), fmt::join(rails, "; "));
   }
+  Result<Merged> merge(std::span<const int> devices) override;
   Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
   Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
                                     const CommOptions& options) override;
@@ -87,28 +129,58 @@ class VerbsTransport final : public Transport {
   }
 
  private:
-  Result<std::shared_ptr<Rail>> rail(int device) const;
+  Result<std::shared_ptr<RailSet>> set(int device);
 
   const std::string config_path_;
+  const int max_comms_;
   const std::shared_ptr<Control> control_;
-  std::vector<std::shared_ptr<Rail>> rails_;
   std::vector<DeviceProperties> devices_;
+  mutable std::mutex mutex_;  // Guards what follows, which grows.
+  std::vector<std::shared_ptr<RailSet>> sets_;
 };
 
-Result<std::shared_ptr<Rail>> VerbsTransport::rail(int device) const {
+Result<std::shared_ptr<RailSet>> VerbsTransport::set(int device) {
   if (in_forked_child()) return fail(Errc::kForked, "verbs");
+  const std::lock_guard lock(mutex_);
   const auto index = static_cast<std::size_t>(device);
-  if (device < 0 || index >= rails_.size()) return fail(Errc::kInvalidArgument, "device");
-  const auto& rail = rails_[index];
-  if (rail->device.fault.empty()) return rail;
-  log::warn("{}: no connection over it: {}", rail->device.name, rail->device.fault);
-  return fail(Errc::kNoDevice, "an RDMA device that can't be used");
+  if (device < 0 || index >= sets_.size()) return fail(Errc::kInvalidArgument, "device");
+  for (const auto& rail : sets_[index]->rails) {
+    if (rail->device.fault.empty()) continue;
+    log::warn("{}: no connection over it: {}", sets_[index]->name, rail->device.fault);
+    return fail(Errc::kNoDevice, "an RDMA device that can't be used");
+  }
+  return sets_[index];
+}
+
+Result<Transport::Merged> VerbsTransport::merge(std::span<const int> devices) {
+  Rails rails;
+  std::vector<std::string> names;
+  for (const int device : devices) {
+    const auto one = ZTCP_TRY(set(device));
+    if (one->rails.size() > 1) return fail(Errc::kInvalidArgument, "a merged device in another");
+    const auto& rail = one->rails.front();
+    if (!rail->device.may_merge)
+      return fail(Errc::kInvalidArgument, "NCCL_IB_MERGE_NICS=0 forbids it");
+    if (std::find(rails.begin(), rails.end(), rail) != rails.end())
+      return fail(Errc::kInvalidArgument, "a device merged with itself");
+    rails.push_back(rail);
+    names.push_back(one->name);
+  }
+  if (rails.empty() || rails.size() > kMaxRails)
+    return fail(Errc::kInvalidArgument, "a merged device of none, or of more than 8");
+  const std::lock_guard lock(mutex_);
+  auto found = std::find_if(sets_.begin(), sets_.end(),
+                            [&](const auto& known) { return known->rails == rails; });
+  if (found == sets_.end())
+    found = sets_.insert(sets_.end(),
+                         set_of(fmt::format("{}", fmt::join(names, "+")), std::move(rails)));
+  return Merged{static_cast<int>(found - sets_.begin()), properties_of(**found, max_comms_)};
 }
 
 Result<std::unique_ptr<Listener>> VerbsTransport::listen(int device, const CommOptions& options) {
-  auto found = ZTCP_TRY(rail(device));
-  const Device& on = found->device;
-  const Result<Endpoint> endpoint = control_->listen(found);
+  auto found = ZTCP_TRY(set(device));
+  const Device& on = found->first().device;
+  const Result<Endpoint> endpoint = control_->listen(*found);
   if (!endpoint) {
     const Error& error = endpoint.error();
     log::warn("{}: can't listen on {} ({}): {}: {}{}", on.name, to_string(on.exchange.address),
@@ -121,15 +193,15 @@ Result<std::unique_ptr<Listener>> VerbsTransport::listen(int device, const CommO
       static_cast<ssize_t>(address.cookie.size()))
     return fail_errno("getrandom");
   auto arrivals = std::make_shared<Arrivals>();
-  arrivals->traffic_class = traffic_class_for(on, options);
-  arrivals->rail = std::move(found);
+  arrivals->traffic_class = options.traffic_class;
+  arrivals->rails = std::move(found);
   return std::make_unique<QueuePairListener>(control_, std::move(arrivals), address);
 }
 
 Result<SendCommPtr> VerbsTransport::begin_connect(int device, const PeerHandle& peer,
                                                   const CommOptions& options) {
-  auto from = ZTCP_TRY(rail(device));
-  const Device& own = from->device;
+  auto from = ZTCP_TRY(set(device));
+  const Device& own = from->first().device;
   const ListenAddress to = ZTCP_TRY(parse_listen_address(peer.bytes));
   if (to.endpoint.address.is_v4() != own.exchange.address.is_v4()) {
     log::warn(
@@ -140,7 +212,7 @@ Result<SendCommPtr> VerbsTransport::begin_connect(int device, const PeerHandle& 
     return fail(Errc::kNoRoute, "connect to another family");
   }
   auto connection = std::make_shared<Connection>(from, Direction::kSend, to.endpoint);
-  if (auto made = connection->prepare(own.queue_pairs, traffic_class_for(own, options)); !made) {
+  if (auto made = connection->prepare(options.traffic_class); !made) {
     log::warn("{}: no queue pair for {}: {}", own.name, to_string(to.endpoint), made.error().text);
     return tl::unexpected(made.error().error);
   }

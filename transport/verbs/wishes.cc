@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "transport/verbs/session/striping.h"
+#include "transport/verbs/session/rails.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -76,6 +76,7 @@ Wishes read_wishes(const std::function<const char*(const char*)>& get) {
   take("NCCL_IB_SL", 15, out.service_level);
   take("NCCL_IB_PCI_RELAXED_ORDERING", 2, out.is_relaxed);
   take("NCCL_IB_PKEY", 65535, out.pkey_index);
+  take("NCCL_IB_MERGE_NICS", 1, out.merges);
   take("NCCL_IB_QPS_PER_CONNECTION", 128, out.queue_pairs);
   out.queue_pairs = std::clamp(out.queue_pairs, 1U, kMaxQueuePairs);
   return out;

@@ -44,6 +44,7 @@ struct Wishes {
   std::uint32_t queue_pairs = 1;     // NCCL_IB_QPS_PER_CONNECTION
   bool is_relaxed = true;            // NCCL_IB_PCI_RELAXED_ORDERING is not 0.
   std::uint16_t pkey_index = 0;      // NCCL_IB_PKEY
+  bool merges = true;                // NCCL_IB_MERGE_NICS is not 0.
   std::vector<std::string> ignored;  // "NCCL_IB_TIMEOUT=forty", which are no such numbers.
 };
 

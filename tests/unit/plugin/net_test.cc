@@ -48,10 +48,54 @@ TEST_F(NetTest, AFailedStartIsTriedAgain) {
 TEST_F(NetTest, ShowsDevicesAndOnlyThose) {
   ASSERT_TRUE(net_.init());
   EXPECT_EQ(net_.device_count().value(), 2);
-  EXPECT_EQ((*net_.device(1))->name, "ztcp1");
+  EXPECT_EQ((*net_.device(1))->properties.name, "ztcp1");
   EXPECT_FALSE(net_.device(2));
   EXPECT_FALSE(net_.device(-1));
   EXPECT_TRUE(warned(log_, "no device 2: there are 2"));
+}
+
+TEST_F(NetTest, AMergedDeviceIsOneMore) {
+  Context* const context = new_context();
+  ASSERT_EQ(net_.device_count().value(), 2);
+  const auto merged = net_.merge(std::array{0, 1});
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(*merged, 2);
+  EXPECT_EQ(net_.device_count().value(), 3);
+  EXPECT_EQ((*net_.device(2))->properties.name, "ztcp0+ztcp1");
+  EXPECT_EQ((*net_.device(2))->parts, (std::vector{0, 1}));
+  EXPECT_TRUE((*net_.device(1))->parts.empty());
+  EXPECT_TRUE(net_.listen(context, 2, handle_));
+  EXPECT_TRUE(net_.connect(context, 2, handle_));
+  EXPECT_FALSE(net_.device(3));
+}
+
+TEST_F(NetTest, WhatIsNotMergedIsRefusedWithoutAWarning) {
+  new_context();
+  EXPECT_FALSE(net_.merge(std::array{0}));
+  EXPECT_FALSE(net_.merge({}));
+  EXPECT_EQ(log_.warned(), "");
+  EXPECT_FALSE(net_.merge(std::array{0, 2}));
+  EXPECT_TRUE(warned(log_, "no device 2: there are 2"));
+  EXPECT_EQ(net_.device_count().value(), 2);
+}
+
+// 2.28 and later unload plugins between communicators, unless told to keep them.
+TEST_F(NetTest, MergedDevicesEndWhenNcclLoadsUsAnew) {
+  Context* const first = new_context();
+  ASSERT_EQ(net_.device_count().value(), 2);
+  const char* const name = (*net_.device(*net_.merge(std::array{1, 0})))->properties.name.c_str();
+  net_.finalize(first);
+
+  Context* const kept = new_context();
+  EXPECT_TRUE(net_.device(2)) << "it was not loaded anew: it has not asked how many there are";
+  EXPECT_EQ(net_.device_count().value(), 3);
+  net_.finalize(kept);
+
+  new_context();
+  EXPECT_EQ(net_.device_count().value(), 2);
+  EXPECT_FALSE(net_.device(2));
+  EXPECT_EQ(*net_.merge(std::array{0, 1}), 2);
+  EXPECT_STREQ(name, "ztcp1+ztcp0") << "NCCL borrows names for good";
 }
 
 TEST_F(NetTest, MovesBytesAndReportsSizes) {
@@ -326,7 +370,7 @@ TEST_F(NetTest, CommunicatorsComeAndGoOnManyThreads) {
         const auto sender = net_.connect(context, 0, handle);
         const auto receiver = net_.accept(*listening);
         EXPECT_TRUE(sender && *sender && receiver && *receiver);
-        EXPECT_EQ((*net_.device(0))->name, "ztcp0");
+        EXPECT_EQ((*net_.device(0))->properties.name, "ztcp0");
         if (i % 2 == 0) net_.close(*sender);
         net_.finalize(context);
       }

@@ -105,6 +105,28 @@ TEST_F(Properties, ADeviceNamesItselfAsItsOnlyPart) {
   EXPECT_EQ(ask(get_properties_v12, 1, 0xff).vProps.devs[0], 1);
 }
 
+TEST_F(Properties, AMergedDeviceNamesItsParts) {
+  ASSERT_EQ(net().device_count().value(), 2);
+  ncclNetVDeviceProps_v9_t wanted{.ndevs = 2, .devs = {1, 0}};
+  int made = -1;
+  ASSERT_EQ(make_vdevice_v9(&made, &wanted), ncclSuccess);
+  EXPECT_EQ(made, 2);
+  const auto v11 = ask(get_properties_v11, 2, 0xff);
+  EXPECT_EQ(v11.vProps.ndevs, 2);
+  EXPECT_EQ(v11.vProps.devs[0], 1);
+  EXPECT_EQ(v11.vProps.devs[1], 0);
+  EXPECT_STREQ(v11.name, "ztcp1+ztcp0");
+  ncclNetVDeviceProps_v12_t again{.ndevs = 2, .devs = {0, 1}};
+  ASSERT_EQ(make_vdevice_v12(&made, &again), ncclSuccess);
+  EXPECT_EQ(made, 3);
+  EXPECT_EQ(ask(get_properties_v12, 3, 0xff).vProps.devs[1], 1);
+  again.ndevs = 9;
+  EXPECT_EQ(make_vdevice_v12(&made, &again), ncclInvalidArgument);
+  again.ndevs = 0;
+  EXPECT_EQ(make_vdevice_v12(&made, &again), ncclInvalidArgument);
+  EXPECT_EQ(made, 3) << "written after success only";
+}
+
 TEST_F(Properties, WithoutAPciFunctionThePathIsNull) {
   EXPECT_EQ(ask(get_properties_v11, 1, 0xff).pciPath, nullptr);
 }

@@ -101,6 +101,50 @@ TEST_F(StartupTest, AHealthyHostSaysOneLinePerDevice) {
   EXPECT_TRUE(contains(log_.infos()[0], " ztcp0: in memory")) << log_.infos()[0];
 }
 
+config::Nic merged_nic(const char* name, const char* merge) {
+  config::Nic nic;
+  nic.name = name;
+  nic.merge = merge;
+  return nic;
+}
+
+// The transport makes one device of them, and so it is numbered here.
+TEST_F(StartupTest, NicsThatTheConfigMergesAreOneDevice) {
+  loaded_.fabric->nics = {merged_nic("a", ""), merged_nic("b", "pair"), merged_nic("c", "pair"),
+                          merged_nic("d", "")};
+  sources_.front().create = [](const config::Fabric& fabric) {
+    std::vector<DeviceProperties> devices;
+    for (const config::Nic& nic : fabric.nics)
+      if (nic.name != "c") devices.emplace_back().name = config::device_name(nic);
+    return Created(std::make_unique<test::MemoryTransport>(devices, TransportKind::kUstack));
+  };
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  ASSERT_EQ(startup->devices.size(), 3U);
+  for (const int i : {0, 1, 2}) EXPECT_EQ(startup->devices[static_cast<std::size_t>(i)].number, i);
+  EXPECT_EQ(startup->devices[1].properties.name, "pair");
+  EXPECT_EQ(startup->devices[1].rail, 1);
+  EXPECT_EQ(startup->devices[2].properties.name, "d");
+  EXPECT_EQ(startup->devices[2].rail, 2);
+}
+
+TEST_F(StartupTest, ARailIsWhatTheConfigSaysElseThePlace) {
+  loaded_.fabric->nics = {merged_nic("a", ""), merged_nic("b", ""), merged_nic("c", "pair"),
+                          merged_nic("d", "pair")};
+  loaded_.fabric->nics[0].rail = 7;
+  loaded_.fabric->nics[3].rail = 9;
+  host_problems_ = {};
+  sources_.front().create = [](const config::Fabric&) {
+    return Created(std::make_unique<test::MemoryTransport>(std::vector<DeviceProperties>(3),
+                                                           TransportKind::kUstack));
+  };
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(startup->devices[0].rail, 7);
+  EXPECT_EQ(startup->devices[1].rail, 1);
+  EXPECT_EQ(startup->devices[2].rail, -1) << "of rails 2 and 9";
+}
+
 TEST_F(StartupTest, WithoutConfigInitFailsAndSaysHowToSetUp) {
   break_config(config::LoadFailure::kMissing, {});
   environment_.config_path = "/usr/local/tfabric/tools/config/ztcp.conf";

@@ -11,9 +11,12 @@ namespace {
 
 EndFacts facts(std::uint8_t queue_pairs) {
   EndFacts out;
-  out.queue_pairs = queue_pairs;
-  out.mtu = 5;
-  out.device[0] = 'm';
+  out.rails = 2;
+  for (RailFacts& on : out.on) {
+    on.queue_pairs = queue_pairs;
+    on.mtu = 5;
+    on.device[0] = 'm';
+  }
   return out;
 }
 
@@ -34,7 +37,7 @@ void feed(RecordReader& reader, const Record& record, std::size_t at_once) {
 }
 
 TEST(Exchange, RecordsComeInAnyPieces) {
-  for (const std::size_t at_once : std::initializer_list<std::size_t>{1, 7, 200}) {
+  for (const std::size_t at_once : std::initializer_list<std::size_t>{1, 7, 200, 2000}) {
     RecordReader reader;
     const Hello hello = make_hello({std::byte{1}}, {std::byte{2}}, facts(3));
     feed(reader, hello, at_once);
@@ -76,7 +79,7 @@ TEST(Exchange, ProofsAreOfThisKeyAndThisConversation) {
   EXPECT_FALSE(is_proven(key, other, answer)) << "a recorded answer";
   EXPECT_FALSE(is_proven(key, other, answer, ready));
   Answer changed = answer;
-  changed.facts.numbers[0] ^= 1;
+  changed.facts.on[1].numbers[0] ^= 1;
   EXPECT_FALSE(is_proven(key, hello, changed));
   Ready echoed;
   echoed.proof = answer.proof;
@@ -87,10 +90,16 @@ TEST(Exchange, EndsThatDoNotFitAreNamed) {
   EndFacts ours = facts(1);
   EndFacts theirs = facts(2);
   EXPECT_EQ(mismatch(ours, theirs), "");
-  theirs.is_infiniband = 1;
+  theirs.on[1].is_infiniband = 1;
   EXPECT_EQ(mismatch(ours, theirs).substr(0, 45), "Ethernet here, InfiniBand at the peer (m): gi");
   EXPECT_NE(mismatch(ours, facts(0)), "");
   EXPECT_NE(mismatch(ours, facts(9)), "");
+  ours.rails = 1;
+  EXPECT_EQ(mismatch(ours, theirs), "") << "the second rail is none of both";
+  theirs.rails = 0;
+  EXPECT_NE(mismatch(ours, theirs), "");
+  theirs.rails = 9;
+  EXPECT_NE(mismatch(ours, theirs), "");
 }
 
 TEST(Exchange, AFarewellIsFitForALogLine) {

@@ -30,7 +30,7 @@ std::vector<ibv_qp_attr> told_of(FakeHost& host) {
     auto made = QueuePairs::create(devices[0], {.count = 1, .receive_depth = 1});
     EXPECT_TRUE(made) << made.error().text;
     if (!made) return {};
-    EndFacts facts;
+    RailFacts facts;
     (*made)->tell(facts);
     EXPECT_TRUE((*made)->join(facts));
   }

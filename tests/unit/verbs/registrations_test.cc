@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "transport/verbs/registrations.h"
 
+#include <memory>
+#include <optional>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,21 +16,28 @@ class RegistrationsTest : public testing::Test {
  protected:
   static constexpr std::size_t kPage = 4096;
 
-  RegistrationsTest() : devices_(host_.list()), registrations_(devices_[0]) {}
+  RegistrationsTest() {
+    std::vector<PageRegistrations*> rails;
+    for (const Device& device : host_.list())
+      rails.push_back(devices_.emplace_back(std::make_unique<PageRegistrations>(device)).get());
+    registrations_.emplace(std::vector(rails.begin(), rails.begin() + 1));
+    on_both_.emplace(std::move(rails));
+  }
 
   const RegisteredMemory* add(std::size_t offset, std::size_t size) {
-    const auto key = registrations_.add({.address = memory_.data() + offset, .size_bytes = size});
+    const auto key = registrations_->add({.address = memory_.data() + offset, .size_bytes = size});
     EXPECT_TRUE(key);
     return key ? static_cast<const RegisteredMemory*>(*key) : nullptr;
   }
   void remove(const RegisteredMemory* key) {
-    EXPECT_TRUE(registrations_.remove(const_cast<RegisteredMemory*>(key)));
+    EXPECT_TRUE(registrations_->remove(const_cast<RegisteredMemory*>(key)));
   }
   int registered() const { return host_.devices.live("mr"); }
 
   FakeHost host_;
-  std::vector<Device> devices_;
-  Registrations registrations_;
+  std::vector<std::unique_ptr<PageRegistrations>> devices_;
+  std::optional<Registrations> registrations_;
+  std::optional<Registrations> on_both_;
   alignas(4096) std::array<std::byte, 8 * kPage> memory_{};
 };
 
@@ -37,12 +46,12 @@ TEST_F(RegistrationsTest, TheSamePagesAreRegisteredOnce) {
   const auto* const same = add(100, 5000);
   const auto* const inside = add(kPage, 10);
   EXPECT_EQ(registered(), 1);
-  EXPECT_EQ(first->rkey, same->rkey);
-  EXPECT_EQ(first->rkey, inside->rkey);
+  EXPECT_EQ(first->rkeys[0], same->rkeys[0]);
+  EXPECT_EQ(first->rkeys[0], inside->rkeys[0]);
   EXPECT_NE(first, same) << "each call has a handle of its own";
   const auto* const beyond = add(kPage, 2 * kPage);
   EXPECT_EQ(registered(), 2);
-  EXPECT_NE(beyond->rkey, first->rkey);
+  EXPECT_NE(beyond->rkeys[0], first->rkeys[0]);
   remove(first);
   remove(inside);
   EXPECT_EQ(registered(), 2);
@@ -54,16 +63,41 @@ TEST_F(RegistrationsTest, TheSamePagesAreRegisteredOnce) {
 // Whatever is mapped at the address by then, it is another memory.
 TEST_F(RegistrationsTest, AKeyThatWasGivenBackNeverComesBack) {
   const auto* const first = add(0, kPage);
-  const std::uint32_t stale = first->rkey;
+  const std::uint32_t stale = first->rkeys[0];
   remove(first);
-  EXPECT_NE(add(0, kPage)->rkey, stale);
+  EXPECT_NE(add(0, kPage)->rkeys[0], stale);
+}
+
+// A rail alone and merged share what is registered; a handle has the keys of all its rails.
+TEST_F(RegistrationsTest, WithSeveralRailsItIsRegisteredOnAllOrNone) {
+  const auto* const alone = add(0, kPage);
+  const auto key = on_both_->add({.address = memory_.data(), .size_bytes = kPage});
+  ASSERT_TRUE(key);
+  EXPECT_EQ(registered(), 2);
+  const auto* const both = static_cast<const RegisteredMemory*>(*key);
+  EXPECT_EQ(both->rkeys[0], alone->rkeys[0]);
+  EXPECT_NE(both->rkeys[1], 0U);
+  EXPECT_NE(both->rkeys[1], both->rkeys[0]);
+  remove(alone);
+  EXPECT_EQ(registered(), 2);
+  EXPECT_TRUE(on_both_->remove(*key));
+  EXPECT_EQ(registered(), 0);
+
+  const auto there = on_both_->add({.address = memory_.data(), .size_bytes = 1});
+  remove(add(0, 1));  // The first rail's stay with their other user.
+  EXPECT_EQ(registered(), 2);
+  host_.devices.refuse_registrations(ENOMEM);
+  EXPECT_FALSE(on_both_->add({.address = memory_.data() + kPage, .size_bytes = 1}));
+  EXPECT_EQ(registered(), 2);
+  EXPECT_TRUE(on_both_->remove(*there));
+  EXPECT_EQ(registered(), 0);
 }
 
 TEST_F(RegistrationsTest, WhatIsNoKeyIsRefused) {
   const auto* const key = add(0, 10);
   remove(key);
-  EXPECT_FALSE(registrations_.remove(const_cast<RegisteredMemory*>(key)));
-  EXPECT_FALSE(registrations_.add({.address = memory_.data(), .size_bytes = 0}));
+  EXPECT_FALSE(registrations_->remove(const_cast<RegisteredMemory*>(key)));
+  EXPECT_FALSE(registrations_->add({.address = memory_.data(), .size_bytes = 0}));
 }
 
 TEST_F(RegistrationsTest, OfADmaBufTheOffsetIsTheAddressesAndTheDescriptorTheCallers) {
@@ -77,18 +111,18 @@ TEST_F(RegistrationsTest, OfADmaBufTheOffsetIsTheAddressesAndTheDescriptorTheCal
                   .dmabuf_fd = fd,
                   .offset = offset};
   };
-  const auto key = registrations_.add(region(2 * kPage + 24, 2 * kPage + 24));
+  const auto key = registrations_->add(region(2 * kPage + 24, 2 * kPage + 24));
   ASSERT_TRUE(key);
   EXPECT_FALSE(static_cast<RegisteredMemory*>(*key)->is_host);
-  EXPECT_FALSE(registrations_.add(region(kPage, kPage + 24))) << "of another place in its page";
-  EXPECT_FALSE(registrations_.add(region(7 * kPage, 8 * kPage))) << "beyond the buffer's end";
+  EXPECT_FALSE(registrations_->add(region(kPage, kPage + 24))) << "of another place in its page";
+  EXPECT_FALSE(registrations_->add(region(7 * kPage, 8 * kPage))) << "beyond the buffer's end";
   close(fd);
-  EXPECT_TRUE(registrations_.remove(*key));
+  EXPECT_TRUE(registrations_->remove(*key));
   munmap(gpu, 8 * kPage);
 }
 
 TEST_F(RegistrationsTest, GpuMemoryIsRefusedWhereTheDeviceReachesNone) {
-  const auto outcome = registrations_.add(
+  const auto outcome = registrations_->add(
       {.address = memory_.data(), .size_bytes = kPage, .kind = MemoryKind::kCuda});
   ASSERT_FALSE(outcome) << "there is no module for it";
   EXPECT_EQ(outcome.error().code, Errc::kInvalidArgument);

@@ -111,6 +111,46 @@ TEST_F(VerbsTransportTest, SeveralConnectionsAndADeviceWithItself) {
   }
 }
 
+TEST_F(VerbsTransportTest, AMergedDeviceCarriesOverAllOfItsRails) {
+  const auto merged = transport_->merge(std::array{0, 1});
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(merged->properties.name, "ztcp-fake0+ztcp-fake1");
+  EXPECT_EQ(merged->properties.speed_mbps, 200'000U);
+  EXPECT_EQ(transport_->merge(std::array{0, 1})->number, merged->number) << "the same again";
+  EXPECT_EQ(transport_->devices().size(), 2U);
+  EXPECT_THAT(transport_->describe_device(merged->number),
+              AllOf(HasSubstr("over 2 rails: fake0 port 1"), HasSubstr("; fake1 port 1")));
+  EXPECT_FALSE(transport_->merge(std::array{0, 0}));
+  EXPECT_FALSE(transport_->merge(std::array{0, merged->number}));
+  EXPECT_FALSE(transport_->merge(std::array{0, 9}));
+
+  Pair both = test::connect(*transport_, *transport_, merged->number, merged->number);
+  EXPECT_EQ(host_.devices.live("qp"), 4);
+  for (const std::size_t size : std::initializer_list<std::size_t>{0, 1, 64, 4096, 1 << 20})
+    exchange(both, size, size + 1);
+  // A merged device and one alone: over the rail that both have.
+  Pair odd = test::connect(*transport_, *transport_, 1, merged->number);
+  exchange(odd, 300'000, 4);
+  EXPECT_EQ(host_.devices.live("qp"), 6) << "the sender's second is given back";
+}
+
+TEST_F(VerbsTransportTest, WhatTheConfigMergesIsShownAsOne) {
+  host_.fabric.nics[0].merge = host_.fabric.nics[1].merge = "ib0";
+  host_.wishes.queue_pairs = 8;
+  const auto other = host_.start();
+  ASSERT_EQ(other->devices().size(), 1U);
+  EXPECT_EQ(other->devices()[0].name, "ib0");
+  Pair both = test::connect(*other, *other, 0);
+  EXPECT_EQ(host_.devices.live("qp"), 16) << "four on each rail, at either end";
+  exchange(both, 1 << 20, 1);
+  EXPECT_FALSE(other->merge(std::array{0, 0}));
+}
+
+TEST_F(VerbsTransportTest, NicsAreNotMergedWhereNcclWasToldSo) {
+  host_.wishes.merges = false;
+  EXPECT_FALSE(host_.start()->merge(std::array{0, 1}));
+}
+
 TEST_F(VerbsTransportTest, AGroupIsFilledByItsTags) {
   Pair both = pair();
   Bytes from = test::pattern(800, 3);

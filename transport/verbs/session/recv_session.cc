@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace ztcp::verbs {
 namespace {
@@ -15,14 +16,13 @@ constexpr std::uint32_t kGroup = static_cast<std::uint32_t>(kMaxReceives);
 
 }  // namespace
 
-RecvSession::RecvSession(const RecvSettings& settings, Ring& ring, const SizeTable& sizes,
-                         WorkQueues& queues)
-    : settings_(settings), ring_(ring), sizes_(sizes), queues_(queues) {
-  assert(settings.queue_pairs >= 1 && settings.queue_pairs <= kMaxQueuePairs);
+RecvSession::RecvSession(RecvSettings settings, Ring& ring, WorkQueues& queues)
+    : settings_(std::move(settings)), ring_(ring), queues_(queues) {
+  assert(!settings_.rails.empty() && settings_.rails.size() <= kMaxQueuePairs);
 }
 
 Status RecvSession::begin() {
-  for (std::uint32_t i = 0; i < settings_.queue_pairs; ++i)
+  for (std::uint32_t i = 0; i < settings_.rails.size(); ++i)
     ZTCP_CHECK(queues_.post_receives(i, kReceiveDepth));
   return {};
 }
@@ -37,47 +37,52 @@ Status RecvSession::post(std::span<const Buffer> buffers) {
   const std::uint32_t row = row_of(next_post_);
   for (std::uint32_t i = 0; i < buffers.size(); ++i)
     ring_[row + i] = {.address = buffers[i].address,
-                      .rkey = buffers[i].rkey,
+                      .rkeys = buffers[i].rkeys == nullptr ? RailKeys{} : *buffers[i].rkeys,
                       .size_bytes = buffers[i].size_bytes,
                       .tag = buffers[i].tag,
                       .buffers = static_cast<std::uint32_t>(buffers.size()),
                       .sequence = next_post_};
   ++next_post_;
 
+  const std::uint32_t rail = settings_.rails[kSlotQueuePair];
   WorkRequest work;
   work.local = reinterpret_cast<const std::byte*>(&ring_[row]);
-  work.lkey = settings_.ring_lkey;
+  work.lkey = settings_.ring_lkeys[rail];
   work.size_bytes = static_cast<std::uint32_t>(buffers.size() * sizeof(Slot));
   work.is_inline = work.size_bytes <= settings_.inline_bytes;
   work.remote = settings_.ring.address + row * sizeof(Slot);
-  work.rkey = settings_.ring.rkey;
+  work.rkey = settings_.ring.rkeys[rail];
   work.is_signalled = ++unsignalled_ == kSignalEvery;
   if (work.is_signalled) unsignalled_ = 0;
-  work.id = sent_.add(SentWork::kNobody);
+  work.id = sent_.add({});
   return queues_.post(kSlotQueuePair, {&work, 1});
 }
 
 Status RecvSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
-  if (queue_pair != kSlotQueuePair || !sent_.complete(id, [](std::uint16_t) {}))
+  if (queue_pair != kSlotQueuePair || !sent_.complete(id, [](const Piece&) {}))
     return fail(Errc::kProtocol, "a completion of no work of ours");
   return {};
 }
 
-Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immediate) {
-  const std::uint32_t slot = slot_of(immediate);
-  Post& post = posts_[slot / kGroup];
-  const std::uint32_t buffer = slot % kGroup;
-  if (post.unfilled == 0 || buffer >= ring_[slot].buffers || post.is_filled[buffer])
+Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immediate,
+                                 std::uint32_t size_bytes) {
+  const Immediate told = decode(immediate);
+  const Slot& slot = ring_[told.slot];
+  const std::uint32_t buffer = told.slot % kGroup;
+  Post& post = posts_[told.slot / kGroup];
+  const auto bit = static_cast<std::uint8_t>(1U << told.piece);
+  std::uint8_t& come = post.pieces[buffer];
+  if (post.unfilled == 0 || buffer >= slot.buffers || told.sequence != (slot.sequence & 0xffffU) ||
+      told.piece >= told.pieces || (come & bit) != 0 ||
+      (come != 0 && told.pieces != post.of[buffer]))
     return fail(Errc::kProtocol, "an immediate for no buffer of ours");
-  const std::uint32_t told = size_of(immediate);
-  const std::uint32_t size = told == kSizeInTable ? sizes_[slot] : told;
-  if (size > ring_[slot].size_bytes)
+  std::uint32_t& received = post.received_bytes[buffer];
+  if (size_bytes > slot.size_bytes - received)
     return fail(Errc::kProtocol, "an immediate of more than was posted");
-  post.received_bytes[buffer] = size;
-  if (++post.pieces[buffer] == piece_count(size, settings_.queue_pairs)) {
-    post.is_filled[buffer] = true;
-    --post.unfilled;
-  }
+  come |= bit;
+  post.of[buffer] = static_cast<std::uint8_t>(told.pieces);
+  received += size_bytes;
+  if (come == (1U << told.pieces) - 1) --post.unfilled;
   // As many are there as buffers may be posted, and one batch more.
   if (++consumed_[queue_pair] < kReceiveBatch) return {};
   consumed_[queue_pair] = 0;

@@ -12,19 +12,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/slot.h"
-#include "transport/verbs/session/striping.h"
 #include "transport/verbs/session/work.h"
 
 namespace ztcp::verbs {
 
 struct RecvSettings {
-  std::uint32_t queue_pairs = 1;
-  std::uint32_t inline_bytes = 0;  // That a queue pair takes inline.
-  RemoteMemory ring;               // The peer's.
-  std::uint32_t ring_lkey = 0;     // Of our own, which is written from.
+  std::vector<std::uint32_t> rails;  // By queue pair.
+  std::uint32_t inline_bytes = 0;    // That queue pairs take inline.
+  RemoteMemory ring;                 // The peer's.
+  RailKeys ring_lkeys{};             // Of our own, which is written from.
 };
 
 class RecvSession {
@@ -35,13 +35,13 @@ class RecvSession {
 
   struct Buffer {
     std::uint64_t address = 0;
-    std::uint32_t rkey = 0;
+    const RailKeys* rkeys = nullptr;  // Null: of no bytes.
     std::uint32_t size_bytes = 0;
     std::int32_t tag = 0;
   };
 
-  // `ring` is registered, and `sizes`, which the peer writes, too; both outlive it.
-  RecvSession(const RecvSettings& settings, Ring& ring, const SizeTable& sizes, WorkQueues& queues);
+  // `ring` is registered and outlives it.
+  RecvSession(RecvSettings settings, Ring& ring, WorkQueues& queues);
 
   // Before the peer may send anything.
   Status begin();
@@ -56,8 +56,8 @@ class RecvSession {
 
   // What it sent itself.
   Status on_completion(std::uint32_t queue_pair, std::uint64_t id);
-  // What the peer sent.
-  Status on_immediate(std::uint32_t queue_pair, std::uint32_t immediate);
+  // What the peer sent, with so many bytes.
+  Status on_immediate(std::uint32_t queue_pair, std::uint32_t immediate, std::uint32_t size_bytes);
 
   bool is_done(std::uint16_t number) const { return posts_[number].unfilled == 0; }
   std::uint32_t received_bytes(std::uint16_t number, std::size_t buffer) const {
@@ -68,14 +68,13 @@ class RecvSession {
  private:
   struct Post {
     std::uint8_t unfilled = 0;                        // Buffers.
-    std::array<std::uint8_t, kMaxReceives> pieces{};  // That have come.
+    std::array<std::uint8_t, kMaxReceives> pieces{};  // That have come: a bit for each.
+    std::array<std::uint8_t, kMaxReceives> of{};      // So many, once the first has come.
     std::array<std::uint32_t, kMaxReceives> received_bytes{};
-    std::array<bool, kMaxReceives> is_filled{};
   };
 
   const RecvSettings settings_;
   Ring& ring_;
-  const SizeTable& sizes_;
   WorkQueues& queues_;
   std::array<Post, kPosts> posts_{};
   std::uint32_t next_post_ = 1;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <utility>
 
 namespace ztcp::verbs {
 namespace {
@@ -14,21 +15,44 @@ constexpr std::uint32_t kGroup = static_cast<std::uint32_t>(kMaxReceives);
 
 }  // namespace
 
-SendSession::SendSession(const SendSettings& settings, const Ring& ring, SizeTable& sizes,
+SendSession::SendSession(std::vector<QueuePairFacts> queue_pairs, const Ring& ring,
                          WorkQueues& queues)
-    : settings_(settings), ring_(ring), sizes_(sizes), queues_(queues) {
-  assert(settings.queue_pairs >= 1 && settings.queue_pairs <= kMaxQueuePairs);
+    : queue_pairs_(std::move(queue_pairs)),
+      ring_(ring),
+      queues_(queues),
+      sent_(queue_pairs_.size()) {
+  assert(!queue_pairs_.empty() && queue_pairs_.size() <= kMaxQueuePairs);
 }
 
 Result<bool> SendSession::post(std::uint16_t number, const Message& message) {
   assert(is_done(number));
   ZTCP_CHECK(absorb());
-  if (!has_room(message.bytes.size())) return false;
+  const std::uint64_t size = message.bytes.size();
+  Cut pieces{};
+  if (queue_pairs_.size() == 1) {
+    if (sent_[0].room() == 0) return false;
+    pieces[0] = size;
+  } else {
+    const std::span<const Share> all = shares();
+    if (all.empty()) return false;
+    if (size >= kStripedBytes) pieces = cut(size, all);
+  }
   const std::uint32_t slot = find_slot(message.tag);
   if (slot == kNone) return false;
   take_slot(slot);
-  ZTCP_CHECK(send(number, message, slot));
+  ZTCP_CHECK(send(number, message, slot, pieces));
   return true;
+}
+
+// None: no queue pair has room.
+std::span<const Share> SendSession::shares() {
+  bool has_room = false;
+  for (std::size_t i = 0; i < queue_pairs_.size(); ++i) {
+    const bool takes = sent_[i].room() > 0;
+    shares_[i] = {sent_[i].backlog_bytes(), takes ? queue_pairs_[i].rate_mbps : 0};
+    has_room |= takes;
+  }
+  return {shares_.data(), has_room ? queue_pairs_.size() : 0};
 }
 
 // Takes note of the posts that have come.
@@ -65,67 +89,57 @@ void SendSession::take_slot(std::uint32_t slot) {
   while (oldest_post_ != next_post_ && open_[(oldest_post_ - 1) % kPosts] == 0) ++oldest_post_;
 }
 
-bool SendSession::has_room(std::uint64_t size_bytes) const {
-  const std::uint32_t needed = size_bytes < kSizeInTable ? 1 : 2;
-  if (piece_count(size_bytes, settings_.queue_pairs) == 1)
-    return sent_[next_queue_pair_].room() >= needed;
-  return std::all_of(sent_.begin(), sent_.begin() + settings_.queue_pairs,
-                     [&](const SentWork& sent) { return sent.room() >= needed; });
-}
-
-Status SendSession::send(std::uint16_t number, const Message& message, std::uint32_t slot) {
+Status SendSession::send(std::uint16_t number, const Message& message, std::uint32_t slot,
+                         const Cut& cut) {
   const std::uint64_t size = message.bytes.size();
   if (size > ring_[slot].size_bytes) {
     truncated_ = {message.tag, size, ring_[slot].size_bytes};
     return fail(Errc::kTruncated, "send");
   }
   ++in_flight_;
-  const std::uint32_t pieces = piece_count(size, settings_.queue_pairs);
-  pieces_[number] = static_cast<std::uint8_t>(pieces);
-  sizes_[slot] = static_cast<std::uint32_t>(size);
-  const std::uint64_t each = piece_bytes(size, settings_.queue_pairs);
-  for (std::uint32_t i = 0; i < pieces; ++i) {
-    const std::uint32_t queue_pair = pieces == 1 ? next_queue_pair_ : i;
-    ZTCP_CHECK(
-        send_piece(queue_pair, number, message, slot, i * each, std::min(size, (i + 1) * each)));
+  Piece piece{.message = number};
+  if (size < kStripedBytes || queue_pairs_.size() == 1) {
+    if (queue_pairs_.size() > 1)
+      last_queue_pair_ = choose(size, {shares_.data(), queue_pairs_.size()}, last_queue_pair_);
+    unfinished_[number] = 1;
+    piece.size_bytes = static_cast<std::uint32_t>(size);
+    return send_piece(last_queue_pair_, message, slot, piece);
   }
-  if (pieces == 1) next_queue_pair_ = (next_queue_pair_ + 1) % settings_.queue_pairs;
+  piece.of = static_cast<std::uint8_t>(
+      std::count_if(cut.begin(), cut.end(), [](std::uint64_t bytes) { return bytes != 0; }));
+  unfinished_[number] = piece.of;
+  for (std::uint32_t i = 0; i < queue_pairs_.size(); ++i) {
+    if (cut[i] == 0) continue;
+    piece.size_bytes = static_cast<std::uint32_t>(cut[i]);
+    ZTCP_CHECK(send_piece(i, message, slot, piece));
+    piece.begin += piece.size_bytes;
+    ++piece.number;
+  }
   return {};
 }
 
-Status SendSession::send_piece(std::uint32_t queue_pair, std::uint16_t number,
-                               const Message& message, std::uint32_t slot, std::uint64_t begin,
-                               std::uint64_t end) {
-  const std::uint64_t size = message.bytes.size();
-  std::array<WorkRequest, 2> works;
-  std::size_t count = 0;
-  if (size >= kSizeInTable) {
-    WorkRequest& told = works[count++];
-    told.local = reinterpret_cast<const std::byte*>(&sizes_[slot]);
-    told.lkey = settings_.sizes_lkey;
-    told.size_bytes = sizeof sizes_[slot];
-    told.is_inline = told.size_bytes <= settings_.inline_bytes;
-    told.remote = settings_.sizes.address + slot * sizeof sizes_[slot];
-    told.rkey = settings_.sizes.rkey;
-    told.id = sent_[queue_pair].add(SentWork::kNobody);
-  }
-  WorkRequest& work = works[count++];
+Status SendSession::send_piece(std::uint32_t queue_pair, const Message& message, std::uint32_t slot,
+                               const Piece& piece) {
+  const QueuePairFacts& over = queue_pairs_[queue_pair];
+  const Slot& to = ring_[slot];
+  WorkRequest work;
   work.kind = WorkRequest::Kind::kWriteImmediate;
-  work.local = message.bytes.data() + begin;
-  work.lkey = message.lkey;
-  work.size_bytes = static_cast<std::uint32_t>(end - begin);
-  work.is_inline = message.is_host && work.size_bytes <= settings_.inline_bytes;
+  work.local = message.bytes.data() + piece.begin;
+  work.lkey = message.lkeys == nullptr ? 0 : (*message.lkeys)[over.rail];
+  work.size_bytes = piece.size_bytes;
+  work.is_inline = message.is_host && work.size_bytes <= over.inline_bytes;
   work.is_signalled = true;
-  work.remote = ring_[slot].address + begin;
-  work.rkey = ring_[slot].rkey;
-  work.immediate = to_immediate(slot, size);
-  work.id = sent_[queue_pair].add(number);
-  return queues_.post(queue_pair, {works.data(), count});
+  work.remote = to.address + piece.begin;
+  work.rkey = to.rkeys[over.rail];
+  work.immediate =
+      encode({.slot = slot, .sequence = to.sequence, .piece = piece.number, .pieces = piece.of});
+  work.id = sent_[queue_pair].add(piece);
+  return queues_.post(queue_pair, {&work, 1});
 }
 
 Status SendSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
-  const bool is_known = sent_[queue_pair].complete(id, [this](std::uint16_t number) {
-    if (--pieces_[number] == 0) --in_flight_;
+  const bool is_known = sent_[queue_pair].complete(id, [this](const Piece& piece) {
+    if (--unfinished_[piece.message] == 0) --in_flight_;
   });
   return is_known ? Status() : fail(Errc::kProtocol, "a completion of no work of ours");
 }

@@ -13,19 +13,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "transport/verbs/session/cut.h"
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/slot.h"
-#include "transport/verbs/session/striping.h"
 #include "transport/verbs/session/work.h"
 
 namespace ztcp::verbs {
 
-struct SendSettings {
-  std::uint32_t queue_pairs = 1;
-  std::uint32_t inline_bytes = 0;  // That a queue pair takes inline.
-  RemoteMemory sizes;              // The peer's SizeTable.
-  std::uint32_t sizes_lkey = 0;    // Of our own, which is written from.
+// One of a connection's queue pairs.
+struct QueuePairFacts {
+  std::uint32_t rail = 0;
+  std::uint32_t rate_mbps = 1;     // Its share of its rail's.
+  std::uint32_t inline_bytes = 0;  // That it takes inline.
 };
 
 class SendSession {
@@ -36,12 +37,12 @@ class SendSession {
   struct Message {
     std::span<const std::byte> bytes;
     std::int32_t tag = 0;
-    std::uint32_t lkey = 0;
-    bool is_host = true;  // A CPU can read it.
+    const RailKeys* lkeys = nullptr;  // Null: of no bytes.
+    bool is_host = true;              // A CPU can read it.
   };
 
-  // `ring` and `sizes` are registered, and outlive it; the peer writes the first.
-  SendSession(const SendSettings& settings, const Ring& ring, SizeTable& sizes, WorkQueues& queues);
+  // `ring` is registered, and outlives it; the peer writes it.
+  SendSession(std::vector<QueuePairFacts> queue_pairs, const Ring& ring, WorkQueues& queues);
 
   // Sends it as `number`, of which the last message is done. False: the receiver has posted no
   // buffer for it yet, or the queue pairs are full. kTruncated: it is larger than its buffer, as
@@ -49,7 +50,7 @@ class SendSession {
   Result<bool> post(std::uint16_t number, const Message& message);
   Status on_completion(std::uint32_t queue_pair, std::uint64_t id);
 
-  bool is_done(std::uint16_t number) const { return pieces_[number] == 0; }
+  bool is_done(std::uint16_t number) const { return unfinished_[number] == 0; }
   bool is_idle() const { return in_flight_ == 0; }
 
   struct Truncated {
@@ -63,25 +64,25 @@ class SendSession {
   Status absorb();
   std::uint32_t find_slot(std::int32_t tag) const;
   void take_slot(std::uint32_t slot);
-  bool has_room(std::uint64_t size_bytes) const;
-  Status send(std::uint16_t number, const Message& message, std::uint32_t slot);
-  Status send_piece(std::uint32_t queue_pair, std::uint16_t number, const Message& message,
-                    std::uint32_t slot, std::uint64_t begin, std::uint64_t end);
+  std::span<const Share> shares();
+  Status send(std::uint16_t number, const Message& message, std::uint32_t slot, const Cut& cut);
+  Status send_piece(std::uint32_t queue_pair, const Message& message, std::uint32_t slot,
+                    const Piece& piece);
 
-  const SendSettings settings_;
+  const std::vector<QueuePairFacts> queue_pairs_;
   const Ring& ring_;
-  SizeTable& sizes_;
   WorkQueues& queues_;
 
-  std::array<std::uint8_t, kMessages> pieces_{};  // Of each message, that are not completed.
-  std::uint32_t in_flight_ = 0;                   // Messages.
+  std::array<std::uint8_t, kMessages> unfinished_{};  // Pieces of each message.
+  std::uint32_t in_flight_ = 0;                       // Messages.
 
   std::uint32_t next_post_ = 1;              // The sequence number that comes next.
   std::uint32_t oldest_post_ = 1;            // With a slot that no message has taken.
   std::array<std::uint8_t, kPosts> open_{};  // By row: slots that no message has taken.
 
-  std::array<SentWork, kMaxQueuePairs> sent_{};
-  std::uint32_t next_queue_pair_ = 0;
+  std::vector<SentWork> sent_;  // By queue pair.
+  std::array<Share, kMaxQueuePairs> shares_{};
+  std::uint32_t last_queue_pair_ = 0;  // Of the last message in one piece.
   Truncated truncated_;
 };
 

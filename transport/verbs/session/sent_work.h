@@ -14,27 +14,40 @@ namespace ztcp::verbs {
 // Work requests that a queue pair holds. Sessions ask for as many when they make it.
 inline constexpr std::uint32_t kSendDepth = 512;
 
-class SentWork {
- public:
+// A piece of a message, or a control write of nobody's.
+struct Piece {
   static constexpr std::uint16_t kNobody = 0xffff;
 
+  std::uint32_t begin = 0;
+  std::uint32_t size_bytes = 0;
+  std::uint16_t message = kNobody;
+  std::uint8_t number = 0;
+  std::uint8_t of = 1;  // Pieces of the message.
+};
+
+class SentWork {
+ public:
   std::uint32_t room() const { return kSendDepth - static_cast<std::uint32_t>(next_ - oldest_); }
   bool is_empty() const { return next_ == oldest_; }
+  // Of messages.
+  std::uint64_t backlog_bytes() const { return backlog_bytes_; }
 
-  // Of `owner`, or of nobody. Returns the id that its completion has.
-  std::uint64_t add(std::uint16_t owner) {
+  // Returns the id that its completion has.
+  std::uint64_t add(const Piece& piece) {
     assert(room() > 0);
-    owners_[next_ % kSendDepth] = owner;
+    pieces_[next_ % kSendDepth] = piece;
+    backlog_bytes_ += piece.size_bytes;
     return next_++;
   }
 
-  // Calls done(owner) for all that `id` completes. False: no such work is outstanding.
+  // Calls done(piece) for all that `id` completes. False: no such work is outstanding.
   template <class Done>
   bool complete(std::uint64_t id, Done&& done) {
     if (id - oldest_ >= next_ - oldest_) return false;
     while (oldest_ <= id) {
-      const std::uint16_t owner = owners_[oldest_++ % kSendDepth];
-      if (owner != kNobody) done(owner);
+      const Piece& piece = pieces_[oldest_++ % kSendDepth];
+      backlog_bytes_ -= piece.size_bytes;
+      if (piece.message != Piece::kNobody) done(piece);
     }
     return true;
   }
@@ -42,7 +55,8 @@ class SentWork {
  private:
   std::uint64_t oldest_ = 0;
   std::uint64_t next_ = 0;
-  std::array<std::uint16_t, kSendDepth> owners_{};
+  std::uint64_t backlog_bytes_ = 0;
+  std::array<Piece, kSendDepth> pieces_{};
 };
 
 }  // namespace ztcp::verbs

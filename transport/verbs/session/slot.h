@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the two ends of a connection write into each other's memory. The receiver's post is a row of
-// up to 8 slots in the sender's ring, one for each buffer; the sender answers each with the bytes
-// and an immediate, which says the slot and the size. Of the machine's byte order: both ends are
-// x86, and the exchange (exchange.h) refuses another version.
+// What the receiver of a connection writes into the sender's memory, and what comes back with the
+// bytes. The receiver's post is a row of up to 8 slots in the sender's ring, one for each buffer;
+// the sender answers each with the bytes, in up to 8 pieces, and an immediate with each of them. Of
+// the machine's byte order: both ends are x86, and the exchange (exchange.h) refuses another
+// version.
 //
-// A slot is 32 bytes and aligned to them: no write of it is torn, also where PCIe may reorder. Its
-// sequence number stands last and is looked at first.
+// A slot is a line of the cache: no write of it is torn. Its sequence number stands last and is
+// looked at first.
 #pragma once
 
 #include <array>
@@ -15,19 +16,20 @@
 #include <cstdint>
 
 #include "transport/transport.h"
+#include "transport/verbs/session/rails.h"
 
 namespace ztcp::verbs {
 
-struct alignas(32) Slot {
+struct alignas(64) Slot {
   std::uint64_t address = 0;
-  std::uint32_t rkey = 0;
+  RailKeys rkeys{};
   std::uint32_t size_bytes = 0;
   std::int32_t tag = 0;
   std::uint32_t buffers = 0;  // Of the post; the same in all its slots.
-  std::uint32_t reserved = 0;
+  std::array<std::uint32_t, 2> reserved{};
   std::uint32_t sequence = 0;  // The post's: 1 and on.
 };
-static_assert(sizeof(Slot) == 32 && offsetof(Slot, sequence) == 28);
+static_assert(sizeof(Slot) == 64 && offsetof(Slot, sequence) == 60);
 
 // Posts that a receiver may have outstanding, which NCCL never exceeds.
 inline constexpr std::uint32_t kPosts = 32;
@@ -39,20 +41,23 @@ constexpr std::uint32_t row_of(std::uint32_t sequence) {
   return (sequence - 1) % kPosts * static_cast<std::uint32_t>(kMaxReceives);
 }
 
-// Sizes that find no room in an immediate, by slot: written in front of it over the same queue
-// pair.
-using SizeTable = std::array<std::uint32_t, kSlots>;
+// Which piece of the message for which slot it is. How many bytes it has, the receiver's device
+// tells with its completion; where they lie, nobody needs to know.
+struct Immediate {
+  std::uint32_t slot = 0;
+  std::uint32_t sequence = 0;  // The slot's; its last 16 bits.
+  std::uint32_t piece = 0;
+  std::uint32_t pieces = 1;  // Of the message.
+};
+static_assert(kSlots == 256 && kMaxQueuePairs == 8);
 
-// slot: 8 bits, size: 24.
-inline constexpr std::uint32_t kSizeInTable = 0xff'ffff;
-static_assert(kSlots == 256);
-
-constexpr std::uint32_t to_immediate(std::uint32_t slot, std::uint64_t size_bytes) {
-  return slot << 24U |
-         (size_bytes < kSizeInTable ? static_cast<std::uint32_t>(size_bytes) : kSizeInTable);
+// slot: 8 bits, piece: 3, pieces less one: 3, two that are zero, sequence: 16.
+constexpr std::uint32_t encode(const Immediate& of) {
+  return of.slot << 24U | of.piece << 21U | (of.pieces - 1) << 18U | (of.sequence & 0xffffU);
 }
-constexpr std::uint32_t slot_of(std::uint32_t immediate) { return immediate >> 24U; }
-constexpr std::uint32_t size_of(std::uint32_t immediate) { return immediate & kSizeInTable; }
+constexpr Immediate decode(std::uint32_t word) {
+  return {word >> 24U, word & 0xffffU, word >> 21U & 7U, (word >> 18U & 7U) + 1};
+}
 
 // The peer's NIC writes these words.
 inline std::uint32_t load_sequence(const Slot& slot) {
@@ -62,7 +67,7 @@ inline std::uint32_t load_sequence(const Slot& slot) {
 // Where in the peer's memory something of that kind lies.
 struct RemoteMemory {
   std::uint64_t address = 0;
-  std::uint32_t rkey = 0;
+  RailKeys rkeys{};
 };
 
 }  // namespace ztcp::verbs

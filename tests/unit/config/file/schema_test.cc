@@ -143,6 +143,7 @@ TEST_P(RoundTrip, EveryValueComesBack) {
   nic.speed_mbps = 100000;
   nic.gpu_pci = "0000:17:00.0";
   nic.gpu_uuid = "GPU-1234";
+  nic.rail = 3;
   if (nic.driver == NicDriver::kPci) nic.kernel_driver = "virtio-pci";
   if (nic.driver == NicDriver::kMemif) {
     nic.memif_role = MemifRole::kServer;
@@ -163,6 +164,7 @@ TEST_P(RoundTrip, EveryValueComesBack) {
     nic.pkey_index = 65535;
     nic.queue_pairs = 8;
     nic.relaxed_ordering = OnOff::kOff;
+    nic.merge = "ib0";
   }
   Nic second = some_nic(GetParam());
   second.name = "ztcp1";
