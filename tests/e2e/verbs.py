@@ -195,6 +195,22 @@ def port_down():
         said(fabric, r"IBV_WC_RETRY_EXC_ERR.*port 1 of soft0 is down")
 
 
+def port_briefly_down():
+    """Shorter than queue pairs try again: the job goes on, and the log says what was."""
+    with SoftFabric() as fabric:
+        fabric.perf("--op", "sendrecv", *SHORT, faults="down=20,up=300", NCCL_IB_TIMEOUT="16")
+        said(fabric, r"WARN soft0: .*port 1", r"INFO soft0: .*port 1")
+        check(fabric.counted()["sent_again"] > 0, "nothing was lost meanwhile")
+
+
+def device_lost():
+    with SoftFabric() as fabric:
+        lost, peer = streams(fabric, faults="fatal=500")
+        ends_with_error(lost, TOLD_BOUND_S)
+        ends_with_error(peer, TOLD_BOUND_S)
+        said(fabric, r"local catastrophic error")
+
+
 def registration_refused():
     with SoftFabric() as fabric:
         broken, peer = streams(fabric, faults="refuse=12@4")
@@ -296,5 +312,6 @@ def no_device():
 
 if __name__ == "__main__":
     main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed, killed_beside_its_child,
-                                  sender_exits, loopback, reload, statuses, port_down, registration_refused,
+                                  sender_exits, loopback, reload, statuses, port_down, port_briefly_down, device_lost,
+                                  registration_refused,
                                   gpu_memory, gpu_memory_refused, configured, mismatched, no_device)})

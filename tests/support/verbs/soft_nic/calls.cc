@@ -256,7 +256,14 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* out) {
 }
 void ibv_ack_async_event(ibv_async_event*) {}
 const char* ibv_event_type_str(ibv_event_type type) {
-  return type == IBV_EVENT_PORT_ERR ? "port error" : "another event";
+  switch (type) {
+    case IBV_EVENT_PORT_ERR:
+      return "port error";
+    case IBV_EVENT_PORT_ACTIVE:
+      return "port active";
+    default:
+      return "local catastrophic error";
+  }
 }
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) { return new ibv_pd{context, 0}; }

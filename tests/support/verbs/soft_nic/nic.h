@@ -79,7 +79,9 @@ class Nic {
   void acknowledge(QueuePair& qp, std::uint32_t psn);
   void finish(QueuePair& qp, ibv_wc_status status);
   void end_fated(QueuePair& qp);
-  void port_down(QueuePair& qp);
+  void lose(Device& device, ibv_event_type event);
+  void bring_up(TimePoint now);
+  void tell(const Device& device, ibv_event_type event);
   TimePoint next_deadline() const;
 
   // --- What comes for them (responder.cc) --------------------------------------------------------

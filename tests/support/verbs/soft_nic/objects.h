@@ -22,6 +22,7 @@ using TimePoint = Clock::time_point;
 struct Device : ibv_device {
   std::uint32_t index = 0;
   bool is_up = true;
+  TimePoint comes_up_at = TimePoint::max();
 };
 
 struct Context : ibv_context {

@@ -26,6 +26,7 @@ ibv_wc_opcode completed(ibv_wr_opcode opcode) {
 }  // namespace
 
 void Nic::send_all(TimePoint now) {
+  bring_up(now);
   std::vector<QueuePair*> ready;
   for (const auto& [number, qp] : queue_pairs_) {
     on_silence(*qp, now);
@@ -50,7 +51,8 @@ ibv_wc_status Nic::begin(QueuePair& qp, Work& work) {
   if (work.request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM) return IBV_WC_SUCCESS;
   counters_.add(Count::kMessages);
   ++messages_;
-  if (messages_ == faults.down_at) port_down(qp);
+  if (messages_ == faults.down_at) lose(qp.device(), IBV_EVENT_PORT_ERR);
+  if (messages_ == faults.fatal_at) lose(qp.device(), IBV_EVENT_DEVICE_FATAL);
   return messages_ == faults.fail.at ? static_cast<ibv_wc_status>(faults.fail.value)
                                      : IBV_WC_SUCCESS;
 }
@@ -146,6 +148,8 @@ void Nic::on_silence(QueuePair& qp, TimePoint now) {
 
 TimePoint Nic::next_deadline() const {
   TimePoint out = TimePoint::max();
+  for (const Context* context : contexts_)
+    out = std::min(out, static_cast<const Device&>(*context->device).comes_up_at);
   for (const auto& [number, qp] : queue_pairs_) {
     out = std::min(out, silence_ends(*qp));
     if (!qp->has_to_send()) continue;
@@ -249,11 +253,28 @@ void Nic::fail(QueuePair& qp) {
   qp.receives.clear();
 }
 
-void Nic::port_down(QueuePair& qp) {
-  qp.device().is_up = false;
+void Nic::lose(Device& device, ibv_event_type event) {
+  device.is_up = false;
+  const std::uint64_t after_ms = settings_.faults.up_after_ms;
+  if (event == IBV_EVENT_PORT_ERR && after_ms > 0)
+    device.comes_up_at = Clock::now() + std::chrono::milliseconds(after_ms);
+  tell(device, event);
+}
+
+void Nic::bring_up(TimePoint now) {
   for (const Context* context : contexts_) {
-    if (context->device != qp.context->device) continue;
-    const std::array<int, 2> told{IBV_EVENT_PORT_ERR, 1};
+    auto& device = static_cast<Device&>(*context->device);
+    if (device.comes_up_at > now) continue;
+    device.comes_up_at = TimePoint::max();
+    device.is_up = true;
+    tell(device, IBV_EVENT_PORT_ACTIVE);
+  }
+}
+
+void Nic::tell(const Device& device, ibv_event_type event) {
+  for (const Context* context : contexts_) {
+    if (context->device != &device) continue;
+    const std::array<int, 2> told{event, 1};
     if (write(context->event_pipe, told.data(), sizeof told) != sizeof told)
       counters_.note_misuse("nobody reads the device's events");
   }

@@ -58,6 +58,8 @@ bool take(std::string_view word, Faults& out) {
   if (name == "delay") return as_fault(out.delay);
   if (name == "seed") return as_number(out.seed);
   if (name == "down") return as_number(out.down_at);
+  if (name == "up") return as_number(out.up_after_ms);
+  if (name == "fatal") return as_number(out.fatal_at);
   if (name == "drop") return as_number(out.drop_of);
   return name == "rnr" && as_number(out.rnr_of);
 }

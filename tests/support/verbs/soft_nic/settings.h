@@ -8,7 +8,9 @@
 //   SOFT_NIC_FAULTS   what goes wrong, comma-separated:
 //     seed=N          of what is drawn (1)
 //     fail=S@N        message N of this process ends with status S (ibv_wc_status)
-//     down=N          at message N its device's port goes down for good
+//     down=N          at message N its device's port goes down,
+//     up=MS           and comes up again so many milliseconds later (never)
+//     fatal=N         at message N its device is lost
 //     drop=N          of N packets one is lost, on average; it is sent again after the timeout
 //     rnr=N           of N immediates one finds no receive, though there are some
 //     delay=U@N       of N packets one is held back for up to U microseconds, with its queue pair
@@ -39,6 +41,8 @@ struct Faults {
   Fault refuse;
   Fault delay;
   std::uint64_t down_at = 0;
+  std::uint64_t up_after_ms = 0;  // 0: never.
+  std::uint64_t fatal_at = 0;
   std::uint64_t drop_of = 0;
   std::uint64_t rnr_of = 0;
   bool holds_gpu_writes = false;
