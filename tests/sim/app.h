@@ -33,6 +33,9 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   void refuse_streams() { refuse_ = true; }
   // How much one write() takes: few bytes make many small writes.
   void set_chunk(std::size_t bytes) { chunk_bytes_ = bytes; }
+  // Each write waits until the one before it is acknowledged.
+  void write_one_by_one() { one_by_one_ = true; }
+  void expect_late_acks() { stream_->expect_late_acks(); }
   // Now. The stream is not touched after these.
   void close() { leave(&Stream::close); }
   void abort() { leave(&Stream::abort); }
@@ -109,6 +112,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   // As msg/ does: a small copied record in front of referenced memory.
   void pump() {
     while (stream_ != nullptr && written_ < to_send_.size() && stream_->room() > 0) {
+      if (one_by_one_ && acked_ != written_) return;
       const auto left = to_send_.subspan(written_);
       const auto copied =
           left.first(std::min<std::size_t>(left.size(), std::min<std::size_t>(chunk_bytes_, 32)));
@@ -142,6 +146,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   bool open_ = false;
   bool peer_closed_ = false;
   bool refuse_ = false;
+  bool one_by_one_ = false;
   bool close_when_acked_ = false;
   bool close_when_done_ = false;
   bool finish_when_acked_ = false;

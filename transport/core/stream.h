@@ -81,6 +81,10 @@ class Stream {
   // Sends RST and forgets everything. No further event is delivered.
   virtual void abort() = 0;
 
+  // The peer's TCP is its kernel's, which may keep an acknowledgement back for a while (RFC 9293
+  // section 3.8.6.3): that it does not come at once says nothing of a loss.
+  virtual void expect_late_acks() {}
+
   // Nobody writes any more to what StreamEvents::lend_place() lent; returns when that is so. What
   // is there is told all the same, later: on_placed().
   virtual void settle_place() {}

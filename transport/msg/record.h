@@ -23,7 +23,7 @@
 //                  u16 port, u16 0, address[16], IPv4 as ::ffff:a.b.c.d: where the sender's process
 //                  listens itself, as long as it lives; port 0: nowhere;
 //                  flags: 1 new session (the sender was never accepted), 2 has a cluster key,
-//                  4 the sender's process ends
+//                  4 the sender's process ends, 8 its TCP acknowledges only what was taken
 //   3 proof    32  mac[32]
 //   5 chunk    28  u64 message, u64 offset, u64 total, u32 tag;
 //                  flags: 1 eager, 2 the sender waits until the message is received
@@ -84,7 +84,8 @@
 // the allowance, and nothing lost ever waits for credit.
 // The memory of a message is its sender's again when the peer holds all its bytes (each flow's
 // stream has acknowledged them, where accept says that this means delivery; or received has passed
-// it) and no stream refers to it any more.
+// it) and no stream refers to it any more. Whose TCP does not promise that leaves acknowledging to
+// its kernel, which also keeps some back for a while: the other end's TCP is told to expect it.
 //
 // When credit is told. A lane is *small* while the message that it began last is: four such
 // messages fit in the allowance. Nobody waits for the buffers of a small lane as long as there is
@@ -160,6 +161,7 @@ struct Hello {
   bool is_new = false;
   bool has_key = false;
   bool process_ends = false;
+  bool ack_is_delivery = false;
   Cookie cookie{};
   std::uint64_t session = 0;
   std::uint32_t epoch = 0;

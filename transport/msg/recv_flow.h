@@ -87,6 +87,7 @@ class RecvFlow final : public StreamEvents {
     session_ = &session;
     state_ = State::kMapping;
     deadline_ = kNever;
+    if (!hello_.ack_is_delivery) stream_->expect_late_acks();
   }
   void set_up() { state_ = State::kUp; }
   void drain(TimePoint deadline) {

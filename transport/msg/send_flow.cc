@@ -180,6 +180,7 @@ bool SendFlow::on_accept(TimePoint now) {
     session_->on_refused_here(now, *this, FailureDetail{Reason::kKeyMissing});
     return false;
   }
+  if (!accept->ack_is_delivery) stream_->expect_late_acks();
   session_->on_accept(*accept);
   state_ = State::kResuming;
   return true;

@@ -69,6 +69,7 @@ Hello SendSession::make_hello(std::uint8_t flow, std::uint32_t epoch) const {
   hello.is_new = !was_accepted_;
   hello.has_key = is_set(key_);
   hello.process_ends = is_leaving_ && !has_outstanding();
+  hello.ack_is_delivery = settings_.ack_is_delivery;
   hello.cookie = cookie_;
   hello.session = session_id_;
   hello.epoch = epoch;

@@ -64,6 +64,7 @@ class Connection final : public Stream, public ListHook<> {
   void finish() override;
   void close() override;
   void abort() override;
+  void expect_late_acks() override { sender_.expect_late_acks(); }
   StreamHealth health() const override;
 
   // --- The loop

@@ -43,6 +43,8 @@ class RttEstimator {
     update_min(now, rtt);
   }
 
+  void set_min_rto(Duration min_rto) { limits_.min_rto = min_rto; }
+
   bool has_sample() const { return srtt_ != Duration::zero(); }
   Duration srtt() const { return srtt_; }
   Duration rttvar() const { return rttvar_; }

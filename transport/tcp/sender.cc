@@ -39,6 +39,7 @@ void Sender::reset() {
   rto_deadline_ = probe_deadline_ = reorder_deadline_ = persist_deadline_ = kNever;
   asked_ = kNever;
   persist_backoff_ = 0;
+  peer_ack_delay_ = {};
   tally_ = {};
   pacer_ = {};
   rack_ = {};

@@ -74,6 +74,10 @@ class Sender {
   }
   std::size_t room() const;
   void queue_fin() { fin_queued_ = true; }
+  void expect_late_acks() {
+    peer_ack_delay_ = settings_.late_ack_delay;
+    rtt_.set_min_rto(settings_.rto_min + peer_ack_delay_);
+  }
 
   // --- Input. ack is in [snd.una, snd.max].
   void on_ack(TimePoint now, const Ack& ack);
@@ -222,6 +226,7 @@ class Sender {
   TimestampClock clock_;
   TimePoint heard_shut_{};  // The last ACK that found the window shut, or left it so.
   int persist_backoff_ = 0;
+  Duration peer_ack_delay_{};  // See expect_late_acks().
   std::uint32_t max_super_bytes_ = 0;
   const TcpSettings& settings_;
   const Duration& rto_floor_;

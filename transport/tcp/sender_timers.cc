@@ -16,10 +16,12 @@ constexpr Duration kProbeSlack = std::chrono::microseconds(200);
 }  // namespace
 
 Duration Sender::tail_probe_timeout() const {
-  // RFC 8985 section 7.2. No WCDelAckT: our peers acknowledge each burst; a kernel that delays
-  // costs one needless segment, which makes it answer.
+  // RFC 8985 section 7.2. Its WCDelAckT is there for peers that delay: ours acknowledge each burst.
+  // Who delays answers more than one full segment at once, whatever they were cut into.
   const Duration base = std::max(2 * rtt_.srtt(), rtt_.srtt() + 4 * rtt_.rttvar());
-  return std::max(base + kProbeSlack, rto_floor_ / 2);
+  const bool may_be_delayed = scoreboard_.in_flight_bytes() <= mss_bytes_;
+  return std::max(base + kProbeSlack, rto_floor_ / 2) +
+         (may_be_delayed ? peer_ack_delay_ : Duration::zero());
 }
 
 // Between two questions to a peer that shut its window and answers: several fit into the user

@@ -37,6 +37,10 @@ struct TcpSettings {
   // unanswered probes in a row, keepalive_interval apart, fail it.
   Duration keepalive_idle = std::chrono::seconds(3);
   Duration keepalive_interval = std::chrono::milliseconds(1500);
+  // How long a peer may keep an acknowledgement back of which Stream::expect_late_acks() was told.
+  // Linux: TCP_DELACK_MIN of 40 ms, and a tick of its clock of up to 10. Who takes longer (RFC 9293
+  // MUST-40 allows 500 ms) is asked once needlessly.
+  Duration late_ack_delay = std::chrono::milliseconds(50);
   Duration time_wait = std::chrono::milliseconds(500);
   std::uint32_t receive_window_bytes = 4U
                                        << 20;  // Advertised at most; ordinary memory, not credit.

@@ -35,6 +35,13 @@ TEST_F(AcceptorTest, AcceptsASessionAndSaysItsLimits) {
   EXPECT_EQ(sessions[0]->remote().port, 4000);
 }
 
+TEST_F(AcceptorTest, AKernelMayAcknowledgeLate) {
+  EXPECT_TRUE(greet().stream.expects_late_acks);
+  Hello bypassing = hello(6);
+  bypassing.ack_is_delivery = true;
+  EXPECT_FALSE(greet(bypassing).stream.expects_late_acks);
+}
+
 TEST_F(AcceptorTest, AnotherVersionIsToldBothVersions) {
   Peer& peer = connect();
   peer.preamble(2);

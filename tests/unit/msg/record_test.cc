@@ -99,11 +99,13 @@ TEST(Record, SurvivesTheRoundTrip) {
   EXPECT_EQ(encoded(*hello), bytes);
   Hello last = some_hello();
   last.process_ends = true;
+  last.ack_is_delivery = true;
   const Bytes last_bytes = encoded(last);
   const auto last_header = header_of(last_bytes);
   ASSERT_TRUE(last_header);
-  EXPECT_EQ(last_header->flags, 7);
+  EXPECT_EQ(last_header->flags, 15);
   EXPECT_TRUE(decode_hello(*last_header, body_of(last_bytes))->process_ends);
+  EXPECT_TRUE(decode_hello(*last_header, body_of(last_bytes))->ack_is_delivery);
 
   Map map;
   map.message = 9;

@@ -28,6 +28,7 @@ class RecordingStream final : public Stream {
   void finish() override {}  // Sessions close.
   void close() override { closed = true; }
   void abort() override { aborted = true; }
+  void expect_late_acks() override { expects_late_acks = true; }
   void settle_place() override { ++settled; }
   StreamHealth health() const override { return vitals; }
 
@@ -69,6 +70,7 @@ class RecordingStream final : public Stream {
   std::size_t takes = SIZE_MAX;  // So many more writes.
   bool closed = false;
   bool aborted = false;
+  bool expects_late_acks = false;
   int settled = 0;
   StreamHealth vitals;
 };

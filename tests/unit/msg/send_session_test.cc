@@ -128,6 +128,7 @@ TEST_F(SendSessionTest, IsDoneByAcknowledgementOnlyWhereThatMeansDelivery) {
     Accept limits = kLimits;
     limits.ack_is_delivery = delivery;
     Dialled& d = accept(0, Credit{2, 0, 0}, limits);
+    EXPECT_EQ(d.stream.expects_late_acks, !delivery) << "it comes from the peer's kernel";
     ack(d, kHelloBytes);
     post(100);
     ack(d, kChunkRecordBytes + 99);
