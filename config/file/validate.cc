@@ -10,6 +10,7 @@
 #include "config/file/key_text.h"
 #include "config/file/parse_state.h"
 #include "config/file/schema.h"
+#include "transport/core/pci_path.h"
 
 namespace ztcp::config {
 namespace {
@@ -27,21 +28,6 @@ bool is_hex(std::string_view text, std::size_t size) {
          });
 }
 
-// "0000:3b:00.0", as sysfs names PCI functions: lower case.
-bool is_pci(std::string_view text) {
-  constexpr std::string_view kForm = "hhhh:hh:hh.o";
-  if (text.size() != kForm.size()) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    const bool digit = c >= '0' && c <= '9';
-    const bool fits = kForm[i] == 'h'   ? digit || (c >= 'a' && c <= 'f')
-                      : kForm[i] == 'o' ? c >= '0' && c <= '7'
-                                        : c == kForm[i];
-    if (!fits) return false;
-  }
-  return true;
-}
-
 // Keys of one NIC, with messages that name it.
 class NicValidator {
  public:
@@ -53,8 +39,8 @@ class NicValidator {
     for (const Key& known : keys())
       if (known.section == "nic") validate_driver(known);
     form("name", nic_.name, is_name(nic_.name, 31));
-    form("pci", nic_.pci, is_pci(nic_.pci));
-    form("gpu_pci", nic_.gpu_pci, nic_.gpu_pci.empty() || is_pci(nic_.gpu_pci));
+    form("pci", nic_.pci, is_pci_address(nic_.pci));
+    form("gpu_pci", nic_.gpu_pci, nic_.gpu_pci.empty() || is_pci_address(nic_.gpu_pci));
     form("gpu_uuid", nic_.gpu_uuid, nic_.gpu_uuid.empty() || nic_.gpu_uuid.starts_with("GPU-"));
     form("kernel_driver", nic_.kernel_driver,
          nic_.kernel_driver.empty() || is_name(nic_.kernel_driver, 63));

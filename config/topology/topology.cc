@@ -167,9 +167,6 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
   return {};
 }
 
-// 169.254.0.0/16: what a host gives itself when nobody gave it an address.
-bool is_link_local(Ipv4Address address) { return address.value >> 16 == 0xa9fe; }
-
 // The NIC's own first address; else that of its VLAN with the lowest tag; a link-local one only
 // when there is no other. The rest is named.
 void choose_address(const View& view, HostNic& nic) {
@@ -184,8 +181,9 @@ void choose_address(const View& view, HostNic& nic) {
   for (const Interface* interface : candidates)
     for (const InterfaceAddress& address : interface->ipv4)
       addresses.emplace_back(interface, &address);
-  std::stable_partition(addresses.begin(), addresses.end(),
-                        [](const auto& one) { return !is_link_local(one.second->prefix.address); });
+  std::stable_partition(addresses.begin(), addresses.end(), [](const auto& one) {
+    return !IpAddress(one.second->prefix.address).is_link_local();
+  });
   for (const auto& [interface, address] : addresses) {
     if (nic.address) {
       nic.left_out.push_back(fmt::format("{} on {}", to_string(address->prefix), interface->name));

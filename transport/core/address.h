@@ -67,6 +67,10 @@ struct IpAddress {
   }
   // fe80::/10, which is of use on one link alone (RFC 4291 section 2.5.6).
   constexpr bool is_link_local_v6() const { return high >> 54 == 0xfe80 >> 6; }
+  // That, or 169.254.0.0/16 (RFC 3927): what a host gives itself.
+  constexpr bool is_link_local() const {
+    return is_v4() ? v4().value >> 16 == 0xa9fe : is_link_local_v6();
+  }
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
 
  private:

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "transport/core/gid.h"
 #include "transport/sockets/device.h"
-#include "transport/verbs/gid.h"
 #include "transport/verbs/handles.h"
 
 namespace ztcp::verbs {

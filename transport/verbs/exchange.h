@@ -27,7 +27,7 @@
 #include "transport/core/result.h"
 #include "transport/msg/hmac_sha256.h"
 #include "transport/msg/session.h"
-#include "transport/verbs/gid.h"
+#include "transport/core/gid.h"
 #include "transport/verbs/session/rails.h"
 
 namespace ztcp::verbs {

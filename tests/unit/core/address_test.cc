@@ -99,6 +99,10 @@ TEST(Address, LinkLocalAddressesAreKnown) {
   EXPECT_TRUE(parse_ip("febf::1")->is_link_local_v6());
   EXPECT_FALSE(parse_ip("fec0::1")->is_link_local_v6());
   EXPECT_FALSE(parse_ip("169.254.0.1")->is_link_local_v6());
+  for (const char* own : {"169.254.0.1", "169.254.255.255", "fe80::1"})
+    EXPECT_TRUE(parse_ip(own)->is_link_local()) << own;
+  for (const char* given : {"169.253.255.255", "169.255.0.0", "10.0.0.1", "fec0::1"})
+    EXPECT_FALSE(parse_ip(given)->is_link_local()) << given;
 }
 
 class Rejected : public testing::TestWithParam<const char*> {};

@@ -20,11 +20,6 @@ namespace {
 
 using config::Severity;
 
-// 169.254.0.0/16 and fe80::/10: what a host gives itself.
-bool is_link_local(const IpAddress& address) {
-  return address.is_v4() ? address.v4().value >> 16 == 0xa9fe : address.is_link_local_v6();
-}
-
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
 // Of the config's NICs, the one on this interface.
@@ -90,7 +85,7 @@ class InterfaceChooser {
       const IpAddress& address = one.prefix.address;
       const bool is_known =
           place != kNowhere && input_.existing->nics[place].address.address == address;
-      const Rank rank{!is_known, is_link_local(address), !address.is_v4(),
+      const Rank rank{!is_known, address.is_link_local(), !address.is_v4(),
                       static_cast<std::size_t>(at - interfaces.begin())};
       if (!best || rank < best->first) best.emplace(rank, &one);
     }

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/verbs/gid.h"
+#include "transport/core/gid.h"
 
 #include <algorithm>
 
-namespace ztcp::verbs {
+namespace ztcp {
 namespace {
-
-IpAddress address_of(const Gid& gid) {
-  std::array<std::uint64_t, 2> halves{};
-  for (std::size_t i = 0; i < gid.size(); ++i) halves[i / 8] = halves[i / 8] << 8U | gid[i];
-  return {halves[0], halves[1]};
-}
 
 // The lower, the better.
 int rank_of(const GidEntry& entry) {
@@ -21,6 +15,21 @@ int rank_of(const GidEntry& entry) {
 }
 
 }  // namespace
+
+std::optional<Gid> parse_gid(const std::string& text) {
+  const auto address = parse_ip(text);
+  if (!address) return std::nullopt;
+  Gid gid{};
+  for (std::size_t i = 0; i < gid.size(); ++i)
+    gid[i] = static_cast<std::uint8_t>((i < 8 ? address->high : address->low) >> (56 - i % 8 * 8));
+  return gid;
+}
+
+IpAddress address_of(const Gid& gid) {
+  std::array<std::uint64_t, 2> halves{};
+  for (std::size_t i = 0; i < gid.size(); ++i) halves[i / 8] = halves[i / 8] << 8U | gid[i];
+  return {halves[0], halves[1]};
+}
 
 GidType parse_gid_type(const std::string& text, bool is_infiniband) {
   if (text.starts_with("RoCE v2")) return GidType::kRoceV2;
@@ -59,4 +68,4 @@ std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, bool is_infi
   return *best;
 }
 
-}  // namespace ztcp::verbs
+}  // namespace ztcp

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/verbs/gid.h"
+#include "transport/core/gid.h"
 
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace ztcp::verbs {
+namespace ztcp {
 namespace {
 
 GidEntry entry(int index, std::uint64_t high, std::uint64_t low, GidType type) {
@@ -62,5 +62,15 @@ TEST(Gid, ReadsAsAnAddress) {
             "fe80::5aff:fe00:1");
 }
 
+TEST(Gid, IsReadAsSysfsWritesIt) {
+  const auto gid = parse_gid("0000:0000:0000:0000:0000:ffff:0a00:0005");
+  ASSERT_TRUE(gid);
+  EXPECT_EQ(address_of(*gid), *parse_ip("10.0.0.5"));
+  EXPECT_EQ(to_string(*gid), "10.0.0.5");
+  EXPECT_EQ(address_of(*parse_gid("fe80:0000:0000:0000:0202:03ff:fe04:0506")),
+            *parse_ip("fe80::202:3ff:fe04:506"));
+  EXPECT_FALSE(parse_gid("Invalid argument"));
+}
+
 }  // namespace
-}  // namespace ztcp::verbs
+}  // namespace ztcp

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which of a port's GIDs connections use: the most common cause of RoCE that does not work.
+// Addresses of RDMA ports, and which of a port's connections use: the most common cause of RoCE
+// that does not work.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 
 #include "transport/core/address.h"
 
-namespace ztcp::verbs {
+namespace ztcp {
 
 using Gid = std::array<std::uint8_t, 16>;
 
@@ -23,8 +24,13 @@ struct GidEntry {
   int index = 0;
   Gid gid{};
   GidType type = GidType::kUnknown;
+  friend bool operator==(const GidEntry&, const GidEntry&) = default;
 };
 
+// As sysfs has it: "0000:0000:0000:0000:0000:ffff:0a00:0005".
+std::optional<Gid> parse_gid(const std::string& text);
+// Of RoCE it is one of its interface's.
+IpAddress address_of(const Gid& gid);
 // As sysfs has it: "RoCE v2", "IB/RoCE v1".
 GidType parse_gid_type(const std::string& text, bool is_infiniband);
 const char* to_string(GidType type);
@@ -35,4 +41,4 @@ std::string to_string(const Gid& gid);
 // before a link-local one. Of InfiniBand: the first. Nothing: the table is empty.
 std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, bool is_infiniband);
 
-}  // namespace ztcp::verbs
+}  // namespace ztcp
