@@ -145,6 +145,9 @@ constexpr NicCheck kNicChecks[] = {
     {kVerbs, check_rdma_device},
     {kVerbs, check_rdma_access},
     {kVerbs, check_rdma_address},
+    {kVerbs, check_rdma_acs},
+    {kVerbs, check_rdma_gid},
+    {kVerbs, check_rdma_mtu},
 };
 
 // What the NICs of a kind need together.
@@ -154,7 +157,8 @@ struct SharedCheck {
 };
 constexpr SharedCheck kSharedChecks[] = {
     {kPci, check_equal_speeds},      {kPci, check_hugepages},          {kPci, check_locked_memory},
-    {kSocket, check_socket_buffers}, {kSocket, check_socket_switches},
+    {kSocket, check_socket_buffers}, {kSocket, check_socket_switches}, {kVerbs, check_rdma_memory},
+    {kVerbs, check_rdma_gpus},
 };
 
 }  // namespace

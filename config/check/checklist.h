@@ -67,6 +67,13 @@ void check_socket_switches(Checklist& list);
 Next check_rdma_device(Checklist& list, const Nic& nic);
 Next check_rdma_access(Checklist& list, const Nic& nic);
 Next check_rdma_address(Checklist& list, const Nic& nic);
+void check_rdma_memory(Checklist& list);
+void check_rdma_gpus(Checklist& list);
+// verbs_network.cc
+Next check_rdma_gid(Checklist& list, const Nic& nic);
+Next check_rdma_mtu(Checklist& list, const Nic& nic);
+// acs.cc
+Next check_rdma_acs(Checklist& list, const Nic& nic);
 // memory.cc
 void check_hugepages(Checklist& list);
 void check_locked_memory(Checklist& list);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// An RDMA device against the machine. What is wrong with one is a warning: its connections are
-// refused by name, and the other NICs serve.
+// An RDMA device against the machine: is it there, and may it be used? What is wrong with one is a
+// warning: its connections are refused by name, and the other NICs serve.
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -11,60 +12,116 @@
 #include <fmt/format.h>
 
 #include "config/check/checklist.h"
+#include "config/machine/gpu_direct.h"
+#include "config/machine/rdma.h"
 #include "config/machine/readings.h"
 
 namespace ztcp::config {
 namespace {
 
-constexpr const char* kDevices = "/sys/class/infiniband";
+constexpr unsigned kCapIpcLock = 14;  // linux/capability.h
+
+// The interface that has the NIC's address; else a word for one.
+std::string interface_for(const Checklist& list, const Nic& nic) {
+  for (const LocalAddress& one : list.addresses)
+    if (one.prefix.address == nic.address.address) return one.interface;
+  return "IFNAME";
+}
+
+// Modules that would make RDMA devices of NICs that are here, and are not loaded.
+std::vector<std::string> missing_modules(Machine& machine) {
+  std::vector<std::string> missing;
+  const std::string folder = "/sys/bus/pci/devices";
+  for (const std::string& pci : machine.list(folder)) {
+    const std::string driver = link_name(machine, pci_folder(pci) + "/driver").value_or("");
+    const std::string module(rdma_module_of(driver));
+    if (module.empty() || exists(machine, "/sys/module/" + module) ||
+        std::find(missing.begin(), missing.end(), module) != missing.end())
+      continue;
+    missing.push_back(module);
+  }
+  return missing;
+}
+
+std::string mend_of_missing(Checklist& list, const Nic& nic) {
+  if (nic.device.starts_with("rxe"))
+    return fmt::format("sudo modprobe rdma_rxe && sudo rdma link add {} type rxe netdev {}",
+                       nic.device, interface_for(list, nic));
+  if (const auto modules = missing_modules(list.machine); !modules.empty())
+    return fmt::format("sudo modprobe -a {}", fmt::join(modules, " "));
+  return fmt::format("rdma link shows what there is; correct device in {}, or sudo ztcp_setup",
+                     list.fabric.path);
+}
+
+std::string mend_of_port(const RdmaPort& port) {
+  if (port.is_infiniband)
+    return "plug the cable in; the network needs a subnet manager (opensm): sudo ibstat";
+  if (port.interface.empty()) return "plug the cable in; rdma link shows its interface";
+  return fmt::format("sudo ip link set dev {} up, and plug the cable in", port.interface);
+}
+
+std::string text_of(const RdmaPort& port) {
+  return fmt::format("port {} of {} is active: {}{}{}", port.port, port.device,
+                     port.is_infiniband ? "InfiniBand" : "Ethernet",
+                     port.speed_mbps == 0 ? "" : fmt::format(", {} Mb/s", port.speed_mbps),
+                     port.interface.empty() ? "" : ", " + port.interface);
+}
 
 }  // namespace
 
 Next check_rdma_device(Checklist& list, const Nic& nic) {
-  const std::string folder = fmt::format("{}/{}", kDevices, nic.device);
-  if (!exists(list.machine, folder)) {
-    const std::vector<std::string> others = list.machine.list(kDevices);
+  if (!exists(list.machine, fmt::format("{}/{}", kRdmaDevices, nic.device))) {
+    const std::vector<std::string> others = list.machine.list(kRdmaDevices);
     list.warning("rdma_device", nic.name,
                  fmt::format("no RDMA device {} is here; this host has {}", nic.device,
                              others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))),
-                 fmt::format("rdma link shows them; load the NIC's RDMA driver, or correct device "
-                             "in {}",
-                             list.fabric.path));
+                 mend_of_missing(list, nic));
     return Next::kStop;
   }
-  const std::string port = fmt::format("{}/ports/{}", folder, nic.device_port);
-  // "4: ACTIVE"
-  const std::string state = read_line(list.machine, port + "/state").value_or("");
-  if (state.empty() || state.find("ACTIVE") == std::string::npos) {
+  const RdmaPort port = read_rdma_port(list.machine, nic.device, nic.device_port);
+  if (port.kind != RdmaKind::kAdapter) {
     list.warning("rdma_device", nic.name,
-                 state.empty()
-                     ? fmt::format("{} has no port {}", nic.device, nic.device_port)
-                     : fmt::format("port {} of {} is \"{}\"", nic.device_port, nic.device, state),
-                 state.empty() ? fmt::format("correct device_port in {}", list.fabric.path)
-                               : "plug the cable in and set its interface up; InfiniBand needs a "
-                                 "subnet manager, too");
+                 fmt::format("{} is {}", nic.device,
+                             port.kind == RdmaKind::kIwarp
+                                 ? "an iWARP device, which this ztcp has no connection manager for"
+                                 : "of a kind that has no reliable connections"),
+                 "sudo ztcp_setup --transport sockets, over its interface");
     return Next::kStop;
   }
-  list.good("rdma_device", nic.name,
-            fmt::format("port {} of {} is active", nic.device_port, nic.device));
+  if (!port.is_active()) {
+    const bool is_there = !port.state.empty();
+    list.warning(
+        "rdma_device", nic.name,
+        is_there ? fmt::format("port {} of {} is {}", port.port, nic.device, port.state)
+                 : fmt::format("{} has no port {}", nic.device, nic.device_port),
+        is_there ? mend_of_port(port) : fmt::format("correct device_port in {}", list.fabric.path));
+    return Next::kStop;
+  }
+  list.good("rdma_device", nic.name, text_of(port));
   return Next::kGoOn;
 }
 
+// The node of this device: that others may be opened helps nobody.
 Next check_rdma_access(Checklist& list, const Nic& nic) {
-  const std::string folder = "/dev/infiniband";
-  const std::vector<std::string> files = list.machine.list(folder);
-  const auto is_open = [&](const std::string& file) {
-    return file.starts_with("uverbs") && list.machine.may_access(folder + "/" + file, R_OK | W_OK);
-  };
-  if (std::any_of(files.begin(), files.end(), is_open)) {
-    list.good("rdma_access", nic.name, "this user may open /dev/infiniband/uverbs*");
-    return Next::kGoOn;
-  }
-  list.warning("rdma_access", nic.name,
-               files.empty() ? "there is no /dev/infiniband/uverbs*"
-                             : "this user may not open /dev/infiniband/uverbs*",
-               files.empty() ? "sudo modprobe ib_uverbs; in a container pass /dev/infiniband in"
-                             : "install rdma-core, whose udev rules open them to all users");
+  const std::string node = uverbs_node(list.machine, nic.device);
+  if (node.empty())
+    list.warning(
+        "rdma_access", nic.name,
+        fmt::format("the kernel lets no process use {}: ib_uverbs is not loaded", nic.device),
+        "sudo modprobe ib_uverbs");
+  else if (!exists(list.machine, node))
+    list.warning("rdma_access", nic.name, fmt::format("{} has no {} here", nic.device, node),
+                 "in a container pass it in: --device /dev/infiniband; on a host sudo udevadm "
+                 "trigger --subsystem-match=infiniband_verbs");
+  else if (!list.machine.may_access(node, R_OK | W_OK))
+    list.warning(
+        "rdma_access", nic.name,
+        fmt::format("user {} may not open {}, which is {}'s", ::geteuid(), node, nic.device),
+        fmt::format("sudo chmod 666 {}, and for good install rdma-core, whose udev rules "
+                    "do that",
+                    node));
+  else
+    list.good("rdma_access", nic.name, fmt::format("{} may be opened", node));
   return Next::kGoOn;
 }
 
@@ -83,6 +140,39 @@ Next check_rdma_address(Checklist& list, const Nic& nic) {
                            "this host into {}",
                            list.fabric.path));
   return Next::kGoOn;
+}
+
+// What is registered with a NIC is locked, page by page.
+void check_rdma_memory(Checklist& list) {
+  const auto limit = locked_memory_limit(list.machine);
+  const std::string where = "/proc/self/limits";
+  if (!limit) return;
+  if (*limit == std::numeric_limits<std::uint64_t>::max())
+    return list.good("rdma_memory", where, "unlimited");
+  const std::string found = fmt::format("max locked memory is {} KiB", *limit >> 10);
+  if (has_capability(list.machine, kCapIpcLock))
+    list.good("rdma_memory", where, found + ", and CAP_IPC_LOCK, for which it does not hold");
+  else if (*limit >= kEnoughForRdmaBytes)
+    list.good("rdma_memory", where, found);
+  else
+    list.warning("rdma_memory", where,
+                 fmt::format("{}, wanted unlimited, or {} KiB: all that NCCL registers with RDMA "
+                             "devices counts against it",
+                             found, kEnoughForRdmaBytes >> 10),
+                 "ulimit -l unlimited; docker run --ulimit memlock=-1; LimitMEMLOCK=infinity; sudo "
+                 "ztcp_setup --user USER lifts it for sessions and services");
+}
+
+void check_rdma_gpus(Checklist& list) {
+  const GpuDirect found = read_gpu_direct(list.machine);
+  if (!found.has_gpu_driver) return;
+  const std::string text = "GPUDirect RDMA " + to_string(found);
+  if (found.is_on()) return list.good("rdma_gpu", "this machine", text);
+  list.warning("rdma_gpu", "this machine", text + ": data of GPUs takes the way over host memory",
+               found.is_module_at_hand
+                   ? fmt::format("sudo modprobe {}", kPeerMemoryModule)
+                   : "NVIDIA's open kernel module on Linux 5.12 or later, or the nvidia_peermem of "
+                     "its driver with the RDMA drivers of DOCA (MLNX_OFED)");
 }
 
 }  // namespace ztcp::config

@@ -2,10 +2,11 @@
 // Copyright the ztcp authors
 #include "transport/verbs/gpu_direct.h"
 
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+
+#include "config/machine/gpu_direct.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -21,18 +22,9 @@ std::string fault_of_dmabuf(const OpenDevice& device) {
   return is_known ? "" : "its driver registers no DMA-BUF";
 }
 
-// Old and new modules, and where each shows itself: the new one first, for with some kernels it has
-// the old one's place, too.
 std::string peer_memory_module(const std::string& sys_root) {
-  struct Sign {
-    const char* path;
-    const char* module;
-  };
-  constexpr std::array kSigns{Sign{"/module/nvidia_peermem/version", "nvidia_peermem"},
-                              Sign{"/kernel/mm/memory_peers/nv_mem_nc/version", "nvidia_peermem"},
-                              Sign{"/kernel/mm/memory_peers/nv_mem/version", "nv_peer_mem"}};
   std::error_code error;
-  for (const Sign& sign : kSigns)
+  for (const config::PeerMemorySign& sign : config::kPeerMemorySigns)
     if (std::filesystem::exists(sys_root + sign.path, error)) return sign.module;
   return {};
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What an RDMA device is on its network: the GID that connections use, and the size of packets.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "config/check/checklist.h"
+#include "config/machine/rdma.h"
+#include "config/machine/readings.h"
+
+namespace ztcp::config {
+namespace {
+
+constexpr const char* kGid = "rdma_gid";
+
+std::string words_for(const GidEntry& gid) {
+  return fmt::format("GID {} ({}, {})", gid.index, ztcp::to_string(gid.gid),
+                     ztcp::to_string(gid.type));
+}
+
+// Which of the device's GIDs the transport takes; null: none.
+const GidEntry* gid_of(const RdmaPort& port, const Nic& nic) {
+  const int wanted =
+      nic.gid_index >= 0
+          ? nic.gid_index
+          : choose_gid(port.gids, port.is_infiniband).value_or(GidEntry{.index = -1}).index;
+  const auto found = std::find_if(port.gids.begin(), port.gids.end(),
+                                  [&](const GidEntry& one) { return one.index == wanted; });
+  return found == port.gids.end() ? nullptr : &*found;
+}
+
+// Of an address in the network of the NIC's own; null: there is none.
+const GidEntry* gid_in_network(const RdmaPort& port, const Nic& nic) {
+  const auto found = std::find_if(port.gids.begin(), port.gids.end(), [&](const GidEntry& one) {
+    return one.type == GidType::kRoceV2 && nic.address.contains(address_of(one.gid));
+  });
+  return found == port.gids.end() ? nullptr : &*found;
+}
+
+bool has_address_of(const Checklist& list, const Nic& nic, const std::string& interface) {
+  return std::any_of(list.addresses.begin(), list.addresses.end(), [&](const LocalAddress& one) {
+    return one.interface == interface && one.prefix.address == nic.address.address;
+  });
+}
+
+bool is_on_interface(const Checklist& list, const IpAddress& address,
+                     const std::string& interface) {
+  return list.addresses.empty() ||
+         std::any_of(list.addresses.begin(), list.addresses.end(), [&](const LocalAddress& one) {
+           return one.interface == interface && one.prefix.address == address;
+         });
+}
+
+// What is odd about a GID that is there; empty: nothing.
+Problem oddity_of(const Checklist& list, const RdmaPort& port, const Nic& nic,
+                  const GidEntry& gid) {
+  const IpAddress address = address_of(gid.gid);
+  const std::string who = words_for(gid);
+  const GidEntry* const better = gid_in_network(port, nic);
+  const std::string choose =
+      better == nullptr || better == &gid
+          ? std::string()
+          : fmt::format("write gid_index = {} into {}", better->index, list.fabric.path);
+  if (gid.type == GidType::kRoceV1)
+    return {"", who + " is of RoCE v1, which no router forwards, and the peers' must be, too",
+            choose.empty()
+                ? fmt::format("remove gid_index from {}, if it has one", list.fabric.path)
+                : choose};
+  if (address.is_link_local())
+    return {"",
+            who +
+                " is link-local: peers beyond this link, and those that have others, can't "
+                "be reached from it",
+            choose.empty() ? fmt::format("sudo ip address add ADDRESS/LENGTH dev {}",
+                                         port.interface.empty() ? "IFNAME" : port.interface)
+                           : choose};
+  if (!is_on_interface(list, address, port.interface))
+    return {"", fmt::format("{} is no address of {} any more", who, port.interface),
+            fmt::format("sudo ip address add {} dev {}", to_string(address), port.interface)};
+  // The interface has several networks, and the config means another one.
+  if (has_address_of(list, nic, port.interface) && address.is_v4() == nic.address.address.is_v4() &&
+      !nic.address.contains(address))
+    return {
+        "",
+        fmt::format("{} is of another subnet than address = \"{}\"", who, to_string(nic.address)),
+        choose.empty() ? fmt::format("correct address in {}", list.fabric.path) : choose};
+  return {};
+}
+
+}  // namespace
+
+Next check_rdma_gid(Checklist& list, const Nic& nic) {
+  const RdmaPort port = read_rdma_port(list.machine, nic.device, nic.device_port);
+  const GidEntry* const gid = gid_of(port, nic);
+  if (gid == nullptr) {
+    if (nic.gid_index >= 0)
+      list.warning(kGid, nic.name,
+                   fmt::format("gid_index = {} in the config, but port {} of {} has no such GID "
+                               "now",
+                               nic.gid_index, port.port, port.device),
+                   fmt::format("remove gid_index from {}, and one is chosen; rdma link and "
+                               "show_gids list them",
+                               list.fabric.path));
+    else
+      list.warning(kGid, nic.name,
+                   fmt::format("port {} of {} has no GID that can be used", port.port, port.device),
+                   fmt::format("sudo ip address add ADDRESS/LENGTH dev {}",
+                               port.interface.empty() ? "IFNAME" : port.interface));
+    return Next::kStop;
+  }
+  if (!port.is_infiniband) {
+    if (Problem odd = oddity_of(list, port, nic, *gid); !odd.what.empty()) {
+      list.warning(kGid, nic.name, std::move(odd.what), std::move(odd.mend));
+      return Next::kGoOn;
+    }
+  }
+  list.good(kGid, nic.name,
+            fmt::format("{}, {}", words_for(*gid),
+                        nic.gid_index >= 0 ? "by gid_index" : "chosen by itself"));
+  return Next::kGoOn;
+}
+
+// The interface's, from which the kernel takes RoCE's. That of the network no host knows; but a
+// NIC that carries less than its neighbours, or than what it stands upon, is seldom meant.
+Next check_rdma_mtu(Checklist& list, const Nic& nic) {
+  const RdmaPort port = read_rdma_port(list.machine, nic.device, nic.device_port);
+  const auto mtu_of = [&](const std::string& interface) {
+    return static_cast<std::uint32_t>(std::max<std::int64_t>(
+        read_number(list.machine, "/sys/class/net/" + interface + "/mtu").value_or(0), 0));
+  };
+  const std::uint32_t own = port.interface.empty() ? 0 : mtu_of(port.interface);
+  if (port.is_infiniband || own == 0) return Next::kGoOn;
+  std::uint32_t larger = own;
+  std::string whose;
+  const auto compare = [&](const std::string& interface) {
+    const std::uint32_t mtu = interface.empty() ? 0 : mtu_of(interface);
+    if (mtu <= larger) return;
+    larger = mtu;
+    whose = interface;
+  };
+  for (const Nic& other : list.fabric.nics)
+    if (other.driver == NicDriver::kVerbs)
+      compare(read_rdma_port(list.machine, other.device, other.device_port).interface);
+  for (const std::string& entry : list.machine.list("/sys/class/net/" + port.interface))
+    if (entry.starts_with("lower_")) compare(entry.substr(6));
+  const std::uint32_t payload = roce_payload_bytes(own);
+  const std::string text =
+      fmt::format("{} has an MTU of {}, so that a packet of RoCE carries {} bytes", port.interface,
+                  own, payload);
+  if (roce_payload_bytes(larger) > payload)
+    list.warning(
+        "rdma_mtu", nic.name,
+        fmt::format("{}; {} has {}, for {}", text, whose, larger, roce_payload_bytes(larger)),
+        fmt::format("sudo ip link set dev {} mtu {}, where the network carries it", port.interface,
+                    larger));
+  else
+    list.good("rdma_mtu", nic.name,
+              payload == kLargestRocePayload
+                  ? text
+                  : fmt::format("{}; it would be {} from an MTU of {} on, where the network "
+                                "carries that, which no host can tell",
+                                text, kLargestRocePayload, kMtuForLargestPayload));
+  return Next::kGoOn;
+}
+
+}  // namespace ztcp::config
