@@ -61,6 +61,14 @@ class Nccl:
         self._call("ncclCommGetAsyncError", comm, ctypes.byref(state))
         return state.value
 
+    def register(self, comm, address, size_bytes):
+        handle = ctypes.c_void_p()
+        self._call("ncclCommRegister", comm, ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), ctypes.byref(handle))
+        return handle
+
+    def deregister(self, comm, handle):
+        self._call("ncclCommDeregister", comm, handle)
+
     def all_reduce(self, comm, source, target, count, stream):
         self._call("ncclAllReduce", ctypes.c_void_p(source), ctypes.c_void_p(target),
                    ctypes.c_size_t(count), FLOAT32, SUM, comm, ctypes.c_void_p(stream))

@@ -58,8 +58,9 @@ def pattern(count, rank, salt, device):
 
 
 class Sweep:
-    def __init__(self, nccl, comm, rank, ranks, device):
+    def __init__(self, nccl, comm, rank, ranks, device, registers=False):
         self.nccl, self.comm, self.rank, self.ranks, self.device = nccl, comm, rank, ranks, device
+        self.registers, self.registered = registers, []
         self.stream = torch.cuda.current_stream().cuda_stream
 
     def all_reduce(self, source, target):
@@ -92,6 +93,20 @@ class Sweep:
 
     def reduce(self, source, target):
         self.nccl.reduce(self.comm, source.data_ptr(), target.data_ptr(), source.numel(), ROOT, self.stream)
+
+    def buffer(self, values):
+        """With `values` in it; registered by the user, it begins where no page does."""
+        if not self.registers:
+            return values
+        inner = torch.empty(values.numel() + 3, dtype=values.dtype, device=self.device)[3:]
+        inner.copy_(values)
+        self.registered.append((self.nccl.register(self.comm, inner.data_ptr(), inner.numel() * 4), inner))
+        return inner
+
+    def deregister_all(self):
+        for handle, _ in self.registered:
+            self.nccl.deregister(self.comm, handle)
+        self.registered.clear()
 
     def used(self, op, count):
         """How many elements of the target this rank is given."""
@@ -129,8 +144,8 @@ class Sweep:
         run = getattr(self, op)
         wrong = 0
         for salt in (size_bytes % 97, size_bytes % 89 + 1):
-            source = pattern(count, self.rank, salt, self.device)
-            target = torch.full_like(source, float("nan"))
+            source = self.buffer(pattern(count, self.rank, salt, self.device))
+            target = self.buffer(torch.full_like(source, float("nan")))
             run(source, target)
             torch.cuda.synchronize()
             used = self.used(op, count)
@@ -145,6 +160,7 @@ class Sweep:
             run(source, target)
         torch.cuda.synchronize()
         seconds = (time.perf_counter() - begin) / iterations
+        self.deregister_all()
         return {"op": op, "size_bytes": count * 4, "time_us": seconds * 1e6, "iterations": iterations,
                 "algbw_gb_per_s": count * 4 / seconds / 1e9,
                 "busbw_gb_per_s": count * 4 / seconds / 1e9 * self.bus_factor(op), "wrong": wrong}
@@ -152,7 +168,7 @@ class Sweep:
 
 def sweep(arguments, nccl, meeting, device):
     comm = nccl.init(arguments.ranks, meeting.unique_id(nccl, "sweep"), arguments.rank)
-    runner = Sweep(nccl, comm, arguments.rank, arguments.ranks, device)
+    runner = Sweep(nccl, comm, arguments.rank, arguments.ranks, device, arguments.register)
     rows = []
     for op in arguments.ops.split(","):
         size = arguments.min
@@ -260,6 +276,7 @@ def main():
     parser.add_argument("--max", type=int, default=128 << 20)
     parser.add_argument("--factor", type=int, default=8)
     parser.add_argument("--budget", type=float, default=1.0, help="seconds a size may take at 2 GB/s")
+    parser.add_argument("--register", action="store_true", help="the buffers of a sweep, by ncclCommRegister")
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--timeout", type=float, default=60)

@@ -219,10 +219,10 @@ def registration_refused():
         ends_with_error(peer, TOLD_BOUND_S)
 
 
-def gpu_streams(fabric, sender_gpu=True, receiver_gpu=True, senders="", receivers=""):
+def gpu_streams(fabric, sender_gpu=True, receiver_gpu=True, senders="", receivers="", **more):
     """A receiver and a sender, with the faults of each."""
     arguments = ["--count", "300", "--size", "300000"]
-    return [fabric.peer(role, *arguments, *(["--gpu"] if is_gpu else []), faults=faults, E2E_PAPER_GPU=PAPER_GPU)
+    return [fabric.peer(role, *arguments, *(["--gpu"] if is_gpu else []), faults=faults, E2E_PAPER_GPU=PAPER_GPU, **more)
             for role, is_gpu, faults in (("recv", receiver_gpu, receivers), ("send", sender_gpu, senders))]
 
 
@@ -259,7 +259,7 @@ name = "{name}"
 driver = "verbs"
 device = "{device}"
 address = "127.0.0.1/8"
-"""
+{more}"""
 SOCKET_NIC = """[[nic]]
 name = "lo0"
 driver = "socket"
@@ -276,14 +276,14 @@ def write_config(fabric, *nics):
             file.write(f"{nic}first_port = {first}\nlast_port = {min(first + 7, 65535)}\n")
 
 
-def by_config(fabric):
-    return {**fabric.environment(), "ZTCP_TRANSPORT": ""}
+def by_config(fabric, faults="", **more):
+    return {**fabric.environment(faults, **more), "ZTCP_TRANSPORT": ""}
 
 
 def configured():
     """RDMA and TCP devices in one fabric, and a device that is gone: the others serve all the same."""
     with SoftFabric() as fabric:
-        write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0"), SOCKET_NIC, VERBS_NIC.format(name="rail1", device="soft7"))
+        write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more=""), SOCKET_NIC, VERBS_NIC.format(name="rail1", device="soft7", more=""))
         for device in ("0", "1"):
             rows_are_right(fabric.run_perf("--op", "all_reduce", "--device", device, *SHORT, env=by_config(fabric)))
         said(fabric, r"rail0: RDMA verbs, soft0 port 1.*chosen by .*ztcp\.conf", "lo0: kernel sockets",
@@ -293,10 +293,38 @@ def configured():
         said(fabric, "rail1: no connection over it: no RDMA device soft7 is here")
 
 
+def merge_two(fabric):
+    write_config(fabric, *(VERBS_NIC.format(name=f"rail{i}", device=f"soft{i}", more='merge = "ib0"\n') for i in range(2)))
+
+
+def both_carried(fabric):
+    counted = fabric.counted()
+    check(all(counted[f"sent_bytes_of_soft{i}"] > counted["sent_bytes"] / 4 for i in range(2)), f"one carried little: {counted}")
+
+
+def merged():
+    """One device of two NICs; and everything in disorder."""
+    with SoftFabric() as fabric:
+        merge_two(fabric)
+        for faults in ("", "drop=80,rnr=10,delay=2000@5"):
+            rows_are_right(fabric.run_perf("--op", "all_reduce", "--tags", "2", *SHORT,
+                                           env=by_config(fabric, faults, SOFT_NIC_DEVICES="2", NCCL_IB_TIMEOUT="15")))
+        both_carried(fabric)
+
+
+def merged_gpu_memory():
+    """What each NIC wrote shows after a read of that one alone."""
+    with SoftFabric() as fabric:
+        merge_two(fabric)
+        for peer in gpu_streams(fabric, receivers="hold", ZTCP_TRANSPORT="", SOFT_NIC_DEVICES="2"):
+            check(peer.wait(60) == 0, f"{peer.name} failed:\n{peer.output()}")
+        both_carried(fabric)
+
+
 def mismatched():
     """NCCL pairs devices by their order: one of RDMA and one of TCP don't meet, and the line says so."""
     with SoftFabric() as fabric:
-        write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0"), SOCKET_NIC)
+        write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more=""), SOCKET_NIC)
         perf = fabric.start_perf("--op", "sendrecv", env=by_config(fabric))
         check(perf.wait(60) != 0, "they met")
         said(fabric, r"connecting from (rail0|lo0) failed: it carries \w+.*, the peer listens with \w+")
@@ -314,4 +342,5 @@ if __name__ == "__main__":
     main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed, killed_beside_its_child,
                                   sender_exits, loopback, reload, statuses, port_down, port_briefly_down, device_lost,
                                   registration_refused,
-                                  gpu_memory, gpu_memory_refused, configured, mismatched, no_device)})
+                                  gpu_memory, gpu_memory_refused, configured, merged, merged_gpu_memory, mismatched,
+                                  no_device)})

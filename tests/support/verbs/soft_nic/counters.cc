@@ -44,6 +44,9 @@ void Counters::write_to(const std::string& folder) const {
   file << "{";
   for (std::size_t i = 0; i < kNames.size(); ++i)
     file << fmt::format("\"{}\": {}, ", kNames[i], counts_[i].load(std::memory_order_relaxed));
+  for (std::size_t i = 0; i < sent_bytes_.size(); ++i)
+    if (const std::uint64_t bytes = sent_bytes_[i].load(std::memory_order_relaxed); bytes > 0)
+      file << fmt::format("\"sent_bytes_of_soft{}\": {}, ", i, bytes);
   file << "\"misuse\": [";
   for (std::size_t i = 0; i < misuse_.size(); ++i)
     file << (i == 0 ? "" : ", ") << '"' << misuse_[i] << '"';

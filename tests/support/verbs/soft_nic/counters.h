@@ -14,6 +14,8 @@
 
 namespace ztcp::soft_nic {
 
+inline constexpr std::uint32_t kMostDevices = 16;
+
 enum class Count : std::uint8_t {
   kDoorbells,  // Calls that post sends.
   kMessages,   // Writes with an immediate.
@@ -40,12 +42,17 @@ class Counters {
   void add(Count what, std::uint64_t n = 1) {
     counts_[static_cast<std::size_t>(what)].fetch_add(n, std::memory_order_relaxed);
   }
+  void add_sent(std::uint32_t device, std::uint64_t bytes) {
+    add(Count::kSentBytes, bytes);
+    sent_bytes_[device].fetch_add(bytes, std::memory_order_relaxed);
+  }
   // Also said on stderr.
   void note_misuse(const std::string& what);
   void write_to(const std::string& folder) const;
 
  private:
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Count::kEnd)> counts_{};
+  std::array<std::atomic<std::uint64_t>, kMostDevices> sent_bytes_{};
   mutable std::mutex mutex_;
   std::vector<std::string> misuse_;
 };

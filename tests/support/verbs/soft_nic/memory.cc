@@ -84,7 +84,7 @@ Memory* MemoryTable::add_dmabuf(ibv_pd* domain, std::uint64_t offset, std::size_
 }
 
 void MemoryTable::remove(Memory* memory) {
-  if (memory->gpu != nullptr) push();
+  if (memory->gpu != nullptr) push(memory->context->device);
   by_key_.erase(memory->lkey);
   if (memory->dmabuf_fd >= 0) close(memory->dmabuf_fd);
   delete memory;
@@ -118,7 +118,7 @@ bool MemoryTable::write(Memory& memory, std::uint64_t address, std::span<const s
   if (memory.gpu != nullptr) {
     counters_.add(Count::kGpuWrittenBytes, from.size());
     if (!faults_.holds_gpu_writes) return memory.gpu->write(address, from);
-    held_.push_back({memory.gpu, address, {from.begin(), from.end()}});
+    held_.push_back({memory.context->device, memory.gpu, address, {from.begin(), from.end()}});
     return true;
   }
   // Slots, and the flags inside of NCCL's lines, are looked at while they come: ascending.
@@ -126,11 +126,14 @@ bool MemoryTable::write(Memory& memory, std::uint64_t address, std::span<const s
   return true;
 }
 
-bool MemoryTable::push() {
+bool MemoryTable::push(const ibv_device* of) {
   bool is_fine = true;
-  for (const Held& one : held_) is_fine &= one.gpu->write(one.address, one.bytes);
-  counters_.add(Count::kHeldWrites, held_.size());
-  held_.clear();
+  std::erase_if(held_, [&](const Held& one) {
+    if (one.of != of) return false;
+    is_fine &= one.gpu->write(one.address, one.bytes);
+    counters_.add(Count::kHeldWrites);
+    return true;
+  });
   return is_fine;
 }
 

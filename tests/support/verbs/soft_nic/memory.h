@@ -39,11 +39,12 @@ class MemoryTable {
                std::size_t size) const;
   bool read(const Memory& memory, std::span<std::byte> to, std::uint64_t address);
   bool write(Memory& memory, std::uint64_t address, std::span<const std::byte> from);
-  // Brings out what is held: what a read does to all writes before it.
-  bool push();
+  // Brings out what a device holds: what a read of its does to all its writes before.
+  bool push(const ibv_device* of);
 
  private:
   struct Held {
+    const ibv_device* of;
     Gpu* gpu;
     std::uint64_t address;
     std::vector<std::byte> bytes;

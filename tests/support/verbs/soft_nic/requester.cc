@@ -109,7 +109,7 @@ bool Nic::send_packet(QueuePair& qp, TimePoint now) {
                         .address = work.request.wr.rdma.remote_addr + at,
                         .payload_bytes = size,
                         .message_bytes = work.piece.length});
-    counters_.add(Count::kSentBytes, size);
+    counters_.add_sent(qp.device().index, size);
     if (is_inline)
       std::copy_n(work.bytes.begin(), size, payload.begin());
     else if (local != nullptr && !is_read)

@@ -77,7 +77,8 @@ void Nic::answer_read(Stream& stream, QueuePair& qp, const Packet& packet) {
   ibv_wc_status status = check(qp, packet, IBV_ACCESS_REMOTE_READ, packet.message_bytes, from);
   std::vector<std::byte> bytes(packet.message_bytes);
   if (status == IBV_WC_SUCCESS &&
-      (!memory_.push() || (from != nullptr && !memory_.read(*from, bytes, packet.address))))
+      (!memory_.push(&qp.device()) ||
+       (from != nullptr && !memory_.read(*from, bytes, packet.address))))
     status = IBV_WC_REM_OP_ERR;
   if (status == IBV_WC_SUCCESS) {
     if (packet.psn == qp.expected_psn) ++qp.expected_psn;

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <optional>
 
+#include "tests/support/verbs/soft_nic/counters.h"
+
 namespace ztcp::soft_nic {
 namespace {
 
@@ -86,7 +88,7 @@ Settings read_settings() {
   out.folder = variable("SOFT_NIC_FOLDER");
   if (const std::string_view text = variable("SOFT_NIC_DEVICES"); !text.empty()) {
     const auto count = number(text);
-    if (!count || *count > 16) refuse(text);
+    if (!count || *count > kMostDevices) refuse(text);
     out.devices = static_cast<std::uint32_t>(*count);
   }
   out.faults = parse_faults(variable("SOFT_NIC_FAULTS"));
