@@ -18,12 +18,23 @@ from faults import (DEATH_BOUND_S, EXIT_PLUGIN_ERROR, TOLD_BOUND_S, done_count, 
 from namespaces import Hosts, enter
 from transfer import SWEEP, rows_are_right
 
-OTHER_KEY = ('"' + "5a" * 32 + '"', '"' + "a5" * 32 + '"')
+OTHER_KEYS = ('"' + "5a" * 32 + '"', '"' + "a5" * 32 + '"')
 COOKIE_AT = 24  # In a handle: behind 6 bytes of its head and 18 of the endpoint (core/listen_address.h).
 
 
-def operations(bypassing, mtu, *arguments, switched=(), sweep=SWEEP):
+def configure(hosts, *texts):
+    """Goes into the config of each host, behind its [messages]."""
+    for config, text in zip(hosts.configs, texts):
+        with open(config, encoding="utf-8") as file:
+            whole = file.read()
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(whole.replace("[tcp]\n", f"{text}\n[tcp]\n"))
+
+
+def operations(bypassing, mtu, *arguments, switched=(), sweep=SWEEP, workers=None):
     with Hosts(bypassing=(bypassing,), mtu=mtu, switched=switched) as hosts:
+        if workers is not None:
+            configure(hosts, *[f"[poller]\nworkers = {workers}"] * 2)
         for op in ("all_reduce", "all_to_all", "sendrecv", "ping"):
             report = os.path.join(hosts.folder, f"{op}.json")
             ranks = hosts.start_pair("--op", op, *sweep, *arguments, "--json", report)
@@ -85,11 +96,7 @@ def wrong_cookie(bypassing):
 
 def wrong_key(bypassing):
     with Hosts(bypassing=(bypassing,)) as hosts:
-        for config, key in zip(hosts.configs, OTHER_KEY):
-            with open(config, encoding="utf-8") as file:
-                text = file.read()
-            with open(config, "w", encoding="utf-8") as file:
-                file.write(text.replace("[messages]\n", f"[messages]\ncluster_key = {key}\n"))
+        configure(hosts, *(f"cluster_key = {key}" for key in OTHER_KEYS))
         start_peer(hosts, "recv", 0)
         sender = start_peer(hosts, "send", 1)
         check(sender.wait(30) == EXIT_PLUGIN_ERROR, "two keys opened one lock")
@@ -103,6 +110,9 @@ for name, who in ENDS.items():
     CASES.update({
         f"{name}_mtu_1500": lambda who=who: operations(who, 1500),
         f"{name}_mtu_9000": lambda who=who: operations(who, 9000, "--tags", "8"),
+        f"{name}_workers": lambda who=who: operations(
+            who, 9000, "--tags", "2", sweep=["--min", "64K", "--max", "16M", "--factor", "16", "--iters", "3", "--warmup",
+                                             "1", "--check"], workers=2),
         f"{name}_loss_5": lambda who=who: operations(
             who, 1500, switched=("--loss", "5%", "--seed", "7"),
             sweep=["--min", "8", "--max", "256K", "--factor", "32", "--iters", "2", "--warmup", "1", "--check"]),
