@@ -18,8 +18,7 @@ namespace {
 constexpr const char* kGid = "rdma_gid";
 
 std::string words_for(const GidEntry& gid) {
-  return fmt::format("GID {} ({}, {})", gid.index, ztcp::to_string(gid.gid),
-                     ztcp::to_string(gid.type));
+  return fmt::format("GID {} {}", gid.index, describe(gid));
 }
 
 // Which of the device's GIDs the transport takes; null: none.

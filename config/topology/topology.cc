@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <set>
@@ -238,6 +239,36 @@ HostNic read_nic(const View& view, const hwloc_obj* device) {
   return nic;
 }
 
+// "0x15b3"
+unsigned id_in(Machine& machine, const std::string& path) {
+  const std::string text = read_line(machine, path).value_or("");
+  unsigned id = 0;
+  if (text.starts_with("0x")) std::from_chars(text.data() + 2, text.data() + text.size(), id, 16);
+  return id;
+}
+
+HostNic read_rdma(Machine& machine, RdmaPort port) {
+  HostNic nic;
+  nic.pci = port.pci;
+  nic.interface = port.interface;
+  nic.numa_node = port.numa_node;
+  nic.speed_mbps = port.speed_mbps;
+  if (const auto gid = choose_gid(port.gids, port.is_infiniband)) nic.gid = describe(*gid);
+  if (!nic.pci.empty()) {
+    const std::string folder = pci_folder(nic.pci);
+    nic.driver = link_name(machine, folder + "/driver").value_or("");
+    nic.id = fmt::format("{:04x}:{:04x}", id_in(machine, folder + "/vendor"),
+                         id_in(machine, folder + "/device"));
+  }
+  if (!nic.interface.empty()) {
+    const std::string net = "/sys/class/net/" + nic.interface;
+    nic.mac = parse_mac(read_line(machine, net + "/address").value_or("")).value_or(MacAddress{});
+    nic.mtu_bytes = static_cast<std::uint32_t>(std::max(0, number_in(machine, net + "/mtu", 0)));
+  }
+  nic.rdma = std::move(port);
+  return nic;
+}
+
 }  // namespace
 
 tl::expected<Topology, Problem> detect(Machine& machine, const std::string& fsroot,
@@ -270,6 +301,17 @@ tl::expected<Topology, Problem> detect(Machine& machine, const std::string& fsro
   for (hwloc_obj_t gpu : gpus) {
     auto& row = topology.distances.emplace_back();
     for (hwloc_obj_t nic : nics) row.push_back(distance_between(gpu, nic));
+  }
+  for (RdmaPort& port : rdma_ports(machine))
+    topology.rdma.push_back(read_rdma(machine, std::move(port)));
+  for (hwloc_obj_t gpu : gpus) {
+    auto& row = topology.rdma_distances.emplace_back();
+    for (const HostNic& port : topology.rdma) {
+      hwloc_obj_t own = port.pci.empty()
+                            ? nullptr
+                            : hwloc_get_pcidev_by_busidstring(hwloc.get(), port.pci.c_str());
+      row.push_back(own == nullptr ? Distance{} : distance_between(gpu, own));
+    }
   }
   for (hwloc_obj_t node = nullptr;
        (node = hwloc_get_next_obj_by_type(hwloc.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;)

@@ -17,6 +17,7 @@
 #include <tl/expected.hpp>
 
 #include "config/machine/machine.h"
+#include "config/machine/rdma.h"
 #include "config/network/network.h"
 #include "config/problem.h"
 #include "transport/core/address.h"
@@ -51,6 +52,8 @@ struct HostNic {
   std::vector<std::string> left_out;   // "10.0.0.6/24 on eth1": a NIC has one address here.
   std::string iommu_group;             // "12"; empty: none.
   bool protects = false;               // The group is an IOMMU's, not vfio's stand-in for one.
+  std::optional<RdmaPort> rdma;        // What it is as a port of an RDMA device.
+  std::string gid;                     // That connections over it will use: "10.0.0.5 (RoCE v2)".
   std::string unfit;  // Why ztcp can't have it: "carries the default route"; empty: it can.
 };
 
@@ -64,6 +67,8 @@ struct Topology {
   std::vector<Gpu> gpus;                         // By PCI address.
   std::vector<HostNic> nics;                     // By PCI address.
   std::vector<std::vector<Distance>> distances;  // [gpu][nic]
+  std::vector<HostNic> rdma;                     // Ports of RDMA devices, as rdma_ports() has them.
+  std::vector<std::vector<Distance>> rdma_distances;  // [gpu][port]
   std::vector<std::int32_t> numa_nodes;
 };
 

@@ -160,10 +160,10 @@ void add_selection(CLI::App& app, Raw& raw) {
       ->group(kGroup);
   app.add_option(
          "--transport", raw.transport,
-         "ustack: NICs become ztcp's own. sockets: nothing is taken, over the kernel's TCP; "
-         "default: as in the config, else ustack where each GPU can have a NIC")
+         "ustack: NICs become ztcp's own. sockets: nothing is taken, over the kernel's TCP. verbs: "
+         "over RDMA devices; default: as in the config, else ustack where each GPU can have a NIC")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"ustack", "sockets"}))
+      ->check(CLI::IsMember({"ustack", "sockets", "verbs"}))
       ->group(kGroup);
   app.add_option("--nics", raw.nics, "Take N NICs, or all, for any process: hosts without GPUs")
       ->type_name("N|all")
@@ -240,11 +240,11 @@ void add_local(CLI::App& app, Raw& raw) {
 
 // What is about NICs that are taken means nothing where none is.
 void refuse_options_of_ustack(const CLI::App& app, const Raw& raw) {
-  if (raw.transport != "sockets") return;
+  if (raw.transport.empty() || raw.transport == "ustack") return;
   for (const char* option :
        {"--queues", "--iommu", "--no-iommu", "--pages", "--per-gpu", "--spare"})
     if (app.count(option) > 0)
-      throw CLI::ValidationError(option, "means nothing with --transport sockets");
+      throw CLI::ValidationError(option, "means nothing with --transport " + raw.transport);
 }
 
 void refuse_queues(const CLI::App& app, const Raw& raw) {
@@ -287,7 +287,9 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
   if (app.count("--local") > 0) options.command = Command::kLocal;
   if (raw.topology == "switch") options.local.topology = LocalTopology::kSwitch;
   if (!raw.transport.empty())
-    request.transport = raw.transport == "sockets" ? Transport::kSockets : Transport::kUstack;
+    request.transport = raw.transport == "sockets" ? Transport::kSockets
+                        : raw.transport == "verbs" ? Transport::kVerbs
+                                                   : Transport::kUstack;
   request.selection.keep = {raw.keep.begin(), raw.keep.end()};
   request.selection.take = {raw.take.begin(), raw.take.end()};
   for (const std::string& text : raw.speeds) {

@@ -56,6 +56,10 @@ const char* to_string(GidType type) {
 
 std::string to_string(const Gid& gid) { return ztcp::to_string(address_of(gid)); }
 
+std::string describe(const GidEntry& entry) {
+  return to_string(entry.gid) + " (" + to_string(entry.type) + ")";
+}
+
 std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, bool is_infiniband) {
   const GidEntry* best = nullptr;
   for (const GidEntry& entry : table) {

@@ -37,6 +37,9 @@ const char* to_string(GidType type);
 // An IPv4 one as such: "::ffff:10.0.0.5" is "10.0.0.5".
 std::string to_string(const Gid& gid);
 
+// "10.0.0.5 (RoCE v2)"
+std::string describe(const GidEntry& entry);
+
 // Of RoCE: version 2, which routers forward, before 1; an IPv4 address before one of IPv6, and both
 // before a link-local one. Of InfiniBand: the first. Nothing: the table is empty.
 std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, bool is_infiniband);

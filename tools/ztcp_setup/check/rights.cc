@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/rdma.h"
 #include "config/machine/readings.h"
 #include "tools/ztcp_setup/check/memlock.h"
 #include "tools/ztcp_setup/host/job_services.h"
@@ -28,14 +29,18 @@ class Judge {
     const bool on_pci =
         std::any_of(fabric_.nics.begin(), fabric_.nics.end(),
                     [](const config::Nic& nic) { return nic.driver == config::NicDriver::kPci; });
+    on_rdma_ = std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [](const config::Nic& nic) {
+      return nic.driver == config::NicDriver::kVerbs;
+    });
+    const bool for_somebody = !fabric_.host.user.empty() || !fabric_.host.group.empty();
     // A fabric of software NICs is its user's own affair.
-    if (!on_pci) return {};
+    if (!on_pci && (!on_rdma_ || !for_somebody)) return {};
     judge_config();
-    if (fabric_.host.user.empty() && fabric_.host.group.empty()) return std::move(checks_);
+    if (!for_somebody) return std::move(checks_);
     judge_accounts();
     for (const config::Nic& nic : fabric_.nics)
       if (nic.driver == config::NicDriver::kPci) judge_group_node(nic);
-    if (fabric_.host.host_class == config::HostClass::kIommu) {
+    if (fabric_.host.host_class == config::HostClass::kIommu || on_rdma_) {
       judge_sessions();
       judge_services();
     }
@@ -143,18 +148,21 @@ class Judge {
   }
 
   void judge_limit(const std::string& whose, std::optional<std::uint64_t> kib) {
-    const std::uint64_t want_kib = std::uint64_t{fabric_.hugepages.per_process_mib} << 10U;
+    const std::uint64_t want_kib = on_rdma_
+                                       ? config::kEnoughForRdmaBytes >> 10U
+                                       : std::uint64_t{fabric_.hugepages.per_process_mib} << 10U;
     if (kib && *kib > want_kib)
       return add(Severity::kGood, "memlock", "sessions of " + whose,
                  *kib == kUnlimitedKib ? std::string("unlimited") : fmt::format("{} KiB", *kib),
                  "");
     add(Severity::kFault, "memlock", "sessions of " + whose,
-        fmt::format("max locked memory {}, wanted unlimited, or more than the {} KiB of hugepages "
-                    "that a process may take",
+        fmt::format("max locked memory {}, wanted unlimited, or more than the {} KiB {}",
                     kib ? fmt::format("is {} KiB in /etc/security/limits.*", *kib)
                         : std::string("is not set in /etc/security/limits.*, so that the system's "
                                       "default of a few MiB holds"),
-                    want_kib),
+                    want_kib,
+                    on_rdma_ ? "that NCCL may register with RDMA devices"
+                             : "of hugepages that a process may take"),
         "sudo ztcp_setup, then log in again");
   }
 
@@ -168,6 +176,7 @@ class Judge {
 
   const config::Fabric& fabric_;
   Host& host_;
+  bool on_rdma_ = false;
   std::vector<config::Check> checks_;
 };
 

@@ -13,6 +13,7 @@
 
 #include "config/machine/readings.h"
 #include "config/network/reserved.h"
+#include "tools/ztcp_setup/plan/leave_out.h"
 #include "tools/ztcp_setup/plan/steps.h"
 
 namespace ztcp::setup {
@@ -26,8 +27,9 @@ constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 std::size_t place_in_config(const PlanInput& input, const std::string& interface) {
   if (!input.existing) return kNowhere;
   const auto& nics = input.existing->nics;
-  const auto found = std::find_if(
-      nics.begin(), nics.end(), [&](const config::Nic& nic) { return nic.interface == interface; });
+  const auto found = std::find_if(nics.begin(), nics.end(), [&](const config::Nic& nic) {
+    return nic.driver == config::NicDriver::kSocket && nic.interface == interface;
+  });
   return found == nics.end() ? kNowhere : static_cast<std::size_t>(found - nics.begin());
 }
 
@@ -45,9 +47,14 @@ class InterfaceChooser {
     for (config::HostNic& nic : plan_.topology.nics) look_at(nic);
     judge_existing();
     if (plan_.notes.size() != faults && plan_.has_faults()) return false;
-    leave_slow_ones();
-    leave_reserved_ones();
-    if (input_.request.nics.value_or(0) != 0) leave_all_but(*input_.request.nics);
+    auto& nics = plan_.topology.nics;
+    const IsAskedFor is_asked_for = [this](const config::HostNic& nic) {
+      return has_name_of(input_.request.selection.take, nic) ||
+             place_in_config(input_, nic.address_interface) != kNowhere;
+    };
+    leave_slow_ones(nics, is_asked_for);
+    leave_reserved_ones(nics, reserved_, is_asked_for);
+    if (input_.request.nics.value_or(0) != 0) leave_all_but(nics, *input_.request.nics);
     plan_.pairs = config::share_nics(plan_.topology);
     if (plan_.pairs.empty()) plan_.fault("transport", nothing_to_use());
     return !plan_.pairs.empty();
@@ -92,12 +99,6 @@ class InterfaceChooser {
     return best ? best->second : nullptr;
   }
 
-  template <class Names>
-  static bool names(const Names& list, const config::HostNic& nic) {
-    return list.contains(nic.pci) || list.contains(nic.interface) ||
-           list.contains(nic.address_interface);
-  }
-
   // As the kernel has it, in place of what ztcp's own TCP would need to know.
   void look_at(config::HostNic& nic) {
     nic.unfit.clear();
@@ -137,7 +138,7 @@ class InterfaceChooser {
   }
 
   std::string why_not(const LocalAddress& own, const config::HostNic& nic) const {
-    if (names(input_.request.selection.keep, nic)) return "was named by --keep";
+    if (has_name_of(input_.request.selection.keep, nic)) return "was named by --keep";
     if (!own.is_up) return fmt::format("is down ({})", own.interface);
     if (!own.is_running) return fmt::format("has no carrier ({})", own.interface);
     for (const config::HostNic& other : plan_.topology.nics)
@@ -146,16 +147,11 @@ class InterfaceChooser {
     return {};
   }
 
-  // A NIC of the config was chosen once.
-  bool is_asked_for(const config::HostNic& nic) const {
-    return names(input_.request.selection.take, nic) ||
-           place_in_config(input_, nic.address_interface) != kNowhere;
-  }
-
   // NICs that ztcp has, and interfaces that a NIC on PCI does not explain.
   void judge_existing() {
     if (!input_.existing) return;
     for (const config::Nic& nic : input_.existing->nics) {
+      if (nic.driver == config::NicDriver::kVerbs) continue;  // Another transport's, till now.
       const auto& nics = plan_.topology.nics;
       const bool on_pci = std::any_of(nics.begin(), nics.end(), [&](const config::HostNic& one) {
         return nic.driver == config::NicDriver::kPci ? one.pci == nic.pci && one.interface.empty()
@@ -187,43 +183,6 @@ class InterfaceChooser {
     }
   }
 
-  // NCCL prefers a faster device to a nearer one, so that a slow one would be idle at best.
-  void leave_slow_ones() {
-    std::uint32_t fastest = 0;
-    for (const config::HostNic& nic : plan_.topology.nics)
-      if (nic.unfit.empty()) fastest = std::max(fastest, nic.speed_mbps);
-    for (config::HostNic& nic : plan_.topology.nics)
-      if (nic.unfit.empty() && nic.speed_mbps != 0 && nic.speed_mbps < fastest &&
-          !is_asked_for(nic))
-        nic.unfit = fmt::format("has {} Mb/s, another {}; --take {} uses it all the same",
-                                nic.speed_mbps, fastest, nic.address_interface);
-  }
-
-  // What the machine lives on is shared with jobs only where there is nothing else.
-  void leave_reserved_ones() {
-    const auto reservation = [&](const config::HostNic& nic) -> const config::Reservation* {
-      const auto found = reserved_.find(nic.address_interface);
-      return found == reserved_.end() || found->second.yields || is_asked_for(nic) ? nullptr
-                                                                                   : &found->second;
-    };
-    auto& nics = plan_.topology.nics;
-    if (std::none_of(nics.begin(), nics.end(), [&](const config::HostNic& nic) {
-          return nic.unfit.empty() && reservation(nic) == nullptr;
-        }))
-      return;
-    for (config::HostNic& nic : nics)
-      if (const config::Reservation* why = reservation(nic); nic.unfit.empty() && why != nullptr)
-        nic.unfit = fmt::format("{}; --take {} uses it as well", why->why, nic.address_interface);
-  }
-
-  void leave_all_but(unsigned count) {
-    for (config::HostNic& nic : plan_.topology.nics) {
-      if (!nic.unfit.empty()) continue;
-      if (count == 0) nic.unfit = "is beyond the number of --nics";
-      count -= count == 0 ? 0 : 1;
-    }
-  }
-
   config::Problem nothing_to_use() const {
     std::string why;
     for (const config::HostNic& nic : plan_.topology.nics)
@@ -239,8 +198,14 @@ class InterfaceChooser {
   const config::Reserved reserved_;
 };
 
-// "ztcp_setup --transport ustack" and what it takes first.
+// RDMA devices where there are any, and "ztcp_setup --transport ustack" with what it takes first.
 std::string faster_way(const PlanInput& input, const config::Topology& topology) {
+  const bool has_rdma =
+      std::any_of(topology.rdma.begin(), topology.rdma.end(), [](const config::HostNic& nic) {
+        return nic.rdma->is_active() && nic.rdma->kind == config::RdmaKind::kAdapter;
+      });
+  const std::string over_rdma =
+      has_rdma ? "sudo ztcp_setup --transport verbs, over this host's RDMA devices; or " : "";
   const bool for_gpus = !topology.gpus.empty() && !input.request.nics;
   const auto pairs = for_gpus ? config::assign(topology)
                               : config::take_nics(topology, input.request.nics.value_or(0));
@@ -249,7 +214,7 @@ std::string faster_way(const PlanInput& input, const config::Topology& topology)
       (for_gpus                              ? ""
        : input.request.nics.value_or(0) == 0 ? " --nics all"
                                              : fmt::format(" --nics {}", *input.request.nics));
-  return pairs ? command : fmt::format("{}, then {}", pairs.error().mend, command);
+  return over_rdma + (pairs ? command : fmt::format("{}, then {}", pairs.error().mend, command));
 }
 
 }  // namespace

@@ -115,6 +115,8 @@ void choose_nics(const PlanInput& input, Plan& plan) {
     choose_interfaces(input, request.transport ? "--transport sockets" : "as in the config", plan);
     return;
   }
+  if (wanted == Transport::kVerbs)
+    return choose_rdma(input, request.transport ? "--transport verbs" : "as in the config", plan);
   if (request.mode == Mode::kFresh) {
     auto pairs = request.nics ? config::take_nics(plan.topology, *request.nics)
                               : config::assign(plan.topology);

@@ -24,9 +24,10 @@ HostClassFacts facts_of(config::HostClass host_class) {
     case config::HostClass::kUnprivileged:
       break;
   }
-  return {'C',
-          "interfaces that stay with the kernel, or software NICs: no privilege, no hugepages, no "
-          "kernel bypass"};
+  return {
+      'C',
+      "interfaces and RDMA devices that stay with the kernel, or software NICs: no privilege, no "
+      "hugepages, and but for RDMA no kernel bypass"};
 }
 
 IommuFacts read_iommu(config::Machine& machine) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/ztcp_setup/plan/leave_out.h"
 #include "tools/ztcp_setup/plan/steps.h"
 
 namespace ztcp::setup {
@@ -19,6 +20,11 @@ void judge_names(const PlanInput& input, const char* option,
     if (input.transport() == Transport::kSockets && plan.network.find(name) != nullptr) continue;
     if (std::any_of(nics.begin(), nics.end(),
                     [&](const auto& nic) { return nic.pci == name || nic.interface == name; }))
+      continue;
+    const auto& rdma = plan.topology.rdma;
+    if (input.transport() == Transport::kVerbs &&
+        std::any_of(rdma.begin(), rdma.end(),
+                    [&](const auto& one) { return has_name_of({name}, one); }))
       continue;
     std::string known;
     for (const config::HostNic& nic : nics)
@@ -40,7 +46,8 @@ void judge_config(const PlanInput& input, Plan& plan) {
   const config::NicDriver first = nics.front().driver;
   const char* const mend = "ztcp_setup --config FILE writes elsewhere, or remove the file";
   if (std::any_of(nics.begin(), nics.end(), [](const config::Nic& nic) {
-        return nic.driver != config::NicDriver::kPci && nic.driver != config::NicDriver::kSocket;
+        return nic.driver != config::NicDriver::kPci && nic.driver != config::NicDriver::kSocket &&
+               nic.driver != config::NicDriver::kVerbs;
       }))
     plan.note(Severity::kFault, "config", path,
               "is a fabric of software NICs, written with --local or by hand; it is left alone",
@@ -48,8 +55,7 @@ void judge_config(const PlanInput& input, Plan& plan) {
   else if (std::any_of(nics.begin(), nics.end(),
                        [&](const config::Nic& nic) { return nic.driver != first; }))
     plan.note(Severity::kFault, "config", path,
-              "has NICs on PCI and interfaces of the kernel's, written by hand; it is left alone",
-              mend);
+              "has NICs of several drivers, written by hand; it is left alone", mend);
 }
 
 void judge_accounts(const PlanInput& input, Plan& plan) {

@@ -54,10 +54,16 @@ Resources boot_resources(const PlanInput& input, std::uint32_t page_kib, Plan& p
   return std::move(boot.resources);
 }
 
+// A driver that takes no DMA-BUFs reaches GPU memory by the module alone. Also when it is loaded:
+// it shall be so at the next boot.
+bool needs_peer_memory(const config::GpuDirect& found) {
+  return found.has_gpu_driver && !found.has_dmabuf && found.is_module_at_hand;
+}
+
 void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& plan) {
   PlanParts parts;
   parts.pages = plan.pages;
-  if (!plan.sockets) parts.boot = boot_resources(input, fabric.hugepages.page_kib, plan);
+  if (plan.takes_nics()) parts.boot = boot_resources(input, fabric.hugepages.page_kib, plan);
   // What the operator wrote beside the values stays, as long as no value changes.
   parts.config_text =
       input.existing && *input.existing == fabric ? input.existing_text : to_toml(fabric);
@@ -66,8 +72,9 @@ void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& 
     for (config::Problem& problem : config::parse(parts.config_text, fabric.path).problems)
       plan.fault("config", std::move(problem));
   parts.unit_text = input.unit_text;
+  parts.wants_peer_memory = plan.verbs && needs_peer_memory(plan.verbs->gpu_direct);
   plan.resources = plan.awaits_reboot ? parts.boot : resources_for(fabric, parts, input.host);
-  if (!plan.sockets && !has_packaged_unit(input.host) && input.unit_text.empty())
+  if (plan.takes_nics() && !has_packaged_unit(input.host) && input.unit_text.empty())
     plan.note(Severity::kWarning, "boot", kUnit,
               "is not installed, so that NICs and pages are lost at the next boot",
               "install ztcp from its package, or run ztcp_setup after each boot");
@@ -97,6 +104,8 @@ std::optional<Transport> PlanInput::transport() const {
       return Transport::kUstack;
     case config::NicDriver::kSocket:
       return Transport::kSockets;
+    case config::NicDriver::kVerbs:
+      return Transport::kVerbs;
     default:
       return std::nullopt;
   }
@@ -105,6 +114,7 @@ std::optional<Transport> PlanInput::transport() const {
 const config::HostNic& Plan::host_nic(const config::Nic& nic) const {
   const auto found =
       std::find_if(topology.nics.begin(), topology.nics.end(), [&](const config::HostNic& one) {
+        if (verbs) return one.rdma->device == nic.device && one.rdma->port == nic.device_port;
         return sockets ? one.unfit.empty() && one.address_interface == nic.interface : one.pci == nic.pci;
       });
   assert(found != topology.nics.end());
@@ -153,13 +163,15 @@ Plan make_plan(const PlanInput& input) {
   fabric.nics.clear();
   if (plan.sockets)
     fabric.nics = describe_interfaces(input, plan);
+  else if (plan.verbs)
+    fabric.nics = describe_rdma(input, plan);
   else
     for (const config::Pair& pair : plan.pairs)
       fabric.nics.push_back(describe_nic(input, plan, pair, fabric));
   decide_speeds(input, plan, fabric.nics);
   decide_host(input, plan, fabric);
   fabric.hugepages = {};
-  if (!plan.sockets) take_pages(decide_pages(input, fabric.nics, plan.notes), fabric, plan);
+  if (plan.takes_nics()) take_pages(decide_pages(input, fabric.nics, plan.notes), fabric, plan);
   make_resources(input, fabric, plan);
   plan.fabric = std::move(fabric);
   return plan;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/check/check.h"
+#include "config/machine/gpu_direct.h"
 #include "config/settings.h"
 #include "config/topology/topology.h"
 #include "tools/ztcp_setup/host/host.h"
@@ -42,12 +43,21 @@ struct SocketsChoice {
   std::string faster_way;  // To ztcp's own TCP: what to attach, what to run.
 };
 
+// That all go over RDMA devices.
+struct VerbsChoice {
+  std::string why;  // "--transport verbs"
+  config::GpuDirect gpu_direct;
+};
+
 struct Plan {
   config::Network network;
   config::Topology topology;
-  // Which NIC each GPU has: its own, or with sockets the one that is nearest to it.
+  // Which NIC each GPU has: its own, or of those that stay with the kernel the nearest to it. With
+  // verbs topology.nics are the ports of RDMA devices.
   std::vector<config::Pair> pairs;
-  std::optional<SocketsChoice> sockets;  // Absent: ztcp's own TCP.
+  std::optional<SocketsChoice> sockets;  // With neither of them: ztcp's own TCP.
+  std::optional<VerbsChoice> verbs;
+  bool takes_nics() const { return !sockets && !verbs; }
   // Without it nothing can be set up, and the notes say why.
   std::optional<config::Fabric> fabric;
   std::vector<NodePages> pages;

@@ -13,14 +13,18 @@ namespace {
 
 using config::Severity;
 
-void judge_class_a(const PlanInput& input, const std::set<std::string>& taken, Plan& plan) {
-  // Directories of companies have such names: "domain users".
+// Whose limit of locked memory is lifted. Directories of companies have such names: "domain users".
+void judge_account_names(const PlanInput& input, Plan& plan) {
   for (const std::string& name : {input.user(), input.group()})
     if (name.find_first_of(" \t") != std::string::npos)
       plan.note(Severity::kFault, "account", name,
                 "has a blank in its name, which /etc/security/limits.d can't hold, so that its "
                 "limit of locked memory can't be lifted",
                 "sudo groupadd --system ztcp, add the users to it, ztcp_setup --group ztcp");
+}
+
+void judge_class_a(const PlanInput& input, const std::set<std::string>& taken, Plan& plan) {
+  judge_account_names(input, plan);
   if (input.request.no_iommu)
     plan.note(Severity::kWarning, "iommu", "--no-iommu",
               "not needed: this machine has an IOMMU, and it is used", "leave --no-iommu out");
@@ -72,8 +76,9 @@ void decide_host(const PlanInput& input, Plan& plan, config::Fabric& fabric) {
   fabric.host.hostname = config::read_line(input.host, "/proc/sys/kernel/hostname").value_or("");
   fabric.host.user = input.user();
   fabric.host.group = input.group();
-  if (plan.sockets) {
+  if (!plan.takes_nics()) {
     fabric.host.host_class = config::HostClass::kUnprivileged;
+    if (plan.verbs) judge_account_names(input, plan);
     return;
   }
   std::vector<std::string> without;

@@ -19,7 +19,8 @@ namespace {
 std::optional<std::uint32_t> stated(const PlanRequest& request, const config::Nic& nic,
                                     const config::HostNic& host_nic,
                                     std::set<std::string>& unused) {
-  for (const std::string& name : {host_nic.pci, host_nic.interface, nic.interface, nic.name}) {
+  for (const std::string& name :
+       {host_nic.pci, host_nic.interface, nic.interface, nic.device, nic.name}) {
     const auto found = request.speeds_mbps.find(name);
     if (name.empty() || found == request.speeds_mbps.end()) continue;
     unused.erase(name);
@@ -43,7 +44,7 @@ void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>&
     const config::HostNic& found = plan.host_nic(nic);
     if (const auto mbps = stated(input.request, nic, found, unused)) {
       nic.speed_mbps = *mbps;
-    } else if (plan.sockets && nic.speed_mbps == 0 && found.speed_mbps != 0) {
+    } else if (!plan.takes_nics() && nic.speed_mbps == 0 && found.speed_mbps != 0) {
       continue;  // Its driver goes on telling.
     } else if (nic.speed_mbps == 0 && instance) {
       nic.speed_mbps = instance->share_mbps(nics.size());

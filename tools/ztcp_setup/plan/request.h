@@ -21,9 +21,9 @@ enum class Mode : std::uint8_t {
   kAdd,    // The NICs of the config as they are, and those that came since.
 };
 
-// What carries the fabric of a host: ztcp's own TCP, which takes NICs from the kernel, or the
-// kernel's.
-enum class Transport : std::uint8_t { kUstack, kSockets };
+// What carries the fabric of a host: ztcp's own TCP, which takes NICs from the kernel, the
+// kernel's, or RDMA devices.
+enum class Transport : std::uint8_t { kUstack, kSockets, kVerbs };
 
 struct PlanRequest {
   // Every fit NIC, for --nics all.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/gpu_direct.h"
 #include "config/machine/mounts.h"
 #include "config/machine/readings.h"
 #include "hugepage/budget.h"
@@ -25,8 +26,12 @@ class Wanted {
     // What only the next boot and the next login see comes first, the NICs last: the fewer steps
     // between a NIC's loss and the config that replaces it, the better.
     resources_ = parts_.boot;
-    // Interfaces that stay with the kernel need nothing.
-    if (std::none_of(fabric_.nics.begin(), fabric_.nics.end(), is_on_pci)) {
+    // Interfaces that stay with the kernel need nothing, and RDMA devices little.
+    if (!has_nics(is_on_pci)) {
+      if (has_nics(is_on_rdma)) {
+        want_limits();
+        if (parts_.wants_peer_memory) want_peer_memory();
+      }
       want_config();
       return std::move(resources_);
     }
@@ -44,6 +49,10 @@ class Wanted {
 
  private:
   static bool is_on_pci(const config::Nic& nic) { return nic.driver == config::NicDriver::kPci; }
+  static bool is_on_rdma(const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; }
+  bool has_nics(bool (*kind)(const config::Nic&)) const {
+    return std::any_of(fabric_.nics.begin(), fabric_.nics.end(), kind);
+  }
 
   template <class What>
   void add(std::string why, What what) {
@@ -54,10 +63,11 @@ class Wanted {
   const std::string& group() const { return fabric_.host.group; }
   bool for_root_only() const { return user().empty() && group().empty(); }
 
-  // The IOMMU's mappings count as locked memory. Root may lock anything; sessions get their limit
-  // from PAM; jobs of a service inherit the service's.
+  // The IOMMU's mappings count as locked memory, and so does what RDMA devices register. Root may
+  // lock anything; sessions get their limit from PAM; jobs of a service inherit the service's.
   void want_limits() {
-    if (fabric_.host.host_class != config::HostClass::kIommu || for_root_only()) return;
+    if (for_root_only()) return;
+    if (fabric_.host.host_class != config::HostClass::kIommu && !has_nics(is_on_rdma)) return;
     std::string text = "# Written by ztcp_setup: memory that NICs read and write is locked.\n";
     if (!user().empty()) text += fmt::format("{} - memlock unlimited\n", user());
     if (!group().empty()) text += fmt::format("@{} - memlock unlimited\n", group());
@@ -119,6 +129,14 @@ class Wanted {
     if (fabric_.host.host_class == config::HostClass::kNoIommu)
       add("vfio without an IOMMU",
           resource::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y", false});
+  }
+
+  void want_peer_memory() {
+    const std::string module = config::kPeerMemoryModule;
+    add(module + " at each boot",
+        resource::File{"/etc/modules-load.d/ztcp.conf",
+                       "# Written by ztcp_setup.\n" + module + "\n", 0644, ""});
+    add("the module that lets RDMA devices reach GPU memory", resource::Module{module});
   }
 
   void want_folders() {

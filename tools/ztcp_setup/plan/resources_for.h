@@ -20,7 +20,8 @@ struct PlanParts {
   std::vector<NodePages> pages;
   Resources boot;           // The kernel command line; see boot_line.h.
   std::string config_text;  // Of fabric.path.
-  std::string unit_text;    // Of the boot unit, where no package brought it; may be empty.
+  bool wants_peer_memory = false;
+  std::string unit_text;  // Of the boot unit, where no package brought it; may be empty.
 };
 
 // Some depend on what the distribution has.

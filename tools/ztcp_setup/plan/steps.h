@@ -27,6 +27,11 @@ void choose_nics(const PlanInput& input, Plan& plan);
 bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan);
 std::vector<config::Nic> describe_interfaces(const PlanInput& input, const Plan& plan);
 
+// choose_rdma.cc: plan.pairs and plan.verbs, over ports of RDMA devices, which plan.topology.nics
+// are then.
+void choose_rdma(const PlanInput& input, std::string why, Plan& plan);
+std::vector<config::Nic> describe_rdma(const PlanInput& input, const Plan& plan);
+
 // describe_nic.cc: what the config will say of a pair's NIC, behind those that `fabric` has.
 config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair& pair,
                          const config::Fabric& fabric);

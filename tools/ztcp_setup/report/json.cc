@@ -27,6 +27,17 @@ Json json_of(const config::Problem& problem) {
   return {{"where", problem.where}, {"what", problem.what}, {"mend", problem.mend}};
 }
 
+Json json_of(const config::RdmaPort& port, const std::string& gid) {
+  return {{"device", port.device},
+          {"port", port.port},
+          {"link_layer", port.is_infiniband ? "InfiniBand" : "Ethernet"},
+          {"state", port.state},
+          {"speed_mbps", port.speed_mbps},
+          {"interface", port.interface},
+          {"pci", port.pci},
+          {"gid", gid}};
+}
+
 Json json_of(const config::HostNic& nic) {
   Json json{{"pci", nic.pci},
             {"id", nic.id},
@@ -44,6 +55,7 @@ Json json_of(const config::HostNic& nic) {
             {"iommu_group", nic.iommu_group},
             {"usable", nic.unfit.empty()},
             {"unfit", nic.unfit}};
+  if (nic.rdma) json["rdma"] = json_of(*nic.rdma, nic.gid);
   if (nic.address) json["address"] = to_string(*nic.address);
   if (nic.gateway) json["gateway"] = to_string(*nic.gateway);
   if (nic.valid_s != config::InterfaceAddress::kForever) json["leased_s"] = nic.valid_s;
@@ -55,7 +67,7 @@ Json pairs_json(const Plan& plan) {
   for (const config::Pair& pair : plan.pairs) {
     Json one{{"device", plan.fabric_nic(pair).name},
              {"gpu", nullptr},
-             {"nic", plan.topology.nics[pair.nic].pci},
+             {"nic", plan.verbs ? plan.fabric_nic(pair).device : plan.topology.nics[pair.nic].pci},
              {"reason", pair.reason}};
     if (pair.gpu) one["gpu"] = plan.topology.gpus[*pair.gpu].pci;
     pairs.push_back(one);
@@ -85,6 +97,10 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
         {{"pci", gpu.pci}, {"model", gpu.model}, {"uuid", gpu.uuid}, {"numa_node", gpu.numa_node}});
   json["nics"] = Json::array();
   for (const config::HostNic& nic : plan.topology.nics) json["nics"].push_back(json_of(nic));
+  // Ports of RDMA devices, whatever the fabric is over.
+  json["rdma"] = Json::array();
+  for (const config::HostNic& nic : plan.topology.rdma)
+    json["rdma"].push_back(json_of(*nic.rdma, nic.gid));
   json["pairs"] = Json::array();
   if (plan.fabric) {
     json["transport"] = {{"name", "ustack"}};
@@ -92,18 +108,22 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
       json["transport"] = {{"name", "sockets"},
                            {"why", plan.sockets->why},
                            {"faster_way", plan.sockets->faster_way}};
+    if (plan.verbs)
+      json["transport"] = {{"name", "verbs"},
+                           {"why", plan.verbs->why},
+                           {"gpu_direct", config::to_string(plan.verbs->gpu_direct)}};
     json["pairs"] = pairs_json(plan);
     const HostClassFacts facts = facts_of(plan.fabric->host.host_class);
     json["host_class"] = {{"letter", std::string(1, facts.letter)},
                           {"name", config::name_of(plan.fabric->host.host_class)},
                           {"meaning", facts.meaning}};
-    if (!plan.sockets)
+    if (plan.takes_nics())
       json["hugepages"] = {{"total_mib", plan.hugepage_mib()},
                            {"per_gpu_mib", plan.fabric->hugepages.per_process_mib},
                            {"spare_mib", plan.spare_mib},
                            {"page_kib", plan.fabric->hugepages.page_kib},
                            {"nodes", Json::array()}};
-    for (const NodePages& node : plan.pages)  // None with sockets.
+    for (const NodePages& node : plan.pages)  // None where no NIC is taken.
       json["hugepages"]["nodes"].push_back(
           {{"node", node.node}, {"want_pages", node.want}, {"have_pages", node.have}});
   }

@@ -10,42 +10,13 @@
 
 #include "hugepage/budget.h"
 #include "tools/ztcp_setup/plan/iommu.h"
+#include "tools/ztcp_setup/report/tables.h"
 #include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
 
 using config::Severity;
-
-// Columns as wide as their widest cell.
-class Table {
- public:
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-
-  std::string text() const {
-    std::vector<std::size_t> widths;
-    for (const auto& row : rows_) {
-      widths.resize(std::max(widths.size(), row.size()));
-      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-    }
-    std::string out;
-    for (const auto& row : rows_) {
-      std::string line = " ";
-      for (std::size_t i = 0; i < row.size(); ++i)
-        line += fmt::format(" {:<{}} ", row[i], widths[i]);
-      out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    }
-    return out;
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
-
-std::string or_dash(std::string text) { return text.empty() ? "-" : std::move(text); }
-std::string number_or_dash(std::int64_t number, bool known) {
-  return known ? fmt::format("{}", number) : "-";
-}
 
 const char* word_for(Severity severity) {
   switch (severity) {
@@ -57,48 +28,6 @@ const char* word_for(Severity severity) {
       break;
   }
   return "FAULT";
-}
-
-std::string pairs_text(const Plan& plan) {
-  Table table;
-  table.add({"device", "GPU", "model", "NUMA", "NIC", "interface", "driver", "address", "VLAN",
-             "MTU", "Mb/s", "why this NIC"});
-  for (const config::Pair& pair : plan.pairs) {
-    const config::Gpu gpu = pair.gpu ? plan.topology.gpus[*pair.gpu] : config::Gpu{};
-    const config::HostNic& found = plan.topology.nics[pair.nic];
-    const config::Nic& nic = plan.fabric_nic(pair);
-    const bool addressed = nic.address != IpPrefix();
-    // The kernel's own settings of an interface stay the kernel's.
-    const std::uint32_t mtu_bytes = plan.sockets ? found.mtu_bytes : nic.mtu_bytes;
-    const std::uint32_t mbps =
-        plan.sockets && nic.speed_mbps == 0 ? found.speed_mbps : nic.speed_mbps;
-    table.add(
-        {nic.name, or_dash(gpu.pci), or_dash(gpu.model),
-         number_or_dash(nic.numa_node, nic.numa_node >= 0), found.pci,
-         or_dash(plan.sockets ? nic.interface : found.interface), or_dash(found.driver),
-         addressed ? to_string(nic.address) : "-", number_or_dash(nic.vlan_id, nic.vlan_id > 0),
-         number_or_dash(mtu_bytes, mtu_bytes > 0), number_or_dash(mbps, mbps > 0), pair.reason});
-  }
-  return table.text();
-}
-
-// Everything on PCI, when there is no pairing to show it.
-std::string inventory_text(const config::Topology& topology) {
-  Table table;
-  for (const config::Gpu& gpu : topology.gpus) table.add({"GPU", gpu.pci, or_dash(gpu.model), ""});
-  for (const config::HostNic& nic : topology.nics)
-    table.add({"NIC", nic.pci, or_dash(nic.interface),
-               nic.unfit.empty() ? "free" : "not for ztcp: " + nic.unfit});
-  return table.text();
-}
-
-std::string left_alone_text(const Plan& plan) {
-  std::string out;
-  for (const config::HostNic& nic : plan.topology.nics)
-    if (!nic.unfit.empty())
-      out += fmt::format("  {} {} is {}: it {}\n", nic.pci, or_dash(nic.interface),
-                         plan.sockets ? "not used" : "left alone", nic.unfit);
-  return out;
 }
 
 std::string notes_text(const Plan& plan) {
@@ -194,6 +123,10 @@ std::string decisions_text(const Plan& plan) {
     out += fmt::format(
         "Transport: kernel sockets for the whole host ({}); no NIC is taken.\nFaster: {}.\n",
         plan.sockets->why, plan.sockets->faster_way);
+  else if (plan.verbs)
+    out += fmt::format(
+        "Transport: RDMA devices for the whole host ({}); no NIC is taken.\nGPUDirect RDMA: {}.\n",
+        plan.verbs->why, config::to_string(plan.verbs->gpu_direct));
   else
     out +=
         fmt::format("Hugepages: {} = {} {} x {} + {}, as pages of {}.\n", gib(plan.hugepage_mib()),
@@ -201,10 +134,15 @@ std::string decisions_text(const Plan& plan) {
                     gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
                     hugepage::page_name(fabric.hugepages.page_kib));
   const std::uint32_t queues = fabric.nics.front().queues;
-  if (!plan.sockets && queues != 1)
+  if (plan.takes_nics() && queues != 1)
     out += fmt::format("Queues of a NIC: {}, each with a poller.\n",
                        queues == config::kAutoQueues ? "as its speed and the CPUs allow (auto)"
                                                      : fmt::format("{}", queues));
+  if (const std::string idle = idle_rdma_text(plan); !idle.empty())
+    out += fmt::format(
+        "RDMA devices that are here and not used: {}; sudo ztcp_setup --transport "
+        "verbs uses them.\n",
+        idle);
   if (!plan.speed_origin.empty()) out += fmt::format("Speed: {}.\n", plan.speed_origin);
   return out;
 }

@@ -16,6 +16,7 @@
 #include "config/topology/topology.h"
 #include "tools/ztcp_setup/check/firewall.h"
 #include "tools/ztcp_setup/check/job_environment.h"
+#include "tools/ztcp_setup/check/lossless.h"
 #include "tools/ztcp_setup/check/rights.h"
 #include "tools/ztcp_setup/check/source_routes.h"
 #include "tools/ztcp_setup/host/usable_cpus.h"
@@ -91,9 +92,9 @@ CheckReport check_here(Host& host, const std::string& config_path, const char* c
                            host.link_target("/proc/self/exe").value_or(""),
                            network ? default_interface(*network) : std::string()};
   report.checks = config::run_checks(fabric, host, gpus, {}, host.addresses());
-  for (const auto& more :
-       {check_job_environment(fabric, job), check_groups(fabric, host), check_rights(fabric, host),
-        check_firewall(fabric, host), check_source_routes(fabric, host)})
+  for (const auto& more : {check_job_environment(fabric, job), check_groups(fabric, host),
+                           check_rights(fabric, host), check_firewall(fabric, host),
+                           check_source_routes(fabric, host), check_lossless(fabric, host)})
     report.checks.insert(report.checks.end(), more.begin(), more.end());
   for (config::Problem& problem : config::read_environment(variables).problems)
     report.checks.push_back({"variable", config::Severity::kWarning, std::move(problem)});

@@ -125,7 +125,7 @@ TEST_F(CheckVerbs, AHealthyHostIsGood) {
   EXPECT_EQ(good("rdma_device"), "port 1 of mlx5_0 is active: Ethernet, 100000 Mb/s, eth1");
   EXPECT_EQ(good("rdma_access"), "/dev/infiniband/uverbs3 may be opened");
   EXPECT_EQ(good("rdma_address"), "10.0.0.5/24 is on eth1");
-  EXPECT_EQ(good("rdma_gid"), "GID 2 (10.0.0.5, RoCE v2), chosen by itself");
+  EXPECT_EQ(good("rdma_gid"), "GID 2 10.0.0.5 (RoCE v2), chosen by itself");
   EXPECT_EQ(good("rdma_mtu"),
             "eth1 has an MTU of 9000, so that a packet of RoCE carries 4096 bytes");
   EXPECT_EQ(good("rdma_memory"), "unlimited");
@@ -219,10 +219,10 @@ TEST_F(CheckVerbs, AGidThatVanishedIsNamed) {
 
 TEST_F(CheckVerbs, AGidThatPeersCantReachIsNamedWithTheBetterOne) {
   fabric_.nics[0].gid_index = 1;
-  EXPECT_THAT(warning("rdma_gid").what, HasSubstr("GID 1 (10.0.0.5, RoCE v1) is of RoCE v1"));
+  EXPECT_THAT(warning("rdma_gid").what, HasSubstr("GID 1 10.0.0.5 (RoCE v1) is of RoCE v1"));
   EXPECT_EQ(warning("rdma_gid").mend, "write gid_index = 2 into /etc/ztcp.conf");
   fabric_.nics[0].gid_index = 0;
-  EXPECT_THAT(warning("rdma_gid").what, HasSubstr("GID 0 (fe80::1, RoCE v2) is link-local"));
+  EXPECT_THAT(warning("rdma_gid").what, HasSubstr("GID 0 fe80::1 (RoCE v2) is link-local"));
 }
 
 TEST_F(CheckVerbs, AGidOfAnotherSubnetIsNamedWithTheRightOne) {
@@ -233,7 +233,7 @@ TEST_F(CheckVerbs, AGidOfAnotherSubnetIsNamedWithTheRightOne) {
   addresses_.push_back(
       {.interface = "eth1", .index = 3, .prefix = *parse_ip_prefix("192.168.1.5/24")});
   const Problem said = warning("rdma_gid");
-  EXPECT_THAT(said.what, HasSubstr("GID 2 (192.168.1.5, RoCE v2) is of another subnet than "
+  EXPECT_THAT(said.what, HasSubstr("GID 2 192.168.1.5 (RoCE v2) is of another subnet than "
                                    "address = \"10.0.0.5/24\""));
   EXPECT_EQ(said.mend, "write gid_index = 3 into /etc/ztcp.conf");
 }

@@ -67,6 +67,13 @@ PlanRequest for_a_group() {
   return request;
 }
 
+PlanRequest over_rdma() {
+  PlanRequest request;
+  request.transport = Transport::kVerbs;
+  request.group = "ztcp";
+  return request;
+}
+
 PlanRequest taken_by_name() {
   PlanRequest request = nics_without_gpus();
   request.selection.take = {"eth1", "0000:00:04.0"};

@@ -54,6 +54,19 @@ struct Scene {
   }
 };
 
+TEST(Rights, ForRdmaDevicesMemoryMayBeLocked) {
+  Scene scene;
+  scene.fabric.host.host_class = config::HostClass::kUnprivileged;
+  scene.fabric.nics[0].driver = config::NicDriver::kVerbs;
+  scene.fabric.nics[0].device = "mlx5_0";
+  EXPECT_THAT(scene.bad(), IsEmpty());
+  scene.host.add_file(kLimits, "@ztcp - memlock 4194303\n");
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("more than the 4194304 KiB that NCCL may register "
+                                                 "with RDMA devices")));
+  scene.fabric.host.group.clear();
+  EXPECT_THAT(scene.bad(), IsEmpty()) << "nobody was named";
+}
+
 TEST(Rights, AllIsWell) {
   Scene scene;
   EXPECT_THAT(scene.bad(), IsEmpty());

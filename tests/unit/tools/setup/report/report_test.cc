@@ -37,6 +37,12 @@ PlanRequest ustack() {
   return request;
 }
 
+PlanRequest verbs() {
+  PlanRequest request;
+  request.transport = Transport::kVerbs;
+  return request;
+}
+
 struct Case {
   const char* tree;
   const char* golden;
@@ -70,6 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shared-group", "shared-group", nics_without_gpus(), false},
                     Case{"own-group", "own-group", {}, false}, Case{"no-gpu", "no-gpu", {}, false},
                     Case{"too-few-nics", "too-few-nics", {}, false},
+                    Case{"rdma", "rdma", verbs(), false}, Case{"rdma", "rdma-again", verbs(), true},
+                    Case{"rdma", "rdma-unused", {}, false},
                     Case{"too-few-nics", "too-few-nics-refused", ustack(), false}),
     [](const auto& row) {
       std::string name = row.param.golden;

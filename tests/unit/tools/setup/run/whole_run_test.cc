@@ -63,7 +63,8 @@ std::vector<WholeRun> whole_runs() {
           {"class_b", "cloud-flat", test::without_iommu()},
           {"for_a_group_with_grubby", "vlan", test::for_a_group()},
           {"leases", "dhcp", test::taken_by_name()},
-          {"kernel_sockets", "too-few-nics", {}}};
+          {"kernel_sockets", "too-few-nics", {}},
+          {"rdma", "rdma", test::over_rdma()}};
 }
 
 class WholeRuns : public testing::TestWithParam<WholeRun> {};

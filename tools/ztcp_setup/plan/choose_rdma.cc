@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A fabric of RDMA devices: which of their ports it is over. The kernel keeps them and what it has
+// over them; processes open them beside it.
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "config/machine/gpu_direct.h"
+#include "config/machine/readings.h"
+#include "tools/ztcp_setup/plan/leave_out.h"
+#include "tools/ztcp_setup/plan/steps.h"
+
+namespace ztcp::setup {
+namespace {
+
+using config::RdmaKind;
+using config::RdmaPort;
+using config::Severity;
+
+constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+
+// Of the config's NICs, the one that is this port.
+std::size_t place_in_config(const PlanInput& input, const RdmaPort& port) {
+  if (!input.existing) return kNowhere;
+  const auto& nics = input.existing->nics;
+  const auto found = std::find_if(nics.begin(), nics.end(), [&](const config::Nic& nic) {
+    return nic.driver == config::NicDriver::kVerbs && nic.device == port.device &&
+           nic.device_port == port.port;
+  });
+  return found == nics.end() ? kNowhere : static_cast<std::size_t>(found - nics.begin());
+}
+
+// The GID that connections will use, by the transport's own rule.
+std::optional<GidEntry> gid_of(const PlanInput& input, const RdmaPort& port) {
+  const std::size_t place = place_in_config(input, port);
+  const int wanted = place == kNowhere ? -1 : input.existing->nics[place].gid_index;
+  if (wanted < 0) return choose_gid(port.gids, port.is_infiniband);
+  const auto found = std::find_if(port.gids.begin(), port.gids.end(),
+                                  [&](const GidEntry& one) { return one.index == wanted; });
+  if (found == port.gids.end()) return std::nullopt;
+  return *found;
+}
+
+class RdmaChooser {
+ public:
+  RdmaChooser(const PlanInput& input, Plan& plan)
+      : input_(input),
+        plan_(plan),
+        addresses_(input.host.addresses()),
+        reserved_(config::reserved_interfaces(input.host, plan.network,
+                                              input.request.selection.ssh_connection)) {}
+
+  void choose() {
+    plan_.topology.nics = plan_.topology.rdma;
+    plan_.topology.distances = plan_.topology.rdma_distances;
+    auto& nics = plan_.topology.nics;
+    for (config::HostNic& nic : nics) look_at(nic);
+    judge_existing();
+    if (plan_.has_faults()) return;
+    const IsAskedFor is_asked_for = [this](const config::HostNic& nic) {
+      return has_name_of(input_.request.selection.take, nic) ||
+             place_in_config(input_, *nic.rdma) != kNowhere;
+    };
+    leave_slow_ones(nics, is_asked_for);
+    leave_reserved_ones(nics, reserved_, is_asked_for);
+    if (input_.request.nics.value_or(0) != 0) leave_all_but(nics, *input_.request.nics);
+    plan_.pairs = config::share_nics(plan_.topology);
+    if (plan_.pairs.empty()) plan_.fault("transport", nothing_to_use());
+  }
+
+ private:
+  void look_at(config::HostNic& nic) const {
+    const auto gid = gid_of(input_, *nic.rdma);
+    nic.gid = gid ? describe(*gid) : std::string();
+    const LocalAddress* const own = address_for(nic);
+    if (own != nullptr) {
+      nic.address = own->prefix;
+      nic.address_interface = own->interface;
+    }
+    nic.unfit = why_not(nic);
+  }
+
+  std::string why_not(const config::HostNic& nic) const {
+    const RdmaPort& port = *nic.rdma;
+    if (has_name_of(input_.request.selection.keep, nic)) return "was named by --keep";
+    if (port.kind == RdmaKind::kIwarp)
+      return "is an iWARP device, which ztcp has no connection manager for";
+    if (port.kind == RdmaKind::kOther) return "is of a kind that has no reliable connections";
+    if (!port.is_active()) return fmt::format("has port {} {}", port.port, port.state);
+    if (nic.gid.empty()) return "has no GID that can be used: its interface has no address";
+    if (!nic.address) return "has no address at hand over which queue pairs could be agreed upon";
+    return {};
+  }
+
+  // The config's own, else that of the GID, else one that others can reach: of the port's own
+  // interface, or else of the machine's best way out; IPv4 first.
+  const LocalAddress* address_for(const config::HostNic& nic) const {
+    const std::size_t place = place_in_config(input_, *nic.rdma);
+    const auto gid = gid_of(input_, *nic.rdma);
+    using Rank = std::tuple<bool, bool, bool, bool, bool>;
+    std::optional<std::pair<Rank, const LocalAddress*>> best;
+    for (const LocalAddress& one : addresses_) {
+      const IpAddress& address = one.prefix.address;
+      const bool is_own = one.interface == nic.interface;
+      const bool is_known =
+          place != kNowhere && input_.existing->nics[place].address.address == address;
+      if (one.is_loopback || !one.is_up || (!is_own && !is_known && !is_way_out(one.interface)))
+        continue;
+      const Rank rank{!is_known, !is_own, !gid || address_of(gid->gid) != address,
+                      address.is_link_local(), !address.is_v4()};
+      if (!best || rank < best->first) best.emplace(rank, &one);
+    }
+    return best ? best->second : nullptr;
+  }
+
+  bool is_way_out(const std::string& interface) const {
+    const config::Interface* found = plan_.network.find(interface);
+    return found != nullptr && std::any_of(plan_.network.routes.begin(), plan_.network.routes.end(),
+                                           [&](const config::Route& route) {
+                                             return route.destination.length == 0 &&
+                                                    route.interface == found->index;
+                                           });
+  }
+
+  void judge_existing() {
+    if (!input_.existing) return;
+    for (const config::Nic& nic : input_.existing->nics) {
+      const auto& nics = plan_.topology.nics;
+      if (nic.driver == config::NicDriver::kPci) {
+        if (config::link_name(input_.host, config::pci_folder(nic.pci) + "/driver") == "vfio-pci")
+          plan_.note(Severity::kFault, "nics", nic.name,
+                     fmt::format("{} is ztcp's, so that the kernel has no device of it", nic.pci),
+                     "sudo ztcp_setup --undo, then sudo ztcp_setup --transport verbs");
+      } else if (nic.driver == config::NicDriver::kVerbs &&
+                 std::none_of(nics.begin(), nics.end(), [&](const config::HostNic& one) {
+                   return one.rdma->device == nic.device && one.rdma->port == nic.device_port;
+                 })) {
+        plan_.note(Severity::kWarning, "nics", nic.name,
+                   fmt::format("the config has it on port {} of {}, which is gone", nic.device_port,
+                               nic.device),
+                   "rdma link shows what there is; ztcp_setup again when it is back");
+      }
+    }
+  }
+
+  config::Problem nothing_to_use() const {
+    std::string why;
+    for (const config::HostNic& nic : plan_.topology.nics)
+      why += fmt::format("; {} {}", nic.rdma->device, nic.unfit);
+    return {"this machine",
+            plan_.topology.nics.empty() ? std::string("no RDMA device (rdma link lists none)")
+                                        : "no RDMA device is of use" + why,
+            "load the NICs' RDMA driver (modprobe mlx5_ib, ...), give their interfaces addresses; "
+            "or ztcp_setup --transport sockets"};
+  }
+
+  const PlanInput& input_;
+  Plan& plan_;
+  const std::vector<LocalAddress> addresses_;
+  const config::Reserved reserved_;
+};
+
+// Written where each GPU has one of its own: of a NIC that several share, the config could name but
+// one.
+bool are_pairs(const Plan& plan) {
+  std::set<std::size_t> taken;
+  for (const config::Pair& pair : plan.pairs)
+    if (pair.gpu && !taken.insert(pair.nic).second) return false;
+  return taken.size() == plan.topology.gpus.size();
+}
+
+}  // namespace
+
+void choose_rdma(const PlanInput& input, std::string why, Plan& plan) {
+  plan.verbs = VerbsChoice{std::move(why), config::read_gpu_direct(input.host)};
+  RdmaChooser(input, plan).choose();
+}
+
+std::vector<config::Nic> describe_rdma(const PlanInput& input, const Plan& plan) {
+  config::Fabric fabric;
+  std::vector<const config::HostNic*> found;
+  for (const config::HostNic& one : plan.topology.nics)
+    if (one.unfit.empty()) found.push_back(&one);
+  // Those that are added come behind the config's own, whose order stays.
+  if (input.request.mode == Mode::kAdd)
+    std::stable_sort(found.begin(), found.end(), [&](const auto* a, const auto* b) {
+      return place_in_config(input, *a->rdma) < place_in_config(input, *b->rdma);
+    });
+  const bool paired = are_pairs(plan);
+  for (const config::HostNic* one : found) {
+    const std::size_t place = place_in_config(input, *one->rdma);
+    config::Nic nic;
+    if (place != kNowhere) nic = input.existing->nics[place];
+    nic.name = device_name(input, nic, fabric);
+    nic.driver = config::NicDriver::kVerbs;
+    nic.device = one->rdma->device;
+    nic.device_port = one->rdma->port;
+    nic.address = *one->address;
+    nic.numa_node = one->numa_node;
+    nic.gpu_pci.clear();
+    nic.gpu_uuid.clear();
+    for (const config::Pair& pair : plan.pairs)
+      if (paired && pair.gpu && &plan.topology.nics[pair.nic] == one) {
+        nic.gpu_pci = plan.topology.gpus[*pair.gpu].pci;
+        nic.gpu_uuid = plan.topology.gpus[*pair.gpu].uuid;
+      }
+    fabric.nics.push_back(std::move(nic));
+  }
+  return std::move(fabric.nics);
+}
+
+}  // namespace ztcp::setup
