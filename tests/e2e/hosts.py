@@ -67,12 +67,12 @@ def down(seconds):
 
 
 def briefly_down():
-    """The kernel's TCP alone gets over it."""
+    """Shorter than user_timeout_ms: the flows outlive it."""
     down(1)
 
 
 def down_for_long():
-    """Longer than user_timeout_ms: the flows die and are dialled again."""
+    """Longer than user_timeout_ms: flows may die, and the job goes on."""
     down(5)
 
 

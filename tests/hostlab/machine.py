@@ -203,6 +203,10 @@ class Machine:
         """Its root port is the bus of that number and one: bus 0 is the machine's own."""
         return f"0000:{rail + 1:02x}:00.0"
 
+    def interface(self, rail):
+        """What the kernel calls its NIC, while it has it: virtio's."""
+        return self.run(f"ls /sys/bus/pci/devices/{self.pci(rail)}/virtio*/net").output.strip()
+
     # --- The monitor ------------------------------------------------------------------------------
 
     def monitor(self, command, **arguments):

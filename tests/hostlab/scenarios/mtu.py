@@ -9,7 +9,7 @@ ETHERNET_BYTES = 14
 
 
 def raise_mtu(machine):
-    machine.run(f"ip link set $(ls /sys/bus/pci/devices/{machine.pci(1)}/virtio*/net) mtu 9000")
+    machine.run(f"ip link set {machine.interface(1)} mtu 9000")
 
 
 def run(lab):

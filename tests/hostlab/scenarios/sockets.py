@@ -33,7 +33,7 @@ def run(lab):
     machines[0].reboot()
     all_reduce(machines, pmd="kernel sockets")
     lab.say("without the address")
-    interface = machines[0].run(f"ls /sys/bus/pci/devices/{machines[0].pci(1)}/virtio*/net").output.strip()
+    interface = machines[0].interface(1)
     machines[0].run(f"ip address flush dev {interface}")
     fault = machines[0].run(f"{ZTCP_SETUP} --check", user="job", status=2)
     expect(f"sudo ip address add {machines[0].address(1)}/24 dev {interface}", fault.output, fault)

@@ -5,10 +5,6 @@ from machine import Failure
 ENDS_WITHIN_S = 120  # A CPU is emulated: the transport's own limits are 10 to 40 s.
 
 
-def interface_of(machine, rail):
-    return machine.run(f"ls /sys/bus/pci/devices/{machine.pci(rail)}/virtio*/net").output.strip()
-
-
 def expect_end(job, text):
     """It ends by itself, not well, and says why."""
     job.wait(ENDS_WITHIN_S)
@@ -19,7 +15,7 @@ def expect_end(job, text):
 
 def run(lab):
     machines = lab.boot(2, nics=["virtio"])
-    names = [interface_of(machine, 1) for machine in machines]
+    names = [machine.interface(1) for machine in machines]
     if names[0] != names[1]:
         raise Failure(f"rail 1 is {names[0]} on one machine and {names[1]} on the other")
     asked = f"env ZTCP_TRANSPORT=verbs NCCL_SOCKET_IFNAME=={names[0]}"

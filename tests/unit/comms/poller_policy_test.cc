@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <numeric>
 #include <sched.h>
 #include <thread>
 #include <unistd.h>
@@ -12,19 +11,13 @@
 #include <gtest/gtest.h>
 
 #include "config/machine/live_machine.h"
+#include "tests/support/cpu_view.h"
 
 namespace ztcp::comms {
 namespace {
 
+using test::cpus;
 using namespace std::chrono_literals;
-
-CpuView cpus(std::uint32_t allowed, std::size_t online) {
-  CpuView view;
-  view.allowed.resize(allowed);
-  std::iota(view.allowed.begin(), view.allowed.end(), 0U);
-  view.online = online;
-  return view;
-}
 
 struct Case {
   const char* name;

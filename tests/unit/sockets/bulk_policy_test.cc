@@ -3,21 +3,15 @@
 #include "transport/sockets/bulk_policy.h"
 
 #include <cstdlib>
-#include <numeric>
 
 #include <gtest/gtest.h>
+
+#include "tests/support/cpu_view.h"
 
 namespace ztcp::sockets {
 namespace {
 
-comms::CpuView cpus(std::uint32_t allowed, std::size_t online, std::size_t quota = 0) {
-  comms::CpuView view;
-  view.allowed.resize(allowed);
-  std::iota(view.allowed.begin(), view.allowed.end(), 0U);
-  view.online = online;
-  view.quota = quota;
-  return view;
-}
+using test::cpus;
 
 struct Case {
   const char* name;

@@ -126,8 +126,8 @@ TEST(Connect, ToSharedMemoryIsRefusedWithBothAddresses) {
       << log.warnings()[0];
 }
 
-// Each process of a host takes the next port of the range; what is missing then is named.
-TEST(Listen, TakesTheFirstFreePortOfItsRange) {
+// Of a range of one, which somebody has: what is missing is named.
+TEST(Listen, ATakenRangeIsNamedAndServesOnceItIsFree) {
   Device device = loopback_device();
   auto anywhere = create(host_settings(), {device});
   const auto first = (*anywhere)->listen(0, {});

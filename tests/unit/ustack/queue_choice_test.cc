@@ -2,12 +2,14 @@
 // Copyright the ztcp authors
 #include "transport/ustack/queue_choice.h"
 
-#include <numeric>
-
 #include <gtest/gtest.h>
+
+#include "tests/support/cpu_view.h"
 
 namespace ztcp::ustack {
 namespace {
+
+using test::cpus;
 
 config::Nic nic(std::uint32_t queues, std::uint32_t speed_mbps = 100'000,
                 std::uint16_t mtu_bytes = 1500) {
@@ -17,15 +19,6 @@ config::Nic nic(std::uint32_t queues, std::uint32_t speed_mbps = 100'000,
   out.speed_mbps = speed_mbps;
   out.mtu_bytes = mtu_bytes;
   return out;
-}
-
-comms::CpuView cpus(std::size_t allowed, std::size_t online, std::size_t quota = 0) {
-  comms::CpuView view;
-  view.allowed.resize(allowed);
-  std::iota(view.allowed.begin(), view.allowed.end(), 0U);
-  view.online = online;
-  view.quota = quota;
-  return view;
 }
 
 std::uint16_t chosen(const config::Nic& one, const comms::CpuView& view, std::size_t nics) {
