@@ -146,6 +146,7 @@ constexpr NicCheck kNicChecks[] = {
     {kVerbs, check_rdma_access},
     {kVerbs, check_rdma_address},
     {kVerbs, check_rdma_acs},
+    {kVerbs, check_rdma_pkey},
     {kVerbs, check_rdma_gid},
     {kVerbs, check_rdma_mtu},
 };

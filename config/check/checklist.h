@@ -71,6 +71,7 @@ void check_rdma_memory(Checklist& list);
 void check_rdma_gpus(Checklist& list);
 // verbs_network.cc
 Next check_rdma_gid(Checklist& list, const Nic& nic);
+Next check_rdma_pkey(Checklist& list, const Nic& nic);
 Next check_rdma_mtu(Checklist& list, const Nic& nic);
 // acs.cc
 Next check_rdma_acs(Checklist& list, const Nic& nic);

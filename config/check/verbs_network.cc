@@ -123,6 +123,28 @@ Next check_rdma_gid(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
+// The fault of one that was named; a port always has the first.
+Next check_rdma_pkey(Checklist& list, const Nic& nic) {
+  if (nic.pkey_index < 0) return Next::kGoOn;
+  const std::string key =
+      read_line(list.machine, fmt::format("{}/{}/ports/{}/pkeys/{}", kRdmaDevices, nic.device,
+                                          nic.device_port, nic.pkey_index))
+          .value_or("0x0000");
+  if (key != "0x0000") {
+    list.good("rdma_pkey", nic.name, fmt::format("partition key {} is {}", nic.pkey_index, key));
+    return Next::kGoOn;
+  }
+  list.warning(
+      "rdma_pkey", nic.name,
+      fmt::format("pkey_index = {} in the config, but port {} of {} has no such partition "
+                  "key",
+                  nic.pkey_index, nic.device_port, nic.device),
+      fmt::format("correct pkey_index in {}; grep . {}/{}/ports/{}/pkeys/* lists them, and "
+                  "the subnet manager gives them",
+                  list.fabric.path, kRdmaDevices, nic.device, nic.device_port));
+  return Next::kGoOn;
+}
+
 // The interface's, from which the kernel takes RoCE's. That of the network no host knows; but a
 // NIC that carries less than its neighbours, or than what it stands upon, is seldom meant.
 Next check_rdma_mtu(Checklist& list, const Nic& nic) {

@@ -105,6 +105,11 @@ class Container(unittest.TestCase):
         self.assertNotIn("--gpus", words)
         self.assertEqual(words[-2:], ["image", "train.py"])
 
+    def test_rdma_devices_are_passed_in(self):
+        words = self.words('schema = 1\n[[nic]]\nname = "ztcp0"\ndriver = "verbs"\ndevice = "mlx5_0"\n')
+        self.assertEqual([words[i + 1] for i, w in enumerate(words) if w == "--device"], ["/dev/infiniband"])
+        self.assertIn("memlock=-1", words)
+
     def test_gpus_are_passed_where_there_are_any(self):
         (self.folder / "sys/bus/pci/drivers/nvidia").mkdir(parents=True)
         words = self.words('schema = 1\n[host]\nclass = "iommu"\n' + NIC.format(i=1))

@@ -60,6 +60,7 @@ class Checker {
     checks_.push_back(check_library(job_));
     check_names("NCCL_SOCKET_IFNAME", "/sys/class/net");
     check_names("NCCL_IB_HCA", "/sys/class/infiniband");
+    check_rdma_switch();
     check_cpus();
     return std::move(checks_);
   }
@@ -96,6 +97,17 @@ class Checker {
         plugin.find("libnccl-net-ztcp.so") == std::string::npos)
       add(Severity::kWarning, "nccl", place_of("NCCL_NET_PLUGIN"),
           fmt::format("\"{}\", so NCCL does not load ztcp", plugin), removal_of("NCCL_NET_PLUGIN"));
+  }
+
+  // It is NCCL's own, and people have it set from other days.
+  void check_rdma_switch() {
+    const bool on_rdma =
+        std::any_of(fabric_.nics.begin(), fabric_.nics.end(),
+                    [](const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; });
+    if (on_rdma && variable("NCCL_IB_DISABLE") == "1")
+      add(Severity::kWarning, "nccl", place_of("NCCL_IB_DISABLE"),
+          "1, so that all RDMA devices of the config refuse connections",
+          removal_of("NCCL_IB_DISABLE"));
   }
 
   // Whether NCCL may go on without ztcp. That is the operator's choice, and no fault either way.

@@ -58,6 +58,7 @@ Planner planner(Host& host, const Options& options, Scope scope) {
     Planned planned{plan->resources, scope, {}, ""};
     for (const config::Check& note : plan->notes) planned.notes.push_back(note.problem);
     if (plan->sockets) planned.success = "setup successfully, over kernel sockets";
+    if (plan->verbs) planned.success = "setup successfully, over RDMA devices";
     if (plan->awaits_reboot) {
       // The rest of the resources comes with the next run: what is there stays.
       planned.scope = Scope::kMore;

@@ -245,6 +245,18 @@ TEST_F(CheckVerbs, AGidWhoseAddressIsGoneIsNamed) {
   EXPECT_EQ(said.mend, "sudo ip address add 10.0.0.5 dev eth1");
 }
 
+TEST_F(CheckVerbs, APartitionKeyThatIsNotThereIsNamed) {
+  const std::string keys = "sys/class/infiniband/mlx5_0/ports/1/pkeys/";
+  tree_.add_file(keys + "0", "0xffff\n");
+  tree_.add_file(keys + "1", "0x0000\n");
+  fabric_.nics[0].pkey_index = 0;
+  EXPECT_EQ(good("rdma_pkey"), "partition key 0 is 0xffff");
+  for (const int index : {1, 7}) {
+    fabric_.nics[0].pkey_index = index;
+    EXPECT_THAT(warning("rdma_pkey").what, HasSubstr("has no such partition key"));
+  }
+}
+
 TEST_F(CheckVerbs, AnMtuBelowThatOfOthersIsNamed) {
   tree_.add_file("sys/class/net/eth1/mtu", "1500\n");
   EXPECT_THAT(good("rdma_mtu"), HasSubstr("carries 1024 bytes; it would be 4096 from an MTU of "

@@ -280,6 +280,16 @@ TEST(JobEnvironment, FewCpusForWorkers) {
   EXPECT_THAT(check.problem.mend, HasSubstr("remove workers = 2 from [poller]"));
 }
 
+TEST(JobEnvironment, RdmaThatIsSwitchedOffIsNamed) {
+  Scene scene;
+  scene.variables["NCCL_IB_DISABLE"] = "1";
+  EXPECT_THAT(scene.bad(), IsEmpty()) << "no NIC is meant";
+  scene.fabric.nics[1].driver = config::NicDriver::kVerbs;
+  const Check check = scene.only();
+  EXPECT_THAT(check.problem.what, HasSubstr("all RDMA devices of the config refuse"));
+  EXPECT_EQ(check.problem.mend, "unset NCCL_IB_DISABLE");
+}
+
 TEST(JobEnvironment, EachQueueWantsACpu) {
   Scene scene;
   scene.fabric.nics[1].queues = 4;
