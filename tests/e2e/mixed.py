@@ -8,6 +8,7 @@ bypassing.
 """
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -61,6 +62,22 @@ def redialled(bypassing):
         time.sleep(5)
         hosts.on(1 - bypassing, "ip", "link", "set", "data", "up")
         goes_on(receiver, sender)
+
+
+def cut(bypassing):
+    """For good: user_timeout_ms and the keepalive mean the same to either TCP, so who sends gives up when he would among
+    his own, and who receives as much later as he may still be dialled."""
+    with Hosts(bypassing=(bypassing,)) as hosts:
+        receiver, sender = start_transfer(hosts)
+        hosts.on(1 - bypassing, "ip", "link", "set", "data", "down")
+        began = time.monotonic()
+        for process, what, least_s, most_s in ((sender, r"sending to 10\.66\.0\.1:\d+ failed", 7, 20),
+                                               (receiver, r"receiving from 10\.66\.0\.2:\d+ failed", 10, 25)):
+            check(process.wait(DEATH_BOUND_S) == EXIT_PLUGIN_ERROR, f"{process.name} ended well")
+            took = time.monotonic() - began
+            print(f"{process.name} ended after {took:.1f} s")
+            check(least_s <= took <= most_s, f"{process.name} ended after {took:.1f} s")
+            check(re.search(what, hosts.log()), f"no line says '{what}'")
 
 
 def killed(bypassing, victim_sends):
@@ -117,6 +134,7 @@ for name, who in ENDS.items():
             who, 1500, switched=("--loss", "5%", "--seed", "7"),
             sweep=["--min", "8", "--max", "256K", "--factor", "32", "--iters", "2", "--warmup", "1", "--check"]),
         f"{name}_redialled": lambda who=who: redialled(who),
+        f"{name}_cut": lambda who=who: cut(who),
         f"{name}_sender_killed": lambda who=who: killed(who, victim_sends=True),
         f"{name}_receiver_killed": lambda who=who: killed(who, victim_sends=False),
         f"{name}_wrong_cookie": lambda who=who: wrong_cookie(who),
