@@ -92,8 +92,8 @@ void SocketStream::go(bool with_reset) {
 }
 
 void SocketStream::fail(TimePoint now, int sys_errno, const char* where) {
-  ++counters_.failed;
   StreamEvents* const events = std::exchange(events_, nullptr);
+  if (events != nullptr) ++counters_.failed;
   go(/*with_reset=*/true);
   if (events != nullptr) events->on_failed(now, Error{to_errc(sys_errno), sys_errno, where});
 }

@@ -50,7 +50,7 @@ struct StreamCounters {
   std::uint64_t worker_calls = 0;   // Of all calls, those that workers did.
   std::uint64_t send_refusals = 0;  // No buffer in the kernel.
   std::uint64_t retransmissions = 0;
-  std::uint64_t failed = 0;
+  std::uint64_t failed = 0;  // In use: a peer that has closed, too, may end the rest by RST.
 };
 
 class SocketStream final : public Stream {

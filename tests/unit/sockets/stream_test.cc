@@ -188,5 +188,22 @@ TEST_F(StreamTest, MessagesWithoutAPlaceSeldomCostACallMore) {
   EXPECT_LE(calls, 640U + 12U);
 }
 
+// A peer of userspace TCP that has closed refuses our last words (RFC 9293 SHLD-3).
+TEST_F(StreamTest, AResetBehindTheEndIsNoFailure) {
+  for (const bool is_in_use : {true, false}) {
+    make(/*is_polled=*/false);
+    const std::array<std::byte, 8> bye{};
+    ASSERT_TRUE(stream->write(bye, {}));
+    stream->on_ready({}, EPOLLOUT);
+    stream->send({});
+    if (!is_in_use) stream->close();
+    peer = {};  // With something unread, which makes it a reset.
+    stream->on_ready({}, EPOLLIN | EPOLLRDHUP | EPOLLHUP);
+    stream->receive({}, scratch);
+    EXPECT_TRUE(stream->is_gone());
+    EXPECT_EQ(std::exchange(counters.failed, 0), is_in_use ? 1U : 0U);
+  }
+}
+
 }  // namespace
 }  // namespace ztcp::sockets
