@@ -73,7 +73,7 @@ bool is_gpu(Machine& machine, const std::string& pci) {
 }  // namespace
 
 Next check_rdma_acs(Checklist& list, const Nic& nic) {
-  const RdmaPort port = read_rdma_port(list.machine, nic.device, nic.device_port);
+  const RdmaPort& port = list.rdma_port(nic);
   if (port.pci.empty()) return Next::kGoOn;
   const auto way = way_to(list.machine, port.pci);
   std::vector<std::string> bridges;

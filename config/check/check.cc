@@ -166,7 +166,7 @@ constexpr SharedCheck kSharedChecks[] = {
 
 std::vector<Check> run_checks(const Fabric& fabric, Machine& machine, const GpuList& gpus,
                               const NicList& own_nics, const AddressList& addresses) {
-  Checklist list{fabric, machine, gpus, own_nics, addresses, {}};
+  Checklist list{fabric, machine, gpus, own_nics, addresses, {}, {}};
   for (const HostCheck judge : kHostChecks) judge(list);
   unsigned kinds = 0;
   for (const Nic& nic : fabric.nics) {

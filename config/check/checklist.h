@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "config/check/check.h"
+#include "config/machine/rdma.h"
 
 namespace ztcp::config {
 
@@ -25,6 +27,14 @@ struct Checklist {
   const NicList& own_nics;
   const AddressList& addresses;
   std::vector<Check> checks;
+  std::map<std::pair<std::string, std::uint16_t>, RdmaPort> rdma_ports;  // Those that were read.
+
+  // Of an RDMA NIC. Each has hundreds of places for GIDs, and checks compare them with each other.
+  const RdmaPort& rdma_port(const Nic& nic) {
+    const auto [place, is_new] = rdma_ports.try_emplace({nic.device, nic.device_port});
+    if (is_new) place->second = read_rdma_port(machine, nic.device, nic.device_port);
+    return place->second;
+  }
 
   void good(std::string name, std::string where, std::string what) {
     checks.push_back({std::move(name), Severity::kGood, {std::move(where), std::move(what), ""}});

@@ -78,7 +78,7 @@ Next check_rdma_device(Checklist& list, const Nic& nic) {
                  mend_of_missing(list, nic));
     return Next::kStop;
   }
-  const RdmaPort port = read_rdma_port(list.machine, nic.device, nic.device_port);
+  const RdmaPort& port = list.rdma_port(nic);
   if (port.kind != RdmaKind::kAdapter) {
     list.warning("rdma_device", nic.name,
                  fmt::format("{} is {}", nic.device,

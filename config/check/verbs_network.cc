@@ -93,7 +93,7 @@ Problem oddity_of(const Checklist& list, const RdmaPort& port, const Nic& nic,
 }  // namespace
 
 Next check_rdma_gid(Checklist& list, const Nic& nic) {
-  const RdmaPort port = read_rdma_port(list.machine, nic.device, nic.device_port);
+  const RdmaPort& port = list.rdma_port(nic);
   const GidEntry* const gid = gid_of(port, nic);
   if (gid == nullptr) {
     if (nic.gid_index >= 0)
@@ -148,7 +148,7 @@ Next check_rdma_pkey(Checklist& list, const Nic& nic) {
 // The interface's, from which the kernel takes RoCE's. That of the network no host knows; but a
 // NIC that carries less than its neighbours, or than what it stands upon, is seldom meant.
 Next check_rdma_mtu(Checklist& list, const Nic& nic) {
-  const RdmaPort port = read_rdma_port(list.machine, nic.device, nic.device_port);
+  const RdmaPort& port = list.rdma_port(nic);
   const auto mtu_of = [&](const std::string& interface) {
     return static_cast<std::uint32_t>(std::max<std::int64_t>(
         read_number(list.machine, "/sys/class/net/" + interface + "/mtu").value_or(0), 0));
@@ -164,8 +164,7 @@ Next check_rdma_mtu(Checklist& list, const Nic& nic) {
     whose = interface;
   };
   for (const Nic& other : list.fabric.nics)
-    if (other.driver == NicDriver::kVerbs)
-      compare(read_rdma_port(list.machine, other.device, other.device_port).interface);
+    if (other.driver == NicDriver::kVerbs) compare(list.rdma_port(other).interface);
   for (const std::string& entry : list.machine.list("/sys/class/net/" + port.interface))
     if (entry.starts_with("lower_")) compare(entry.substr(6));
   const std::uint32_t payload = roce_payload_bytes(own);

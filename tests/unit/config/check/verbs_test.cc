@@ -133,6 +133,40 @@ TEST_F(CheckVerbs, AHealthyHostIsGood) {
             "off at 0000:18:02.0, 0000:18:00.0, between 0000:1b:00.0 and its GPUs");
 }
 
+// Looks at another, and counts how often it was asked for tables of GIDs.
+class CountingMachine final : public Machine {
+ public:
+  explicit CountingMachine(Machine& other) : other_(other) {}
+  FileFacts facts(const std::string& path) override { return other_.facts(path); }
+  FileFacts facts_behind(const std::string& path) override { return other_.facts_behind(path); }
+  Result<std::string> read_value(const std::string& path) override {
+    return other_.read_value(path);
+  }
+  std::optional<std::string> link_target(const std::string& path) override {
+    return other_.link_target(path);
+  }
+  std::vector<std::string> list(const std::string& folder) override {
+    tables += folder.ends_with("/gids") ? 1 : 0;
+    return other_.list(folder);
+  }
+  bool may_access(const std::string& path, int mode) override {
+    return other_.may_access(path, mode);
+  }
+  int tables = 0;
+
+ private:
+  Machine& other_;
+};
+
+// Init checks, too, and a port has 256 places for GIDs.
+TEST_F(CheckVerbs, EachPortIsReadOnce) {
+  tree_.add(device("mlx5_1", "eth2", mapped("0006"), 9000));
+  fabric_.nics.push_back(nic("ztcp1", "mlx5_1", "10.0.0.6/24"));
+  CountingMachine machine(machine_);
+  run_checks(fabric_, machine, {}, {}, addresses_);
+  EXPECT_EQ(machine.tables, 2);
+}
+
 // --- The device ----------------------------------------------------------------------------------
 
 TEST_F(CheckVerbs, ADeviceThatIsGoneIsNamedWithThoseThatAreThere) {
