@@ -140,7 +140,7 @@ constexpr NicCheck kNicChecks[] = {
     {kTap, check_tap_interface},
     {kSocket, check_socket_interface},
     {kSocket, check_socket_network},
-    {kSocket, check_socket_ports},
+    {kSocket | kVerbs, check_listening_ports},
     {kSocket, check_socket_speed},
     {kVerbs, check_rdma_device},
     {kVerbs, check_rdma_access},

@@ -69,7 +69,7 @@ Next check_tap_interface(Checklist& list, const Nic& nic);
 // socket.cc
 Next check_socket_interface(Checklist& list, const Nic& nic);
 Next check_socket_network(Checklist& list, const Nic& nic);
-Next check_socket_ports(Checklist& list, const Nic& nic);
+Next check_listening_ports(Checklist& list, const Nic& nic);
 Next check_socket_speed(Checklist& list, const Nic& nic);
 void check_socket_buffers(Checklist& list);
 void check_socket_switches(Checklist& list);

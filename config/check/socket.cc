@@ -164,19 +164,25 @@ Next check_socket_network(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
-Next check_socket_ports(Checklist& list, const Nic& nic) {
+// Where peers find a process, of kernel sockets and for what RDMA is agreed upon over. An RDMA
+// device refuses alone, and the other NICs serve.
+Next check_listening_ports(Checklist& list, const Nic& nic) {
   if (nic.first_port == 0) return Next::kGoOn;  // The kernel finds one.
   const std::set<std::uint16_t> taken = listening_ports(list);
   const int all = nic.last_port - nic.first_port + 1;
   const auto used =
       std::distance(taken.lower_bound(nic.first_port), taken.upper_bound(nic.last_port));
   if (used >= all) {
-    list.fault(
-        "ports", nic.name,
-        fmt::format("somebody listens on each of the ports {}-{}", nic.first_port, nic.last_port),
-        fmt::format("ss -ltnp shows who; widen first_port and last_port in {}, one for each "
-                    "process",
-                    list.fabric.path));
+    const std::string what =
+        fmt::format("somebody listens on each of the ports {}-{}", nic.first_port, nic.last_port);
+    const std::string mend = fmt::format(
+        "ss -ltnp shows who; widen first_port and last_port in {}, one for each "
+        "process",
+        list.fabric.path);
+    if (nic.driver == NicDriver::kVerbs)
+      list.warning("ports", nic.name, what, mend);
+    else
+      list.fault("ports", nic.name, what, mend);
     return Next::kGoOn;
   }
   const auto range = numbers_of(list, "ipv4/ip_local_port_range");

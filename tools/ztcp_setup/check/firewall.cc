@@ -136,16 +136,21 @@ Check judge_ruleset(std::string_view text, const config::Nic& nic) {
 }
 
 std::vector<Check> check_firewall(const config::Fabric& fabric, Host& host) {
+  std::vector<config::Nic> listening;
+  for (const config::Nic& nic : fabric.nics) {
+    if (nic.driver != config::NicDriver::kSocket && nic.driver != config::NicDriver::kVerbs)
+      continue;
+    listening.push_back(nic);
+    // RDMA devices are agreed upon over whichever interface has the address.
+    if (nic.driver == config::NicDriver::kVerbs)
+      for (const LocalAddress& one : host.addresses())
+        if (one.prefix.address == nic.address.address) listening.back().interface = one.interface;
+  }
   std::vector<Check> checks;
-  const auto is_kernels = [](const config::Nic& nic) {
-    return nic.driver == config::NicDriver::kSocket;
-  };
-  if (std::none_of(fabric.nics.begin(), fabric.nics.end(), is_kernels) || !host.has_program("nft"))
-    return checks;
+  if (listening.empty() || !host.has_program("nft")) return checks;
   const auto told = host.run({"nft", "--json", "list", "ruleset"}, kLimit);
   const std::string text = told && told->exit_status == 0 ? told->output : std::string();
-  for (const config::Nic& nic : fabric.nics)
-    if (is_kernels(nic)) checks.push_back(judge_ruleset(text, nic));
+  for (const config::Nic& nic : listening) checks.push_back(judge_ruleset(text, nic));
   return checks;
 }
 

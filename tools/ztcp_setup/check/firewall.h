@@ -2,7 +2,8 @@
 // Copyright the ztcp authors
 //
 // Whether this host's own packet filter lets peers reach the ports that NICs of the kernel's listen
-// on. Only nft's tables are looked at, in which iptables of today writes, too; only root may.
+// on, and that RDMA devices are agreed upon over. Only nft's tables are looked at, in which
+// iptables of today writes, too; only root may.
 #pragma once
 
 #include <string_view>

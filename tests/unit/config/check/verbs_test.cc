@@ -239,6 +239,14 @@ TEST_F(CheckVerbs, AnAddressOfAnotherHostIsNamed) {
   EXPECT_THAT(warning("rdma_address").what, HasSubstr("\"10.0.0.5/24\" is none of this host's"));
 }
 
+// That of a socket would end the job; here the other NICs serve.
+TEST_F(CheckVerbs, PortsThatOthersHaveAreNamed) {
+  fabric_.nics[0].first_port = fabric_.nics[0].last_port = 7472;
+  tree_.add_file("proc/net/tcp",
+                 "  sl  local_address rem_address   st\n   0: 00000000:1D30 00000000:0000 0A\n");
+  EXPECT_EQ(warning("ports").what, "somebody listens on each of the ports 7472-7472");
+}
+
 // --- The network ---------------------------------------------------------------------------------
 
 TEST_F(CheckVerbs, AGidThatVanishedIsNamed) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/tools/setup/fake_host.h"
+
 namespace ztcp::setup {
 namespace {
 
@@ -97,6 +99,25 @@ TEST(Firewall, WhatCannotBeReadIsNotJudged) {
     EXPECT_THAT(judge_ruleset(text, some_nic()).problem.what, HasSubstr("not readable")) << text;
   for (const char* text : {R"({"nftables": []})", R"({"nftables": [{}, 7, {"chain": {}}]})"})
     EXPECT_EQ(severity(text), Severity::kGood) << text;
+}
+
+TEST(Firewall, RdmaDevicesAreAgreedUponOverTheInterfaceOfTheirAddress) {
+  test::FakeHost host(
+      "pci path=pci0000:00/0000:00:05.0 id=1af4:1000 class=020000 numa=0 driver=virtio-pci\n"
+      "net path=pci0000:00/0000:00:05.0 name=eth1 mac=0a:00:00:00:00:05 mtu=1500 speed=-1\n"
+      "address if=eth1 ip=10.0.0.5/24\n");
+  host.programs.insert("nft");
+  config::Fabric fabric;
+  fabric.nics = {some_nic()};
+  fabric.nics[0].driver = config::NicDriver::kVerbs;
+  fabric.nics[0].interface.clear();
+  const auto severity_of = [&](const std::string& rules) {
+    host.answers["nft --json list ruleset"] = rules;
+    const auto checks = check_firewall(fabric, host);
+    return checks.size() == 1 ? checks[0].severity : Severity::kFault;
+  };
+  EXPECT_EQ(severity_of(ruleset("drop", {kByInterface})), Severity::kGood);
+  EXPECT_EQ(severity_of(ruleset("drop", {kEstablished})), Severity::kWarning);
 }
 
 }  // namespace
