@@ -44,7 +44,8 @@ class Drawing(unittest.TestCase):
         self.assertEqual(sorted(found), ["all_reduce-2.svg", "sendrecv-2.svg"])
         for text in found.values():
             words = "".join(xml.etree.ElementTree.fromstring(text).itertext())
-            for wanted in [*TITLES.values(), "medians of 3 rounds", "time, us", "bus bandwidth, GB/s", "8 B", "128 MiB"]:
+            for wanted in [*TITLES.values(), "medians of 3 rounds", "100 us", "1 ms", "bus bandwidth, GB/s", "8 B",
+                           "128 MiB"]:
                 self.assertIn(wanted, words)
 
     def test_is_small_and_has_no_background(self):
