@@ -14,8 +14,8 @@
 
 #include "tests/sim/shared_nic.h"
 #include "tests/sim/world.h"
+#include "transport/comms/shared_places.h"
 #include "transport/ustack/engine/engine.h"
-#include "transport/ustack/shared_places.h"
 
 namespace ztcp::sim {
 namespace {
@@ -79,7 +79,7 @@ class Connection final : public msg::SendOwner, public msg::RecvOwner, public ms
 struct Host {
   Host(std::size_t number, std::uint8_t queues, bool told, std::uint64_t seed) {
     const auto spread = random_spread(queues, seed * 10 + number);
-    places = std::make_shared<ustack::SharedPlaces>(queues);
+    places = std::make_shared<comms::SharedPlaces>(queues);
     for (std::uint8_t i = 0; i < queues; ++i) {
       ustack::EngineConfig config;
       config.stack.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(number + 1)}};
@@ -117,7 +117,7 @@ struct Host {
     return sum;
   }
 
-  std::shared_ptr<ustack::SharedPlaces> places;
+  std::shared_ptr<comms::SharedPlaces> places;
   std::vector<std::unique_ptr<ustack::Engine>> engines;
   std::unique_ptr<SharedNic<ustack::Engine>> nic;
 };

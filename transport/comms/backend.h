@@ -41,6 +41,8 @@ class Backend {
   // send, bury the clients that are done with. True when anything moved.
   virtual bool turn(TimePoint now, Doorbell& doorbell) = 0;
   virtual TimePoint next_deadline() const = 0;
+  // That the last turn sent and received: whether a thread of its own should run those that follow.
+  virtual std::uint64_t moved_bytes() const { return 0; }
 
   // As many sessions, ours and our peers' together, as may be; no other is to be started.
   virtual bool is_full() const = 0;

@@ -36,11 +36,8 @@ class Nic {
   virtual PeerHandle issue_handle(const msg::Cookie& cookie) = 0;
 
   // For one more connection: the pollers, first the one that has the fewest of those dialled here.
-  // Where peers dial to is theirs to say, and may fill one of them alone; but of two NICs that dial
-  // each other one begins in the middle, so that a few connections each way are on as many pollers
-  // as there are.
   std::vector<Poller*> by_dialled(const IpAddress& peer) const {
-    const std::size_t first = listen_endpoint.address <= peer ? 0 : pollers.size() / 2;
+    const std::size_t first = first_dialled_from(peer);
     std::vector<Poller*> all;
     for (std::size_t i = 0; i < pollers.size(); ++i)
       all.push_back(pollers[(first + i) % pollers.size()].get());
@@ -62,6 +59,9 @@ class Nic {
   std::vector<std::unique_ptr<Poller>> pollers;
 
  protected:
+  // The poller that the first connection to a peer is dialled from: such that those which the peer
+  // dials begin elsewhere, and a few each way are on as many pollers as there are.
+  virtual std::size_t first_dialled_from(const IpAddress&) const { return 0; }
   // For destructors of kinds that own what pollers use. The first one's thread looks at all of
   // them, so it ends while they are there.
   void end_pollers() {

@@ -27,6 +27,11 @@ constexpr int kYieldFactor = 4;
 constexpr int kSleepResolution = 8;
 // Shared: turns that a holder of the baton runs for posts of others before it goes on.
 constexpr std::uint64_t kTurnsForOthers = 2;
+// A turn that moves so much has the background thread called: the bytes alone take as long as to
+// wake it. It stays while there are turns that move so little, and for a while after the last.
+constexpr std::uint64_t kLadenBytes = 64U << 10;
+constexpr std::uint64_t kStillLadenBytes = 4U << 10;
+constexpr Duration kLadenFor = std::chrono::microseconds(500);
 
 void move_this_thread(const std::vector<std::uint32_t>& cpus) {
   if (cpus.empty()) return;
@@ -140,10 +145,13 @@ void Poller::look_elsewhere(TimePoint now) {
 }
 
 void Poller::run_shared_turn() {
-  if (!baton_.try_take()) return;
+  if (has_taken_over_.load() || !baton_.try_take()) return;
   const bool moved = turn();
   const bool idle_long = !moved && idle() >= config_.spin;
+  const bool calls_thread =
+      config_.takes_over && backend_->moved_bytes() >= kLadenBytes && !is_called_.exchange(true);
   if (give_baton() == 0 && idle_long) sched_yield();
+  if (calls_thread && sleeping_.load()) wake();
 }
 
 // Every hold ends here. Returns how many turns were run for others: where nobody spins, somebody
@@ -187,7 +195,7 @@ void Poller::sleep(TimePoint deadline) {
       deadline <= now ? shortest : std::clamp(deadline - now, shortest, config_.max_sleep);
   sleeping_.store(true);
   // Shared, whoever rings also runs the turn.
-  const bool rung = config_.dedicated && doorbell_.any();
+  const bool rung = config_.dedicated ? doorbell_.any() : is_called_.load();
   if (!rung && !stopping_.load()) {
     const timespec ts{.tv_sec = timeout.count() / 1'000'000'000,
                       .tv_nsec = timeout.count() % 1'000'000'000};
@@ -223,9 +231,37 @@ void Poller::run_dedicated() {
   }
 }
 
+// Whoever posts rings, and leaves the rest to this thread; who rings as it gives up may have seen
+// it still there, so one turn follows.
+void Poller::run_laden() {
+  has_taken_over_.store(true);
+  TimePoint laden_at = read_clock();
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    if (!baton_.try_take_politely()) {
+      cpu_pause();
+      continue;
+    }
+    const bool moved = turn();
+    const TimePoint now = last_turn_;
+    if (backend_->moved_bytes() >= kStillLadenBytes) laden_at = now;
+    const bool idles = idle() >= config_.spin;
+    give_and_speak();
+    look_elsewhere(now);
+    if (now - laden_at >= kLadenFor) break;
+    if (!moved && idles)
+      sched_yield();
+    else if (!moved)
+      cpu_pause();
+  }
+  has_taken_over_.store(false);
+  is_called_.store(false);
+  run_shared_turn();
+}
+
 void Poller::run_shared() {
   std::uint64_t turns_seen = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
+    if (is_called_.load()) run_laden();
     // While NCCL's threads run turns there is nothing for us to do, deadlines included.
     TimePoint deadline = kNever;
     if (baton_.try_take()) {

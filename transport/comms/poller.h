@@ -7,7 +7,8 @@
 //   dedicated  a background thread spins; NCCL's threads only ring the doorbell
 //   shared     NCCL's threads run turns inside post and test, so that a small message leaves within
 //              the call; the background thread wakes by deadline, so that ACKs, retransmissions
-//              and keepalives flow when nobody calls
+//              and keepalives flow when nobody calls; and where it may, it takes over while there
+//              is much to move: NCCL's threads only ring then, and have other connections to serve
 //
 // The background thread starts at the first start() and ends with stop(), or with the Poller. Of
 // NCCL it calls the logger alone, and that without the baton.
@@ -37,6 +38,8 @@ struct PollerConfig {
   bool dedicated = false;
   Duration spin = std::chrono::microseconds(50);  // Without work, before yielding.
   Duration max_sleep = std::chrono::milliseconds(1);
+  // Shared: the background thread runs the turns as long as the backend is laden.
+  bool takes_over = false;
   // Where the thread may run, which would else be where the one that starts it may; empty: there.
   std::vector<std::uint32_t> cpus;
   // Run by the background thread about every millisecond, without the baton.
@@ -146,6 +149,7 @@ class Poller {
   void sleep(TimePoint deadline);
   void run_dedicated();
   void run_shared();
+  void run_laden();
 
   PollerConfig config_;
   const std::unique_ptr<Backend> backend_;  // Guarded by the baton but for what any thread may ask.
@@ -156,6 +160,8 @@ class Poller {
   // Read at each post; what the loop writes in every turn must not lie beside it.
   alignas(64) std::atomic<bool> sleeping_{false};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> has_taken_over_{false};
+  std::atomic<bool> is_called_{false};  // The background thread, to take over.
   int wake_fd_ = -1;
   std::thread thread_;
   TimePoint next_look_elsewhere_{};  // The background thread's own.

@@ -16,11 +16,11 @@
 
 #include "config/settings.h"
 #include "transport/comms/nic.h"
+#include "transport/comms/shared_places.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
 #include "transport/ustack/death_watch.h"
 #include "transport/ustack/poller.h"
-#include "transport/ustack/shared_places.h"
 
 namespace ztcp::ustack {
 
@@ -55,7 +55,15 @@ class Nic final : public comms::Nic {
   // The pollers end before what they use, and before the claim is given up.
   std::unique_ptr<NicClaim> claim;
   std::shared_ptr<DeathWatch> death_watch;  // May be null.
-  std::shared_ptr<SharedPlaces> places;     // Of its queues' sessions; null unless they are shards.
+  std::shared_ptr<comms::SharedPlaces>
+      places;  // Of its queues' sessions; null unless they are shards.
+
+ private:
+  // Where peers dial to is theirs to say, and may fill one queue alone; of two NICs that dial each
+  // other one begins in the middle.
+  std::size_t first_dialled_from(const IpAddress& peer) const override {
+    return listen_endpoint.address <= peer ? 0 : pollers.size() / 2;
+  }
 };
 
 }  // namespace ztcp::ustack

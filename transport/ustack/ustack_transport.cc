@@ -234,7 +234,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
   std::vector<std::unique_ptr<link::Link>> links = whole_links(ZTCP_TRY(source_->open(config)));
   const link::LinkCapabilities caps = links.front()->capabilities();
-  if (caps.shards > 1) nic->places = std::make_shared<SharedPlaces>(caps.shards);
+  if (caps.shards > 1) nic->places = std::make_shared<comms::SharedPlaces>(caps.shards);
   if (caps.mtu_bytes < config.mtu_bytes) {
     log::warn(
         "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",

@@ -4,16 +4,19 @@
 // The loop over a backend that only counts.
 #include "transport/comms/poller.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <pthread.h>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 namespace ztcp::comms {
 namespace {
 
-class CountingBackend final : public Backend {
+class CountingBackend : public Backend {
  public:
   explicit CountingBackend(int& starts) : starts_(starts) {}
   void start() override { ++starts_; }
@@ -76,6 +79,90 @@ TEST(Poller, ThatCouldNotStartStartsWhatIsBehindItOnceAllTheSame) {
   ASSERT_TRUE(poller.start());
   ASSERT_TRUE(poller.start());
   EXPECT_EQ(starts, 1);
+}
+
+// Turns move bytes as long as there are some, and note who runs them.
+class LadenBackend final : public CountingBackend {
+ public:
+  explicit LadenBackend(int& starts) : CountingBackend(starts) {}
+  bool turn(TimePoint, Doorbell& doorbell) override {
+    doorbell.drain([&](std::size_t) { rings.fetch_add(1); });
+    last_thread.store(std::this_thread::get_id());
+    moved_ = bytes_each_turn.load();
+    return moved_ != 0;
+  }
+  std::uint64_t moved_bytes() const override { return moved_; }
+
+  std::atomic<std::uint64_t> bytes_each_turn{0};
+  std::atomic<int> rings{0};
+  std::atomic<std::thread::id> last_thread{};
+
+ private:
+  std::uint64_t moved_ = 0;
+};
+
+class TakingOver : public testing::Test {
+ protected:
+  TakingOver() {
+    PollerConfig config;
+    config.name = "mem0";
+    config.takes_over = true;
+    auto owned = std::make_unique<LadenBackend>(starts_);
+    backend = owned.get();
+    poller.emplace(config, std::move(owned));
+    EXPECT_TRUE(poller->start());
+  }
+  // Bounded by the test's own time limit.
+  template <class Is>
+  void wait_until(Is&& is) {
+    while (!is()) {
+      poller->progress();
+      std::this_thread::yield();
+    }
+  }
+  bool is_driven_here() const { return backend->last_thread.load() == std::this_thread::get_id(); }
+
+  int starts_ = 0;
+  LadenBackend* backend = nullptr;
+  std::optional<Poller> poller;
+};
+
+TEST_F(TakingOver, LittleIsMovedByWhoeverAsks) {
+  for (int i = 0; i < 1000; ++i) {
+    poller->ring(0);
+    poller->kick();
+  }
+  EXPECT_EQ(backend->rings.load(), 1000);
+}
+
+TEST_F(TakingOver, MuchIsMovedByTheBackgroundThread) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until([&] { return !is_driven_here() && backend->last_thread.load() != std::thread::id(); });
+  // Nobody else runs a turn, and what is rung meanwhile is heard.
+  for (int i = 0; i < 100; ++i) {
+    const int before = backend->rings.load();
+    poller->ring(0);
+    poller->kick();
+    wait_until([&] { return backend->rings.load() != before; });
+    EXPECT_FALSE(is_driven_here());
+  }
+}
+
+TEST_F(TakingOver, ItGivesTurnsBackWhenThereIsNoMore) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until([&] { return !is_driven_here() && backend->last_thread.load() != std::thread::id(); });
+  backend->bytes_each_turn = 0;
+  wait_until([&] { return is_driven_here(); });
+  const int before = backend->rings.load();
+  poller->ring(0);
+  poller->kick();
+  wait_until([&] { return backend->rings.load() == before + 1; });
+}
+
+TEST_F(TakingOver, ItEndsWhileItDrives) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until([&] { return !is_driven_here() && backend->last_thread.load() != std::thread::id(); });
+  poller->stop();
 }
 
 }  // namespace

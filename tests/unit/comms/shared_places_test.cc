@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/ustack/shared_places.h"
+#include "transport/comms/shared_places.h"
 
 #include <gtest/gtest.h>
 
-namespace ztcp::ustack {
+namespace ztcp::comms {
 namespace {
 
 TEST(SharedPlaces, ANewSessionLooksForAPlaceThatHasClearlyFewer) {
@@ -43,4 +43,4 @@ TEST(SharedPlaces, WhereItIsInVainNobodyLooks) {
 }
 
 }  // namespace
-}  // namespace ztcp::ustack
+}  // namespace ztcp::comms

@@ -15,7 +15,7 @@
 
 #include "transport/msg/session_places.h"
 
-namespace ztcp::ustack {
+namespace ztcp::comms {
 
 class SharedPlaces final : public msg::SessionPlaces {
  public:
@@ -71,4 +71,4 @@ class SharedPlaces final : public msg::SessionPlaces {
   std::uint32_t in_vain_ = 0;            // In a row.
 };
 
-}  // namespace ztcp::ustack
+}  // namespace ztcp::comms
