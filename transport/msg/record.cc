@@ -243,6 +243,17 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
   return header;
 }
 
+std::optional<std::uint64_t> session_of(std::span<const std::byte, kSessionKnownBytes> bytes) {
+  Reader preamble(bytes.first<kPreambleBytes>());
+  if (preamble.take<std::uint32_t>() != kMagic || preamble.take<std::uint32_t>() != kWireVersion)
+    return std::nullopt;
+  const auto header = decode_header(bytes.subspan<kPreambleBytes, kHeaderBytes>());
+  if (!header || header->type != RecordType::kHello) return std::nullopt;
+  Reader body(bytes.subspan<kPreambleBytes + kHeaderBytes>());
+  body.take<Cookie>();
+  return body.take<std::uint64_t>();
+}
+
 std::optional<Hello> decode_hello(const RecordHeader& header, std::span<const std::byte> body) {
   Reader in(body);
   Hello hello;

@@ -266,6 +266,11 @@ std::size_t encode(const Ready& ready, std::span<std::byte> out);
 std::size_t encode(const Bye& bye, std::span<std::byte> out);
 std::size_t encode(const Refusal& refusal, std::span<std::byte> out);
 
+// The session that a sender's stream is for, by its first bytes: so many are needed. Nothing where
+// they are no hello's of ours.
+inline constexpr std::size_t kSessionKnownBytes = kPreambleBytes + kHeaderBytes + 24;
+std::optional<std::uint64_t> session_of(std::span<const std::byte, kSessionKnownBytes> bytes);
+
 // A header whose type, flags, body and payload sizes go together; nothing otherwise.
 std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
 

@@ -231,5 +231,22 @@ TEST(Record, FieldsOutOfRangeAreRejected) {
   EXPECT_EQ(future->reason, Reason::kProtocol);
 }
 
+TEST(SessionOf, IsKnownByTheFirstBytesOfAHello) {
+  Hello hello;
+  hello.session = 0x1122334455667788;
+  hello.epoch = 1;
+  hello.flows_wanted = 1;
+  std::array<std::byte, kPreambleBytes + kHeaderBytes + Hello::kBody> bytes;
+  const std::size_t preamble = encode_preamble(kWireVersion, bytes);
+  encode(hello, std::span(bytes).subspan(preamble));
+  const auto first = std::span(bytes).first<kSessionKnownBytes>();
+  EXPECT_EQ(session_of(first), hello.session);
+  for (const std::size_t at : {std::size_t{0}, std::size_t{4}, kPreambleBytes}) {
+    auto other = bytes;
+    other[at] ^= std::byte{0x40};
+    EXPECT_EQ(session_of(std::span(other).first<kSessionKnownBytes>()), std::nullopt) << at;
+  }
+}
+
 }  // namespace
 }  // namespace ztcp::msg
