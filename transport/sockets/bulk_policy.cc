@@ -18,6 +18,9 @@ namespace {
 // Beside workers: NCCL's progress thread, and one for the training.
 constexpr std::size_t kOtherThreads = 2;
 constexpr std::size_t kMostAutoWorkers = 8;
+// One thread can keep so many in work. More queues, with fewer workers each, are better only where
+// NCCL is told to open many channels.
+constexpr std::size_t kWorkersOfQueue = 4;
 // What one thread carries each way, or less.
 constexpr std::uint32_t kMbpsEach = 12'500;
 constexpr std::uint32_t kMostAutoBulkFlows = 4;
@@ -58,24 +61,33 @@ BulkPolicy choose_bulk(const config::Fabric& fabric, const comms::CpuView& cpus,
       is_shared ? std::max<std::size_t>(1, usable / place.ranks.count) : usable;
 
   BulkPolicy policy;
+  std::size_t threads = 0;  // Of queues.
+  const std::size_t spare = ours > kOtherThreads ? (ours - kOtherThreads) / place.devices : 0;
   if (fabric.poller.workers >= 0) {
     // On a single CPU a worker only waits for who gives to it.
     policy.workers = usable > 1 ? static_cast<std::size_t>(fabric.poller.workers) : 0;
+    threads = policy.workers;
     policy.reason = usable > 1 || fabric.poller.workers == 0
                         ? "as poller.workers says"
                         : fmt::format("poller.workers is {}, but the process may use one CPU",
                                       fabric.poller.workers);
   } else {
-    const std::size_t spare = ours > kOtherThreads ? (ours - kOtherThreads) / place.devices : 0;
     const std::size_t useful =
         place.speed_mbps == 0 ? kMostAutoWorkers : (place.speed_mbps + kMbpsEach - 1) / kMbpsEach;
-    policy.workers = std::min({spare, useful, kMostAutoWorkers});
+    // Beside a thread of a queue for every four.
+    threads = (spare + kWorkersOfQueue) / (kWorkersOfQueue + 1);
+    policy.workers = std::min({spare - threads, useful, kMostAutoWorkers});
     policy.reason = cpus_text(ours);
     if (is_shared)
       policy.reason +=
           fmt::format(" for each of {} ranks ({})", place.ranks.count, place.ranks.source);
     if (place.speed_mbps != 0 && policy.workers == useful)
       policy.reason += fmt::format(", {} Gb/s", place.speed_mbps / 1000);
+  }
+  // Whoever wants a thread of its own for the turns has that one.
+  if (fabric.poller.mode != config::PollerMode::kDedicated) {
+    policy.queues = std::max<std::size_t>(1, policy.workers / kWorkersOfQueue);
+    policy.takes_over = threads != 0;
   }
   if (fabric.messages.flows != 0) {
     policy.flows = fabric.messages.flows;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How a device moves bulk on this machine: how many workers beside NCCL's own threads, and over how
-// many flows of a connection.
+// How a device moves bulk on this machine: how many queues it has, each with a thread that carries
+// its connections while there is much to move; how many workers beside them, who do the system
+// calls of large pieces; and over how many flows of a connection.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,9 @@
 namespace ztcp::sockets {
 
 struct BulkPolicy {
-  std::size_t workers = 0;
+  std::size_t queues = 1;
+  bool takes_over = false;  // Their threads do: there are CPUs for them.
+  std::size_t workers = 0;  // Of all queues together.
   std::uint32_t flows = 1;  // One for small messages and, where there are workers, others for bulk.
   std::string reason;       // Of the workers, for the init line: "16 CPUs for each of 2 ranks".
 };
@@ -34,6 +37,10 @@ struct BulkPlace {
   LocalRanks ranks{};
   std::uint32_t speed_mbps = 0;  // Of the interface; 0: not known.
 };
+// Of the queue's own.
+constexpr std::size_t workers_of(const BulkPolicy& policy, std::size_t queue) {
+  return policy.workers / policy.queues + (queue < policy.workers % policy.queues ? 1 : 0);
+}
 BulkPolicy choose_bulk(const config::Fabric& fabric, const comms::CpuView& cpus,
                        const BulkPlace& place);
 

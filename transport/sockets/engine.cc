@@ -7,9 +7,12 @@
 #include <cstring>
 #include <new>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "transport/msg/record.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -19,21 +22,26 @@ constexpr std::size_t kAcceptsPerTurn = 8;
 constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 // Where a stream is likely to have something epoll is asked in one of so many turns.
 constexpr int kTurnsPerPoll = 4;
+// Credit for what is only sent, and never waited for, comes in a turn that takes posts, too.
+constexpr int kPostsPerReceive = 8;
 // What acknowledgements bring is sent in the same turn, so often.
 constexpr int kSendRounds = 4;
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
+// Where connections are dealt by what they say first: so long, and so many at once.
+constexpr Duration kLobbyPatience = std::chrono::milliseconds(20);
+constexpr std::size_t kMostInLobby = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 constexpr Duration kOncePer = std::chrono::minutes(1);
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> Engine::open(EngineConfig config) {
+Result<std::unique_ptr<Engine>> Engine::open(EngineConfig config, Listening listener) {
   link::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail(to_errc(errno), "epoll_create1", errno);
-  Listening listener = ZTCP_TRY(open_listener(config.device));
   std::unique_ptr<Engine> engine(
       new Engine(std::move(config), std::move(epoll), std::move(listener)));
-  if (!engine->watch(engine->listener_.fd.get(), nullptr, EPOLLIN | EPOLLET))
+  if (engine->listener_.fd &&
+      !engine->watch(engine->listener_.fd.get(), nullptr, EPOLLIN | EPOLLET))
     return fail_errno("epoll_ctl");
   return engine;
 }
@@ -45,7 +53,9 @@ Engine::Engine(EngineConfig config, link::Fd epoll, Listening listener)
       bulk_calls_(config_.workers, worker_threads_),
       scratch_(new std::byte[SocketStream::kScratchBytes]),
       sessions_(config_.session, config_.cluster_key, config_.max_pending_streams, config_.secret,
-                *this) {}
+                *this) {
+  if (config_.places != nullptr) sessions_.acceptor().share(*config_.places, config_.place);
+}
 
 // Who has a call out finishes it before its stream ends.
 Engine::~Engine() { worker_threads_.stop(); }
@@ -132,26 +142,76 @@ bool Engine::accept_next(TimePoint now) {
   }
   must_accept_ = accepted->has_value();
   if (!must_accept_) return false;
-  // Who finds no place is told by RST.
+  if (dealt_to_.empty())
+    take(now, std::move(**accepted));
+  else if (lobby_.size() >= kMostInLobby)
+    deal(now, std::move(**accepted), std::nullopt);
+  else
+    lobby_.push_back({std::move(**accepted), now + kLobbyPatience});
+  return true;
+}
+
+// Hellos come right behind their connections. Whoever says nothing, or something else, is any
+// engine's to refuse.
+void Engine::look_at_lobby(TimePoint now) {
+  std::array<std::byte, msg::kSessionKnownBytes> first;
+  for (auto next = lobby_.begin(); next != lobby_.end();) {
+    const ssize_t got =
+        recv(next->accepted.fd.get(), first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
+    const bool is_known = got == static_cast<ssize_t>(first.size());
+    const bool may_come = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+    if (!is_known && may_come && now < next->until) {
+      ++next;
+      continue;
+    }
+    deal(now, std::move(next->accepted), is_known ? msg::session_of(first) : std::nullopt);
+    next = lobby_.erase(next);
+  }
+}
+
+void Engine::deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session) {
+  std::optional<std::uint8_t> place;
+  if (session) place = config_.places->find(*session);
+  if (!place) {
+    const auto next = static_cast<std::uint8_t>(next_dealt_to_);
+    next_dealt_to_ = (next_dealt_to_ + 1) % dealt_to_.size();
+    place = config_.places->better_place(next, 1).value_or(next);
+  }
+  Engine& engine = *dealt_to_[*place];
+  if (&engine == this) return take(now, std::move(accepted));
+  const std::lock_guard lock(engine.dealt_mutex_);
+  engine.dealt_.push_back(std::move(accepted));
+  engine.has_dealt_.store(true, std::memory_order_release);
+}
+
+void Engine::take_dealt(TimePoint now) {
+  std::vector<Accepted> dealt;
+  {
+    const std::lock_guard lock(dealt_mutex_);
+    dealt.swap(dealt_);
+    has_dealt_.store(false, std::memory_order_relaxed);
+  }
+  for (Accepted& accepted : dealt) take(now, std::move(accepted));
+}
+
+// Who finds no place is told by RST.
+void Engine::take(TimePoint now, Accepted accepted) {
   if (streams_.size() >= config_.max_streams) {
     note_no_descriptor(now, EMFILE);
-    reset(std::move((*accepted)->fd));
-    return true;
+    return reset(std::move(accepted.fd));
   }
-  const int number = (*accepted)->fd.get();
+  const int number = accepted.fd.get();
   SocketStream& stream = add(std::make_unique<SocketStream>(
-      host(), counters_, std::move((*accepted)->fd), SocketStream::State::kOpen, nullptr, kNever));
-  StreamEvents* const events =
-      watch(number, &stream, kStreamEvents)
-          ? sessions_.acceptor().on_accept(now, stream, (*accepted)->remote,
-                                           has_spare_for(streams_.size()))
-          : nullptr;
+      host(), counters_, std::move(accepted.fd), SocketStream::State::kOpen, nullptr, kNever));
+  StreamEvents* const events = watch(number, &stream, kStreamEvents)
+                                   ? sessions_.acceptor().on_accept(now, stream, accepted.remote,
+                                                                    has_spare_for(streams_.size()))
+                                   : nullptr;
   if (events == nullptr) {
     stream.abort();
   } else {
     stream.set_events(*events);
   }
-  return true;
 }
 
 void Engine::note_no_descriptor(TimePoint now, int sys_errno) {
@@ -205,16 +265,25 @@ void Engine::on_gone(SocketStream& stream) {
 // What is posted leaves, and finds its buffer, before anybody looks for what has come: that is the
 // next turn's, and no call is made in vain.
 bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
+  const std::uint64_t bytes_before = counters_.sent_bytes + counters_.received_bytes;
   const bool collected = collect_calls(now);
   bool moved = false;
   doorbell.drain([&](std::size_t client) { moved |= clients_.on_doorbell(client, now); });
-  if (!moved) moved = receive(now);
+  if (!moved || ++posts_since_receive_ >= kPostsPerReceive) {
+    posts_since_receive_ = 0;
+    moved |= receive(now);
+  }
   moved |= collected;
   sessions_.on_timers(now);
   moved |= send_all(now);
   if (now >= next_look_) look(now);
   if (has_gone_ || clients_.has_retired()) [[unlikely]]
     bury(now);
+  if (has_dealt_.load(std::memory_order_acquire)) [[unlikely]]
+    take_dealt(now);
+  if (!lobby_.empty()) [[unlikely]]
+    look_at_lobby(now);
+  moved_bytes_ = counters_.sent_bytes + counters_.received_bytes - bytes_before;
   return moved;
 }
 

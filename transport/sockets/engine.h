@@ -3,13 +3,21 @@
 //
 // A device's kernel sockets behind comms: its listener, its streams and the sessions on them, and
 // the turn that joins them. Nothing in it blocks.
+//
+// A device may have several, each with a poller of its own, so that as many threads carry its
+// connections. They share nothing but the address and what is asked while a flow shakes hands; one
+// has the listener and deals to all.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/comms/backend.h"
@@ -35,19 +43,31 @@ struct EngineConfig {
   std::array<std::uint64_t, 2> secret{};
   std::size_t workers = 0;  // Threads that do system calls for bulk.
   WorkerThreads::Options worker_options;
+  // Where there are several engines: which of them has which session. Null: it is alone.
+  std::shared_ptr<msg::SessionPlaces> places;
+  std::uint8_t place = 0;
 };
 
 class Engine final : public comms::Backend, private msg::StreamSource, private StreamHost {
  public:
-  static Result<std::unique_ptr<Engine>> open(EngineConfig config);
+  // One of several of a device may do without a listener (no descriptor); see deal_to().
+  static Result<std::unique_ptr<Engine>> open(EngineConfig config, Listening listener);
   ~Engine() override;
 
   void start() override;
   void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
 
   Endpoint listening() const override { return listener_.endpoint; }
+  // Who comes to this one's listener goes to the engine that has its session; new ones are dealt to
+  // all in turns, from `first` on. By place, this one among them, which ends first. Before its
+  // first turn.
+  void deal_to(std::vector<Engine*> engines, std::size_t first) {
+    dealt_to_ = std::move(engines);
+    next_dealt_to_ = first;
+  }
 
   bool turn(TimePoint now, comms::Doorbell& doorbell) override;
+  std::uint64_t moved_bytes() const override { return moved_bytes_; }
   TimePoint next_deadline() const override;
 
   bool is_full() const override { return sessions_.is_full(); }
@@ -100,6 +120,10 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool collect_calls(TimePoint now);
   void accept_all(TimePoint now);
   bool accept_next(TimePoint now);
+  void look_at_lobby(TimePoint now);
+  void deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session);
+  void take_dealt(TimePoint now);
+  void take(TimePoint now, Accepted accepted);
   void note_no_descriptor(TimePoint now, int sys_errno);
   bool receive_all(TimePoint now);
   bool send_all(TimePoint now);
@@ -117,6 +141,8 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   LikelyStream<SocketStream> likely_;
   SocketStream* direct_ = nullptr;  // epoll does not tell when it is readable.
   int turns_since_poll_ = 0;
+  int posts_since_receive_ = 0;
+  std::uint64_t moved_bytes_ = 0;  // By the last turn.
   std::vector<SocketStream*> sendable_;
   std::vector<SocketStream*> sending_;  // What send_all() is at.
   bool has_gone_ = false;
@@ -125,6 +151,17 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   TimePoint next_look_{};       // At deadlines of streams.
   TimePoint next_complaint_{};  // About descriptors.
   TimePoint next_nobody_left_{};
+  // Who came to the listener and has not said yet for which session.
+  struct Newcomer {
+    Accepted accepted;
+    TimePoint until;  // Nobody waits for it any longer.
+  };
+  std::vector<Newcomer> lobby_;
+  std::vector<Engine*> dealt_to_;  // Empty: there is no other.
+  std::size_t next_dealt_to_ = 0;
+  std::mutex dealt_mutex_;
+  std::vector<Accepted> dealt_;  // To this one, by the one with the listener.
+  std::atomic<bool> has_dealt_{false};
   std::unique_ptr<std::byte[]> scratch_;
   msg::Sessions sessions_;  // The last: they end before their streams.
 };

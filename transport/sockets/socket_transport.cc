@@ -20,6 +20,7 @@
 #include "transport/comms/process_end.h"
 #include "transport/comms/send_comm.h"
 #include "transport/comms/session_config.h"
+#include "transport/comms/shared_places.h"
 #include "transport/comms/thread_name.h"
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
@@ -33,6 +34,9 @@ namespace {
 
 // Descriptors are the training's: no more of them than this part.
 constexpr rlim_t kDescriptorShare = 2;
+// Of workers, without work: about as long as to wake one takes. What they wait on shares its core
+// with threads that have some.
+constexpr Duration kWorkerSpin = std::chrono::microseconds(10);
 
 class Nic final : public comms::Nic {
  public:
@@ -96,6 +100,9 @@ class SocketTransport final : public Transport {
   Result<std::size_t> checked(int device) const;
   BulkPolicy bulk_policy(const Device& device, const comms::CpuView& cpus) const;
   Result<EngineConfig> engine_config(const Device& device, const BulkPolicy& bulk) const;
+  Result<std::vector<std::unique_ptr<Engine>>> open_engines(
+      const Device& device, const BulkPolicy& bulk, const comms::CpuView& cpus,
+      const comms::PollerPolicy& policy) const;
   Result<std::shared_ptr<Nic>> nic(std::size_t index);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index);
 
@@ -110,7 +117,9 @@ class SocketTransport final : public Transport {
 };
 
 std::string bulk_text(const BulkPolicy& bulk) {
-  return fmt::format("{} ({}), {}",
+  const std::string queues =
+      bulk.queues == 1 ? std::string() : fmt::format("{} queues with ", bulk.queues);
+  return fmt::format("{}{} ({}), {}", queues,
                      bulk.workers == 0   ? std::string("no workers")
                      : bulk.workers == 1 ? std::string("1 worker")
                                          : fmt::format("{} workers", bulk.workers),
@@ -162,9 +171,8 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device,
         std::min(out.session.multi_flow_threshold_bytes,
                  static_cast<std::uint32_t>(BulkCall::kLeastBytes) - 1);
   }
-  out.workers = bulk.workers;
   out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric_));
-  out.max_streams = descriptors_for(found_.size());
+  out.max_streams = descriptors_for(found_.size() * bulk.queues);
   out.max_pending_streams = std::min<std::size_t>(256, out.max_streams / 4);
   if (getrandom(out.secret.data(), sizeof out.secret, 0) != static_cast<ssize_t>(sizeof out.secret))
     return fail_errno("getrandom");
@@ -174,6 +182,44 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device,
 Result<std::shared_ptr<Nic>> SocketTransport::nic(std::size_t index) {
   if (nics_[index] == nullptr) nics_[index] = ZTCP_TRY(bring_up(index));
   return nics_[index];
+}
+
+// One for each queue; the first has the listener.
+Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
+    const Device& device, const BulkPolicy& bulk, const comms::CpuView& cpus,
+    const comms::PollerPolicy& policy) const {
+  auto listener = open_listener(device);
+  if (!listener) {
+    const Error& error = listener.error();
+    log::warn("{}: can't listen on {} ({}): {}: {}{}", device.name, to_string(device.address),
+              device.interface, error.where, std::strerror(error.sys_errno),
+              listen_advice(error, device, fabric_.path));
+    return tl::unexpected<Error>(error);
+  }
+  const Endpoint endpoint = listener->endpoint;
+  std::shared_ptr<msg::SessionPlaces> places;
+  if (bulk.queues > 1) places = std::make_shared<comms::SharedPlaces>(bulk.queues);
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (std::size_t i = 0; i < bulk.queues; ++i) {
+    EngineConfig config = ZTCP_TRY(engine_config(device, bulk));
+    config.places = places;
+    config.place = static_cast<std::uint8_t>(i);
+    config.workers = workers_of(bulk, i);
+    config.worker_options = {
+        .name = comms::thread_name(device.name, bulk.queues == 1 ? "-w" : fmt::format("-q{}w", i),
+                                   WorkerThreads::kNumberBytes),
+        .cpus = policy.worker_cpus.empty() ? cpus.allowed : policy.worker_cpus,
+        .spin = std::min(policy.spin, kWorkerSpin)};
+    engines.push_back(ZTCP_TRY(
+        Engine::open(std::move(config),
+                     i == 0 ? std::move(*listener) : Listening{.fd = {}, .endpoint = endpoint})));
+  }
+  if (bulk.queues == 1) return engines;
+  std::vector<Engine*> all;
+  for (const auto& engine : engines) all.push_back(engine.get());
+  // What is dialled here begins with the first.
+  engines.front()->deal_to(std::move(all), bulk.queues / 2);
+  return engines;
 }
 
 Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
@@ -186,34 +232,27 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   const comms::PollerPolicy policy =
       comms::choose_policy(settings, cpus, {.nic = index, .nics = found_.size()});
   const BulkPolicy bulk = bulk_policy(device, cpus);
-  EngineConfig engine_settings = ZTCP_TRY(engine_config(device, bulk));
-  engine_settings.worker_options = {
-      .name = comms::thread_name(device.name, "-w", WorkerThreads::kNumberBytes),
-      .cpus = policy.worker_cpus.empty() ? cpus.allowed : policy.worker_cpus,
-      .spin = policy.spin};
-  auto engine = Engine::open(std::move(engine_settings));
-  if (!engine) {
-    const Error& error = engine.error();
-    log::warn("{}: can't listen on {} ({}): {}: {}{}", device.name, to_string(device.address),
-              device.interface, error.where, std::strerror(error.sys_errno),
-              listen_advice(error, device, fabric_.path));
-    return tl::unexpected<Error>(error);
-  }
+  auto engines = ZTCP_TRY(open_engines(device, bulk, cpus, policy));
   auto nic = std::make_shared<Nic>(device);
   nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
-  nic->listen_endpoint = (*engine)->listening();
+  nic->listen_endpoint = engines.front()->listening();
 
-  comms::PollerConfig poller;
-  poller.name = device.name;
-  poller.thread = comms::thread_name(device.name, "");
-  poller.dedicated = policy.dedicated;
-  poller.spin = policy.spin;
-  poller.max_sleep = policy.max_sleep;
-  poller.cpus = cpus.allowed;
-  if (policy.cpu >= 0) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
-  nic->pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(*engine)));
-  ZTCP_CHECK(nic->pollers.front()->start());
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    const bool is_alone = engines.size() == 1;
+    comms::PollerConfig poller;
+    poller.name = is_alone ? device.name : fmt::format("{} queue {}", device.name, i);
+    poller.thread = comms::thread_name(device.name, is_alone ? "" : fmt::format("-q{}", i));
+    poller.dedicated = policy.dedicated;
+    poller.spin = policy.spin;
+    poller.max_sleep = policy.max_sleep;
+    poller.takes_over = bulk.takes_over;
+    poller.cpus = cpus.allowed;
+    if (policy.cpu >= 0 && is_alone) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
+    nic->pollers.push_back(
+        std::make_unique<comms::Poller>(std::move(poller), std::move(engines[i])));
+  }
+  for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
   log::info("{}: kernel sockets on {}, listening at {}, {}, {}", device.name, device.interface,
             to_string(nic->listen_endpoint),
             policy.dedicated ? "a thread of its own" : "in NCCL's threads", bulk_text(bulk));

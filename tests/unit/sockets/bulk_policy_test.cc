@@ -17,6 +17,7 @@ struct Case {
   const char* name;
   comms::CpuView view;
   BulkPlace place;
+  std::size_t queues;
   std::size_t workers;
   std::uint32_t flows;
   const char* reason;
@@ -26,6 +27,7 @@ class AutoBulk : public testing::TestWithParam<Case> {};
 
 TEST_P(AutoBulk, FitsTheMachine) {
   const BulkPolicy policy = choose_bulk({}, GetParam().view, GetParam().place);
+  EXPECT_EQ(policy.queues, GetParam().queues);
   EXPECT_EQ(policy.workers, GetParam().workers);
   EXPECT_EQ(policy.flows, GetParam().flows);
   EXPECT_EQ(policy.reason, GetParam().reason);
@@ -34,34 +36,38 @@ TEST_P(AutoBulk, FitsTheMachine) {
 INSTANTIATE_TEST_SUITE_P(
     Machines, AutoBulk,
     testing::Values(
-        Case{"one_cpu", cpus(1, 1), {}, 0, 1, "1 CPU"},
-        Case{"two_cpus", cpus(2, 2), {}, 0, 1, "2 CPUs"},
+        Case{"one_cpu", cpus(1, 1), {}, 1, 0, 1, "1 CPU"},
+        Case{"two_cpus", cpus(2, 2), {}, 1, 0, 1, "2 CPUs"},
         Case{"two_ranks_of_a_small_machine",
              cpus(8, 8),
              {.ranks = {2, "2 GPUs"}},
-             2,
-             4,
+             1,
+             1,
+             3,
              "4 CPUs for each of 2 ranks (2 GPUs)"},
         Case{"two_ranks_of_a_large_one",
              cpus(32, 32),
              {.ranks = {2, "LOCAL_WORLD_SIZE"}},
+             2,
              8,
              5,
              "16 CPUs for each of 2 ranks (LOCAL_WORLD_SIZE)"},
-        Case{"a_mask_of_its_own", cpus(6, 96), {.ranks = {8, "8 GPUs"}}, 4, 5, "6 CPUs"},
+        Case{"a_mask_of_its_own", cpus(6, 96), {.ranks = {8, "8 GPUs"}}, 1, 3, 5, "6 CPUs"},
         Case{"a_mask_for_all",
              cpus(48, 96),
              {.ranks = {8, "8 GPUs"}},
-             4,
+             1,
+             3,
              5,
              "6 CPUs for each of 8 ranks (8 GPUs)"},
-        Case{"a_quota", cpus(64, 64, 3), {}, 1, 3, "3 CPUs"},
-        Case{"several_interfaces", cpus(16, 16), {.devices = 2}, 7, 5, "16 CPUs"},
-        Case{"a_slow_interface", cpus(16, 16), {.speed_mbps = 10'000}, 1, 3, "16 CPUs, 10 Gb/s"},
-        Case{"a_fast_one", cpus(64, 64), {.speed_mbps = 200'000}, 8, 5, "64 CPUs"},
+        Case{"a_quota", cpus(64, 64, 3), {}, 1, 0, 1, "3 CPUs"},
+        Case{"several_interfaces", cpus(16, 16), {.devices = 2}, 1, 5, 5, "16 CPUs"},
+        Case{"a_slow_interface", cpus(16, 16), {.speed_mbps = 10'000}, 1, 1, 3, "16 CPUs, 10 Gb/s"},
+        Case{"a_fast_one", cpus(64, 64), {.speed_mbps = 200'000}, 2, 8, 5, "64 CPUs"},
         Case{"more_ranks_than_cpus",
              cpus(2, 2),
              {.ranks = {64, "LOCAL_WORLD_SIZE"}},
+             1,
              0,
              1,
              "1 CPU for each of 64 ranks (LOCAL_WORLD_SIZE)"}),
@@ -80,6 +86,28 @@ TEST(ToldBulk, IsAsToldWhereThereIsMoreThanOneCpu) {
   EXPECT_EQ(choose_bulk(fabric, cpus(64, 64), {}).workers, 0U);
   fabric.messages.flows = 2;
   EXPECT_EQ(choose_bulk(fabric, cpus(64, 64), {}).flows, 2U);
+}
+
+TEST(Queues, ShareTheWorkers) {
+  config::Fabric fabric;
+  fabric.poller.workers = 11;
+  const BulkPolicy policy = choose_bulk(fabric, cpus(16, 16), {});
+  EXPECT_EQ(policy.queues, 2U);
+  EXPECT_EQ(workers_of(policy, 0), 6U);
+  EXPECT_EQ(workers_of(policy, 1), 5U);
+}
+
+TEST(Queues, HaveAThreadThatTakesOverWhereThereAreCpus) {
+  config::Fabric fabric;
+  EXPECT_FALSE(choose_bulk(fabric, cpus(2, 2), {}).takes_over);
+  EXPECT_TRUE(choose_bulk(fabric, cpus(3, 3), {}).takes_over);
+  fabric.poller.workers = 0;
+  EXPECT_FALSE(choose_bulk(fabric, cpus(16, 16), {}).takes_over);
+  // Who has one for all turns needs no other.
+  fabric.poller.workers = 8;
+  fabric.poller.mode = config::PollerMode::kDedicated;
+  EXPECT_FALSE(choose_bulk(fabric, cpus(16, 16), {}).takes_over);
+  EXPECT_EQ(choose_bulk(fabric, cpus(16, 16), {}).queues, 1U);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct EngineHost final : comms::Nic {
     config.session.flows = 1;
     config.max_streams = max_streams;
     config.secret = {1, secret};
-    auto engine = *Engine::open(config);
+    auto engine = *Engine::open(config, *open_listener(config.device));
     listen_endpoint = engine->listening();
     comms::PollerConfig poller;
     poller.name = "lo";

@@ -121,6 +121,7 @@ struct Kind {
 class Resets : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, Resets,
                          testing::Values(Kind{"NoWorkers", {}}, Kind{"Workers", {.workers = 3}},
+                                         Kind{"TwoQueues", {.workers = 8}},
                                          Kind{"WorkersForOneFlow", {.workers = 2, .flows = 1}}),
                          [](const auto& row) { return row.param.name; });
 

@@ -37,6 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Kind{"OneWorker", {.workers = 1}},
                     Kind{"WorkersAndAThread",
                          {.mode = config::PollerMode::kDedicated, .workers = 3}},
+                    Kind{"TwoQueues", {.workers = 8}},
                     Kind{"ManyFlows", {.workers = 4, .flows = 8}},
                     Kind{"WorkersForOneFlow", {.workers = 2, .flows = 1}}),
     [](const auto& row) { return row.param.name; });
