@@ -94,6 +94,12 @@ def table(schema):
     return "\n".join(lines)
 
 
+def indented(text):
+    """A paragraph of scdoc's, which takes a line that begins with a dash for a list."""
+    lines = textwrap.wrap(escaped(text), 96)
+    return ["\t" + ("\\" if line.startswith("-") else "") + line for line in lines]
+
+
 def escaped(text):
     """Plain text for scdoc, where these characters would start formatting."""
     for char in "\\_*#[]<>`|":
@@ -140,7 +146,7 @@ def man(schema, head):
                 continue
             keys.append(f'*{key["name"].replace("_", chr(92) + "_")}*')
             for text in (key["meaning"], facts(key)):
-                keys += ["\t" + line for line in textwrap.wrap(escaped(text), 96)]
+                keys += indented(text)
                 keys.append("" if text is not key["meaning"] else "\t")
             while keys[-2:] == ["\t", ""]:
                 keys.pop(-2)
@@ -150,7 +156,7 @@ def man(schema, head):
         text = variable["meaning"]
         if variable["default"]:
             text += f' Default: {variable["default"]}.'
-        environment += ["\t" + line for line in textwrap.wrap(escaped(text), 96)] + [""]
+        environment += indented(text) + [""]
     out = []
     for line in head.splitlines():
         if line == "@KEYS@":
