@@ -24,10 +24,10 @@
 #include <string>
 #include <string_view>
 
+#include "transport/core/gid.h"
 #include "transport/core/result.h"
 #include "transport/msg/hmac_sha256.h"
 #include "transport/msg/session.h"
-#include "transport/core/gid.h"
 #include "transport/verbs/session/rails.h"
 
 namespace ztcp::verbs {
