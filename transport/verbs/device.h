@@ -57,6 +57,7 @@ struct Device {
   std::uint16_t pkey_index = 0;
   std::uint32_t queue_pairs = 1;
   bool is_relaxed = true;  // PCIe may reorder payload.
+  std::string settings;    // Those of them that somebody said: "ack_timeout 20, NCCL_IB_SL 3".
 
   sockets::Device exchange;  // Over which queue pairs are agreed upon.
   std::string choice;        // How it was chosen: "by /etc/ztcp.conf".

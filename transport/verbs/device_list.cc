@@ -217,6 +217,45 @@ std::string read_exchange(Device& device, const config::Nic& nic,
   return {};
 }
 
+// The config's, else NCCL's own; what is not ours is noted with whose it is.
+void take_settings(Device& device, const config::Nic& nic, const Wishes& wishes) {
+  const Wishes ours;
+  const auto note = [&](const char* name, int value) {
+    device.settings += fmt::format("{}{} {}", device.settings.empty() ? "" : ", ", name, value);
+  };
+  const auto take = [&](const char* key, int said, const char* variable, int wished, int own) {
+    if (said >= 0)
+      note(key, said);
+    else if (wished != own)
+      note(variable, wished);
+    return said >= 0 ? said : wished;
+  };
+  const auto take_small = [&](const char* key, int said, const char* variable, int wished,
+                              int own) {
+    return static_cast<std::uint8_t>(take(key, said, variable, wished, own));
+  };
+  device.traffic_class = take("traffic_class", nic.traffic_class, "NCCL_IB_TC",
+                              wishes.traffic_class, ours.traffic_class);
+  device.service_level = take_small("service_level", nic.service_level, "NCCL_IB_SL",
+                                    wishes.service_level, ours.service_level);
+  device.timeout =
+      take_small("ack_timeout", nic.ack_timeout, "NCCL_IB_TIMEOUT", wishes.timeout, ours.timeout);
+  device.retries =
+      take_small("retries", nic.retries, "NCCL_IB_RETRY_CNT", wishes.retries, ours.retries);
+  device.rnr_retries =
+      take_small("rnr_retries", nic.rnr_retries, "", device.rnr_retries, device.rnr_retries);
+  device.pkey_index = static_cast<std::uint16_t>(
+      take("pkey_index", nic.pkey_index, "NCCL_IB_PKEY", wishes.pkey_index, ours.pkey_index));
+  device.queue_pairs = static_cast<std::uint32_t>(
+      take("queue_pairs", nic.queue_pairs == 0 ? -1 : nic.queue_pairs, "NCCL_IB_QPS_PER_CONNECTION",
+           static_cast<int>(wishes.queue_pairs), static_cast<int>(ours.queue_pairs)));
+  const int relaxed = nic.relaxed_ordering == config::OnOff::kAuto ? -1
+                      : nic.relaxed_ordering == config::OnOff::kOn ? 1
+                                                                   : 0;
+  device.is_relaxed = take("relaxed_ordering", relaxed, "NCCL_IB_PCI_RELAXED_ORDERING",
+                           wishes.is_relaxed ? 1 : 0, ours.is_relaxed ? 1 : 0) != 0;
+}
+
 Device describe(const config::Nic& nic, const Wishes& wishes) {
   Device device;
   device.name = nic.name;
@@ -228,20 +267,7 @@ Device describe(const config::Nic& nic, const Wishes& wishes) {
   device.may_merge = wishes.merges;
   device.numa_node = nic.numa_node;
   if (nic.speed_mbps != 0) device.speed_mbps = nic.speed_mbps;
-  // The config's, else the wish.
-  const auto said = [](int by_config, int otherwise) {
-    return by_config >= 0 ? by_config : otherwise;
-  };
-  device.traffic_class = said(nic.traffic_class, wishes.traffic_class);
-  device.service_level = static_cast<std::uint8_t>(said(nic.service_level, wishes.service_level));
-  device.timeout = static_cast<std::uint8_t>(said(nic.ack_timeout, wishes.timeout));
-  device.retries = static_cast<std::uint8_t>(said(nic.retries, wishes.retries));
-  device.rnr_retries = static_cast<std::uint8_t>(said(nic.rnr_retries, device.rnr_retries));
-  device.pkey_index = static_cast<std::uint16_t>(said(nic.pkey_index, wishes.pkey_index));
-  device.queue_pairs = nic.queue_pairs != 0 ? nic.queue_pairs : wishes.queue_pairs;
-  device.is_relaxed = nic.relaxed_ordering == config::OnOff::kAuto
-                          ? wishes.is_relaxed
-                          : nic.relaxed_ordering == config::OnOff::kOn;
+  take_settings(device, nic, wishes);
   return device;
 }
 
@@ -297,14 +323,15 @@ std::string device_text(const Device& device) {
   const std::string pci = fs::path(device.pci_path).filename();
   return fmt::format(
       "{} port {}, {}, GID {} {} ({}), {} Mb/s, {}, {}, {}, MTU {}, agreed upon at {}; GPUDirect "
-      "RDMA {}; chosen {}",
+      "RDMA {}; {}chosen {}",
       device.hca, device.port,
       device.is_infiniband ? fmt::format("InfiniBand LID {}", device.lid)
                            : std::string(to_string(device.gid.type)),
       device.gid.index, to_string(device.gid.gid), device.gid_by, device.speed_mbps,
       pci.empty() ? "no PCI function" : "PCI " + pci, gpu_text(device),
       device.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", device.numa_node),
-      device.mtu_bytes, to_string(device.exchange.address), device.gpu_direct, device.choice);
+      device.mtu_bytes, to_string(device.exchange.address), device.gpu_direct,
+      device.settings.empty() ? "" : device.settings + "; ", device.choice);
 }
 
 tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,

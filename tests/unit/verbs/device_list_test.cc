@@ -103,6 +103,12 @@ TEST(VerbsDevices, EverySettingIsTheConfigsElseNcclsElseOurs) {
   };
   EXPECT_EQ(of(devices[0]), (std::vector<int>{1, 22, 5, 7, 2, 4, 0}));
   EXPECT_EQ(of(devices[1]), (std::vector<int>{0, 0, 0, 1, 0, 2, 1}));
+  EXPECT_EQ(devices[0].settings,
+            "NCCL_IB_SL 1, NCCL_IB_TIMEOUT 22, NCCL_IB_RETRY_CNT 5, NCCL_IB_PKEY 2, "
+            "NCCL_IB_QPS_PER_CONNECTION 4, NCCL_IB_PCI_RELAXED_ORDERING 0");
+  EXPECT_THAT(device_text(devices[1]),
+              HasSubstr("; service_level 0, ack_timeout 0, retries 0, rnr_retries 1, pkey_index 0, "
+                        "queue_pairs 2, relaxed_ordering 1; chosen by /etc/ztcp.conf"));
   said.relaxed_ordering = config::OnOff::kOff;
   host.wishes.is_relaxed = true;
   EXPECT_FALSE(host.list()[1].is_relaxed);

@@ -101,6 +101,21 @@ TEST(ChooseRdma, ASecondRunChangesNothingAndKeepsWhatWasWritten) {
   EXPECT_THAT(again.changes, IsEmpty());
 }
 
+TEST(ChooseRdma, WhatIsAddedComesBehindWhatIsThere) {
+  FakeHost host(tree_text("rdma"));
+  PlanRequest request = verbs();
+  request.selection.keep = {"mlx5_1"};
+  write_config(host, *plan_of(host, request).fabric);
+  PlanRequest add;
+  add.mode = Mode::kAdd;
+  const Plan plan = plan_of(host, add);
+  ASSERT_TRUE(plan.verbs) << to_text(plan, {});
+  EXPECT_THAT(devices_of(plan),
+              ElementsAre("mlx5_2 10.77.2.5/24 0000:45:00.0", "mlx5_1 10.77.1.5/24 0000:19:00.0"));
+  EXPECT_EQ(plan.fabric->nics[0].name, "ztcp0");
+  EXPECT_EQ(plan.fabric->nics[1].name, "ztcp1");
+}
+
 TEST(ChooseRdma, WhatIsNamedIsTakenOrKept) {
   FakeHost host(tree_text("rdma"));
   PlanRequest request = verbs();
@@ -230,6 +245,8 @@ TEST(ChooseRdma, TheModuleForGpuMemoryIsLoadedWhereNothingElseReachesIt) {
   EXPECT_THAT(host.state.nodes["/etc/modules-load.d/ztcp.conf"].text,
               HasSubstr("nvidia_peermem\n"));
   EXPECT_THAT(dry_run_of(host).changes, IsEmpty()) << "loaded by now, and still wanted";
+  EXPECT_TRUE(test::undo(host).complete());
+  EXPECT_FALSE(host.state.modules.contains("nvidia_peermem"));
 }
 
 }  // namespace
