@@ -158,8 +158,8 @@ struct SharedCheck {
 };
 constexpr SharedCheck kSharedChecks[] = {
     {kPci, check_equal_speeds},      {kPci, check_hugepages},          {kPci, check_locked_memory},
-    {kSocket, check_socket_buffers}, {kSocket, check_socket_switches}, {kVerbs, check_rdma_memory},
-    {kVerbs, check_rdma_gpus},
+    {kSocket, check_socket_buffers}, {kSocket, check_socket_switches}, {kVerbs, check_rdma_speeds},
+    {kVerbs, check_rdma_memory},     {kVerbs, check_rdma_gpus},
 };
 
 }  // namespace

@@ -83,6 +83,7 @@ void check_rdma_gpus(Checklist& list);
 Next check_rdma_gid(Checklist& list, const Nic& nic);
 Next check_rdma_pkey(Checklist& list, const Nic& nic);
 Next check_rdma_mtu(Checklist& list, const Nic& nic);
+void check_rdma_speeds(Checklist& list);
 // acs.cc
 Next check_rdma_acs(Checklist& list, const Nic& nic);
 // memory.cc

@@ -187,4 +187,28 @@ Next check_rdma_mtu(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
+void check_rdma_speeds(Checklist& list) {
+  std::vector<std::string> told;
+  std::uint32_t slowest = 0;
+  bool equal = true;
+  for (const Nic& nic : list.fabric.nics) {
+    if (nic.driver != NicDriver::kVerbs) continue;
+    const std::uint32_t mbps =
+        nic.speed_mbps != 0 ? nic.speed_mbps : list.rdma_port(nic).speed_mbps;
+    if (mbps == 0) continue;  // A device that is gone has been named.
+    equal = equal && (slowest == 0 || mbps == slowest);
+    slowest = slowest == 0 ? mbps : std::min(slowest, mbps);
+    told.push_back(fmt::format("{} {}", nic.name, mbps));
+  }
+  if (!equal)
+    list.warning(
+        "speed", list.fabric.path,
+        fmt::format("NCCL is told unequal speeds of RDMA devices ({} Mb/s): it prefers the "
+                    "fastest to the nearest, for every GPU",
+                    fmt::join(told, ", ")),
+        fmt::format("sudo ztcp_setup --speed {}, that of the slowest, gives all the same; "
+                    "or --keep leaves slow ones out",
+                    slowest));
+}
+
 }  // namespace ztcp::config

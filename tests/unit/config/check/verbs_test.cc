@@ -310,6 +310,16 @@ TEST_F(CheckVerbs, AnMtuBelowThatOfOthersIsNamed) {
   EXPECT_EQ(said.mend, "sudo ip link set dev eth1 mtu 9000, where the network carries it");
 }
 
+TEST_F(CheckVerbs, UnequalSpeedsAreNamed) {
+  tree_.add(device("mlx5_1", "eth2", mapped("0006"), 9000));
+  fabric_.nics.push_back(nic("ztcp1", "mlx5_1", "10.0.0.6/24"));
+  for (const Check& check : run_checks(fabric_, machine_, {}, {}, addresses_))
+    EXPECT_NE(check.name, "speed") << "they are equal";
+  fabric_.nics[1].speed_mbps = 25000;
+  EXPECT_THAT(warning("speed").what, HasSubstr("(ztcp0 100000, ztcp1 25000 Mb/s)"));
+  EXPECT_THAT(warning("speed").mend, StartsWith("sudo ztcp_setup --speed 25000"));
+}
+
 TEST_F(CheckVerbs, AVlanBelowWhatItStandsUponIsNamed) {
   tree_.add_file("sys/class/net/eth1/mtu", "1500\n");
   tree_.add_file("sys/class/net/eth0/mtu", "9000\n");
