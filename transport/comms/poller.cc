@@ -28,8 +28,9 @@ constexpr int kSleepResolution = 8;
 // Shared: turns that a holder of the baton runs for posts of others before it goes on.
 constexpr std::uint64_t kTurnsForOthers = 2;
 // A turn that moves so much has the background thread called: the bytes alone take as long as to
-// wake it. It stays while there are turns that move so little, and for a while after the last.
-constexpr std::uint64_t kLadenBytes = 64U << 10;
+// wake it, and no messages of 32 KiB make up so many. It stays while there are turns that move so
+// little, and for a while after the last.
+constexpr std::uint64_t kLadenBytes = 128U << 10;
 constexpr std::uint64_t kStillLadenBytes = 4U << 10;
 constexpr Duration kLadenFor = std::chrono::microseconds(500);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <sys/socket.h>
 
 #include "transport/core/ordered_copy.h"
@@ -12,20 +11,10 @@
 namespace ztcp::sockets {
 namespace {
 
-// The sender is at the rest of the piece, and to give that away once more takes longer than to look
-// again. But whoever takes what there is segment by segment has each acknowledged by itself, at
-// both ends' expense: so much is worth a call, as far as there is so much to come, and is waited
-// for as long as a fast sender takes.
-constexpr int kMostLooks = 4;
-constexpr std::size_t kWorthCalling = 32U << 10;
-constexpr std::size_t kBytesEachNanosecond = 4;
-
-void wait_for(std::size_t bytes) {
-  const auto until =
-      std::chrono::steady_clock::now() +
-      std::chrono::nanoseconds(std::min(bytes, kWorthCalling) / kBytesEachNanosecond);
-  while (std::chrono::steady_clock::now() < until) __builtin_ia32_pause();
-}
+// The sender is at the rest of the piece: its next 64 KiB take it some 20 us, and to give the rest
+// of the piece away once more takes longer than to look again.
+constexpr int kMostLooks = 16;
+constexpr int kPausesBetweenLooks = 32;
 
 }  // namespace
 
@@ -71,8 +60,6 @@ void BulkCall::run(std::span<std::byte> scratch) {
     if (got > 0) {
       skip(static_cast<std::size_t>(got));
       looks = 0;
-      if (kind == Kind::kReceive && moved_bytes < enough_bytes)
-        wait_for(enough_bytes - moved_bytes);
       continue;
     }
     if (got == 0) {
@@ -82,7 +69,7 @@ void BulkCall::run(std::span<std::byte> scratch) {
     if (errno == EINTR) continue;
     sys_errno = errno;
     if (sys_errno != EAGAIN || kind == Kind::kSend || ++looks > kMostLooks) return;
-    wait_for(kWorthCalling);
+    for (int i = 0; i < kPausesBetweenLooks; ++i) __builtin_ia32_pause();
   } while (kind == Kind::kReceive && moved_bytes < enough_bytes);
   sys_errno = 0;
 }
