@@ -321,6 +321,32 @@ def merged_gpu_memory():
         both_carried(fabric)
 
 
+def merged_streams(fabric, faults):
+    """A transfer over two NICs, of which one of the sender's fails: it ends well at both ends."""
+    merge_two(fabric)
+    peers = [fabric.peer(role, "--count", "1500", "--size", "300000", faults=faults if role == "send" else "",
+                         ZTCP_TRANSPORT="", SOFT_NIC_DEVICES="2", NCCL_IB_TIMEOUT="14") for role in ("recv", "send")]
+    for peer in peers:
+        check(peer.wait(90) == 0, f"{peer.name} failed:\n{peer.output()}")
+    fabric.counted()
+
+
+def rail_back():
+    """A port goes down in mid-transfer and up again: the other NIC carries on, then both."""
+    with SoftFabric() as fabric:
+        merged_streams(fabric, "down=300,up=100")
+        said(fabric, r"ib0: the rail over soft\d port 1 has failed to .*: its port is down; messages go over the other 1 meanwhile",
+             r"ib0: the rail over soft\d port 1 has failed to .*: the peer says so", r"ib0: the rail over soft\d port 1 to .* is back")
+
+
+def rail_lost():
+    """A device dies, or a message fails: the rest goes over the other."""
+    for faults in ("fatal=300", "fail=12@300"):
+        with SoftFabric() as fabric:
+            merged_streams(fabric, faults)
+            said(fabric, r"ib0: the rail over soft\d port 1 has failed")
+
+
 def mismatched():
     """NCCL pairs devices by their order: one of RDMA and one of TCP don't meet, and the line says so."""
     with SoftFabric() as fabric:
@@ -342,5 +368,5 @@ if __name__ == "__main__":
     main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed, killed_beside_its_child,
                                   sender_exits, loopback, reload, statuses, port_down, port_briefly_down, device_lost,
                                   registration_refused,
-                                  gpu_memory, gpu_memory_refused, configured, merged, merged_gpu_memory, mismatched,
+                                  gpu_memory, gpu_memory_refused, configured, merged, merged_gpu_memory, rail_back, rail_lost, mismatched,
                                   no_device)})

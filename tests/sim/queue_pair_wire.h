@@ -4,6 +4,9 @@
 // Queue pairs between two verbs sessions in one thread, as far as the sessions see them: reliable
 // and in order each, in any order among themselves, bytes read late, rows of slots written slot by
 // slot, completions that wait to be polled. Seeded; it also keeps the rules of the verbs.
+//
+// A rail may fail: then what an end has posted is not completed there any more, but what has left
+// it roams the network, and is carried out at the other end as long as that has not fenced it.
 #pragma once
 
 #include <array>
@@ -53,7 +56,8 @@ class QueuePairWire {
       ++counts.doorbells;
       for (const verbs::WorkRequest& request : requests) {
         ++counts.works;
-        Flying flying{request, {}, 0};
+        Flying flying{request, {}, 0, generations[queue_pair]};
+        if (is_fenced[queue_pair]) complain("work for a queue pair that is no more");
         if (request.is_inline)
           flying.bytes.assign(request.local, request.local + request.size_bytes);
         out[queue_pair].push_back(std::move(flying));
@@ -69,8 +73,10 @@ class QueuePairWire {
 
     struct Flying {
       verbs::WorkRequest request;
-      std::vector<std::byte> bytes;  // When inline.
+      std::vector<std::byte> bytes;  // When inline, or roaming.
       std::size_t written = 0;
+      std::uint32_t generation = 0;
+      bool is_roaming = false;
     };
     struct Told {
       std::uint32_t queue_pair = 0;
@@ -81,9 +87,13 @@ class QueuePairWire {
     };
 
     std::vector<std::deque<Flying>> out;
+    // By queue pair: which of them it is, since rails rejoin; and whether it is no more.
+    std::vector<std::uint32_t> generations;
+    std::vector<bool> is_fenced;
     std::vector<std::uint32_t> credits;
     std::deque<Told> completions;  // One queue for all, as a connection has it.
     std::vector<Registered> memory;
+    std::function<void(const char*)> complain;
     // Called for bytes that the peer writes.
     std::function<void(const std::byte* to, std::size_t size)> on_write;
     Counts counts;
@@ -95,6 +105,9 @@ class QueuePairWire {
     for (End* end : {&left, &right}) {
       end->out.resize(rails_.size());
       end->credits.resize(rails_.size());
+      end->generations.resize(rails_.size());
+      end->is_fenced.resize(rails_.size());
+      end->complain = [this](const char* what) { complain(what); };
     }
   }
 
@@ -108,6 +121,33 @@ class QueuePairWire {
     const auto [end, queue_pair] = busy[random_() % busy.size()];
     advance(*end, end == &left ? right : left, queue_pair);
     return true;
+  }
+
+  // Its queue pairs there are no more: nothing comes in over them, and no completion of theirs is
+  // polled. Of what was posted some has left the NIC.
+  void fence(End& end, std::uint32_t rail) {
+    for (std::uint32_t i = 0; i < rails_.size(); ++i) {
+      if (rails_[i] != rail) continue;
+      end.is_fenced[i] = true;
+      end.credits[i] = 0;
+      std::erase_if(end.completions, [&](const auto& told) { return told.queue_pair == i; });
+      auto& out = end.out[i];
+      while (!out.empty() && random_() % 2 == 0) out.pop_back();
+      for (End::Flying& flying : out) {
+        if (!flying.request.is_inline && !flying.is_roaming)
+          flying.bytes.assign(flying.request.local,
+                              flying.request.local + flying.request.size_bytes);
+        flying.is_roaming = true;
+      }
+    }
+  }
+  // With new queue pairs.
+  void rejoin(End& end, std::uint32_t rail) {
+    for (std::uint32_t i = 0; i < rails_.size(); ++i) {
+      if (rails_[i] != rail) continue;
+      end.is_fenced[i] = false;
+      ++end.generations[i];
+    }
   }
 
   const std::string& problem() const { return problem_; }
@@ -126,6 +166,8 @@ class QueuePairWire {
   void advance(End& from, End& to, std::uint32_t queue_pair) {
     End::Flying& flying = from.out[queue_pair].front();
     const verbs::WorkRequest& request = flying.request;
+    if (to.is_fenced[queue_pair] || flying.generation != to.generations[queue_pair])
+      return from.out[queue_pair].pop_front();
     // Control writes are seen half done; payload would take too many steps.
     const bool is_small = request.kind == verbs::WorkRequest::Kind::kWrite;
     const std::size_t left_bytes = request.size_bytes - flying.written;
@@ -134,11 +176,17 @@ class QueuePairWire {
     flying.written += size;
     if (flying.written < request.size_bytes) return;
     if (request.kind == verbs::WorkRequest::Kind::kWriteImmediate) {
-      if (to.credits[queue_pair]-- == 0) complain("an immediate found no receive posted");
+      if (to.credits[queue_pair] == 0) {
+        // Of several rails the others take more than their own: senders wait, and repeat it.
+        if (rails_.back() == 0) complain("an immediate found no receive posted");
+        flying.written = 0;
+        return;
+      }
+      --to.credits[queue_pair];
       ++to.counts.immediates;
       to.completions.push_back({queue_pair, true, request.immediate, request.size_bytes, 0});
     }
-    if (request.is_signalled) {
+    if (request.is_signalled && !flying.is_roaming) {
       ++from.counts.completions;
       from.completions.push_back({queue_pair, false, 0, 0, request.id});
     }
@@ -155,7 +203,8 @@ class QueuePairWire {
     if (!is_inside) return complain("a write outside of registered memory");
     if (!request.is_inline && request.lkey != lkeys_[rail]) complain("another rail's local key");
     if (to.on_write) to.on_write(at, size);
-    const std::byte* const bytes = request.is_inline ? flying.bytes.data() : request.local;
+    const std::byte* const bytes =
+        request.is_inline || flying.is_roaming ? flying.bytes.data() : request.local;
     std::memcpy(at, bytes + flying.written, size);
   }
 

@@ -68,6 +68,11 @@ class Connection {
     }
     return {};
   }
+  Status poll_all() {
+    while (!wire.left.completions.empty() || !wire.right.completions.empty())
+      ZTCP_CHECK(poll_both());
+    return {};
+  }
   Status poll_both() {
     ZTCP_CHECK(poll_sender());
     return poll_receiver();

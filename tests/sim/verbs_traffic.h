@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -32,8 +33,13 @@ class Traffic {
     };
   }
 
+  // Whatever else happens, before each event.
+  std::function<void(Connection&)> before_event = [](Connection&) {};
+  const std::string& problem() const { return problem_; }
+
   void run() {
     for (std::size_t idle = 0; idle < 10'000 && !is_over() && problem_.empty(); ++idle) {
+      before_event(connection_);
       switch (connection_.wire.draw() % 4) {
         case 0:
           post_receive();

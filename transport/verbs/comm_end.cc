@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "transport/verbs/comm_end.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "transport/verbs/completion_text.h"
@@ -10,6 +12,23 @@ namespace ztcp::verbs {
 namespace {
 
 constexpr auto kGrace = std::chrono::milliseconds(50);
+
+// What another rail may be spared of. The rest is of memory, or of what both ends agreed upon.
+bool is_of_rail(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_WR_FLUSH_ERR:
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+    case IBV_WC_RESP_TIMEOUT_ERR:
+    case IBV_WC_REM_OP_ERR:
+    case IBV_WC_REM_ABORT_ERR:
+    case IBV_WC_FATAL_ERR:
+    case IBV_WC_GENERAL_ERR:
+      return true;
+    default:
+      return false;
+  }
+}
 
 const char* verb(Direction direction) {
   return direction == Direction::kSend ? "sending to" : "receiving from";
@@ -25,32 +44,81 @@ Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& r
       connection_->peer().address, error.code,
       fmt::format("{} {} over {} port {} failed: {} ({}{}){}{}{}", verb(connection_->direction()),
                   to_string(connection_->peer()), rail.device.hca, rail.device.port,
-                  describe(error.code), error.where, number, detail.empty() ? "" : ": ", detail,
+                  ztcp::describe(error.code), error.where, number, detail.empty() ? "" : ": ",
+                  detail,
                   rail.is_port_down.load(std::memory_order_relaxed)
                       ? fmt::format("; port {} of {} is down", rail.device.port, rail.device.hca)
                       : ""));
-  control_->tell(connection_, error.code, detail.empty() ? error.where : detail);
+  is_untold_ = true;
+  untold_ = detail.empty() ? error.where : detail;
   connection_->abort();
   return error;
 }
 
-Error CommEnd::fail(const ibv_wc& completion, std::size_t strand) {
-  const CompletionText text = describe(completion.status);
-  // A queue pair that the peer broke is flushed: the news say of what.
-  if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->news() != News::kNone)
-    return fail({connection_->news_code(), 0, "the peer"}, connection_->news_text());
-  const Connection::Strand& from = connection_->strands()[strand];
-  const QueuePairs& queues = *from.queues;
+void CommEnd::tell() {
+  if (std::exchange(is_untold_, false)) control_->tell(connection_, error_->code, untold_);
+  control_->send_notes(connection_);
+}
+
+std::string CommEnd::describe(const ibv_wc& completion, std::size_t strand) const {
+  const CompletionText text = verbs::describe(completion.status);
+  const QueuePairs& queues = *connection_->strands()[strand].queues;
   const std::uint32_t index = queues.index_of(completion.qp_num);
   const RailFacts& peer = connection_->peer_facts().on[strand];
   const std::uint32_t theirs = index < queues.count() ? peer.numbers[index] : 0;
-  return fail(
-      {text.code, 0, text.name},
-      fmt::format("queue pair {:#x} to {:#x} of {}, GID {}: {} (status {}, vendor error "
-                  "{:#x}); {}",
-                  completion.qp_num, theirs, device_of(peer), to_string(peer.gid), text.words,
-                  static_cast<int>(completion.status), completion.vendor_err, text.advice),
-      *from.rail);
+  return fmt::format(
+      "queue pair {:#x} to {:#x} of {}, GID {}: {} (status {}, vendor error {:#x}); {}",
+      completion.qp_num, theirs, device_of(peer), to_string(peer.gid), text.words,
+      static_cast<int>(completion.status), completion.vendor_err, text.advice);
+}
+
+Error CommEnd::fail(const ibv_wc& completion, std::size_t strand) {
+  // A queue pair that the peer broke is flushed: the news say of what.
+  if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->news() != News::kNone)
+    return fail({connection_->news_code(), 0, "the peer"}, connection_->news_text());
+  const CompletionText text = verbs::describe(completion.status);
+  return fail({text.code, 0, text.name}, describe(completion, strand),
+              *connection_->strands()[strand].rail);
+}
+
+Result<bool> CommEnd::poll() {
+  bool moved = false;
+  const std::size_t count = connection_->strands().size();
+  for (std::size_t i = 0; i < count; ++i) moved |= ZTCP_TRY(poll(i)) > 0;
+  return moved;
+}
+
+Result<int> CommEnd::poll(std::size_t index) {
+  std::array<ibv_wc, kCompletions> completions;
+  const Strand& strand = connection_->strands()[index];
+  if (!strand.is_polled()) [[unlikely]]
+    return 0;
+  const int count = strand.queues->poll(completions);
+  if (count < 0) [[unlikely]] {
+    if (lose(index, "the device is gone")) return 0;
+    return tl::unexpected(
+        fail({Errc::kNoDevice, -count, "ibv_poll_cq"}, "the device is gone", *strand.rail));
+  }
+  for (int i = 0; i < count; ++i) {
+    const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
+    if (strand.state == Strand::State::kDraining) [[unlikely]] {
+      connection_->take_drained(index, completion);
+      continue;
+    }
+    if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
+      if (!is_of_rail(completion.status) || !lose(index, describe(completion, index)))
+        return tl::unexpected(fail(completion, index));
+      // Nothing else that it tells is for a sender.
+      if (!strand.is_polled()) return i + 1;
+      connection_->take_drained(index, completion);
+      continue;
+    }
+    if (const Status taken = connection_->take(strand, completion); !taken) [[unlikely]]
+      return tl::unexpected(fail(taken.error(), ""));
+  }
+  if (strand.state == Strand::State::kDraining) [[unlikely]]
+    connection_->finish_draining(index);
+  return count;
 }
 
 Status CommEnd::hear_news(bool waits_for_peer) {
@@ -73,10 +141,15 @@ std::string CommEnd::describe_peer() const {
   return fmt::format("{} on {}", to_string(connection_->peer()), connection_->rails().name);
 }
 
-void CommEnd::close(bool is_idle) {
-  if (connection_->phase() == Connection::Phase::kReady && !is_idle && !error_)
-    connection_->abort();
-  if (is_idle || error_)
+void CommEnd::close() {
+  bool was_idle = false;
+  {
+    const Turn turn(*this);
+    was_idle = connection_->is_idle();
+    if (connection_->phase() == Connection::Phase::kReady && !was_idle && !error_)
+      connection_->abort();
+  }
+  if (was_idle || error_)
     control_->close(connection_, Farewell::kInPeace, "");
   else
     control_->close(connection_, static_cast<std::uint8_t>(Errc::kPeerClosed),

@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,25 @@ class CommEnd {
   CommEnd& operator=(const CommEnd&) = delete;
 
   Connection& connection() const { return *connection_; }
+  // Who uses the connection: what is to be told to the peer is told at its end, once nothing of the
+  // connection is locked any more.
+  class Turn {
+   public:
+    explicit Turn(CommEnd& end) : end_(end), lock_(end.connection_->lock()) {}
+    ~Turn() {
+      if (!end_.is_untold_ && !end_.connection_->has_notes()) [[likely]]
+        return;
+      if (lock_) lock_.unlock();
+      end_.tell();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    CommEnd& end_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
   // What it failed of; absent: it lives.
   const std::optional<Error>& error() const { return error_; }
 
@@ -33,9 +53,10 @@ class CommEnd {
   Error fail(const Error& error, const std::string& detail) {
     return fail(error, detail, connection_->rails().first());
   }
-  // Calls take(queue pair, completion) for some of those that are there. False: none was.
-  template <class Take>
-  Result<bool> poll(Take&& take);
+  // Takes some of the completions that are there. False: none was.
+  Result<bool> poll();
+  // The rail has failed. False: it was the last, and the connection has.
+  bool lose(std::size_t strand, const std::string& why) { return connection_->lose(strand, why); }
   // Nothing is completed any more, and something of ours waits: for the peer to do its part, or
   // only for the NICs to end what is under way?
   Status hear_news(bool waits_for_peer);
@@ -48,7 +69,7 @@ class CommEnd {
     return connection_->rails().registrations.remove(key);
   }
   // Its comm is no more. What is under way is broken off, unless there is nothing.
-  void close(bool is_idle);
+  void close();
 
  private:
   static constexpr std::size_t kCompletions = 16;
@@ -56,41 +77,17 @@ class CommEnd {
   Error fail(const Error& error, const std::string& detail, const Rail& rail);
   Error fail(const ibv_wc& completion, std::size_t strand);
   // Those of one rail. How many there were.
-  template <class Take>
-  Result<int> poll(std::size_t strand, Take&& take);
+  Result<int> poll(std::size_t strand);
+  std::string describe(const ibv_wc& completion, std::size_t strand) const;
+  void tell();
 
   const std::shared_ptr<Control> control_;
   const std::shared_ptr<Connection> connection_;
   std::optional<Error> error_;
+  bool is_untold_ = false;  // To the peer.
+  std::string untold_;
   // When news came that end what waits: what the NIC has taken is still worth a while.
   std::optional<std::chrono::steady_clock::time_point> heard_at_;
 };
-
-template <class Take>
-Result<bool> CommEnd::poll(Take&& take) {
-  bool moved = false;
-  const std::size_t count = connection_->strands().size();
-  for (std::size_t i = 0; i < count; ++i) moved |= ZTCP_TRY(poll(i, take)) > 0;
-  return moved;
-}
-
-template <class Take>
-Result<int> CommEnd::poll(std::size_t strand, Take&& take) {
-  std::array<ibv_wc, kCompletions> completions;
-  const Connection::Strand& from = connection_->strands()[strand];
-  const int count = from.queues->poll(completions);
-  if (count < 0) [[unlikely]]
-    return tl::unexpected(
-        fail({Errc::kNoDevice, -count, "ibv_poll_cq"}, "the device is gone", *from.rail));
-  for (int i = 0; i < count; ++i) {
-    const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
-    if (completion.status != IBV_WC_SUCCESS) [[unlikely]]
-      return tl::unexpected(fail(completion, strand));
-    const std::uint32_t index = from.first_queue_pair + from.queues->index_of(completion.qp_num);
-    if (const Status taken = take(index, completion); !taken) [[unlikely]]
-      return tl::unexpected(fail(taken.error(), ""));
-  }
-  return count;
-}
 
 }  // namespace ztcp::verbs

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <endian.h>
 
 #include "transport/verbs/session/recv_session.h"
 
@@ -58,7 +59,11 @@ Made<void> Connection::add_strand(const std::shared_ptr<Rail>& rail,
   }
   auto made = QueuePairs::create(device, settings);
   if (!made) return tl::unexpected(std::move(made.error()));
-  strands_.push_back({rail, std::move(region), std::move(*made), 0});
+  Strand& strand = strands_.emplace_back();
+  strand.rail = rail;
+  strand.region = std::move(region);
+  strand.settings = settings;
+  strand.queues = std::move(*made);
   return {};
 }
 
@@ -80,11 +85,48 @@ Made<void> Connection::join(const EndFacts& peer) {
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     Strand& strand = strands_[i];
     if (auto joined = strand.queues->join(peer.on[i]); !joined) return joined;
+    strand.settings.count = strand.queues->count();
     strand.first_queue_pair = next;
-    for (std::uint32_t n = 0; n < strand.queues->count(); ++n)
-      places_[next++] = {strand.queues.get(), n};
+    next += strand.queues->count();
+    place(strand);
   }
+  if (const Status begun = start_session(); !begun)
+    return tl::unexpected(Refusal{begun.error(), begun.error().where});
   return {};
+}
+
+void Connection::place(const Strand& strand) {
+  for (std::uint32_t n = 0; n < strand.settings.count; ++n)
+    places_[strand.first_queue_pair + n] = {strand.queues.get(), n};
+}
+
+// Receives are posted before the peer may send.
+Status Connection::start_session() {
+  std::vector<QueuePairFacts> all = queue_pairs();
+  if (direction_ == Direction::kSend) {
+    sender_.emplace(std::move(all), memory_->ring, *this);
+    return {};
+  }
+  RecvSettings settings{.rails = {},
+                        .inline_bytes = QueuePairs::kInlineBytes,
+                        .ring = peer_memory(),
+                        .ring_lkeys = memory_lkeys()};
+  for (const QueuePairFacts& one : all) {
+    settings.rails.push_back(one.rail);
+    settings.inline_bytes = std::min(settings.inline_bytes, one.inline_bytes);
+  }
+  receiver_.emplace(std::move(settings), memory_->ring, *this);
+  return receiver_->begin();
+}
+
+Status Connection::take(const Strand& strand, const ibv_wc& completion) {
+  const std::uint32_t queue_pair =
+      strand.first_queue_pair + strand.queues->index_of(completion.qp_num);
+  if (direction_ == Direction::kSend) return sender_->on_completion(queue_pair, completion.wr_id);
+  if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
+    return receiver_->on_completion(queue_pair, completion.wr_id);
+  strand.queues->took_receive();
+  return receiver_->on_immediate(queue_pair, be32toh(completion.imm_data), completion.byte_len);
 }
 
 RailKeys Connection::memory_lkeys() const {
@@ -109,15 +151,10 @@ std::vector<QueuePairFacts> Connection::queue_pairs() const {
   return out;
 }
 
-bool Connection::is_over(const OpenDevice& device, const ibv_cq* queue) const {
-  return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {
-    return strand.rail->device.opened.get() == &device &&
-           (queue == nullptr || strand.queues->uses(queue));
-  });
-}
-
 void Connection::abort() {
-  for (const Strand& strand : strands_) strand.queues->abort();
+  is_aborted_ = true;
+  for (const Strand& strand : strands_)
+    if (strand.queues) strand.queues->abort();
 }
 
 void Connection::fail(const Error& error) {

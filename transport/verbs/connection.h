@@ -3,7 +3,9 @@
 //
 // One connection between two devices, over one rail or several: its queue pairs, the memory that
 // the peer writes to, and what the control thread has heard. The control thread joins it and lets
-// go of it last; once it is ready all else belongs to the thread of NCCL's that uses its comm.
+// go of it last; once it is ready all else belongs to the thread of NCCL's that uses its comm. But
+// over several rails both use it, under its lock: the control thread tells the peer of rails that
+// have failed, hears of the peer's, and brings them back (connection_rails.cc).
 #pragma once
 
 #include <array>
@@ -12,8 +14,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/core/address.h"
@@ -21,8 +25,10 @@
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/queue_pairs.h"
 #include "transport/verbs/rail.h"
+#include "transport/verbs/session/recv_session.h"
 #include "transport/verbs/session/send_session.h"
 #include "transport/verbs/session/slot.h"
+#include "transport/verbs/strand.h"
 
 namespace ztcp::verbs {
 
@@ -46,14 +52,6 @@ enum class News : std::uint8_t {
 class Connection final : public WorkQueues {
  public:
   enum class Phase : std::uint8_t { kConnecting, kReady, kFailed };
-
-  // What it has on one of its rails. They go from the last to the first.
-  struct Strand {
-    std::shared_ptr<Rail> rail;
-    RegionHandle region;  // Of the memory.
-    std::unique_ptr<QueuePairs> queues;
-    std::uint32_t first_queue_pair = 0;  // Among all of the connection.
-  };
 
   Connection(std::shared_ptr<RailSet> rails, Direction direction, Endpoint peer)
       : rails_(std::move(rails)), direction_(direction), peer_(peer) {}
@@ -82,18 +80,47 @@ class Connection final : public WorkQueues {
   Direction direction() const { return direction_; }
   Endpoint peer() const { return peer_; }  // Of the exchange.
 
-  // --- Whose it is -------------------------------------------------------------------------------
+  // --- Whose it is, under its lock ---------------------------------------------------------------
+  // Nobody else is there where there is one rail: then it locks nothing.
+  std::unique_lock<std::mutex> lock() {
+    return strands_.size() > 1 ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  }
   // As many as both ends have rails.
   std::span<const Strand> strands() const { return strands_; }
   ControlMemory& memory() { return *memory_; }
   const EndFacts& peer_facts() const { return peer_facts_; }
-  RailKeys memory_lkeys() const;
-  RemoteMemory peer_memory() const;
-  // One of its rails is of that device; and has that completion queue, if one is given.
-  bool is_over(const OpenDevice& device, const ibv_cq* queue = nullptr) const;
-  // All that sessions number through.
-  std::vector<QueuePairFacts> queue_pairs() const;
+  // Since it was joined, that of its direction.
+  SendSession& sender() { return *sender_; }
+  RecvSession& receiver() { return *receiver_; }
+  bool is_idle() const {
+    return (!sender_ || sender_->is_idle()) && (!receiver_ || receiver_->is_idle());
+  }
+  // A completion of a strand that is polled, which succeeded.
+  Status take(const Strand& strand, const ibv_wc& completion);
   void abort();
+
+  // --- Rails that fail (connection_rails.cc) -----------------------------------------------------
+  // The rail has failed: its messages go over the others. False: there is no other that serves.
+  bool lose(std::size_t strand, const std::string& why);
+  // All of that device; which have that completion queue, if one is given.
+  bool lose(const OpenDevice& device, const ibv_cq* queue, const std::string& why);
+  // Only where there is another.
+  void lose(const Rail& rail, const std::string& why);
+  // Of one that drains: a completion, whatever it says; and whether it is over with it then.
+  void take_drained(std::size_t strand, const ibv_wc& completion);
+  void finish_draining(std::size_t strand);
+  // What the peer tells. An error ends the connection.
+  Status hear(const RailNote& told, TimePoint now);
+  // The receiver has closed in peace.
+  void peer_has_all();
+  // Does what is due. An error ends the connection.
+  Status advance(TimePoint now);
+  TimePoint due() const;
+  // Its port is up again: it need not wait.
+  void hurry(const Rail& rail, TimePoint now);
+  // What the peer is to be told.
+  bool has_notes() const { return !notes_.empty(); }
+  std::vector<RailNote> take_notes() { return std::exchange(notes_, {}); }
 
   Status post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) override {
     const Place& at = places_[queue_pair];
@@ -110,12 +137,38 @@ class Connection final : public WorkQueues {
     std::uint32_t index = 0;
   };
 
+  RailKeys memory_lkeys() const;
+  RemoteMemory peer_memory() const;
+  std::vector<QueuePairFacts> queue_pairs() const;
+  void place(const Strand& strand);
+  Status start_session();
+
+  void fence(Strand& strand);
+  Status hand_over(Strand& strand, TimePoint now);
+  Status drain(Strand& strand, TimePoint now);
+  void drop_offer(Strand& strand, TimePoint now);
+  void offer(Strand& strand, TimePoint now);
+  Status accept(Strand& strand, const RailNote& told);
+  bool join_again(Strand& strand, const RailNote& told);
+  void prove(Strand& strand, const RailNote& told, TimePoint now);
+  Status look_at_proofs(Strand& strand, TimePoint now);
+  Status rejoin(Strand& strand);
+  std::size_t index_of(const Strand& strand) const {
+    return static_cast<std::size_t>(&strand - strands_.data());
+  }
+  void note(RailNote::Step step, const Strand& strand);
+
   Made<void> add_strand(const std::shared_ptr<Rail>& rail, const QueuePairSettings& settings);
 
   const std::shared_ptr<RailSet> rails_;
   std::unique_ptr<ControlMemory> memory_;
   std::vector<Strand> strands_;
   std::array<Place, kMaxQueuePairs> places_{};
+  std::optional<SendSession> sender_;
+  std::optional<RecvSession> receiver_;
+  std::mutex mutex_;
+  std::vector<RailNote> notes_;
+  std::atomic<bool> is_aborted_{false};
 
   const Direction direction_;
   const Endpoint peer_;

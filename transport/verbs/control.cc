@@ -27,8 +27,6 @@ namespace {
 
 constexpr std::size_t kEventsAtOnce = 64;
 
-TimePoint clock_now() { return TimePoint(std::chrono::steady_clock::now().time_since_epoch()); }
-
 }  // namespace
 
 bool Talk::send(std::span<const std::byte> bytes) {
@@ -116,7 +114,7 @@ void Control::drop(Talk& talk) {
 
 TimePoint Control::next_deadline() const {
   TimePoint next = resting_.empty() ? kNever : rest_ends_;
-  for (const auto& talk : talks_) next = std::min(next, talk->deadline);
+  for (const auto& talk : talks_) next = std::min({next, talk->deadline, talk->rails_due});
   return next;
 }
 
@@ -273,6 +271,14 @@ void Control::tell(const std::shared_ptr<Connection>& connection, Errc code, std
   const auto found = talk_of_.find(connection.get());
   if (found == talk_of_.end() || found->second->is_peer_gone) return;
   found->second->take_leave(static_cast<std::uint8_t>(code), why);
+}
+
+void Control::send_notes(const std::shared_ptr<Connection>& connection) {
+  const std::lock_guard lock(mutex_);
+  const auto found = talk_of_.find(connection.get());
+  if (found == talk_of_.end()) return;
+  with_connection(*found->second, [](Connection&) { return Status(); });
+  wake();  // There may be a deadline now.
 }
 
 // Other threads may have stopped anywhere, also under the lock: every wait is bounded.

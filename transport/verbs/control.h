@@ -9,6 +9,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -62,6 +63,9 @@ class Control {
   // The peer is told that the connection failed; it stays to be closed.
   void tell(const std::shared_ptr<Connection>& connection, Errc code, std::string_view why);
 
+  // What the connection has noted for the peer goes out. Its lock is not held.
+  void send_notes(const std::shared_ptr<Connection>& connection);
+
   // The process ends: all peers are told; bounded.
   void drain();
 
@@ -100,6 +104,10 @@ class Control {
   void on_answer(Talk& talk);
   void on_ready(Talk& talk);
   void on_farewell(Talk& talk);
+  void on_note(Talk& talk);
+  // Asks the connection of an open talk, under its lock, and tells the peer what comes of it.
+  void with_connection(Talk& talk, const std::function<Status(Connection&)>& ask);
+  void lose_device(OpenDevice& device, const ibv_cq* queue, const std::string& why);
   void on_end(Talk& talk, const Error& error);
   void refuse(Talk& talk, const Error& error, const std::string& why);
   void give_up(Talk& talk, const Error& error, const std::string& why);

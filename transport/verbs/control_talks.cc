@@ -104,6 +104,9 @@ void Control::on_record(Talk& talk) {
       break;
     case RecordKind::kFarewell:
       return on_farewell(talk);
+    case RecordKind::kRail:
+      if (talk.state == State::kOpen || talk.state == State::kLeaving) return on_note(talk);
+      break;
   }
   give_up(talk, {Errc::kProtocol, 0, "the exchange"}, "a record that is not due");
 }
@@ -180,6 +183,11 @@ void Control::on_farewell(Talk& talk) {
                         ? static_cast<Errc>(farewell->code)
                         : Errc::kPeerClosed;
   if (talk.state == Talk::State::kOpen) {
+    if (in_peace)
+      with_connection(talk, [](Connection& connection) {
+        connection.peer_has_all();
+        return Status();
+      });
     talk.connection->hear(in_peace ? News::kFarewell : News::kGivenUp, code, text_of(*farewell));
   } else if (talk.state == Talk::State::kLeaving) {
     talk.state = Talk::State::kGone;
@@ -187,6 +195,29 @@ void Control::on_farewell(Talk& talk) {
     give_up(talk, {code == Errc::kPeerClosed ? Errc::kRefused : code, 0, "the exchange"},
             "it says: " + text_of(*farewell));
   }
+}
+
+void Control::with_connection(Talk& talk, const std::function<Status(Connection&)>& ask) {
+  if (talk.state != Talk::State::kOpen || talk.is_peer_gone) return;
+  Connection& connection = *talk.connection;
+  std::vector<RailNote> notes;
+  Status outcome;
+  {
+    const auto lock = connection.lock();
+    outcome = ask(connection);
+    if (connection.has_notes()) notes = connection.take_notes();
+    talk.rails_due = connection.due();
+  }
+  for (const RailNote& note : notes) talk.send(note);
+  if (!outcome) connection.hear(News::kDeviceLost, outcome.error().code, outcome.error().where);
+}
+
+// Of one whose comm is closed nothing is to be done about it any more.
+void Control::on_note(Talk& talk) {
+  const Result<RailNote> note = talk.reader.take<RailNote>();
+  if (!note) return give_up(talk, note.error(), "");
+  with_connection(talk,
+                  [&](Connection& connection) { return connection.hear(*note, clock_now()); });
 }
 
 void Control::on_end(Talk& talk, const Error& error) {
@@ -241,6 +272,10 @@ void Control::sweep(TimePoint now) {
   }
   for (auto it = talks_.begin(); it != talks_.end();) {
     Talk& talk = **it;
+    if (talk.rails_due <= now) {
+      talk.rails_due = kNever;
+      with_connection(talk, [&](Connection& connection) { return connection.advance(now); });
+    }
     if (talk.deadline <= now) {
       if (talk.state == Talk::State::kLeaving)
         talk.state = Talk::State::kGone;
@@ -275,10 +310,7 @@ void Control::on_device_gone(OpenDevice& device, int sys_errno) {
       "{}: is gone ({}), and all connections over it fail; was it taken out, or its driver "
       "unloaded? dmesg tells; start the job again once it is back",
       device.name, std::strerror(sys_errno));
-  for (const auto& talk : talks_)
-    if (talk->connection && talk->state != Talk::State::kGone && talk->connection->is_over(device))
-      talk->connection->hear(News::kDeviceLost, Errc::kNoDevice,
-                             fmt::format("{} is gone", device.name));
+  lose_device(device, nullptr, fmt::format("{} is gone", device.name));
 }
 
 void Control::on_event(OpenDevice& device, const ibv_async_event& event) {
@@ -290,6 +322,13 @@ void Control::on_event(OpenDevice& device, const ibv_async_event& event) {
     if (!is_of_port || event.element.port_num != rail->device.port) continue;
     const bool is_down = event.event_type == IBV_EVENT_PORT_ERR;
     rail->is_port_down.store(is_down, std::memory_order_relaxed);
+    for (const auto& talk : talks_)
+      if (talk->connection)
+        with_connection(*talk, [&](Connection& connection) {
+          is_down ? connection.lose(*rail, "its port is down")
+                  : connection.hurry(*rail, clock_now());
+          return Status();
+        });
     if (is_down)
       log::warn(
           "{}: port {} of {} is down ({}): what is under way fails once the NIC has given up; plug "
@@ -299,20 +338,25 @@ void Control::on_event(OpenDevice& device, const ibv_async_event& event) {
       log::info("{}: port {} of {} is active again", rail->device.name, rail->device.port,
                 device.name);
   }
-  const auto is_hit = [&](const Talk& talk) {
-    // One that was refused just now may have no queue pairs.
-    if (!talk.connection || talk.state == Talk::State::kGone) return false;
-    if (event.event_type == IBV_EVENT_CQ_ERR)
-      return talk.connection->is_over(device, event.element.cq);
-    return event.event_type == IBV_EVENT_DEVICE_FATAL && talk.connection->is_over(device);
-  };
   if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-    log::warn("{}: {}: all connections over it fail; look at dmesg for its driver's words",
+    log::warn("{}: {}: all connections over it alone fail; look at dmesg for its driver's words",
               device.name, words);
-  for (const auto& talk : talks_)
-    if (is_hit(*talk))
-      talk->connection->hear(News::kDeviceLost, Errc::kNoDevice,
-                             fmt::format("{} tells of a {}", device.name, words));
+  if (event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR)
+    lose_device(device, event.event_type == IBV_EVENT_CQ_ERR ? event.element.cq : nullptr,
+                fmt::format("{} tells of a {}", device.name, words));
+}
+
+void Control::lose_device(OpenDevice& device, const ibv_cq* queue, const std::string& why) {
+  for (const auto& talk : talks_) {
+    // One that was refused just now may have no queue pairs.
+    if (!talk->connection || talk->state == Talk::State::kGone) continue;
+    bool is_lost = false;
+    with_connection(*talk, [&](Connection& connection) {
+      is_lost = !connection.lose(device, queue, why);
+      return Status();
+    });
+    if (is_lost) talk->connection->hear(News::kDeviceLost, Errc::kNoDevice, why);
+  }
 }
 
 }  // namespace ztcp::verbs

@@ -73,6 +73,14 @@ Farewell make_farewell(std::uint8_t code, std::string_view text) {
   return out;
 }
 
+RailNote make_note(RailNote::Step step, std::size_t rail, std::uint32_t epoch) {
+  auto out = make<RailNote>(RecordKind::kRail);
+  out.rail = static_cast<std::uint8_t>(rail);
+  out.step = step;
+  out.epoch = epoch;
+  return out;
+}
+
 bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer) {
   return msg::equal_in_constant_time(answer.proof, prove(key, kReceiver, hello, answer));
 }
@@ -84,8 +92,6 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
 
 std::string text_of(const Farewell& farewell) { return printable(farewell.text); }
 std::string device_of(const RailFacts& facts) { return printable(facts.device); }
-
-namespace {
 
 std::string mismatch(const RailFacts& ours, const RailFacts& theirs) {
   const auto layer = [](const RailFacts& facts) {
@@ -100,8 +106,6 @@ std::string mismatch(const RailFacts& ours, const RailFacts& theirs) {
   if (theirs.mtu == 0 || theirs.mtu > 5) return "the peer tells of no MTU";
   return {};
 }
-
-}  // namespace
 
 std::string mismatch(const EndFacts& ours, const EndFacts& theirs) {
   if (theirs.rails == 0 || theirs.rails > kMaxRails)

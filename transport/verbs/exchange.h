@@ -9,6 +9,13 @@
 //   sender    ready     its queue pairs can receive; and its proof
 //   either    farewell  it closes, or why it can't go on, or refuses; only farewells come after it
 //
+// and of a connection over several rails, when one of them fails (session/holdings.h):
+//
+//   either    fenced    its queue pairs on the rail are no more; what a receiver holds
+//   sender    offer     new ones
+//   receiver  accept    its own, or fenced: not now
+//   sender    proven    something has gone over them and come back
+//
 // Proofs are HMAC-SHA256(cluster key, label, hello, answer), the answer's own left zero; without a
 // key in the config it is all zero, and a host with another one is found out here, too. They prove
 // that both ends hold the key and speak now; what follows is neither encrypted nor signed.
@@ -28,6 +35,7 @@
 #include "transport/core/result.h"
 #include "transport/msg/hmac_sha256.h"
 #include "transport/msg/session.h"
+#include "transport/verbs/session/holdings.h"
 #include "transport/verbs/session/rails.h"
 
 namespace ztcp::verbs {
@@ -35,11 +43,17 @@ namespace ztcp::verbs {
 using Cookie = std::array<std::byte, 16>;
 using Nonce = std::array<std::byte, 16>;
 
-enum class RecordKind : std::uint8_t { kHello = 1, kAnswer = 2, kReady = 3, kFarewell = 4 };
+enum class RecordKind : std::uint8_t {
+  kHello = 1,
+  kAnswer = 2,
+  kReady = 3,
+  kFarewell = 4,
+  kRail = 5
+};
 
 struct RecordHeader {
   static constexpr std::uint32_t kMagic = 0x44527a54;  // "TzRD"
-  static constexpr std::uint8_t kVersion = 1;
+  static constexpr std::uint8_t kVersion = 2;
 
   std::uint32_t magic = kMagic;
   std::uint8_t version = kVersion;
@@ -95,6 +109,18 @@ struct Farewell {
   std::uint8_t code = kInPeace;  // An Errc.
   std::array<char, 119> text{};  // Why, for the other's log.
 };
+struct RailNote {
+  enum class Step : std::uint8_t { kFenced = 1, kOffer = 2, kAccept = 3, kProven = 4 };
+
+  RecordHeader header;
+  std::uint8_t rail = 0;
+  Step step = Step::kFenced;
+  std::uint16_t reserved = 0;
+  std::uint32_t epoch = 0;  // Of its queue pairs: how often the rail was offered.
+  RailFacts facts;
+  Holdings holdings;
+};
+static_assert(sizeof(RailNote) == 496);
 static_assert(sizeof(Hello) == 824 && sizeof(Answer) == 840 && sizeof(Ready) == 40 &&
               sizeof(Farewell) == 128);
 inline constexpr std::size_t kMaxRecordBytes = sizeof(Answer);
@@ -104,6 +130,8 @@ Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& 
                    const EndFacts& facts);
 Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);
 Farewell make_farewell(std::uint8_t code, std::string_view text);
+
+RailNote make_note(RailNote::Step step, std::size_t rail, std::uint32_t epoch);
 
 bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);
 bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer,
@@ -115,6 +143,7 @@ std::string device_of(const RailFacts& facts);
 
 // Why two such ends can't be joined; empty: they can.
 std::string mismatch(const EndFacts& ours, const EndFacts& theirs);
+std::string mismatch(const RailFacts& ours, const RailFacts& theirs);
 
 // Bytes of a stream, as they come, in records.
 class RecordReader {

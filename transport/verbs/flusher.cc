@@ -7,7 +7,7 @@
 namespace ztcp::verbs {
 
 Made<Flusher> Flusher::create(Connection& connection, std::size_t index) {
-  const Connection::Strand& on = connection.strands()[index];
+  const Strand& on = connection.strands()[index];
   auto queues = QueuePairs::create(on.rail->device, {.count = 1, .receive_depth = 1});
   if (!queues) return tl::unexpected(std::move(queues.error()));
   RailFacts itself;

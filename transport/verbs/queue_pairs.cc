@@ -185,10 +185,14 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
   std::array<ibv_recv_wr, kMost> works{};
   while (count > 0) {
     const std::uint32_t now = std::min(count, kMost);
-    for (std::uint32_t i = 0; i < now; ++i) works[i].next = i + 1 < now ? &works[i + 1] : nullptr;
+    for (std::uint32_t i = 0; i < now; ++i) {
+      works[i].wr_id = kReceiveId;
+      works[i].next = i + 1 < now ? &works[i + 1] : nullptr;
+    }
     ibv_recv_wr* bad = nullptr;
     if (const int error = ibv_post_recv(pairs_[queue_pair].get(), works.data(), &bad); error != 0)
       return fail(Errc::kSystem, "ibv_post_recv", error);
+    receives_out_ += now;
     count -= now;
   }
   return {};

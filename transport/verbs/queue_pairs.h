@@ -34,6 +34,8 @@ using Made = tl::expected<T, Refusal>;
 
 class QueuePairs final : public WorkQueues {
  public:
+  // What completions of receives have as their id.
+  static constexpr std::uint64_t kReceiveId = ~std::uint64_t{0};
   // A control message of one slot, and small messages of NCCL's.
   static constexpr std::uint32_t kInlineBytes = 64;
 
@@ -61,6 +63,9 @@ class QueuePairs final : public WorkQueues {
   }
   Status post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) override;
   Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override;
+  // One has come back, however.
+  void took_receive() { --receives_out_; }
+  bool is_drained() const { return receives_out_ == 0; }
   // One byte of `from`, for what a read has the device do with what it wrote before.
   Status post_read(std::byte* to, std::uint32_t lkey, const std::byte* from, std::uint32_t rkey,
                    std::uint64_t id);
@@ -76,6 +81,7 @@ class QueuePairs final : public WorkQueues {
   CompletionQueueHandle completions_;
   std::array<QueuePairHandle, kMaxQueuePairs> pairs_;
   std::uint32_t count_ = 0;
+  std::uint32_t receives_out_ = 0;
   std::uint32_t inline_bytes_ = kInlineBytes;
 };
 

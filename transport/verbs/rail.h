@@ -27,6 +27,7 @@ struct Rail {
   comms::EndLog ends;
   std::optional<sockets::Listening> listening;  // Since the first listen; the control thread's.
   std::atomic<bool> is_port_down{false};        // Since it was told so.
+  std::atomic<bool> is_lost{false};             // To a connection, since that was said.
 };
 
 using Rails = std::vector<std::shared_ptr<Rail>>;

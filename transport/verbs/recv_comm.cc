@@ -10,27 +10,10 @@
 #include "transport/verbs/completion_text.h"
 
 namespace ztcp::verbs {
-namespace {
-
-RecvSettings settings_of(const Connection& connection) {
-  RecvSettings out{.rails = {},
-                   .inline_bytes = QueuePairs::kInlineBytes,
-                   .ring = connection.peer_memory(),
-                   .ring_lkeys = connection.memory_lkeys()};
-  for (const QueuePairFacts& one : connection.queue_pairs()) {
-    out.rails.push_back(one.rail);
-    out.inline_bytes = std::min(out.inline_bytes, one.inline_bytes);
-  }
-  return out;
-}
-
-}  // namespace
 
 QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
                              const std::shared_ptr<Connection>& connection)
-    : end_(std::move(control), connection),
-      session_(settings_of(*connection), connection->memory().ring, *connection),
-      flushers_(connection->strands().size()) {
+    : end_(std::move(control), connection), flushers_(connection->strands().size()) {
   for (std::uint16_t i = 0; i < kPosts; ++i) {
     requests_[i].comm = this;
     requests_[i].number = i;
@@ -40,19 +23,17 @@ QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
 
 Result<RecvCommPtr> QueuePairRecv::open(std::shared_ptr<Control> control,
                                         const std::shared_ptr<Connection>& connection) {
-  std::unique_ptr<QueuePairRecv, CloseComm> comm(new QueuePairRecv(std::move(control), connection));
-  if (const Status begun = comm->session_.begin(); !begun)
-    return tl::unexpected(comm->end_.fail(begun.error(), ""));
-  return RecvCommPtr(std::move(comm));
+  return RecvCommPtr(new QueuePairRecv(std::move(control), connection));
 }
 
 Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
+  const CommEnd::Turn turn(end_);
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
   if (buffers.empty() || buffers.size() > kMaxReceives)
     return fail(Errc::kInvalidArgument, "a receive of no buffer, or of more than maxRecvs");
-  Received& request = requests_[session_.next_number()];
-  if (request.is_held || !session_.can_post()) {
+  Received& request = requests_[session().next_number()];
+  if (request.is_held || !session().can_post()) {
     ZTCP_CHECK(progress());
     return nullptr;
   }
@@ -67,39 +48,37 @@ Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
                  memory == nullptr ? nullptr : &memory->rkeys,
                  static_cast<std::uint32_t>(std::min(from.bytes.size(), kMost)), from.tag};
   }
-  if (const Status posted = session_.post({wanted.data(), buffers.size()}); !posted)
+  if (const Status posted = session().post({wanted.data(), buffers.size()}); !posted)
     return tl::unexpected(end_.fail(posted.error(), ""));
   request.begin(buffers.size());
   return &request;
 }
 
 Status QueuePairRecv::progress() {
-  const bool moved = ZTCP_TRY(end_.poll([this](std::uint32_t queue_pair, const ibv_wc& completion) {
-    return completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM
-               ? session_.on_immediate(queue_pair, be32toh(completion.imm_data),
-                                       completion.byte_len)
-               : session_.on_completion(queue_pair, completion.wr_id);
-  }));
-  return moved ? Status() : end_.hear_news(!session_.is_idle());
+  const bool moved = ZTCP_TRY(end_.poll());
+  return moved ? Status() : end_.hear_news(!session().is_idle());
 }
 
 Result<bool> QueuePairRecv::test(Received& received, std::span<std::size_t> sizes_bytes) {
-  if (!session_.is_done(received.number)) {
+  const CommEnd::Turn turn(end_);
+  if (!session().is_done(received.number)) {
     if (end_.error()) [[unlikely]]
       return tl::unexpected(*end_.error());
     ZTCP_CHECK(progress());
-    if (!session_.is_done(received.number)) return false;
+    if (!session().is_done(received.number)) return false;
   }
   const std::size_t count = std::min(sizes_bytes.size(), received.buffers());
   for (std::size_t i = 0; i < count; ++i)
-    sizes_bytes[i] = session_.received_bytes(received.number, i);
+    sizes_bytes[i] = session().received_bytes(received.number, i);
   received.is_held = false;
   return true;
 }
 
 // One read pushes what the same device wrote before it, so the last buffer of GPU memory will do,
-// on each rail.
+// on each rail. What a rail wrote that has failed was pushed when its queue pairs were destroyed:
+// the device's answer to that comes behind it.
 Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) {
+  const CommEnd::Turn turn(end_);
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
   const auto last = std::find_if(buffers.rbegin(), buffers.rend(), [](const RecvBuffer& buffer) {
@@ -109,8 +88,11 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
   if (last == buffers.rend()) return nullptr;
   Flushed& flushed = flushes_[next_flush_++ % kPosts];
   for (std::size_t i = 0; i < flushers_.size(); ++i) {
+    flushed.ids[i] = Flushed::kNone;
+    if (!end_.connection().strands()[i].is_polled()) continue;
     if (!flushers_[i]) {
       auto made = Flusher::create(end_.connection(), i);
+      if (!made && end_.lose(i, made.error().text)) continue;
       if (!made) return tl::unexpected(end_.fail(made.error().error, made.error().text));
       flushers_[i] = std::move(*made);
     }
@@ -123,23 +105,29 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
 }
 
 Result<bool> QueuePairRecv::test(Flushed& flushed) {
+  const CommEnd::Turn turn(end_);
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
   bool all = true;
   for (std::size_t i = 0; i < flushers_.size(); ++i) {
+    if (flushed.ids[i] == Flushed::kNone) continue;
     const Result<bool> done = flushers_[i]->is_done(flushed.ids[i]);
-    if (!done) [[unlikely]] {
-      const CompletionText text = describe(flushers_[i]->status());
-      return tl::unexpected(end_.fail(done.error(), std::string("the flush of GPU memory: ") +
-                                                        text.words + "; " + text.advice));
+    if (done) [[likely]] {
+      all = all && *done;
+      continue;
     }
-    all &= *done;
+    const CompletionText text = describe(flushers_[i]->status());
+    const std::string why =
+        std::string("the flush of GPU memory: ") + text.words + "; " + text.advice;
+    if (!end_.lose(i, why)) return tl::unexpected(end_.fail(done.error(), why));
+    flushers_[i].reset();
+    for (Flushed& one : flushes_) one.ids[i] = Flushed::kNone;
   }
   return all;
 }
 
 void QueuePairRecv::close() {
-  end_.close(session_.is_idle());
+  end_.close();
   delete this;
 }
 

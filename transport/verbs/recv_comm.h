@@ -48,17 +48,19 @@ class QueuePairRecv final : public RecvComm {
   struct Flushed final : Request {
     Flushed() { buffers_ = 0; }
     Result<bool> test(std::span<std::size_t>) override { return comm->test(*this); }
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
     QueuePairRecv* comm = nullptr;
-    std::array<std::uint64_t, kMaxRails> ids{};
+    std::array<std::uint64_t, kMaxRails> ids{};  // By rail.
   };
 
   QueuePairRecv(std::shared_ptr<Control> control, const std::shared_ptr<Connection>& connection);
   Result<bool> test(Received& received, std::span<std::size_t> sizes_bytes);
   Result<bool> test(Flushed& flushed);
   Status progress();
+  RecvSession& session() const { return end_.connection().receiver(); }
 
   CommEnd end_;
-  RecvSession session_;
   std::array<Received, kPosts> requests_;
   std::array<Flushed, kPosts> flushes_;
   std::uint64_t next_flush_ = 0;

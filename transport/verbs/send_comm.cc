@@ -21,22 +21,23 @@ Result<bool> QueuePairSend::is_ready() {
   const Connection::Phase phase = connection.phase();
   if (phase == Connection::Phase::kConnecting) return false;
   if (phase == Connection::Phase::kFailed) return tl::unexpected(connection.error());
-  if (!session_) session_.emplace(connection.queue_pairs(), connection.memory().ring, connection);
+  is_ready_ = true;
   return true;
 }
 
 Result<Request*> QueuePairSend::post_send(std::span<const std::byte> bytes, int tag,
                                           MemoryKey* key) {
+  const CommEnd::Turn turn(end_);
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
-  if (!session_) return fail(Errc::kInvalidArgument, "a send before the connection is ready");
+  if (!is_ready_) return fail(Errc::kInvalidArgument, "a send before the connection is ready");
   if (key == nullptr && !bytes.empty())
     return fail(Errc::kInvalidArgument, "a send of memory that was not registered");
   if (free_count_ == 0) return nullptr;
   Sent& sent = requests_[free_[free_count_ - 1]];
   const RegisteredMemory* const memory = registered(key);
   const Result<bool> taken =
-      session_->post(sent.number, {.bytes = bytes,
+      session().post(sent.number, {.bytes = bytes,
                                    .tag = tag,
                                    .lkeys = memory == nullptr ? nullptr : &memory->lkeys,
                                    .is_host = memory == nullptr || memory->is_host});
@@ -53,7 +54,7 @@ Result<Request*> QueuePairSend::post_send(std::span<const std::byte> bytes, int 
 
 std::string QueuePairSend::why(const Error& error) const {
   if (error.code != Errc::kTruncated) return {};
-  const SendSession::Truncated& what = session_->truncated();
+  const SendSession::Truncated& what = session().truncated();
   return fmt::format(
       "a message of {} bytes with tag {} for a buffer of {}; the ranks disagree about the size or "
       "the order of their collectives",
@@ -61,18 +62,17 @@ std::string QueuePairSend::why(const Error& error) const {
 }
 
 Status QueuePairSend::progress(bool waits_for_peer) {
-  const bool moved = ZTCP_TRY(end_.poll([this](std::uint32_t queue_pair, const ibv_wc& completion) {
-    return session_->on_completion(queue_pair, completion.wr_id);
-  }));
+  const bool moved = ZTCP_TRY(end_.poll());
   return moved ? Status() : end_.hear_news(waits_for_peer);
 }
 
 Result<bool> QueuePairSend::test(Sent& sent, std::span<std::size_t> sizes_bytes) {
-  if (!session_->is_done(sent.number)) {
+  const CommEnd::Turn turn(end_);
+  if (!session().is_done(sent.number)) {
     if (end_.error()) [[unlikely]]
       return tl::unexpected(*end_.error());
     ZTCP_CHECK(progress(false));
-    if (!session_->is_done(sent.number)) return false;
+    if (!session().is_done(sent.number)) return false;
   }
   if (!sizes_bytes.empty()) sizes_bytes[0] = sent.size_bytes;
   free_[free_count_++] = sent.number;
@@ -80,7 +80,7 @@ Result<bool> QueuePairSend::test(Sent& sent, std::span<std::size_t> sizes_bytes)
 }
 
 void QueuePairSend::close() {
-  end_.close(!session_ || session_->is_idle());
+  end_.close();
   delete this;
 }
 

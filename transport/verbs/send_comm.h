@@ -7,7 +7,6 @@
 
 #include <array>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "transport/verbs/comm_end.h"
@@ -41,9 +40,10 @@ class QueuePairSend final : public SendComm {
   Result<bool> test(Sent& sent, std::span<std::size_t> sizes_bytes);
   Status progress(bool waits_for_peer);
   std::string why(const Error& error) const;
+  SendSession& session() const { return end_.connection().sender(); }
 
   CommEnd end_;
-  std::optional<SendSession> session_;  // Once it is ready.
+  bool is_ready_ = false;
   std::array<Sent, SendSession::kMessages> requests_;
   std::array<std::uint16_t, SendSession::kMessages> free_{};  // The last given back is on top.
   std::size_t free_count_ = SendSession::kMessages;

@@ -5,6 +5,7 @@
 // (exchange.h), and it tells afterwards when the peer closes or dies. The control thread's.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,6 +18,10 @@
 #include "transport/verbs/exchange.h"
 
 namespace ztcp::verbs {
+
+inline TimePoint clock_now() {
+  return TimePoint(std::chrono::steady_clock::now().time_since_epoch());
+}
 
 struct Talk {
   enum class State : std::uint8_t {
@@ -44,6 +49,7 @@ struct Talk {
   const Endpoint remote;
   State state;
   TimePoint deadline;
+  TimePoint rails_due = kNever;  // When there is something to do about the connection's rails.
   bool is_peer_gone = false;
   RecordReader reader;
   std::shared_ptr<Connection> connection;  // Null: nobody said hello.

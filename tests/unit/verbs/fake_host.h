@@ -71,7 +71,8 @@ struct FakeHost {
   explicit FakeHost(std::uint64_t seed = 1)
       : FakeHost({roce_device("fake0", 1), roce_device("fake1", 2)}, seed) {}
   FakeHost(std::vector<test::FakeDeviceSpec> specs, std::uint64_t seed)
-      : tree(gid_types("fake0") + gid_types("fake1")), devices(std::move(specs), seed) {
+      : tree(gid_types("fake0") + gid_types("fake1") + gid_types("fake2") + gid_types("fake3")),
+        devices(std::move(specs), seed) {
     fabric.path = "/etc/ztcp.conf";
     fabric.nics = {nic_on("fake0"), nic_on("fake1")};
     fabric.tcp.connect_timeout_ms = 5000;

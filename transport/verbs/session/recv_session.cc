@@ -3,21 +3,21 @@
 #include "transport/verbs/session/recv_session.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <utility>
 
 namespace ztcp::verbs {
 namespace {
 
-// Slots are written over the first queue pair. Half of what it holds may be unsignalled.
-constexpr std::uint32_t kSlotQueuePair = 0;
+// Half of what a queue pair holds may be unsignalled.
 constexpr std::uint32_t kSignalEvery = 256;
 constexpr std::uint32_t kGroup = static_cast<std::uint32_t>(kMaxReceives);
 
 }  // namespace
 
 RecvSession::RecvSession(RecvSettings settings, Ring& ring, WorkQueues& queues)
-    : settings_(std::move(settings)), ring_(ring), queues_(queues) {
+    : settings_(std::move(settings)), ring_(ring), queues_(queues), sent_(settings_.rails.size()) {
   assert(!settings_.rails.empty() && settings_.rails.size() <= kMaxQueuePairs);
 }
 
@@ -27,7 +27,22 @@ Status RecvSession::begin() {
   return {};
 }
 
-bool RecvSession::can_post() const { return is_done(next_number()) && sent_.room() > 0; }
+void RecvSession::choose_slot_queue_pair() {
+  slot_queue_pair_ = 0;
+  while (slot_queue_pair_ < settings_.rails.size() &&
+         ((lost_rails_ | unproven_rails_) >> settings_.rails[slot_queue_pair_] & 1U) != 0)
+    ++slot_queue_pair_;
+  if (slot_queue_pair_ == settings_.rails.size()) slot_queue_pair_ = kNoQueuePair;
+  unsignalled_ = 0;
+}
+
+bool RecvSession::can_post() const {
+  const Post& last = posts_[next_number()];
+  if (last.unfilled != 0) return false;
+  // Else it could be overwritten by what the row had before.
+  if (last.is_rewritten) return false;
+  return slot_queue_pair_ != kNoQueuePair && sent_[slot_queue_pair_].room() > 0;
+}
 
 Status RecvSession::post(std::span<const Buffer> buffers) {
   assert(can_post() && !buffers.empty() && buffers.size() <= kMaxReceives);
@@ -42,26 +57,36 @@ Status RecvSession::post(std::span<const Buffer> buffers) {
                       .tag = buffers[i].tag,
                       .buffers = static_cast<std::uint32_t>(buffers.size()),
                       .sequence = next_post_};
+  waiting_rows_ &= ~(1U << next_number());
   ++next_post_;
+  return write_row(row);
+}
 
-  const std::uint32_t rail = settings_.rails[kSlotQueuePair];
+Status RecvSession::write_row(std::uint32_t row) {
+  const std::uint32_t over = slot_queue_pair_;
+  const std::uint32_t rail = settings_.rails[over];
+  posts_[row / kGroup].rail = static_cast<std::uint8_t>(rail);
   WorkRequest work;
   work.local = reinterpret_cast<const std::byte*>(&ring_[row]);
   work.lkey = settings_.ring_lkeys[rail];
-  work.size_bytes = static_cast<std::uint32_t>(buffers.size() * sizeof(Slot));
+  work.size_bytes = static_cast<std::uint32_t>(ring_[row].buffers * sizeof(Slot));
   work.is_inline = work.size_bytes <= settings_.inline_bytes;
   work.remote = settings_.ring.address + row * sizeof(Slot);
   work.rkey = settings_.ring.rkeys[rail];
-  work.is_signalled = ++unsignalled_ == kSignalEvery;
+  const bool is_again = posts_[row / kGroup].is_rewritten;
+  work.is_signalled = ++unsignalled_ == kSignalEvery || is_again;
   if (work.is_signalled) unsignalled_ = 0;
-  work.id = sent_.add({});
-  return queues_.post(kSlotQueuePair, {&work, 1});
+  Piece piece;
+  if (is_again) piece.message = static_cast<std::uint16_t>(row / kGroup);
+  work.id = sent_[over].add(piece);
+  return queues_.post(over, {&work, 1});
 }
 
 Status RecvSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
-  if (queue_pair != kSlotQueuePair || !sent_.complete(id, [](const Piece&) {}))
+  if (!sent_[queue_pair].complete(
+          id, [this](const Piece& of) { posts_[of.message].is_rewritten = false; }))
     return fail(Errc::kProtocol, "a completion of no work of ours");
-  return {};
+  return waiting_rows_ == 0 ? Status() : write_waiting();
 }
 
 Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immediate,
@@ -84,9 +109,69 @@ Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immedia
   received += size_bytes;
   if (come == (1U << told.pieces) - 1) --post.unfilled;
   // As many are there as buffers may be posted, and one batch more.
-  if (++consumed_[queue_pair] < kReceiveBatch) return {};
+  if (++consumed_[queue_pair] < kReceiveBatch ||
+      (lost_rails_ >> settings_.rails[queue_pair] & 1U) != 0)
+    return {};
   consumed_[queue_pair] = 0;
   return queues_.post_receives(queue_pair, kReceiveBatch);
+}
+
+Holdings RecvSession::holdings() const {
+  Holdings out;
+  for (std::uint32_t i = 0; i < kPosts; ++i) {
+    out.sequences[i] = ring_[i * kGroup].sequence;
+    std::copy(posts_[i].pieces.begin(), posts_[i].pieces.end(), &out.pieces[i * kGroup]);
+  }
+  return out;
+}
+
+// Rows that were written over it may have to be again: once the sender has fenced it.
+void RecvSession::lose_rail(std::uint32_t rail) {
+  lost_rails_ |= 1U << rail;
+  unproven_rails_ &= ~(1U << rail);
+  for (std::size_t i = 0; i < settings_.rails.size(); ++i)
+    if (settings_.rails[i] == rail) sent_[i] = {};
+  if (slot_queue_pair_ != kNoQueuePair && settings_.rails[slot_queue_pair_] == rail)
+    choose_slot_queue_pair();
+}
+
+// All of them: who has taken a slot looks at its row no more until it has another post.
+Status RecvSession::hand_over(std::uint32_t rail) {
+  assert((lost_rails_ >> rail & 1U) != 0);
+  for (std::uint32_t i = 0; i < kPosts; ++i) {
+    if (posts_[i].rail != rail) continue;
+    posts_[i].is_rewritten = false;
+    if (posts_[i].unfilled != 0) waiting_rows_ |= 1U << i;
+  }
+  return write_waiting();
+}
+
+Status RecvSession::write_waiting() {
+  while (waiting_rows_ != 0) {
+    if (slot_queue_pair_ == kNoQueuePair || sent_[slot_queue_pair_].room() == 0) return {};
+    const auto row = static_cast<std::uint32_t>(std::countr_zero(waiting_rows_));
+    waiting_rows_ &= waiting_rows_ - 1;
+    posts_[row].is_rewritten = true;
+    ZTCP_CHECK(write_row(row * kGroup));
+  }
+  return {};
+}
+
+Status RecvSession::rejoin_rail(std::uint32_t rail) {
+  unproven_rails_ &= ~(1U << rail);
+  if (slot_queue_pair_ == kNoQueuePair) choose_slot_queue_pair();
+  return write_waiting();
+}
+
+Status RecvSession::reopen_rail(std::uint32_t rail) {
+  lost_rails_ &= ~(1U << rail);
+  unproven_rails_ |= 1U << rail;
+  for (std::uint32_t i = 0; i < settings_.rails.size(); ++i) {
+    if (settings_.rails[i] != rail) continue;
+    consumed_[i] = 0;
+    ZTCP_CHECK(queues_.post_receives(i, kReceiveDepth));
+  }
+  return {};
 }
 
 bool RecvSession::is_idle() const {

@@ -3,7 +3,8 @@
 //
 // The receiving end of a connection: each post of up to 8 buffers is one RDMA write of their slots
 // into the sender's ring, and each buffer is filled once the immediates of all pieces of its
-// message have come. Posts go out in order and end in any.
+// message have come. Posts go out in order and end in any. When a rail fails the rows of the posts
+// that are not done are written again over another one, once the sender has fenced it (holdings.h).
 //
 // Pure: the owner tells of completions. One thread at a time.
 #pragma once
@@ -14,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "transport/verbs/session/holdings.h"
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/slot.h"
 #include "transport/verbs/session/work.h"
@@ -59,6 +61,16 @@ class RecvSession {
   // What the peer sent, with so many bytes.
   Status on_immediate(std::uint32_t queue_pair, std::uint32_t immediate, std::uint32_t size_bytes);
 
+  Holdings holdings() const;
+  // Nothing more is posted to its queue pairs; what has come before they are no more is taken.
+  void lose_rail(std::uint32_t rail);
+  // The sender has fenced it.
+  Status hand_over(std::uint32_t rail);
+  // It has new queue pairs, in the places of the old ones, to which nothing is posted yet; the
+  // sender may send over them from here on. Slots go over them only once they are proven.
+  Status reopen_rail(std::uint32_t rail);
+  Status rejoin_rail(std::uint32_t rail);
+
   bool is_done(std::uint16_t number) const { return posts_[number].unfilled == 0; }
   std::uint32_t received_bytes(std::uint16_t number, std::size_t buffer) const {
     return posts_[number].received_bytes[buffer];
@@ -67,19 +79,34 @@ class RecvSession {
 
  private:
   struct Post {
-    std::uint8_t unfilled = 0;                        // Buffers.
+    std::uint8_t unfilled = 0;  // Buffers.
+    std::uint8_t rail = 0;      // That its row was written over.
+    // Written again, which is not completed: the sender may have it before that arrives.
+    bool is_rewritten = false;
     std::array<std::uint8_t, kMaxReceives> pieces{};  // That have come: a bit for each.
     std::array<std::uint8_t, kMaxReceives> of{};      // So many, once the first has come.
     std::array<std::uint32_t, kMaxReceives> received_bytes{};
   };
+
+  static constexpr std::uint32_t kNoQueuePair = kMaxQueuePairs;
+
+  void choose_slot_queue_pair();
+  Status write_row(std::uint32_t row);
+  Status write_waiting();
 
   const RecvSettings settings_;
   Ring& ring_;
   WorkQueues& queues_;
   std::array<Post, kPosts> posts_{};
   std::uint32_t next_post_ = 1;
-  SentWork sent_;
+  std::vector<SentWork> sent_;  // By queue pair.
+  // Over which slots are written, as long as its rail serves: over another a row could be overtaken
+  // by what it had before. None: all rails are lost.
+  std::uint32_t slot_queue_pair_ = 0;
   std::uint32_t unsignalled_ = 0;
+  std::uint32_t lost_rails_ = 0;      // A bit for each.
+  std::uint32_t unproven_rails_ = 0;  // The same: that rejoin.
+  std::uint32_t waiting_rows_ = 0;    // The same: that are written again once there is room.
   std::array<std::uint32_t, kMaxQueuePairs> consumed_{};  // Receives, since some were posted.
 };
 

@@ -22,6 +22,7 @@ SendSession::SendSession(std::vector<QueuePairFacts> queue_pairs, const Ring& ri
       queues_(queues),
       sent_(queue_pairs_.size()) {
   assert(!queue_pairs_.empty() && queue_pairs_.size() <= kMaxQueuePairs);
+  if (queue_pairs_.back().rail != 0) kept_.resize(kMessages);
 }
 
 Result<bool> SendSession::post(std::uint16_t number, const Message& message) {
@@ -48,7 +49,7 @@ Result<bool> SendSession::post(std::uint16_t number, const Message& message) {
 std::span<const Share> SendSession::shares() {
   bool has_room = false;
   for (std::size_t i = 0; i < queue_pairs_.size(); ++i) {
-    const bool takes = sent_[i].room() > 0;
+    const bool takes = sent_[i].room() > 0 && (lost_rails_ >> queue_pairs_[i].rail & 1U) == 0;
     shares_[i] = {sent_[i].backlog_bytes(), takes ? queue_pairs_[i].rate_mbps : 0};
     has_room |= takes;
   }
@@ -97,6 +98,7 @@ Status SendSession::send(std::uint16_t number, const Message& message, std::uint
     return fail(Errc::kTruncated, "send");
   }
   ++in_flight_;
+  if (!kept_.empty()) kept_[number] = {message, slot, ring_[slot].sequence};
   Piece piece{.message = number};
   if (size < kStripedBytes || queue_pairs_.size() == 1) {
     if (queue_pairs_.size() > 1)
@@ -138,10 +140,57 @@ Status SendSession::send_piece(std::uint32_t queue_pair, const Message& message,
 }
 
 Status SendSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
-  const bool is_known = sent_[queue_pair].complete(id, [this](const Piece& piece) {
-    if (--unfinished_[piece.message] == 0) --in_flight_;
-  });
-  return is_known ? Status() : fail(Errc::kProtocol, "a completion of no work of ours");
+  if (!sent_[queue_pair].complete(id, [this](const Piece& piece) { finish(piece); }))
+    return fail(Errc::kProtocol, "a completion of no work of ours");
+  return waiting_.empty() ? Status() : send_again();
+}
+
+void SendSession::lose_rail(std::uint32_t rail) {
+  lost_rails_ |= 1U << rail;
+  for (std::size_t i = 0; i < queue_pairs_.size(); ++i)
+    if (queue_pairs_[i].rail == rail)
+      sent_[i].abandon([&](const Piece& piece) { stranded_.push_back({piece, rail}); });
+}
+
+Status SendSession::hand_over(std::uint32_t rail, const Holdings& held) {
+  for (const Stranded& one : stranded_) {
+    if (one.rail != rail) continue;
+    const Kept& kept = kept_[one.piece.message];
+    if (held.has(kept.slot, kept.sequence, one.piece.number))
+      finish(one.piece);
+    else
+      waiting_.push_back(one.piece);
+  }
+  std::erase_if(stranded_, [&](const Stranded& one) { return one.rail == rail; });
+  return send_again();
+}
+
+void SendSession::arrived() {
+  for (const Stranded& one : stranded_) finish(one.piece);
+  for (const Piece& piece : waiting_) finish(piece);
+  stranded_.clear();
+  waiting_.clear();
+}
+
+// Whole, as they were cut: the receiver knows pieces by number.
+Status SendSession::send_again() {
+  while (!waiting_.empty()) {
+    const std::span<const Share> all = shares();
+    if (all.empty()) return {};
+    const Piece piece = waiting_.back();
+    waiting_.pop_back();
+    const Kept& kept = kept_[piece.message];
+    last_queue_pair_ = choose(piece.size_bytes, all, last_queue_pair_);
+    ZTCP_CHECK(send_piece(last_queue_pair_, kept.message, kept.slot, piece));
+  }
+  return {};
+}
+
+Status SendSession::rejoin_rail(std::uint32_t rail) {
+  for (std::size_t i = 0; i < queue_pairs_.size(); ++i)
+    if (queue_pairs_[i].rail == rail) sent_[i] = {};
+  lost_rails_ &= ~(1U << rail);
+  return send_again();
 }
 
 }  // namespace ztcp::verbs

@@ -4,7 +4,8 @@
 // The sending end of a connection: a message whose slot has come goes out as one RDMA write over
 // each queue pair that carries a piece of it, with an immediate, and is done when all pieces are
 // completed: then the peer holds the bytes. One without a slot is not taken: once it is, nobody
-// needs to ask for its bytes to move.
+// needs to ask for its bytes to move. When a rail fails its pieces wait until the receiver has
+// fenced it, and what it lacks of them goes out over the other rails (holdings.h).
 //
 // Pure: the peer's NIC writes the ring, and the owner tells of completions. One thread at a time.
 #pragma once
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "transport/verbs/session/cut.h"
+#include "transport/verbs/session/holdings.h"
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/slot.h"
 #include "transport/verbs/session/work.h"
@@ -50,6 +52,15 @@ class SendSession {
   Result<bool> post(std::uint16_t number, const Message& message);
   Status on_completion(std::uint32_t queue_pair, std::uint64_t id);
 
+  // Its queue pairs are no more, and nothing is completed on them.
+  void lose_rail(std::uint32_t rail);
+  // The receiver has fenced it, and holds this.
+  Status hand_over(std::uint32_t rail, const Holdings& held);
+  // The receiver has closed in peace: it holds all that was sent.
+  void arrived();
+  // It has new queue pairs, in the places of the old ones.
+  Status rejoin_rail(std::uint32_t rail);
+
   bool is_done(std::uint16_t number) const { return unfinished_[number] == 0; }
   bool is_idle() const { return in_flight_ == 0; }
 
@@ -61,11 +72,26 @@ class SendSession {
   const Truncated& truncated() const { return truncated_; }
 
  private:
+  // What is needed to send a piece of a message again.
+  struct Kept {
+    Message message;
+    std::uint32_t slot = 0;
+    std::uint32_t sequence = 0;
+  };
+  struct Stranded {
+    Piece piece;
+    std::uint32_t rail = 0;
+  };
+
   Status absorb();
   std::uint32_t find_slot(std::int32_t tag) const;
   void take_slot(std::uint32_t slot);
   std::span<const Share> shares();
   Status send(std::uint16_t number, const Message& message, std::uint32_t slot, const Cut& cut);
+  Status send_again();
+  void finish(const Piece& piece) {
+    if (--unfinished_[piece.message] == 0) --in_flight_;
+  }
   Status send_piece(std::uint32_t queue_pair, const Message& message, std::uint32_t slot,
                     const Piece& piece);
 
@@ -83,6 +109,12 @@ class SendSession {
   std::vector<SentWork> sent_;  // By queue pair.
   std::array<Share, kMaxQueuePairs> shares_{};
   std::uint32_t last_queue_pair_ = 0;  // Of the last message in one piece.
+
+  // Of connections over several rails.
+  std::uint32_t lost_rails_ = 0;    // A bit for each.
+  std::vector<Kept> kept_;          // By message.
+  std::vector<Stranded> stranded_;  // Pieces of lost rails, until the receiver has fenced them.
+  std::vector<Piece> waiting_;      // That go out again once there is room.
   Truncated truncated_;
 };
 

@@ -32,6 +32,16 @@ class SentWork {
   // Of messages.
   std::uint64_t backlog_bytes() const { return backlog_bytes_; }
 
+  // Calls lost(piece) for all, and forgets them: their queue pair is no more.
+  template <class Lost>
+  void abandon(Lost&& lost) {
+    for (; oldest_ != next_; ++oldest_) {
+      const Piece& piece = pieces_[oldest_ % kSendDepth];
+      if (piece.message != Piece::kNobody) lost(piece);
+    }
+    backlog_bytes_ = 0;
+  }
+
   // Returns the id that its completion has.
   std::uint64_t add(const Piece& piece) {
     assert(room() > 0);

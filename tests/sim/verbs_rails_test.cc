@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Rails of unequal rates that fail at any moment, at either end, several at once, and rejoin: each
+// message still arrives once, whole, in its buffer, and nobody touches a buffer after it is done.
+#include <memory>
+#include <tuple>
+
+#include "tests/sim/rail_outages.h"
+#include "tests/sim/verbs_traffic.h"
+
+namespace ztcp::sim {
+namespace {
+
+struct Shape {
+  const char* name;
+  std::vector<std::uint32_t> rails;  // By queue pair.
+  std::vector<std::uint32_t> rates_mbps{};
+};
+const Shape kShapes[] = {{"two", {0, 1}, {25, 400}},
+                         {"two_of_two", {0, 0, 1, 1}},
+                         {"three", {0, 1, 2}, {100, 10, 50}},
+                         {"eight", {0, 1, 2, 3, 4, 5, 6, 7}}};
+
+Setup setup_of(const Shape& shape, std::uint64_t seed) {
+  return {.rails = shape.rails, .rates_mbps = shape.rates_mbps, .seed = seed};
+}
+
+class VerbsRails : public testing::TestWithParam<std::tuple<Shape, int>> {};
+
+TEST_P(VerbsRails, FailAndRejoinInTheMidstOfTraffic) {
+  const auto& [shape, seed] = GetParam();
+  Traffic traffic(setup_of(shape, static_cast<std::uint64_t>(seed)), 600);
+  std::unique_ptr<RailOutages> outages;
+  const auto rails = shape.rails.back() + 1;
+  traffic.before_event = [&](Connection& c) {
+    if (!outages) outages = std::make_unique<RailOutages>(c);
+    if (c.wire.draw() % 512 == 0)
+      outages->fail(c.wire.draw() % 2 == 0, static_cast<std::uint32_t>(c.wire.draw() % rails));
+    if (c.wire.draw() % 4 == 0) outages->step();
+  };
+  traffic.run();
+  EXPECT_GT(outages->outages(), 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, VerbsRails,
+                         testing::Combine(testing::ValuesIn(kShapes), testing::Range(1, 9)),
+                         [](const auto& one) {
+                           return std::string(std::get<0>(one.param).name) + "_seed_" +
+                                  std::to_string(std::get<1>(one.param));
+                         });
+
+// A rail that fails before event `n` and stays away, at the end that finds it.
+int run_with_failure_before(int n, bool at_sender, std::uint32_t rail) {
+  Traffic traffic({.rails = {0, 1}, .seed = 7}, 16);
+  std::unique_ptr<RailOutages> outages;
+  int event = 0;
+  traffic.before_event = [&](Connection& c) {
+    if (!outages) outages = std::make_unique<RailOutages>(c);
+    if (event++ == n) outages->fail(at_sender, rail);
+    // Long after: what is under way meanwhile goes its way.
+    if (event > n + 200 && event % 16 == 0) outages->step();
+  };
+  traffic.run();
+  return event;
+}
+
+TEST(VerbsRailsTest, ARailMayFailBeforeEveryEvent) {
+  const int events = run_with_failure_before(1 << 30, true, 0);
+  ASSERT_GT(events, 100);
+  for (int n = 0; n < events; n += 2)
+    for (const bool at_sender : {true, false})
+      for (const std::uint32_t rail : {0U, 1U}) {
+        SCOPED_TRACE(testing::Message() << n << " " << at_sender << " " << rail);
+        run_with_failure_before(n, at_sender, rail);
+        if (HasFailure()) return;
+      }
+}
+
+// What fencing is for, and that these tests would see it missing.
+TEST(VerbsRailsTest, WhoDoesNotWaitForTheOthersWordWritesIntoBuffersThatAreDone) {
+  int harmed = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Connection c({.rails = {0, 1}, .seed = seed});
+    RailOutages careless(c, true);
+    Bytes to(100'000);
+    const Bytes from(100'000, std::byte{1});
+    const verbs::RecvSession::Buffer buffer{reinterpret_cast<std::uint64_t>(to.data()),
+                                            &kPayloadKeys, 100'000, 0};
+    c.wire.right.memory.push_back({to.data(), to.size(), kPayloadKeys});
+    ASSERT_TRUE(c.receiver->post({&buffer, 1}));
+    while (!*c.sender->post(0, {.bytes = from, .lkeys = &kLocalKeys})) c.wire.step();
+    careless.fail(true, 1);
+    for (int i = 0; i < 1000 && !c.receiver->is_done(0); ++i) {
+      c.wire.step();
+      (void)c.poll_both();  // It finds out, too late.
+    }
+    if (!c.receiver->is_done(0)) continue;
+    c.wire.right.on_write = [&](const std::byte*, std::size_t) { ++harmed; };
+    while (c.wire.step()) {
+    }
+  }
+  EXPECT_GT(harmed, 0);
+}
+
+TEST(VerbsRailsTest, WithoutAnyRailMessagesWait) {
+  Connection c({.rails = {0, 1}});
+  RailOutages outages(c);
+  for (const std::uint32_t rail : {0U, 1U})
+    for (const bool at_sender : {true, false}) outages.fail(at_sender, rail);
+  EXPECT_FALSE(c.receiver->can_post());
+  const Bytes from(8);
+  EXPECT_FALSE(*c.sender->post(0, {.bytes = from, .lkeys = &kLocalKeys}));
+}
+
+}  // namespace
+}  // namespace ztcp::sim

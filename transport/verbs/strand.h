@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a connection has on one of its rails.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/core/clock.h"
+#include "transport/verbs/queue_pairs.h"
+#include "transport/verbs/rail.h"
+#include "transport/verbs/session/holdings.h"
+
+namespace ztcp::verbs {
+
+// Members go from the last to the first.
+struct Strand {
+  // A rail that fails goes from kUp to kDown, at a receiver by way of kDraining, and by what the
+  // sender offers then back to kUp.
+  enum class State : std::uint8_t {
+    kUp,
+    kDraining,  // Its queue pairs are in the error state, and give back what was posted.
+    kFenced,    // They are no more; the peer's may be.
+    kDown,      // Nor are they.
+    kOffered,   // The sender's: new ones were offered.
+    kProving,   // The sender's: something goes over them and comes back.
+    kAccepted,  // The receiver's: the sender proves them.
+  };
+
+  // NCCL's threads ask what is completed on it.
+  bool is_polled() const {
+    return state == State::kUp || state == State::kDraining || state == State::kAccepted;
+  }
+
+  std::shared_ptr<Rail> rail;
+  RegionHandle region;  // Of the connection's memory.
+  QueuePairSettings settings;
+  std::unique_ptr<QueuePairs> queues;
+  std::uint32_t first_queue_pair = 0;  // Among all of the connection.
+  State state = State::kUp;
+  std::uint32_t epoch = 0;  // Of its queue pairs.
+  bool is_peer_fenced = false;
+  Holdings peer_holdings;       // Of a receiver that has.
+  TimePoint due = kNever;       // When there is something to do about it.
+  TimePoint gives_up = kNever;  // When what is under way has failed.
+  Duration pause{};             // Until it is offered again.
+  std::uint32_t proofs = 0;     // That are under way.
+};
+
+}  // namespace ztcp::verbs
