@@ -34,6 +34,13 @@ class Curves(unittest.TestCase):
         self.assertEqual(found.median(KEY, 8, "ztcp-sockets"), 11.0)
         self.assertEqual(found.cpu_s[2, "ztcp-sockets"], [3.0, 3.0, 3.0])
 
+    def test_takes_the_rank_that_took_longest(self):
+        record = sweep("ztcp", {8: 5.0, 64: 7.0})
+        record["ranks_results"][1] = sweep("ztcp", {8: 9.0, 64: 6.0})["ranks_results"][1]
+        found = run(record)
+        self.assertEqual([found.median(KEY, size, "ztcp") for size in [8, 64]], [9.0, 7.0])
+        self.assertEqual(found.median(KEY, 8, "ztcp", "busbw_gb_per_s"), 8 / 9.0 / 1e3)
+
     def test_leaves_out_failures_and_other_protocols(self):
         found = run(sweep("ztcp", {8: 1.0}, note="LL"), sweep("ztcp", {}, error="hung"), sweep("ztcp", {8: 5.0}))
         self.assertEqual(found.values(KEY, 8, "ztcp", "time_us"), [5.0])
