@@ -242,8 +242,11 @@ void Engine::note_no_descriptor(TimePoint now, int sys_errno) {
 }
 
 // Whether so many streams leave one to each session that may still come, and to those who knock.
+// For sessions never more than half is left: 4096 may come, and 1024 descriptors are what a shell
+// grants.
 bool Engine::has_spare_for(std::size_t streams) const {
-  return streams + sessions_.to_come() + config_.max_pending_streams <= config_.max_streams;
+  const std::size_t left = std::min(sessions_.to_come(), config_.max_streams / 2);
+  return streams + left + config_.max_pending_streams <= config_.max_streams;
 }
 
 void Engine::on_sendable(SocketStream& stream) {

@@ -237,8 +237,32 @@ TEST(Faults, WhoDoesNotAnswerIsGivenUpAfterTheConnectTimeout) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
 }
 
-TEST(Faults, StrangersAtThePortHurtNobody) {
-  TwoHosts hosts;
+TEST(Faults, TheDescriptorsThatAShellGrantsSufficeForSeveralFlows) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit shell{.rlim_cur = 1024, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &shell), 0);
+  {
+    TwoHosts hosts({.max_connections = 4096, .workers = 2, .flows = 3});
+    Pair pair = test::connect(hosts[0], hosts[1]);
+    const std::size_t connected = watched();
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    // Two more, with two ends each; they come beside messages.
+    while (watched() != connected + 4 && std::chrono::steady_clock::now() < patience)
+      expect_carries(pair, pattern(1U << 20, 5));
+    EXPECT_EQ(watched(), connected + 4);
+  }
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+class Strangers : public testing::TestWithParam<std::int32_t> {};
+
+// Where there are two queues they are looked at before they are dealt.
+INSTANTIATE_TEST_SUITE_P(Workers, Strangers, testing::Values(0, 8),
+                         [](const auto& row) { return row.param == 0 ? "none" : "two_queues"; });
+
+TEST_P(Strangers, AtThePortHurtNobody) {
+  TwoHosts hosts({.workers = GetParam()});
   auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
   const ListenAddress address = *parse_listen_address((*listener)->handle().bytes);
