@@ -123,40 +123,56 @@ Told<const Device*> Net::device(int index) {
 
 // NCCL asks for it by itself, for ports of one card, and does without where it is refused: no
 // warning.
-Told<int> Net::merge(std::span<const int> devices) {
+Told<int> Net::merge(std::span<const int> devices, Unmerged unmerged) {
   const auto current = started();
   if (!current) return pass_on(current.error());
+  std::vector<const Device*> parts;
+  for (const int index : devices) {
+    const auto found = find_device(**current, index);
+    if (!found) return pass_on(found.error());
+    parts.push_back(*found);
+  }
+  if (parts.empty()) return report(Errc::kInvalidArgument, "a device of no NIC");
+  if (parts.size() == 1) return show(*parts.front(), devices);
+  Told<Device> made = merged(parts);
+  if (made) {
+    const int index = show(std::move(*made), devices);
+    log::info("{}: device {}, which NCCL has merged", (*device(index))->properties.name, index);
+    return index;
+  }
+  if (unmerged == Unmerged::kFails) return pass_on(made.error());
+  // Each is a virtual device alone. All that NCCL asks is how many there are by then.
+  const int first = show(*parts.front(), devices.first(1));
+  for (std::size_t i = 1; i < parts.size(); ++i) show(*parts[i], devices.subspan(i, 1));
+  return first;
+}
+
+Told<Device> Net::merged(std::span<const Device* const> parts) {
   const auto refuse = [](const char* why) {
     log::info("these NICs are not merged: {}", why);
     return tl::unexpected(Reported::earlier(Errc::kInvalidArgument));
   };
+  const Device& first = *parts.front();
   std::vector<int> numbers;
-  const Device* first = nullptr;
-  int rail = -1;
-  for (const int index : devices) {
-    const auto found = find_device(**current, index);
-    if (!found) return pass_on(found.error());
-    const Device& device = **found;
-    if (device.transport == nullptr) return refuse("one of them refuses all connections");
-    if (first == nullptr) first = &device;
-    rail = first == &device || device.rail == rail ? device.rail : -1;
-    if (device.transport != first->transport) return refuse("they are of several kinds");
-    numbers.push_back(device.number);
+  Device out{.properties = {}, .transport = first.transport, .refusal = {}, .rail = first.rail};
+  for (const Device* const part : parts) {
+    if (part->transport == nullptr) return refuse("one of them refuses all connections");
+    if (part->transport != first.transport) return refuse("they are of several kinds");
+    if (part->rail != out.rail) out.rail = -1;
+    numbers.push_back(part->number);
   }
-  if (first == nullptr) return refuse("there is none");
-  auto made = first->transport->merge(numbers);
+  auto made = first.transport->merge(numbers);
   if (!made) return refuse(made.error().where);
+  out.properties = std::move(made->properties);
+  out.number = made->number;
+  return out;
+}
+
+int Net::show(Device device, std::span<const int> parts) {
+  device.parts.assign(parts.begin(), parts.end());
   const std::lock_guard lock(mutex_);
-  const int index = static_cast<int>((*current)->devices.size() + shown_merged_.size());
-  Device& merged = merged_.emplace_back(Device{.properties = std::move(made->properties),
-                                               .transport = first->transport,
-                                               .number = made->number,
-                                               .refusal = {},
-                                               .rail = rail,
-                                               .parts = {devices.begin(), devices.end()}});
-  shown_merged_.push_back(&merged);
-  log::info("{}: device {}, of {} that NCCL merged", merged.properties.name, index, devices.size());
-  return index;
+  shown_merged_.push_back(&merged_.emplace_back(std::move(device)));
+  return static_cast<int>(startup()->devices.size() + shown_merged_.size()) - 1;
 }
 
 Context* Net::known(Context* context) {

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -77,7 +78,11 @@ class Net {
   Told<int> device_count();
   Told<const Device*> device(int index);
   // One more, whose connections go over all of these. It lasts until NCCL loads the plugin anew.
-  Told<int> merge(std::span<const int> devices);
+  // NCCL 2.24 to 2.26 ask for each NIC that they merge with no other, too, and show no NIC then
+  // that is none of these; 2.26 asks without end where one is refused. What can't be merged for
+  // them is one more each.
+  enum class Unmerged : std::uint8_t { kFails, kShownAlone };
+  Told<int> merge(std::span<const int> devices, Unmerged unmerged);
 
   // `context` nullptr: the process's.
   Told<Listening*> listen(Context* context, int device, HandleBytes handle);
@@ -111,6 +116,8 @@ class Net {
   Told<const Startup*> started() const;
   Told<void> start();
   Told<const Device*> find_device(const Startup& startup, int index) const;
+  static Told<Device> merged(std::span<const Device* const> parts);
+  int show(Device device, std::span<const int> parts);
   Context* known(Context* context);
   template <class T, class Closer>
   T* adopt(std::unique_ptr<T, Closer> object, Context* context);

@@ -58,8 +58,9 @@ ncclNetFlush_v3_t flush_v3;  // Blocks.
 ncclNetIflush_v4_t iflush_v4;
 ncclNetIflush_v5_t iflush_v5;
 ncclNetTest_v3_t test_v3;
-ncclNetClose_v3_t close_v3;  // Senders, receivers and listeners alike.
-ncclNetMakeVDevice_v9_t make_vdevice_v9;
+ncclNetClose_v3_t close_v3;               // Senders, receivers and listeners alike.
+ncclNetMakeVDevice_v9_t make_vdevice_v9;  // What can't be merged stays alone.
+ncclNetMakeVDevice_v9_t make_vdevice_v11;
 ncclNetMakeVDevice_v12_t make_vdevice_v12;
 ncclNetFinalize_v11_t finalize_v11;
 

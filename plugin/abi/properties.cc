@@ -100,12 +100,12 @@ ncclResult_t with_device(int index, Fill&& fill) {
 }
 
 // Which parts, it is asked through getProperties.
-ncclResult_t merge_into(int* out, int count, std::span<const int> parts) {
+ncclResult_t merge_into(int* out, int count, std::span<const int> parts, Net::Unmerged unmerged) {
   return guard("makeVDevice", [&]() -> Told<void> {
     if (count < 1 || static_cast<std::size_t>(count) > parts.size())
       return report(Errc::kInvalidArgument, "makeVDevice of {} devices: 1 to {}", count,
                     parts.size());
-    const Told<int> made = net().merge(parts.first(static_cast<std::size_t>(count)));
+    const Told<int> made = net().merge(parts.first(static_cast<std::size_t>(count)), unmerged);
     if (!made) return pass_on(made.error());
     *out = *made;
     return {};
@@ -137,10 +137,13 @@ ncclResult_t get_properties_v12(int dev, ncclNetProperties_v12_t* props) {
 }
 
 ncclResult_t make_vdevice_v9(int* d, ncclNetVDeviceProps_v9_t* props) {
-  return merge_into(d, props->ndevs, props->devs);
+  return merge_into(d, props->ndevs, props->devs, Net::Unmerged::kShownAlone);
+}
+ncclResult_t make_vdevice_v11(int* d, ncclNetVDeviceProps_v9_t* props) {
+  return merge_into(d, props->ndevs, props->devs, Net::Unmerged::kFails);
 }
 ncclResult_t make_vdevice_v12(int* d, ncclNetVDeviceProps_v12_t* props) {
-  return merge_into(d, props->ndevs, props->devs);
+  return merge_into(d, props->ndevs, props->devs, Net::Unmerged::kFails);
 }
 
 }  // namespace ztcp::plugin::abi

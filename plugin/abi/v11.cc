@@ -26,7 +26,7 @@ extern "C" ZTCP_EXPORT const ncclNet_v11_t ncclNetPlugin_v11 = {
     .closeListen = close_v3,
     .getDeviceMr = nullptr,
     .irecvConsumed = nullptr,
-    .makeVDevice = make_vdevice_v9,
+    .makeVDevice = make_vdevice_v11,
     .finalize = finalize_v11,
     .setNetAttr = nullptr,
 };

@@ -84,8 +84,14 @@ int main(int argc, char** argv) {
     const int none[] = {0, 7};
     REQUIRE(net_make_vdevice(&net, 2, none, &made) != ncclSuccess, "of a device that is not there");
     const int again[] = {0, kMerged};
-    REQUIRE(net_make_vdevice(&net, 2, again, &made) != ncclSuccess, "of a merged one");
     REQUIRE(made == kMerged, "written in spite of a failure");
+    /* Who asks for every NIC gets one for each of those that can't be merged. */
+    const int shown_alone = net.version < kFirstWithContext;
+    REQUIRE((net_make_vdevice(&net, 2, again, &made) == ncclSuccess) == shown_alone,
+            "of a merged one");
+    REQUIRE_OK(net_make_vdevice(&net, 1, parts, &made));
+    REQUIRE_OK(net_devices(&net, &count));
+    REQUIRE(made == count - 1 && count == kMerged + 2 + 2 * shown_alone, "%d devices", count);
     REQUIRE_OK(net_finalize(&net));
   }
   return 0;

@@ -54,10 +54,19 @@ TEST_F(NetTest, ShowsDevicesAndOnlyThose) {
   EXPECT_TRUE(warned(log_, "no device 2: there are 2"));
 }
 
-TEST_F(NetTest, AMergedDeviceIsOneMore) {
+class NetMerging : public NetTest {
+ protected:
+  static constexpr auto kFails = Net::Unmerged::kFails;
+  static constexpr auto kAlone = Net::Unmerged::kShownAlone;
+  Told<int> merge(std::vector<int> devices, Net::Unmerged unmerged = kFails) {
+    return net_.merge(devices, unmerged);
+  }
+};
+
+TEST_F(NetMerging, AMergedDeviceIsOneMore) {
   Context* const context = new_context();
   ASSERT_EQ(net_.device_count().value(), 2);
-  const auto merged = net_.merge(std::array{0, 1});
+  const auto merged = merge({0, 1});
   ASSERT_TRUE(merged);
   EXPECT_EQ(*merged, 2);
   EXPECT_EQ(net_.device_count().value(), 3);
@@ -69,21 +78,37 @@ TEST_F(NetTest, AMergedDeviceIsOneMore) {
   EXPECT_FALSE(net_.device(3));
 }
 
-TEST_F(NetTest, WhatIsNotMergedIsRefusedWithoutAWarning) {
+TEST_F(NetMerging, WhatIsNotMergedIsRefusedWithoutAWarning) {
+  other_devices_.resize(1);
   new_context();
-  EXPECT_FALSE(net_.merge(std::array{0}));
-  EXPECT_FALSE(net_.merge({}));
+  EXPECT_FALSE(merge({0, 2})) << "of two transports";
   EXPECT_EQ(log_.warned(), "");
-  EXPECT_FALSE(net_.merge(std::array{0, 2}));
-  EXPECT_TRUE(warned(log_, "no device 2: there are 2"));
-  EXPECT_EQ(net_.device_count().value(), 2);
+  EXPECT_FALSE(merge({0, 9}));
+  EXPECT_TRUE(warned(log_, "no device 9: there are 3"));
+  EXPECT_FALSE(merge({}));
+  EXPECT_EQ(net_.device_count().value(), 3);
+}
+
+// 2.24 to 2.26 ask for every NIC, and drop those that are no virtual device if there is one.
+TEST_F(NetMerging, EachNicIsAVirtualDeviceForWhoAsksForEach) {
+  other_devices_.resize(1);
+  Context* const context = new_context();
+  EXPECT_EQ(*merge({1}, kAlone), 3);
+  EXPECT_EQ((*net_.device(3))->properties.name, "ztcp1");
+  EXPECT_EQ((*net_.device(3))->parts, std::vector{1});
+  EXPECT_EQ(*merge({0, 2}, kAlone), 4) << "of two transports: one more each";
+  EXPECT_EQ(net_.device_count().value(), 6);
+  EXPECT_EQ((*net_.device(4))->properties.name, "ztcp0");
+  EXPECT_EQ((*net_.device(5))->parts, std::vector{2});
+  EXPECT_TRUE(net_.listen(context, 3, handle_));
+  EXPECT_EQ(transport_->last_device(), 1);
 }
 
 // 2.28 and later unload plugins between communicators, unless told to keep them.
-TEST_F(NetTest, MergedDevicesEndWhenNcclLoadsUsAnew) {
+TEST_F(NetMerging, MergedDevicesEndWhenNcclLoadsUsAnew) {
   Context* const first = new_context();
   ASSERT_EQ(net_.device_count().value(), 2);
-  const char* const name = (*net_.device(*net_.merge(std::array{1, 0})))->properties.name.c_str();
+  const char* const name = (*net_.device(*merge({1, 0})))->properties.name.c_str();
   net_.finalize(first);
 
   Context* const kept = new_context();
@@ -94,7 +119,7 @@ TEST_F(NetTest, MergedDevicesEndWhenNcclLoadsUsAnew) {
   new_context();
   EXPECT_EQ(net_.device_count().value(), 2);
   EXPECT_FALSE(net_.device(2));
-  EXPECT_EQ(*net_.merge(std::array{0, 1}), 2);
+  EXPECT_EQ(*merge({0, 1}), 2);
   EXPECT_STREQ(name, "ztcp1+ztcp0") << "NCCL borrows names for good";
 }
 

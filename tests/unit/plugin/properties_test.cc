@@ -120,6 +120,10 @@ TEST_F(Properties, AMergedDeviceNamesItsParts) {
   ASSERT_EQ(make_vdevice_v12(&made, &again), ncclSuccess);
   EXPECT_EQ(made, 3);
   EXPECT_EQ(ask(get_properties_v12, 3, 0xff).vProps.devs[1], 1);
+  ncclNetVDeviceProps_v9_t alone{.ndevs = 1, .devs = {1}};
+  ASSERT_EQ(make_vdevice_v9(&made, &alone), ncclSuccess);
+  EXPECT_EQ(ask(get_properties_v9, 4, 0xff).vProps.devs[0], 1);
+  made = 3;
   again.ndevs = 9;
   EXPECT_EQ(make_vdevice_v12(&made, &again), ncclInvalidArgument);
   again.ndevs = 0;

@@ -118,7 +118,7 @@ Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immedia
 
 Holdings RecvSession::holdings() const {
   Holdings out;
-  for (std::uint32_t i = 0; i < kPosts; ++i) {
+  for (std::size_t i = 0; i < kPosts; ++i) {
     out.sequences[i] = ring_[i * kGroup].sequence;
     std::copy(posts_[i].pieces.begin(), posts_[i].pieces.end(), &out.pieces[i * kGroup]);
   }
