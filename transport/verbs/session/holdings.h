@@ -7,8 +7,7 @@
 // fail at any moment. That rests on one order of things, fencing:
 //
 //   1. Whoever finds a rail failed brings its own queue pairs of it into the error state, takes
-//   what
-//      their completion queue tells still, destroys them, and tells the other end over the
+//      what their completion queue tells still, destroys them, and tells the other end over the
 //      exchange's TCP connection. The other end does the same when it hears it, and answers in the
 //      same words. A receiver waits before until each receive that it had posted has come back, and
 //      tells its holdings: the sender may have been told that a piece has arrived, and does not
