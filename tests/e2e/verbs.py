@@ -195,6 +195,15 @@ def port_down():
         said(fabric, r"IBV_WC_RETRY_EXC_ERR.*port 1 of soft0 is down")
 
 
+def receivers_port_down():
+    """Who receives has nothing under way that could fail; its peer has, and tells it."""
+    with SoftFabric() as fabric:
+        down, peer = streams(fabric, faults="down=500", victim="recv", NCCL_IB_TIMEOUT="14")
+        ends_with_error(peer, 30)
+        ends_with_error(down, TOLD_BOUND_S)
+        said(fabric, r"port 1 of soft0 is down \(port error\)", r"sending to .*IBV_WC_RETRY_EXC_ERR")
+
+
 def port_briefly_down():
     """Shorter than queue pairs try again: the job goes on, and the log says what was."""
     with SoftFabric() as fabric:
@@ -321,29 +330,45 @@ def merged_gpu_memory():
         both_carried(fabric)
 
 
-def merged_streams(fabric, faults):
-    """A transfer over two NICs, of which one of the sender's fails: it ends well at both ends."""
+def merged_streams(fabric, faults, victim="send"):
+    """A transfer over two NICs, of which one of the victim's fails: it ends well at both ends."""
     merge_two(fabric)
-    peers = [fabric.peer(role, "--count", "1500", "--size", "300000", faults=faults if role == "send" else "",
+    peers = [fabric.peer(role, "--count", "1500", "--size", "300000", faults=faults if role == victim else "",
                          ZTCP_TRANSPORT="", SOFT_NIC_DEVICES="2", NCCL_IB_TIMEOUT="14") for role in ("recv", "send")]
     for peer in peers:
         check(peer.wait(90) == 0, f"{peer.name} failed:\n{peer.output()}")
     fabric.counted()
 
 
+RAIL_WENT_AND_CAME = (r"ib0: the rail over soft\d port 1 has failed to .*: its port is down; messages go over the other 1 meanwhile",
+                      r"ib0: the rail over soft\d port 1 has failed to .*: the peer says so", r"ib0: the rail over soft\d port 1 to .* is back")
+
+
 def rail_back():
     """A port goes down in mid-transfer and up again: the other NIC carries on, then both."""
     with SoftFabric() as fabric:
         merged_streams(fabric, "down=300,up=100")
-        said(fabric, r"ib0: the rail over soft\d port 1 has failed to .*: its port is down; messages go over the other 1 meanwhile",
-             r"ib0: the rail over soft\d port 1 has failed to .*: the peer says so", r"ib0: the rail over soft\d port 1 to .* is back")
+        said(fabric, *RAIL_WENT_AND_CAME)
+
+
+def receivers_rail_back():
+    """The sender hears nothing of the receiver's port, and asks for the rail again after a while."""
+    with SoftFabric() as fabric:
+        merge_two(fabric)
+        peers = [fabric.peer(role, "--size", "300000", faults=faults, ZTCP_TRANSPORT="", SOFT_NIC_DEVICES="2", NCCL_IB_TIMEOUT="14")
+                 for role, faults in (("recv", "down=300,up=100"), ("send", ""))]
+        wait_until(lambda: "is back" in fabric.log() or not all(peer.running() for peer in peers), 40, "the rail being back")
+        before = done_count(peers[0])
+        wait_until(lambda: done_count(peers[0]) > before + 100 or not all(peer.running() for peer in peers), 30, "more messages")
+        check(all(peer.running() for peer in peers), "a peer ended")
+        said(fabric, *RAIL_WENT_AND_CAME)
 
 
 def rail_lost():
     """A device dies, or a message fails: the rest goes over the other."""
-    for faults in ("fatal=300", "fail=12@300"):
+    for faults, victim in (("fatal=300", "send"), ("fatal=300", "recv"), ("fail=12@300", "send")):
         with SoftFabric() as fabric:
-            merged_streams(fabric, faults)
+            merged_streams(fabric, faults, victim)
             said(fabric, r"ib0: the rail over soft\d port 1 has failed")
 
 
@@ -365,8 +390,8 @@ def no_device():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed, killed_beside_its_child,
-                                  sender_exits, loopback, reload, statuses, port_down, port_briefly_down, device_lost,
-                                  registration_refused,
-                                  gpu_memory, gpu_memory_refused, configured, merged, merged_gpu_memory, rail_back, rail_lost, mismatched,
-                                  no_device)})
+    main({f.__name__: f for f in (operations, tags, queue_pairs, disordered, sender_killed, receiver_killed,
+                                  killed_beside_its_child, sender_exits, loopback, reload, statuses, port_down,
+                                  receivers_port_down, port_briefly_down, device_lost, registration_refused, gpu_memory,
+                                  gpu_memory_refused, configured, merged, merged_gpu_memory, rail_back, receivers_rail_back,
+                                  rail_lost, mismatched, no_device)})

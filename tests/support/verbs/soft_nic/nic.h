@@ -79,6 +79,7 @@ class Nic {
   void acknowledge(QueuePair& qp, std::uint32_t psn);
   void finish(QueuePair& qp, ibv_wc_status status);
   void end_fated(QueuePair& qp);
+  void count_message(QueuePair& qp);
   void lose(Device& device, ibv_event_type event);
   void bring_up(TimePoint now);
   void tell(const Device& device, ibv_event_type event);
@@ -104,6 +105,7 @@ class Nic {
   std::map<std::uint32_t, QueuePair*> queue_pairs_;
   std::uint32_t next_number_ = 0;
   std::uint64_t messages_ = 0;  // Begun.
+  std::uint64_t begun_or_come_ = 0;
 
   bool is_started_ = false;
   std::uint32_t node_ = 0;

@@ -51,8 +51,7 @@ ibv_wc_status Nic::begin(QueuePair& qp, Work& work) {
   if (work.request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM) return IBV_WC_SUCCESS;
   counters_.add(Count::kMessages);
   ++messages_;
-  if (messages_ == faults.down_at) lose(qp.device(), IBV_EVENT_PORT_ERR);
-  if (messages_ == faults.fatal_at) lose(qp.device(), IBV_EVENT_DEVICE_FATAL);
+  count_message(qp);
   return messages_ == faults.fail.at ? static_cast<ibv_wc_status>(faults.fail.value)
                                      : IBV_WC_SUCCESS;
 }
@@ -251,6 +250,13 @@ void Nic::fail(QueuePair& qp) {
     complete(qp.recv_cq, wc, 0);
   }
   qp.receives.clear();
+}
+
+// One more was begun, or has come.
+void Nic::count_message(QueuePair& qp) {
+  ++begun_or_come_;
+  if (begun_or_come_ == settings_.faults.down_at) lose(qp.device(), IBV_EVENT_PORT_ERR);
+  if (begun_or_come_ == settings_.faults.fatal_at) lose(qp.device(), IBV_EVENT_DEVICE_FATAL);
 }
 
 void Nic::lose(Device& device, ibv_event_type event) {

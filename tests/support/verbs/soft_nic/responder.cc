@@ -26,7 +26,11 @@ void Nic::on_request(Stream& stream, const Packet& packet, std::span<const std::
       return;
     }
     ++qp->expected_psn;
-    if (packet.is_last && packet.has_immediate) tell_receiver(*qp, packet);
+    if (packet.is_last && packet.has_immediate) {
+      tell_receiver(*qp, packet);
+      count_message(*qp);
+      if (!qp->device().is_up) return;
+    }
   }
   // Also of one that came before: its answer was lost.
   answer.psn = qp->expected_psn - 1;

@@ -8,9 +8,9 @@
 //   SOFT_NIC_FAULTS   what goes wrong, comma-separated:
 //     seed=N          of what is drawn (1)
 //     fail=S@N        message N of this process ends with status S (ibv_wc_status)
-//     down=N          at message N its device's port goes down,
+//     down=N          at message N, sent or received, its device's port goes down,
 //     up=MS           and comes up again so many milliseconds later (never)
-//     fatal=N         at message N its device is lost
+//     fatal=N         at message N, sent or received, its device is lost
 //     drop=N          of N packets one is lost, on average; it is sent again after the timeout
 //     rnr=N           of N immediates one finds no receive, though there are some
 //     delay=U@N       of N packets one is held back for up to U microseconds, with its queue pair
