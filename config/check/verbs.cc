@@ -15,6 +15,7 @@
 #include "config/machine/gpu_direct.h"
 #include "config/machine/rdma.h"
 #include "config/machine/readings.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::config {
 namespace {
@@ -24,7 +25,7 @@ constexpr unsigned kCapIpcLock = 14;  // linux/capability.h
 // The interface that has the NIC's address; else a word for one.
 std::string interface_for(const Checklist& list, const Nic& nic) {
   for (const LocalAddress& one : list.addresses)
-    if (one.prefix.address == nic.address.address) return one.interface;
+    if (one.prefix.address == nic.address.address) return shell_word(one.interface);
   return "IFNAME";
 }
 
@@ -47,17 +48,21 @@ std::string mend_of_missing(Checklist& list, const Nic& nic) {
   if (nic.device.starts_with("rxe"))
     return fmt::format("sudo modprobe rdma_rxe && sudo rdma link add {} type rxe netdev {}",
                        nic.device, interface_for(list, nic));
-  if (const auto modules = missing_modules(list.machine); !modules.empty())
-    return fmt::format("sudo modprobe -a {}", fmt::join(modules, " "));
-  return fmt::format("rdma link shows what there is; correct device in {}, or sudo ztcp_setup",
-                     list.fabric.path);
+  const std::string correct = fmt::format(
+      "rdma link shows what there is; correct device in {}, or sudo ztcp_setup", list.fabric.path);
+  // Which module makes a device its name does not tell: they are renamed after their places.
+  const auto modules = missing_modules(list.machine);
+  return modules.empty()
+             ? correct
+             : fmt::format("sudo modprobe -a {}; else {}", fmt::join(modules, " "), correct);
 }
 
 std::string mend_of_port(const RdmaPort& port) {
   if (port.is_infiniband)
     return "plug the cable in; the network needs a subnet manager (opensm): sudo ibstat";
   if (port.interface.empty()) return "plug the cable in; rdma link shows its interface";
-  return fmt::format("sudo ip link set dev {} up, and plug the cable in", port.interface);
+  return fmt::format("sudo ip link set dev {} up, and plug the cable in",
+                     shell_word(port.interface));
 }
 
 std::string text_of(const RdmaPort& port) {

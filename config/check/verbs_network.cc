@@ -11,11 +11,17 @@
 #include "config/check/checklist.h"
 #include "config/machine/rdma.h"
 #include "config/machine/readings.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::config {
 namespace {
 
 constexpr const char* kGid = "rdma_gid";
+
+// As a command takes it.
+std::string interface_word(const RdmaPort& port) {
+  return port.interface.empty() ? "IFNAME" : shell_word(port.interface);
+}
 
 std::string words_for(const GidEntry& gid) {
   return fmt::format("GID {} {}", gid.index, describe(gid));
@@ -54,6 +60,12 @@ bool is_on_interface(const Checklist& list, const IpAddress& address,
          });
 }
 
+// Without its length no peer of the subnet would be reached from it.
+std::string with_length(const IpAddress& address, const Nic& nic) {
+  return nic.address.contains(address) ? to_string(IpPrefix{address, nic.address.length})
+                                       : to_string(address) + "/LENGTH";
+}
+
 // What is odd about a GID that is there; empty: nothing.
 Problem oddity_of(const Checklist& list, const RdmaPort& port, const Nic& nic,
                   const GidEntry& gid) {
@@ -74,12 +86,13 @@ Problem oddity_of(const Checklist& list, const RdmaPort& port, const Nic& nic,
             who +
                 " is link-local: peers beyond this link, and those that have others, can't "
                 "be reached from it",
-            choose.empty() ? fmt::format("sudo ip address add ADDRESS/LENGTH dev {}",
-                                         port.interface.empty() ? "IFNAME" : port.interface)
-                           : choose};
+            choose.empty()
+                ? fmt::format("sudo ip address add ADDRESS/LENGTH dev {}", interface_word(port))
+                : choose};
   if (!is_on_interface(list, address, port.interface))
     return {"", fmt::format("{} is no address of {} any more", who, port.interface),
-            fmt::format("sudo ip address add {} dev {}", to_string(address), port.interface)};
+            fmt::format("sudo ip address add {} dev {}", with_length(address, nic),
+                        interface_word(port))};
   // The interface has several networks, and the config means another one.
   if (has_address_of(list, nic, port.interface) && address.is_v4() == nic.address.address.is_v4() &&
       !nic.address.contains(address))
@@ -107,8 +120,7 @@ Next check_rdma_gid(Checklist& list, const Nic& nic) {
     else
       list.warning(kGid, nic.name,
                    fmt::format("port {} of {} has no GID that can be used", port.port, port.device),
-                   fmt::format("sudo ip address add ADDRESS/LENGTH dev {}",
-                               port.interface.empty() ? "IFNAME" : port.interface));
+                   fmt::format("sudo ip address add ADDRESS/LENGTH dev {}", interface_word(port)));
     return Next::kStop;
   }
   if (!port.is_infiniband) {
@@ -175,8 +187,8 @@ Next check_rdma_mtu(Checklist& list, const Nic& nic) {
     list.warning(
         "rdma_mtu", nic.name,
         fmt::format("{}; {} has {}, for {}", text, whose, larger, roce_payload_bytes(larger)),
-        fmt::format("sudo ip link set dev {} mtu {}, where the network carries it", port.interface,
-                    larger));
+        fmt::format("sudo ip link set dev {} mtu {}, where the network carries it",
+                    interface_word(port), larger));
   else
     list.good("rdma_mtu", nic.name,
               payload == kLargestRocePayload

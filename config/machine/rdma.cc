@@ -35,7 +35,7 @@ std::uint32_t mbps_of(const std::string& rate) {
   double gbps = 0;
   if (words.size() < 2 || words[1] != "Gb/sec" ||
       std::from_chars(words[0].data(), words[0].data() + words[0].size(), gbps).ec != std::errc{} ||
-      gbps < 0 || gbps > 10'000)
+      !(gbps >= 0 && gbps <= 10'000))  // Nor what is no number.
     return 0;
   return static_cast<std::uint32_t>(gbps * 1000);
 }

@@ -13,6 +13,7 @@
 namespace ztcp::config {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -179,7 +180,7 @@ TEST_F(CheckVerbs, ADeviceThatIsGoneIsNamedWithThoseThatAreThere) {
 TEST_F(CheckVerbs, AModuleThatIsNotLoadedIsTheMend) {
   tree_.remove("sys/class/infiniband");
   tree_.remove("sys/module/mlx5_ib");
-  EXPECT_EQ(warning("rdma_device").mend, "sudo modprobe -a mlx5_ib");
+  EXPECT_THAT(warning("rdma_device").mend, StartsWith("sudo modprobe -a mlx5_ib; else rdma link"));
   fabric_.nics[0].device = "rxe0";
   EXPECT_EQ(warning("rdma_device").mend,
             "sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev eth1");
@@ -193,6 +194,14 @@ TEST_F(CheckVerbs, APortThatIsDownOrMissingIsNamed) {
   EXPECT_THAT(warning("rdma_device").mend, HasSubstr("subnet manager"));
   fabric_.nics[0].device_port = 2;
   EXPECT_EQ(warning("rdma_device").what, "mlx5_0 has no port 2");
+}
+
+TEST_F(CheckVerbs, OddNamesOfInterfacesAreOneWordOfACommand) {
+  tree_.add_file("sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "e;$(x)\n");
+  addresses_[0].prefix = *parse_ip_prefix("10.0.0.6/24");
+  EXPECT_THAT(warning("rdma_gid").mend, EndsWith(" dev 'e;$(x)'"));
+  tree_.add_file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n");
+  EXPECT_THAT(warning("rdma_device").mend, StartsWith("sudo ip link set dev 'e;$(x)' up"));
 }
 
 TEST_F(CheckVerbs, AnIwarpDeviceIsNamed) {
@@ -284,7 +293,9 @@ TEST_F(CheckVerbs, AGidWhoseAddressIsGoneIsNamed) {
   addresses_[0].prefix = *parse_ip_prefix("10.0.0.6/24");
   const Problem said = warning("rdma_gid");
   EXPECT_THAT(said.what, HasSubstr("is no address of eth1 any more"));
-  EXPECT_EQ(said.mend, "sudo ip address add 10.0.0.5 dev eth1");
+  EXPECT_EQ(said.mend, "sudo ip address add 10.0.0.5/24 dev eth1");
+  fabric_.nics[0].address = *parse_ip_prefix("10.1.0.5/24");
+  EXPECT_EQ(warning("rdma_gid").mend, "sudo ip address add 10.0.0.5/LENGTH dev eth1");
 }
 
 TEST_F(CheckVerbs, APartitionKeyThatIsNotThereIsNamed) {

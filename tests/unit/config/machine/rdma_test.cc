@@ -61,6 +61,15 @@ TEST(Rdma, APortIsReadAsSysfsHasIt) {
   EXPECT_EQ(read_rdma_port(machine, "mlx5_0", 3).state, "");
 }
 
+TEST(Rdma, ARateThatIsNoNumberIsNotTold) {
+  const std::string rate = "file path=sys/class/infiniband/mlx5_0/ports/1/rate text=";
+  for (const char* text : {"nan Gb/sec", "inf Gb/sec", "-1 Gb/sec", "99999999 Gb/sec", "100"}) {
+    const test::Tree tree(state("mlx5_0") + rate + text + "\\n\n");
+    LiveMachine machine(tree.root());
+    EXPECT_EQ(read_rdma_port(machine, "mlx5_0", 1).speed_mbps, 0U) << text;
+  }
+}
+
 TEST(Rdma, TheInterfaceOfSoftRoceIsItsParent) {
   const test::Tree tree(state("rxe0") +
                         "file path=sys/class/infiniband/rxe0/parent text=eth1\\n\n");
