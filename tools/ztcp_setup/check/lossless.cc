@@ -11,6 +11,7 @@
 #include "config/machine/rdma.h"
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
@@ -53,7 +54,8 @@ Ends ends_of(Host& host, const std::string& interface) {
   const auto answer = host.run({"dcb", "pfc", "show", "dev", interface}, kLimit);
   if (answer && answer->exit_status == 0) ends.pfc = lossless_priorities(answer->output);
   if (!ends.pfc) {
-    const std::string said(config::trimmed(answer ? answer->output : std::string()));
+    const std::string output(config::trimmed(answer ? answer->output : std::string()));
+    const std::string said = output.substr(0, output.find('\n'));
     ends.why_no_pfc = said.empty() ? "dcb says nothing" : "dcb: " + said;
   }
   return ends;
@@ -72,11 +74,11 @@ config::Check judge(const Ends& ends, const config::Nic& nic, const std::string&
       ends.pfc ? fmt::format(
                      "sudo dcb pfc set dev {} prio-pfc 3:on, the same at the switch, and "
                      "traffic_class to go with it; or ECN at the switch",
-                     interface)
+                     shell_word(interface))
                : fmt::format(
                      "mlnx_qos -i {} tells with NVIDIA's tools, the switch's ports must "
                      "agree; counters of lost packets: ethtool -S {}",
-                     interface, interface);
+                     shell_word(interface), shell_word(interface));
   return {"rdma_lossless",
           Severity::kWarning,
           {nic.name,

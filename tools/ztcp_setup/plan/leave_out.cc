@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/core/shell_word.h"
+
 namespace ztcp::setup {
 
 bool has_name_of(const NicNames& list, const config::HostNic& nic) {
@@ -25,7 +27,7 @@ void leave_slow_ones(std::vector<config::HostNic>& nics, const IsAskedFor& is_as
   for (config::HostNic& nic : nics)
     if (nic.unfit.empty() && nic.speed_mbps != 0 && nic.speed_mbps < fastest && !is_asked_for(nic))
       nic.unfit = fmt::format("has {} Mb/s, another {}; --take {} uses it all the same",
-                              nic.speed_mbps, fastest, word_for(nic));
+                              nic.speed_mbps, fastest, shell_word(word_for(nic)));
 }
 
 void leave_reserved_ones(std::vector<config::HostNic>& nics, const config::Reserved& reserved,
@@ -42,7 +44,7 @@ void leave_reserved_ones(std::vector<config::HostNic>& nics, const config::Reser
     return;
   for (config::HostNic& nic : nics)
     if (const config::Reservation* why = reservation(nic); nic.unfit.empty() && why != nullptr)
-      nic.unfit = fmt::format("{}; --take {} uses it as well", why->why, word_for(nic));
+      nic.unfit = fmt::format("{}; --take {} uses it as well", why->why, shell_word(word_for(nic)));
 }
 
 void leave_all_but(std::vector<config::HostNic>& nics, unsigned count) {

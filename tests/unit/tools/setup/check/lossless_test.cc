@@ -89,6 +89,9 @@ TEST(Lossless, WhatNobodyTellsIsSaidToBeUnknown) {
   EXPECT_EQ(said.severity, Severity::kWarning);
   EXPECT_THAT(said.problem.what, HasSubstr("PFC is unknown (dcb"));
   EXPECT_THAT(said.problem.mend, HasSubstr("mlnx_qos -i eth1"));
+  host.answers[kAsk] = "Error: Operation not supported\nUsage: dcb ...\n";
+  EXPECT_THAT(only(check_lossless(over("mlx5_0"), host)).problem.what,
+              HasSubstr("PFC is unknown (dcb: Error: Operation not supported), "));
 }
 
 TEST(Lossless, SoftwareAndInfiniBandAreNotAsked) {
