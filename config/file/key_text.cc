@@ -2,9 +2,18 @@
 // Copyright the ztcp authors
 #include "config/file/key_text.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace ztcp::config {
+
+bool is_name(std::string_view text, std::size_t most) {
+  return !text.empty() && text.size() <= most && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+  });
+}
 
 std::string full_name(std::string_view section, std::string_view key) {
   return section.empty() ? std::string(key) : fmt::format("{}.{}", section, key);

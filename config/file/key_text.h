@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How messages speak of keys and of what belongs there; all of it from the schema.
+// What may stand in a name; and how messages speak of keys and of what belongs there, all of it
+// from the schema.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 #include "config/file/schema.h"
 
 namespace ztcp::config {
+
+// Whether all of it may stand in a name: letters, digits, dots, dashes and underscores.
+bool is_name(std::string_view text, std::size_t most);
+inline constexpr std::size_t kLongestDeviceName = 63;  // Of RDMA, as the kernel has it.
 
 std::string full_name(std::string_view section, std::string_view key);  // "tcp.rto_min_us"
 std::string unit_of(const Key& key);                                    // " us", or nothing

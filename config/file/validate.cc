@@ -15,13 +15,6 @@
 namespace ztcp::config {
 namespace {
 
-bool is_name(std::string_view text, std::size_t max) {
-  return !text.empty() && text.size() <= max && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_';
-  });
-}
-
 bool is_hex(std::string_view text, std::size_t size) {
   return text.size() == size && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
@@ -47,7 +40,7 @@ class NicValidator {
     form("memif_socket", nic_.memif_socket, !nic_.memif_socket.empty());
     form("tap_interface", nic_.tap_interface, is_name(nic_.tap_interface, 15));
     form("interface", nic_.interface, is_name(nic_.interface, 15));
-    form("device", nic_.device, is_name(nic_.device, 63));
+    form("device", nic_.device, is_name(nic_.device, kLongestDeviceName));
     form("merge", nic_.merge, nic_.merge.empty() || is_name(nic_.merge, 31));
     validate_socket();
     validate_mtu();

@@ -11,10 +11,12 @@
 
 #include <fmt/format.h>
 
+#include "config/file/key_text.h"
 #include "config/machine/gpu_direct.h"
 #include "config/machine/readings.h"
 #include "tools/ztcp_setup/plan/leave_out.h"
 #include "tools/ztcp_setup/plan/steps.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
@@ -89,6 +91,9 @@ class RdmaChooser {
   std::string why_not(const config::HostNic& nic) const {
     const RdmaPort& port = *nic.rdma;
     if (has_name_of(input_.request.selection.keep, nic)) return "was named by --keep";
+    if (!config::is_name(port.device, config::kLongestDeviceName))
+      return fmt::format("has a name that no config can hold; sudo rdma dev set {} name NAME",
+                         shell_word(port.device));
     if (port.kind == RdmaKind::kIwarp)
       return "is an iWARP device, which ztcp has no connection manager for";
     if (port.kind == RdmaKind::kOther) return "is of a kind that has no reliable connections";
@@ -153,11 +158,13 @@ class RdmaChooser {
     std::string why;
     for (const config::HostNic& nic : plan_.topology.nics)
       why += fmt::format("; {} {}", nic.rdma->device, nic.unfit);
-    return {"this machine",
-            plan_.topology.nics.empty() ? std::string("no RDMA device (rdma link lists none)")
-                                        : "no RDMA device is of use" + why,
-            "load the NICs' RDMA driver (modprobe mlx5_ib, ...), give their interfaces addresses; "
-            "or ztcp_setup --transport sockets"};
+    if (plan_.topology.nics.empty())
+      return {"this machine", "no RDMA device (rdma link lists none)",
+              "load the NICs' RDMA driver (modprobe mlx5_ib, ...); or ztcp_setup --transport "
+              "sockets"};
+    return {"this machine", "no RDMA device is of use" + why,
+            "sudo ip link set dev IFNAME up brings a port up, sudo ip address add ADDRESS/LENGTH "
+            "dev IFNAME gives it a GID; or ztcp_setup --transport sockets"};
   }
 
   const PlanInput& input_;

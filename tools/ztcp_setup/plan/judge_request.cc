@@ -22,15 +22,19 @@ void judge_names(const PlanInput& input, const char* option,
                     [&](const auto& nic) { return nic.pci == name || nic.interface == name; }))
       continue;
     const auto& rdma = plan.topology.rdma;
-    if (input.transport() == Transport::kVerbs &&
-        std::any_of(rdma.begin(), rdma.end(),
-                    [&](const auto& one) { return has_name_of({name}, one); }))
+    const bool is_over_rdma = input.transport() == Transport::kVerbs;
+    if (is_over_rdma && std::any_of(rdma.begin(), rdma.end(),
+                                    [&](const auto& one) { return has_name_of({name}, one); }))
       continue;
     std::string known;
+    for (const config::HostNic& one : rdma)
+      if (is_over_rdma)
+        known += fmt::format("{}{} {}", known.empty() ? "" : ", ", one.rdma->device, one.interface);
     for (const config::HostNic& nic : nics)
       known += fmt::format("{}{} {}", known.empty() ? "" : ", ", nic.pci, nic.interface);
     plan.note(Severity::kFault, "nics", fmt::format("{} {}", option, name),
-              fmt::format("no NIC on PCI has this name or address; there are: {}",
+              fmt::format("no {} has this name or address; there are: {}",
+                          is_over_rdma ? "RDMA device or NIC on PCI" : "NIC on PCI",
                           known.empty() ? "none" : known),
               "name one of them, or leave the option out");
   }

@@ -55,9 +55,10 @@ Resources boot_resources(const PlanInput& input, std::uint32_t page_kib, Plan& p
 }
 
 // A driver that takes no DMA-BUFs reaches GPU memory by the module alone. Also when it is loaded:
-// it shall be so at the next boot.
+// it shall be so at the next boot. Where the old one is loaded, it has the place of the new one.
 bool needs_peer_memory(const config::GpuDirect& found) {
-  return found.has_gpu_driver && !found.has_dmabuf && found.is_module_at_hand;
+  const bool has_other = !found.module.empty() && found.module != config::kPeerMemoryModule;
+  return found.has_gpu_driver && !found.has_dmabuf && !has_other && found.is_module_at_hand;
 }
 
 void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& plan) {

@@ -10,6 +10,10 @@
 namespace ztcp::setup {
 namespace {
 
+const std::string& name_of(const config::HostNic& nic) {
+  return nic.rdma ? nic.rdma->device : nic.pci;
+}
+
 // Columns as wide as their widest cell.
 class Table {
  public:
@@ -93,7 +97,7 @@ std::string inventory_text(const config::Topology& topology) {
   Table table;
   for (const config::Gpu& gpu : topology.gpus) table.add({"GPU", gpu.pci, or_dash(gpu.model), ""});
   for (const config::HostNic& nic : topology.nics)
-    table.add({"NIC", nic.pci, or_dash(nic.interface),
+    table.add({nic.rdma ? "RDMA" : "NIC", name_of(nic), or_dash(nic.interface),
                nic.unfit.empty() ? "free" : "not for ztcp: " + nic.unfit});
   return table.text();
 }
@@ -102,9 +106,8 @@ std::string left_alone_text(const Plan& plan) {
   std::string out;
   for (const config::HostNic& nic : plan.topology.nics)
     if (!nic.unfit.empty())
-      out += fmt::format("  {} {} is {}: it {}\n", nic.rdma ? nic.rdma->device : nic.pci,
-                         or_dash(nic.interface), plan.takes_nics() ? "left alone" : "not used",
-                         nic.unfit);
+      out += fmt::format("  {} {} is {}: it {}\n", name_of(nic), or_dash(nic.interface),
+                         plan.takes_nics() ? "left alone" : "not used", nic.unfit);
   return out;
 }
 

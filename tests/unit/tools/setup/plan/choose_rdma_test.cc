@@ -126,7 +126,10 @@ TEST(ChooseRdma, WhatIsNamedIsTakenOrKept) {
               ElementsAre("mlx5_0 10.0.0.5/24 0000:45:00.0", "mlx5_1 10.77.1.5/24 0000:19:00.0"));
   EXPECT_EQ(unfit_of(plan, "mlx5_2"), "was named by --keep");
   request.selection.keep = {"mlx5_9"};
-  EXPECT_THAT(only_fault(plan_of(host, request)).problem.where, HasSubstr("--keep mlx5_9"));
+  const config::Problem unknown = only_fault(plan_of(host, request)).problem;
+  EXPECT_THAT(unknown.where, HasSubstr("--keep mlx5_9"));
+  EXPECT_THAT(unknown.what, HasSubstr("no RDMA device or NIC on PCI has this name or address; "
+                                      "there are: mlx5_0 eth0, mlx5_1 ens1, mlx5_2 ens2, rxe0"));
 }
 
 TEST(ChooseRdma, APortThatSeveralGpusShareIsNobodysAlone) {
@@ -146,6 +149,20 @@ TEST(ChooseRdma, WhatCantServeIsLeftOutWithTheReason) {
   EXPECT_THAT(unfit_of(plan, "mlx5_1"), HasSubstr("iWARP"));
   EXPECT_THAT(unfit_of(plan, "mlx5_0"), HasSubstr("carries the default route"));
   EXPECT_THAT(devices_of(plan), ElementsAre("mlx5_2 10.77.2.5/24"));
+}
+
+TEST(ChooseRdma, ANameThatNoConfigCanHoldLeavesOutThatDeviceAlone) {
+  const char* const odd = "mlx5;x";
+  FakeHost host(with(rdma_file(odd, "ports/1/state", "4: ACTIVE") +
+                     rdma_file(odd, "ports/1/rate", "400 Gb/sec (4X NDR)") +
+                     rdma_file(odd, "ports/1/gids/0", "0000:0000:0000:0000:0000:ffff:0a4d:0205") +
+                     rdma_file(odd, "ports/1/gid_attrs/types/0", "RoCE v2") +
+                     rdma_file(odd, "ports/1/gid_attrs/ndevs/0", "ens2")));
+  const Plan plan = plan_of(host, verbs());
+  EXPECT_EQ(exit_code(plan), kExitGood) << to_text(plan, {});
+  EXPECT_THAT(unfit_of(plan, odd), HasSubstr("sudo rdma dev set 'mlx5;x' name NAME"));
+  EXPECT_THAT(devices_of(plan),
+              ElementsAre("mlx5_1 10.77.1.5/24 0000:19:00.0", "mlx5_2 10.77.2.5/24 0000:45:00.0"));
 }
 
 TEST(ChooseRdma, InfiniBandWithoutAnAddressIsAgreedUponOverTheWayOut) {
@@ -179,6 +196,7 @@ TEST(ChooseRdma, WithoutADeviceOrWithNoneOfUseItIsRefused) {
   request.selection.keep = {"mlx5_0", "mlx5_1", "mlx5_2"};
   EXPECT_THAT(only_fault(plan_of(host, request)).problem.what,
               HasSubstr("no RDMA device is of use; mlx5_0 was named by --keep"));
+  EXPECT_THAT(to_text(plan_of(host, request), {}), HasSubstr("RDMA  rxe0          eth0 "));
 }
 
 // --- Beside other transports ---------------------------------------------------------------------
@@ -236,6 +254,10 @@ TEST(ChooseRdma, TheModuleForGpuMemoryIsLoadedWhereNothingElseReachesIt) {
               HasSubstr("GPUDirect RDMA: off: DMA-BUFs need NVIDIA's open kernel module"));
   FakeHost open(with(at_hand));
   EXPECT_EQ(dry_run_of(open, verbs()).changes.size(), 1U) << "DMA-BUFs do";
+
+  FakeHost old(
+      with(closed + at_hand + "file path=sys/kernel/mm/memory_peers/nv_mem/version text=1.3\n"));
+  EXPECT_EQ(dry_run_of(old, verbs()).changes.size(), 1U) << "nv_peer_mem does";
 
   FakeHost host(with(closed + at_hand));
   const DryRun run = dry_run_of(host, verbs());
