@@ -81,13 +81,16 @@ TEST(Poller, ThatCouldNotStartStartsWhatIsBehindItOnceAllTheSame) {
   EXPECT_EQ(starts, 1);
 }
 
-// Turns move bytes as long as there are some, and note who runs them.
+// Turns move bytes as long as there are some, and note whether the thread that made it runs them.
 class LadenBackend final : public CountingBackend {
  public:
   explicit LadenBackend(int& starts) : CountingBackend(starts) {}
   bool turn(TimePoint, Doorbell& doorbell) override {
     doorbell.drain([&](std::size_t) { rings.fetch_add(1); });
-    last_thread.store(std::this_thread::get_id());
+    if (std::this_thread::get_id() == maker_)
+      turns_elsewhere = 0;
+    else
+      ++turns_elsewhere;
     moved_ = bytes_each_turn.load();
     return moved_ != 0;
   }
@@ -95,9 +98,10 @@ class LadenBackend final : public CountingBackend {
 
   std::atomic<std::uint64_t> bytes_each_turn{0};
   std::atomic<int> rings{0};
-  std::atomic<std::thread::id> last_thread{};
+  std::atomic<std::uint64_t> turns_elsewhere{0};  // In a row.
 
  private:
+  const std::thread::id maker_ = std::this_thread::get_id();
   std::uint64_t moved_ = 0;
 };
 
@@ -120,7 +124,11 @@ class TakingOver : public testing::Test {
       std::this_thread::yield();
     }
   }
-  bool is_driven_here() const { return backend->last_thread.load() == std::this_thread::get_id(); }
+  bool is_driven_here() const { return backend->turns_elsewhere == 0; }
+  // So many turns would take a thread that only stands in for this one a second.
+  void wait_until_taken_over() {
+    wait_until([&] { return backend->turns_elsewhere > 1000; });
+  }
 
   int starts_ = 0;
   LadenBackend* backend = nullptr;
@@ -128,16 +136,18 @@ class TakingOver : public testing::Test {
 };
 
 TEST_F(TakingOver, LittleIsMovedByWhoeverAsks) {
-  for (int i = 0; i < 1000; ++i) {
+  backend->bytes_each_turn = 32U << 10;
+  for (int i = 1; i <= 1000; ++i) {
     poller->ring(0);
     poller->kick();
+    wait_until([&] { return backend->rings.load() == i; });
   }
-  EXPECT_EQ(backend->rings.load(), 1000);
+  wait_until([&] { return is_driven_here(); });
 }
 
 TEST_F(TakingOver, MuchIsMovedByTheBackgroundThread) {
   backend->bytes_each_turn = 1U << 20;
-  wait_until([&] { return !is_driven_here() && backend->last_thread.load() != std::thread::id(); });
+  wait_until_taken_over();
   // Nobody else runs a turn, and what is rung meanwhile is heard.
   for (int i = 0; i < 100; ++i) {
     const int before = backend->rings.load();
@@ -150,7 +160,7 @@ TEST_F(TakingOver, MuchIsMovedByTheBackgroundThread) {
 
 TEST_F(TakingOver, ItGivesTurnsBackWhenThereIsNoMore) {
   backend->bytes_each_turn = 1U << 20;
-  wait_until([&] { return !is_driven_here() && backend->last_thread.load() != std::thread::id(); });
+  wait_until_taken_over();
   backend->bytes_each_turn = 0;
   wait_until([&] { return is_driven_here(); });
   const int before = backend->rings.load();
@@ -161,7 +171,7 @@ TEST_F(TakingOver, ItGivesTurnsBackWhenThereIsNoMore) {
 
 TEST_F(TakingOver, ItEndsWhileItDrives) {
   backend->bytes_each_turn = 1U << 20;
-  wait_until([&] { return !is_driven_here() && backend->last_thread.load() != std::thread::id(); });
+  wait_until_taken_over();
   poller->stop();
 }
 
