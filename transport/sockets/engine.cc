@@ -12,13 +12,10 @@
 
 #include <fmt/format.h>
 
-#include "transport/msg/record.h"
-
 namespace ztcp::sockets {
 namespace {
 
 constexpr std::size_t kEventsPerTurn = 64;
-constexpr std::size_t kAcceptsPerTurn = 8;
 constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 // Where a stream is likely to have something epoll is asked in one of so many turns.
 constexpr int kTurnsPerPoll = 4;
@@ -27,10 +24,6 @@ constexpr int kPostsPerReceive = 8;
 // What acknowledgements bring is sent in the same turn, so often.
 constexpr int kSendRounds = 4;
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
-// Where connections are dealt by what they say first: so long, and so many at once.
-constexpr Duration kLobbyPatience = std::chrono::milliseconds(20);
-constexpr std::size_t kMostInLobby = 64;
-constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 constexpr Duration kOncePer = std::chrono::minutes(1);
 
 }  // namespace
@@ -82,6 +75,8 @@ bool Engine::watch(int fd, SocketStream* stream, std::uint32_t events) {
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+bool Engine::watch(SocketStream& stream) { return watch(stream.fd(), &stream, kStreamEvents); }
+
 // All the memory that it needs, also for its places in the lists.
 SocketStream& Engine::add(std::unique_ptr<SocketStream> stream) {
   if (streams_.size() == streams_.capacity()) {
@@ -114,104 +109,11 @@ Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& e
     note_no_descriptor(now, fd.error().sys_errno);
     return tl::unexpected<Error>(fd.error());
   }
-  const int number = fd->get();
   auto stream = std::make_unique<SocketStream>(host(), counters_, std::move(*fd),
                                                SocketStream::State::kConnecting, &events,
                                                now + config_.connect_timeout);
-  if (!watch(number, stream.get(), kStreamEvents)) return fail(to_errc(errno), "epoll_ctl", errno);
+  if (!watch(*stream)) return fail(to_errc(errno), "epoll_ctl", errno);
   return &add(std::move(stream));
-}
-
-void Engine::accept_all(TimePoint now) {
-  if (!must_accept_ || now < accept_again_) return;
-  try {
-    for (std::size_t i = 0; i < kAcceptsPerTurn && accept_next(now); ++i) {
-    }
-  } catch (const std::bad_alloc&) {
-    accept_again_ = now + kAcceptPause;  // Whoever it was is closed, and dials again.
-  }
-}
-
-// False: no more for now.
-bool Engine::accept_next(TimePoint now) {
-  auto accepted = sockets::accept(listener_.fd, config_.times);
-  if (!accepted) {
-    accept_again_ = now + kAcceptPause;
-    note_no_descriptor(now, accepted.error().sys_errno);
-    return false;
-  }
-  must_accept_ = accepted->has_value();
-  if (!must_accept_) return false;
-  if (dealt_to_.empty())
-    take(now, std::move(**accepted));
-  else if (lobby_.size() >= kMostInLobby)
-    deal(now, std::move(**accepted), std::nullopt);
-  else
-    lobby_.push_back({std::move(**accepted), now + kLobbyPatience});
-  return true;
-}
-
-// Hellos come right behind their connections. Whoever says nothing, or something else, is any
-// engine's to refuse.
-void Engine::look_at_lobby(TimePoint now) {
-  std::array<std::byte, msg::kSessionKnownBytes> first;
-  for (auto next = lobby_.begin(); next != lobby_.end();) {
-    const ssize_t got =
-        recv(next->accepted.fd.get(), first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
-    const bool is_known = got == static_cast<ssize_t>(first.size());
-    const bool may_come = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
-    if (!is_known && may_come && now < next->until) {
-      ++next;
-      continue;
-    }
-    deal(now, std::move(next->accepted), is_known ? msg::session_of(first) : std::nullopt);
-    next = lobby_.erase(next);
-  }
-}
-
-void Engine::deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session) {
-  std::optional<std::uint8_t> place;
-  if (session) place = config_.places->find(*session);
-  if (!place) {
-    const auto next = static_cast<std::uint8_t>(next_dealt_to_);
-    next_dealt_to_ = (next_dealt_to_ + 1) % dealt_to_.size();
-    place = config_.places->better_place(next, 1).value_or(next);
-  }
-  Engine& engine = *dealt_to_[*place];
-  if (&engine == this) return take(now, std::move(accepted));
-  const std::lock_guard lock(engine.dealt_mutex_);
-  engine.dealt_.push_back(std::move(accepted));
-  engine.has_dealt_.store(true, std::memory_order_release);
-}
-
-void Engine::take_dealt(TimePoint now) {
-  std::vector<Accepted> dealt;
-  {
-    const std::lock_guard lock(dealt_mutex_);
-    dealt.swap(dealt_);
-    has_dealt_.store(false, std::memory_order_relaxed);
-  }
-  for (Accepted& accepted : dealt) take(now, std::move(accepted));
-}
-
-// Who finds no place is told by RST.
-void Engine::take(TimePoint now, Accepted accepted) {
-  if (streams_.size() >= config_.max_streams) {
-    note_no_descriptor(now, EMFILE);
-    return reset(std::move(accepted.fd));
-  }
-  const int number = accepted.fd.get();
-  SocketStream& stream = add(std::make_unique<SocketStream>(
-      host(), counters_, std::move(accepted.fd), SocketStream::State::kOpen, nullptr, kNever));
-  StreamEvents* const events = watch(number, &stream, kStreamEvents)
-                                   ? sessions_.acceptor().on_accept(now, stream, accepted.remote,
-                                                                    has_spare_for(streams_.size()))
-                                   : nullptr;
-  if (events == nullptr) {
-    stream.abort();
-  } else {
-    stream.set_events(*events);
-  }
 }
 
 void Engine::note_no_descriptor(TimePoint now, int sys_errno) {
@@ -282,10 +184,8 @@ bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
   if (now >= next_look_) look(now);
   if (has_gone_ || clients_.has_retired()) [[unlikely]]
     bury(now);
-  if (has_dealt_.load(std::memory_order_acquire)) [[unlikely]]
-    take_dealt(now);
-  if (!lobby_.empty()) [[unlikely]]
-    look_at_lobby(now);
+  if (!lobby_.empty() || has_dealt_.load(std::memory_order_acquire)) [[unlikely]]
+    serve_newcomers(now);
   moved_bytes_ = counters_.sent_bytes + counters_.received_bytes - bytes_before;
   return moved;
 }

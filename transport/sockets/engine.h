@@ -112,6 +112,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   StreamHost& host() { return *this; }
   bool has_spare_for(std::size_t streams) const;
   bool watch(int fd, SocketStream* stream, std::uint32_t events);
+  bool watch(SocketStream& stream);
   void read_directly(SocketStream* stream);
   SocketStream& add(std::unique_ptr<SocketStream> stream);
   bool receive(TimePoint now);
@@ -120,6 +121,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool collect_calls(TimePoint now);
   void accept_all(TimePoint now);
   bool accept_next(TimePoint now);
+  void serve_newcomers(TimePoint now);
   void look_at_lobby(TimePoint now);
   void deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session);
   void take_dealt(TimePoint now);

@@ -4,30 +4,43 @@
 // A host on the kernel's loopback without a thread of its own: every turn is the test's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/sockets/two_hosts.h"
 #include "transport/comms/nic.h"
+#include "transport/comms/shared_places.h"
 #include "transport/core/listen_address.h"
 #include "transport/sockets/engine.h"
 
 namespace ztcp::sockets {
 
 struct EngineHost final : comms::Nic {
-  explicit EngineHost(std::uint64_t secret, std::size_t max_streams = 64) : comms::Nic("lo") {
+  explicit EngineHost(std::uint64_t secret, std::size_t max_streams = 64, std::size_t queues = 1)
+      : comms::Nic("lo") {
     EngineConfig config;
     config.device = loopback_device();
     config.session.ack_is_delivery = false;
     config.session.flows = 1;
     config.max_streams = max_streams;
     config.secret = {1, secret};
-    auto engine = *Engine::open(config, *open_listener(config.device));
-    listen_endpoint = engine->listening();
-    comms::PollerConfig poller;
-    poller.name = "lo";
-    pollers.push_back(std::make_unique<comms::Poller>(poller, std::move(engine)));
+    if (queues > 1) config.places = std::make_shared<comms::SharedPlaces>(queues);
+    Listening listening = *open_listener(config.device);
+    listen_endpoint = listening.endpoint;
+    std::vector<Engine*> engines;
+    for (std::size_t i = 0; i < queues; ++i) {
+      config.place = static_cast<std::uint8_t>(i);
+      auto engine = *Engine::open(config, std::exchange(listening, {{}, listen_endpoint}));
+      engines.push_back(engine.get());
+      comms::PollerConfig poller;
+      poller.name = queues == 1 ? "lo" : "lo queue " + std::to_string(i);
+      pollers.push_back(std::make_unique<comms::Poller>(poller, std::move(engine)));
+    }
+    if (queues > 1) engines.front()->deal_to(engines, 0);
   }
   PeerHandle issue_handle(const msg::Cookie& cookie) override {
     return {TransportKind::kSockets, to_bytes({listen_endpoint, {}, cookie})};

@@ -2,11 +2,19 @@
 // Copyright the ztcp authors
 #include "transport/sockets/engine.h"
 
+#include <string>
+#include <sys/socket.h>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "tests/support/log_capture.h"
 #include "tests/unit/sockets/engine_host.h"
+#include "transport/comms/listener.h"
 #include "transport/comms/send_comm.h"
+#include "transport/core/descriptor.h"
+#include "transport/core/listen_address.h"
+#include "transport/core/socket_address.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -24,6 +32,31 @@ TEST(Engine, WithoutAPlaceForAStreamADialSaysWhatGivesItOne) {
   ASSERT_FALSE(log.warnings().empty());
   EXPECT_EQ(log.warnings()[0],
             "lo: no descriptor for another connection (0 are open): raise ulimit -n");
+}
+
+// A receiver that has lost its sender asks so (msg/sender_probe.h).
+TEST(Engine, WhoOnlyAsksWhetherSomebodyListensIsDealtToNobody) {
+  const auto host = std::make_shared<EngineHost>(1, /*max_streams=*/64, /*queues=*/2);
+  auto listener = comms::CommListener::open(host);
+  ASSERT_TRUE(listener);
+  const SocketAddress to = to_socket_address(host->listen_endpoint);
+  for (const bool resets : {true, false, true}) {
+    const Descriptor asking(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(asking.get(), to.get(), to.size_bytes), 0);
+    const linger now{.l_onoff = resets ? 1 : 0, .l_linger = 0};
+    setsockopt(asking.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  }
+  for (int turn = 0; turn < 10; ++turn) ASSERT_TRUE((*listener)->accept());
+  const ListenAddress address = *parse_listen_address((*listener)->handle().bytes);
+  auto sender = comms::SendingComm::connect(host, address.endpoint, address.cookie);
+  ASSERT_TRUE(sender);
+  RecvCommPtr receiver;
+  while (receiver == nullptr) {
+    ASSERT_TRUE((*sender)->is_ready());
+    receiver = std::move(*(*listener)->accept());
+  }
+  // The first in turn.
+  EXPECT_NE(receiver->describe_peer().find("queue 0"), std::string::npos);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 // nothing else.
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,11 +21,17 @@ namespace {
 
 using namespace test;
 
-TEST(MemoryShortage, EndsAConnectThatNeedsItAndNothingElse) {
+class MemoryShortage : public testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Queues, MemoryShortage, testing::Values(1, 2),
+                         testing::PrintToStringParamName());
+
+TEST_P(MemoryShortage, EndsAConnectThatNeedsItAndNothingElse) {
   const test::LogCapture log;
-  const FailingConnects counts = connect_while_memory_ends(
-      std::array{std::make_shared<EngineHost>(1), std::make_shared<EngineHost>(2)},
-      Fails::kBothEnds);
+  const auto host = [](std::uint64_t secret) {
+    return std::make_shared<EngineHost>(secret, /*max_streams=*/64, GetParam());
+  };
+  const FailingConnects counts =
+      connect_while_memory_ends(std::array{host(1), host(2)}, Fails::kBothEnds);
   EXPECT_GE(counts.refused, 2U);
   EXPECT_GE(counts.dialled_again, 1U);
   const auto warnings = log.warnings();

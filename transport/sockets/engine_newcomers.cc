@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Who comes to the listener, and which engine serves them.
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <sys/socket.h>
+#include <utility>
+
+#include "transport/msg/record.h"
+#include "transport/sockets/engine.h"
+
+namespace ztcp::sockets {
+namespace {
+
+constexpr std::size_t kAcceptsPerTurn = 8;
+// Where connections are dealt by what they say first: so long, and so many at once.
+constexpr Duration kLobbyPatience = std::chrono::milliseconds(20);
+constexpr std::size_t kMostInLobby = 64;
+constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
+
+}  // namespace
+
+void Engine::accept_all(TimePoint now) {
+  if (!must_accept_ || now < accept_again_) return;
+  try {
+    for (std::size_t i = 0; i < kAcceptsPerTurn && accept_next(now); ++i) {
+    }
+  } catch (const std::bad_alloc&) {
+    accept_again_ = now + kAcceptPause;  // Whoever it was is closed, and dials again.
+  }
+}
+
+// False: no more for now.
+bool Engine::accept_next(TimePoint now) {
+  auto accepted = sockets::accept(listener_.fd, config_.times);
+  if (!accepted) {
+    accept_again_ = now + kAcceptPause;
+    note_no_descriptor(now, accepted.error().sys_errno);
+    return false;
+  }
+  must_accept_ = accepted->has_value();
+  if (!must_accept_) return false;
+  if (dealt_to_.empty())
+    take(now, std::move(**accepted));
+  else if (lobby_.size() >= kMostInLobby)
+    deal(now, std::move(**accepted), std::nullopt);
+  else
+    lobby_.push_back({std::move(**accepted), now + kLobbyPatience});
+  return true;
+}
+
+// Where memory ends whoever it was is closed, and dials again.
+void Engine::serve_newcomers(TimePoint now) {
+  try {
+    take_dealt(now);
+    look_at_lobby(now);
+  } catch (const std::bad_alloc&) {
+    accept_again_ = now + kAcceptPause;
+  }
+}
+
+// Hellos come right behind their connections. Whoever says nothing, or something else, is any
+// engine's to refuse; of who only asked whether somebody listens nobody need hear.
+void Engine::look_at_lobby(TimePoint now) {
+  std::array<std::byte, msg::kSessionKnownBytes> first;
+  for (auto next = lobby_.begin(); next != lobby_.end();) {
+    const ssize_t got =
+        recv(next->accepted.fd.get(), first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
+    const bool is_known = got == static_cast<ssize_t>(first.size());
+    const bool has_gone = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+    if (!is_known && !has_gone && now < next->until) {
+      ++next;
+      continue;
+    }
+    Accepted accepted = std::move(next->accepted);
+    next = lobby_.erase(next);
+    if (!has_gone) deal(now, std::move(accepted), is_known ? msg::session_of(first) : std::nullopt);
+  }
+}
+
+void Engine::deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session) {
+  std::optional<std::uint8_t> place;
+  if (session) place = config_.places->find(*session);
+  if (!place) {
+    const auto next = static_cast<std::uint8_t>(next_dealt_to_);
+    next_dealt_to_ = (next_dealt_to_ + 1) % dealt_to_.size();
+    place = config_.places->better_place(next, 1).value_or(next);
+  }
+  Engine& engine = *dealt_to_[*place];
+  if (&engine == this) return take(now, std::move(accepted));
+  const std::lock_guard lock(engine.dealt_mutex_);
+  engine.dealt_.push_back(std::move(accepted));
+  engine.has_dealt_.store(true, std::memory_order_release);
+}
+
+// One by one: those behind stay where memory ends for one.
+void Engine::take_dealt(TimePoint now) {
+  while (has_dealt_.load(std::memory_order_acquire)) {
+    std::unique_lock lock(dealt_mutex_);
+    Accepted accepted = std::move(dealt_.back());
+    dealt_.pop_back();
+    has_dealt_.store(!dealt_.empty(), std::memory_order_relaxed);
+    lock.unlock();
+    take(now, std::move(accepted));
+  }
+}
+
+// Who finds no place is told by RST.
+void Engine::take(TimePoint now, Accepted accepted) {
+  if (streams_.size() >= config_.max_streams) {
+    note_no_descriptor(now, EMFILE);
+    return reset(std::move(accepted.fd));
+  }
+  SocketStream& stream = add(std::make_unique<SocketStream>(
+      host(), counters_, std::move(accepted.fd), SocketStream::State::kOpen, nullptr, kNever));
+  StreamEvents* const events = watch(stream)
+                                   ? sessions_.acceptor().on_accept(now, stream, accepted.remote,
+                                                                    has_spare_for(streams_.size()))
+                                   : nullptr;
+  if (events == nullptr) {
+    stream.abort();
+  } else {
+    stream.set_events(*events);
+  }
+}
+
+}  // namespace ztcp::sockets
