@@ -41,6 +41,11 @@ struct BulkPlace {
 constexpr std::size_t workers_of(const BulkPolicy& policy, std::size_t queue) {
   return policy.workers / policy.queues + (queue < policy.workers % policy.queues ? 1 : 0);
 }
+// Who runs the turns, for the init line.
+constexpr const char* turns_text(const BulkPolicy& policy, bool is_dedicated) {
+  if (is_dedicated) return "a thread of its own";
+  return policy.takes_over ? "in NCCL's threads, bulk in its own" : "in NCCL's threads";
+}
 BulkPolicy choose_bulk(const config::Fabric& fabric, const comms::CpuView& cpus,
                        const BulkPlace& place);
 

@@ -131,10 +131,9 @@ std::string SocketTransport::describe_device(int device) const {
   const Device& one = found_[static_cast<std::size_t>(device)];
   config::LiveMachine machine;
   const BulkPolicy bulk = bulk_policy(one, comms::view_cpus(one.numa_node, machine));
-  return fmt::format(
-      "{}: kernel sockets, {}; {}; {}", one.name, device_text(one),
-      poller_mode() == config::PollerMode::kDedicated ? "a thread of its own" : "in NCCL's threads",
-      bulk_text(bulk));
+  return fmt::format("{}: kernel sockets, {}; {}; {}", one.name, device_text(one),
+                     turns_text(bulk, poller_mode() == config::PollerMode::kDedicated),
+                     bulk_text(bulk));
 }
 
 BulkPolicy SocketTransport::bulk_policy(const Device& device, const comms::CpuView& cpus) const {
@@ -254,8 +253,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   }
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
   log::info("{}: kernel sockets on {}, listening at {}, {}, {}", device.name, device.interface,
-            to_string(nic->listen_endpoint),
-            policy.dedicated ? "a thread of its own" : "in NCCL's threads", bulk_text(bulk));
+            to_string(nic->listen_endpoint), turns_text(bulk, policy.dedicated), bulk_text(bulk));
   return nic;
 }
 

@@ -110,5 +110,12 @@ TEST(Queues, HaveAThreadThatTakesOverWhereThereAreCpus) {
   EXPECT_EQ(choose_bulk(fabric, cpus(16, 16), {}).queues, 1U);
 }
 
+TEST(Queues, SayWhoRunsTheirTurns) {
+  EXPECT_STREQ(turns_text(choose_bulk({}, cpus(2, 2), {}), false), "in NCCL's threads");
+  const BulkPolicy taking_over = choose_bulk({}, cpus(3, 3), {});
+  EXPECT_STREQ(turns_text(taking_over, false), "in NCCL's threads, bulk in its own");
+  EXPECT_STREQ(turns_text(taking_over, true), "a thread of its own");
+}
+
 }  // namespace
 }  // namespace ztcp::sockets
