@@ -71,6 +71,8 @@ const char* fault_of(const QueuePair& qp, const ibv_send_wr& request) {
   const std::uint32_t size = request.num_sge > 0 ? request.sg_list->length : 0;
   switch (request.opcode) {
     case IBV_WR_RDMA_READ:
+      if (qp.state == IBV_QPS_RTS && qp.to.max_rd_atomic == 0)
+        return "a read by a queue pair that may have none under way";
       return size > kMtuBytes ? "a read of more than a packet" : nullptr;
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
@@ -143,16 +145,20 @@ bool take_step(QueuePair& qp, const ibv_qp_attr& to, int mask) {
   constexpr int kSend = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                         IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
   if (qp.state == IBV_QPS_RESET && to.qp_state == IBV_QPS_INIT && mask == kInit) {
+    if (to.port_num != 1 || to.pkey_index != 0) return false;
     qp.to.qp_access_flags = to.qp_access_flags;
     return true;
   }
   if (qp.state == IBV_QPS_INIT && to.qp_state == IBV_QPS_RTR && mask == kReceive) {
     qp.to.dest_qp_num = to.dest_qp_num;
+    qp.to.ah_attr = to.ah_attr;
+    qp.to.max_dest_rd_atomic = to.max_dest_rd_atomic;
     qp.expected_psn = to.rq_psn;
     return true;
   }
   if (qp.state == IBV_QPS_RTR && to.qp_state == IBV_QPS_RTS && mask == kSend) {
     qp.to.timeout = to.timeout;
+    qp.to.max_rd_atomic = to.max_rd_atomic;
     qp.retries_left = qp.to.retry_cnt = to.retry_cnt;
     qp.not_ready_left = qp.to.rnr_retry = to.rnr_retry;
     qp.next_psn = to.sq_psn;
@@ -231,7 +237,7 @@ int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_att
   out->max_mtu = out->active_mtu = IBV_MTU_4096;
   out->gid_tbl_len = 1;
   out->max_msg_sz = 1U << 31U;
-  out->lid = static_cast<std::uint16_t>(device.index + 1);
+  out->lid = device.lid();
   out->active_width = 2;   // 4x
   out->active_speed = 32;  // 25 Gb/s a lane.
   out->link_layer = IBV_LINK_LAYER_INFINIBAND;

@@ -15,6 +15,11 @@ namespace {
 
 constexpr std::uint64_t kInPage = 4095;
 
+// As the kernel has it: who may write from afar may write from here.
+bool is_access(unsigned access) {
+  return (access & IBV_ACCESS_REMOTE_WRITE) == 0 || (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+}
+
 Memory* refuse(int sys_errno) {
   errno = sys_errno;
   return nullptr;
@@ -48,6 +53,7 @@ Memory* MemoryTable::keep(ibv_pd* domain, std::uint64_t address, std::size_t siz
 
 Memory* MemoryTable::add(ibv_pd* domain, std::uint64_t address, std::size_t size, unsigned access) {
   if (is_refused()) return refuse(static_cast<int>(faults_.refuse.value));
+  if (!is_access(access)) return refuse(EINVAL);
   if (Gpu* const gpu = Gpu::of(address, size)) {
     if (!faults_.has_peer_memory) return refuse(EFAULT);
     counters_.add(Count::kPeerMemoryRegistrations);
@@ -66,6 +72,7 @@ Memory* MemoryTable::add_dmabuf(ibv_pd* domain, std::uint64_t offset, std::size_
   // Which is how the driver is asked whether it knows them.
   if (fd < 0) return refuse(EBADF);
   if (is_refused()) return refuse(static_cast<int>(faults_.refuse.value));
+  if (!is_access(access)) return refuse(EINVAL);
   // As the kernel has it: inside of the buffer, and the page of the buffer is the page of the
   // address.
   const off_t whole = lseek(fd, 0, SEEK_END);

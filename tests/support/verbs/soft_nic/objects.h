@@ -23,6 +23,8 @@ struct Device : ibv_device {
   std::uint32_t index = 0;
   bool is_up = true;
   TimePoint comes_up_at = TimePoint::max();
+
+  std::uint16_t lid() const { return static_cast<std::uint16_t>(index + 1); }
 };
 
 struct Context : ibv_context {

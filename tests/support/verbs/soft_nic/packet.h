@@ -34,8 +34,9 @@ struct Packet {
   std::uint64_t address = 0;
   std::uint32_t payload_bytes = 0;
   std::uint32_t message_bytes = 0;
+  std::uint32_t lid = 0;  // Of the device that it is for.
 };
-static_assert(sizeof(Packet) == 40);
+static_assert(sizeof(Packet) == 48);
 
 // A queue pair's number says whose it is.
 inline constexpr std::uint32_t kNodeBits = 8;

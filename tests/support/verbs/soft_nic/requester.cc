@@ -107,7 +107,8 @@ bool Nic::send_packet(QueuePair& qp, TimePoint now) {
                         .rkey = work.request.wr.rdma.rkey,
                         .address = work.request.wr.rdma.remote_addr + at,
                         .payload_bytes = size,
-                        .message_bytes = work.piece.length});
+                        .message_bytes = work.piece.length,
+                        .lid = qp.to.ah_attr.dlid});
     counters_.add_sent(qp.device().index, size);
     if (is_inline)
       std::copy_n(work.bytes.begin(), size, payload.begin());
@@ -163,7 +164,7 @@ TimePoint Nic::next_deadline() const {
 void Nic::on_answer(const Packet& packet, std::span<const std::byte> payload) {
   QueuePair* const qp = find(packet.to);
   if (qp == nullptr || qp->state != IBV_QPS_RTS || qp->to.dest_qp_num != packet.from ||
-      qp->sends.empty() || !qp->device().is_up)
+      qp->sends.empty() || qp->device().lid() != packet.lid || !qp->device().is_up)
     return;
   if (packet.kind == PacketKind::kAcknowledge) return acknowledge(*qp, packet.psn);
   if (packet.kind == PacketKind::kRefuse) return on_refusal(*qp, packet);

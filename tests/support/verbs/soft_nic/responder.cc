@@ -8,14 +8,17 @@ namespace ztcp::soft_nic {
 
 void Nic::on_request(Stream& stream, const Packet& packet, std::span<const std::byte> payload) {
   QueuePair* const qp = find(packet.to);
-  const bool may_receive = qp != nullptr &&
-                           (qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS) &&
-                           qp->to.dest_qp_num == packet.from && qp->device().is_up;
+  const bool may_receive =
+      qp != nullptr && (qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS) &&
+      qp->to.dest_qp_num == packet.from && qp->device().lid() == packet.lid && qp->device().is_up;
   // Who is not there does not answer, and what comes too early is sent again.
   if (!may_receive || is_after(packet.psn, qp->expected_psn)) return;
   if (packet.kind == PacketKind::kRead) return answer_read(stream, *qp, packet);
-  Packet answer{
-      .to = packet.from, .from = packet.to, .psn = packet.psn, .kind = PacketKind::kAcknowledge};
+  Packet answer{.to = packet.from,
+                .from = packet.to,
+                .psn = packet.psn,
+                .kind = PacketKind::kAcknowledge,
+                .lid = qp->to.ah_attr.dlid};
   if (packet.psn == qp->expected_psn) {
     const ibv_wc_status status = carry_out(*qp, packet, payload);
     if (status != IBV_WC_SUCCESS) {
@@ -75,10 +78,15 @@ void Nic::tell_receiver(QueuePair& qp, const Packet& packet) {
 
 // A read may be done twice. It brings out what was written before it.
 void Nic::answer_read(Stream& stream, QueuePair& qp, const Packet& packet) {
-  Packet answer{
-      .to = packet.from, .from = packet.to, .psn = packet.psn, .kind = PacketKind::kRefuse};
+  Packet answer{.to = packet.from,
+                .from = packet.to,
+                .psn = packet.psn,
+                .kind = PacketKind::kRefuse,
+                .lid = qp.to.ah_attr.dlid};
   Memory* from = nullptr;
-  ibv_wc_status status = check(qp, packet, IBV_ACCESS_REMOTE_READ, packet.message_bytes, from);
+  ibv_wc_status status = qp.to.max_dest_rd_atomic == 0 ? IBV_WC_REM_INV_REQ_ERR
+                                                       : check(qp, packet, IBV_ACCESS_REMOTE_READ,
+                                                               packet.message_bytes, from);
   std::vector<std::byte> bytes(packet.message_bytes);
   if (status == IBV_WC_SUCCESS &&
       (!memory_.push(&qp.device()) ||

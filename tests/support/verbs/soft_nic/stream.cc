@@ -13,6 +13,11 @@ std::span<std::byte> Stream::append(const Packet& packet) {
     out_.clear();
     written_ = 0;
   }
+  // Also of a stream that is never written out it holds no more than there is room for.
+  if (written_ >= kRoomBytes) {
+    out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(written_));
+    written_ = 0;
+  }
   const std::size_t at = out_.size();
   out_.resize(at + sizeof packet + packet.payload_bytes);
   std::memcpy(out_.data() + at, &packet, sizeof packet);
