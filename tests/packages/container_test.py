@@ -108,6 +108,8 @@ class Container(unittest.TestCase):
     def test_rdma_devices_are_passed_in(self):
         words = self.words('schema = 1\n[[nic]]\nname = "ztcp0"\ndriver = "verbs"\ndevice = "mlx5_0"\n')
         self.assertEqual([words[i + 1] for i, w in enumerate(words) if w == "--device"], ["/dev/infiniband"])
+        volumes = [words[i + 1].split(":")[0] for i, w in enumerate(words) if w == "-v"]
+        self.assertEqual(volumes, [str(self.folder), "/etc/machine-id"], "no folder for locks, which set-up does not make here")
         self.assertIn("memlock=-1", words)
 
     def test_gpus_are_passed_where_there_are_any(self):
