@@ -151,12 +151,12 @@ void add_selection(CLI::App& app, Raw& raw) {
   constexpr const char* kGroup = "Which NICs, and how";
   PlanRequest& request = raw.options.request;
   app.add_option("--keep", raw.keep, "Leave this NIC to the kernel (repeatable)")
-      ->type_name("IFNAME|PCI")
+      ->type_name("IFNAME|PCI|DEVICE")
       ->group(kGroup);
   app.add_option("--take", raw.take,
                  "Take this NIC although it carries a default route, if the machine has a better "
                  "one (repeatable)")
-      ->type_name("IFNAME|PCI")
+      ->type_name("IFNAME|PCI|DEVICE")
       ->group(kGroup);
   app.add_option(
          "--transport", raw.transport,
