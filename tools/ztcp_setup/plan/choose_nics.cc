@@ -129,7 +129,8 @@ void choose_nics(const PlanInput& input, Plan& plan) {
     return take(pairs, plan);
   }
   if (!input.existing) return;
-  for (const config::Nic& nic : input.existing->nics) take_again(nic, plan);
+  for (const config::Nic& nic : input.existing->nics)
+    if (nic.driver == config::NicDriver::kPci) take_again(nic, plan);
   take_new(input, plan);
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "config/file/fields.h"
 #include "tools/ztcp_setup/plan/leave_out.h"
 #include "tools/ztcp_setup/plan/steps.h"
 
@@ -40,6 +41,18 @@ void judge_names(const PlanInput& input, const char* option,
   }
 }
 
+config::NicDriver driver_of(Transport transport) {
+  switch (transport) {
+    case Transport::kSockets:
+      return config::NicDriver::kSocket;
+    case Transport::kVerbs:
+      return config::NicDriver::kVerbs;
+    case Transport::kUstack:
+      break;
+  }
+  return config::NicDriver::kPci;
+}
+
 void judge_config(const PlanInput& input, Plan& plan) {
   const std::string& path = input.request.config_path;
   if (input.request.mode != Mode::kFresh && !input.existing)
@@ -60,6 +73,12 @@ void judge_config(const PlanInput& input, Plan& plan) {
                        [&](const config::Nic& nic) { return nic.driver != first; }))
     plan.note(Severity::kFault, "config", path,
               "has NICs of several drivers, written by hand; it is left alone", mend);
+  else if (input.request.mode == Mode::kAdd && input.request.transport &&
+           driver_of(*input.request.transport) != first)
+    plan.note(Severity::kFault, "transport", "--add",
+              fmt::format("adds to what the config has, whose NICs have driver = \"{}\"",
+                          config::name_of(first)),
+              "leave --transport out; or leave --add out, to plan afresh");
 }
 
 void judge_accounts(const PlanInput& input, Plan& plan) {

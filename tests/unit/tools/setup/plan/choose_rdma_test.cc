@@ -223,6 +223,23 @@ TEST(ChooseRdma, AHostMayChangeBetweenRdmaAndSockets) {
   EXPECT_EQ(exit_code(plan_of(host, verbs())), kExitGood);
 }
 
+TEST(ChooseRdma, WhatIsAddedIsOfTheConfigsTransport) {
+  for (const Transport other : {Transport::kUstack, Transport::kSockets}) {
+    FakeHost host(tree_text("rdma"));
+    ASSERT_TRUE(set_up(host, plan_of(host, verbs()).resources).complete());
+    PlanRequest request;
+    request.transport = other;
+    request.mode = Mode::kAdd;
+    const Plan plan = plan_of(host, request);
+    ASSERT_TRUE(plan.has_faults());
+    EXPECT_EQ(plan.notes[0].problem.what,
+              "adds to what the config has, whose NICs have driver = \"verbs\"");
+    EXPECT_THAT(to_text(plan, {}), Not(HasSubstr("the config has it at ,")));
+    request.transport = Transport::kVerbs;
+    EXPECT_EQ(exit_code(plan_of(host, request)), kExitGood);
+  }
+}
+
 // --- What is wanted of the machine ---------------------------------------------------------------
 
 TEST(ChooseRdma, MembersOfAGroupMayLockMemory) {
