@@ -209,9 +209,15 @@ Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
                                    WorkerThreads::kNumberBytes),
         .cpus = policy.worker_cpus.empty() ? cpus.allowed : policy.worker_cpus,
         .spin = std::min(policy.spin, kWorkerSpin)};
-    engines.push_back(ZTCP_TRY(
+    auto engine =
         Engine::open(std::move(config),
-                     i == 0 ? std::move(*listener) : Listening{.fd = {}, .endpoint = endpoint})));
+                     i == 0 ? std::move(*listener) : Listening{.fd = {}, .endpoint = endpoint});
+    if (!engine) {
+      log::warn("{}: no queue {} of {}: {}: {}; see ulimit -n", device.name, i, bulk.queues,
+                engine.error().where, std::strerror(engine.error().sys_errno));
+      return tl::unexpected<Error>(engine.error());
+    }
+    engines.push_back(std::move(*engine));
   }
   if (bulk.queues == 1) return engines;
   std::vector<Engine*> all;
