@@ -5,15 +5,13 @@
 // kernel, so that what keeps a NIC from ztcp's own TCP, its driver or a bond above it, does not
 // matter here.
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "config/machine/readings.h"
-#include "config/network/reserved.h"
-#include "tools/ztcp_setup/plan/leave_out.h"
+#include "tools/ztcp_setup/plan/kernel_nics.h"
 #include "tools/ztcp_setup/plan/steps.h"
 
 namespace ztcp::setup {
@@ -21,42 +19,17 @@ namespace {
 
 using config::Severity;
 
-constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
-
-// Of the config's NICs, the one on this interface.
-std::size_t place_in_config(const PlanInput& input, const std::string& interface) {
-  if (!input.existing) return kNowhere;
-  const auto& nics = input.existing->nics;
-  const auto found = std::find_if(nics.begin(), nics.end(), [&](const config::Nic& nic) {
-    return nic.driver == config::NicDriver::kSocket && nic.interface == interface;
-  });
-  return found == nics.end() ? kNowhere : static_cast<std::size_t>(found - nics.begin());
-}
-
 class InterfaceChooser {
  public:
   InterfaceChooser(const PlanInput& input, Plan& plan)
-      : input_(input),
-        plan_(plan),
-        addresses_(input.host.addresses()),
-        reserved_(config::reserved_interfaces(input.host, plan.network,
-                                              input.request.selection.ssh_connection)) {}
+      : input_(input), plan_(plan), addresses_(input.host.addresses()) {}
 
   bool choose() {
     const std::size_t faults = plan_.notes.size();
     for (config::HostNic& nic : plan_.topology.nics) look_at(nic);
     judge_existing();
     if (plan_.notes.size() != faults && plan_.has_faults()) return false;
-    auto& nics = plan_.topology.nics;
-    const IsAskedFor is_asked_for = [this](const config::HostNic& nic) {
-      return has_name_of(input_.request.selection.take, nic) ||
-             place_in_config(input_, nic.address_interface) != kNowhere;
-    };
-    leave_slow_ones(nics, is_asked_for);
-    leave_reserved_ones(nics, reserved_, is_asked_for);
-    if (input_.request.nics.value_or(0) != 0) leave_all_but(nics, *input_.request.nics);
-    plan_.pairs = config::share_nics(plan_.topology);
-    if (plan_.pairs.empty()) plan_.fault("transport", nothing_to_use());
+    share_kernel_nics(input_, nothing_to_use(), plan_);
     return !plan_.pairs.empty();
   }
 
@@ -81,6 +54,15 @@ class InterfaceChooser {
     return names;
   }
 
+  bool is_in_config(const LocalAddress& one) const {
+    if (!input_.existing) return false;
+    const auto& nics = input_.existing->nics;
+    return std::any_of(nics.begin(), nics.end(), [&](const config::Nic& nic) {
+      return nic.driver == config::NicDriver::kSocket && nic.interface == one.interface &&
+             nic.address.address == one.prefix.address;
+    });
+  }
+
   // The config's own, else one that others can reach, IPv4 first, as NCCL does.
   const LocalAddress* address_of(const std::vector<std::string>& interfaces) const {
     using Rank = std::tuple<bool, bool, bool, std::size_t>;
@@ -88,11 +70,8 @@ class InterfaceChooser {
     for (const LocalAddress& one : addresses_) {
       const auto at = std::find(interfaces.begin(), interfaces.end(), one.interface);
       if (at == interfaces.end()) continue;
-      const std::size_t place = place_in_config(input_, one.interface);
       const IpAddress& address = one.prefix.address;
-      const bool is_known =
-          place != kNowhere && input_.existing->nics[place].address.address == address;
-      const Rank rank{!is_known, address.is_link_local(), !address.is_v4(),
+      const Rank rank{!is_in_config(one), address.is_link_local(), !address.is_v4(),
                       static_cast<std::size_t>(at - interfaces.begin())};
       if (!best || rank < best->first) best.emplace(rank, &one);
     }
@@ -184,10 +163,7 @@ class InterfaceChooser {
   }
 
   config::Problem nothing_to_use() const {
-    std::string why;
-    for (const config::HostNic& nic : plan_.topology.nics)
-      why += fmt::format("; {} {}", name_of(nic), nic.unfit);
-    return {"this machine", "no interface of a NIC on PCI is of use to kernel sockets" + why,
+    return {"this machine", "no interface of a NIC on PCI is of use to kernel sockets",
             "sudo ip address add ADDRESS/LENGTH dev IFNAME; or no config at all: "
             "ZTCP_TRANSPORT=sockets takes the interfaces that NCCL's own sockets would take"};
   }
@@ -195,7 +171,6 @@ class InterfaceChooser {
   const PlanInput& input_;
   Plan& plan_;
   const std::vector<LocalAddress> addresses_;
-  const config::Reserved reserved_;
 };
 
 // RDMA devices where there are any, and "ztcp_setup --transport ustack" with what it takes first.
@@ -228,31 +203,6 @@ bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan) {
   }
   plan.sockets = SocketsChoice{std::move(why), std::move(faster)};
   return true;
-}
-
-std::vector<config::Nic> describe_interfaces(const PlanInput& input, const Plan& plan) {
-  config::Fabric fabric;
-  std::vector<const config::HostNic*> found;
-  for (const config::HostNic& one : plan.topology.nics)
-    if (one.unfit.empty()) found.push_back(&one);
-  // Those that are added come behind the config's own, whose order stays.
-  if (input.request.mode == Mode::kAdd)
-    std::stable_sort(found.begin(), found.end(), [&](const auto* a, const auto* b) {
-      return place_in_config(input, a->address_interface) <
-             place_in_config(input, b->address_interface);
-    });
-  for (const config::HostNic* one : found) {
-    const std::size_t place = place_in_config(input, one->address_interface);
-    config::Nic nic;
-    if (place != kNowhere) nic = input.existing->nics[place];
-    nic.name = device_name(input, nic, fabric);
-    nic.driver = config::NicDriver::kSocket;
-    nic.interface = one->address_interface;
-    nic.address = *one->address;
-    nic.numa_node = one->numa_node;
-    fabric.nics.push_back(std::move(nic));
-  }
-  return std::move(fabric.nics);
 }
 
 }  // namespace ztcp::setup

@@ -104,7 +104,14 @@ void tell_of_sockets(Plan& plan) {
 }  // namespace
 
 std::string name_of(const config::HostNic& nic) {
+  if (nic.rdma) return nic.rdma->device;
   return nic.interface.empty() ? nic.pci : nic.interface;
+}
+
+bool has_name_of(const std::set<std::string, std::less<>>& list, const config::HostNic& nic) {
+  const auto has = [&](const std::string& name) { return !name.empty() && list.contains(name); };
+  return has(nic.pci) || has(nic.interface) || has(nic.address_interface) ||
+         (nic.rdma && has(nic.rdma->device));
 }
 
 void choose_nics(const PlanInput& input, Plan& plan) {

@@ -4,9 +4,7 @@
 // A fabric of RDMA devices: which of their ports it is over. The kernel keeps them and what it has
 // over them; processes open them beside it.
 #include <algorithm>
-#include <limits>
 #include <optional>
-#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -14,7 +12,7 @@
 #include "config/file/key_text.h"
 #include "config/machine/gpu_direct.h"
 #include "config/machine/readings.h"
-#include "tools/ztcp_setup/plan/leave_out.h"
+#include "tools/ztcp_setup/plan/kernel_nics.h"
 #include "tools/ztcp_setup/plan/steps.h"
 #include "transport/core/shell_word.h"
 
@@ -25,22 +23,10 @@ using config::RdmaKind;
 using config::RdmaPort;
 using config::Severity;
 
-constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
-
-// Of the config's NICs, the one that is this port.
-std::size_t place_in_config(const PlanInput& input, const RdmaPort& port) {
-  if (!input.existing) return kNowhere;
-  const auto& nics = input.existing->nics;
-  const auto found = std::find_if(nics.begin(), nics.end(), [&](const config::Nic& nic) {
-    return nic.driver == config::NicDriver::kVerbs && nic.device == port.device &&
-           nic.device_port == port.port;
-  });
-  return found == nics.end() ? kNowhere : static_cast<std::size_t>(found - nics.begin());
-}
-
 // The GID that connections will use, by the transport's own rule.
-std::optional<GidEntry> gid_of(const PlanInput& input, const RdmaPort& port) {
-  const std::size_t place = place_in_config(input, port);
+std::optional<GidEntry> gid_of(const PlanInput& input, const config::HostNic& nic) {
+  const RdmaPort& port = *nic.rdma;
+  const std::size_t place = place_in_config(input, nic);
   const int wanted = place == kNowhere ? -1 : input.existing->nics[place].gid_index;
   if (wanted < 0) return choose_gid(port.gids, port.is_infiniband);
   const auto found = std::find_if(port.gids.begin(), port.gids.end(),
@@ -52,33 +38,19 @@ std::optional<GidEntry> gid_of(const PlanInput& input, const RdmaPort& port) {
 class RdmaChooser {
  public:
   RdmaChooser(const PlanInput& input, Plan& plan)
-      : input_(input),
-        plan_(plan),
-        addresses_(input.host.addresses()),
-        reserved_(config::reserved_interfaces(input.host, plan.network,
-                                              input.request.selection.ssh_connection)) {}
+      : input_(input), plan_(plan), addresses_(input.host.addresses()) {}
 
   void choose() {
     plan_.topology.nics = plan_.topology.rdma;
     plan_.topology.distances = plan_.topology.rdma_distances;
-    auto& nics = plan_.topology.nics;
-    for (config::HostNic& nic : nics) look_at(nic);
+    for (config::HostNic& nic : plan_.topology.nics) look_at(nic);
     judge_existing();
-    if (plan_.has_faults()) return;
-    const IsAskedFor is_asked_for = [this](const config::HostNic& nic) {
-      return has_name_of(input_.request.selection.take, nic) ||
-             place_in_config(input_, *nic.rdma) != kNowhere;
-    };
-    leave_slow_ones(nics, is_asked_for);
-    leave_reserved_ones(nics, reserved_, is_asked_for);
-    if (input_.request.nics.value_or(0) != 0) leave_all_but(nics, *input_.request.nics);
-    plan_.pairs = config::share_nics(plan_.topology);
-    if (plan_.pairs.empty()) plan_.fault("transport", nothing_to_use());
+    if (!plan_.has_faults()) share_kernel_nics(input_, nothing_to_use(), plan_);
   }
 
  private:
   void look_at(config::HostNic& nic) const {
-    const auto gid = gid_of(input_, *nic.rdma);
+    const auto gid = gid_of(input_, nic);
     nic.gid = gid ? describe(*gid) : std::string();
     const LocalAddress* const own = address_for(nic);
     if (own != nullptr) {
@@ -106,8 +78,8 @@ class RdmaChooser {
   // The config's own, else that of the GID, else one that others can reach: of the port's own
   // interface, or else of the machine's best way out; IPv4 first.
   const LocalAddress* address_for(const config::HostNic& nic) const {
-    const std::size_t place = place_in_config(input_, *nic.rdma);
-    const auto gid = gid_of(input_, *nic.rdma);
+    const std::size_t place = place_in_config(input_, nic);
+    const auto gid = gid_of(input_, nic);
     using Rank = std::tuple<bool, bool, bool, bool, bool>;
     std::optional<std::pair<Rank, const LocalAddress*>> best;
     for (const LocalAddress& one : addresses_) {
@@ -143,9 +115,8 @@ class RdmaChooser {
                      fmt::format("{} is ztcp's, so that the kernel has no device of it", nic.pci),
                      "sudo ztcp_setup --undo, then sudo ztcp_setup --transport verbs");
       } else if (nic.driver == config::NicDriver::kVerbs &&
-                 std::none_of(nics.begin(), nics.end(), [&](const config::HostNic& one) {
-                   return one.rdma->device == nic.device && one.rdma->port == nic.device_port;
-                 })) {
+                 std::none_of(nics.begin(), nics.end(),
+                              [&](const config::HostNic& one) { return is_same(nic, one); })) {
         plan_.note(Severity::kWarning, "nics", nic.name,
                    fmt::format("the config has it on port {} of {}, which is gone", nic.device_port,
                                nic.device),
@@ -155,14 +126,11 @@ class RdmaChooser {
   }
 
   config::Problem nothing_to_use() const {
-    std::string why;
-    for (const config::HostNic& nic : plan_.topology.nics)
-      why += fmt::format("; {} {}", nic.rdma->device, nic.unfit);
     if (plan_.topology.nics.empty())
       return {"this machine", "no RDMA device (rdma link lists none)",
               "load the NICs' RDMA driver (modprobe mlx5_ib, ...); or ztcp_setup --transport "
               "sockets"};
-    return {"this machine", "no RDMA device is of use" + why,
+    return {"this machine", "no RDMA device is of use",
             "sudo ip link set dev IFNAME up brings a port up, sudo ip address add ADDRESS/LENGTH "
             "dev IFNAME gives it a GID; or ztcp_setup --transport sockets"};
   }
@@ -170,56 +138,13 @@ class RdmaChooser {
   const PlanInput& input_;
   Plan& plan_;
   const std::vector<LocalAddress> addresses_;
-  const config::Reserved reserved_;
 };
-
-// Written where each GPU has one of its own: of a NIC that several share, the config could name but
-// one.
-bool are_pairs(const Plan& plan) {
-  std::set<std::size_t> taken;
-  for (const config::Pair& pair : plan.pairs)
-    if (pair.gpu && !taken.insert(pair.nic).second) return false;
-  return taken.size() == plan.topology.gpus.size();
-}
 
 }  // namespace
 
 void choose_rdma(const PlanInput& input, std::string why, Plan& plan) {
   plan.verbs = VerbsChoice{std::move(why), config::read_gpu_direct(input.host)};
   RdmaChooser(input, plan).choose();
-}
-
-std::vector<config::Nic> describe_rdma(const PlanInput& input, const Plan& plan) {
-  config::Fabric fabric;
-  std::vector<const config::HostNic*> found;
-  for (const config::HostNic& one : plan.topology.nics)
-    if (one.unfit.empty()) found.push_back(&one);
-  // Those that are added come behind the config's own, whose order stays.
-  if (input.request.mode == Mode::kAdd)
-    std::stable_sort(found.begin(), found.end(), [&](const auto* a, const auto* b) {
-      return place_in_config(input, *a->rdma) < place_in_config(input, *b->rdma);
-    });
-  const bool paired = are_pairs(plan);
-  for (const config::HostNic* one : found) {
-    const std::size_t place = place_in_config(input, *one->rdma);
-    config::Nic nic;
-    if (place != kNowhere) nic = input.existing->nics[place];
-    nic.name = device_name(input, nic, fabric);
-    nic.driver = config::NicDriver::kVerbs;
-    nic.device = one->rdma->device;
-    nic.device_port = one->rdma->port;
-    nic.address = *one->address;
-    nic.numa_node = one->numa_node;
-    nic.gpu_pci.clear();
-    nic.gpu_uuid.clear();
-    for (const config::Pair& pair : plan.pairs)
-      if (paired && pair.gpu && &plan.topology.nics[pair.nic] == one) {
-        nic.gpu_pci = plan.topology.gpus[*pair.gpu].pci;
-        nic.gpu_uuid = plan.topology.gpus[*pair.gpu].uuid;
-      }
-    fabric.nics.push_back(std::move(nic));
-  }
-  return std::move(fabric.nics);
 }
 
 }  // namespace ztcp::setup

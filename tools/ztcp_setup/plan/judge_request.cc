@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "config/file/fields.h"
-#include "tools/ztcp_setup/plan/leave_out.h"
 #include "tools/ztcp_setup/plan/steps.h"
 
 namespace ztcp::setup {

@@ -7,6 +7,7 @@
 
 #include "config/file/load.h"
 #include "tools/ztcp_setup/plan/iommu.h"
+#include "tools/ztcp_setup/plan/kernel_nics.h"
 #include "tools/ztcp_setup/plan/resources_for.h"
 #include "tools/ztcp_setup/plan/steps.h"
 
@@ -112,12 +113,21 @@ std::optional<Transport> PlanInput::transport() const {
   }
 }
 
+bool is_same(const config::Nic& nic, const config::HostNic& one) {
+  switch (nic.driver) {
+    case config::NicDriver::kSocket:
+      return !one.rdma && one.address_interface == nic.interface;
+    case config::NicDriver::kVerbs:
+      return one.rdma && one.rdma->device == nic.device && one.rdma->port == nic.device_port;
+    default:
+      return one.pci == nic.pci;
+  }
+}
+
 const config::HostNic& Plan::host_nic(const config::Nic& nic) const {
-  const auto found =
-      std::find_if(topology.nics.begin(), topology.nics.end(), [&](const config::HostNic& one) {
-        if (verbs) return one.rdma->device == nic.device && one.rdma->port == nic.device_port;
-        return sockets ? one.unfit.empty() && one.address_interface == nic.interface : one.pci == nic.pci;
-      });
+  const auto found = std::find_if(
+      topology.nics.begin(), topology.nics.end(),
+      [&](const config::HostNic& one) { return one.unfit.empty() && is_same(nic, one); });
   assert(found != topology.nics.end());
   return *found;
 }
@@ -162,13 +172,11 @@ Plan make_plan(const PlanInput& input) {
   config::Fabric fabric = input.existing.value_or(config::Fabric{});
   fabric.path = input.request.config_path;
   fabric.nics.clear();
-  if (plan.sockets)
-    fabric.nics = describe_interfaces(input, plan);
-  else if (plan.verbs)
-    fabric.nics = describe_rdma(input, plan);
-  else
+  if (plan.takes_nics())
     for (const config::Pair& pair : plan.pairs)
       fabric.nics.push_back(describe_nic(input, plan, pair, fabric));
+  else
+    fabric.nics = describe_kernel_nics(input, plan);
   decide_speeds(input, plan, fabric.nics);
   decide_host(input, plan, fabric);
   fabric.hugepages = {};

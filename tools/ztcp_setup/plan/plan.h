@@ -77,6 +77,9 @@ struct Plan {
   bool has_faults() const;
 };
 
+// Whether the config's NIC is this one of the machine.
+bool is_same(const config::Nic& nic, const config::HostNic& one);
+
 Plan make_plan(const PlanInput& input);
 
 }  // namespace ztcp::setup

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,8 +14,10 @@
 
 namespace ztcp::setup {
 
-// What a NIC of the machine is called: by its interface, while it has one.
+// What a NIC of the machine is called: by its RDMA device, or by its interface, while it has one.
 std::string name_of(const config::HostNic& nic);
+// Whether one of these is a name of it: its PCI address, an interface, its RDMA device.
+bool has_name_of(const std::set<std::string, std::less<>>& list, const config::HostNic& nic);
 
 // judge_request.cc: whether what was asked for is there, and may be had together.
 void judge_request(const PlanInput& input, Plan& plan);
@@ -25,12 +29,10 @@ void choose_nics(const PlanInput& input, Plan& plan);
 // plan.topology then tells which, and why not the others. False, and a fault: there are none, and
 // nothing else has changed.
 bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan);
-std::vector<config::Nic> describe_interfaces(const PlanInput& input, const Plan& plan);
 
 // choose_rdma.cc: plan.pairs and plan.verbs, over ports of RDMA devices, which plan.topology.nics
 // are then.
 void choose_rdma(const PlanInput& input, std::string why, Plan& plan);
-std::vector<config::Nic> describe_rdma(const PlanInput& input, const Plan& plan);
 
 // describe_nic.cc: what the config will say of a pair's NIC, behind those that `fabric` has.
 config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair& pair,

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/plan/kernel_nics.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "config/network/reserved.h"
+#include "tools/ztcp_setup/plan/steps.h"
+#include "transport/core/shell_word.h"
+
+namespace ztcp::setup {
+namespace {
+
+// What --take calls it.
+std::string word_for(const config::HostNic& nic) {
+  return shell_word(nic.rdma ? nic.rdma->device : nic.address_interface);
+}
+
+class Leaving {
+ public:
+  Leaving(const PlanInput& input, Plan& plan) : input_(input), plan_(plan) {}
+
+  // NCCL prefers a faster device to a nearer one, so that a slow one would be idle at best.
+  void leave_slow_ones() {
+    std::uint32_t fastest = 0;
+    for (const config::HostNic& nic : nics())
+      if (nic.unfit.empty()) fastest = std::max(fastest, nic.speed_mbps);
+    for (config::HostNic& nic : nics())
+      if (nic.unfit.empty() && nic.speed_mbps != 0 && nic.speed_mbps < fastest && !is_wanted(nic))
+        nic.unfit = fmt::format("has {} Mb/s, another {}; --take {} uses it all the same",
+                                nic.speed_mbps, fastest, word_for(nic));
+  }
+
+  // What the machine lives on is shared with jobs only where there is nothing else.
+  void leave_reserved_ones() {
+    const config::Reserved reserved = config::reserved_interfaces(
+        input_.host, plan_.network, input_.request.selection.ssh_connection);
+    const auto reservation = [&](const config::HostNic& nic) -> const config::Reservation* {
+      // RDMA goes over the port itself, whatever its queue pairs are agreed upon over.
+      const auto found = reserved.find(nic.rdma ? nic.interface : nic.address_interface);
+      return found == reserved.end() || found->second.yields || is_wanted(nic) ? nullptr
+                                                                               : &found->second;
+    };
+    if (std::none_of(nics().begin(), nics().end(), [&](const config::HostNic& nic) {
+          return nic.unfit.empty() && reservation(nic) == nullptr;
+        }))
+      return;
+    for (config::HostNic& nic : nics())
+      if (const config::Reservation* why = reservation(nic); nic.unfit.empty() && why != nullptr)
+        nic.unfit = fmt::format("{}; --take {} uses it as well", why->why, word_for(nic));
+  }
+
+  void leave_all_but(unsigned count) {
+    for (config::HostNic& nic : nics()) {
+      if (!nic.unfit.empty()) continue;
+      if (count == 0) nic.unfit = "is beyond the number of --nics";
+      count -= count == 0 ? 0 : 1;
+    }
+  }
+
+ private:
+  std::vector<config::HostNic>& nics() { return plan_.topology.nics; }
+  bool is_wanted(const config::HostNic& nic) const {
+    return has_name_of(input_.request.selection.take, nic) ||
+           place_in_config(input_, nic) != kNowhere;
+  }
+
+  const PlanInput& input_;
+  Plan& plan_;
+};
+
+// Whether each GPU has a NIC of its own: of one that several share, the config could name but one.
+bool are_pairs(const Plan& plan) {
+  std::set<std::size_t> taken;
+  for (const config::Pair& pair : plan.pairs)
+    if (pair.gpu && !taken.insert(pair.nic).second) return false;
+  return taken.size() == plan.topology.gpus.size();
+}
+
+void describe_port(const Plan& plan, const config::HostNic& found, config::Nic& nic) {
+  nic.driver = config::NicDriver::kVerbs;
+  nic.device = found.rdma->device;
+  nic.device_port = found.rdma->port;
+  nic.gpu_pci.clear();
+  nic.gpu_uuid.clear();
+  if (!are_pairs(plan)) return;
+  for (const config::Pair& pair : plan.pairs)
+    if (pair.gpu && &plan.topology.nics[pair.nic] == &found) {
+      nic.gpu_pci = plan.topology.gpus[*pair.gpu].pci;
+      nic.gpu_uuid = plan.topology.gpus[*pair.gpu].uuid;
+    }
+}
+
+}  // namespace
+
+std::size_t place_in_config(const PlanInput& input, const config::HostNic& nic) {
+  if (!input.existing) return kNowhere;
+  const auto& nics = input.existing->nics;
+  // What ztcp's own TCP had is described anew.
+  const auto found = std::find_if(nics.begin(), nics.end(), [&](const config::Nic& one) {
+    return one.driver != config::NicDriver::kPci && is_same(one, nic);
+  });
+  return found == nics.end() ? kNowhere : static_cast<std::size_t>(found - nics.begin());
+}
+
+void share_kernel_nics(const PlanInput& input, config::Problem nothing, Plan& plan) {
+  Leaving leaving(input, plan);
+  leaving.leave_slow_ones();
+  leaving.leave_reserved_ones();
+  if (input.request.nics.value_or(PlanRequest::kAllNics) != PlanRequest::kAllNics)
+    leaving.leave_all_but(*input.request.nics);
+  plan.pairs = config::share_nics(plan.topology);
+  if (!plan.pairs.empty()) return;
+  for (const config::HostNic& nic : plan.topology.nics)
+    nothing.what += fmt::format("; {} {}", name_of(nic), nic.unfit);
+  plan.fault("transport", std::move(nothing));
+}
+
+std::vector<config::Nic> describe_kernel_nics(const PlanInput& input, const Plan& plan) {
+  std::vector<const config::HostNic*> found;
+  for (const config::HostNic& one : plan.topology.nics)
+    if (one.unfit.empty()) found.push_back(&one);
+  // Those that are added come behind the config's own, whose order stays.
+  if (input.request.mode == Mode::kAdd)
+    std::stable_sort(found.begin(), found.end(), [&](const auto* a, const auto* b) {
+      return place_in_config(input, *a) < place_in_config(input, *b);
+    });
+  config::Fabric fabric;
+  for (const config::HostNic* one : found) {
+    const std::size_t place = place_in_config(input, *one);
+    config::Nic nic;
+    if (place != kNowhere) nic = input.existing->nics[place];
+    nic.name = device_name(input, nic, fabric);
+    nic.address = *one->address;
+    nic.numa_node = one->numa_node;
+    if (one->rdma) {
+      describe_port(plan, *one, nic);
+    } else {
+      nic.driver = config::NicDriver::kSocket;
+      nic.interface = one->address_interface;
+    }
+    fabric.nics.push_back(std::move(nic));
+  }
+  return std::move(fabric.nics);
+}
+
+}  // namespace ztcp::setup
