@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "tests/support/verbs/fake_calls.h"
+
+namespace ztcp::test {
+
+ibv_device** FakeCalls::get_device_list(int* count) {
+  const Lock lock(the_fabric->mutex_);
+  const auto& devices = the_fabric->devices_;
+  auto** const list = new ibv_device*[devices.size() + 1];
+  std::transform(devices.begin(), devices.end(), list,
+                 [](const auto& one) -> ibv_device* { return one.get(); });
+  list[devices.size()] = nullptr;
+  *count = static_cast<int>(devices.size());
+  return list;
+}
+
+void FakeCalls::free_device_list(ibv_device** list) { delete[] list; }
+
+ibv_context* FakeCalls::open_device(ibv_device* device) {
+  auto* const fake = static_cast<FakeDevice*>(device);
+  if (!fake->spec.may_open) return errno = EACCES, nullptr;
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return nullptr;
+  auto* const context = new FakeContext{};
+  context->device = device;
+  context->fake = fake;
+  context->fabric = the_fabric;
+  context->async_fd = ends[0];
+  context->event_pipe = ends[1];
+  context->cmd_fd = -1;
+  context->ops.post_send = post_send;
+  context->ops.post_recv = post_recv;
+  context->ops.poll_cq = poll_cq;
+  const Lock lock(the_fabric->mutex_);
+  the_fabric->contexts_.push_back(context);
+  ++the_fabric->live_["context"];
+  return context;
+}
+
+int FakeCalls::close_device(ibv_context* context) {
+  auto* const fake = static_cast<FakeContext*>(context);
+  FakeFabric& fabric = fabric_of(context);
+  const Lock lock(fabric.mutex_);
+  std::erase(fabric.contexts_, fake);
+  --fabric.live_["context"];
+  close(fake->async_fd);
+  close(fake->event_pipe);
+  delete fake;
+  return 0;
+}
+
+int FakeCalls::query_device(ibv_context* context, ibv_device_attr* out) {
+  *out = {};
+  out->max_qp_wr = 8192;
+  out->max_cqe = 65536;
+  out->max_mr_size = ~0ULL;
+  out->node_guid = 0x5a00 + static_cast<FakeContext*>(context)->fake->spec.name.size();
+  out->phys_port_cnt =
+      static_cast<std::uint8_t>(static_cast<FakeContext*>(context)->fake->spec.ports.size());
+  return 0;
+}
+
+int FakeCalls::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out) {
+  FakeFabric& fabric = fabric_of(context);
+  const Lock lock(fabric.mutex_);
+  const auto& ports = static_cast<FakeContext*>(context)->fake->spec.ports;
+  if (port == 0 || port > ports.size()) return refuse(EINVAL);
+  const FakePort& one = ports[port - 1U];
+  *out = {};
+  out->state = one.state;
+  out->active_mtu = one.mtu;
+  out->max_mtu = IBV_MTU_4096;
+  out->lid = one.lid;
+  out->link_layer = one.link_layer;
+  out->active_width = one.width;
+  out->active_speed = one.speed;
+  out->gid_tbl_len = static_cast<int>(one.gids.size());
+  out->max_msg_sz = 1U << 31U;
+  return 0;
+}
+
+int FakeCalls::query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
+  const auto& ports = static_cast<FakeContext*>(context)->fake->spec.ports;
+  if (port == 0 || port > ports.size()) return refuse(EINVAL);
+  const auto& gids = ports[port - 1U].gids;
+  if (index < 0 || static_cast<std::size_t>(index) >= gids.size()) return refuse(EINVAL);
+  *out = gids[static_cast<std::size_t>(index)];
+  return 0;
+}
+
+int FakeCalls::get_async_event(ibv_context* context, ibv_async_event* out) {
+  std::array<int, 2> told{};
+  if (read(context->async_fd, told.data(), sizeof told) != sizeof told) return -1;
+  *out = {};
+  out->event_type = static_cast<ibv_event_type>(told[0]);
+  out->element.port_num = told[1];
+  return 0;
+}
+
+void FakeCalls::ack_async_event(ibv_async_event*) {}
+
+const char* FakeCalls::event_type_str(ibv_event_type type) {
+  switch (type) {
+    case IBV_EVENT_DEVICE_FATAL:
+      return "local catastrophic error";
+    case IBV_EVENT_PORT_ERR:
+      return "port error";
+    case IBV_EVENT_PORT_ACTIVE:
+      return "port active";
+    default:
+      return "another event";
+  }
+}
+
+}  // namespace ztcp::test

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tests/support/verbs/fake_calls.h"
+
+namespace ztcp::test {
+
+ibv_cq* FakeCalls::create_cq(ibv_context* context, int depth, void*, ibv_comp_channel*, int) {
+  FakeFabric& fabric = fabric_of(context);
+  const Lock lock(fabric.mutex_);
+  auto* const cq = new FakeCompletionQueue{};
+  cq->context = context;
+  cq->cqe = depth;
+  ++fabric.live_["cq"];
+  return cq;
+}
+
+int FakeCalls::destroy_cq(ibv_cq* cq) {
+  FakeFabric& fabric = fabric_of(cq->context);
+  const Lock lock(fabric.mutex_);
+  auto* const fake = static_cast<FakeCompletionQueue*>(cq);
+  if (fake->queue_pairs != 0) return fabric.note("a CQ goes before its queue pairs"), EBUSY;
+  --fabric.live_["cq"];
+  delete fake;
+  return 0;
+}
+
+ibv_qp* FakeCalls::create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
+  FakeFabric& fabric = fabric_of(pd->context);
+  const Lock lock(fabric.mutex_);
+  const FakeDeviceSpec& spec = static_cast<FakeContext*>(pd->context)->fake->spec;
+  if (wanted->cap.max_inline_data > spec.max_inline || wanted->qp_type != IBV_QPT_RC)
+    return errno = EINVAL, nullptr;
+  auto* const qp = new FakeQueuePair{};
+  qp->context = pd->context;
+  qp->pd = pd;
+  qp->send_cq = wanted->send_cq;
+  qp->recv_cq = wanted->recv_cq;
+  qp->cap = wanted->cap;
+  qp->qp_num = fabric.next_number_++;
+  qp->state = IBV_QPS_RESET;
+  qp->qp_type = IBV_QPT_RC;
+  for (ibv_cq* cq : {qp->send_cq, qp->recv_cq})
+    ++static_cast<FakeCompletionQueue*>(cq)->queue_pairs;
+  fabric.queue_pairs_[qp->qp_num] = qp;
+  ++fabric.live_["qp"];
+  return qp;
+}
+
+int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
+  FakeFabric& fabric = fabric_of(qp->context);
+  const Lock lock(fabric.mutex_);
+  auto* const fake = static_cast<FakeQueuePair*>(qp);
+  constexpr int kInit = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  constexpr int kReceive = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                           IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  constexpr int kSend = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                        IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+  const auto is_step = [&](ibv_qp_state from, ibv_qp_state into, int needed) {
+    return fake->state == from && to->qp_state == into && mask == needed;
+  };
+  if (to->qp_state == IBV_QPS_ERR) {
+    fabric.fail(*fake);
+    return 0;
+  }
+  if (is_step(IBV_QPS_RESET, IBV_QPS_INIT, kInit)) {
+    fake->to.port_num = to->port_num;
+    fake->to.qp_access_flags = to->qp_access_flags;
+  } else if (is_step(IBV_QPS_INIT, IBV_QPS_RTR, kReceive)) {
+    fake->to.dest_qp_num = to->dest_qp_num;
+    fake->to.ah_attr = to->ah_attr;
+    fake->to.path_mtu = to->path_mtu;
+    fake->to.rq_psn = to->rq_psn;
+  } else if (is_step(IBV_QPS_RTR, IBV_QPS_RTS, kSend)) {
+    fake->to.timeout = to->timeout;
+    fake->to.retry_cnt = to->retry_cnt;
+    fake->to.rnr_retry = to->rnr_retry;
+    fake->to.sq_psn = to->sq_psn;
+  } else {
+    fabric.note(fmt::format("modify_qp from {} to {} with {:#x}", static_cast<int>(fake->state),
+                            static_cast<int>(to->qp_state), mask));
+    return refuse(EINVAL);
+  }
+  fake->state = to->qp_state;
+  return 0;
+}
+
+int FakeCalls::destroy_qp(ibv_qp* qp) {
+  FakeFabric& fabric = fabric_of(qp->context);
+  const Lock lock(fabric.mutex_);
+  auto* const fake = static_cast<FakeQueuePair*>(qp);
+  fabric.queue_pairs_.erase(qp->qp_num);
+  for (ibv_cq* cq : {qp->send_cq, qp->recv_cq})
+    --static_cast<FakeCompletionQueue*>(cq)->queue_pairs;
+  --fabric.live_["qp"];
+  delete fake;
+  return 0;
+}
+
+int FakeCalls::post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
+  FakeFabric& fabric = fabric_of(qp->context);
+  const Lock lock(fabric.mutex_);
+  auto* const fake = static_cast<FakeQueuePair*>(qp);
+  for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
+    *bad = wr;
+    if (fake->state != IBV_QPS_RTS && fake->state != IBV_QPS_ERR)
+      return fabric.note("a send is posted before the queue pair may send"), EINVAL;
+    if (fake->outstanding == fake->cap.max_send_wr)
+      return fabric.note("more sends are posted than the queue holds"), ENOMEM;
+    if (wr->num_sge > 1) return fabric.note("more than one piece"), EINVAL;
+    FakeWork work{*wr, wr->num_sge > 0 ? *wr->sg_list : ibv_sge{}, {}, 0};
+    if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
+      if (work.piece.length > fake->cap.max_inline_data)
+        return fabric.note("more bytes inline than the queue pair takes"), EINVAL;
+      const auto* const bytes = reinterpret_cast<const std::byte*>(work.piece.addr);
+      work.bytes.assign(bytes, bytes + work.piece.length);
+    }
+    ++fake->outstanding;
+    fake->sends.push_back(std::move(work));
+  }
+  if (fake->state == IBV_QPS_ERR) fabric.fail(*fake);
+  return 0;
+}
+
+int FakeCalls::post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  FakeFabric& fabric = fabric_of(qp->context);
+  const Lock lock(fabric.mutex_);
+  auto* const fake = static_cast<FakeQueuePair*>(qp);
+  for (ibv_recv_wr* wr = first; wr != nullptr; wr = wr->next) {
+    *bad = wr;
+    if (fake->state == IBV_QPS_RESET)
+      return fabric.note("a receive is posted to a queue pair that was reset"), EINVAL;
+    if (fake->receives.size() == fake->cap.max_recv_wr)
+      return fabric.note("more receives are posted than the queue holds"), ENOMEM;
+    fake->receives.push_back(wr->wr_id);
+  }
+  if (fake->state == IBV_QPS_ERR) fabric.fail(*fake);
+  return 0;
+}
+
+int FakeCalls::poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
+  FakeFabric& fabric = fabric_of(cq->context);
+  const Lock lock(fabric.mutex_);
+  fabric.step();
+  auto* const fake = static_cast<FakeCompletionQueue*>(cq);
+  int count = 0;
+  for (; count < most && !fake->waiting.empty(); ++count) {
+    out[count] = fake->waiting.front();
+    fake->waiting.pop_front();
+    // vendor_err has how many sends it completes; the field is the device's own.
+    const auto qp = fabric.queue_pairs_.find(out[count].qp_num);
+    if (qp != fabric.queue_pairs_.end()) qp->second->outstanding -= out[count].vendor_err;
+    out[count].vendor_err = out[count].status == IBV_WC_SUCCESS ? 0 : 0x81;
+  }
+  return count;
+}
+
+}  // namespace ztcp::test
