@@ -48,6 +48,7 @@ void move_this_thread(const std::vector<std::uint32_t>& cpus) {
 Poller::Poller(PollerConfig config, std::unique_ptr<Backend> backend)
     : config_(std::move(config)),
       backend_(std::move(backend)),
+      stall_watch_(config_.stall_patience),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       last_turn_(read_clock()),
       last_moved_(last_turn_) {}
@@ -116,7 +117,7 @@ bool Poller::turn() noexcept {
     note_exception(exception.what());
   }
   if (moved) last_moved_ = last_turn_;
-  ++turns_;
+  turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return moved;
 }
 
@@ -145,8 +146,20 @@ void Poller::look_elsewhere(TimePoint now) {
   }
 }
 
+// Who has taken over may be between two turns for long: others have its CPU, as where there are
+// more threads than CPUs, or a cgroup's time is used up on one of them. Then it finds out when it
+// runs again. In the middle of a turn nobody can help it.
+bool Poller::try_take_turn() {
+  if (!has_taken_over_.load()) return baton_.try_take();
+  const auto stuck_at = stall_watch_.stuck_at(turns_, read_clock);
+  if (!stuck_at || !baton_.try_take()) return false;
+  // A turn that took long has ended just now, else.
+  if (*stuck_at == turns_.load(std::memory_order_relaxed)) has_taken_over_.store(false);
+  return true;
+}
+
 void Poller::run_shared_turn() {
-  if (has_taken_over_.load() || !baton_.try_take()) return;
+  if (!try_take_turn()) return;
   const bool moved = turn();
   const bool idle_long = !moved && idle() >= config_.spin;
   const bool calls_thread =
@@ -232,12 +245,13 @@ void Poller::run_dedicated() {
   }
 }
 
-// Whoever posts rings, and leaves the rest to this thread; who rings as it gives up may have seen
-// it still there, so one turn follows.
+// Whoever posts rings, and leaves the rest to this thread; who rings as it gives up, or as turns
+// are taken back, may have seen it still there, so one turn follows.
 void Poller::run_laden() {
   has_taken_over_.store(true);
   TimePoint laden_at = read_clock();
-  while (!stopping_.load(std::memory_order_relaxed)) {
+  while (!stopping_.load(std::memory_order_relaxed) &&
+         has_taken_over_.load(std::memory_order_relaxed)) {
     if (!baton_.try_take_politely()) {
       cpu_pause();
       continue;

@@ -8,7 +8,8 @@
 //   shared     NCCL's threads run turns inside post and test, so that a small message leaves within
 //              the call; the background thread wakes by deadline, so that ACKs, retransmissions
 //              and keepalives flow when nobody calls; and where it may, it takes over while there
-//              is much to move: NCCL's threads only ring then, and have other connections to serve
+//              is much to move: NCCL's threads only ring then, and have other connections to
+//              serve, unless they see that it runs no turn
 //
 // The background thread starts at the first start() and ends with stop(), or with the Poller. Of
 // NCCL it calls the logger alone, and that without the baton.
@@ -27,6 +28,7 @@
 #include "transport/comms/backend.h"
 #include "transport/comms/baton.h"
 #include "transport/comms/doorbell.h"
+#include "transport/comms/stall_watch.h"
 #include "transport/core/clock.h"
 #include "transport/core/result.h"
 
@@ -40,6 +42,8 @@ struct PollerConfig {
   Duration max_sleep = std::chrono::milliseconds(1);
   // Shared: the background thread runs the turns as long as the backend is laden.
   bool takes_over = false;
+  // Where it has run no turn for so long, while it held nothing up, NCCL's threads take them back.
+  Duration stall_patience = std::chrono::microseconds(200);
   // Where the thread may run, which would else be where the one that starts it may; empty: there.
   std::vector<std::uint32_t> cpus;
   // Run by the background thread about every millisecond, without the baton.
@@ -144,6 +148,7 @@ class Poller {
   }
   void note_exception(const char* what);
   void look_elsewhere(TimePoint now);
+  bool try_take_turn();
   void run_shared_turn();
   void wake();
   void sleep(TimePoint deadline);
@@ -162,7 +167,9 @@ class Poller {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> has_taken_over_{false};
   std::atomic<bool> is_called_{false};  // The background thread, to take over.
-  int wake_fd_ = -1;
+  // Written by whoever asks while it has; the thread reads has_taken_over_ in every turn.
+  alignas(64) StallWatch stall_watch_;
+  alignas(64) int wake_fd_ = -1;
   std::thread thread_;
   TimePoint next_look_elsewhere_{};  // The background thread's own.
 
@@ -170,8 +177,8 @@ class Poller {
   alignas(64) std::ptrdiff_t outstanding_ = 0;
   TimePoint last_turn_;
   TimePoint last_moved_;
-  std::uint64_t turns_ = 0;
-  bool has_thrown_ = false;  // A turn, and it was said.
+  std::atomic<std::uint64_t> turns_{0};  // Anybody may read them.
+  bool has_thrown_ = false;              // A turn, and it was said.
   bool has_started_backend_ = false;
 };
 

@@ -4,12 +4,16 @@
 // The loop over a backend that only counts.
 #include "transport/comms/poller.h"
 
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <pthread.h>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -86,7 +90,11 @@ class LadenBackend final : public CountingBackend {
  public:
   explicit LadenBackend(int& starts) : CountingBackend(starts) {}
   bool turn(TimePoint, Doorbell& doorbell) override {
-    doorbell.drain([&](std::size_t) { rings.fetch_add(1); });
+    doorbell.drain([&](std::size_t client) {
+      rings.fetch_add(1);
+      rings_of[client].fetch_add(1);
+    });
+    turns.fetch_add(1);
     if (std::this_thread::get_id() == maker_)
       turns_elsewhere = 0;
     else
@@ -98,6 +106,8 @@ class LadenBackend final : public CountingBackend {
 
   std::atomic<std::uint64_t> bytes_each_turn{0};
   std::atomic<int> rings{0};
+  std::array<std::atomic<int>, 4> rings_of{};
+  std::atomic<std::uint64_t> turns{0};
   std::atomic<std::uint64_t> turns_elsewhere{0};  // In a row.
 
  private:
@@ -107,15 +117,20 @@ class LadenBackend final : public CountingBackend {
 
 class TakingOver : public testing::Test {
  protected:
-  TakingOver() {
+  // By default nobody takes turns back, on whatever machine.
+  explicit TakingOver(Duration stall_patience = std::chrono::hours(1)) {
     PollerConfig config;
     config.name = "mem0";
     config.takes_over = true;
+    config.stall_patience = stall_patience;
+    config.on_look = [this](TimePoint) { on_look(); };
     auto owned = std::make_unique<LadenBackend>(starts_);
     backend = owned.get();
     poller.emplace(config, std::move(owned));
-    EXPECT_TRUE(poller->start());
   }
+  // The thread calls on_look() between the two.
+  void SetUp() override { ASSERT_TRUE(poller->start()); }
+  void TearDown() override { poller->stop(); }
   // Bounded by the test's own time limit.
   template <class Is>
   void wait_until(Is&& is) {
@@ -124,6 +139,8 @@ class TakingOver : public testing::Test {
       std::this_thread::yield();
     }
   }
+  // On the background thread, without the baton: as between two turns.
+  virtual void on_look() {}
   bool is_driven_here() const { return backend->turns_elsewhere == 0; }
   // So many turns would take a thread that only stands in for this one a second.
   void wait_until_taken_over() {
@@ -173,6 +190,68 @@ TEST_F(TakingOver, ItEndsWhileItDrives) {
   backend->bytes_each_turn = 1U << 20;
   wait_until_taken_over();
   poller->stop();
+}
+
+// The background thread is scheduled out between two turns, as long as the test wants.
+class StallingWhileTakenOver : public TakingOver {
+ protected:
+  StallingWhileTakenOver() : TakingOver(std::chrono::milliseconds(20)) {}
+  void TearDown() override {
+    lets_it_run = true;
+    TakingOver::TearDown();
+  }
+  void on_look() override {
+    while (!lets_it_run) std::this_thread::yield();
+  }
+
+  std::atomic<bool> lets_it_run{true};
+};
+
+TEST_F(StallingWhileTakenOver, WhoAsksTakesTurnsBackUntilItRunsAgain) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until_taken_over();
+  lets_it_run = false;
+  wait_until([&] { return is_driven_here(); });
+  for (int i = 0; i < 100; ++i) {
+    const int before = backend->rings.load();
+    poller->ring(0);
+    poller->kick();
+    wait_until([&] { return backend->rings.load() != before; });
+  }
+  lets_it_run = true;
+  wait_until_taken_over();
+}
+
+// At each look, which is once a millisecond, it stands still until another has run a turn.
+class StallingOften : public TakingOver {
+ protected:
+  StallingOften() : TakingOver(std::chrono::microseconds(50)) {}
+  void TearDown() override {
+    ends = true;
+    TakingOver::TearDown();
+  }
+  void on_look() override {
+    const std::uint64_t before = backend->turns;
+    while (!ends && backend->turns == before) std::this_thread::yield();
+    ++stalls;
+  }
+
+  std::atomic<bool> ends{false};
+  std::atomic<int> stalls{0};
+};
+
+TEST_F(StallingOften, NoRingIsLost) {
+  backend->bytes_each_turn = 1U << 20;
+  std::vector<std::thread> threads;
+  for (std::size_t client = 0; client < 3; ++client)
+    threads.emplace_back([&, client] {
+      for (int i = 1; stalls < 30; ++i) {
+        poller->ring(client);
+        poller->kick();
+        wait_until([&] { return backend->rings_of[client] == i; });
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Whether the thread that has taken turns over runs none, because others have its CPU: asked by
+// those who would run them else, and have no time. Most calls only count. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "transport/core/clock.h"
+
+namespace ztcp::comms {
+
+class StallWatch {
+ public:
+  // One call in so many looks at the turns, whose count lies where each turn writes, and at the
+  // clock: a few microseconds apart, where somebody polls.
+  static constexpr std::uint32_t kCallsPerLook = 64;
+
+  explicit StallWatch(Duration patience) : patience_(patience) {}
+
+  // The number that `turns` has had for as long as our patience.
+  template <class ReadClock>
+  std::optional<std::uint64_t> stuck_at(const std::atomic<std::uint64_t>& turns,
+                                        ReadClock&& read_clock) {
+    // Calls of several threads that get lost make for a later look.
+    const std::uint32_t calls = calls_.load(std::memory_order_relaxed) + 1;
+    calls_.store(calls, std::memory_order_relaxed);
+    if (calls % kCallsPerLook != 0) return std::nullopt;
+    return look(turns.load(std::memory_order_relaxed), read_clock());
+  }
+
+ private:
+  std::optional<std::uint64_t> look(std::uint64_t turns, TimePoint now) {
+    if (turns != seen_.load(std::memory_order_acquire)) {
+      since_.store(now, std::memory_order_relaxed);
+      seen_.store(turns, std::memory_order_release);
+      return std::nullopt;
+    }
+    if (now - since_.load(std::memory_order_relaxed) < patience_) return std::nullopt;
+    return turns;
+  }
+
+  const Duration patience_;
+  std::atomic<std::uint32_t> calls_{0};
+  std::atomic<std::uint64_t> seen_{0};
+  std::atomic<TimePoint> since_{TimePoint{}};  // When seen_ was new.
+};
+
+}  // namespace ztcp::comms
