@@ -78,6 +78,7 @@ struct Nic {
   std::int32_t pkey_index = -1;
   std::uint16_t queue_pairs = 0;
   OnOff relaxed_ordering = OnOff::kAuto;
+  std::int32_t adaptive_routing_threshold_bytes = -1;
   std::string merge;  // With all that have the same, one device; empty: alone.
   friend bool operator==(const Nic&, const Nic&) = default;
 };

@@ -130,6 +130,7 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("pkey_index", nic.pkey_index);
   visit("queue_pairs", nic.queue_pairs);
   visit("relaxed_ordering", nic.relaxed_ordering);
+  visit("adaptive_routing_threshold_bytes", nic.adaptive_routing_threshold_bytes);
   visit("merge", nic.merge);
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <endian.h>
 
 #include "transport/verbs/session/recv_session.h"
 
@@ -34,7 +33,9 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
     const QueuePairSettings settings{
         .count = std::max(1U, count),
         .receive_depth = direction_ == Direction::kReceive ? RecvSession::kReceiveDepth : 1,
-        .traffic_class = traffic_class_for(rail->device, traffic_class)};
+        .traffic_class = traffic_class_for(rail->device, traffic_class),
+        .sends_pieces = direction_ == Direction::kSend,
+        .takes_tellings = peer != nullptr && peer->on[i].tells_apart != 0};
     if (auto made = add_strand(rail, settings); !made)
       return tl::unexpected(std::move(made.error()));
   }
@@ -123,10 +124,10 @@ Status Connection::take(const Strand& strand, const ibv_wc& completion) {
   const std::uint32_t queue_pair =
       strand.first_queue_pair + strand.queues->index_of(completion.qp_num);
   if (direction_ == Direction::kSend) return sender_->on_completion(queue_pair, completion.wr_id);
-  if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
+  if (completion.wr_id != QueuePairs::kReceiveId)
     return receiver_->on_completion(queue_pair, completion.wr_id);
-  strand.queues->took_receive();
-  return receiver_->on_immediate(queue_pair, be32toh(completion.imm_data), completion.byte_len);
+  const Telling told = strand.queues->take_receive(completion);
+  return receiver_->on_immediate(queue_pair, told.immediate, told.size_bytes);
 }
 
 RailKeys Connection::memory_lkeys() const {

@@ -23,6 +23,8 @@ struct OpenDevice {
 };
 
 struct Device {
+  static constexpr std::uint32_t kNever = ~0U;
+
   std::string name;  // What NCCL shows: the config's, or the device's where there is none.
   std::string hca;   // "mlx5_0"
   std::uint8_t port = 1;
@@ -57,7 +59,10 @@ struct Device {
   std::uint16_t pkey_index = 0;
   std::uint32_t queue_pairs = 1;
   bool is_relaxed = true;  // PCIe may reorder payload.
-  std::string settings;    // Those of them that somebody said: "ack_timeout 20, NCCL_IB_SL 3".
+  // Pieces of more bytes are told of apart: a network that routes by load may then bring the rest
+  // of them in any order.
+  std::uint32_t told_apart_above = kNever;
+  std::string settings;  // Those of them that somebody said: "ack_timeout 20, NCCL_IB_SL 3".
 
   sockets::Device exchange;  // Over which queue pairs are agreed upon.
   std::string choice;        // How it was chosen: "by /etc/ztcp.conf".

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "transport/core/pci_path.h"
+#include "transport/verbs/device_settings.h"
 #include "transport/verbs/gpu_direct.h"
 
 namespace ztcp::verbs {
@@ -168,6 +169,7 @@ std::string read_port(Device& device, const config::Nic& nic, const Wishes& wish
   if (const int error = api.query_port(context, device.port, &attr); error != 0)
     return fmt::format("{} has no port {} ({})", device.hca, device.port, std::strerror(error));
   device.is_infiniband = attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
+  take_threshold(device, nic, wishes);
   device.lid = attr.lid;
   device.mtu_bytes = 128U << static_cast<unsigned>(attr.active_mtu);
   const std::uint32_t told = nic.speed_mbps != 0
@@ -215,45 +217,6 @@ std::string read_exchange(Device& device, const config::Nic& nic,
   device.exchange.interface = own->interface;
   device.exchange.scope = own->prefix.address.is_link_local_v6() ? own->index : 0;
   return {};
-}
-
-// The config's, else NCCL's own; what is not ours is noted with whose it is.
-void take_settings(Device& device, const config::Nic& nic, const Wishes& wishes) {
-  const Wishes ours;
-  const auto note = [&](const char* name, int value) {
-    device.settings += fmt::format("{}{} {}", device.settings.empty() ? "" : ", ", name, value);
-  };
-  const auto take = [&](const char* key, int said, const char* variable, int wished, int own) {
-    if (said >= 0)
-      note(key, said);
-    else if (wished != own)
-      note(variable, wished);
-    return said >= 0 ? said : wished;
-  };
-  const auto take_small = [&](const char* key, int said, const char* variable, int wished,
-                              int own) {
-    return static_cast<std::uint8_t>(take(key, said, variable, wished, own));
-  };
-  device.traffic_class = take("traffic_class", nic.traffic_class, "NCCL_IB_TC",
-                              wishes.traffic_class, ours.traffic_class);
-  device.service_level = take_small("service_level", nic.service_level, "NCCL_IB_SL",
-                                    wishes.service_level, ours.service_level);
-  device.timeout =
-      take_small("ack_timeout", nic.ack_timeout, "NCCL_IB_TIMEOUT", wishes.timeout, ours.timeout);
-  device.retries =
-      take_small("retries", nic.retries, "NCCL_IB_RETRY_CNT", wishes.retries, ours.retries);
-  device.rnr_retries =
-      take_small("rnr_retries", nic.rnr_retries, "", device.rnr_retries, device.rnr_retries);
-  device.pkey_index = static_cast<std::uint16_t>(
-      take("pkey_index", nic.pkey_index, "NCCL_IB_PKEY", wishes.pkey_index, ours.pkey_index));
-  device.queue_pairs = static_cast<std::uint32_t>(
-      take("queue_pairs", nic.queue_pairs == 0 ? -1 : nic.queue_pairs, "NCCL_IB_QPS_PER_CONNECTION",
-           static_cast<int>(wishes.queue_pairs), static_cast<int>(ours.queue_pairs)));
-  const int relaxed = nic.relaxed_ordering == config::OnOff::kAuto ? -1
-                      : nic.relaxed_ordering == config::OnOff::kOn ? 1
-                                                                   : 0;
-  device.is_relaxed = take("relaxed_ordering", relaxed, "NCCL_IB_PCI_RELAXED_ORDERING",
-                           wishes.is_relaxed ? 1 : 0, ours.is_relaxed ? 1 : 0) != 0;
 }
 
 Device describe(const config::Nic& nic, const Wishes& wishes) {

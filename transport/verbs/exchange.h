@@ -53,7 +53,7 @@ enum class RecordKind : std::uint8_t {
 
 struct RecordHeader {
   static constexpr std::uint32_t kMagic = 0x44527a54;  // "TzRD"
-  static constexpr std::uint8_t kVersion = 2;
+  static constexpr std::uint8_t kVersion = 3;
 
   std::uint32_t magic = kMagic;
   std::uint8_t version = kVersion;
@@ -71,8 +71,9 @@ struct RailFacts {
   std::uint16_t lid = 0;
   std::uint8_t is_infiniband = 0;
   std::uint8_t queue_pairs = 0;
-  std::uint8_t mtu = 0;  // The library's number for it.
-  std::array<std::uint8_t, 3> reserved{};
+  std::uint8_t mtu = 0;          // The library's number for it.
+  std::uint8_t tells_apart = 0;  // A sender's: of some pieces, by a message behind them.
+  std::array<std::uint8_t, 2> reserved{};
   std::array<char, 32> device{};  // "mlx5_0", for messages.
 };
 static_assert(sizeof(RailFacts) == 96);

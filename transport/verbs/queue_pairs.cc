@@ -36,7 +36,7 @@ Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
   out->opened_ = device.opened;
   const Api& api = *device.opened->api;
   // All that may be posted, so that it never overruns.
-  const std::uint32_t depth = settings.count * (kSendDepth + settings.receive_depth);
+  const std::uint32_t depth = settings.count * (out->send_depth() + settings.receive_depth);
   out->completions_ = CompletionQueueHandle(
       api.create_cq(device.opened->context.get(), static_cast<int>(depth), nullptr, nullptr, 0),
       {&api});
@@ -45,7 +45,29 @@ Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
                    "; look at ulimit -l, and at max_cq in ibv_devinfo -v: each connection has one");
   for (std::uint32_t i = 0; i < settings.count; ++i)
     if (auto made = out->create_pair(i); !made) return tl::unexpected(std::move(made.error()));
+  if (settings.takes_tellings)
+    if (auto made = out->create_tellings(); !made) return tl::unexpected(std::move(made.error()));
   return out;
+}
+
+// A piece that is told of apart is two works.
+std::uint32_t QueuePairs::send_depth() const {
+  return told_apart_above_ == Device::kNever ? kSendDepth : 2 * kSendDepth;
+}
+
+Made<void> QueuePairs::create_tellings() {
+  const Api& api = *opened_->api;
+  assert(settings_.receive_depth <= TellingPage{}.slots.size());
+  tellings_ = std::make_unique<TellingPage[]>(settings_.count);
+  tellings_region_ =
+      RegionHandle(api.reg_mr(opened_->domain.get(), tellings_.get(),
+                              settings_.count * sizeof(TellingPage), IBV_ACCESS_LOCAL_WRITE),
+                   {&api});
+  if (!tellings_region_)
+    return refused("ibv_reg_mr of what tells of pieces", errno,
+                   "; raise ulimit -l (LimitMEMLOCK of the service, --ulimit memlock=-1 of the "
+                   "container)");
+  return {};
 }
 
 Made<void> QueuePairs::create_pair(std::uint32_t index) {
@@ -56,7 +78,7 @@ Made<void> QueuePairs::create_pair(std::uint32_t index) {
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = completions_.get();
     wanted.qp_type = IBV_QPT_RC;
-    wanted.cap.max_send_wr = kSendDepth;
+    wanted.cap.max_send_wr = send_depth();
     wanted.cap.max_recv_wr = settings_.receive_depth;
     wanted.cap.max_send_sge = 1;
     wanted.cap.max_recv_sge = 1;
@@ -70,6 +92,8 @@ Made<void> QueuePairs::create_pair(std::uint32_t index) {
                    "; look at ulimit -l, and at max_qp in ibv_devinfo -v: each connection has one");
   pairs_[index] = QueuePairHandle(made, {&api});
   ++count_;
+  // What tells of a piece goes inline, whatever the NIC.
+  if (inline_bytes_ < sizeof(Telling)) told_apart_above_ = Device::kNever;
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_INIT;
   to.pkey_index = device_.pkey_index;
@@ -88,6 +112,7 @@ void QueuePairs::tell(RailFacts& facts) const {
   facts.mtu = static_cast<std::uint8_t>(std::countr_zero(device_.mtu_bytes) - 7);
   facts.first_psn = kFirstPsn;
   facts.queue_pairs = static_cast<std::uint8_t>(count_);
+  facts.tells_apart = told_apart_above_ == Device::kNever ? 0 : 1;
   for (std::uint32_t i = 0; i < count_; ++i) facts.numbers[i] = pairs_[i]->qp_num;
   device_.hca.copy(facts.device.data(), facts.device.size() - 1);
 }
@@ -153,26 +178,39 @@ std::uint32_t QueuePairs::index_of(std::uint32_t number) const {
 Status QueuePairs::post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) {
   constexpr std::size_t kMost = 16;
   assert(requests.size() <= kMost);
-  std::array<ibv_send_wr, kMost> works;
-  std::array<ibv_sge, kMost> pieces;
+  std::array<ibv_send_wr, 2 * kMost> works;
+  std::array<ibv_sge, 2 * kMost> pieces;
+  std::array<Telling, kMost> tellings;
+  std::size_t count = 0;
+  const auto add = [&](ibv_wr_opcode opcode, std::uint64_t id, const void* from, std::uint32_t size,
+                       std::uint32_t lkey, bool is_signalled, bool is_inline) -> ibv_send_wr& {
+    pieces[count] = {reinterpret_cast<std::uint64_t>(from), size, lkey};
+    ibv_send_wr& to = works[count];
+    to = {};
+    to.wr_id = id;
+    to.sg_list = &pieces[count];
+    to.num_sge = size > 0 ? 1 : 0;
+    to.opcode = opcode;
+    to.send_flags = (is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U) |
+                    (is_inline ? static_cast<unsigned>(IBV_SEND_INLINE) : 0U);
+    if (count > 0) works[count - 1].next = &to;
+    ++count;
+    return to;
+  };
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const WorkRequest& from = requests[i];
-    pieces[i] = {reinterpret_cast<std::uint64_t>(from.local), from.size_bytes, from.lkey};
-    ibv_send_wr& to = works[i];
-    to = {};
-    to.wr_id = from.id;
-    to.next = i + 1 < requests.size() ? &works[i + 1] : nullptr;
-    to.sg_list = &pieces[i];
-    to.num_sge = from.size_bytes > 0 ? 1 : 0;
-    to.opcode = IBV_WR_RDMA_WRITE;
-    if (from.kind == WorkRequest::Kind::kWriteImmediate) {
-      to.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-      to.imm_data = htobe32(from.immediate);
-    }
-    to.send_flags = (from.is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U) |
-                    (from.is_inline ? static_cast<unsigned>(IBV_SEND_INLINE) : 0U);
-    to.wr.rdma.remote_addr = from.remote;
-    to.wr.rdma.rkey = from.rkey;
+    const bool is_apart = is_told_apart(from);
+    const bool has_immediate = from.kind == WorkRequest::Kind::kWriteImmediate && !is_apart;
+    ibv_send_wr& write = add(has_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
+                             is_apart ? kWriteId : from.id, from.local, from.size_bytes, from.lkey,
+                             from.is_signalled && !is_apart, from.is_inline);
+    if (has_immediate) write.imm_data = htobe32(from.immediate);
+    write.wr.rdma.remote_addr = from.remote;
+    write.wr.rdma.rkey = from.rkey;
+    if (!is_apart) continue;
+    // It arrives when all before it on the queue pair has (IBA 9.5).
+    tellings[i] = {from.immediate, from.size_bytes};
+    add(IBV_WR_SEND, from.id, &tellings[i], sizeof tellings[i], 0, from.is_signalled, true);
   }
   ibv_send_wr* bad = nullptr;
   if (const int error = ibv_post_send(pairs_[queue_pair].get(), works.data(), &bad); error != 0)
@@ -183,11 +221,18 @@ Status QueuePairs::post(std::uint32_t queue_pair, std::span<const WorkRequest> r
 Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) {
   constexpr std::uint32_t kMost = 64;
   std::array<ibv_recv_wr, kMost> works{};
+  std::array<ibv_sge, kMost> places;
   while (count > 0) {
     const std::uint32_t now = std::min(count, kMost);
     for (std::uint32_t i = 0; i < now; ++i) {
       works[i].wr_id = kReceiveId;
       works[i].next = i + 1 < now ? &works[i + 1] : nullptr;
+      if (tellings_ == nullptr) continue;
+      Telling& to =
+          tellings_[queue_pair].slots[posted_[queue_pair]++ % tellings_[queue_pair].slots.size()];
+      places[i] = {reinterpret_cast<std::uint64_t>(&to), sizeof to, tellings_region_->lkey};
+      works[i].sg_list = &places[i];
+      works[i].num_sge = 1;
     }
     ibv_recv_wr* bad = nullptr;
     if (const int error = ibv_post_recv(pairs_[queue_pair].get(), works.data(), &bad); error != 0)
@@ -196,6 +241,18 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
     count -= now;
   }
   return {};
+}
+
+// Receives are taken in the order in which they were posted, whatever takes them.
+Telling QueuePairs::take_telling(const ibv_wc& completion) {
+  const std::uint32_t index = index_of(completion.qp_num);
+  const auto& slots = tellings_[index].slots;
+  const Telling& told = slots[taken_[index]++ % slots.size()];
+  if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+    return {be32toh(completion.imm_data), completion.byte_len};
+  // No session takes so much for what it waits for.
+  constexpr std::uint32_t kTooMuch = ~0U;
+  return completion.byte_len == sizeof told ? told : Telling{0, kTooMuch};
 }
 
 Status QueuePairs::post_read(std::byte* to, std::uint32_t lkey, const std::byte* from,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 
 #include "transport/verbs/session/rails.h"
@@ -77,6 +78,8 @@ Wishes read_wishes(const std::function<const char*(const char*)>& get) {
   take("NCCL_IB_PCI_RELAXED_ORDERING", 2, out.is_relaxed);
   take("NCCL_IB_PKEY", 65535, out.pkey_index);
   take("NCCL_IB_MERGE_NICS", 1, out.merges);
+  take("NCCL_IB_ADAPTIVE_ROUTING", 1, out.adaptive_routing);
+  take("NCCL_IB_AR_THRESHOLD", std::numeric_limits<int>::max(), out.adaptive_threshold);
   take("NCCL_IB_QPS_PER_CONNECTION", 128, out.queue_pairs);
   out.queue_pairs = std::clamp(out.queue_pairs, 1U, kMaxQueuePairs);
   return out;

@@ -39,7 +39,7 @@ class FakeFabric {
   const verbs::Api* api() const;
 
   // --- What a test may arrange ---
-  // The next write with immediate that is carried out ends so, whoever's it is.
+  // The next write with immediate, or send, that is carried out ends so, whoever's it is.
   void fail_next_message(ibv_wc_status status);
   // With the event that the device tells of it. A port that is down carries nothing.
   void set_port_state(const std::string& device, int port, ibv_port_state state);
@@ -47,7 +47,8 @@ class FakeFabric {
   void refuse_registrations(int sys_errno);
 
   // --- What it may see ---
-  int live(const char* kind) const;  // "context", "pd", "mr", "cq" or "qp".
+  int carried_out(ibv_wr_opcode opcode) const;  // Works of the kind that succeeded.
+  int live(const char* kind) const;             // "context", "pd", "mr", "cq" or "qp".
   std::vector<std::string> misuse() const;
 
  private:
@@ -60,6 +61,7 @@ class FakeFabric {
   void carry_out(FakeQueuePair& qp);
   ibv_wc_status attempt(FakeQueuePair& qp, const FakeWork& work);
   ibv_wc_status move(FakeQueuePair& qp, FakeQueuePair& peer, const FakeWork& work);
+  ibv_wc_status fill(FakeQueuePair& peer, const FakeQueuePair& qp, const FakeWork& work);
   void finish(FakeQueuePair& qp, ibv_wc_status status);
   void fail(FakeQueuePair& qp);
   void complete(FakeCompletionQueue& cq, const ibv_wc& wc);
@@ -73,6 +75,7 @@ class FakeFabric {
   std::map<std::uint32_t, FakeMemory*> memory_;          // By key; local and remote are one.
   std::vector<FakeContext*> contexts_;
   std::map<std::string, int> live_;
+  std::map<ibv_wr_opcode, int> carried_out_;
   std::mt19937_64 random_;
   std::uint32_t next_number_ = 0x100;
   std::uint32_t next_key_ = 0x1000;

@@ -64,11 +64,16 @@ struct FakeWork {
   int attempts = 0;
 };
 
+struct FakeReceive {
+  std::uint64_t id = 0;
+  ibv_sge place{};  // Of no bytes: it takes immediates alone.
+};
+
 struct FakeQueuePair : ibv_qp {
   ibv_qp_cap cap{};
   ibv_qp_attr to{};  // As far as it was set.
   std::deque<FakeWork> sends;
-  std::deque<std::uint64_t> receives;
+  std::deque<FakeReceive> receives;
   // That the queue holds until a completion of them, or of later ones, was polled.
   std::uint32_t outstanding = 0;
   std::uint32_t unsignalled = 0;  // Carried out since the last signalled one.

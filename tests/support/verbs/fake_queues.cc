@@ -136,7 +136,8 @@ int FakeCalls::post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
       return fabric.note("a receive is posted to a queue pair that was reset"), EINVAL;
     if (fake->receives.size() == fake->cap.max_recv_wr)
       return fabric.note("more receives are posted than the queue holds"), ENOMEM;
-    fake->receives.push_back(wr->wr_id);
+    if (wr->num_sge > 1) return fabric.note("more than one piece"), EINVAL;
+    fake->receives.push_back({wr->wr_id, wr->num_sge > 0 ? *wr->sg_list : ibv_sge{}});
   }
   if (fake->state == IBV_QPS_ERR) fabric.fail(*fake);
   return 0;

@@ -18,7 +18,13 @@ constexpr int kAttempts = 8;
 constexpr unsigned kStepsAtOnce = 4;
 
 ibv_wc_opcode completed(ibv_wr_opcode opcode) {
+  if (opcode == IBV_WR_SEND) return IBV_WC_SEND;
   return opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+}
+
+// What takes a receive at the other end.
+bool is_message(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_RDMA_WRITE_WITH_IMM || opcode == IBV_WR_SEND;
 }
 
 }  // namespace
@@ -64,7 +70,7 @@ FakeMemory* FakeFabric::memory_at(std::uint32_t key, const ibv_pd* pd, std::uint
 
 void FakeFabric::carry_out(FakeQueuePair& qp) {
   FakeWork& work = qp.sends.front();
-  if (next_status_ && work.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+  if (next_status_ && is_message(work.request.opcode))
     return finish(qp, *std::exchange(next_status_, std::nullopt));
   const ibv_wc_status status = attempt(qp, work);
   // Seven means for ever.
@@ -77,21 +83,38 @@ void FakeFabric::carry_out(FakeQueuePair& qp) {
 ibv_wc_status FakeFabric::attempt(FakeQueuePair& qp, const FakeWork& work) {
   FakeQueuePair* const peer = peer_of(qp);
   if (peer == nullptr) return IBV_WC_RETRY_EXC_ERR;
-  if (work.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && peer->receives.empty())
-    return IBV_WC_RNR_RETRY_EXC_ERR;
-  const ibv_wc_status status = move(qp, *peer, work);
-  if (status != IBV_WC_SUCCESS || work.request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM) return status;
+  const bool takes_receive = is_message(work.request.opcode);
+  if (takes_receive && peer->receives.empty()) return IBV_WC_RNR_RETRY_EXC_ERR;
+  const bool is_send = work.request.opcode == IBV_WR_SEND;
+  const ibv_wc_status status = is_send ? fill(*peer, qp, work) : move(qp, *peer, work);
+  if (status == IBV_WC_SUCCESS) ++carried_out_[work.request.opcode];
+  if (status != IBV_WC_SUCCESS || !takes_receive) return status;
   ibv_wc wc{};
-  wc.wr_id = peer->receives.front();
+  wc.wr_id = peer->receives.front().id;
   wc.status = IBV_WC_SUCCESS;
-  wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-  wc.wc_flags = IBV_WC_WITH_IMM;
-  wc.imm_data = work.request.imm_data;
+  wc.opcode = is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+  wc.wc_flags = is_send ? 0 : IBV_WC_WITH_IMM;
+  wc.imm_data = is_send ? 0 : work.request.imm_data;
   wc.byte_len = work.piece.length;
   wc.qp_num = peer->qp_num;
   peer->receives.pop_front();
   complete(static_cast<FakeCompletionQueue&>(*peer->recv_cq), wc);
   return status;
+}
+
+// The memory of the first receive that is posted there.
+ibv_wc_status FakeFabric::fill(FakeQueuePair& peer, const FakeQueuePair& qp, const FakeWork& work) {
+  const ibv_sge& place = peer.receives.front().place;
+  const std::size_t size = work.piece.length;
+  const bool is_inline = (work.request.send_flags & IBV_SEND_INLINE) != 0;
+  if (!is_inline && memory_at(work.piece.lkey, qp.pd, work.piece.addr, size) == nullptr)
+    return IBV_WC_LOC_PROT_ERR;
+  const FakeMemory* const into = memory_at(place.lkey, peer.pd, place.addr, size);
+  if (size > place.length) return IBV_WC_REM_INV_REQ_ERR;
+  if (into == nullptr || (into->access & IBV_ACCESS_LOCAL_WRITE) == 0) return IBV_WC_REM_OP_ERR;
+  std::memcpy(reinterpret_cast<void*>(place.addr),
+              is_inline ? work.bytes.data() : reinterpret_cast<const void*>(work.piece.addr), size);
+  return IBV_WC_SUCCESS;
 }
 
 // The bytes of one work request, there or back.
@@ -177,8 +200,8 @@ void FakeFabric::fail(FakeQueuePair& qp) {
   qp.sends.clear();
   wc.vendor_err = 0;
   wc.opcode = IBV_WC_RECV;
-  for (const std::uint64_t id : qp.receives) {
-    wc.wr_id = id;
+  for (const FakeReceive& receive : qp.receives) {
+    wc.wr_id = receive.id;
     complete(static_cast<FakeCompletionQueue&>(*qp.recv_cq), wc);
   }
   qp.receives.clear();
@@ -211,6 +234,11 @@ void FakeFabric::raise(const std::string& device, ibv_event_type type, int port)
 void FakeFabric::refuse_registrations(int sys_errno) {
   const std::lock_guard lock(mutex_);
   registration_errno_ = sys_errno;
+}
+int FakeFabric::carried_out(ibv_wr_opcode opcode) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = carried_out_.find(opcode);
+  return found == carried_out_.end() ? 0 : found->second;
 }
 int FakeFabric::live(const char* kind) const {
   const std::lock_guard lock(mutex_);

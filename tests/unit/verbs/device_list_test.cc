@@ -114,6 +114,30 @@ TEST(VerbsDevices, EverySettingIsTheConfigsElseNcclsElseOurs) {
   EXPECT_FALSE(host.list()[1].is_relaxed);
 }
 
+TEST(VerbsDevices, WhatIsToldOfApartIsTheConfigsElseNcclsElseByTheNetwork) {
+  FakeHost host;
+  const auto above = [&] { return host.list()[0].told_apart_above; };
+  EXPECT_EQ(above(), Device::kNever) << "Ethernet";
+  host.wishes.adaptive_threshold = 100;
+  EXPECT_EQ(above(), Device::kNever);
+  host.wishes.adaptive_routing = 1;
+  EXPECT_EQ(above(), 100U);
+  EXPECT_EQ(host.list()[0].settings, "NCCL_IB_ADAPTIVE_ROUTING 1, NCCL_IB_AR_THRESHOLD 100");
+  host.fabric.nics[0].adaptive_routing_threshold_bytes = 0;
+  EXPECT_EQ(above(), 0U);
+  EXPECT_EQ(host.list()[0].settings, "adaptive_routing_threshold_bytes 0");
+  host.fabric.nics[0].adaptive_routing_threshold_bytes = 2147483647;
+  EXPECT_EQ(above(), Device::kNever);
+
+  test::FakeDeviceSpec spec;
+  spec.ports[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+  spec.ports[0].gids = {gid_of(0xfe80'0000'0000'0000, 1)};
+  FakeHost infiniband({spec, roce_device("fake1", 2)}, 1);
+  EXPECT_EQ(infiniband.list()[0].told_apart_above, 8192U);
+  infiniband.wishes.adaptive_routing = 0;
+  EXPECT_EQ(infiniband.list()[0].told_apart_above, Device::kNever);
+}
+
 // Each names the device, and the other device serves.
 TEST(VerbsDevices, WhatIsWrongWithOneIsItsFault) {
   FakeHost host;

@@ -86,6 +86,49 @@ TEST_F(VerbsTransportTest, CarriesMessagesOfAllSizes) {
     exchange(both, size, size + 1);
 }
 
+// As NCCL's own: a plain write, which may go any way, and a message behind it.
+TEST_F(VerbsTransportTest, PiecesAboveTheThresholdAreToldOfApart) {
+  const auto counts = [&] {
+    return std::vector<int>{host_.devices.carried_out(IBV_WR_RDMA_WRITE_WITH_IMM),
+                            host_.devices.carried_out(IBV_WR_SEND)};
+  };
+  host_.wishes.adaptive_routing = 1;
+  host_.wishes.adaptive_threshold = 4096;
+  host_.wishes.queue_pairs = 2;
+  const auto other = host_.start();
+  Pair both = test::connect(*other, *other, 1);
+  exchange(both, 4096, 1);
+  EXPECT_EQ(counts(), (std::vector<int>{1, 0}));
+  exchange(both, 4097, 2);
+  EXPECT_EQ(counts(), (std::vector<int>{1, 1}));
+  for (std::uint64_t round = 0; round < 300; ++round) exchange(both, round % 3 * 3000, round);
+  exchange(both, 1 << 20, 3);
+  EXPECT_EQ(counts(), (std::vector<int>{201, 103})) << "two for what is cut over two queue pairs";
+
+  // The sender's to say.
+  Pair plain = test::connect(*other, *transport_, 1);
+  exchange(plain, 5000, 4);
+  EXPECT_EQ(counts(), (std::vector<int>{201, 104}));
+  Pair asked = test::connect(*transport_, *other, 1);
+  exchange(asked, 5000, 5);
+  EXPECT_EQ(counts(), (std::vector<int>{202, 104}));
+}
+
+TEST_F(VerbsTransportTest, ANicThatTakesNothingInlineTellsOfNothingApart) {
+  transport_.reset();
+  test::FakeDeviceSpec spec = roce_device("fake0", 1);
+  spec.max_inline = 4;
+  FakeHost host({spec, roce_device("fake1", 2)}, 1);
+  host.wishes.adaptive_routing = 1;
+  {
+    const auto other = host.start();
+    Pair both = test::connect(*other, *other, 1);
+    exchange(both, 10'000, 1);
+    EXPECT_EQ(host.devices.carried_out(IBV_WR_SEND), 0);
+  }
+  EXPECT_THAT(host.devices.misuse(), IsEmpty());
+}
+
 TEST_F(VerbsTransportTest, AConnectionIsReadyThoughNobodyAccepts) {
   auto listener = std::move(*transport_->listen(1, {}));
   auto sender = std::move(*transport_->begin_connect(0, listener->handle(), {}));

@@ -36,7 +36,9 @@ TEST(Wishes, TakesNcclsVariables) {
                               {"NCCL_IB_SL", "3"},
                               {"NCCL_IB_PKEY", "2"},
                               {"NCCL_IB_QPS_PER_CONNECTION", "4"},
-                              {"NCCL_IB_PCI_RELAXED_ORDERING", "0"}});
+                              {"NCCL_IB_PCI_RELAXED_ORDERING", "0"},
+                              {"NCCL_IB_ADAPTIVE_ROUTING", "0"},
+                              {"NCCL_IB_AR_THRESHOLD", "65536"}});
   EXPECT_TRUE(wishes.is_disabled);
   EXPECT_EQ(wishes.gid_index, 3);
   EXPECT_EQ(wishes.timeout, 22);
@@ -46,6 +48,8 @@ TEST(Wishes, TakesNcclsVariables) {
   EXPECT_EQ(wishes.pkey_index, 2);
   EXPECT_EQ(wishes.queue_pairs, 4U);
   EXPECT_FALSE(wishes.is_relaxed);
+  EXPECT_EQ(wishes.adaptive_routing, 0);
+  EXPECT_EQ(wishes.adaptive_threshold, 65536);
 }
 
 TEST(Wishes, WhatIsNoSuchNumberIsNamedAndIgnored) {

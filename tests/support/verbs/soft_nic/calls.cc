@@ -76,6 +76,7 @@ const char* fault_of(const QueuePair& qp, const ibv_send_wr& request) {
       return size > kMtuBytes ? "a read of more than a packet" : nullptr;
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_SEND:
       return (request.send_flags & IBV_SEND_INLINE) != 0 && size > qp.cap.max_inline_data
                  ? "more bytes inline than the queue pair takes"
                  : nullptr;
@@ -115,7 +116,8 @@ int post_recv(ibv_qp* to, ibv_recv_wr* first, ibv_recv_wr** bad) {
       return misuse("a receive is posted to a queue pair that was reset", EINVAL);
     if (qp.receives.size() == qp.cap.max_recv_wr)
       return misuse("more receives are posted than the queue holds", ENOMEM);
-    qp.receives.push_back(wr->wr_id);
+    if (wr->num_sge > 1) return misuse("more than one piece", EINVAL);
+    qp.receives.push_back({wr->wr_id, wr->num_sge > 0 ? *wr->sg_list : ibv_sge{}});
   }
   if (qp.state == IBV_QPS_ERR) nic.fail(qp);
   return 0;

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kMostDevices = 16;
 
 enum class Count : std::uint8_t {
   kDoorbells,  // Calls that post sends.
-  kMessages,   // Writes with an immediate.
+  kMessages,   // Writes with an immediate, and sends.
   kWrites,     // Without one.
   kReads,
   kSentBytes,

@@ -90,6 +90,7 @@ class Nic {
   ibv_wc_status carry_out(QueuePair& qp, const Packet& packet, std::span<const std::byte> payload);
   ibv_wc_status check(QueuePair& qp, const Packet& packet, unsigned needed, std::size_t size,
                       Memory*& out);
+  ibv_wc_status fill(QueuePair& qp, std::span<const std::byte> payload);
   void answer_read(Stream& stream, QueuePair& qp, const Packet& packet);
   void tell_receiver(QueuePair& qp, const Packet& packet);
 

@@ -41,6 +41,16 @@ struct CompletionQueue : ibv_cq {
   int queue_pairs = 0;                // That use it.
 };
 
+struct Receive {
+  std::uint64_t id = 0;
+  ibv_sge place{};  // Of no bytes: it takes immediates alone.
+};
+
+// What takes a receive at the other end.
+inline bool is_message(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_RDMA_WRITE_WITH_IMM || opcode == IBV_WR_SEND;
+}
+
 // A work request that is not answered for, in the packets it goes in.
 struct Work {
   ibv_send_wr request{};
@@ -85,7 +95,7 @@ struct QueuePair : ibv_qp {
   std::uint32_t unsignalled = 0;  // Carried out since the last signalled one.
 
   std::uint32_t expected_psn = 0;
-  std::deque<std::uint64_t> receives;
+  std::deque<Receive> receives;
 };
 
 }  // namespace ztcp::soft_nic

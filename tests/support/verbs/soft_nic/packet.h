@@ -15,6 +15,7 @@ inline constexpr std::uint32_t kMtuBytes = 256U << 10U;
 
 enum class PacketKind : std::uint8_t {
   kWrite,
+  kSend,
   kRead,
   kAcknowledge,  // Of all up to its psn.
   kRefuse,       // Why, as a work completion's status.
@@ -27,8 +28,8 @@ struct Packet {
   std::uint32_t psn = 0;
   PacketKind kind = PacketKind::kWrite;
   std::uint8_t status = 0;
-  bool is_last = false;  // Of its work request.
-  bool has_immediate = false;
+  bool is_last = false;        // Of its work request.
+  bool takes_receive = false;  // When it is the last.
   std::uint32_t immediate = 0;
   std::uint32_t rkey = 0;
   std::uint64_t address = 0;

@@ -20,7 +20,13 @@ constexpr int kForEver = 7;
 constexpr int kTurns = 8;
 
 ibv_wc_opcode completed(ibv_wr_opcode opcode) {
+  if (opcode == IBV_WR_SEND) return IBV_WC_SEND;
   return opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+}
+
+PacketKind kind_of(ibv_wr_opcode opcode) {
+  if (opcode == IBV_WR_SEND) return PacketKind::kSend;
+  return opcode == IBV_WR_RDMA_READ ? PacketKind::kRead : PacketKind::kWrite;
 }
 
 }  // namespace
@@ -48,7 +54,7 @@ ibv_wc_status Nic::begin(QueuePair& qp, Work& work) {
   work.is_begun = true;
   if (work.request.opcode == IBV_WR_RDMA_READ) counters_.add(Count::kReads);
   if (work.request.opcode == IBV_WR_RDMA_WRITE) counters_.add(Count::kWrites);
-  if (work.request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM) return IBV_WC_SUCCESS;
+  if (!is_message(work.request.opcode)) return IBV_WC_SUCCESS;
   counters_.add(Count::kMessages);
   ++messages_;
   count_message(qp);
@@ -96,19 +102,18 @@ bool Nic::send_packet(QueuePair& qp, TimePoint now) {
     }
   }
   if (stream != nullptr && !is_lost(qp)) {
-    const auto payload =
-        stream->append({.to = qp.to.dest_qp_num,
-                        .from = qp.qp_num,
-                        .psn = work.first_psn + qp.next_packet,
-                        .kind = is_read ? PacketKind::kRead : PacketKind::kWrite,
-                        .is_last = is_last,
-                        .has_immediate = work.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM,
-                        .immediate = work.request.imm_data,
-                        .rkey = work.request.wr.rdma.rkey,
-                        .address = work.request.wr.rdma.remote_addr + at,
-                        .payload_bytes = size,
-                        .message_bytes = work.piece.length,
-                        .lid = qp.to.ah_attr.dlid});
+    const auto payload = stream->append({.to = qp.to.dest_qp_num,
+                                         .from = qp.qp_num,
+                                         .psn = work.first_psn + qp.next_packet,
+                                         .kind = kind_of(work.request.opcode),
+                                         .is_last = is_last,
+                                         .takes_receive = is_message(work.request.opcode),
+                                         .immediate = work.request.imm_data,
+                                         .rkey = work.request.wr.rdma.rkey,
+                                         .address = work.request.wr.rdma.remote_addr + at,
+                                         .payload_bytes = size,
+                                         .message_bytes = work.piece.length,
+                                         .lid = qp.to.ah_attr.dlid});
     counters_.add_sent(qp.device().index, size);
     if (is_inline)
       std::copy_n(work.bytes.begin(), size, payload.begin());
@@ -246,8 +251,8 @@ void Nic::fail(QueuePair& qp) {
   qp.sends.clear();
   qp.next_work = qp.next_packet = 0;
   wc.opcode = IBV_WC_RECV;
-  for (const std::uint64_t id : qp.receives) {
-    wc.wr_id = id;
+  for (const Receive& receive : qp.receives) {
+    wc.wr_id = receive.id;
     complete(qp.recv_cq, wc, 0);
   }
   qp.receives.clear();

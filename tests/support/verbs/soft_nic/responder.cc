@@ -29,7 +29,7 @@ void Nic::on_request(Stream& stream, const Packet& packet, std::span<const std::
       return;
     }
     ++qp->expected_psn;
-    if (packet.is_last && packet.has_immediate) {
+    if (packet.is_last && packet.takes_receive) {
       tell_receiver(*qp, packet);
       count_message(*qp);
       if (!qp->device().is_up) return;
@@ -51,11 +51,12 @@ ibv_wc_status Nic::check(QueuePair& qp, const Packet& packet, unsigned needed, s
 
 ibv_wc_status Nic::carry_out(QueuePair& qp, const Packet& packet,
                              std::span<const std::byte> payload) {
-  if (packet.is_last && packet.has_immediate &&
+  if (packet.is_last && packet.takes_receive &&
       (qp.receives.empty() || happens_once_of(settings_.faults.rnr_of))) {
     counters_.add(Count::kNotReady);
     return IBV_WC_RNR_RETRY_EXC_ERR;
   }
+  if (packet.kind == PacketKind::kSend) return fill(qp, payload);
   Memory* into = nullptr;
   const ibv_wc_status may = check(qp, packet, IBV_ACCESS_REMOTE_WRITE, payload.size(), into);
   if (may != IBV_WC_SUCCESS || into == nullptr) return may;
@@ -63,13 +64,23 @@ ibv_wc_status Nic::carry_out(QueuePair& qp, const Packet& packet,
   return memory_.write(*into, packet.address, payload) ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR;
 }
 
+// The first receive's memory; what is sent so is one packet.
+ibv_wc_status Nic::fill(QueuePair& qp, std::span<const std::byte> payload) {
+  const ibv_sge& place = qp.receives.front().place;
+  if (payload.size() > place.length) return IBV_WC_REM_INV_REQ_ERR;
+  Memory* const into = memory_.find(place.lkey, qp.pd, place.addr, payload.size());
+  const bool may = into != nullptr && (into->access & IBV_ACCESS_LOCAL_WRITE) != 0;
+  return may && memory_.write(*into, place.addr, payload) ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR;
+}
+
 void Nic::tell_receiver(QueuePair& qp, const Packet& packet) {
+  const bool is_send = packet.kind == PacketKind::kSend;
   ibv_wc wc{};
-  wc.wr_id = qp.receives.front();
+  wc.wr_id = qp.receives.front().id;
   wc.status = IBV_WC_SUCCESS;
-  wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-  wc.wc_flags = IBV_WC_WITH_IMM;
-  wc.imm_data = packet.immediate;
+  wc.opcode = is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+  wc.wc_flags = is_send ? 0 : IBV_WC_WITH_IMM;
+  wc.imm_data = is_send ? 0 : packet.immediate;
   wc.byte_len = packet.message_bytes;
   wc.qp_num = qp.qp_num;
   qp.receives.pop_front();

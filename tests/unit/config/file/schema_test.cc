@@ -164,6 +164,7 @@ TEST_P(RoundTrip, EveryValueComesBack) {
     nic.pkey_index = 65535;
     nic.queue_pairs = 8;
     nic.relaxed_ordering = OnOff::kOff;
+    nic.adaptive_routing_threshold_bytes = 0;
     nic.merge = "ib0";
   }
   Nic second = some_nic(GetParam());
