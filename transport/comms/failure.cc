@@ -25,12 +25,14 @@ std::string advice(const Error& error, link::LinkState link, const Backend& back
     case Errc::kProtocol:
       return "; install the same ztcp on both hosts and see that their cluster_key is equal";
     case Errc::kRefused:
-      return "; the peer's process may have ended or restarted";
+      return "; the peer's process may have ended or restarted; if it lives, see that its host's "
+             "firewall does not answer for it (reject with tcp reset)";
     case Errc::kFull:
       return "; raise max_connections in [tcp] of that host's ztcp.conf, or let NCCL open fewer "
              "connections (NCCL_NCHANNELS_PER_NET_PEER=1)";
     case Errc::kNoRoute:
-      return "; compare address and gateway in both hosts' ztcp.conf";
+      return "; compare address and gateway in both hosts' ztcp.conf, and see that no firewall "
+             "rejects TCP between the two, in either direction";
     case Errc::kTruncated:
       return "; the ranks disagree about the size or the order of their collectives";
     default:

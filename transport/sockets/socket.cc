@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "transport/core/socket_address.h"
+#include "transport/sockets/answered.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -78,6 +79,7 @@ Errc to_errc(int sys_errno) {
       return Errc::kTimedOut;
     case EHOSTUNREACH:
     case ENETUNREACH:
+    case EACCES:  // ICMPv6: prohibited.
     case EADDRNOTAVAIL:
     case ENETDOWN:
     case ENODEV:
@@ -92,6 +94,14 @@ Errc to_errc(int sys_errno) {
     default:
       return Errc::kSystem;
   }
+}
+
+// RFC 1122 section 3.2.2.1 has hosts say "port unreachable" of protocols that have no other way:
+// for a port where nobody listens TCP answers with RST.
+Error connect_error(const link::Fd& fd, int sys_errno) {
+  if (sys_errno == ECONNREFUSED && !was_answered(fd))
+    return Error{Errc::kNoRoute, sys_errno, "connect: rejected by ICMP, as firewalls do"};
+  return Error{to_errc(sys_errno), sys_errno, "connect"};
 }
 
 Result<Listening> open_listener(const Device& device) {

@@ -50,6 +50,8 @@ void limit_silence(const link::Fd& fd, const SocketTimes& times);
 
 // How a socket came to `sys_errno`, as others speak of it.
 Errc to_errc(int sys_errno);
+// Why it was not connected. A firewall that refuses for the peer by ICMP is no word of the peer's.
+Error connect_error(const link::Fd& fd, int sys_errno);
 // Closes it with RST: the peer hears that it is over, and what it has not read is lost.
 void reset(link::Fd fd);
 // Segments that the kernel had to send again.

@@ -92,10 +92,14 @@ void SocketStream::go(bool with_reset) {
 }
 
 void SocketStream::fail(TimePoint now, int sys_errno, const char* where) {
+  fail(now, Error{to_errc(sys_errno), sys_errno, where});
+}
+
+void SocketStream::fail(TimePoint now, Error error) {
   StreamEvents* const events = std::exchange(events_, nullptr);
   if (events != nullptr) ++counters_.failed;
   go(/*with_reset=*/true);
-  if (events != nullptr) events->on_failed(now, Error{to_errc(sys_errno), sys_errno, where});
+  if (events != nullptr) events->on_failed(now, error);
 }
 
 void SocketStream::give_up(TimePoint now) {
@@ -121,7 +125,7 @@ void SocketStream::open(TimePoint now) {
   int error = 0;
   socklen_t size = sizeof error;
   if (getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  if (error != 0) return fail(now, error, "connect");
+  if (error != 0) return fail(now, connect_error(fd_, error));
   state_ = State::kOpen;
   deadline_ = kNever;
   host_.on_connected(fd_);

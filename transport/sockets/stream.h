@@ -147,6 +147,7 @@ class SocketStream final : public Stream {
   void on_end(TimePoint now);
   void end_if_over(TimePoint now);
   void fail(TimePoint now, int sys_errno, const char* where);
+  void fail(TimePoint now, Error error);
   void go(bool with_reset);
 
   StreamHost& host_;

@@ -151,7 +151,7 @@ void Connection::on_unreachable(TimePoint now, SeqNum quoted, const char* reason
     unreachable_ = reason;
     unreachable_at_ = now;
   } else if (active_) {
-    fail(now, Errc::kRefused, reason);
+    fail(now, Errc::kNoRoute, reason);  // It is not the peer's TCP that says so.
   } else {
     drop();
   }

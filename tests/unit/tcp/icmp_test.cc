@@ -73,14 +73,14 @@ class Unreachable : public testing::Test {
 };
 
 // SHLD-26: the user need not wait for the connect timeout.
-TEST_F(Unreachable, AHardErrorRefusesAConnectAtOnce) {
+TEST_F(Unreachable, AHardErrorEndsAConnectAtOnce) {
   for (const std::uint8_t code : {IcmpError::kProtocol, IcmpError::kPort, IcmpError::kNetProhibited,
                                   IcmpError::kHostProhibited, IcmpError::kProhibited}) {
     connect();
     const TimePoint begin = peer.now;
     arrives(error(IcmpError::kUnreachable, code, peer.iss));
     ASSERT_TRUE(peer.user.failed) << int{code};
-    EXPECT_EQ(peer.user.failed->code, Errc::kRefused);
+    EXPECT_EQ(peer.user.failed->code, Errc::kNoRoute) << "nothing is known of the peer's process";
     EXPECT_EQ(std::string(peer.user.failed->where).substr(0, 6), "icmp: ");
     EXPECT_EQ(peer.now, begin);
     EXPECT_EQ(peer.stack.connections(), 0U);

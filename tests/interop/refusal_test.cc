@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Who refuses a dial of the kernel's: the peer's TCP, or a firewall for it.
+#include <netinet/in.h>
+#include <netinet/ip_icmp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "tests/interop/tap_test.h"
+#include "transport/sockets/socket.h"
+#include "transport/wire/checksum.h"
+#include "transport/wire/frame_parser.h"
+
+namespace ztcp::interop {
+namespace {
+
+class Refusal : public TapTest {
+ protected:
+  // What a dial to us ends with.
+  Error dial() {
+    sockets::Device device;
+    device.interface = kInterface;
+    device.address = kKernelAddress.address;
+    const auto fd = sockets::dial(device, {}, kOurPort);
+    if (!fd) return fd.error();
+    EXPECT_TRUE(run_until([&] {
+      pollfd ready{.fd = fd->get(), .events = POLLOUT, .revents = 0};
+      return poll(&ready, 1, 0) == 1;
+    }));
+    int sys_errno = 0;
+    socklen_t size = sizeof sys_errno;
+    EXPECT_EQ(getsockopt(fd->get(), SOL_SOCKET, SO_ERROR, &sys_errno, &size), 0);
+    return sockets::connect_error(*fd, sys_errno);
+  }
+
+  // RFC 792: with its IP header, and 8 bytes behind it.
+  static void reject(const link::Fd& socket, const sim::Bytes& frame) {
+    const auto quoted = std::span(frame).subspan(wire::kEthernetBytes, 28);
+    sim::Bytes message(sizeof(icmphdr));
+    message[0] = std::byte{ICMP_DEST_UNREACH};
+    message[1] = std::byte{ICMP_PORT_UNREACH};
+    message.insert(message.end(), quoted.begin(), quoted.end());
+    wire::store_be16(message.data() + 2, wire::internet_checksum(message));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(kKernelAddress.address.value);
+    EXPECT_EQ(sendto(socket.get(), message.data(), message.size(), 0,
+                     reinterpret_cast<const sockaddr*>(&to), sizeof to),
+              static_cast<ssize_t>(message.size()));
+  }
+};
+
+TEST_F(Refusal, ByThePeersTcp) {
+  open();
+  const Error error = dial();
+  EXPECT_EQ(error.code, Errc::kRefused);
+  EXPECT_EQ(error.sys_errno, ECONNREFUSED);
+}
+
+// As iptables' REJECT and nft's reject do by themselves: who sent it is told that there is no such
+// port, before the peer could say anything.
+TEST_F(Refusal, ByAFirewallIsNoWordOfThePeers) {
+  const link::Fd socket(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP));
+  ASSERT_TRUE(socket);
+  ASSERT_TRUE(configure_interface("lo", {Ipv4Address{0x7f000001}, 8}));
+  open_cable({}).observe([&](bool outgoing, const sim::Bytes& bytes) {
+    RxFrame view;
+    view.head = bytes;
+    if (!outgoing && wire::parse_frame(view).kind == wire::FrameKind::kTcp) reject(socket, bytes);
+  });
+  const KernelCounters counters;
+  const Error error = dial();
+  EXPECT_EQ(counters["IcmpInDestUnreachs"], 1U);
+  EXPECT_EQ(error.code, Errc::kNoRoute);
+  EXPECT_EQ(error.sys_errno, ECONNREFUSED);
+  EXPECT_STREQ(error.where, "connect: rejected by ICMP, as firewalls do");
+}
+
+}  // namespace
+}  // namespace ztcp::interop
