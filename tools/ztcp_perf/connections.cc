@@ -6,11 +6,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <sched.h>
 #include <sys/mman.h>
 #include <utility>
 
 #include "tools/ztcp_perf/failure.h"
+#include "transport/core/yielder.h"
 
 namespace ztcp::perf {
 
@@ -71,6 +71,7 @@ void Connections::establish(int device, Bootstrap& bootstrap) {
   // Kept in place between calls: plugins keep the state of a connect in the handle.
   std::vector<Handle> targets = exchange_handles(bootstrap);
   std::size_t missing = sends_.size() + receives_.size();
+  Yielder yielder;
   while (missing > 0) {
     for (std::size_t i = 0; i < sends_.size(); ++i) {
       Lane& lane = sends_[i];
@@ -91,7 +92,7 @@ void Connections::establish(int device, Bootstrap& bootstrap) {
     bootstrap.check();
     bootstrap.beat();
     if (std::chrono::steady_clock::now() > deadline) timed_out();
-    sched_yield();
+    yielder.yield();
   }
 }
 

@@ -3,7 +3,6 @@
 #include "tools/ztcp_perf/exchange.h"
 
 #include <cstring>
-#include <sched.h>
 
 #include "tools/ztcp_perf/failure.h"
 
@@ -170,7 +169,7 @@ void Exchange::finish_receive(const ReceiveStep& step, Lane& lane, std::uint64_t
 }
 
 void Exchange::idle(const Plan& plan) {
-  sched_yield();
+  yielder_.yield();
   // The clock and the sockets only now and then: idle rounds are what latency is made of.
   if (idle_rounds_++ % 64 != 0) return;
   const auto now = Clock::now();

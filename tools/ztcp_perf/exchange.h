@@ -3,7 +3,7 @@
 //
 // Runs a Plan once, the way NCCL's proxy progress thread does: per connection up to 8 steps in
 // flight, receives posted ahead, a NULL request tried again, only the oldest request tested,
-// sched_yield between rounds without progress.
+// a yield between rounds without progress.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "tools/ztcp_perf/connections.h"
 #include "tools/ztcp_perf/plan.h"
 #include "tools/ztcp_perf/plugin_table.h"
+#include "transport/core/yielder.h"
 
 namespace ztcp::perf {
 
@@ -55,6 +56,7 @@ class Exchange {
   std::chrono::duration<double> stall_timeout_;
   std::vector<Progress> sends_;
   std::vector<Progress> receives_;
+  Yielder yielder_;
   std::uint32_t idle_rounds_ = 0;
   std::chrono::steady_clock::time_point idle_since_;
   std::chrono::steady_clock::time_point next_check_;

@@ -8,7 +8,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <sched.h>
+
+#include "transport/core/yielder.h"
 
 namespace ztcp::comms {
 
@@ -39,6 +40,7 @@ class Baton {
   bool take_unless(GivesUp&& gives_up) {
     waiting_.fetch_add(1, std::memory_order_relaxed);
     bool taken = try_take();
+    Yielder yielder;
     for (std::uint32_t tries = 0; !taken; ++tries) {
       // The holder may have been scheduled out in the middle of a turn.
       if (tries < kSpins) {
@@ -46,7 +48,7 @@ class Baton {
       } else if (gives_up()) {
         break;
       } else {
-        sched_yield();
+        yielder.yield();
       }
       taken = try_take();
     }

@@ -3,7 +3,6 @@
 #include "transport/comms/comm.h"
 
 #include <chrono>
-#include <sched.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,6 +47,7 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
   const auto begun = std::chrono::steady_clock::now();
   const auto patience_ends =
       begun + (kSends ? nic_->memory_patience.for_peer(peer) : Duration::zero());
+  Yielder yielder;
   while (touches(*memory)) {
     if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
       // First: to note and to tell it takes memory, which may have ended.
@@ -61,7 +61,7 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
       break;
     }
     poller_.progress();
-    sched_yield();
+    yielder.yield();
   }
   poller_.backend().unmap_memory(memory->link_key);
   return {};

@@ -164,7 +164,7 @@ void Poller::run_shared_turn() {
   const bool idle_long = !moved && idle() >= config_.spin;
   const bool calls_thread =
       config_.takes_over && backend_->moved_bytes() >= kLadenBytes && !is_called_.exchange(true);
-  if (give_baton() == 0 && idle_long) sched_yield();
+  if (give_baton() == 0 && idle_long) callers_yielder_.yield();
   if (calls_thread && sleeping_.load()) wake();
 }
 
@@ -238,7 +238,7 @@ void Poller::run_dedicated() {
     if (tired) {
       sleep(deadline);
     } else if (!moved && unmoved >= config_.spin) {
-      sched_yield();
+      yielder_.yield();
     } else {
       cpu_pause();
     }
@@ -264,7 +264,7 @@ void Poller::run_laden() {
     look_elsewhere(now);
     if (now - laden_at >= kLadenFor) break;
     if (!moved && idles)
-      sched_yield();
+      yielder_.yield();
     else if (!moved)
       cpu_pause();
   }

@@ -31,6 +31,7 @@
 #include "transport/comms/stall_watch.h"
 #include "transport/core/clock.h"
 #include "transport/core/result.h"
+#include "transport/core/yielder.h"
 
 namespace ztcp::comms {
 
@@ -161,6 +162,8 @@ class Poller {
   std::atomic<std::uint32_t> dialled_{0};
 
   Baton baton_;
+  Yielder yielder_;          // The background thread's.
+  Yielder callers_yielder_;  // NCCL's threads'.
   Doorbell doorbell_;
   // Read at each post; what the loop writes in every turn must not lie beside it.
   alignas(64) std::atomic<bool> sleeping_{false};

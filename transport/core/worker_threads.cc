@@ -77,7 +77,7 @@ bool WorkerThreads::wait_for(std::size_t) {
     __builtin_ia32_pause();
     return true;
   }
-  sched_yield();
+  yielder_.yield();
   const TimePoint::rep ends = patience_ends_.load(std::memory_order_relaxed);
   return ends == kNever.time_since_epoch().count() ||
          std::chrono::steady_clock::now().time_since_epoch() < Duration(ends);

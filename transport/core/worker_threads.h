@@ -17,6 +17,7 @@
 #include "transport/core/clock.h"
 #include "transport/core/job_ring.h"
 #include "transport/core/result.h"
+#include "transport/core/yielder.h"
 
 namespace ztcp {
 
@@ -66,7 +67,9 @@ class WorkerThreads final : public Workers {
   std::deque<Worker> threads_;
   std::atomic<bool> stopping_{false};
   std::atomic<TimePoint::rep> patience_ends_{kNever.time_since_epoch().count()};
-  std::uint32_t waits_ = 0;  // The giver's.
+  // The giver's.
+  std::uint32_t waits_ = 0;
+  Yielder yielder_;
 };
 
 }  // namespace ztcp

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <new>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -25,12 +26,22 @@ constexpr int kPostsPerReceive = 8;
 constexpr int kSendRounds = 4;
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
 constexpr Duration kOncePer = std::chrono::minutes(1);
+// That many connections are an ordinary job's.
+constexpr std::size_t kDescriptorsAtOnce = 512;
+
+// Each time the kernel makes the table of descriptors larger it waits until no thread can see the
+// old one any more (RCU): 10 ms, and on a machine where many threads wait longer by far. That is
+// better done here, once, than by socket() and accept() in a turn.
+void make_room_for_descriptors(int fd, std::size_t count) {
+  const link::Fd behind_them(fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(count)));
+}
 
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::open(EngineConfig config, Listening listener) {
   link::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail(to_errc(errno), "epoll_create1", errno);
+  make_room_for_descriptors(epoll.get(), std::min(config.max_streams, kDescriptorsAtOnce));
   std::unique_ptr<Engine> engine(
       new Engine(std::move(config), std::move(epoll), std::move(listener)));
   if (engine->listener_.fd &&

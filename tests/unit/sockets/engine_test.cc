@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/sockets/engine.h"
 
+#include <fstream>
 #include <string>
 #include <sys/socket.h>
 #include <utility>
@@ -32,6 +33,22 @@ TEST(Engine, WithoutAPlaceForAStreamADialSaysWhatGivesItOne) {
   ASSERT_FALSE(log.warnings().empty());
   EXPECT_EQ(log.warnings()[0],
             "lo: no descriptor for another connection (0 are open): raise ulimit -n");
+}
+
+std::size_t size_of_descriptor_table() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  std::size_t size = 0;
+  while (status >> word)
+    if (word == "FDSize:") status >> size;
+  return size;
+}
+
+// The kernel makes the table larger behind a wait that a turn is not to have.
+TEST(Engine, TheTableOfDescriptorsIsLargeEnoughFromTheStart) {
+  ASSERT_LE(size_of_descriptor_table(), 256U);
+  const EngineHost host(1, /*max_streams=*/300);
+  EXPECT_GE(size_of_descriptor_table(), 300U);
 }
 
 // A receiver that has lost its sender asks so (msg/sender_probe.h).
