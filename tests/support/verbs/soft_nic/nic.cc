@@ -158,7 +158,8 @@ void Nic::accept_all() {
 
 void Nic::on_readable(Stream& stream) {
   const bool is_there = stream.read([&](const Packet& packet, std::span<const std::byte> payload) {
-    const bool is_request = packet.kind == PacketKind::kWrite || packet.kind == PacketKind::kRead;
+    const bool is_request = packet.kind == PacketKind::kWrite || packet.kind == PacketKind::kSend ||
+                            packet.kind == PacketKind::kRead;
     if (is_request)
       on_request(stream, packet, payload);
     else
