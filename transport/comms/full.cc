@@ -10,8 +10,8 @@ namespace ztcp::comms {
 
 std::string full_line(const std::string& device, const config::Fabric& fabric) {
   return fmt::format(
-      "{}: all {} connections of this device are taken, sends and receives together: raise "
-      "max_connections in [tcp] of {} (up to {}), or let NCCL open fewer "
+      "{}: every connection is taken that max_connections = {} allows this device, sends and "
+      "receives together: raise it in [tcp] of {} (up to {}), or let NCCL open fewer "
       "(NCCL_NCHANNELS_PER_NET_PEER=1)",
       device, fabric.tcp.max_connections,
       fabric.path.empty() ? "a config, which ZTCP_CONFIG names" : fabric.path, Doorbell::kCapacity);

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/comms/session_config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
@@ -10,10 +11,18 @@
 
 namespace ztcp::comms {
 
-msg::SessionSettings session_settings(const config::Fabric& fabric) {
+msg::SessionSettings session_settings(const config::Fabric& fabric, std::size_t queues) {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
   msg::SessionSettings out;
-  out.max_sessions = fabric.tcp.max_connections;
+  // Peers need not spread theirs evenly, and few may all come to one queue: all peers begin with
+  // the same, or with one of two.
+  constexpr std::uint32_t kFewSessions = 256;
+  const auto parts = static_cast<std::uint32_t>(queues);
+  const std::uint32_t share = (2 * fabric.tcp.max_connections + parts - 1) / parts;
+  out.max_sessions = std::min(fabric.tcp.max_connections, std::max(share, kFewSessions));
+  // So the first is allowed as much as where there is one queue, and all together no more.
+  out.eager_budget_bytes /= parts;
+  out.eager_shares = std::max(1U, out.eager_shares / parts);
   const config::Messages& messages = fabric.messages;
   if (messages.flows != 0) out.flows = messages.flows;
   out.multi_flow_threshold_bytes = messages.multi_flow_threshold_kib << 10U;

@@ -10,7 +10,8 @@
 
 namespace ztcp::comms {
 
-msg::SessionSettings session_settings(const config::Fabric& fabric);
+// Of each of so many queues of a NIC, over which its sessions are spread.
+msg::SessionSettings session_settings(const config::Fabric& fabric, std::size_t queues);
 // All zero: none.
 Result<msg::ClusterKey> cluster_key(const config::Fabric& fabric);
 

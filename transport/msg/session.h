@@ -63,13 +63,14 @@ struct SessionSettings {
   // sockets those that other threads move bytes of are locked meanwhile. Then also a message is cut
   // evenly for its flows, so that each is done when the others are.
   bool keeps_first_flow_free = false;
-  // Sessions of one NIC, those that send and those that receive together.
+  // Sessions of one queue of a NIC, those that send and those that receive together.
   std::uint32_t max_sessions = 512;
-  // Of this budget each receiver of an acceptor is allowed a 64th of what the others leave, up to
-  // eager_allowance_bytes; 4 KiB it has beside. So all allowances together stay below the budget
-  // and 4 KiB for each session there may be, whoever comes when, and bounce memory below twice
-  // that.
+  // Of this budget each receiver of an acceptor is allowed one of so many shares of what the others
+  // leave, up to eager_allowance_bytes; 4 KiB it has beside. So all allowances together stay below
+  // the budget and 4 KiB for each session there may be, whoever comes when, and bounce memory below
+  // twice that.
   std::uint32_t eager_budget_bytes = 16U << 20;
+  std::uint32_t eager_shares = 64;
 };
 
 // Why a session ended, in more words than an Error: what was refused, by whom, and both numbers

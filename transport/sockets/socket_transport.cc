@@ -159,7 +159,7 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device,
                .keepalive_idle = ms(fabric_.tcp.keepalive_idle_ms),
                .keepalive_interval = ms(fabric_.tcp.keepalive_interval_ms)};
   out.connect_timeout = ms(fabric_.tcp.connect_timeout_ms);
-  out.session = comms::session_settings(fabric_);
+  out.session = comms::session_settings(fabric_, bulk.queues);
   out.session.ack_is_delivery = false;
   // To copy so much takes less than the record that tells of it.
   out.session.kept_message_bytes = 32U << 10;

@@ -22,12 +22,8 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.stack.mtu_bytes = std::min(nic.mtu_bytes, link.mtu_bytes);
   out.stack.tx_checksum_offload = link.tx_checksum;
   out.stack.max_super_segment_bytes = link.max_super_segment_bytes;
-  // Connections spread over the queues; peers need not spread theirs evenly, and few may all come
-  // on one: all peers begin with the same queue, or with one of two.
-  constexpr std::uint32_t kFewSessions = 256;
-  const std::uint32_t queues = std::max<std::uint32_t>(nic.queues, link.shards);
-  const std::uint32_t share = (2 * fabric.tcp.max_connections + queues - 1) / queues;
-  out.session.max_sessions = std::min(fabric.tcp.max_connections, std::max(share, kFewSessions));
+  out.session =
+      comms::session_settings(fabric, std::max<std::size_t>({1, nic.queues, link.shards}));
   out.stack.max_connections = table_places(out.session.max_sessions);
   out.stack.max_held_bytes = link.max_kept_bytes;
   out.stack.max_held_frames = link.max_kept_frames;
@@ -42,9 +38,6 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   tcp.receive_window_bytes = fabric.tcp.receive_window_kib << 10U;
   tcp.pacing = fabric.tcp.pacing;
 
-  const std::uint32_t max_sessions = out.session.max_sessions;
-  out.session = comms::session_settings(fabric);
-  out.session.max_sessions = max_sessions;
   out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric));
   out.listen_port = fabric.messages.listen_port;
 

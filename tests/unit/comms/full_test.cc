@@ -11,10 +11,11 @@ TEST(Full, NamesTheFileToMend) {
   config::Fabric fabric;
   fabric.path = "/etc/ztcp.conf";
   fabric.tcp.max_connections = 8;
-  EXPECT_EQ(full_line("ztcp0", fabric),
-            "ztcp0: all 8 connections of this device are taken, sends and receives together: raise "
-            "max_connections in [tcp] of /etc/ztcp.conf (up to 4096), or let NCCL open fewer "
-            "(NCCL_NCHANNELS_PER_NET_PEER=1)");
+  EXPECT_EQ(
+      full_line("ztcp0", fabric),
+      "ztcp0: every connection is taken that max_connections = 8 allows this device, sends and "
+      "receives together: raise it in [tcp] of /etc/ztcp.conf (up to 4096), or let NCCL open "
+      "fewer (NCCL_NCHANNELS_PER_NET_PEER=1)");
 }
 
 // NICs by NCCL's rules, and nothing was read.

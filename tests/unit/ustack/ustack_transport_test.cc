@@ -35,10 +35,11 @@ TEST(Limit, IsWhatNcclIsToldAndNamedWhenItIsReached) {
   ASSERT_FALSE(sender);
   EXPECT_EQ(sender.error().code, Errc::kFull);
   ASSERT_EQ(log.warnings().size(), 1U);
-  EXPECT_EQ(log.warnings()[0],
-            "mem0: all 8 connections of this device are taken, sends and receives together: raise "
-            "max_connections in [tcp] of test.conf (up to 4096), or let NCCL open fewer "
-            "(NCCL_NCHANNELS_PER_NET_PEER=1)");
+  EXPECT_EQ(
+      log.warnings()[0],
+      "mem0: every connection is taken that max_connections = 8 allows this device, sends and "
+      "receives together: raise it in [tcp] of test.conf (up to 4096), or let NCCL open "
+      "fewer (NCCL_NCHANNELS_PER_NET_PEER=1)");
 }
 
 TEST(Limit, OfThePeerIsNamedAtOnce) {
