@@ -148,21 +148,24 @@ class Judge {
   }
 
   void judge_limit(const std::string& whose, std::optional<std::uint64_t> kib) {
-    const std::uint64_t want_kib = on_rdma_
-                                       ? config::kEnoughForRdmaBytes >> 10U
-                                       : std::uint64_t{fabric_.hugepages.per_process_mib} << 10U;
-    if (kib && *kib > want_kib)
+    const std::uint64_t pages_kib = std::uint64_t{fabric_.hugepages.per_process_mib} << 10U;
+    const std::uint64_t rdma_kib = config::kEnoughForRdmaBytes >> 10U;
+    if (kib && (on_rdma_ ? *kib >= rdma_kib : *kib > pages_kib))
       return add(Severity::kGood, "memlock", "sessions of " + whose,
                  *kib == kUnlimitedKib ? std::string("unlimited") : fmt::format("{} KiB", *kib),
                  "");
     add(Severity::kFault, "memlock", "sessions of " + whose,
-        fmt::format("max locked memory {}, wanted unlimited, or more than the {} KiB {}",
+        fmt::format("max locked memory {}, wanted unlimited, or {}",
                     kib ? fmt::format("is {} KiB in /etc/security/limits.*", *kib)
                         : std::string("is not set in /etc/security/limits.*, so that the system's "
                                       "default of a few MiB holds"),
-                    want_kib,
-                    on_rdma_ ? "that NCCL may register with RDMA devices"
-                             : "of hugepages that a process may take"),
+                    on_rdma_
+                        ? fmt::format("{} KiB: all that NCCL registers with RDMA devices counts "
+                                      "against it",
+                                      rdma_kib)
+                        : fmt::format("more than the {} KiB of hugepages that a process may "
+                                      "take",
+                                      pages_kib)),
         "sudo ztcp_setup, then log in again");
   }
 
