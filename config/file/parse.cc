@@ -9,6 +9,7 @@
 
 #include "config/file/ascii.h"
 #include "config/file/fields.h"
+#include "config/file/key_depth.h"
 #include "config/file/key_text.h"
 #include "config/file/load.h"
 #include "config/file/parse_state.h"
@@ -345,6 +346,9 @@ LoadResult parse(std::string_view text, const std::string& path) {
     return not_loaded(LoadFailure::kBroken, path,
                       {where(finding.place), "not TOML: " + finding.what, finding.mend});
   };
+  if (const auto place = place_too_deep(text))
+    return not_toml({*place, fmt::format("more than {} dots outside of strings", kMostDots),
+                     "correct that line"});
   if (const auto finding = fault_beyond_ascii(text)) return not_toml(*finding);
   const toml::parse_result parsed = toml::parse(text, std::string_view(path));
   if (!parsed) return not_toml(syntax_fault(parsed));
