@@ -241,7 +241,8 @@ RecvSession* Acceptor::open_session(TimePoint now, const RecvFlow& flow, Listene
 std::uint32_t Acceptor::next_allowance() const {
   constexpr std::size_t kLeast = Bounce::kMinAllowanceBytes;
   const std::size_t most = std::max<std::size_t>(settings_.eager_allowance_bytes, kLeast) - kLeast;
-  const std::size_t share = (settings_.eager_budget_bytes - budget_taken_bytes_) / settings_.eager_shares;
+  const std::size_t share =
+      (settings_.eager_budget_bytes - budget_taken_bytes_) / settings_.eager_shares;
   return static_cast<std::uint32_t>(kLeast + std::min(share, most) / kLeast * kLeast);
 }
 
