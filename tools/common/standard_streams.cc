@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/common/standard_streams.h"
 
+#include <cstdio>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,6 +13,17 @@ void keep_standard_streams() {
   int opened = 0;
   while (opened >= 0 && opened <= STDERR_FILENO) opened = ::open("/dev/null", O_RDWR);
   if (opened > STDERR_FILENO) ::close(opened);
+}
+
+bool has_kept_output(const char* program) {
+  // An earlier flush may have failed already.
+  const bool is_flushed = std::fflush(stdout) == 0;
+  if (is_flushed && std::ferror(stdout) == 0) return true;
+  std::fprintf(stderr,
+               "%s: what it had to say on standard output could not all be written there: is the "
+               "disk full? df shows it\n",
+               program);
+  return false;
 }
 
 }  // namespace ztcp::tools

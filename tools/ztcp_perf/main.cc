@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "tools/common/standard_streams.h"
 #include "tools/ztcp_perf/failure.h"
 #include "tools/ztcp_perf/launcher.h"
 #include "tools/ztcp_perf/options.h"
@@ -12,7 +13,11 @@ int main(int argc, char** argv) {
   using namespace ztcp::perf;
   try {
     const Options options = parse_options(argc, argv);
-    if (options.rank) return run_rank(options);
+    if (options.rank) {
+      const int status = run_rank(options);
+      const bool all_is_said = ztcp::tools::has_kept_output("ztcp_perf");
+      return status == kExitOk && !all_is_said ? kExitFailed : status;
+    }
     return launch_local_ranks(options, argc, argv);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "ztcp_perf: %s\n", failure.what());

@@ -10,9 +10,10 @@
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/commands.h"
 
-int main(int argc, char** argv) try {
-  using namespace ztcp::setup;
-  ztcp::tools::keep_standard_streams();
+namespace ztcp::setup {
+namespace {
+
+int run(int argc, char** argv) {
   const auto options = parse_options(argc, argv);
   if (!options) return options.error();
   switch (options->command) {
@@ -32,6 +33,16 @@ int main(int argc, char** argv) try {
       return undo(*options);
   }
   return kExitUnusable;
+}
+
+}  // namespace
+}  // namespace ztcp::setup
+
+int main(int argc, char** argv) try {
+  ztcp::tools::keep_standard_streams();
+  const int status = ztcp::setup::run(argc, argv);
+  const bool all_is_said = ztcp::tools::has_kept_output("ztcp_setup");
+  return status == ztcp::setup::kExitGood && !all_is_said ? ztcp::setup::kExitWarnings : status;
 } catch (const std::exception& error) {  // Out of memory, say.
   const bool json =
       std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tools/common/atomic_file.h"
+#include "tools/common/standard_streams.h"
 #include "tools/ztcp_switch/fabric_switch.h"
 #include "tools/ztcp_switch/idle.h"
 #include "tools/ztcp_switch/options.h"
@@ -230,7 +231,8 @@ int run(const SwitchOptions& options) {
   say_ready(options);
   Reporter reporter(options, fabric, read_clock());
   forward_until_stopped(fabric, options, reporter);
-  return reporter.finish(read_clock()) ? 0 : kExitFailed;
+  const bool has_reported = reporter.finish(read_clock());
+  return tools::has_kept_output("ztcp_switch") && has_reported ? 0 : kExitFailed;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/common/standard_streams.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <unistd.h>
@@ -34,6 +35,28 @@ TEST(StandardStreams, ThoseThatAreOpenStayWhatTheyAre) {
   const int after = ::dup(STDOUT_FILENO);
   ::close(after);
   EXPECT_EQ(after, before) << "nothing is left open";
+}
+
+[[noreturn]] void print_into(const char* path) {
+  ::dup2(::open(path, O_WRONLY), STDOUT_FILENO);
+  std::fputs("x", stdout);
+  std::exit(has_kept_output("prog") ? 0 : 1);
+}
+
+TEST(StandardStreams, OutputThatIsLostIsTold) {
+  EXPECT_EXIT(print_into("/dev/null"), testing::ExitedWithCode(0), "^$");
+  EXPECT_EXIT(print_into("/dev/full"), testing::ExitedWithCode(1), "prog: what it had to say");
+}
+
+[[noreturn]] void flush_into_a_full_disk() {
+  ::dup2(::open("/dev/full", O_WRONLY), STDOUT_FILENO);
+  std::fputs("x", stdout);
+  std::fflush(stdout);
+  std::exit(has_kept_output("prog") ? 0 : 1);
+}
+
+TEST(StandardStreams, AlsoWhereItWasFlushedBefore) {
+  EXPECT_EXIT(flush_into_a_full_disk(), testing::ExitedWithCode(1), "prog: what it had to say");
 }
 
 }  // namespace

@@ -79,6 +79,10 @@ def main():
     result = subprocess.run([sys.argv[1], "--json", "--check", "--config", b"/nonexistent/\xff"],
                             capture_output=True, timeout=60)
     expect(json.loads(result.stdout)["exit_code"] == 3, result)
+    # A disk that is full where the answer should go.
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([sys.argv[1], "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    expect(result.returncode == 1 and "standard output" in result.stderr, result)
     return 0
 
 
