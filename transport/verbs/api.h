@@ -9,6 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <infiniband/verbs.h>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "transport/verbs/cm_api.h"
 
 // The header has it as a macro that calls what the table is for.
 #undef ibv_get_device_list
@@ -46,6 +51,9 @@ struct Api {
   // rdma-core 29 and later; else null. Takes access flags that older kernels may ignore.
   ibv_mr* (*reg_mr_iova2)(ibv_pd* pd, void* address, std::size_t size, std::uint64_t iova,
                           unsigned access) = nullptr;
+
+  // The library beside it, which is opened where a device needs it; else why there is none.
+  tl::expected<const CmApi*, std::string> (*connection_manager)() = nullptr;
 };
 
 }  // namespace ztcp::verbs

@@ -75,6 +75,7 @@ EndFacts Connection::facts() const {
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     strands_[i].queues->tell(out.on[i]);
     out.on[i].memory_rkey = strands_[i].region->rkey;
+    out.on[i].port = strands_[i].rail->iwarp_port;
   }
   return out;
 }
@@ -94,6 +95,14 @@ Made<void> Connection::join(const EndFacts& peer) {
   if (const Status begun = start_session(); !begun)
     return tl::unexpected(Refusal{begun.error(), begun.error().where});
   return {};
+}
+
+// Never of several rails (VerbsTransport::merge).
+bool Connection::is_bonded() const { return strands_.front().rail->device.is_iwarp; }
+
+void Connection::bond(std::shared_ptr<ConnectionManager> manager, const Nonce& nonce) {
+  strands_.front().queues->bond(std::move(manager), peer_facts_.on[0],
+                                direction_ == Direction::kReceive, nonce);
 }
 
 void Connection::place(const Strand& strand) {
@@ -123,6 +132,7 @@ Status Connection::start_session() {
 Status Connection::take(const Strand& strand, const ibv_wc& completion) {
   const std::uint32_t queue_pair =
       strand.first_queue_pair + strand.queues->index_of(completion.qp_num);
+  if (completion.wr_id == QueuePairs::kWriteId) return {};
   if (direction_ == Direction::kSend) return sender_->on_completion(queue_pair, completion.wr_id);
   if (completion.wr_id != QueuePairs::kReceiveId)
     return receiver_->on_completion(queue_pair, completion.wr_id);

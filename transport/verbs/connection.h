@@ -63,6 +63,11 @@ class Connection final : public WorkQueues {
   Made<void> prepare(int traffic_class, const EndFacts* peer = nullptr);
   EndFacts facts() const;
   Made<void> join(const EndFacts& peer);
+  // Whether it takes a connection manager, too, to join its queue pairs: then, once it was joined,
+  // this begins so.
+  bool is_bonded() const;
+  void bond(std::shared_ptr<ConnectionManager> manager, const Nonce& nonce);
+  const Bond& bond() const { return *strands_.front().queues->bond(); }
   void succeed() { phase_.store(Phase::kReady, std::memory_order_release); }
   void fail(const Error& error);
   // The first counts.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <new>
@@ -47,6 +48,9 @@ Control::~Control() {
   }
   wake();
   thread_.join();
+  if (manager_ == nullptr) return;
+  talks_.clear();
+  manager_->stop();
 }
 
 Status Control::start() {
@@ -155,7 +159,7 @@ void Control::handle(const Watch& watch, std::uint32_t events, TimePoint now) {
     case Watched::kWake: {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto got = read(wake_fd_.get(), &count, sizeof count);
-      return;
+      return look_at_bonds();
     }
     case Watched::kListener:
       return on_listener(*static_cast<Rail*>(watch.of), now);
@@ -174,6 +178,7 @@ Status Control::add_rails(const RailSet& rails) {
 
 Status Control::add_rail(const std::shared_ptr<Rail>& rail) {
   if (std::find(rails_.begin(), rails_.end(), rail) != rails_.end()) return {};
+  if (rail->device.is_iwarp) ZTCP_CHECK(add_manager(*rail));
   OpenDevice& device = *rail->device.opened;
   const bool is_watched = std::any_of(rails_.begin(), rails_.end(), [&](const auto& other) {
     return other->device.opened.get() == &device;
@@ -184,6 +189,21 @@ Status Control::add_rail(const std::shared_ptr<Rail>& rail) {
     if (!watch(fd, EPOLLIN, {Watched::kDevice, &device})) return fail_errno("epoll_ctl");
   }
   rails_.push_back(rail);
+  return {};
+}
+
+Status Control::add_manager(Rail& rail) {
+  if (manager_ == nullptr)
+    manager_ = ZTCP_TRY(ConnectionManager::start(
+        *rail.device.opened->manager, link::Fd(fcntl(wake_fd_.get(), F_DUPFD_CLOEXEC, 0))));
+  const Result<std::uint16_t> port = manager_->listen(rail.device);
+  if (!port) {
+    log::warn("{}: iWARP's connection manager can't listen on {}: {}: {}", rail.device.name,
+              to_string(rail.device.exchange.address), port.error().where,
+              std::strerror(port.error().sys_errno));
+    return tl::unexpected(port.error());
+  }
+  rail.iwarp_port = *port;
   return {};
 }
 

@@ -84,6 +84,7 @@ class Control {
   Status start();
   Status add_rails(const RailSet& rails);
   Status add_rail(const std::shared_ptr<Rail>& rail);
+  Status add_manager(Rail& rail);
   bool watch(int fd, std::uint32_t events, Watch to);
   void unwatch(int fd);
   Talk& add_talk(std::unique_ptr<Talk> talk);
@@ -103,6 +104,9 @@ class Control {
   void on_hello(Talk& talk);
   void on_answer(Talk& talk);
   void on_ready(Talk& talk);
+  void on_agreed(Talk& talk);
+  void open(Talk& talk);
+  void look_at_bonds();
   void on_farewell(Talk& talk);
   void on_note(Talk& talk);
   // Asks the connection of an open talk, under its lock, and tells the peer what comes of it.
@@ -125,7 +129,8 @@ class Control {
   std::list<std::unique_ptr<Talk>> talks_;
   std::unordered_map<const Connection*, Talk*> talk_of_;
   std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
-  std::vector<std::shared_ptr<Rail>> rails_;  // In use.
+  std::vector<std::shared_ptr<Rail>> rails_;    // In use.
+  std::shared_ptr<ConnectionManager> manager_;  // Since there is a rail of iWARP.
   std::vector<Rail*> resting_;  // Whose listeners found no descriptor; till rest_ends_.
   TimePoint rest_ends_{};
 };

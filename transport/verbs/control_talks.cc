@@ -151,12 +151,11 @@ void Control::on_answer(Talk& talk) {
     return refuse(talk, {Errc::kProtocol, 0, "the exchange"}, why);
   if (auto joined = talk.connection->join(answer->facts); !joined)
     return refuse(talk, joined.error().error, joined.error().text);
+  // What the peer begins when it hears that we are ready, it finds expected.
+  on_agreed(talk);
   if (!talk.send(make_ready(settings_.cluster_key, talk.hello, talk.answer)))
     return give_up(talk, {Errc::kPeerClosed, errno, "ready"}, "");
-  talk.state = Talk::State::kOpen;
-  talk.deadline = kNever;
-  talk.connection->rails().first().ends.opened();
-  talk.connection->succeed();
+  if (talk.state != Talk::State::kBonding) open(talk);
 }
 
 void Control::on_ready(Talk& talk) {
@@ -165,14 +164,39 @@ void Control::on_ready(Talk& talk) {
   if (!is_proven(settings_.cluster_key, talk.hello, talk.answer, *ready))
     return refuse(talk, {Errc::kProtocol, 0, "the exchange"},
                   "another cluster_key: it must be equal in all hosts' ztcp.conf");
-  const auto listener = listeners_.find(talk.cookie);
-  if (listener == listeners_.end())
-    return refuse(talk, {Errc::kRefused, 0, "the exchange"}, "nobody listens for it any more");
-  listener->second->ready.push_back(talk.connection);
+  on_agreed(talk);
+  if (talk.state != Talk::State::kBonding) open(talk);
+}
+
+void Control::on_agreed(Talk& talk) {
+  if (!talk.connection->is_bonded()) return;
+  talk.connection->bond(manager_, talk.hello.nonce);
+  talk.state = Talk::State::kBonding;
+}
+
+void Control::open(Talk& talk) {
+  if (talk.connection->direction() == Direction::kReceive) {
+    const auto listener = listeners_.find(talk.cookie);
+    if (listener == listeners_.end())
+      return refuse(talk, {Errc::kRefused, 0, "the exchange"}, "nobody listens for it any more");
+    listener->second->ready.push_back(talk.connection);
+  }
   talk.state = Talk::State::kOpen;
   talk.deadline = kNever;
   talk.connection->rails().first().ends.opened();
   talk.connection->succeed();
+}
+
+void Control::look_at_bonds() {
+  if (manager_ == nullptr) return;
+  for (const auto& talk : talks_) {
+    if (talk->state != Talk::State::kBonding) continue;
+    const Bond& bond = talk->connection->bond();
+    if (bond.state() == Bond::State::kJoined) open(*talk);
+    if (bond.state() == Bond::State::kFailed)
+      refuse(*talk, {Errc::kRefused, 0, "the connection manager"},
+             bond.why() + "; may TCP pass to its ports first_port to last_port?");
+  }
 }
 
 void Control::on_farewell(Talk& talk) {

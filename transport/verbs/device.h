@@ -10,6 +10,7 @@
 
 #include "transport/core/gid.h"
 #include "transport/sockets/device.h"
+#include "transport/verbs/cm_api.h"
 #include "transport/verbs/handles.h"
 
 namespace ztcp::verbs {
@@ -17,7 +18,8 @@ namespace ztcp::verbs {
 // One for all ports of a device, and open as long as anything of it lives.
 struct OpenDevice {
   const Api* api = nullptr;
-  std::string name;  // "mlx5_0"
+  const CmApi* manager = nullptr;  // Of iWARP.
+  std::string name;                // "mlx5_0"
   ContextHandle context;
   DomainHandle domain;  // One: a registration serves all connections.
 };
@@ -33,7 +35,8 @@ struct Device {
   std::string fault;
 
   bool is_infiniband = false;
-  GidEntry gid;
+  bool is_iwarp = false;
+  GidEntry gid;        // Of iWARP its address.
   std::string gid_by;  // "chosen by itself"
   std::uint16_t lid = 0;
   std::uint32_t mtu_bytes = 1024;  // Of a packet's payload.

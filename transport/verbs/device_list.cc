@@ -7,6 +7,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <endian.h>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "transport/core/pci_path.h"
+#include "transport/verbs/connection_manager.h"
 #include "transport/verbs/device_settings.h"
 #include "transport/verbs/gpu_direct.h"
 
@@ -153,16 +155,31 @@ const char* state_text(ibv_port_state state) {
   }
 }
 
+Gid gid_of(const IpAddress& address) {
+  const std::array<std::uint64_t, 2> words{htobe64(address.high), htobe64(address.low)};
+  return std::bit_cast<Gid>(words);
+}
+
+// Its queue pairs go over TCP connections of its own at the address that peers find it at.
+std::string read_iwarp(Device& device) {
+  const auto manager = device.opened->api->connection_manager();
+  if (!manager)
+    return fmt::format("{} is an iWARP device, whose queue pairs librdmacm joins: {}", device.hca,
+                       manager.error());
+  device.opened->manager = *manager;
+  device.gid.gid = gid_of(device.exchange.address);
+  if (!device.merge.empty())
+    return fmt::format(
+        "{} is an iWARP device, and they are not merged: remove merge from the config", device.hca);
+  return fault_of_manager(**manager, device);
+}
+
 // What the port says; the text is why it can't be used.
 std::string read_port(Device& device, const config::Nic& nic, const Wishes& wishes,
                       const fs::path& sys_root) {
   const Api& api = *device.opened->api;
   ibv_context* const context = device.opened->context.get();
-  if (context->device->transport_type == IBV_TRANSPORT_IWARP)
-    return fmt::format(
-        "{} is an iWARP device, which this ztcp has no connection manager for: use "
-        "driver = \"socket\" over its interface",
-        device.hca);
+  device.is_iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
   ibv_device_attr own{};
   if (api.query_device(context, &own) == 0) device.guid = own.node_guid + device.port;
   ibv_port_attr attr{};
@@ -178,6 +195,7 @@ std::string read_port(Device& device, const config::Nic& nic, const Wishes& wish
   if (told != 0) device.speed_mbps = told;
   if (attr.state != IBV_PORT_ACTIVE)
     return fmt::format("port {} of {} is {}", device.port, device.hca, state_text(attr.state));
+  if (device.is_iwarp) return read_iwarp(device);
 
   const std::vector<GidEntry> gids = gids_of(device, attr.gid_tbl_len, sys_root);
   const int wanted = nic.gid_index >= 0 ? nic.gid_index : wishes.gid_index;
@@ -284,14 +302,16 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, con
 std::string device_text(const Device& device) {
   if (!device.fault.empty()) return "refuses all connections: " + device.fault;
   const std::string pci = fs::path(device.pci_path).filename();
+  const std::string network = device.is_infiniband ? fmt::format("InfiniBand LID {}", device.lid)
+                                                   : std::string(to_string(device.gid.type));
   return fmt::format(
-      "{} port {}, {}, GID {} {} ({}), {} Mb/s, {}, {}, {}, MTU {}, agreed upon at {}; GPUDirect "
-      "RDMA {}; {}chosen {}",
+      "{} port {}, {}, {} Mb/s, {}, {}, {}, MTU {}, agreed upon at {}; GPUDirect RDMA {}; {}chosen "
+      "{}",
       device.hca, device.port,
-      device.is_infiniband ? fmt::format("InfiniBand LID {}", device.lid)
-                           : std::string(to_string(device.gid.type)),
-      device.gid.index, to_string(device.gid.gid), device.gid_by, device.speed_mbps,
-      pci.empty() ? "no PCI function" : "PCI " + pci, gpu_text(device),
+      device.is_iwarp ? std::string("iWARP")
+                      : fmt::format("{}, GID {} {} ({})", network, device.gid.index,
+                                    to_string(device.gid.gid), device.gid_by),
+      device.speed_mbps, pci.empty() ? "no PCI function" : "PCI " + pci, gpu_text(device),
       device.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", device.numa_node),
       device.mtu_bytes, to_string(device.exchange.address), device.gpu_direct,
       device.settings.empty() ? "" : device.settings + "; ", device.choice);
@@ -331,6 +351,17 @@ tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabr
             fmt::format("{} port {} ({})", one->name, port,
                         state.state == IBV_PORT_ACTIVE ? "not meant" : "not active"));
         continue;
+      }
+      if (one->transport_type == IBV_TRANSPORT_IWARP) {
+        Device device;
+        device.hca = one->name;
+        device.opened = *opened;
+        device.exchange.address = exchange.prefix.address;
+        device.exchange.scope = exchange.prefix.address.is_link_local_v6() ? exchange.index : 0;
+        if (const std::string fault = read_iwarp(device); !fault.empty()) {
+          left_out.push_back(fault);
+          continue;
+        }
       }
       config::Nic nic;
       nic.name = attr.phys_port_cnt == 1 ? one->name : fmt::format("{}-{}", one->name, port);

@@ -95,9 +95,16 @@ std::string device_of(const RailFacts& facts) { return printable(facts.device); 
 
 std::string mismatch(const RailFacts& ours, const RailFacts& theirs) {
   const auto layer = [](const RailFacts& facts) {
-    return facts.is_infiniband != 0 ? "InfiniBand" : "Ethernet";
+    switch (facts.network) {
+      case Network::kInfiniBand:
+        return "InfiniBand";
+      case Network::kIwarp:
+        return "iWARP";
+      default:
+        return "Ethernet";
+    }
   };
-  if (ours.is_infiniband != theirs.is_infiniband)
+  if (ours.network != theirs.network)
     return std::string(layer(ours)) + " here, " + layer(theirs) + " at the peer (" +
            device_of(theirs) +
            "): give both hosts' ztcp.conf NICs of one network in the same order";

@@ -62,18 +62,20 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 8);
 
+enum class Network : std::uint8_t { kEthernet, kInfiniBand, kIwarp };
+
 // What one end has on one rail.
 struct RailFacts {
-  Gid gid{};
+  Gid gid{};  // Of iWARP its address.
   std::array<std::uint32_t, kMaxQueuePairs> numbers{};
   std::uint32_t memory_rkey = 0;
   std::uint32_t first_psn = 0;
   std::uint16_t lid = 0;
-  std::uint8_t is_infiniband = 0;
+  Network network = Network::kEthernet;
   std::uint8_t queue_pairs = 0;
-  std::uint8_t mtu = 0;          // The library's number for it.
-  std::uint8_t tells_apart = 0;  // A sender's: of some pieces, by a message behind them.
-  std::array<std::uint8_t, 2> reserved{};
+  std::uint8_t mtu = 0;           // The library's number for it.
+  std::uint8_t tells_apart = 0;   // A sender's: of some pieces, by a message behind them.
+  std::uint16_t port = 0;         // Of iWARP: where the sender's connection manager listens.
   std::array<char, 32> device{};  // "mlx5_0", for messages.
 };
 static_assert(sizeof(RailFacts) == 96);

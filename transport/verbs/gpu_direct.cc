@@ -32,6 +32,10 @@ std::string peer_memory_module(const std::string& sys_root) {
 }  // namespace
 
 void probe_gpu_direct(Device& device, const std::string& sys_root) {
+  if (device.is_iwarp) {
+    device.gpu_direct = "off: an iWARP device is not joined to itself to flush what it wrote";
+    return;
+  }
   const std::string module = peer_memory_module(sys_root);
   device.has_peer_memory = !module.empty();
   const std::string fault = fault_of_dmabuf(*device.opened);

@@ -14,6 +14,7 @@ namespace ztcp::verbs {
 namespace {
 
 constexpr const char* kBase = "IBVERBS_1.1";
+constexpr const char* kManagerBase = "RDMACM_1.0";
 
 std::string last_error() {
   const char* const text = dlerror();
@@ -23,43 +24,60 @@ std::string last_error() {
 // Takes symbols until one is missing.
 class Taker {
  public:
-  explicit Taker(void* library) : library_(library) {}
+  Taker(void* library, const char* version) : library_(library), version_(version) {}
 
   template <class Function>
   void take(Function*& to, const char* symbol) {
     if (missing_ != nullptr) return;
-    take_optional(to, symbol, kBase);
+    take_optional(to, symbol, version_);
     if (to == nullptr) missing_ = symbol;
   }
   template <class Function>
   void take_optional(Function*& to, const char* symbol, const char* version) {
     to = reinterpret_cast<Function*>(dlvsym(library_, symbol, version));
   }
-  const char* missing() const { return missing_; }
+  // That of `name`, which has not all; empty: it has.
+  std::string fault(const char* name) const {
+    if (missing_ == nullptr) return {};
+    return fmt::format(
+        "{} has no {}@{}: it is no library of rdma-core, or is older than release 22", name,
+        missing_, version_);
+  }
 
  private:
   void* library_;
+  const char* version_;
   const char* missing_ = nullptr;
 };
+
+// `packages` have it.
+tl::expected<void*, std::string> open(const char* name, const char* packages) {
+  void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) return library;
+  const std::string reason = last_error();
+  // Or one that it needs is missing: the reason begins with whose file it is.
+  if (reason.starts_with(fmt::format("{}: ", name)) &&
+      reason.find("No such file") != std::string::npos)
+    return tl::unexpected(fmt::format("{} is not installed ({})", name, packages));
+  return tl::unexpected(fmt::format("{} can't be opened: {}", name, reason));
+}
+
+// Whoever has one has it for good: never destroyed, threads may be inside when the process ends.
+template <class Table>
+const Table* keep(std::unique_ptr<const Table> table) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<const Table>>;
+  const std::lock_guard lock(mutex);
+  return kept.emplace_back(std::move(table)).get();
+}
 
 }  // namespace
 
 tl::expected<const Api*, std::string> open_library(const char* name) {
-  void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const std::string reason = last_error();
-    // Or one that it needs is missing: the reason begins with whose file it is.
-    if (reason.starts_with(fmt::format("{}: ", name)) &&
-        reason.find("No such file") != std::string::npos)
-      return tl::unexpected(
-          fmt::format("{} is not installed (apt install ibverbs-providers, or rdma-core)", name));
-    return tl::unexpected(fmt::format("{} can't be opened: {}", name, reason));
-  }
-  // Whoever has one has it for good: never destroyed, threads may be inside when the process ends.
-  static std::mutex mutex;
-  static auto& kept = *new std::vector<std::unique_ptr<const Api>>;
+  const auto library = open(name, "apt install ibverbs-providers, or rdma-core");
+  if (!library) return tl::unexpected(library.error());
   auto api = std::make_unique<Api>();
-  Taker from(library);
+  Taker from(*library, kBase);
   from.take(api->get_device_list, "ibv_get_device_list");
   from.take(api->free_device_list, "ibv_free_device_list");
   from.take(api->open_device, "ibv_open_device");
@@ -80,14 +98,35 @@ tl::expected<const Api*, std::string> open_library(const char* name) {
   from.take(api->modify_qp, "ibv_modify_qp");
   from.take(api->destroy_qp, "ibv_destroy_qp");
   from.take(api->fork_init, "ibv_fork_init");
-  if (from.missing() != nullptr)
-    return tl::unexpected(
-        fmt::format("{} has no {}@{}: it is no library of rdma-core, or is older than release 22",
-                    name, from.missing(), kBase));
+  if (std::string fault = from.fault(name); !fault.empty()) return tl::unexpected(std::move(fault));
   from.take_optional(api->reg_mr_iova2, "ibv_reg_mr_iova2", "IBVERBS_1.8");
   from.take_optional(api->reg_dmabuf_mr, "ibv_reg_dmabuf_mr", "IBVERBS_1.12");
-  const std::lock_guard lock(mutex);
-  return kept.emplace_back(std::move(api)).get();
+  api->connection_manager = [] { return open_manager(); };
+  return keep<Api>(std::move(api));
+}
+
+tl::expected<const CmApi*, std::string> open_manager(const char* name) {
+  const auto library = open(name, "apt install librdmacm1, or librdmacm");
+  if (!library) return tl::unexpected(library.error());
+  auto api = std::make_unique<CmApi>();
+  Taker from(*library, kManagerBase);
+  from.take(api->create_event_channel, "rdma_create_event_channel");
+  from.take(api->destroy_event_channel, "rdma_destroy_event_channel");
+  from.take(api->create_id, "rdma_create_id");
+  from.take(api->destroy_id, "rdma_destroy_id");
+  from.take(api->bind_addr, "rdma_bind_addr");
+  from.take(api->listen, "rdma_listen");
+  from.take(api->resolve_addr, "rdma_resolve_addr");
+  from.take(api->resolve_route, "rdma_resolve_route");
+  from.take(api->connect, "rdma_connect");
+  from.take(api->accept, "rdma_accept");
+  from.take(api->reject, "rdma_reject");
+  from.take(api->get_cm_event, "rdma_get_cm_event");
+  from.take(api->ack_cm_event, "rdma_ack_cm_event");
+  from.take(api->event_str, "rdma_event_str");
+  from.take(api->get_src_port, "rdma_get_src_port");
+  if (std::string fault = from.fault(name); !fault.empty()) return tl::unexpected(std::move(fault));
+  return keep<CmApi>(std::move(api));
 }
 
 }  // namespace ztcp::verbs

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// libibverbs, opened when an RDMA device is first asked for. Its symbols are taken with the
-// versions that rdma-core 22 and all later ones export: a container's other copy is refused by name
-// and does not end the plugin's load.
+// libibverbs, opened when an RDMA device is first asked for, and librdmacm, when one is of iWARP.
+// Their symbols are taken with the versions that rdma-core 22 and all later ones export: a
+// container's other copy is refused by name and does not end the plugin's load.
 #pragma once
 
 #include <string>
@@ -19,5 +19,10 @@ inline constexpr const char* kLibrary = "libibverbs.so.1";
 // Stays open for good, as the drivers that it loads do. The error is a sentence for the operator,
 // without a full stop.
 tl::expected<const Api*, std::string> open_library(const char* name = kLibrary);
+
+inline constexpr const char* kManagerLibrary = "librdmacm.so.1";
+
+// librdmacm, likewise.
+tl::expected<const CmApi*, std::string> open_manager(const char* name = kManagerLibrary);
 
 }  // namespace ztcp::verbs

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "transport/core/process_mark.h"
 #include "transport/verbs/session/sent_work.h"
 
 namespace ztcp::verbs {
@@ -33,14 +34,14 @@ tl::unexpected<Refusal> refused(const char* call, int sys_errno, const char* adv
 Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
                                                      const QueuePairSettings& settings) {
   std::unique_ptr<QueuePairs> out(new QueuePairs(device, settings));
-  out->opened_ = device.opened;
+  out->parts_.opened = device.opened;
   const Api& api = *device.opened->api;
   // All that may be posted, so that it never overruns.
   const std::uint32_t depth = settings.count * (out->send_depth() + settings.receive_depth);
-  out->completions_ = CompletionQueueHandle(
+  out->parts_.completions = CompletionQueueHandle(
       api.create_cq(device.opened->context.get(), static_cast<int>(depth), nullptr, nullptr, 0),
       {&api});
-  if (!out->completions_)
+  if (!out->parts_.completions)
     return refused("ibv_create_cq", errno,
                    "; look at ulimit -l, and at max_cq in ibv_devinfo -v: each connection has one");
   for (std::uint32_t i = 0; i < settings.count; ++i)
@@ -50,20 +51,22 @@ Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
   return out;
 }
 
-// A piece that is told of apart is two works.
-std::uint32_t QueuePairs::send_depth() const {
-  return told_apart_above_ == Device::kNever ? kSendDepth : 2 * kSendDepth;
+QueuePairs::~QueuePairs() {
+  if (bond_ != nullptr && !in_forked_child()) manager_->leave(bond_, std::move(parts_));
 }
 
+// A piece that is told of apart is two works.
+std::uint32_t QueuePairs::send_depth() const { return tells_apart() ? 2 * kSendDepth : kSendDepth; }
+
 Made<void> QueuePairs::create_tellings() {
-  const Api& api = *opened_->api;
+  const Api& api = *parts_.opened->api;
   assert(settings_.receive_depth <= TellingPage{}.slots.size());
-  tellings_ = std::make_unique<TellingPage[]>(settings_.count);
-  tellings_region_ =
-      RegionHandle(api.reg_mr(opened_->domain.get(), tellings_.get(),
+  parts_.tellings = std::make_unique<TellingPage[]>(settings_.count);
+  parts_.tellings_region =
+      RegionHandle(api.reg_mr(parts_.opened->domain.get(), parts_.tellings.get(),
                               settings_.count * sizeof(TellingPage), IBV_ACCESS_LOCAL_WRITE),
                    {&api});
-  if (!tellings_region_)
+  if (!parts_.tellings_region)
     return refused("ibv_reg_mr of what tells of pieces", errno,
                    "; raise ulimit -l (LimitMEMLOCK of the service, --ulimit memlock=-1 of the "
                    "container)");
@@ -71,35 +74,40 @@ Made<void> QueuePairs::create_tellings() {
 }
 
 Made<void> QueuePairs::create_pair(std::uint32_t index) {
-  const Api& api = *opened_->api;
+  const Api& api = *parts_.opened->api;
   ibv_qp* made = nullptr;
   // Some devices take fewer bytes inline, or none.
   while (true) {
     ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = completions_.get();
+    wanted.send_cq = wanted.recv_cq = parts_.completions.get();
     wanted.qp_type = IBV_QPT_RC;
     wanted.cap.max_send_wr = send_depth();
     wanted.cap.max_recv_wr = settings_.receive_depth;
     wanted.cap.max_send_sge = 1;
     wanted.cap.max_recv_sge = 1;
     wanted.cap.max_inline_data = inline_bytes_;
-    made = api.create_qp(opened_->domain.get(), &wanted);
+    made = api.create_qp(parts_.opened->domain.get(), &wanted);
     if (made != nullptr || inline_bytes_ == 0 || index != 0) break;
     inline_bytes_ /= 2;
   }
   if (made == nullptr)
     return refused("ibv_create_qp", errno,
                    "; look at ulimit -l, and at max_qp in ibv_devinfo -v: each connection has one");
-  pairs_[index] = QueuePairHandle(made, {&api});
+  parts_.pairs[index] = QueuePairHandle(made, {&api});
   ++count_;
   // What tells of a piece goes inline, whatever the NIC.
-  if (inline_bytes_ < sizeof(Telling)) told_apart_above_ = Device::kNever;
+  if (inline_bytes_ < sizeof(Telling)) {
+    told_apart_above_ = Device::kNever;
+    if (device_.is_iwarp)
+      return refused("ibv_create_qp", EOPNOTSUPP, ", as this device takes nothing inline");
+  }
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_INIT;
   to.pkey_index = device_.pkey_index;
   to.port_num = device_.port;
   to.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  if (device_.is_iwarp) mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
   if (const int error = api.modify_qp(made, &to, mask); error != 0)
     return refused("ibv_modify_qp to INIT", error, "; is the partition key's index right?");
   return {};
@@ -108,18 +116,21 @@ Made<void> QueuePairs::create_pair(std::uint32_t index) {
 void QueuePairs::tell(RailFacts& facts) const {
   facts.gid = device_.gid.gid;
   facts.lid = device_.lid;
-  facts.is_infiniband = device_.is_infiniband ? 1 : 0;
+  facts.network = device_.is_iwarp        ? Network::kIwarp
+                  : device_.is_infiniband ? Network::kInfiniBand
+                                          : Network::kEthernet;
   facts.mtu = static_cast<std::uint8_t>(std::countr_zero(device_.mtu_bytes) - 7);
   facts.first_psn = kFirstPsn;
   facts.queue_pairs = static_cast<std::uint8_t>(count_);
-  facts.tells_apart = told_apart_above_ == Device::kNever ? 0 : 1;
-  for (std::uint32_t i = 0; i < count_; ++i) facts.numbers[i] = pairs_[i]->qp_num;
+  facts.tells_apart = tells_apart() ? 1 : 0;
+  for (std::uint32_t i = 0; i < count_; ++i) facts.numbers[i] = parts_.pairs[i]->qp_num;
   device_.hca.copy(facts.device.data(), facts.device.size() - 1);
 }
 
 Made<void> QueuePairs::join(const RailFacts& peer) {
-  const Api& api = *opened_->api;
+  const Api& api = *parts_.opened->api;
   count_ = std::min<std::uint32_t>(count_, peer.queue_pairs);
+  if (device_.is_iwarp) return {};
   for (std::uint32_t i = 0; i < count_; ++i) {
     ibv_qp_attr to{};
     to.qp_state = IBV_QPS_RTR;
@@ -144,7 +155,7 @@ Made<void> QueuePairs::join(const RailFacts& peer) {
     }
     int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-    if (const int error = api.modify_qp(pairs_[i].get(), &to, mask); error != 0)
+    if (const int error = api.modify_qp(parts_.pairs[i].get(), &to, mask); error != 0)
       return refused("ibv_modify_qp to RTR", error,
                      "; can this host reach the peer's GID? Both must be of one network and type");
     to = {};
@@ -156,22 +167,36 @@ Made<void> QueuePairs::join(const RailFacts& peer) {
     to.max_rd_atomic = 1;
     mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
            IBV_QP_MAX_QP_RD_ATOMIC;
-    if (const int error = api.modify_qp(pairs_[i].get(), &to, mask); error != 0)
+    if (const int error = api.modify_qp(parts_.pairs[i].get(), &to, mask); error != 0)
       return refused("ibv_modify_qp to RTS", error, "");
   }
   return {};
+}
+
+void QueuePairs::bond(std::shared_ptr<ConnectionManager> manager, const RailFacts& peer,
+                      bool initiates, const Nonce& nonce) {
+  BondPlan plan{.initiates = initiates,
+                .nonce = nonce,
+                .numbers = {},
+                .hca = device_.hca,
+                .from = device_.exchange.address,
+                .scope = device_.exchange.scope,
+                .to = {address_of(peer.gid), peer.port}};
+  for (std::uint32_t i = 0; i < count_; ++i) plan.numbers.push_back(number(i));
+  manager_ = std::move(manager);
+  bond_ = manager_->join(std::move(plan));
 }
 
 void QueuePairs::abort() {
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_ERR;
   for (std::uint32_t i = 0; i < count_; ++i)
-    opened_->api->modify_qp(pairs_[i].get(), &to, IBV_QP_STATE);
+    parts_.opened->api->modify_qp(parts_.pairs[i].get(), &to, IBV_QP_STATE);
 }
 
 std::uint32_t QueuePairs::index_of(std::uint32_t number) const {
   std::uint32_t index = 0;
-  while (index < count_ && pairs_[index]->qp_num != number) ++index;
+  while (index < count_ && parts_.pairs[index]->qp_num != number) ++index;
   return index;
 }
 
@@ -201,19 +226,25 @@ Status QueuePairs::post(std::uint32_t queue_pair, std::span<const WorkRequest> r
     const WorkRequest& from = requests[i];
     const bool is_apart = is_told_apart(from);
     const bool has_immediate = from.kind == WorkRequest::Kind::kWriteImmediate && !is_apart;
-    ibv_send_wr& write = add(has_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
-                             is_apart ? kWriteId : from.id, from.local, from.size_bytes, from.lkey,
-                             from.is_signalled && !is_apart, from.is_inline);
-    if (has_immediate) write.imm_data = htobe32(from.immediate);
-    write.wr.rdma.remote_addr = from.remote;
-    write.wr.rdma.rkey = from.rkey;
+    if (!is_apart || from.size_bytes > 0) {
+      // Soft iWARP sends what nobody asks about out of the caller's own pages still when the
+      // message behind it is completed; a completion says nothing of arrival there.
+      const bool is_asked_about = is_apart ? device_.is_iwarp : from.is_signalled;
+      ibv_send_wr& write = add(has_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
+                               is_apart ? kWriteId : from.id, from.local, from.size_bytes,
+                               from.lkey, is_asked_about, from.is_inline);
+      if (has_immediate) write.imm_data = htobe32(from.immediate);
+      write.wr.rdma.remote_addr = from.remote;
+      write.wr.rdma.rkey = from.rkey;
+    }
     if (!is_apart) continue;
-    // It arrives when all before it on the queue pair has (IBA 9.5).
+    // It arrives when all before it on the queue pair has (IBA 9.5, RFC 5040 section 5.5).
     tellings[i] = {from.immediate, from.size_bytes};
     add(IBV_WR_SEND, from.id, &tellings[i], sizeof tellings[i], 0, from.is_signalled, true);
   }
   ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(pairs_[queue_pair].get(), works.data(), &bad); error != 0)
+  if (const int error = ibv_post_send(parts_.pairs[queue_pair].get(), works.data(), &bad);
+      error != 0)
     return fail(Errc::kSystem, "ibv_post_send", error);
   return {};
 }
@@ -227,15 +258,16 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
     for (std::uint32_t i = 0; i < now; ++i) {
       works[i].wr_id = kReceiveId;
       works[i].next = i + 1 < now ? &works[i + 1] : nullptr;
-      if (tellings_ == nullptr) continue;
-      Telling& to =
-          tellings_[queue_pair].slots[posted_[queue_pair]++ % tellings_[queue_pair].slots.size()];
-      places[i] = {reinterpret_cast<std::uint64_t>(&to), sizeof to, tellings_region_->lkey};
+      if (parts_.tellings == nullptr) continue;
+      Telling& to = parts_.tellings[queue_pair]
+                        .slots[posted_[queue_pair]++ % parts_.tellings[queue_pair].slots.size()];
+      places[i] = {reinterpret_cast<std::uint64_t>(&to), sizeof to, parts_.tellings_region->lkey};
       works[i].sg_list = &places[i];
       works[i].num_sge = 1;
     }
     ibv_recv_wr* bad = nullptr;
-    if (const int error = ibv_post_recv(pairs_[queue_pair].get(), works.data(), &bad); error != 0)
+    if (const int error = ibv_post_recv(parts_.pairs[queue_pair].get(), works.data(), &bad);
+        error != 0)
       return fail(Errc::kSystem, "ibv_post_recv", error);
     receives_out_ += now;
     count -= now;
@@ -246,7 +278,7 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
 // Receives are taken in the order in which they were posted, whatever takes them.
 Telling QueuePairs::take_telling(const ibv_wc& completion) {
   const std::uint32_t index = index_of(completion.qp_num);
-  const auto& slots = tellings_[index].slots;
+  const auto& slots = parts_.tellings[index].slots;
   const Telling& told = slots[taken_[index]++ % slots.size()];
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM)
     return {be32toh(completion.imm_data), completion.byte_len};
@@ -267,7 +299,7 @@ Status QueuePairs::post_read(std::byte* to, std::uint32_t lkey, const std::byte*
   work.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(from);
   work.wr.rdma.rkey = rkey;
   ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(pairs_[0].get(), &work, &bad); error != 0)
+  if (const int error = ibv_post_send(parts_.pairs[0].get(), &work, &bad); error != 0)
     return fail(Errc::kSystem, "ibv_post_send", error);
   return {};
 }

@@ -12,9 +12,10 @@
 #include <span>
 #include <string>
 
+#include "transport/verbs/connection_manager.h"
 #include "transport/verbs/device.h"
 #include "transport/verbs/exchange.h"
-#include "transport/verbs/handles.h"
+#include "transport/verbs/parts.h"
 #include "transport/verbs/session/work.h"
 
 namespace ztcp::verbs {
@@ -25,17 +26,6 @@ struct QueuePairSettings {
   std::uint8_t traffic_class = 0;
   bool sends_pieces = false;    // Of messages; who receives these sends slots alone.
   bool takes_tellings = false;  // The peer may tell of a piece apart from it.
-};
-
-// What comes behind a piece that is told of apart: what else would be the write's immediate and the
-// size that came with it.
-struct Telling {
-  std::uint32_t immediate = 0;
-  std::uint32_t size_bytes = 0;
-};
-// A page: nobody else's memory is kept from forked children for its sake.
-struct alignas(4096) TellingPage {
-  std::array<Telling, 512> slots{};
 };
 
 // Why the library refused, for the log: "ibv_create_qp: Cannot allocate memory; raise ...".
@@ -55,6 +45,10 @@ class QueuePairs final : public WorkQueues {
   // A control message of one slot, and small messages of NCCL's.
   static constexpr std::uint32_t kInlineBytes = 64;
 
+  ~QueuePairs();
+  QueuePairs(const QueuePairs&) = delete;
+  QueuePairs& operator=(const QueuePairs&) = delete;
+
   // In state INIT: they take receives.
   static Made<std::unique_ptr<QueuePairs>> create(const Device& device,
                                                   const QueuePairSettings& settings);
@@ -62,20 +56,24 @@ class QueuePairs final : public WorkQueues {
   void tell(RailFacts& facts) const;
   // To RTR, then RTS; of as many queue pairs as the peer has, too.
   Made<void> join(const RailFacts& peer);
+  // Those of iWARP are not joined by then: it begins so, and has come about when bond() says.
+  void bond(std::shared_ptr<ConnectionManager> manager, const RailFacts& peer, bool initiates,
+            const Nonce& nonce);
+  const Bond* bond() const { return bond_.get(); }
   // All work ends with an error, and memory is left alone.
   void abort();
 
   std::uint32_t count() const { return count_; }
   std::uint32_t inline_bytes() const { return inline_bytes_; }
-  std::uint32_t number(std::uint32_t index) const { return pairs_[index]->qp_num; }
+  std::uint32_t number(std::uint32_t index) const { return parts_.pairs[index]->qp_num; }
   // Of this number; count() when it is none of them.
   std::uint32_t index_of(std::uint32_t number) const;
 
-  bool uses(const ibv_cq* queue) const { return completions_.get() == queue; }
+  bool uses(const ibv_cq* queue) const { return parts_.completions.get() == queue; }
 
   // How many completions there were; negative: the device can't tell.
   int poll(std::span<ibv_wc> out) {
-    return ibv_poll_cq(completions_.get(), static_cast<int>(out.size()), out.data());
+    return ibv_poll_cq(parts_.completions.get(), static_cast<int>(out.size()), out.data());
   }
   Status post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) override;
   Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override;
@@ -84,7 +82,7 @@ class QueuePairs final : public WorkQueues {
   // One that succeeded.
   Telling take_receive(const ibv_wc& completion) {
     took_receive();
-    if (tellings_ == nullptr) [[likely]]
+    if (parts_.tellings == nullptr) [[likely]]
       return {be32toh(completion.imm_data), completion.byte_len};
     return take_telling(completion);
   }
@@ -101,21 +99,23 @@ class QueuePairs final : public WorkQueues {
   Made<void> create_pair(std::uint32_t index);
   Made<void> create_tellings();
   std::uint32_t send_depth() const;
+  // iWARP has no write with an immediate: it tells of all apart.
   bool is_told_apart(const WorkRequest& request) const {
     return request.kind == WorkRequest::Kind::kWriteImmediate &&
-           request.size_bytes > told_apart_above_;
+           (device_.is_iwarp || request.size_bytes > told_apart_above_);
+  }
+  bool tells_apart() const {
+    return settings_.sends_pieces && (device_.is_iwarp || told_apart_above_ != Device::kNever);
   }
   Telling take_telling(const ibv_wc& completion);
 
   const Device& device_;
   const QueuePairSettings settings_;
   std::uint32_t told_apart_above_;
-  std::shared_ptr<OpenDevice> opened_;
-  // Where tellings come, in the order of the receives; none: nobody sends any.
-  std::unique_ptr<TellingPage[]> tellings_;  // By queue pair.
-  RegionHandle tellings_region_;
-  CompletionQueueHandle completions_;
-  std::array<QueuePairHandle, kMaxQueuePairs> pairs_;
+  QueuePairParts parts_;
+  // What joins them, where they can't be joined by what the ends tell each other.
+  std::shared_ptr<ConnectionManager> manager_;
+  std::shared_ptr<Bond> bond_;
   std::uint32_t count_ = 0;
   std::uint32_t receives_out_ = 0;
   std::array<std::uint32_t, kMaxQueuePairs> posted_{};  // Receives with memory, by queue pair.

@@ -26,6 +26,7 @@ struct Rail {
   PageRegistrations pages;
   comms::EndLog ends;
   std::optional<sockets::Listening> listening;  // Since the first listen; the control thread's.
+  std::uint16_t iwarp_port = 0;                 // Where its connection manager listens; likewise.
   std::atomic<bool> is_port_down{false};        // Since it was told so.
   std::atomic<bool> is_lost{false};             // To a connection, since that was said.
 };

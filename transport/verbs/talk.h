@@ -29,6 +29,7 @@ struct Talk {
     kAwaitAnswer,
     kAwaitHello,
     kAwaitReady,
+    kBonding,  // All is agreed upon, and a connection manager joins the queue pairs.
     kOpen,     // The connection is ready, and its comm lives.
     kLeaving,  // The comm is closed; the peer may still want our acknowledgements.
     kGone,

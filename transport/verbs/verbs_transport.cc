@@ -161,6 +161,8 @@ Result<Transport::Merged> VerbsTransport::merge(std::span<const int> devices) {
     const auto& rail = one->rails.front();
     if (!rail->device.may_merge)
       return fail(Errc::kInvalidArgument, "NCCL_IB_MERGE_NICS=0 forbids it");
+    if (rail->device.is_iwarp)
+      return fail(Errc::kInvalidArgument, "iWARP devices, which are not merged");
     if (std::find(rails.begin(), rails.end(), rail) != rails.end())
       return fail(Errc::kInvalidArgument, "a device merged with itself");
     rails.push_back(rail);

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "tests/support/verbs/fake_manager.h"
+
 namespace ztcp::test {
 
 FakeFabric* FakeCalls::the_fabric = nullptr;
@@ -30,7 +32,8 @@ const verbs::Api& FakeCalls::table() {
                                  .destroy_qp = destroy_qp,
                                  .fork_init = fork_init,
                                  .reg_dmabuf_mr = reg_dmabuf_mr,
-                                 .reg_mr_iova2 = reg_mr_iova2};
+                                 .reg_mr_iova2 = reg_mr_iova2,
+                                 .connection_manager = FakeManager::open};
   return kTable;
 }
 
@@ -40,7 +43,8 @@ FakeFabric::FakeFabric(std::vector<FakeDeviceSpec> devices, std::uint64_t seed) 
   for (FakeDeviceSpec& spec : devices) {
     auto device = std::make_unique<FakeDevice>();
     device->node_type = IBV_NODE_CA;
-    device->transport_type = IBV_TRANSPORT_IB;
+    device->transport_type = spec.is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+    device->managers.device = device.get();
     std::strncpy(device->name, spec.name.c_str(), sizeof device->name - 1);
     device->spec = std::move(spec);
     devices_.push_back(std::move(device));

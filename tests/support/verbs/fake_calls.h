@@ -65,6 +65,8 @@ struct FakeCalls {
   static ibv_mr* add_memory(ibv_pd* pd, void* address, std::size_t size, unsigned access,
                             std::shared_ptr<MemoryRegion> region);
 
+  friend struct FakeManager;
+
   static FakeFabric* the_fabric;  // There is one at a time.
 };
 

@@ -10,10 +10,14 @@
 // "GPU" memory is memory_region.h's: no CPU reaches it, and what was written to it is seen there
 // once a read has gone over the same device.
 //
+// Devices of iWARP have queue pairs that a connection manager alone joins, which know no immediate,
+// and whose completions say nothing of arrival.
+//
 // One at a time; thread-safe.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -45,6 +49,10 @@ class FakeFabric {
   void set_port_state(const std::string& device, int port, ibv_port_state state);
   void raise(const std::string& device, ibv_event_type type, int port = 1);
   void refuse_registrations(int sys_errno);
+  // The connection manager, which as soon as it is asked fails so; 0: not any more.
+  void refuse_manager(int sys_errno);
+  // Who connects by it hears nothing.
+  void ignore_requests() { ignores_requests_ = true; }
 
   // --- What it may see ---
   int carried_out(ibv_wr_opcode opcode) const;  // Works of the kind that succeeded.
@@ -53,12 +61,15 @@ class FakeFabric {
 
  private:
   friend struct FakeCalls;
+  friend struct FakeManager;
 
   FakeContext& context_of(const std::string& device);
   void note(const std::string& what);
   void tell(FakeContext& context, ibv_event_type type, int port);
   void step();
   void carry_out(FakeQueuePair& qp);
+  void carry_on(FakeQueuePair& qp);
+  bool join(std::uint32_t one, std::uint32_t other);
   ibv_wc_status attempt(FakeQueuePair& qp, const FakeWork& work);
   ibv_wc_status move(FakeQueuePair& qp, FakeQueuePair& peer, const FakeWork& work);
   ibv_wc_status fill(FakeQueuePair& peer, const FakeQueuePair& qp, const FakeWork& work);
@@ -81,6 +92,8 @@ class FakeFabric {
   std::uint32_t next_key_ = 0x1000;
   std::optional<ibv_wc_status> next_status_;
   int registration_errno_ = 0;
+  int manager_errno_ = 0;
+  std::atomic<bool> ignores_requests_{false};
   std::vector<std::string> misuse_;
 };
 

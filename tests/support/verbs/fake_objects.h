@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/memory_region.h"
+#include "transport/core/address.h"
 #include "transport/verbs/api.h"
 
 namespace ztcp::test {
@@ -34,10 +35,13 @@ struct FakeDeviceSpec {
   bool knows_dmabuf = true;
   bool has_peer_memory = true;  // Registers GPU memory by its address.
   bool may_open = true;
+  bool is_iwarp = false;
+  IpAddress address;  // Of iWARP: its interface's.
 };
 
 struct FakeDevice : ibv_device {
   FakeDeviceSpec spec;
+  ibv_context managers{};  // The connection manager's own.
 };
 
 struct FakeContext : ibv_context {
@@ -74,6 +78,10 @@ struct FakeQueuePair : ibv_qp {
   ibv_qp_attr to{};  // As far as it was set.
   std::deque<FakeWork> sends;
   std::deque<FakeReceive> receives;
+  // Of iWARP: what is completed and has not arrived. None of it does once the queue pair has
+  // failed.
+  bool is_iwarp = false;
+  std::deque<FakeWork> flying;
   // That the queue holds until a completion of them, or of later ones, was polled.
   std::uint32_t outstanding = 0;
   std::uint32_t unsignalled = 0;  // Carried out since the last signalled one.

@@ -44,6 +44,7 @@ ibv_qp* FakeCalls::create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   qp->qp_num = fabric.next_number_++;
   qp->state = IBV_QPS_RESET;
   qp->qp_type = IBV_QPT_RC;
+  qp->is_iwarp = spec.is_iwarp;
   for (ibv_cq* cq : {qp->send_cq, qp->recv_cq})
     ++static_cast<FakeCompletionQueue*>(cq)->queue_pairs;
   fabric.queue_pairs_[qp->qp_num] = qp;
@@ -60,6 +61,7 @@ int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   constexpr int kSend = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                         IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+  constexpr int kIwarp = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
   const auto is_step = [&](ibv_qp_state from, ibv_qp_state into, int needed) {
     return fake->state == from && to->qp_state == into && mask == needed;
   };
@@ -67,7 +69,13 @@ int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
     fabric.fail(*fake);
     return 0;
   }
-  if (is_step(IBV_QPS_RESET, IBV_QPS_INIT, kInit)) {
+  if (fake->is_iwarp && is_step(IBV_QPS_RESET, IBV_QPS_INIT, kIwarp)) {
+    fake->to.port_num = 1;
+    fake->to.qp_access_flags = to->qp_access_flags;
+  } else if (fake->is_iwarp) {
+    fabric.note("a queue pair of iWARP is told to take a state that its connection gives it");
+    return refuse(EINVAL);
+  } else if (is_step(IBV_QPS_RESET, IBV_QPS_INIT, kInit)) {
     fake->to.port_num = to->port_num;
     fake->to.qp_access_flags = to->qp_access_flags;
   } else if (is_step(IBV_QPS_INIT, IBV_QPS_RTR, kReceive)) {
@@ -93,6 +101,7 @@ int FakeCalls::destroy_qp(ibv_qp* qp) {
   FakeFabric& fabric = fabric_of(qp->context);
   const Lock lock(fabric.mutex_);
   auto* const fake = static_cast<FakeQueuePair*>(qp);
+  if (fake->is_iwarp) fabric.fail(*fake);
   fabric.queue_pairs_.erase(qp->qp_num);
   for (ibv_cq* cq : {qp->send_cq, qp->recv_cq})
     --static_cast<FakeCompletionQueue*>(cq)->queue_pairs;
@@ -112,6 +121,8 @@ int FakeCalls::post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
     if (fake->outstanding == fake->cap.max_send_wr)
       return fabric.note("more sends are posted than the queue holds"), ENOMEM;
     if (wr->num_sge > 1) return fabric.note("more than one piece"), EINVAL;
+    if (fake->is_iwarp && wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+      return fabric.note("iWARP has no write with an immediate"), EINVAL;
     FakeWork work{*wr, wr->num_sge > 0 ? *wr->sg_list : ibv_sge{}, {}, 0};
     if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
       if (work.piece.length > fake->cap.max_inline_data)
@@ -137,6 +148,8 @@ int FakeCalls::post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
     if (fake->receives.size() == fake->cap.max_recv_wr)
       return fabric.note("more receives are posted than the queue holds"), ENOMEM;
     if (wr->num_sge > 1) return fabric.note("more than one piece"), EINVAL;
+    if (fake->is_iwarp && wr->num_sge == 0)
+      return fabric.note("a receive of iWARP's without memory"), EINVAL;
     fake->receives.push_back({wr->wr_id, wr->num_sge > 0 ? *wr->sg_list : ibv_sge{}});
   }
   if (fake->state == IBV_QPS_ERR) fabric.fail(*fake);

@@ -40,7 +40,8 @@ void FakeFabric::step() {
   for (unsigned i = static_cast<unsigned>(random_() % (kStepsAtOnce + 1)); i > 0; --i) {
     std::vector<FakeQueuePair*> busy;
     for (const auto& [number, qp] : queue_pairs_)
-      if (qp->state == IBV_QPS_RTS && !qp->sends.empty()) busy.push_back(qp);
+      if (qp->state == IBV_QPS_RTS && !(qp->sends.empty() && qp->flying.empty()))
+        busy.push_back(qp);
     if (busy.empty()) return;
     carry_out(*busy[random_() % busy.size()]);
   }
@@ -68,10 +69,49 @@ FakeMemory* FakeFabric::memory_at(std::uint32_t key, const ibv_pd* pd, std::uint
   return memory.pd == pd && is_inside ? &memory : nullptr;
 }
 
+// Of iWARP: what is sent is completed once it has left, and arrives some time after that, in order.
+void FakeFabric::carry_on(FakeQueuePair& qp) {
+  const bool arrives = !qp.flying.empty() && (qp.sends.empty() || random_() % 2 == 0);
+  if (!arrives) {
+    FakeWork work = qp.sends.front();
+    if ((work.request.send_flags & IBV_SEND_INLINE) == 0) {
+      if (work.piece.length > 0 &&
+          memory_at(work.piece.lkey, qp.pd, work.piece.addr, work.piece.length) == nullptr)
+        return finish(qp, IBV_WC_LOC_PROT_ERR);
+      const auto* const from = reinterpret_cast<const std::byte*>(work.piece.addr);
+      work.bytes.assign(from, from + work.piece.length);
+      work.request.send_flags |= IBV_SEND_INLINE;
+    }
+    qp.flying.push_back(std::move(work));
+    return finish(qp, IBV_WC_SUCCESS);
+  }
+  FakeWork& work = qp.flying.front();
+  const ibv_wc_status status = attempt(qp, work);
+  if (status == IBV_WC_SUCCESS) return qp.flying.pop_front();
+  if (status == IBV_WC_RNR_RETRY_EXC_ERR) note("a message of iWARP's found no receive");
+  if (status == IBV_WC_RETRY_EXC_ERR && ++work.attempts < kAttempts) return;
+  fail(qp);
+}
+
+// What a connection manager does.
+bool FakeFabric::join(std::uint32_t one, std::uint32_t other) {
+  const auto first = queue_pairs_.find(one);
+  const auto second = queue_pairs_.find(other);
+  if (first == queue_pairs_.end() || second == queue_pairs_.end()) return false;
+  for (FakeQueuePair* const qp : {first->second, second->second}) {
+    if (!qp->is_iwarp || qp->state != IBV_QPS_INIT) return false;
+    qp->state = IBV_QPS_RTS;
+  }
+  first->second->to.dest_qp_num = other;
+  second->second->to.dest_qp_num = one;
+  return true;
+}
+
 void FakeFabric::carry_out(FakeQueuePair& qp) {
-  FakeWork& work = qp.sends.front();
-  if (next_status_ && is_message(work.request.opcode))
+  if (next_status_ && !qp.sends.empty() && is_message(qp.sends.front().request.opcode))
     return finish(qp, *std::exchange(next_status_, std::nullopt));
+  if (qp.is_iwarp) return carry_on(qp);
+  FakeWork& work = qp.sends.front();
   const ibv_wc_status status = attempt(qp, work);
   // Seven means for ever.
   if (status == IBV_WC_RNR_RETRY_EXC_ERR && qp.to.rnr_retry == 7) return;
@@ -187,7 +227,10 @@ void FakeFabric::finish(FakeQueuePair& qp, ibv_wc_status status) {
 
 // Into the error state: all that is posted comes back.
 void FakeFabric::fail(FakeQueuePair& qp) {
+  // The connection of iWARP's ends at both ends.
+  const bool ends = qp.is_iwarp && qp.state == IBV_QPS_RTS;
   qp.state = IBV_QPS_ERR;
+  qp.flying.clear();
   ibv_wc wc{};
   wc.status = IBV_WC_WR_FLUSH_ERR;
   wc.qp_num = qp.qp_num;
@@ -205,6 +248,8 @@ void FakeFabric::fail(FakeQueuePair& qp) {
     complete(static_cast<FakeCompletionQueue&>(*qp.recv_cq), wc);
   }
   qp.receives.clear();
+  const auto peer = ends ? queue_pairs_.find(qp.to.dest_qp_num) : queue_pairs_.end();
+  if (peer != queue_pairs_.end()) fail(*peer->second);
 }
 
 void FakeFabric::complete(FakeCompletionQueue& cq, const ibv_wc& wc) {
@@ -230,6 +275,10 @@ void FakeFabric::set_port_state(const std::string& device, int port, ibv_port_st
 void FakeFabric::raise(const std::string& device, ibv_event_type type, int port) {
   const std::lock_guard lock(mutex_);
   tell(context_of(device), type, port);
+}
+void FakeFabric::refuse_manager(int sys_errno) {
+  const std::lock_guard lock(mutex_);
+  manager_errno_ = sys_errno;
 }
 void FakeFabric::refuse_registrations(int sys_errno) {
   const std::lock_guard lock(mutex_);

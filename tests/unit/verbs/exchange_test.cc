@@ -90,7 +90,7 @@ TEST(Exchange, EndsThatDoNotFitAreNamed) {
   EndFacts ours = facts(1);
   EndFacts theirs = facts(2);
   EXPECT_EQ(mismatch(ours, theirs), "");
-  theirs.on[1].is_infiniband = 1;
+  theirs.on[1].network = Network::kInfiniBand;
   EXPECT_EQ(mismatch(ours, theirs).substr(0, 45), "Ethernet here, InfiniBand at the peer (m): gi");
   EXPECT_NE(mismatch(ours, facts(0)), "");
   EXPECT_NE(mismatch(ours, facts(9)), "");

@@ -5,6 +5,7 @@
 // transports over them, whose queue pairs are agreed upon over loopback.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -39,6 +40,16 @@ inline test::FakeDeviceSpec roce_device(const std::string& name, unsigned host) 
   return spec;
 }
 
+// Each at an address of its own: "127.0.0.`host`".
+inline test::FakeDeviceSpec iwarp_device(const std::string& name, unsigned host) {
+  test::FakeDeviceSpec spec;
+  spec.name = name;
+  spec.is_iwarp = true;
+  spec.address = Ipv4Address{0x7f00'0000U + host};
+  spec.ports[0].gids = {gid_of(0x0200'0000'0000'0000, 0)};
+  return spec;
+}
+
 inline std::string gid_types(const std::string& device, int port = 1) {
   std::string out;
   for (int i = 0; i < 4; ++i)
@@ -48,10 +59,10 @@ inline std::string gid_types(const std::string& device, int port = 1) {
   return out;
 }
 
-inline LocalAddress loopback() {
+inline LocalAddress loopback(const std::string& address = "127.0.0.1") {
   return {.interface = "lo",
           .index = 1,
-          .prefix = *parse_ip_prefix("127.0.0.1/8"),
+          .prefix = *parse_ip_prefix(address + "/8"),
           .is_up = true,
           .is_running = true,
           .is_loopback = true};
@@ -70,18 +81,20 @@ inline config::Nic nic_on(const std::string& device) {
 struct FakeHost {
   explicit FakeHost(std::uint64_t seed = 1)
       : FakeHost({roce_device("fake0", 1), roce_device("fake1", 2)}, seed) {}
-  FakeHost(std::vector<test::FakeDeviceSpec> specs, std::uint64_t seed)
+  FakeHost(const std::vector<test::FakeDeviceSpec>& specs, std::uint64_t seed)
       : tree(gid_types("fake0") + gid_types("fake1") + gid_types("fake2") + gid_types("fake3")),
-        devices(std::move(specs), seed) {
+        devices(specs, seed) {
     fabric.path = "/etc/ztcp.conf";
     fabric.nics = {nic_on("fake0"), nic_on("fake1")};
+    for (std::size_t i = 0; i < std::min(specs.size(), fabric.nics.size()); ++i)
+      if (specs[i].is_iwarp) fabric.nics[i].address.address = specs[i].address;
     fabric.tcp.connect_timeout_ms = 5000;
     fabric.messages.drain_timeout_ms = 500;
   }
 
   std::vector<Device> list() const {
-    return devices_of(*devices.api(), fabric, wishes, std::vector{loopback()},
-                      tree.root() + "/sys");
+    return devices_of(*devices.api(), fabric, wishes,
+                      std::vector{loopback(), loopback("127.0.0.2")}, tree.root() + "/sys");
   }
   std::unique_ptr<Transport> start() const {
     auto made = create(fabric, list());

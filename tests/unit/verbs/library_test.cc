@@ -33,6 +33,22 @@ TEST(VerbsLibrary, TheHostsOwnHasAllThatIsCalled) {
   (*api)->free_device_list(list);
 }
 
+TEST(VerbsLibrary, AConnectionManagerThatIsNotThereIsNamedWithItsPackage) {
+  const auto none = open_manager("librdmacm-of-nobody.so.1");
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error(), HasSubstr("is not installed (apt install librdmacm1"));
+  const auto other = open_manager("libc.so.6");
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error(), HasSubstr("libc.so.6 has no rdma_create_event_channel@RDMACM_1.0"));
+}
+
+TEST(VerbsLibrary, TheHostsOwnConnectionManagerHasAllThatIsCalled) {
+  const auto api = open_manager();
+  if (!api) GTEST_SKIP() << api.error();
+  EXPECT_STREQ((*api)->event_str(CmEventKind::kEstablished), "RDMA_CM_EVENT_ESTABLISHED");
+  EXPECT_STREQ((*api)->event_str(CmEventKind::kRejected), "RDMA_CM_EVENT_REJECTED");
+}
+
 TEST(CompletionText, EveryStatusHasWordsAndAMend) {
   for (int status = IBV_WC_LOC_LEN_ERR; status <= IBV_WC_TM_RNDV_INCOMPLETE; ++status) {
     const CompletionText text = describe(static_cast<ibv_wc_status>(status));

@@ -9,9 +9,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/support/log_capture.h"
-#include "tests/support/polling.h"
-#include "tests/unit/verbs/fake_host.h"
+#include "tests/unit/verbs/connections.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -21,62 +19,9 @@ using test::Pair;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class VerbsTransportTest : public testing::Test {
+class VerbsTransportTest : public Connections {
  protected:
-  VerbsTransportTest() : transport_(host_.start()) {}
-  ~VerbsTransportTest() override {
-    transport_.reset();
-    EXPECT_THAT(host_.devices.misuse(), IsEmpty());
-    for (const char* kind : {"qp", "cq", "mr", "pd", "context"})
-      EXPECT_EQ(host_.devices.live(kind), 0) << kind;
-  }
-
-  // Both ends are this process's; device 0 sends to device 1.
-  Pair pair() { return test::connect(*transport_, *transport_, 1); }
-  static MemoryKey* register_host(Comm& comm, std::span<std::byte> bytes) {
-    const auto key = comm.register_memory({.address = bytes.data(), .size_bytes = bytes.size()});
-    EXPECT_TRUE(key);
-    return key ? *key : nullptr;
-  }
-  // Both ends polled by one thread.
-  static void finish_both(Request& receive, Request& send, std::size_t size) {
-    bool received = false;
-    bool sent = false;
-    std::size_t told = 0;
-    while (!received || !sent) {
-      if (!received) {
-        const auto done = receive.test({&told, 1});
-        ASSERT_TRUE(done) << done.error().where;
-        received = *done;
-      }
-      if (!sent) {
-        const auto done = send.test({});
-        ASSERT_TRUE(done) << done.error().where;
-        sent = *done;
-      }
-    }
-    EXPECT_EQ(told, size);
-  }
-  void exchange(Pair& pair, std::size_t size, std::uint64_t seed) {
-    Bytes from = test::pattern(size, seed);
-    Bytes to(size + 10);
-    MemoryKey* const from_key = size == 0 ? nullptr : register_host(*pair.sender, from);
-    MemoryKey* const to_key = register_host(*pair.receiver, to);
-    const auto receive = test::post_recv(*pair.receiver, to, to_key);
-    ASSERT_TRUE(receive && *receive != nullptr);
-    Request* const send = test::post_until_taken(*pair.sender, from, from_key);
-    ASSERT_NE(send, nullptr);
-    finish_both(**receive, *send, size);
-    EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin()));
-    if (from_key != nullptr) {
-      EXPECT_TRUE(pair.sender->deregister_memory(from_key));
-    }
-    EXPECT_TRUE(pair.receiver->deregister_memory(to_key));
-  }
-
-  test::LogCapture log_;
-  FakeHost host_;
-  std::unique_ptr<Transport> transport_;
+  VerbsTransportTest() : Connections({roce_device("fake0", 1), roce_device("fake1", 2)}) {}
 };
 
 TEST_F(VerbsTransportTest, CarriesMessagesOfAllSizes) {

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/connection_manager.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <endian.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "transport/core/process_mark.h"
+#include "transport/core/socket_address.h"
+
+namespace ztcp::verbs {
+namespace {
+
+constexpr int kBacklog = 1024;
+constexpr int kResolveMs = 5000;
+constexpr auto kMostWait = std::chrono::seconds(2);
+
+// What who initiates says with its request.
+struct Invitation {
+  static constexpr std::uint32_t kMagic = 0x57497a54;  // "TzIW"
+
+  std::uint32_t magic = kMagic;
+  std::uint32_t queue_pair = 0;
+  std::array<std::byte, 16> nonce{};
+};
+
+SocketAddress address_of(const Endpoint& endpoint, std::uint32_t scope) {
+  SocketAddress out = to_socket_address(endpoint);
+  if (out.family() == AF_INET6) {
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, &out.storage, sizeof v6);
+    v6.sin6_scope_id = endpoint.address.is_link_local_v6() ? scope : 0;
+    std::memcpy(&out.storage, &v6, sizeof v6);
+  }
+  return out;
+}
+
+// iWARP's queue pairs never read, and some drivers take no zero for it.
+CmParameters parameters_for(std::uint32_t queue_pair) {
+  CmParameters out;
+  out.responder_resources = out.initiator_depth = 1;
+  out.qp_num = queue_pair;
+  return out;
+}
+
+bool is_of(const CmId& id, const std::string& hca) {
+  return id.verbs != nullptr && hca == id.verbs->device->name;
+}
+
+}  // namespace
+
+std::string fault_of_manager(const CmApi& api, const Device& device) {
+  CmChannel* const channel = api.create_event_channel();
+  if (channel == nullptr)
+    return fmt::format(
+        "iWARP's connection manager can't be used (/dev/infiniband/rdma_cm: {}): "
+        "modprobe rdma_ucm, and in a container pass the node in",
+        std::strerror(errno));
+  std::string why;
+  CmId* id = nullptr;
+  if (api.create_id(channel, &id, nullptr, kTcpPortSpace) != 0) {
+    why = fmt::format("rdma_create_id: {}", std::strerror(errno));
+  } else {
+    SocketAddress at = address_of({device.exchange.address, 0}, device.exchange.scope);
+    if (api.bind_addr(id, at.get()) != 0 || !is_of(*id, device.hca))
+      why = fmt::format(
+          "its address {} is not one of {}'s own interface, over which iWARP's queue pairs go: "
+          "correct it in the config",
+          to_string(device.exchange.address), device.hca);
+    api.destroy_id(id);
+  }
+  api.destroy_event_channel(channel);
+  return why;
+}
+
+Result<std::shared_ptr<ConnectionManager>> ConnectionManager::start(const CmApi& api,
+                                                                    link::Fd wake) {
+  link::Fd own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!own || !wake) return ztcp::fail_errno("eventfd");
+  CmChannel* const channel = api.create_event_channel();
+  if (channel == nullptr) return ztcp::fail_errno("rdma_create_event_channel");
+  fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+  fcntl(channel->fd, F_SETFD, FD_CLOEXEC);
+  std::shared_ptr<ConnectionManager> out(
+      new ConnectionManager(api, *channel, std::move(wake), std::move(own)));
+  // No handler of the host's runs on it.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status outcome;
+  try {
+    std::thread thread([out] { out->run(); });
+    pthread_setname_np(thread.native_handle(), "ztcp-iwarp");
+    // It holds what it works on, and nobody may have to wait for the kernel on its behalf.
+    thread.detach();
+  } catch (const std::system_error& error) {
+    outcome = ztcp::fail(Errc::kSystem, "pthread_create", error.code().value());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!outcome) return tl::unexpected(outcome.error());
+  return out;
+}
+
+ConnectionManager::~ConnectionManager() {
+  // A forked child shares the channel's ids with its parent, whose they are.
+  if (!in_forked_child()) close_all();
+}
+
+void ConnectionManager::close_all() {
+  for (const auto& [where, id] : listeners_) api_.destroy_id(id);
+  listeners_.clear();
+  if (channel_ != nullptr) api_.destroy_event_channel(std::exchange(channel_, nullptr));
+}
+
+Result<CmId*> ConnectionManager::bind(const Device& device, std::uint16_t port) {
+  CmId* id = nullptr;
+  if (api_.create_id(channel_, &id, nullptr, kTcpPortSpace) != 0)
+    return ztcp::fail_errno("rdma_create_id");
+  SocketAddress at = address_of({device.exchange.address, port}, device.exchange.scope);
+  if (api_.bind_addr(id, at.get()) == 0 && api_.listen(id, kBacklog) == 0) return id;
+  const int error = errno;
+  api_.destroy_id(id);
+  return ztcp::fail(Errc::kSystem, "rdma_listen", error);
+}
+
+// From the last port down: kernel sockets take them from the first up, and not every device knows
+// theirs.
+Result<std::uint16_t> ConnectionManager::listen(const Device& device) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return ztcp::fail(Errc::kSystem, "the connection manager");
+  CmId*& id = listeners_[{device.hca, device.exchange.address}];
+  std::uint32_t port = device.exchange.last_port;
+  while (id == nullptr) {
+    const Result<CmId*> bound = bind(device, static_cast<std::uint16_t>(port));
+    if (bound) {
+      id = *bound;
+      break;
+    }
+    if (bound.error().sys_errno != EADDRINUSE || port <= device.exchange.first_port) {
+      listeners_.erase({device.hca, device.exchange.address});
+      return tl::unexpected(bound.error());
+    }
+    --port;
+  }
+  return be16toh(api_.get_src_port(id));
+}
+
+std::shared_ptr<Bond> ConnectionManager::join(BondPlan plan) {
+  auto bond = std::make_shared<Bond>(std::move(plan));
+  {
+    const std::lock_guard lock(mutex_);
+    bonds_.push_back(bond);
+  }
+  eventfd_write(own_wake_.get(), 1);
+  return bond;
+}
+
+void ConnectionManager::leave(const std::shared_ptr<Bond>& bond, QueuePairParts parts) {
+  {
+    const std::lock_guard lock(mutex_);
+    bond->parts_ = std::move(parts);
+    bond->is_left_ = true;
+  }
+  eventfd_write(own_wake_.get(), 1);
+}
+
+void ConnectionManager::stop() {
+  if (in_forked_child()) return;
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  eventfd_write(own_wake_.get(), 1);
+  ended_.wait_for(lock, kMostWait, [this] { return has_ended_; });
+}
+
+void ConnectionManager::run() {
+  std::array<pollfd, 2> watched{{{own_wake_.get(), POLLIN, 0}, {channel_->fd, POLLIN, 0}}};
+  while (look_at_bonds()) {
+    poll(watched.data(), watched.size(), -1);
+    eventfd_t count = 0;
+    eventfd_read(own_wake_.get(), &count);
+    while (take_event()) {
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  close_all();
+  has_ended_ = true;
+  ended_.notify_all();
+}
+
+// False: it is over.
+bool ConnectionManager::look_at_bonds() {
+  std::vector<std::shared_ptr<Bond>> fresh;
+  std::vector<std::shared_ptr<Bond>> left;
+  bool is_over = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& bond : bonds_) {
+      if (bond->is_left_)
+        left.push_back(bond);
+      else if (!std::exchange(bond->is_begun_, true))
+        fresh.push_back(bond);
+    }
+    std::erase_if(bonds_, [](const auto& bond) { return bond->is_left_; });
+    is_over = stopping_ && bonds_.empty();
+  }
+  for (const auto& bond : left) end(*bond);
+  for (const auto& bond : fresh) begin(*bond);
+  return !is_over;
+}
+
+void ConnectionManager::begin(Bond& bond) {
+  const BondPlan& plan = bond.plan_;
+  if (!plan.initiates) return;  // The peer does.
+  SocketAddress from = address_of({plan.from, 0}, plan.scope);
+  SocketAddress to = address_of(plan.to, plan.scope);
+  for (CmId*& id : bond.ids_) {
+    if (api_.create_id(channel_, &id, &bond, kTcpPortSpace) != 0)
+      return fail(bond, fmt::format("rdma_create_id: {}", std::strerror(errno)));
+    if (api_.resolve_addr(id, from.get(), to.get(), kResolveMs) != 0)
+      return fail(bond, fmt::format("rdma_resolve_addr: {}", std::strerror(errno)));
+  }
+}
+
+// Queue pairs before their ids, as the library wants it; that also breaks off what is being joined.
+void ConnectionManager::end(Bond& bond) {
+  for (QueuePairHandle& pair : bond.parts_.pairs) pair.reset();
+  for (CmId* const id : bond.ids_)
+    if (id != nullptr) api_.destroy_id(id);
+  bond.ids_.clear();
+  bond.parts_ = {};
+}
+
+bool ConnectionManager::take_event() {
+  CmEvent* event = nullptr;
+  if (api_.get_cm_event(channel_, &event) != 0) return false;
+  // What it points to goes with it, and no id goes before all of its events are acknowledged.
+  CmEvent copy = *event;
+  std::array<std::byte, 256> said{};
+  if (copy.kind == CmEventKind::kConnectRequest && copy.parameters.private_data != nullptr)
+    std::memcpy(said.data(), copy.parameters.private_data, copy.parameters.private_data_bytes);
+  copy.parameters.private_data = said.data();
+  api_.ack_cm_event(event);
+  if (copy.kind == CmEventKind::kConnectRequest)
+    on_request(*copy.id, copy);
+  else
+    on_event(*copy.id, copy);
+  return true;
+}
+
+void ConnectionManager::on_request(CmId& id, const CmEvent& event) {
+  // Whoever is expected was so before the peer heard of it.
+  look_at_bonds();
+  Invitation told;
+  std::shared_ptr<Bond> bond;
+  if (event.parameters.private_data_bytes >= sizeof told) {
+    std::memcpy(&told, event.parameters.private_data, sizeof told);
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(bonds_.begin(), bonds_.end(), [&](const auto& one) {
+      return !one->plan_.initiates && one->plan_.nonce == told.nonce;
+    });
+    if (found != bonds_.end() && told.magic == Invitation::kMagic) bond = *found;
+  }
+  // A stranger, or of a connection that was given up.
+  if (bond == nullptr || told.queue_pair >= bond->ids_.size() ||
+      bond->ids_[told.queue_pair] != nullptr) {
+    api_.reject(&id, nullptr, 0);
+    api_.destroy_id(&id);
+    return;
+  }
+  id.context = bond.get();
+  bond->ids_[told.queue_pair] = &id;
+  CmParameters parameters = parameters_for(bond->plan_.numbers[told.queue_pair]);
+  if (api_.accept(&id, &parameters) != 0)
+    fail(*bond, fmt::format("rdma_accept: {}", std::strerror(errno)));
+}
+
+void ConnectionManager::on_event(CmId& id, const CmEvent& event) {
+  if (id.context == nullptr) return;  // A listener's.
+  Bond& bond = *static_cast<Bond*>(id.context);
+  switch (event.kind) {
+    case CmEventKind::kAddressResolved:
+      if (!is_of(id, bond.plan_.hca))
+        return fail(bond, fmt::format("the way to {} does not go over {}", to_string(bond.plan_.to),
+                                      bond.plan_.hca));
+      if (api_.resolve_route(&id, kResolveMs) != 0)
+        fail(bond, fmt::format("rdma_resolve_route: {}", std::strerror(errno)));
+      return;
+    case CmEventKind::kRouteResolved:
+      return connect(bond, id);
+    case CmEventKind::kEstablished:
+      if (++bond.established_ < bond.ids_.size()) return;
+      if (bond.state() != Bond::State::kJoining) return;
+      bond.state_.store(Bond::State::kJoined, std::memory_order_release);
+      return tell();
+    case CmEventKind::kAddressError:
+    case CmEventKind::kRouteError:
+    case CmEventKind::kConnectError:
+    case CmEventKind::kUnreachable:
+    case CmEventKind::kRejected:
+      return fail(bond,
+                  fmt::format("{}: {}", api_.event_str(event.kind),
+                              std::strerror(event.status < 0 ? -event.status : event.status)));
+    default:
+      return;  // That it ended is told by its queue pairs and by the exchange.
+  }
+}
+
+void ConnectionManager::connect(Bond& bond, CmId& id) {
+  const auto at = std::find(bond.ids_.begin(), bond.ids_.end(), &id) - bond.ids_.begin();
+  const auto index = static_cast<std::uint32_t>(at);
+  const Invitation told{.queue_pair = index, .nonce = bond.plan_.nonce};
+  CmParameters parameters = parameters_for(bond.plan_.numbers[index]);
+  parameters.private_data = &told;
+  parameters.private_data_bytes = sizeof told;
+  if (api_.connect(&id, &parameters) != 0)
+    fail(bond,
+         fmt::format("rdma_connect to {}: {}", to_string(bond.plan_.to), std::strerror(errno)));
+}
+
+// The first failure counts.
+void ConnectionManager::fail(Bond& bond, const std::string& why) {
+  if (bond.state() != Bond::State::kJoining) return;
+  bond.why_ = why;
+  bond.state_.store(Bond::State::kFailed, std::memory_order_release);
+  tell();
+}
+
+void ConnectionManager::tell() const { eventfd_write(wake_.get(), 1); }
+
+}  // namespace ztcp::verbs
