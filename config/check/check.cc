@@ -144,6 +144,7 @@ constexpr NicCheck kNicChecks[] = {
     {kSocket, check_socket_speed},
     {kVerbs, check_rdma_device},
     {kVerbs, check_rdma_access},
+    {kVerbs, check_rdma_manager},
     {kVerbs, check_rdma_address},
     {kVerbs, check_rdma_acs},
     {kVerbs, check_rdma_pkey},

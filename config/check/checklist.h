@@ -76,6 +76,7 @@ void check_socket_switches(Checklist& list);
 // verbs.cc
 Next check_rdma_device(Checklist& list, const Nic& nic);
 Next check_rdma_access(Checklist& list, const Nic& nic);
+Next check_rdma_manager(Checklist& list, const Nic& nic);
 Next check_rdma_address(Checklist& list, const Nic& nic);
 void check_rdma_memory(Checklist& list);
 void check_rdma_gpus(Checklist& list);

@@ -66,8 +66,7 @@ std::string mend_of_port(const RdmaPort& port) {
 }
 
 std::string text_of(const RdmaPort& port) {
-  return fmt::format("port {} of {} is active: {}{}{}", port.port, port.device,
-                     port.is_infiniband ? "InfiniBand" : "Ethernet",
+  return fmt::format("port {} of {} is active: {}{}{}", port.port, port.device, port.network(),
                      port.speed_mbps == 0 ? "" : fmt::format(", {} Mb/s", port.speed_mbps),
                      port.interface.empty() ? "" : ", " + port.interface);
 }
@@ -84,12 +83,9 @@ Next check_rdma_device(Checklist& list, const Nic& nic) {
     return Next::kStop;
   }
   const RdmaPort& port = list.rdma_port(nic);
-  if (port.kind != RdmaKind::kAdapter) {
+  if (port.kind == RdmaKind::kOther) {
     list.warning("rdma_device", nic.name,
-                 fmt::format("{} is {}", nic.device,
-                             port.kind == RdmaKind::kIwarp
-                                 ? "an iWARP device, which this ztcp has no connection manager for"
-                                 : "of a kind that has no reliable connections"),
+                 fmt::format("{} is of a kind that has no reliable connections", nic.device),
                  "sudo ztcp_setup --transport sockets, over its interface");
     return Next::kStop;
   }
@@ -130,10 +126,41 @@ Next check_rdma_access(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
+// iWARP's queue pairs are joined by it.
+Next check_rdma_manager(Checklist& list, const Nic& nic) {
+  constexpr const char* kCheck = "rdma_manager";
+  if (list.rdma_port(nic).kind != RdmaKind::kIwarp) return Next::kGoOn;
+  if (!exists(list.machine, kManagerNode))
+    list.warning(
+        kCheck, nic.name,
+        fmt::format("there is no {}, by which iWARP's queue pairs are joined", kManagerNode),
+        "sudo modprobe rdma_ucm; in a container pass it in: --device /dev/infiniband");
+  else if (!list.machine.may_access(kManagerNode, R_OK | W_OK))
+    list.warning(kCheck, nic.name,
+                 fmt::format("user {} may not open {}, by which iWARP's queue pairs are joined",
+                             ::geteuid(), kManagerNode),
+                 fmt::format("sudo chmod 666 {}, and for good install rdma-core, whose udev rules "
+                             "do that",
+                             kManagerNode));
+  else
+    list.good(kCheck, nic.name, fmt::format("{} may be opened", kManagerNode));
+  return Next::kGoOn;
+}
+
 Next check_rdma_address(Checklist& list, const Nic& nic) {
   const auto found = std::find_if(
       list.addresses.begin(), list.addresses.end(),
       [&](const LocalAddress& one) { return one.prefix.address == nic.address.address; });
+  const RdmaPort& port = list.rdma_port(nic);
+  const bool is_elsewhere = found != list.addresses.end() && port.kind == RdmaKind::kIwarp &&
+                            !port.interface.empty() && found->interface != port.interface;
+  if (is_elsewhere) {
+    list.warning("rdma_address", nic.name,
+                 fmt::format("{} is on {}, but iWARP's queue pairs go over {}, {}'s own",
+                             to_string(nic.address), found->interface, port.interface, nic.device),
+                 fmt::format("write an address of {} into {}", port.interface, list.fabric.path));
+    return Next::kGoOn;
+  }
   if (found != list.addresses.end()) {
     list.good("rdma_address", nic.name,
               fmt::format("{} is on {}", to_string(nic.address), found->interface));

@@ -107,6 +107,7 @@ Problem oddity_of(const Checklist& list, const RdmaPort& port, const Nic& nic,
 
 Next check_rdma_gid(Checklist& list, const Nic& nic) {
   const RdmaPort& port = list.rdma_port(nic);
+  if (port.kind == RdmaKind::kIwarp) return Next::kGoOn;  // It has an address.
   const GidEntry* const gid = gid_of(port, nic);
   if (gid == nullptr) {
     if (nic.gid_index >= 0)
@@ -166,7 +167,7 @@ Next check_rdma_mtu(Checklist& list, const Nic& nic) {
         read_number(list.machine, "/sys/class/net/" + interface + "/mtu").value_or(0), 0));
   };
   const std::uint32_t own = port.interface.empty() ? 0 : mtu_of(port.interface);
-  if (port.is_infiniband || own == 0) return Next::kGoOn;
+  if (port.is_infiniband || port.kind == RdmaKind::kIwarp || own == 0) return Next::kGoOn;
   std::uint32_t larger = own;
   std::string whose;
   const auto compare = [&](const std::string& interface) {

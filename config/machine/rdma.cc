@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -63,8 +64,25 @@ std::string pci_of(Machine& machine, const std::string& folder) {
   return found == parts.rend() ? std::string() : std::string(*found);
 }
 
-// The one that its GIDs are of; of InfiniBand, whose GIDs are of none, the PCI function's.
+// The one of that MAC address; of those that stand upon it and have it, too, none.
+std::string interface_with(Machine& machine, std::span<const std::uint8_t, 6> mac) {
+  const std::string text = fmt::format("{:02x}", fmt::join(mac, ":"));
+  for (std::string& name : machine.list("/sys/class/net")) {
+    const std::string folder = "/sys/class/net/" + name;
+    if (read_line(machine, folder + "/address") == text &&
+        read_number(machine, folder + "/iflink") == read_number(machine, folder + "/ifindex"))
+      return std::move(name);
+  }
+  return {};
+}
+
+// The one that its GIDs are of; of iWARP, whose only GID begins with it, the one of that MAC
+// address; of InfiniBand, whose GIDs are of none, the PCI function's.
 std::string interface_of(Machine& machine, const std::string& folder, const RdmaPort& port) {
+  if (port.kind == RdmaKind::kIwarp && !port.gids.empty())
+    if (std::string name = interface_with(machine, std::span(port.gids.front().gid).first<6>());
+        !name.empty())
+      return name;
   for (const GidEntry& gid : port.gids)
     if (auto name = read_line(
             machine, fmt::format("{}/ports/{}/gid_attrs/ndevs/{}", folder, port.port, gid.index));
@@ -96,6 +114,7 @@ RdmaPort read_rdma_port(Machine& machine, const std::string& device, std::uint16
   port.gids = gids_of(machine, of_port, port.is_infiniband);
   port.pci = pci_of(machine, folder);
   port.interface = interface_of(machine, folder, port);
+  if (port.kind == RdmaKind::kIwarp) port.gids.clear();  // They are of no address.
   if (!port.pci.empty())
     port.numa_node = static_cast<std::int32_t>(
         read_number(machine, pci_folder(port.pci) + "/numa_node").value_or(-1));

@@ -17,9 +17,11 @@
 namespace ztcp::config {
 
 inline constexpr const char* kRdmaDevices = "/sys/class/infiniband";
+// What librdmacm opens.
+inline constexpr const char* kManagerNode = "/dev/infiniband/rdma_cm";
 
-// What a device speaks; queue pairs that are agreed upon without a connection manager are
-// kAdapter's.
+// What a device speaks: queue pairs that two ends agree upon are kAdapter's, those of kIwarp go
+// over TCP connections, which librdmacm has it make.
 enum class RdmaKind : std::uint8_t { kAdapter, kIwarp, kOther };
 
 struct RdmaPort {
@@ -29,11 +31,15 @@ struct RdmaPort {
   bool is_infiniband = false;    // Else Ethernet.
   std::string state;             // "ACTIVE", "DOWN"; empty: there is no such port.
   std::uint32_t speed_mbps = 0;  // 0: not told.
-  std::vector<GidEntry> gids;    // Those that are set.
+  std::vector<GidEntry> gids;    // Those that are set; iWARP has none.
   std::string interface;         // "eth1"; empty: none is known.
   std::string pci;               // "0000:17:00.0"; empty: it is of software.
   std::int32_t numa_node = -1;
 
+  const char* network() const {
+    if (kind == RdmaKind::kIwarp) return "iWARP";
+    return is_infiniband ? "InfiniBand" : "Ethernet";
+  }
   bool is_active() const { return state == "ACTIVE"; }
   friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
 };

@@ -113,7 +113,10 @@ std::vector<config::Check> check_lossless(const config::Fabric& fabric, Host& ho
   for (const config::Nic& nic : fabric.nics) {
     if (nic.driver != config::NicDriver::kVerbs) continue;
     const config::RdmaPort port = config::read_rdma_port(host, nic.device, nic.device_port);
-    if (port.pci.empty() || port.is_infiniband || port.interface.empty()) continue;
+    // iWARP's TCP needs no network that loses nothing.
+    if (port.pci.empty() || port.kind == config::RdmaKind::kIwarp || port.is_infiniband ||
+        port.interface.empty())
+      continue;
     checks.push_back(judge(ends_of(host, port.interface), nic, port.interface));
   }
   return checks;

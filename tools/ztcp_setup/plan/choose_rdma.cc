@@ -51,7 +51,7 @@ class RdmaChooser {
  private:
   void look_at(config::HostNic& nic) const {
     const auto gid = gid_of(input_, nic);
-    nic.gid = gid ? describe(*gid) : std::string();
+    nic.gid = gid ? describe(*gid) : std::string(is_iwarp(nic) ? "none" : "");
     const LocalAddress* const own = address_for(nic);
     if (own != nullptr) {
       nic.address = own->prefix;
@@ -66,17 +66,19 @@ class RdmaChooser {
     if (!config::is_name(port.device, config::kLongestDeviceName))
       return fmt::format("has a name that no config can hold; sudo rdma dev set {} name NAME",
                          shell_word(port.device));
-    if (port.kind == RdmaKind::kIwarp)
-      return "is an iWARP device, which ztcp has no connection manager for";
     if (port.kind == RdmaKind::kOther) return "is of a kind that has no reliable connections";
     if (!port.is_active()) return fmt::format("has port {} {}", port.port, port.state);
     if (nic.gid.empty()) return "has no GID that can be used: its interface has no address";
+    if (!nic.address && is_iwarp(nic))
+      return "has no address on its interface, over which iWARP's queue pairs go";
     if (!nic.address) return "has no address at hand over which queue pairs could be agreed upon";
     return {};
   }
 
+  static bool is_iwarp(const config::HostNic& nic) { return nic.rdma->kind == RdmaKind::kIwarp; }
+
   // The config's own, else that of the GID, else one that others can reach: of the port's own
-  // interface, or else of the machine's best way out; IPv4 first.
+  // interface, or else of the machine's best way out, but for iWARP; IPv4 first.
   const LocalAddress* address_for(const config::HostNic& nic) const {
     const std::size_t place = place_in_config(input_, nic);
     const auto gid = gid_of(input_, nic);
@@ -87,8 +89,8 @@ class RdmaChooser {
       const bool is_own = one.interface == nic.interface;
       const bool is_known =
           place != kNowhere && input_.existing->nics[place].address.address == address;
-      if (one.is_loopback || !one.is_up || (!is_own && !is_known && !is_way_out(one.interface)))
-        continue;
+      const bool is_at_hand = is_own || (!is_iwarp(nic) && (is_known || is_way_out(one.interface)));
+      if (one.is_loopback || !one.is_up || !is_at_hand) continue;
       const Rank rank{!is_known, !is_own, !gid || address_of(gid->gid) != address,
                       address.is_link_local(), !address.is_v4()};
       if (!best || rank < best->first) best.emplace(rank, &one);

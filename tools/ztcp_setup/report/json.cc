@@ -30,7 +30,7 @@ Json json_of(const config::Problem& problem) {
 Json json_of(const config::RdmaPort& port, const std::string& gid) {
   return {{"device", port.device},
           {"port", port.port},
-          {"link_layer", port.is_infiniband ? "InfiniBand" : "Ethernet"},
+          {"link_layer", port.network()},
           {"state", port.state},
           {"speed_mbps", port.speed_mbps},
           {"interface", port.interface},

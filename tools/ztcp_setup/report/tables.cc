@@ -44,10 +44,6 @@ std::string number_or_dash(std::int64_t number, bool known) {
   return known ? fmt::format("{}", number) : "-";
 }
 
-std::string link_layer_of(const config::RdmaPort& port) {
-  return port.is_infiniband ? "InfiniBand" : "Ethernet";
-}
-
 std::string rdma_pairs_text(const Plan& plan) {
   Table table;
   table.add({"device", "GPU", "model", "NUMA", "RDMA device", "link", "interface", "GID", "address",
@@ -59,7 +55,7 @@ std::string rdma_pairs_text(const Plan& plan) {
     const std::uint32_t mbps = nic.speed_mbps != 0 ? nic.speed_mbps : found.speed_mbps;
     table.add({nic.name, or_dash(gpu.pci), or_dash(gpu.model),
                number_or_dash(nic.numa_node, nic.numa_node >= 0),
-               fmt::format("{} port {}", nic.device, nic.device_port), link_layer_of(*found.rdma),
+               fmt::format("{} port {}", nic.device, nic.device_port), found.rdma->network(),
                or_dash(found.interface), found.gid, to_string(nic.address),
                number_or_dash(found.mtu_bytes, found.mtu_bytes > 0), number_or_dash(mbps, mbps > 0),
                pair.reason});
@@ -115,10 +111,10 @@ std::string idle_rdma_text(const Plan& plan) {
   std::string out;
   if (plan.verbs) return out;
   for (const config::HostNic& nic : plan.topology.rdma)
-    if (nic.rdma->is_active() && nic.rdma->kind == config::RdmaKind::kAdapter)
+    if (nic.rdma->is_active() && nic.rdma->kind != config::RdmaKind::kOther)
       out +=
           fmt::format("{}{} port {} ({}, {} Mb/s, {})", out.empty() ? "" : ", ", nic.rdma->device,
-                      nic.rdma->port, link_layer_of(*nic.rdma),
+                      nic.rdma->port, nic.rdma->network(),
                       number_or_dash(nic.speed_mbps, nic.speed_mbps > 0), or_dash(nic.interface));
   return out;
 }

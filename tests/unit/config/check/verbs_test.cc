@@ -204,9 +204,24 @@ TEST_F(CheckVerbs, OddNamesOfInterfacesAreOneWordOfACommand) {
   EXPECT_THAT(warning("rdma_device").mend, StartsWith("sudo ip link set dev 'e;$(x)' up"));
 }
 
-TEST_F(CheckVerbs, AnIwarpDeviceIsNamed) {
+TEST_F(CheckVerbs, IwarpWantsItsConnectionManagerAndItsInterfacesAddress) {
   tree_.add_file("sys/class/infiniband/mlx5_0/node_type", "4: RNIC\n");
-  EXPECT_THAT(warning("rdma_device").what, HasSubstr("iWARP"));
+  tree_.add_file("sys/class/infiniband/mlx5_0/ports/1/gids/0",
+                 "0200:0000:0007:0000:0000:0000:0000:0000\n");
+  for (const char* const name : {"eth1.7", "eth1"}) {
+    tree_.add_file(std::string("sys/class/net/") + name + "/address", "02:00:00:00:00:07\n");
+    tree_.add_file(std::string("sys/class/net/") + name + "/iflink", "3\n");
+  }
+  tree_.add_file("sys/class/net/eth1/ifindex", "3\n");
+  tree_.add_file("sys/class/net/eth1.7/ifindex", "4\n");
+  EXPECT_THAT(good("rdma_device"), HasSubstr("port 1 of mlx5_0 is active: iWARP, "));
+  EXPECT_THAT(warning("rdma_manager").mend, StartsWith("sudo modprobe rdma_ucm"));
+  tree_.add_file("dev/infiniband/rdma_cm", "");
+  EXPECT_EQ(good("rdma_manager"), "/dev/infiniband/rdma_cm may be opened");
+  EXPECT_THAT(good("rdma_address"), HasSubstr("is on eth1"));
+  addresses_[0].interface = "eth9";
+  EXPECT_THAT(warning("rdma_address").what,
+              HasSubstr("is on eth9, but iWARP's queue pairs go over eth1, mlx5_0's own"));
 }
 
 // --- Who may use it ------------------------------------------------------------------------------

@@ -143,12 +143,29 @@ TEST(ChooseRdma, APortThatSeveralGpusShareIsNobodysAlone) {
 }
 
 TEST(ChooseRdma, WhatCantServeIsLeftOutWithTheReason) {
-  FakeHost host(with(rdma_file("mlx5_1", "node_type", "4: RNIC") +
+  FakeHost host(with(rdma_file("mlx5_1", "node_type", "6: usNIC UDP") +
                      rdma_file("mlx5_0", "ports/1/rate", "400 Gb/sec (4X NDR)")));
   const Plan plan = plan_of(host, verbs());
-  EXPECT_THAT(unfit_of(plan, "mlx5_1"), HasSubstr("iWARP"));
+  EXPECT_THAT(unfit_of(plan, "mlx5_1"), HasSubstr("has no reliable connections"));
   EXPECT_THAT(unfit_of(plan, "mlx5_0"), HasSubstr("carries the default route"));
   EXPECT_THAT(devices_of(plan), ElementsAre("mlx5_2 10.77.2.5/24"));
+}
+
+// Its queue pairs go over its own interface, so that no other address will do.
+TEST(ChooseRdma, IwarpIsTakenAtAnAddressOfItsOwn) {
+  const auto iwarp = [](const char* mac) {
+    return rdma_file("mlx5_1", "node_type", "4: RNIC") +
+           rdma_file("mlx5_1", "ports/1/gids/0", mac) +
+           rdma_file("mlx5_1", "ports/1/gid_attrs/ndevs/0", "") +
+           "file path=sys/class/net/ens1/address text=02:00:00:00:00:07\\n\n"
+           "file path=sys/class/net/ens1/iflink text=3\\n\n"
+           "file path=sys/class/net/ens1/ifindex text=3\\n\n";
+  };
+  FakeHost host(with(iwarp("0200:0000:0007:0000:0000:0000:0000:0000")));
+  const Plan plan = plan_of(host, verbs());
+  EXPECT_THAT(devices_of(plan),
+              ElementsAre("mlx5_1 10.77.1.5/24 0000:19:00.0", "mlx5_2 10.77.2.5/24 0000:45:00.0"));
+  EXPECT_THAT(to_text(plan, {}), HasSubstr("iWARP"));
 }
 
 TEST(ChooseRdma, ANameThatNoConfigCanHoldLeavesOutThatDeviceAlone) {
