@@ -3,6 +3,8 @@
 """What scenarios do with a machine: its state in words, and jobs of ranks over the plugin."""
 import difflib
 import json
+import os
+import subprocess
 import time
 
 from machine import Failure
@@ -51,6 +53,26 @@ _STATE += r"""perl -e '
     }
   }'
 """
+
+
+def kernel_module(lab, machine, name):
+    """The folder of a module that Debian leaves out, for the kernel of the base image; built once."""
+    release = machine.run("uname -r").output.strip()
+    version = machine.run(f"dpkg-query -W -f '${{Version}}' linux-image-{release}").output.strip()
+    folder = os.path.join(lab.cache, f"{name}-{version}")
+    if not os.path.exists(os.path.join(folder, f"{name}.ko")):
+        lab.say(f"build {name}.ko {version}")
+        os.makedirs(folder, exist_ok=True)
+        builder = os.path.join(os.path.dirname(__file__), "build-module")
+        with open(lab.path("build-module.out"), "wb") as output:
+            subprocess.run([builder, folder, release, version, name], stdout=output, stderr=output,
+                           stdin=subprocess.DEVNULL, check=True)
+    return folder
+
+
+def install_module(machine, folder, name):
+    machine.copy_tree(folder, to="/usr/local/share")
+    machine.run(f"install -D -t /lib/modules/$(uname -r)/updates /usr/local/share/{name}.ko && depmod")
 
 
 def state(machine):

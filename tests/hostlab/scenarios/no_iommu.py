@@ -1,8 +1,5 @@
 """A machine without an IOMMU: no-IOMMU mode by name, jobs with two capabilities and with neither alone."""
-import os
-import subprocess
-
-from guest import SET_UP, all_reduce, expect, set_up, start_ranks, undo
+from guest import SET_UP, all_reduce, expect, install_module, kernel_module, set_up, start_ranks, undo
 from machine import Failure
 
 LIMIT_S = 2400  # The module is built from 130 MB of Debian's kernel source.
@@ -23,31 +20,15 @@ ATTEMPTS = [("-all", "addresses hidden\nnode refused", "missing: CAP_SYS_RAWIO, 
 ENOUGH = "+sys_rawio,+sys_admin"
 
 
-def vfio_module(lab, machine):
-    """vfio.ko with no-IOMMU mode for the kernel of the base image; built once."""
-    release = machine.run("uname -r").output.strip()
-    version = machine.run(f"dpkg-query -W -f '${{Version}}' linux-image-{release}").output.strip()
-    folder = os.path.join(lab.cache, f"vfio-{version}")
-    if not os.path.exists(os.path.join(folder, "vfio.ko")):
-        lab.say(f"build vfio.ko {version} with no-IOMMU mode")
-        os.makedirs(folder, exist_ok=True)
-        builder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "build-vfio")
-        with open(lab.path("build-vfio.out"), "wb") as output:
-            subprocess.run([builder, folder, release, version], stdout=output, stderr=output,
-                           stdin=subprocess.DEVNULL, check=True)
-    return folder
-
-
 def run(lab):
     machines = lab.boot(2, nics=["virtio"], iommu=False)
-    folder = vfio_module(lab, machines[0])
+    folder = kernel_module(lab, machines[0], "vfio")
     for machine in machines:
         refused = machine.run(SET_UP + " --spare 0", status=None)
         if refused.status == 0:
             raise Failure("set-up without an IOMMU succeeded although nobody asked for it by name")
         expect("--no-iommu", refused.output, refused)
-        machine.copy_tree(folder, to="/usr/local/share")
-        machine.run("install -D -t /lib/modules/$(uname -r)/updates /usr/local/share/vfio.ko && depmod")
+        install_module(machine, folder, "vfio")
     lab.say("set-up --no-iommu")
     set_up(machines, "--spare 0 --no-iommu")
     lab.say("jobs: no capability, each alone, both")
