@@ -94,6 +94,11 @@ inline const std::string& device_name(const Nic& nic) {
   return nic.merge.empty() ? nic.name : nic.merge;
 }
 
+// One that stays with the kernel and is merged with RDMA devices: a rail of their device.
+inline bool is_merged_socket(const Nic& nic) {
+  return nic.driver == NicDriver::kSocket && !nic.merge.empty();
+}
+
 // Of a NIC on PCI whose config says "auto": as many as its speed could use. One core carries about
 // so much; beyond four the machine's memory is the limit.
 inline constexpr std::uint32_t kAutoQueues = 0;

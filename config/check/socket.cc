@@ -98,6 +98,18 @@ std::vector<std::int64_t> numbers_of(Checklist& list, const std::string& name) {
 
 }  // namespace
 
+namespace {
+
+// Of a NIC that its device can do without, a warning: it goes over the others.
+void fault(Checklist& list, const Nic& nic, const char* name, std::string what, std::string mend) {
+  if (is_merged_socket(nic))
+    list.warning(name, nic.name, std::move(what), std::move(mend));
+  else
+    list.fault(name, nic.name, std::move(what), std::move(mend));
+}
+
+}  // namespace
+
 Next check_socket_interface(Checklist& list, const Nic& nic) {
   const std::string device = device_of(nic);
   const std::string folder = "/sys/class/net/" + device;
@@ -105,27 +117,27 @@ Next check_socket_interface(Checklist& list, const Nic& nic) {
   const std::string others = addresses_on(list, nic.interface);
   // Of a network namespace /sys may know nothing, so addresses count first.
   if (own == nullptr && others.empty() && !exists(list.machine, folder)) {
-    list.fault("interface", nic.name,
-               fmt::format("interface = \"{}\" is not an interface of this machine", nic.interface),
-               fmt::format("ip -brief address shows them; correct interface in {}, or remove the "
-                           "NIC",
-                           list.fabric.path));
+    fault(list, nic, "interface",
+          fmt::format("interface = \"{}\" is not an interface of this machine", nic.interface),
+          fmt::format("ip -brief address shows them; correct interface in {}, or remove the "
+                      "NIC",
+                      list.fabric.path));
     return Next::kStop;
   }
   if (own == nullptr) {
-    list.fault("address", nic.name,
-               fmt::format("address = \"{}\" in the config, {} has {}", to_string(nic.address),
-                           nic.interface, others.empty() ? "none" : others),
-               fmt::format("sudo ip address add {} dev {}, or write its own address into {}",
-                           to_string(nic.address), device, list.fabric.path));
+    fault(list, nic, "address",
+          fmt::format("address = \"{}\" in the config, {} has {}", to_string(nic.address),
+                      nic.interface, others.empty() ? "none" : others),
+          fmt::format("sudo ip address add {} dev {}, or write its own address into {}",
+                      to_string(nic.address), device, list.fabric.path));
     return Next::kStop;
   }
   const std::string text =
       fmt::format("{} {}, MTU {}", nic.interface, to_string(nic.address),
                   read_line(list.machine, folder + "/mtu").value_or("unknown"));
   if (!own->is_up)
-    list.fault("interface", nic.name, text + ", is down",
-               fmt::format("sudo ip link set dev {} up", device));
+    fault(list, nic, "interface", text + ", is down",
+          fmt::format("sudo ip link set dev {} up", device));
   else if (!own->is_running)
     list.warning("interface", nic.name, text + ", has no carrier",
                  "the cable, or the cloud's console");
@@ -182,7 +194,7 @@ Next check_listening_ports(Checklist& list, const Nic& nic) {
     if (nic.driver == NicDriver::kVerbs)
       list.warning("ports", nic.name, what, mend);
     else
-      list.fault("ports", nic.name, what, mend);
+      fault(list, nic, "ports", what, mend);
     return Next::kGoOn;
   }
   const auto range = numbers_of(list, "ipv4/ip_local_port_range");

@@ -82,6 +82,13 @@ void validate_merged(ParseState& state) {
       state.find_fault(nic_key(i, "merge"),
                        fmt::format("merge = \"{}\" is the name of a NIC alone", word),
                        "give the merged device a name of its own");
+    const bool has_rdma = std::any_of(nics.begin(), nics.end(), [&](const Nic& other) {
+      return other.merge == word && other.driver == NicDriver::kVerbs;
+    });
+    if (nics[i].driver == NicDriver::kSocket && !has_rdma)
+      state.find_fault(nic_key(i, "merge"),
+                       fmt::format("merge = \"{}\" stands at no NIC with driver = \"verbs\"", word),
+                       "merge interfaces of the kernel's with an RDMA device, or remove merge");
     const auto earlier = std::count_if(nics.begin(), nics.begin() + static_cast<std::ptrdiff_t>(i),
                                        [&](const Nic& other) { return other.merge == word; });
     if (earlier == kMost)

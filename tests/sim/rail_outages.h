@@ -53,8 +53,6 @@ class RailOutages {
     bool is_proven = true;
   };
 
-  QueuePairWire::End& end(bool of_sender) { return of_sender ? c_.wire.left : c_.wire.right; }
-
   void fence(bool at_sender, std::uint32_t rail) {
     ++outages_;
     // The receiver takes all that has come. What the sender's completion queue has is lost with it,
@@ -62,7 +60,7 @@ class RailOutages {
     if (!at_sender || c_.wire.draw() % 2 == 0) {
       EXPECT_TRUE(c_.poll_all());
     }
-    c_.wire.fence(end(at_sender), rail);
+    c_.fence(at_sender, rail);
     rails_[rail].is_fenced[at_sender] = true;
     if (at_sender)
       c_.sender->lose_rail(rail);
@@ -90,9 +88,9 @@ class RailOutages {
 
   void rejoin(std::uint32_t rail) {
     rails_[rail] = {.is_proven = false};
-    c_.wire.rejoin(c_.wire.right, rail);
+    c_.reopen(false, rail);
     EXPECT_TRUE(c_.receiver->reopen_rail(rail));
-    c_.wire.rejoin(c_.wire.left, rail);
+    c_.reopen(true, rail);
     EXPECT_TRUE(c_.sender->rejoin_rail(rail));
     notes_[0].push_back({rail, true, {}});
   }

@@ -2,10 +2,14 @@
 // Copyright the ztcp authors
 //
 // Both sessions of a verbs connection over queue pairs that do what the verbs allow, in every
-// order.
+// order, and over rails of TCP.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sim/queue_pair_wire.h"
+#include "tests/sim/stream_wire.h"
 #include "transport/verbs/session/recv_session.h"
 #include "transport/verbs/session/send_session.h"
 
@@ -28,26 +33,61 @@ struct Setup {
   std::vector<std::uint32_t> rates_mbps{};  // By rail; 100 where there is none.
   std::uint32_t inline_bytes = 64;
   std::uint64_t seed = 1;
+  std::vector<std::uint32_t> tcp_rails{};
+  bool has_gpu_memory = true;
+
+  bool is_tcp(std::uint32_t rail) const {
+    return std::find(tcp_rails.begin(), tcp_rails.end(), rail) != tcp_rails.end();
+  }
 };
 
 class Connection {
  public:
-  explicit Connection(const Setup& setup) : wire(setup.rails, kLocalKeys, setup.seed) {
+  explicit Connection(const Setup& setup)
+      : wire(setup.rails, kLocalKeys, setup.seed), setup_(setup) {
     wire.left.memory = {{reinterpret_cast<const std::byte*>(&ring), sizeof ring, kRingKeys}};
     std::vector<verbs::QueuePairFacts> queue_pairs;
     for (const std::uint32_t rail : setup.rails)
       queue_pairs.push_back(
           {.rail = rail,
+           .local_key = rail,
+           .remote_key = rail,
            .rate_mbps = rail < setup.rates_mbps.size() ? setup.rates_mbps[rail] : 100,
-           .inline_bytes = setup.inline_bytes});
-    sender.emplace(std::move(queue_pairs), ring, wire.left);
+           .inline_bytes = setup.inline_bytes,
+           .is_tcp = setup.is_tcp(rail)});
+    sender.emplace(std::move(queue_pairs), ring, left_);
     receiver.emplace(
         verbs::RecvSettings{.rails = setup.rails,
                             .inline_bytes = setup.inline_bytes,
                             .ring = {reinterpret_cast<std::uint64_t>(&ring), kRingKeys},
                             .ring_lkeys = kLocalKeys},
-        staged, wire.right);
+        staged, right_);
+    for (const std::uint32_t rail : setup.tcp_rails) dial(rail);
     EXPECT_TRUE(receiver->begin());
+  }
+
+  // Of queue pairs or of TCP.
+  void fence(bool at_sender, std::uint32_t rail) {
+    if (setup_.is_tcp(rail)) {
+      if (const auto told = streams_[rail]->end(at_sender)->take_untold()) {
+        EXPECT_TRUE(receiver->on_immediate(queue_pair_of(rail), told->immediate, told->size_bytes));
+      }
+      streams_[rail]->close(at_sender);
+    } else {
+      wire.fence(at_sender ? wire.left : wire.right, rail);
+    }
+  }
+  void reopen(bool at_sender, std::uint32_t rail) {
+    if (!setup_.is_tcp(rail))
+      wire.rejoin(at_sender ? wire.left : wire.right, rail);
+    else if (!at_sender)
+      dial(rail);
+  }
+  // One thing happens, or bytes have moved.
+  bool step() {
+    bool moved = wire.step();
+    for (auto& [rail, stream] : streams_) moved = stream->has_moved() || moved;
+    return moved;
   }
 
   Status poll_sender() {
@@ -56,7 +96,7 @@ class Connection {
       wire.left.completions.pop_front();
       ZTCP_CHECK(sender->on_completion(told.queue_pair, told.id));
     }
-    return {};
+    return poll_streams(true);
   }
   Status poll_receiver() {
     while (!wire.right.completions.empty() && wire.draw() % 4 != 0) {
@@ -66,7 +106,7 @@ class Connection {
                      ? receiver->on_immediate(told.queue_pair, told.immediate, told.size_bytes)
                      : receiver->on_completion(told.queue_pair, told.id));
     }
-    return {};
+    return poll_streams(false);
   }
   Status poll_all() {
     while (!wire.left.completions.empty() || !wire.right.completions.empty())
@@ -87,6 +127,73 @@ class Connection {
   QueuePairWire wire;
   std::optional<verbs::SendSession> sender;
   std::optional<verbs::RecvSession> receiver;
+  bool has_gone_by_tcp = false;  // A piece.
+
+ private:
+  // An end's rails of TCP beside its queue pairs.
+  class End final : public verbs::WorkQueues, public verbs::Landings {
+   public:
+    End(Connection& c, bool is_sender) : c_(c), is_sender_(is_sender) {}
+    Status post(std::uint32_t queue_pair, std::span<const verbs::WorkRequest> requests) override {
+      const std::uint32_t rail = c_.setup_.rails[queue_pair];
+      if (!c_.setup_.is_tcp(rail)) return queue_pairs().post(queue_pair, requests);
+      verbs::PieceStream* const stream = c_.streams_[rail]->end(is_sender_);
+      EXPECT_NE(stream, nullptr) << "work for a stream that is no more";
+      for (const verbs::WorkRequest& request : requests) stream->post(request);
+      return {};
+    }
+    Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override {
+      if (c_.setup_.is_tcp(c_.setup_.rails[queue_pair])) return {};
+      return queue_pairs().post_receives(queue_pair, count);
+    }
+    Result<verbs::Landing> place(const verbs::StreamRecord& record) override {
+      if (is_sender_) return c_.sender->place(record);
+      const auto at = c_.receiver->place(record);
+      c_.has_gone_by_tcp = true;
+      if (at && c_.wire.right.on_write) c_.wire.right.on_write(at->begin, record.size_bytes);
+      return at;
+    }
+
+   private:
+    QueuePairWire::End& queue_pairs() { return is_sender_ ? c_.wire.left : c_.wire.right; }
+    Connection& c_;
+    const bool is_sender_;
+  };
+
+  std::uint32_t queue_pair_of(std::uint32_t rail) const {
+    const auto at = std::find(setup_.rails.begin(), setup_.rails.end(), rail);
+    return static_cast<std::uint32_t>(at - setup_.rails.begin());
+  }
+
+  void dial(std::uint32_t rail) {
+    streams_[rail] = std::make_unique<StreamWire>([this] { return wire.draw(); }, left_, right_);
+  }
+
+  Status poll_streams(bool of_sender) {
+    for (std::uint32_t i = 0; i < setup_.rails.size(); ++i) {
+      const auto stream = streams_.find(setup_.rails[i]);
+      if (stream == streams_.end() || stream->second->end(of_sender) == nullptr) continue;
+      std::array<verbs::PieceStream::Told, 3> told;
+      const auto count = stream->second->end(of_sender)->poll(told);
+      // That it has ended the notes tell.
+      if (!count && count.error().code == Errc::kPeerClosed) continue;
+      if (!count) return tl::unexpected(count.error());
+      for (std::size_t n = 0; n < *count; ++n) {
+        const auto& one = told[n];
+        if (of_sender)
+          ZTCP_CHECK(sender->on_completion(i, one.id));
+        else
+          ZTCP_CHECK(one.is_immediate ? receiver->on_immediate(i, one.immediate, one.size_bytes)
+                                      : receiver->on_completion(i, one.id));
+      }
+    }
+    return {};
+  }
+
+  const Setup setup_;
+  End left_{*this, true};
+  End right_{*this, false};
+  std::map<std::uint32_t, std::unique_ptr<StreamWire>> streams_;  // By rail.
 };
 
 using Bytes = std::vector<std::byte>;

@@ -16,14 +16,22 @@ struct Shape {
   const char* name;
   std::vector<std::uint32_t> rails;  // By queue pair.
   std::vector<std::uint32_t> rates_mbps{};
+  std::vector<std::uint32_t> tcp_rails{};
 };
 const Shape kShapes[] = {{"two", {0, 1}, {25, 400}},
                          {"two_of_two", {0, 0, 1, 1}},
                          {"three", {0, 1, 2}, {100, 10, 50}},
-                         {"eight", {0, 1, 2, 3, 4, 5, 6, 7}}};
+                         {"eight", {0, 1, 2, 3, 4, 5, 6, 7}},
+                         {"rdma_and_tcp", {0, 1}, {100, 100}, {1}},
+                         {"rdma_and_two_of_tcp", {0, 0, 1, 2}, {100, 100, 400}, {1, 2}},
+                         {"tcp_alone", {0, 1}, {100, 100}, {0, 1}}};
 
 Setup setup_of(const Shape& shape, std::uint64_t seed) {
-  return {.rails = shape.rails, .rates_mbps = shape.rates_mbps, .seed = seed};
+  return {.rails = shape.rails,
+          .rates_mbps = shape.rates_mbps,
+          .seed = seed,
+          .tcp_rails = shape.tcp_rails,
+          .has_gpu_memory = shape.tcp_rails.empty()};
 }
 
 class VerbsRails : public testing::TestWithParam<std::tuple<Shape, int>> {};
@@ -51,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, VerbsRails,
                          });
 
 // A rail that fails before event `n` and stays away, at the end that finds it.
-int run_with_failure_before(int n, bool at_sender, std::uint32_t rail) {
-  Traffic traffic({.rails = {0, 1}, .seed = 7}, 16);
+int run_with_failure_before(const Setup& setup, int n, bool at_sender, std::uint32_t rail) {
+  Traffic traffic(setup, 16);
   std::unique_ptr<RailOutages> outages;
   int event = 0;
   traffic.before_event = [&](Connection& c) {
@@ -65,16 +73,24 @@ int run_with_failure_before(int n, bool at_sender, std::uint32_t rail) {
   return event;
 }
 
-TEST(VerbsRailsTest, ARailMayFailBeforeEveryEvent) {
-  const int events = run_with_failure_before(1 << 30, true, 0);
+void fail_before_every_event(const Setup& setup) {
+  const int events = run_with_failure_before(setup, 1 << 30, true, 0);
   ASSERT_GT(events, 100);
   for (int n = 0; n < events; n += 2)
     for (const bool at_sender : {true, false})
       for (const std::uint32_t rail : {0U, 1U}) {
         SCOPED_TRACE(testing::Message() << n << " " << at_sender << " " << rail);
-        run_with_failure_before(n, at_sender, rail);
-        if (HasFailure()) return;
+        run_with_failure_before(setup, n, at_sender, rail);
+        if (testing::Test::HasFailure()) return;
       }
+}
+
+TEST(VerbsRailsTest, ARailMayFailBeforeEveryEvent) {
+  fail_before_every_event({.rails = {0, 1}, .seed = 7});
+}
+
+TEST(VerbsRailsTest, OneOfTwoKindsMayFailBeforeEveryEvent) {
+  fail_before_every_event({.rails = {0, 1}, .seed = 7, .tcp_rails = {1}, .has_gpu_memory = false});
 }
 
 // What fencing is for, and that these tests would see it missing.
@@ -101,6 +117,34 @@ TEST(VerbsRailsTest, WhoDoesNotWaitForTheOthersWordWritesIntoBuffersThatAreDone)
     }
   }
   EXPECT_GT(harmed, 0);
+}
+
+// Whatever goes over it then is refused by name; host memory goes on.
+TEST(VerbsRailsTest, GpuMemoryEndsItWithTheLastRailOfRdma) {
+  for (const bool is_senders : {true, false}) {
+    Connection c({.rails = {0, 1}, .tcp_rails = {1}});
+    RailOutages outages(c);
+    Bytes to(100'000);
+    const Bytes from(100'000, std::byte{1});
+    const auto post = [&](std::uint32_t flags) {
+      const verbs::RecvSession::Buffer buffer{reinterpret_cast<std::uint64_t>(to.data()),
+                                              &kPayloadKeys, 100'000, 0, flags};
+      ASSERT_TRUE(c.receiver->post({&buffer, 1}));
+    };
+    for (const bool at_sender : {true, false}) outages.fail(at_sender, 0);
+    post(verbs::Slot::kHost);
+    while (!*c.sender->post(0, {.bytes = from, .lkeys = &kLocalKeys})) ASSERT_TRUE(c.poll_both());
+    while (!c.receiver->is_done(0) || !c.sender->is_done(0)) ASSERT_TRUE(c.poll_both());
+    EXPECT_EQ(to, from);
+    post(is_senders ? verbs::Slot::kHost : 0);
+    Result<bool> sent = false;
+    while (sent && !*sent) {
+      ASSERT_TRUE(c.poll_both());
+      sent = c.sender->post(1, {.bytes = from, .lkeys = &kLocalKeys, .is_host = !is_senders});
+    }
+    ASSERT_FALSE(sent);
+    EXPECT_EQ(sent.error().where, verbs::kOnlyTcpIsLeft);
+  }
 }
 
 TEST(VerbsRailsTest, WithoutAnyRailMessagesWait) {

@@ -13,6 +13,7 @@ struct Shape {
   const char* name;
   std::vector<std::uint32_t> rails;  // By queue pair.
   std::vector<std::uint32_t> rates_mbps{};
+  std::vector<std::uint32_t> tcp_rails{};
 };
 const Shape kShapes[] = {{"one", {0}},
                          {"two", {0, 0}},
@@ -21,7 +22,10 @@ const Shape kShapes[] = {{"one", {0}},
                          {"two_rails", {0, 1}},
                          {"unequal_rails", {0, 1, 2}, {25, 400, 100}},
                          {"rails_of_two", {0, 0, 1, 1}, {100, 10}},
-                         {"eight_rails", {0, 1, 2, 3, 4, 5, 6, 7}}};
+                         {"eight_rails", {0, 1, 2, 3, 4, 5, 6, 7}},
+                         {"rdma_and_tcp", {0, 1}, {100, 100}, {1}},
+                         {"two_rdma_and_tcp", {0, 0, 1, 2}, {400, 100, 50}, {2}},
+                         {"rdma_and_two_of_tcp", {0, 1, 2}, {10, 100, 100}, {1, 2}}};
 
 class VerbsTraffic : public testing::TestWithParam<std::tuple<Shape, std::uint32_t, int>> {};
 
@@ -30,9 +34,11 @@ TEST_P(VerbsTraffic, DeliversEachMessageOnceAndWhole) {
   Traffic traffic({.rails = shape.rails,
                    .rates_mbps = shape.rates_mbps,
                    .inline_bytes = inline_bytes,
-                   .seed = static_cast<std::uint64_t>(seed)},
+                   .seed = static_cast<std::uint64_t>(seed),
+                   .tcp_rails = shape.tcp_rails},
                   600);
   traffic.run();
+  EXPECT_EQ(traffic.has_gone_by_tcp(), !shape.tcp_rails.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, VerbsTraffic,

@@ -27,7 +27,8 @@ inline std::byte byte_of(std::uint64_t n, int tag, std::size_t at) {
 // Applications on both ends that post whatever they may, in groups of any tags.
 class Traffic {
  public:
-  Traffic(const Setup& setup, std::size_t buffers) : connection_(setup), to_post_(buffers) {
+  Traffic(const Setup& setup, std::size_t buffers)
+      : connection_(setup), has_gpu_memory_(setup.has_gpu_memory), to_post_(buffers) {
     connection_.wire.right.on_write = [this](const std::byte* to, std::size_t size) {
       check_write(to, size);
     };
@@ -36,6 +37,7 @@ class Traffic {
   // Whatever else happens, before each event.
   std::function<void(Connection&)> before_event = [](Connection&) {};
   const std::string& problem() const { return problem_; }
+  bool has_gone_by_tcp() const { return connection_.has_gone_by_tcp; }
 
   void run() {
     for (std::size_t idle = 0; idle < 10'000 && !is_over() && problem_.empty(); ++idle) {
@@ -52,7 +54,7 @@ class Traffic {
           look();
           break;
         default:
-          if (connection_.wire.step()) idle = 0;
+          if (connection_.step()) idle = 0;
       }
       ASSERT_EQ(connection_.wire.problem(), "");
     }
@@ -79,6 +81,11 @@ class Traffic {
     return std::min(connection_.wire.draw() % (2 * top), kMaxBytes);
   }
 
+  std::uint32_t draw_flags() {
+    const std::uint32_t polled = connection_.wire.draw() % 2 == 0 ? verbs::Slot::kPolled : 0U;
+    return polled | (has_gpu_memory_ && connection_.wire.draw() % 4 == 0 ? 0U : verbs::Slot::kHost);
+  }
+
   void post_receive() {
     verbs::RecvSession& receiver = *connection_.receiver;
     const std::uint16_t number = receiver.next_number();
@@ -95,7 +102,8 @@ class Traffic {
       buffer.bytes.resize(buffer.sent_bytes + connection_.wire.draw() % 100);
       to_send_[buffer.tag].push_back(buffer.sent_bytes);
       buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.bytes.data()), &kPayloadKeys,
-                         static_cast<std::uint32_t>(buffer.bytes.size()), buffer.tag});
+                         static_cast<std::uint32_t>(buffer.bytes.size()), buffer.tag,
+                         draw_flags()});
     }
     for (const Buffer& buffer : group)
       connection_.wire.right.memory.push_back(
@@ -115,8 +123,11 @@ class Traffic {
     const std::uint64_t n = next_sent_[tag];
     Bytes bytes(chosen->second.front());
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_of(n, tag, i);
-    const auto taken = connection_.sender->post(
-        number, {.bytes = bytes, .tag = tag, .lkeys = &kLocalKeys, .is_host = n % 3 != 0});
+    const auto taken =
+        connection_.sender->post(number, {.bytes = bytes,
+                                          .tag = tag,
+                                          .lkeys = &kLocalKeys,
+                                          .is_host = !has_gpu_memory_ || n % 3 != 0});
     ASSERT_TRUE(taken);
     if (!*taken) return;
     ++next_sent_[tag];
@@ -170,6 +181,7 @@ class Traffic {
   }
 
   Connection connection_;
+  const bool has_gpu_memory_;
   std::size_t to_post_;
   std::map<int, std::deque<std::size_t>> to_send_;  // Sizes of messages, by tag.
   std::map<int, std::uint64_t> next_number_;

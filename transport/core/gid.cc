@@ -19,9 +19,13 @@ int rank_of(const GidEntry& entry) {
 std::optional<Gid> parse_gid(const std::string& text) {
   const auto address = parse_ip(text);
   if (!address) return std::nullopt;
+  return gid_of(*address);
+}
+
+Gid gid_of(const IpAddress& address) {
   Gid gid{};
   for (std::size_t i = 0; i < gid.size(); ++i)
-    gid[i] = static_cast<std::uint8_t>((i < 8 ? address->high : address->low) >> (56 - i % 8 * 8));
+    gid[i] = static_cast<std::uint8_t>((i < 8 ? address.high : address.low) >> (56 - i % 8 * 8));
   return gid;
 }
 

@@ -31,6 +31,7 @@ struct GidEntry {
 std::optional<Gid> parse_gid(const std::string& text);
 // Of RoCE it is one of its interface's.
 IpAddress address_of(const Gid& gid);
+Gid gid_of(const IpAddress& address);
 // As sysfs has it: "RoCE v2", "IB/RoCE v1".
 GidType parse_gid_type(const std::string& text, bool is_infiniband);
 const char* to_string(GidType type);

@@ -86,7 +86,9 @@ std::string gpu_text(const Device& device) {
 
 }  // namespace
 
-bool carries(const config::Nic& nic) { return nic.driver == config::NicDriver::kSocket; }
+bool carries(const config::Nic& nic) {
+  return nic.driver == config::NicDriver::kSocket && !config::is_merged_socket(nic);
+}
 
 Result<std::vector<Device>> devices_of(const config::Fabric& fabric,
                                        std::span<const LocalAddress> all,

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/verbs/comm_end.h"
 
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,10 +43,9 @@ Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& r
       error.sys_errno != 0 ? fmt::format(", errno {}", error.sys_errno) : std::string();
   connection_->rails().first().ends.failed(
       connection_->peer().address, error.code,
-      fmt::format("{} {} over {} port {} failed: {} ({}{}){}{}{}", verb(connection_->direction()),
-                  to_string(connection_->peer()), rail.device.hca, rail.device.port,
-                  ztcp::describe(error.code), error.where, number, detail.empty() ? "" : ": ",
-                  detail,
+      fmt::format("{} {} over {} failed: {} ({}{}){}{}{}", verb(connection_->direction()),
+                  to_string(connection_->peer()), rail.device.place(), ztcp::describe(error.code),
+                  error.where, number, detail.empty() ? "" : ": ", detail,
                   rail.is_port_down.load(std::memory_order_relaxed)
                       ? fmt::format("; port {} of {} is down", rail.device.port, rail.device.hca)
                       : ""));
@@ -93,6 +93,8 @@ Result<int> CommEnd::poll(std::size_t index) {
   const Strand& strand = connection_->strands()[index];
   if (!strand.is_polled()) [[unlikely]]
     return 0;
+  if (!strand.queues) [[unlikely]]
+    return poll_stream(index);
   const int count = strand.queues->poll(completions);
   if (count < 0) [[unlikely]] {
     if (lose(index, "the device is gone")) return 0;
@@ -119,6 +121,25 @@ Result<int> CommEnd::poll(std::size_t index) {
   if (strand.state == Strand::State::kDraining) [[unlikely]]
     connection_->finish_draining(index);
   return count;
+}
+
+Result<int> CommEnd::poll_stream(std::size_t index) {
+  const Strand& strand = connection_->strands()[index];
+  if (!strand.stream) return 0;  // It is not dialled yet.
+  std::array<PieceStream::Told, kCompletions> told;
+  const auto count = strand.stream->pieces.poll(told);
+  if (!count) {
+    const Error& error = count.error();
+    const std::string why = error.sys_errno == 0 ? ztcp::describe(error.code)
+                                                 : std::string(std::strerror(error.sys_errno));
+    // What the peer may not say is no rail's fault.
+    if (error.code != Errc::kProtocol && lose(index, why)) return 0;
+    return tl::unexpected(fail(error, why, *strand.rail));
+  }
+  for (std::size_t i = 0; i < *count; ++i)
+    if (const Status taken = connection_->take(strand, told[i]); !taken)
+      return tl::unexpected(fail(taken.error(), ""));
+  return static_cast<int>(*count);
 }
 
 Status CommEnd::hear_news(bool waits_for_peer) {

@@ -78,6 +78,7 @@ class CommEnd {
   Error fail(const ibv_wc& completion, std::size_t strand);
   // Those of one rail. How many there were.
   Result<int> poll(std::size_t strand);
+  Result<int> poll_stream(std::size_t strand);
   std::string describe(const ibv_wc& completion, std::size_t strand) const;
   void tell();
 

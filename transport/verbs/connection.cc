@@ -22,29 +22,51 @@ std::uint8_t traffic_class_for(const Device& device, int wanted) {
 
 Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
   memory_ = std::make_unique<ControlMemory>();
-  const std::size_t rails = peer == nullptr
-                                ? rails_->rails.size()
-                                : std::min<std::size_t>(rails_->rails.size(), peer->rails);
-  const auto most = static_cast<std::uint32_t>(kMaxQueuePairs / rails);
-  for (std::size_t i = 0; i < rails; ++i) {
-    const auto& rail = rails_->rails[i];
-    std::uint32_t count = std::min(rail->device.queue_pairs, most);
-    if (peer != nullptr) count = std::min<std::uint32_t>(count, peer->on[i].queue_pairs);
+  EndFacts usable;
+  std::vector<std::pair<std::size_t, const RailFacts*>> chosen;  // And the peer's, if it has told.
+  for (std::size_t i = 0; i < rails_->rails.size(); ++i) {
+    const Rail& rail = *rails_->rails[i];
+    if (!rail.is_usable()) continue;
+    RailFacts& ours = usable.on[usable.rails++];
+    ours.is_tcp = rail.device.is_tcp ? 1 : 0;
+    ours.number = static_cast<std::uint8_t>(rails_->number(i));
+    const RailFacts* const theirs = peer == nullptr ? nullptr : counterpart(ours, *peer);
+    if (peer == nullptr || theirs != nullptr) chosen.emplace_back(i, theirs);
+  }
+  if (chosen.empty())
+    return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, mismatch(usable, *peer)});
+  const auto most = static_cast<std::uint32_t>(kMaxQueuePairs / chosen.size());
+  for (const auto& [i, theirs] : chosen) {
+    const Device& device = rails_->rails[i]->device;
+    if (device.is_tcp) {
+      Strand& strand = new_strand(i);
+      strand.state = Strand::State::kDown;
+      if (direction_ == Direction::kSend) strand.due = TimePoint();
+      continue;
+    }
+    std::uint32_t count = std::min(device.queue_pairs, most);
+    if (theirs != nullptr) count = std::min<std::uint32_t>(count, theirs->queue_pairs);
     const QueuePairSettings settings{
         .count = std::max(1U, count),
         .receive_depth = direction_ == Direction::kReceive ? RecvSession::kReceiveDepth : 1,
-        .traffic_class = traffic_class_for(rail->device, traffic_class),
+        .traffic_class = traffic_class_for(device, traffic_class),
         .sends_pieces = direction_ == Direction::kSend,
-        .takes_tellings = peer != nullptr && peer->on[i].tells_apart != 0};
-    if (auto made = add_strand(rail, settings); !made)
-      return tl::unexpected(std::move(made.error()));
+        .takes_tellings = theirs != nullptr && theirs->tells_apart != 0};
+    if (auto made = add_strand(i, settings); !made) return tl::unexpected(std::move(made.error()));
   }
   return {};
 }
 
-Made<void> Connection::add_strand(const std::shared_ptr<Rail>& rail,
-                                  const QueuePairSettings& settings) {
-  const Device& device = rail->device;
+Strand& Connection::new_strand(std::size_t rail) {
+  Strand& strand = strands_.emplace_back();
+  strand.rail = rails_->rails[rail];
+  strand.number = static_cast<std::uint8_t>(rails_->number(rail));
+  strand.key = static_cast<std::uint8_t>(rail);
+  return strand;
+}
+
+Made<void> Connection::add_strand(std::size_t rail, const QueuePairSettings& settings) {
+  const Device& device = rails_->rails[rail]->device;
   const Api& api = *device.opened->api;
   // A slot is looked at as it comes: no relaxed ordering.
   RegionHandle region(api.reg_mr(device.opened->domain.get(), memory_.get(), sizeof *memory_,
@@ -60,8 +82,7 @@ Made<void> Connection::add_strand(const std::shared_ptr<Rail>& rail,
   }
   auto made = QueuePairs::create(device, settings);
   if (!made) return tl::unexpected(std::move(made.error()));
-  Strand& strand = strands_.emplace_back();
-  strand.rail = rail;
+  Strand& strand = new_strand(rail);
   strand.region = std::move(region);
   strand.settings = settings;
   strand.queues = std::move(*made);
@@ -72,24 +93,58 @@ EndFacts Connection::facts() const {
   EndFacts out;
   out.memory_address = reinterpret_cast<std::uint64_t>(&memory_->ring);
   out.rails = static_cast<std::uint8_t>(strands_.size());
-  for (std::size_t i = 0; i < strands_.size(); ++i) {
-    strands_[i].queues->tell(out.on[i]);
-    out.on[i].memory_rkey = strands_[i].region->rkey;
-    out.on[i].port = strands_[i].rail->iwarp_port;
-  }
+  for (std::size_t i = 0; i < strands_.size(); ++i) tell(strands_[i], out.on[i]);
   return out;
 }
 
+void Connection::tell(const Strand& strand, RailFacts& facts) const {
+  facts.number = strand.number;
+  facts.key = strand.key;
+  if (!strand.is_tcp()) {
+    strand.queues->tell(facts);
+    facts.memory_rkey = strand.region->rkey;
+    facts.port = strand.rail->iwarp_port;
+    return;
+  }
+  facts.is_tcp = 1;
+  facts.queue_pairs = 1;
+  strand.rail->device.hca.copy(facts.device.data(), facts.device.size() - 1);
+  if (!strand.rail->listening) return;
+  facts.gid = gid_of(strand.rail->listening->endpoint.address);
+  facts.port = strand.rail->listening->endpoint.port;
+  facts.ticket = strand.ticket;
+}
+
+// Keeps what both have, in the order of ours, which is the peer's, too. False: they have nothing.
+bool Connection::match(const EndFacts& peer) {
+  peer_facts_ = {.memory_address = peer.memory_address};
+  std::vector<Strand> common;
+  for (Strand& strand : strands_) {
+    RailFacts ours;
+    ours.is_tcp = strand.is_tcp() ? 1 : 0;
+    ours.number = strand.number;
+    const RailFacts* const theirs = counterpart(ours, peer);
+    if (theirs == nullptr) continue;
+    peer_facts_.on[peer_facts_.rails++] = *theirs;
+    common.push_back(std::move(strand));
+  }
+  strands_ = std::move(common);
+  has_recovery_ = strands_.size() > 1 || (!strands_.empty() && strands_.front().is_tcp());
+  return !strands_.empty();
+}
+
 Made<void> Connection::join(const EndFacts& peer) {
-  peer_facts_ = peer;
-  if (peer.rails < strands_.size()) strands_.resize(peer.rails);
+  if (!match(peer))
+    return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, "no rail in common"});
   std::uint32_t next = 0;
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     Strand& strand = strands_[i];
-    if (auto joined = strand.queues->join(peer.on[i]); !joined) return joined;
-    strand.settings.count = strand.queues->count();
+    if (!strand.is_tcp()) {
+      if (auto joined = strand.queues->join(peer_facts_.on[i]); !joined) return joined;
+      strand.settings.count = strand.queues->count();
+    }
     strand.first_queue_pair = next;
-    next += strand.queues->count();
+    next += strand.settings.count;
     place(strand);
   }
   if (const Status begun = start_session(); !begun)
@@ -106,6 +161,10 @@ void Connection::bond(std::shared_ptr<ConnectionManager> manager, const Nonce& n
 }
 
 void Connection::place(const Strand& strand) {
+  if (strand.is_tcp()) {
+    places_[strand.first_queue_pair] = {.stream = strand.stream.get()};
+    return;
+  }
   for (std::uint32_t n = 0; n < strand.settings.count; ++n)
     places_[strand.first_queue_pair + n] = {strand.queues.get(), n};
 }
@@ -115,6 +174,8 @@ Status Connection::start_session() {
   std::vector<QueuePairFacts> all = queue_pairs();
   if (direction_ == Direction::kSend) {
     sender_.emplace(std::move(all), memory_->ring, *this);
+    for (std::uint32_t i = 0; i < strands_.size(); ++i)
+      if (strands_[i].state == Strand::State::kDown) sender_->lose_rail(i);
     return {};
   }
   RecvSettings settings{.rails = {},
@@ -126,6 +187,8 @@ Status Connection::start_session() {
     settings.inline_bytes = std::min(settings.inline_bytes, one.inline_bytes);
   }
   receiver_.emplace(std::move(settings), memory_->ring, *this);
+  for (std::uint32_t i = 0; i < strands_.size(); ++i)
+    if (strands_[i].state == Strand::State::kDown) receiver_->lose_rail(i);
   return receiver_->begin();
 }
 
@@ -140,9 +203,18 @@ Status Connection::take(const Strand& strand, const ibv_wc& completion) {
   return receiver_->on_immediate(queue_pair, told.immediate, told.size_bytes);
 }
 
+Status Connection::take(const Strand& strand, const PieceStream::Told& told) {
+  if (direction_ == Direction::kSend)
+    return sender_->on_completion(strand.first_queue_pair, told.id);
+  return told.is_immediate
+             ? receiver_->on_immediate(strand.first_queue_pair, told.immediate, told.size_bytes)
+             : receiver_->on_completion(strand.first_queue_pair, told.id);
+}
+
 RailKeys Connection::memory_lkeys() const {
   RailKeys out{};
-  for (std::size_t i = 0; i < strands_.size(); ++i) out[i] = strands_[i].region->lkey;
+  for (std::size_t i = 0; i < strands_.size(); ++i)
+    if (strands_[i].region) out[i] = strands_[i].region->lkey;
   return out;
 }
 
@@ -155,17 +227,26 @@ RemoteMemory Connection::peer_memory() const {
 std::vector<QueuePairFacts> Connection::queue_pairs() const {
   std::vector<QueuePairFacts> out;
   for (std::uint32_t i = 0; i < strands_.size(); ++i) {
-    const QueuePairs& queues = *strands_[i].queues;
-    const std::uint32_t each = strands_[i].rail->device.speed_mbps / queues.count();
-    out.insert(out.end(), queues.count(), {i, std::max(1U, each), queues.inline_bytes()});
+    const Strand& strand = strands_[i];
+    const std::uint32_t each = strand.rail->device.speed_mbps / strand.settings.count;
+    out.insert(out.end(), strand.settings.count,
+               {.rail = i,
+                .local_key = strand.key,
+                .remote_key = peer_facts_.on[i].key,
+                .rate_mbps = std::max(1U, each),
+                .inline_bytes =
+                    strand.is_tcp() ? PieceStream::kInlineBytes : strand.queues->inline_bytes(),
+                .is_tcp = strand.is_tcp()});
   }
   return out;
 }
 
 void Connection::abort() {
   is_aborted_ = true;
-  for (const Strand& strand : strands_)
+  for (Strand& strand : strands_) {
     if (strand.queues) strand.queues->abort();
+    strand.stream.reset();
+  }
 }
 
 void Connection::fail(const Error& error) {

@@ -49,7 +49,7 @@ enum class News : std::uint8_t {
   kDeviceLost,  // Ours.
 };
 
-class Connection final : public WorkQueues {
+class Connection final : public WorkQueues, public Landings {
  public:
   enum class Phase : std::uint8_t { kConnecting, kReady, kFailed };
 
@@ -86,11 +86,11 @@ class Connection final : public WorkQueues {
   Endpoint peer() const { return peer_; }  // Of the exchange.
 
   // --- Whose it is, under its lock ---------------------------------------------------------------
-  // Nobody else is there where there is one rail: then it locks nothing.
+  // Nobody else is there where there is one rail, of RDMA: then it locks nothing.
   std::unique_lock<std::mutex> lock() {
-    return strands_.size() > 1 ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+    return has_recovery_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   }
-  // As many as both ends have rails.
+  // As many as both ends have in common.
   std::span<const Strand> strands() const { return strands_; }
   ControlMemory& memory() { return *memory_; }
   const EndFacts& peer_facts() const { return peer_facts_; }
@@ -102,6 +102,7 @@ class Connection final : public WorkQueues {
   }
   // A completion of a strand that is polled, which succeeded.
   Status take(const Strand& strand, const ibv_wc& completion);
+  Status take(const Strand& strand, const PieceStream::Told& told);
   void abort();
 
   // --- Rails that fail (connection_rails.cc) -----------------------------------------------------
@@ -118,6 +119,8 @@ class Connection final : public WorkQueues {
   Status hear(const RailNote& told, TimePoint now);
   // The receiver has closed in peace.
   void peer_has_all();
+  // A stream that was dialled with the ticket, if that is of this connection: then it takes it.
+  bool take_stream(const Ticket& ticket, link::Fd& fd);
   // Does what is due. An error ends the connection.
   Status advance(TimePoint now);
   TimePoint due() const;
@@ -129,45 +132,63 @@ class Connection final : public WorkQueues {
 
   Status post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) override {
     const Place& at = places_[queue_pair];
+    if (at.queues == nullptr) [[unlikely]] {
+      for (const WorkRequest& request : requests) at.stream->pieces.post(request);
+      return {};
+    }
     return at.queues->post(at.index, requests);
   }
+  // A stream needs none.
   Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override {
     const Place& at = places_[queue_pair];
-    return at.queues->post_receives(at.index, count);
+    return at.queues == nullptr ? Status() : at.queues->post_receives(at.index, count);
   }
 
  private:
   struct Place {
     QueuePairs* queues = nullptr;
     std::uint32_t index = 0;
+    RailStream* stream = nullptr;  // Where it has no queue pairs.
   };
+
+  Result<Landing> place(const StreamRecord& record) override {
+    return sender_ ? sender_->place(record) : receiver_->place(record);
+  }
 
   RailKeys memory_lkeys() const;
   RemoteMemory peer_memory() const;
   std::vector<QueuePairFacts> queue_pairs() const;
   void place(const Strand& strand);
+  bool match(const EndFacts& peer);
   Status start_session();
 
+  bool is_up(const Strand& strand) const;
   void fence(Strand& strand);
   Status hand_over(Strand& strand, TimePoint now);
   Status drain(Strand& strand, TimePoint now);
-  void drop_offer(Strand& strand, TimePoint now);
+  Status drop_offer(Strand& strand, const std::string& why, TimePoint now);
   void offer(Strand& strand, TimePoint now);
   Status accept(Strand& strand, const RailNote& told);
+  bool open(Strand& strand, const RailNote& told);
   bool join_again(Strand& strand, const RailNote& told);
-  void prove(Strand& strand, const RailNote& told, TimePoint now);
+  Status prove(Strand& strand, const RailNote& told, TimePoint now);
+  Status dial(Strand& strand, const RailNote& told, TimePoint now);
   Status look_at_proofs(Strand& strand, TimePoint now);
+  Result<bool> is_welcome(Strand& strand);
   Status rejoin(Strand& strand);
   std::size_t index_of(const Strand& strand) const {
     return static_cast<std::size_t>(&strand - strands_.data());
   }
   void note(RailNote::Step step, const Strand& strand);
+  void tell(const Strand& strand, RailFacts& facts) const;
 
-  Made<void> add_strand(const std::shared_ptr<Rail>& rail, const QueuePairSettings& settings);
+  Made<void> add_strand(std::size_t rail, const QueuePairSettings& settings);
+  Strand& new_strand(std::size_t rail);
 
   const std::shared_ptr<RailSet> rails_;
   std::unique_ptr<ControlMemory> memory_;
   std::vector<Strand> strands_;
+  bool has_recovery_ = false;  // Its rails may fail and come back.
   std::array<Place, kMaxQueuePairs> places_{};
   std::optional<SendSession> sender_;
   std::optional<RecvSession> receiver_;
@@ -177,7 +198,7 @@ class Connection final : public WorkQueues {
 
   const Direction direction_;
   const Endpoint peer_;
-  EndFacts peer_facts_;
+  EndFacts peer_facts_;  // Since it was joined, of the strands.
   std::atomic<Phase> phase_{Phase::kConnecting};
   Error error_;
   std::mutex news_mutex_;

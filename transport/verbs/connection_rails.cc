@@ -5,6 +5,8 @@
 // All of it under the connection's lock.
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <sys/random.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,30 +29,37 @@ constexpr Duration kProof = std::chrono::seconds(40);
 constexpr Duration kFirstPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::seconds(30);
 
+std::string text_of(const Error& error) {
+  return error.sys_errno == 0 ? describe(error.code)
+                              : fmt::format("{} ({})", std::strerror(error.sys_errno), error.where);
+}
+
 }  // namespace
 
 void Connection::note(Step step, const Strand& strand) {
   RailNote& out = notes_.emplace_back(make_note(step, index_of(strand), strand.epoch));
   if (step == Step::kFenced && receiver_) out.holdings = receiver_->holdings();
   if (step != Step::kOffer && step != Step::kAccept) return;
-  strand.queues->tell(out.facts);
-  out.facts.memory_rkey = strand.region->rkey;
+  tell(strand, out.facts);
+}
+
+// Or the sender may take it for that.
+bool Connection::is_up(const Strand& strand) const {
+  return strand.state == State::kUp || strand.state == State::kAccepted;
 }
 
 bool Connection::lose(std::size_t index, const std::string& why) {
   Strand& lost = strands_[index];
   if (is_aborted_) return false;
-  if (lost.state != State::kUp && lost.state != State::kAccepted) return true;
-  const auto others = std::count_if(strands_.begin(), strands_.end(), [&](const Strand& one) {
-    return &one != &lost && (one.state == State::kUp || one.state == State::kAccepted);
-  });
+  if (!is_up(lost)) return true;
+  const auto others = std::count_if(strands_.begin(), strands_.end(),
+                                    [&](const Strand& one) { return &one != &lost && is_up(one); });
   if (others == 0) return false;
-  if (!lost.rail->is_lost.exchange(true))
-    log::warn(
-        "{}: the rail over {} port {} has failed to {}: {}; messages go over the other {} "
-        "meanwhile",
-        rails_->name, lost.rail->device.hca, lost.rail->device.port, to_string(peer_), why, others);
-  lost.queues->abort();
+  // Of who closes in peace it is none.
+  if (news() != News::kFarewell && !lost.rail->is_lost.exchange(true))
+    log::warn("{}: the rail over {} has failed to {}: {}; messages go over the other {} meanwhile",
+              rails_->name, lost.rail->device.place(), to_string(peer_), why, others);
+  if (lost.queues) lost.queues->abort();
   lost.pause = kFirstPause;
   if (direction_ == Direction::kSend) {
     sender_->lose_rail(static_cast<std::uint32_t>(index));
@@ -58,6 +67,8 @@ bool Connection::lose(std::size_t index, const std::string& why) {
     return true;
   }
   receiver_->lose_rail(static_cast<std::uint32_t>(index));
+  if (const auto told = lost.stream ? lost.stream->pieces.take_untold() : std::nullopt)
+    (void)take(lost, *told);
   lost.state = State::kDraining;
   lost.due = lost.gives_up = kAtOnce;  // Drained at once, and when it is not, for a while.
   finish_draining(index);
@@ -90,12 +101,14 @@ void Connection::take_drained(std::size_t index, const ibv_wc& completion) {
 }
 
 void Connection::finish_draining(std::size_t index) {
-  if (strands_[index].queues->is_drained()) fence(strands_[index]);
+  const Strand& strand = strands_[index];
+  if (!strand.queues || strand.queues->is_drained()) fence(strands_[index]);
 }
 
 // From here on nothing comes over it any more.
 void Connection::fence(Strand& strand) {
   strand.queues.reset();
+  strand.stream.reset();
   strand.state = State::kFenced;
   strand.due = strand.is_peer_fenced ? kAtOnce : kNever;
   note(Step::kFenced, strand);
@@ -114,24 +127,22 @@ Status Connection::hand_over(Strand& strand, TimePoint now) {
 }
 
 void Connection::peer_has_all() {
-  if (sender_ && strands_.size() > 1) sender_->arrived();
+  if (sender_ && has_recovery_) sender_->arrived();
 }
 
 Status Connection::hear(const RailNote& told, TimePoint now) {
   if (is_aborted_) return {};
-  if (told.rail >= strands_.size() || strands_.size() == 1)
+  if (told.rail >= strands_.size() || !has_recovery_)
     return ztcp::fail(Errc::kProtocol, "a note of no rail");
   Strand& strand = strands_[told.rail];
   if (told.step == Step::kOffer) return accept(strand, told);
   if (told.epoch != strand.epoch) return {};  // Of queue pairs that are no more.
   const bool is_offered = strand.state == State::kOffered || strand.state == State::kProving;
-  if (told.step == Step::kAccept && strand.state == State::kOffered) prove(strand, told, now);
+  if (told.step == Step::kAccept && strand.state == State::kOffered)
+    return prove(strand, told, now);
   if (told.step == Step::kProven && strand.state == State::kAccepted) return rejoin(strand);
   if (told.step != Step::kFenced) return {};
-  if (is_offered) {
-    drop_offer(strand, now);
-    return {};
-  }
+  if (is_offered) return drop_offer(strand, "the peer does not take it", now);
   strand.is_peer_fenced = true;
   strand.peer_holdings = told.holdings;
   if (!lose(told.rail, "the peer says so"))
@@ -165,7 +176,7 @@ Status Connection::advance(TimePoint now) {
         offer(strand, now);
         break;
       case State::kOffered:
-        drop_offer(strand, now);  // No answer came.
+        ZTCP_CHECK(drop_offer(strand, "the peer does not answer", now));
         break;
       case State::kProving:
         ZTCP_CHECK(look_at_proofs(strand, now));
@@ -202,10 +213,12 @@ Status Connection::drain(Strand& strand, TimePoint now) {
 
 void Connection::offer(Strand& strand, TimePoint now) {
   strand.due = now + strand.pause;
-  if (strand.rail->is_port_down.load(std::memory_order_relaxed)) return;
-  auto made = QueuePairs::create(strand.rail->device, strand.settings);
-  if (!made) return;
-  strand.queues = std::move(*made);
+  if (!strand.is_tcp()) {
+    if (strand.rail->is_port_down.load(std::memory_order_relaxed)) return;
+    auto made = QueuePairs::create(strand.rail->device, strand.settings);
+    if (!made) return;
+    strand.queues = std::move(*made);
+  }
   strand.is_peer_fenced = false;
   ++strand.epoch;
   strand.state = State::kOffered;
@@ -214,17 +227,28 @@ void Connection::offer(Strand& strand, TimePoint now) {
 }
 
 // Nothing but proofs has gone over it.
-void Connection::drop_offer(Strand& strand, TimePoint now) {
+Status Connection::drop_offer(Strand& strand, const std::string& why, TimePoint now) {
+  const bool is_first = !strand.rail->is_lost.exchange(true);
+  if (is_first)
+    log::warn("{}: no rail over {} to {}: {}{}", rails_->name, strand.rail->device.place(),
+              to_string(peer_), why,
+              strand.is_tcp() ? "; may TCP pass to its ports first_port to last_port there?" : "");
   strand.queues.reset();
+  strand.stream.reset();
   strand.state = State::kDown;
-  strand.pause = std::min(2 * strand.pause, kLongestPause);
+  strand.pause = std::clamp(2 * strand.pause, kFirstPause, kLongestPause);
   strand.due = now + strand.pause;
   note(Step::kFenced, strand);
+  if (std::any_of(strands_.begin(), strands_.end(),
+                  [this](const Strand& one) { return is_up(one); }))
+    return {};
+  return ztcp::fail(Errc::kTimedOut, "the only rail");
 }
 
 Status Connection::accept(Strand& strand, const RailNote& told) {
   const auto refuse = [&] {
     strand.queues.reset();
+    strand.ticket = {};
     notes_.push_back(make_note(Step::kFenced, told.rail, told.epoch));
     return Status();
   };
@@ -232,16 +256,39 @@ Status Connection::accept(Strand& strand, const RailNote& told) {
     notes_.push_back(make_note(Step::kFenced, told.rail, told.epoch));
     return {};
   }
-  if (strand.rail->is_port_down.load(std::memory_order_relaxed)) return refuse();
-  auto made = QueuePairs::create(strand.rail->device, strand.settings);
-  if (!made) return refuse();
-  strand.queues = std::move(*made);
-  if (!join_again(strand, told)) return refuse();
+  if (!open(strand, told)) return refuse();
   strand.epoch = told.epoch;
   strand.is_peer_fenced = false;
   strand.state = State::kAccepted;
   note(Step::kAccept, strand);
   return receiver_->reopen_rail(static_cast<std::uint32_t>(index_of(strand)));
+}
+
+// What the sender is to be joined to.
+bool Connection::open(Strand& strand, const RailNote& told) {
+  if (strand.is_tcp()) {
+    place(strand);  // To nothing, until it is dialled.
+    return strand.rail->listening && getrandom(strand.ticket.data(), strand.ticket.size(), 0) ==
+                                         static_cast<ssize_t>(strand.ticket.size());
+  }
+  if (strand.rail->is_port_down.load(std::memory_order_relaxed)) return false;
+  auto made = QueuePairs::create(strand.rail->device, strand.settings);
+  if (!made) return false;
+  strand.queues = std::move(*made);
+  return join_again(strand, told);
+}
+
+bool Connection::take_stream(const Ticket& ticket, link::Fd& fd) {
+  if (is_aborted_ || ticket == Ticket{}) return false;
+  for (Strand& strand : strands_) {
+    if (strand.state != State::kAccepted || strand.ticket != ticket) continue;
+    strand.ticket = {};
+    strand.stream = std::make_unique<RailStream>(std::move(fd), *this);
+    strand.stream->pieces.welcome();
+    place(strand);
+    return true;
+  }
+  return false;
 }
 
 bool Connection::join_again(Strand& strand, const RailNote& told) {
@@ -255,8 +302,9 @@ bool Connection::join_again(Strand& strand, const RailNote& told) {
   return true;
 }
 
-void Connection::prove(Strand& strand, const RailNote& told, TimePoint now) {
-  if (!join_again(strand, told)) return drop_offer(strand, now);
+Status Connection::prove(Strand& strand, const RailNote& told, TimePoint now) {
+  if (strand.is_tcp()) return dial(strand, told, now);
+  if (!join_again(strand, told)) return drop_offer(strand, "its queue pairs do not fit", now);
   strand.state = State::kProving;
   strand.gives_up = now + kProof;
   strand.due = now;
@@ -266,19 +314,52 @@ void Connection::prove(Strand& strand, const RailNote& told, TimePoint now) {
   nothing.remote = peer_facts_.memory_address;
   nothing.rkey = told.facts.memory_rkey;
   for (std::uint32_t i = 0; i < strand.settings.count; ++i)
-    if (!strand.queues->post(i, {&nothing, 1})) return drop_offer(strand, now);
+    if (!strand.queues->post(i, {&nothing, 1}))
+      return drop_offer(strand, "its queue pairs take nothing", now);
+  return {};
+}
+
+Status Connection::dial(Strand& strand, const RailNote& told, TimePoint now) {
+  const Endpoint remote{address_of(told.facts.gid), told.facts.port};
+  peer_facts_.on[index_of(strand)] = told.facts;
+  auto fd = sockets::dial(strand.rail->device.exchange, strand.rail->times, remote);
+  if (!fd) return drop_offer(strand, text_of(fd.error()), now);
+  strand.stream = std::make_unique<RailStream>(std::move(*fd), *this);
+  place(strand);
+  strand.state = State::kProving;
+  strand.gives_up = now + kProof;
+  strand.due = now;
+  return {};
+}
+
+Result<bool> Connection::is_welcome(Strand& strand) {
+  RailStream& stream = *strand.stream;
+  if (!stream.has_greeted) {
+    stream.has_greeted = ZTCP_TRY(stream.pipe.greet(peer_facts_.on[index_of(strand)].ticket));
+    if (!stream.has_greeted) return false;
+    stream.pipe.limit_silence(strand.rail->times);
+  }
+  std::array<PieceStream::Told, 1> told;
+  stream.pieces.expect();
+  ZTCP_CHECK(stream.pieces.poll(told));
+  return stream.pieces.is_welcome();
 }
 
 Status Connection::look_at_proofs(Strand& strand, TimePoint now) {
+  if (strand.is_tcp()) {
+    const Result<bool> welcome = is_welcome(strand);
+    if (!welcome) return drop_offer(strand, text_of(welcome.error()), now);
+    if (now >= strand.gives_up) return drop_offer(strand, "nobody answers there", now);
+    strand.due = now + kLook;
+    return *welcome ? rejoin(strand) : Status();
+  }
   std::array<ibv_wc, kMaxQueuePairs> completions;
   const int count = strand.queues->poll(completions);
   const bool is_well =
       count >= 0 && std::all_of(completions.begin(), completions.begin() + count,
                                 [](const ibv_wc& one) { return one.status == IBV_WC_SUCCESS; });
-  if (!is_well || now >= strand.gives_up) {
-    drop_offer(strand, now);
-    return {};
-  }
+  if (!is_well || now >= strand.gives_up)
+    return drop_offer(strand, "nothing comes back from it", now);
   strand.proofs -= static_cast<std::uint32_t>(count);
   strand.due = now + kLook;
   return strand.proofs == 0 ? rejoin(strand) : Status();
@@ -289,8 +370,8 @@ Status Connection::rejoin(Strand& strand) {
   strand.state = State::kUp;
   strand.due = strand.gives_up = kNever;
   if (strand.rail->is_lost.exchange(false))
-    log::info("{}: the rail over {} port {} to {} is back", rails_->name, strand.rail->device.hca,
-              strand.rail->device.port, to_string(peer_));
+    log::info("{}: the rail over {} to {} is back", rails_->name, strand.rail->device.place(),
+              to_string(peer_));
   if (receiver_) return receiver_->rejoin_rail(rail);
   note(Step::kProven, strand);
   return sender_->rejoin_rail(rail);

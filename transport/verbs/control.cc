@@ -178,6 +178,10 @@ Status Control::add_rails(const RailSet& rails) {
 
 Status Control::add_rail(const std::shared_ptr<Rail>& rail) {
   if (std::find(rails_.begin(), rails_.end(), rail) != rails_.end()) return {};
+  if (rail->device.is_tcp || !rail->is_usable()) {
+    rails_.push_back(rail);
+    return {};
+  }
   if (rail->device.is_iwarp) ZTCP_CHECK(add_manager(*rail));
   OpenDevice& device = *rail->device.opened;
   const bool is_watched = std::any_of(rails_.begin(), rails_.end(), [&](const auto& other) {
@@ -210,16 +214,24 @@ Status Control::add_manager(Rail& rail) {
 Result<Endpoint> Control::listen(const RailSet& rails) {
   const std::lock_guard lock(mutex_);
   ZTCP_CHECK(add_rails(rails));
-  const auto& rail = rails.rails.front();
-  if (!rail->listening) {
-    rail->listening = ZTCP_TRY(sockets::open_listener(rail->device.exchange));
-    if (!watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail.get()})) {
-      const int error = errno;
-      rail->listening.reset();
-      return fail(Errc::kSystem, "epoll_ctl", error);
-    }
+  for (const auto& rail : rails.rails) {
+    if (!rail->device.is_tcp || !rail->is_usable() || rail.get() == &rails.first()) continue;
+    // Else connections go without it.
+    if (const Status opened = open_listener(*rail); !opened && !rail->is_lost.exchange(true))
+      log::warn("{}: no connection has a rail over {}: {}: {}", rails.name, rail->device.place(),
+                opened.error().where, std::strerror(opened.error().sys_errno));
   }
-  return rail->listening->endpoint;
+  ZTCP_CHECK(open_listener(rails.first()));
+  return rails.first().listening->endpoint;
+}
+
+Status Control::open_listener(Rail& rail) {
+  if (rail.listening) return {};
+  rail.listening = ZTCP_TRY(sockets::open_listener(rail.device.exchange));
+  if (watch(rail.listening->fd.get(), EPOLLIN, {Watched::kListener, &rail})) return {};
+  const int error = errno;
+  rail.listening.reset();
+  return fail(Errc::kSystem, "epoll_ctl", error);
 }
 
 void Control::add_listener(const Cookie& cookie, std::shared_ptr<Arrivals> arrivals) {

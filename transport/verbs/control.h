@@ -46,7 +46,8 @@ class Control {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  // Where the listeners of its first rail are found; opened at the first call.
+  // Where the listeners of its first rail are found; opened at the first call, as are those of its
+  // rails of TCP.
   Result<Endpoint> listen(const RailSet& rails);
   void add_listener(const Cookie& cookie, std::shared_ptr<Arrivals> arrivals);
   // Who came and was not accepted is told.
@@ -85,6 +86,7 @@ class Control {
   Status add_rails(const RailSet& rails);
   Status add_rail(const std::shared_ptr<Rail>& rail);
   Status add_manager(Rail& rail);
+  Status open_listener(Rail& rail);
   bool watch(int fd, std::uint32_t events, Watch to);
   void unwatch(int fd);
   Talk& add_talk(std::unique_ptr<Talk> talk);
@@ -109,6 +111,7 @@ class Control {
   void look_at_bonds();
   void on_farewell(Talk& talk);
   void on_note(Talk& talk);
+  void on_stream(Talk& talk);
   // Asks the connection of an open talk, under its lock, and tells the peer what comes of it.
   void with_connection(Talk& talk, const std::function<Status(Connection&)>& ask);
   void lose_device(OpenDevice& device, const ibv_cq* queue, const std::string& why);

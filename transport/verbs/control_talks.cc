@@ -104,6 +104,9 @@ void Control::on_record(Talk& talk) {
       break;
     case RecordKind::kFarewell:
       return on_farewell(talk);
+    case RecordKind::kStream:
+      if (talk.state == State::kAwaitHello) return on_stream(talk);
+      break;
     case RecordKind::kRail:
       if (talk.state == State::kOpen || talk.state == State::kLeaving) return on_note(talk);
       break;
@@ -158,6 +161,21 @@ void Control::on_answer(Talk& talk) {
   if (talk.state != Talk::State::kBonding) open(talk);
 }
 
+// A rail of TCP of a connection that is open: it is that one's from here on.
+void Control::on_stream(Talk& talk) {
+  const Result<StreamHello> hello = talk.reader.take<StreamHello>();
+  if (!hello) return give_up(talk, hello.error(), "");
+  unwatch(talk.fd.get());
+  for (const auto& other : talks_)
+    if (other->connection && talk.fd)
+      with_connection(*other, [&](Connection& connection) {
+        connection.take_stream(hello->ticket, talk.fd);
+        return Status();
+      });
+  talk.fd = link::Fd();  // Nobody's, or too late.
+  talk.state = Talk::State::kGone;
+}
+
 void Control::on_ready(Talk& talk) {
   const Result<Ready> ready = talk.reader.take<Ready>();
   if (!ready) return give_up(talk, ready.error(), "");
@@ -185,6 +203,8 @@ void Control::open(Talk& talk) {
   talk.deadline = kNever;
   talk.connection->rails().first().ends.opened();
   talk.connection->succeed();
+  // Rails of TCP are to begin.
+  with_connection(talk, [](Connection&) { return Status(); });
 }
 
 void Control::look_at_bonds() {
@@ -268,11 +288,10 @@ void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
   Connection& connection = *talk.connection;
   connection.rails().first().ends.failed(
       talk.remote.address, error.code,
-      fmt::format("{} {} with queue pairs of {} port {} failed: {} ({}){}{}",
+      fmt::format("{} {} with queue pairs of {} failed: {} ({}){}{}",
                   connection.direction() == Direction::kSend ? "connecting to" : "accepting from",
-                  to_string(talk.remote), connection.rails().first().device.hca,
-                  connection.rails().first().device.port, describe(error.code), error.where,
-                  why.empty() ? "" : ": ", why));
+                  to_string(talk.remote), connection.rails().first().device.place(),
+                  describe(error.code), error.where, why.empty() ? "" : ": ", why));
   connection.fail(error);
 }
 

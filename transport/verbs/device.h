@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A port of an RDMA device of this host, as NCCL is shown it and as connections use it.
+// A port of an RDMA device of this host, as NCCL is shown it and as connections use it; or an
+// interface of the kernel's that is merged with one.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,10 @@ struct Device {
   static constexpr std::uint32_t kNever = ~0U;
 
   std::string name;  // What NCCL shows: the config's, or the device's where there is none.
-  std::string hca;   // "mlx5_0"
+  // A rail of TCP over the interface that `exchange` is: of what follows it has its name in `hca`,
+  // its speed, and where it lies.
+  bool is_tcp = false;
+  std::string hca;  // "mlx5_0"
   std::uint8_t port = 1;
   std::shared_ptr<OpenDevice> opened;  // Null: see fault.
   // Why connections over it are refused, for the operator; empty: they are not.
@@ -69,6 +73,11 @@ struct Device {
 
   sockets::Device exchange;  // Over which queue pairs are agreed upon.
   std::string choice;        // How it was chosen: "by /etc/ztcp.conf".
+
+  // For log lines: "mlx5_0 port 1", "TCP on eth1".
+  std::string place() const {
+    return is_tcp ? "TCP on " + hca : hca + " port " + std::to_string(port);
+  }
 };
 
 }  // namespace ztcp::verbs

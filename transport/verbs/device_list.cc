@@ -3,11 +3,8 @@
 #include "transport/verbs/device_list.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
-#include <endian.h>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,7 +12,9 @@
 
 #include <fmt/format.h>
 
+#include "config/nic_interface.h"
 #include "transport/core/pci_path.h"
+#include "transport/sockets/device_list.h"
 #include "transport/verbs/connection_manager.h"
 #include "transport/verbs/device_settings.h"
 #include "transport/verbs/gpu_direct.h"
@@ -155,11 +154,6 @@ const char* state_text(ibv_port_state state) {
   }
 }
 
-Gid gid_of(const IpAddress& address) {
-  const std::array<std::uint64_t, 2> words{htobe64(address.high), htobe64(address.low)};
-  return std::bit_cast<Gid>(words);
-}
-
 // Its queue pairs go over TCP connections of its own at the address that peers find it at.
 std::string read_iwarp(Device& device) {
   const auto manager = device.opened->api->connection_manager();
@@ -252,6 +246,31 @@ Device describe(const config::Nic& nic, const Wishes& wishes) {
   return device;
 }
 
+// An interface whose TCP is a rail beside RDMA devices. What can't be had is its own fault.
+Device describe_tcp(const config::Fabric& fabric, const config::Nic& nic,
+                    std::span<const LocalAddress> all, const std::string& sys_root) {
+  Device device;
+  device.name = nic.name;
+  device.is_tcp = true;
+  device.hca = config::device_of(nic);
+  device.merge = nic.merge;
+  device.gpu_pci = nic.gpu_pci;
+  device.gpu_uuid = nic.gpu_uuid;
+  config::Fabric alone = fabric;
+  alone.nics = {nic};
+  const auto found = sockets::devices_of(alone, all, sys_root);
+  if (!found) {
+    device.fault = fmt::format("its address {} is not on {}; correct it in the config",
+                               to_string(nic.address), device.hca);
+    return device;
+  }
+  device.exchange = found->front();
+  device.speed_mbps = device.exchange.speed_mbps;
+  device.pci_path = device.exchange.pci_path;
+  device.numa_node = device.exchange.numa_node;
+  return device;
+}
+
 std::string gpu_text(const Device& device) {
   if (!device.gpu_pci.empty()) return "GPU " + device.gpu_pci;
   return device.gpu_uuid.empty() ? "any GPU" : device.gpu_uuid;
@@ -259,7 +278,9 @@ std::string gpu_text(const Device& device) {
 
 }  // namespace
 
-bool carries(const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; }
+bool carries(const config::Nic& nic) {
+  return nic.driver == config::NicDriver::kVerbs || config::is_merged_socket(nic);
+}
 
 std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, const Wishes& wishes,
                                std::span<const LocalAddress> all, const std::string& sys_root) {
@@ -269,6 +290,10 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, con
   std::map<std::string, Opened> opened;
   std::vector<Device> devices;
   for (const config::Nic& nic : fabric.nics) {
+    if (config::is_merged_socket(nic)) {
+      devices.push_back(describe_tcp(fabric, nic, all, sys_root));
+      continue;
+    }
     Device& device = devices.emplace_back(describe(nic, wishes));
     device.choice = "by " + fabric.path;
     device.fault = read_exchange(device, nic, all);
@@ -301,6 +326,8 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, con
 
 std::string device_text(const Device& device) {
   if (!device.fault.empty()) return "refuses all connections: " + device.fault;
+  if (device.is_tcp)
+    return fmt::format("TCP, of host memory alone, on {}", sockets::device_text(device.exchange));
   const std::string pci = fs::path(device.pci_path).filename();
   const std::string network = device.is_infiniband ? fmt::format("InfiniBand LID {}", device.lid)
                                                    : std::string(to_string(device.gid.type));

@@ -31,6 +31,15 @@ msg::Digest prove(const msg::ClusterKey& key, std::string_view label, const Hell
 constexpr std::string_view kReceiver = "ztcp verbs 1 receiver";
 constexpr std::string_view kSender = "ztcp verbs 1 sender";
 
+// "RDMA 1, TCP 1": by kind and number.
+std::string rails_text(const EndFacts& facts) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min<std::size_t>(facts.rails, kMaxRails); ++i)
+    out += (out.empty() ? "" : ", ") + std::string(facts.on[i].is_tcp != 0 ? "TCP " : "RDMA ") +
+           std::to_string(facts.on[i].number + 1);
+  return out.empty() ? "none" : out;
+}
+
 template <std::size_t N>
 std::string printable(const std::array<char, N>& from) {
   std::string out;
@@ -73,6 +82,12 @@ Farewell make_farewell(std::uint8_t code, std::string_view text) {
   return out;
 }
 
+StreamHello make_stream_hello(const Ticket& ticket) {
+  auto out = make<StreamHello>(RecordKind::kStream);
+  out.ticket = ticket;
+  return out;
+}
+
 RailNote make_note(RailNote::Step step, std::size_t rail, std::uint32_t epoch) {
   auto out = make<RailNote>(RecordKind::kRail);
   out.rail = static_cast<std::uint8_t>(rail);
@@ -93,7 +108,14 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
 std::string text_of(const Farewell& farewell) { return printable(farewell.text); }
 std::string device_of(const RailFacts& facts) { return printable(facts.device); }
 
+const RailFacts* counterpart(const RailFacts& of, const EndFacts& all) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(all.rails, kMaxRails); ++i)
+    if (all.on[i].is_tcp == of.is_tcp && all.on[i].number == of.number) return &all.on[i];
+  return nullptr;
+}
+
 std::string mismatch(const RailFacts& ours, const RailFacts& theirs) {
+  if (ours.is_tcp != 0) return {};
   const auto layer = [](const RailFacts& facts) {
     switch (facts.network) {
       case Network::kInfiniBand:
@@ -117,9 +139,17 @@ std::string mismatch(const RailFacts& ours, const RailFacts& theirs) {
 std::string mismatch(const EndFacts& ours, const EndFacts& theirs) {
   if (theirs.rails == 0 || theirs.rails > kMaxRails)
     return "the peer tells of no device, or of too many";
-  for (std::size_t i = 0; i < std::min(ours.rails, theirs.rails); ++i)
-    if (std::string why = mismatch(ours.on[i], theirs.on[i]); !why.empty()) return why;
-  return {};
+  bool has_common = false;
+  for (std::size_t i = 0; i < ours.rails; ++i) {
+    const RailFacts* const theirs_of_it = counterpart(ours.on[i], theirs);
+    if (theirs_of_it == nullptr) continue;
+    has_common = true;
+    if (theirs_of_it->key >= kMaxRails) return "the peer tells of too many devices";
+    if (std::string why = mismatch(ours.on[i], *theirs_of_it); !why.empty()) return why;
+  }
+  if (has_common) return {};
+  return "no rail in common: " + rails_text(ours) + " here, " + rails_text(theirs) +
+         " at the peer; merge NICs of the same networks in the same order in both hosts' ztcp.conf";
 }
 
 std::span<std::byte> RecordReader::room() {

@@ -9,12 +9,20 @@
 //   sender    ready     its queue pairs can receive; and its proof
 //   either    farewell  it closes, or why it can't go on, or refuses; only farewells come after it
 //
-// and of a connection over several rails, when one of them fails (session/holdings.h):
+// and of a connection over several rails, when one of them fails (session/holdings.h), or is to
+// begin, as those of TCP do:
 //
 //   either    fenced    its queue pairs on the rail are no more; what a receiver holds
 //   sender    offer     new ones
 //   receiver  accept    its own, or fenced: not now
 //   sender    proven    something has gone over them and come back
+//
+// What is accepted of a rail of TCP is a stream, which the sender dials where the receiver listens;
+// the first it says there is
+//
+//   sender    stream    the ticket that it was given
+//
+// and all else on it is piece_stream.h's.
 //
 // Proofs are HMAC-SHA256(cluster key, label, hello, answer), the answer's own left zero; without a
 // key in the config it is all zero, and a host with another one is found out here, too. They prove
@@ -42,13 +50,15 @@ namespace ztcp::verbs {
 
 using Cookie = std::array<std::byte, 16>;
 using Nonce = std::array<std::byte, 16>;
+using Ticket = std::array<std::byte, 16>;
 
 enum class RecordKind : std::uint8_t {
   kHello = 1,
   kAnswer = 2,
   kReady = 3,
   kFarewell = 4,
-  kRail = 5
+  kRail = 5,
+  kStream = 6
 };
 
 struct RecordHeader {
@@ -73,21 +83,29 @@ struct RailFacts {
   std::uint16_t lid = 0;
   Network network = Network::kEthernet;
   std::uint8_t queue_pairs = 0;
-  std::uint8_t mtu = 0;           // The library's number for it.
-  std::uint8_t tells_apart = 0;   // A sender's: of some pieces, by a message behind them.
-  std::uint16_t port = 0;         // Of iWARP: where the sender's connection manager listens.
+  std::uint8_t mtu = 0;          // The library's number for it.
+  std::uint8_t tells_apart = 0;  // A sender's: of some pieces, by a message behind them.
+  // Of iWARP where the sender's connection manager listens, of TCP where the receiver does.
+  std::uint16_t port = 0;
+  std::uint8_t number = 0;        // Among the device's rails of its kind, by which they are joined.
+  std::uint8_t key = 0;           // Which of the keys in slots is its.
   std::array<char, 32> device{};  // "mlx5_0", for messages.
+  // A rail of TCP has a stream instead of queue pairs: it is dialled at an address in the form of a
+  // GID, and there the ticket is said.
+  std::uint8_t is_tcp = 0;
+  std::array<std::uint8_t, 5> reserved{};
+  Ticket ticket{};
 };
-static_assert(sizeof(RailFacts) == 96);
+static_assert(sizeof(RailFacts) == 120);
 
-// What one end is. Rail i of the one is joined to rail i of the other, as far as both have them.
+// What one end is: the rails that it can use. Those that both have are joined.
 struct EndFacts {
   std::uint64_t memory_address = 0;  // A sender's Ring; of a receiver nothing is written.
   std::uint8_t rails = 0;
   std::array<std::uint8_t, 7> reserved{};
   std::array<RailFacts, kMaxRails> on{};
 };
-static_assert(sizeof(EndFacts) == 784);
+static_assert(sizeof(EndFacts) == 976);
 
 struct Hello {
   RecordHeader header;
@@ -112,6 +130,10 @@ struct Farewell {
   std::uint8_t code = kInPeace;  // An Errc.
   std::array<char, 119> text{};  // Why, for the other's log.
 };
+struct StreamHello {
+  RecordHeader header;
+  Ticket ticket{};
+};
 struct RailNote {
   enum class Step : std::uint8_t { kFenced = 1, kOffer = 2, kAccept = 3, kProven = 4 };
 
@@ -123,9 +145,9 @@ struct RailNote {
   RailFacts facts;
   Holdings holdings;
 };
-static_assert(sizeof(RailNote) == 496);
-static_assert(sizeof(Hello) == 824 && sizeof(Answer) == 840 && sizeof(Ready) == 40 &&
-              sizeof(Farewell) == 128);
+static_assert(sizeof(RailNote) == 520);
+static_assert(sizeof(Hello) == 1016 && sizeof(Answer) == 1032 && sizeof(Ready) == 40 &&
+              sizeof(Farewell) == 128 && sizeof(StreamHello) == 24);
 inline constexpr std::size_t kMaxRecordBytes = sizeof(Answer);
 
 Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts);
@@ -134,6 +156,7 @@ Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& 
 Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);
 Farewell make_farewell(std::uint8_t code, std::string_view text);
 
+StreamHello make_stream_hello(const Ticket& ticket);
 RailNote make_note(RailNote::Step step, std::size_t rail, std::uint32_t epoch);
 
 bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);
@@ -144,6 +167,8 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
 std::string text_of(const Farewell& farewell);
 std::string device_of(const RailFacts& facts);
 
+// What `all` has for the rail `of` the other end; null: nothing.
+const RailFacts* counterpart(const RailFacts& of, const EndFacts& all);
 // Why two such ends can't be joined; empty: they can.
 std::string mismatch(const EndFacts& ours, const EndFacts& theirs);
 std::string mismatch(const RailFacts& ours, const RailFacts& theirs);

@@ -2,10 +2,13 @@
 // Copyright the ztcp authors
 //
 // A device in use: what all its connections share. And what NCCL is shown as one device: a rail, or
-// several that were merged, over all of which each connection goes.
+// several that were merged, over all of which each connection goes. A rail is a port of an RDMA
+// device, or an interface of the kernel's, over whose TCP it carries what lies in host memory.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,9 +23,13 @@
 namespace ztcp::verbs {
 
 struct Rail {
-  explicit Rail(Device found) : device(std::move(found)), pages(device), ends(device.name) {}
+  explicit Rail(Device found, const sockets::SocketTimes& ends_after = {})
+      : device(std::move(found)), times(ends_after), pages(device), ends(device.name) {}
+
+  bool is_usable() const { return device.fault.empty(); }
 
   const Device device;
+  const sockets::SocketTimes times;
   PageRegistrations pages;
   comms::EndLog ends;
   std::optional<sockets::Listening> listening;  // Since the first listen; the control thread's.
@@ -34,22 +41,47 @@ struct Rail {
 using Rails = std::vector<std::shared_ptr<Rail>>;
 
 struct RailSet {
+  // Those of TCP come last, so that all else is asked of RDMA first.
   RailSet(std::string shown_as, Rails all)
-      : name(std::move(shown_as)), rails(std::move(all)), registrations(pages_of(rails)) {}
+      : name(std::move(shown_as)),
+        rails(sorted(std::move(all))),
+        registrations(pages_of(rails)),
+        first_(first_of(rails)) {}
 
-  // Over it queue pairs are agreed upon, and it stands for all where one must.
-  Rail& first() const { return *rails.front(); }
+  // Over it queue pairs are agreed upon, and it stands for all where one must: the first that can
+  // be used, if one can.
+  Rail& first() const { return *rails[first_]; }
+  // Among those of its kind.
+  std::size_t number(std::size_t rail) const {
+    return static_cast<std::size_t>(std::count_if(
+        rails.begin(), rails.begin() + static_cast<std::ptrdiff_t>(rail),
+        [&](const auto& one) { return one->device.is_tcp == rails[rail]->device.is_tcp; }));
+  }
 
   const std::string name;
   const Rails rails;  // kMaxRails at most.
   Registrations registrations;
 
  private:
+  static Rails sorted(Rails rails) {
+    std::stable_partition(rails.begin(), rails.end(),
+                          [](const auto& rail) { return !rail->device.is_tcp; });
+    return rails;
+  }
+  // Null where nothing is registered.
   static std::vector<PageRegistrations*> pages_of(const Rails& rails) {
     std::vector<PageRegistrations*> out;
-    for (const auto& rail : rails) out.push_back(&rail->pages);
+    for (const auto& rail : rails)
+      out.push_back(rail->device.is_tcp || !rail->is_usable() ? nullptr : &rail->pages);
     return out;
   }
+  static std::size_t first_of(const Rails& rails) {
+    const auto found =
+        std::find_if(rails.begin(), rails.end(), [](const auto& one) { return one->is_usable(); });
+    return found == rails.end() ? 0 : static_cast<std::size_t>(found - rails.begin());
+  }
+
+  const std::size_t first_;
 };
 
 }  // namespace ztcp::verbs

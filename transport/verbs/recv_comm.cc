@@ -46,7 +46,9 @@ Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
     constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
     wanted[i] = {reinterpret_cast<std::uint64_t>(from.bytes.data()),
                  memory == nullptr ? nullptr : &memory->rkeys,
-                 static_cast<std::uint32_t>(std::min(from.bytes.size(), kMost)), from.tag};
+                 static_cast<std::uint32_t>(std::min(from.bytes.size(), kMost)), from.tag,
+                 (memory == nullptr || memory->is_host ? Slot::kHost : 0U) |
+                     (from.is_polled ? Slot::kPolled : 0U)};
   }
   if (const Status posted = session().post({wanted.data(), buffers.size()}); !posted)
     return tl::unexpected(end_.fail(posted.error(), ""));
@@ -89,7 +91,9 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
   Flushed& flushed = flushes_[next_flush_++ % kPosts];
   for (std::size_t i = 0; i < flushers_.size(); ++i) {
     flushed.ids[i] = Flushed::kNone;
-    if (!end_.connection().strands()[i].is_polled()) continue;
+    const Strand& strand = end_.connection().strands()[i];
+    // TCP brings nothing of it.
+    if (strand.is_tcp() || !strand.is_polled()) continue;
     if (!flushers_[i]) {
       auto made = Flusher::create(end_.connection(), i);
       if (!made && end_.lose(i, made.error().text)) continue;

@@ -86,7 +86,11 @@ Result<MemoryKey*> Registrations::add(const Region& region) {
   if (region.size_bytes == 0) return fail(Errc::kInvalidArgument, "no bytes to register");
   auto key = std::make_unique<RegisteredMemory>();
   key->is_host = region.kind == MemoryKind::kHost;
+  if (!key->is_host &&
+      std::all_of(rails_.begin(), rails_.end(), [](const auto* rail) { return rail == nullptr; }))
+    return fail(Errc::kInvalidArgument, "GPU memory, with TCP alone");
   for (std::size_t i = 0; i < rails_.size(); ++i) {
+    if (rails_[i] == nullptr) continue;
     const Result<RegisteredPages*> pages = rails_[i]->take(region);
     if (!pages) {
       give_back(*key);

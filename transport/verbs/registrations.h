@@ -64,7 +64,8 @@ class PageRegistrations {
   std::vector<std::unique_ptr<RegisteredPages>> pages_;
 };
 
-// Of all rails of what NCCL is shown as one device.
+// Of all rails of what NCCL is shown as one device. Null: one that needs no registration, or can't
+// be used.
 class Registrations {
  public:
   explicit Registrations(std::vector<PageRegistrations*> rails) : rails_(std::move(rails)) {}

@@ -12,13 +12,14 @@
 #include "transport/verbs/queue_pairs.h"
 #include "transport/verbs/rail.h"
 #include "transport/verbs/session/holdings.h"
+#include "transport/verbs/socket_pipe.h"
 
 namespace ztcp::verbs {
 
 // Members go from the last to the first.
 struct Strand {
   // A rail that fails goes from kUp to kDown, at a receiver by way of kDraining, and by what the
-  // sender offers then back to kUp.
+  // sender offers then back to kUp. One of TCP begins with kDown.
   enum class State : std::uint8_t {
     kUp,
     kDraining,  // Its queue pairs are in the error state, and give back what was posted.
@@ -33,11 +34,17 @@ struct Strand {
   bool is_polled() const {
     return state == State::kUp || state == State::kDraining || state == State::kAccepted;
   }
+  bool is_tcp() const { return rail->device.is_tcp; }
 
   std::shared_ptr<Rail> rail;
-  RegionHandle region;  // Of the connection's memory.
+  std::uint8_t number = 0;  // Among the rails of its kind.
+  std::uint8_t key = 0;     // Which of the device's keys are its.
+  RegionHandle region;      // Of the connection's memory.
   QueuePairSettings settings;
   std::unique_ptr<QueuePairs> queues;
+  // Of a rail of TCP, which has none.
+  std::unique_ptr<RailStream> stream;
+  Ticket ticket{};                     // The receiver's: who says it is the sender.
   std::uint32_t first_queue_pair = 0;  // Among all of the connection.
   State state = State::kUp;
   std::uint32_t epoch = 0;  // Of its queue pairs.

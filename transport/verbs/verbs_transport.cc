@@ -38,13 +38,15 @@ DeviceProperties properties_of(const Device& device, int max_comms) {
   return out;
 }
 
-// What all of its rails can.
+// What all of its rails can that are of use; of GPU memory, those of RDMA.
 DeviceProperties properties_of(const RailSet& set, int max_comms) {
   DeviceProperties out = properties_of(set.first().device, max_comms);
   out.name = set.name;
-  for (std::size_t i = 1; i < set.rails.size(); ++i) {
-    const DeviceProperties other = properties_of(set.rails[i]->device, max_comms);
+  for (const auto& rail : set.rails) {
+    if (rail.get() == &set.first() || !rail->is_usable()) continue;
+    const DeviceProperties other = properties_of(rail->device, max_comms);
     out.speed_mbps += other.speed_mbps;
+    if (rail->device.is_tcp) continue;
     out.cuda_pointers = out.cuda_pointers && other.cuda_pointers;
     out.dmabuf = out.dmabuf && other.dmabuf;
   }
@@ -52,14 +54,14 @@ DeviceProperties properties_of(const RailSet& set, int max_comms) {
 }
 
 // The config's: those with the same word stand together where the first of them stands.
-std::vector<Rails> groups_of(std::vector<Device> devices) {
+std::vector<Rails> groups_of(std::vector<Device> devices, const sockets::SocketTimes& times) {
   std::vector<Rails> out;
   for (Device& device : devices) {
     const auto group = std::find_if(out.begin(), out.end(), [&](const Rails& rails) {
       return !device.merge.empty() && rails.front()->device.merge == device.merge;
     });
     Rails& to = group == out.end() ? out.emplace_back() : *group;
-    to.push_back(std::make_shared<Rail>(std::move(device)));
+    to.push_back(std::make_shared<Rail>(std::move(device), times));
   }
   return out;
 }
@@ -101,10 +103,11 @@ class VerbsTransport final : public Transport {
       : config_path_(fabric.path),
         max_comms_(static_cast<int>(fabric.tcp.max_connections)),
         control_(std::make_shared<Control>(settings)) {
-    for (Rails& rails : groups_of(std::move(found))) {
+    for (Rails& rails : groups_of(std::move(found), settings.times)) {
       const Device& first = rails.front()->device;
       sets_.push_back(set_of(first.merge.empty() ? first.name : first.merge, std::move(rails)));
       devices_.push_back(properties_of(*sets_.back(), max_comms_));
+      warn_of_faults(*sets_.back());
     }
   }
 
@@ -117,8 +120,12 @@ class VerbsTransport final : public Transport {
     for (const auto& rail : set.rails) rails.push_back(device_text(rail->device));
     if (rails.size() == 1)
       return fmt::format("{}: RDMA verbs, {}; in NCCL's threads", set.name, rails.front());
-    return fmt::format("{}: RDMA verbs over {} rails: {}; in NCCL's threads", set.name,
-                       rails.size(), fmt::join(rails, "; "));
+    return fmt::format("{}: RDMA verbs{} over {} rails{}: {}; in NCCL's threads", set.name,
+                       set.rails.back()->device.is_tcp ? " and TCP" : "", rails.size(),
+                       set.name == set.first().device.merge
+                           ? fmt::format(" that {} merges", config_path_)
+                           : std::string(),
+                       fmt::join(rails, "; "));
   }
   Result<Merged> merge(std::span<const int> devices) override;
   Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
@@ -130,6 +137,7 @@ class VerbsTransport final : public Transport {
 
  private:
   Result<std::shared_ptr<RailSet>> set(int device);
+  static void warn_of_faults(const RailSet& set);
 
   const std::string config_path_;
   const int max_comms_;
@@ -144,12 +152,19 @@ Result<std::shared_ptr<RailSet>> VerbsTransport::set(int device) {
   const std::lock_guard lock(mutex_);
   const auto index = static_cast<std::size_t>(device);
   if (device < 0 || index >= sets_.size()) return fail(Errc::kInvalidArgument, "device");
-  for (const auto& rail : sets_[index]->rails) {
-    if (rail->device.fault.empty()) continue;
-    log::warn("{}: no connection over it: {}", sets_[index]->name, rail->device.fault);
-    return fail(Errc::kNoDevice, "an RDMA device that can't be used");
-  }
-  return sets_[index];
+  const Rail& first = sets_[index]->first();
+  if (first.is_usable()) return sets_[index];
+  log::warn("{}: no connection over it: {}", sets_[index]->name, first.device.fault);
+  return fail(Errc::kNoDevice, "an RDMA device that can't be used");
+}
+
+// Of a merged device whose other NICs serve: it is slower than it was meant.
+void VerbsTransport::warn_of_faults(const RailSet& set) {
+  if (!set.first().is_usable()) return;
+  for (const auto& rail : set.rails)
+    if (!rail->is_usable())
+      log::warn("{}: goes without {}, over the rest of its rails alone: {}", set.name,
+                rail->device.name, rail->device.fault);
 }
 
 Result<Transport::Merged> VerbsTransport::merge(std::span<const int> devices) {
@@ -159,6 +174,7 @@ Result<Transport::Merged> VerbsTransport::merge(std::span<const int> devices) {
     const auto one = ZTCP_TRY(set(device));
     if (one->rails.size() > 1) return fail(Errc::kInvalidArgument, "a merged device in another");
     const auto& rail = one->rails.front();
+    if (rail->device.is_tcp) return fail(Errc::kInvalidArgument, "TCP alone");
     if (!rail->device.may_merge)
       return fail(Errc::kInvalidArgument, "NCCL_IB_MERGE_NICS=0 forbids it");
     if (rail->device.is_iwarp)

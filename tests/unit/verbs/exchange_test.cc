@@ -13,6 +13,7 @@ EndFacts facts(std::uint8_t queue_pairs) {
   EndFacts out;
   out.rails = 2;
   for (RailFacts& on : out.on) {
+    on.number = static_cast<std::uint8_t>(&on - out.on.data());
     on.queue_pairs = queue_pairs;
     on.mtu = 5;
     on.device[0] = 'm';
@@ -96,6 +97,14 @@ TEST(Exchange, EndsThatDoNotFitAreNamed) {
   EXPECT_NE(mismatch(ours, facts(9)), "");
   ours.rails = 1;
   EXPECT_EQ(mismatch(ours, theirs), "") << "the second rail is none of both";
+  theirs.on[0].key = kMaxRails;
+  EXPECT_NE(mismatch(ours, theirs), "");
+  theirs.on[0].is_tcp = 1;
+  EXPECT_EQ(mismatch(ours, theirs).substr(0, 72),
+            "no rail in common: RDMA 1 here, TCP 1, RDMA 2 at the peer; merge NICs of");
+  ours.on[0].is_tcp = 1;
+  theirs.on[0].key = 0;
+  EXPECT_EQ(mismatch(ours, theirs), "");
   theirs.rails = 0;
   EXPECT_NE(mismatch(ours, theirs), "");
   theirs.rails = 9;

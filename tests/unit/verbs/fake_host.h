@@ -78,6 +78,25 @@ inline config::Nic nic_on(const std::string& device) {
   return nic;
 }
 
+// Where rails of TCP are.
+inline LocalAddress tcp_address() { return loopback("127.0.0.2"); }
+
+inline config::Nic tcp_nic(const std::string& name) {
+  config::Nic nic;
+  nic.name = name;
+  nic.driver = config::NicDriver::kSocket;
+  nic.interface = "lo";
+  nic.address = tcp_address().prefix;
+  nic.first_port = nic.last_port = 0;
+  nic.speed_mbps = 50'000;
+  return nic;
+}
+
+inline config::Nic merged(config::Nic nic, const char* word) {
+  nic.merge = word;
+  return nic;
+}
+
 struct FakeHost {
   explicit FakeHost(std::uint64_t seed = 1)
       : FakeHost({roce_device("fake0", 1), roce_device("fake1", 2)}, seed) {}
@@ -93,8 +112,8 @@ struct FakeHost {
   }
 
   std::vector<Device> list() const {
-    return devices_of(*devices.api(), fabric, wishes,
-                      std::vector{loopback(), loopback("127.0.0.2")}, tree.root() + "/sys");
+    return devices_of(*devices.api(), fabric, wishes, std::vector{loopback(), tcp_address()},
+                      tree.root() + "/sys");
   }
   std::unique_ptr<Transport> start() const {
     auto made = create(fabric, list());

@@ -23,6 +23,9 @@
 // gives the piece to nobody else. Hence a piece is always one rail's alone; a buffer is done once
 // all its pieces have come, over whichever rails; and no other rail can then have a piece of it.
 //
+// Of a rail of TCP (piece_stream.h) an end is fenced when it has closed its stream: it lands itself
+// what lands. It holds what has landed whole, and the rest another rail brings again.
+//
 // A packet that a NIC sends again because its acknowledgement was lost is no danger: a responder
 // knows packets that it has carried out by their number and does not carry them out again
 // (IBA 9.7.5.1.2).

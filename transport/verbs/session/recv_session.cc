@@ -33,7 +33,6 @@ void RecvSession::choose_slot_queue_pair() {
          ((lost_rails_ | unproven_rails_) >> settings_.rails[slot_queue_pair_] & 1U) != 0)
     ++slot_queue_pair_;
   if (slot_queue_pair_ == settings_.rails.size()) slot_queue_pair_ = kNoQueuePair;
-  unsignalled_ = 0;
 }
 
 bool RecvSession::can_post() const {
@@ -56,6 +55,7 @@ Status RecvSession::post(std::span<const Buffer> buffers) {
                       .size_bytes = buffers[i].size_bytes,
                       .tag = buffers[i].tag,
                       .buffers = static_cast<std::uint32_t>(buffers.size()),
+                      .flags = buffers[i].flags,
                       .sequence = next_post_};
   waiting_rows_ &= ~(1U << next_number());
   ++next_post_;
@@ -74,8 +74,8 @@ Status RecvSession::write_row(std::uint32_t row) {
   work.remote = settings_.ring.address + row * sizeof(Slot);
   work.rkey = settings_.ring.rkeys[rail];
   const bool is_again = posts_[row / kGroup].is_rewritten;
-  work.is_signalled = ++unsignalled_ == kSignalEvery || is_again;
-  if (work.is_signalled) unsignalled_ = 0;
+  work.is_signalled = ++unsignalled_[over] == kSignalEvery || is_again;
+  if (work.is_signalled) unsignalled_[over] = 0;
   Piece piece;
   if (is_again) piece.message = static_cast<std::uint16_t>(row / kGroup);
   work.id = sent_[over].add(piece);
@@ -89,22 +89,28 @@ Status RecvSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
   return waiting_rows_ == 0 ? Status() : write_waiting();
 }
 
+// A piece for a buffer of ours, which has not come yet.
+inline bool RecvSession::is_awaited(const Immediate& told) const {
+  const Slot& slot = ring_[told.slot];
+  const std::uint32_t buffer = told.slot % kGroup;
+  const Post& post = posts_[told.slot / kGroup];
+  const std::uint32_t come = post.pieces[buffer];
+  return post.unfilled != 0 && buffer < slot.buffers &&
+         told.sequence == (slot.sequence & 0xffffU) && told.piece < told.pieces &&
+         (come >> told.piece & 1U) == 0 && (come == 0 || told.pieces == post.of[buffer]);
+}
+
 Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immediate,
                                  std::uint32_t size_bytes) {
   const Immediate told = decode(immediate);
-  const Slot& slot = ring_[told.slot];
+  if (!is_awaited(told)) return fail(Errc::kProtocol, "an immediate for no buffer of ours");
   const std::uint32_t buffer = told.slot % kGroup;
   Post& post = posts_[told.slot / kGroup];
-  const auto bit = static_cast<std::uint8_t>(1U << told.piece);
   std::uint8_t& come = post.pieces[buffer];
-  if (post.unfilled == 0 || buffer >= slot.buffers || told.sequence != (slot.sequence & 0xffffU) ||
-      told.piece >= told.pieces || (come & bit) != 0 ||
-      (come != 0 && told.pieces != post.of[buffer]))
-    return fail(Errc::kProtocol, "an immediate for no buffer of ours");
   std::uint32_t& received = post.received_bytes[buffer];
-  if (size_bytes > slot.size_bytes - received)
+  if (size_bytes > ring_[told.slot].size_bytes - received)
     return fail(Errc::kProtocol, "an immediate of more than was posted");
-  come |= bit;
+  come = static_cast<std::uint8_t>(come | 1U << told.piece);
   post.of[buffer] = static_cast<std::uint8_t>(told.pieces);
   received += size_bytes;
   if (come == (1U << told.pieces) - 1) --post.unfilled;
@@ -114,6 +120,22 @@ Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immedia
     return {};
   consumed_[queue_pair] = 0;
   return queues_.post_receives(queue_pair, kReceiveBatch);
+}
+
+// Within the buffer's own bytes, and as long as it waits for the piece: a buffer that is done is
+// NCCL's.
+Result<Landing> RecvSession::place(const StreamRecord& record) const {
+  const Immediate told = decode(record.immediate);
+  const Slot& slot = ring_[told.slot];
+  const std::uint64_t offset = record.remote - slot.address;
+  if (record.kind != StreamRecord::Kind::kPiece || !is_awaited(told) ||
+      (slot.flags & Slot::kHost) == 0 || record.remote < slot.address || offset > slot.size_bytes ||
+      record.size_bytes > slot.size_bytes - offset)
+    return fail(Errc::kProtocol, "bytes for no buffer of ours");
+  // The address is a number on its way to the sender and back.
+  auto* const begin =
+      reinterpret_cast<std::byte*>(slot.address);  // NOLINT(performance-no-int-to-ptr)
+  return Landing{begin + offset, (slot.flags & Slot::kPolled) != 0};
 }
 
 Holdings RecvSession::holdings() const {
@@ -130,7 +152,10 @@ void RecvSession::lose_rail(std::uint32_t rail) {
   lost_rails_ |= 1U << rail;
   unproven_rails_ &= ~(1U << rail);
   for (std::size_t i = 0; i < settings_.rails.size(); ++i)
-    if (settings_.rails[i] == rail) sent_[i] = {};
+    if (settings_.rails[i] == rail) {
+      sent_[i] = {};
+      unsignalled_[i] = 0;
+    }
   if (slot_queue_pair_ != kNoQueuePair && settings_.rails[slot_queue_pair_] == rail)
     choose_slot_queue_pair();
 }
@@ -159,7 +184,8 @@ Status RecvSession::write_waiting() {
 
 Status RecvSession::rejoin_rail(std::uint32_t rail) {
   unproven_rails_ &= ~(1U << rail);
-  if (slot_queue_pair_ == kNoQueuePair) choose_slot_queue_pair();
+  // Also where another served: what a row had before has come, or the row is written again.
+  choose_slot_queue_pair();
   return write_waiting();
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "transport/verbs/session/holdings.h"
+#include "transport/verbs/session/piece_stream.h"
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/slot.h"
 #include "transport/verbs/session/work.h"
@@ -40,6 +41,7 @@ class RecvSession {
     const RailKeys* rkeys = nullptr;  // Null: of no bytes.
     std::uint32_t size_bytes = 0;
     std::int32_t tag = 0;
+    std::uint32_t flags = Slot::kHost;
   };
 
   // `ring` is registered and outlives it.
@@ -60,6 +62,9 @@ class RecvSession {
   Status on_completion(std::uint32_t queue_pair, std::uint64_t id);
   // What the peer sent, with so many bytes.
   Status on_immediate(std::uint32_t queue_pair, std::uint32_t immediate, std::uint32_t size_bytes);
+
+  // Where bytes of a piece belong that come over a rail of TCP.
+  Result<Landing> place(const StreamRecord& record) const;
 
   Holdings holdings() const;
   // Nothing more is posted to its queue pairs; what has come before they are no more is taken.
@@ -91,6 +96,7 @@ class RecvSession {
   static constexpr std::uint32_t kNoQueuePair = kMaxQueuePairs;
 
   void choose_slot_queue_pair();
+  bool is_awaited(const Immediate& told) const;
   Status write_row(std::uint32_t row);
   Status write_waiting();
 
@@ -100,10 +106,10 @@ class RecvSession {
   std::array<Post, kPosts> posts_{};
   std::uint32_t next_post_ = 1;
   std::vector<SentWork> sent_;  // By queue pair.
-  // Over which slots are written, as long as its rail serves: over another a row could be overtaken
-  // by what it had before. None: all rails are lost.
+  // Over which slots are written: the first of those whose rails serve, which is of TCP only if
+  // there is no other. None: all rails are lost.
   std::uint32_t slot_queue_pair_ = 0;
-  std::uint32_t unsignalled_ = 0;
+  std::array<std::uint32_t, kMaxQueuePairs> unsignalled_{};
   std::uint32_t lost_rails_ = 0;      // A bit for each.
   std::uint32_t unproven_rails_ = 0;  // The same: that rejoin.
   std::uint32_t waiting_rows_ = 0;    // The same: that are written again once there is room.

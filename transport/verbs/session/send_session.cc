@@ -15,45 +15,65 @@ constexpr std::uint32_t kGroup = static_cast<std::uint32_t>(kMaxReceives);
 
 }  // namespace
 
-SendSession::SendSession(std::vector<QueuePairFacts> queue_pairs, const Ring& ring,
-                         WorkQueues& queues)
+SendSession::SendSession(std::vector<QueuePairFacts> queue_pairs, Ring& ring, WorkQueues& queues)
     : queue_pairs_(std::move(queue_pairs)),
+      is_lone_(queue_pairs_.size() == 1 && !queue_pairs_.front().is_tcp),
       ring_(ring),
       queues_(queues),
       sent_(queue_pairs_.size()) {
   assert(!queue_pairs_.empty() && queue_pairs_.size() <= kMaxQueuePairs);
-  if (queue_pairs_.back().rail != 0) kept_.resize(kMessages);
+  if (queue_pairs_.back().rail != 0 || queue_pairs_.back().is_tcp) kept_.resize(kMessages);
 }
 
 Result<bool> SendSession::post(std::uint16_t number, const Message& message) {
   assert(is_done(number));
   ZTCP_CHECK(absorb());
   const std::uint64_t size = message.bytes.size();
+  const std::uint32_t slot = find_slot(message.tag);
+  if (slot == kNone) return false;
   Cut pieces{};
-  if (queue_pairs_.size() == 1) {
+  if (is_lone_) {
     if (sent_[0].room() == 0) return false;
     pieces[0] = size;
   } else {
-    const std::span<const Share> all = shares();
-    if (all.empty()) return false;
+    const bool is_host = message.is_host && (ring_[slot].flags & Slot::kHost) != 0;
+    const std::span<const Share> all = shares(is_host);
+    if (all.empty()) {
+      ZTCP_CHECK(reach(is_host));
+      return false;
+    }
     if (size >= kStripedBytes) pieces = cut(size, all);
   }
-  const std::uint32_t slot = find_slot(message.tag);
-  if (slot == kNone) return false;
   take_slot(slot);
   ZTCP_CHECK(send(number, message, slot, pieces));
   return true;
 }
 
-// None: no queue pair has room.
-std::span<const Share> SendSession::shares() {
+// None: no queue pair that may carry it has room.
+std::span<const Share> SendSession::shares(bool is_host) {
   bool has_room = false;
   for (std::size_t i = 0; i < queue_pairs_.size(); ++i) {
-    const bool takes = sent_[i].room() > 0 && (lost_rails_ >> queue_pairs_[i].rail & 1U) == 0;
-    shares_[i] = {sent_[i].backlog_bytes(), takes ? queue_pairs_[i].rate_mbps : 0};
+    const QueuePairFacts& over = queue_pairs_[i];
+    const bool takes =
+        sent_[i].room() > 0 && (lost_rails_ >> over.rail & 1U) == 0 && (is_host || !over.is_tcp);
+    shares_[i] = {sent_[i].backlog_bytes(), takes ? over.rate_mbps : 0};
+    if (over.is_tcp)
+      shares_[i].backlog_bytes +=
+          std::uint64_t{over.rate_mbps} * QueuePairFacts::kTcpHeadStartUs / 8;
     has_room |= takes;
   }
   return {shares_.data(), has_room ? queue_pairs_.size() : 0};
+}
+
+// What none takes now waits, but for what the rails that serve never will.
+Status SendSession::reach(bool is_host) const {
+  const auto serves = [&](bool is_tcp) {
+    return std::any_of(queue_pairs_.begin(), queue_pairs_.end(), [&](const auto& one) {
+      return one.is_tcp == is_tcp && (lost_rails_ >> one.rail & 1U) == 0;
+    });
+  };
+  if (is_host || serves(false) || !serves(true)) return {};
+  return fail(Errc::kNoDevice, kOnlyTcpIsLeft);
 }
 
 // Takes note of the posts that have come.
@@ -100,8 +120,8 @@ Status SendSession::send(std::uint16_t number, const Message& message, std::uint
   ++in_flight_;
   if (!kept_.empty()) kept_[number] = {message, slot, ring_[slot].sequence};
   Piece piece{.message = number};
-  if (size < kStripedBytes || queue_pairs_.size() == 1) {
-    if (queue_pairs_.size() > 1)
+  if (size < kStripedBytes || is_lone_) {
+    if (!is_lone_)
       last_queue_pair_ = choose(size, {shares_.data(), queue_pairs_.size()}, last_queue_pair_);
     unfinished_[number] = 1;
     piece.size_bytes = static_cast<std::uint32_t>(size);
@@ -127,12 +147,12 @@ Status SendSession::send_piece(std::uint32_t queue_pair, const Message& message,
   WorkRequest work;
   work.kind = WorkRequest::Kind::kWriteImmediate;
   work.local = message.bytes.data() + piece.begin;
-  work.lkey = message.lkeys == nullptr ? 0 : (*message.lkeys)[over.rail];
+  work.lkey = message.lkeys == nullptr ? 0 : (*message.lkeys)[over.local_key];
   work.size_bytes = piece.size_bytes;
   work.is_inline = message.is_host && work.size_bytes <= over.inline_bytes;
   work.is_signalled = true;
   work.remote = to.address + piece.begin;
-  work.rkey = to.rkeys[over.rail];
+  work.rkey = to.rkeys[over.remote_key];
   work.immediate =
       encode({.slot = slot, .sequence = to.sequence, .piece = piece.number, .pieces = piece.of});
   work.id = sent_[queue_pair].add(piece);
@@ -143,6 +163,17 @@ Status SendSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
   if (!sent_[queue_pair].complete(id, [this](const Piece& piece) { finish(piece); }))
     return fail(Errc::kProtocol, "a completion of no work of ours");
   return waiting_.empty() ? Status() : send_again();
+}
+
+// Slots, whole and in one row; their sequence numbers land last.
+Result<Landing> SendSession::place(const StreamRecord& record) const {
+  const std::uint64_t offset = record.remote - reinterpret_cast<std::uint64_t>(ring_.data());
+  const std::uint64_t in_row = offset % (kGroup * sizeof(Slot));
+  if (record.kind != StreamRecord::Kind::kWrite || offset >= sizeof(Ring) ||
+      in_row % sizeof(Slot) != 0 || record.size_bytes % sizeof(Slot) != 0 ||
+      record.size_bytes > kGroup * sizeof(Slot) - in_row)
+    return fail(Errc::kProtocol, "slots for no row of ours");
+  return Landing{reinterpret_cast<std::byte*>(ring_.data()) + offset, true};
 }
 
 void SendSession::lose_rail(std::uint32_t rail) {
@@ -175,11 +206,11 @@ void SendSession::arrived() {
 // Whole, as they were cut: the receiver knows pieces by number.
 Status SendSession::send_again() {
   while (!waiting_.empty()) {
-    const std::span<const Share> all = shares();
-    if (all.empty()) return {};
     const Piece piece = waiting_.back();
-    waiting_.pop_back();
     const Kept& kept = kept_[piece.message];
+    const std::span<const Share> all = shares(is_host(kept));
+    if (all.empty()) return reach(is_host(kept));
+    waiting_.pop_back();
     last_queue_pair_ = choose(piece.size_bytes, all, last_queue_pair_);
     ZTCP_CHECK(send_piece(last_queue_pair_, kept.message, kept.slot, piece));
   }

@@ -18,6 +18,7 @@
 
 #include "transport/verbs/session/cut.h"
 #include "transport/verbs/session/holdings.h"
+#include "transport/verbs/session/piece_stream.h"
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/slot.h"
 #include "transport/verbs/session/work.h"
@@ -27,9 +28,20 @@ namespace ztcp::verbs {
 // One of a connection's queue pairs.
 struct QueuePairFacts {
   std::uint32_t rail = 0;
+  std::uint32_t local_key = 0;     // Which of our keys the rail's are,
+  std::uint32_t remote_key = 0;    // and which of the peer's, in its slots.
   std::uint32_t rate_mbps = 1;     // Its share of its rail's.
   std::uint32_t inline_bytes = 0;  // That it takes inline.
+  // A stream: it carries host memory alone, and its first byte takes longer. So it begins with what
+  // it could carry in that time as its backlog, and takes no message that is through before.
+  bool is_tcp = false;
+  static constexpr std::uint32_t kTcpHeadStartUs = 50;
 };
+
+// Where nothing else is left, for the log.
+inline constexpr const char* kOnlyTcpIsLeft =
+    "GPU memory with no RDMA rail left: TCP carries host memory alone, to which "
+    "NCCL_NET_GDR_LEVEL=LOC on all hosts keeps NCCL";
 
 class SendSession {
  public:
@@ -44,13 +56,16 @@ class SendSession {
   };
 
   // `ring` is registered, and outlives it; the peer writes it.
-  SendSession(std::vector<QueuePairFacts> queue_pairs, const Ring& ring, WorkQueues& queues);
+  SendSession(std::vector<QueuePairFacts> queue_pairs, Ring& ring, WorkQueues& queues);
 
   // Sends it as `number`, of which the last message is done. False: the receiver has posted no
   // buffer for it yet, or the queue pairs are full. kTruncated: it is larger than its buffer, as
   // truncated() says; kProtocol: the peer wrote nonsense.
   Result<bool> post(std::uint16_t number, const Message& message);
   Status on_completion(std::uint32_t queue_pair, std::uint64_t id);
+
+  // Where rows of slots belong that come over a rail of TCP.
+  Result<Landing> place(const StreamRecord& record) const;
 
   // Its queue pairs are no more, and nothing is completed on them.
   void lose_rail(std::uint32_t rail);
@@ -86,7 +101,11 @@ class SendSession {
   Status absorb();
   std::uint32_t find_slot(std::int32_t tag) const;
   void take_slot(std::uint32_t slot);
-  std::span<const Share> shares();
+  std::span<const Share> shares(bool is_host);
+  Status reach(bool is_host) const;
+  bool is_host(const Kept& kept) const {
+    return kept.message.is_host && (ring_[kept.slot].flags & Slot::kHost) != 0;
+  }
   Status send(std::uint16_t number, const Message& message, std::uint32_t slot, const Cut& cut);
   Status send_again();
   void finish(const Piece& piece) {
@@ -96,7 +115,8 @@ class SendSession {
                     const Piece& piece);
 
   const std::vector<QueuePairFacts> queue_pairs_;
-  const Ring& ring_;
+  const bool is_lone_;  // One queue pair of the one rail.
+  Ring& ring_;          // Which the peer alone writes.
   WorkQueues& queues_;
 
   std::array<std::uint8_t, kMessages> unfinished_{};  // Pieces of each message.

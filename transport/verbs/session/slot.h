@@ -26,8 +26,12 @@ struct alignas(64) Slot {
   std::uint32_t size_bytes = 0;
   std::int32_t tag = 0;
   std::uint32_t buffers = 0;  // Of the post; the same in all its slots.
-  std::array<std::uint32_t, 2> reserved{};
+  std::uint32_t flags = 0;
+  std::uint32_t reserved = 0;
   std::uint32_t sequence = 0;  // The post's: 1 and on.
+
+  static constexpr std::uint32_t kHost = 1;    // CPUs reach it, and so does TCP.
+  static constexpr std::uint32_t kPolled = 2;  // Somebody looks at it while bytes come.
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, sequence) == 60);
 

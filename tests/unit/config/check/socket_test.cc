@@ -83,6 +83,16 @@ TEST(CheckSocket, AnInterfaceThatIsNotThere) {
   EXPECT_THAT(host.said("ports").name, IsEmpty()) << "nothing more can be said";
 }
 
+TEST(CheckSocket, WhatADeviceCanDoWithoutIsAWarning) {
+  Host host;
+  host.nic().merge = "ib0";
+  host.nic().interface = "eth7";
+  EXPECT_THAT(host.problem("interface", Severity::kWarning).what, HasSubstr("is not an interface"));
+  host.nic().interface = "eth1";
+  host.addresses.clear();
+  EXPECT_THAT(host.problem("address", Severity::kWarning).what, HasSubstr("eth1 has none"));
+}
+
 TEST(CheckSocket, AnInterfaceOfANamespaceThatSysfsDoesNotShow) {
   Host host;
   host.nic().interface = host.addresses[0].interface = "veth7";

@@ -201,8 +201,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "rail = -2 is outside -1..32767"},
         MessageCase{"merge_form", of(kVerbsNic, "name", "merge = \"a b\"\nname"), "3:9",
                     "merge = \"a b\" is not up to 31 letters"},
-        MessageCase{"merge_of_another", of(kSocketNic, "name", "merge = \"a\"\nname"), "3:9",
-                    "merge is for driver = \"verbs\", this NIC has \"socket\""},
+        MessageCase{"merge_of_another", of(kMemifNic, "name", "merge = \"a\"\nname"), "3:9",
+                    "merge is for driver = \"verbs\", \"socket\", this NIC has \"memif\""},
+        MessageCase{"merged_without_rdma", of(kSocketNic, "name", "merge = \"a\"\nname"), "3:9",
+                    "merge = \"a\" stands at no NIC with driver = \"verbs\""},
         MessageCase{"merged_as_a_nic_alone",
                     of(kVerbsNic, "name", "merge = \"ztcp1\"\nname") +
                         replaced(replaced(kVerbsNic, "ztcp0", "ztcp1"), "mlx5_0", "mlx5_1"),
@@ -211,6 +213,14 @@ INSTANTIATE_TEST_SUITE_P(
                     of(kVerbsNic, "name", "name") + replaced(kVerbsNic, "ztcp0", "ztcp1"), "11:10",
                     "nic[1].device = \"mlx5_0 port 1\" stands already in line 6"}),
     [](const auto& row) { return row.param.name; });
+
+TEST(Validate, AnInterfaceMayBeMergedWithAnRdmaDevice) {
+  const auto result =
+      parse(of(kVerbsNic, "name", "merge = \"a\"\nname") +
+                replaced(replaced(kSocketNic, "name", "merge = \"a\"\nname"), "ztcp0", "ztcp1"),
+            "f.conf");
+  EXPECT_THAT(result.problems, testing::IsEmpty());
+}
 
 TEST(Validate, RefusesTheSamePciFunctionTwice) {
   std::string second = replaced(kPciNic, "ztcp0", "ztcp1");

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Merged devices of an RDMA NIC and an interface of the kernel's: both carry, each goes on where
+// the other fails, and both are back afterwards.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/verbs/rails_fixture.h"
+#include "transport/core/socket_address.h"
+#include "transport/verbs/exchange.h"
+
+namespace ztcp::verbs {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Of this process, both ends of all streams of rails of TCP.
+template <class Do>
+void for_each_stream(Do&& visit) {
+  constexpr int kMost = 1024;
+  for (int fd = 3; fd < kMost; ++fd) {
+    SocketAddress own;
+    SocketAddress other;
+    if (getsockname(fd, own.get(), &own.size_bytes) != 0 || own.family() != AF_INET ||
+        to_endpoint(own).address != tcp_address().prefix.address ||
+        getpeername(fd, other.get(), &other.size_bytes) != 0)
+      continue;
+    visit(fd);
+  }
+}
+
+void cut_streams() {
+  for_each_stream([](int fd) { shutdown(fd, SHUT_RDWR); });
+}
+
+std::uint64_t bytes_by_tcp() {
+  std::uint64_t out = 0;
+  for_each_stream([&](int fd) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) out += info.tcpi_bytes_received;
+  });
+  return out;
+}
+
+class TcpRailsTest : public RailsFixture {
+ protected:
+  TcpRailsTest()
+      : RailsFixture({merged(tcp_nic("eth-a"), "from"), merged(nic_on("fake0"), "from"),
+                      merged(nic_on("fake2"), "to"), merged(tcp_nic("eth-b"), "to")}) {}
+  explicit TcpRailsTest(std::vector<config::Nic> nics) : RailsFixture(std::move(nics)) {}
+
+  void carry_by_tcp(std::uint64_t bytes) {
+    carry_until([&, begin = bytes_by_tcp()] { return bytes_by_tcp() > begin + bytes; });
+  }
+};
+
+TEST_F(TcpRailsTest, BothCarryAShare) {
+  EXPECT_EQ(transport_->devices()[0].speed_mbps, 150'000U) << "of both";
+  EXPECT_THAT(transport_->describe_device(0),
+              HasSubstr("from: RDMA verbs and TCP over 2 rails that /etc/ztcp.conf merges: fake0 "
+                        "port 1, "));
+  EXPECT_THAT(transport_->describe_device(0), HasSubstr("; TCP, of host memory alone, on lo 127"));
+  carry_by_tcp(10 * kSize);
+  const int works = host_.devices.carried_out(IBV_WR_RDMA_WRITE_WITH_IMM);
+  carry(20);
+  EXPECT_GT(host_.devices.carried_out(IBV_WR_RDMA_WRITE_WITH_IMM), works);
+}
+
+TEST_F(TcpRailsTest, AStreamThatIsCutIsDialledAgain) {
+  carry_by_tcp(kSize);
+  for (int n = 1; n < 3; ++n) {
+    cut_streams();
+    carry_until([&] { return has_said("the rail over TCP on lo to 127.0.0.1:", n); });
+    carry_by_tcp(kSize);
+  }
+  EXPECT_THAT(log_.warned(), HasSubstr("from: the rail over TCP on lo has failed to 127.0.0.1:"));
+  EXPECT_THAT(log_.warned(), HasSubstr("; messages go over the other 1 meanwhile"));
+}
+
+TEST_F(TcpRailsTest, ItGoesOnOverTcpWhileThePortIsDown) {
+  carry_by_tcp(kSize);
+  host_.devices.set_port_state("fake0", 1, IBV_PORT_DOWN);
+  carry_until([this] { return has_said("the rail over fake0 port 1 has failed"); });
+  carry(5);
+  const int works = host_.devices.carried_out(IBV_WR_RDMA_WRITE_WITH_IMM);
+  carry(50);
+  EXPECT_EQ(host_.devices.carried_out(IBV_WR_RDMA_WRITE_WITH_IMM), works);
+  host_.devices.set_port_state("fake0", 1, IBV_PORT_ACTIVE);
+  carry_until([this] { return has_said("the rail over fake0 port 1 to 127.0.0.1:"); });
+  carry(20);
+  EXPECT_GT(host_.devices.carried_out(IBV_WR_RDMA_WRITE_WITH_IMM), works);
+  carry_by_tcp(kSize);
+}
+
+// Whoever connects there and is none of a connection's ends is turned away.
+TEST_F(TcpRailsTest, StrangersHaveNoTicket) {
+  carry_by_tcp(kSize);
+  SocketAddress listener;
+  for (int fd = 3; fd < 1024; ++fd) {
+    int is_listener = 0;
+    socklen_t size = sizeof is_listener;
+    SocketAddress own;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listener, &size) == 0 && is_listener != 0 &&
+        getsockname(fd, own.get(), &own.size_bytes) == 0 &&
+        to_endpoint(own).address == tcp_address().prefix.address)
+      listener = own;
+  }
+  for (const Ticket& ticket : {Ticket{}, Ticket{std::byte{1}}}) {
+    const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(connect(stranger, listener.get(), sizeof(sockaddr_in)), 0);
+    const StreamHello hello = make_stream_hello(ticket);
+    ASSERT_EQ(send(stranger, &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+    char byte = 0;
+    EXPECT_EQ(recv(stranger, &byte, 1, 0), 0) << "closed without a word";
+    close(stranger);
+  }
+  carry(20);
+  EXPECT_EQ(log_.warned(), "");
+}
+
+// The peer's device is of RDMA alone.
+class TcpAtOneEndTest : public TcpRailsTest {
+ protected:
+  TcpAtOneEndTest()
+      : TcpRailsTest(
+            {merged(tcp_nic("eth-a"), "from"), merged(nic_on("fake0"), "from"), nic_on("fake2")}) {}
+};
+
+TEST_F(TcpAtOneEndTest, ItGoesOverTheRailsThatBothHave) {
+  carry(50);
+  EXPECT_EQ(bytes_by_tcp(), 0U);
+  EXPECT_EQ(log_.warned(), "");
+}
+
+// An RDMA NIC of one end can't be used.
+class TcpAloneTest : public TcpRailsTest {
+ protected:
+  TcpAloneTest()
+      : TcpRailsTest({merged(tcp_nic("eth-a"), "from"), merged(nic_on("gone"), "from"),
+                      merged(nic_on("fake2"), "to"), merged(tcp_nic("eth-b"), "to")}) {}
+};
+
+TEST_F(TcpAloneTest, WithoutRdmaAtOneEndItGoesOverTcp) {
+  EXPECT_THAT(log_.warned(),
+              HasSubstr("from: goes without ztcp-gone, over the rest of its rails alone: no RDMA "
+                        "device gone is here"));
+  EXPECT_EQ(transport_->devices()[0].speed_mbps, 50'000U);
+  EXPECT_FALSE(transport_->devices()[0].dmabuf);
+  carry(50);
+  EXPECT_GT(bytes_by_tcp(), 50 * kSize);
+  EXPECT_FALSE(pair_.sender->register_memory(
+      {.address = from_.data(), .size_bytes = 64, .kind = MemoryKind::kCuda}));
+}
+
+// Of two NICs of RDMA the one that is left meets its own at the peer.
+class OneOfTwoTest : public TcpRailsTest {
+ protected:
+  OneOfTwoTest()
+      : TcpRailsTest({merged(nic_on("gone"), "from"), merged(nic_on("fake1"), "from"),
+                      merged(nic_on("fake2"), "to"), merged(nic_on("fake3"), "to")}) {}
+};
+
+TEST_F(OneOfTwoTest, ANicThatCantBeUsedIsLeftOut) {
+  carry(50);
+  EXPECT_THAT(log_.warned(), HasSubstr("from: goes without ztcp-gone"));
+  // fake2's own is gone.
+  host_.devices.set_port_state("fake2", 1, IBV_PORT_DOWN);
+  carry(50);
+  EXPECT_THAT(log_.warned(), Not(HasSubstr("the rail over")));
+}
+
+TEST(TcpRails, EndsThatHaveNothingInCommonAreToldWhatTheyHave) {
+  test::LogCapture log;
+  FakeHost host;
+  host.fabric.nics = {merged(nic_on("gone"), "from"), merged(tcp_nic("eth-a"), "from"),
+                      nic_on("fake1")};
+  const auto transport = host.start();
+  auto listener = transport->listen(1, {});
+  ASSERT_TRUE(listener);
+  auto sender = transport->begin_connect(0, (*listener)->handle(), {});
+  ASSERT_TRUE(sender);
+  Result<bool> ready = false;
+  while (ready && !*ready) ready = (*sender)->is_ready();
+  EXPECT_EQ(ready.error().code, Errc::kProtocol);
+  EXPECT_THAT(log.warned(), HasSubstr("no rail in common: RDMA 1 here, TCP 1 at the peer"));
+}
+
+}  // namespace
+}  // namespace ztcp::verbs

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The kernel's TCP below a rail of TCP. Nothing blocks.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "transport/link/fd.h"
+#include "transport/sockets/socket.h"
+#include "transport/verbs/exchange.h"
+#include "transport/verbs/session/piece_stream.h"
+
+namespace ztcp::verbs {
+
+class SocketPipe final : public Pipe {
+ public:
+  explicit SocketPipe(link::Fd fd) : fd_(std::move(fd)) {}
+
+  Result<std::size_t> send(std::span<const std::span<const std::byte>> parts) override;
+  Result<std::size_t> receive(std::span<const std::span<std::byte>> parts) override;
+  // Whether it is connected, and the ticket is in the kernel.
+  Result<bool> greet(const Ticket& ticket);
+  void limit_silence(const sockets::SocketTimes& times) { sockets::limit_silence(fd_, times); }
+
+ private:
+  link::Fd fd_;
+};
+
+// What a connection has on a rail of TCP.
+struct RailStream {
+  RailStream(link::Fd fd, Landings& landings) : pipe(std::move(fd)), pieces(pipe, landings) {}
+
+  SocketPipe pipe;
+  PieceStream pieces;
+  bool has_greeted = false;  // Who dialled it.
+};
+
+}  // namespace ztcp::verbs
