@@ -289,6 +289,7 @@ def main():
     parser.add_argument("--raise-after", type=int, help="the same, by an exception")
     parser.add_argument("--rounds", type=int, default=1, help="connections, one after the other")
     parser.add_argument("--cut-watches-after", type=int, help="messages; then goes on")
+    parser.add_argument("--cut-ports", type=int, nargs=2, metavar=("FIRST", "LAST"), help="of these alone, with --cut-watches-after")
     options = parser.parse_args()
 
     net = Table(os.environ["E2E_PLUGIN"])
@@ -305,7 +306,7 @@ def main():
         if done == options.raise_after:
             raise RuntimeError("nobody catches this")
         if done == options.cut_watches_after:
-            say(f"cut {cut_watches()}")
+            say(f"cut {cut_watches(*options.cut_ports or (1, 65535))}")
 
     try:
         net.call("init", net.logger)
@@ -337,14 +338,15 @@ def main():
     return 0
 
 
-def cut_watches():
-    """Ends the kernel's connections of this process, as a firewall between might."""
+def cut_watches(first, last):
+    """Ends the kernel's connections of this process, as a firewall between might: those of which either port is one of these."""
     cut = 0
     for fd in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):
             with socket.socket(fileno=os.dup(fd)) as connection:
-                connection.getpeername()
-                if connection.family == socket.AF_INET:
+                if connection.family != socket.AF_INET:
+                    continue
+                if any(first <= port <= last for _, port in (connection.getpeername(), connection.getsockname())):
                     connection.shutdown(socket.SHUT_RDWR)
                     cut += 1
     return cut

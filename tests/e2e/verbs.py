@@ -281,11 +281,18 @@ address = "127.0.0.1/8"
 
 
 def write_config(fabric, *nics):
+    """Returns the first of the ports of each."""
+    ports = []
     with open(fabric.config, "w", encoding="utf-8") as file:
         file.write("schema = 1\n")
         for nic in nics:
-            first = free_port()
-            file.write(f"{nic}first_port = {first}\nlast_port = {min(first + 7, 65535)}\n")
+            ports.append(free_port())
+            file.write(f"{nic}first_port = {ports[-1]}\nlast_port = {last_port(ports[-1])}\n")
+    return ports
+
+
+def last_port(first):
+    return min(first + 7, 65535)
 
 
 def by_config(fabric, faults="", **more):
@@ -372,6 +379,89 @@ def rail_lost():
             said(fabric, r"ib0: the rail over soft\d port 1 has failed")
 
 
+def merge_tcp(fabric):
+    """An RDMA device and the kernel's TCP. Returns the first port of the latter."""
+    return write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more='merge = "ib0"\nspeed_mbps = 10000\n'),
+                        SOCKET_NIC + 'merge = "ib0"\nspeed_mbps = 40000\n')[1]
+
+
+def bytes_by_tcp(fabric, sent_bytes):
+    """What the software NICs did not carry of what was sent."""
+    counted = fabric.counted()
+    check(counted["sent_bytes"] > 0, f"RDMA carried nothing: {counted}")
+    return sent_bytes - counted["sent_bytes"]
+
+
+def tcp_merged():
+    """One device of RDMA and TCP: every size, groups, and in disorder."""
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP, env=by_config(fabric)))
+        rows_are_right(fabric.run_perf("--op", "all_to_all", "--tags", "4", *SHORT,
+                                       env=by_config(fabric, "drop=80,rnr=10,delay=2000@5", NCCL_IB_TIMEOUT="15")))
+        said(fabric, r"ib0: RDMA verbs and TCP over 2 rails that .*ztcp\.conf merges: soft0 port 1, .*; TCP, of host memory alone, on lo 127")
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        for peer in [fabric.peer(role, "--size", "4000000", "--count", "200", ZTCP_TRANSPORT="") for role in ("recv", "send")]:
+            check(peer.wait(90) == 0, f"{peer.name} failed:\n{peer.output()}")
+        by_tcp = bytes_by_tcp(fabric, 200 * 4000000)
+        check(by_tcp > 10 * 4000000, f"TCP carried {by_tcp} bytes")
+
+
+def tcp_merged_gpu_memory():
+    """None of it goes over TCP."""
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        for peer in gpu_streams(fabric, receivers="hold", ZTCP_TRANSPORT=""):
+            check(peer.wait(60) == 0, f"{peer.name} failed:\n{peer.output()}")
+        check(fabric.counted()["gpu_written_bytes"] == 300 * 300000, f"not all of it: {fabric.counted()}")
+
+
+def tcp_rail_cut():
+    """The stream is cut twice, at either end, and dialled again."""
+    for victim in ("send", "recv"):
+        with SoftFabric() as fabric:
+            first = merge_tcp(fabric)
+            cut = ["--cut-watches-after", "50", "--cut-ports", str(first), str(last_port(first))]
+            peers = [fabric.peer(role, "--size", "1000000", *(cut if role == victim else []), ZTCP_TRANSPORT="") for role in ("recv", "send")]
+            wait_until(lambda: "is back" in fabric.log() or not all(peer.running() for peer in peers), 40, "the rail being back")
+            before = done_count(peers[0])
+            wait_until(lambda: done_count(peers[0]) > before + 50 or not all(peer.running() for peer in peers), 30, "more messages")
+            check(all(peer.running() for peer in peers), "a peer ended")
+            said(fabric, r"ib0: the rail over TCP on lo has failed to .*; messages go over the other 1 meanwhile", r"ib0: the rail over TCP on lo to .* is back")
+
+
+def tcp_carries_on():
+    """The RDMA NIC's port goes down, and up again: TCP carries on, then both. GPU memory has nothing else."""
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        peers = [fabric.peer(role, "--size", "300000", faults="down=300,up=100" if role == "send" else "", ZTCP_TRANSPORT="")
+                 for role in ("recv", "send")]
+        wait_until(lambda: "is back" in fabric.log() or not all(peer.running() for peer in peers), 40, "the rail being back")
+        before = done_count(peers[0])
+        wait_until(lambda: done_count(peers[0]) > before + 100 or not all(peer.running() for peer in peers), 30, "more messages")
+        check(all(peer.running() for peer in peers), "a peer ended")
+        said(fabric, r"ib0: the rail over soft0 port 1 has failed to .*: its port is down; messages go over the other 1 meanwhile",
+             r"ib0: the rail over soft0 port 1 to .* is back")
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        receiver, sender = gpu_streams(fabric, senders="down=300", ZTCP_TRANSPORT="")
+        ends_with_error(sender, 30)
+        ends_with_error(receiver, TOLD_BOUND_S)
+        said(fabric, r"sending to .* failed: .*GPU memory with no RDMA rail left: TCP carries host memory alone.*NCCL_NET_GDR_LEVEL=LOC")
+
+
+def without_rdma():
+    """The RDMA device of one host is gone: its connections go over TCP, and a line says so."""
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        receiver = fabric.peer("recv", "--size", "300000", "--count", "300", ZTCP_TRANSPORT="")
+        sender = fabric.peer("send", "--size", "300000", "--count", "300", ZTCP_TRANSPORT="", NCCL_IB_DISABLE="1")
+        for peer in (receiver, sender):
+            check(peer.wait(60) == 0, f"{peer.name} failed:\n{peer.output()}")
+        said(fabric, r"ib0: goes without rail0, over the rest of its rails alone: NCCL_IB_DISABLE=1 forbids")
+
+
 def mismatched():
     """NCCL pairs devices by their order: one of RDMA and one of TCP don't meet, and the line says so."""
     with SoftFabric() as fabric:
@@ -394,4 +484,5 @@ if __name__ == "__main__":
                                   killed_beside_its_child, sender_exits, loopback, reload, statuses, port_down,
                                   receivers_port_down, port_briefly_down, device_lost, registration_refused, gpu_memory,
                                   gpu_memory_refused, configured, merged, merged_gpu_memory, rail_back, receivers_rail_back,
-                                  rail_lost, mismatched, no_device)})
+                                  rail_lost, tcp_merged, tcp_merged_gpu_memory, tcp_rail_cut, tcp_carries_on, without_rdma,
+                                  mismatched, no_device)})
