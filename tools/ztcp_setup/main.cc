@@ -3,6 +3,7 @@
 //
 // ztcp_setup: prepares a machine for ztcp.
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <string_view>
 
@@ -40,6 +41,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) try {
   ztcp::tools::keep_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // A file that ulimit -f forbids fails, and that is told.
   const int status = ztcp::setup::run(argc, argv);
   const bool all_is_said = ztcp::tools::has_kept_output("ztcp_setup");
   return status == ztcp::setup::kExitGood && !all_is_said ? ztcp::setup::kExitWarnings : status;

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/core/file_size_signal.h"
+
 namespace ztcp::log {
 namespace {
 
@@ -24,39 +26,6 @@ std::atomic<Sink> g_sink{nullptr};
 std::atomic<int> g_file{-1};
 std::atomic<std::uint64_t> g_lost{0};  // Lines that the file has not taken since the last it took.
 std::atomic<bool> g_torn{false};       // It has taken a part of one.
-
-// Takes the SIGXFSZ that a write beyond the limit of file sizes (ulimit -f) brings: unhandled it
-// ends the training, and handlers and other threads' masks are not ours to change. The kernel
-// sends it to the thread that writes.
-class FileSizeSignal {
- public:
-  FileSizeSignal() {
-    sigset_t pending;
-    sigemptyset(&signal_);
-    sigaddset(&signal_, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
-  }
-  ~FileSizeSignal() {
-    const int why = errno;
-    const timespec now{0, 0};
-    if (raised_ && !was_pending_)
-      while (sigtimedwait(&signal_, nullptr, &now) < 0 && errno == EINTR) {
-      }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = why;
-  }
-  FileSizeSignal(const FileSizeSignal&) = delete;
-  FileSizeSignal& operator=(const FileSizeSignal&) = delete;
-  void raised() { raised_ = true; }
-
- private:
-  sigset_t signal_;
-  sigset_t before_;
-  bool was_pending_ = false;
-  bool raised_ = false;
-};
 
 // 0, or why `text` is not in the file, or not as a whole.
 int append(int fd, std::string_view text) {

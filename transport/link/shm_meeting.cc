@@ -218,8 +218,9 @@ std::unique_ptr<ShmRegion> ShmMeeting::answer_caller(TimePoint now) {
     if (made)
       region = std::move(*made);
     else
-      say_once(fmt::format("{}: no memory of {} KiB to share: {}", config_.socket_path,
-                           config_.shape.bytes() >> 10, std::strerror(made.error().sys_errno)));
+      say_once(fmt::format("{}: no memory of {} KiB to share: {}{}", config_.socket_path,
+                           config_.shape.bytes() >> 10, std::strerror(made.error().sys_errno),
+                           made.error().sys_errno == EFBIG ? "; raise ulimit -f" : ""));
   }
   answer.refused = region == nullptr ? 1 : 0;
   if (!send_message(caller, answer, region == nullptr ? nullptr : &memory)) return nullptr;

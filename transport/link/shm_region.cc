@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "transport/core/file_size_signal.h"
 #include "transport/core/process_mark.h"
 
 namespace ztcp::link {
@@ -56,8 +57,12 @@ ShmRegion::ShmRegion(const ShmShape& shape, Memory memory, bool server)
 Result<std::unique_ptr<ShmRegion>> ShmRegion::make(const ShmShape& shape, Fd& fd) {
   Fd made(::memfd_create("ztcp-link", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!made) return fail_errno("memfd_create");
-  if (::ftruncate(made.get(), static_cast<off_t>(shape.bytes())) != 0)
+  // In a thread of NCCL's, perhaps.
+  FileSizeSignal signal;
+  if (::ftruncate(made.get(), static_cast<off_t>(shape.bytes())) != 0) {
+    if (errno == EFBIG) signal.raised();
     return fail_errno("ftruncate");
+  }
   if (::fcntl(made.get(), F_ADD_SEALS, kSeals) != 0) return fail_errno("F_ADD_SEALS");
   auto region = map(shape, made, true);
   if (region) fd = std::move(made);

@@ -8,8 +8,10 @@ usage: setup_refusal_test.py ZTCP_SETUP
 """
 import json
 import os
+import resource
 import subprocess
 import sys
+import tempfile
 
 NOBODY = 65534
 
@@ -79,6 +81,11 @@ def main():
     result = subprocess.run([sys.argv[1], "--json", "--check", "--config", b"/nonexistent/\xff"],
                             capture_output=True, timeout=60)
     expect(json.loads(result.stdout)["exit_code"] == 3, result)
+    # A limit of file sizes.
+    with tempfile.TemporaryDirectory() as folder:
+        result = subprocess.run([sys.argv[1], "--local", "2", "--dir", folder], capture_output=True, text=True, timeout=60,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    expect(result.returncode == 3 and "File too large" in result.stderr, result)
     # A disk that is full where the answer should go.
     with open("/dev/full", "w") as full:
         result = subprocess.run([sys.argv[1], "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
