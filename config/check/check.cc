@@ -23,7 +23,8 @@ void check_schema(Checklist& list) {
   else
     list.fault("schema", list.fabric.path,
                fmt::format("schema {}, this ztcp reads {}", schema, kSchemaVersion),
-               "upgrade or run ztcp_setup again");
+               "upgrade ztcp on this host; or move the file away, and ztcp_setup writes one of its "
+               "own");
 }
 
 void check_identity(Checklist& list) {

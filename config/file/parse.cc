@@ -30,7 +30,8 @@
 namespace ztcp::config {
 namespace {
 
-constexpr const char* kSetUpAgain = "ztcp_setup --dry-run shows a complete file";
+constexpr const char* kSetUpAgain =
+    "move it away: ztcp_setup writes a whole one where there is none";
 
 Position place_of(const toml::source_region& region) {
   return {static_cast<std::uint32_t>(region.begin.line),
@@ -235,7 +236,8 @@ bool is_newer(const toml::table& root, ParseState& state) {
   state.findings.push_back({place_of(schema->source()),
                             fmt::format("written by a newer ztcp: schema {}, this one reads {}",
                                         schema->get(), kSchemaVersion),
-                            "upgrade or run ztcp_setup again"});
+                            "upgrade ztcp on this host; or move the file away, and ztcp_setup "
+                            "writes one of its own"});
   return true;
 }
 

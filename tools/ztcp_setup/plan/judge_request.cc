@@ -6,6 +6,7 @@
 
 #include "config/file/fields.h"
 #include "tools/ztcp_setup/plan/steps.h"
+#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {
@@ -88,7 +89,7 @@ void judge_accounts(const PlanInput& input, Plan& plan) {
               "getent passwd lists them");
   if (!group.empty() && !input.host.group_id(group))
     plan.note(Severity::kFault, "account", "--group " + group, "no such group on this machine",
-              fmt::format("sudo groupadd --system {}", group));
+              fmt::format("sudo groupadd --system {}", shell_word(group)));
   if (input.existing && !input.existing->messages.cluster_key.empty() && group.empty() &&
       !user.empty())
     plan.note(Severity::kFault, "account", "--user " + user,

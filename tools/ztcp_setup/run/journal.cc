@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "tools/ztcp_setup/host/place_file.h"
 #include "tools/ztcp_setup/host/trust.h"
 
@@ -15,7 +17,12 @@ bool is_due(const Entry& notice) {
 tl::expected<Journal, config::Problem> Journal::open(Host& host) {
   if (auto problem = why_not_trusted(host, kPath)) return tl::unexpected(std::move(*problem));
   Journal journal;
-  if (host.facts(kPath).kind == FileKind::kAbsent) return journal;
+  const FileKind kind = host.facts(kPath).kind;
+  if (kind == FileKind::kAbsent) return journal;
+  if (kind != FileKind::kFile)
+    return tl::unexpected(config::Problem{
+        kPath, "is no file, so that nobody knows what set-up has changed here",
+        fmt::format("ls -ld {}; put back the journal that was there, or remove it", kPath)});
   const Result<std::string> text = host.read_file(kPath);
   if (!text) return tl::unexpected(problem_of(host, kPath, text.error(), "run it as root: sudo"));
   auto content = read_journal(*text, kPath);

@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"no_schema", kMemifNic, "1:1", "schema is missing", "add schema"},
         MessageCase{"newer_schema", "unheard_of = 1\nschema = 2\n", "2:10",
                     "written by a newer ztcp: schema 2, this one reads 1",
-                    "upgrade or run ztcp_setup again"},
+                    "upgrade ztcp on this host; or move the file away"},
         MessageCase{"schema_zero", std::string("schema = 0\n") + kMemifNic, "1:10",
                     "schema = 0 is outside 1..1"},
         MessageCase{"no_nic", "schema = 1\n", "1:1", "no [[nic]]"},

@@ -178,6 +178,14 @@ TEST(Plan, EveryFaultOfTheRequestIsTold) {
                                           "hugepages", "NUMA node 0", "NUMA node 1"));
 }
 
+TEST(Plan, AnOddNameIsOneWordOfItsMend) {
+  FakeHost host(tree_text("cloud-flat"));
+  PlanRequest request = test::without_iommu();
+  request.group = "domain users";
+  EXPECT_EQ(only_fault(plan_of(host, request)).problem.mend,
+            "sudo groupadd --system 'domain users'");
+}
+
 TEST(Plan, AConfigThatThePluginWouldRefuseIsAFault) {
   FakeHost host(tree_text("cloud-flat"));
   PlanRequest request = without_iommu();

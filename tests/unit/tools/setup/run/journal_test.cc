@@ -13,6 +13,7 @@ namespace {
 
 using test::FakeHost;
 using testing::HasSubstr;
+using testing::Not;
 
 FakeHost with_journal(const std::string& text, Ownership ownership = {0600, 0, 0}) {
   FakeHost host;
@@ -102,6 +103,15 @@ TEST(Journal, RefusesWhatOthersCouldHaveWritten) {
   FakeHost linked = with_journal("{}");
   linked.state.nodes[Journal::kPath] = {FileKind::kLink, {0777, 0, 0}, "/tmp/journal.json"};
   EXPECT_THAT(refusal(linked), HasSubstr("is a symbolic link"));
+}
+
+TEST(Journal, RefusesWhatIsNoFile) {
+  for (const FileKind kind : {FileKind::kFolder, FileKind::kPipe, FileKind::kSocket}) {
+    FakeHost host = with_journal("{}");
+    host.state.nodes[Journal::kPath] = {kind, {0600, 0, 0}, ""};
+    EXPECT_THAT(refusal(host), HasSubstr("is no file"));
+    EXPECT_THAT(refusal(host), Not(HasSubstr("sudo"))) << "root has run it";
+  }
 }
 
 TEST(Journal, RefusesANewerOneAndNamesIt) {
