@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -29,6 +30,9 @@ void read_rendezvous(Options& o, const std::string& text) {
       std::from_chars(text.data() + colon + 1, end, port).ptr != end || port == 0 || port > 65535)
     fail("--rendezvous {}: expected HOST:PORT", text);
   o.rendezvous_host = text.substr(0, colon);
+  // An IPv6 address, whose colons are its own.
+  if (o.rendezvous_host.starts_with('[') && o.rendezvous_host.ends_with(']'))
+    o.rendezvous_host = o.rendezvous_host.substr(1, o.rendezvous_host.size() - 2);
   o.rendezvous_port = static_cast<std::uint16_t>(port);
 }
 
@@ -47,9 +51,11 @@ void place_rank(Options& o, const std::string& rendezvous) {
   if (const auto local = number_in(environment, "ZTCP_LOCAL_RANK")) o.local_rank = *local;
   if (o.rendezvous_host.empty())
     o.rendezvous_host = environment("MASTER_ADDR").value_or(first_host);
-  if (o.rendezvous_port == 0)
-    o.rendezvous_port =
-        static_cast<std::uint16_t>(number_in(environment, "MASTER_PORT").value_or(kDefaultPort));
+  if (o.rendezvous_port == 0) {
+    const int port = number_in(environment, "MASTER_PORT").value_or(kDefaultPort);
+    if (port == 0 || port > 65535) fail("MASTER_PORT={} is no port", port);
+    o.rendezvous_port = static_cast<std::uint16_t>(port);
+  }
   if (o.rendezvous_host.empty())
     fail("rank {} does not know where rank 0 is: give --rendezvous HOST:PORT (or MASTER_ADDR)",
          *o.rank);
@@ -65,6 +71,8 @@ void place_rank(Options& o, const std::string& rendezvous) {
 // One process each, all of them on this machine.
 constexpr int kMaxLocalRanks = 1024;
 constexpr int kMaxRanks = 65536;
+constexpr double kLargestFactor = 1e6;
+constexpr double kLongestSeconds = 1e7;
 
 void check_values(const Options& o) {
   if (o.ranks < 2) fail("--ranks {}: at least 2 are needed to send anything", o.ranks);
@@ -73,7 +81,13 @@ void check_values(const Options& o) {
          o.ranks, kMaxLocalRanks);
   if (o.ranks > kMaxRanks) fail("--ranks {}: at most {}", o.ranks, kMaxRanks);
   if (o.max_bytes < o.min_bytes) fail("--max is smaller than --min");
-  if (!(o.factor > 1)) fail("--factor {}: must be greater than 1", o.factor);
+  if (!(o.factor > 1 && o.factor <= kLargestFactor))
+    fail("--factor {}: must be greater than 1, and at most {}", o.factor, kLargestFactor);
+  for (const auto& [option, seconds] : {std::pair{"--stall-timeout", o.stall_timeout_s},
+                                        std::pair{"--connect-timeout", o.connect_timeout_s},
+                                        std::pair{"--time-budget", o.time_budget_s}})
+    if (!(seconds <= kLongestSeconds))
+      fail("{} {}: must be seconds, at most {}", option, seconds, kLongestSeconds);
   if (o.iters < 1 || o.warmup < 0 || o.check_iters < 1)
     fail("--iters and --check-iters must be at least 1, --warmup at least 0");
 }
@@ -115,7 +129,8 @@ std::vector<std::uint64_t> Options::sizes() const {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = min_bytes; size <= max_bytes;) {
     sizes.push_back(size);
-    const auto next = std::llround(static_cast<double>(size) * factor);
+    const double next = std::round(static_cast<double>(size) * factor);
+    if (next > static_cast<double>(max_bytes)) break;
     size = std::max(size + 1, static_cast<std::uint64_t>(next));  // A factor near 1, a small size.
   }
   return sizes;

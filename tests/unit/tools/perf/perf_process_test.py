@@ -171,6 +171,29 @@ class Rendezvous(unittest.TestCase):
             for guest in guests:
                 guest.close()
 
+    def test_an_ipv6_address_stands_in_brackets(self):
+        try:
+            with socket.socket(socket.AF_INET6) as s:
+                s.bind(("::1", 0))
+        except OSError:
+            self.skipTest("no IPv6 here")
+        place = f"[::1]:{free_port()}"
+        arguments = ("--max", "64", "--iters", "1", "--rendezvous", place)
+        first = start(*arguments, "--rank", "0")
+        second = perf(*arguments, "--rank", "1")
+        told = first.communicate(timeout=LIMIT_S)[1]
+        self.assertEqual((first.returncode, second.returncode), (0, 0), told + second.stderr)
+
+    def test_numbers_that_mean_nothing_are_refused(self):
+        for arguments in (["--stall-timeout", "nan"], ["--connect-timeout", "1e30"], ["--time-budget", "nan"],
+                          ["--factor", "nan"], ["--factor", "1e300"], ["--factor", "1"]):
+            result = perf(*arguments)
+            self.assertEqual(result.returncode, 2, result)
+            self.assertIn(arguments[0], result.stderr)
+        result = perf("--rank", "0", MASTER_ADDR="127.0.0.1", MASTER_PORT="70000")
+        self.assertEqual(result.returncode, 2, result)
+        self.assertIn("MASTER_PORT=70000", result.stderr)
+
     def test_more_ranks_than_a_machine_starts_are_refused(self):
         for ranks in ("1025", "99999999"):
             began = time.monotonic()
