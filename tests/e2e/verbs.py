@@ -365,7 +365,7 @@ def rail_back():
 
 
 def receivers_rail_back():
-    """The sender hears nothing of the receiver's port, and asks for the rail again after a while."""
+    """The receiver asks for the rail once its port is up, and the sender offers it."""
     rail_comes_back("recv")
 
 

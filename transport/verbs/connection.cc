@@ -3,6 +3,7 @@
 #include "transport/verbs/connection.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
@@ -33,6 +34,7 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
     const RailFacts* const theirs = peer == nullptr ? nullptr : counterpart(ours, *peer);
     if (peer == nullptr || theirs != nullptr) chosen.emplace_back(i, theirs);
   }
+  assert(usable.rails > 0);
   if (chosen.empty())
     return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, mismatch(usable, *peer)});
   const auto most = static_cast<std::uint32_t>(kMaxQueuePairs / chosen.size());

@@ -124,7 +124,7 @@ class Connection final : public WorkQueues, public Landings {
   // Does what is due. An error ends the connection.
   Status advance(TimePoint now);
   TimePoint due() const;
-  // Its port is up again: it need not wait.
+  // Its port is up again: the sender's next offer need not wait.
   void hurry(const Rail& rail, TimePoint now);
   // What the peer is to be told.
   bool has_notes() const { return !notes_.empty(); }

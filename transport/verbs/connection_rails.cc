@@ -136,6 +136,10 @@ Status Connection::hear(const RailNote& told, TimePoint now) {
     return ztcp::fail(Errc::kProtocol, "a note of no rail");
   Strand& strand = strands_[told.rail];
   if (told.step == Step::kOffer) return accept(strand, told);
+  if (told.step == Step::kAsk) {
+    if (sender_ && strand.state == State::kDown) strand.due = now;
+    return {};
+  }
   if (told.epoch != strand.epoch) return {};  // Of queue pairs that are no more.
   const bool is_offered = strand.state == State::kOffered || strand.state == State::kProving;
   if (told.step == Step::kAccept && strand.state == State::kOffered)
@@ -160,8 +164,13 @@ TimePoint Connection::due() const {
 }
 
 void Connection::hurry(const Rail& rail, TimePoint now) {
-  for (Strand& strand : strands_)
-    if (strand.rail.get() == &rail && strand.state == State::kDown && sender_) strand.due = now;
+  for (Strand& strand : strands_) {
+    if (strand.rail.get() != &rail || strand.state != State::kDown) continue;
+    if (sender_)
+      strand.due = now;
+    else
+      note(Step::kAsk, strand);
+  }
 }
 
 Status Connection::advance(TimePoint now) {

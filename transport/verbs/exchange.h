@@ -13,6 +13,7 @@
 // begin, as those of TCP do:
 //
 //   either    fenced    its queue pairs on the rail are no more; what a receiver holds
+//   receiver  ask       its port is up again: an offer need not wait
 //   sender    offer     new ones
 //   receiver  accept    its own, or fenced: not now
 //   sender    proven    something has gone over them and come back
@@ -135,7 +136,7 @@ struct StreamHello {
   Ticket ticket{};
 };
 struct RailNote {
-  enum class Step : std::uint8_t { kFenced = 1, kOffer = 2, kAccept = 3, kProven = 4 };
+  enum class Step : std::uint8_t { kFenced = 1, kOffer = 2, kAccept = 3, kProven = 4, kAsk = 5 };
 
   RecordHeader header;
   std::uint8_t rail = 0;

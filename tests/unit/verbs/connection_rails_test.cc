@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Both ends of a connection whose rails fail and come back, told by hand what they tell each other,
+// and at what time.
+#include <sys/socket.h>
+#include <utility>
+
+#include <gmock/gmock.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/unit/verbs/fake_host.h"
+#include "transport/verbs/connection.h"
+
+namespace ztcp::verbs {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ConnectionRailsTest : public testing::Test {
+ protected:
+  ConnectionRailsTest()
+      : host_({roce_device("fake0", 1), roce_device("fake1", 2), roce_device("fake2", 3),
+               roce_device("fake3", 4)},
+              3) {
+    host_.fabric.nics = {nic_on("fake0"),
+                         nic_on("fake1"),
+                         nic_on("fake2"),
+                         nic_on("fake3"),
+                         merged(tcp_nic("eth-a"), "ib0"),
+                         merged(tcp_nic("eth-b"), "ib0")};
+    for (Device& device : host_.list()) rails_.push_back(std::make_shared<Rail>(std::move(device)));
+  }
+
+  // Over these rails of each end, by their numbers.
+  void join(std::vector<std::size_t> from, std::vector<std::size_t> to) {
+    sender_ = make(Direction::kSend, from);
+    receiver_ = make(Direction::kReceive, to);
+    ASSERT_TRUE(sender_->prepare(-1));
+    const EndFacts hello = sender_->facts();
+    ASSERT_TRUE(receiver_->prepare(-1, &hello));
+    const EndFacts answer = receiver_->facts();
+    ASSERT_TRUE(receiver_->join(hello));
+    ASSERT_TRUE(sender_->join(answer));
+  }
+  std::unique_ptr<Connection> make(Direction direction, const std::vector<std::size_t>& numbers) {
+    Rails rails;
+    for (const std::size_t n : numbers) rails.push_back(rails_[n]);
+    sets_.push_back(std::make_shared<RailSet>("ib0", std::move(rails)));
+    return std::make_unique<Connection>(sets_.back(), direction, Endpoint{});
+  }
+  // Until neither has more to say.
+  Status exchange() {
+    while (sender_->has_notes() || receiver_->has_notes())
+      for (auto [from, to] : {std::pair(&sender_, &receiver_), std::pair(&receiver_, &sender_)})
+        for (const RailNote& note : (*from)->take_notes()) ZTCP_CHECK((*to)->hear(note, now_));
+    return {};
+  }
+  // A receiver's rail drains, whoever polls.
+  Status pass(Duration time) {
+    now_ += time;
+    ZTCP_CHECK(sender_->advance(now_));
+    ZTCP_CHECK(receiver_->advance(now_));
+    return exchange();
+  }
+  Strand::State state(const Connection& end, std::size_t strand) const {
+    return end.strands()[strand].state;
+  }
+
+  test::LogCapture log_;
+  FakeHost host_;
+  Rails rails_;
+  std::vector<std::shared_ptr<RailSet>> sets_;
+  std::unique_ptr<Connection> sender_;
+  std::unique_ptr<Connection> receiver_;
+  TimePoint now_ = TimePoint(seconds(1000));
+};
+
+TEST_F(ConnectionRailsTest, AReceiverWhosePortIsUpAgainHasTheRailOfferedAtOnce) {
+  join({0, 1}, {2, 3});
+  rails_[3]->is_port_down = true;
+  receiver_->lose(1, "its port is down");
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(pass(milliseconds(2)));
+  EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
+  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDown);
+  // Its offers are refused, and become seldom.
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(pass(seconds(1)));
+  EXPECT_GT(sender_->due(), now_ + seconds(5));
+  rails_[3]->is_port_down = false;
+  receiver_->hurry(*rails_[3], now_);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(sender_->due(), now_);
+  ASSERT_TRUE(pass(milliseconds(0)));
+  EXPECT_EQ(state(*receiver_, 1), Strand::State::kAccepted);
+}
+
+TEST_F(ConnectionRailsTest, ARailOfTcpThatNobodyTakesIsWarnedOfOnceAndAskedForSeldom) {
+  join({0, 4}, {2, 5});
+  EXPECT_EQ(sender_->due(), TimePoint()) << "at once";
+  // Nobody listens there.
+  ASSERT_TRUE(pass(milliseconds(0)));
+  EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
+  EXPECT_EQ(sender_->due(), now_ + seconds(1));
+  EXPECT_THAT(log_.warned(), HasSubstr("ib0: no rail over TCP on lo to "));
+  EXPECT_THAT(log_.warned(), HasSubstr("the peer does not take it; may TCP pass to its ports"));
+  const std::string once = log_.warned();
+  int offers = 0;
+  for (int i = 0; i < 300; ++i) {
+    const std::uint32_t before = sender_->strands()[1].epoch;
+    ASSERT_TRUE(pass(seconds(1)));
+    offers += sender_->strands()[1].epoch != before ? 1 : 0;
+  }
+  EXPECT_GT(offers, 10);
+  EXPECT_LT(offers, 16);
+  EXPECT_EQ(log_.warned(), once);
+}
+
+TEST_F(ConnectionRailsTest, TheOnlyRailThatNobodyTakesEndsIt) {
+  join({4}, {5});
+  const Status outcome = pass(milliseconds(0));
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, Errc::kTimedOut);
+}
+
+TEST_F(ConnectionRailsTest, AnOfferThatIsNeverAnsweredEnds) {
+  join({0, 4}, {2, 5});
+  ASSERT_TRUE(sender_->advance(now_));
+  (void)sender_->take_notes();
+  EXPECT_EQ(state(*sender_, 1), Strand::State::kOffered);
+  now_ += seconds(41);
+  ASSERT_TRUE(sender_->advance(now_));
+  EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
+  EXPECT_THAT(log_.warned(), HasSubstr("the peer does not answer"));
+}
+
+// Of kinds that are not in the same places at both ends, and with one of RDMA more at one.
+TEST_F(ConnectionRailsTest, RailsAreJoinedByKindAndNumber) {
+  join({4, 0, 1}, {2, 5});
+  ASSERT_EQ(sender_->strands().size(), 2U);
+  ASSERT_EQ(receiver_->strands().size(), 2U);
+  EXPECT_EQ(sender_->strands()[0].rail, rails_[0]);
+  EXPECT_EQ(sender_->strands()[1].rail, rails_[4]);
+  EXPECT_EQ(sender_->strands()[1].key, 2) << "behind those of RDMA";
+  EXPECT_EQ(receiver_->strands()[0].rail, rails_[2]);
+  EXPECT_EQ(receiver_->strands()[1].rail, rails_[5]);
+  EXPECT_EQ(receiver_->strands()[1].key, 1);
+}
+
+TEST_F(ConnectionRailsTest, ATicketIsGoodOnceAndWhileItIsAwaited) {
+  join({0, 4}, {2, 5});
+  rails_[5]->listening = *sockets::open_listener(rails_[5]->device.exchange);
+  link::Fd none;
+  EXPECT_FALSE(receiver_->take_stream({}, none)) << "nothing was accepted";
+  ASSERT_TRUE(pass(milliseconds(0)));
+  const Ticket ticket = receiver_->strands()[1].ticket;
+  EXPECT_NE(ticket, Ticket{});
+  link::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_FALSE(receiver_->take_stream({}, fd));
+  EXPECT_TRUE(receiver_->take_stream(ticket, fd));
+  EXPECT_FALSE(receiver_->take_stream(ticket, fd));
+  EXPECT_FALSE(sender_->take_stream(ticket, fd));
+}
+
+}  // namespace
+}  // namespace ztcp::verbs
