@@ -52,7 +52,8 @@ struct Nic {
   std::uint32_t speed_mbps = 0;  // 0: nobody has told.
   std::string gpu_pci;           // GPU it is paired with; empty: any process may take it.
   std::string gpu_uuid;
-  std::int32_t rail = -1;  // Of its network, on all hosts; -1: its place among the devices.
+  std::int32_t rail = -1;   // Of its network, on all hosts; -1: its place among the devices.
+  std::int32_t plane = -1;  // Of that, where it has several; -1: not told.
   // memif
   std::string memif_socket;  // Path; relative to the config file's folder.
   MemifRole memif_role = MemifRole::kClient;

@@ -154,11 +154,16 @@ Told<Device> Net::merged(std::span<const Device* const> parts) {
   };
   const Device& first = *parts.front();
   std::vector<int> numbers;
-  Device out{.properties = {}, .transport = first.transport, .refusal = {}, .rail = first.rail};
+  Device out{.properties = {},
+             .transport = first.transport,
+             .refusal = {},
+             .rail = first.rail,
+             .plane = first.plane};
   for (const Device* const part : parts) {
     if (part->transport == nullptr) return refuse("one of them refuses all connections");
     if (part->transport != first.transport) return refuse("they are of several kinds");
     if (part->rail != out.rail) out.rail = -1;
+    if (part->plane != out.plane) out.plane = -1;
     numbers.push_back(part->number);
   }
   auto made = first.transport->merge(numbers);

@@ -39,6 +39,7 @@ struct Device {
   // it is still shown, so that jobs inside one host run on. Empty: all is well.
   std::string refusal;
   int rail = -1;             // The same on all hosts for NICs of one network; -1: not told.
+  int plane = -1;            // Of that network; -1: not told.
   std::vector<int> parts{};  // Of a merged one, in NCCL's numbers.
 };
 

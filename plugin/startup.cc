@@ -45,14 +45,14 @@ void number_rails(config::Fabric& fabric) {
   }
 }
 
-// Of a merged device, if its NICs are of one.
-int rail_of(const config::Fabric& fabric, std::size_t i) {
+// Its rail or plane; of a merged device, if its NICs are of one.
+int common_of(const config::Fabric& fabric, std::size_t i, std::int32_t config::Nic::*number) {
   const config::Nic& nic = fabric.nics[i];
   const bool is_common =
       nic.merge.empty() || std::ranges::all_of(fabric.nics, [&](const auto& other) {
-        return other.merge != nic.merge || other.rail == nic.rail;
+        return other.merge != nic.merge || other.*number == nic.*number;
       });
-  return is_common ? nic.rail : -1;
+  return is_common ? nic.*number : -1;
 }
 
 std::vector<Device> promised_devices(const std::optional<config::Fabric>& fabric,
@@ -143,7 +143,8 @@ Device device_for(const config::Fabric& fabric, std::size_t i, std::vector<Start
           .transport = one->transport,
           .number = number,
           .refusal = {},
-          .rail = rail_of(fabric, i)};
+          .rail = common_of(fabric, i, &config::Nic::rail),
+          .plane = common_of(fabric, i, &config::Nic::plane)};
 }
 
 TransportKind kind_of(TransportWish wish) {

@@ -109,6 +109,7 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("gpu_pci", nic.gpu_pci);
   visit("gpu_uuid", nic.gpu_uuid);
   visit("rail", nic.rail);
+  visit("plane", nic.plane);
   visit("pci", nic.pci);
   visit("kernel_driver", nic.kernel_driver);
   visit("memif_socket", nic.memif_socket);

@@ -85,7 +85,7 @@ void fill_v11(const Device& d, int index, P& p) {
 void fill_v12(const Device& d, int index, ncclNetProperties_v12_t& p) {
   fill_v11(d, index, p);
   p.railId = static_cast<std::int16_t>(d.rail);  // -1 is NCCL_NET_ID_UNDEF.
-  p.planeId = NCCL_NET_ID_UNDEF;
+  p.planeId = static_cast<std::int16_t>(d.plane);
 }
 
 template <class Fill>

@@ -133,6 +133,8 @@ TEST_F(StartupTest, ARailIsWhatTheConfigSaysElseThePlace) {
                           merged_nic("d", "pair")};
   loaded_.fabric->nics[0].rail = 7;
   loaded_.fabric->nics[3].rail = 9;
+  loaded_.fabric->nics[1].plane = 2;
+  loaded_.fabric->nics[2].plane = loaded_.fabric->nics[3].plane = 3;
   host_problems_ = {};
   sources_.front().create = [](const config::Fabric&) {
     return Created(std::make_unique<test::MemoryTransport>(std::vector<DeviceProperties>(3),
@@ -143,6 +145,9 @@ TEST_F(StartupTest, ARailIsWhatTheConfigSaysElseThePlace) {
   EXPECT_EQ(startup->devices[0].rail, 7);
   EXPECT_EQ(startup->devices[1].rail, 1);
   EXPECT_EQ(startup->devices[2].rail, -1) << "of rails 2 and 9";
+  EXPECT_EQ(startup->devices[0].plane, -1);
+  EXPECT_EQ(startup->devices[1].plane, 2);
+  EXPECT_EQ(startup->devices[2].plane, 3);
 }
 
 TEST_F(StartupTest, WithoutConfigInitFailsAndSaysHowToSetUp) {

@@ -54,10 +54,10 @@ TEST(Parse, LetsTwoLinksHaveOneLinkLocalAddress) {
 }
 
 TEST(Parse, TakesRdmaDevices) {
-  const std::string second =
-      replaced(replaced(kVerbsNic, "ztcp0", "ztcp1"), "device",
-               "device_port = 2\ngid_index = 3\ntraffic_class = 106\nmerge = \"ib0\"\nrail = 4\n"
-               "device");
+  const std::string second = replaced(
+      replaced(kVerbsNic, "ztcp0", "ztcp1"), "device",
+      "device_port = 2\ngid_index = 3\ntraffic_class = 106\nmerge = \"ib0\"\nrail = 4\nplane = 1\n"
+      "device");
   const auto result = parse("schema = 1\n" + std::string(kVerbsNic) + second, "ztcp.conf");
   ASSERT_TRUE(result.fabric) << to_string(result.problems.front());
   const Nic& first = result.fabric->nics[0];
@@ -70,8 +70,10 @@ TEST(Parse, TakesRdmaDevices) {
   EXPECT_EQ(result.fabric->nics[1].gid_index, 3);
   EXPECT_EQ(result.fabric->nics[1].traffic_class, 106);
   EXPECT_EQ(result.fabric->nics[1].rail, 4);
+  EXPECT_EQ(result.fabric->nics[1].plane, 1);
   EXPECT_EQ(device_name(result.fabric->nics[1]), "ib0");
   EXPECT_EQ(first.rail, -1);
+  EXPECT_EQ(first.plane, -1);
   EXPECT_EQ(device_name(first), "ztcp0");
 }
 

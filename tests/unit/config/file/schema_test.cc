@@ -144,6 +144,7 @@ TEST_P(RoundTrip, EveryValueComesBack) {
   nic.gpu_pci = "0000:17:00.0";
   nic.gpu_uuid = "GPU-1234";
   nic.rail = 3;
+  nic.plane = 1;
   if (nic.driver == NicDriver::kPci) nic.kernel_driver = "virtio-pci";
   if (nic.driver == NicDriver::kMemif) {
     nic.memif_role = MemifRole::kServer;
