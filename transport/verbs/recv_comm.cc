@@ -101,7 +101,8 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
       flushers_[i] = std::move(*made);
     }
     if (flushers_[i]->is_full()) return fail(Errc::kFull, "flushes that nobody tested");
-    const auto begun = flushers_[i]->begin(last->bytes.data(), registered(last->key)->rkeys[i]);
+    const auto begun =
+        flushers_[i]->begin(last->bytes.data(), registered(last->key)->rkeys[strand.key]);
     if (!begun) return tl::unexpected(end_.fail(begun.error(), "a flush"));
     flushed.ids[i] = *begun;
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -175,6 +176,37 @@ TEST_F(OneOfTwoTest, ANicThatCantBeUsedIsLeftOut) {
   host_.devices.set_port_state("fake2", 1, IBV_PORT_DOWN);
   carry(50);
   EXPECT_THAT(log_.warned(), Not(HasSubstr("the rail over")));
+}
+
+// The receiver's first NIC of RDMA can't be used, so that its second is the connection's first
+// rail.
+class GpuOfOneOfTwoTest : public TcpRailsTest {
+ protected:
+  GpuOfOneOfTwoTest()
+      : TcpRailsTest({merged(nic_on("fake0"), "from"), merged(nic_on("fake1"), "from"),
+                      merged(nic_on("gone"), "to"), merged(nic_on("fake3"), "to")}) {}
+};
+
+TEST_F(GpuOfOneOfTwoTest, AFlushReadsByTheKeyOfItsRail) {
+  const int fd = memfd_create("gpu", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(fd, kSize), 0);
+  void* const gpu = mmap(nullptr, kSize, PROT_NONE, MAP_SHARED, fd, 0);
+  const std::span bytes(static_cast<std::byte*>(gpu), kSize);
+  const auto key = pair_.receiver->register_memory({.address = gpu,
+                                                    .size_bytes = kSize,
+                                                    .kind = MemoryKind::kCuda,
+                                                    .dmabuf_fd = fd,
+                                                    .offset = 0});
+  ASSERT_TRUE(key);
+  const RecvBuffer buffer{.bytes = bytes, .tag = 0, .key = *key};
+  const auto flush = pair_.receiver->post_flush({&buffer, 1});
+  ASSERT_TRUE(flush && *flush != nullptr);
+  Result<bool> done = false;
+  while (done && !*done) done = (*flush)->test({});
+  EXPECT_TRUE(done) << log_.warned();
+  EXPECT_TRUE(pair_.receiver->deregister_memory(*key));
+  munmap(gpu, kSize);
+  close(fd);
 }
 
 TEST(TcpRails, EndsThatHaveNothingInCommonAreToldWhatTheyHave) {
