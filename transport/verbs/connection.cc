@@ -70,10 +70,13 @@ Strand& Connection::new_strand(std::size_t rail) {
 Made<void> Connection::add_strand(std::size_t rail, const QueuePairSettings& settings) {
   const Device& device = rails_->rails[rail]->device;
   const Api& api = *device.opened->api;
-  // A slot is looked at as it comes: no relaxed ordering.
-  RegionHandle region(api.reg_mr(device.opened->domain.get(), memory_.get(), sizeof *memory_,
-                                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
-                      {&api});
+  // A slot is looked at as it comes: no relaxed ordering. A receiver's are its own word for where
+  // the peer's bytes belong.
+  const int access = direction_ == Direction::kSend
+                         ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
+                         : IBV_ACCESS_LOCAL_WRITE;
+  RegionHandle region(
+      api.reg_mr(device.opened->domain.get(), memory_.get(), sizeof *memory_, access), {&api});
   if (!region) {
     const int error = errno;
     return tl::unexpected(

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/verbs/connection.h"
+
+#include <array>
+#include <utility>
+
+#include "tests/unit/verbs/fake_host.h"
+
+namespace ztcp::verbs {
+namespace {
+
+std::shared_ptr<RailSet> alone(Device device) {
+  return std::make_shared<RailSet>("alone", Rails{std::make_shared<Rail>(std::move(device))});
+}
+
+// By its own ring a receiver knows what it has posted, and where bytes belong that come over TCP:
+// who could write there would have the process's memory.
+TEST(Connection, NobodyWritesIntoAReceiversRing) {
+  FakeHost host;
+  std::vector<Device> devices = host.list();
+  Connection sender(alone(std::move(devices[0])), Direction::kSend, {});
+  Connection receiver(alone(std::move(devices[1])), Direction::kReceive, {});
+  ASSERT_TRUE(sender.prepare(-1));
+  const EndFacts hello = sender.facts();
+  ASSERT_TRUE(receiver.prepare(-1, &hello));
+  const EndFacts answer = receiver.facts();
+  ASSERT_TRUE(receiver.join(hello));
+  ASSERT_TRUE(sender.join(answer));
+
+  const std::array<std::byte, 4> forged{std::byte{0xff}};
+  const WorkRequest write{.is_signalled = true,
+                          .is_inline = true,
+                          .local = forged.data(),
+                          .size_bytes = forged.size(),
+                          .remote = reinterpret_cast<std::uint64_t>(&receiver.memory().ring),
+                          .rkey = answer.on[0].memory_rkey};
+  ASSERT_TRUE(sender.post(0, {&write, 1}));
+  std::array<ibv_wc, 1> completion;
+  while (sender.strands().front().queues->poll(completion) == 0) {
+  }
+  EXPECT_EQ(completion[0].status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(receiver.memory().ring[0].address, 0U);
+}
+
+}  // namespace
+}  // namespace ztcp::verbs
