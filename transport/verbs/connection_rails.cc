@@ -26,6 +26,10 @@ constexpr Duration kLook = std::chrono::milliseconds(2);
 constexpr Duration kDrain = std::chrono::seconds(2);
 // A queue pair that reaches nobody says so after 10 s by default.
 constexpr Duration kProof = std::chrono::seconds(40);
+// A stream that is dialled is looked at ever more seldom, and not for so long.
+constexpr Duration kLongestLook = std::chrono::milliseconds(128);
+constexpr Duration kStreamProof = std::chrono::seconds(10);
+constexpr const char* kMayTcpPass = "; may TCP pass to its ports first_port to last_port there?";
 constexpr Duration kFirstPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::seconds(30);
 
@@ -56,7 +60,7 @@ bool Connection::lose(std::size_t index, const std::string& why) {
                                     [&](const Strand& one) { return &one != &lost && is_up(one); });
   if (others == 0) return false;
   // Of who closes in peace it is none.
-  if (news() != News::kFarewell && !lost.rail->is_lost.exchange(true))
+  if (news() != News::kFarewell && lost.rail->is_newly_lost(peer_.address))
     log::warn("{}: the rail over {} has failed to {}: {}; messages go over the other {} meanwhile",
               rails_->name, lost.rail->device.place(), to_string(peer_), why, others);
   if (lost.queues) lost.queues->abort();
@@ -237,11 +241,9 @@ void Connection::offer(Strand& strand, TimePoint now) {
 
 // Nothing but proofs has gone over it.
 Status Connection::drop_offer(Strand& strand, const std::string& why, TimePoint now) {
-  const bool is_first = !strand.rail->is_lost.exchange(true);
-  if (is_first)
-    log::warn("{}: no rail over {} to {}: {}{}", rails_->name, strand.rail->device.place(),
-              to_string(peer_), why,
-              strand.is_tcp() ? "; may TCP pass to its ports first_port to last_port there?" : "");
+  if (strand.rail->is_newly_lost(peer_.address))
+    log::warn("{}: no rail over {} to {}: {}", rails_->name, strand.rail->device.place(),
+              to_string(peer_), why);
   strand.queues.reset();
   strand.stream.reset();
   strand.state = State::kDown;
@@ -332,12 +334,13 @@ Status Connection::dial(Strand& strand, const RailNote& told, TimePoint now) {
   const Endpoint remote{address_of(told.facts.gid), told.facts.port};
   peer_facts_.on[index_of(strand)] = told.facts;
   auto fd = sockets::dial(strand.rail->device.exchange, strand.rail->times, remote);
-  if (!fd) return drop_offer(strand, text_of(fd.error()), now);
+  if (!fd) return drop_offer(strand, text_of(fd.error()) + kMayTcpPass, now);
   strand.stream = std::make_unique<RailStream>(std::move(*fd), *this);
   place(strand);
   strand.state = State::kProving;
-  strand.gives_up = now + kProof;
+  strand.gives_up = now + kStreamProof;
   strand.due = now;
+  strand.look = kLook;
   return {};
 }
 
@@ -357,9 +360,11 @@ Result<bool> Connection::is_welcome(Strand& strand) {
 Status Connection::look_at_proofs(Strand& strand, TimePoint now) {
   if (strand.is_tcp()) {
     const Result<bool> welcome = is_welcome(strand);
-    if (!welcome) return drop_offer(strand, text_of(welcome.error()), now);
-    if (now >= strand.gives_up) return drop_offer(strand, "nobody answers there", now);
-    strand.due = now + kLook;
+    if (!welcome) return drop_offer(strand, text_of(welcome.error()) + kMayTcpPass, now);
+    if (now >= strand.gives_up)
+      return drop_offer(strand, std::string("nobody answers there") + kMayTcpPass, now);
+    strand.due = now + strand.look;
+    strand.look = std::min(2 * strand.look, kLongestLook);
     return *welcome ? rejoin(strand) : Status();
   }
   std::array<ibv_wc, kMaxQueuePairs> completions;
@@ -378,7 +383,7 @@ Status Connection::rejoin(Strand& strand) {
   const auto rail = static_cast<std::uint32_t>(index_of(strand));
   strand.state = State::kUp;
   strand.due = strand.gives_up = kNever;
-  if (strand.rail->is_lost.exchange(false))
+  if (strand.rail->is_newly_back(peer_.address))
     log::info("{}: the rail over {} to {} is back", rails_->name, strand.rail->device.place(),
               to_string(peer_));
   if (receiver_) return receiver_->rejoin_rail(rail);

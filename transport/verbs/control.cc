@@ -217,7 +217,8 @@ Result<Endpoint> Control::listen(const RailSet& rails) {
   for (const auto& rail : rails.rails) {
     if (!rail->device.is_tcp || !rail->is_usable() || rail.get() == &rails.first()) continue;
     // Else connections go without it.
-    if (const Status opened = open_listener(*rail); !opened && !rail->is_lost.exchange(true))
+    if (const Status opened = open_listener(*rail);
+        !opened && rail->is_newly_lost(rail->device.exchange.address))
       log::warn("{}: no connection has a rail over {}: {}: {}", rails.name, rail->device.place(),
                 opened.error().where, std::strerror(opened.error().sys_errno));
   }

@@ -119,6 +119,7 @@ class Control {
   void refuse(Talk& talk, const Error& error, const std::string& why);
   void give_up(Talk& talk, const Error& error, const std::string& why);
   void time_out(Talk& talk);
+  void advance(Talk& talk, TimePoint now);
   void drop(Talk& talk);
   void sweep(TimePoint now);
 

@@ -305,6 +305,16 @@ void Control::time_out(Talk& talk) {
   }
 }
 
+// Without memory for new queue pairs, or for a stream, after a while.
+void Control::advance(Talk& talk, TimePoint now) {
+  talk.rails_due = kNever;
+  try {
+    with_connection(talk, [&](Connection& connection) { return connection.advance(now); });
+  } catch (const std::bad_alloc&) {
+    talk.rails_due = now + kRest;
+  }
+}
+
 void Control::sweep(TimePoint now) {
   if (!resting_.empty() && rest_ends_ <= now) {
     for (Rail* const rail : std::exchange(resting_, {})) {
@@ -315,10 +325,7 @@ void Control::sweep(TimePoint now) {
   }
   for (auto it = talks_.begin(); it != talks_.end();) {
     Talk& talk = **it;
-    if (talk.rails_due <= now) {
-      talk.rails_due = kNever;
-      with_connection(talk, [&](Connection& connection) { return connection.advance(now); });
-    }
+    if (talk.rails_due <= now) advance(talk, now);
     if (talk.deadline <= now) {
       if (talk.state == Talk::State::kLeaving)
         talk.state = Talk::State::kGone;

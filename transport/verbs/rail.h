@@ -10,7 +10,9 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +37,20 @@ struct Rail {
   std::optional<sockets::Listening> listening;  // Since the first listen; the control thread's.
   std::uint16_t iwarp_port = 0;                 // Where its connection manager listens; likewise.
   std::atomic<bool> is_port_down{false};        // Since it was told so.
-  std::atomic<bool> is_lost{false};             // To a connection, since that was said.
+
+  // What its connections find out of it. Whether that is news, of this peer.
+  bool is_newly_lost(const IpAddress& peer) {
+    const std::lock_guard lock(mutex_);
+    return lost_to_.insert(peer).second;
+  }
+  bool is_newly_back(const IpAddress& peer) {
+    const std::lock_guard lock(mutex_);
+    return lost_to_.erase(peer) > 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<IpAddress> lost_to_;
 };
 
 using Rails = std::vector<std::shared_ptr<Rail>>;

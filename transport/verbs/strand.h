@@ -52,6 +52,7 @@ struct Strand {
   Holdings peer_holdings;       // Of a receiver that has.
   TimePoint due = kNever;       // When there is something to do about it.
   TimePoint gives_up = kNever;  // When what is under way has failed.
+  Duration look{};              // Until that is asked next.
   Duration pause{};             // Until it is offered again.
   std::uint32_t proofs = 0;     // That are under way.
 };

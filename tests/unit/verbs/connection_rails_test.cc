@@ -36,8 +36,9 @@ class ConnectionRailsTest : public testing::Test {
   }
 
   // Over these rails of each end, by their numbers.
-  void join(std::vector<std::size_t> from, std::vector<std::size_t> to) {
-    sender_ = make(Direction::kSend, from);
+  void join(const std::vector<std::size_t>& from, const std::vector<std::size_t>& to,
+            Endpoint peer = {}) {
+    sender_ = make(Direction::kSend, from, peer);
     receiver_ = make(Direction::kReceive, to);
     ASSERT_TRUE(sender_->prepare(-1));
     const EndFacts hello = sender_->facts();
@@ -46,11 +47,12 @@ class ConnectionRailsTest : public testing::Test {
     ASSERT_TRUE(receiver_->join(hello));
     ASSERT_TRUE(sender_->join(answer));
   }
-  std::unique_ptr<Connection> make(Direction direction, const std::vector<std::size_t>& numbers) {
+  std::unique_ptr<Connection> make(Direction direction, const std::vector<std::size_t>& numbers,
+                                   Endpoint peer = {}) {
     Rails rails;
     for (const std::size_t n : numbers) rails.push_back(rails_[n]);
     sets_.push_back(std::make_shared<RailSet>("ib0", std::move(rails)));
-    return std::make_unique<Connection>(sets_.back(), direction, Endpoint{});
+    return std::make_unique<Connection>(sets_.back(), direction, peer);
   }
   // Until neither has more to say.
   Status exchange() {
@@ -105,7 +107,7 @@ TEST_F(ConnectionRailsTest, ARailOfTcpThatNobodyTakesIsWarnedOfOnceAndAskedForSe
   EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
   EXPECT_EQ(sender_->due(), now_ + seconds(1));
   EXPECT_THAT(log_.warned(), HasSubstr("ib0: no rail over TCP on lo to "));
-  EXPECT_THAT(log_.warned(), HasSubstr("the peer does not take it; may TCP pass to its ports"));
+  EXPECT_THAT(log_.warned(), testing::EndsWith(": the peer does not take it\n"));
   const std::string once = log_.warned();
   int offers = 0;
   for (int i = 0; i < 300; ++i) {
@@ -116,6 +118,41 @@ TEST_F(ConnectionRailsTest, ARailOfTcpThatNobodyTakesIsWarnedOfOnceAndAskedForSe
   EXPECT_GT(offers, 10);
   EXPECT_LT(offers, 16);
   EXPECT_EQ(log_.warned(), once);
+}
+
+// A stream that is under way is asked about more and more seldom.
+TEST_F(ConnectionRailsTest, AStreamThatNobodyWelcomesIsGivenUp) {
+  join({0, 4}, {2, 5});
+  rails_[5]->listening = *sockets::open_listener(rails_[5]->device.exchange);
+  ASSERT_TRUE(pass(milliseconds(0)));
+  EXPECT_EQ(state(*sender_, 1), Strand::State::kProving);
+  int looks = 0;
+  for (; state(*sender_, 1) == Strand::State::kProving; ++looks) {
+    now_ = sender_->due();
+    ASSERT_TRUE(sender_->advance(now_));
+  }
+  EXPECT_LT(looks, 100);
+  EXPECT_THAT(log_.warned(), HasSubstr("nobody answers there; may TCP pass to its ports"));
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDown);
+}
+
+TEST_F(ConnectionRailsTest, WhatIsSaidOfARailIsSaidOfEachPeerOnce) {
+  const Endpoint first{Ipv4Address{1}, 1};
+  const Endpoint second{Ipv4Address{2}, 1};
+  join({0, 4}, {2, 5}, first);
+  ASSERT_TRUE(pass(milliseconds(0)));
+  const std::string said = log_.warned();
+  EXPECT_THAT(said, HasSubstr("to 0.0.0.1:1: "));
+  join({0, 4}, {2, 5}, first);
+  ASSERT_TRUE(pass(milliseconds(0)));
+  EXPECT_EQ(log_.warned(), said);
+  join({0, 4}, {2, 5}, second);
+  ASSERT_TRUE(pass(milliseconds(0)));
+  EXPECT_THAT(log_.warned(), HasSubstr("to 0.0.0.2:1: "));
+  EXPECT_TRUE(rails_[4]->is_newly_back(second.address));
+  EXPECT_FALSE(rails_[4]->is_newly_back(second.address));
+  EXPECT_TRUE(rails_[4]->is_newly_back(first.address)) << "its own matter";
 }
 
 TEST_F(ConnectionRailsTest, TheOnlyRailThatNobodyTakesEndsIt) {
