@@ -17,6 +17,8 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/core/yielder.h"
+
 namespace ztcp::comms {
 namespace {
 
@@ -136,7 +138,7 @@ class TakingOver : public testing::Test {
   void wait_until(Is&& is) {
     while (!is()) {
       poller->progress();
-      std::this_thread::yield();
+      yielder.yield();
     }
   }
   // On the background thread, without the baton: as between two turns.
@@ -148,6 +150,7 @@ class TakingOver : public testing::Test {
   }
 
   int starts_ = 0;
+  Yielder yielder;
   LadenBackend* backend = nullptr;
   std::optional<Poller> poller;
 };
@@ -201,7 +204,7 @@ class StallingWhileTakenOver : public TakingOver {
     TakingOver::TearDown();
   }
   void on_look() override {
-    while (!lets_it_run) std::this_thread::yield();
+    while (!lets_it_run) yielder.yield();
   }
 
   std::atomic<bool> lets_it_run{true};
@@ -232,7 +235,7 @@ class StallingOften : public TakingOver {
   }
   void on_look() override {
     const std::uint64_t before = backend->turns;
-    while (!ends && backend->turns == before) std::this_thread::yield();
+    while (!ends && backend->turns == before) yielder.yield();
     ++stalls;
   }
 
