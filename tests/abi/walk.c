@@ -120,6 +120,16 @@ static void pipeline(const Pair* pair) {
   }
 }
 
+/* A device moves up to 2 GiB at once, and lengths in its records have 32 bits: what is larger than
+ * the properties allow gets no further than the door. */
+static void too_large(const Pair* pair) {
+  void* request = pair->from;
+  REQUIRE(net_isend(pair->net, pair->send, pair->from, ((size_t)1 << 30) + 1, pair->from_mh,
+                    &request) == ncclInvalidArgument,
+          "more than 1 GiB is taken");
+  REQUIRE(request == NULL, "a request of what was refused");
+}
+
 /* Groups of all sizes; their messages come by tag, in another order than their buffers'. */
 static void groups(const Pair* pair) {
   enum { kStride = 200000 };
@@ -263,6 +273,7 @@ static void walk(void* library, int version) {
   if (g_sends_ahead) keep_order(&pair, 0);
   pipeline(&pair);
   if (version >= kFirstWithTags) groups(&pair);
+  too_large(&pair);
   fill_request_table(&pair);
   register_beside_traffic(&pair);
   refusals(&pair);
