@@ -52,16 +52,13 @@ class QueuePairWire {
   // One end: what its session posts, and what it is told.
   class End final : public verbs::WorkQueues {
    public:
-    Status post(std::uint32_t queue_pair, std::span<const verbs::WorkRequest> requests) override {
+    Status post(std::uint32_t queue_pair, const verbs::WorkRequest& request) override {
       ++counts.doorbells;
-      for (const verbs::WorkRequest& request : requests) {
-        ++counts.works;
-        Flying flying{request, {}, 0, generations[queue_pair]};
-        if (is_fenced[queue_pair]) complain("work for a queue pair that is no more");
-        if (request.is_inline)
-          flying.bytes.assign(request.local, request.local + request.size_bytes);
-        out[queue_pair].push_back(std::move(flying));
-      }
+      ++counts.works;
+      Flying flying{request, {}, 0, generations[queue_pair]};
+      if (is_fenced[queue_pair]) complain("work for a queue pair that is no more");
+      if (request.is_inline) flying.bytes.assign(request.local, request.local + request.size_bytes);
+      out[queue_pair].push_back(std::move(flying));
       return {};
     }
     Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override {

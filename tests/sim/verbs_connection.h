@@ -134,12 +134,12 @@ class Connection {
   class End final : public verbs::WorkQueues, public verbs::Landings {
    public:
     End(Connection& c, bool is_sender) : c_(c), is_sender_(is_sender) {}
-    Status post(std::uint32_t queue_pair, std::span<const verbs::WorkRequest> requests) override {
+    Status post(std::uint32_t queue_pair, const verbs::WorkRequest& request) override {
       const std::uint32_t rail = c_.setup_.rails[queue_pair];
-      if (!c_.setup_.is_tcp(rail)) return queue_pairs().post(queue_pair, requests);
+      if (!c_.setup_.is_tcp(rail)) return queue_pairs().post(queue_pair, request);
       verbs::PieceStream* const stream = c_.streams_[rail]->end(is_sender_);
       EXPECT_NE(stream, nullptr) << "work for a stream that is no more";
-      for (const verbs::WorkRequest& request : requests) stream->post(request);
+      stream->post(request);
       return {};
     }
     Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override {

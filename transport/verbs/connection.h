@@ -130,13 +130,13 @@ class Connection final : public WorkQueues, public Landings {
   bool has_notes() const { return !notes_.empty(); }
   std::vector<RailNote> take_notes() { return std::exchange(notes_, {}); }
 
-  Status post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) override {
+  Status post(std::uint32_t queue_pair, const WorkRequest& request) override {
     const Place& at = places_[queue_pair];
     if (at.queues == nullptr) [[unlikely]] {
-      for (const WorkRequest& request : requests) at.stream->pieces.post(request);
+      at.stream->pieces.post(request);
       return {};
     }
-    return at.queues->post(at.index, requests);
+    return at.queues->post(at.index, request);
   }
   // A stream needs none.
   Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override {

@@ -325,7 +325,7 @@ Status Connection::prove(Strand& strand, const RailNote& told, TimePoint now) {
   nothing.remote = peer_facts_.memory_address;
   nothing.rkey = told.facts.memory_rkey;
   for (std::uint32_t i = 0; i < strand.settings.count; ++i)
-    if (!strand.queues->post(i, {&nothing, 1}))
+    if (!strand.queues->post(i, nothing))
       return drop_offer(strand, "its queue pairs take nothing", now);
   return {};
 }

@@ -29,6 +29,19 @@ tl::unexpected<Refusal> refused(const char* call, int sys_errno, const char* adv
                                 fmt::format("{}: {}{}", call, std::strerror(sys_errno), advice)});
 }
 
+// That nobody asks about.
+ibv_send_wr write_of(const WorkRequest& request, ibv_sge& piece) {
+  piece = {reinterpret_cast<std::uint64_t>(request.local), request.size_bytes, request.lkey};
+  ibv_send_wr out{};
+  out.sg_list = &piece;
+  out.num_sge = request.size_bytes > 0 ? 1 : 0;
+  out.opcode = IBV_WR_RDMA_WRITE;
+  if (request.is_inline) out.send_flags = IBV_SEND_INLINE;
+  out.wr.rdma.remote_addr = request.remote;
+  out.wr.rdma.rkey = request.rkey;
+  return out;
+}
+
 }  // namespace
 
 Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
@@ -200,51 +213,44 @@ std::uint32_t QueuePairs::index_of(std::uint32_t number) const {
   return index;
 }
 
-Status QueuePairs::post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) {
-  constexpr std::size_t kMost = 16;
-  assert(requests.size() <= kMost);
-  std::array<ibv_send_wr, 2 * kMost> works;
-  std::array<ibv_sge, 2 * kMost> pieces;
-  std::array<Telling, kMost> tellings;
-  std::size_t count = 0;
-  const auto add = [&](ibv_wr_opcode opcode, std::uint64_t id, const void* from, std::uint32_t size,
-                       std::uint32_t lkey, bool is_signalled, bool is_inline) -> ibv_send_wr& {
-    pieces[count] = {reinterpret_cast<std::uint64_t>(from), size, lkey};
-    ibv_send_wr& to = works[count];
-    to = {};
-    to.wr_id = id;
-    to.sg_list = &pieces[count];
-    to.num_sge = size > 0 ? 1 : 0;
-    to.opcode = opcode;
-    to.send_flags = (is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U) |
-                    (is_inline ? static_cast<unsigned>(IBV_SEND_INLINE) : 0U);
-    if (count > 0) works[count - 1].next = &to;
-    ++count;
-    return to;
-  };
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const WorkRequest& from = requests[i];
-    const bool is_apart = is_told_apart(from);
-    const bool has_immediate = from.kind == WorkRequest::Kind::kWriteImmediate && !is_apart;
-    if (!is_apart || from.size_bytes > 0) {
-      // Soft iWARP sends what nobody asks about out of the caller's own pages still when the
-      // message behind it is completed; a completion says nothing of arrival there.
-      const bool is_asked_about = is_apart ? device_.is_iwarp : from.is_signalled;
-      ibv_send_wr& write = add(has_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
-                               is_apart ? kWriteId : from.id, from.local, from.size_bytes,
-                               from.lkey, is_asked_about, from.is_inline);
-      if (has_immediate) write.imm_data = htobe32(from.immediate);
-      write.wr.rdma.remote_addr = from.remote;
-      write.wr.rdma.rkey = from.rkey;
-    }
-    if (!is_apart) continue;
-    // It arrives when all before it on the queue pair has (IBA 9.5, RFC 5040 section 5.5).
-    tellings[i] = {from.immediate, from.size_bytes};
-    add(IBV_WR_SEND, from.id, &tellings[i], sizeof tellings[i], 0, from.is_signalled, true);
+Status QueuePairs::post(std::uint32_t queue_pair, const WorkRequest& request) {
+  if (is_told_apart(request)) [[unlikely]]
+    return post_apart(queue_pair, request);
+  ibv_sge piece;
+  ibv_send_wr work = write_of(request, piece);
+  work.wr_id = request.id;
+  if (request.is_signalled) work.send_flags |= IBV_SEND_SIGNALED;
+  if (request.kind == WorkRequest::Kind::kWriteImmediate) {
+    work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    work.imm_data = htobe32(request.immediate);
   }
+  return send(queue_pair, work);
+}
+
+Status QueuePairs::post_apart(std::uint32_t queue_pair, const WorkRequest& request) {
+  ibv_sge piece;
+  ibv_send_wr write = write_of(request, piece);
+  write.wr_id = kWriteId;
+  // Soft iWARP sends what nobody asks about out of the caller's own pages still when the message
+  // behind it is completed; a completion says nothing of arrival there.
+  if (device_.is_iwarp) write.send_flags |= IBV_SEND_SIGNALED;
+  // It arrives when all before it on the queue pair has (IBA 9.5, RFC 5040 section 5.5).
+  const Telling telling{request.immediate, request.size_bytes};
+  ibv_sge told{reinterpret_cast<std::uint64_t>(&telling), sizeof telling, 0};
+  ibv_send_wr message{};
+  message.wr_id = request.id;
+  message.sg_list = &told;
+  message.num_sge = 1;
+  message.opcode = IBV_WR_SEND;
+  message.send_flags = IBV_SEND_INLINE;
+  if (request.is_signalled) message.send_flags |= IBV_SEND_SIGNALED;
+  write.next = &message;
+  return send(queue_pair, request.size_bytes > 0 ? write : message);
+}
+
+Status QueuePairs::send(std::uint32_t queue_pair, ibv_send_wr& first) {
   ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(parts_.pairs[queue_pair].get(), works.data(), &bad);
-      error != 0)
+  if (const int error = ibv_post_send(parts_.pairs[queue_pair].get(), &first, &bad); error != 0)
     return fail(Errc::kSystem, "ibv_post_send", error);
   return {};
 }
@@ -298,10 +304,7 @@ Status QueuePairs::post_read(std::byte* to, std::uint32_t lkey, const std::byte*
   work.send_flags = IBV_SEND_SIGNALED;
   work.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(from);
   work.wr.rdma.rkey = rkey;
-  ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(parts_.pairs[0].get(), &work, &bad); error != 0)
-    return fail(Errc::kSystem, "ibv_post_send", error);
-  return {};
+  return send(0, work);
 }
 
 }  // namespace ztcp::verbs

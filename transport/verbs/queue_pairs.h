@@ -75,7 +75,7 @@ class QueuePairs final : public WorkQueues {
   int poll(std::span<ibv_wc> out) {
     return ibv_poll_cq(parts_.completions.get(), static_cast<int>(out.size()), out.data());
   }
-  Status post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) override;
+  Status post(std::uint32_t queue_pair, const WorkRequest& request) override;
   Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override;
   // One has come back, however.
   void took_receive() { --receives_out_; }
@@ -107,6 +107,8 @@ class QueuePairs final : public WorkQueues {
   bool tells_apart() const {
     return settings_.sends_pieces && (device_.is_iwarp || told_apart_above_ != Device::kNever);
   }
+  Status post_apart(std::uint32_t queue_pair, const WorkRequest& request);
+  Status send(std::uint32_t queue_pair, ibv_send_wr& first);
   Telling take_telling(const ibv_wc& completion);
 
   const Device& device_;

@@ -35,7 +35,7 @@ TEST(Connection, NobodyWritesIntoAReceiversRing) {
                           .size_bytes = forged.size(),
                           .remote = reinterpret_cast<std::uint64_t>(&receiver.memory().ring),
                           .rkey = answer.on[0].memory_rkey};
-  ASSERT_TRUE(sender.post(0, {&write, 1}));
+  ASSERT_TRUE(sender.post(0, write));
   std::array<ibv_wc, 1> completion;
   while (sender.strands().front().queues->poll(completion) == 0) {
   }

@@ -79,7 +79,7 @@ Status RecvSession::write_row(std::uint32_t row) {
   Piece piece;
   if (is_again) piece.message = static_cast<std::uint16_t>(row / kGroup);
   work.id = sent_[over].add(piece);
-  return queues_.post(over, {&work, 1});
+  return queues_.post(over, work);
 }
 
 Status RecvSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {

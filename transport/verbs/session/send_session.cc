@@ -156,7 +156,7 @@ Status SendSession::send_piece(std::uint32_t queue_pair, const Message& message,
   work.immediate =
       encode({.slot = slot, .sequence = to.sequence, .piece = piece.number, .pieces = piece.of});
   work.id = sent_[queue_pair].add(piece);
-  return queues_.post(queue_pair, {&work, 1});
+  return queues_.post(queue_pair, work);
 }
 
 Status SendSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "transport/core/result.h"
 
@@ -30,7 +29,7 @@ struct WorkRequest {
 // Each call is one doorbell.
 class WorkQueues {
  public:
-  virtual Status post(std::uint32_t queue_pair, std::span<const WorkRequest> requests) = 0;
+  virtual Status post(std::uint32_t queue_pair, const WorkRequest& request) = 0;
   // Takes in so many more immediates; no bytes come with them.
   virtual Status post_receives(std::uint32_t queue_pair, std::uint32_t count) = 0;
 
