@@ -18,6 +18,7 @@
 #include "transport/verbs/connection_manager.h"
 #include "transport/verbs/device_settings.h"
 #include "transport/verbs/gpu_direct.h"
+#include "transport/verbs/link_speed.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -101,46 +102,6 @@ std::vector<GidEntry> gids_of(const Device& device, int count, const fs::path& s
   return out;
 }
 
-// The kernel's numbers for what the link was negotiated to (InfiniBand's, RoCE's are the like).
-std::uint32_t lane_mbps(std::uint8_t speed) {
-  switch (speed) {
-    case 1:
-      return 2500;
-    case 2:
-      return 5000;
-    case 4:
-    case 8:
-      return 10000;
-    case 16:
-      return 14000;
-    case 32:
-      return 25000;
-    case 64:
-      return 50000;
-    case 128:
-      return 100000;
-    default:
-      return 0;
-  }
-}
-
-std::uint32_t lanes(std::uint8_t width) {
-  switch (width) {
-    case 1:
-      return 1;
-    case 2:
-      return 4;
-    case 4:
-      return 8;
-    case 8:
-      return 12;
-    case 16:
-      return 2;
-    default:
-      return 0;
-  }
-}
-
 const char* state_text(ibv_port_state state) {
   switch (state) {
     case IBV_PORT_DOWN:
@@ -183,9 +144,8 @@ std::string read_port(Device& device, const config::Nic& nic, const Wishes& wish
   take_threshold(device, nic, wishes);
   device.lid = attr.lid;
   device.mtu_bytes = 128U << static_cast<unsigned>(attr.active_mtu);
-  const std::uint32_t told = nic.speed_mbps != 0
-                                 ? nic.speed_mbps
-                                 : lane_mbps(attr.active_speed) * lanes(attr.active_width);
+  const std::uint32_t told =
+      nic.speed_mbps != 0 ? nic.speed_mbps : link_mbps(attr.active_speed, attr.active_width);
   if (told != 0) device.speed_mbps = told;
   if (attr.state != IBV_PORT_ACTIVE)
     return fmt::format("port {} of {} is {}", device.port, device.hca, state_text(attr.state));
