@@ -47,6 +47,7 @@ enum class CmEventKind : std::uint32_t {
   kUnreachable = 7,
   kRejected = 8,
   kEstablished = 9,
+  kDeviceRemoval = 11,
 };
 
 // Its beginning, as far as connections go.

@@ -13,6 +13,9 @@ namespace ztcp::verbs {
 namespace {
 
 constexpr auto kGrace = std::chrono::milliseconds(50);
+// Of iWARP the bytes may be on their way still when the peer's work is completed. It keeps its
+// queue pairs for a while after it has closed, and when they go ours fail behind the last byte.
+constexpr auto kArrival = std::chrono::seconds(10);
 
 // What another rail may be spared of. The rest is of memory, or of what both ends agreed upon.
 bool is_of_rail(ibv_wc_status status) {
@@ -150,7 +153,8 @@ Status CommEnd::hear_news(bool waits_for_peer) {
   if (news != News::kDeviceLost) {
     const auto now = std::chrono::steady_clock::now();
     if (!heard_at_) heard_at_ = now;
-    if (now - *heard_at_ < kGrace) return {};
+    const bool may_be_on_its_way = news == News::kFarewell && connection_->is_bonded();
+    if (now - *heard_at_ < (may_be_on_its_way ? kArrival : kGrace)) return {};
   }
   const char* const who = news == News::kDeviceLost ? "our device" : "the peer";
   return tl::unexpected(
@@ -163,12 +167,12 @@ std::string CommEnd::describe_peer() const {
 }
 
 void CommEnd::close() {
-  bool was_idle = false;
-  {
+  // Of one that is being made the control thread's are all parts still, and nothing is under way.
+  bool was_idle = true;
+  if (connection_->phase() == Connection::Phase::kReady) {
     const Turn turn(*this);
     was_idle = connection_->is_idle();
-    if (connection_->phase() == Connection::Phase::kReady && !was_idle && !error_)
-      connection_->abort();
+    if (!was_idle && !error_) connection_->abort();
   }
   if (was_idle || error_)
     control_->close(connection_, Farewell::kInPeace, "");

@@ -10,6 +10,7 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <new>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -27,6 +28,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 constexpr int kResolveMs = 5000;
+constexpr const char* kMayPass = "; may TCP pass to the peer's ports first_port to last_port?";
 constexpr auto kMostWait = std::chrono::seconds(2);
 
 // What who initiates says with its request.
@@ -189,11 +191,16 @@ void ConnectionManager::stop() {
 
 void ConnectionManager::run() {
   std::array<pollfd, 2> watched{{{own_wake_.get(), POLLIN, 0}, {channel_->fd, POLLIN, 0}}};
-  while (look_at_bonds()) {
+  for (bool goes_on = true; goes_on;) {
     poll(watched.data(), watched.size(), -1);
     eventfd_t count = 0;
     eventfd_read(own_wake_.get(), &count);
-    while (take_event()) {
+    try {
+      goes_on = look_at_bonds();
+      while (goes_on && take_event()) {
+      }
+    } catch (const std::bad_alloc&) {
+      // Whose it was is given up when its time is over.
     }
   }
   const std::lock_guard lock(mutex_);
@@ -209,6 +216,8 @@ bool ConnectionManager::look_at_bonds() {
   bool is_over = false;
   {
     const std::lock_guard lock(mutex_);
+    fresh.reserve(bonds_.size());
+    left.reserve(bonds_.size());
     for (const auto& bond : bonds_) {
       if (bond->is_left_)
         left.push_back(bond);
@@ -290,6 +299,7 @@ void ConnectionManager::on_request(CmId& id, const CmEvent& event) {
 }
 
 void ConnectionManager::on_event(CmId& id, const CmEvent& event) {
+  if (event.kind == CmEventKind::kDeviceRemoval) return on_removal(id);
   if (id.context == nullptr) return;  // A listener's.
   Bond& bond = *static_cast<Bond*>(id.context);
   switch (event.kind) {
@@ -312,12 +322,22 @@ void ConnectionManager::on_event(CmId& id, const CmEvent& event) {
     case CmEventKind::kConnectError:
     case CmEventKind::kUnreachable:
     case CmEventKind::kRejected:
-      return fail(bond,
-                  fmt::format("{}: {}", api_.event_str(event.kind),
-                              std::strerror(event.status < 0 ? -event.status : event.status)));
+      return fail(bond, fmt::format("{}: {}{}", api_.event_str(event.kind),
+                                    std::strerror(event.status < 0 ? -event.status : event.status),
+                                    kMayPass));
     default:
       return;  // That it ended is told by its queue pairs and by the exchange.
   }
+}
+
+// The kernel waits for its ids; those of bonds go when their connections have failed.
+void ConnectionManager::on_removal(const CmId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto listener = std::find_if(listeners_.begin(), listeners_.end(),
+                                     [&](const auto& one) { return one.second == &id; });
+  if (listener == listeners_.end()) return;
+  api_.destroy_id(listener->second);
+  listeners_.erase(listener);
 }
 
 void ConnectionManager::connect(Bond& bond, CmId& id) {
@@ -328,8 +348,8 @@ void ConnectionManager::connect(Bond& bond, CmId& id) {
   parameters.private_data = &told;
   parameters.private_data_bytes = sizeof told;
   if (api_.connect(&id, &parameters) != 0)
-    fail(bond,
-         fmt::format("rdma_connect to {}: {}", to_string(bond.plan_.to), std::strerror(errno)));
+    fail(bond, fmt::format("rdma_connect to {}: {}{}", to_string(bond.plan_.to),
+                           std::strerror(errno), kMayPass));
 }
 
 // The first failure counts.

@@ -95,6 +95,7 @@ class ConnectionManager : public std::enable_shared_from_this<ConnectionManager>
   void end(Bond& bond);
   void on_request(CmId& id, const CmEvent& event);
   void on_event(CmId& id, const CmEvent& event);
+  void on_removal(const CmId& id);
   void connect(Bond& bond, CmId& id);
   void fail(Bond& bond, const std::string& why);
   void tell() const;

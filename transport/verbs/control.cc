@@ -200,14 +200,7 @@ Status Control::add_manager(Rail& rail) {
   if (manager_ == nullptr)
     manager_ = ZTCP_TRY(ConnectionManager::start(
         *rail.device.opened->manager, link::Fd(fcntl(wake_fd_.get(), F_DUPFD_CLOEXEC, 0))));
-  const Result<std::uint16_t> port = manager_->listen(rail.device);
-  if (!port) {
-    log::warn("{}: iWARP's connection manager can't listen on {}: {}: {}", rail.device.name,
-              to_string(rail.device.exchange.address), port.error().where,
-              std::strerror(port.error().sys_errno));
-    return tl::unexpected(port.error());
-  }
-  rail.iwarp_port = *port;
+  rail.iwarp_port = ZTCP_TRY(manager_->listen(rail.device));
   return {};
 }
 

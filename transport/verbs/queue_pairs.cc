@@ -13,6 +13,7 @@
 
 #include "transport/core/process_mark.h"
 #include "transport/verbs/session/sent_work.h"
+#include "transport/verbs/session/slot.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -288,9 +289,10 @@ Telling QueuePairs::take_telling(const ibv_wc& completion) {
   const Telling& told = slots[taken_[index]++ % slots.size()];
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM)
     return {be32toh(completion.imm_data), completion.byte_len};
-  // No session takes so much for what it waits for.
-  constexpr std::uint32_t kTooMuch = ~0U;
-  return completion.byte_len == sizeof told ? told : Telling{0, kTooMuch};
+  // Of no piece, which no session takes.
+  constexpr std::uint32_t kNonsense = encode({.piece = 1, .pieces = 1});
+  static_assert(decode(kNonsense).piece >= decode(kNonsense).pieces);
+  return completion.byte_len == sizeof told ? told : Telling{kNonsense, 0};
 }
 
 Status QueuePairs::post_read(std::byte* to, std::uint32_t lkey, const std::byte* from,

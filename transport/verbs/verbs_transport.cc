@@ -234,7 +234,12 @@ Result<SendCommPtr> VerbsTransport::begin_connect(int device, const PeerHandle& 
     log::warn("{}: no queue pair for {}: {}", own.name, to_string(to.endpoint), made.error().text);
     return tl::unexpected(made.error().error);
   }
-  ZTCP_CHECK(control_->dial(connection, to.endpoint, to.cookie));
+  if (const Status dialled = control_->dial(connection, to.endpoint, to.cookie); !dialled) {
+    const Error& error = dialled.error();
+    log::warn("{}: no connection to {}: {}: {}", own.name, to_string(to.endpoint), error.where,
+              error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error.code));
+    return tl::unexpected(error);
+  }
   return SendCommPtr(new QueuePairSend(control_, std::move(connection)));
 }
 

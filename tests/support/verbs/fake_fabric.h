@@ -51,6 +51,8 @@ class FakeFabric {
   void refuse_registrations(int sys_errno);
   // The connection manager, which as soon as it is asked fails so; 0: not any more.
   void refuse_manager(int sys_errno);
+  // Of iWARP: what is sent stays on its way, and what is completed does not arrive, until let go.
+  void hold_arrivals(bool hold) { holds_arrivals_ = hold; }
   // Who connects by it hears nothing.
   void ignore_requests() { ignores_requests_ = true; }
 
@@ -94,6 +96,7 @@ class FakeFabric {
   int registration_errno_ = 0;
   int manager_errno_ = 0;
   std::atomic<bool> ignores_requests_{false};
+  std::atomic<bool> holds_arrivals_{false};
   std::vector<std::string> misuse_;
 };
 

@@ -71,8 +71,10 @@ FakeMemory* FakeFabric::memory_at(std::uint32_t key, const ibv_pd* pd, std::uint
 
 // Of iWARP: what is sent is completed once it has left, and arrives some time after that, in order.
 void FakeFabric::carry_on(FakeQueuePair& qp) {
-  const bool arrives = !qp.flying.empty() && (qp.sends.empty() || random_() % 2 == 0);
+  const bool arrives =
+      !holds_arrivals_ && !qp.flying.empty() && (qp.sends.empty() || random_() % 2 == 0);
   if (!arrives) {
+    if (qp.sends.empty()) return;
     FakeWork work = qp.sends.front();
     if ((work.request.send_flags & IBV_SEND_INLINE) == 0) {
       if (work.piece.length > 0 &&

@@ -3,6 +3,7 @@
 //
 // Devices of iWARP: a connection manager joins their queue pairs, they know no immediate, and what
 // is completed has not arrived yet.
+#include <chrono>
 #include <thread>
 
 #include "tests/unit/verbs/connections.h"
@@ -97,6 +98,44 @@ TEST_F(Iwarp, ASenderThatClosesLosesNothingThatIsUnderWay) {
     ASSERT_TRUE(received) << received.error().where;
     EXPECT_EQ(from, to);
   }
+}
+
+// As where TCP has to send it again.
+TEST_F(Iwarp, AMessageArrivesLongAfterItsSenderHasClosed) {
+  host_.fabric.messages.drain_timeout_ms = 20'000;
+  transport_ = host_.start();
+  Pair both = pair();
+  Bytes from = test::pattern(3000, 1);
+  Bytes to(3000);
+  const auto receive = test::post_recv(*both.receiver, to, register_host(*both.receiver, to));
+  ASSERT_TRUE(receive && *receive != nullptr);
+  Request* const send =
+      test::post_until_taken(*both.sender, from, register_host(*both.sender, from));
+  ASSERT_NE(send, nullptr);
+  host_.devices.hold_arrivals(true);
+  ASSERT_TRUE(test::finish(*send));
+  both.sender.reset();
+  const auto ends = std::chrono::steady_clock::now() + std::chrono::milliseconds(150);
+  while (std::chrono::steady_clock::now() < ends) {
+    const auto done = (*receive)->test({});
+    ASSERT_TRUE(done) << done.error().where;
+    ASSERT_FALSE(*done);
+  }
+  host_.devices.hold_arrivals(false);
+  const auto received = test::finish(**receive);
+  ASSERT_TRUE(received) << received.error().where;
+  EXPECT_EQ(from, to);
+}
+
+TEST_F(Iwarp, AReceiverWhosePeerClosedWithoutAMessageHearsItWhenItsQueuePairFails) {
+  Pair both = pair();
+  Bytes to(100);
+  const auto receive = test::post_recv(*both.receiver, to, register_host(*both.receiver, to));
+  ASSERT_TRUE(receive && *receive != nullptr);
+  both.sender.reset();
+  const auto received = test::finish(**receive);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, Errc::kPeerClosed);
 }
 
 TEST_F(Iwarp, AFailedQueuePairEndsBothEndsByName) {
