@@ -42,7 +42,7 @@ class Peer final : public Pipe, public Landings {
     return at;
   }
   Result<Landing> place(const StreamRecord& record) override {
-    if (record.remote != 7) return fail(Errc::kProtocol, "nowhere");
+    if (record.remote != 7 || is_done) return fail(Errc::kProtocol, "nowhere");
     return Landing{buffer.data(), is_polled};
   }
 
@@ -62,6 +62,7 @@ class Peer final : public Pipe, public Landings {
   std::size_t room = 1U << 30U;
   bool is_gone = false;
   bool is_polled = false;
+  bool is_done = false;  // With the buffer.
   int sends = 0;
   int receives = 0;
 };
@@ -135,6 +136,21 @@ TEST_F(PieceStreamTest, APieceLandsWholeOrByPortions) {
     EXPECT_EQ(told_[0].size_bytes, 900'000U);
     EXPECT_EQ(std::count(peer_.buffer.begin(), peer_.buffer.end(), std::byte{5}), 900'000);
     peer_.buffer.assign(peer_.buffer.size(), std::byte{0});
+  }
+}
+
+// It is asked for anew by each portion: what it was posted for may have come another way meanwhile.
+TEST_F(PieceStreamTest, ABufferThatIsDoneGetsNoMoreOfAPiece) {
+  for (const bool is_polled : {false, true}) {
+    Peer peer;
+    PieceStream stream(peer, peer);
+    peer.is_polled = is_polled;
+    peer.say_piece(900'000);
+    ASSERT_EQ(*stream.poll(told_), 0U);
+    peer.is_done = true;
+    const Bytes before = peer.buffer;
+    EXPECT_EQ(stream.poll(told_).error().code, Errc::kProtocol);
+    EXPECT_EQ(peer.buffer, before);
   }
 }
 
