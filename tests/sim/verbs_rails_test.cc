@@ -143,7 +143,7 @@ TEST(VerbsRailsTest, GpuMemoryEndsItWithTheLastRailOfRdma) {
       sent = c.sender->post(1, {.bytes = from, .lkeys = &kLocalKeys, .is_host = !is_senders});
     }
     ASSERT_FALSE(sent);
-    EXPECT_EQ(sent.error().where, verbs::kOnlyTcpIsLeft);
+    EXPECT_STREQ(sent.error().where, verbs::kOnlyTcpIsLeft);
   }
 }
 
