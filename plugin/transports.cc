@@ -29,12 +29,15 @@ Created create_sockets(const config::Fabric& fabric) {
 
 Created create_verbs(const config::Fabric& fabric) {
   const auto api = verbs::open_library();
-  if (!api) return tl::unexpected(api.error());
   const verbs::Wishes wishes = verbs::read_wishes();
+  const std::vector<LocalAddress> all = local_addresses();
+  std::vector<verbs::Device> devices =
+      api ? verbs::devices_of(**api, fabric, wishes, all)
+          : verbs::devices_without_library(api.error(), fabric, wishes, all);
+  if (!api && devices.empty()) return tl::unexpected(api.error());
   for (const std::string& ignored : wishes.ignored)
     log::warn("{} is none of its values and ignored: correct or unset it", ignored);
-  return in_words(
-      verbs::create(fabric, verbs::devices_of(**api, fabric, wishes, local_addresses())));
+  return in_words(verbs::create(fabric, std::move(devices)));
 }
 
 tl::expected<config::Fabric, std::string> find_interfaces(config::Fabric settings) {

@@ -284,6 +284,21 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, con
   return devices;
 }
 
+std::vector<Device> devices_without_library(const std::string& why, const config::Fabric& fabric,
+                                            const Wishes& wishes, std::span<const LocalAddress> all,
+                                            const std::string& sys_root) {
+  std::vector<Device> devices;
+  if (std::none_of(fabric.nics.begin(), fabric.nics.end(), config::is_merged_socket))
+    return devices;
+  for (const config::Nic& nic : fabric.nics) {
+    if (config::is_merged_socket(nic))
+      devices.push_back(describe_tcp(fabric, nic, all, sys_root));
+    else
+      devices.emplace_back(describe(nic, wishes)).fault = why;
+  }
+  return devices;
+}
+
 std::string device_text(const Device& device) {
   if (!device.fault.empty()) return "refuses all connections: " + device.fault;
   if (device.is_tcp)

@@ -27,6 +27,12 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, con
                                std::span<const LocalAddress> all,
                                const std::string& sys_root = "/sys");
 
+// The same where there is no library for RDMA devices, says `why`: interfaces of the kernel's serve
+// without them. Empty: none is merged with any.
+std::vector<Device> devices_without_library(const std::string& why, const config::Fabric& fabric,
+                                            const Wishes& wishes, std::span<const LocalAddress> all,
+                                            const std::string& sys_root = "/sys");
+
 // For the line that init says of it.
 std::string device_text(const Device& device);
 

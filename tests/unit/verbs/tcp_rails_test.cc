@@ -209,6 +209,24 @@ TEST_F(GpuOfOneOfTwoTest, AFlushReadsByTheKeyOfItsRail) {
   close(fd);
 }
 
+// As where a container has none.
+TEST(TcpRails, WithoutTheLibraryInterfacesServeAlone) {
+  const test::LogCapture log;
+  FakeHost host;
+  const std::vector all{loopback(), tcp_address()};
+  const auto devices = [&] {
+    return devices_without_library("libibverbs.so.1 is not installed", host.fabric, {}, all);
+  };
+  EXPECT_TRUE(devices().empty()) << "RDMA alone";
+  host.fabric.nics = {merged(nic_on("fake0"), "both"), merged(tcp_nic("eth-a"), "both"),
+                      nic_on("fake1")};
+  const auto transport = std::move(*create(host.fabric, devices()));
+  EXPECT_THAT(log.warned(), HasSubstr("both: goes without ztcp-fake0, over the rest of its rails "
+                                      "alone: libibverbs.so.1 is not installed"));
+  const test::Pair pair = test::connect(*transport, *transport, 0);
+  EXPECT_FALSE(transport->listen(1, {}));
+}
+
 TEST(TcpRails, EndsThatHaveNothingInCommonAreToldWhatTheyHave) {
   test::LogCapture log;
   FakeHost host;
