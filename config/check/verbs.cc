@@ -89,6 +89,13 @@ Next check_rdma_device(Checklist& list, const Nic& nic) {
                  "sudo ztcp_setup --transport sockets, over its interface");
     return Next::kStop;
   }
+  if (port.kind == RdmaKind::kIwarp && !nic.merge.empty()) {
+    list.warning(
+        "rdma_device", nic.name,
+        fmt::format("{} is an iWARP device, and they are not merged", nic.device),
+        fmt::format("remove merge = \"{}\" of that NIC from {}", nic.merge, list.fabric.path));
+    return Next::kStop;
+  }
   if (!port.is_active()) {
     const bool is_there = !port.state.empty();
     list.warning(

@@ -222,6 +222,9 @@ TEST_F(CheckVerbs, IwarpWantsItsConnectionManagerAndItsInterfacesAddress) {
   addresses_[0].interface = "eth9";
   EXPECT_THAT(warning("rdma_address").what,
               HasSubstr("is on eth9, but iWARP's queue pairs go over eth1, mlx5_0's own"));
+  fabric_.nics[0].merge = "ib0";
+  EXPECT_EQ(warning("rdma_device").what, "mlx5_0 is an iWARP device, and they are not merged");
+  EXPECT_EQ(warning("rdma_device").mend, "remove merge = \"ib0\" of that NIC from /etc/ztcp.conf");
 }
 
 // --- Who may use it ------------------------------------------------------------------------------
