@@ -15,7 +15,7 @@
 namespace ztcp::interop {
 namespace {
 
-class Refusal : public TapTest {
+class RefusalTap : public TapTest {
  protected:
   // What a dial to us ends with.
   Error dial() {
@@ -51,7 +51,7 @@ class Refusal : public TapTest {
   }
 };
 
-TEST_F(Refusal, ByThePeersTcp) {
+TEST_F(RefusalTap, ByThePeersTcp) {
   open();
   const Error error = dial();
   EXPECT_EQ(error.code, Errc::kRefused);
@@ -60,7 +60,7 @@ TEST_F(Refusal, ByThePeersTcp) {
 
 // As iptables' REJECT and nft's reject do by themselves: who sent it is told that there is no such
 // port, before the peer could say anything.
-TEST_F(Refusal, ByAFirewallIsNoWordOfThePeers) {
+TEST_F(RefusalTap, ByAFirewallIsNoWordOfThePeers) {
   const link::Fd socket(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP));
   ASSERT_TRUE(socket);
   ASSERT_TRUE(configure_interface("lo", {Ipv4Address{0x7f000001}, 8}));
