@@ -92,7 +92,7 @@ def literals():
     """Every string literal of the product, adjacent ones joined, format fields as …"""
     text = ""
     for folder in ("plugin", "config", "transport", "hugepage", "tools"):
-        for file in sorted((ROOT / folder).rglob("*.cc")):
+        for file in sorted([*(ROOT / folder).rglob("*.cc"), *(ROOT / folder).rglob("*.h")]):
             text += file.read_text() + "\n"
     text = re.sub(r'"\s*\n\s*"', "", text)
     return [re.sub(r"\{[^{}]*\}", "…", s).replace('\\"', '"') for s in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)]
