@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""Several NICs as one device, RDMA and TCP among them: each carries its share, fails and comes back."""
+from fabric import check, main, wait_until
+from soft_fabric import (SHORT, SOCKET_NIC, SWEEP, TOLD_BOUND_S, VERBS_NIC, SoftFabric, by_config, done_count,
+                         ends_with_error, gpu_streams, last_port, said, write_config)
+from transfer import rows_are_right
+
+
+def merge_two(fabric):
+    write_config(fabric, *(VERBS_NIC.format(name=f"rail{i}", device=f"soft{i}", more='merge = "ib0"\n') for i in range(2)))
+
+
+def both_carried(fabric):
+    counted = fabric.counted()
+    check(all(counted[f"sent_bytes_of_soft{i}"] > counted["sent_bytes"] / 4 for i in range(2)), f"one carried little: {counted}")
+
+
+def merged():
+    """One device of two NICs; and everything in disorder."""
+    with SoftFabric() as fabric:
+        merge_two(fabric)
+        for faults in ("", "drop=80,rnr=10,delay=2000@5"):
+            rows_are_right(fabric.run_perf("--op", "all_reduce", "--tags", "2", *SHORT,
+                                           env=by_config(fabric, faults, SOFT_NIC_DEVICES="2", NCCL_IB_TIMEOUT="15")))
+        both_carried(fabric)
+
+
+def merged_gpu_memory():
+    """What each NIC wrote shows after a read of that one alone."""
+    with SoftFabric() as fabric:
+        merge_two(fabric)
+        for peer in gpu_streams(fabric, receivers="hold", ZTCP_TRANSPORT="", SOFT_NIC_DEVICES="2"):
+            check(peer.wait(60) == 0, f"{peer.name} failed:\n{peer.output()}")
+        both_carried(fabric)
+
+
+def merged_peers(fabric, faults, victim, *arguments):
+    """A receiver and a sender over two NICs, of which one of the victim's fails. The time that queue pairs try again is the usual one:
+    what a busy machine does to a peer's threads is no failure of the other NIC."""
+    merge_two(fabric)
+    return [fabric.peer(role, "--size", "300000", *arguments, faults=faults if role == victim else "", ZTCP_TRANSPORT="",
+                        SOFT_NIC_DEVICES="2") for role in ("recv", "send")]
+
+
+def rail_comes_back(victim):
+    """A port goes down in mid-transfer and up again: the other NIC carries on, then both; however fast the machine is."""
+    with SoftFabric() as fabric:
+        peers = merged_peers(fabric, "down=300,up=100", victim)
+        wait_until(lambda: "is back" in fabric.log() or not all(peer.running() for peer in peers), 40, "the rail being back")
+        before = done_count(peers[0])
+        wait_until(lambda: done_count(peers[0]) > before + 100 or not all(peer.running() for peer in peers), 30, "more messages")
+        check(all(peer.running() for peer in peers), "a peer ended")
+        said(fabric, r"ib0: the rail over soft\d port 1 has failed to .*: its port is down; messages go over the other 1 meanwhile",
+             r"ib0: the rail over soft\d port 1 has failed to .*: the peer says so", r"ib0: the rail over soft\d port 1 to .* is back")
+
+
+def rail_back():
+    rail_comes_back("send")
+
+
+def receivers_rail_back():
+    """The receiver asks for the rail once its port is up, and the sender offers it."""
+    rail_comes_back("recv")
+
+
+def rail_lost():
+    """A device dies, or a message fails: the rest goes over the other."""
+    for faults, victim in (("fatal=300", "send"), ("fatal=300", "recv"), ("fail=12@300", "send")):
+        with SoftFabric() as fabric:
+            for peer in merged_peers(fabric, faults, victim, "--count", "1500"):
+                check(peer.wait(90) == 0, f"{peer.name} failed:\n{peer.output()}")
+            fabric.counted()
+            said(fabric, r"ib0: the rail over soft\d port 1 has failed")
+
+
+def merge_tcp(fabric):
+    """An RDMA device and the kernel's TCP. Returns the first port of the latter."""
+    return write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more='merge = "ib0"\nspeed_mbps = 10000\n'),
+                        SOCKET_NIC + 'merge = "ib0"\nspeed_mbps = 40000\n')[1]
+
+
+def bytes_by_tcp(fabric, sent_bytes):
+    """What the software NICs did not carry of what was sent."""
+    counted = fabric.counted()
+    check(counted["sent_bytes"] > 0, f"RDMA carried nothing: {counted}")
+    return sent_bytes - counted["sent_bytes"]
+
+
+def tcp_merged():
+    """One device of RDMA and TCP: every size, groups, and in disorder."""
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP, env=by_config(fabric)))
+        rows_are_right(fabric.run_perf("--op", "all_to_all", "--tags", "4", *SHORT,
+                                       env=by_config(fabric, "drop=80,rnr=10,delay=2000@5", NCCL_IB_TIMEOUT="15")))
+        said(fabric, r"ib0: RDMA verbs and TCP over 2 rails that .*ztcp\.conf merges: soft0 port 1, .*; TCP, of host memory alone, on lo 127")
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        for peer in [fabric.peer(role, "--size", "4000000", "--count", "200", ZTCP_TRANSPORT="") for role in ("recv", "send")]:
+            check(peer.wait(90) == 0, f"{peer.name} failed:\n{peer.output()}")
+        by_tcp = bytes_by_tcp(fabric, 200 * 4000000)
+        check(by_tcp > 10 * 4000000, f"TCP carried {by_tcp} bytes")
+
+
+def tcp_merged_gpu_memory():
+    """None of it goes over TCP."""
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        for peer in gpu_streams(fabric, receivers="hold", ZTCP_TRANSPORT=""):
+            check(peer.wait(60) == 0, f"{peer.name} failed:\n{peer.output()}")
+        check(fabric.counted()["gpu_written_bytes"] == 300 * 300000, f"not all of it: {fabric.counted()}")
+
+
+def tcp_rail_cut():
+    """The stream is cut twice, at either end, and dialled again."""
+    for victim in ("send", "recv"):
+        with SoftFabric() as fabric:
+            first = merge_tcp(fabric)
+            cut = ["--cut-watches-after", "50", "--cut-ports", str(first), str(last_port(first))]
+            peers = [fabric.peer(role, "--size", "1000000", *(cut if role == victim else []), ZTCP_TRANSPORT="") for role in ("recv", "send")]
+            wait_until(lambda: "is back" in fabric.log() or not all(peer.running() for peer in peers), 40, "the rail being back")
+            before = done_count(peers[0])
+            wait_until(lambda: done_count(peers[0]) > before + 50 or not all(peer.running() for peer in peers), 30, "more messages")
+            check(all(peer.running() for peer in peers), "a peer ended")
+            said(fabric, r"ib0: the rail over TCP on lo has failed to .*; messages go over the other 1 meanwhile", r"ib0: the rail over TCP on lo to .* is back")
+
+
+def tcp_carries_on():
+    """The RDMA NIC's port goes down, and up again: TCP carries on, then both. GPU memory has nothing else."""
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        peers = [fabric.peer(role, "--size", "300000", faults="down=300,up=100" if role == "send" else "", ZTCP_TRANSPORT="")
+                 for role in ("recv", "send")]
+        wait_until(lambda: "is back" in fabric.log() or not all(peer.running() for peer in peers), 40, "the rail being back")
+        before = done_count(peers[0])
+        wait_until(lambda: done_count(peers[0]) > before + 100 or not all(peer.running() for peer in peers), 30, "more messages")
+        check(all(peer.running() for peer in peers), "a peer ended")
+        said(fabric, r"ib0: the rail over soft0 port 1 has failed to .*: its port is down; messages go over the other 1 meanwhile",
+             r"ib0: the rail over soft0 port 1 to .* is back")
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        receiver, sender = gpu_streams(fabric, senders="down=300", ZTCP_TRANSPORT="")
+        ends_with_error(sender, 30)
+        ends_with_error(receiver, TOLD_BOUND_S)
+        said(fabric, r"sending to .* failed: .*GPU memory with no RDMA rail left: TCP carries host memory alone.*NCCL_NET_GDR_LEVEL=LOC")
+
+
+if __name__ == "__main__":
+    main({f.__name__: f for f in (merged, merged_gpu_memory, rail_back, receivers_rail_back, rail_lost,
+                                  tcp_merged, tcp_merged_gpu_memory, tcp_rail_cut, tcp_carries_on)})
