@@ -4,6 +4,7 @@
 // What one end of a rail of TCP takes from a peer that says what it may not, and what it costs.
 #include "transport/verbs/session/piece_stream.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -35,7 +36,7 @@ class Peer final : public Pipe, public Landings {
     std::size_t at = 0;
     for (const auto& part : parts) {
       const std::size_t now = std::min(part.size(), said.size() - at);
-      std::memcpy(part.data(), said.data() + at, now);
+      std::copy_n(said.begin() + static_cast<std::ptrdiff_t>(at), now, part.begin());
       at += now;
     }
     said.erase(said.begin(), said.begin() + static_cast<std::ptrdiff_t>(at));
