@@ -147,6 +147,18 @@ def tcp_carries_on():
         said(fabric, r"sending to .* failed: .*GPU memory with no RDMA rail left: TCP carries host memory alone.*NCCL_NET_GDR_LEVEL=LOC")
 
 
+def without_rdma():
+    """The RDMA device of one host is gone: its connections go over TCP, and a line says so."""
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        receiver = fabric.peer("recv", "--size", "300000", "--count", "300", ZTCP_TRANSPORT="")
+        sender = fabric.peer("send", "--size", "300000", "--count", "300", ZTCP_TRANSPORT="", NCCL_IB_DISABLE="1")
+        for peer in (receiver, sender):
+            check(peer.wait(60) == 0, f"{peer.name} failed:\n{peer.output()}")
+        said(fabric, r"ib0: goes without rail0, over the rest of its rails alone: NCCL_IB_DISABLE=1 forbids")
+
+
 if __name__ == "__main__":
     main({f.__name__: f for f in (merged, merged_gpu_memory, rail_back, receivers_rail_back, rail_lost,
-                                  tcp_merged, tcp_merged_gpu_memory, tcp_rail_cut, tcp_carries_on)})
+                                  tcp_merged, tcp_merged_gpu_memory, tcp_rail_cut, tcp_carries_on,
+                                  without_rdma)})

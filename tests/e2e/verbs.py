@@ -199,17 +199,6 @@ def configured():
         said(fabric, "rail1: no connection over it: no RDMA device soft7 is here")
 
 
-def without_rdma():
-    """The RDMA device of one host is gone: its connections go over TCP, and a line says so."""
-    with SoftFabric() as fabric:
-        merge_tcp(fabric)
-        receiver = fabric.peer("recv", "--size", "300000", "--count", "300", ZTCP_TRANSPORT="")
-        sender = fabric.peer("send", "--size", "300000", "--count", "300", ZTCP_TRANSPORT="", NCCL_IB_DISABLE="1")
-        for peer in (receiver, sender):
-            check(peer.wait(60) == 0, f"{peer.name} failed:\n{peer.output()}")
-        said(fabric, r"ib0: goes without rail0, over the rest of its rails alone: NCCL_IB_DISABLE=1 forbids")
-
-
 def mismatched():
     """NCCL pairs devices by their order: one of RDMA and one of TCP don't meet, and the line says so."""
     with SoftFabric() as fabric:
@@ -232,4 +221,4 @@ if __name__ == "__main__":
                                   killed_beside_its_child, sender_exits, loopback, reload, statuses,
                                   port_down, receivers_port_down, port_briefly_down, device_lost,
                                   registration_refused, gpu_memory, gpu_memory_refused, configured,
-                                  without_rdma, mismatched, no_device)})
+                                  mismatched, no_device)})
