@@ -21,9 +21,9 @@ LAYERS = {
     "transport/msg": ["transport/core"],
     "transport/link": ["transport/core", "transport/wire", "hugepage"],
     "transport/watch": ["transport/core", "transport/link"],
-    "transport/comms": ["transport/transport.h", "transport/core", "transport/msg", "transport/link/link_state.h", *CONFIG],
+    "transport/comms": ["transport/transport.h", "transport/core", "transport/msg", "transport/watch", "transport/link/link_state.h", *CONFIG],
     "transport/ustack/engine": ["transport/core", "transport/tcp", "transport/msg", "transport/link/link.h",
-                                "transport/watch/peer.h", *COMMS_VALUES],
+                                *COMMS_VALUES],
     "transport/ustack": ["transport", *CONFIG, "hugepage"],
     "transport/sockets": ["transport/transport.h", "transport/comms", "transport/msg", "transport/core",
                           "transport/link/link.h", "transport/link/fd.h", *CONFIG],
@@ -68,7 +68,7 @@ CONFINED = [
 ]
 # The pure folders: no clock, thread, lock, system call or text formatting.
 PURE = ["transport/wire", "transport/tcp", "transport/msg", "transport/ustack/engine", "transport/verbs/session",
-        *COMMS_VALUES]
+        "transport/comms/suspects.h", *COMMS_VALUES]
 IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
                   r"ctime|fmt/.*|random|iostream|fstream")
 IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|transport/core/log\.h)"

@@ -14,12 +14,16 @@ import sys
 import time
 
 from fabric import check, main, wait_until
-from faults import (DEATH_BOUND_S, EXIT_PLUGIN_ERROR, TOLD_BOUND_S, done_count, ends_with_remote_error, start_peer,
+from faults import (DEATH_BOUND_S, DIED, EXIT_PLUGIN_ERROR, TOLD_BOUND_S, done_count, ends_with_remote_error, start_peer,
                     start_transfer)
 from namespaces import Hosts, enter
 from transfer import SWEEP, rows_are_right
 
 OTHER_KEYS = ('"' + "5a" * 32 + '"', '"' + "a5" * 32 + '"')
+# Where either kernel reaches the other's.
+WATCHED = 'watch_interface = "boot"'
+UNWATCHED = 'watch_interface = "off"'
+SUSPECTED_S = 2.5  # Longer than anybody is suspected.
 COOKIE_AT = 24  # In a handle: behind 6 bytes of its head and 18 of the endpoint (core/listen_address.h).
 
 
@@ -80,16 +84,36 @@ def cut(bypassing):
             check(re.search(what, hosts.log()), f"no line says '{what}'")
 
 
-def killed(bypassing, victim_sends):
-    """Who is killed beside its kernel leaves connections that this ends; a NIC of its own says nothing more."""
+def killed(bypassing, victim_sends, watched=True):
+    """Who is killed beside its kernel leaves connections that this ends; a NIC of its own says nothing more, which the
+    watch does for it where the two kernels reach each other."""
     with Hosts(bypassing=(bypassing,)) as hosts:
+        configure(hosts, *[WATCHED if watched else UNWATCHED] * 2)
         receiver, sender = start_transfer(hosts)
         victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
         victim.send(signal.SIGKILL)
-        what = r"receiving from 10\.66\.0\.2:\d+" if victim_sends else r"sending to 10\.66\.0\.1:\d+"
+        what = r"receiving from 10\.66\.0\.2:\d+ failed" if victim_sends else r"sending to 10\.66\.0\.1:\d+ failed"
         is_silent = bypassing == (1 if victim_sends else 0)
-        ends_with_remote_error(survivor, hosts, what + " failed" + ("" if is_silent else ": the peer refused"),
-                               DEATH_BOUND_S if is_silent else TOLD_BOUND_S)
+        if not is_silent:
+            what += ": the peer refused"
+        elif watched:
+            what += ".*" + DIED.format(r"\d+")
+        ends_with_remote_error(survivor, hosts, what, DEATH_BOUND_S if is_silent and not watched else TOLD_BOUND_S)
+
+
+def watch_cut(bypassing):
+    """Whose watch ends may live, and is asked."""
+    with Hosts(bypassing=(bypassing,)) as hosts:
+        configure(hosts, *[WATCHED] * 2)
+        # Of the one that bypasses its kernel, whose kernel's connections are watches alone.
+        cutting = [["--cut-watches-after", "2000"] if host == bypassing else [] for host in range(2)]
+        receiver = start_peer(hosts, "recv", 0, *cutting[0])
+        sender = start_peer(hosts, "send", 1, *cutting[1])
+        cutter = (receiver, sender)[bypassing]
+        wait_until(lambda: re.search(r"(?m)^cut [1-9]", cutter.output()), 30, "the cut")
+        time.sleep(SUSPECTED_S)
+        goes_on(receiver, sender)
+        check("failed" not in hosts.log(), hosts.log())
 
 
 def wrong_cookie(bypassing):
@@ -120,6 +144,11 @@ def wrong_key(bypassing):
         check("the cluster keys of the two hosts differ" in hosts.log(), "no line says why")
 
 
+def unwatched(bypassing):
+    """Silence alone tells, later."""
+    killed(bypassing, victim_sends=bypassing == 1, watched=False)
+
+
 # From whom to whom messages go, and which host that makes the one that bypasses its kernel.
 ENDS = {"kernel_to_bypass": 0, "bypass_to_kernel": 1}
 CASES = {}
@@ -137,6 +166,8 @@ for name, who in ENDS.items():
         f"{name}_cut": lambda who=who: cut(who),
         f"{name}_sender_killed": lambda who=who: killed(who, victim_sends=True),
         f"{name}_receiver_killed": lambda who=who: killed(who, victim_sends=False),
+        f"{name}_watch_cut": lambda who=who: watch_cut(who),
+        f"{name}_unwatched_killed": lambda who=who: unwatched(who),
         f"{name}_wrong_cookie": lambda who=who: wrong_cookie(who),
         f"{name}_wrong_key": lambda who=who: wrong_key(who),
     })

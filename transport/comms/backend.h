@@ -55,6 +55,10 @@ class Backend {
   // Sessions handed to `events` belong to it and die before the backend does.
   virtual Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events) = 0;
   virtual void unlisten(const msg::Cookie& cookie) = 0;
+  // Asks the host with this address for a sign of life, over all connections with it; when there
+  // was one last, on any of them.
+  virtual void probe(IpAddress remote) = 0;
+  virtual TimePoint heard_from(TimePoint now, IpAddress remote) const = 0;
   // What a process that ends should wait for; zero: it may go.
   virtual std::size_t unfinished() const = 0;
   // Called before anyone is told that memory is free again without its bytes having been

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/comms/death_watch.h"
 #include "transport/comms/end_log.h"
 #include "transport/comms/memory_patience.h"
 #include "transport/comms/poller.h"
@@ -56,6 +57,7 @@ class Nic {
   MemoryPatience memory_patience;
   Endpoint listen_endpoint;
   EndLog end_log;
+  std::shared_ptr<DeathWatch> death_watch;  // Of the first poller's thread; null: none.
   std::vector<std::unique_ptr<Poller>> pollers;
 
  protected:

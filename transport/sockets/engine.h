@@ -82,6 +82,8 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   void unlisten(const msg::Cookie& cookie) override {
     sessions_.acceptor().remove_listener(cookie);
   }
+  void probe(IpAddress remote) override;
+  TimePoint heard_from(TimePoint now, IpAddress remote) const override;
   std::size_t unfinished() const override;
   // What was given to the kernel is the kernel's copy, and what waits here goes with its stream.
   void abandon_payload() override {}

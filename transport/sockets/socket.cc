@@ -205,6 +205,20 @@ tcp_info info_of(const link::Fd& fd) {
 
 }  // namespace
 
+bool leads_to(const link::Fd& fd, IpAddress remote) {
+  SocketAddress address;
+  return getpeername(fd.get(), address.get(), &address.size_bytes) == 0 &&
+         to_endpoint(address).address == remote;
+}
+
+// Set anew the timer starts anew, less what has passed since the peer was heard.
+void ask_for_answer(const link::Fd& fd) { set(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1); }
+
+Duration silence(const link::Fd& fd) {
+  const tcp_info info = info_of(fd);
+  return std::chrono::milliseconds(std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv));
+}
+
 std::uint32_t retransmissions(const link::Fd& fd) { return info_of(fd).tcpi_total_retrans; }
 
 StreamHealth health(const link::Fd& fd) {

@@ -54,6 +54,13 @@ Errc to_errc(int sys_errno);
 Error connect_error(const link::Fd& fd, int sys_errno);
 // Closes it with RST: the peer hears that it is over, and what it has not read is lost.
 void reset(link::Fd fd);
+// Whether the other end has this address.
+bool leads_to(const link::Fd& fd, IpAddress remote);
+// Has the kernel ask the peer's for a sign of life, as soon as it does that: once nothing was heard
+// for a second. Where bytes are under way it sends them again, sooner than that.
+void ask_for_answer(const link::Fd& fd);
+// How long ago the last segment of the peer's came.
+Duration silence(const link::Fd& fd);
 // Segments that the kernel had to send again.
 std::uint32_t retransmissions(const link::Fd& fd);
 // What the kernel tells of the connection. It has counted segments, and tells of no timeouts.

@@ -37,12 +37,17 @@ constexpr rlim_t kDescriptorShare = 2;
 // Of workers, without work: about as long as to wake one takes. What they wait on shares its core
 // with threads that have some.
 constexpr Duration kWorkerSpin = std::chrono::microseconds(10);
+// So that a kernel, which asks no sooner than after a second of silence, has asked twice before the
+// silent are taken for dead.
+constexpr Duration kProbeInterval = std::chrono::milliseconds(300);
 
 class Nic final : public comms::Nic {
  public:
   explicit Nic(const Device& device) : comms::Nic(device.name) {}
   PeerHandle issue_handle(const msg::Cookie& cookie) override {
-    return {TransportKind::kSockets, to_bytes({listen_endpoint, {}, cookie})};
+    if (death_watch != nullptr) death_watch->expect(cookie);
+    const Endpoint watch = death_watch != nullptr ? death_watch->endpoint() : Endpoint{};
+    return {TransportKind::kSockets, to_bytes({listen_endpoint, watch, cookie})};
   }
 };
 
@@ -103,7 +108,7 @@ class SocketTransport final : public Transport {
   Result<std::vector<std::unique_ptr<Engine>>> open_engines(
       const Device& device, const BulkPolicy& bulk, const comms::CpuView& cpus,
       const comms::PollerPolicy& policy) const;
-  Result<std::shared_ptr<Nic>> nic(std::size_t index);
+  Result<std::shared_ptr<Nic>> up(std::size_t index);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index);
 
   const config::Fabric fabric_;
@@ -178,7 +183,7 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device,
   return out;
 }
 
-Result<std::shared_ptr<Nic>> SocketTransport::nic(std::size_t index) {
+Result<std::shared_ptr<Nic>> SocketTransport::up(std::size_t index) {
   if (nics_[index] == nullptr) nics_[index] = ZTCP_TRY(bring_up(index));
   return nics_[index];
 }
@@ -242,6 +247,12 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = engines.front()->listening();
+  // Those who drive a NIC themselves speak IPv4.
+  if (device.address.is_v4())
+    nic->death_watch = comms::DeathWatch::open(fabric_, {.nic = device.name,
+                                                         .address = device.address,
+                                                         .is_kernels = true,
+                                                         .probe_interval = kProbeInterval});
 
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const bool is_alone = engines.size() == 1;
@@ -254,6 +265,10 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
     poller.takes_over = bulk.takes_over;
     poller.cpus = cpus.allowed;
     if (policy.cpu >= 0 && is_alone) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
+    if (nic->death_watch != nullptr && i == 0)
+      poller.on_look = [&watched = *nic](TimePoint now) {
+        watched.death_watch->look(watched, now);
+      };
     nic->pollers.push_back(
         std::make_unique<comms::Poller>(std::move(poller), std::move(engines[i])));
   }
@@ -266,7 +281,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
 Result<std::unique_ptr<Listener>> SocketTransport::listen(int device, const CommOptions&) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
-  return comms::CommListener::open(ZTCP_TRY(nic(index)));
+  return comms::CommListener::open(ZTCP_TRY(up(index)));
 }
 
 Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle& peer,
@@ -291,12 +306,14 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
     return fail(Errc::kNoRoute, "connect to another family");
   }
   const std::lock_guard lock(mutex_);
-  Result<SendCommPtr> comm =
-      comms::SendingComm::connect(ZTCP_TRY(nic(index)), to.endpoint, to.cookie);
+  const std::shared_ptr<Nic> nic = ZTCP_TRY(up(index));
+  Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
   if (!comm) {
     if (comm.error().code == Errc::kFull) log::warn("{}", comms::full_line(from.name, fabric_));
     return comm;
   }
+  if (peer.kind == TransportKind::kUstack && nic->death_watch != nullptr && to.watch.port != 0)
+    nic->death_watch->dial(to.endpoint.address, to.watch, to.cookie);
   if (options.traffic_class >= 0 && !std::exchange(said_traffic_class_, true))
     log::info("{}: traffic class {} of this communicator is not used: sockets have none here",
               from.name, options.traffic_class);

@@ -91,6 +91,9 @@ class SocketStream final : public Stream {
   // Has something that the kernel may take.
   bool wants_to_send() const { return has_to_send() && is_writable_ && !call_.is_out; }
   std::uint32_t retransmissions() const { return sockets::retransmissions(fd_); }
+  bool leads_to(IpAddress remote) const { return !is_gone() && sockets::leads_to(fd_, remote); }
+  void ask_for_answer() const { sockets::ask_for_answer(fd_); }
+  Duration silence() const { return sockets::silence(fd_); }
   // To be open, or to have ended, by then.
   TimePoint deadline() const { return deadline_; }
 

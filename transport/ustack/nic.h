@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One claimed NIC: its claim, its queues with a poller each, and its watch over peers' processes.
+// One claimed NIC: its claim, and its queues with a poller each.
 //
 // The queues share nothing but the address: each has its own link, engine and poller. In a mesh
 // what a queue sends arrives on the peer's queue of the same number, so both ends of a connection
@@ -19,7 +19,6 @@
 #include "transport/comms/shared_places.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
-#include "transport/ustack/death_watch.h"
 #include "transport/ustack/poller.h"
 
 namespace ztcp::ustack {
@@ -54,7 +53,6 @@ class Nic final : public comms::Nic {
   const config::Nic config;
   // The pollers end before what they use, and before the claim is given up.
   std::unique_ptr<NicClaim> claim;
-  std::shared_ptr<DeathWatch> death_watch;  // May be null.
   std::shared_ptr<comms::SharedPlaces>
       places;  // Of its queues' sessions; null unless they are shards.
 

@@ -47,6 +47,10 @@ class Queue final : public comms::Backend, private TurnEvents {
     return engine_.listen(cookie, events);
   }
   void unlisten(const msg::Cookie& cookie) override { engine_.unlisten(cookie); }
+  void probe(IpAddress remote) override { engine_.probe(remote); }
+  TimePoint heard_from(TimePoint, IpAddress remote) const override {
+    return engine_.heard_from(remote);
+  }
   std::size_t unfinished() const override { return engine_.unfinished(); }
   void abandon_payload() override { turn_.abandon_payload(); }
 

@@ -35,6 +35,9 @@
 namespace ztcp::ustack {
 namespace {
 
+// Of a peer that is said to be dead; the userspace TCP answers at once.
+constexpr Duration kProbeInterval = std::chrono::milliseconds(100);
+
 // "0000:17:00.0", or "0000:17:00.0, 0000:3b:00.0" of a thread that drives either.
 std::string to_text(const ProcessGpus& gpus) {
   const auto name = [](const GpuIdentity& gpu) { return gpu.pci.empty() ? gpu.uuid : gpu.pci; };
@@ -240,7 +243,12 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
         "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",
         config.name, caps.mtu_bytes, config.mtu_bytes, caps.mtu_bytes, fabric_.path);
   }
-  nic->death_watch = DeathWatch::open(fabric_, config);
+  nic->death_watch = comms::DeathWatch::open(
+      fabric_, {.nic = config.name,
+                .address = config.address.address,
+                // Whoever shares memory with us is.
+                .is_of_this_machine = config.driver == config::NicDriver::kMemif,
+                .probe_interval = kProbeInterval});
   const std::string description = links.front()->describe();
   config::LiveMachine machine;
   const comms::CpuView cpus = comms::view_cpus(config.numa_node, machine);

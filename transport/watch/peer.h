@@ -14,6 +14,8 @@ struct Peer {
   IpAddress nic;
   std::uint32_t pid = 0;
   std::string host;  // Printable.
+  // With other processes: connections to it are their kernel's, which ends them with the process.
+  bool shares_nic = false;
 };
 
 }  // namespace ztcp::watch

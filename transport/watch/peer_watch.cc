@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x6863777a;  // "zwch"
 constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kSharesNic = 1;  // A flag.
 constexpr std::size_t kHostBytes = 64;
 constexpr int kEventsPerLook = 32;
 constexpr int kCallersPerLook = 8;
@@ -27,7 +28,7 @@ struct Hello {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
   std::uint32_t pid = 0;
-  std::uint32_t zero = 0;
+  std::uint32_t flags = 0;
   std::array<std::uint64_t, 2> nic{};  // Big-endian: an IPv6 address.
   Proof proof{};
   std::array<char, kHostBytes> host{};
@@ -105,7 +106,9 @@ void PeerWatch::dial(IpAddress nic, Endpoint to, const Proof& proof) {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, other] : conversations_) {
     const bool is_under_way = other.is_dialled && other.to == to;
-    if (is_under_way || (other.state == State::kUp && other.peer.nic == nic)) return;
+    const bool is_there =
+        other.state == State::kUp && other.peer.nic == nic && !other.peer.shares_nic;
+    if (is_under_way || is_there) return;
   }
   if (conversations_.size() >= config_.max_peers) {
     ++counters_.full;
@@ -242,7 +245,7 @@ void PeerWatch::listen_to(Table::iterator at, std::vector<Peer>& gone) {
       std::any_of(conversations_.begin(), conversations_.end(), [&](const auto& other) {
         return other.second.state == State::kUp && is_same(other.second.peer, peer);
       });
-  if (!has_other) gone.push_back(peer);
+  if (!has_other && !peer.shares_nic) gone.push_back(peer);
 }
 
 bool PeerWatch::take_hello(Conversation& c) {
@@ -256,7 +259,10 @@ bool PeerWatch::take_hello(Conversation& c) {
     return false;
   }
   c.proof = hello.proof;
-  c.peer = {nic, hello.pid, printable(hello.host.data(), hello.host.size())};
+  c.peer = {.nic = nic,
+            .pid = hello.pid,
+            .host = printable(hello.host.data(), hello.host.size()),
+            .shares_nic = (hello.flags & kSharesNic) != 0};
   return true;
 }
 
@@ -264,6 +270,7 @@ bool PeerWatch::say_hello(const Conversation& c) {
   static_assert(sizeof(Hello) == kHelloBytes);
   Hello hello;
   hello.pid = pid_;
+  hello.flags = config_.shares_nic ? kSharesNic : 0;
   hello.nic = {htobe64(config_.nic.high), htobe64(config_.nic.low)};
   hello.proof = c.proof;
   std::copy_n(host_.begin(), std::min(host_.size(), kHostBytes), hello.host.begin());

@@ -5,18 +5,20 @@
 // over which nothing is said. Whatever a process dies of, its kernel ends its sockets; a NIC that
 // the process drove itself falls silent instead.
 //
-// One connection for each pair of NICs, made when the first comm between them is. What it tells is
+// One connection for each pair of NICs, made when the first comm between them is, and for each
+// process that shares its NIC with others. What it tells is
 // a hint: its end may have other reasons, its absence means nothing, and no failure of it is one of
 // the job's.
 //
 // Each side first says who it is:
 //
-//   u32 magic "zwch", u32 version (2), u32 pid, u32 zero, NIC's address[16], proof[16], host
+//   u32 magic "zwch", u32 version (2), u32 pid, u32 flags, NIC's address[16], proof[16], host
 //   name[64]
 //
-// numbers little-endian, an IPv4 address as ::ffff:a.b.c.d, the name ending at its first zero. The
-// proof is the caller's: only who was given a handle of the called process knows it. The answer
-// repeats it. Nobody says more.
+// flags: 1 other processes have the NIC's address, too (Peer::shares_nic); numbers little-endian,
+// an IPv4 address as ::ffff:a.b.c.d, the name ending at its first zero. The proof is the caller's:
+// only who was given a handle of the called process knows it. The answer repeats it. Nobody says
+// more.
 //
 // look() is one thread's; everything else is any thread's. Nothing blocks.
 #pragma once
@@ -53,7 +55,8 @@ struct Counters {
 class PeerWatch {
  public:
   struct Config {
-    IpAddress nic;           // Ours, as peers know it.
+    IpAddress nic;  // Ours, as peers know it.
+    bool shares_nic = false;
     IpAddress bind_address;  // Of the kernel.
     std::size_t max_peers = 1024;
     Duration greeting_timeout = std::chrono::seconds(5);
@@ -64,11 +67,12 @@ class PeerWatch {
   Endpoint endpoint() const { return endpoint_; }
   // Callers with this proof are welcome.
   void expect(const Proof& proof);
-  // Calls the process that owns `nic`, unless a connection with it is there or under way.
+  // Calls the process that owns `nic`, or of those that share it the one at `to`, unless a
+  // connection with it is there or under way.
   void dial(IpAddress nic, Endpoint to, const Proof& proof);
 
   // Goes on with all of it; `now` is CLOCK_MONOTONIC. Returns those whose kernel has ended the last
-  // connection with us.
+  // connection with us; not those that share their NIC, whose kernel says more than this.
   std::vector<Peer> look(TimePoint now);
 
   // Introduced and alive.

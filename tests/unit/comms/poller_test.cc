@@ -35,6 +35,8 @@ class CountingBackend : public Backend {
   void destroy(msg::SendSession&) override {}
   Status listen(const msg::Cookie&, msg::ListenerEvents&) override { return {}; }
   void unlisten(const msg::Cookie&) override {}
+  void probe(IpAddress) override {}
+  TimePoint heard_from(TimePoint, IpAddress) const override { return {}; }
   std::size_t unfinished() const override { return 0; }
   void abandon_payload() override {}
   std::string summary() const override { return "did nothing"; }

@@ -127,6 +127,20 @@ TEST(Connect, ToSharedMemoryIsRefusedWithBothAddresses) {
       << log.warnings()[0];
 }
 
+// Those that drive a NIC themselves call there, so that their end is heard of. They speak IPv4.
+TEST(Listen, AHandleSaysWhereTheProcessIsWatched) {
+  const auto watch_port = [](IpAddress address, const char* watch_interface) {
+    config::Fabric fabric = host_settings();
+    fabric.messages.watch_interface = watch_interface;
+    auto transport = create(fabric, {loopback_device(address)});
+    const auto listener = (*transport)->listen(0, {});
+    return parse_listen_address((*listener)->handle().bytes)->watch.port;
+  };
+  EXPECT_NE(watch_port(kLoopback4, "lo"), 0);
+  EXPECT_EQ(watch_port(kLoopback4, "off"), 0);
+  EXPECT_EQ(watch_port(kLoopback6, "lo"), 0);
+}
+
 // Of a range of one, which somebody has: what is missing is named.
 TEST(Listen, ATakenRangeIsNamedAndServesOnceItIsFree) {
   Device device = loopback_device();
@@ -139,7 +153,7 @@ TEST(Listen, ATakenRangeIsNamedAndServesOnceItIsFree) {
     const test::LogCapture log;
     auto other = create(host_settings(), {device});
     ASSERT_TRUE((*other)->listen(0, {}));
-    const std::string line = log.infos().at(0);
+    const std::string line = log.infos().at(1);  // Behind the watch's.
     const std::size_t at = line.find("listening at 127.0.0.1:");
     ASSERT_NE(at, std::string::npos) << line;
     port = static_cast<std::uint16_t>(std::stoi(line.substr(at + 23)));

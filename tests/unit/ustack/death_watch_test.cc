@@ -25,6 +25,9 @@ using namespace test;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr int kProbes = comms::Suspects::kProbes;
+constexpr milliseconds kProbeInterval(100);  // As ustack_transport.cc has it.
+
 // Sends nothing any more once it is told so.
 class MutedLink final : public link::Link {
  public:
@@ -169,7 +172,7 @@ TEST_P(DeathWatchTest, WhatAPeerLeftInPeaceCanStillBeReceived) {
   victim->drain();
   dead_ = true;
   victim.reset();
-  std::this_thread::sleep_for((Suspects::kProbes + 2) * Suspects::kProbeInterval);
+  std::this_thread::sleep_for((kProbes + 2) * kProbeInterval);
   Bytes received(sent.size());
   const auto receiving = post_recv(*pair.receiver, received);
   ASSERT_TRUE(receiving && *receiving != nullptr) << log.warned();
@@ -183,7 +186,7 @@ TEST_P(DeathWatchTest, AWatchThatIsCutHurtsNobody) {
   settle();
   ASSERT_GE(cut_watches(), 2);
   const Bytes sent = pattern(50'000, 1);
-  const auto ends = Clock::now() + 2 * Suspects::kProbes * Suspects::kProbeInterval;
+  const auto ends = Clock::now() + 2 * kProbes * kProbeInterval;
   while (Clock::now() < ends) {
     expect_carries(pair, sent);
     std::this_thread::sleep_for(milliseconds(150));  // Idle, too: then only probes are answered.

@@ -143,6 +143,32 @@ TEST(PeerWatch, WhileAnotherConnectionStandsAnEndMeansNothing) {
   EXPECT_EQ(a->peers(), 0U);
 }
 
+// Each process that shares its NIC with others is called, and its kernel ends more than this.
+TEST(PeerWatch, ProcessesThatShareANicAreWatchedOneByOne) {
+  auto a = open_watch(kNicA);
+  const auto open_shared = [] {
+    return std::move(
+        *PeerWatch::open({.nic = kNicB, .shares_nic = true, .bind_address = kLoopback}));
+  };
+  auto b1 = open_shared();
+  auto b2 = open_shared();
+  for (PeerWatch* const b : {b1.get(), b2.get()}) {
+    b->expect(kProof);
+    a->dial(kNicB, b->endpoint(), kProof);
+    ASSERT_TRUE(look_until({a.get(), b1.get(), b2.get()}, [&] { return b->peers() == 1; }));
+  }
+  ASSERT_TRUE(look_until({a.get()}, [&] { return a->peers() == 2; }));
+  a->dial(kNicB, b1->endpoint(), kProof);
+  EXPECT_TRUE(look_until({a.get(), b1.get()}, [&] { return a->peers() == 2; }));
+
+  b1.reset();
+  EXPECT_TRUE(look_until({a.get()}, [&] { return a->peers() == 1; })) << "and nobody is told";
+  a.reset();
+  const auto gone = gone_from(*b2);
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_EQ(gone[0].nic, kNicA);
+}
+
 // Calls the parent, and lives on until it is killed.
 pid_t start_child(
     PeerWatch& parent, const std::function<void()>& then = [] {}) {

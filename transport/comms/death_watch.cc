@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/ustack/death_watch.h"
+#include "transport/comms/death_watch.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <sys/resource.h>
+#include <utility>
 
+#include "transport/comms/nic.h"
 #include "transport/core/local_addresses.h"
 #include "transport/core/log.h"
 #include "transport/msg/hmac_sha256.h"
-#include "transport/ustack/nic.h"
 #include "transport/watch/interface.h"
 
-namespace ztcp::ustack {
+namespace ztcp::comms {
 namespace {
 
 // Descriptors are the training's: no more of them than this part.
@@ -27,11 +28,9 @@ std::size_t most_peers() {
   return std::clamp(limit.rlim_cur / kDescriptorShare, kLeastPeers, kMostPeers);
 }
 
-std::optional<Ipv4Address> address_for(const std::string& wish, const config::Nic& nic) {
+std::optional<Ipv4Address> address_for(const std::string& wish, bool is_of_this_machine) {
   const auto all = local_addresses();
-  // Whoever shares memory with us is on this machine.
-  if (wish == "auto" && nic.driver == config::NicDriver::kMemif)
-    return watch::choose_address("lo", {}, {}, all);
+  if (wish == "auto" && is_of_this_machine) return watch::choose_address("lo", {}, {}, all);
   const char* const nccl = std::getenv("NCCL_SOCKET_IFNAME");
   return watch::choose_address(wish, nccl != nullptr ? nccl : "", watch::default_interface(), all);
 }
@@ -46,26 +45,30 @@ watch::Proof proof_of(const msg::Cookie& cookie) {
 
 }  // namespace
 
-std::shared_ptr<DeathWatch> DeathWatch::open(const config::Fabric& fabric, const config::Nic& nic) {
+std::shared_ptr<DeathWatch> DeathWatch::open(const config::Fabric& fabric, Watcher watcher) {
   const std::string& wish = fabric.messages.watch_interface;
   if (wish == "off") return nullptr;
-  constexpr auto kWithout = "the death of a peer's process is noticed by its silence alone";
-  const auto address = address_for(wish, nic);
+  const std::string whose =
+      watcher.is_kernels ? "a peer's process that drives its NIC itself" : "a peer's process";
+  const std::string without = "the death of " + whose + " is noticed by its silence alone";
+  const auto address = address_for(wish, watcher.is_of_this_machine);
   if (!address) {
     log::info("{}: {}: no interface with an IPv4 address for watch_interface = \"{}\" in {}",
-              nic.name, kWithout, wish, fabric.path);
+              watcher.nic, without, wish, fabric.path);
     return nullptr;
   }
-  auto kernel = watch::PeerWatch::open(
-      {.nic = nic.address.address, .bind_address = *address, .max_peers = most_peers()});
+  auto kernel = watch::PeerWatch::open({.nic = watcher.address,
+                                        .shares_nic = watcher.is_kernels,
+                                        .bind_address = *address,
+                                        .max_peers = most_peers()});
   if (!kernel) {
-    log::info("{}: {}: {} on {}: {}", nic.name, kWithout, kernel.error().where, to_string(*address),
-              std::strerror(kernel.error().sys_errno));
+    log::info("{}: {}: {} on {}: {}", watcher.nic, without, kernel.error().where,
+              to_string(*address), std::strerror(kernel.error().sys_errno));
     return nullptr;
   }
-  log::info("{}: peers' processes are watched by the kernel's TCP at {}", nic.name,
+  log::info("{}: {} is watched by the kernel's TCP at {}", watcher.nic, whose,
             to_string((*kernel)->endpoint()));
-  return std::shared_ptr<DeathWatch>(new DeathWatch(nic.name, std::move(*kernel)));
+  return std::shared_ptr<DeathWatch>(new DeathWatch(watcher, std::move(*kernel)));
 }
 
 void DeathWatch::expect(const msg::Cookie& cookie) {
@@ -90,31 +93,29 @@ void DeathWatch::look(const Nic& nic, TimePoint now) {
   for (const watch::Peer& peer : kernel_->look(now)) suspects_.add(now, peer);
   if (suspects_.empty()) return;
   const auto with_each = [&](auto&& body) {
-    for (std::size_t i = 0; i < nic.pollers.size(); ++i) {
-      Poller& poller = nic.queue(i);
-      poller.with_engine([&](Engine& engine, TimePoint at) { body(poller, engine, at); });
-    }
+    for (const auto& poller : nic.pollers)
+      poller->with_backend([&](TimePoint at) { body(poller->backend(), at); });
   };
   suspects_.look(
       now,
       [&](IpAddress suspect) {
-        with_each([&](Poller&, Engine& engine, TimePoint) { engine.probe(suspect); });
+        with_each([&](Backend& backend, TimePoint) { backend.probe(suspect); });
       },
       [&](IpAddress suspect) {
         TimePoint last = TimePoint::min();
-        with_each([&](Poller&, Engine& engine, TimePoint) {
-          last = std::max(last, engine.heard_from(suspect));
+        with_each([&](Backend& backend, TimePoint at) {
+          last = std::max(last, backend.heard_from(at, suspect));
         });
         return last;
       },
       [&](const watch::Peer& peer) {
         const std::string who = "process " + std::to_string(peer.pid) + " on host " + peer.host;
-        with_each([&](Poller& poller, Engine&, TimePoint at) {
-          poller.backend().clients().for_each([&](comms::Client& client) {
+        with_each([&](Backend& backend, TimePoint at) {
+          backend.clients().for_each([&](Client& client) {
             client.on_peer_died(at, peer.nic, "the peer's process has ended: " + who);
           });
         });
       });
 }
 
-}  // namespace ztcp::ustack
+}  // namespace ztcp::comms

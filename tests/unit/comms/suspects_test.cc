@@ -2,11 +2,11 @@
 // Copyright the ztcp authors
 //
 // In virtual time: who is believed dead, and when.
-#include "transport/ustack/engine/suspects.h"
+#include "transport/comms/suspects.h"
 
 #include <gtest/gtest.h>
 
-namespace ztcp::ustack {
+namespace ztcp::comms {
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,7 +40,7 @@ class SuspectsTest : public testing::Test {
   Duration answers_after = -1ms;  // Never.
   int probes = 0;
   int dead = 0;
-  Suspects suspects;
+  Suspects suspects{100ms};
 };
 
 TEST_F(SuspectsTest, TheSilentAreDeadWithinHalfASecond) {
@@ -103,4 +103,4 @@ TEST_F(SuspectsTest, AreKnownByTheirNic) {
 }
 
 }  // namespace
-}  // namespace ztcp::ustack
+}  // namespace ztcp::comms

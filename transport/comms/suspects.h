@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // Peers whose process is said to have ended, until their NIC has proven or disproven it: a living
-// one answers a probe at once. Told the time, and asks the NIC through what it is given; belongs to
-// one thread.
+// one answers a probe at once. Told the time, and asks through what it is given; belongs to one
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,18 @@
 #include "transport/core/clock.h"
 #include "transport/watch/peer.h"
 
-namespace ztcp::ustack {
+namespace ztcp::comms {
 
 class Suspects {
  public:
   // A dead NIC has answered none of these, so long after each.
   static constexpr int kProbes = 5;
-  static constexpr Duration kProbeInterval = std::chrono::milliseconds(100);
   // What was on its way when the process died is no sign of life.
   static constexpr Duration kAfterglow = std::chrono::milliseconds(50);
   // Whoever does not look for so long can't tell another's silence from his own sleep.
   static constexpr Duration kLongestSleep = std::chrono::milliseconds(50);
+
+  explicit Suspects(Duration probe_interval) : probe_interval_(probe_interval) {}
 
   bool empty() const { return suspects_.empty(); }
 
@@ -54,7 +55,7 @@ class Suspects {
         return true;
       }
       ++s.probes;
-      s.next = now + kProbeInterval;
+      s.next = now + probe_interval_;
       probe(s.peer.nic);
       return false;
     });
@@ -68,8 +69,9 @@ class Suspects {
     int probes = 0;
   };
 
+  const Duration probe_interval_;
   std::vector<Suspect> suspects_;
   TimePoint looked_{};
 };
 
-}  // namespace ztcp::ustack
+}  // namespace ztcp::comms

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A peer that says nothing is asked whether it lives. By the kernel, so in its time: this takes a
+// second and a bit.
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/sockets/engine_host.h"
+#include "transport/comms/listener.h"
+#include "transport/comms/send_comm.h"
+
+namespace ztcp::sockets {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr IpAddress kElsewhere{Ipv4Address{0x7f000002}};
+
+TimePoint heard(EngineHost& host, IpAddress remote) {
+  return host.pollers.front()->with_backend(
+      [&](TimePoint now) { return host.pollers.front()->backend().heard_from(now, remote); });
+}
+
+TEST(EngineWatch, AnIdlePeerThatIsProbedIsHeardOfSoonerThanByItsKeepalives) {
+  const auto host = std::make_shared<EngineHost>(1);
+  auto listener = comms::CommListener::open(host);
+  ASSERT_TRUE(listener);
+  const ListenAddress address = *parse_listen_address((*listener)->handle().bytes);
+  auto sender = comms::SendingComm::connect(host, address.endpoint, address.cookie);
+  ASSERT_TRUE(sender);
+  RecvCommPtr receiver;
+  while (receiver == nullptr) {
+    ASSERT_TRUE((*sender)->is_ready());
+    receiver = std::move(*(*listener)->accept());
+  }
+  EXPECT_EQ(heard(*host, kElsewhere), TimePoint::min());
+
+  const TimePoint idle_since = comms::Poller::read_clock();
+  const auto waited = [&] { return comms::Poller::read_clock() - idle_since; };
+  const Duration keepalive = SocketTimes().keepalive_idle;
+  TimePoint next_probe{};
+  while (heard(*host, kLoopback4) < idle_since + 500ms && waited() < keepalive) {
+    if (const TimePoint now = comms::Poller::read_clock(); now >= next_probe) {
+      host->pollers.front()->backend().probe(kLoopback4);
+      next_probe = now + 300ms;
+    }
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_LT(waited(), keepalive - 500ms);
+}
+
+}  // namespace
+}  // namespace ztcp::sockets
