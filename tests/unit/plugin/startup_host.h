@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A host on which the plugin starts, of which tests break one thing each.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "plugin/startup.h"
+#include "tests/support/log_capture.h"
+#include "tests/support/memory_transport.h"
+
+namespace ztcp::plugin {
+
+inline config::Fabric one_nic_fabric() {
+  config::Fabric fabric;
+  fabric.path = "/etc/ztcp.conf";
+  config::Nic nic;
+  nic.name = "ztcp0";
+  nic.driver = config::NicDriver::kMemif;
+  nic.memif_socket = "/run/ztcp.sock";
+  nic.memif_id = 3;
+  nic.address = *parse_ipv4_prefix("10.77.1.10/24");
+  nic.mtu_bytes = 9000;
+  nic.speed_mbps = 25000;
+  fabric.nics.push_back(nic);
+  return fabric;
+}
+
+class StartupTest : public testing::Test {
+ protected:
+  Told<Startup> start() {
+    return start_up({.load =
+                         [this](const std::string& path) {
+                           loaded_.path = path;
+                           return loaded_;
+                         },
+                     .check_host = [this](const config::Fabric&) { return host_problems_; },
+                     .transports = sources_},
+                    environment_, "host-a");
+  }
+
+  static Created create(const config::Fabric& fabric, TransportKind kind,
+                        const std::optional<Error>& error) {
+    if (error) return in_words(tl::unexpected<Error>(*error));
+    std::vector<DeviceProperties> devices(fabric.nics.size());
+    for (std::size_t i = 0; i < devices.size(); ++i) devices[i].name = fabric.nics[i].name;
+    return std::make_unique<test::MemoryTransport>(std::move(devices), kind);
+  }
+
+  // Two interfaces, or what went wrong.
+  tl::expected<config::Fabric, std::string> over_interfaces(config::Fabric settings) {
+    if (!interfaces_error_.empty()) return tl::unexpected(interfaces_error_);
+    settings.chosen_by = "NCCL_SOCKET_IFNAME=eth";
+    for (const char* name : {"eth0", "eth1"}) {
+      settings.nics.emplace_back();
+      settings.nics.back().name = name;
+      settings.nics.back().driver = config::NicDriver::kTap;
+    }
+    return settings;
+  }
+
+  void ask_for(config::TransportWish wish, std::string text) {
+    environment_.transport = wish;
+    environment_.transport_text = std::move(text);
+  }
+
+  void break_config(config::LoadFailure failure, config::Problems problems) {
+    loaded_.fabric.reset();
+    loaded_.failure = failure;
+    loaded_.problems = std::move(problems);
+  }
+
+  config::LoadResult loaded_{one_nic_fabric(), {}, {}, {}};
+  config::Problems host_problems_;
+  std::optional<Error> transport_error_;
+  std::string interfaces_error_;
+  std::vector<TransportSource> sources_ = {
+      {.kind = TransportKind::kUstack,
+       .carries = [](const config::Nic& nic) { return nic.driver != config::NicDriver::kTap; },
+       .create =
+           [this](const config::Fabric& fabric) {
+             return create(fabric, TransportKind::kUstack, transport_error_);
+           },
+       .find_nics = nullptr}};
+  config::Environment environment_;
+  test::LogCapture log_;
+};
+
+inline bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline std::vector<std::string> names_of(const Startup& startup) {
+  std::vector<std::string> names;
+  for (const Device& device : startup.devices) names.push_back(device.properties.name);
+  return names;
+}
+
+}  // namespace ztcp::plugin

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A start with NICs of two transports, and with a wish for one.
+#include "tests/unit/plugin/startup_host.h"
+
+namespace ztcp::plugin {
+namespace {
+
+class TwoTransportsStart : public StartupTest {
+ protected:
+  TwoTransportsStart() {
+    config::Nic other = loaded_.fabric->nics[0];
+    other.name = "tap0";
+    other.driver = config::NicDriver::kTap;
+    loaded_.fabric->nics.insert(loaded_.fabric->nics.begin(), other);
+    other.name = "tap1";
+    loaded_.fabric->nics.push_back(other);
+    sources_.push_back(
+        {.kind = TransportKind::kSockets,
+         .carries = [](const config::Nic& nic) { return nic.driver == config::NicDriver::kTap; },
+         .create =
+             [this](const config::Fabric& fabric) {
+               return create(fabric, TransportKind::kSockets, other_error_);
+             },
+         .find_nics =
+             [this](config::Fabric settings) { return over_interfaces(std::move(settings)); }});
+  }
+  std::optional<Error> other_error_;
+};
+
+TEST_F(TwoTransportsStart, DevicesKeepTheOrderOfTheConfig) {
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  ASSERT_EQ(startup->transports.size(), 2U);
+  ASSERT_EQ(startup->devices.size(), 3U);
+  const auto& devices = startup->devices;
+  EXPECT_EQ(devices[0].properties.name, "tap0");
+  EXPECT_EQ(devices[1].properties.name, "ztcp0");
+  EXPECT_EQ(devices[2].properties.name, "tap1");
+  EXPECT_EQ(devices[0].transport, devices[2].transport);
+  EXPECT_NE(devices[0].transport, devices[1].transport);
+  EXPECT_EQ(devices[0].number, 0);
+  EXPECT_EQ(devices[1].number, 0);
+  EXPECT_EQ(devices[2].number, 1);
+  EXPECT_EQ(log_.infos().size(), 3U);
+}
+
+TEST_F(TwoTransportsStart, OnlyTheNicsOfTheTransportThatWasAskedForAreUsed) {
+  ask_for(config::TransportWish::kSockets, "sockets");
+  auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"tap0", "tap1"}));
+  EXPECT_TRUE(contains(log_.infos()[0],
+                       "ZTCP_TRANSPORT=sockets: 1 of the 3 NICs of /etc/ztcp.conf are left alone"))
+      << log_.infos()[0];
+  ask_for(config::TransportWish::kUstack, "ustack");
+  startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(names_of(*startup), std::vector<std::string>{"ztcp0"});
+}
+
+TEST_F(TwoTransportsStart, SocketsByNameNeedNoConfig) {
+  break_config(config::LoadFailure::kMissing, {});
+  ask_for(config::TransportWish::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"eth0", "eth1"}));
+  EXPECT_EQ(startup->devices[0].transport->kind(), TransportKind::kSockets);
+  EXPECT_TRUE(log_.warnings().empty()) << log_.warned();
+}
+
+// Its cluster key and timeouts hold all the same.
+TEST_F(TwoTransportsStart, SocketsByNameTakeInterfacesWhereTheConfigHasNone) {
+  std::erase_if(loaded_.fabric->nics,
+                [](const auto& nic) { return nic.driver == config::NicDriver::kTap; });
+  loaded_.fabric->tcp.connect_timeout_ms = 1234;
+  ask_for(config::TransportWish::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"eth0", "eth1"}));
+  EXPECT_EQ(startup->connect_timeout, std::chrono::milliseconds(1234));
+}
+
+TEST_F(TwoTransportsStart, SocketsWithoutAnInterfaceRefuse) {
+  break_config(config::LoadFailure::kMissing, {});
+  interfaces_error_ = "no interface fits NCCL_SOCKET_IFNAME=ens";
+  ask_for(config::TransportWish::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(startup->transports.empty());
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "no interface fits NCCL_SOCKET_IFNAME=ens"));
+}
+
+TEST_F(TwoTransportsStart, ABrokenConfigIsNotPassedByForSockets) {
+  break_config(config::LoadFailure::kBroken, {{"ztcp.conf:3:1", "mtu is \"big\"", ""}});
+  ask_for(config::TransportWish::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "mtu is \"big\""));
+}
+
+TEST_F(TwoTransportsStart, AFabricWithoutTheWishedNicsRefuses) {
+  std::erase_if(loaded_.fabric->nics,
+                [](const auto& nic) { return nic.driver != config::NicDriver::kTap; });
+  ask_for(config::TransportWish::kUstack, "ustack");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(contains(startup->devices[0].refusal,
+                       "ZTCP_TRANSPORT=ustack, but /etc/ztcp.conf has no NIC for userspace TCP"))
+      << startup->devices[0].refusal;
+}
+
+TEST_F(TwoTransportsStart, OneThatCannotStartRefusesByNameAndTheOtherServes) {
+  other_error_ = Error{Errc::kNoDevice, 0, "interface"};
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  ASSERT_EQ(startup->transports.size(), 1U);
+  ASSERT_EQ(startup->devices.size(), 3U);
+  EXPECT_EQ(startup->devices[0].transport, nullptr);
+  EXPECT_TRUE(contains(startup->devices[0].refusal, "the kernel sockets transport can't start"));
+  EXPECT_EQ(startup->devices[1].transport, startup->transports[0].get());
+  EXPECT_TRUE(startup->devices[1].refusal.empty());
+  EXPECT_TRUE(contains(log_.warned(), "tap1: the kernel sockets transport can't start"))
+      << log_.warned();
+  EXPECT_TRUE(contains(log_.warned(), "those over the other NICs are not"));
+}
+
+TEST_F(TwoTransportsStart, WithFallbackOneThatCannotStartTakesTheOtherDown) {
+  environment_.on_error = config::OnError::kFallback;
+  other_error_ = Error{Errc::kNoDevice, 0, "interface"};
+  EXPECT_FALSE(start());
+  EXPECT_TRUE(contains(log_.warned(), "all hosts of the job must do the same")) << log_.warned();
+}
+
+}  // namespace
+}  // namespace ztcp::plugin
