@@ -113,4 +113,6 @@ def many_ranks():
                                            timeout_s=280, env=ASKED))
 
 
-main({f.__name__: f for f in (unconfigured, unasked, misspelt, instead, configured, ports_taken, ipv6, shared_memory, many_ranks)})
+if __name__ == "__main__":
+    main({f.__name__: f for f in (unconfigured, unasked, misspelt, instead, configured, ports_taken, ipv6, shared_memory,
+                                  many_ranks)})

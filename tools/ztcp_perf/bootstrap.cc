@@ -71,7 +71,7 @@ void Bootstrap::send(Peer& peer, Type type, std::span<const std::byte> payload) 
 
 bool Bootstrap::read_some(Peer& peer) {
   bool open = true;
-  std::array<std::byte, 65536> chunk;
+  std::array<std::byte, 4096> chunk;  // On the stack, which `ulimit -s` may have made small.
   while (true) {
     const ssize_t n = recv(peer.fd, chunk.data(), chunk.size(), 0);
     if (n > 0) {

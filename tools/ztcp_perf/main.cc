@@ -11,6 +11,7 @@
 
 int main(int argc, char** argv) {
   using namespace ztcp::perf;
+  ztcp::tools::keep_standard_streams();
   try {
     const Options options = parse_options(argc, argv);
     if (options.rank) {
