@@ -49,7 +49,6 @@ Poller::Poller(PollerConfig config, std::unique_ptr<Backend> backend)
     : config_(std::move(config)),
       backend_(std::move(backend)),
       stall_watch_(config_.stall_patience),
-      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       last_turn_(read_clock()),
       last_moved_(last_turn_) {}
 
@@ -70,6 +69,7 @@ Status Poller::start() {
   baton_.take();
   const BatonHold hold(*this);
   if (thread_.joinable()) return {};
+  if (wake_fd_ < 0) wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_fd_ < 0) return fail_errno("eventfd");
   if (!std::exchange(has_started_backend_, true)) backend_->start();
   // The new thread inherits the mask, so that no signal handler of the host ever runs on it.

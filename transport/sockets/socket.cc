@@ -139,7 +139,32 @@ std::string listen_advice(const Error& error, const Device& device,
         "sockets to one only with CAP_NET_RAW: give the job that (docker run --cap-add NET_RAW), "
         "or take one of the interfaces out of that network",
         device.interface);
-  return {};
+  return error.code == Errc::kOutOfMemory ? resource_advice(error.sys_errno) : std::string();
+}
+
+std::string resource_advice(int sys_errno) {
+  switch (sys_errno) {
+    case EMFILE:
+      return "; this process may open no more files: raise ulimit -n";
+    case ENFILE:
+      return "; this machine may open no more files: raise fs.file-max (sysctl)";
+    case ENOMEM:
+    case ENOBUFS:
+      return "; the kernel has no memory for it: look at the memory limit of the job's cgroup, and "
+             "at net.ipv4.tcp_mem";
+    case ENOSPC:
+      return "; this user may watch no more descriptors: raise fs.epoll.max_user_watches (sysctl)";
+    case EAGAIN:
+      return "; no further thread may be started: raise ulimit -u, pids.max of the job's cgroup, "
+             "or "
+             "ulimit -v where it is limited";
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+      return "; that call is forbidden here: look at the seccomp profile of the job's container";
+    default:
+      return {};
+  }
 }
 
 Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote) {

@@ -218,8 +218,9 @@ Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
         Engine::open(std::move(config),
                      i == 0 ? std::move(*listener) : Listening{.fd = {}, .endpoint = endpoint});
     if (!engine) {
-      log::warn("{}: no queue {} of {}: {}: {}; see ulimit -n", device.name, i, bulk.queues,
-                engine.error().where, std::strerror(engine.error().sys_errno));
+      log::warn("{}: no queue {} of {}: {}: {}{}", device.name, i, bulk.queues,
+                engine.error().where, std::strerror(engine.error().sys_errno),
+                resource_advice(engine.error().sys_errno));
       return tl::unexpected<Error>(engine.error());
     }
     engines.push_back(std::move(*engine));
@@ -272,7 +273,14 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
     nic->pollers.push_back(
         std::make_unique<comms::Poller>(std::move(poller), std::move(engines[i])));
   }
-  for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
+  for (const auto& poller : nic->pollers) {
+    if (const Status started = poller->start(); !started) {
+      log::warn("{}: no thread for it: {}: {}{}", poller->name(), started.error().where,
+                std::strerror(started.error().sys_errno),
+                resource_advice(started.error().sys_errno));
+      return tl::unexpected<Error>(started.error());
+    }
+  }
   log::info("{}: kernel sockets on {}, listening at {}, {}, {}", device.name, device.interface,
             to_string(nic->listen_endpoint), turns_text(bulk, policy.dedicated), bulk_text(bulk));
   return nic;

@@ -321,5 +321,30 @@ TEST(Faults, WithoutDescriptorsConnectionsWait) {
   EXPECT_TRUE(test::connect(hosts[0], hosts[1]).sender);
 }
 
+// Whichever of a device's first descriptors is the one too many.
+TEST(Faults, ADeviceThatFindsNoDescriptorSaysWhatGivesItOne) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<std::string> missing;
+  for (rlim_t spare = 0; spare < 3; ++spare) {
+    TwoHosts hosts;
+    const int next = dup(0);
+    ASSERT_GE(next, 0);
+    close(next);
+    const rlimit few{.rlim_cur = static_cast<rlim_t>(next) + spare, .rlim_max = limit.rlim_max};
+    const test::LogCapture log;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto listener = hosts[0].listen(0, {});
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ASSERT_FALSE(listener) << spare;
+    EXPECT_EQ(listener.error().sys_errno, EMFILE) << listener.error().where;
+    ASSERT_EQ(log.warnings().size(), 1U) << log.warned();
+    EXPECT_TRUE(log.warnings()[0].ends_with(": raise ulimit -n")) << log.warned();
+    missing.emplace_back(listener.error().where);
+    EXPECT_TRUE(hosts[0].listen(0, {})) << "there is room again";
+  }
+  EXPECT_EQ(missing, (std::vector<std::string>{"socket", "epoll_create1", "eventfd"}));
+}
+
 }  // namespace
 }  // namespace ztcp::sockets
