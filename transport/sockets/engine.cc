@@ -147,6 +147,10 @@ void Engine::note_no_descriptor(TimePoint now, int sys_errno) {
           "open fewer connections (NCCL_NCHANNELS_PER_NET_PEER=1)",
           to_string(config_.device.address));
       break;
+    case EPERM:
+    case ENOSYS:
+      what = "connections can't be accepted" + resource_advice(sys_errno);
+      break;
     default:
       return;
   }

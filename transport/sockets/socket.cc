@@ -24,6 +24,9 @@ namespace {
 constexpr char kBindToDevice[] = "SO_BINDTODEVICE";
 // What waits unsent in the kernel can't be taken to another flow any more.
 constexpr int kUnsentBytes = 256 << 10;
+// Who were gone again before they were accepted, in a row; more than so many calls fail for another
+// reason, such as a filter that forbids them.
+constexpr int kMostGone = 64;
 
 int whole_seconds(Duration d) {
   return static_cast<int>(std::max<std::int64_t>(
@@ -181,7 +184,7 @@ Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint r
 }
 
 Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTimes& times) {
-  while (true) {
+  for (int gone = 0; gone < kMostGone; ++gone) {
     SocketAddress from;
     const int fd =
         accept4(listener.get(), from.get(), &from.size_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -207,6 +210,7 @@ Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTim
         break;  // One that was gone again before it was accepted, says accept(2).
     }
   }
+  return fail(Errc::kSystem, "accept", errno);
 }
 
 void limit_silence(const link::Fd& fd, const SocketTimes& times) {
