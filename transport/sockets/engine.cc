@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/sockets/advice.h"
+
 namespace ztcp::sockets {
 namespace {
 
@@ -112,12 +114,13 @@ Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& event
 
 Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& events) {
   if (streams_.size() >= config_.max_streams) {
-    note_no_descriptor(now, EMFILE);
-    return fail(Errc::kOutOfMemory, "dial: descriptors", EMFILE);
+    const Error error{Errc::kOutOfMemory, EMFILE, "dial: descriptors"};
+    note_shortage(now, error);
+    return tl::unexpected<Error>(error);
   }
   auto fd = sockets::dial(config_.device, config_.times, remote);
   if (!fd) {
-    note_no_descriptor(now, fd.error().sys_errno);
+    note_shortage(now, fd.error());
     return tl::unexpected<Error>(fd.error());
   }
   auto stream = std::make_unique<SocketStream>(host(), counters_, std::move(*fd),
@@ -127,33 +130,10 @@ Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& e
   return &add(std::move(stream));
 }
 
-void Engine::note_no_descriptor(TimePoint now, int sys_errno) {
+void Engine::note_shortage(TimePoint now, const Error& error) {
   if (now < next_complaint_) return;
-  std::string what;
-  switch (sys_errno) {
-    case EMFILE:
-    case ENFILE:
-      what = fmt::format("no descriptor for another connection ({} are open): raise ulimit -n",
-                         streams_.size());
-      break;
-    case ENOBUFS:
-    case ENOMEM:
-      what = "the kernel has no memory for another connection: look at net.ipv4.tcp_mem";
-      break;
-    case EADDRNOTAVAIL:
-    case EADDRINUSE:
-      what = fmt::format(
-          "no port is left on {} to connect from: widen net.ipv4.ip_local_port_range, or let NCCL "
-          "open fewer connections (NCCL_NCHANNELS_PER_NET_PEER=1)",
-          to_string(config_.device.address));
-      break;
-    case EPERM:
-    case ENOSYS:
-      what = "connections can't be accepted" + resource_advice(sys_errno);
-      break;
-    default:
-      return;
-  }
+  const std::string what = shortage(error, config_.device, streams_.size());
+  if (what.empty()) return;
   next_complaint_ = now + kOncePer;
   remarks_.add(log::Level::kWarn, [&] { return config_.device.name + ": " + what; });
 }

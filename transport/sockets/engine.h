@@ -128,7 +128,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   void deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session);
   void take_dealt(TimePoint now);
   void take(TimePoint now, Accepted accepted);
-  void note_no_descriptor(TimePoint now, int sys_errno);
+  void note_shortage(TimePoint now, const Error& error);
   bool receive_all(TimePoint now);
   bool send_all(TimePoint now);
   void look(TimePoint now);

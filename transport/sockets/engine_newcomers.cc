@@ -43,7 +43,7 @@ bool Engine::accept_next(TimePoint now) {
   auto accepted = sockets::accept(listener_.fd, config_.times);
   if (!accepted) {
     accept_again_ = now + kAcceptPause;
-    note_no_descriptor(now, accepted.error().sys_errno);
+    note_shortage(now, accepted.error());
     return false;
   }
   must_accept_ = accepted->has_value();
@@ -116,7 +116,7 @@ void Engine::take_dealt(TimePoint now) {
 // Who finds no place is told by RST.
 void Engine::take(TimePoint now, Accepted accepted) {
   if (streams_.size() >= config_.max_streams) {
-    note_no_descriptor(now, EMFILE);
+    note_shortage(now, {Errc::kOutOfMemory, EMFILE, "accept: descriptors"});
     return reset(std::move(accepted.fd));
   }
   SocketStream& stream = add(std::make_unique<SocketStream>(

@@ -9,19 +9,16 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <string_view>
 #include <sys/socket.h>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "transport/core/socket_address.h"
+#include "transport/sockets/advice.h"
 #include "transport/sockets/answered.h"
 
 namespace ztcp::sockets {
 namespace {
 
-constexpr char kBindToDevice[] = "SO_BINDTODEVICE";
 // What waits unsent in the kernel can't be taken to another flow any more.
 constexpr int kUnsentBytes = 256 << 10;
 // Who were gone again before they were accepted, in a row; more than so many calls fail for another
@@ -125,49 +122,7 @@ Result<Listening> open_listener(const Device& device) {
     last_error = errno;
     if (last_error != EADDRINUSE) break;
   }
-  return fail(to_errc(last_error), "bind", last_error);
-}
-
-std::string listen_advice(const Error& error, const Device& device,
-                          const std::string& config_path) {
-  if (error.code == Errc::kBusy && device.first_port == 0)
-    return "; no port is left: sudo sysctl -w net.ipv4.ip_local_port_range='1024 65535'";
-  if (error.code == Errc::kBusy)
-    return fmt::format(
-        "; each process of this host takes a port of {}-{}: widen first_port and last_port in {}",
-        device.first_port, device.last_port, config_path);
-  if (std::string_view(error.where) == kBindToDevice && error.sys_errno == EPERM)
-    return fmt::format(
-        "; another interface is in the network of {}, and kernels before 5.7 let a process bind "
-        "sockets to one only with CAP_NET_RAW: give the job that (docker run --cap-add NET_RAW), "
-        "or take one of the interfaces out of that network",
-        device.interface);
-  return error.code == Errc::kOutOfMemory ? resource_advice(error.sys_errno) : std::string();
-}
-
-std::string resource_advice(int sys_errno) {
-  switch (sys_errno) {
-    case EMFILE:
-      return "; this process may open no more files: raise ulimit -n";
-    case ENFILE:
-      return "; this machine may open no more files: raise fs.file-max (sysctl)";
-    case ENOMEM:
-    case ENOBUFS:
-      return "; the kernel has no memory for it: look at the memory limit of the job's cgroup, and "
-             "at net.ipv4.tcp_mem";
-    case ENOSPC:
-      return "; this user may watch no more descriptors: raise fs.epoll.max_user_watches (sysctl)";
-    case EAGAIN:
-      return "; no further thread may be started: raise ulimit -u, pids.max of the job's cgroup, "
-             "or "
-             "ulimit -v where it is limited";
-    case EPERM:
-    case EACCES:
-    case ENOSYS:
-      return "; that call is forbidden here: look at the seccomp profile of the job's container";
-    default:
-      return {};
-  }
+  return fail(to_errc(last_error), kBind, last_error);
 }
 
 Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote) {
@@ -176,7 +131,7 @@ Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint r
   // The port is chosen with the peer known, so that all of them serve each peer.
   set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   const SocketAddress from = address_on(device, {device.address, 0});
-  if (bind(fd.get(), from.get(), from.size_bytes) != 0) return fail(to_errc(errno), "bind", errno);
+  if (bind(fd.get(), from.get(), from.size_bytes) != 0) return fail(to_errc(errno), kBind, errno);
   const SocketAddress to = address_on(device, remote);
   if (connect(fd.get(), to.get(), to.size_bytes) != 0 && errno != EINPROGRESS)
     return fail(to_errc(errno), "connect", errno);

@@ -31,10 +31,6 @@ struct Listening {
 };
 // On the device's address, at the first port of its range that is free.
 Result<Listening> open_listener(const Device& device);
-// What mends that there is none, as the end of a sentence; empty: nothing known does.
-std::string listen_advice(const Error& error, const Device& device, const std::string& config_path);
-// The same of whatever else a device needs: descriptors, memory, threads.
-std::string resource_advice(int sys_errno);
 
 // Connecting, or connected already. Its silence is not limited yet.
 Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote);

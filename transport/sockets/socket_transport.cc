@@ -25,6 +25,7 @@
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
+#include "transport/sockets/advice.h"
 #include "transport/sockets/bulk_policy.h"
 #include "transport/sockets/device_list.h"
 #include "transport/sockets/engine.h"

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/advice.h"
+
+#include <cerrno>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ztcp::sockets {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ListenAdvice, OfPortsNamesTheRangeAndTheFile) {
+  Device device;
+  device.first_port = 7472;
+  device.last_port = 7473;
+  EXPECT_THAT(listen_advice({Errc::kBusy, EADDRINUSE, "bind"}, device, "/etc/ztcp.conf"),
+              HasSubstr("takes a port of 7472-7473: widen first_port and last_port in "
+                        "/etc/ztcp.conf"));
+  // Without a config the kernel chooses, and has none left.
+  EXPECT_THAT(listen_advice({Errc::kBusy, EADDRINUSE, "bind"}, Device{}, ""),
+              HasSubstr("sysctl -w net.ipv4.ip_local_port_range="));
+}
+
+// Kernels before 5.7 want a privilege for it.
+TEST(ListenAdvice, OfBindingToAnInterfaceNamesThePrivilege) {
+  Device device;
+  device.interface = "eth1";
+  const std::string advice = listen_advice({Errc::kSystem, EPERM, "SO_BINDTODEVICE"}, device, "");
+  EXPECT_THAT(advice, HasSubstr("in the network of eth1"));
+  EXPECT_THAT(advice, HasSubstr("CAP_NET_RAW"));
+  EXPECT_EQ(listen_advice({Errc::kSystem, ENODEV, "SO_BINDTODEVICE"}, device, ""), "");
+  EXPECT_EQ(listen_advice({Errc::kSystem, EPERM, "bind"}, device, ""), "");
+}
+
+TEST(ResourceAdvice, NamesWhatIsMissing) {
+  struct Row {
+    int sys_errno;
+    const char* advice;
+  };
+  for (const auto& [sys_errno, advice] :
+       {Row{EMFILE, "raise ulimit -n"}, Row{ENFILE, "fs.file-max"}, Row{ENOMEM, "no memory"},
+        Row{ENOSPC, "fs.epoll.max_user_watches"}, Row{EAGAIN, "raise ulimit -u"},
+        Row{EPERM, "seccomp"}, Row{ENOSYS, "seccomp"}})
+    EXPECT_THAT(resource_advice(sys_errno), HasSubstr(advice));
+  EXPECT_EQ(resource_advice(EINVAL), "");
+  EXPECT_THAT(listen_advice({Errc::kOutOfMemory, EMFILE, "socket"}, {}, ""),
+              HasSubstr("raise ulimit -n"));
+}
+
+// An address that has gone and ports that are all taken are one error to connect() and bind().
+TEST(Shortage, OfAnAddressIsNotOneOfPorts) {
+  Device device;
+  device.interface = "eth1";
+  device.address = Ipv4Address{0x0a090901};
+  const auto of = [&](const char* where) {
+    return shortage({Errc::kNoRoute, EADDRNOTAVAIL, where}, device, 5);
+  };
+  EXPECT_THAT(of("bind"), HasSubstr("10.9.9.1 is no address of this machine any more"));
+  EXPECT_THAT(of("bind"), HasSubstr("is eth1 still there"));
+  EXPECT_THAT(of("connect"), HasSubstr("no port is left on 10.9.9.1"));
+  EXPECT_THAT(listen_advice({Errc::kNoRoute, EADDRNOTAVAIL, "bind"}, device, ""),
+              HasSubstr("has that address now"));
+  EXPECT_EQ(shortage({Errc::kRefused, ECONNREFUSED, "connect"}, device, 5), "");
+}
+
+}  // namespace
+}  // namespace ztcp::sockets

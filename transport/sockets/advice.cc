@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/sockets/advice.h"
+
+#include <cerrno>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace ztcp::sockets {
+namespace {
+
+// It was there when the device was found. A port is chosen later, by connect().
+bool is_without_address(const Error& error) {
+  return error.sys_errno == EADDRNOTAVAIL && std::string_view(error.where) == kBind;
+}
+
+}  // namespace
+
+std::string listen_advice(const Error& error, const Device& device,
+                          const std::string& config_path) {
+  if (error.code == Errc::kBusy && device.first_port == 0)
+    return "; no port is left: sudo sysctl -w net.ipv4.ip_local_port_range='1024 65535'";
+  if (error.code == Errc::kBusy)
+    return fmt::format(
+        "; each process of this host takes a port of {}-{}: widen first_port and last_port in {}",
+        device.first_port, device.last_port, config_path);
+  if (std::string_view(error.where) == kBindToDevice && error.sys_errno == EPERM)
+    return fmt::format(
+        "; another interface is in the network of {}, and kernels before 5.7 let a process bind "
+        "sockets to one only with CAP_NET_RAW: give the job that (docker run --cap-add NET_RAW), "
+        "or take one of the interfaces out of that network",
+        device.interface);
+  if (is_without_address(error))
+    return "; no interface of this machine has that address now: ip -brief address shows them";
+  return error.code == Errc::kOutOfMemory ? resource_advice(error.sys_errno) : std::string();
+}
+
+std::string resource_advice(int sys_errno) {
+  switch (sys_errno) {
+    case EMFILE:
+      return "; this process may open no more files: raise ulimit -n";
+    case ENFILE:
+      return "; this machine may open no more files: raise fs.file-max (sysctl)";
+    case ENOMEM:
+    case ENOBUFS:
+      return "; the kernel has no memory for it: look at the memory limit of the job's cgroup, and "
+             "at net.ipv4.tcp_mem";
+    case ENOSPC:
+      return "; this user may watch no more descriptors: raise fs.epoll.max_user_watches (sysctl)";
+    case EAGAIN:
+      return "; no further thread may be started: raise ulimit -u, pids.max of the job's cgroup, "
+             "or "
+             "ulimit -v where it is limited";
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+      return "; that call is forbidden here: look at the seccomp profile of the job's container";
+    default:
+      return {};
+  }
+}
+
+std::string shortage(const Error& error, const Device& device, std::size_t connections) {
+  if (is_without_address(error))
+    return fmt::format(
+        "{} is no address of this machine any more, so nothing connects from it: is {} still "
+        "there, and up? ip -brief address shows what is",
+        to_string(device.address), device.interface);
+  switch (error.sys_errno) {
+    case EMFILE:
+    case ENFILE:
+      return fmt::format("no descriptor for another connection ({} are open): raise ulimit -n",
+                         connections);
+    case ENOBUFS:
+    case ENOMEM:
+      return "the kernel has no memory for another connection: look at net.ipv4.tcp_mem";
+    case EADDRNOTAVAIL:
+    case EADDRINUSE:
+      return fmt::format(
+          "no port is left on {} to connect from: widen net.ipv4.ip_local_port_range, or let NCCL "
+          "open fewer connections (NCCL_NCHANNELS_PER_NET_PEER=1)",
+          to_string(device.address));
+    case EPERM:
+    case ENOSYS:
+      return "no further connection can be had" + resource_advice(error.sys_errno);
+    default:
+      return {};
+  }
+}
+
+}  // namespace ztcp::sockets

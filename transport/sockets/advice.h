@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What an operator does about what kernel sockets lack.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "transport/core/result.h"
+#include "transport/sockets/device.h"
+
+namespace ztcp::sockets {
+
+// Where an error came from, of those whose advice depends on it.
+inline constexpr char kBindToDevice[] = "SO_BINDTODEVICE";
+inline constexpr char kBind[] = "bind";
+
+// What mends that there is no listener, as the end of a sentence; empty: nothing known does.
+std::string listen_advice(const Error& error, const Device& device, const std::string& config_path);
+// The same of whatever else a device needs: descriptors, memory, threads.
+std::string resource_advice(int sys_errno);
+// What there is none of for one more connection beside so many, and what mends it. Empty: it is
+// nothing of this machine's.
+std::string shortage(const Error& error, const Device& device, std::size_t connections);
+
+}  // namespace ztcp::sockets
