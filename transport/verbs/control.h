@@ -21,6 +21,7 @@
 #include "transport/sockets/socket.h"
 #include "transport/verbs/connection.h"
 #include "transport/verbs/talk.h"
+#include "transport/verbs/tickets.h"
 
 namespace ztcp::verbs {
 
@@ -133,6 +134,7 @@ class Control {
   std::list<std::unique_ptr<Talk>> talks_;
   std::unordered_map<const Connection*, Talk*> talk_of_;
   std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
+  Tickets tickets_;                             // That were given to peers.
   std::vector<std::shared_ptr<Rail>> rails_;    // In use.
   std::shared_ptr<ConnectionManager> manager_;  // Since there is a rail of iWARP.
   std::vector<Rail*> resting_;  // Whose listeners found no descriptor; till rest_ends_.

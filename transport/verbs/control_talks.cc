@@ -166,12 +166,11 @@ void Control::on_stream(Talk& talk) {
   const Result<StreamHello> hello = talk.reader.take<StreamHello>();
   if (!hello) return give_up(talk, hello.error(), "");
   unwatch(talk.fd.get());
-  for (const auto& other : talks_)
-    if (other->connection && talk.fd)
-      with_connection(*other, [&](Connection& connection) {
-        connection.take_stream(hello->ticket, talk.fd);
-        return Status();
-      });
+  if (Talk* const host = tickets_.take(hello->ticket))
+    with_connection(*host, [&](Connection& connection) {
+      connection.take_stream(hello->ticket, talk.fd);
+      return Status();
+    });
   talk.fd = link::Fd();  // Nobody's, or too late.
   talk.state = Talk::State::kGone;
 }
@@ -251,7 +250,11 @@ void Control::with_connection(Talk& talk, const std::function<Status(Connection&
     if (connection.has_notes()) notes = connection.take_notes();
     talk.rails_due = connection.due();
   }
-  for (const RailNote& note : notes) talk.send(note);
+  for (const RailNote& note : notes) {
+    if (note.step == RailNote::Step::kAccept && note.facts.is_tcp != 0)
+      tickets_.give(note.facts.ticket, talk, note.rail);
+    talk.send(note);
+  }
   if (!outcome) connection.hear(News::kDeviceLost, outcome.error().code, outcome.error().where);
 }
 
@@ -336,6 +339,7 @@ void Control::sweep(TimePoint now) {
       continue;
     }
     forget(talk);
+    tickets_.forget(talk);
     if (talk.connection) talk_of_.erase(talk.connection.get());
     it = talks_.erase(it);
   }

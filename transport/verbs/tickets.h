@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Whose the tickets are that rails of TCP are dialled with, so that a stranger's is known for one
+// without a look at any connection. Few at a time: each goes when it is said. The control thread's.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <new>
+
+#include "transport/verbs/exchange.h"
+
+namespace ztcp::verbs {
+
+struct Talk;
+
+class Tickets {
+ public:
+  // In the place of the one that the talk had for the rail. Without memory it is nobody's: who says
+  // it is turned away, and offers the rail again.
+  void give(const Ticket& ticket, Talk& talk, std::size_t rail) {
+    const Holder holder{&talk, rail};
+    std::erase_if(holders_, [&](const auto& one) { return one.second == holder; });
+    try {
+      holders_.emplace(ticket, holder);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  // Whose it is, which it is but once; null: a stranger's.
+  Talk* take(const Ticket& ticket) {
+    const auto found = holders_.find(ticket);
+    if (found == holders_.end()) return nullptr;
+    Talk* const out = found->second.talk;
+    holders_.erase(found);
+    return out;
+  }
+  // The talk is over.
+  void forget(const Talk& talk) {
+    std::erase_if(holders_, [&](const auto& one) { return one.second.talk == &talk; });
+  }
+
+ private:
+  struct Holder {
+    Talk* talk = nullptr;
+    std::size_t rail = 0;
+    friend bool operator==(const Holder&, const Holder&) = default;
+  };
+
+  std::map<Ticket, Holder> holders_;
+};
+
+}  // namespace ztcp::verbs
