@@ -5,7 +5,8 @@
 // the peer writes to, and what the control thread has heard. The control thread joins it and lets
 // go of it last; once it is ready all else belongs to the thread of NCCL's that uses its comm. But
 // over several rails both use it, under its lock: the control thread tells the peer of rails that
-// have failed, hears of the peer's, and brings them back (connection_rails.cc).
+// have failed, hears of the peer's (connection_rails.cc), and brings them back
+// (connection_offers.cc).
 #pragma once
 
 #include <array>
@@ -105,7 +106,7 @@ class Connection final : public WorkQueues, public Landings {
   Status take(const Strand& strand, const PieceStream::Told& told);
   void abort();
 
-  // --- Rails that fail (connection_rails.cc) -----------------------------------------------------
+  // --- Rails that fail (connection_rails.cc) and come back (connection_offers.cc) ----------------
   // The rail has failed: its messages go over the others. False: there is no other that serves.
   bool lose(std::size_t strand, const std::string& why);
   // All of that device; which have that completion queue, if one is given.

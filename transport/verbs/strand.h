@@ -4,6 +4,7 @@
 // What a connection has on one of its rails.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,6 +30,11 @@ struct Strand {
     kProving,   // The sender's: something goes over them and comes back.
     kAccepted,  // The receiver's: the sender proves them.
   };
+
+  // What goes on over one that does not serve is asked for so often while nobody else asks, and it
+  // is offered again after so long.
+  static constexpr Duration kLook = std::chrono::milliseconds(2);
+  static constexpr Duration kFirstPause = std::chrono::seconds(1);
 
   // NCCL's threads ask what is completed on it.
   bool is_polled() const {
