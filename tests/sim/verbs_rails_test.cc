@@ -4,6 +4,7 @@
 // Rails of unequal rates that fail at any moment, at either end, several at once, and rejoin: each
 // message still arrives once, whole, in its buffer, and nobody touches a buffer after it is done.
 #include <memory>
+#include <optional>
 #include <tuple>
 
 #include "tests/sim/rail_outages.h"
@@ -59,12 +60,18 @@ INSTANTIATE_TEST_SUITE_P(Seeds, VerbsRails,
                          });
 
 // A rail that fails before event `n` and stays away, at the end that finds it.
-int run_with_failure_before(const Setup& setup, int n, bool at_sender, std::uint32_t rail) {
+// `late`: a rail that has not begun before.
+int run_with_failure_before(const Setup& setup, int n, bool at_sender, std::uint32_t rail,
+                            std::optional<std::uint32_t> late = {}) {
   Traffic traffic(setup, 16);
   std::unique_ptr<RailOutages> outages;
   int event = 0;
   traffic.before_event = [&](Connection& c) {
-    if (!outages) outages = std::make_unique<RailOutages>(c);
+    if (!outages) {
+      outages = std::make_unique<RailOutages>(c);
+      for (const bool end : {true, false})
+        if (late) outages->fail(end, *late);
+    }
     if (event++ == n) outages->fail(at_sender, rail);
     // Long after: what is under way meanwhile goes its way.
     if (event > n + 200 && event % 16 == 0) outages->step();
@@ -91,6 +98,18 @@ TEST(VerbsRailsTest, ARailMayFailBeforeEveryEvent) {
 
 TEST(VerbsRailsTest, OneOfTwoKindsMayFailBeforeEveryEvent) {
   fail_before_every_event({.rails = {0, 1}, .seed = 7, .tcp_rails = {1}, .has_gpu_memory = false});
+}
+
+// So that nothing serves for a while.
+TEST(VerbsRailsTest, OneOfRdmaMayFailBeforeThatOfTcpHasBegun) {
+  for (int n = 0; n < 200; n += 2)
+    for (const bool at_sender : {true, false}) {
+      SCOPED_TRACE(testing::Message() << n << " " << at_sender);
+      run_with_failure_before(
+          {.rails = {0, 1}, .seed = 7, .tcp_rails = {1}, .has_gpu_memory = false}, n, at_sender, 0,
+          1);
+      if (testing::Test::HasFailure()) return;
+    }
 }
 
 // What fencing is for, and that these tests would see it missing.

@@ -69,6 +69,9 @@ class Connection final : public WorkQueues, public Landings {
   bool is_bonded() const;
   void bond(std::shared_ptr<ConnectionManager> manager, const Nonce& nonce);
   const Bond& bond() const { return *strands_.front().queues->bond(); }
+  // Where all else fails before its rails of TCP are up for the first time, it waits for them until
+  // then. Before it is ready.
+  void await_tcp(TimePoint until);
   void succeed() { phase_.store(Phase::kReady, std::memory_order_release); }
   void fail(const Error& error);
   // The first counts.
@@ -107,7 +110,8 @@ class Connection final : public WorkQueues, public Landings {
   void abort();
 
   // --- Rails that fail (connection_rails.cc) and come back (connection_offers.cc) ----------------
-  // The rail has failed: its messages go over the others. False: there is no other that serves.
+  // The rail has failed: its messages go over the others. False: there is no other that serves, or
+  // is awaited.
   bool lose(std::size_t strand, const std::string& why);
   // All of that device; which have that completion queue, if one is given.
   bool lose(const OpenDevice& device, const ibv_cq* queue, const std::string& why);
@@ -164,6 +168,7 @@ class Connection final : public WorkQueues, public Landings {
   Status start_session();
 
   bool is_up(const Strand& strand) const;
+  bool is_lost() const;
   void fence(Strand& strand);
   Status hand_over(Strand& strand, TimePoint now);
   Status drain(Strand& strand, TimePoint now);
@@ -190,6 +195,7 @@ class Connection final : public WorkQueues, public Landings {
   std::unique_ptr<ControlMemory> memory_;
   std::vector<Strand> strands_;
   bool has_recovery_ = false;  // Its rails may fail and come back.
+  TimePoint awaits_until_ = kNever;
   std::array<Place, kMaxQueuePairs> places_{};
   std::optional<SendSession> sender_;
   std::optional<RecvSession> receiver_;

@@ -39,7 +39,16 @@ TimePoint Connection::due() const {
   TimePoint out = kNever;
   if (is_aborted_) return out;
   for (const Strand& strand : strands_) out = std::min(out, strand.due);
-  return out;
+  return std::min(out, awaits_until_);
+}
+
+// Beside what serves from the first: one that has TCP alone begins with it, or not at all.
+void Connection::await_tcp(TimePoint until) {
+  if (is_lost()) return;
+  for (Strand& strand : strands_) {
+    strand.is_awaited = strand.is_tcp();
+    if (strand.is_awaited) awaits_until_ = until;
+  }
 }
 
 void Connection::hurry(const Rail& rail, TimePoint now) {
@@ -54,6 +63,13 @@ void Connection::hurry(const Rail& rail, TimePoint now) {
 
 Status Connection::advance(TimePoint now) {
   if (is_aborted_) return {};
+  if (awaits_until_ <= now) {
+    awaits_until_ = kNever;
+    for (Strand& strand : strands_) strand.is_awaited = false;
+    if (is_lost())
+      return ztcp::fail(Errc::kTimedOut,
+                        "no RDMA rail serves, and none of TCP has come up in time");
+  }
   for (Strand& strand : strands_) {
     if (strand.due > now) continue;
     switch (strand.state) {
@@ -106,10 +122,7 @@ Status Connection::drop_offer(Strand& strand, const std::string& why, TimePoint 
   strand.pause = std::clamp(2 * strand.pause, Strand::kFirstPause, kLongestPause);
   strand.due = now + strand.pause;
   note(Step::kFenced, strand);
-  if (std::any_of(strands_.begin(), strands_.end(),
-                  [this](const Strand& one) { return is_up(one); }))
-    return {};
-  return ztcp::fail(Errc::kTimedOut, "the only rail");
+  return is_lost() ? ztcp::fail(Errc::kTimedOut, "the only rail") : Status();
 }
 
 Status Connection::accept(Strand& strand, const RailNote& told) {
@@ -238,6 +251,7 @@ Status Connection::look_at_proofs(Strand& strand, TimePoint now) {
 Status Connection::rejoin(Strand& strand) {
   const auto rail = static_cast<std::uint32_t>(index_of(strand));
   strand.state = State::kUp;
+  strand.is_awaited = false;
   strand.due = strand.gives_up = kNever;
   if (strand.rail->is_newly_back(peer_.address))
     log::info("{}: the rail over {} to {} is back", rails_->name, strand.rail->device.place(),

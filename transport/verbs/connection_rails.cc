@@ -34,17 +34,27 @@ bool Connection::is_up(const Strand& strand) const {
   return strand.state == State::kUp || strand.state == State::kAccepted;
 }
 
+// Nothing serves, nor is awaited.
+bool Connection::is_lost() const {
+  return std::none_of(strands_.begin(), strands_.end(),
+                      [this](const Strand& one) { return is_up(one) || one.is_awaited; });
+}
+
 bool Connection::lose(std::size_t index, const std::string& why) {
   Strand& lost = strands_[index];
   if (is_aborted_) return false;
   if (!is_up(lost)) return true;
   const auto others = std::count_if(strands_.begin(), strands_.end(),
                                     [&](const Strand& one) { return &one != &lost && is_up(one); });
-  if (others == 0) return false;
+  const bool waits = others == 0 && std::any_of(strands_.begin(), strands_.end(),
+                                                [](const auto& one) { return one.is_awaited; });
+  if (others == 0 && !waits) return false;
   // Of who closes in peace it is none.
   if (news() != News::kFarewell && lost.rail->is_newly_lost(peer_.address))
-    log::warn("{}: the rail over {} has failed to {}: {}; messages go over the other {} meanwhile",
-              rails_->name, lost.rail->device.place(), to_string(peer_), why, others);
+    log::warn("{}: the rail over {} has failed to {}: {}; messages {}", rails_->name,
+              lost.rail->device.place(), to_string(peer_), why,
+              waits ? "wait for that of TCP, which begins"
+                    : fmt::format("go over the other {} meanwhile", others));
   if (lost.queues) lost.queues->abort();
   lost.pause = Strand::kFirstPause;
   if (direction_ == Direction::kSend) {

@@ -201,6 +201,7 @@ void Control::open(Talk& talk) {
   talk.state = Talk::State::kOpen;
   talk.deadline = kNever;
   talk.connection->rails().first().ends.opened();
+  talk.connection->await_tcp(clock_now() + settings_.connect_timeout);
   talk.connection->succeed();
   // Rails of TCP are to begin.
   with_connection(talk, [](Connection&) { return Status(); });

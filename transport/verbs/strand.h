@@ -55,6 +55,7 @@ struct Strand {
   State state = State::kUp;
   std::uint32_t epoch = 0;  // Of its queue pairs.
   bool is_peer_fenced = false;
+  bool is_awaited = false;      // Of TCP, which has not been up yet (Connection::await_tcp).
   Holdings peer_holdings;       // Of a receiver that has.
   TimePoint due = kNever;       // When there is something to do about it.
   TimePoint gives_up = kNever;  // When what is under way has failed.

@@ -68,6 +68,17 @@ class ConnectionRailsTest : public testing::Test {
     ZTCP_CHECK(receiver_->advance(now_));
     return exchange();
   }
+  // Takes in who dials the receiver's rail of TCP, once he has said his ticket.
+  void take_in() {
+    if (!stream_) {
+      auto accepted = sockets::accept(rails_[5]->listening->fd, {});
+      if (!accepted || !*accepted) return;
+      stream_ = std::move((*accepted)->fd);
+    }
+    StreamHello hello;
+    if (recv(stream_.get(), &hello, sizeof hello, 0) == static_cast<ssize_t>(sizeof hello))
+      receiver_->take_stream(hello.ticket, stream_);
+  }
   Strand::State state(const Connection& end, std::size_t strand) const {
     return end.strands()[strand].state;
   }
@@ -78,6 +89,7 @@ class ConnectionRailsTest : public testing::Test {
   std::vector<std::shared_ptr<RailSet>> sets_;
   std::unique_ptr<Connection> sender_;
   std::unique_ptr<Connection> receiver_;
+  link::Fd stream_;
   TimePoint now_ = TimePoint(seconds(1000));
 };
 
@@ -171,6 +183,44 @@ TEST_F(ConnectionRailsTest, AnOfferThatIsNeverAnsweredEnds) {
   ASSERT_TRUE(sender_->advance(now_));
   EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
   EXPECT_THAT(log_.warned(), HasSubstr("the peer does not answer"));
+}
+
+// The first thing that happens to some: a NIC fails before the stream beside it is dialled.
+TEST_F(ConnectionRailsTest, ARailOfTcpThatIsNotUpYetIsWaitedFor) {
+  join({0, 4}, {2, 5});
+  rails_[5]->listening = *sockets::open_listener(rails_[5]->device.exchange);
+  for (const auto& end : {sender_.get(), receiver_.get()}) end->await_tcp(now_ + seconds(20));
+  ASSERT_TRUE(sender_->lose(0, "its port is down"));
+  EXPECT_THAT(log_.warned(), HasSubstr("its port is down; messages wait for that of TCP"));
+  rails_[0]->is_port_down = true;  // And stays so.
+  const auto is_up = [this](Connection& end) { return state(end, 1) == Strand::State::kUp; };
+  while (!is_up(*sender_) || !is_up(*receiver_)) {
+    ASSERT_TRUE(pass(milliseconds(2)));
+    ASSERT_LT(now_, TimePoint(seconds(1010)));
+    take_in();
+  }
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(pass(seconds(1))) << "it has come in time";
+  EXPECT_FALSE(sender_->lose(1, "it is cut")) << "the last, and nothing is awaited any more";
+}
+
+TEST_F(ConnectionRailsTest, ARailOfTcpIsWaitedForAsLongAsConnectionsAre) {
+  join({0, 4}, {2, 5});
+  for (const auto& end : {sender_.get(), receiver_.get()}) end->await_tcp(now_ + seconds(20));
+  ASSERT_TRUE(receiver_->lose(0, "its port is down"));
+  rails_[2]->is_port_down = true;
+  const TimePoint begun = now_;
+  Status outcome;
+  while (outcome) outcome = pass(milliseconds(100));  // Nobody listens there.
+  EXPECT_EQ(outcome.error().code, Errc::kTimedOut);
+  EXPECT_THAT(outcome.error().where, HasSubstr("none of TCP has come up in time"));
+  EXPECT_EQ(now_ - begun, seconds(20));
+}
+
+TEST_F(ConnectionRailsTest, ARailOfTcpThatNeverCameIsNotWaitedForLater) {
+  join({0, 4}, {2, 5});
+  for (const auto& end : {sender_.get(), receiver_.get()}) end->await_tcp(now_ + seconds(20));
+  for (int i = 0; i < 21; ++i) ASSERT_TRUE(pass(seconds(1)));
+  EXPECT_FALSE(sender_->lose(0, "its port is down"));
 }
 
 // Of kinds that are not in the same places at both ends, and with one of RDMA more at one.

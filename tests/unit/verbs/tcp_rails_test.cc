@@ -101,6 +101,14 @@ TEST_F(TcpRailsTest, ItGoesOnOverTcpWhileThePortIsDown) {
   carry_by_tcp(kSize);
 }
 
+// It fails before the stream beside it is dialled, or about then.
+TEST_F(TcpRailsTest, ARailOfRdmaMayFailAtOnce) {
+  host_.devices.fail_next_message(IBV_WC_RETRY_EXC_ERR);
+  carry_until([this] { return has_said("the rail over fake0 port 1 to 127.0.0.1:"); });
+  carry_by_tcp(kSize);
+  EXPECT_THAT(log_.warned(), HasSubstr("from: the rail over fake0 port 1 has failed"));
+}
+
 // Whoever connects there and is none of a connection's ends is turned away.
 TEST_F(TcpRailsTest, StrangersHaveNoTicket) {
   carry_by_tcp(kSize);
