@@ -16,6 +16,8 @@ TAKE_ALL = "ztcp_setup --nics all --per-gpu 1G"
 SET_UP = TAKE_ALL + " --user job"
 SETUP_LIMIT_S = 300
 JOB_LIMIT_S = 400
+ENDS_WITHIN_S = 120  # A CPU is emulated: the transports' own limits are 10 to 40 s.
+SAID_WITHIN_S = 90
 
 # All that set-up may touch and undo has to bring back. One item a line, so that two states compare.
 # IPv6 first asks around whether anybody has an address.
@@ -178,3 +180,35 @@ def start_transfer(lab, machines, rail=1, iterations=200, **options):
             raise Failure("no transfer began:\n" + "\n".join(job.output for job in jobs))
         time.sleep(0.1)
     return jobs
+
+
+def expect_end(job, text):
+    """It ends by itself, not well, and says why."""
+    job.wait(ENDS_WITHIN_S)
+    if job.status == 0:
+        raise Failure(f"{job} ended well:\n{job.output}")
+    expect(text, job.output, job)
+
+
+def wait_for_frames(lab, jobs, rail, count=100):
+    """The job goes on over that rail."""
+    wire = lab.wire(rail)
+    target = wire.forwarded + count
+    end = time.monotonic() + SAID_WITHIN_S
+    while wire.forwarded < target:
+        if time.monotonic() > end or any(job.status is not None for job in jobs):
+            raise Failure(f"rail {rail} does not carry the job:\n" + "\n".join(job.output for job in jobs))
+        time.sleep(0.1)
+
+
+def pull_and_put_back(lab, machines, jobs, number, rail, device, other):
+    """One of a merged device's rails loses its link and has it back; the other carries the job meanwhile."""
+    lab.say(f"machine {number} loses rail {rail}")
+    machines[number].carrier(rail, up=False)
+    jobs[number].wait_for(f"the rail over {device} has failed", SAID_WITHIN_S)
+    wait_for_frames(lab, jobs, other)
+    lab.say("and has it back")
+    machines[number].carrier(rail, up=True)
+    jobs[number].wait_for("is back", SAID_WITHIN_S)
+    if any(job.status is not None for job in jobs):
+        raise Failure("the job ended:\n" + "\n".join(job.output for job in jobs))

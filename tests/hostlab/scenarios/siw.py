@@ -1,11 +1,10 @@
 """iWARP in software (siw): found by set-up, an ordinary user's job over it, with loss, a killed rank, a port that is closed."""
-from guest import (CONFIG, ZTCP_SETUP, all_reduce, check, expect, install_module, kernel_module, on_all, set_up, start_ranks,
-                   start_transfer, undo)
+from guest import (CONFIG, ENDS_WITHIN_S, ZTCP_SETUP, all_reduce, check, expect, expect_end, install_module, kernel_module, on_all,
+                   set_up, start_ranks, start_transfer, undo)
 from machine import Failure
 
 LIMIT_S = 2400  # The module is built from 130 MB of Debian's kernel source.
 VERBS = "ztcp_setup --transport verbs --user job"
-ENDS_WITHIN_S = 120  # A CPU is emulated.
 
 
 def run(lab):
@@ -40,10 +39,7 @@ def run(lab):
     lab.say("a rank is killed")
     jobs = start_transfer(lab, machines, iterations=100000, port=29600)
     machines[1].run("pkill -KILL -u job -x ztcp_perf")
-    jobs[0].wait(ENDS_WITHIN_S)
-    if jobs[0].status == 0:
-        raise Failure(f"{jobs[0]} ended well:\n{jobs[0].output}")
-    expect("is gone: it was killed or its machine failed", jobs[0].output, jobs[0])
+    expect_end(jobs[0], "is gone: it was killed or its machine failed")
 
     lab.say("without what joins its queue pairs")
     on_all(machines, "chmod 600 /dev/infiniband/rdma_cm")

@@ -1,16 +1,6 @@
 """RDMA by soft RoCE (rxe): an ordinary user's job without any set-up, with loss, a killed rank and a link that is down."""
-from guest import all_reduce, expect, on_all, start_transfer
+from guest import all_reduce, expect, expect_end, on_all, start_transfer
 from machine import Failure
-
-ENDS_WITHIN_S = 120  # A CPU is emulated: the transport's own limits are 10 to 40 s.
-
-
-def expect_end(job, text):
-    """It ends by itself, not well, and says why."""
-    job.wait(ENDS_WITHIN_S)
-    if job.status == 0:
-        raise Failure(f"{job} ended well:\n{job.output}")
-    expect(text, job.output, job)
 
 
 def run(lab):
