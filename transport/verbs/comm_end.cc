@@ -58,7 +58,7 @@ Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& r
   return error;
 }
 
-void CommEnd::tell() {
+void CommEnd::tell() noexcept {
   if (std::exchange(is_untold_, false)) control_->tell(connection_, error_->code, untold_);
   control_->send_notes(connection_);
 }

@@ -28,7 +28,7 @@ class CommEnd {
 
   Connection& connection() const { return *connection_; }
   // Who uses the connection: what is to be told to the peer is told at its end, once nothing of the
-  // connection is locked any more.
+  // connection is locked any more. That takes no memory.
   class Turn {
    public:
     explicit Turn(CommEnd& end) : end_(end), lock_(end.connection_->lock()) {}
@@ -80,7 +80,7 @@ class CommEnd {
   Result<int> poll(std::size_t strand);
   Result<int> poll_stream(std::size_t strand);
   std::string describe(const ibv_wc& completion, std::size_t strand) const;
-  void tell();
+  void tell() noexcept;
 
   const std::shared_ptr<Control> control_;
   const std::shared_ptr<Connection> connection_;

@@ -277,7 +277,7 @@ void Control::leave(const std::shared_ptr<Connection>& connection, std::uint8_t 
   const auto found = talk_of_.find(connection.get());
   if (found == talk_of_.end()) return;
   Talk& talk = *found->second;
-  const bool was_open = talk.state == Talk::State::kOpen && !talk.is_peer_gone;
+  const bool was_open = talk.is_heard();
   if (was_open) talk.take_leave(code, why);
   if (talk.state == Talk::State::kOpen) connection->rails().first().ends.closed();
   // The peer may not have heard yet that all it sent has arrived.
@@ -292,18 +292,19 @@ void Control::close(const std::shared_ptr<Connection>& connection, std::uint8_t 
   wake();
 }
 
-void Control::tell(const std::shared_ptr<Connection>& connection, Errc code, std::string_view why) {
+void Control::tell(const std::shared_ptr<Connection>& connection, Errc code,
+                   std::string_view why) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = talk_of_.find(connection.get());
   if (found == talk_of_.end() || found->second->is_peer_gone) return;
   found->second->take_leave(static_cast<std::uint8_t>(code), why);
 }
 
-void Control::send_notes(const std::shared_ptr<Connection>& connection) {
+void Control::send_notes(const std::shared_ptr<Connection>& connection) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = talk_of_.find(connection.get());
-  if (found == talk_of_.end()) return;
-  with_connection(*found->second, [](Connection&) { return Status(); });
+  if (found == talk_of_.end() || !found->second->is_heard()) return;
+  send_notes(*found->second, connection->lock());
   wake();  // There may be a deadline now.
 }
 
@@ -317,7 +318,7 @@ void Control::drain() {
     if (!lock.owns_lock()) continue;
     if (!std::exchange(has_told, true))
       for (const auto& talk : talks_)
-        if (talk->state == Talk::State::kOpen && !talk->is_peer_gone)
+        if (talk->is_heard())
           talk->take_leave(static_cast<std::uint8_t>(Errc::kPeerClosed), "its process ended");
     if (std::none_of(talks_.begin(), talks_.end(),
                      [](const auto& talk) { return talk->state == Talk::State::kLeaving; }))

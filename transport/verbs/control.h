@@ -63,10 +63,11 @@ class Control {
   void close(const std::shared_ptr<Connection>& connection, std::uint8_t code,
              std::string_view why);
   // The peer is told that the connection failed; it stays to be closed.
-  void tell(const std::shared_ptr<Connection>& connection, Errc code, std::string_view why);
+  void tell(const std::shared_ptr<Connection>& connection, Errc code,
+            std::string_view why) noexcept;
 
   // What the connection has noted for the peer goes out. Its lock is not held.
-  void send_notes(const std::shared_ptr<Connection>& connection);
+  void send_notes(const std::shared_ptr<Connection>& connection) noexcept;
 
   // The process ends: all peers are told; bounded.
   void drain();
@@ -115,6 +116,8 @@ class Control {
   void on_stream(Talk& talk);
   // Asks the connection of an open talk, under its lock, and tells the peer what comes of it.
   void with_connection(Talk& talk, const std::function<Status(Connection&)>& ask);
+  // The rest of that; lets go of the connection's lock.
+  void send_notes(Talk& talk, std::unique_lock<std::mutex> lock) noexcept;
   void lose_device(OpenDevice& device, const ibv_cq* queue, const std::string& why);
   void on_end(Talk& talk, const Error& error);
   void refuse(Talk& talk, const Error& error, const std::string& why);

@@ -204,7 +204,7 @@ void Control::open(Talk& talk) {
   talk.connection->await_tcp(clock_now() + settings_.connect_timeout);
   talk.connection->succeed();
   // Rails of TCP are to begin.
-  with_connection(talk, [](Connection&) { return Status(); });
+  send_notes(talk, talk.connection->lock());
 }
 
 void Control::look_at_bonds() {
@@ -241,22 +241,25 @@ void Control::on_farewell(Talk& talk) {
 }
 
 void Control::with_connection(Talk& talk, const std::function<Status(Connection&)>& ask) {
-  if (talk.state != Talk::State::kOpen || talk.is_peer_gone) return;
+  if (!talk.is_heard()) return;
   Connection& connection = *talk.connection;
+  auto lock = connection.lock();
+  const Status outcome = ask(connection);
+  send_notes(talk, std::move(lock));
+  if (!outcome) connection.hear(News::kDeviceLost, outcome.error().code, outcome.error().where);
+}
+
+// Without memory, too: NCCL's threads end their turns with it.
+void Control::send_notes(Talk& talk, std::unique_lock<std::mutex> lock) noexcept {
   std::vector<RailNote> notes;
-  Status outcome;
-  {
-    const auto lock = connection.lock();
-    outcome = ask(connection);
-    if (connection.has_notes()) notes = connection.take_notes();
-    talk.rails_due = connection.due();
-  }
+  if (talk.connection->has_notes()) notes = talk.connection->take_notes();
+  talk.rails_due = talk.connection->due();
+  if (lock) lock.unlock();
   for (const RailNote& note : notes) {
     if (note.step == RailNote::Step::kAccept && note.facts.is_tcp != 0)
       tickets_.give(note.facts.ticket, talk, note.rail);
     talk.send(note);
   }
-  if (!outcome) connection.hear(News::kDeviceLost, outcome.error().code, outcome.error().where);
 }
 
 // Of one whose comm is closed nothing is to be done about it any more.

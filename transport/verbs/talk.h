@@ -44,6 +44,8 @@ struct Talk {
     return send(std::as_bytes(std::span(&record, 1)));
   }
   bool send(std::span<const std::byte> bytes);
+  // The connection is ready, and the peer is there.
+  bool is_heard() const { return state == State::kOpen && !is_peer_gone; }
   void take_leave(std::uint8_t code, std::string_view why) { send(make_farewell(code, why)); }
 
   link::Fd fd;

@@ -19,7 +19,7 @@ class Tickets {
  public:
   // In the place of the one that the talk had for the rail. Without memory it is nobody's: who says
   // it is turned away, and offers the rail again.
-  void give(const Ticket& ticket, Talk& talk, std::size_t rail) {
+  void give(const Ticket& ticket, Talk& talk, std::size_t rail) noexcept {
     const Holder holder{&talk, rail};
     std::erase_if(holders_, [&](const auto& one) { return one.second == holder; });
     try {
