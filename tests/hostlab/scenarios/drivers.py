@@ -1,0 +1,39 @@
+"""One fabric of three drivers' NICs: our own TCP, RDMA (soft RoCE) and kernel sockets, a job over each; undo leaves the others alone."""
+from guest import CONFIG, SET_UP, all_reduce, check, expect, expect_same, on_all, state, undo
+from machine import Failure
+
+# By device. Rail 3's NIC is taken; the others stay with the kernel.
+DRIVERS = (("net_virtio", 3), ("RDMA verbs, rxe0 port 1, RoCE v2", 1), ("kernel sockets", 2))
+
+
+def add_nics(machine):
+    machine.write(CONFIG, machine.read(CONFIG) +
+                  f'\n[[nic]]\nname = "rdma0"\ndriver = "verbs"\ndevice = "rxe0"\naddress = "{machine.address(1)}/24"\n'
+                  f'\n[[nic]]\nname = "eth0"\ndriver = "socket"\ninterface = "{machine.interface(2)}"\naddress = "{machine.address(2)}/24"\n'
+                  "speed_mbps = 10000\n")
+
+
+def run(lab):
+    machines = lab.boot(2, nics=["virtio", "virtio", "virtio"])
+    for machine in machines:
+        machine.run(f"modprobe -a ib_uverbs rdma_rxe && rdma link add rxe0 type rxe netdev {machine.interface(1)} && udevadm settle")
+    before = [state(machine) for machine in machines]
+    lab.say("set-up")
+    for job in on_all(machines, f"{SET_UP} --spare 0 --keep {machines[0].pci(1)} --keep {machines[0].pci(2)}"):
+        expect("setup successfully", job.output, job)
+    for machine in machines:
+        add_nics(machine)
+    check(machines)
+    for device, (text, rail) in enumerate(DRIVERS):
+        lab.say(f"all-reduce over device {device}: {text}")
+        counted = {wire: lab.wire(wire).forwarded for _, wire in DRIVERS}
+        all_reduce(machines, nic=device, pmd=text, port=29500 + 10 * device)
+        for wire, was in counted.items():
+            if (lab.wire(wire).forwarded - was >= 100) != (wire == rail):
+                raise Failure(f"rail {wire}: {lab.wire(wire).forwarded - was} frames by the job over rail {rail}")
+    lab.say("undo")
+    undo(machines)
+    for machine, was in zip(machines, before):
+        # What somebody has written into the config stays, beside where it was.
+        machine.run(f"test -f {CONFIG}.edited && rm -r /usr/local/tfabric")
+        expect_same(was, state(machine), f"{machine.name}: undo")
