@@ -3,17 +3,16 @@
 #include "transport/comms/poller.h"
 
 #include <algorithm>
-#include <csignal>
 #include <ctime>
 #include <exception>
 #include <new>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "transport/core/log.h"
+#include "transport/core/own_thread.h"
 
 namespace ztcp::comms {
 namespace {
@@ -72,33 +71,17 @@ Status Poller::start() {
   if (wake_fd_ < 0) wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_fd_ < 0) return fail_errno("eventfd");
   if (!std::exchange(has_started_backend_, true)) backend_->start();
-  // The new thread inherits the mask, so that no signal handler of the host ever runs on it.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  if (const int rc = pthread_sigmask(SIG_SETMASK, &all, &before); rc != 0) {
-    return fail(Errc::kSystem, "pthread_sigmask", rc);
-  }
-  Status started;
-  try {
-    thread_ = std::thread([this] {
-      move_this_thread(config_.cpus);
-      if (config_.on_thread_start) config_.on_thread_start();
-      if (config_.dedicated) {
-        run_dedicated();
-      } else {
-        run_shared();
-      }
-      if (config_.on_thread_end) config_.on_thread_end();
-    });
-    pthread_setname_np(thread_.native_handle(), config_.thread.c_str());
-  } catch (const std::system_error& e) {
-    started = fail(Errc::kSystem, "pthread_create", e.code().value());
-  } catch (const std::bad_alloc&) {
-    started = fail(Errc::kOutOfMemory, "std::thread");
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  thread_ = ZTCP_TRY(start_thread(config_.thread, [this] {
+    move_this_thread(config_.cpus);
+    if (config_.on_thread_start) config_.on_thread_start();
+    if (config_.dedicated) {
+      run_dedicated();
+    } else {
+      run_shared();
+    }
+    if (config_.on_thread_end) config_.on_thread_end();
+  }));
+  return {};
 }
 
 void Poller::stop() {

@@ -3,15 +3,14 @@
 #include "transport/core/worker_threads.h"
 
 #include <chrono>
-#include <csignal>
 #include <linux/futex.h>
 #include <new>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
+
+#include "transport/core/own_thread.h"
 
 namespace ztcp {
 namespace {
@@ -32,28 +31,22 @@ Status WorkerThreads::start(std::size_t count, Options options,
                             std::function<bool(std::size_t)> work) {
   options_ = std::move(options);
   work_ = std::move(work);
-  // The new threads inherit the mask, so that no signal handler of the host ever runs on one.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  if (const int rc = pthread_sigmask(SIG_SETMASK, &all, &before); rc != 0)
-    return fail(Errc::kSystem, "pthread_sigmask", rc);
-  Status started;
-  for (std::size_t i = 0; i < count && started; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     try {
-      Worker& worker = threads_.emplace_back();
-      worker.thread = std::thread([this, &worker, i] { run(worker, i); });
-      pthread_setname_np(worker.thread.native_handle(),
-                         (options_.name + std::to_string(i)).c_str());
-    } catch (const std::system_error& e) {
-      started = fail(Errc::kSystem, "pthread_create", e.code().value());
+      threads_.emplace_back();
     } catch (const std::bad_alloc&) {
-      started = fail(Errc::kOutOfMemory, "std::thread");
+      return fail(Errc::kOutOfMemory, "workers");
     }
-    if (!started && threads_.size() > i) threads_.pop_back();
+    Worker& worker = threads_.back();
+    auto thread =
+        start_thread(options_.name + std::to_string(i), [this, &worker, i] { run(worker, i); });
+    if (!thread) {
+      threads_.pop_back();
+      return tl::unexpected(thread.error());
+    }
+    worker.thread = std::move(*thread);
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  return {};
 }
 
 void WorkerThreads::stop() {

@@ -5,21 +5,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <endian.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <new>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
-#include <system_error>
-#include <thread>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "transport/core/own_thread.h"
 #include "transport/core/process_mark.h"
 #include "transport/core/socket_address.h"
 
@@ -99,22 +96,8 @@ Result<std::shared_ptr<ConnectionManager>> ConnectionManager::start(const CmApi&
   fcntl(channel->fd, F_SETFD, FD_CLOEXEC);
   std::shared_ptr<ConnectionManager> out(
       new ConnectionManager(api, *channel, std::move(wake), std::move(own)));
-  // No handler of the host's runs on it.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status outcome;
-  try {
-    std::thread thread([out] { out->run(); });
-    pthread_setname_np(thread.native_handle(), "ztcp-iwarp");
-    // It holds what it works on, and nobody may have to wait for the kernel on its behalf.
-    thread.detach();
-  } catch (const std::system_error& error) {
-    outcome = ztcp::fail(Errc::kSystem, "pthread_create", error.code().value());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!outcome) return tl::unexpected(outcome.error());
+  // It holds what it works on, and nobody may have to wait for the kernel on its behalf.
+  ZTCP_TRY(start_thread("ztcp-iwarp", [out] { out->run(); })).detach();
   return out;
 }
 

@@ -7,20 +7,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <new>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <system_error>
 #include <utility>
 
 #include "transport/core/log.h"
+#include "transport/core/own_thread.h"
 #include "transport/core/process_mark.h"
 
 namespace ztcp::verbs {
@@ -61,20 +59,8 @@ Status Control::start() {
   wake_fd_ = link::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_fd_) return fail_errno("eventfd");
   if (!watch(wake_fd_.get(), EPOLLIN, {Watched::kWake, nullptr})) return fail_errno("epoll_ctl");
-  // No handler of the host's runs on it.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status outcome;
-  try {
-    thread_ = std::thread([this] { run(); });
-    pthread_setname_np(thread_.native_handle(), "ztcp-verbs");
-  } catch (const std::system_error& error) {
-    outcome = fail(Errc::kSystem, "pthread_create", error.code().value());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return outcome;
+  thread_ = ZTCP_TRY(start_thread("ztcp-verbs", [this] { run(); }));
+  return {};
 }
 
 void Control::wake() const {

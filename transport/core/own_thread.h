@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How a thread of ours begins in a process that is the host's: with a name, and with all signals
+// blocked, so that no handler of the host's ever runs on it.
+#pragma once
+
+#include <csignal>
+#include <new>
+#include <pthread.h>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "transport/core/result.h"
+
+namespace ztcp {
+
+// `name`: of 15 bytes at most, or the kernel keeps the old one.
+template <class Run>
+Result<std::thread> start_thread(const std::string& name, Run&& run) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  if (const int rc = pthread_sigmask(SIG_SETMASK, &all, &before); rc != 0)
+    return fail(Errc::kSystem, "pthread_sigmask", rc);
+  Result<std::thread> started;
+  try {
+    started = std::thread(std::forward<Run>(run));  // It inherits the mask.
+    pthread_setname_np(started->native_handle(), name.c_str());
+  } catch (const std::system_error& error) {
+    started = fail(Errc::kSystem, "pthread_create", error.code().value());
+  } catch (const std::bad_alloc&) {
+    started = fail(Errc::kOutOfMemory, "std::thread");
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+}  // namespace ztcp
