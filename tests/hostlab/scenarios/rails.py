@@ -23,7 +23,7 @@ def run(lab):
     asked = f"env ZTCP_CONFIG={CONFIG}"
 
     lab.say("all-reduce over both")
-    all_reduce(machines, size="--min 8 --max 256K --factor 32", pmd="RDMA verbs over 2 rails: rxe0 port 1", prefix=asked)
+    all_reduce(machines, size="--min 8 --max 256K --factor 32", pmd=f"RDMA verbs over 2 rails that {CONFIG} merges: rxe0 port 1", prefix=asked)
     for rail in (1, 2):
         if lab.wire(rail).forwarded < 100:
             raise Failure(f"the job's data did not go over rail {rail}")
