@@ -66,7 +66,9 @@ std::shared_ptr<DeathWatch> DeathWatch::open(const config::Fabric& fabric, Watch
               to_string(*address), std::strerror(kernel.error().sys_errno));
     return nullptr;
   }
-  log::info("{}: {} is watched by the kernel's TCP at {}", watcher.nic, whose,
+  log::info("{}: {} are watched by the kernel's TCP at {}", watcher.nic,
+            watcher.is_kernels ? "processes of peers that drive their NICs themselves"
+                               : "peers' processes",
             to_string((*kernel)->endpoint()));
   return std::shared_ptr<DeathWatch>(new DeathWatch(watcher, std::move(*kernel)));
 }
