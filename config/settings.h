@@ -58,7 +58,8 @@ struct Nic {
   std::string memif_socket;  // Path; relative to the config file's folder.
   MemifRole memif_role = MemifRole::kClient;
   std::uint32_t memif_id = 0;
-  std::uint32_t queues = 1;  // kAutoQueues: by its speed and the CPUs; pci only.
+  std::uint32_t queues = 1;        // kAutoQueues: by its speed and the CPUs; pci only.
+  std::uint32_t nccl_devices = 0;  // As so many NCCL is shown it; 0: chosen by itself. Not verbs.
   // tap
   std::string tap_interface;
   // socket

@@ -164,8 +164,14 @@ Told<Device> Net::merged(std::span<const Device* const> parts) {
     if (part->transport != first.transport) return refuse("they are of several kinds");
     if (part->rail != out.rail) out.rail = -1;
     if (part->plane != out.plane) out.plane = -1;
+    // Views of one NIC: NCCL asks at each start, and there is nothing to say.
+    if (std::ranges::find(numbers, part->number) != numbers.end())
+      return tl::unexpected(Reported::earlier(Errc::kInvalidArgument));
     numbers.push_back(part->number);
   }
+  if (std::ranges::any_of(parts,
+                          [](const Device* part) { return part->properties.pci_path.empty(); }))
+    return refuse("NCCL finds no way to what is merged of NICs that are on no PCI function");
   auto made = first.transport->merge(numbers);
   if (!made) return refuse(made.error().where);
   out.properties = std::move(made->properties);

@@ -183,9 +183,35 @@ std::optional<std::string> choose_nics(const StartupSources& sources,
   return std::nullopt;
 }
 
+// What is shown several times, behind all others: these keep their numbers, by which NCCL pairs the
+// NICs of two hosts.
+void add_views(std::vector<Device>& devices) {
+  const std::size_t nics = devices.size();
+  for (std::size_t i = 0; i < nics; ++i)
+    devices[i].properties.speed_mbps /= static_cast<std::uint32_t>(devices[i].properties.views);
+  const int most = std::ranges::max(devices, {}, [](const Device& device) {
+                     return device.properties.views;
+                   }).properties.views;
+  for (int number = 2; number <= most; ++number) {
+    for (std::size_t i = 0; i < nics; ++i) {
+      if (devices[i].properties.views < number) continue;
+      Device view = devices[i];
+      view.properties.name += fmt::format("#{}", number);
+      // One port twice would be one to NCCL.
+      view.properties.port = static_cast<std::uint16_t>(view.properties.port + number - 1);
+      devices.push_back(std::move(view));
+    }
+  }
+}
+
 void say(const Device& device) {
+  const int views = device.properties.views;
   if (device.transport != nullptr)
-    log::info("{} {}", ZTCP_VERSION, device.transport->describe_device(device.number));
+    log::info("{} {}{}", ZTCP_VERSION, device.transport->describe_device(device.number),
+              views == 1 ? ""
+                         : fmt::format("; shown to NCCL as {} devices, for each of which it opens "
+                                       "channels",
+                                       views));
   else
     log::warn("{}: {}; connections over it will be refused, those over the other NICs are not",
               device.properties.name, device.refusal);
@@ -241,6 +267,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
       (startup.transports.empty() || environment.on_error == config::OnError::kFallback))
     return refuse(loaded, environment, host, refusing->refusal);
   std::ranges::for_each(startup.devices, say);
+  add_views(startup.devices);
   return startup;
 }
 

@@ -62,6 +62,9 @@ struct DeviceProperties {
   float latency_us = 0;
   int max_comms = 65536;
   int max_receives = 1;  // Buffers of one grouped receive; at most kMaxReceives.
+  // NCCL is shown it so often, each time a port with its part of the speed: NCCL opens channels for
+  // each, and one channel carries only so much.
+  int views = 1;
   bool host_pointers = true;
   bool cuda_pointers = false;
   bool dmabuf = false;

@@ -116,6 +116,7 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("memif_role", nic.memif_role);
   visit("memif_id", nic.memif_id);
   visit("queues", nic.queues);
+  visit("nccl_devices", nic.nccl_devices);
   visit("tap_interface", nic.tap_interface);
   visit("interface", nic.interface);
   visit("first_port", nic.first_port);

@@ -89,6 +89,12 @@ void validate_merged(ParseState& state) {
       state.find_fault(nic_key(i, "merge"),
                        fmt::format("merge = \"{}\" stands at no NIC with driver = \"verbs\"", word),
                        "merge interfaces of the kernel's with an RDMA device, or remove merge");
+    if (nics[i].driver == NicDriver::kSocket && nics[i].nccl_devices != 0)
+      state.find_fault(nic_key(i, "nccl_devices"),
+                       fmt::format("nccl_devices = {}, but NCCL is shown nic \"{}\" as a part of "
+                                   "\"{}\"",
+                                   nics[i].nccl_devices, nics[i].name, word),
+                       "remove nccl_devices, or merge");
     const auto earlier = std::count_if(nics.begin(), nics.begin() + static_cast<std::ptrdiff_t>(i),
                                        [&](const Nic& other) { return other.merge == word; });
     if (earlier == kMost)

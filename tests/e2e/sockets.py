@@ -54,10 +54,10 @@ def instead():
         said(fabric, "2 of the 2 NICs of", "lo: kernel sockets")
 
 
-def write_config(fabric, address, first_port, last_port):
+def write_config(fabric, address, first_port, last_port, more=""):
     with open(fabric.config, "w", encoding="utf-8") as file:
         file.write(f'schema = 1\n[[nic]]\nname = "ztcp0"\ndriver = "socket"\ninterface = "lo"\naddress = "{address}"\n'
-                   f"first_port = {first_port}\nlast_port = {last_port}\n")
+                   f"first_port = {first_port}\nlast_port = {last_port}\n{more}")
 
 
 def configured():
@@ -66,6 +66,19 @@ def configured():
         write_config(fabric, "127.0.0.1/8", first, min(first + 7, 65535))
         rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP))
         said(fabric, "ztcp0: kernel sockets, lo 127.0.0.1", f"listening at 127.0.0.1:{first}")
+
+
+def several_devices():
+    """One interface, which NCCL is shown three times; the ranks are on different ones."""
+    with Fabric(3, topology="mesh") as fabric:
+        first = free_port()
+        write_config(fabric, "127.0.0.1/8", first, min(first + 7, 65535), "nccl_devices = 3\n")
+        report = fabric.run_perf("--op", "all_reduce", *SWEEP)
+        rows_are_right(report)
+        devices = [rank["device"] for rank in report["ranks"]]
+        check(all(device.startswith(f"{i} ztcp0{name}, 3333 Mb/s") for i, (device, name) in enumerate(zip(devices, ("", "#2", "#3")))),
+              f"the ranks are on {devices}")
+        said(fabric, "; shown to NCCL as 3 devices, for each of which it opens channels")
 
 
 def ports_taken():
@@ -114,5 +127,5 @@ def many_ranks():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (unconfigured, unasked, misspelt, instead, configured, ports_taken, ipv6, shared_memory,
-                                  many_ranks)})
+    main({f.__name__: f for f in (unconfigured, unasked, misspelt, instead, configured, several_devices, ports_taken, ipv6,
+                                  shared_memory, many_ranks)})

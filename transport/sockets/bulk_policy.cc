@@ -18,9 +18,12 @@ namespace {
 // Beside workers: NCCL's progress thread, and one for the training.
 constexpr std::size_t kOtherThreads = 2;
 constexpr std::size_t kMostAutoWorkers = 8;
-// One thread can keep so many in work. More queues, with fewer workers each, are better only where
-// NCCL is told to open many channels.
+// One thread can keep so many in work; where NCCL is shown several devices, and opens more
+// channels, more queues with fewer workers each are better. Two devices are no gain: between 32 KiB
+// and 2 MiB they are slower, beyond that little faster (bench/results/nccl-h200-sockets.md).
 constexpr std::size_t kWorkersOfQueue = 4;
+constexpr std::size_t kWorkersOfQueueWithViews = 2;
+constexpr std::size_t kAutoViews = 4;
 // What one thread carries each way, or less.
 constexpr std::uint32_t kMbpsEach = 12'500;
 constexpr std::uint32_t kMostAutoBulkFlows = 4;
@@ -32,6 +35,11 @@ std::size_t leading_number(const char* text) {
   std::size_t out = 0;
   const auto number = std::from_chars(all.data(), all.data() + all.size(), out);
   return number.ec == std::errc{} ? out : 0;
+}
+
+// Of so many threads, as many as are left beside one of a queue for each `of_queue`.
+std::size_t workers_among(std::size_t threads, std::size_t of_queue) {
+  return threads - (threads + of_queue) / (of_queue + 1);
 }
 
 std::string cpus_text(std::size_t cpus) {
@@ -60,23 +68,30 @@ BulkPolicy choose_bulk(const config::Fabric& fabric, const comms::CpuView& cpus,
   const std::size_t ours =
       is_shared ? std::max<std::size_t>(1, usable / place.ranks.count) : usable;
 
-  BulkPolicy policy;
-  std::size_t threads = 0;  // Of queues.
   const std::size_t spare = ours > kOtherThreads ? (ours - kOtherThreads) / place.devices : 0;
-  if (fabric.poller.workers >= 0) {
+  const std::size_t useful =
+      place.speed_mbps == 0 ? kMostAutoWorkers : (place.speed_mbps + kMbpsEach - 1) / kMbpsEach;
+  const bool is_told = fabric.poller.workers >= 0;
+  const bool is_dedicated = fabric.poller.mode == config::PollerMode::kDedicated;
+  const auto workers = [&](std::size_t of_queue) -> std::size_t {
+    if (!is_told) return std::min({workers_among(spare, of_queue), useful, kMostAutoWorkers});
     // On a single CPU a worker only waits for who gives to it.
-    policy.workers = usable > 1 ? static_cast<std::size_t>(fabric.poller.workers) : 0;
-    threads = policy.workers;
+    return usable > 1 ? static_cast<std::size_t>(fabric.poller.workers) : 0;
+  };
+
+  BulkPolicy policy;
+  policy.views = place.views;
+  if (place.views == 0)
+    policy.views =
+        !is_dedicated && workers(kWorkersOfQueueWithViews) >= kMostAutoWorkers ? kAutoViews : 1;
+  const std::size_t of_queue = policy.views > 1 ? kWorkersOfQueueWithViews : kWorkersOfQueue;
+  policy.workers = workers(of_queue);
+  if (is_told) {
     policy.reason = usable > 1 || fabric.poller.workers == 0
                         ? "as poller.workers says"
                         : fmt::format("poller.workers is {}, but the process may use one CPU",
                                       fabric.poller.workers);
   } else {
-    const std::size_t useful =
-        place.speed_mbps == 0 ? kMostAutoWorkers : (place.speed_mbps + kMbpsEach - 1) / kMbpsEach;
-    // Beside a thread of a queue for every four.
-    threads = (spare + kWorkersOfQueue) / (kWorkersOfQueue + 1);
-    policy.workers = std::min({spare - threads, useful, kMostAutoWorkers});
     policy.reason = cpus_text(ours);
     if (is_shared)
       policy.reason +=
@@ -85,14 +100,15 @@ BulkPolicy choose_bulk(const config::Fabric& fabric, const comms::CpuView& cpus,
       policy.reason += fmt::format(", {} Gb/s", place.speed_mbps / 1000);
   }
   // Whoever wants a thread of its own for the turns has that one.
-  if (fabric.poller.mode != config::PollerMode::kDedicated) {
-    policy.queues = std::max<std::size_t>(1, policy.workers / kWorkersOfQueue);
-    policy.takes_over = threads != 0;
+  if (!is_dedicated) {
+    policy.queues = std::max<std::size_t>(1, policy.workers / of_queue);
+    policy.takes_over = is_told ? policy.workers != 0 : spare != 0;
   }
   if (fabric.messages.flows != 0) {
     policy.flows = fabric.messages.flows;
   } else if (policy.workers != 0) {
-    const auto movers = static_cast<std::uint32_t>(policy.workers) + 1;
+    const auto movers =
+        static_cast<std::uint32_t>(policy.views > 1 ? workers_of(policy, 0) : policy.workers + 1);
     policy.flows = 1 + std::clamp<std::uint32_t>(movers, 2, kMostAutoBulkFlows);
   }
   return policy;

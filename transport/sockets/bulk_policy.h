@@ -3,7 +3,8 @@
 //
 // How a device moves bulk on this machine: how many queues it has, each with a thread that carries
 // its connections while there is much to move; how many workers beside them, who do the system
-// calls of large pieces; and over how many flows of a connection.
+// calls of large pieces; over how many flows of a connection; and as how many devices NCCL is shown
+// it, each of which it opens channels for.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,7 @@ struct BulkPolicy {
   bool takes_over = false;  // Their threads do: there are CPUs for them.
   std::size_t workers = 0;  // Of all queues together.
   std::uint32_t flows = 1;  // One for small messages and, where there are workers, others for bulk.
+  std::size_t views = 1;    // As so many NCCL is shown it.
   std::string reason;       // Of the workers, for the init line: "16 CPUs for each of 2 ranks".
 };
 
@@ -36,6 +38,7 @@ struct BulkPlace {
   std::size_t devices = 1;  // Of this process.
   LocalRanks ranks{};
   std::uint32_t speed_mbps = 0;  // Of the interface; 0: not known.
+  std::uint32_t views = 0;       // As the config says; 0: as the workers allow.
 };
 // Of the queue's own.
 constexpr std::size_t workers_of(const BulkPolicy& policy, std::size_t queue) {

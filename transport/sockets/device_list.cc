@@ -54,6 +54,7 @@ Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const
   device.bind_to_device = shares_network(own, all);
   device.gpu_pci = nic.gpu_pci;
   device.gpu_uuid = nic.gpu_uuid;
+  device.nccl_devices = nic.nccl_devices;
   const fs::path folder = sys_root / "class/net" / device.interface;
   // -1, or no reading at all, where the driver does not know or there is no carrier.
   const std::int64_t told =

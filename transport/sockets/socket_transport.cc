@@ -77,8 +77,11 @@ class SocketTransport final : public Transport {
       : fabric_(fabric), found_(std::move(found)), nics_(found_.size()) {
     config::LiveMachine machine;
     ranks_ = local_ranks(machine);
-    for (const Device& device : found_)
+    for (const Device& device : found_) {
       devices_.push_back(properties_of(device, static_cast<int>(fabric.tcp.max_connections)));
+      const comms::CpuView cpus = comms::view_cpus(device.numa_node, machine);
+      devices_.back().views = static_cast<int>(bulk_policy(device, cpus).views);
+    }
   }
   ~SocketTransport() override {
     if (!in_forked_child()) return;
@@ -146,7 +149,8 @@ BulkPolicy SocketTransport::bulk_policy(const Device& device, const comms::CpuVi
   return choose_bulk(fabric_, cpus,
                      {.devices = found_.size(),
                       .ranks = ranks_,
-                      .speed_mbps = device.speed_is_known ? device.speed_mbps : 0});
+                      .speed_mbps = device.speed_is_known ? device.speed_mbps : 0,
+                      .views = device.nccl_devices});
 }
 
 Result<std::size_t> SocketTransport::checked(int device) const {

@@ -60,6 +60,7 @@ DeviceProperties device_properties(const config::Nic& nic, const std::string& sy
   for (const std::uint8_t byte : nic.mac.bytes) out.guid = out.guid << 8U | byte;
   out.speed_mbps = config::told_speed_mbps(nic);
   out.max_receives = static_cast<int>(kMaxReceives);
+  out.views = static_cast<int>(std::max(1U, nic.nccl_devices));
   out.host_pointers = true;
   return out;
 }

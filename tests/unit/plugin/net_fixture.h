@@ -28,6 +28,7 @@ inline std::vector<DeviceProperties> two_devices() {
   std::vector<DeviceProperties> devices(2);
   devices[0].name = "ztcp0";
   devices[1].name = "ztcp1";
+  for (DeviceProperties& device : devices) device.pci_path = "/sys/devices/pci0000:00/0000:00:01.0";
   return devices;
 }
 
@@ -57,7 +58,8 @@ class NetTest : public testing::Test {
           startup.host = "host-a";
           startup.connect_timeout = std::chrono::milliseconds(0);
           if (start_refusal_.empty()) {
-            transport_ = add_transport(startup, two_devices(), TransportKind::kUstack);
+            transport_ = add_transport(startup, devices_, TransportKind::kUstack);
+            if (shows_first_twice_) startup.devices.push_back(startup.devices.front());
             if (!other_devices_.empty())
               other_ = add_transport(startup, other_devices_, TransportKind::kVerbs);
           } else {
@@ -89,6 +91,8 @@ class NetTest : public testing::Test {
   bool fail_start_ = false;
   std::string start_refusal_;
   int starts_ = 0;
+  std::vector<DeviceProperties> devices_ = two_devices();
+  bool shows_first_twice_ = false;
   std::vector<DeviceProperties> other_devices_;
   MemoryTransport* transport_ = nullptr;
   MemoryTransport* other_ = nullptr;

@@ -36,6 +36,26 @@ TEST_F(NetMerging, AMergedDeviceIsOneMore) {
   EXPECT_FALSE(net_.device(3));
 }
 
+// NCCL 2.28 asks for them, as it does for ports of one card.
+TEST_F(NetMerging, ViewsOfOneNicAreNotMergedAndNobodyIsTold) {
+  shows_first_twice_ = true;
+  for (DeviceProperties& device : devices_) device.pci_path.clear();
+  new_context();
+  ASSERT_EQ(net_.device_count().value(), 3);
+  const std::size_t said = log_.infos().size();
+  EXPECT_FALSE(merge({0, 2}));
+  EXPECT_EQ(log_.infos().size(), said);
+  EXPECT_EQ(net_.device_count().value(), 3);
+}
+
+// NCCL 2.28 would end the job: "Could not find any local path from gpu 0 to net".
+TEST_F(NetMerging, NicsWithoutAPciFunctionAreNotMerged) {
+  devices_.back().pci_path.clear();
+  new_context();
+  EXPECT_FALSE(merge({0, 1}));
+  EXPECT_NE(log_.infos().back().find("on no PCI function"), std::string::npos);
+}
+
 TEST_F(NetMerging, WhatIsNotMergedIsRefusedWithoutAWarning) {
   other_devices_.resize(1);
   new_context();

@@ -25,13 +25,16 @@ Net& net() {
     device.latency_us = 2.5F;
     device.max_comms = 777;
     device.max_receives = 1;
+    DeviceProperties second = device;
+    second.name = "ztcp1";
     DeviceProperties pathless;
-    pathless.name = "ztcp1";
+    pathless.name = "ztcp2";
     Startup startup;
     startup.transports.push_back(
-        std::make_unique<test::MemoryTransport>(std::vector{device, pathless}));
+        std::make_unique<test::MemoryTransport>(std::vector{device, second, pathless}));
     Transport* const transport = startup.transports[0].get();
-    startup.devices = {{device, transport, 0, {}}, {pathless, transport, 1, {}}};
+    startup.devices = {
+        {device, transport, 0, {}}, {second, transport, 1, {}}, {pathless, transport, 2, {}}};
     return startup;
   });
   return *instance;
@@ -106,33 +109,33 @@ TEST_F(Properties, ADeviceNamesItselfAsItsOnlyPart) {
 }
 
 TEST_F(Properties, AMergedDeviceNamesItsParts) {
-  ASSERT_EQ(net().device_count().value(), 2);
+  ASSERT_EQ(net().device_count().value(), 3);
   ncclNetVDeviceProps_v9_t wanted{.ndevs = 2, .devs = {1, 0}};
   int made = -1;
   ASSERT_EQ(make_vdevice_v9(&made, &wanted), ncclSuccess);
-  EXPECT_EQ(made, 2);
-  const auto v11 = ask(get_properties_v11, 2, 0xff);
+  EXPECT_EQ(made, 3);
+  const auto v11 = ask(get_properties_v11, 3, 0xff);
   EXPECT_EQ(v11.vProps.ndevs, 2);
   EXPECT_EQ(v11.vProps.devs[0], 1);
   EXPECT_EQ(v11.vProps.devs[1], 0);
   EXPECT_STREQ(v11.name, "ztcp1+ztcp0");
   ncclNetVDeviceProps_v12_t again{.ndevs = 2, .devs = {0, 1}};
   ASSERT_EQ(make_vdevice_v12(&made, &again), ncclSuccess);
-  EXPECT_EQ(made, 3);
-  EXPECT_EQ(ask(get_properties_v12, 3, 0xff).vProps.devs[1], 1);
+  EXPECT_EQ(made, 4);
+  EXPECT_EQ(ask(get_properties_v12, 4, 0xff).vProps.devs[1], 1);
   ncclNetVDeviceProps_v9_t alone{.ndevs = 1, .devs = {1}};
   ASSERT_EQ(make_vdevice_v9(&made, &alone), ncclSuccess);
-  EXPECT_EQ(ask(get_properties_v9, 4, 0xff).vProps.devs[0], 1);
-  made = 3;
+  EXPECT_EQ(ask(get_properties_v9, 5, 0xff).vProps.devs[0], 1);
+  made = 4;
   again.ndevs = 9;
   EXPECT_EQ(make_vdevice_v12(&made, &again), ncclInvalidArgument);
   again.ndevs = 0;
   EXPECT_EQ(make_vdevice_v12(&made, &again), ncclInvalidArgument);
-  EXPECT_EQ(made, 3) << "written after success only";
+  EXPECT_EQ(made, 4) << "written after success only";
 }
 
 TEST_F(Properties, WithoutAPciFunctionThePathIsNull) {
-  EXPECT_EQ(ask(get_properties_v11, 1, 0xff).pciPath, nullptr);
+  EXPECT_EQ(ask(get_properties_v11, 2, 0xff).pciPath, nullptr);
 }
 
 TEST_F(Properties, NoSuchDevice) {

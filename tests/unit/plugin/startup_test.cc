@@ -18,6 +18,48 @@ TEST_F(StartupTest, AHealthyHostSaysOneLinePerDevice) {
   EXPECT_TRUE(contains(log_.infos()[0], " ztcp0: in memory")) << log_.infos()[0];
 }
 
+// One line for a NIC, however often it is shown.
+TEST_F(StartupTest, WhatWantsMoreChannelsIsSeveralDevices) {
+  loaded_.fabric->nics.resize(2, loaded_.fabric->nics.front());
+  sources_.front().create = [](const config::Fabric&) {
+    std::vector<DeviceProperties> devices(2);
+    devices[0].name = "a";
+    devices[0].speed_mbps = 100'000;
+    devices[0].views = 3;
+    devices[1].name = "b";
+    devices[1].speed_mbps = 25'000;
+    devices[1].port = 2;
+    devices[1].views = 2;
+    return Created(std::make_unique<test::MemoryTransport>(devices, TransportKind::kUstack));
+  };
+  loaded_.fabric->nics[1].rail = 7;
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  struct Row {
+    const char* name;
+    int number;
+    std::uint32_t speed_mbps;
+    std::uint16_t port;
+    int rail;
+  } const rows[] = {{"a", 0, 33'333, 1, 0},
+                    {"b", 1, 12'500, 2, 7},
+                    {"a#2", 0, 33'333, 2, 0},
+                    {"b#2", 1, 12'500, 3, 7},
+                    {"a#3", 0, 33'333, 3, 0}};
+  ASSERT_EQ(startup->devices.size(), std::size(rows));
+  for (std::size_t i = 0; i < std::size(rows); ++i) {
+    const Device& device = startup->devices[i];
+    EXPECT_EQ(device.properties.name, rows[i].name);
+    EXPECT_EQ(device.number, rows[i].number);
+    EXPECT_EQ(device.properties.speed_mbps, rows[i].speed_mbps);
+    EXPECT_EQ(device.properties.port, rows[i].port);
+    EXPECT_EQ(device.rail, rows[i].rail);
+    EXPECT_EQ(device.transport, startup->transports.front().get());
+  }
+  ASSERT_EQ(log_.infos().size(), 2U);
+  EXPECT_TRUE(contains(log_.infos()[0], "; shown to NCCL as 3 devices,")) << log_.infos()[0];
+}
+
 config::Nic merged_nic(const char* name, const char* merge) {
   config::Nic nic;
   nic.name = name;

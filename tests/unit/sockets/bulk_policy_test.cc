@@ -20,7 +20,8 @@ struct Case {
   std::size_t queues;
   std::size_t workers;
   std::uint32_t flows;
-  const char* reason;
+  const char* reason;  // Of the workers.
+  std::size_t views = 1;
 };
 
 class AutoBulk : public testing::TestWithParam<Case> {};
@@ -31,6 +32,7 @@ TEST_P(AutoBulk, FitsTheMachine) {
   EXPECT_EQ(policy.workers, GetParam().workers);
   EXPECT_EQ(policy.flows, GetParam().flows);
   EXPECT_EQ(policy.reason, GetParam().reason);
+  EXPECT_EQ(policy.views, GetParam().views);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -48,10 +50,16 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"two_ranks_of_a_large_one",
              cpus(32, 32),
              {.ranks = {2, "LOCAL_WORLD_SIZE"}},
-             2,
+             4,
              8,
-             5,
-             "16 CPUs for each of 2 ranks (LOCAL_WORLD_SIZE)"},
+             3,
+             "16 CPUs for each of 2 ranks (LOCAL_WORLD_SIZE)",
+             4},
+        Case{"just_enough_for_four_devices", cpus(14, 14), {}, 4, 8, 3, "14 CPUs", 4},
+        Case{"one_less", cpus(13, 13), {}, 2, 8, 5, "13 CPUs"},
+        Case{"one_device_told", cpus(16, 16), {.views = 1}, 2, 8, 5, "16 CPUs"},
+        Case{"two_devices_told", cpus(16, 16), {.views = 2}, 4, 8, 3, "16 CPUs", 2},
+        Case{"two_devices_of_few_cpus", cpus(6, 6), {.views = 2}, 1, 2, 3, "6 CPUs", 2},
         Case{"a_mask_of_its_own", cpus(6, 96), {.ranks = {8, "8 GPUs"}}, 1, 3, 5, "6 CPUs"},
         Case{"a_mask_for_all",
              cpus(48, 96),
@@ -63,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"a_quota", cpus(64, 64, 3), {}, 1, 0, 1, "3 CPUs"},
         Case{"several_interfaces", cpus(16, 16), {.devices = 2}, 1, 5, 5, "16 CPUs"},
         Case{"a_slow_interface", cpus(16, 16), {.speed_mbps = 10'000}, 1, 1, 3, "16 CPUs, 10 Gb/s"},
-        Case{"a_fast_one", cpus(64, 64), {.speed_mbps = 200'000}, 2, 8, 5, "64 CPUs"},
+        Case{"a_fast_one", cpus(64, 64), {.speed_mbps = 200'000}, 4, 8, 3, "64 CPUs", 4},
         Case{"more_ranks_than_cpus",
              cpus(2, 2),
              {.ranks = {64, "LOCAL_WORLD_SIZE"}},
@@ -91,7 +99,7 @@ TEST(ToldBulk, IsAsToldWhereThereIsMoreThanOneCpu) {
 TEST(Queues, ShareTheWorkers) {
   config::Fabric fabric;
   fabric.poller.workers = 11;
-  const BulkPolicy policy = choose_bulk(fabric, cpus(16, 16), {});
+  const BulkPolicy policy = choose_bulk(fabric, cpus(16, 16), {.views = 1});
   EXPECT_EQ(policy.queues, 2U);
   EXPECT_EQ(workers_of(policy, 0), 6U);
   EXPECT_EQ(workers_of(policy, 1), 5U);
@@ -108,6 +116,7 @@ TEST(Queues, HaveAThreadThatTakesOverWhereThereAreCpus) {
   fabric.poller.mode = config::PollerMode::kDedicated;
   EXPECT_FALSE(choose_bulk(fabric, cpus(16, 16), {}).takes_over);
   EXPECT_EQ(choose_bulk(fabric, cpus(16, 16), {}).queues, 1U);
+  EXPECT_EQ(choose_bulk(fabric, cpus(16, 16), {}).views, 1U);
 }
 
 TEST(Queues, SayWhoRunsTheirTurns) {

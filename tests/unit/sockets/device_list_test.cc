@@ -86,10 +86,12 @@ TEST(SocketDevice, BelievesTheConfigBeforeSysfs) {
   config::Fabric fabric = configured("eth1", "10.0.0.5/24");
   fabric.nics[0].speed_mbps = 25000;
   fabric.nics[0].numa_node = 0;
+  fabric.nics[0].nccl_devices = 3;
   const auto devices = devices_of(fabric, Host{at("eth1", "10.0.0.5/24", 3)}, tree.root() + "/sys");
   ASSERT_TRUE(devices);
   EXPECT_EQ(devices->front().speed_mbps, 25000U);
   EXPECT_EQ(devices->front().numa_node, 0);
+  EXPECT_EQ(devices->front().nccl_devices, 3U);
 }
 
 TEST(SocketDevice, IsBoundWhereAnotherInterfaceIsInItsNetwork) {

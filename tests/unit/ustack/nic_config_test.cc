@@ -146,5 +146,12 @@ TEST(NicConfig, ALostFrameFindsItsPlaceBehindAWindow) {
   EXPECT_GT(receiver.stack.counters().rx_out_of_order, 200U) << "nothing was held";
 }
 
+TEST(DevicePropertiesOf, ANicIsOneDeviceUnlessTheConfigSaysMore) {
+  config::Nic nic;
+  EXPECT_EQ(device_properties(nic).views, 1);
+  nic.nccl_devices = 4;
+  EXPECT_EQ(device_properties(nic).views, 4);
+}
+
 }  // namespace
 }  // namespace ztcp::ustack

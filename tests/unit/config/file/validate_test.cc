@@ -205,6 +205,15 @@ INSTANTIATE_TEST_SUITE_P(
                     "merge is for driver = \"verbs\", \"socket\", this NIC has \"memif\""},
         MessageCase{"merged_without_rdma", of(kSocketNic, "name", "merge = \"a\"\nname"), "3:9",
                     "merge = \"a\" stands at no NIC with driver = \"verbs\""},
+        MessageCase{"devices_range", of(kSocketNic, "name", "nccl_devices = 9\nname"), "3:16",
+                    "nccl_devices = 9 is outside 0..8"},
+        MessageCase{"devices_of_verbs", of(kVerbsNic, "name", "nccl_devices = 2\nname"), "3:16",
+                    "this NIC has \"verbs\""},
+        MessageCase{"devices_of_a_merged_one",
+                    replaced(of(kSocketNic, "name", "merge = \"a\"\nnccl_devices = 4\nname"),
+                             "ztcp0", "ztcp1") +
+                        replaced(kVerbsNic, "name", "merge = \"a\"\nname"),
+                    "4:16", "nccl_devices = 4, but NCCL is shown nic \"ztcp1\" as a part of \"a\""},
         MessageCase{"merged_as_a_nic_alone",
                     of(kVerbsNic, "name", "merge = \"ztcp1\"\nname") +
                         replaced(replaced(kVerbsNic, "ztcp0", "ztcp1"), "mlx5_0", "mlx5_1"),
