@@ -24,12 +24,12 @@
 #include "transport/core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/eal.h"
+#include "transport/link/frame_overhead.h"
 #include "transport/link/mbuf_layout.h"
 
 namespace ztcp::link {
 namespace {
 
-constexpr std::uint32_t kEthernetBytes = 18;  // Header with one VLAN tag.
 constexpr std::uint32_t kPoolCache = 256;
 constexpr std::uint32_t kRxBurst = 64;
 constexpr std::uint32_t kMostRxFrames = 8192;          // Of a queue that has the memory of several.
@@ -256,8 +256,9 @@ std::shared_ptr<const wire::ReceiveSpread> Port::read_spread() const {
 }
 
 std::uint32_t Port::copy_room_bytes() const {
-  return std::max<std::uint32_t>(frame_room_bytes(config_.mtu_bytes),
-                                 TxFrame::kHeaderCapacity + config_.mtu_bytes + kEthernetBytes);
+  return std::max<std::uint32_t>(
+      frame_room_bytes(config_.mtu_bytes),
+      TxFrame::kHeaderCapacity + config_.mtu_bytes + kFrameOverheadBytes);
 }
 
 Status Port::create_pools() {

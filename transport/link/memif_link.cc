@@ -15,6 +15,7 @@
 #include "transport/core/log.h"
 #include "transport/core/shell_word.h"
 #include "transport/link/dpdk_link.h"
+#include "transport/link/frame_overhead.h"
 #include "transport/link/port_link.h"
 #include "transport/link/process_limits.h"
 #include "transport/link/socket_file.h"
@@ -24,12 +25,11 @@ namespace {
 
 constexpr std::uint32_t kRingBytes = 4U << 20;  // About one direction's share of the L3 cache.
 constexpr std::uint32_t kRxPoolBytes = 48U << 20;
-constexpr std::uint32_t kEthernetBytes = 18;
 
 // A buffer of the ring: one frame, and a byte at least. A frame over several descriptors is slower,
 // and loses its "more follows" flags in DPDK 22.11 when the ring wraps.
 std::uint32_t buffer_bytes(std::uint16_t mtu_bytes) {
-  return std::max<std::uint32_t>(2048, (mtu_bytes + kEthernetBytes + 64U) / 64 * 64);
+  return std::max<std::uint32_t>(2048, (mtu_bytes + kFrameOverheadBytes + 64U) / 64 * 64);
 }
 
 std::uint8_t ring_size_log2(const MemifConfig& config) {

@@ -8,13 +8,13 @@
 #include <cassert>
 #include <utility>
 
+#include "transport/link/frame_overhead.h"
 #include "transport/link/memory_direction.h"
 
 namespace ztcp::link {
 namespace {
 
-constexpr std::uint32_t kEthernetBytes = 18;
-constexpr std::uint32_t kBurst = 32;  // Free whatever the receiver keeps.
+constexpr std::uint32_t kFreeFrames = 32;  // Free whatever the receiver keeps.
 
 class MemoryLink final : public Link {
  public:
@@ -26,7 +26,7 @@ class MemoryLink final : public Link {
     capabilities_.tx_checksum = options.checksum_offload;
     capabilities_.rx_checksum = options.checksum_offload;
     capabilities_.max_super_segment_bytes = options.max_super_segment_bytes;
-    capabilities_.max_kept_frames = options.frames - std::min(options.frames / 2, kBurst);
+    capabilities_.max_kept_frames = options.frames - std::min(options.frames / 2, kFreeFrames);
     capabilities_.max_kept_bytes = capabilities_.max_kept_frames * in_->bytes_per_frame;
   }
 
@@ -123,7 +123,7 @@ class MemoryLink final : public Link {
 LinkPair make_memory_links(const MemoryLinkOptions& options) {
   const std::uint32_t payload =
       std::max<std::uint32_t>(options.mtu_bytes, options.max_super_segment_bytes + 120);
-  const std::uint32_t frame_bytes = (payload + kEthernetBytes + 63) / 64 * 64;
+  const std::uint32_t frame_bytes = (payload + kFrameOverheadBytes + 63) / 64 * 64;
   const auto there = std::make_shared<Direction>(options.frames, frame_bytes);
   const auto back = std::make_shared<Direction>(options.frames, frame_bytes);
   return {std::make_unique<MemoryLink>(options, 0, there, back),

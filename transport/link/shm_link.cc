@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "transport/link/frame_overhead.h"
 #include "transport/link/mesh_link.h"
 #include "transport/link/shm_meeting.h"
 #include "transport/link/shm_region.h"
@@ -19,15 +20,15 @@
 namespace ztcp::link {
 namespace {
 
-constexpr std::uint32_t kEthernetBytes = 18;   // Header with one VLAN tag.
 constexpr std::uint32_t kWayBytes = 1U << 20;  // Half of a core's second-level cache, or all of it.
 constexpr std::uint32_t kLeastSlots = 64;
 constexpr std::uint32_t kLeastSlotBytes = 2048;
-constexpr std::uint32_t kBurst = 32;  // Free whatever the receiver keeps.
+constexpr std::uint32_t kFreeSlots = 32;  // Free whatever the receiver keeps.
 constexpr Duration kLookInterval = std::chrono::milliseconds(20);
 
 std::uint32_t slot_bytes(std::uint16_t mtu_bytes) {
-  return std::max<std::uint32_t>(kLeastSlotBytes, (mtu_bytes + kEthernetBytes + 63U) / 64 * 64);
+  return std::max<std::uint32_t>(kLeastSlotBytes,
+                                 (mtu_bytes + kFrameOverheadBytes + 63U) / 64 * 64);
 }
 
 ShmShape shape_of(const ShmConfig& config) {
@@ -93,7 +94,7 @@ class ShmLink final : public Link {
     capabilities_.mac = config.mac;
     capabilities_.tx_checksum = capabilities_.rx_checksum = true;
     capabilities_.trusted = true;
-    capabilities_.max_kept_frames = shape_.slot_count - std::min(kBurst, shape_.slot_count / 2);
+    capabilities_.max_kept_frames = shape_.slot_count - std::min(kFreeSlots, shape_.slot_count / 2);
     capabilities_.max_kept_bytes = capabilities_.max_kept_frames * shape_.slot_bytes;
   }
 

@@ -20,11 +20,11 @@
 #include "hugepage/mapping.h"
 #include "transport/core/log.h"
 #include "transport/link/fd.h"
+#include "transport/link/frame_overhead.h"
 
 namespace ztcp::link {
 namespace {
 
-constexpr std::uint32_t kEthernetBytes = 18;  // With one VLAN tag.
 constexpr std::uint32_t kMaxIpBytes = 65535;
 constexpr std::uint16_t kTcpChecksumOffset = 16;
 
@@ -67,11 +67,12 @@ struct SlotLayout {
   static constexpr std::uint32_t kMostPieces = 18;
   static constexpr std::uint32_t kPageBytes = 4096;
   static constexpr std::uint32_t kPageRoomBytes = kPageBytes - (kMostPieces - 1) * sizeof(View);
-  static_assert(kMostPieces * kPageRoomBytes >= kMaxIpBytes + kEthernetBytes);
+  static_assert(kMostPieces * kPageRoomBytes >= kMaxIpBytes + kFrameOverheadBytes);
 
   explicit SlotLayout(const TapConfig& config) {
-    const std::uint32_t wire_bytes = config.mtu_bytes + kEthernetBytes;
-    const std::uint32_t most_bytes = config.offloads ? kMaxIpBytes + kEthernetBytes : wire_bytes;
+    const std::uint32_t wire_bytes = config.mtu_bytes + kFrameOverheadBytes;
+    const std::uint32_t most_bytes =
+        config.offloads ? kMaxIpBytes + kFrameOverheadBytes : wire_bytes;
     room_bytes = config.offloads ? std::max(kPageRoomBytes, wire_bytes) : wire_bytes;
     pieces = (most_bytes + room_bytes - 1) / room_bytes;
     list_bytes = (pieces - 1) * static_cast<std::uint32_t>(sizeof(View));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Alone, since the C library's tcp_info ends before that count, and its header and the kernel's
-// define the same names.
+// By the kernel's header: the C library's tcp_info ends before that count.
 #include "transport/sockets/answered.h"
 
 #include <cstddef>

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <linux/tcp.h>  // As answered.cc does: it and the C library's define the same names.
 #include <net/if.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <utility>
 

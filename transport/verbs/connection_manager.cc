@@ -37,7 +37,7 @@ struct Invitation {
   std::array<std::byte, 16> nonce{};
 };
 
-SocketAddress address_of(const Endpoint& endpoint, std::uint32_t scope) {
+SocketAddress socket_address(const Endpoint& endpoint, std::uint32_t scope) {
   SocketAddress out = to_socket_address(endpoint);
   if (out.family() == AF_INET6) {
     sockaddr_in6 v6{};
@@ -74,7 +74,7 @@ std::string fault_of_manager(const CmApi& api, const Device& device) {
   if (api.create_id(channel, &id, nullptr, kTcpPortSpace) != 0) {
     why = fmt::format("rdma_create_id: {}", std::strerror(errno));
   } else {
-    SocketAddress at = address_of({device.exchange.address, 0}, device.exchange.scope);
+    SocketAddress at = socket_address({device.exchange.address, 0}, device.exchange.scope);
     if (api.bind_addr(id, at.get()) != 0 || !is_of(*id, device.hca))
       why = fmt::format(
           "its address {} is not one of {}'s own interface, over which iWARP's queue pairs go: "
@@ -116,7 +116,7 @@ Result<CmId*> ConnectionManager::bind(const Device& device, std::uint16_t port) 
   CmId* id = nullptr;
   if (api_.create_id(channel_, &id, nullptr, kTcpPortSpace) != 0)
     return ztcp::fail_errno("rdma_create_id");
-  SocketAddress at = address_of({device.exchange.address, port}, device.exchange.scope);
+  SocketAddress at = socket_address({device.exchange.address, port}, device.exchange.scope);
   if (api_.bind_addr(id, at.get()) == 0 && api_.listen(id, kBacklog) == 0) return id;
   const int error = errno;
   api_.destroy_id(id);
@@ -218,8 +218,8 @@ bool ConnectionManager::look_at_bonds() {
 void ConnectionManager::begin(Bond& bond) {
   const BondPlan& plan = bond.plan_;
   if (!plan.initiates) return;  // The peer does.
-  SocketAddress from = address_of({plan.from, 0}, plan.scope);
-  SocketAddress to = address_of(plan.to, plan.scope);
+  SocketAddress from = socket_address({plan.from, 0}, plan.scope);
+  SocketAddress to = socket_address(plan.to, plan.scope);
   for (CmId*& id : bond.ids_) {
     if (api_.create_id(channel_, &id, &bond, kTcpPortSpace) != 0)
       return fail(bond, fmt::format("rdma_create_id: {}", std::strerror(errno)));

@@ -17,7 +17,7 @@ using config::Check;
 using config::Severity;
 using nlohmann::json;
 
-constexpr Host::Seconds kLimit{10};
+constexpr Host::Seconds kNftLimit{10};
 
 std::string text_at(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -148,7 +148,7 @@ std::vector<Check> check_firewall(const config::Fabric& fabric, Host& host) {
   }
   std::vector<Check> checks;
   if (listening.empty() || !host.has_program("nft")) return checks;
-  const auto told = host.run({"nft", "--json", "list", "ruleset"}, kLimit);
+  const auto told = host.run({"nft", "--json", "list", "ruleset"}, kNftLimit);
   const std::string text = told && told->exit_status == 0 ? told->output : std::string();
   for (const config::Nic& nic : listening) checks.push_back(judge_ruleset(text, nic));
   return checks;

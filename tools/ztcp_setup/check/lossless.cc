@@ -18,7 +18,7 @@ namespace {
 
 using config::Severity;
 
-constexpr std::chrono::seconds kLimit{10};
+constexpr std::chrono::seconds kDcbLimit{10};
 constexpr int kPriorities = 8;
 
 struct Ends {
@@ -51,7 +51,7 @@ Ends ends_of(Host& host, const std::string& interface) {
     ends.why_no_pfc = "there is no dcb (of iproute2)";
     return ends;
   }
-  const auto answer = host.run({"dcb", "pfc", "show", "dev", interface}, kLimit);
+  const auto answer = host.run({"dcb", "pfc", "show", "dev", interface}, kDcbLimit);
   if (answer && answer->exit_status == 0) ends.pfc = lossless_priorities(answer->output);
   if (!ends.pfc) {
     const std::string output(config::trimmed(answer ? answer->output : std::string()));

@@ -14,7 +14,7 @@
 namespace ztcp::setup {
 namespace {
 
-constexpr Host::Seconds kLimit{10};
+constexpr Host::Seconds kIpLimit{10};
 
 // Nobody's addresses (RFC 5737, RFC 3849), one of which lies outside of every network here.
 constexpr std::array kNobodysV4 = {"192.0.2.1", "198.51.100.1", "203.0.113.1"};
@@ -71,7 +71,7 @@ std::vector<config::Check> check_source_routes(const config::Fabric& fabric, Hos
     const std::string nobody = outside_of(addresses, own.is_v4());
     if (nic.driver != config::NicDriver::kSocket || is_on_one_link || nobody.empty()) continue;
     const auto answer =
-        host.run({"ip", "-json", "route", "get", nobody, "from", to_string(own)}, kLimit);
+        host.run({"ip", "-json", "route", "get", nobody, "from", to_string(own)}, kIpLimit);
     if (answer) checks.push_back(judge_route(answer->exit_status == 0 ? answer->output : "", nic));
   }
   return checks;

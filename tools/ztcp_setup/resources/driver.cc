@@ -18,7 +18,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kBindLimit{60};
-constexpr seconds kModuleLimit{60};
+constexpr seconds kModprobeLimit{60};
 constexpr const char* kVfio = "vfio-pci";
 constexpr const char* kProbe = "/sys/bus/pci/drivers_probe";
 
@@ -235,7 +235,7 @@ Reverted Driver::revert_driver(Host& host, const Before& before) const {
     if (Done let_go = unbind(host, pci); !let_go) return reverted(let_go);
     if (!before.driver.empty()) {
       if (host.facts(driver_folder(before.driver)).kind == FileKind::kAbsent)
-        static_cast<void>(host.run({"modprobe", before.driver}, kModuleLimit));
+        static_cast<void>(host.run({"modprobe", before.driver}, kModprobeLimit));
       static_cast<void>(write(host, kProbe, pci));
       if (pci::driver_of(host, pci).empty())
         static_cast<void>(write(host, driver_folder(before.driver) + "/bind", pci));

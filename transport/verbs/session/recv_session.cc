@@ -12,7 +12,6 @@ namespace {
 
 // Half of what a queue pair holds may be unsignalled.
 constexpr std::uint32_t kSignalEvery = 256;
-constexpr std::uint32_t kGroup = static_cast<std::uint32_t>(kMaxReceives);
 
 }  // namespace
 

@@ -11,7 +11,6 @@ namespace ztcp::verbs {
 namespace {
 
 constexpr std::uint32_t kNone = ~0U;
-constexpr std::uint32_t kGroup = static_cast<std::uint32_t>(kMaxReceives);
 
 }  // namespace
 

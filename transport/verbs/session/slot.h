@@ -37,13 +37,13 @@ static_assert(sizeof(Slot) == 64 && offsetof(Slot, sequence) == 60);
 
 // Posts that a receiver may have outstanding, which NCCL never exceeds.
 inline constexpr std::uint32_t kPosts = 32;
-inline constexpr std::uint32_t kSlots = kPosts * static_cast<std::uint32_t>(kMaxReceives);
+// Slots of a post: one for each buffer that it may have.
+inline constexpr std::uint32_t kGroup = static_cast<std::uint32_t>(kMaxReceives);
+inline constexpr std::uint32_t kSlots = kPosts * kGroup;
 using Ring = std::array<Slot, kSlots>;
 
 // Where the row of a post begins.
-constexpr std::uint32_t row_of(std::uint32_t sequence) {
-  return (sequence - 1) % kPosts * static_cast<std::uint32_t>(kMaxReceives);
-}
+constexpr std::uint32_t row_of(std::uint32_t sequence) { return (sequence - 1) % kPosts * kGroup; }
 
 // Which piece of the message for which slot it is. How many bytes it has, the receiver's device
 // tells with its completion; where they lie, nobody needs to know.
