@@ -34,8 +34,10 @@ Result<std::unique_ptr<Transport>> make_rdma(const config::Fabric& fabric) {
   static auto* const network = new FakeFabric(std::move(specs), 7);
   std::vector<verbs::Device> devices =
       verbs::devices_of(*network->api(), over, {}, local_addresses());
-  // No module of the kernel's says so here.
+  // No module of the kernel's says of them that they have GPU memory.
   for (verbs::Device& device : devices) {
+    // As NICs have one: those on no PCI function are not merged.
+    device.pci_path = "/sys/devices/pci0000:00/0000:00:02.0";
     if (!device.has_dmabuf) continue;
     device.has_peer_memory = true;
     device.gpu_direct = "on (in memory)";
