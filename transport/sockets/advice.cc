@@ -50,8 +50,7 @@ std::string resource_advice(int sys_errno) {
       return "; this user may watch no more descriptors: raise fs.epoll.max_user_watches (sysctl)";
     case EAGAIN:
       return "; no further thread may be started: raise ulimit -u, pids.max of the job's cgroup, "
-             "or "
-             "ulimit -v where it is limited";
+             "or ulimit -v where it is limited";
     case EPERM:
     case EACCES:
     case ENOSYS:

@@ -55,7 +55,8 @@ void reset(link::Fd fd);
 // Whether the other end has this address.
 bool leads_to(const link::Fd& fd, IpAddress remote);
 // Has the kernel ask the peer's for a sign of life, as soon as it does that: once nothing was heard
-// for a second. Where bytes are under way it sends them again, sooner than that.
+// for a second, and from now on after each second of silence. Where bytes are under way it sends
+// them again, sooner than that.
 void ask_for_answer(const link::Fd& fd);
 // How long ago the last segment of the peer's came.
 Duration silence(const link::Fd& fd);

@@ -6,9 +6,8 @@
 // the process drove itself falls silent instead.
 //
 // One connection for each pair of NICs, made when the first comm between them is, and for each
-// process that shares its NIC with others. What it tells is
-// a hint: its end may have other reasons, its absence means nothing, and no failure of it is one of
-// the job's.
+// process that shares its NIC with others. What it tells is a hint: its end may have other reasons,
+// its absence means nothing, and no failure of it is one of the job's.
 //
 // Each side first says who it is:
 //
