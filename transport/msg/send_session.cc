@@ -54,9 +54,11 @@ void SendSession::post(TimePoint now, SendMessage& message) {
     wants_extra_flows_ = true;
     if (state_ == State::kReady) start_extra_flows(now);
   }
-  // What streams copy needs no memory of its owner's, who may post again, close or abort.
-  if (kept != nullptr && message.total() <= kMostCopied) owner_.on_done(kept_.copy(*kept));
   pump();
+  // What streams have copied needs no memory of its owner's, who may post again, close or abort.
+  // What waits for credit does not, but somebody must ask for it: who is done asks no more.
+  if (kept != nullptr && message.total() <= kMostCopied && kept->is_handed_out())
+    owner_.on_done(kept_.copy(*kept));
 }
 
 void SendSession::start_extra_flows(TimePoint now) {

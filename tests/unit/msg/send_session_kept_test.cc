@@ -65,6 +65,19 @@ TEST_F(KeptTest, SmallMessagesAreDoneWhenTheyArePosted) {
   EXPECT_EQ(done, (std::vector<std::uint32_t>{0, 1, 2})) << "each once";
 }
 
+// Who is told that it is done asks no more, and the credit would lie where nobody looks for it.
+TEST_F(KeptTest, WhatWaitsForCreditIsDoneWhenItLeaves) {
+  Dialled& d = accept(0);
+  ack(d, kHelloBytes);
+  for (int i = 0; i < 33; ++i) post(8);
+  EXPECT_EQ(done.size(), 32U);
+  EXPECT_EQ(asks(d), 1U);
+  say(d, Credit{16, 16 * 8, 16});
+  EXPECT_EQ(sent(d).size(), 1U);
+  ack(d, 100'000);
+  EXPECT_EQ(done.size(), 33U);
+}
+
 TEST_F(KeptTest, WhatIsReceivedBeforeItWasCopiedIsDoneOnce) {
   Dialled& d = accept(0);
   ack(d, kHelloBytes);
