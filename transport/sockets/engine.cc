@@ -22,7 +22,8 @@ constexpr std::size_t kEventsPerTurn = 64;
 constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 // Where a stream is likely to have something epoll is asked in one of so many turns.
 constexpr int kTurnsPerPoll = 4;
-// Credit for what is only sent, and never waited for, comes in a turn that takes posts, too.
+// Credit for what is only sent, and never waited for, comes in a turn that takes posts, too, and on
+// any stream: it is told every 16 messages, and 32 may be out.
 constexpr int kPostsPerReceive = 8;
 // What acknowledgements bring is sent in the same turn, so often.
 constexpr int kSendRounds = 4;
@@ -171,7 +172,7 @@ bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
   doorbell.drain([&](std::size_t client) { moved |= clients_.on_doorbell(client, now); });
   if (!moved || ++posts_since_receive_ >= kPostsPerReceive) {
     posts_since_receive_ = 0;
-    moved |= receive(now);
+    moved |= receive(now, /*asks_all=*/moved);
   }
   moved |= collected;
   sessions_.on_timers(now);
@@ -185,14 +186,15 @@ bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
   return moved;
 }
 
-bool Engine::receive(TimePoint now) {
+bool Engine::receive(TimePoint now, bool asks_all) {
   if (SocketStream* const likely = likely_.get(); likely != direct_) [[unlikely]]
     read_directly(likely);
   if (direct_ != nullptr) {
     direct_->expect();
     note_readable(*direct_);
   }
-  if (direct_ == nullptr || direct_->has_call_out() || ++turns_since_poll_ >= kTurnsPerPoll) {
+  if (direct_ == nullptr || asks_all || direct_->has_call_out() ||
+      ++turns_since_poll_ >= kTurnsPerPoll) {
     turns_since_poll_ = 0;
     poll(now);
   }

@@ -117,7 +117,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool watch(SocketStream& stream);
   void read_directly(SocketStream* stream);
   SocketStream& add(std::unique_ptr<SocketStream> stream);
-  bool receive(TimePoint now);
+  bool receive(TimePoint now, bool asks_all);
   void poll(TimePoint now);
   void note_readable(SocketStream& stream);
   bool collect_calls(TimePoint now);
