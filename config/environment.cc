@@ -22,6 +22,11 @@ bool is_of_a_tool(std::string_view variable) {
   return variable.starts_with("ZTCP_PERF_") || variable.starts_with("ZTCP_REFERENCE_");
 }
 
+// NCCL's own, by which somebody else has said who chooses its channels, or how many there are.
+bool says_channels(std::string_view name) {
+  return name == "NCCL_TUNER_PLUGIN" || name == "NCCL_MIN_NCHANNELS" || name == "NCCL_MIN_CTAS";
+}
+
 constexpr std::string_view kTellsApart = "NCCL_NET_OPTIONAL_RECV_COMPLETION=";
 
 class Reader {
@@ -45,6 +50,7 @@ class Reader {
     if (name == "ZTCP_ON_ERROR") take_on_error(value);
     if (name == "ZTCP_LOCAL_RANK") take_local_rank(value);
     if (name == "ZTCP_TRANSPORT") take_transport(value);
+    if (name == "ZTCP_TUNER") take_tuner(value);
   }
 
  private:
@@ -63,6 +69,14 @@ class Reader {
                      : value == "sockets" ? TransportWish::kSockets
                      : value == "verbs"   ? TransportWish::kVerbs
                                           : TransportWish::kUnknown;
+  }
+
+  void take_tuner(std::string_view value) {
+    if (value == "off")
+      out_.untuned_by = "ZTCP_TUNER=off";
+    else if (value != "on")
+      report("ZTCP_TUNER", fmt::format("\"{}\" is neither on nor off; using on", value),
+             "export ZTCP_TUNER=off");
   }
 
   void take_local_rank(std::string_view value) {
@@ -96,7 +110,10 @@ Environment read_environment(const char* const* variables) {
       environment.receives_are_told_apart =
           std::strtoll(*variables + kTellsApart.size(), nullptr, 0) > 0;
     const auto equals = variable.find('=');
-    if (!variable.starts_with("ZTCP_") || equals == std::string_view::npos) continue;
+    if (equals == std::string_view::npos) continue;
+    if (says_channels(variable.substr(0, equals)) && equals + 1 != variable.size())
+      environment.untuned_by = variable;
+    if (!variable.starts_with("ZTCP_")) continue;
     if (is_of_a_tool(variable)) continue;
     reader.take(variable.substr(0, equals), variable.substr(equals + 1));
   }

@@ -23,6 +23,9 @@ struct Environment {
   TransportWish transport = TransportWish::kConfigs;
   std::string transport_text;  // As it was written.
   int local_rank = -1;         // ZTCP_LOCAL_RANK; -1: unset.
+  // Why NCCL's channels are not ours to choose: ZTCP_TUNER=off, or a variable of NCCL's that says
+  // who or how many; empty: they are.
+  std::string untuned_by;
   // NCCL_NET names ztcp: NCCL ends a job rather than use another network. NCCL puts what its own
   // files say (/etc/nccl.conf) into the environment before it loads us.
   bool ztcp_is_demanded = false;

@@ -164,6 +164,7 @@ struct Fabric {
   std::string chosen_by;                 // Who chose the NICs, if not what was read. Not a key.
   std::string run_dir = kDefaultRunDir;  // Locks; relative to the config's folder.
   OnError on_error = OnError::kFail;     // From ZTCP_ON_ERROR, not a key.
+  bool tunes_channels = false;           // NCCL asks us how many it shall use. Not a key.
   Host host;
   Hugepages hugepages;
   Messages messages;

@@ -21,6 +21,8 @@ static_assert(kZeroFrom == 40, "bytes 40-71 belong to nobody");
 
 // Beside TransportKind's.
 constexpr std::uint8_t kPoisoned = 2;
+// Beside the kind.
+constexpr std::uint8_t kTuned = 8;
 
 constexpr bool is_transport(std::uint8_t kind) {
   switch (static_cast<TransportKind>(kind)) {
@@ -77,7 +79,7 @@ DecodedHandle decode_handle(ConstHandleBytes handle) {
   if (version != kHandleVersion) return OtherVersion{version};
 
   const auto payload = handle.subspan(kPayloadAt, PeerHandle::kCapacity);
-  const auto kind = static_cast<std::uint8_t>(version_kind & 0xfU);
+  const auto kind = static_cast<std::uint8_t>(version_kind & (kTuned - 1U));
   if (is_transport(kind)) {
     PeerHandle peer{.kind = static_cast<TransportKind>(kind)};
     std::ranges::copy(payload, peer.bytes.begin());
@@ -95,6 +97,12 @@ DecodedHandle decode_handle(ConstHandleBytes handle) {
   }
   return poison;
 }
+
+bool is_tuned(ConstHandleBytes handle) {
+  return (handle[kVersionKindAt] & std::byte{kTuned}) != std::byte{0};
+}
+
+void set_tuned(HandleBytes handle) { handle[kVersionKindAt] |= std::byte{kTuned}; }
 
 void* connect_state(ConstHandleBytes handle) {
   assert(handle.size() >= kHandleBytes);

@@ -6,7 +6,9 @@
 //   0-1    zero: NCCL's own networks read an address family here, and an unknown one makes them
 //          fail cleanly should our handle reach them
 //   2-4    magic
-//   5      version (high nibble) and kind (low nibble): a TransportKind, or 2 for a poisoned handle
+//   5      version (high nibble) and kind (low nibble): a TransportKind, or 2 for a poisoned
+//   handle;
+//          8 beside the kind where the host of the handle tunes NCCL's channels
 //   6-39   payload: a PeerHandle's bytes, or for a poisoned handle why and on which host
 //   40-71  zero as issued: NCCL's Socket and IB keep pointers there and would follow them
 //   72-79  connect state: written by the connecting side into its own copy, v5 and later only
@@ -29,7 +31,7 @@ namespace ztcp::plugin {
 inline constexpr std::size_t kHandleBytes = 128;
 inline constexpr std::size_t kShortHandleBytes = 64;  // v3, v4
 // Another one whenever what the payload means changes, the numbers of reasons in it included.
-inline constexpr std::uint8_t kHandleVersion = 4;
+inline constexpr std::uint8_t kHandleVersion = 5;
 
 // At least kShortHandleBytes; the connect state needs kHandleBytes.
 using HandleBytes = std::span<std::byte>;
@@ -61,6 +63,10 @@ using DecodedHandle = std::variant<PeerHandle, Poison, ForeignHandle, OtherVersi
 void encode_handle(const PeerHandle& peer, HandleBytes out);
 void encode_handle(const Poison& poison, HandleBytes out);
 DecodedHandle decode_handle(ConstHandleBytes handle);
+
+// Whether the host that issued the handle chooses NCCL's channels (Net::tunes).
+bool is_tuned(ConstHandleBytes handle);
+void set_tuned(HandleBytes handle);
 
 // What the connecting side remembers between calls, in its own copy of the handle; nullptr: none.
 void* connect_state(ConstHandleBytes handle);

@@ -121,6 +121,11 @@ Told<const Device*> Net::device(int index) {
   return find_device(**current, index);
 }
 
+bool Net::tunes() const {
+  const Startup* const current = startup();
+  return current != nullptr && current->tunes;
+}
+
 // NCCL asks for it by itself, for ports of one card, and does without where it is refused: no
 // warning.
 Told<int> Net::merge(std::span<const int> devices, Unmerged unmerged) {
@@ -227,11 +232,12 @@ Told<Listening*> Net::listen(Context* context, int index, HandleBytes handle) {
     return adopt(std::make_unique<Listening>(error.code, std::move(refusal), name), context);
   }
   encode_handle((*listener)->handle(), handle);
+  if ((*current)->tunes) set_tuned(handle);
   return adopt(std::make_unique<Listening>(std::move(*listener), name, (*current)->connect_timeout),
                context);
 }
 
-Told<SendCommPtr> Net::begin_connect(const Device& device, const PeerHandle& peer,
+Told<SendCommPtr> Net::begin_connect(const Device& device, const PeerHandle& peer, bool peer_tunes,
                                      const CommOptions& options) const {
   const std::string& name = device.properties.name;
   if (device.transport == nullptr)
@@ -248,6 +254,12 @@ Told<SendCommPtr> Net::begin_connect(const Device& device, const PeerHandle& pee
                   name, to_string(ours), to_string(peer.kind),
                   is_here ? "" : ", which no NIC of this host carries");
   }
+  if (peer_tunes != tunes())
+    return report(Errc::kProtocol,
+                  "connecting from {} failed: {} chooses NCCL's channels by size, {} leaves them "
+                  "to NCCL, and ranks that differ in it wait for each other without end; export "
+                  "ZTCP_TUNER=off on all hosts",
+                  name, tunes() ? "this host" : "the peer", tunes() ? "the peer" : "this host");
   Result<SendCommPtr> comm = device.transport->begin_connect(device.number, peer, options);
   if (!comm)
     return report(comm.error().code, "connecting from {} failed: {}", name, explain(comm.error()));
@@ -260,7 +272,7 @@ Told<SendCommPtr> Net::begin_connect(const Device& device, ConstHandleBytes hand
   return std::visit(
       Overloaded{
           [&](const PeerHandle& peer) -> Connecting {
-            return begin_connect(device, peer, options);
+            return begin_connect(device, peer, is_tuned(handle), options);
           },
           [&](const Poison& poison) -> Connecting {
             return report(Errc::kRefused,

@@ -48,6 +48,8 @@ struct Startup {
   std::vector<std::unique_ptr<Transport>> transports;  // None: every device refuses.
   std::vector<Device> devices;
   std::string host;  // For poisoned handles.
+  // NCCL's choices of channels are this library's to make: all hosts' or none's (ChannelTuner).
+  bool tunes = false;
   // Of the blocking connect of v3 and v4; after it, a waiting accept of any version says so.
   std::chrono::milliseconds connect_timeout{};
 };
@@ -78,6 +80,8 @@ class Net {
 
   Told<int> device_count();
   Told<const Device*> device(int index);
+  // False before init, too: NCCL asks a library for a tuner whose network it did not take.
+  bool tunes() const;
   // One more, whose connections go over all of these. It lasts until NCCL loads the plugin anew.
   // NCCL 2.24 to 2.26 ask for each NIC that they merge with no other, too, and show no NIC then
   // that is none of these; 2.26 asks without end where one is refused. What can't be merged for
@@ -123,7 +127,7 @@ class Net {
   template <class T, class Closer>
   T* adopt(std::unique_ptr<T, Closer> object, Context* context);
   SendComm* attempt_of(ConstHandleBytes handle);
-  Told<SendCommPtr> begin_connect(const Device& device, const PeerHandle& peer,
+  Told<SendCommPtr> begin_connect(const Device& device, const PeerHandle& peer, bool peer_tunes,
                                   const CommOptions& options) const;
   Told<SendCommPtr> begin_connect(const Device& device, ConstHandleBytes handle,
                                   const CommOptions& options) const;

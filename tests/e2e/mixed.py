@@ -144,6 +144,15 @@ def wrong_key(bypassing):
         check("the cluster keys of the two hosts differ" in hosts.log(), "no line says why")
 
 
+def channels_chosen(bypassing):
+    """By the host of kernel sockets alone: NCCL would hang, so both are told what to do."""
+    with Hosts(bypassing=(bypassing,), tuner="on") as hosts:
+        start_peer(hosts, "recv", 0)
+        sender = start_peer(hosts, "send", 1)
+        check(sender.wait(30) == EXIT_PLUGIN_ERROR, "ranks that differ in their channels were joined")
+        check("export ZTCP_TUNER=off on all hosts" in hosts.log(), "no line says what mends it")
+
+
 def unwatched(bypassing):
     """Silence alone tells, later."""
     killed(bypassing, victim_sends=bypassing == 1, watched=False)
@@ -170,6 +179,7 @@ for name, who in ENDS.items():
         f"{name}_unwatched_killed": lambda who=who: unwatched(who),
         f"{name}_wrong_cookie": lambda who=who: wrong_cookie(who),
         f"{name}_wrong_key": lambda who=who: wrong_key(who),
+        f"{name}_channels_chosen": lambda who=who: channels_chosen(who),
     })
 
 if __name__ == "__main__":

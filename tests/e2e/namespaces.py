@@ -60,8 +60,9 @@ def ip(*words):
 class Hosts(Fabric):
     """A fabric of two hosts; whatever has rank N runs on host N."""
 
-    def __init__(self, mtu=1500, family=4, switched=(), bypassing=()):
-        """`switched`: the switch's arguments; `bypassing`: the hosts of userspace TCP, which need it."""
+    def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None):
+        """`switched`: the switch's arguments; `bypassing`: the hosts of userspace TCP, which need it. `tuner`: of
+        ZTCP_TUNER; two hosts of which one bypasses its kernel need it off."""
         # The base class would have a fabric of software NICs written.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = 2
@@ -69,6 +70,7 @@ class Hosts(Fabric):
         self.mtu = mtu
         self.networks = NETWORKS[family]
         self.bypassing = bypassing
+        self.tuner = tuner or ("off" if len(bypassing) == 1 else "on")
         self.configs = []
         self.keepers = []
         # At 5 % loss, one connection of a hundred loses both SYNs that 3 s have room for, or their answers.
@@ -152,6 +154,7 @@ class Hosts(Fabric):
         rank = env.get("ZTCP_LOCAL_RANK")
         if rank is not None:
             env["ZTCP_CONFIG"] = self.configs[int(rank)]
+            env["ZTCP_TUNER"] = self.tuner
             command = self.inside(int(rank), command)
         return super().start(name, command, env, pass_fds)
 

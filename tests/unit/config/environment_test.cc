@@ -49,6 +49,20 @@ TEST(Environment, TakesTheTransportByItsName) {
   EXPECT_TRUE(unknown.problems.empty()) << "start-up refuses it, loudly";
 }
 
+TEST(Environment, KnowsWhoChoosesChannels) {
+  EXPECT_EQ(read({}).untuned_by, "");
+  EXPECT_EQ(read({"ZTCP_TUNER=on"}).untuned_by, "");
+  EXPECT_EQ(read({"ZTCP_TUNER=off"}).untuned_by, "ZTCP_TUNER=off");
+  EXPECT_EQ(read({"NCCL_TUNER_PLUGIN=none"}).untuned_by, "NCCL_TUNER_PLUGIN=none");
+  EXPECT_EQ(read({"NCCL_MIN_NCHANNELS=8"}).untuned_by, "NCCL_MIN_NCHANNELS=8");
+  EXPECT_EQ(read({"NCCL_MIN_CTAS=8"}).untuned_by, "NCCL_MIN_CTAS=8");
+  EXPECT_EQ(read({"NCCL_MIN_NCHANNELS=", "NCCL_MAX_NCHANNELS=8"}).untuned_by, "");
+  const Environment wrong = read({"ZTCP_TUNER=no"});
+  EXPECT_EQ(wrong.untuned_by, "");
+  ASSERT_EQ(wrong.problems.size(), 1U);
+  EXPECT_THAT(to_string(wrong.problems[0]), HasSubstr("\"no\" is neither on nor off; using on"));
+}
+
 TEST(Environment, KnowsWhetherNcclIsToldToUseZtcp) {
   EXPECT_FALSE(read({"ZTCP_LOG=/b"}).ztcp_is_demanded);
   EXPECT_FALSE(read({"NCCL_NET="}).ztcp_is_demanded);

@@ -85,6 +85,35 @@ TEST_F(NetTest, AHandleOfAnUnknownKindIsNotCalledAnotherVersion) {
   EXPECT_TRUE(warned(log_, "the peer's handle is of kind 7")) << log_.warned();
 }
 
+// Ranks that cut a collective differently would wait for each other without end.
+TEST_F(NetTest, HostsOfWhichOneTunesRefuseEachOther) {
+  EXPECT_FALSE(net_.tunes()) << "nothing has started";
+  tunes_ = true;
+  Context* const context = new_context();
+  EXPECT_TRUE(net_.tunes());
+  ASSERT_TRUE(net_.listen(context, 0, handle_));
+  EXPECT_TRUE(net_.connect(context, 0, handle_)) << log_.warned();
+  ASSERT_TRUE(net_.listen(context, 0, handle_));
+  handle_[5] &= ~std::byte{8};
+  const auto connected = net_.connect(context, 0, handle_);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code(), Errc::kProtocol);
+  EXPECT_TRUE(warned(log_,
+                     "this host chooses NCCL's channels by size, the peer leaves them to "
+                     "NCCL"))
+      << log_.warned();
+  EXPECT_TRUE(warned(log_, "export ZTCP_TUNER=off on all hosts"));
+}
+
+TEST_F(NetTest, AHostThatDoesNotTuneRefusesOneThatDoes) {
+  Context* const context = new_context();
+  ASSERT_TRUE(net_.listen(context, 0, handle_));
+  handle_[5] |= std::byte{8};
+  EXPECT_FALSE(net_.connect(context, 0, handle_));
+  EXPECT_TRUE(warned(log_, "the peer chooses NCCL's channels by size, this host leaves"))
+      << log_.warned();
+}
+
 TEST_F(NetTest, ARefusedConnectLeavesNothingBehind) {
   Context* const context = new_context();
   ASSERT_TRUE(net_.listen(context, 0, handle_));

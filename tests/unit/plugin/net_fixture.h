@@ -57,6 +57,7 @@ class NetTest : public testing::Test {
           Startup startup;
           startup.host = "host-a";
           startup.connect_timeout = std::chrono::milliseconds(0);
+          startup.tunes = tunes_;
           if (start_refusal_.empty()) {
             transport_ = add_transport(startup, devices_, TransportKind::kUstack);
             if (shows_first_twice_) startup.devices.push_back(startup.devices.front());
@@ -91,6 +92,7 @@ class NetTest : public testing::Test {
   bool fail_start_ = false;
   std::string start_refusal_;
   int starts_ = 0;
+  bool tunes_ = false;
   std::vector<DeviceProperties> devices_ = two_devices();
   bool shows_first_twice_ = false;
   std::vector<DeviceProperties> other_devices_;

@@ -21,12 +21,14 @@ class TwoTransportsStart : public StartupTest {
          .carries = [](const config::Nic& nic) { return nic.driver == config::NicDriver::kTap; },
          .create =
              [this](const config::Fabric& fabric) {
+               created_ = fabric;
                return create(fabric, TransportKind::kSockets, other_error_);
              },
          .find_nics =
              [this](config::Fabric settings) { return over_interfaces(std::move(settings)); }});
   }
   std::optional<Error> other_error_;
+  config::Fabric created_;  // With sockets.
 };
 
 TEST_F(TwoTransportsStart, DevicesKeepTheOrderOfTheConfig) {
@@ -80,6 +82,31 @@ TEST_F(TwoTransportsStart, SocketsByNameTakeInterfacesWhereTheConfigHasNone) {
   ASSERT_TRUE(startup);
   EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"eth0", "eth1"}));
   EXPECT_EQ(startup->connect_timeout, std::chrono::milliseconds(1234));
+}
+
+// Only of sockets it is known that NCCL's own choices are too wide.
+TEST_F(TwoTransportsStart, ChannelsAreChosenWhereAllNicsAreSockets) {
+  EXPECT_FALSE(start()->tunes);
+  EXPECT_EQ(log_.infos().size(), 3U) << "nothing to say of it";
+  ask_for(config::TransportWish::kUstack, "ustack");
+  EXPECT_FALSE(start()->tunes);
+  ask_for(config::TransportWish::kSockets, "sockets");
+  EXPECT_TRUE(start()->tunes);
+  EXPECT_TRUE(contains(log_.infos().back(), "ZTCP_TUNER=off on all hosts leaves them to NCCL"))
+      << log_.infos().back();
+  environment_.untuned_by = "NCCL_MIN_NCHANNELS=8";
+  EXPECT_FALSE(start()->tunes);
+  EXPECT_TRUE(contains(log_.infos().back(), "NCCL_MIN_NCHANNELS=8: NCCL chooses its channels"))
+      << log_.infos().back();
+}
+
+TEST_F(TwoTransportsStart, TransportsHearWhetherChannelsAreChosen) {
+  ask_for(config::TransportWish::kSockets, "sockets");
+  ASSERT_TRUE(start());
+  EXPECT_TRUE(created_.tunes_channels);
+  environment_.untuned_by = "ZTCP_TUNER=off";
+  ASSERT_TRUE(start());
+  EXPECT_FALSE(created_.tunes_channels);
 }
 
 TEST_F(TwoTransportsStart, SocketsWithoutAnInterfaceRefuse) {

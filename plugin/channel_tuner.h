@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Over how many channels NCCL spreads a collective that goes over the kernel's sockets, and by
+// which protocol. NCCL's model knows cards: it opens a channel for as little as keeps a warp busy.
+// Over sockets each channel of each step is a message with system calls and a wake-up of its own,
+// so a step shall bring each channel enough to be worth them.
+//
+// Every rank of a communicator must come to the same answer, or all wait for ever: nothing of this
+// host goes into it, and hosts that tune don't connect to those that don't (Net). It knows rings
+// between hosts: where NCCL counts more than one rank to a host, it leaves all to NCCL.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "plugin/abi/nccl_tuner.h"
+
+namespace ztcp::plugin {
+
+// What NCCL thinks each algorithm takes by each protocol. Costs below 0 are of what it won't take.
+class CostTable {
+ public:
+  CostTable(std::span<float> costs, std::size_t protocols) : costs_(costs), protocols_(protocols) {}
+
+  bool has(int algorithm, int protocol) const {
+    return is_inside(algorithm, protocol) && costs_[index(algorithm, protocol)] >= 0;
+  }
+  void bar(int algorithm, int protocol) {
+    if (is_inside(algorithm, protocol)) costs_[index(algorithm, protocol)] = -1;
+  }
+  // That which NCCL will take; -1: none.
+  int cheapest_algorithm() const;
+
+ private:
+  bool is_inside(int algorithm, int protocol) const {
+    return static_cast<std::size_t>(protocol) < protocols_ &&
+           index(algorithm, protocol) < costs_.size();
+  }
+  std::size_t index(int algorithm, int protocol) const {
+    return static_cast<std::size_t>(algorithm) * protocols_ + static_cast<std::size_t>(protocol);
+  }
+
+  std::span<float> costs_;
+  std::size_t protocols_;
+};
+
+// Of one communicator. Immutable: NCCL asks from several threads.
+class ChannelTuner {
+ public:
+  ChannelTuner(std::size_t ranks, std::size_t hosts) : ranks_(ranks), hosts_(hosts) {}
+
+  // Channels for a collective of so many bytes (of all ranks together where each has a part); 0:
+  // as NCCL likes. Protocols that do not pay are barred in `costs`.
+  int tune(ncclFunc_t collective, std::size_t bytes, CostTable& costs) const;
+
+ private:
+  // What goes over the network at once.
+  std::size_t step_bytes(int algorithm, std::size_t bytes) const;
+
+  std::size_t ranks_;
+  std::size_t hosts_;
+};
+
+}  // namespace ztcp::plugin

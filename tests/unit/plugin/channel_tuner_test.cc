@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/channel_tuner.h"
+
+#include <array>
+#include <cstddef>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::plugin {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kAlgorithms = 7;
+constexpr std::size_t kProtocols = 3;
+// An algorithm of NCCL's between tree and PAT, which the tuner does not know.
+constexpr int kNvls = 4;
+
+// What NCCL might think of a small collective: a ring with LL first.
+class Costs {
+ public:
+  Costs() {
+    all_.fill(-1);
+    set(NCCL_ALGO_RING, NCCL_PROTO_LL, 20);
+    set(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, 50);
+    set(NCCL_ALGO_TREE, NCCL_PROTO_LL, 30);
+    set(NCCL_ALGO_TREE, NCCL_PROTO_SIMPLE, 60);
+  }
+  void set(int algorithm, int protocol, float cost) {
+    all_[static_cast<std::size_t>(algorithm) * kProtocols + static_cast<std::size_t>(protocol)] =
+        cost;
+  }
+  CostTable table() { return {all_, kProtocols}; }
+
+ private:
+  std::array<float, kAlgorithms * kProtocols> all_{};
+};
+
+int channels(const ChannelTuner& tuner, std::size_t bytes,
+             ncclFunc_t collective = ncclFuncAllReduce) {
+  Costs costs;
+  CostTable table = costs.table();
+  return tuner.tune(collective, bytes, table);
+}
+
+TEST(ChannelTuner, GivesAChannelAtLeastSixtyFourKibOfAStep) {
+  const ChannelTuner two(2, 2);
+  EXPECT_EQ(channels(two, 8), 1);
+  EXPECT_EQ(channels(two, 0), 1);
+  EXPECT_EQ(channels(two, 128 * kKiB), 1);
+  EXPECT_EQ(channels(two, 256 * kKiB - 1), 1);
+  EXPECT_EQ(channels(two, 256 * kKiB), 2);
+  EXPECT_EQ(channels(two, 512 * kKiB), 4);
+  EXPECT_EQ(channels(two, 2048 * kKiB - 1), 15);
+  EXPECT_EQ(channels(two, 2048 * kKiB), 0) << "as many as NCCL likes";
+  EXPECT_EQ(channels(two, std::size_t{1} << 40), 0);
+  // A ring of more ranks moves less at once.
+  const ChannelTuner eight(8, 8);
+  EXPECT_EQ(channels(eight, 512 * kKiB), 1);
+  EXPECT_EQ(channels(eight, 1024 * kKiB), 2);
+}
+
+TEST(ChannelTuner, KnowsCollectivesOfRings) {
+  const ChannelTuner tuner(2, 2);
+  EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncAllGather), 4);
+  EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncReduceScatter), 4);
+  EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncBroadcast), 0);
+  EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncReduce), 0);
+}
+
+TEST(ChannelTuner, LeavesHostsOfSeveralRanksToNccl) {
+  EXPECT_EQ(channels(ChannelTuner(16, 2), 8), 0);
+  EXPECT_EQ(channels(ChannelTuner(1, 1), 8), 0);
+  EXPECT_EQ(channels(ChannelTuner(0, 0), 8), 0);
+}
+
+TEST(ChannelTuner, LeavesAlgorithmsItDoesNotKnowToNccl) {
+  Costs costs;
+  costs.set(kNvls, NCCL_PROTO_SIMPLE, 1);
+  CostTable table = costs.table();
+  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 8, table), 0);
+  EXPECT_TRUE(table.has(kNvls, NCCL_PROTO_SIMPLE));
+  std::array<float, 3> nothing{-1, -1, -1};
+  CostTable empty(nothing, kProtocols);
+  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 8, empty), 0);
+}
+
+TEST(ChannelTuner, ATreeOfManySendsAll) {
+  Costs costs;
+  costs.set(NCCL_ALGO_TREE, NCCL_PROTO_SIMPLE, 1);
+  CostTable table = costs.table();
+  EXPECT_EQ(ChannelTuner(4, 4).tune(ncclFuncAllReduce, 512 * kKiB, table), 8);
+  CostTable same = costs.table();
+  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 512 * kKiB, same), 4);
+}
+
+TEST(ChannelTuner, BarsLlWhereItsFlagsCostMore) {
+  const ChannelTuner tuner(2, 2);
+  Costs costs;
+  CostTable table = costs.table();
+  tuner.tune(ncclFuncAllReduce, 128 * kKiB - 1, table);
+  EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
+  tuner.tune(ncclFuncAllReduce, 128 * kKiB, table);
+  EXPECT_FALSE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
+  EXPECT_FALSE(table.has(NCCL_ALGO_TREE, NCCL_PROTO_LL));
+  EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE));
+}
+
+// Who says NCCL_PROTO=LL gets it.
+TEST(ChannelTuner, KeepsLlWhereThereIsNothingElse) {
+  Costs costs;
+  costs.set(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, -1);
+  costs.set(NCCL_ALGO_TREE, NCCL_PROTO_SIMPLE, -1);
+  CostTable table = costs.table();
+  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 512 * kKiB, table), 4);
+  EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
+}
+
+// NCCL 2.22 has six algorithms; another might have fewer.
+TEST(CostTable, HasNothingBeyondItsEnd) {
+  std::array<float, 2 * kProtocols> costs{};
+  CostTable table(costs, kProtocols);
+  EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE));
+  EXPECT_FALSE(table.has(NCCL_ALGO_PAT, NCCL_PROTO_LL));
+  table.bar(NCCL_ALGO_PAT, NCCL_PROTO_LL);
+  CostTable narrow(costs, 1);
+  EXPECT_FALSE(narrow.has(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE));
+}
+
+}  // namespace
+}  // namespace ztcp::plugin
