@@ -3,6 +3,7 @@
 #include "transport/sockets/bulk_policy.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -15,18 +16,24 @@
 namespace ztcp::sockets {
 namespace {
 
-// Beside workers: NCCL's progress thread, and one for the training.
+// Beside ours: NCCL's progress thread, and one for the training.
 constexpr std::size_t kOtherThreads = 2;
 constexpr std::size_t kMostAutoWorkers = 8;
-// One thread can keep so many in work; where NCCL is shown several devices, and opens more
-// channels, more queues with fewer workers each are better. Two devices are no gain: between 32 KiB
-// and 2 MiB they are slower, beyond that little faster (bench/results/nccl-h200-sockets.md).
+// One thread can keep so many in work.
 constexpr std::size_t kWorkersOfQueue = 4;
-constexpr std::size_t kWorkersOfQueueWithViews = 2;
-constexpr std::size_t kAutoViews = 4;
 // What one thread carries each way, or less.
 constexpr std::uint32_t kMbpsEach = 12'500;
 constexpr std::uint32_t kMostAutoBulkFlows = 4;
+
+// Queues of a device that NCCL is shown several times: more than the most are no gain, and three
+// deal NCCL's channels, of which there are two to a device, unevenly
+// (bench/results/nccl-h200-sockets.md).
+constexpr std::array<std::size_t, 4> kQueues = {12, 8, 4, 2};
+// With more devices NCCL opens more channels than few threads are worth; with fewer than the least,
+// all sizes below 2 MiB are slower than with one.
+constexpr std::size_t kQueuesOfMostViews = 8;
+constexpr std::size_t kMostAutoViews = 8;
+constexpr std::size_t kLeastAutoViews = 4;
 
 // "8", or SLURM's "8(x2)"; 0: nothing of the kind.
 std::size_t leading_number(const char* text) {
@@ -37,9 +44,22 @@ std::size_t leading_number(const char* text) {
   return number.ec == std::errc{} ? out : 0;
 }
 
-// Of so many threads, as many as are left beside one of a queue for each `of_queue`.
-std::size_t workers_among(std::size_t threads, std::size_t of_queue) {
-  return threads - (threads + of_queue) / (of_queue + 1);
+// As many of them as there are threads for; 1: too few for several.
+std::size_t queues_among(std::size_t threads) {
+  const auto fits = std::ranges::find_if(kQueues, [&](std::size_t n) { return n <= threads; });
+  return fits == kQueues.end() ? 1 : *fits;
+}
+
+// Of all interfaces together no more than of one.
+std::size_t views_for(std::size_t queues, std::size_t devices) {
+  if (queues == 1) return 1;
+  const std::size_t all = queues >= kQueuesOfMostViews ? kMostAutoViews : kLeastAutoViews;
+  return all / devices >= kLeastAutoViews ? all / devices : 1;
+}
+
+// Of so many threads, as many as are left beside one of a queue for each kWorkersOfQueue.
+std::size_t workers_among(std::size_t threads) {
+  return threads - (threads + kWorkersOfQueue) / (kWorkersOfQueue + 1);
 }
 
 std::string cpus_text(std::size_t cpus) {
@@ -70,22 +90,28 @@ BulkPolicy choose_bulk(const config::Fabric& fabric, const comms::CpuView& cpus,
 
   const std::size_t spare = ours > kOtherThreads ? (ours - kOtherThreads) / place.devices : 0;
   const std::size_t useful =
-      place.speed_mbps == 0 ? kMostAutoWorkers : (place.speed_mbps + kMbpsEach - 1) / kMbpsEach;
+      place.speed_mbps == 0 ? spare : (place.speed_mbps + kMbpsEach - 1) / kMbpsEach;
   const bool is_told = fabric.poller.workers >= 0;
   const bool is_dedicated = fabric.poller.mode == config::PollerMode::kDedicated;
-  const auto workers = [&](std::size_t of_queue) -> std::size_t {
-    if (!is_told) return std::min({workers_among(spare, of_queue), useful, kMostAutoWorkers});
-    // On a single CPU a worker only waits for who gives to it.
-    return usable > 1 ? static_cast<std::size_t>(fabric.poller.workers) : 0;
-  };
+  const std::size_t many = queues_among(std::min(spare, useful));
 
   BulkPolicy policy;
   policy.views = place.views;
+  // Without the tuner NCCL would spread every collective over all of their channels.
   if (place.views == 0)
     policy.views =
-        !is_dedicated && workers(kWorkersOfQueueWithViews) >= kMostAutoWorkers ? kAutoViews : 1;
-  const std::size_t of_queue = policy.views > 1 ? kWorkersOfQueueWithViews : kWorkersOfQueue;
-  policy.workers = workers(of_queue);
+        is_told || is_dedicated || !fabric.tunes_channels ? 1 : views_for(many, place.devices);
+  const bool has_workers = policy.views == 1 || is_told || is_dedicated;
+  if (has_workers && !is_told)
+    policy.workers = std::min({workers_among(spare), useful, kMostAutoWorkers});
+  else if (is_told && usable > 1)  // On a single CPU a worker only waits for who gives to it.
+    policy.workers = static_cast<std::size_t>(fabric.poller.workers);
+  // Whoever wants a thread of its own for the turns has that one.
+  if (!is_dedicated) {
+    policy.queues = has_workers ? std::max<std::size_t>(1, policy.workers / kWorkersOfQueue) : many;
+    policy.takes_over = is_told ? policy.workers != 0 : spare != 0;
+  }
+
   if (is_told) {
     policy.reason = usable > 1 || fabric.poller.workers == 0
                         ? "as poller.workers says"
@@ -96,19 +122,14 @@ BulkPolicy choose_bulk(const config::Fabric& fabric, const comms::CpuView& cpus,
     if (is_shared)
       policy.reason +=
           fmt::format(" for each of {} ranks ({})", place.ranks.count, place.ranks.source);
-    if (place.speed_mbps != 0 && policy.workers == useful)
+    const bool is_speeds = has_workers ? policy.workers == useful : many < queues_among(spare);
+    if (place.speed_mbps != 0 && is_speeds)
       policy.reason += fmt::format(", {} Gb/s", place.speed_mbps / 1000);
-  }
-  // Whoever wants a thread of its own for the turns has that one.
-  if (!is_dedicated) {
-    policy.queues = std::max<std::size_t>(1, policy.workers / of_queue);
-    policy.takes_over = is_told ? policy.workers != 0 : spare != 0;
   }
   if (fabric.messages.flows != 0) {
     policy.flows = fabric.messages.flows;
   } else if (policy.workers != 0) {
-    const auto movers =
-        static_cast<std::uint32_t>(policy.views > 1 ? workers_of(policy, 0) : policy.workers + 1);
+    const auto movers = static_cast<std::uint32_t>(policy.workers + 1);
     policy.flows = 1 + std::clamp<std::uint32_t>(movers, 2, kMostAutoBulkFlows);
   }
   return policy;

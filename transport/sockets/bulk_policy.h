@@ -2,9 +2,14 @@
 // Copyright the ztcp authors
 //
 // How a device moves bulk on this machine: how many queues it has, each with a thread that carries
-// its connections while there is much to move; how many workers beside them, who do the system
-// calls of large pieces; over how many flows of a connection; and as how many devices NCCL is shown
-// it, each of which it opens channels for.
+// its connections while there is much to move; as how many devices NCCL is shown it, each of which
+// it opens channels for; how many workers there are beside the queues, who do the system calls of
+// large pieces; and over how many flows of a connection.
+//
+// Where NCCL is shown several devices, its connections are many, and a queue to each of a few is
+// all it takes: what a thread receives it also hands on, in its own cache. Where it is shown one
+// (the config says so, or nobody tells NCCL how many channels a size is worth, or CPUs are few), a
+// connection alone must fill the interface, and workers and flows share its bytes.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +28,7 @@ struct BulkPolicy {
   std::size_t workers = 0;  // Of all queues together.
   std::uint32_t flows = 1;  // One for small messages and, where there are workers, others for bulk.
   std::size_t views = 1;    // As so many NCCL is shown it.
-  std::string reason;       // Of the workers, for the init line: "16 CPUs for each of 2 ranks".
+  std::string reason;       // For the init line: "16 CPUs for each of 2 ranks".
 };
 
 // The ranks of this host.
@@ -38,7 +43,7 @@ struct BulkPlace {
   std::size_t devices = 1;  // Of this process.
   LocalRanks ranks{};
   std::uint32_t speed_mbps = 0;  // Of the interface; 0: not known.
-  std::uint32_t views = 0;       // As the config says; 0: as the workers allow.
+  std::uint32_t views = 0;       // As the config says; 0: as the queues allow.
 };
 // Of the queue's own.
 constexpr std::size_t workers_of(const BulkPolicy& policy, std::size_t queue) {

@@ -126,13 +126,14 @@ class SocketTransport final : public Transport {
 };
 
 std::string bulk_text(const BulkPolicy& bulk) {
-  const std::string queues =
-      bulk.queues == 1 ? std::string() : fmt::format("{} queues with ", bulk.queues);
-  return fmt::format("{}{} ({}), {}", queues,
-                     bulk.workers == 0   ? std::string("no workers")
-                     : bulk.workers == 1 ? std::string("1 worker")
-                                         : fmt::format("{} workers", bulk.workers),
-                     bulk.reason,
+  const std::string workers = bulk.workers == 0   ? "no workers"
+                              : bulk.workers == 1 ? "1 worker"
+                                                  : fmt::format("{} workers", bulk.workers);
+  const std::string threads = bulk.queues == 1 ? workers
+                              : bulk.workers == 0
+                                  ? fmt::format("{} queues", bulk.queues)
+                                  : fmt::format("{} queues with {}", bulk.queues, workers);
+  return fmt::format("{} ({}), {}", threads, bulk.reason,
                      bulk.flows == 1 ? std::string("1 flow") : fmt::format("{} flows", bulk.flows));
 }
 
