@@ -25,13 +25,12 @@ constexpr std::size_t kWorkersOfQueue = 4;
 constexpr std::uint32_t kMbpsEach = 12'500;
 constexpr std::uint32_t kMostAutoBulkFlows = 4;
 
-// Queues of a device that NCCL is shown several times: more than the most are no gain, and three
-// deal NCCL's channels, of which there are two to a device, unevenly
-// (bench/results/nccl-h200-sockets.md).
-constexpr std::array<std::size_t, 4> kQueues = {12, 8, 4, 2};
+// Queues of a device that NCCL is shown several times: more than the most are no gain, and numbers
+// between these were not measured (bench/results/nccl-h200-sockets.md).
+constexpr std::array<std::size_t, 5> kQueues = {12, 8, 6, 4, 2};
 // With more devices NCCL opens more channels than few threads are worth; with fewer than the least,
 // all sizes below 2 MiB are slower than with one.
-constexpr std::size_t kQueuesOfMostViews = 8;
+constexpr std::size_t kQueuesOfMostViews = 6;
 constexpr std::size_t kMostAutoViews = 8;
 constexpr std::size_t kLeastAutoViews = 4;
 
