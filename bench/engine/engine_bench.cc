@@ -27,12 +27,12 @@
 
 #include "bench/engine/joined_pair.h"
 #include "bench/engine/shards.h"
+#include "bench/engine/slices.h"
 
 namespace ztcp::bench {
 namespace {
 
 constexpr int kRepetitions = 9;
-constexpr std::size_t kSliceBytes = 4U << 20;
 // Working sets up to this are one slice or a few: more repetitions make up for it.
 constexpr std::size_t kManyBytes = 32U << 20;
 
@@ -103,12 +103,6 @@ bool measure(const Row& row, Buffers& buffers, Slices& slices) {
     slices.receiving.push_back(static_cast<double>(cycles.receive));
   }
   return pair.is_intact() && buffers.destination == buffers.source;
-}
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 Sample summarize(Slices& slices, double hz) {

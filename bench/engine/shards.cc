@@ -2,7 +2,6 @@
 // Copyright the ztcp authors
 #include "bench/engine/shards.h"
 
-#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "bench/engine/joined_pair.h"
+#include "bench/engine/slices.h"
 
 namespace ztcp::bench {
 namespace {
@@ -19,7 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kWorkingSetBytes = 256U << 20;
-constexpr std::size_t kSliceBytes = 4U << 20;
 
 // One connection, with the buffers that its two ends have.
 struct Connection {
@@ -44,12 +43,6 @@ void copy(const Connections& connections, std::size_t bytes) {
       std::memcpy(one->destination.data() + at, one->source.data() + at, kSliceBytes);
       asm volatile("" ::"r"(one->destination.data()) : "memory");
     }
-}
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr msg::Cookie kCookie{std::byte{0x5e}, std::byte{0x55}};
+constexpr msg::Cookie kCrowdCookie{std::byte{0x5e}, std::byte{0x55}};
 constexpr std::size_t kPlaces = 32;
 
 // Host 0 has places for all its connections, host 1 for few.
@@ -39,7 +39,7 @@ const Endpoint kServer{config(1).stack.address.address, config(1).listen_port};
 constexpr WorldOptions kCable{.forward = {.delay = 10us}, .backward = {.delay = 10us}};
 
 // Either of the two, for worlds where a stranger speaks TCP and no more.
-struct Host {
+struct EitherHost {
   void on_frames(TimePoint now, std::span<RxFrame> frames) {
     std::visit([&](auto* n) { n->on_frames(now, frames); }, node);
   }
@@ -109,11 +109,11 @@ class Strangers : public testing::TestWithParam<Strange> {};
 TEST_P(Strangers, DoNotKeepPeersOut) {
   ustack::Engine server(config(1));
   Arrivals arrivals;
-  ASSERT_TRUE(server.listen(kCookie, arrivals));
+  ASSERT_TRUE(server.listen(kCrowdCookie, arrivals));
   tcp::Stack strangers(config(0).stack, {1, 2});
-  Host first{&strangers};
-  Host second{&server};
-  World<Host> world(first, second, kCable);
+  EitherHost first{&strangers};
+  EitherHost second{&server};
+  World<EitherHost> world(first, second, kCable);
 
   std::vector<std::unique_ptr<Stranger>> crowd;
   for (std::size_t i = 0; i < 3 * config(1).stack.max_connections; ++i) {
@@ -122,7 +122,7 @@ TEST_P(Strangers, DoNotKeepPeersOut) {
     ASSERT_TRUE(world.run_for(1ms)) << world.why();
     EXPECT_TRUE(crowd.back()->is_open) << i;
   }
-  Stranger peer(greeting(kCookie));
+  Stranger peer(greeting(kCrowdCookie));
   ASSERT_TRUE(strangers.connect(world.now(), kServer, peer));
   EXPECT_TRUE(world.run_until([&] { return !arrivals.sessions.empty(); }, 1ms)) << world.why();
   arrivals.sessions.clear();
@@ -157,12 +157,12 @@ TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   ustack::Engine server(config(1));
   Senders senders;
   Arrivals arrivals;
-  ASSERT_TRUE(server.listen(kCookie, arrivals));
+  ASSERT_TRUE(server.listen(kCrowdCookie, arrivals));
   World<ustack::Engine> world(client, server, kCable);
   std::size_t flows_of_first_half = 0;
   for (std::size_t i = 1; i <= kPlaces; ++i) {
     EXPECT_FALSE(server.is_full());
-    msg::SendSession& session = client.connect(kServer, kCookie, senders);
+    msg::SendSession& session = client.connect(kServer, kCrowdCookie, senders);
     ASSERT_TRUE(world.run_until([&] { return senders.ready == i; }, 1s)) << i << world.why();
     records.emplace_back().start(large, 0, kUnmapped);
     session.post(world.now(), records.back());
@@ -177,14 +177,14 @@ TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   EXPECT_EQ(server.acceptor_counters().refused_full, 0U);
 
   EXPECT_TRUE(server.is_full());
-  msg::SendSession& refused = client.connect(kServer, kCookie, senders);
+  msg::SendSession& refused = client.connect(kServer, kCrowdCookie, senders);
   ASSERT_TRUE(world.run_until([&] { return senders.failed == 1; }, 100ms)) << world.why();
   EXPECT_EQ(senders.error.code, Errc::kFull);
   EXPECT_EQ(describe(refused.failure_detail()),
             "the peer refused: all 32 connections of its NIC are taken");
   client.destroy(refused);
   arrivals.sessions.pop_back();
-  client.connect(kServer, kCookie, senders);
+  client.connect(kServer, kCrowdCookie, senders);
   EXPECT_TRUE(world.run_until([&] { return senders.ready == kPlaces + 1; }, 1s)) << world.why();
   arrivals.sessions.clear();
 }
@@ -195,17 +195,17 @@ TEST(Peers, BothDirectionsShareTheLimit) {
   ustack::Engine server(config(1));
   Senders senders;
   Arrivals arrivals;
-  ASSERT_TRUE(client.listen(kCookie, arrivals));
-  ASSERT_TRUE(server.listen(kCookie, arrivals));
+  ASSERT_TRUE(client.listen(kCrowdCookie, arrivals));
+  ASSERT_TRUE(server.listen(kCrowdCookie, arrivals));
   World<ustack::Engine> world(client, server, kCable);
   const Endpoint client_at{config(0).stack.address.address, config(0).listen_port};
-  for (std::size_t i = 0; i < kPlaces - 1; ++i) server.connect(client_at, kCookie, senders);
+  for (std::size_t i = 0; i < kPlaces - 1; ++i) server.connect(client_at, kCrowdCookie, senders);
   ASSERT_TRUE(world.run_until([&] { return senders.ready == kPlaces - 1; }, 1s)) << world.why();
   EXPECT_FALSE(server.is_full());
-  client.connect(kServer, kCookie, senders);
+  client.connect(kServer, kCrowdCookie, senders);
   ASSERT_TRUE(world.run_until([&] { return senders.ready == kPlaces; }, 1s)) << world.why();
   EXPECT_TRUE(server.is_full());
-  client.connect(kServer, kCookie, senders);
+  client.connect(kServer, kCrowdCookie, senders);
   ASSERT_TRUE(world.run_until([&] { return senders.failed == 1; }, 100ms)) << world.why();
   EXPECT_EQ(senders.error.code, Errc::kFull);
   arrivals.sessions.clear();

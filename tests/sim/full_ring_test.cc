@@ -16,8 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kTurn = 5us;  // Pollers spin: they come by more often than frames do.
-
 // A connection as NCCL has it, of several flows, one way.
 class FullRing : public testing::Test {
  protected:

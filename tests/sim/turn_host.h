@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +23,8 @@
 
 namespace ztcp::sim {
 
+// Pollers spin: they come by more often than frames do.
+inline constexpr Duration kTurn = std::chrono::microseconds(5);
 inline constexpr msg::Cookie kTurnCookie{std::byte{7}, std::byte{1}};
 
 class TurnHost;

@@ -22,7 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 using Told = std::vector<std::string>;
 
-constexpr Duration kTurn = 5us;
 constexpr std::size_t kBytes = 64 * TurnClient::kMessageBytes;
 
 // Two connections from one host to the other.

@@ -13,19 +13,13 @@
 namespace ztcp::sim {
 namespace {
 
-struct Shape {
-  const char* name;
-  std::vector<std::uint32_t> rails;  // By queue pair.
-  std::vector<std::uint32_t> rates_mbps{};
-  std::vector<std::uint32_t> tcp_rails{};
-};
-const Shape kShapes[] = {{"two", {0, 1}, {25, 400}},
-                         {"two_of_two", {0, 0, 1, 1}},
-                         {"three", {0, 1, 2}, {100, 10, 50}},
-                         {"eight", {0, 1, 2, 3, 4, 5, 6, 7}},
-                         {"rdma_and_tcp", {0, 1}, {100, 100}, {1}},
-                         {"rdma_and_two_of_tcp", {0, 0, 1, 2}, {100, 100, 400}, {1, 2}},
-                         {"tcp_alone", {0, 1}, {100, 100}, {0, 1}}};
+const Shape kFailingShapes[] = {{"two", {0, 1}, {25, 400}},
+                                {"two_of_two", {0, 0, 1, 1}},
+                                {"three", {0, 1, 2}, {100, 10, 50}},
+                                {"eight", {0, 1, 2, 3, 4, 5, 6, 7}},
+                                {"rdma_and_tcp", {0, 1}, {100, 100}, {1}},
+                                {"rdma_and_two_of_tcp", {0, 0, 1, 2}, {100, 100, 400}, {1, 2}},
+                                {"tcp_alone", {0, 1}, {100, 100}, {0, 1}}};
 
 Setup setup_of(const Shape& shape, std::uint64_t seed) {
   return {.rails = shape.rails,
@@ -53,7 +47,7 @@ TEST_P(VerbsRails, FailAndRejoinInTheMidstOfTraffic) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, VerbsRails,
-                         testing::Combine(testing::ValuesIn(kShapes), testing::Range(1, 9)),
+                         testing::Combine(testing::ValuesIn(kFailingShapes), testing::Range(1, 9)),
                          [](const auto& one) {
                            return std::string(std::get<0>(one.param).name) + "_seed_" +
                                   std::to_string(std::get<1>(one.param));

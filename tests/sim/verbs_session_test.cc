@@ -9,12 +9,6 @@
 namespace ztcp::sim {
 namespace {
 
-struct Shape {
-  const char* name;
-  std::vector<std::uint32_t> rails;  // By queue pair.
-  std::vector<std::uint32_t> rates_mbps{};
-  std::vector<std::uint32_t> tcp_rails{};
-};
 const Shape kShapes[] = {{"one", {0}},
                          {"two", {0, 0}},
                          {"three", {0, 0, 0}},

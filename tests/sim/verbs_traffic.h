@@ -19,6 +19,14 @@
 
 namespace ztcp::sim {
 
+// Of a connection, for tests that run with several.
+struct Shape {
+  const char* name;
+  std::vector<std::uint32_t> rails;  // By queue pair.
+  std::vector<std::uint32_t> rates_mbps{};
+  std::vector<std::uint32_t> tcp_rails{};
+};
+
 // What is to be seen of message `n` of a tag.
 inline std::byte byte_of(std::uint64_t n, int tag, std::size_t at) {
   return static_cast<std::byte>(n * 7 + static_cast<std::uint64_t>(tag) * 31 + at * 3 + at / 256);

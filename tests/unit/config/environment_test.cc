@@ -87,12 +87,12 @@ TEST(Environment, EmptyMeansUnset) {
   EXPECT_TRUE(environment.problems.empty());
 }
 
-struct Case {
+struct WrongVariable {
   const char* name;
   const char* variable;
   const char* what;
 };
-class Wrong : public testing::TestWithParam<Case> {};
+class Wrong : public testing::TestWithParam<WrongVariable> {};
 
 TEST_P(Wrong, IsReported) {
   const Environment environment = read({GetParam().variable});
@@ -105,12 +105,13 @@ TEST_P(Wrong, IsReported) {
 
 INSTANTIATE_TEST_SUITE_P(
     Variable, Wrong,
-    testing::Values(Case{"misspelt", "ZTCP_CONF=x", "did you mean ZTCP_CONFIG?"},
-                    Case{"unlike_any", "ZTCP_FROBNICATE=1", "ZTCP_FROBNICATE: unknown variable;"},
-                    Case{"on_error", "ZTCP_ON_ERROR=soft", "\"soft\" is neither fail nor fallback"},
-                    Case{"rank_word", "ZTCP_LOCAL_RANK=one", "\"one\" is not a number"},
-                    Case{"rank_negative", "ZTCP_LOCAL_RANK=-2", "\"-2\" is not a number"},
-                    Case{"rank_trailing", "ZTCP_LOCAL_RANK=1x", "\"1x\" is not a number"}),
+    testing::Values(
+        WrongVariable{"misspelt", "ZTCP_CONF=x", "did you mean ZTCP_CONFIG?"},
+        WrongVariable{"unlike_any", "ZTCP_FROBNICATE=1", "ZTCP_FROBNICATE: unknown variable;"},
+        WrongVariable{"on_error", "ZTCP_ON_ERROR=soft", "\"soft\" is neither fail nor fallback"},
+        WrongVariable{"rank_word", "ZTCP_LOCAL_RANK=one", "\"one\" is not a number"},
+        WrongVariable{"rank_negative", "ZTCP_LOCAL_RANK=-2", "\"-2\" is not a number"},
+        WrongVariable{"rank_trailing", "ZTCP_LOCAL_RANK=1x", "\"1x\" is not a number"}),
     [](const auto& row) { return row.param.name; });
 
 }  // namespace

@@ -53,7 +53,7 @@ class SocketFile : public testing::Test {
 
   std::string folder_;
   std::string path_;
-  test::LogCapture log_;
+  ztcp::test::LogCapture log_;
 };
 
 TEST_F(SocketFile, NothingIsInTheWay) {
@@ -162,11 +162,11 @@ TEST_F(SocketFile, NoSwapOfFoldersLeadsItElsewhere) {
 }
 
 // What a typing error may name.
-struct Placed {
+struct PlacedFile {
   const char* name;
   void (*place)(const std::string& path, const std::string& own);
 };
-class SocketFileKind : public SocketFile, public testing::WithParamInterface<Placed> {};
+class SocketFileKind : public SocketFile, public testing::WithParamInterface<PlacedFile> {};
 
 TEST_P(SocketFileKind, IsRefusedByNameAndStays) {
   const std::string own = folder_ + "/own";
@@ -187,27 +187,27 @@ TEST_P(SocketFileKind, IsRefusedByNameAndStays) {
 INSTANTIATE_TEST_SUITE_P(
     All, SocketFileKind,
     testing::Values(
-        Placed{"File",
-               [](const std::string& path, const std::string&) { std::ofstream(path) << "x"; }},
-        Placed{"EmptyFile",
-               [](const std::string& path, const std::string&) { std::ofstream{path}; }},
-        Placed{"HardLink", [](const std::string& path,
-                              const std::string& own) { fs::create_hard_link(own, path); }},
-        Placed{"LinkToAFile", [](const std::string& path,
-                                 const std::string& own) { fs::create_symlink(own, path); }},
-        Placed{"LinkToASocket",
-               [](const std::string& path, const std::string& own) {
-                 bound_socket(own + ".sock");
-                 fs::create_symlink(own + ".sock", path);
-               }},
-        Placed{"DanglingLink",
-               [](const std::string& path, const std::string& own) {
-                 fs::create_symlink(own + "-missing", path);
-               }},
-        Placed{"Fifo", [](const std::string& path,
-                          const std::string&) { ASSERT_EQ(::mkfifo(path.c_str(), 0666), 0); }},
-        Placed{"Folder",
-               [](const std::string& path, const std::string&) { fs::create_directory(path); }}),
+        PlacedFile{"File",
+                   [](const std::string& path, const std::string&) { std::ofstream(path) << "x"; }},
+        PlacedFile{"EmptyFile",
+                   [](const std::string& path, const std::string&) { std::ofstream{path}; }},
+        PlacedFile{"HardLink", [](const std::string& path,
+                                  const std::string& own) { fs::create_hard_link(own, path); }},
+        PlacedFile{"LinkToAFile", [](const std::string& path,
+                                     const std::string& own) { fs::create_symlink(own, path); }},
+        PlacedFile{"LinkToASocket",
+                   [](const std::string& path, const std::string& own) {
+                     bound_socket(own + ".sock");
+                     fs::create_symlink(own + ".sock", path);
+                   }},
+        PlacedFile{"DanglingLink",
+                   [](const std::string& path, const std::string& own) {
+                     fs::create_symlink(own + "-missing", path);
+                   }},
+        PlacedFile{"Fifo", [](const std::string& path,
+                              const std::string&) { ASSERT_EQ(::mkfifo(path.c_str(), 0666), 0); }},
+        PlacedFile{"Folder", [](const std::string& path,
+                                const std::string&) { fs::create_directory(path); }}),
     [](const auto& row) { return row.param.name; });
 
 // The driver removes by name what it has bound.

@@ -78,7 +78,7 @@ class Relay {
         for (Descriptor& end : way) fds.push_back({end.get(), POLLIN, 0});
       poll(fds.data(), fds.size(), 1);
       if ((fds[0].revents & POLLIN) != 0) {
-        Way way{Descriptor(accept(listener_.get(), nullptr, nullptr)), connected_to(to_)};
+        Way way{Descriptor(::accept(listener_.get(), nullptr, nullptr)), connected_to(to_)};
         ways_.push_back(std::move(way));
         ++dialled_;
         continue;
@@ -114,15 +114,12 @@ class Relay {
   std::thread thread_;
 };
 
-struct Kind {
-  const char* name;
-  HostOptions options;
-};
-class Resets : public testing::TestWithParam<Kind> {};
+class Resets : public testing::TestWithParam<HostKind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, Resets,
-                         testing::Values(Kind{"NoWorkers", {}}, Kind{"Workers", {.workers = 3}},
-                                         Kind{"TwoQueues", {.workers = 8}},
-                                         Kind{"WorkersForOneFlow", {.workers = 2, .flows = 1}}),
+                         testing::Values(HostKind{"NoWorkers", {}},
+                                         HostKind{"Workers", {.workers = 3}},
+                                         HostKind{"TwoQueues", {.workers = 8}},
+                                         HostKind{"WorkersForOneFlow", {.workers = 2, .flows = 1}}),
                          [](const auto& row) { return row.param.name; });
 
 // Bytes that the peer's kernel had acknowledged die with the connection: they are sent again, each

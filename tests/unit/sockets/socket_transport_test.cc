@@ -20,26 +20,21 @@ namespace {
 
 using namespace test;
 
-struct Kind {
-  const char* name;
-  HostOptions options;
-};
-
-class Transfers : public testing::TestWithParam<Kind> {
+class Transfers : public testing::TestWithParam<HostKind> {
  protected:
   TwoHosts hosts_{GetParam().options};
 };
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, Transfers,
-    testing::Values(Kind{"IPv4", {}}, Kind{"IPv6", {.address = kLoopback6}},
-                    Kind{"ThreadOfItsOwn", {.mode = config::PollerMode::kDedicated}},
-                    Kind{"OneWorker", {.workers = 1}},
-                    Kind{"WorkersAndAThread",
-                         {.mode = config::PollerMode::kDedicated, .workers = 3}},
-                    Kind{"TwoQueues", {.workers = 8}},
-                    Kind{"ManyFlows", {.workers = 4, .flows = 8}},
-                    Kind{"WorkersForOneFlow", {.workers = 2, .flows = 1}}),
+    testing::Values(HostKind{"IPv4", {}}, HostKind{"IPv6", {.address = kLoopback6}},
+                    HostKind{"ThreadOfItsOwn", {.mode = config::PollerMode::kDedicated}},
+                    HostKind{"OneWorker", {.workers = 1}},
+                    HostKind{"WorkersAndAThread",
+                             {.mode = config::PollerMode::kDedicated, .workers = 3}},
+                    HostKind{"TwoQueues", {.workers = 8}},
+                    HostKind{"ManyFlows", {.workers = 4, .flows = 8}},
+                    HostKind{"WorkersForOneFlow", {.workers = 2, .flows = 1}}),
     [](const auto& row) { return row.param.name; });
 
 TEST_P(Transfers, EveryByteArrivesOnceAndInOrder) {

@@ -34,6 +34,12 @@ struct HostOptions {
   std::uint32_t flows = 0;
 };
 
+// A row of tests that run with several.
+struct HostKind {
+  const char* name;
+  HostOptions options;
+};
+
 inline config::Fabric host_settings(const HostOptions& options = {}) {
   config::Fabric fabric;
   fabric.name = "loopback";

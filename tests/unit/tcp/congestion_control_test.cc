@@ -10,11 +10,10 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
+#include "tests/unit/tcp/mss.h"
 
 namespace ztcp::tcp::test {
 namespace {
-
-constexpr std::uint32_t kMss = 1448;
 
 // RFC 5681, nothing more; writes down what it hears.
 class Reno final : public CongestionControl {

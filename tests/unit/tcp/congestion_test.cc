@@ -6,18 +6,18 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/tcp/mss.h"
 #include "transport/tcp/cubic.h"
 
 namespace ztcp::tcp {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::uint32_t kMss = 1000;
+using test::kRoundMss;
 
 class CongestionTest : public testing::Test {
  protected:
-  CongestionTest() { congestion.begin(make_congestion_control<Cubic>, kMss, 10, SeqNum(0)); }
+  CongestionTest() { congestion.begin(make_congestion_control<Cubic>, kRoundMss, 10, SeqNum(0)); }
   void ack(std::uint32_t bytes, bool limited = true, Duration rtt = {}) {
     number += bytes;
     congestion.on_ack(now, {.ack = SeqNum(number),
@@ -34,75 +34,75 @@ class CongestionTest : public testing::Test {
 
 // RFC 6928, then RFC 5681 section 3.1: a segment more for each acknowledged.
 TEST_F(CongestionTest, BeginsWithTenAndDoubles) {
-  EXPECT_EQ(congestion.window_bytes(), 10 * kMss);
-  for (int i = 0; i < 10; ++i) ack(kMss);
-  EXPECT_EQ(congestion.window_bytes(), 20 * kMss);
+  EXPECT_EQ(congestion.window_bytes(), 10 * kRoundMss);
+  for (int i = 0; i < 10; ++i) ack(kRoundMss);
+  EXPECT_EQ(congestion.window_bytes(), 20 * kRoundMss);
 }
 
 TEST_F(CongestionTest, DoesNotGrowWhileSomethingElseLimits) {
-  ack(5 * kMss, /*limited=*/false);
-  EXPECT_EQ(congestion.window_bytes(), 10 * kMss);
+  ack(5 * kRoundMss, /*limited=*/false);
+  EXPECT_EQ(congestion.window_bytes(), 10 * kRoundMss);
 }
 
 // RFC 9438 section 4.6.
 TEST_F(CongestionTest, RecoveryReducesToSeventyPercent) {
-  congestion.enter_recovery(10 * kMss);
-  EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kMss);
+  congestion.enter_recovery(10 * kRoundMss);
+  EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kRoundMss);
   congestion.leave_recovery();
-  EXPECT_EQ(congestion.window_bytes(), 7 * kMss);
+  EXPECT_EQ(congestion.window_bytes(), 7 * kRoundMss);
   EXPECT_FALSE(congestion.in_slow_start());
 }
 
 // RFC 5681 section 3.1: the loss window is one segment; ssthresh moves only once.
 TEST_F(CongestionTest, TimeoutsReduceOnce) {
   congestion.on_timeout(true, SeqNum(0), 0);
-  EXPECT_EQ(congestion.window_bytes(), kMss);
-  EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kMss);
+  EXPECT_EQ(congestion.window_bytes(), kRoundMss);
+  EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kRoundMss);
   congestion.on_timeout(false, SeqNum(0), 0);
-  EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kMss);
+  EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kRoundMss);
 }
 
 // A timeout that was none gives back what recovery would have come to, and not what a real loss has
 // cost.
 TEST_F(CongestionTest, UndoOfATimeoutInRecoveryKeepsItsReduction) {
-  congestion.enter_recovery(10 * kMss);
-  congestion.on_recovery_ack(kMss, true, 2 * kMss);
+  congestion.enter_recovery(10 * kRoundMss);
+  congestion.on_recovery_ack(kRoundMss, true, 2 * kRoundMss);
   congestion.keep_reduction();
   congestion.on_timeout(false, SeqNum(0), 0);
-  EXPECT_EQ(congestion.window_bytes(), kMss);
+  EXPECT_EQ(congestion.window_bytes(), kRoundMss);
   congestion.undo();
-  EXPECT_EQ(congestion.window_bytes(), 7 * kMss);
-  EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kMss);
+  EXPECT_EQ(congestion.window_bytes(), 7 * kRoundMss);
+  EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kRoundMss);
 }
 
 TEST_F(CongestionTest, UndoRestoresWhatWas) {
   congestion.on_timeout(true, SeqNum(0), 0);
   congestion.undo();
-  EXPECT_EQ(congestion.window_bytes(), 10 * kMss);
+  EXPECT_EQ(congestion.window_bytes(), 10 * kRoundMss);
   EXPECT_TRUE(congestion.in_slow_start());
 }
 
 // Training computes between bursts: a burst that fills the window at once must not find it grown
 // by the time in between.
 TEST_F(CongestionTest, PauseBetweenBurstsDoesNotCount) {
-  congestion.enter_recovery(10 * kMss);
+  congestion.enter_recovery(10 * kRoundMss);
   congestion.leave_recovery();
-  ack(kMss);
+  ack(kRoundMss);
   const std::uint32_t before = congestion.window_bytes();
   now += 60s;
   congestion.on_restart(now);
-  ack(kMss);
-  EXPECT_LE(congestion.window_bytes(), before + kMss / 5);
+  ack(kRoundMss);
+  EXPECT_LE(congestion.window_bytes(), before + kRoundMss / 5);
 }
 
 // Section 4.2: "only for the initial slow start". After a timeout ssthresh says where to end.
 TEST_F(CongestionTest, RoundTripsDoNotEndALaterSlowStart) {
-  for (int i = 0; i < 90; ++i) ack(kMss);
+  for (int i = 0; i < 90; ++i) ack(kRoundMss);
   congestion.on_timeout(true, SeqNum(number), 0);
   for (int i = 0; i < 9; ++i)
-    for (int k = 0; k < 8; ++k) ack(kMss / 2, /*limited=*/true, 1ms + i * 1ms);
+    for (int k = 0; k < 8; ++k) ack(kRoundMss / 2, /*limited=*/true, 1ms + i * 1ms);
   EXPECT_TRUE(congestion.in_slow_start());
-  EXPECT_EQ(congestion.window_bytes(), kMss + 36 * kMss);
+  EXPECT_EQ(congestion.window_bytes(), kRoundMss + 36 * kRoundMss);
 }
 
 }  // namespace

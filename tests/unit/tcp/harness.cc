@@ -311,16 +311,12 @@ void Peer::write(std::size_t bytes) {
   ASSERT_TRUE(user.stream->write({}, std::span(&fragment, 1)));
 }
 
-namespace {
-
 StackConfig right_config() {
   StackConfig config = test_config();
   config.mac = kPeerMac;
   config.address = {kPeerIp, 24};
   return config;
 }
-
-}  // namespace
 
 Pair::Pair() : Pair(test_config(), right_config()) {}
 Pair::Pair(const StackConfig& l, const StackConfig& r) : left(l, {1, 2}), right(r, {3, 4}) {

@@ -32,6 +32,8 @@ inline constexpr Ipv4Address kPeerIp{0x0a000002};
 inline constexpr std::uint16_t kPeerPort = 7000;
 inline constexpr std::uint16_t kListenPort = 7471;
 
+inline constexpr std::size_t kIpAt = wire::kEthernetBytes;  // In a frame.
+
 inline constexpr Duration kRoundTrip = 1ms;
 
 inline TimePoint at(Duration since_start) { return TimePoint{} + 1h + since_start; }
@@ -156,6 +158,8 @@ class Peer {
   std::size_t written_bytes_ = 0;
   bool timestamps_ = true;
 };
+
+StackConfig right_config();  // Of the second of two Stacks.
 
 // Two Stacks and a cable: every frame arrives at once, unless `drop` says no.
 class Pair {

@@ -16,7 +16,6 @@ namespace {
 
 using wire::IcmpError;
 
-constexpr std::size_t kIpAt = wire::kEthernetBytes;
 constexpr std::size_t kIcmpAt = kIpAt + wire::kIpv4Bytes;
 constexpr Ipv4Address kRouter{0x0a0000fe};
 

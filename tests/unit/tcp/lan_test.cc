@@ -21,13 +21,6 @@ constexpr MacAddress kForgerMac{{0x02, 0, 0, 0, 0, 0x66}};
 constexpr std::size_t kEthernetSourceAt = 6;
 constexpr std::size_t kArpSenderMacAt = wire::kEthernetBytes + 8;
 
-StackConfig right_config() {
-  StackConfig config = test_config();
-  config.mac = kPeerMac;
-  config.address = {kPeerIp, 24};
-  return config;
-}
-
 class Lan : public testing::Test {
  protected:
   Lan() : left(test_config(), {1, 2}), right(right_config(), {3, 4}) {

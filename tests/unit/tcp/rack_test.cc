@@ -9,12 +9,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/tcp/mss.h"
+
 namespace ztcp::tcp {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::uint32_t kMss = 1000;
+using test::kRoundMss;
 
 // Ten segments 10 us apart on a path of 1 ms.
 class RackTest : public testing::Test {
@@ -22,12 +23,13 @@ class RackTest : public testing::Test {
   RackTest() : board(ring), rtt({200ms, 5ms, 2s}) {
     board.reset(SeqNum(0));
     rtt.on_sample(start, 1ms);
-    for (std::uint32_t i = 0; i < 10; ++i) board.push(SeqNum(i * kMss), kMss, start + i * 10us);
+    for (std::uint32_t i = 0; i < 10; ++i)
+      board.push(SeqNum(i * kRoundMss), kRoundMss, start + i * 10us);
   }
   // The peer reports segment i, one round trip after it was sent.
   void sack(std::uint32_t i) {
     Delivered delivered;
-    board.sack(SeqNum(i * kMss), SeqNum((i + 1) * kMss), kMss, delivered);
+    board.sack(SeqNum(i * kRoundMss), SeqNum((i + 1) * kRoundMss), kRoundMss, delivered);
     rack.on_delivered(arrival(i), delivered, /*echoes_older=*/false, rtt);
   }
   TimePoint arrival(std::uint32_t i) const { return start + i * 10us + 1ms; }
@@ -51,7 +53,7 @@ TEST_F(RackTest, WaitsAQuarterRoundTripForTheFirstHole) {
   sack(1);
   EXPECT_EQ(detect(arrival(1)), 0U);
   EXPECT_EQ(next, start + 1ms + 250us);
-  EXPECT_EQ(detect(next), kMss);
+  EXPECT_EQ(detect(next), kRoundMss);
   EXPECT_TRUE(board[0].is(SentRecord::kLost));
   EXPECT_EQ(next, kNever);
 }
@@ -61,7 +63,7 @@ TEST_F(RackTest, ThreeDuplicatesNeedNoPatience) {
   sack(1);
   sack(2);
   sack(3);
-  EXPECT_EQ(detect(arrival(3)), kMss);
+  EXPECT_EQ(detect(arrival(3)), kRoundMss);
 }
 
 TEST_F(RackTest, SeenReorderingKeepsTheWindowOpen) {
@@ -76,11 +78,11 @@ TEST_F(RackTest, SeenReorderingKeepsTheWindowOpen) {
 
 TEST_F(RackTest, DuplicateReportsWidenTheWindowOncePerRoundTrip) {
   rack.note_reordering();
-  rack.on_dsack(SeqNum(10 * kMss));
-  rack.on_dsack(SeqNum(10 * kMss));
+  rack.on_dsack(SeqNum(10 * kRoundMss));
+  rack.on_dsack(SeqNum(10 * kRoundMss));
   EXPECT_EQ(rack.reordering_window(true, 4, rtt), 500us);
-  rack.on_progress(SeqNum(10 * kMss));
-  rack.on_dsack(SeqNum(20 * kMss));
+  rack.on_progress(SeqNum(10 * kRoundMss));
+  rack.on_dsack(SeqNum(20 * kRoundMss));
   EXPECT_EQ(rack.reordering_window(true, 4, rtt), 750us);
   for (int i = 0; i < 16; ++i) rack.on_recovery_end();
   EXPECT_EQ(rack.reordering_window(true, 4, rtt), 250us);
@@ -88,7 +90,7 @@ TEST_F(RackTest, DuplicateReportsWidenTheWindowOncePerRoundTrip) {
 
 TEST_F(RackTest, RoundOfADuplicateReportEndsThoughNumbersGoHalfRound) {
   rack.note_reordering();
-  rack.on_dsack(SeqNum(10 * kMss));
+  rack.on_dsack(SeqNum(10 * kRoundMss));
   for (std::uint32_t una = 0; una < 0x90000000; una += 0x10000000) rack.on_progress(SeqNum(una));
   rack.on_dsack(SeqNum(0x90001000));
   EXPECT_EQ(rack.reordering_window(true, 4, rtt), 750us);
@@ -101,12 +103,12 @@ TEST_F(RackTest, FindsALostRetransmission) {
   board.mark_retransmitted(0, again);
   EXPECT_EQ(detect(again), 0U);
   // New data sent after the retransmission arrives, the retransmission does not.
-  board.push(SeqNum(10 * kMss), kMss, again + 10us);
+  board.push(SeqNum(10 * kRoundMss), kRoundMss, again + 10us);
   Delivered delivered;
-  board.sack(SeqNum(10 * kMss), SeqNum(11 * kMss), kMss, delivered);
+  board.sack(SeqNum(10 * kRoundMss), SeqNum(11 * kRoundMss), kRoundMss, delivered);
   rack.on_delivered(again + 1010us, delivered, false, rtt);
   // Segments 4 to 9 went out before it, too.
-  EXPECT_EQ(detect(again + 1010us, /*in_recovery=*/true), 7 * kMss);
+  EXPECT_EQ(detect(again + 1010us, /*in_recovery=*/true), 7 * kRoundMss);
 }
 
 // Section 6.2 step 2: an ACK sooner than any round trip answers the original.
@@ -115,7 +117,7 @@ TEST_F(RackTest, IgnoresAnAckThatCameTooSoonForTheRetransmission) {
   const TimePoint again = start + 1ms;
   board.mark_retransmitted(0, again);
   Delivered delivered;
-  board.acknowledge(SeqNum(kMss), kMss, delivered);
+  board.acknowledge(SeqNum(kRoundMss), kRoundMss, delivered);
   rack.on_delivered(again + 10us, delivered, false, rtt);
   EXPECT_EQ(detect(again + 10us), 0U);
   EXPECT_EQ(next, kNever) << "nothing is known delivered";
@@ -139,24 +141,24 @@ TEST_F(RackTest, FindsWhatLookingAtEverySegmentFinds) {
     for (int step = 0; step < 200; ++step) {
       now += Duration(random() % 3 * 50'000);
       for (auto n = random() % 6; n > 0 && !flight.full(); --n) {
-        flight.push(sent, kMss, now, random() % 8 == 0 ? SentRecord::kRetransmitted : 0);
-        sent = sent + kMss;
+        flight.push(sent, kRoundMss, now, random() % 8 == 0 ? SentRecord::kRetransmitted : 0);
+        sent = sent + kRoundMss;
       }
       while (flight.lost_bytes() > 0 && random() % 4 != 0)
         flight.mark_retransmitted(flight.first_lost(), now);
       if (flight.empty()) continue;
       Delivered delivered;
       if (random() % 6 == 0) {
-        una = una + static_cast<std::uint32_t>(random() % 4) * kMss / 2;
+        una = una + static_cast<std::uint32_t>(random() % 4) * kRoundMss / 2;
         if (una.after(sent)) una = sent;
-        flight.acknowledge(una, kMss, delivered);
+        flight.acknowledge(una, kRoundMss, delivered);
       }
-      const std::uint32_t span = bytes_between(una, sent) / kMss;
+      const std::uint32_t span = bytes_between(una, sent) / kRoundMss;
       for (int block = 0; block < 3 && span > 0; ++block) {
-        const SeqNum begin = una + static_cast<std::uint32_t>(random() % span) * kMss;
+        const SeqNum begin = una + static_cast<std::uint32_t>(random() % span) * kRoundMss;
         const SeqNum end =
-            earlier(begin + static_cast<std::uint32_t>(1 + random() % 5) * kMss, sent);
-        flight.sack(begin, end, kMss, delivered);
+            earlier(begin + static_cast<std::uint32_t>(1 + random() % 5) * kRoundMss, sent);
+        flight.sack(begin, end, kRoundMss, delivered);
       }
       if (random() % 50 == 0) flight.forget_losses();
       if (random() % 50 == 0) flight.forget_sacks();

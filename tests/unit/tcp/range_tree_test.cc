@@ -14,8 +14,8 @@
 namespace ztcp::tcp {
 namespace {
 
-constexpr std::uint32_t kNone = RangeTree::kNone;
-constexpr SeqNum kBase(0xffff0000);  // Wraps inside the tests' range.
+constexpr std::uint32_t kNoNode = RangeTree::kNone;
+constexpr SeqNum kFirstBegin(0xffff0000);  // Wraps inside the tests' range.
 constexpr std::uint32_t kSpan = 10;
 
 // Range i is [20 i, 20 i + 10), in node i.
@@ -23,11 +23,11 @@ class RangeTreeTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kNodes = 8192;
 
-  static SeqNum begin_of(std::uint32_t i) { return kBase + 20 * i; }
+  static SeqNum begin_of(std::uint32_t i) { return kFirstBegin + 20 * i; }
   void insert(std::uint32_t i) {
     const std::uint32_t right = tree.first_ending_after(begin_of(i));
     tree[i] = {.begin = begin_of(i), .end = begin_of(i) + kSpan};
-    tree.insert(i, right == kNone ? tree.last() : tree[right].previous);
+    tree.insert(i, right == kNoNode ? tree.last() : tree[right].previous);
     expected.insert(i);
   }
   void remove(std::uint32_t i) {
@@ -35,7 +35,7 @@ class RangeTreeTest : public testing::Test {
     expected.erase(i);
   }
   std::uint32_t height(std::uint32_t at) const {
-    if (at == kNone) return 0;
+    if (at == kNoNode) return 0;
     return 1 + std::max(height(tree[at].left), height(tree[at].right));
   }
   void check() const {
@@ -45,8 +45,8 @@ class RangeTreeTest : public testing::Test {
       ASSERT_EQ(at, i);
       at = tree[at].next;
     }
-    ASSERT_EQ(at, kNone);
-    ASSERT_EQ(tree.last(), expected.empty() ? kNone : *expected.rbegin());
+    ASSERT_EQ(at, kNoNode);
+    ASSERT_EQ(tree.last(), expected.empty() ? kNoNode : *expected.rbegin());
     // An AA tree is at most twice as high as a full one.
     ASSERT_LE(height(tree.root()), 2 * std::bit_width(tree.size()));
   }
@@ -54,8 +54,8 @@ class RangeTreeTest : public testing::Test {
     // A number inside range i, and the gap behind it.
     const auto at = expected.lower_bound(i);
     const auto behind = expected.upper_bound(i);
-    const std::uint32_t first = at == expected.end() ? kNone : *at;
-    const std::uint32_t second = behind == expected.end() ? kNone : *behind;
+    const std::uint32_t first = at == expected.end() ? kNoNode : *at;
+    const std::uint32_t second = behind == expected.end() ? kNoNode : *behind;
     ASSERT_EQ(tree.first_ending_after(begin_of(i)), first);
     ASSERT_EQ(tree.first_ending_after(begin_of(i) + (kSpan - 1)), first);
     ASSERT_EQ(tree.first_ending_after(begin_of(i) + kSpan), second);

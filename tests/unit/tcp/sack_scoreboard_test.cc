@@ -7,12 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/tcp/mss.h"
+
 namespace ztcp::tcp {
 namespace {
 
 using namespace std::chrono_literals;
+using test::kRoundMss;
 
-constexpr std::uint32_t kMss = 1000;
 constexpr SeqNum kFirst(0xfffff000);  // Wraps after four segments and 96 bytes.
 
 class Scoreboard : public testing::Test {
@@ -21,21 +23,21 @@ class Scoreboard : public testing::Test {
   void send(int segments) {
     for (int i = 0; i < segments; ++i) {
       const SeqNum seq = board.empty() ? next : board.back().end();
-      board.push(seq, kMss, now);
-      next = seq + kMss;
+      board.push(seq, kRoundMss, now);
+      next = seq + kRoundMss;
       now += 1us;
     }
   }
-  static SeqNum seq(std::uint32_t segment) { return kFirst + segment * kMss; }
+  static SeqNum seq(std::uint32_t segment) { return kFirst + segment * kRoundMss; }
   Delivered sack(std::uint32_t from, std::uint32_t to) {
     Delivered delivered;
-    board.sack(seq(from), seq(to), kMss, delivered);
+    board.sack(seq(from), seq(to), kRoundMss, delivered);
     EXPECT_TRUE(board.is_consistent());
     return delivered;
   }
   Delivered acknowledge(SeqNum una) {
     Delivered delivered;
-    board.acknowledge(una, kMss, delivered);
+    board.acknowledge(una, kRoundMss, delivered);
     EXPECT_TRUE(board.is_consistent());
     return delivered;
   }
@@ -48,22 +50,22 @@ class Scoreboard : public testing::Test {
 
 TEST_F(Scoreboard, PipeIsWhatIsNeitherSackedNorLost) {
   send(10);
-  EXPECT_EQ(board.in_flight_bytes(), 10 * kMss);
-  EXPECT_EQ(sack(4, 6).bytes, 2 * kMss);
+  EXPECT_EQ(board.in_flight_bytes(), 10 * kRoundMss);
+  EXPECT_EQ(sack(4, 6).bytes, 2 * kRoundMss);
   board.mark_lost(0);
-  EXPECT_EQ(board.outstanding_bytes(), 10 * kMss);
-  EXPECT_EQ(board.in_flight_bytes(), 7 * kMss);
+  EXPECT_EQ(board.outstanding_bytes(), 10 * kRoundMss);
+  EXPECT_EQ(board.in_flight_bytes(), 7 * kRoundMss);
   board.mark_retransmitted(0, now);
-  EXPECT_EQ(board.in_flight_bytes(), 8 * kMss);
+  EXPECT_EQ(board.in_flight_bytes(), 8 * kRoundMss);
   EXPECT_EQ(board.lost_bytes(), 0U);
 }
 
 TEST_F(Scoreboard, BlocksCountOnceHoweverOftenRepeated) {
   send(10);
-  EXPECT_EQ(sack(2, 4).bytes, 2 * kMss);
+  EXPECT_EQ(sack(2, 4).bytes, 2 * kRoundMss);
   EXPECT_EQ(sack(2, 4).bytes, 0U);
-  EXPECT_EQ(sack(2, 7).bytes, 3 * kMss);
-  EXPECT_EQ(sack(1, 8).bytes, 2 * kMss);
+  EXPECT_EQ(sack(2, 7).bytes, 3 * kRoundMss);
+  EXPECT_EQ(sack(1, 8).bytes, 2 * kRoundMss);
   EXPECT_EQ(board.sacked_segments(), 7U);
   EXPECT_EQ(board.forward_ack(), seq(8));
 }
@@ -71,8 +73,8 @@ TEST_F(Scoreboard, BlocksCountOnceHoweverOftenRepeated) {
 TEST_F(Scoreboard, PartlyCoveredSegmentsStayInFlight) {
   send(4);
   Delivered delivered;
-  board.sack(seq(1) + 1, seq(3) + 999, kMss, delivered);
-  EXPECT_EQ(delivered.bytes, kMss);
+  board.sack(seq(1) + 1, seq(3) + 999, kRoundMss, delivered);
+  EXPECT_EQ(delivered.bytes, kRoundMss);
   EXPECT_FALSE(board[1].is(SentRecord::kSacked));
   EXPECT_TRUE(board[2].is(SentRecord::kSacked));
   EXPECT_FALSE(board[3].is(SentRecord::kSacked));
@@ -92,7 +94,7 @@ TEST_F(Scoreboard, CumulativeAckMayEndInsideASegment) {
 TEST_F(Scoreboard, SackedBytesAreNotDeliveredAgainByTheCumulativeAck) {
   send(5);
   sack(1, 5);
-  EXPECT_EQ(acknowledge(seq(5)).bytes, kMss);
+  EXPECT_EQ(acknowledge(seq(5)).bytes, kRoundMss);
 }
 
 TEST_F(Scoreboard, TellsReorderingFromRetransmission) {
@@ -132,7 +134,7 @@ TEST_F(Scoreboard, FindsTheOldestLossAgainAndAgain) {
   EXPECT_EQ(board.first_lost(), 0U);
   board.forget_losses();
   EXPECT_EQ(board.lost_bytes(), 0U);
-  EXPECT_EQ(board.in_flight_bytes(), 4 * kMss);
+  EXPECT_EQ(board.in_flight_bytes(), 4 * kRoundMss);
 }
 
 // RFC 2018 section 8: the peer may throw away what it reported.
@@ -141,8 +143,8 @@ TEST_F(Scoreboard, RenegedBytesAreInFlightAgain) {
   sack(0, 4);
   board.forget_sacks();
   EXPECT_TRUE(board.is_consistent());
-  EXPECT_EQ(board.in_flight_bytes(), 6 * kMss);
-  EXPECT_EQ(sack(2, 4).bytes, 2 * kMss) << "and may be reported again";
+  EXPECT_EQ(board.in_flight_bytes(), 6 * kRoundMss);
+  EXPECT_EQ(sack(2, 4).bytes, 2 * kRoundMss) << "and may be reported again";
 }
 
 TEST_F(Scoreboard, RingGoesRound) {
@@ -150,7 +152,7 @@ TEST_F(Scoreboard, RingGoesRound) {
     send(16);
     EXPECT_TRUE(board.full());
     sack(0, 0);
-    acknowledge(board.front().seq + 5 * kMss);
+    acknowledge(board.front().seq + 5 * kRoundMss);
     EXPECT_EQ(board.space(), 5U);
     EXPECT_EQ(board.find(board.back().seq + 1), 10U);
     EXPECT_EQ(board.find(next), board.size());

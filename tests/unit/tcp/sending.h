@@ -10,10 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
+#include "tests/unit/tcp/mss.h"
 
 namespace ztcp::tcp::test {
-
-inline constexpr std::uint32_t kMss = 1448;
 
 class Sending : public testing::Test {
  protected:

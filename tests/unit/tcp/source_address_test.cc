@@ -13,8 +13,6 @@
 namespace ztcp::tcp::test {
 namespace {
 
-constexpr std::size_t kIpAt = wire::kEthernetBytes;
-
 // The packet as if `source` had sent it.
 void rename(Bytes& bytes, Ipv4Address source) {
   std::byte* ip = bytes.data() + kIpAt;
@@ -30,7 +28,7 @@ void rename(Bytes& bytes, Ipv4Address source) {
   wire::store_be16(tcp.data() + wire::kTcpChecksumOffset, sum.finish());
 }
 
-Bytes ping() {
+Bytes ping_without_data() {
   Bytes bytes(kIpAt + wire::kIpv4Bytes + 8);
   wire::emit_ethernet({.destination = kOurMac, .source = kPeerMac}, bytes.data());
   wire::emit_ipv4({.source = kPeerIp,
@@ -73,7 +71,7 @@ TEST_P(Source, IsNotAnswered) {
   EXPECT_EQ(answers(packet(wire::kSyn, kListenPort)), 0U);
   EXPECT_EQ(answers(packet(wire::kAck, kListenPort)), 0U);
   EXPECT_EQ(answers(packet(wire::kSyn, 80)), 0U);
-  Bytes echo = ping();
+  Bytes echo = ping_without_data();
   rename(echo, source);
   EXPECT_EQ(answers(echo), 0U);
   EXPECT_EQ(stack.counters().rx_not_for_us, 4U);
@@ -96,7 +94,7 @@ TEST_F(Destination, OfAConnectMustBeOneHost) {
 // What the rename leaves alone, so that the tests above test the source.
 TEST_F(Destination, OfAnHonestPacketAnswers) {
   EXPECT_EQ(answers(frame_from_peer({.flags = wire::kSyn}, kListenPort, 5000)->bytes), 1U);
-  EXPECT_EQ(answers(ping()), 1U);
+  EXPECT_EQ(answers(ping_without_data()), 1U);
 }
 
 }  // namespace

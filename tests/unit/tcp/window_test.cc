@@ -10,11 +10,10 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
+#include "tests/unit/tcp/mss.h"
 
 namespace ztcp::tcp::test {
 namespace {
-
-constexpr std::uint32_t kMss = 1448;
 
 class Window : public testing::Test {
  protected:

@@ -9,7 +9,7 @@
 namespace ztcp::ustack {
 namespace {
 
-config::Fabric one_nic_fabric() {
+config::Fabric memif_fabric() {
   config::Fabric fabric;
   config::Nic nic;
   nic.name = "ztcp0";
@@ -35,7 +35,7 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 TEST(DeviceLine, NamesTheNicAndWhatItIsFor) {
-  const std::string line = line_of(one_nic_fabric());
+  const std::string line = line_of(memif_fabric());
   for (const char* part :
        {"ztcp0: userspace TCP", "memif /run/ztcp.sock 3", "10.77.1.10/24", "25000 Mb/s", "any GPU",
         "NUMA node unknown", "MTU 9000", "no hugepages", "sends copy once", "GPUDirect RDMA off"})
@@ -43,14 +43,14 @@ TEST(DeviceLine, NamesTheNicAndWhatItIsFor) {
 }
 
 TEST(DeviceLine, AMeshIsNoMemif) {
-  config::Fabric fabric = one_nic_fabric();
+  config::Fabric fabric = memif_fabric();
   fabric.nics[0].memif_role = config::MemifRole::kMesh;
   fabric.nics[0].memif_socket = "/run/mesh";
   EXPECT_TRUE(contains(line_of(fabric), "userspace TCP, mesh /run/mesh, ")) << line_of(fabric);
 }
 
 TEST(DeviceLine, CallsASpeedThatNobodyToldAGuess) {
-  config::Fabric fabric = one_nic_fabric();
+  config::Fabric fabric = memif_fabric();
   fabric.nics[0].speed_mbps = 0;
   EXPECT_TRUE(contains(line_of(fabric), "Mb/s (a guess: speed_mbps is 0 in the config)"))
       << line_of(fabric);
@@ -59,11 +59,11 @@ TEST(DeviceLine, CallsASpeedThatNobodyToldAGuess) {
 }
 
 TEST(DeviceLine, SaysHowManyWorkersAndWhy) {
-  EXPECT_TRUE(contains(line_of(one_nic_fabric()), ", 1 queue, 2 workers (26 CPUs to spare), "));
+  EXPECT_TRUE(contains(line_of(memif_fabric()), ", 1 queue, 2 workers (26 CPUs to spare), "));
 }
 
 TEST(DeviceLine, SaysHowManyQueuesAndWhy) {
-  const config::Fabric fabric = one_nic_fabric();
+  const config::Fabric fabric = memif_fabric();
   EXPECT_TRUE(contains(line_of(fabric), ", 1 queue, ")) << line_of(fabric);
   const QueueChoice two{.count = 2, .reason = "auto: 4 for 100000 Mb/s", .warning = {}};
   EXPECT_TRUE(contains(line_of(fabric, two), ", up to 2 queues (auto: 4 for 100000 Mb/s), "))
@@ -80,7 +80,7 @@ struct LineCase {
 class DeviceLineOf : public testing::TestWithParam<LineCase> {};
 
 TEST_P(DeviceLineOf, SaysWhyWhatIsOffIsOff) {
-  config::Fabric fabric = one_nic_fabric();
+  config::Fabric fabric = memif_fabric();
   config::Nic& nic = fabric.nics[0];
   nic.driver = GetParam().driver;
   nic.pci = "0000:3b:00.0";

@@ -67,6 +67,12 @@ inline std::string mode_name(const testing::TestParamInfo<config::PollerMode>& r
   return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
 }
 
+// " queue 1"
+inline std::string queue_of(const Comm& comm) {
+  const std::string text = comm.describe_peer();
+  return text.substr(text.find(" queue "));
+}
+
 inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) {
   config::Fabric fabric;
   fabric.name = "memory";

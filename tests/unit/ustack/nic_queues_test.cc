@@ -30,11 +30,6 @@ INSTANTIATE_TEST_SUITE_P(Modes, Queues,
                                          config::PollerMode::kDedicated),
                          mode_name);
 
-std::string queue_of(const Comm& comm) {
-  const std::string text = comm.describe_peer();
-  return text.substr(text.find(" queue "));
-}
-
 TEST_P(Queues, ConnectionsGoWhereTheFewestAreAndStayOnOneQueue) {
   TwoHosts hosts(options());
   std::vector<Pair> pairs;

@@ -97,11 +97,6 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Device::kTold, Device::kUntold, Device::kOneQueue)),
     name_of_row);
 
-std::string queue_of(const Comm& comm) {
-  const std::string text = comm.describe_peer();
-  return text.substr(text.find(" queue "));
-}
-
 // Messages large enough for further flows, which find the queue of the first.
 TEST_P(Shards, EveryByteOfEveryConnectionArrives) {
   std::vector<Pair> pairs;

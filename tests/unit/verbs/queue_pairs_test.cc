@@ -10,11 +10,11 @@ namespace ztcp::verbs {
 namespace {
 
 // Every state that a queue pair is told to take, as it was told.
-std::vector<ibv_qp_attr> told;
+std::vector<ibv_qp_attr> told_states;
 int (*modify_for_real)(ibv_qp*, ibv_qp_attr*, int) = nullptr;
 
 int modify_and_note(ibv_qp* qp, ibv_qp_attr* to, int mask) {
-  told.push_back(*to);
+  told_states.push_back(*to);
   return modify_for_real(qp, to, mask);
 }
 
@@ -25,7 +25,7 @@ std::vector<ibv_qp_attr> told_of(FakeHost& host) {
   modify_for_real = api.modify_qp;
   api.modify_qp = modify_and_note;
   devices[0].opened->api = &api;
-  told.clear();
+  told_states.clear();
   {
     auto made = QueuePairs::create(devices[0], {.count = 1, .receive_depth = 1});
     EXPECT_TRUE(made) << made.error().text;
@@ -35,7 +35,7 @@ std::vector<ibv_qp_attr> told_of(FakeHost& host) {
     EXPECT_TRUE((*made)->join(facts));
   }
   devices[0].opened->api = host.devices.api();
-  return told;
+  return told_states;
 }
 
 TEST(QueuePairs, AreToldWhatTheConfigSays) {

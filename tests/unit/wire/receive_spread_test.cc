@@ -25,7 +25,9 @@ ReceiveSpread spread(bool hashes_ports) {
   return out;
 }
 
-Endpoint endpoint(const char* address, std::uint16_t port) { return {*parse_ipv4(address), port}; }
+Endpoint endpoint(const char* address, std::uint16_t port) {
+  return {*ztcp::parse_ipv4(address), port};
+}
 
 TEST(ReceiveSpreadTest, HashesAsNicsDo) {
   const struct {

@@ -20,7 +20,7 @@ bool is_access(unsigned access) {
   return (access & IBV_ACCESS_REMOTE_WRITE) == 0 || (access & IBV_ACCESS_LOCAL_WRITE) != 0;
 }
 
-Memory* refuse(int sys_errno) {
+Memory* refuse_memory(int sys_errno) {
   errno = sys_errno;
   return nullptr;
 }
@@ -52,34 +52,34 @@ Memory* MemoryTable::keep(ibv_pd* domain, std::uint64_t address, std::size_t siz
 }
 
 Memory* MemoryTable::add(ibv_pd* domain, std::uint64_t address, std::size_t size, unsigned access) {
-  if (is_refused()) return refuse(static_cast<int>(faults_.refuse.value));
-  if (!is_access(access)) return refuse(EINVAL);
+  if (is_refused()) return refuse_memory(static_cast<int>(faults_.refuse.value));
+  if (!is_access(access)) return refuse_memory(EINVAL);
   if (Gpu* const gpu = Gpu::of(address, size)) {
-    if (!faults_.has_peer_memory) return refuse(EFAULT);
+    if (!faults_.has_peer_memory) return refuse_memory(EFAULT);
     counters_.add(Count::kPeerMemoryRegistrations);
     Memory* const memory = keep(domain, address, size, access);
     memory->gpu = gpu;
     return memory;
   }
-  if (size == 0 || !is_mapped(address, size)) return refuse(EFAULT);
+  if (size == 0 || !is_mapped(address, size)) return refuse_memory(EFAULT);
   counters_.add(Count::kRegistrations);
   return keep(domain, address, size, access);
 }
 
 Memory* MemoryTable::add_dmabuf(ibv_pd* domain, std::uint64_t offset, std::size_t size,
                                 std::uint64_t address, int fd, unsigned access) {
-  if (!faults_.knows_dmabuf) return refuse(EOPNOTSUPP);
+  if (!faults_.knows_dmabuf) return refuse_memory(EOPNOTSUPP);
   // Which is how the driver is asked whether it knows them.
-  if (fd < 0) return refuse(EBADF);
-  if (is_refused()) return refuse(static_cast<int>(faults_.refuse.value));
-  if (!is_access(access)) return refuse(EINVAL);
+  if (fd < 0) return refuse_memory(EBADF);
+  if (is_refused()) return refuse_memory(static_cast<int>(faults_.refuse.value));
+  if (!is_access(access)) return refuse_memory(EINVAL);
   // As the kernel has it: inside of the buffer, and the page of the buffer is the page of the
   // address.
   const off_t whole = lseek(fd, 0, SEEK_END);
-  if (whole >= 0 && offset + size > static_cast<std::uint64_t>(whole)) return refuse(EINVAL);
-  if ((offset & kInPage) != (address & kInPage)) return refuse(EINVAL);
+  if (whole >= 0 && offset + size > static_cast<std::uint64_t>(whole)) return refuse_memory(EINVAL);
+  if ((offset & kInPage) != (address & kInPage)) return refuse_memory(EINVAL);
   Gpu* const gpu = Gpu::of(address, size);
-  if (gpu == nullptr) return refuse(EINVAL);
+  if (gpu == nullptr) return refuse_memory(EINVAL);
   // The program may close its own at once.
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return nullptr;

@@ -20,7 +20,7 @@ std::string two_nics(const std::string& from, const std::string& to) {
   return std::string("schema = 1\n") + kMemifNic + replaced(second, from, to);
 }
 
-std::string mesh_nic(const std::string& name, int number, int queues) {
+std::string mesh_section(const std::string& name, int number, int queues) {
   const std::string n = std::to_string(number);
   return "[[nic]]\nname = \"" + name + "\"\ndriver = \"memif\"\naddress = \"10.0.0." + n +
          "/24\"\nmac = \"02:00:00:00:00:0" + n +
@@ -142,8 +142,8 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"same_mac", two_nics("00:02", "00:01"), "12:7",
                     "nic[1].mac = \"02:00:00:00:00:01\" stands already in line 6"},
         MessageCase{"unequal_queues",
-                    "schema = 1\n" + mesh_nic("ztcp0", 1, 2) + mesh_nic("ztcp1", 2, 4), "17:10",
-                    "nic \"ztcp1\" has 4 queues and \"ztcp0\" of the same mesh 2",
+                    "schema = 1\n" + mesh_section("ztcp0", 1, 2) + mesh_section("ztcp1", 2, 4),
+                    "17:10", "nic \"ztcp1\" has 4 queues and \"ztcp0\" of the same mesh 2",
                     "the same queues for all NICs"},
         MessageCase{"same_socket", two_nics("b.sock", "a.sock"), "13:16", "set memif_id"}),
     [](const auto& row) { return row.param.name; });

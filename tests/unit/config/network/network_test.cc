@@ -28,7 +28,7 @@ bool take(const std::string& bytes, Network& network) {
   });
 }
 
-std::string link(int index, std::string_view name) {
+std::string link_with_mtu(int index, std::string_view name) {
   ifinfomsg fixed{};
   fixed.ifi_index = index;
   return Message(RTM_NEWLINK, fixed)
@@ -52,7 +52,7 @@ TEST(Network, ReadsAVlanAndWhatItSitsOn) {
                                .with_bytes(IFLA_LINKINFO, info)
                                .bytes();
   Network network;
-  EXPECT_TRUE(take(link(3, "eth1") + vlan, network));
+  EXPECT_TRUE(take(link_with_mtu(3, "eth1") + vlan, network));
   const Interface* found = network.find("eth1.100");
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->kind, "vlan");
@@ -63,7 +63,7 @@ TEST(Network, ReadsAVlanAndWhatItSitsOn) {
 
 TEST(Network, ReadsAddressesAndTheirLifetime) {
   Network network;
-  take(link(3, "eth1"), network);
+  take(link_with_mtu(3, "eth1"), network);
   ifaddrmsg fixed{};
   fixed.ifa_family = AF_INET;
   fixed.ifa_prefixlen = 24;
@@ -164,7 +164,7 @@ TEST(Network, ReadsRoutesThatTellOnlyANexthopObject) {
 
 // Every cut and every flipped length: nothing is read beyond the end.
 TEST(Network, DamagedAnswersDoNoHarm) {
-  const std::string whole = link(3, "eth1") + link(4, "eth2");
+  const std::string whole = link_with_mtu(3, "eth1") + link_with_mtu(4, "eth2");
   for (std::size_t length = 0; length < whole.size(); ++length) {
     Network network;
     const bool between = length == 0 || length == whole.size() / 2;

@@ -6,12 +6,12 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/unit/tools/setup/fake_paths.h"
+
 namespace ztcp::setup::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kDevices = "/sys/bus/pci/devices";
 
 }  // namespace
 
@@ -76,14 +76,13 @@ std::vector<std::string> FakeTree::paths_on_disk() const {
 
 std::vector<std::string> FakeTree::nics() const {
   std::vector<std::string> found;
-  for (const std::string& pci : list(kDevices))
-    if (line(std::string(kDevices) + "/" + pci + "/class").starts_with("0x02"))
-      found.push_back(pci);
+  for (const std::string& pci : list(std::string(kDevices)))
+    if (line(std::string(kDevices) + pci + "/class").starts_with("0x02")) found.push_back(pci);
   return found;
 }
 
 std::vector<std::string> FakeTree::interfaces_of(const std::string& pci) const {
-  const std::string device = std::string(kDevices) + "/" + pci;
+  const std::string device = std::string(kDevices) + pci;
   std::vector<std::string> names = list(device + "/net");
   for (const std::string& child : list(device))
     if (child.starts_with("virtio"))

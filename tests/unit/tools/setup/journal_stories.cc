@@ -87,7 +87,7 @@ Tell since(const Tell& more) {
   };
 }
 
-std::vector<JournalStory> whole_runs() {
+std::vector<JournalStory> whole_set_ups() {
   return {
       {"whole", set_up_whole},
       {"class-b", set_up_class_b},
@@ -273,7 +273,7 @@ FakeHost story_machine() {
 }
 
 std::vector<JournalStory> journal_stories() {
-  std::vector<JournalStory> stories = whole_runs();
+  std::vector<JournalStory> stories = whole_set_ups();
   for (JournalStory& story : stories) story.untouched = true;
   for (auto more : {killed_runs(), changed_machines()})
     stories.insert(stories.end(), more.begin(), more.end());

@@ -20,7 +20,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // A host with one taken NIC, one that the kernel still has, and the plugin where it belongs.
-struct Scene {
+struct JobScene {
   ztcp::test::Tree tree{
       "pci path=pci0000:00/0000:00:04.0 id=1d0f:ec20 class=020000 numa=0 driver=ena\n"
       "net path=pci0000:00/0000:00:04.0 name=ens4 mac=0a:00:00:00:00:04 mtu=9001 speed=-1\n"
@@ -38,7 +38,7 @@ struct Scene {
   std::string program = "/usr/local/sbin/ztcp_setup";
   std::string default_interface;
 
-  Scene() {
+  JobScene() {
     for (const char* pci : {"0000:00:05.0", "0000:00:06.0"}) {
       config::Nic& nic = fabric.nics.emplace_back();
       nic.driver = config::NicDriver::kPci;
@@ -63,7 +63,7 @@ struct Scene {
 };
 
 TEST(JobEnvironment, AllIsWell) {
-  Scene scene;
+  JobScene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "ens"}, {"NCCL_NET", "ztcp"}};
   EXPECT_THAT(scene.bad(), IsEmpty());
   // NCCL_NET, library, CPUs.
@@ -71,14 +71,14 @@ TEST(JobEnvironment, AllIsWell) {
 }
 
 TEST(JobEnvironment, TheLoadersFoldersInOrder) {
-  Scene scene;
+  JobScene scene;
   scene.variables = {{"LD_LIBRARY_PATH", "/a::/b"}};
   EXPECT_THAT(loader_folders(scene.job()), ElementsAre("/a", "/b", "/usr/local/lib", "/lib64",
                                                        "/usr/lib64", "/lib", "/usr/lib"));
 }
 
 TEST(JobEnvironment, AnotherPluginComesFirst) {
-  Scene scene;
+  JobScene scene;
   scene.tree.add_file("opt/libnccl-net.so", "ELF other");
   scene.variables = {{"LD_LIBRARY_PATH", "/opt"}};
   const Check check = scene.only();
@@ -91,7 +91,7 @@ TEST(JobEnvironment, AnotherPluginComesFirst) {
 }
 
 TEST(JobEnvironment, ItIsSaidWhoseThePluginIs) {
-  Scene scene;
+  JobScene scene;
   scene.variables = {{"LD_LIBRARY_PATH", "/opt/amazon:/opt/hpcx/lib"}};
   scene.tree.add_file("opt/hpcx/lib/libnccl-net.so", "ELF stripped");
   EXPECT_THAT(scene.only().problem.what, HasSubstr("HPC-X"));
@@ -102,7 +102,7 @@ TEST(JobEnvironment, ItIsSaidWhoseThePluginIs) {
 }
 
 TEST(JobEnvironment, NcclsOwnFilesCountBehindTheEnvironment) {
-  Scene scene;
+  JobScene scene;
   scene.tree.add_file("etc/nccl.conf", "# site\nNCCL_SOCKET_IFNAME=ens5\n");
   Check check = scene.only();
   EXPECT_EQ(check.problem.where, "NCCL_SOCKET_IFNAME in /etc/nccl.conf");
@@ -115,7 +115,7 @@ TEST(JobEnvironment, NcclsOwnFilesCountBehindTheEnvironment) {
 }
 
 // What --check says of NCCL_NET where nothing is wrong.
-config::Problem demand_of(const Scene& scene) {
+config::Problem demand_of(const JobScene& scene) {
   EXPECT_THAT(scene.bad(), IsEmpty());
   for (const Check& check : check_job_environment(scene.fabric, scene.job()))
     if (check.name == "nccl") return check.problem;
@@ -123,7 +123,7 @@ config::Problem demand_of(const Scene& scene) {
 }
 
 TEST(JobEnvironment, WhetherNcclMayGoOnWithoutZtcpIsSaid) {
-  Scene scene;
+  JobScene scene;
   scene.variables = {{"HOME", "/root"}};
   EXPECT_EQ(demand_of(scene).where, "NCCL_NET");
   EXPECT_THAT(demand_of(scene).what,
@@ -142,13 +142,13 @@ TEST(JobEnvironment, WhetherNcclMayGoOnWithoutZtcpIsSaid) {
 }
 
 TEST(JobEnvironment, OnlyAnotherPlugin) {
-  Scene scene;
+  JobScene scene;
   scene.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
   EXPECT_THAT(scene.only().problem.what, HasSubstr("is not in the loader's path"));
 }
 
 TEST(JobEnvironment, NoPluginIsAWarning) {
-  Scene scene;
+  JobScene scene;
   scene.tree.remove("usr/local/lib/libnccl-net.so");
   EXPECT_EQ(scene.only().severity, Severity::kWarning);
   EXPECT_THAT(scene.only().problem.mend, HasSubstr("install libnccl-net-ztcp"));
@@ -160,7 +160,7 @@ TEST(JobEnvironment, ThePluginOutsideTheLoadersPathIsNamed) {
         std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib64"},
         std::pair{"/opt/ztcp/sbin/ztcp_setup", "/opt/ztcp/lib"},
         std::pair{"/home/a/build/tools/ztcp_setup/ztcp_setup", "/home/a/build/plugin"}}) {
-    Scene scene;
+    JobScene scene;
     scene.program = program;
     scene.tree.remove("usr/local/lib/libnccl-net.so");
     scene.tree.add_file(std::string(folder).substr(1) + "/libnccl-net.so",
@@ -183,7 +183,7 @@ struct Case {
 class Variable : public testing::TestWithParam<Case> {};
 
 TEST_P(Variable, IsJudged) {
-  Scene scene;
+  JobScene scene;
   scene.tree.add_folder("sys/class/infiniband");
   scene.variables = {{GetParam().variable, GetParam().value}};
   const Check check = scene.only();
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return row.param.name; });
 
 TEST(JobEnvironment, TheRightNamesAreSaid) {
-  Scene scene;
+  JobScene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "ens5"}};
   EXPECT_EQ(scene.only().problem.mend, "unset NCCL_SOCKET_IFNAME");
   scene.default_interface = "ens4";
@@ -250,20 +250,20 @@ TEST(JobEnvironment, TheInterfaceOfTheDefaultRoute) {
 
 TEST(JobEnvironment, EveryWayToAskForZtcpIsRight) {
   for (const char* plugin : {"ztcp", "libnccl-net-ztcp.so", "/opt/ztcp/lib/libnccl-net.so"}) {
-    Scene scene;
+    JobScene scene;
     scene.variables = {{"NCCL_NET_PLUGIN", plugin}};
     EXPECT_THAT(scene.bad(), IsEmpty()) << plugin;
   }
 }
 
 TEST(JobEnvironment, WhatIsLeftOutNeedsNoMatch) {
-  Scene scene;
+  JobScene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(JobEnvironment, FewCpusForPollers) {
-  Scene scene;
+  JobScene scene;
   scene.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
   const Check check = scene.only();
   EXPECT_EQ(check.name, "cpus");
@@ -271,7 +271,7 @@ TEST(JobEnvironment, FewCpusForPollers) {
 }
 
 TEST(JobEnvironment, FewCpusForWorkers) {
-  Scene scene;
+  JobScene scene;
   EXPECT_THAT(scene.bad(), IsEmpty());
   scene.fabric.poller.workers = 2;
   const Check check = scene.only();
@@ -281,7 +281,7 @@ TEST(JobEnvironment, FewCpusForWorkers) {
 }
 
 TEST(JobEnvironment, RdmaThatIsSwitchedOffIsNamed) {
-  Scene scene;
+  JobScene scene;
   scene.variables["NCCL_IB_DISABLE"] = "1";
   EXPECT_THAT(scene.bad(), IsEmpty()) << "no NIC is meant";
   scene.fabric.nics[1].driver = config::NicDriver::kVerbs;
@@ -291,7 +291,7 @@ TEST(JobEnvironment, RdmaThatIsSwitchedOffIsNamed) {
 }
 
 TEST(JobEnvironment, EachQueueWantsACpu) {
-  Scene scene;
+  JobScene scene;
   scene.fabric.nics[1].queues = 4;
   EXPECT_THAT(scene.only().problem.what, HasSubstr("want 9 and will share"));
   scene.fabric.nics[1].queues = config::kAutoQueues;
@@ -299,7 +299,7 @@ TEST(JobEnvironment, EachQueueWantsACpu) {
 }
 
 TEST(JobEnvironment, ALimitOfCpuTimeCounts) {
-  Scene scene;
+  JobScene scene;
   scene.tree.add_file("proc/self/cgroup", "0::/job\n");
   scene.tree.add_file("sys/fs/cgroup/job/cpu.max", "300000 100000\n");
   const Check check = scene.only();
@@ -310,7 +310,7 @@ TEST(JobEnvironment, ALimitOfCpuTimeCounts) {
 }
 
 TEST(JobEnvironment, SharingIsNoWarningWhereItIsMeant) {
-  Scene scene;
+  JobScene scene;
   scene.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0\n");
   scene.fabric.poller.mode = config::PollerMode::kShared;
   EXPECT_THAT(scene.bad(), IsEmpty());

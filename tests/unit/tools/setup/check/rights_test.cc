@@ -21,13 +21,13 @@ using testing::IsEmpty;
 
 constexpr const char* kLimits = "/etc/security/limits.d/ztcp.conf";
 
-struct Scene {
+struct RightsScene {
   FakeHost host{
       "pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=0 driver=vfio-pci "
       "group=7\n"};
   config::Fabric fabric;
 
-  Scene() {
+  RightsScene() {
     fabric.path = "/opt/ztcp/ztcp.conf";
     fabric.host.host_class = config::HostClass::kIommu;
     fabric.host.group = "ztcp";
@@ -55,7 +55,7 @@ struct Scene {
 };
 
 TEST(Rights, ForRdmaDevicesMemoryMayBeLocked) {
-  Scene scene;
+  RightsScene scene;
   scene.fabric.host.host_class = config::HostClass::kUnprivileged;
   scene.fabric.nics[0].driver = config::NicDriver::kVerbs;
   scene.fabric.nics[0].device = "mlx5_0";
@@ -70,28 +70,28 @@ TEST(Rights, ForRdmaDevicesMemoryMayBeLocked) {
 }
 
 TEST(Rights, AllIsWell) {
-  Scene scene;
+  RightsScene scene;
   EXPECT_THAT(scene.bad(), IsEmpty());
   scene.fabric.host.group.clear();
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(Rights, AConfigOfSomebodyElse) {
-  Scene scene;
+  RightsScene scene;
   scene.owner("/opt/ztcp").user = scene.host.users.at("alice");
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt/ztcp belongs to alice, wanted "
                                                  "root")));
 }
 
 TEST(Rights, AConfigThatAnybodyMayWrite) {
-  Scene scene;
+  RightsScene scene;
   scene.owner("/opt/ztcp/ztcp.conf").mode = 0666;
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt/ztcp/ztcp.conf may be written by "
                                                  "anybody (mode 0666)")));
 }
 
 TEST(Rights, AFolderThroughWhichTheConfigCanBeReplaced) {
-  Scene scene;
+  RightsScene scene;
   scene.owner("/opt").mode = 0777;
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt may be written by anybody")));
   scene.owner("/opt").mode = 01777;  // As in /tmp: only owners remove what is theirs.
@@ -99,7 +99,7 @@ TEST(Rights, AFolderThroughWhichTheConfigCanBeReplaced) {
 }
 
 TEST(Rights, ASecretThatAnybodyMayRead) {
-  Scene scene;
+  RightsScene scene;
   scene.fabric.messages.cluster_key = std::string(64, 'a');
   EXPECT_THAT(scene.bad(),
               ElementsAre(HasSubstr("holds a cluster_key and may be read by anybody")));
@@ -108,14 +108,14 @@ TEST(Rights, ASecretThatAnybodyMayRead) {
 }
 
 TEST(Rights, AGroupThatMayNotOpenTheNic) {
-  Scene scene;
+  RightsScene scene;
   scene.owner("/dev/vfio/7").group = 0;
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("access ztcp0 /dev/vfio/7 is 0660 root:root, "
                                                  "wanted access for group ztcp")));
 }
 
 TEST(Rights, AnAccountThatIsGone) {
-  Scene scene;
+  RightsScene scene;
   scene.fabric.host.host_class = config::HostClass::kNoIommu;
   scene.host.state.nodes.erase("/dev/vfio/7");
   scene.fabric.host.user = "carol";
@@ -124,7 +124,7 @@ TEST(Rights, AnAccountThatIsGone) {
 }
 
 TEST(Rights, SessionsWithTooLittleLockedMemory) {
-  Scene scene;
+  RightsScene scene;
   scene.host.add_file(kLimits, "@ztcp - memlock 5242880\n");
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("memlock sessions of group ztcp max locked memory "
                                                  "is 5242880 KiB")));
@@ -133,7 +133,7 @@ TEST(Rights, SessionsWithTooLittleLockedMemory) {
 }
 
 TEST(Rights, AServiceThatKeepsItsLimitFromItsJobs) {
-  Scene scene;
+  RightsScene scene;
   scene.host.add_file("/usr/lib/systemd/system/docker.service", "[Service]\n");
   scene.host.add_file("/usr/lib/systemd/system/slurmd.service",
                       "[Service]\nLimitMEMLOCK=infinity\n");
@@ -144,7 +144,7 @@ TEST(Rights, AServiceThatKeepsItsLimitFromItsJobs) {
 }
 
 TEST(Rights, SoftwareNicsAreTheirUsersOwnAffair) {
-  Scene scene;
+  RightsScene scene;
   scene.owner("/opt/ztcp/ztcp.conf").mode = 0666;
   scene.fabric.nics[0].driver = config::NicDriver::kMemif;
   EXPECT_THAT(scene.bad(), IsEmpty());

@@ -29,7 +29,7 @@ config::LoadResult load(const std::string& path) {
 }
 
 TEST(Local, WritesAFabricThatLoadsAndFitsThisMachine) {
-  const test::Tree tree;
+  const ztcp::test::Tree tree;
   LocalRequest request;
   request.ranks = 4;
   request.topology = LocalTopology::kSwitch;
@@ -57,7 +57,7 @@ TEST(Local, WritesAFabricThatLoadsAndFitsThisMachine) {
 }
 
 TEST(Local, OfAMeshEachTwoQueuesHaveASocketWithOneServer) {
-  const test::Tree tree;
+  const ztcp::test::Tree tree;
   LocalRequest request;
   request.ranks = 4;
   request.cpus = 4 * 2 * 3;
@@ -107,7 +107,7 @@ TEST(Local, AQueueForEveryThreeCpusOfARank) {
 }
 
 TEST(Local, MayBeRepeatedWithAnotherSize) {
-  const test::Tree tree;
+  const ztcp::test::Tree tree;
   LocalRequest request;
   request.folder = tree.root();
   ASSERT_TRUE(write_local(*plan_local(request)));
@@ -117,7 +117,7 @@ TEST(Local, MayBeRepeatedWithAnotherSize) {
 }
 
 TEST(Local, LeavesTheConfigOfARealHostAlone) {
-  test::Tree tree;
+  ztcp::test::Tree tree;
   const std::string text =
       "schema = 1\n[hugepages]\npage_kib = 2048\n[[nic]]\nname = \"ztcp0\"\ndriver = \"pci\"\n"
       "pci = \"0000:00:05.0\"\naddress = \"10.0.0.5/24\"\nmac = \"0a:00:00:00:00:05\"\n";
@@ -128,7 +128,7 @@ TEST(Local, LeavesTheConfigOfARealHostAlone) {
   ASSERT_FALSE(written);
   EXPECT_THAT(written.error().what, HasSubstr("not a local fabric"));
   EXPECT_FALSE(std::filesystem::exists(tree.path("run")));
-  EXPECT_EQ(test::Tree::read(tree.path("ztcp.conf")), text);
+  EXPECT_EQ(ztcp::test::Tree::read(tree.path("ztcp.conf")), text);
 }
 
 struct Refusal {
@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return row.param.name; });
 
 TEST(Local, AFolderThatCantBeMadeIsNamed) {
-  test::Tree tree;
+  ztcp::test::Tree tree;
   tree.add_file("file", "");
   LocalRequest request;
   request.folder = tree.path("file/folder");
@@ -182,7 +182,7 @@ TEST(Local, AFolderThatCantBeMadeIsNamed) {
 
 // Who may change the folder may have root write elsewhere.
 TEST(Local, AFolderThatOthersMayChangeIsRefused) {
-  test::Tree tree;
+  ztcp::test::Tree tree;
   tree.add_folder("open");
   ASSERT_EQ(::chmod(tree.path("open").c_str(), 01777), 0);
   LocalRequest request;

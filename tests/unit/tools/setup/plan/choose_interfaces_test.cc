@@ -48,7 +48,7 @@ std::vector<std::string> interfaces_of(const Plan& plan) {
   return interfaces;
 }
 
-std::string unfit_of(const Plan& plan, std::string_view interface) {
+std::string unfit_of_interface(const Plan& plan, std::string_view interface) {
   for (const config::HostNic& nic : plan.topology.nics)
     if (nic.interface == interface) return nic.unfit;
   return "no such NIC";
@@ -185,7 +185,7 @@ TEST(ChooseInterfaces, NicsThatZtcpHasAreGivenBackFirst) {
 
 TEST(ChooseInterfaces, TheDefaultRouteIsSharedWhereItIsAllThereIsOrByName) {
   FakeHost host(three_nics());
-  EXPECT_THAT(unfit_of(plan_of(host), "eth0"),
+  EXPECT_THAT(unfit_of_interface(plan_of(host), "eth0"),
               HasSubstr("carries the default route; --take eth0 uses it as well"));
   PlanRequest named = sockets();
   named.selection.take = {"eth0"};
@@ -194,14 +194,15 @@ TEST(ChooseInterfaces, TheDefaultRouteIsSharedWhereItIsAllThereIsOrByName) {
   alone.selection.keep = {"eth1", "0000:00:07.0"};
   const Plan plan = plan_of(host, alone);
   EXPECT_THAT(interfaces_of(plan), ElementsAre("eth0 10.0.0.5/24"));
-  EXPECT_EQ(unfit_of(plan, "eth2"), "was named by --keep");
+  EXPECT_EQ(unfit_of_interface(plan, "eth2"), "was named by --keep");
 }
 
 TEST(ChooseInterfaces, ASlowOneIsLeftOut) {
   FakeHost host(replaced(three_nics(), "mac=0a:00:00:00:00:06 mtu=9000 speed=100000",
                          "mac=0a:00:00:00:00:06 mtu=9000 speed=1000"));
   EXPECT_THAT(interfaces_of(plan_of(host)), ElementsAre("eth2 10.2.0.5/24"));
-  EXPECT_THAT(unfit_of(plan_of(host), "eth1"), HasSubstr("has 1000 Mb/s, another 100000"));
+  EXPECT_THAT(unfit_of_interface(plan_of(host), "eth1"),
+              HasSubstr("has 1000 Mb/s, another 100000"));
   PlanRequest named = sockets();
   named.selection.take = {"eth1"};
   EXPECT_EQ(interfaces_of(plan_of(host, named)).size(), 2U);
@@ -213,8 +214,8 @@ TEST(ChooseInterfaces, WithoutAddressCarrierOrLinkAnInterfaceIsOfNoUse) {
   host.without_carrier = {"eth2"};
   const Plan plan = plan_of(host);
   EXPECT_THAT(interfaces_of(plan), ElementsAre("eth0 10.0.0.5/24"));
-  EXPECT_EQ(unfit_of(plan, "eth1"), "has no address");
-  EXPECT_EQ(unfit_of(plan, "eth2"), "has no carrier (eth2)");
+  EXPECT_EQ(unfit_of_interface(plan, "eth1"), "has no address");
+  EXPECT_EQ(unfit_of_interface(plan, "eth2"), "has no carrier (eth2)");
   host.state.links["eth0"].up = false;
   const Plan none = plan_of(host, sockets());
   EXPECT_FALSE(none.fabric);
@@ -247,7 +248,7 @@ TEST(ChooseInterfaces, AnAddressOnAVlanAndTwoNicsOfOneBond) {
   host.state.links["bond0"] = bond;
   const Plan plan = plan_of(host);
   EXPECT_THAT(interfaces_of(plan), ElementsAre("bond0 10.9.0.5/24"));
-  EXPECT_EQ(unfit_of(plan, "eth2"), "shares bond0 with 0000:00:06.0");
+  EXPECT_EQ(unfit_of_interface(plan, "eth2"), "shares bond0 with 0000:00:06.0");
   PlanRequest named = sockets();
   named.selection.keep = {"bond0"};
   EXPECT_THAT(interfaces_of(plan_of(host, named)), ElementsAre("eth0 10.0.0.5/24"));

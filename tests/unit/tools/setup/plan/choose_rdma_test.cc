@@ -41,7 +41,7 @@ std::vector<std::string> devices_of(const Plan& plan) {
   return devices;
 }
 
-std::string unfit_of(const Plan& plan, std::string_view device) {
+std::string unfit_of_device(const Plan& plan, std::string_view device) {
   for (const config::HostNic& nic : plan.topology.nics)
     if (nic.rdma && nic.rdma->device == device) return nic.unfit;
   return "no such device";
@@ -64,9 +64,9 @@ TEST(ChooseRdma, EachGpuHasThePortBehindItsSwitch) {
   EXPECT_EQ(plan.pairs[0].reason, "same PCI switch");
   EXPECT_EQ(plan.fabric->nics[0].speed_mbps, 0U) << "the port tells, now and later";
   EXPECT_EQ(plan.fabric->nics[0].gid_index, -1) << "chosen anew by each process";
-  EXPECT_EQ(unfit_of(plan, "mlx5_0"),
+  EXPECT_EQ(unfit_of_device(plan, "mlx5_0"),
             "has 25000 Mb/s, another 400000; --take mlx5_0 uses it all the same");
-  EXPECT_EQ(unfit_of(plan, "rxe0"), "has port 1 DOWN");
+  EXPECT_EQ(unfit_of_device(plan, "rxe0"), "has port 1 DOWN");
   EXPECT_EQ(exit_code(plan), kExitGood);
   const std::string text = to_text(plan, {});
   EXPECT_THAT(text, HasSubstr("mlx5_1 port 1  Ethernet  ens1       10.77.1.5 (RoCE v2)"));
@@ -124,7 +124,7 @@ TEST(ChooseRdma, WhatIsNamedIsTakenOrKept) {
   const Plan plan = plan_of(host, request);
   EXPECT_THAT(devices_of(plan),
               ElementsAre("mlx5_0 10.0.0.5/24 0000:45:00.0", "mlx5_1 10.77.1.5/24 0000:19:00.0"));
-  EXPECT_EQ(unfit_of(plan, "mlx5_2"), "was named by --keep");
+  EXPECT_EQ(unfit_of_device(plan, "mlx5_2"), "was named by --keep");
   request.selection.keep = {"mlx5_9"};
   const config::Problem unknown = only_fault(plan_of(host, request)).problem;
   EXPECT_THAT(unknown.where, HasSubstr("--keep mlx5_9"));
@@ -146,8 +146,8 @@ TEST(ChooseRdma, WhatCantServeIsLeftOutWithTheReason) {
   FakeHost host(with(rdma_file("mlx5_1", "node_type", "6: usNIC UDP") +
                      rdma_file("mlx5_0", "ports/1/rate", "400 Gb/sec (4X NDR)")));
   const Plan plan = plan_of(host, verbs());
-  EXPECT_THAT(unfit_of(plan, "mlx5_1"), HasSubstr("has no reliable connections"));
-  EXPECT_THAT(unfit_of(plan, "mlx5_0"), HasSubstr("carries the default route"));
+  EXPECT_THAT(unfit_of_device(plan, "mlx5_1"), HasSubstr("has no reliable connections"));
+  EXPECT_THAT(unfit_of_device(plan, "mlx5_0"), HasSubstr("carries the default route"));
   EXPECT_THAT(devices_of(plan), ElementsAre("mlx5_2 10.77.2.5/24"));
 }
 
@@ -177,7 +177,7 @@ TEST(ChooseRdma, ANameThatNoConfigCanHoldLeavesOutThatDeviceAlone) {
                      rdma_file(odd, "ports/1/gid_attrs/ndevs/0", "ens2")));
   const Plan plan = plan_of(host, verbs());
   EXPECT_EQ(exit_code(plan), kExitGood) << to_text(plan, {});
-  EXPECT_THAT(unfit_of(plan, odd), HasSubstr("sudo rdma dev set 'mlx5;x' name NAME"));
+  EXPECT_THAT(unfit_of_device(plan, odd), HasSubstr("sudo rdma dev set 'mlx5;x' name NAME"));
   EXPECT_THAT(devices_of(plan),
               ElementsAre("mlx5_1 10.77.1.5/24 0000:19:00.0", "mlx5_2 10.77.2.5/24 0000:45:00.0"));
 }

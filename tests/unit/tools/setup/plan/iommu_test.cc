@@ -33,13 +33,13 @@ TEST(SharedGroups, NicsOfAnyProcessMayNot) {
 }
 
 // Two ports of one card, each the NIC of a GPU.
-struct Scene {
+struct GroupsScene {
   ztcp::test::Tree tree{
       "pci path=pci0000:00/0000:02:00.0 id=8086:1572 class=020000 numa=0 driver=vfio-pci group=17\n"
       "pci path=pci0000:00/0000:02:00.1 id=8086:1572 class=020000 numa=0 driver=vfio-pci "
       "group=17\n"};
   config::Fabric fabric;
-  Scene() {
+  GroupsScene() {
     for (const char* pci : {"0000:02:00.0", "0000:02:00.1"}) {
       config::Nic& nic = fabric.nics.emplace_back();
       nic.driver = config::NicDriver::kPci;
@@ -55,7 +55,7 @@ struct Scene {
 };
 
 TEST(CheckGroups, NamesTheNicsTheGroupAndTheWayOut) {
-  const Scene scene;
+  const GroupsScene scene;
   const auto checks = scene.checks();
   ASSERT_THAT(checks, SizeIs(1));
   EXPECT_EQ(checks[0].name, "group");
@@ -66,7 +66,7 @@ TEST(CheckGroups, NamesTheNicsTheGroupAndTheWayOut) {
 }
 
 TEST(CheckGroups, AGroupEachIsWell) {
-  Scene scene;
+  GroupsScene scene;
   scene.fabric.nics.pop_back();
   const auto checks = scene.checks();
   ASSERT_THAT(checks, SizeIs(1));

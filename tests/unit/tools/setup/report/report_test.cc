@@ -31,26 +31,26 @@ using test::without_iommu;
 using testing::HasSubstr;
 using testing::Not;
 
-PlanRequest ustack() {
+PlanRequest with_ustack() {
   PlanRequest request;
   request.transport = Transport::kUstack;
   return request;
 }
 
-PlanRequest verbs() {
+PlanRequest with_verbs() {
   PlanRequest request;
   request.transport = Transport::kVerbs;
   return request;
 }
 
-struct Case {
+struct GoldenRow {
   const char* tree;
   const char* golden;
   PlanRequest request;
   bool again;  // After all was applied once.
-  friend void PrintTo(const Case& row, std::ostream* out) { *out << row.golden; }
+  friend void PrintTo(const GoldenRow& row, std::ostream* out) { *out << row.golden; }
 };
-class Golden : public testing::TestWithParam<Case> {};
+class Golden : public testing::TestWithParam<GoldenRow> {};
 
 TEST_P(Golden, DryRunSaysWhatIsStored) {
   FakeHost host(tree_text(GetParam().tree));
@@ -66,19 +66,21 @@ TEST_P(Golden, DryRunSaysWhatIsStored) {
 
 INSTANTIATE_TEST_SUITE_P(
     Tree, Golden,
-    testing::Values(Case{"server-8gpu-9nic", "server-8gpu-9nic", {}, false},
-                    Case{"server-8gpu-9nic", "server-8gpu-9nic-again", {}, true},
-                    Case{"cloud-flat", "cloud-flat", without_iommu(), false},
-                    Case{"cloud-flat", "cloud-flat-refused", {}, false},
-                    Case{"cloud-flat", "cloud-flat-again", without_iommu(), true},
-                    Case{"vlan", "vlan", for_a_group(), false},
-                    Case{"dhcp", "dhcp", taken_by_name(), false},
-                    Case{"shared-group", "shared-group", nics_without_gpus(), false},
-                    Case{"own-group", "own-group", {}, false}, Case{"no-gpu", "no-gpu", {}, false},
-                    Case{"too-few-nics", "too-few-nics", {}, false},
-                    Case{"rdma", "rdma", verbs(), false}, Case{"rdma", "rdma-again", verbs(), true},
-                    Case{"rdma", "rdma-unused", {}, false},
-                    Case{"too-few-nics", "too-few-nics-refused", ustack(), false}),
+    testing::Values(GoldenRow{"server-8gpu-9nic", "server-8gpu-9nic", {}, false},
+                    GoldenRow{"server-8gpu-9nic", "server-8gpu-9nic-again", {}, true},
+                    GoldenRow{"cloud-flat", "cloud-flat", without_iommu(), false},
+                    GoldenRow{"cloud-flat", "cloud-flat-refused", {}, false},
+                    GoldenRow{"cloud-flat", "cloud-flat-again", without_iommu(), true},
+                    GoldenRow{"vlan", "vlan", for_a_group(), false},
+                    GoldenRow{"dhcp", "dhcp", taken_by_name(), false},
+                    GoldenRow{"shared-group", "shared-group", nics_without_gpus(), false},
+                    GoldenRow{"own-group", "own-group", {}, false},
+                    GoldenRow{"no-gpu", "no-gpu", {}, false},
+                    GoldenRow{"too-few-nics", "too-few-nics", {}, false},
+                    GoldenRow{"rdma", "rdma", with_verbs(), false},
+                    GoldenRow{"rdma", "rdma-again", with_verbs(), true},
+                    GoldenRow{"rdma", "rdma-unused", {}, false},
+                    GoldenRow{"too-few-nics", "too-few-nics-refused", with_ustack(), false}),
     [](const auto& row) {
       std::string name = row.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');
@@ -99,7 +101,7 @@ TEST(Report, TextListsGpusNicsAndReasons) {
 
 TEST(Report, WithoutAPairingTextShowsWhatThereIs) {
   FakeHost host(tree_text("too-few-nics"));
-  const Plan plan = plan_of(host, ustack());
+  const Plan plan = plan_of(host, with_ustack());
   EXPECT_EQ(exit_code(plan), kExitUnusable);
   const std::string text = to_text(plan, {});
   EXPECT_THAT(text, HasSubstr("not for ztcp: carries the default route"));
