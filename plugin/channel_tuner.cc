@@ -41,7 +41,8 @@ std::size_t ChannelTuner::step_bytes(int algorithm, std::size_t bytes) const {
 }
 
 int ChannelTuner::tune(ncclFunc_t collective, std::size_t bytes, CostTable& costs) const {
-  if (ranks_ < 2 || ranks_ != hosts_ || !is_tuned(collective)) return 0;
+  const bool stays_inside = ranks_ == ranks_of_host_;
+  if (stays_inside || ranks_of_host_ == 0 || !is_tuned(collective)) return 0;
   for (const int algorithm : {NCCL_ALGO_TREE, NCCL_ALGO_RING})
     if (step_bytes(algorithm, bytes) >= kLeastBytesWithoutLl &&
         costs.has(algorithm, NCCL_PROTO_SIMPLE))
@@ -51,6 +52,7 @@ int ChannelTuner::tune(ncclFunc_t collective, std::size_t bytes, CostTable& cost
   const int algorithm = costs.cheapest_algorithm();
   if (std::ranges::find(kKnown, algorithm) == kKnown.end()) return 0;
   const std::size_t channels =
+      ranks_of_host_ *
       std::max<std::size_t>(1, step_bytes(algorithm, bytes) / kLeastBytesOfChannel);
   return channels < kAllChannels ? static_cast<int>(channels) : 0;
 }

@@ -7,8 +7,10 @@
 // so a step shall bring each channel enough to be worth them.
 //
 // Every rank of a communicator must come to the same answer, or all wait for ever: nothing of this
-// host goes into it, and hosts that tune don't connect to those that don't (Net). It knows rings
-// between hosts: where NCCL counts more than one rank to a host, it leaves all to NCCL.
+// host goes into it, and hosts that tune don't connect to those that don't (Net).
+//
+// Channels of several ranks of a host leave it by several processes, each with a thread of NCCL's,
+// so there are as many more. That is reasoned; measured is one rank to a host.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +50,8 @@ class CostTable {
 // Of one communicator. Immutable: NCCL asks from several threads.
 class ChannelTuner {
  public:
-  ChannelTuner(std::size_t ranks, std::size_t hosts) : ranks_(ranks), hosts_(hosts) {}
+  ChannelTuner(std::size_t ranks, std::size_t hosts)
+      : ranks_(ranks), ranks_of_host_(hosts == 0 ? ranks : ranks / hosts) {}
 
   // Channels for a collective of so many bytes (of all ranks together where each has a part); 0:
   // as NCCL likes. Protocols that do not pay are barred in `costs`.
@@ -59,7 +62,7 @@ class ChannelTuner {
   std::size_t step_bytes(int algorithm, std::size_t bytes) const;
 
   std::size_t ranks_;
-  std::size_t hosts_;
+  std::size_t ranks_of_host_;
 };
 
 }  // namespace ztcp::plugin

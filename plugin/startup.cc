@@ -216,8 +216,7 @@ void say_tuning(const Startup& startup, const std::string& untuned_by) {
   if (startup.tunes)
     log::info(
         "the channels of all-reduce, all-gather and reduce-scatter are chosen by size, where NCCL "
-        "is 2.22 or later and each host has one GPU; ZTCP_TUNER=off on all hosts leaves them to "
-        "NCCL");
+        "is 2.22 or later; ZTCP_TUNER=off on all hosts leaves them to NCCL");
   else
     log::info("{}: NCCL chooses its channels", untuned_by);
 }

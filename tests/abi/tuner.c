@@ -131,8 +131,8 @@ int main(int argc, char** argv) {
       require_untouched(&tuner);
     }
     end(&tuner);
-    /* Two ranks of a host. */
-    begin(&tuner, 4, 2);
+    /* All on one host. */
+    begin(&tuner, 2, 1);
     require_untouched(&tuner);
     end(&tuner);
   }

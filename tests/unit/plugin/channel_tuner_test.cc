@@ -68,10 +68,20 @@ TEST(ChannelTuner, KnowsCollectivesOfRings) {
   EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncReduce), 0);
 }
 
-TEST(ChannelTuner, LeavesHostsOfSeveralRanksToNccl) {
-  EXPECT_EQ(channels(ChannelTuner(16, 2), 8), 0);
+// Each rank of a host has a process that sends.
+TEST(ChannelTuner, GivesEachRankOfAHostAsMany) {
+  const ChannelTuner four_each(8, 2);
+  EXPECT_EQ(channels(four_each, 8), 4);
+  EXPECT_EQ(channels(four_each, 1024 * kKiB), 8);
+  EXPECT_EQ(channels(four_each, 2048 * kKiB), 0);
+  EXPECT_EQ(channels(ChannelTuner(32, 2), 8), 0) << "all that NCCL has";
+}
+
+TEST(ChannelTuner, LeavesWhatStaysInsideAHostToNccl) {
+  EXPECT_EQ(channels(ChannelTuner(8, 1), 8), 0);
   EXPECT_EQ(channels(ChannelTuner(1, 1), 8), 0);
   EXPECT_EQ(channels(ChannelTuner(0, 0), 8), 0);
+  EXPECT_EQ(channels(ChannelTuner(2, 3), 8), 0) << "no such thing";
 }
 
 TEST(ChannelTuner, LeavesAlgorithmsItDoesNotKnowToNccl) {
