@@ -254,15 +254,16 @@ Told<SendCommPtr> Net::begin_connect(const Device& device, const PeerHandle& pee
                   name, to_string(ours), to_string(peer.kind),
                   is_here ? "" : ", which no NIC of this host carries");
   }
+  Result<SendCommPtr> comm = device.transport->begin_connect(device.number, peer, options);
+  if (!comm)
+    return report(comm.error().code, "connecting from {} failed: {}", name, explain(comm.error()));
+  // Behind what no variable mends.
   if (peer_tunes != tunes())
     return report(Errc::kProtocol,
                   "connecting from {} failed: {} chooses NCCL's channels by size, {} leaves them "
                   "to NCCL, and ranks that differ in it wait for each other without end; export "
                   "ZTCP_TUNER=off on all hosts",
                   name, tunes() ? "this host" : "the peer", tunes() ? "the peer" : "this host");
-  Result<SendCommPtr> comm = device.transport->begin_connect(device.number, peer, options);
-  if (!comm)
-    return report(comm.error().code, "connecting from {} failed: {}", name, explain(comm.error()));
   return std::move(*comm);
 }
 
