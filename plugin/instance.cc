@@ -47,8 +47,9 @@ config::Problem log_problem(const std::string& path, const Error& error) {
           "name a new file in a folder that only this user may write to"};
 }
 
-Told<Startup> start_up_here() {
+Told<Startup> start_up_here(bool asks_tuner) {
   config::Environment environment = config::read_environment();
+  if (!asks_tuner && environment.untuned_by.empty()) environment.untuned_by = "NCCL before 2.24";
   if (const Status opened = log::open_file(environment.log_file); !opened)
     environment.problems.push_back(log_problem(environment.log_file, opened.error()));
   remember_local_rank(environment.local_rank);

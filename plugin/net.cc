@@ -38,26 +38,26 @@ auto poll_until_connected(Attempt&& attempt, Enough&& has_waited_enough) -> decl
 
 Net::Net(Starter starter) : starter_(std::move(starter)) {}
 
-Told<void> Net::start() {
+Told<void> Net::start(bool asks_tuner) {
   const std::lock_guard lock(start_mutex_);
   if (startup() != nullptr) return {};
   mark_process();
-  Told<Startup> found = starter_();
+  Told<Startup> found = starter_(asks_tuner);
   if (!found) return pass_on(found.error());
   startups_.push_back(std::make_unique<Startup>(std::move(*found)));
   startup_.store(startups_.back().get(), std::memory_order_release);
   return {};
 }
 
-Told<void> Net::init() {
-  if (const auto outcome = start(); !outcome) return pass_on(outcome.error());
+Told<void> Net::init(bool asks_tuner) {
+  if (const auto outcome = start(asks_tuner); !outcome) return pass_on(outcome.error());
   const std::lock_guard lock(mutex_);
   is_fresh_ = true;
   return {};
 }
 
 Told<Context*> Net::init_context(const CommOptions& options) {
-  if (const auto outcome = start(); !outcome) return pass_on(outcome.error());
+  if (const auto outcome = start(/*asks_tuner=*/true); !outcome) return pass_on(outcome.error());
   auto context = std::make_unique<Context>(options);
   Context* const raw = context.get();
   const std::lock_guard lock(mutex_);

@@ -66,12 +66,13 @@ class Context {
 
 class Net {
  public:
-  // Run at the first init; failure fails that init, and the next one tries again.
-  using Starter = std::function<Told<Startup>()>;
+  // Run at the first init; failure fails that init, and the next one tries again. It is told
+  // whether NCCL will ask this library for a tuner.
+  using Starter = std::function<Told<Startup>(bool asks_tuner)>;
   explicit Net(Starter starter);
 
   // v3-v10: once per load. Calling again is harmless.
-  Told<void> init();
+  Told<void> init(bool asks_tuner = true);
   // v11+: once per communicator.
   Told<Context*> init_context(const CommOptions& options);
   // Closes everything the context still holds. nullptr and unknown contexts are ignored: NCCL
@@ -119,7 +120,7 @@ class Net {
   // nullptr before init.
   const Startup* startup() const { return startup_.load(std::memory_order_acquire); }
   Told<const Startup*> started() const;
-  Told<void> start();
+  Told<void> start(bool asks_tuner);
   Told<const Device*> find_device(const Startup& startup, int index) const;
   static Told<Device> merged(std::span<const Device* const> parts);
   int show(Device device, std::span<const int> parts);

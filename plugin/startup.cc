@@ -215,8 +215,8 @@ bool may_tune(const std::vector<TransportSource>& sources, const config::Fabric&
 void say_tuning(const Startup& startup, const std::string& untuned_by) {
   if (startup.tunes)
     log::info(
-        "the channels of all-reduce, all-gather and reduce-scatter are chosen by size, where NCCL "
-        "is 2.22 or later; ZTCP_TUNER=off on all hosts leaves them to NCCL");
+        "the channels of all-reduce, all-gather and reduce-scatter are chosen by size; "
+        "ZTCP_TUNER=off on all hosts leaves them to NCCL");
   else
     log::info("{}: NCCL chooses its channels", untuned_by);
 }

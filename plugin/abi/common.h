@@ -21,6 +21,7 @@ inline constexpr const char* kName = "ztcp";
 inline constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 
 ncclNetInit_v3_t init_v3;
+ncclNetInit_v3_t init_v9;
 ncclNetInit_v10_t init_v10;
 ncclNetInit_v11_t init_v11;
 ncclNetDevices_v3_t devices_v3;

@@ -3,8 +3,9 @@
  *
  * NCCL's tuner interface, versions 3 to 5, in our own declarations: NCCL 2.22 to 2.29 look for it
  * in the library of the network, 2.30 still does where there is no version 6. Version 2, of NCCL
- * 2.21, is left out: what it asks for is used as it is, more channels than there are included.
- * Names and layouts are NCCL's: facts, held against its headers by
+ * 2.21, is left out: what it is told is used as it is, more channels than there are included. Nor
+ * are 2.22 and 2.23 tuned, whose network table is also that of older ones (connections.cc). Names
+ * and layouts are NCCL's: facts, held against its headers by
  * tests/unit/plugin/nccl_tuner_headers_check.cc when -Dnccl_tuner_headers=PATH is given.
  */
 // NOLINTBEGIN: NCCL's names, C's ways.

@@ -8,7 +8,7 @@ using namespace ztcp::plugin::abi;
 
 extern "C" ZTCP_EXPORT const ncclNet_v9_t ncclNetPlugin_v9 = {
     .name = kName,
-    .init = init_v3,
+    .init = init_v9,
     .devices = devices_v3,
     .getProperties = get_properties_v9,
     .listen = listen_v5,

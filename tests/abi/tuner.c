@@ -4,7 +4,7 @@
  * NCCL's tuner in the library of its network, asked as NCCL asks: over sockets it chooses channels,
  * and where it is told not to, or NCCL has taken another network, it touches nothing.
  *
- *   tuner PLUGIN on|off
+ *   tuner PLUGIN on|off|old      old: a table of NCCL before 2.24
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "tests/abi/driver.h"
 
 enum { kAlgorithms = 7, kProtocols = 3, kFirstTuner = 3, kLastTuner = 5 };
-enum { kOwnChannels = 0 };
+enum { kOwnChannels = 0, kFirstWithTuner = 9 };
 
 static const size_t kHalfMib = 512 << 10;
 
@@ -99,11 +99,12 @@ static void require_untouched(const Tuner* tuner) {
 }
 
 int main(int argc, char** argv) {
-  REQUIRE(argc == 3, "usage: tuner PLUGIN on|off");
+  REQUIRE(argc == 3, "usage: tuner PLUGIN on|off|old");
   const bool is_on = strcmp(argv[2], "on") == 0;
+  const bool is_old = strcmp(argv[2], "old") == 0;
   setenv("ZTCP_TRANSPORT", "sockets", 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-  setenv("ZTCP_TUNER", argv[2], 1);
+  setenv("ZTCP_TUNER", is_old ? "on" : argv[2], 1);
   void* library = load_plugin(argv[1]);
 
   /* NCCL has taken another network: ours was never initialised. */
@@ -114,10 +115,11 @@ int main(int argc, char** argv) {
     end(&tuner);
   }
 
-  Net net = open_table(library, kNewest);
+  Net net = open_table(library, is_old ? kFirstWithTuner - 1 : kFirstWithTuner);
   REQUIRE_OK(net_init(&net));
-  REQUIRE(log_has(is_on ? "ZTCP_TUNER=off on all hosts leaves them to NCCL"
-                        : "ZTCP_TUNER=off: NCCL chooses its channels"),
+  REQUIRE(log_has(is_on    ? "ZTCP_TUNER=off on all hosts leaves them to NCCL"
+                  : is_old ? "NCCL before 2.24: NCCL chooses its channels"
+                           : "ZTCP_TUNER=off: NCCL chooses its channels"),
           "nothing is said of it");
   for (int version = kFirstTuner; version <= kLastTuner; ++version) {
     Tuner tuner = open_tuner(library, version);

@@ -50,7 +50,8 @@ inline MemoryTransport* add_transport(Startup& startup,
 class NetTest : public testing::Test {
  protected:
   NetTest()
-      : net_([this]() -> Told<Startup> {
+      : net_([this](bool asks_tuner) -> Told<Startup> {
+          was_asked_ = asks_tuner;
           ++starts_;
           if (!start_refusal_.empty() && fail_start_)
             return report(Errc::kBadConfig, "{}", start_refusal_);
@@ -93,6 +94,7 @@ class NetTest : public testing::Test {
   std::string start_refusal_;
   int starts_ = 0;
   bool tunes_ = false;
+  bool was_asked_ = false;  // Whether NCCL asks for a tuner.
   std::vector<DeviceProperties> devices_ = two_devices();
   bool shows_first_twice_ = false;
   std::vector<DeviceProperties> other_devices_;

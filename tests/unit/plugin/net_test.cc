@@ -16,6 +16,16 @@
 namespace ztcp::plugin {
 namespace {
 
+TEST_F(NetTest, StartUpHearsWhetherNcclAsksForATuner) {
+  ASSERT_TRUE(net_.init(/*asks_tuner=*/false));
+  EXPECT_FALSE(was_asked_);
+}
+
+TEST_F(NetTest, WhoHasContextsAsksForATuner) {
+  ASSERT_TRUE(net_.init_context({}));
+  EXPECT_TRUE(was_asked_);
+}
+
 TEST_F(NetTest, NothingWorksBeforeInit) {
   EXPECT_FALSE(net_.device_count());
   EXPECT_FALSE(net_.device(0));

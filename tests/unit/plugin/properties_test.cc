@@ -15,7 +15,7 @@ namespace ztcp::plugin {
 
 // The adapters' Net, over memory.
 Net& net() {
-  static Net* const instance = new Net([]() -> Told<Startup> {
+  static Net* const instance = new Net([](bool) -> Told<Startup> {
     DeviceProperties device;
     device.name = "ztcp0";
     device.pci_path = "/sys/devices/pci0000:3a/0000:3b:00.0";
