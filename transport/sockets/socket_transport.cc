@@ -233,6 +233,7 @@ Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
   }
   if (bulk.queues == 1) return engines;
   std::vector<Engine*> all;
+  all.reserve(engines.size());
   for (const auto& engine : engines) all.push_back(engine.get());
   // What is dialled here begins with the first.
   engines.front()->deal_to(std::move(all), bulk.queues / 2);
