@@ -121,11 +121,6 @@ Told<const Device*> Net::device(int index) {
   return find_device(**current, index);
 }
 
-bool Net::tunes() const {
-  const Startup* const current = startup();
-  return current != nullptr && current->tunes;
-}
-
 // NCCL asks for it by itself, for ports of one card, and does without where it is refused: no
 // warning.
 Told<int> Net::merge(std::span<const int> devices, Unmerged unmerged) {

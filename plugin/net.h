@@ -82,7 +82,10 @@ class Net {
   Told<int> device_count();
   Told<const Device*> device(int index);
   // False before init, too: NCCL asks a library for a tuner whose network it did not take.
-  bool tunes() const;
+  bool tunes() const {
+    const Startup* const current = startup();
+    return current != nullptr && current->tunes;
+  }
   // One more, whose connections go over all of these. It lasts until NCCL loads the plugin anew.
   // NCCL 2.24 to 2.26 ask for each NIC that they merge with no other, too, and show no NIC then
   // that is none of these; 2.26 asks without end where one is refused. What can't be merged for
