@@ -6,8 +6,7 @@
 //   0-1    zero: NCCL's own networks read an address family here, and an unknown one makes them
 //          fail cleanly should our handle reach them
 //   2-4    magic
-//   5      version (high nibble) and kind (low nibble): a TransportKind, or 2 for a poisoned
-//   handle;
+//   5      version (high nibble) and kind (low nibble): a TransportKind, or 2 for a poisoned one;
 //          8 beside the kind where the host of the handle tunes NCCL's channels
 //   6-39   payload: a PeerHandle's bytes, or for a poisoned handle why and on which host
 //   40-71  zero as issued: NCCL's Socket and IB keep pointers there and would follow them

@@ -52,23 +52,20 @@ Told<void> listen_into(Context* context, int dev, void* handle, std::size_t hand
   return hand_out<Listening>(net().listen(context, dev, handle_bytes(handle, handle_size)), comm);
 }
 
+ncclResult_t init(ncclDebugLogger_t log, bool asks_tuner) {
+  return guard("init", [&]() -> Told<void> {
+    bind_nccl_log(log);
+    return net().init(asks_tuner);
+  });
+}
+
 }  // namespace
 
 // NCCL asks the network's library for a tuner from 2.22 on, of which 2.24 is the first with a table
 // of its own.
-ncclResult_t init_v3(ncclDebugLogger_t log) {
-  return guard("init", [&]() -> Told<void> {
-    bind_nccl_log(log);
-    return net().init(/*asks_tuner=*/false);
-  });
-}
+ncclResult_t init_v3(ncclDebugLogger_t log) { return init(log, /*asks_tuner=*/false); }
 
-ncclResult_t init_v9(ncclDebugLogger_t log) {
-  return guard("init", [&]() -> Told<void> {
-    bind_nccl_log(log);
-    return net().init(/*asks_tuner=*/true);
-  });
-}
+ncclResult_t init_v9(ncclDebugLogger_t log) { return init(log, /*asks_tuner=*/true); }
 
 ncclResult_t init_v10(ncclDebugLogger_t log, ncclProfilerCallback_t /*profiler*/) {
   return init_v9(log);

@@ -17,27 +17,27 @@ namespace ztcp::plugin::abi {
 namespace {
 
 // Null: NCCL's own choices stand.
-ncclResult_t init(std::size_t ranks, std::size_t hosts, void** context) {
+ncclResult_t tuner_init(std::size_t ranks, std::size_t hosts, void** context) {
   return guard("tuner's init", [&]() -> Told<void> {
     *context = net().tunes() ? new ChannelTuner(ranks, hosts) : nullptr;
     return {};
   });
 }
 
-ncclTunerInit_v3_t init_v3;
-ncclResult_t init_v3(size_t ranks, size_t hosts, ncclDebugLogger_t, void** context) {
-  return init(ranks, hosts, context);
+ncclTunerInit_v3_t tuner_init_v3;
+ncclResult_t tuner_init_v3(size_t ranks, size_t hosts, ncclDebugLogger_t, void** context) {
+  return tuner_init(ranks, hosts, context);
 }
 
-ncclTunerInit_v5_t init_v5;
-ncclResult_t init_v5(void** context, uint64_t, size_t ranks, size_t hosts, ncclDebugLogger_t, void*,
-                     void*) {
-  return init(ranks, hosts, context);
+ncclTunerInit_v5_t tuner_init_v5;
+ncclResult_t tuner_init_v5(void** context, uint64_t, size_t ranks, size_t hosts, ncclDebugLogger_t,
+                           void*, void*) {
+  return tuner_init(ranks, hosts, context);
 }
 
-ncclTunerGetCollInfo_v3_t get_coll_info_v3;
-ncclResult_t get_coll_info_v3(void* context, ncclFunc_t collective, size_t bytes, int,
-                              float** costs, int algorithms, int protocols, int* channels) {
+ncclTunerGetCollInfo_v3_t tuner_get_coll_info_v3;
+ncclResult_t tuner_get_coll_info_v3(void* context, ncclFunc_t collective, size_t bytes, int,
+                                    float** costs, int algorithms, int protocols, int* channels) {
   return guard("tuner's getCollInfo", [&]() -> Told<void> {
     if (context == nullptr || algorithms <= 0 || protocols <= 0) return {};
     const auto rows = static_cast<std::size_t>(algorithms);
@@ -52,15 +52,16 @@ ncclResult_t get_coll_info_v3(void* context, ncclFunc_t collective, size_t bytes
   });
 }
 
-ncclTunerGetCollInfo_v4_t get_coll_info_v4;
-ncclResult_t get_coll_info_v4(void* context, ncclFunc_t collective, size_t bytes, int pipelined,
-                              float** costs, int algorithms, int protocols, int, int* channels) {
-  return get_coll_info_v3(context, collective, bytes, pipelined, costs, algorithms, protocols,
-                          channels);
+ncclTunerGetCollInfo_v4_t tuner_get_coll_info_v4;
+ncclResult_t tuner_get_coll_info_v4(void* context, ncclFunc_t collective, size_t bytes,
+                                    int pipelined, float** costs, int algorithms, int protocols,
+                                    int, int* channels) {
+  return tuner_get_coll_info_v3(context, collective, bytes, pipelined, costs, algorithms, protocols,
+                                channels);
 }
 
-ncclTunerDestroy_v3_t destroy_v3;
-ncclResult_t destroy_v3(void* context) {
+ncclTunerDestroy_v3_t tuner_destroy_v3;
+ncclResult_t tuner_destroy_v3(void* context) {
   return guard("tuner's destroy", [&]() -> Told<void> {
     const std::unique_ptr<const ChannelTuner> tuner(static_cast<const ChannelTuner*>(context));
     return {};
@@ -74,21 +75,21 @@ using namespace ztcp::plugin::abi;
 
 extern "C" ZTCP_EXPORT const ncclTuner_v3_t ncclTunerPlugin_v3 = {
     .name = kName,
-    .init = init_v3,
-    .getCollInfo = get_coll_info_v3,
-    .destroy = destroy_v3,
+    .init = tuner_init_v3,
+    .getCollInfo = tuner_get_coll_info_v3,
+    .destroy = tuner_destroy_v3,
 };
 
 extern "C" ZTCP_EXPORT const ncclTuner_v4_t ncclTunerPlugin_v4 = {
     .name = kName,
-    .init = init_v3,
-    .getCollInfo = get_coll_info_v4,
-    .destroy = destroy_v3,
+    .init = tuner_init_v3,
+    .getCollInfo = tuner_get_coll_info_v4,
+    .destroy = tuner_destroy_v3,
 };
 
 extern "C" ZTCP_EXPORT const ncclTuner_v5_t ncclTunerPlugin_v5 = {
     .name = kName,
-    .init = init_v5,
-    .getCollInfo = get_coll_info_v4,
-    .finalize = destroy_v3,
+    .init = tuner_init_v5,
+    .getCollInfo = tuner_get_coll_info_v4,
+    .finalize = tuner_destroy_v3,
 };

@@ -28,8 +28,8 @@ constexpr std::uint32_t kMostAutoBulkFlows = 4;
 // Queues of a device that NCCL is shown several times: more than the most are no gain, and numbers
 // between these were not measured (bench/results/nccl-h200-sockets.md).
 constexpr std::array<std::size_t, 5> kQueues = {12, 8, 6, 4, 2};
-// With more devices NCCL opens more channels than few threads are worth; with fewer than the least,
-// all sizes below 2 MiB are slower than with one.
+// With more devices NCCL opens more channels than few threads are worth. Fewer than the least were
+// measured before there was a tuner: slower than one below 2 MiB, and little faster above.
 constexpr std::size_t kQueuesOfMostViews = 6;
 constexpr std::size_t kMostAutoViews = 8;
 constexpr std::size_t kLeastAutoViews = 4;
