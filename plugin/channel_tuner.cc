@@ -10,8 +10,11 @@ namespace ztcp::plugin {
 namespace {
 
 // Measured over sockets between two ranks (bench/results/nccl-h200-sockets.md): half of it to a
-// channel costs more in system calls than the channel gains.
+// channel costs more in system calls than the channel gains. So does this much, once a few channels
+// keep both hosts' threads busy.
 constexpr std::size_t kLeastBytesOfChannel = 64U << 10;
+constexpr std::size_t kFewChannels = 4;
+constexpr std::size_t kLeastBytesOfFurtherChannel = 128U << 10;
 // From here on there is enough for all that NCCL has.
 constexpr std::size_t kAllChannels = 16;
 // LL carries a flag beside each word: twice the bytes for a shorter way. Below, the way counts.
@@ -51,9 +54,9 @@ int ChannelTuner::tune(ncclFunc_t collective, std::size_t bytes, CostTable& cost
   constexpr std::array kKnown = {int{NCCL_ALGO_TREE}, int{NCCL_ALGO_RING}, int{NCCL_ALGO_PAT}};
   const int algorithm = costs.cheapest_algorithm();
   if (std::ranges::find(kKnown, algorithm) == kKnown.end()) return 0;
-  const std::size_t channels =
-      ranks_of_host_ *
-      std::max<std::size_t>(1, step_bytes(algorithm, bytes) / kLeastBytesOfChannel);
+  const std::size_t step = step_bytes(algorithm, bytes);
+  const std::size_t few = std::clamp<std::size_t>(step / kLeastBytesOfChannel, 1, kFewChannels);
+  const std::size_t channels = ranks_of_host_ * std::max(few, step / kLeastBytesOfFurtherChannel);
   return channels < kAllChannels ? static_cast<int>(channels) : 0;
 }
 

@@ -158,7 +158,7 @@ class TakingOver : public testing::Test {
 };
 
 TEST_F(TakingOver, LittleIsMovedByWhoeverAsks) {
-  backend->bytes_each_turn = 32U << 10;
+  backend->bytes_each_turn = 12U << 10;
   for (int i = 1; i <= 1000; ++i) {
     poller->ring(0);
     poller->kick();

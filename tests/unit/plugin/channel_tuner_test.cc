@@ -51,8 +51,10 @@ TEST(ChannelTuner, GivesAChannelAtLeastSixtyFourKibOfAStep) {
   EXPECT_EQ(channels(two, 256 * kKiB - 1), 1);
   EXPECT_EQ(channels(two, 256 * kKiB), 2);
   EXPECT_EQ(channels(two, 512 * kKiB), 4);
-  EXPECT_EQ(channels(two, 2048 * kKiB - 1), 15);
-  EXPECT_EQ(channels(two, 2048 * kKiB), 0) << "as many as NCCL likes";
+  EXPECT_EQ(channels(two, 1024 * kKiB), 4);
+  EXPECT_EQ(channels(two, 2048 * kKiB), 8);
+  EXPECT_EQ(channels(two, 4096 * kKiB - 1), 15);
+  EXPECT_EQ(channels(two, 4096 * kKiB), 0) << "as many as NCCL likes";
   EXPECT_EQ(channels(two, std::size_t{1} << 40), 0);
   // A ring of more ranks moves less at once.
   const ChannelTuner eight(8, 8);
@@ -99,9 +101,9 @@ TEST(ChannelTuner, ATreeOfManySendsAll) {
   Costs costs;
   costs.set(NCCL_ALGO_TREE, NCCL_PROTO_SIMPLE, 1);
   CostTable table = costs.table();
-  EXPECT_EQ(ChannelTuner(4, 4).tune(ncclFuncAllReduce, 512 * kKiB, table), 8);
+  EXPECT_EQ(ChannelTuner(4, 4).tune(ncclFuncAllReduce, 1024 * kKiB, table), 8);
   CostTable same = costs.table();
-  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 512 * kKiB, same), 4);
+  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 1024 * kKiB, same), 4);
 }
 
 TEST(ChannelTuner, BarsLlWhereItsFlagsCostMore) {
