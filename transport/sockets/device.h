@@ -11,6 +11,12 @@
 
 namespace ztcp::sockets {
 
+enum class SpeedSource : std::uint8_t {
+  kGuess,    // Nobody tells.
+  kNominal,  // The driver of a virtual interface does, whatever carries its bytes: a pod's veth.
+  kTold,
+};
+
 struct Device {
   std::string name;       // What NCCL shows: the config's, or the interface's where there is none.
   std::string interface;  // "eth1"
@@ -21,7 +27,7 @@ struct Device {
   std::uint16_t last_port = 0;
   bool bind_to_device = false;  // Another interface of this host has an address in the subnet.
   std::uint32_t speed_mbps = 10000;
-  bool speed_is_known = false;
+  SpeedSource speed_source = SpeedSource::kGuess;
   std::uint32_t nccl_devices = 0;  // As so many NCCL shall be shown it; 0: as the CPUs allow.
   std::string pci_path;
   std::int32_t numa_node = -1;

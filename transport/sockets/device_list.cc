@@ -42,6 +42,38 @@ bool shares_network(const LocalAddress& ours, std::span<const LocalAddress> all)
   });
 }
 
+// veth, tun and dummy say a constant. Who has a card, or other interfaces, below it knows theirs;
+// kinds that the kernel has a name for (vlan, bond, macvlan) ask those, also in another namespace.
+bool has_nominal_speed(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / "device", error)) return false;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().filename().string().starts_with("lower_")) return false;
+  std::ifstream uevent(folder / "uevent");
+  for (std::string line; std::getline(uevent, line);)
+    if (line.starts_with("DEVTYPE=")) return false;
+  return true;
+}
+
+SpeedSource speed_source(const config::Nic& nic, std::int64_t told, const fs::path& folder) {
+  if (told <= 0) return SpeedSource::kGuess;
+  return nic.speed_mbps == 0 && has_nominal_speed(folder) ? SpeedSource::kNominal
+                                                          : SpeedSource::kTold;
+}
+
+const char* remark(SpeedSource source) {
+  switch (source) {
+    case SpeedSource::kGuess:
+      return " (a guess: its driver does not tell)";
+    case SpeedSource::kNominal:
+      return " (in name: it is virtual)";
+    case SpeedSource::kTold:
+      break;
+  }
+  return "";
+}
+
 Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const LocalAddress> all,
                 const fs::path& sys_root) {
   Device device;
@@ -59,7 +91,7 @@ Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const
   // -1, or no reading at all, where the driver does not know or there is no carrier.
   const std::int64_t told =
       nic.speed_mbps != 0 ? nic.speed_mbps : read_number(folder / "speed").value_or(0);
-  device.speed_is_known = told > 0;
+  device.speed_source = speed_source(nic, told, folder);
   if (told > 0) device.speed_mbps = static_cast<std::uint32_t>(told);
   device.pci_path = pci_path_of(sys_root, folder / "device");
   device.numa_node = nic.numa_node;
@@ -111,7 +143,7 @@ std::string device_text(const Device& device) {
       "{} {}{}, {}, {} Mb/s{}, {}, {}, MTU {}, {}{}", device.interface, to_string(device.address),
       device.bind_to_device ? " (sockets bound to it: another interface is in this network)" : "",
       pci.empty() ? "no PCI function" : "PCI " + pci, device.speed_mbps,
-      device.speed_is_known ? "" : " (a guess: its driver does not tell)", gpu_text(device),
+      remark(device.speed_source), gpu_text(device),
       device.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", device.numa_node),
       device.mtu_bytes == 0 ? std::string("unknown") : fmt::format("{}", device.mtu_bytes),
       device.first_port == 0 ? std::string("ports of the kernel's choice")

@@ -147,11 +147,12 @@ std::string SocketTransport::describe_device(int device) const {
 }
 
 BulkPolicy SocketTransport::bulk_policy(const Device& device, const comms::CpuView& cpus) const {
-  return choose_bulk(fabric_, cpus,
-                     {.devices = found_.size(),
-                      .ranks = ranks_,
-                      .speed_mbps = device.speed_is_known ? device.speed_mbps : 0,
-                      .views = device.nccl_devices});
+  return choose_bulk(
+      fabric_, cpus,
+      {.devices = found_.size(),
+       .ranks = ranks_,
+       .speed_mbps = device.speed_source == SpeedSource::kTold ? device.speed_mbps : 0,
+       .views = device.nccl_devices});
 }
 
 Result<std::size_t> SocketTransport::checked(int device) const {

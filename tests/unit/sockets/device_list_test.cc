@@ -42,7 +42,7 @@ TEST(SocketDevice, KnowsWhatSysfsSaysOfItsInterface) {
   EXPECT_EQ(device.name, "ztcp0");
   EXPECT_EQ(device.interface, "eth1");
   EXPECT_EQ(device.speed_mbps, 100000U);
-  EXPECT_TRUE(device.speed_is_known);
+  EXPECT_EQ(device.speed_source, SpeedSource::kTold);
   EXPECT_EQ(device.mtu_bytes, 9000U);
   EXPECT_EQ(device.numa_node, 1);
   EXPECT_TRUE(device.pci_path.ends_with("/0000:16:00.0/0000:17:00.0")) << device.pci_path;
@@ -65,7 +65,7 @@ TEST(SocketDevice, OfVirtioIsTheFunctionBehindIt) {
   const Device device = device_on(tree, "eth0", "10.0.0.5/24", {at("eth0", "10.0.0.5/24", 2)});
   EXPECT_TRUE(device.pci_path.ends_with("/0000:00:05.0")) << device.pci_path;
   EXPECT_EQ(device.speed_mbps, 10000U);
-  EXPECT_FALSE(device.speed_is_known);
+  EXPECT_EQ(device.speed_source, SpeedSource::kGuess);
   EXPECT_EQ(device.mtu_bytes, 0U);
 }
 
@@ -74,11 +74,34 @@ TEST(SocketDevice, OfABondHasNoFunction) {
   tree.add_folder("sys/devices/virtual/net/bond0");
   tree.add_file("sys/devices/virtual/net/bond0/speed", "50000\n");
   tree.add_file("sys/devices/virtual/net/bond0/mtu", "1500\n");
+  tree.add_file("sys/devices/virtual/net/bond0/uevent", "DEVTYPE=bond\nINTERFACE=bond0\n");
   tree.add_link("sys/class/net/bond0", "../../devices/virtual/net/bond0");
   const Device device = device_on(tree, "bond0", "10.0.0.5/24", {at("bond0", "10.0.0.5/24", 7)});
   EXPECT_EQ(device.pci_path, "");
   EXPECT_EQ(device.speed_mbps, 50000U);
+  EXPECT_EQ(device.speed_source, SpeedSource::kTold);
   EXPECT_EQ(device.numa_node, -1);
+}
+
+// A pod's: its driver says 10 Gb/s of every one, whatever lies behind its other end.
+TEST(SocketDevice, OfAVethHasASpeedInNameOnly) {
+  test::Tree tree;
+  const std::string folder = "sys/devices/virtual/net/eth0";
+  tree.add_file(folder + "/speed", "10000\n");
+  tree.add_file(folder + "/uevent", "INTERFACE=eth0\nIFINDEX=2\n");
+  tree.add_link("sys/class/net/eth0", "../../devices/virtual/net/eth0");
+  const Host host{at("eth0", "10.0.0.5/24", 2)};
+  const Device device = device_on(tree, "eth0", "10.0.0.5/24", host);
+  EXPECT_EQ(device.speed_mbps, 10000U);
+  EXPECT_EQ(device.speed_source, SpeedSource::kNominal);
+  EXPECT_NE(device_text(device).find("10000 Mb/s (in name: it is virtual)"), std::string::npos);
+
+  config::Fabric told = configured("eth0", "10.0.0.5/24");
+  told.nics[0].speed_mbps = 25000;
+  EXPECT_EQ(devices_of(told, host, tree.root() + "/sys")->front().speed_source, SpeedSource::kTold);
+
+  tree.add_folder(folder + "/lower_eth1");
+  EXPECT_EQ(device_on(tree, "eth0", "10.0.0.5/24", host).speed_source, SpeedSource::kTold);
 }
 
 TEST(SocketDevice, BelievesTheConfigBeforeSysfs) {
