@@ -6,10 +6,7 @@
 #include <ctime>
 #include <exception>
 #include <new>
-#include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "transport/core/log.h"
 #include "transport/core/own_thread.h"
@@ -58,7 +55,6 @@ Poller::~Poller() {
   stop();
   backend_->clients().clear();
   log::info("{}: closed; it {}", config_.name, backend_->summary());
-  if (wake_fd_ >= 0) close(wake_fd_);
 }
 
 TimePoint Poller::read_clock() {
@@ -71,8 +67,7 @@ Status Poller::start() {
   baton_.take();
   const BatonHold hold(*this);
   if (thread_.joinable()) return {};
-  if (wake_fd_ < 0) wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (wake_fd_ < 0) return fail_errno("eventfd");
+  if (config_.wake == nullptr) config_.wake = ZTCP_TRY(WakeEvent::make());
   if (!std::exchange(has_started_backend_, true)) backend_->start();
   thread_ = ZTCP_TRY(start_thread(config_.thread, [this] {
     move_this_thread(config_.cpus);
@@ -90,7 +85,7 @@ Status Poller::start() {
 void Poller::stop() {
   stopping_.store(true);
   if (!thread_.joinable()) return;
-  wake();
+  config_.wake->signal();
   thread_.join();
 }
 
@@ -151,7 +146,7 @@ void Poller::run_shared_turn() {
   const bool calls_thread =
       config_.takes_over && backend_->moved_bytes() >= kLadenBytes && !is_called_.exchange(true);
   if (give_baton() == 0 && idle_long) callers_yielder_.yield();
-  if (calls_thread && sleeping_.load()) wake();
+  if (calls_thread && sleeping_.load()) config_.wake->signal();
 }
 
 // Every hold ends here. Returns how many turns were run for others: where nobody spins, somebody
@@ -181,30 +176,16 @@ void Poller::give_and_speak() {
   for (const Remarks::Line& line : lines) log::write(line.level, __FILE__, __LINE__, line.text);
 }
 
-void Poller::wake() {
-  const std::uint64_t one = 1;
-  // EAGAIN means that it is already signalled.
-  [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof(one));
-}
-
 // The baton is not held: control calls go on while the thread sleeps.
-void Poller::sleep(TimePoint deadline) {
+void Poller::sleep(TimePoint deadline, Duration longest) {
   const TimePoint now = read_clock();
   const Duration shortest = config_.max_sleep / kSleepResolution;
   const Duration timeout =
-      deadline <= now ? shortest : std::clamp(deadline - now, shortest, config_.max_sleep);
+      deadline <= now ? shortest : std::clamp(deadline - now, shortest, longest);
   sleeping_.store(true);
   // Shared, whoever rings also runs the turn.
   const bool rung = config_.dedicated ? doorbell_.any() : is_called_.load();
-  if (!rung && !stopping_.load()) {
-    const timespec ts{.tv_sec = timeout.count() / 1'000'000'000,
-                      .tv_nsec = timeout.count() % 1'000'000'000};
-    pollfd fd{.fd = wake_fd_, .events = POLLIN, .revents = 0};
-    if (ppoll(&fd, 1, &ts, nullptr) == 1) {
-      std::uint64_t count = 0;
-      [[maybe_unused]] const ssize_t got = read(wake_fd_, &count, sizeof(count));
-    }
-  }
+  if (!rung && !stopping_.load()) config_.wake->sleep(timeout);
   sleeping_.store(false);
 }
 
@@ -222,7 +203,7 @@ void Poller::run_dedicated() {
     give_baton();
     look_elsewhere(now);
     if (tired) {
-      sleep(deadline);
+      sleep(deadline, config_.max_sleep);
     } else if (!moved && unmoved >= config_.spin) {
       yielder_.yield();
     } else {
@@ -261,20 +242,24 @@ void Poller::run_laden() {
 
 void Poller::run_shared() {
   std::uint64_t turns_seen = 0;
+  Duration longest = config_.max_sleep;
   while (!stopping_.load(std::memory_order_relaxed)) {
     if (is_called_.load()) run_laden();
     // While NCCL's threads run turns there is nothing for us to do, deadlines included.
     TimePoint deadline = kNever;
+    bool is_idle = false;
     if (baton_.try_take()) {
       if (turns_ == turns_seen) {
-        turn();
+        is_idle = !turn();
         deadline = backend_->next_deadline();
       }
       turns_seen = turns_;
       turns_seen += give_baton();  // Those run for others are ours, too.
     }
     look_elsewhere(read_clock());
-    sleep(deadline);
+    if (is_idle) longest = std::min(2 * longest, config_.max_idle_sleep);
+    if (!is_idle || longest < config_.max_sleep) longest = config_.max_sleep;
+    sleep(deadline, longest);
   }
 }
 

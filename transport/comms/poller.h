@@ -7,7 +7,8 @@
 //   dedicated  a background thread spins; NCCL's threads only ring the doorbell
 //   shared     NCCL's threads run turns inside post and test, so that a small message leaves within
 //              the call; the background thread wakes by deadline, so that ACKs, retransmissions
-//              and keepalives flow when nobody calls; and where it may, it takes over while there
+//              and keepalives flow when nobody calls, less often where it finds nothing to do; and
+//              where it may, it takes over while there
 //              is much to move: NCCL's threads only ring then, and have other connections to
 //              serve, unless they see that it runs no turn
 //
@@ -31,6 +32,7 @@
 #include "transport/comms/stall_watch.h"
 #include "transport/core/clock.h"
 #include "transport/core/result.h"
+#include "transport/core/wake_event.h"
 #include "transport/core/yielder.h"
 
 namespace ztcp::comms {
@@ -41,6 +43,10 @@ struct PollerConfig {
   bool dedicated = false;
   Duration spin = std::chrono::microseconds(50);  // Without work, before yielding.
   Duration max_sleep = std::chrono::milliseconds(1);
+  // Shared, where the background thread alone ran turns, and none moved anything: each sleep is
+  // twice as long as the last, up to this. For who need not answer what comes: the kernel does.
+  Duration max_idle_sleep{};
+  std::shared_ptr<WakeEvent> wake;  // Ends the background thread's sleep. Null: one of its own.
   // Shared: the background thread runs the turns as long as the backend is laden.
   bool takes_over = false;
   // Where it has run no turn for so long, while it held nothing up, NCCL's threads take them back.
@@ -74,7 +80,7 @@ class Poller {
     if (!config_.dedicated) {
       progress();
     } else if (sleeping_.load()) {
-      wake();
+      config_.wake->signal();
     }
   }
   // From test(): shared, runs a turn if nobody else does; dedicated, nothing.
@@ -151,8 +157,7 @@ class Poller {
   void look_elsewhere(TimePoint now);
   bool try_take_turn();
   void run_shared_turn();
-  void wake();
-  void sleep(TimePoint deadline);
+  void sleep(TimePoint deadline, Duration longest);
   void run_dedicated();
   void run_shared();
   void run_laden();
@@ -172,8 +177,7 @@ class Poller {
   std::atomic<bool> is_called_{false};  // The background thread, to take over.
   // Written by whoever asks while it has; the thread reads has_taken_over_ in every turn.
   alignas(64) StallWatch stall_watch_;
-  alignas(64) int wake_fd_ = -1;
-  std::thread thread_;
+  alignas(64) std::thread thread_;
   TimePoint next_look_elsewhere_{};  // The background thread's own.
 
   // Guarded by the baton.

@@ -22,6 +22,7 @@ constexpr std::size_t kEventsPerTurn = 64;
 constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 // Where a stream is likely to have something epoll is asked in one of so many turns.
 constexpr int kTurnsPerPoll = 4;
+constexpr Duration kPollInterval = std::chrono::milliseconds(1);  // Where turns are rare: in each.
 // Credit for what is only sent, and never waited for, comes in a turn that takes posts, too, and on
 // any stream: it is told every 16 messages, and 32 may be out.
 constexpr int kPostsPerReceive = 8;
@@ -45,17 +46,20 @@ Result<std::unique_ptr<Engine>> Engine::open(EngineConfig config, Listening list
   link::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail(to_errc(errno), "epoll_create1", errno);
   make_room_for_descriptors(epoll.get(), std::min(config.max_streams, kDescriptorsAtOnce));
+  auto wake = ZTCP_TRY(WakeEvent::make());
   std::unique_ptr<Engine> engine(
-      new Engine(std::move(config), std::move(epoll), std::move(listener)));
+      new Engine(std::move(config), std::move(epoll), std::move(wake), std::move(listener)));
   if (engine->listener_.fd &&
       !engine->watch(engine->listener_.fd.get(), nullptr, EPOLLIN | EPOLLET))
     return fail_errno("epoll_ctl");
   return engine;
 }
 
-Engine::Engine(EngineConfig config, link::Fd epoll, Listening listener)
+Engine::Engine(EngineConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake,
+               Listening listener)
     : config_(std::move(config)),
       epoll_(std::move(epoll)),
+      wake_(std::move(wake)),
       listener_(std::move(listener)),
       bulk_calls_(config_.workers, worker_threads_),
       scratch_(new std::byte[SocketStream::kScratchBytes]),
@@ -181,7 +185,7 @@ bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
   if (has_gone_ || clients_.has_retired()) [[unlikely]]
     bury(now);
   if (!lobby_.empty() || has_dealt_.load(std::memory_order_acquire)) [[unlikely]]
-    serve_newcomers(now);
+    moved |= serve_newcomers(now);
   moved_bytes_ = counters_.sent_bytes + counters_.received_bytes - bytes_before;
   return moved;
 }
@@ -193,12 +197,14 @@ bool Engine::receive(TimePoint now, bool asks_all) {
     direct_->expect();
     note_readable(*direct_);
   }
+  bool has_come = false;
   if (direct_ == nullptr || asks_all || direct_->has_call_out() ||
-      ++turns_since_poll_ >= kTurnsPerPoll) {
+      ++turns_since_poll_ >= kTurnsPerPoll || now >= next_poll_) {
     turns_since_poll_ = 0;
-    poll(now);
+    next_poll_ = now + kPollInterval;
+    has_come = poll(now);
   }
-  return receive_all(now);
+  return receive_all(now) || has_come;
 }
 
 // Each segment that arrives would cost its sender's kernel a word to epoll, and a turn to hear it.
@@ -225,7 +231,8 @@ void Engine::note_readable(SocketStream& stream) {
     readable_.push_back(&stream);
 }
 
-void Engine::poll(TimePoint now) {
+// True: somebody came to the listener.
+bool Engine::poll(TimePoint now) {
   std::array<epoll_event, kEventsPerTurn> events;
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -237,7 +244,7 @@ void Engine::poll(TimePoint now) {
     stream->on_ready(now, events[static_cast<std::size_t>(i)].events);
     note_readable(*stream);
   }
-  accept_all(now);
+  return accept_all(now);
 }
 
 // What workers have done.
@@ -309,7 +316,10 @@ void Engine::bury(TimePoint now) {
   });
 }
 
-TimePoint Engine::next_deadline() const { return std::min(sessions_.next_deadline(), next_look_); }
+TimePoint Engine::next_deadline() const {
+  const TimePoint deadline = std::min(sessions_.next_deadline(), next_look_);
+  return lobby_.empty() ? deadline : std::min(deadline, lobby_again_);
+}
 
 std::size_t Engine::unfinished() const {
   const auto open = std::count_if(streams_.begin(), streams_.end(), [](const auto& stream) {

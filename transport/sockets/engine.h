@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "transport/comms/backend.h"
+#include "transport/core/wake_event.h"
 #include "transport/core/worker_threads.h"
 #include "transport/msg/sessions.h"
 #include "transport/sockets/bulk_calls.h"
@@ -56,6 +57,9 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
 
   void start() override;
   void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
+
+  // Of the thread that stands in for absent callers: who deals to this one ends its sleep.
+  const std::shared_ptr<WakeEvent>& wake() const { return wake_; }
 
   Endpoint listening() const override { return listener_.endpoint; }
   // Who comes to this one's listener goes to the engine that has its session; new ones are dealt to
@@ -100,7 +104,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   Error lost_error() const override { return {}; }
 
  private:
-  Engine(EngineConfig config, link::Fd epoll, Listening listener);
+  Engine(EngineConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener);
   std::string losses() const;
 
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
@@ -118,12 +122,12 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   void read_directly(SocketStream* stream);
   SocketStream& add(std::unique_ptr<SocketStream> stream);
   bool receive(TimePoint now, bool asks_all);
-  void poll(TimePoint now);
+  bool poll(TimePoint now);
   void note_readable(SocketStream& stream);
   bool collect_calls(TimePoint now);
-  void accept_all(TimePoint now);
+  bool accept_all(TimePoint now);
   bool accept_next(TimePoint now);
-  void serve_newcomers(TimePoint now);
+  bool serve_newcomers(TimePoint now);
   void look_at_lobby(TimePoint now);
   void deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session);
   void take_dealt(TimePoint now);
@@ -136,6 +140,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
 
   const EngineConfig config_;
   const link::Fd epoll_;
+  const std::shared_ptr<WakeEvent> wake_;
   const Listening listener_;
   WorkerThreads worker_threads_;
   BulkCalls bulk_calls_;
@@ -145,6 +150,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   LikelyStream<SocketStream> likely_;
   SocketStream* direct_ = nullptr;  // epoll does not tell when it is readable.
   int turns_since_poll_ = 0;
+  TimePoint next_poll_{};
   int posts_since_receive_ = 0;
   std::uint64_t moved_bytes_ = 0;  // By the last turn.
   std::vector<SocketStream*> sendable_;
@@ -161,6 +167,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
     TimePoint until;  // Nobody waits for it any longer.
   };
   std::vector<Newcomer> lobby_;
+  TimePoint lobby_again_{};        // Their hellos are waited for.
   std::vector<Engine*> dealt_to_;  // Empty: there is no other.
   std::size_t next_dealt_to_ = 0;
   std::mutex dealt_mutex_;

@@ -23,19 +23,22 @@ namespace {
 constexpr std::size_t kAcceptsPerTurn = 8;
 // Where connections are dealt by what they say first: so long, and so many at once.
 constexpr Duration kLobbyPatience = std::chrono::milliseconds(20);
+constexpr Duration kLobbyInterval = std::chrono::milliseconds(1);
 constexpr std::size_t kMostInLobby = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
-void Engine::accept_all(TimePoint now) {
-  if (!must_accept_ || now < accept_again_) return;
+// True: somebody came.
+bool Engine::accept_all(TimePoint now) {
+  if (!must_accept_ || now < accept_again_) return false;
+  std::size_t count = 0;
   try {
-    for (std::size_t i = 0; i < kAcceptsPerTurn && accept_next(now); ++i) {
-    }
+    while (count < kAcceptsPerTurn && accept_next(now)) ++count;
   } catch (const std::bad_alloc&) {
     accept_again_ = now + kAcceptPause;  // Whoever it was is closed, and dials again.
   }
+  return count != 0;
 }
 
 // False: no more for now.
@@ -57,19 +60,22 @@ bool Engine::accept_next(TimePoint now) {
   return true;
 }
 
-// Where memory ends whoever it was is closed, and dials again.
-void Engine::serve_newcomers(TimePoint now) {
+// Where memory ends whoever it was is closed, and dials again. True: somebody was dealt to us.
+bool Engine::serve_newcomers(TimePoint now) {
+  const bool has_dealt = has_dealt_.load(std::memory_order_acquire);
   try {
     take_dealt(now);
     look_at_lobby(now);
   } catch (const std::bad_alloc&) {
     accept_again_ = now + kAcceptPause;
   }
+  return has_dealt;
 }
 
 // Hellos come right behind their connections. Whoever says nothing, or something else, is any
 // engine's to refuse; of who only asked whether somebody listens nobody need hear.
 void Engine::look_at_lobby(TimePoint now) {
+  lobby_again_ = now + kLobbyInterval;
   std::array<std::byte, msg::kSessionKnownBytes> first;
   for (auto next = lobby_.begin(); next != lobby_.end();) {
     const ssize_t got =
@@ -96,9 +102,12 @@ void Engine::deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t>
   }
   Engine& engine = *dealt_to_[*place];
   if (&engine == this) return take(now, std::move(accepted));
-  const std::lock_guard lock(engine.dealt_mutex_);
-  engine.dealt_.push_back(std::move(accepted));
-  engine.has_dealt_.store(true, std::memory_order_release);
+  {
+    const std::lock_guard lock(engine.dealt_mutex_);
+    engine.dealt_.push_back(std::move(accepted));
+    engine.has_dealt_.store(true, std::memory_order_release);
+  }
+  engine.wake_->signal();
 }
 
 // One by one: those behind stay where memory ends for one.

@@ -40,6 +40,8 @@ constexpr rlim_t kDescriptorShare = 2;
 constexpr Duration kWorkerSpin = std::chrono::microseconds(10);
 // So that a kernel, which asks no sooner than after a second of silence, has asked twice before the
 // silent are taken for dead.
+// How much longer than poller.max_sleep_us a thread sleeps that finds nothing to do.
+constexpr int kMostIdleSleeps = 8;
 constexpr Duration kProbeInterval = std::chrono::milliseconds(300);
 
 class Nic final : public comms::Nic {
@@ -271,6 +273,8 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
     poller.dedicated = policy.dedicated;
     poller.spin = policy.spin;
     poller.max_sleep = policy.max_sleep;
+    poller.max_idle_sleep = kMostIdleSleeps * policy.max_sleep;
+    poller.wake = engines[i]->wake();
     poller.takes_over = bulk.takes_over;
     poller.cpus = cpus.allowed;
     if (policy.cpu >= 0 && is_alone) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};

@@ -26,7 +26,10 @@ class CountingBackend : public Backend {
  public:
   explicit CountingBackend(int& starts) : starts_(starts) {}
   void start() override { ++starts_; }
-  bool turn(TimePoint, Doorbell&) override { return false; }
+  bool turn(TimePoint, Doorbell&) override {
+    ++turns;
+    return moves;
+  }
   TimePoint next_deadline() const override { return kNever; }
   bool is_full() const override { return true; }
   msg::SendSession& connect(Endpoint, const msg::Cookie&, msg::SendOwner&) override {
@@ -46,6 +49,9 @@ class CountingBackend : public Backend {
   std::string lost_reason() const override { return {}; }
   const char* lost_advice() const override { return ""; }
   Error lost_error() const override { return {}; }
+
+  std::atomic<int> turns{0};
+  std::atomic<bool> moves{false};
 
  private:
   int& starts_;
@@ -89,6 +95,72 @@ TEST(Poller, ThatCouldNotStartStartsWhatIsBehindItOnceAllTheSame) {
   EXPECT_EQ(starts, 1);
 }
 
+// The background thread of one that nobody else drives.
+class Idling : public testing::Test {
+ protected:
+  void start(Duration max_sleep, Duration max_idle_sleep) {
+    PollerConfig config;
+    config.name = "mem0";
+    config.max_sleep = max_sleep;
+    config.max_idle_sleep = max_idle_sleep;
+    config.wake = *WakeEvent::make();
+    wake = config.wake;
+    auto owned = std::make_unique<CountingBackend>(starts_);
+    backend = owned.get();
+    poller.emplace(config, std::move(owned));
+    ASSERT_TRUE(poller->start());
+  }
+  // In so long.
+  int turns_within(Duration time) const {
+    const int before = backend->turns;
+    std::this_thread::sleep_for(time);
+    return backend->turns - before;
+  }
+  // Bounded by the test's own time limit.
+  void wait_for_turns(int count) const {
+    while (backend->turns < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  std::shared_ptr<WakeEvent> wake;
+  CountingBackend* backend = nullptr;
+  std::optional<Poller> poller;
+
+ private:
+  int starts_ = 0;
+};
+
+TEST_F(Idling, SleepsLongerAndLonger) {
+  using namespace std::chrono_literals;
+  start(1ms, 100ms);
+  wait_for_turns(8);  // Which sleep 1, 2, 4 ... 64 ms.
+  EXPECT_LE(turns_within(1s), 11);
+}
+
+TEST_F(Idling, SleepsNoLongerThanItsLongestSleepWhereNothingElseIsSaid) {
+  using namespace std::chrono_literals;
+  start(1ms, {});
+  wait_for_turns(200);  // As sleeps that double never would.
+}
+
+TEST_F(Idling, SleepsShortAgainOnceSomethingMoves) {
+  using namespace std::chrono_literals;
+  start(1ms, 1h);
+  wait_for_turns(6);
+  backend->moves = true;
+  wake->signal();
+  wait_for_turns(100);
+}
+
+TEST_F(Idling, IsWokenByWhoHasSomethingForIt) {
+  using namespace std::chrono_literals;
+  start(1h, 1h);
+  for (int i = 0; i < 100; ++i) {
+    const int before = backend->turns;
+    wake->signal();
+    wait_for_turns(before + 1);
+  }
+}
+
 // Turns move bytes as long as there are some, and note whether the thread that made it runs them.
 class LadenBackend final : public CountingBackend {
  public:
@@ -98,7 +170,7 @@ class LadenBackend final : public CountingBackend {
       rings.fetch_add(1);
       rings_of[client].fetch_add(1);
     });
-    turns.fetch_add(1);
+    ++turns;
     if (std::this_thread::get_id() == maker_)
       turns_elsewhere = 0;
     else
@@ -111,7 +183,6 @@ class LadenBackend final : public CountingBackend {
   std::atomic<std::uint64_t> bytes_each_turn{0};
   std::atomic<int> rings{0};
   std::array<std::atomic<int>, 4> rings_of{};
-  std::atomic<std::uint64_t> turns{0};
   std::atomic<std::uint64_t> turns_elsewhere{0};  // In a row.
 
  private:
@@ -236,7 +307,7 @@ class StallingOften : public TakingOver {
     TakingOver::TearDown();
   }
   void on_look() override {
-    const std::uint64_t before = backend->turns;
+    const int before = backend->turns;
     while (!ends && backend->turns == before) yielder.yield();
     ++stalls;
   }
