@@ -316,8 +316,9 @@ void Engine::bury(TimePoint now) {
   });
 }
 
+// Those of streams are of seconds: no sleep is so long that they would be missed by much.
 TimePoint Engine::next_deadline() const {
-  const TimePoint deadline = std::min(sessions_.next_deadline(), next_look_);
+  const TimePoint deadline = sessions_.next_deadline();
   return lobby_.empty() ? deadline : std::min(deadline, lobby_again_);
 }
 

@@ -38,10 +38,11 @@ constexpr rlim_t kDescriptorShare = 2;
 // Of workers, without work: about as long as to wake one takes. What they wait on shares its core
 // with threads that have some.
 constexpr Duration kWorkerSpin = std::chrono::microseconds(10);
+// Of a thread that finds nothing to do. What may come unasked, a stranger or a peer's farewell, can
+// wait so long; a host has many such threads, and training wants its CPUs.
+constexpr Duration kMaxIdleSleep = std::chrono::milliseconds(32);
 // So that a kernel, which asks no sooner than after a second of silence, has asked twice before the
 // silent are taken for dead.
-// How much longer than poller.max_sleep_us a thread sleeps that finds nothing to do.
-constexpr int kMostIdleSleeps = 8;
 constexpr Duration kProbeInterval = std::chrono::milliseconds(300);
 
 class Nic final : public comms::Nic {
@@ -273,7 +274,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
     poller.dedicated = policy.dedicated;
     poller.spin = policy.spin;
     poller.max_sleep = policy.max_sleep;
-    poller.max_idle_sleep = kMostIdleSleeps * policy.max_sleep;
+    poller.max_idle_sleep = kMaxIdleSleep;
     poller.wake = engines[i]->wake();
     poller.takes_over = bulk.takes_over;
     poller.cpus = cpus.allowed;
