@@ -7,12 +7,14 @@
 #include <unistd.h>
 #include <utility>
 
+#include "transport/core/standard_streams.h"
+
 namespace ztcp {
 
 class Descriptor {
  public:
   Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
+  explicit Descriptor(int fd) : fd_(off_standard_streams(fd)) {}
   Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     std::swap(fd_, other.fd_);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "transport/core/file_size_signal.h"
+#include "transport/core/standard_streams.h"
 
 namespace ztcp::log {
 namespace {
@@ -131,8 +132,9 @@ bool may_be_log(int fd) {
 Result<int> open_regular(const std::string& path) noexcept {
   // O_NONBLOCK: a FIFO that nobody reads fails at once.
   constexpr int kFlags = O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  int fd = ::open(path.c_str(), O_RDWR | kFlags, 0644);
-  if (fd < 0 && errno == EACCES) fd = ::open(path.c_str(), O_WRONLY | kFlags, 0644);
+  int fd = off_standard_streams(::open(path.c_str(), O_RDWR | kFlags, 0644));
+  if (fd < 0 && errno == EACCES)
+    fd = off_standard_streams(::open(path.c_str(), O_WRONLY | kFlags, 0644));
   if (fd < 0) return fail_errno("open");
   struct stat file {};
   const bool plain = ::fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1;

@@ -21,6 +21,7 @@
 #include <rte_interrupts.h>
 
 #include "transport/core/log.h"
+#include "transport/core/standard_streams.h"
 #include "transport/link/fork_guard.h"
 #include "transport/link/memif_guard.h"
 #include "transport/link/socket_file.h"
@@ -81,12 +82,13 @@ bool is_listening(int fd) {
 }
 
 int guarded(int fd) {
-  if (fd >= 0) close_in_children(fd);
-  return fd;
+  const int own = off_standard_streams(fd);
+  if (own >= 0) close_in_children(own);
+  return own;
 }
 
 int open_for_dpdk(const char* path, int flags, mode_t mode) {
-  const int fd = open(path, flags | O_CLOEXEC, mode);
+  const int fd = off_standard_streams(open(path, flags | O_CLOEXEC, mode));
   return std::string_view(path).starts_with("/dev/vfio/") ? guarded(fd) : fd;
 }
 
@@ -179,15 +181,21 @@ int __wrap_socket(int domain, int type, int protocol) {
 int __wrap_accept(int fd, sockaddr* address, socklen_t* size) {
   return ztcp::link::guarded(accept4(fd, address, size, SOCK_CLOEXEC));
 }
-int __wrap_eventfd(unsigned value, int flags) { return eventfd(value, flags | EFD_CLOEXEC); }
+int __wrap_eventfd(unsigned value, int flags) {
+  return ztcp::off_standard_streams(eventfd(value, flags | EFD_CLOEXEC));
+}
 int __wrap_memfd_create(const char* name, unsigned flags) {
   return ztcp::link::guarded(memfd_create(name, flags | MFD_CLOEXEC));
 }
-int __wrap_epoll_create(int) { return epoll_create1(EPOLL_CLOEXEC); }
+int __wrap_epoll_create(int) { return ztcp::off_standard_streams(epoll_create1(EPOLL_CLOEXEC)); }
 int __wrap_timerfd_create(int clock, int flags) {
-  return timerfd_create(clock, flags | TFD_CLOEXEC);
+  return ztcp::off_standard_streams(timerfd_create(clock, flags | TFD_CLOEXEC));
 }
-int __wrap_pipe(int* ends) { return pipe2(ends, O_CLOEXEC); }
+int __wrap_pipe(int* ends) {
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  for (int* end : {ends, ends + 1}) *end = ztcp::off_standard_streams(*end);
+  return 0;
+}
 // EAL makes a run-time folder also where nothing will be put into it, and leaves the one above it
 // behind in /var/run or /tmp.
 int __wrap_mkdir(const char*, mode_t) { return 0; }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "transport/core/standard_streams.h"
 #include "transport/link/fork_guard.h"
 
 namespace ztcp::link {
@@ -15,7 +16,7 @@ namespace ztcp::link {
 class Fd {
  public:
   Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {
+  explicit Fd(int fd) : fd_(off_standard_streams(fd)) {
     if (fd_ < 0) return;
     try {
       close_in_children(fd_);

@@ -34,6 +34,15 @@ TEST(ForkGuard, ClosesInTheChildOnly) {
   EXPECT_EQ(fcntl(fd.get(), F_GETFD), FD_CLOEXEC);
 }
 
+TEST(ForkGuard, TakesNoStandardStreamsNumber) {
+  EXPECT_TRUE(in_child([] {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(stream);
+    const Fd fd(temporary_file());
+    return fd.get() > STDERR_FILENO && !is_open(STDIN_FILENO) &&
+           in_child([&] { return !is_open(fd.get()); });
+  }));
+}
+
 TEST(ForkGuard, TheChildsCopyOfTheOwnerLeavesTheNumberAlone) {
   auto* fd = new Fd(temporary_file());
   const int number = fd->get();
