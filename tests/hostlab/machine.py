@@ -266,7 +266,7 @@ class Machine:
             self._ssh_port = re.search(r"HOST_FORWARD\S*\s+\d+\s+\S+\s+(\d+)", users).group(1)
         shared = ["-o", "ControlMaster=auto", "-o", "ControlPersist=yes",
                   "-o", f"ControlPath={self.lab.path(f'{self.name}.{self._boots}.root')}"]
-        return ["ssh", "-q", "-F", "none", "-i", self.lab.key, "-p", self._ssh_port, "-l", user,
+        return ["ssh", "-o", "LogLevel=ERROR", "-F", "none", "-i", self.lab.key, "-p", self._ssh_port, "-l", user,
                 "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
                 "-o", "IdentitiesOnly=yes", "-o", "ServerAliveInterval=60", "-o", "ConnectTimeout=60",
                 *(shared if user == "root" else []), "127.0.0.1"]
