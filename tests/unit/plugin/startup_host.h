@@ -14,24 +14,10 @@
 
 #include "plugin/startup.h"
 #include "tests/support/log_capture.h"
+#include "tests/support/memif_fabric.h"
 #include "tests/support/memory_transport.h"
 
 namespace ztcp::plugin {
-
-inline config::Fabric one_nic_fabric() {
-  config::Fabric fabric;
-  fabric.path = "/etc/ztcp.conf";
-  config::Nic nic;
-  nic.name = "ztcp0";
-  nic.driver = config::NicDriver::kMemif;
-  nic.memif_socket = "/run/ztcp.sock";
-  nic.memif_id = 3;
-  nic.address = *parse_ipv4_prefix("10.77.1.10/24");
-  nic.mtu_bytes = 9000;
-  nic.speed_mbps = 25000;
-  fabric.nics.push_back(nic);
-  return fabric;
-}
 
 class StartupTest : public testing::Test {
  protected:
@@ -77,7 +63,7 @@ class StartupTest : public testing::Test {
     loaded_.problems = std::move(problems);
   }
 
-  config::LoadResult loaded_{one_nic_fabric(), {}, {}, {}};
+  config::LoadResult loaded_{test::memif_fabric(), {}, {}, {}};
   config::Problems host_problems_;
   std::optional<Error> transport_error_;
   std::string interfaces_error_;

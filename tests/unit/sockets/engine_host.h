@@ -11,8 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "tests/unit/sockets/two_hosts.h"
+#include "transport/comms/listener.h"
 #include "transport/comms/nic.h"
+#include "transport/comms/send_comm.h"
 #include "transport/comms/shared_places.h"
 #include "transport/core/listen_address.h"
 #include "transport/sockets/engine.h"
@@ -45,6 +49,24 @@ struct EngineHost final : comms::Nic {
   PeerHandle issue_handle(const msg::Cookie& cookie) override {
     return {TransportKind::kSockets, to_bytes({listen_endpoint, {}, cookie})};
   }
+};
+
+// A connection of the host with itself.
+struct OwnConnection {
+  explicit OwnConnection(const std::shared_ptr<EngineHost>& host, comms::CommListener& listener) {
+    const ListenAddress address = *parse_listen_address(listener.handle().bytes);
+    sender = *comms::SendingComm::connect(host, address.endpoint, address.cookie);
+    while (receiver == nullptr) {
+      if (const auto ready = sender->is_ready(); !ready) {
+        ADD_FAILURE() << ready.error().where;
+        return;
+      }
+      receiver = std::move(*listener.accept());
+    }
+  }
+
+  SendCommPtr sender;
+  RecvCommPtr receiver;  // Null: it failed.
 };
 
 }  // namespace ztcp::sockets

@@ -64,16 +64,10 @@ TEST(Engine, WhoOnlyAsksWhetherSomebodyListensIsDealtToNobody) {
     setsockopt(asking.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   }
   for (int turn = 0; turn < 10; ++turn) ASSERT_TRUE((*listener)->accept());
-  const ListenAddress address = *parse_listen_address((*listener)->handle().bytes);
-  auto sender = comms::SendingComm::connect(host, address.endpoint, address.cookie);
-  ASSERT_TRUE(sender);
-  RecvCommPtr receiver;
-  while (receiver == nullptr) {
-    ASSERT_TRUE((*sender)->is_ready());
-    receiver = std::move(*(*listener)->accept());
-  }
+  const OwnConnection connection(host, **listener);
+  ASSERT_NE(connection.receiver, nullptr);
   // The first in turn.
-  EXPECT_NE(receiver->describe_peer().find("queue 0"), std::string::npos);
+  EXPECT_NE(connection.receiver->describe_peer().find("queue 0"), std::string::npos);
 }
 
 }  // namespace

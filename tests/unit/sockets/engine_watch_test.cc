@@ -29,14 +29,8 @@ TEST(EngineWatch, AnIdlePeerThatIsProbedIsHeardOfSoonerThanByItsKeepalives) {
   const auto host = std::make_shared<EngineHost>(1);
   auto listener = comms::CommListener::open(host);
   ASSERT_TRUE(listener);
-  const ListenAddress address = *parse_listen_address((*listener)->handle().bytes);
-  auto sender = comms::SendingComm::connect(host, address.endpoint, address.cookie);
-  ASSERT_TRUE(sender);
-  RecvCommPtr receiver;
-  while (receiver == nullptr) {
-    ASSERT_TRUE((*sender)->is_ready());
-    receiver = std::move(*(*listener)->accept());
-  }
+  const OwnConnection connection(host, **listener);
+  ASSERT_NE(connection.receiver, nullptr);
   EXPECT_EQ(heard(*host, kElsewhere), TimePoint::min());
 
   const TimePoint idle_since = comms::Poller::read_clock();

@@ -6,22 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/memif_fabric.h"
+
 namespace ztcp::ustack {
 namespace {
 
-config::Fabric memif_fabric() {
-  config::Fabric fabric;
-  config::Nic nic;
-  nic.name = "ztcp0";
-  nic.driver = config::NicDriver::kMemif;
-  nic.memif_socket = "/run/ztcp.sock";
-  nic.memif_id = 3;
-  nic.address = *parse_ipv4_prefix("10.77.1.10/24");
-  nic.mtu_bytes = 9000;
-  nic.speed_mbps = 25000;
-  fabric.nics.push_back(nic);
-  return fabric;
-}
+using test::memif_fabric;
 
 std::string line_of(const config::Fabric& fabric, const QueueChoice& queues = {}) {
   DeviceProperties device;
