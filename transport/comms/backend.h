@@ -43,6 +43,8 @@ class Backend {
   virtual TimePoint next_deadline() const = 0;
   // That the last turn sent and received: whether a thread of its own should run those that follow.
   virtual std::uint64_t moved_bytes() const { return 0; }
+  // Something waits only for room to be sent: a turn will be due that nobody asks for.
+  virtual bool has_unsent() const { return false; }
 
   // As many sessions, ours and our peers' together, as may be; no other is to be started.
   virtual bool is_full() const = 0;

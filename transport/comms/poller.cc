@@ -165,6 +165,7 @@ std::uint64_t Poller::give_baton() {
 }
 
 void Poller::give_and_speak() {
+  const bool leaves_some = backend_->has_unsent();
   std::vector<Remarks::Line> lines;
   if (Remarks& remarks = backend_->remarks(); !remarks.empty()) [[unlikely]]
     lines = remarks.take();
@@ -173,6 +174,7 @@ void Poller::give_and_speak() {
   } else {
     baton_.give_and_look();
   }
+  if (leaves_some && sleeps_long_.load()) config_.wake->signal();
   for (const Remarks::Line& line : lines) log::write(line.level, __FILE__, __LINE__, line.text);
 }
 
@@ -250,7 +252,7 @@ void Poller::run_shared() {
     bool is_idle = false;
     if (baton_.try_take()) {
       if (turns_ == turns_seen) {
-        is_idle = !turn();
+        is_idle = !turn() && !backend_->has_unsent();
         deadline = backend_->next_deadline();
       }
       turns_seen = turns_;
@@ -259,7 +261,10 @@ void Poller::run_shared() {
     look_elsewhere(read_clock());
     if (is_idle) longest = std::min(2 * longest, config_.max_idle_sleep);
     if (!is_idle || longest < config_.max_sleep) longest = config_.max_sleep;
-    sleep(deadline, longest);
+    sleeps_long_.store(longest > config_.max_sleep);
+    // A turn that somebody ran before he could see that is no reason to sleep so long.
+    sleep(deadline, turns_ == turns_seen ? longest : config_.max_sleep);
+    sleeps_long_.store(false, std::memory_order_relaxed);
   }
 }
 

@@ -45,6 +45,7 @@ struct PollerConfig {
   Duration max_sleep = std::chrono::milliseconds(1);
   // Shared, where the background thread alone ran turns, and none moved anything: each sleep is
   // twice as long as the last, up to this. For who need not answer what comes: the kernel does.
+  // Who leaves something unsent ends such a sleep.
   Duration max_idle_sleep{};
   std::shared_ptr<WakeEvent> wake;  // Ends the background thread's sleep. Null: one of its own.
   // Shared: the background thread runs the turns as long as the backend is laden.
@@ -172,6 +173,7 @@ class Poller {
   Doorbell doorbell_;
   // Read at each post; what the loop writes in every turn must not lie beside it.
   alignas(64) std::atomic<bool> sleeping_{false};
+  std::atomic<bool> sleeps_long_{false};  // Longer than max_sleep, or is about to.
   std::atomic<bool> stopping_{false};
   std::atomic<bool> has_taken_over_{false};
   std::atomic<bool> is_called_{false};  // The background thread, to take over.

@@ -72,6 +72,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
 
   bool turn(TimePoint now, comms::Doorbell& doorbell) override;
   std::uint64_t moved_bytes() const override { return moved_bytes_; }
+  bool has_unsent() const override { return counters_.queued_bytes != 0; }
   TimePoint next_deadline() const override;
 
   bool is_full() const override { return sessions_.is_full(); }

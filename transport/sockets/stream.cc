@@ -54,7 +54,9 @@ std::size_t SocketStream::room() const {
 }
 
 bool SocketStream::write(std::span<const std::byte> copied, std::span<const Fragment> referenced) {
+  const std::size_t queued = queue_.bytes();
   if (state_ != State::kOpen || wants_fin_ || !queue_.push(copied, referenced)) return false;
+  counters_.queued_bytes += queue_.bytes() - queued;
   if (is_writable_) host_.on_sendable(*this);
   return true;
 }
@@ -83,6 +85,7 @@ void SocketStream::go(bool with_reset) {
   const bool is_free = !call_.is_out || host_.bulk_calls().wait_for(call_);
   health_at_end_ = health();
   state_ = State::kGone;
+  counters_.queued_bytes -= queue_.bytes();
   queue_.clear();
   counters_.retransmissions += retransmissions();
   host_.on_gone(*this);
@@ -270,6 +273,7 @@ bool SocketStream::send(TimePoint now) {
 
 void SocketStream::take_sent(TimePoint now, std::size_t bytes) {
   queue_.pop(bytes);
+  counters_.queued_bytes -= bytes;
   taken_bytes_ += bytes;
   counters_.sent_bytes += bytes;
   if (events_ != nullptr) events_->on_acked(now, taken_bytes_);

@@ -42,6 +42,7 @@ class StreamHost {
 };
 
 struct StreamCounters {
+  std::uint64_t queued_bytes = 0;  // Now, of all streams: the kernel has no room for them yet.
   std::uint64_t sent_bytes = 0;
   std::uint64_t send_calls = 0;
   std::uint64_t received_bytes = 0;

@@ -30,6 +30,7 @@ class CountingBackend : public Backend {
     ++turns;
     return moves;
   }
+  bool has_unsent() const override { return leaves_some; }
   TimePoint next_deadline() const override { return kNever; }
   bool is_full() const override { return true; }
   msg::SendSession& connect(Endpoint, const msg::Cookie&, msg::SendOwner&) override {
@@ -52,6 +53,7 @@ class CountingBackend : public Backend {
 
   std::atomic<int> turns{0};
   std::atomic<bool> moves{false};
+  std::atomic<bool> leaves_some{false};
 
  private:
   int& starts_;
@@ -149,6 +151,16 @@ TEST_F(Idling, SleepsShortAgainOnceSomethingMoves) {
   backend->moves = true;
   wake->signal();
   wait_for_turns(100);
+}
+
+// Its caller has been told that it is done, and asks no more.
+TEST_F(Idling, StaysNearWhereSomethingIsLeftUnsent) {
+  using namespace std::chrono_literals;
+  start(1ms, 1h);
+  wait_for_turns(11);  // The next in two seconds, and twice as long after each.
+  backend->leaves_some = true;
+  poller->progress();
+  wait_for_turns(200);
 }
 
 TEST_F(Idling, IsWokenByWhoHasSomethingForIt) {
