@@ -30,11 +30,10 @@ class VethHosts:
     def keep_namespace():
         """With a /sys of its own, where interfaces say what they are; where that is not allowed, NCCL guesses their speed."""
         keeper = subprocess.Popen(["unshare", "--net", "--mount", "sh", "-c",
-                                   "mount -t sysfs sysfs /sys; echo; exec sleep 7200"],
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+                                   "mount -t sysfs sysfs /sys; echo; exec cat"],  # Until this process ends.
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if keeper.stdout.readline() != b"\n":
-            keeper.wait()
-            keeper.stdout.close()
+            keeper.communicate()
             raise OSError("no network namespace could be made (unshare --net --mount): --veth wants root")
         return keeper
 
@@ -46,7 +45,5 @@ class VethHosts:
 
     def close(self):
         for keeper in self.keepers:
-            keeper.kill()
-            keeper.wait()
-            keeper.stdout.close()
+            keeper.communicate()
         self.keepers.clear()

@@ -23,12 +23,11 @@ constexpr int kYieldFactor = 4;
 constexpr int kSleepResolution = 8;
 // Shared: turns that a holder of the baton runs for posts of others before it goes on.
 constexpr std::uint64_t kTurnsForOthers = 2;
-// A turn that moves so much has the background thread called: messages of the kind that comes next
-// take longer to move than it takes to hand them over, and where sends and receives have a queue
-// each they go at the same time. It stays while there are turns that move so little, and for a
-// while after the last: a GPU pauses for milliseconds between two halves of one collective, and who
-// gives up then leaves the next half to NCCL's one thread, which moves it itself, call by call
-// (bench/results/nccl-h200-sockets.md).
+// A turn that moves so much has the background thread called: to move as much again takes longer
+// than to hand it over, and where sends and receives have a queue each they go at the same time. It
+// stays while there are turns that move so little, and for a while after the last: a GPU pauses for
+// milliseconds between two halves of one collective, and who gives up then leaves the next half to
+// NCCL's one thread, which moves it itself, call by call (bench/results/nccl-h200-sockets.md).
 constexpr std::uint64_t kLadenBytes = 16U << 10;
 constexpr std::uint64_t kStillLadenBytes = 4U << 10;
 constexpr Duration kLadenFor = std::chrono::milliseconds(5);

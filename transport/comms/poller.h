@@ -8,9 +8,8 @@
 //   shared     NCCL's threads run turns inside post and test, so that a small message leaves within
 //              the call; the background thread wakes by deadline, so that ACKs, retransmissions
 //              and keepalives flow when nobody calls, less often where it finds nothing to do; and
-//              where it may, it takes over while there
-//              is much to move: NCCL's threads only ring then, and have other connections to
-//              serve, unless they see that it runs no turn
+//              where it may, it takes over while there is much to move: NCCL's threads only ring
+//              then, and have other connections to serve, unless they see that it runs no turn
 //
 // The background thread starts at the first start() and ends with stop(), or with the Poller. Of
 // NCCL it calls the logger alone, and that without the baton.

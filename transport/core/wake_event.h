@@ -5,6 +5,7 @@
 // has slept on it. Any thread may signal; one sleeps.
 #pragma once
 
+#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <poll.h>

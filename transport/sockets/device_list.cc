@@ -42,8 +42,9 @@ bool shares_network(const LocalAddress& ours, std::span<const LocalAddress> all)
   });
 }
 
-// veth, tun and dummy say a constant. Who has a card, or other interfaces, below it knows theirs;
-// kinds that the kernel has a name for (vlan, bond, macvlan) ask those, also in another namespace.
+// veth and tun say a constant. Who has a card, or other interfaces, below it knows theirs, and so
+// do kinds that sysfs names (bond, bridge, vlan). A macvlan whose card is in another namespace
+// looks like a veth: where that card is slow, it has threads that it could do without.
 bool has_nominal_speed(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / "device", error)) return false;

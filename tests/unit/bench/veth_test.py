@@ -40,7 +40,7 @@ class Veth(unittest.TestCase):
 
     def test_has_the_mtu_that_was_asked_for(self):
         for host in range(veth.HOSTS):
-            self.assertEqual(self.read(host, "cat", f"/sys/class/net/{veth.INTERFACE}/mtu"), "1500\n")
+            self.assertIn(" mtu 1500 ", self.read(host, "ip", "-oneline", "link", "show", "dev", veth.INTERFACE))
 
     def test_one_host_reaches_the_other(self):
         with subprocess.Popen(self.hosts.inside(1, [sys.executable, "-c", LISTEN]), stdout=subprocess.PIPE) as listener:
