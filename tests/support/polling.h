@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <span>
@@ -27,11 +28,18 @@ struct Pair {
 
 using Bytes = std::vector<std::byte>;
 
+// Sanitizers make each access costly, so it is made and compared in words.
 inline Bytes pattern(std::size_t size, std::uint64_t seed) {
-  Bytes out(size);
   std::mt19937_64 random(seed);
-  std::generate(out.begin(), out.end(), [&] { return static_cast<std::byte>(random() >> 56U); });
+  std::vector<std::uint64_t> words((size + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
+  std::ranges::generate(words, random);
+  Bytes out(size);
+  if (size != 0) std::memcpy(out.data(), words.data(), size);
   return out;
+}
+
+inline bool are_equal(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 // Polls both ends from one thread, as two proxies on one CPU would.

@@ -68,7 +68,7 @@ inline void expect_carries_every_size(Pair& pair) {
     ASSERT_EQ(size, size_of(message));
     const Bytes sent = pattern(size + shift(message), message);
     const std::span from = std::span(buffer).subspan(place(message));
-    ASSERT_TRUE(std::ranges::equal(std::span(sent).subspan(shift(message)), from.first(size)))
+    ASSERT_TRUE(are_equal(std::span(sent).subspan(shift(message)), from.first(size)))
         << "message " << message;
     ASSERT_TRUE(
         std::ranges::all_of(from.subspan(size), [](std::byte b) { return b == std::byte{0xee}; }))

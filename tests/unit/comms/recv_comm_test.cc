@@ -118,8 +118,8 @@ TEST_P(Groups, OneIsDoneWhenAllItsBuffersAre) {
   const auto sizes = group.finish();
   ASSERT_TRUE(sizes);
   EXPECT_EQ(*sizes, (std::vector<std::size_t>{500, 0, 700}));
-  EXPECT_TRUE(std::ranges::equal(std::span(group.buffers[0].bytes).first(500), pattern(500, 5)));
-  EXPECT_TRUE(std::ranges::equal(std::span(group.buffers[2].bytes).first(700), pattern(700, 7)));
+  EXPECT_TRUE(are_equal(std::span(group.buffers[0].bytes).first(500), pattern(500, 5)));
+  EXPECT_TRUE(are_equal(std::span(group.buffers[2].bytes).first(700), pattern(700, 7)));
   EXPECT_EQ(group.buffers[1].bytes, Bytes(1000, std::byte{0xee}));
 }
 
@@ -199,8 +199,8 @@ TEST_P(Groups, EveryByteArrivesOnceWhateverTheOrderOfTags) {
     for (std::size_t i = 0; i < got->size(); ++i) {
       const Group::Buffer& buffer = part.group.buffers[i];
       ASSERT_EQ((*got)[i], size_of(buffer.tag, part.round)) << buffer.tag << " " << part.round;
-      ASSERT_TRUE(std::ranges::equal(std::span(buffer.bytes).first((*got)[i]),
-                                     pattern((*got)[i], seed_of(buffer.tag, part.round))));
+      ASSERT_TRUE(are_equal(std::span(buffer.bytes).first((*got)[i]),
+                            pattern((*got)[i], seed_of(buffer.tag, part.round))));
     }
     posted.pop_front();
   };
