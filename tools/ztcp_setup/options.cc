@@ -177,8 +177,8 @@ void add_selection(CLI::App& app, Raw& raw) {
   app.add_option("--queues", raw.queues,
                  "Queues of each NIC, each with a poller. NICs on PCI, default 1 (several ran on "
                  "emulated devices alone); auto: by speed and CPUs. Of --local, in a mesh; "
-                 "default: one for "
-                 "every three CPUs of a rank, at most 4")
+                 "default: as many as a rank has CPUs beyond two, at most 4, or 6 where "
+                 "there are two ranks")
       ->type_name("N|auto")
       ->check(is_queues)
       ->group(kGroup);

@@ -65,8 +65,10 @@ unsigned max_queues() { return static_cast<unsigned>(config::find_key("nic", "qu
 unsigned choose_queues(const LocalRequest& request) {
   if (request.topology != LocalTopology::kMesh || request.ranks < 2) return 1;
   if (request.queues != 0) return request.queues;
-  const unsigned enough = request.cpus / (LocalRequest::kCpusPerQueue * request.ranks);
-  return std::clamp(enough, 1U, LocalRequest::kMaxChosenQueues);
+  constexpr unsigned kOthers = LocalRequest::kOtherCpusOfRank;
+  const unsigned most =
+      request.ranks == 2 ? LocalRequest::kMaxChosenQueuesOfPair : LocalRequest::kMaxChosenQueues;
+  return std::clamp(request.cpus / request.ranks, kOthers + 1, kOthers + most) - kOthers;
 }
 
 config::Nic make_nic(const LocalRequest& request, unsigned rank) {

@@ -23,8 +23,11 @@ enum class LocalTopology : std::uint8_t {
 struct LocalRequest {
   // Of a mesh: each rank copies into the rings of all others, so many soon outgrow the cache.
   static constexpr unsigned kMaxMeshRanks = 16;
-  // A queue's poller, NCCL's thread that it works for, and one for the training.
-  static constexpr unsigned kCpusPerQueue = 3;
+  // Of each rank, beside the pollers of its queues: NCCL's thread and one of the training. With
+  // fewer, pollers have no CPU of their own (comms/poller_policy.h).
+  static constexpr unsigned kOtherCpusOfRank = 2;
+  // With more ranks each queue has work from several already.
+  static constexpr unsigned kMaxChosenQueuesOfPair = 6;
   static constexpr unsigned kMaxChosenQueues = 4;
 
   unsigned ranks = 2;

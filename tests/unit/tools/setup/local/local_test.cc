@@ -60,7 +60,7 @@ TEST(Local, OfAMeshEachTwoQueuesHaveASocketWithOneServer) {
   const ztcp::test::Tree tree;
   LocalRequest request;
   request.ranks = 4;
-  request.cpus = 4 * 2 * 3;
+  request.cpus = 4 * (2 + 2);
   request.folder = tree.root();
   request.mtu_bytes = 1500;
   const auto fabric = plan_local(request);
@@ -90,7 +90,7 @@ TEST(Local, OfAMeshEachTwoQueuesHaveASocketWithOneServer) {
   EXPECT_TRUE(config::check_host(*loaded.fabric, machine, {}).empty());
 }
 
-TEST(Local, AQueueForEveryThreeCpusOfARank) {
+TEST(Local, AQueueForEachCpuOfARankBeyondTwo) {
   const auto queues = [](unsigned ranks, unsigned cpus) {
     LocalRequest request;
     request.ranks = ranks;
@@ -98,10 +98,13 @@ TEST(Local, AQueueForEveryThreeCpusOfARank) {
     return plan_local(request)->nics.front().queues;
   };
   EXPECT_EQ(queues(2, 1), 1U);
-  EXPECT_EQ(queues(2, 11), 1U);
-  EXPECT_EQ(queues(2, 12), 2U);
-  EXPECT_EQ(queues(2, 16), 2U);
-  EXPECT_EQ(queues(2, 32), 4U) << "no more are chosen";
+  EXPECT_EQ(queues(2, 7), 1U);
+  EXPECT_EQ(queues(2, 8), 2U);
+  EXPECT_EQ(queues(2, 12), 4U);
+  EXPECT_EQ(queues(2, 16), 6U);
+  EXPECT_EQ(queues(2, 32), 6U) << "no more are chosen";
+  EXPECT_EQ(queues(4, 16), 2U);
+  EXPECT_EQ(queues(4, 64), 4U) << "nor here";
   EXPECT_EQ(queues(1, 32), 1U) << "nobody to talk to";
   EXPECT_EQ(queues(16, 256), 4U);
 }
