@@ -9,16 +9,45 @@
 namespace ztcp::plugin {
 namespace {
 
-// Measured over sockets between two ranks (bench/results/nccl-h200-sockets.md): half of it to a
-// channel costs more in system calls than the channel gains. So does this much, once a few channels
-// keep both hosts' threads busy.
-constexpr std::size_t kLeastBytesOfChannel = 64U << 10;
-constexpr std::size_t kFewChannels = 4;
-constexpr std::size_t kLeastBytesOfFurtherChannel = 128U << 10;
-// From here on there is enough for all that NCCL has.
-constexpr std::size_t kAllChannels = 16;
-// LL carries a flag beside each word: twice the bytes for a shorter way. Below, the way counts.
-constexpr std::size_t kLeastBytesWithoutLl = 64U << 10;
+constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
+// What channels a network wants. Bytes are those of a step.
+struct Rule {
+  // For each of the first few, and for each beyond.
+  std::size_t least_bytes;
+  std::size_t few_channels;
+  std::size_t least_bytes_of_further;
+  std::size_t most_channels;  // Of a rank.
+  std::size_t all_channels;   // Of a host: from here on there is enough for all that NCCL has.
+  // LL carries a flag beside each word: twice the bytes for a shorter way. Below, the way counts.
+  std::size_t least_bytes_without_ll;
+};
+// Measured between two ranks (bench/results/nccl-h200-sockets.md): half of it to a channel costs
+// more in system calls than the channel gains. So does this much, once a few channels keep both
+// hosts' threads busy.
+constexpr Rule kOverSockets{.least_bytes = 64U << 10,
+                            .few_channels = 4,
+                            .least_bytes_of_further = 128U << 10,
+                            .most_channels = kUnlimited,
+                            .all_channels = 16,
+                            .least_bytes_without_ll = 64U << 10};
+// Measured between two and four ranks (bench/results/nccl-h200-mesh.md): more channels are no gain.
+constexpr Rule kOverUstack{.least_bytes = 2U << 10,
+                           .few_channels = 2,
+                           .least_bytes_of_further = 4U << 10,
+                           .most_channels = 4,
+                           .all_channels = kUnlimited,
+                           .least_bytes_without_ll = kUnlimited};
+
+const Rule& rule_of(TransportKind network) {
+  return network == TransportKind::kSockets ? kOverSockets : kOverUstack;
+}
+
+std::size_t channels_of_rank(const Rule& rule, std::size_t step_bytes) {
+  const std::size_t few =
+      std::clamp<std::size_t>(step_bytes / rule.least_bytes, 1, rule.few_channels);
+  return std::min(std::max(few, step_bytes / rule.least_bytes_of_further), rule.most_channels);
+}
 
 bool is_tuned(ncclFunc_t collective) {
   return collective == ncclFuncAllReduce || collective == ncclFuncAllGather ||
@@ -46,18 +75,18 @@ std::size_t ChannelTuner::step_bytes(int algorithm, std::size_t bytes) const {
 int ChannelTuner::tune(ncclFunc_t collective, std::size_t bytes, CostTable& costs) const {
   const bool stays_inside = ranks_ == ranks_of_host_;
   if (stays_inside || ranks_of_host_ == 0 || !is_tuned(collective)) return 0;
+  const Rule& rule = rule_of(network_);
   for (const int algorithm : {NCCL_ALGO_TREE, NCCL_ALGO_RING})
-    if (step_bytes(algorithm, bytes) >= kLeastBytesWithoutLl &&
+    if (step_bytes(algorithm, bytes) >= rule.least_bytes_without_ll &&
         costs.has(algorithm, NCCL_PROTO_SIMPLE))
       costs.bar(algorithm, NCCL_PROTO_LL);
 
   constexpr std::array kKnown = {int{NCCL_ALGO_TREE}, int{NCCL_ALGO_RING}, int{NCCL_ALGO_PAT}};
   const int algorithm = costs.cheapest_algorithm();
   if (std::ranges::find(kKnown, algorithm) == kKnown.end()) return 0;
-  const std::size_t step = step_bytes(algorithm, bytes);
-  const std::size_t few = std::clamp<std::size_t>(step / kLeastBytesOfChannel, 1, kFewChannels);
-  const std::size_t channels = ranks_of_host_ * std::max(few, step / kLeastBytesOfFurtherChannel);
-  return channels < kAllChannels ? static_cast<int>(channels) : 0;
+  const std::size_t channels =
+      ranks_of_host_ * channels_of_rank(rule, step_bytes(algorithm, bytes));
+  return channels < rule.all_channels ? static_cast<int>(channels) : 0;
 }
 
 }  // namespace ztcp::plugin

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Over how many channels NCCL spreads a collective that goes over the kernel's sockets, and by
-// which protocol. NCCL's model knows cards: it opens a channel for as little as keeps a warp busy.
-// Over sockets each channel of each step is a message with system calls and a wake-up of its own,
-// so a step shall bring each channel enough to be worth them.
+// Over how many channels NCCL spreads a collective, and by which protocol. NCCL's model knows
+// cards, and opens more channels the more devices it is shown (DeviceProperties::views).
+//
+// Over the kernel's sockets each channel of each step is a message with system calls and a wake-up
+// of its own, so a step shall bring each channel enough to be worth them. Over the userspace TCP a
+// message costs little, but what goes over more channels at once lies in more memory than caches
+// hold, and a queue serves one as fast as several.
 //
 // Every rank of a communicator must come to the same answer, or all wait for ever: nothing of this
 // host goes into it, and hosts that tune don't connect to those that don't (Net).
@@ -17,6 +20,7 @@
 #include <span>
 
 #include "plugin/abi/nccl_tuner.h"
+#include "transport/transport.h"
 
 namespace ztcp::plugin {
 
@@ -50,8 +54,9 @@ class CostTable {
 // Of one communicator. Immutable: NCCL asks from several threads.
 class ChannelTuner {
  public:
-  ChannelTuner(std::size_t ranks, std::size_t hosts)
-      : ranks_(ranks), ranks_of_host_(hosts == 0 ? ranks : ranks / hosts) {}
+  // `network`: sockets or the userspace TCP, of all NICs of all hosts.
+  ChannelTuner(TransportKind network, std::size_t ranks, std::size_t hosts)
+      : network_(network), ranks_(ranks), ranks_of_host_(hosts == 0 ? ranks : ranks / hosts) {}
 
   // Channels for a collective of so many bytes (of all ranks together where each has a part); 0:
   // as NCCL likes. Protocols that do not pay are barred in `costs`.
@@ -61,6 +66,7 @@ class ChannelTuner {
   // What goes over the network at once.
   std::size_t step_bytes(int algorithm, std::size_t bytes) const;
 
+  TransportKind network_;
   std::size_t ranks_;
   std::size_t ranks_of_host_;
 };

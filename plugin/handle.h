@@ -63,7 +63,7 @@ void encode_handle(const PeerHandle& peer, HandleBytes out);
 void encode_handle(const Poison& poison, HandleBytes out);
 DecodedHandle decode_handle(ConstHandleBytes handle);
 
-// Whether the host that issued the handle chooses NCCL's channels (Net::tunes).
+// Whether the host that issued the handle chooses NCCL's channels (Net::tuned).
 bool is_tuned(ConstHandleBytes handle);
 void set_tuned(HandleBytes handle);
 

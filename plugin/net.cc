@@ -227,7 +227,7 @@ Told<Listening*> Net::listen(Context* context, int index, HandleBytes handle) {
     return adopt(std::make_unique<Listening>(error.code, std::move(refusal), name), context);
   }
   encode_handle((*listener)->handle(), handle);
-  if ((*current)->tunes) set_tuned(handle);
+  if ((*current)->tuned) set_tuned(handle);
   return adopt(std::make_unique<Listening>(std::move(*listener), name, (*current)->connect_timeout),
                context);
 }
@@ -253,12 +253,14 @@ Told<SendCommPtr> Net::begin_connect(const Device& device, const PeerHandle& pee
   if (!comm)
     return report(comm.error().code, "connecting from {} failed: {}", name, explain(comm.error()));
   // Behind what no variable mends.
-  if (peer_tunes != tunes())
+  const bool is_other = peer_tunes && tuned() && ours != peer.kind;
+  if (is_other || peer_tunes != tuned().has_value())
     return report(Errc::kProtocol,
-                  "connecting from {} failed: {} chooses NCCL's channels by size, {} leaves them "
-                  "to NCCL, and ranks that differ in it wait for each other without end; export "
-                  "ZTCP_TUNER=off on all hosts",
-                  name, tunes() ? "this host" : "the peer", tunes() ? "the peer" : "this host");
+                  "connecting from {} failed: {} chooses NCCL's channels by size, {} {}, and ranks "
+                  "that differ in it wait for each other without end; export ZTCP_TUNER=off on all "
+                  "hosts",
+                  name, tuned() ? "this host" : "the peer", tuned() ? "the peer" : "this host",
+                  is_other ? "does so by another rule" : "leaves them to NCCL");
   return std::move(*comm);
 }
 

@@ -48,8 +48,9 @@ struct Startup {
   std::vector<std::unique_ptr<Transport>> transports;  // None: every device refuses.
   std::vector<Device> devices;
   std::string host;  // For poisoned handles.
-  // NCCL's choices of channels are this library's to make: all hosts' or none's (ChannelTuner).
-  bool tunes = false;
+  // Of all NICs, where NCCL's choices of channels are this library's to make: all hosts' by the
+  // same rule, or none's (ChannelTuner).
+  std::optional<TransportKind> tuned;
   // Of the blocking connect of v3 and v4; after it, a waiting accept of any version says so.
   std::chrono::milliseconds connect_timeout{};
 };
@@ -81,10 +82,11 @@ class Net {
 
   Told<int> device_count();
   Told<const Device*> device(int index);
-  // False before init, too: NCCL asks a library for a tuner whose network it did not take.
-  bool tunes() const {
+  // Whose channels this library chooses, if it does. Not before init, though NCCL asks a library
+  // for a tuner whose network it did not take.
+  std::optional<TransportKind> tuned() const {
     const Startup* const current = startup();
-    return current != nullptr && current->tunes;
+    return current == nullptr ? std::nullopt : current->tuned;
   }
   // One more, whose connections go over all of these. It lasts until NCCL loads the plugin anew.
   // NCCL 2.24 to 2.26 ask for each NIC that they merge with no other, too, and show no NIC then

@@ -204,16 +204,20 @@ void add_views(std::vector<Device>& devices) {
   }
 }
 
-// NCCL's model is of cards, and they and the userspace TCP do well by it: those without system
-// calls want as many channels as it likes (ChannelTuner).
-bool may_tune(const std::vector<TransportSource>& sources, const config::Fabric& fabric) {
-  const auto sockets = std::ranges::find_if(
-      sources, [](const auto& one) { return one.kind == TransportKind::kSockets; });
-  return sockets != sources.end() && std::ranges::all_of(fabric.nics, sockets->carries);
+// By whose rule NCCL's channels may be chosen (ChannelTuner): that of the transport which carries
+// all NICs.
+std::optional<TransportKind> choose_tuning(const std::vector<TransportSource>& sources,
+                                           const config::Fabric& fabric) {
+  const auto only = std::ranges::find_if(sources, [&](const TransportSource& source) {
+    return std::ranges::all_of(fabric.nics, source.carries);
+  });
+  if (only == sources.end() || only->is_tunable == nullptr || !only->is_tunable(fabric))
+    return std::nullopt;
+  return only->kind;
 }
 
 void say_tuning(const Startup& startup, const std::string& untuned_by) {
-  if (startup.tunes)
+  if (startup.tuned)
     log::info(
         "the channels of all-reduce, all-gather and reduce-scatter are chosen by size; "
         "ZTCP_TUNER=off on all hosts leaves them to NCCL");
@@ -268,15 +272,15 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
     return refuse(loaded, environment, host, *reason);
 
   config::Fabric& fabric = *loaded.fabric;
-  const bool might_tune = may_tune(sources.transports, fabric);
-  fabric.tunes_channels = might_tune && environment.untuned_by.empty();
+  const std::optional<TransportKind> tunable = choose_tuning(sources.transports, fabric);
+  fabric.tunes_channels = tunable && environment.untuned_by.empty();
   if (const config::Problems problems = sources.check_host(fabric); !problems.empty())
     return refuse(loaded, environment, host, say_problems(fabric.who_chose(), problems));
 
   Startup startup;
   std::vector<Started> started = start_transports(sources.transports, fabric, startup);
   startup.host = host;
-  startup.tunes = fabric.tunes_channels;
+  if (fabric.tunes_channels) startup.tuned = tunable;
   startup.connect_timeout = milliseconds(fabric.tcp.connect_timeout_ms);
   for (std::size_t i = 0; i < fabric.nics.size(); ++i)
     if (is_shown(fabric, i)) startup.devices.push_back(device_for(fabric, i, started));
@@ -287,7 +291,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
       (startup.transports.empty() || environment.on_error == config::OnError::kFallback))
     return refuse(loaded, environment, host, refusing->refusal);
   std::ranges::for_each(startup.devices, say);
-  if (might_tune) say_tuning(startup, environment.untuned_by);
+  if (tunable) say_tuning(startup, environment.untuned_by);
   add_views(startup.devices);
   return startup;
 }

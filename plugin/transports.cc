@@ -61,10 +61,12 @@ tl::expected<config::Fabric, std::string> find_rdma_devices(config::Fabric setti
 std::vector<TransportSource> transport_sources() {
   return {{.kind = TransportKind::kUstack,
            .carries = ustack::carries,
+           .is_tunable = ustack::is_shown_often,
            .create = create_ustack,
            .find_nics = nullptr},
           {.kind = TransportKind::kSockets,
            .carries = sockets::carries,
+           .is_tunable = [](const config::Fabric&) { return true; },
            .create = create_sockets,
            .find_nics = find_interfaces},
           {.kind = TransportKind::kVerbs,

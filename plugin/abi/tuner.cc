@@ -5,6 +5,7 @@
 // the network's init, and then before each collective. Where this process does not tune (Net), the
 // answers are NCCL's own: a failure would end the collective.
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "plugin/abi/common.h"
@@ -19,7 +20,8 @@ namespace {
 // Null: NCCL's own choices stand.
 ncclResult_t tuner_init(std::size_t ranks, std::size_t hosts, void** context) {
   return guard("tuner's init", [&]() -> Told<void> {
-    *context = net().tunes() ? new ChannelTuner(ranks, hosts) : nullptr;
+    const std::optional<TransportKind> network = net().tuned();
+    *context = network ? new ChannelTuner(*network, ranks, hosts) : nullptr;
     return {};
   });
 }

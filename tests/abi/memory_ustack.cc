@@ -9,7 +9,9 @@
 
 namespace ztcp::ustack {
 
-bool carries(const config::Nic& /*nic*/) { return true; }
+bool carries(const config::Nic& nic) { return nic.driver != config::NicDriver::kSocket; }
+
+bool is_shown_often(const config::Fabric& /*fabric*/) { return false; }
 
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe /*probe*/) {
   std::vector<DeviceProperties> devices;

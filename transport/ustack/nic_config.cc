@@ -7,9 +7,22 @@
 #include <cstdlib>
 #include <sys/random.h>
 
+#include "config/mesh.h"
 #include "transport/comms/session_config.h"
 
 namespace ztcp::ustack {
+namespace {
+
+// Of a mesh of two NICs and of a larger one, by their queues (bench/results/nccl-h200-mesh.md).
+// NCCL gives send/recv two channels for each device, which do not keep many queues busy. Not of a
+// NIC on PCI, where it was not measured, and where a job may have more hosts than max_connections
+// suffices for.
+int views_of_mesh_nic(std::size_t peers, std::uint32_t queues) {
+  if (peers == 1) return queues >= 4 ? 8 : 1;
+  return queues >= 2 ? 4 : 1;
+}
+
+}  // namespace
 
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
                                    const link::LinkCapabilities& link) {
@@ -48,7 +61,14 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   return out;
 }
 
-DeviceProperties device_properties(const config::Nic& nic, const std::string& sys_root) {
+int views(const config::Fabric& fabric, const config::Nic& nic, bool tunes_channels) {
+  if (nic.nccl_devices != 0) return static_cast<int>(nic.nccl_devices);
+  const std::size_t peers = config::mesh_peers(fabric, nic).size();
+  return peers == 0 || !tunes_channels ? 1 : views_of_mesh_nic(peers, nic.queues);
+}
+
+DeviceProperties device_properties(const config::Fabric& fabric, const config::Nic& nic,
+                                   const std::string& sys_root) {
   DeviceProperties out;
   out.name = nic.name;
   if (!nic.pci.empty()) {
@@ -60,7 +80,7 @@ DeviceProperties device_properties(const config::Nic& nic, const std::string& sy
   for (const std::uint8_t byte : nic.mac.bytes) out.guid = out.guid << 8U | byte;
   out.speed_mbps = config::told_speed_mbps(nic);
   out.max_receives = static_cast<int>(kMaxReceives);
-  out.views = static_cast<int>(std::max(1U, nic.nccl_devices));
+  out.views = views(fabric, nic, fabric.tunes_channels);
   out.host_pointers = true;
   return out;
 }

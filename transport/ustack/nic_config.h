@@ -19,6 +19,10 @@ namespace ztcp::ustack {
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
                                    const link::LinkCapabilities& link);
 
-DeviceProperties device_properties(const config::Nic& nic, const std::string& sys_root = "/sys");
+// As how many devices NCCL is shown the NIC. `tunes_channels`: ChannelTuner keeps what is small off
+// most of them.
+int views(const config::Fabric& fabric, const config::Nic& nic, bool tunes_channels);
+DeviceProperties device_properties(const config::Fabric& fabric, const config::Nic& nic,
+                                   const std::string& sys_root = "/sys");
 
 }  // namespace ztcp::ustack

@@ -74,7 +74,7 @@ class UstackTransport final : public Transport {
   UstackTransport(config::Fabric fabric, GpuProbe probe, std::shared_ptr<NicSource> source)
       : fabric_(std::move(fabric)), probe_(probe), source_(std::move(source)) {
     for (const config::Nic& nic : fabric_.nics) {
-      devices_.push_back(device_properties(nic));
+      devices_.push_back(device_properties(fabric_, nic));
       devices_.back().max_comms = static_cast<int>(fabric_.tcp.max_connections);
     }
     nics_.resize(fabric_.nics.size());
@@ -372,6 +372,12 @@ bool carries(const config::Nic& nic) {
       break;
   }
   return false;
+}
+
+bool is_shown_often(const config::Fabric& fabric) {
+  return std::ranges::any_of(fabric.nics, [&](const config::Nic& nic) {
+    return views(fabric, nic, /*tunes_channels=*/true) > 1;
+  });
 }
 
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe,

@@ -35,6 +35,9 @@ using GpuProbe = ProcessGpus (*)();
 
 // Whether it is for ustack to carry such a NIC.
 bool carries(const config::Nic& nic);
+// Whether NCCL shall be shown one of the fabric's NICs as several devices, where its channels are
+// chosen by size.
+bool is_shown_often(const config::Fabric& fabric);
 
 // Over the DPDK links of the fabric's NICs.
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe);

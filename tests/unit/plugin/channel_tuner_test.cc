@@ -36,6 +36,10 @@ class Costs {
   std::array<float, kAlgorithms * kProtocols> all_{};
 };
 
+ChannelTuner over_sockets(std::size_t ranks, std::size_t hosts) {
+  return {TransportKind::kSockets, ranks, hosts};
+}
+
 int channels(const ChannelTuner& tuner, std::size_t bytes,
              ncclFunc_t collective = ncclFuncAllReduce) {
   Costs costs;
@@ -44,7 +48,7 @@ int channels(const ChannelTuner& tuner, std::size_t bytes,
 }
 
 TEST(ChannelTuner, GivesAChannelAtLeastSixtyFourKibOfAStep) {
-  const ChannelTuner two(2, 2);
+  const ChannelTuner two = over_sockets(2, 2);
   EXPECT_EQ(channels(two, 8), 1);
   EXPECT_EQ(channels(two, 0), 1);
   EXPECT_EQ(channels(two, 128 * kKiB), 1);
@@ -57,13 +61,13 @@ TEST(ChannelTuner, GivesAChannelAtLeastSixtyFourKibOfAStep) {
   EXPECT_EQ(channels(two, 4096 * kKiB), 0) << "as many as NCCL likes";
   EXPECT_EQ(channels(two, std::size_t{1} << 40), 0);
   // A ring of more ranks moves less at once.
-  const ChannelTuner eight(8, 8);
+  const ChannelTuner eight = over_sockets(8, 8);
   EXPECT_EQ(channels(eight, 512 * kKiB), 1);
   EXPECT_EQ(channels(eight, 1024 * kKiB), 2);
 }
 
 TEST(ChannelTuner, KnowsCollectivesOfRings) {
-  const ChannelTuner tuner(2, 2);
+  const ChannelTuner tuner = over_sockets(2, 2);
   EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncAllGather), 4);
   EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncReduceScatter), 4);
   EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncBroadcast), 0);
@@ -72,42 +76,42 @@ TEST(ChannelTuner, KnowsCollectivesOfRings) {
 
 // Each rank of a host has a process that sends.
 TEST(ChannelTuner, GivesEachRankOfAHostAsMany) {
-  const ChannelTuner four_each(8, 2);
+  const ChannelTuner four_each = over_sockets(8, 2);
   EXPECT_EQ(channels(four_each, 8), 4);
   EXPECT_EQ(channels(four_each, 1024 * kKiB), 8);
   EXPECT_EQ(channels(four_each, 2048 * kKiB), 0);
-  EXPECT_EQ(channels(ChannelTuner(32, 2), 8), 0) << "all that NCCL has";
+  EXPECT_EQ(channels(over_sockets(32, 2), 8), 0) << "all that NCCL has";
 }
 
 TEST(ChannelTuner, LeavesWhatStaysInsideAHostToNccl) {
-  EXPECT_EQ(channels(ChannelTuner(8, 1), 8), 0);
-  EXPECT_EQ(channels(ChannelTuner(1, 1), 8), 0);
-  EXPECT_EQ(channels(ChannelTuner(0, 0), 8), 0);
-  EXPECT_EQ(channels(ChannelTuner(2, 3), 8), 0) << "no such thing";
+  EXPECT_EQ(channels(over_sockets(8, 1), 8), 0);
+  EXPECT_EQ(channels(over_sockets(1, 1), 8), 0);
+  EXPECT_EQ(channels(over_sockets(0, 0), 8), 0);
+  EXPECT_EQ(channels(over_sockets(2, 3), 8), 0) << "no such thing";
 }
 
 TEST(ChannelTuner, LeavesAlgorithmsItDoesNotKnowToNccl) {
   Costs costs;
   costs.set(kNvls, NCCL_PROTO_SIMPLE, 1);
   CostTable table = costs.table();
-  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 8, table), 0);
+  EXPECT_EQ(over_sockets(2, 2).tune(ncclFuncAllReduce, 8, table), 0);
   EXPECT_TRUE(table.has(kNvls, NCCL_PROTO_SIMPLE));
   std::array<float, 3> nothing{-1, -1, -1};
   CostTable empty(nothing, kProtocols);
-  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 8, empty), 0);
+  EXPECT_EQ(over_sockets(2, 2).tune(ncclFuncAllReduce, 8, empty), 0);
 }
 
 TEST(ChannelTuner, ATreeOfManySendsAll) {
   Costs costs;
   costs.set(NCCL_ALGO_TREE, NCCL_PROTO_SIMPLE, 1);
   CostTable table = costs.table();
-  EXPECT_EQ(ChannelTuner(4, 4).tune(ncclFuncAllReduce, 1024 * kKiB, table), 8);
+  EXPECT_EQ(over_sockets(4, 4).tune(ncclFuncAllReduce, 1024 * kKiB, table), 8);
   CostTable same = costs.table();
-  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 1024 * kKiB, same), 4);
+  EXPECT_EQ(over_sockets(2, 2).tune(ncclFuncAllReduce, 1024 * kKiB, same), 4);
 }
 
 TEST(ChannelTuner, BarsLlWhereItsFlagsCostMore) {
-  const ChannelTuner tuner(2, 2);
+  const ChannelTuner tuner = over_sockets(2, 2);
   Costs costs;
   CostTable table = costs.table();
   tuner.tune(ncclFuncAllReduce, 128 * kKiB - 1, table);
@@ -118,13 +122,38 @@ TEST(ChannelTuner, BarsLlWhereItsFlagsCostMore) {
   EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE));
 }
 
+// Where a message costs no system call; and no more than a NIC has queues.
+TEST(ChannelTuner, OverTheUserspaceTcpFourChannelsAreTheMost) {
+  const ChannelTuner two(TransportKind::kUstack, 2, 2);
+  EXPECT_EQ(channels(two, 8), 1);
+  EXPECT_EQ(channels(two, 8 * kKiB - 1), 1);
+  EXPECT_EQ(channels(two, 8 * kKiB), 2);
+  EXPECT_EQ(channels(two, 16 * kKiB), 2);
+  EXPECT_EQ(channels(two, 24 * kKiB), 3);
+  EXPECT_EQ(channels(two, 32 * kKiB), 4);
+  EXPECT_EQ(channels(two, std::size_t{1} << 40), 4);
+  const ChannelTuner four(TransportKind::kUstack, 4, 4);
+  EXPECT_EQ(channels(four, 32 * kKiB), 2);
+  EXPECT_EQ(channels(four, 64 * kKiB), 4);
+  const ChannelTuner eight_each(TransportKind::kUstack, 16, 2);
+  EXPECT_EQ(channels(eight_each, 8), 8);
+  EXPECT_EQ(channels(eight_each, std::size_t{1} << 40), 32) << "NCCL takes no more than it has";
+}
+
+TEST(ChannelTuner, OverTheUserspaceTcpProtocolsAreNccls) {
+  Costs costs;
+  CostTable table = costs.table();
+  ChannelTuner(TransportKind::kUstack, 2, 2).tune(ncclFuncAllReduce, 1024 * kKiB, table);
+  EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
+}
+
 // Who says NCCL_PROTO=LL gets it.
 TEST(ChannelTuner, KeepsLlWhereThereIsNothingElse) {
   Costs costs;
   costs.set(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, -1);
   costs.set(NCCL_ALGO_TREE, NCCL_PROTO_SIMPLE, -1);
   CostTable table = costs.table();
-  EXPECT_EQ(ChannelTuner(2, 2).tune(ncclFuncAllReduce, 512 * kKiB, table), 4);
+  EXPECT_EQ(over_sockets(2, 2).tune(ncclFuncAllReduce, 512 * kKiB, table), 4);
   EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
 }
 

@@ -87,10 +87,10 @@ TEST_F(NetTest, AHandleOfAnUnknownKindIsNotCalledAnotherVersion) {
 
 // Ranks that cut a collective differently would wait for each other without end.
 TEST_F(NetTest, HostsOfWhichOneTunesRefuseEachOther) {
-  EXPECT_FALSE(net_.tunes()) << "nothing has started";
-  tunes_ = true;
+  EXPECT_FALSE(net_.tuned()) << "nothing has started";
+  tuned_ = TransportKind::kUstack;
   Context* const context = new_context();
-  EXPECT_TRUE(net_.tunes());
+  EXPECT_EQ(net_.tuned(), TransportKind::kUstack);
   ASSERT_TRUE(net_.listen(context, 0, handle_));
   EXPECT_TRUE(net_.connect(context, 0, handle_)) << log_.warned();
   ASSERT_TRUE(net_.listen(context, 0, handle_));
@@ -111,6 +111,19 @@ TEST_F(NetTest, AHostThatDoesNotTuneRefusesOneThatDoes) {
   handle_[5] |= std::byte{8};
   EXPECT_FALSE(net_.connect(context, 0, handle_));
   EXPECT_TRUE(warned(log_, "the peer chooses NCCL's channels by size, this host leaves"))
+      << log_.warned();
+}
+
+// Sockets and the userspace TCP reach each other, and each has a rule of its own.
+TEST_F(NetTest, HostsThatTuneByOtherRulesRefuseEachOther) {
+  tuned_ = TransportKind::kUstack;
+  Context* const context = new_context();
+  ASSERT_TRUE(net_.listen(context, 0, handle_));
+  handle_[5] = (handle_[5] & ~std::byte{7}) | static_cast<std::byte>(TransportKind::kSockets);
+  EXPECT_FALSE(net_.connect(context, 0, handle_));
+  EXPECT_TRUE(warned(log_,
+                     "this host chooses NCCL's channels by size, the peer does so by another "
+                     "rule"))
       << log_.warned();
 }
 

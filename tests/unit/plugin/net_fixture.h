@@ -58,7 +58,7 @@ class NetTest : public testing::Test {
           Startup startup;
           startup.host = "host-a";
           startup.connect_timeout = std::chrono::milliseconds(0);
-          startup.tunes = tunes_;
+          startup.tuned = tuned_;
           if (start_refusal_.empty()) {
             transport_ = add_transport(startup, devices_, TransportKind::kUstack);
             if (shows_first_twice_) startup.devices.push_back(startup.devices.front());
@@ -93,7 +93,7 @@ class NetTest : public testing::Test {
   bool fail_start_ = false;
   std::string start_refusal_;
   int starts_ = 0;
-  bool tunes_ = false;
+  std::optional<TransportKind> tuned_;
   bool was_asked_ = false;  // Whether NCCL asks for a tuner.
   std::vector<DeviceProperties> devices_ = two_devices();
   bool shows_first_twice_ = false;

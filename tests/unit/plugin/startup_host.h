@@ -70,6 +70,8 @@ class StartupTest : public testing::Test {
   std::vector<TransportSource> sources_ = {
       {.kind = TransportKind::kUstack,
        .carries = [](const config::Nic& nic) { return nic.driver != config::NicDriver::kTap; },
+       .is_tunable =
+           [](const config::Fabric& fabric) { return fabric.nics.front().nccl_devices > 1; },
        .create =
            [this](const config::Fabric& fabric) {
              return create(fabric, TransportKind::kUstack, transport_error_);

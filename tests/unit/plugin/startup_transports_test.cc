@@ -19,6 +19,7 @@ class TwoTransportsStart : public StartupTest {
     sources_.push_back(
         {.kind = TransportKind::kSockets,
          .carries = [](const config::Nic& nic) { return nic.driver == config::NicDriver::kTap; },
+         .is_tunable = [](const config::Fabric&) { return true; },
          .create =
              [this](const config::Fabric& fabric) {
                created_ = fabric;
@@ -84,20 +85,29 @@ TEST_F(TwoTransportsStart, SocketsByNameTakeInterfacesWhereTheConfigHasNone) {
   EXPECT_EQ(startup->connect_timeout, std::chrono::milliseconds(1234));
 }
 
-// Only of sockets it is known that NCCL's own choices are too wide.
 TEST_F(TwoTransportsStart, ChannelsAreChosenWhereAllNicsAreSockets) {
-  EXPECT_FALSE(start()->tunes);
+  EXPECT_FALSE(start()->tuned);
   EXPECT_EQ(log_.infos().size(), 3U) << "nothing to say of it";
   ask_for(config::TransportWish::kUstack, "ustack");
-  EXPECT_FALSE(start()->tunes);
+  EXPECT_FALSE(start()->tuned);
   ask_for(config::TransportWish::kSockets, "sockets");
-  EXPECT_TRUE(start()->tunes);
+  EXPECT_EQ(start()->tuned, TransportKind::kSockets);
   EXPECT_TRUE(contains(log_.infos().back(), "ZTCP_TUNER=off on all hosts leaves them to NCCL"))
       << log_.infos().back();
   environment_.untuned_by = "NCCL_MIN_NCHANNELS=8";
-  EXPECT_FALSE(start()->tunes);
+  EXPECT_FALSE(start()->tuned);
   EXPECT_TRUE(contains(log_.infos().back(), "NCCL_MIN_NCHANNELS=8: NCCL chooses its channels"))
       << log_.infos().back();
+}
+
+TEST_F(TwoTransportsStart, ChannelsAreChosenWhereTheTransportSays) {
+  for (config::Nic& nic : loaded_.fabric->nics)
+    if (nic.driver != config::NicDriver::kTap) nic.nccl_devices = 4;
+  EXPECT_FALSE(start()->tuned) << "there are sockets beside it";
+  ask_for(config::TransportWish::kUstack, "ustack");
+  EXPECT_EQ(start()->tuned, TransportKind::kUstack);
+  environment_.untuned_by = "ZTCP_TUNER=off";
+  EXPECT_FALSE(start()->tuned);
 }
 
 TEST_F(TwoTransportsStart, TransportsHearWhetherChannelsAreChosen) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include "tests/unit/ustack/memory_nics.h"
 #include "transport/link/memory_link.h"
 #include "transport/tcp/stack.h"
+#include "transport/ustack/ustack_transport.h"
 #include "transport/wire/frame_parser.h"
 
 namespace ztcp::ustack {
@@ -146,11 +148,60 @@ TEST(NicConfig, ALostFrameFindsItsPlaceBehindAWindow) {
   EXPECT_GT(receiver.stack.counters().rx_out_of_order, 200U) << "nothing was held";
 }
 
-TEST(DevicePropertiesOf, ANicIsOneDeviceUnlessTheConfigSaysMore) {
+class DevicePropertiesOf : public testing::Test {
+ protected:
+  DevicePropertiesOf() { fabric_.tunes_channels = true; }
+
+  void join(std::uint32_t nics, config::MemifRole role, std::uint32_t queues) {
+    config::Nic nic;
+    nic.driver = config::NicDriver::kMemif;
+    nic.memif_role = role;
+    nic.memif_socket = "mesh";
+    nic.queues = queues;
+    fabric_.nics.clear();
+    for (std::uint32_t i = 0; i < nics; ++i) {
+      nic.name = "ztcp" + std::to_string(i);
+      fabric_.nics.push_back(nic);
+    }
+  }
+  int views_of_first() const { return device_properties(fabric_, fabric_.nics.front()).views; }
+
+  config::Fabric fabric_;
+};
+
+TEST_F(DevicePropertiesOf, ANicIsOneDeviceUnlessTheConfigSaysMore) {
   config::Nic nic;
-  EXPECT_EQ(device_properties(nic).views, 1);
-  nic.nccl_devices = 4;
-  EXPECT_EQ(device_properties(nic).views, 4);
+  nic.driver = config::NicDriver::kPci;
+  nic.queues = 4;
+  fabric_.nics = {nic};
+  EXPECT_EQ(views_of_first(), 1) << "that was never measured";
+  fabric_.nics.front().nccl_devices = 4;
+  EXPECT_EQ(views_of_first(), 4);
+  fabric_.tunes_channels = false;
+  EXPECT_EQ(views_of_first(), 4) << "the config says so";
+}
+
+TEST_F(DevicePropertiesOf, AMeshNicWithQueuesIsSeveralDevicesWhereChannelsAreChosen) {
+  join(2, config::MemifRole::kMesh, 3);
+  EXPECT_EQ(views_of_first(), 1) << "few queues";
+  EXPECT_FALSE(is_shown_often(fabric_));
+  join(2, config::MemifRole::kMesh, 4);
+  EXPECT_EQ(views_of_first(), 8);
+  join(3, config::MemifRole::kMesh, 1);
+  EXPECT_EQ(views_of_first(), 1) << "one queue";
+  join(3, config::MemifRole::kMesh, 2);
+  EXPECT_EQ(views_of_first(), 4);
+  fabric_.tunes_channels = false;
+  EXPECT_EQ(views_of_first(), 1);
+  EXPECT_TRUE(is_shown_often(fabric_)) << "if they may be chosen";
+  fabric_.nics.front().nccl_devices = 2;
+  EXPECT_EQ(views_of_first(), 2) << "the config says so";
+}
+
+TEST_F(DevicePropertiesOf, ANicBehindASwitchIsOneDevice) {
+  join(2, config::MemifRole::kClient, 1);
+  EXPECT_EQ(views_of_first(), 1);
+  EXPECT_FALSE(is_shown_often(fabric_));
 }
 
 }  // namespace
