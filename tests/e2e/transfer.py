@@ -51,6 +51,16 @@ def mesh_with_queues():
     with Fabric(3, topology="mesh", arguments=["--queues", "3"]) as fabric:
         for op in ("all_reduce", "all_to_all"):
             rows_are_right(fabric.run_perf("--op", op, *SWEEP, timeout_s=240))
+        check("shown to NCCL as 4 devices" in fabric.log(), "each NIC is one device")
+
+
+def pair_with_queues():
+    with Fabric(2, topology="mesh", arguments=["--queues", "4"]) as fabric:
+        rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP, env={"ZTCP_TUNER": "off"}))
+        check("ZTCP_TUNER=off: NCCL chooses its channels" in fabric.log(), "the log does not say who chooses channels")
+        check("shown to NCCL as" not in fabric.log(), "a NIC is several devices without the tuner")
+        rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP))
+        check("shown to NCCL as 8 devices" in fabric.log(), "each NIC is one device")
 
 
 def through_switch(loss_percent, *arguments):
@@ -82,5 +92,5 @@ def all_to_all():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, tags, mesh_with_queues, dedicated, switch_loss_0,
+    main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, tags, mesh_with_queues, pair_with_queues, dedicated, switch_loss_0,
                                   switch_loss_0_1, switch_loss_1, switch_loss_5, all_to_all)})
