@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace ztcp::config::test {
+namespace ztcp::test {
 
 // A message that grows at its end.
 class MessageBytes {
@@ -66,4 +66,4 @@ inline std::span<const std::byte> as_bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-}  // namespace ztcp::config::test
+}  // namespace ztcp::test
