@@ -18,9 +18,10 @@ using ustack::TwoHosts;
 
 TEST(SendComm, ASmallMessageLeavesWithinTheCall) {
   // The background thread sleeps so long that only the call itself can have sent it.
+  const Bytes bytes =
+      pattern(8, 1);  // Not acknowledged yet when the test ends: outlives the hosts.
   TwoHosts hosts({.mode = config::PollerMode::kShared, .max_sleep_us = 100'000'000});
   Pair pair = connect(hosts[0], hosts[1]);
-  const Bytes bytes = pattern(8, 1);
   const std::uint64_t before = hosts.links[0]->counters().tx_frames;
   ASSERT_NE(post_until_taken(*pair.sender, bytes, nullptr), nullptr);
   EXPECT_EQ(hosts.links[0]->counters().tx_frames, before + 1);
@@ -28,10 +29,10 @@ TEST(SendComm, ASmallMessageLeavesWithinTheCall) {
 
 // As many as buffers can be posted for: NCCL may have 32 groups of 8 under way.
 TEST(SendComm, HasTwoHundredAndFiftySixMessagesOutstandingAndNoMore) {
+  // Beyond the eager allowance, and nobody posts for it. It outlives what still sends it.
+  const Bytes large = pattern(1U << 20U, 1);
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);
-  const Bytes large =
-      pattern(1U << 20U, 1);  // Beyond the eager allowance, and nobody posts for it.
   for (int i = 0; i < 256; ++i) {
     const auto request = pair.sender->post_send(large, 0, nullptr);
     ASSERT_TRUE(request);
