@@ -6,8 +6,7 @@
 //
 // Over the kernel's sockets each channel of each step is a message with system calls and a wake-up
 // of its own, so a step shall bring each channel enough to be worth them. Over the userspace TCP a
-// message costs little, but what goes over more channels at once lies in more memory than caches
-// hold, and a queue serves one as fast as several.
+// message costs little, and four channels of a rank are as good as more.
 //
 // Every rank of a communicator must come to the same answer, or all wait for ever: nothing of this
 // host goes into it, and hosts that tune don't connect to those that don't (Net).

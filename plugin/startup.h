@@ -37,8 +37,8 @@ struct TransportSource {
   TransportKind kind;
   // Whether it is the one for such a NIC.
   bool (*carries)(const config::Nic& nic);
-  // Whether NCCL opens more channels over such NICs alone than small collectives are good for
-  // (ChannelTuner). Null: it knows them well.
+  // Whether NCCL opens more channels over such NICs alone than collectives are good for
+  // (ChannelTuner). Null: never.
   bool (*is_tunable)(const config::Fabric& fabric) = nullptr;
   // Over a fabric with such NICs alone, at least one: a device for each, in their order, but one
   // for all that the config merges, where the first of them stands.

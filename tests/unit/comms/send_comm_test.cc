@@ -17,9 +17,8 @@ using namespace test;
 using ustack::TwoHosts;
 
 TEST(SendComm, ASmallMessageLeavesWithinTheCall) {
+  const Bytes bytes = pattern(8, 1);  // It outlives what still sends it.
   // The background thread sleeps so long that only the call itself can have sent it.
-  const Bytes bytes =
-      pattern(8, 1);  // Not acknowledged yet when the test ends: outlives the hosts.
   TwoHosts hosts({.mode = config::PollerMode::kShared, .max_sleep_us = 100'000'000});
   Pair pair = connect(hosts[0], hosts[1]);
   const std::uint64_t before = hosts.links[0]->counters().tx_frames;

@@ -122,7 +122,7 @@ TEST(ChannelTuner, BarsLlWhereItsFlagsCostMore) {
   EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE));
 }
 
-// Where a message costs no system call; and no more than a NIC has queues.
+// Where a message costs no system call.
 TEST(ChannelTuner, OverTheUserspaceTcpFourChannelsAreTheMost) {
   const ChannelTuner two(TransportKind::kUstack, 2, 2);
   EXPECT_EQ(channels(two, 8), 1);

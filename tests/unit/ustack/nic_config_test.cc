@@ -199,7 +199,7 @@ TEST_F(DevicePropertiesOf, AMeshNicWithQueuesIsSeveralDevicesWhereChannelsAreCho
 }
 
 TEST_F(DevicePropertiesOf, ANicBehindASwitchIsOneDevice) {
-  join(2, config::MemifRole::kClient, 1);
+  join(2, config::MemifRole::kClient, 4);
   EXPECT_EQ(views_of_first(), 1);
   EXPECT_FALSE(is_shown_often(fabric_));
 }
