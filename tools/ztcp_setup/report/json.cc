@@ -5,6 +5,7 @@
 #include "config/file/fields.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/report/report.h"
+#include "tools/ztcp_setup/report/without_secrets.h"
 
 namespace ztcp::setup {
 namespace {
@@ -130,8 +131,8 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
   json["changes"] = Json::array();
   for (const Preview& change : changes)
     json["changes"].push_back({{"what", change.what},
-                               {"before", change.have},
-                               {"after", change.want},
+                               {"before", without_secrets(change.have)},
+                               {"after", without_secrets(change.want)},
                                {"command", change.command}});
   json["problems"] = Json::array();
   for (const config::Check& note : plan.notes) {

@@ -11,6 +11,7 @@
 #include "hugepage/budget.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/report/tables.h"
+#include "tools/ztcp_setup/report/without_secrets.h"
 #include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
@@ -66,9 +67,9 @@ std::string difference(const std::string& before, const std::string& after) {
     if (i < a.size() && j < b.size() && a[i] == b[j]) {
       ++i, ++j;
     } else if (i < a.size() && (j == b.size() || common[i + 1][j] >= common[i][j + 1])) {
-      out += fmt::format("        - {}\n", a[i++]);
+      out += fmt::format("        - {}\n", without_secrets(a[i++]));
     } else {
-      out += fmt::format("        + {}\n", b[j++]);
+      out += fmt::format("        + {}\n", without_secrets(b[j++]));
     }
   }
   return out;
