@@ -300,7 +300,10 @@ void resolve_paths(Fabric& fabric) {
   std::error_code ignored;
   const auto folder = std::filesystem::absolute(fabric.path, ignored).parent_path();
   const auto resolve = [&](std::string& path) {
-    if (!path.empty() && path.front() != '/') path = (folder / path).lexically_normal().string();
+    if (path.empty()) return;
+    path = (folder / path).lexically_normal().string();
+    // Set-up takes what stands before the last slash for the folder that this is in.
+    if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   };
   resolve(fabric.run_dir);
   for (Nic& nic : fabric.nics) resolve(nic.memif_socket);

@@ -85,6 +85,14 @@ TEST(Parse, ResolvesPathsAgainstTheFilesFolder) {
   EXPECT_EQ(result.fabric->path, "/etc/ztcp/ztcp.conf");
 }
 
+TEST(Parse, WritesAPathInOneWay) {
+  for (const char* path : {"/run/ztcp/", "/run//ztcp", "/run/./ztcp/.", "/run/x/../ztcp//"})
+    EXPECT_EQ(
+        parse("run_dir = \"" + std::string(path) + "\"\n" + with_nic(""), "/c").fabric->run_dir,
+        "/run/ztcp")
+        << path;
+}
+
 TEST(Parse, TakesAnyLanguageInStringsAndComments) {
   const auto result =
       parse("run_dir = \"/r\u00e9seau\\\"/\u7f51\" # \u7f51\u7edc 'x\n" + with_nic(""), "/c");
