@@ -49,6 +49,7 @@ struct Holder {
 class Host : public config::Machine {
  public:
   using Seconds = std::chrono::seconds;
+  static constexpr std::size_t kLargestFile = 16U << 20;  // That read_file() reads.
 
   // --- Readings -------------------------------------------------------------------------------
   // What a file of ours holds: never through a link.

@@ -16,8 +16,6 @@
 namespace ztcp::setup {
 namespace {
 
-constexpr std::size_t kLargestFile = 16U << 20;
-
 Result<std::string> read_all(int fd) {
   std::string text;
   std::array<char, 65536> buffer;
@@ -27,7 +25,7 @@ Result<std::string> read_all(int fd) {
     if (count < 0) return fail_errno("read");
     if (count == 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(count));
-    if (text.size() > kLargestFile) return fail(Errc::kSystem, "read", EFBIG);
+    if (text.size() > Host::kLargestFile) return fail(Errc::kSystem, "read", EFBIG);
   }
 }
 

@@ -34,7 +34,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::array kProgramFolders = {"/usr/sbin", "/usr/bin", "/sbin", "/bin"};
-constexpr std::size_t kLongestOutput = 64U << 10;
+// A ruleset of nft on a host with many containers has some MiB.
+constexpr std::size_t kLongestOutput = 16U << 20;
+constexpr std::chrono::seconds kLastSeconds{2};  // Of a program that was killed.
 
 std::string program_path(const std::string& name) {
   if (name.starts_with('/')) return ::access(name.c_str(), X_OK) == 0 ? name : "";
@@ -206,9 +208,15 @@ Result<ProgramResult> LiveHost::run(const std::vector<std::string>& argv, Second
   }
   ProgramResult result;
   result.timed_out = !ends_until(child, Clock::now() + limit);
-  // It has a session of its own: its children go with it.
-  if (result.timed_out) ::kill(-child, SIGKILL);
-  result.exit_status = wait_for(child);
+  if (result.timed_out) {
+    // It has a session of its own: its children go with it.
+    ::kill(-child, SIGKILL);
+    // In the kernel it can outlast even that (a module that does not load); init collects it then.
+    result.exit_status =
+        ends_until(child, Clock::now() + kLastSeconds) ? wait_for(child) : 128 + SIGKILL;
+  } else {
+    result.exit_status = wait_for(child);
+  }
   result.output = end_of(said.get());
   return result;
 }

@@ -55,6 +55,9 @@ config::NicDriver driver_of(Transport transport) {
 
 void judge_config(const PlanInput& input, Plan& plan) {
   const std::string& path = input.request.config_path;
+  if (path.ends_with('/'))
+    plan.note(Severity::kFault, "config", path, "names a folder, wanted a file",
+              fmt::format("ztcp_setup --config {}ztcp.conf", shell_word(path)));
   if (input.request.mode != Mode::kFresh && !input.existing)
     plan.note(Severity::kFault, "config", path, "no config that can be read",
               "ztcp_setup, without --add, looks at the machine afresh");

@@ -10,6 +10,15 @@
 #include "tools/ztcp_setup/host/trust.h"
 
 namespace ztcp::setup {
+std::optional<config::Problem> why_not_added_to(const Journal& journal) {
+  if (journal.complete) return std::nullopt;
+  return config::Problem{Journal::kPath,
+                         journal.entries().empty()
+                             ? "this machine is not set up, so there is nothing to add to"
+                             : "the last run was cut off, so there is nothing whole to add to",
+                         "sudo ztcp_setup"};
+}
+
 bool is_due(const Entry& notice) {
   return notice.before && std::get<resource::Notice::Before>(*notice.before).due;
 }
@@ -74,6 +83,14 @@ Done Journal::save(Host& host) {
   }
   std::string text = journal_text({entries_, complete});
   if (text == saved_) return {};
+  // What could not be read back would be no journal: nobody could undo what it holds.
+  if (text.size() > Host::kLargestFile)
+    return tl::unexpected(config::Problem{
+        kPath,
+        fmt::format("would have {} bytes, and {} at most are read", text.size(),
+                    Host::kLargestFile),
+        "a NIC with so many addresses, routes and rules is best left to the kernel: ztcp_setup "
+        "--keep INTERFACE"});
   if (host.facts(kFolder).kind == FileKind::kAbsent) {
     if (Done made = make_folders(host, missing_folders(host, kFolder)); !made) return made;
     if (const Status made = host.make_folder(kFolder, {0700, 0, 0}); !made)

@@ -24,6 +24,9 @@ struct Entry {
   std::optional<Before> before;
   bool done = false;  // Applied and checked.
 };
+class Journal;
+// Why nothing can be added to what it tells of; absent: something can.
+std::optional<config::Problem> why_not_added_to(const Journal& journal);
 // Of a notice: something it should make noticed has changed since it ran.
 bool is_due(const Entry& notice);
 

@@ -44,6 +44,17 @@ TEST(Plan, TheFabricIsAConfigThatLoads) {
   EXPECT_EQ(loaded.fabric->nics[3].kernel_driver, "bnxt_en");
 }
 
+TEST(Plan, AConfigIsAFile) {
+  FakeHost host(tree_text("server-8gpu-9nic"));
+  PlanRequest request;
+  request.config_path = "/srv/ztcp/";
+  const auto run = dry_run_here(host, request);
+  ASSERT_TRUE(run) << to_string(run.error());
+  const config::Check fault = only_fault(run->plan);
+  EXPECT_EQ(fault.problem.where, "/srv/ztcp/");
+  EXPECT_EQ(fault.problem.mend, "ztcp_setup --config /srv/ztcp/ztcp.conf");
+}
+
 TEST(Plan, HostClassFollowsTheIommu) {
   FakeHost server(tree_text("server-8gpu-9nic"));
   EXPECT_EQ(plan_of(server).fabric->host.host_class, config::HostClass::kIommu);
