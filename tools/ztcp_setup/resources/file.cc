@@ -65,18 +65,32 @@ Done File::apply(Host& host, Before& before) const {
   return {};
 }
 
-Reverted File::keep_edited(Host& host, const Before& before) const {
+std::optional<std::string> File::kept_as(Host& host, const Before& before) const {
   const Result<std::string> now = host.read_file(path);
-  if (!now || *now == text || (before.existed && *now == before.text)) return {};
+  if (!now || *now == text || (before.existed && *now == before.text)) return std::nullopt;
   std::string kept = path + ".edited";
   for (int i = 2; host.facts(kept).kind != FileKind::kAbsent; ++i)
     kept = fmt::format("{}.edited-{}", path, i);
-  if (const Status renamed = host.rename(path, kept); !renamed)
+  return kept;
+}
+
+Reverted File::keep_edited(Host& host, const Before& before) const {
+  const auto kept = kept_as(host, before);
+  if (!kept) return {};
+  if (const Status renamed = host.rename(path, *kept); !renamed)
     return {{problem_of(host, path, renamed.error())}, {}};
-  return {{}, {{path, "was edited since set-up; the edited file is " + kept, ""}}};
+  return {{}, {{path, "was edited since set-up; the edited file is " + *kept, ""}}};
 }
 
 Reverted File::revert(Host& host, const Before& before) const {
+  // Whoever put something else in its place did not ask us.
+  const FileKind kind = host.facts(path).kind;
+  if (kind != FileKind::kFile && kind != FileKind::kAbsent) {
+    Reverted done = reverted(clear_temporary(host, path));
+    done.notes.push_back(
+        {path, "is no file any more, and stays", fmt::format("ls -ld {}", shell_word(path))});
+    return done;
+  }
   if (!before.existed) {
     if (Done cleared = clear_file(host, path); !cleared) return reverted(cleared);
     return reverted(clear_folders(host, before.made_folders));

@@ -37,6 +37,7 @@ struct File {
   Done apply(Host& host, Before& before) const;
   Reverted revert(Host& host, const Before& before) const;
   // A file that somebody has changed since set-up wrote it is renamed, not lost.
+  std::optional<std::string> kept_as(Host& host, const Before& before) const;
   Reverted keep_edited(Host& host, const Before& before) const;
   void note_ids(Host& host) { ids.note(host, "", group); }
   void fields(Fields& fields);

@@ -13,10 +13,14 @@ std::optional<Ownership> Folder::wanted(Host& host) const {
   return ownership_of(host, mode, user, group, ids);
 }
 
-std::string Folder::first_but_locks(Host& host) const {
+// /tmp or /run/lock, say, by a typo: it would be closed to all who use it, or what is in it given
+// away. Locks alone may be ztcp's own.
+std::string Folder::other_use(Host& host) const {
   for (const std::string& name : host.list(path))
-    if (!name.ends_with(".lock")) return name;
-  return {};
+    if (!name.ends_with(".lock")) return "holds " + name;
+  constexpr std::uint32_t kOthersWrite = 0002;
+  const bool is_for_all = (host.facts(path).ownership.mode & kOthersWrite) != 0;
+  return is_for_all && (mode & kOthersWrite) == 0 ? "is for everybody to write to" : "";
 }
 
 void Folder::check(Host& host, const Others&, config::Problems& problems) const {
@@ -26,14 +30,13 @@ void Folder::check(Host& host, const Others&, config::Problems& problems) const 
   const FileKind kind = host.facts(path).kind;
   if (kind != FileKind::kFolder && kind != FileKind::kAbsent)
     problems.push_back({path, "is there and is no folder", "move it away"});
-  // /tmp, say, by a typo: it would be closed to all who use it, or what is in it given away.
   if (kind == FileKind::kFolder && !holds(host))
-    if (const std::string other = first_but_locks(host); !other.empty())
+    if (const std::string use = other_use(host); !use.empty())
       problems.push_back(
           {path,
-           fmt::format("is {} and holds {}: it is not made {}, for it is in other use",
-                       ownership_text(host, path), other, ownership_text(mode, user, group)),
-           "name a folder of its own as run_dir in the config, or empty this one"});
+           fmt::format("is {} and {}: it is not made {}, for it is in other use",
+                       ownership_text(host, path), use, ownership_text(mode, user, group)),
+           "name a folder of its own as run_dir in the config"});
   check_names(host, path, user, group, problems);
 }
 
@@ -74,7 +77,11 @@ Reverted Folder::revert(Host& host, const Before& before) const {
       if (const Status removed = host.remove_locks(path); !removed)
         return {{problem_of(host, path, removed.error(), "ls -l " + shell_word(path))}, {}};
     if (Done cleared = clear_folders(host, {path}); !cleared) return reverted(cleared);
-    return reverted(clear_folders(host, before.made_folders));
+    Reverted done = reverted(clear_folders(host, before.made_folders));
+    if (const auto left = host.list(path); !left.empty())
+      done.notes.push_back({path, fmt::format("holds {}, and stays", left.front()),
+                            fmt::format("ls -la {}", shell_word(path))});
+    return done;
   }
   if (facts.kind != FileKind::kFolder || facts.ownership == before.ownership) return {};
   if (const Status status = host.set_ownership(path, before.ownership); !status)

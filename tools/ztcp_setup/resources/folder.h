@@ -38,7 +38,7 @@ struct Folder {
   void fields(Fields& fields);
 
  private:
-  std::string first_but_locks(Host& host) const;  // What is in it; empty: nothing else.
+  std::string other_use(Host& host) const;  // "holds NAME"; empty: none that can be seen.
   std::optional<Ownership> wanted(Host& host) const;
 };
 

@@ -75,7 +75,9 @@ concept Kind = requires(What& what, const What& wanted, Host& host, const Others
 //   void hold_more(Before&) const       it holds, and an earlier run applied it with less
 //   bool replaces(const Before&) const  a state that was read anew is kept, not the journal's
 //   std::optional<Problem> in_use(Host&) const  a process has it, so nothing is reverted
-//   Reverted keep_edited(Host&, const Before&) const  before revert(): saves what people changed
+//   std::optional<std::string> kept_as(Host&, const Before&) const  where keep_edited() saves to
+//   Reverted keep_edited(Host&, const Before&) const  before revert(), and before another text is
+//                                       applied: saves what people changed
 //   kNeverHalf                          reverted at once when it fails, at boot as well
 //   kStays                              stays when it is wanted no longer, until the undo
 

@@ -52,12 +52,14 @@ Preview Mount::preview(Host& host) const {
   const auto mounted = mounted_at(host, path);
   return {"", mounted ? fmt::format("{} {}", mounted->type, mounted->options) : "not mounted",
           fmt::format("{} {}", type, options),
-          fmt::format("mkdir -p {}; mount -t {} -o {} none {}", path, type, options, path)};
+          fmt::format("mkdir -p {}; mount -t {} -o nosuid,nodev,{} none {}", path, type, options,
+                      path)};
 }
 
 Done Mount::apply(Host& host, Before& before) const {
   if (Done made = make_folders(host, before.made_folders); !made) return made;
-  const std::string mend = fmt::format("sudo mount -t {} -o {} none {}", type, options, path);
+  const std::string mend =
+      fmt::format("sudo mount -t {} -o nosuid,nodev,{} none {}", type, options, path);
   if (const Status mounted = host.mount(path, type, options); !mounted)
     return tl::unexpected(problem_of(host, path, mounted.error(), mend));
   if (holds(host)) return {};
@@ -66,8 +68,13 @@ Done Mount::apply(Host& host, Before& before) const {
 
 Reverted Mount::revert(Host& host, const Before& before) const {
   const auto mounted = mounted_at(host, path);
-  const bool ours = mounted && mounted->type == type;
-  if (const Status done = ours ? host.unmount(path) : Status{}; !done)
+  if (mounted && !fulfilled_by(*mounted))
+    return {{},
+            {{path,
+              fmt::format("has {} ({}) mounted, which is not set-up's; it stays", mounted->type,
+                          mounted->options),
+              ""}}};
+  if (const Status done = mounted ? host.unmount(path) : Status{}; !done)
     return {{problem_of(host, path, done.error(),
                         fmt::format("stop what uses it (fuser -vm {0}), sudo umount {0}", path))},
             {}};

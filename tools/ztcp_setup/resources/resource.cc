@@ -154,6 +154,14 @@ bool keeps_edits(const Resource& resource) {
   });
 }
 
+std::optional<std::string> kept_as(Host& host, const Resource& resource, const Before& before) {
+  return ask(resource, [&](const auto& what) -> std::optional<std::string> {
+    if constexpr (requires { what.kept_as(host, of_kind(what, before)); })
+      return what.kept_as(host, of_kind(what, before));
+    return std::nullopt;
+  });
+}
+
 Reverted keep_edited(Host& host, const Resource& resource, const Before& before) {
   return ask(resource, [&](const auto& what) -> Reverted {
     if constexpr (requires { what.keep_edited(host, of_kind(what, before)); })

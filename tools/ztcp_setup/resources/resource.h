@@ -52,6 +52,8 @@ bool may_be_replaced(const Resource& resource);
 bool replaces(const Resource& resource, const Before& fresh);
 std::optional<config::Problem> in_use(Host& host, const Resource& resource);
 bool keeps_edits(const Resource& resource);
+// Where what people wrote since goes, when this is applied anew or reverted; absent: nobody did.
+std::optional<std::string> kept_as(Host& host, const Resource& resource, const Before& before);
 Reverted keep_edited(Host& host, const Resource& resource, const Before& before);
 
 // For the journal: the name of the kind, and the fields.

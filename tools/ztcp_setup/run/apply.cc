@@ -48,6 +48,7 @@ class Applier {
   // False ends the run.
   bool apply_one(Resource resource) {
     note_ids(host_, resource);
+    const Journal on_disk = journal_;
     const Entry* known = journal_.find(key_of(resource));
     if (holds(host_, resource)) {
       Entry entry{resource, known != nullptr ? known->before : std::nullopt, true};
@@ -63,11 +64,13 @@ class Applier {
     if (on_fault_ == OnFault::kStop) journal_.complete = false;
     if (Done saved = journal_.save(host_); !saved) {
       outcome_.faults.push_back(saved.error());
-      journal_.erase(key_of(resource));
+      // Nothing was applied: what an earlier run recorded of this resource must stay known.
+      journal_ = on_disk;
       step(resource, StepResult::kFailed);
       return false;
     }
     progress_.begin(resource.why);
+    if (!keep_edits(on_disk.find(key_of(resource)))) return step(resource, StepResult::kFailed);
     Entry& entry = *journal_.find(key_of(resource));
     const Done done = apply(host_, resource, *entry.before);
     entry.done = done || may_fall_short(resource);
@@ -92,6 +95,15 @@ class Applier {
     }
     if (has_known && !replaces(resource, *fresh)) return known->before;
     return std::move(*fresh);
+  }
+
+  // Before a file that an earlier run wrote is written anew.
+  bool keep_edits(const Entry* known) {
+    if (known == nullptr || !known->done || !known->before) return true;
+    Reverted kept = keep_edited(host_, known->resource, *known->before);
+    for (config::Problem& note : kept.notes) outcome_.notes.push_back(std::move(note));
+    for (config::Problem& fault : kept.faults) outcome_.faults.push_back(std::move(fault));
+    return kept.faults.empty();
   }
 
   // What failed is reverted at once: a NIC must not be left without any driver. Nothing else is

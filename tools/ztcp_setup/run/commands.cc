@@ -63,8 +63,7 @@ tl::expected<DryRun, config::Problem> dry_run_here(Host& host, const PlanRequest
   auto plan = plan_here(host, request);
   if (!plan) return tl::unexpected(std::move(plan.error()));
   DryRun run{std::move(*plan), {}};
-  const bool more = request.mode == Mode::kAdd || run.plan.awaits_reboot;
-  run.changes = preview_run(host, more ? Scope::kMore : Scope::kWhole, run.plan);
+  run.changes = preview_run(host, request.mode, run.plan);
   return run;
 }
 

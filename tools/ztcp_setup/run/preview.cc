@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <unistd.h>
 
 namespace ztcp::setup {
 namespace {
@@ -24,13 +26,27 @@ std::vector<Preview> preview_reverts(const Journal& journal, const Resources& re
   return reverts;
 }
 
-// What only the journal tells, which is empty where there is none.
-Journal open_journal(Host& host, Plan& plan) {
-  if (host.facts(Journal::kPath).kind == FileKind::kAbsent) return {};
+// Absent: it could not be seen, or not be read, which is noted.
+std::optional<Journal> open_journal(Host& host, Plan& plan) {
+  // Its folder is root's alone.
+  const bool is_hidden = host.facts(Journal::kFolder).kind != FileKind::kAbsent &&
+                         !host.may_access(Journal::kFolder, X_OK);
+  if (is_hidden) return std::nullopt;
   auto journal = Journal::open(host);
   if (journal) return std::move(*journal);
   note(plan, config::Severity::kFault, journal.error());
-  return {};
+  return std::nullopt;
+}
+
+// Of an edit that would be overwritten.
+void note_kept(Host& host, const Journal& journal, Plan& plan) {
+  for (const Resource& resource : plan.resources) {
+    const Entry* known = journal.find(key_of(resource));
+    if (known == nullptr || !known->done || !known->before || holds(host, resource)) continue;
+    if (const auto kept = kept_as(host, known->resource, *known->before))
+      note(plan, config::Severity::kWarning,
+           {resource.why, "was edited since set-up; the edited file will be " + *kept, ""});
+  }
 }
 
 }  // namespace
@@ -54,19 +70,24 @@ std::vector<Preview> preview_changes(Host& host, const Journal& journal,
   return changes;
 }
 
-std::vector<Preview> preview_run(Host& host, Scope scope, Plan& plan) {
+std::vector<Preview> preview_run(Host& host, Mode mode, Plan& plan) {
   if (!plan.fabric) return {};
   // A plan with faults is not applied; what it would change is shown all the same.
   if (plan.has_faults()) return preview_changes(host, {}, plan.resources);
-  const Journal journal = open_journal(host, plan);
+  const Scope scope = mode == Mode::kAdd || plan.awaits_reboot ? Scope::kMore : Scope::kWhole;
+  const std::optional<Journal> seen = open_journal(host, plan);
+  const Journal journal = seen.value_or(Journal{});
+  if (const auto problem = why_not_added_to(journal); mode == Mode::kAdd && seen && problem)
+    note(plan, config::Severity::kFault, *problem);
   for (config::Problem& problem : faults_before(host, journal, plan.resources, scope))
     note(plan, config::Severity::kFault, std::move(problem));
-  if (!journal.entries().empty() && !journal.complete && scope == Scope::kWhole)
+  if (!journal.entries().empty() && !journal.complete && mode != Mode::kAdd)
     note(plan, config::Severity::kWarning,
          {Journal::kPath,
           "the last run was cut off: what it did is reverted first, and the machine looked at "
           "anew",
           "sudo ztcp_setup --undo reverts it alone"});
+  note_kept(host, journal, plan);
   std::vector<Preview> changes = preview_reverts(journal, plan.resources, scope);
   std::vector<Preview> rest = preview_changes(host, journal, plan.resources);
   std::move(rest.begin(), rest.end(), std::back_inserter(changes));

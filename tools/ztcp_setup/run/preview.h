@@ -22,7 +22,7 @@ std::vector<Preview> preview_changes(Host& host, const Journal& journal,
 
 // The same with what would be reverted before. Adds to the plan's notes what a run would refuse,
 // and what the journal tells. A journal that can't be read (only root can) is left out.
-std::vector<Preview> preview_run(Host& host, Scope scope, Plan& plan);
+std::vector<Preview> preview_run(Host& host, Mode mode, Plan& plan);
 
 // Adds to the notes of a plan with faults what was reverted before it was made.
 void note_reverted(Plan& plan, const Outcome& reverted);

@@ -86,14 +86,8 @@ int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
 int run_add(Host& host, const Planner& plan, const RunOptions& options) {
   return run(host, RunKind::kAdd, kRunOfUdev, options,
              [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
-               if (!journal.complete)
-                 return tl::unexpected(
-                     refuse({Journal::kPath,
-                             journal.entries().empty()
-                                 ? "this machine is not set up, so there is nothing to add to"
-                                 : "the last run was cut off, so there is nothing whole to add to",
-                             "sudo ztcp_setup"},
-                            options.json));
+               if (const auto problem = why_not_added_to(journal))
+                 return tl::unexpected(refuse(*problem, options.json));
                return plan_and_apply(host, journal, plan, progress);
              });
 }

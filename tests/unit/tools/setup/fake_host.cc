@@ -107,7 +107,10 @@ Status FakeHost::change(const std::string& what, const std::string& details, con
   log.push_back(what);
   told.push_back(details.empty() ? what : what + " " + details);
   const auto found = errors.find(what);
-  Status status = found == errors.end() ? effect() : error(found->second, "injected");
+  int number = found == errors.end() ? 0 : found->second;
+  if (what == one_error.what && one_error.nth > 0 && --one_error.nth == 0)
+    number = one_error.number;
+  Status status = number == 0 ? effect() : error(number, "injected");
   if (changes == kill_at_) throw Killed{};
   return status;
 }

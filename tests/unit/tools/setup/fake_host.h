@@ -74,6 +74,11 @@ class FakeHost final : public Host {
   std::vector<std::string> log;           // The changes, in order.
   std::vector<std::string> told;          // The same with all that the machine was told.
   std::map<std::string, int> errors;      // errno by "operation path".
+  struct OneError {
+    std::string what;
+    std::uint64_t nth = 0;  // Of those of that name from now on; 0: none.
+    int number = 0;
+  } one_error;
   std::map<std::string, std::uint32_t> users{{"alice", 1000}};
   std::map<std::string, std::uint32_t> groups{{"ztcp", 990}};
   std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};

@@ -49,6 +49,33 @@ TEST(ApplyError, WhicheverOperationFails) {
   EXPECT_GT(faults, 50U) << "hardly anything failed";
 }
 
+// A disk that is full for a moment: what the journal knew of the machine before must outlive it.
+TEST(ApplyError, AJournalThatIsNotSavedOnceForgetsNothing) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.boot();
+  const FakeHost booted = host;
+  const auto set_up_at_boot = [](FakeHost& machine) {
+    auto journal = Journal::open(machine);
+    return apply_after_boot(machine, *journal, {});
+  };
+  ASSERT_TRUE(set_up_at_boot(host).complete());
+  ASSERT_TRUE(undo(host).complete());
+  std::uint64_t failed = 0;
+  for (std::uint64_t nth = 1;; ++nth) {
+    SCOPED_TRACE(nth);
+    FakeHost unlucky = booted;
+    unlucky.one_error = {"create /var/lib/ztcp/.journal.json.ztcp-new", nth, ENOSPC};
+    const Outcome outcome = set_up_at_boot(unlucky);
+    if (unlucky.one_error.nth > 0) break;
+    failed += outcome.faults.size();
+    EXPECT_TRUE(set_up_at_boot(unlucky).complete());
+    EXPECT_TRUE(undo(unlucky).complete());
+    expect_same(unlucky.state, host.state);
+  }
+  EXPECT_GT(failed, 2U);
+}
+
 // Placing a file over it would lose it, and undo could not bring it back.
 TEST(ApplyError, WhatIsNoFileIsNotReplacedByOne) {
   for (const FileKind kind : {FileKind::kFolder, FileKind::kSocket, FileKind::kOther}) {
@@ -124,8 +151,13 @@ TEST(ApplyError, AFolderInOtherUseIsNotGivenAway) {
                         "root:ztcp"));
   EXPECT_EQ(host.changes, 0U);
   host.state.nodes.erase("/tmp/systemd-private");
+  // As /run/lock is: its locks are not ztcp's.
   host.add_file("/tmp/group-7.lock", "");
-  EXPECT_TRUE(set_up(host, resources).complete()) << "locks are ztcp's own";
+  EXPECT_THAT(all_of(set_up(host, resources).faults),
+              HasSubstr("/tmp: is 1777 root:root and is for everybody to write to"));
+  EXPECT_EQ(host.changes, 0U);
+  host.state.nodes.at("/tmp").ownership = {0755, 0, 0};
+  EXPECT_TRUE(set_up(host, resources).complete()) << "locks alone may be ztcp's own";
 }
 
 TEST(ApplyError, AFullDisk) {

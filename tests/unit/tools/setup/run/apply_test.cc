@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/tools/setup/bare_machine.h"
+#include "tools/ztcp_setup/run/preview.h"
 #include "tools/ztcp_setup/run/run.h"
 
 namespace ztcp::setup {
@@ -27,6 +28,7 @@ using test::set_up;
 using test::undo;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
@@ -207,6 +209,67 @@ TEST(Apply, AnEditedFileIsKept) {
   EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited"), "schema = 1\n# mine\n");
   ASSERT_TRUE(host.read_file(std::string(kConfig) + ".edited-2"));
   EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited-2"), "schema = 1\n# mine, later\n");
+}
+
+// Its values are those of the new text; what people wrote beside them would be lost.
+TEST(Apply, AnEditedFileIsKeptWhenAnotherIsWritten) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  Resources resources = all_resources();
+  for (Resource& resource : resources)
+    if (key_of(resource) == std::string("file ") + kConfig)
+      std::get<resource::File>(resource.what).text += "name = \"blue\"\n";
+  FakeHost same = host;
+  EXPECT_THAT(all_of(set_up(same, resources).notes), IsEmpty()) << "nobody edited it";
+
+  host.add_file(kConfig, "schema = 1\n# mine\n");
+  Plan plan;
+  plan.fabric.emplace();
+  plan.resources = resources;
+  const auto changes = host.changes;
+  preview_run(host, Mode::kFresh, plan);
+  ASSERT_EQ(plan.notes.size(), 1U);
+  EXPECT_THAT(plan.notes.front().problem.what, HasSubstr("ztcp.conf.edited"));
+  EXPECT_EQ(host.changes, changes);
+
+  const Outcome outcome = set_up(host, resources);
+  EXPECT_TRUE(outcome.complete()) << all_of(outcome.faults);
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("ztcp.conf.edited"));
+  EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited"), "schema = 1\n# mine\n");
+  EXPECT_THAT(*host.read_file(kConfig), HasSubstr("blue"));
+}
+
+TEST(Apply, WhatIsPutInAFilesPlaceStays) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.state.nodes.at(kConfig) = {FileKind::kLink, {0777, 0, 0}, "/srv/ztcp.conf"};
+  const Outcome outcome = undo(host);
+  EXPECT_TRUE(outcome.complete());
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("is no file any more, and stays"));
+  EXPECT_EQ(host.facts(kConfig).kind, FileKind::kLink);
+}
+
+TEST(Apply, AMountInThePlaceOfOursStays) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  ASSERT_EQ(host.state.mounts.size(), 1U);
+  auto& [folder, mounted] = *host.state.mounts.begin();
+  mounted = "hugetlbfs pagesize=1024M";
+  const Outcome outcome = undo(host);
+  EXPECT_TRUE(outcome.complete()) << all_of(outcome.faults);
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("which is not set-up's; it stays"));
+  EXPECT_EQ(host.state.mounts.size(), 1U);
+}
+
+TEST(Apply, AFolderWithSomethingElseInItStaysAndIsTold) {
+  FakeHost host = bare_machine();
+  const Resources resources{{"locks", resource::Folder{"/run/ztcp", 02770, "", "ztcp"}}};
+  host.add_folder("/run");
+  ASSERT_TRUE(set_up(host, resources).complete());
+  host.add_file("/run/ztcp/notes", "");
+  const Outcome outcome = undo(host);
+  EXPECT_TRUE(outcome.complete());
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("/run/ztcp: holds notes, and stays"));
 }
 
 TEST(Apply, WhatIsNoLongerWantedIsGivenBack) {

@@ -35,7 +35,7 @@ TEST(PreviewOfARun, WhatSetUpWouldRefuseIsTold) {
   host.add_folder("/usr/local/tfabric", {0777, 0, 0});
   host.programs.erase("grubby");
   Plan plan = plan_of(all_resources());
-  preview_run(host, Scope::kWhole, plan);
+  preview_run(host, Mode::kFresh, plan);
   config::Problems told;
   for (const config::Check& note : plan.notes) {
     EXPECT_EQ(note.severity, config::Severity::kFault);
@@ -47,17 +47,46 @@ TEST(PreviewOfARun, WhatSetUpWouldRefuseIsTold) {
   EXPECT_EQ(host.changes, 0U);
 }
 
+// As --add itself does.
+TEST(PreviewOfARun, NothingIsAddedToWhatIsNotWhole) {
+  FakeHost host = bare_machine();
+  Plan bare = plan_of(all_resources());
+  preview_run(host, Mode::kAdd, bare);
+  ASSERT_EQ(bare.notes.size(), 1U);
+  EXPECT_EQ(bare.notes.front().severity, config::Severity::kFault);
+  EXPECT_THAT(bare.notes.front().problem.what, HasSubstr("not set up"));
+
+  host.kill_at(5, FakeHost::When::kAfter);
+  EXPECT_THROW(set_up(host), Killed);
+  Plan cut = plan_of(all_resources());
+  preview_run(host, Mode::kAdd, cut);
+  ASSERT_FALSE(cut.notes.empty());
+  EXPECT_THAT(cut.notes.front().problem.what, HasSubstr("nothing whole to add to"));
+  // A run that only prepares the next boot reverts first, too.
+  Plan before_boot = plan_of(all_resources());
+  before_boot.awaits_reboot = true;
+  preview_run(host, Mode::kFresh, before_boot);
+  ASSERT_FALSE(before_boot.notes.empty());
+  EXPECT_THAT(before_boot.notes.front().problem.what, HasSubstr("is reverted first"));
+
+  FakeHost whole = bare_machine();
+  ASSERT_TRUE(set_up(whole).complete());
+  Plan more = plan_of(all_resources());
+  preview_run(whole, Mode::kAdd, more);
+  EXPECT_THAT(more.notes, IsEmpty());
+}
+
 TEST(PreviewOfARun, WhatIsGivenBackIsAChange) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   Plan same = plan_of(all_resources());
-  EXPECT_THAT(preview_run(host, Scope::kWhole, same), IsEmpty());
+  EXPECT_THAT(preview_run(host, Mode::kFresh, same), IsEmpty());
   EXPECT_THAT(same.notes, IsEmpty());
   Resources fewer = all_resources();
   std::erase_if(fewer, [](const Resource& resource) { return key_of(resource).ends_with(kNicB); });
   Plan plan = plan_of(fewer);
   const auto changes = host.changes;
-  const auto previews = preview_run(host, Scope::kWhole, plan);
+  const auto previews = preview_run(host, Mode::kFresh, plan);
   ASSERT_THAT(previews, SizeIs(2));
   EXPECT_EQ(previews[0].what, "reverted: 0000:5e:00.0: for group ztcp");
   EXPECT_EQ(previews[1].what, "reverted: 0000:5e:00.0: virtio-pci -> vfio-pci");
@@ -70,7 +99,7 @@ TEST(PreviewOfARun, AnInterruptedRunIsTold) {
   EXPECT_THROW(set_up(host), Killed);
   host.kill_at(0, FakeHost::When::kBefore);
   Plan plan = plan_of(all_resources());
-  preview_run(host, Scope::kWhole, plan);
+  preview_run(host, Mode::kFresh, plan);
   ASSERT_THAT(plan.notes, SizeIs(1));
   EXPECT_THAT(plan.notes[0].problem.what, HasSubstr("cut off"));
 }
