@@ -65,10 +65,10 @@ class Reader {
   // Start-up refuses what is no transport, with a reason that every rank hears: no problem here.
   void take_transport(std::string_view value) {
     out_.transport_text = value;
-    out_.transport = value == "ustack"    ? TransportWish::kUstack
-                     : value == "sockets" ? TransportWish::kSockets
-                     : value == "verbs"   ? TransportWish::kVerbs
-                                          : TransportWish::kUnknown;
+    out_.transport = value == "ustack"    ? TransportRequest::kUstack
+                     : value == "sockets" ? TransportRequest::kSockets
+                     : value == "verbs"   ? TransportRequest::kVerbs
+                                          : TransportRequest::kUnknown;
   }
 
   void take_tuner(std::string_view value) {

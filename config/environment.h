@@ -14,13 +14,13 @@
 namespace ztcp::config {
 
 // ZTCP_TRANSPORT: which of the NICs a process uses, whatever the config has beside them.
-enum class TransportWish : std::uint8_t { kConfigs, kUstack, kSockets, kVerbs, kUnknown };
+enum class TransportRequest : std::uint8_t { kConfigs, kUstack, kSockets, kVerbs, kUnknown };
 
 struct Environment {
   std::string config_path = kDefaultPath;  // ZTCP_CONFIG
   std::string log_file;                    // ZTCP_LOG; empty: none.
   OnError on_error = OnError::kFail;       // ZTCP_ON_ERROR
-  TransportWish transport = TransportWish::kConfigs;
+  TransportRequest transport = TransportRequest::kConfigs;
   std::string transport_text;  // As it was written.
   int local_rank = -1;         // ZTCP_LOCAL_RANK; -1: unset.
   // Why NCCL's channels are not ours to choose: ZTCP_TUNER=off, or a variable of NCCL's that says

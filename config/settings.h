@@ -72,7 +72,7 @@ struct Nic {
   std::uint16_t device_port = 1;
   std::int16_t gid_index = -1;      // -1: chosen by itself.
   std::int16_t traffic_class = -1;  // -1: what NCCL asks for.
-  // -1, 0 of queue pairs and "auto": as NCCL's own variables have it (verbs/wishes.h).
+  // -1, 0 of queue pairs and "auto": as NCCL's own variables have it (verbs/nccl_variables.h).
   std::int16_t service_level = -1;
   std::int16_t ack_timeout = -1;
   std::int16_t retries = -1;
@@ -109,8 +109,8 @@ constexpr std::uint32_t most_queues(const Nic& nic) {
   constexpr std::uint32_t kMost = 4;
   if (nic.speed_mbps == 0) return 2;
   const std::uint32_t mbps_each = nic.mtu_bytes < 4000 ? 25'000 : 50'000;
-  const std::uint32_t wish = (nic.speed_mbps + mbps_each - 1) / mbps_each;
-  return wish < kMost ? wish : kMost;
+  const std::uint32_t wanted = (nic.speed_mbps + mbps_each - 1) / mbps_each;
+  return wanted < kMost ? wanted : kMost;
 }
 
 struct Hugepages {

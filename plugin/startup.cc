@@ -13,7 +13,7 @@
 namespace ztcp::plugin {
 namespace {
 
-using config::TransportWish;
+using config::TransportRequest;
 using std::chrono::milliseconds;
 
 // What a config promises of a NIC, without the hardware behind it: host pointers only, and no PCI
@@ -147,9 +147,9 @@ Device device_for(const config::Fabric& fabric, std::size_t i, std::vector<Start
           .plane = common_of(fabric, i, &config::Nic::plane)};
 }
 
-TransportKind kind_of(TransportWish wish) {
-  if (wish == TransportWish::kSockets) return TransportKind::kSockets;
-  return wish == TransportWish::kVerbs ? TransportKind::kVerbs : TransportKind::kUstack;
+TransportKind kind_of(TransportRequest request) {
+  if (request == TransportRequest::kSockets) return TransportKind::kSockets;
+  return request == TransportRequest::kVerbs ? TransportKind::kVerbs : TransportKind::kUstack;
 }
 
 // Leaves those NICs in `fabric` that ZTCP_TRANSPORT means. Absent: all is well; else why not.
@@ -157,13 +157,13 @@ std::optional<std::string> choose_nics(const StartupSources& sources,
                                        const config::Environment& environment,
                                        std::optional<config::Fabric>& fabric) {
   const std::string said = "ZTCP_TRANSPORT=" + environment.transport_text;
-  if (environment.transport == TransportWish::kUnknown) {
+  if (environment.transport == TransportRequest::kUnknown) {
     constexpr std::array<std::string_view, 3> kKnown{"sockets", "ustack", "verbs"};
     const std::string_view meant = config::nearest(environment.transport_text, kKnown);
     return fmt::format("{} is none of sockets, ustack and verbs{}", said,
                        meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant));
   }
-  if (environment.transport == TransportWish::kConfigs) return std::nullopt;
+  if (environment.transport == TransportRequest::kConfigs) return std::nullopt;
   const TransportKind kind = kind_of(environment.transport);
   const auto source =
       std::ranges::find_if(sources.transports, [&](const auto& one) { return one.kind == kind; });
@@ -252,11 +252,11 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
 
   config::LoadResult loaded = sources.load(environment.config_path);
   const bool is_missing = !loaded.fabric && loaded.failure == config::LoadFailure::kMissing;
-  const bool may_do_without = environment.transport == TransportWish::kSockets ||
-                              environment.transport == TransportWish::kVerbs;
+  const bool may_do_without = environment.transport == TransportRequest::kSockets ||
+                              environment.transport == TransportRequest::kVerbs;
   if (loaded.fabric) number_rails(*loaded.fabric);
   if (is_missing && may_do_without) loaded.fabric.emplace();
-  if (is_missing && !loaded.fabric && environment.transport != TransportWish::kUnknown)
+  if (is_missing && !loaded.fabric && environment.transport != TransportRequest::kUnknown)
     return report(
         Errc::kBadConfig,
         "no fabric config at {}, so {}; run ztcp_setup on every host, point ZTCP_CONFIG at a "

@@ -29,19 +29,19 @@ Created create_sockets(const config::Fabric& fabric) {
 
 Created create_verbs(const config::Fabric& fabric) {
   const auto api = verbs::open_library();
-  const verbs::Wishes wishes = verbs::read_wishes();
+  const verbs::NcclVariables variables = verbs::read_nccl_variables();
   const std::vector<LocalAddress> all = local_addresses();
   std::vector<verbs::Device> devices =
-      api ? verbs::devices_of(**api, fabric, wishes, all)
-          : verbs::devices_without_library(api.error(), fabric, wishes, all);
+      api ? verbs::devices_of(**api, fabric, variables, all)
+          : verbs::devices_without_library(api.error(), fabric, variables, all);
   if (!api && devices.empty()) return tl::unexpected(api.error());
-  for (const std::string& ignored : wishes.ignored)
+  for (const std::string& ignored : variables.ignored)
     log::warn("{} is none of its values and ignored: correct or unset it", ignored);
   return in_words(verbs::create(fabric, std::move(devices)));
 }
 
 tl::expected<config::Fabric, std::string> find_interfaces(config::Fabric settings) {
-  return sockets::fabric_of(std::move(settings), sockets::interface_wish(), local_addresses());
+  return sockets::fabric_of(std::move(settings), sockets::interface_request(), local_addresses());
 }
 
 // Agreed upon over the interface that NCCL's own sockets would take first.
@@ -49,11 +49,12 @@ tl::expected<config::Fabric, std::string> find_rdma_devices(config::Fabric setti
   const auto api = verbs::open_library();
   if (!api) return tl::unexpected(api.error());
   const std::vector<LocalAddress> all = local_addresses();
-  const auto choice = sockets::choose_interfaces(sockets::interface_wish(), all);
+  const auto choice = sockets::choose_interfaces(sockets::interface_request(), all);
   if (choice.taken.empty())
     return tl::unexpected("no interface that is up fits " + choice.by +
                           ", over which queue pairs could be agreed upon");
-  return verbs::fabric_of(**api, std::move(settings), verbs::read_wishes(), choice.taken.front());
+  return verbs::fabric_of(**api, std::move(settings), verbs::read_nccl_variables(),
+                          choice.taken.front());
 }
 
 }  // namespace

@@ -28,11 +28,12 @@ std::size_t most_peers() {
   return std::clamp(limit.rlim_cur / kDescriptorShare, kLeastPeers, kMostPeers);
 }
 
-std::optional<Ipv4Address> address_for(const std::string& wish, bool is_of_this_machine) {
+std::optional<Ipv4Address> address_for(const std::string& wanted, bool is_of_this_machine) {
   const auto all = local_addresses();
-  if (wish == "auto" && is_of_this_machine) return watch::choose_address("lo", {}, {}, all);
+  if (wanted == "auto" && is_of_this_machine) return watch::choose_address("lo", {}, {}, all);
   const char* const nccl = std::getenv("NCCL_SOCKET_IFNAME");
-  return watch::choose_address(wish, nccl != nullptr ? nccl : "", watch::default_interface(), all);
+  return watch::choose_address(wanted, nccl != nullptr ? nccl : "", watch::default_interface(),
+                               all);
 }
 
 watch::Proof proof_of(const msg::Cookie& cookie) {
@@ -46,15 +47,15 @@ watch::Proof proof_of(const msg::Cookie& cookie) {
 }  // namespace
 
 std::shared_ptr<DeathWatch> DeathWatch::open(const config::Fabric& fabric, Watcher watcher) {
-  const std::string& wish = fabric.messages.watch_interface;
-  if (wish == "off") return nullptr;
+  const std::string& wanted = fabric.messages.watch_interface;
+  if (wanted == "off") return nullptr;
   const std::string whose =
       watcher.is_kernels ? "a peer's process that drives its NIC itself" : "a peer's process";
   const std::string without = "the death of " + whose + " is noticed by its silence alone";
-  const auto address = address_for(wish, watcher.is_of_this_machine);
+  const auto address = address_for(wanted, watcher.is_of_this_machine);
   if (!address) {
     log::info("{}: {}: no interface with an IPv4 address for watch_interface = \"{}\" in {}",
-              watcher.nic, without, wish, fabric.path);
+              watcher.nic, without, wanted, fabric.path);
     return nullptr;
   }
   auto kernel = watch::PeerWatch::open({.nic = watcher.address,

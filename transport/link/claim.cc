@@ -177,10 +177,10 @@ Result<Claim> Claim::take(const std::string& run_dir, const std::string& nic,
   Fd fd = ZTCP_TRY(open_lock(folder.get(), name));
   if (fstat(fd.get(), &file) != 0) return fail_errno("fstat");
   if (!may_be_lock(file)) return fail(Errc::kSystem, kNotALockFile);
-  struct flock wish {};
-  wish.l_type = F_WRLCK;
-  wish.l_whence = SEEK_SET;  // From 0, to the end: the whole file.
-  if (fcntl(fd.get(), F_SETLK, &wish) != 0) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;  // From 0, to the end: the whole file.
+  if (fcntl(fd.get(), F_SETLK, &lock) != 0) {
     const int why = errno;
     if (why != EAGAIN && why != EACCES) return fail(Errc::kSystem, "F_SETLK", why);
     describe_holder(fd.get(), holder);

@@ -275,7 +275,7 @@ Status Port::create_pools() {
     }
   }
   const int why = rte_errno;
-  if (rx_ring_beyond_wish() == 0 && tx_ring_beyond_wish() == 0)
+  if (rx_ring_surplus() == 0 && tx_ring_surplus() == 0)
     return fail(Errc::kOutOfMemory, "rte_pktmbuf_pool_create", why);
   log::warn(
       "{} ({}) has rings of {} descriptors to receive and {} to send, where {} and {} are asked "
@@ -294,10 +294,10 @@ Status Port::size_rings() {
     return fail(Errc::kSystem, "rte_eth_dev_adjust_nb_rx_tx_desc", -rc);
   return {};
 }
-std::uint32_t Port::rx_ring_beyond_wish() const {
+std::uint32_t Port::rx_ring_surplus() const {
   return rx_ring_ - std::min(rx_ring_, config_.rx_descriptors);
 }
-std::uint32_t Port::tx_ring_beyond_wish() const {
+std::uint32_t Port::tx_ring_surplus() const {
   return tx_ring_ - std::min(tx_ring_, config_.tx_descriptors);
 }
 
@@ -317,9 +317,9 @@ bool Port::create_pools_on(int node) {
 PortPools Port::create_queue_pools(int node) {
   // Drivers give sent frames back when their ring gets full: frames that all fit the ring would
   // never come back.
-  const std::uint32_t frames = config_.rx_frames + rx_ring_beyond_wish();
-  std::uint32_t headers = config_.tx_header_frames + tx_ring_beyond_wish();
-  std::uint32_t copies = 2U * config_.tx_descriptors + kPoolCache + tx_ring_beyond_wish();
+  const std::uint32_t frames = config_.rx_frames + rx_ring_surplus();
+  std::uint32_t headers = config_.tx_header_frames + tx_ring_surplus();
+  std::uint32_t copies = 2U * config_.tx_descriptors + kPoolCache + tx_ring_surplus();
   std::uint32_t cached = kPoolCache;
   if (config_.drops_at_full_ring) {
     // A ring of n holds n - 1. No caches: what lies in one is missing everywhere else.

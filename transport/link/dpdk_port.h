@@ -33,7 +33,8 @@ struct PortConfig {
   // Of each queue: receive buffers, held frames included.
   std::uint32_t rx_frames = 4096;
   std::uint16_t rx_room_bytes = 0;  // In each; 0: a frame of the MTU.
-  // Wishes; the driver's limits apply, and where its rings are larger there are more buffers.
+  // What is asked for; the driver's limits apply, and where its rings are larger there are more
+  // buffers.
   std::uint16_t rx_descriptors = 1024;
   std::uint16_t tx_descriptors = 1024;
   std::uint32_t tx_header_frames = 8191;  // Buffers for headers and for fragments in place.
@@ -116,8 +117,8 @@ class Port {
   Status configure();
   Status limit_queues(std::uint16_t most, bool spreads);
   Status size_rings();
-  std::uint32_t rx_ring_beyond_wish() const;
-  std::uint32_t tx_ring_beyond_wish() const;
+  std::uint32_t rx_ring_surplus() const;
+  std::uint32_t tx_ring_surplus() const;
   Status create_pools();
   bool create_pools_on(int node);
   PortPools create_queue_pools(int node);

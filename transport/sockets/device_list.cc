@@ -153,9 +153,9 @@ std::string device_text(const Device& device) {
 }
 
 tl::expected<config::Fabric, std::string> fabric_of(config::Fabric settings,
-                                                    const InterfaceWish& wish,
+                                                    const InterfaceRequest& request,
                                                     std::span<const LocalAddress> all) {
-  const InterfaceChoice choice = choose_interfaces(wish, all);
+  const InterfaceChoice choice = choose_interfaces(request, all);
   if (choice.taken.empty())
     return tl::unexpected(fmt::format(
         "no interface that is up and has a carrier fits {}; this host has {}", choice.by,

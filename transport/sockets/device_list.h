@@ -31,11 +31,11 @@ Result<std::vector<Device>> devices_of(const config::Fabric& fabric,
 // For the line that init says of it: "eth1 10.0.0.5, PCI 0000:17:00.0, 25000 Mb/s, ...".
 std::string device_text(const Device& device);
 
-// `settings` with the interfaces for NICs that the wish means, named as these are and listening
+// `settings` with the interfaces for NICs that the request means, named as these are and listening
 // where the kernel chooses: what is had where sockets were asked for and no config names any. An
 // error is why there is none, with what there is.
 tl::expected<config::Fabric, std::string> fabric_of(config::Fabric settings,
-                                                    const InterfaceWish& wish,
+                                                    const InterfaceRequest& request,
                                                     std::span<const LocalAddress> all);
 
 }  // namespace ztcp::sockets

@@ -46,11 +46,12 @@ std::vector<LocalAddress> fitting(std::string_view rule, std::string_view family
 }
 
 // Whoever's network it is, whatever its name and family.
-std::vector<LocalAddress> network_of(const InterfaceWish& wish, std::span<const LocalAddress> all) {
-  const IpAddress host = *wish.comm_id_host;
+std::vector<LocalAddress> network_of(const InterfaceRequest& request,
+                                     std::span<const LocalAddress> all) {
+  const IpAddress host = *request.comm_id_host;
   for (const LocalAddress& one : all) {
     const std::uint32_t zone = one.prefix.address.is_link_local_v6() ? one.index : 0;
-    if (one.prefix.contains(host) && zone == wish.comm_id_zone) return {one};
+    if (one.prefix.contains(host) && zone == request.comm_id_zone) return {one};
   }
   return {};
 }
@@ -78,24 +79,26 @@ std::optional<IpAddress> resolve(const std::string& host) {
 
 }  // namespace
 
-InterfaceChoice choose_interfaces(const InterfaceWish& wish, std::span<const LocalAddress> all) {
+InterfaceChoice choose_interfaces(const InterfaceRequest& request,
+                                  std::span<const LocalAddress> all) {
   const auto choice = [&](std::vector<LocalAddress> taken, std::string by) {
-    if (is_of_family(wish.family, Ipv4Address{}) != is_of_family(wish.family, IpAddress()))
-      by += " and NCCL_SOCKET_FAMILY=" + wish.family;
+    if (is_of_family(request.family, Ipv4Address{}) != is_of_family(request.family, IpAddress()))
+      by += " and NCCL_SOCKET_FAMILY=" + request.family;
     return InterfaceChoice{std::move(taken), std::move(by)};
   };
-  if (says_interfaces(wish.ifname))
-    return choice(fitting(wish.ifname, wish.family, all), "NCCL_SOCKET_IFNAME=" + wish.ifname);
-  if (auto infiniband = fitting("ib", wish.family, all); !infiniband.empty())
+  if (says_interfaces(request.ifname))
+    return choice(fitting(request.ifname, request.family, all),
+                  "NCCL_SOCKET_IFNAME=" + request.ifname);
+  if (auto infiniband = fitting("ib", request.family, all); !infiniband.empty())
     return choice(std::move(infiniband), "NCCL's rules (ib* before all others)");
-  if (wish.comm_id_host)
-    if (auto network = network_of(wish, all); !network.empty())
-      return {std::move(network), "NCCL_COMM_ID=" + wish.comm_id};
-  if (auto most = fitting("^docker,lo,virbr", wish.family, all); !most.empty())
+  if (request.comm_id_host)
+    if (auto network = network_of(request, all); !network.empty())
+      return {std::move(network), "NCCL_COMM_ID=" + request.comm_id};
+  if (auto most = fitting("^docker,lo,virbr", request.family, all); !most.empty())
     return choice(std::move(most), "NCCL's rules (all but docker*, lo* and virbr*)");
   constexpr std::array<std::string_view, 3> kLast{"docker", "lo", "virbr"};
   for (const std::string_view name : kLast)
-    if (auto left = fitting(name, wish.family, all); !left.empty())
+    if (auto left = fitting(name, request.family, all); !left.empty())
       return choice(std::move(left),
                     fmt::format("NCCL's rules ({}*, since there is no other)", name));
   return choice({}, "NCCL's rules");
@@ -115,15 +118,15 @@ std::optional<CommIdHost> comm_id_host(std::string_view comm_id) {
   return CommIdHost{std::string(inside.substr(0, percent)), std::string(zone)};
 }
 
-InterfaceWish interface_wish() {
-  InterfaceWish wish{.ifname = variable("NCCL_SOCKET_IFNAME"),
-                     .family = variable("NCCL_SOCKET_FAMILY"),
-                     .comm_id = variable("NCCL_COMM_ID")};
-  if (const auto host = comm_id_host(wish.comm_id)) {
-    wish.comm_id_host = resolve(host->name);
-    if (!host->zone.empty()) wish.comm_id_zone = if_nametoindex(host->zone.c_str());
+InterfaceRequest interface_request() {
+  InterfaceRequest request{.ifname = variable("NCCL_SOCKET_IFNAME"),
+                           .family = variable("NCCL_SOCKET_FAMILY"),
+                           .comm_id = variable("NCCL_COMM_ID")};
+  if (const auto host = comm_id_host(request.comm_id)) {
+    request.comm_id_host = resolve(host->name);
+    if (!host->zone.empty()) request.comm_id_zone = if_nametoindex(host->zone.c_str());
   }
-  return wish;
+  return request;
 }
 
 }  // namespace ztcp::sockets

@@ -18,7 +18,7 @@
 namespace ztcp::sockets {
 
 // What NCCL's variables say; empty: nothing.
-struct InterfaceWish {
+struct InterfaceRequest {
   std::string ifname{};   // NCCL_SOCKET_IFNAME
   std::string family{};   // NCCL_SOCKET_FAMILY
   std::string comm_id{};  // NCCL_COMM_ID, where rank 0 listens.
@@ -32,9 +32,10 @@ struct InterfaceChoice {
   std::string by;                   // "NCCL_SOCKET_IFNAME=eth"
 };
 
-// Of `all`. Without a wish: those named ib*; else that of rank 0's network; else all but docker*,
-// lo* and virbr*; else each of these.
-InterfaceChoice choose_interfaces(const InterfaceWish& wish, std::span<const LocalAddress> all);
+// Of `all`. Without a request: those named ib*; else that of rank 0's network; else all but
+// docker*, lo* and virbr*; else each of these.
+InterfaceChoice choose_interfaces(const InterfaceRequest& request,
+                                  std::span<const LocalAddress> all);
 
 // "10.0.0.1:4444", "host7:4444", "[2001:db8::1]:4444", "[fe80::1%eth0]:4444". Absent: neither.
 struct CommIdHost {
@@ -44,6 +45,6 @@ struct CommIdHost {
 std::optional<CommIdHost> comm_id_host(std::string_view comm_id);
 
 // Of this process's environment. May ask the resolver for the host of NCCL_COMM_ID, as NCCL does.
-InterfaceWish interface_wish();
+InterfaceRequest interface_request();
 
 }  // namespace ztcp::sockets

@@ -73,7 +73,7 @@ NicChoice choose_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus
     return {.order = {static_cast<std::size_t>(gpus.local_rank) % nics.size()}};
   Indices free = nics_that(
       nics, [&](const config::Nic& nic) { return gpus.driven.empty() || !is_paired(nic); });
-  // Among equals NCCL's wish comes first.
+  // Among equals the one that NCCL names comes first.
   // clang 14 and libstdc++ do not agree about the range form.
   std::stable_partition(free.begin(), free.end(), [&](std::size_t i) { return i == wanted; });
   return {.order = std::move(free)};

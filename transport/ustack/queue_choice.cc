@@ -26,12 +26,12 @@ QueueChoice choose_queues(const config::Nic& nic, const comms::CpuView& cpus, st
   // Whoever has fewer CPUs than the machine was given them for itself.
   const std::size_t sharers =
       cpus.allowed.size() < cpus.online ? 1 : std::max<std::size_t>(nics, 1);
-  const std::uint32_t wish = config::most_queues(nic);
+  const std::uint32_t wanted = config::most_queues(nic);
   const std::size_t enough =
       std::max<std::size_t>(usable / sharers, kOtherThreads + 1) - kOtherThreads;
-  const auto count = static_cast<std::uint16_t>(std::min<std::size_t>(wish, enough));
+  const auto count = static_cast<std::uint16_t>(std::min<std::size_t>(wanted, enough));
   const std::string why =
-      fmt::format("auto: {} for {}, and {} CPUs{} suffice for {}", wish,
+      fmt::format("auto: {} for {}, and {} CPUs{} suffice for {}", wanted,
                   nic.speed_mbps == 0 ? "an unknown speed" : fmt::format("{} Mb/s", nic.speed_mbps),
                   usable, sharers == 1 ? "" : fmt::format(" for {} NICs", sharers), enough);
   return {.count = count, .reason = why, .warning = {}};

@@ -55,7 +55,7 @@ struct Device {
   std::string gpu_pci;
   std::string gpu_uuid;
 
-  bool may_merge = true;  // Where NCCL wishes.
+  bool may_merge = true;  // Where NCCL asks for it.
   std::string merge;      // With the others that have the same it is shown as one; empty: alone.
 
   int traffic_class = -1;  // -1: the communicator's.

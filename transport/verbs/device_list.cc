@@ -130,7 +130,7 @@ std::string read_iwarp(Device& device) {
 }
 
 // What the port says; the text is why it can't be used.
-std::string read_port(Device& device, const config::Nic& nic, const Wishes& wishes,
+std::string read_port(Device& device, const config::Nic& nic, const NcclVariables& variables,
                       const fs::path& sys_root) {
   const Api& api = *device.opened->api;
   ibv_context* const context = device.opened->context.get();
@@ -141,7 +141,7 @@ std::string read_port(Device& device, const config::Nic& nic, const Wishes& wish
   if (const int error = api.query_port(context, device.port, &attr); error != 0)
     return fmt::format("{} has no port {} ({})", device.hca, device.port, std::strerror(error));
   device.is_infiniband = attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
-  take_threshold(device, nic, wishes);
+  take_threshold(device, nic, variables);
   device.lid = attr.lid;
   device.mtu_bytes = 128U << static_cast<unsigned>(attr.active_mtu);
   const std::uint32_t told =
@@ -152,7 +152,7 @@ std::string read_port(Device& device, const config::Nic& nic, const Wishes& wish
   if (device.is_iwarp) return read_iwarp(device);
 
   const std::vector<GidEntry> gids = gids_of(device, attr.gid_tbl_len, sys_root);
-  const int wanted = nic.gid_index >= 0 ? nic.gid_index : wishes.gid_index;
+  const int wanted = nic.gid_index >= 0 ? nic.gid_index : variables.gid_index;
   if (wanted < 0) {
     const auto chosen = choose_gid(gids, device.is_infiniband);
     if (!chosen)
@@ -191,7 +191,7 @@ std::string read_exchange(Device& device, const config::Nic& nic,
   return {};
 }
 
-Device describe(const config::Nic& nic, const Wishes& wishes) {
+Device describe(const config::Nic& nic, const NcclVariables& variables) {
   Device device;
   device.name = nic.name;
   device.hca = nic.device;
@@ -199,10 +199,10 @@ Device describe(const config::Nic& nic, const Wishes& wishes) {
   device.gpu_pci = nic.gpu_pci;
   device.gpu_uuid = nic.gpu_uuid;
   device.merge = nic.merge;
-  device.may_merge = wishes.merges;
+  device.may_merge = variables.merges;
   device.numa_node = nic.numa_node;
   if (nic.speed_mbps != 0) device.speed_mbps = nic.speed_mbps;
-  take_settings(device, nic, wishes);
+  take_settings(device, nic, variables);
   return device;
 }
 
@@ -242,8 +242,9 @@ bool carries(const config::Nic& nic) {
   return nic.driver == config::NicDriver::kVerbs || config::is_merged_socket(nic);
 }
 
-std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, const Wishes& wishes,
-                               std::span<const LocalAddress> all, const std::string& sys_root) {
+std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric,
+                               const NcclVariables& variables, std::span<const LocalAddress> all,
+                               const std::string& sys_root) {
   // On kernels before 5.12 a forked data loader's writes would move pages away from the NIC.
   api.fork_init();
   const DeviceList list(api);
@@ -254,10 +255,10 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, con
       devices.push_back(describe_tcp(fabric, nic, all, sys_root));
       continue;
     }
-    Device& device = devices.emplace_back(describe(nic, wishes));
+    Device& device = devices.emplace_back(describe(nic, variables));
     device.choice = "by " + fabric.path;
     device.fault = read_exchange(device, nic, all);
-    if (wishes.is_disabled) device.fault = "NCCL_IB_DISABLE=1 forbids RDMA devices: unset it";
+    if (variables.is_disabled) device.fault = "NCCL_IB_DISABLE=1 forbids RDMA devices: unset it";
     ibv_device* const found = list.find(device.hca);
     if (found == nullptr) {
       device.fault =
@@ -277,7 +278,7 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, con
       std::ifstream node(fs::path(device.pci_path) / "numa_node");
       if (!(node >> device.numa_node)) device.numa_node = -1;
     }
-    if (std::string fault = read_port(device, nic, wishes, sys_root); device.fault.empty())
+    if (std::string fault = read_port(device, nic, variables, sys_root); device.fault.empty())
       device.fault = std::move(fault);
     probe_gpu_direct(device, sys_root);
   }
@@ -285,7 +286,8 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, con
 }
 
 std::vector<Device> devices_without_library(const std::string& why, const config::Fabric& fabric,
-                                            const Wishes& wishes, std::span<const LocalAddress> all,
+                                            const NcclVariables& variables,
+                                            std::span<const LocalAddress> all,
                                             const std::string& sys_root) {
   std::vector<Device> devices;
   if (std::none_of(fabric.nics.begin(), fabric.nics.end(), config::is_merged_socket))
@@ -294,7 +296,7 @@ std::vector<Device> devices_without_library(const std::string& why, const config
     if (config::is_merged_socket(nic))
       devices.push_back(describe_tcp(fabric, nic, all, sys_root));
     else
-      devices.emplace_back(describe(nic, wishes)).fault = why;
+      devices.emplace_back(describe(nic, variables)).fault = why;
   }
   return devices;
 }
@@ -320,15 +322,15 @@ std::string device_text(const Device& device) {
 }
 
 tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
-                                                    const Wishes& wishes,
+                                                    const NcclVariables& variables,
                                                     const LocalAddress& exchange) {
-  if (wishes.is_disabled)
+  if (variables.is_disabled)
     return tl::unexpected(std::string("NCCL_IB_DISABLE=1 forbids RDMA devices: unset it"));
   const DeviceList list(api);
   config::Fabric fabric = std::move(settings);
   fabric.nics.clear();
-  fabric.path = wishes.devices.is_set() ? "NCCL_IB_HCA=" + wishes.devices_text
-                                        : std::string("the choice of all active ports");
+  fabric.path = variables.devices.is_set() ? "NCCL_IB_HCA=" + variables.devices_text
+                                           : std::string("the choice of all active ports");
   std::vector<std::string> left_out;
   for (ibv_device* const one : list.all()) {
     const Opened opened = open(api, one);
@@ -348,7 +350,7 @@ tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabr
             fmt::format("{} port {} can't be queried ({})", one->name, port, std::strerror(error)));
         continue;
       }
-      if (state.state != IBV_PORT_ACTIVE || !wishes.devices.fits(one->name, port)) {
+      if (state.state != IBV_PORT_ACTIVE || !variables.devices.fits(one->name, port)) {
         left_out.push_back(
             fmt::format("{} port {} ({})", one->name, port,
                         state.state == IBV_PORT_ACTIVE ? "not meant" : "not active"));

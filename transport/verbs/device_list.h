@@ -14,7 +14,7 @@
 #include "transport/core/local_addresses.h"
 #include "transport/verbs/api.h"
 #include "transport/verbs/device.h"
-#include "transport/verbs/wishes.h"
+#include "transport/verbs/nccl_variables.h"
 
 namespace ztcp::verbs {
 
@@ -23,14 +23,15 @@ bool carries(const config::Nic& nic);
 
 // Of the fabric's NICs, all of them such, in their order; one that can't be had says why in its
 // fault.
-std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric, const Wishes& wishes,
-                               std::span<const LocalAddress> all,
+std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric,
+                               const NcclVariables& variables, std::span<const LocalAddress> all,
                                const std::string& sys_root = "/sys");
 
 // The same where there is no library for RDMA devices, says `why`: interfaces of the kernel's serve
 // without them. Empty: none is merged with any.
 std::vector<Device> devices_without_library(const std::string& why, const config::Fabric& fabric,
-                                            const Wishes& wishes, std::span<const LocalAddress> all,
+                                            const NcclVariables& variables,
+                                            std::span<const LocalAddress> all,
                                             const std::string& sys_root = "/sys");
 
 // For the line that init says of it.
@@ -40,7 +41,7 @@ std::string device_text(const Device& device);
 // `exchange`: what is had where verbs were asked for and no config names any. An error is why there
 // is none, with what there is.
 tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
-                                                    const Wishes& wishes,
+                                                    const NcclVariables& variables,
                                                     const LocalAddress& exchange);
 
 }  // namespace ztcp::verbs

@@ -7,12 +7,12 @@
 
 #include "config/settings.h"
 #include "transport/verbs/device.h"
-#include "transport/verbs/wishes.h"
+#include "transport/verbs/nccl_variables.h"
 
 namespace ztcp::verbs {
 
-void take_settings(Device& device, const config::Nic& nic, const Wishes& wishes);
+void take_settings(Device& device, const config::Nic& nic, const NcclVariables& variables);
 // Above what size pieces are told of apart; once it is known what network the device is on.
-void take_threshold(Device& device, const config::Nic& nic, const Wishes& wishes);
+void take_threshold(Device& device, const config::Nic& nic, const NcclVariables& variables);
 
 }  // namespace ztcp::verbs

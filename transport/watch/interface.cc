@@ -54,7 +54,7 @@ std::string default_interface() {
   return default_interface(text.str());
 }
 
-std::optional<Ipv4Address> choose_address(std::string_view wish, std::string_view nccl,
+std::optional<Ipv4Address> choose_address(std::string_view wanted, std::string_view nccl,
                                           std::string_view default_route,
                                           std::span<const LocalAddress> all) {
   const auto first = [&](auto&& fits) -> std::optional<Ipv4Address> {
@@ -64,7 +64,7 @@ std::optional<Ipv4Address> choose_address(std::string_view wish, std::string_vie
     if (found == all.end()) return std::nullopt;
     return found->prefix.address.v4();
   };
-  if (wish != "auto") return first([&](const LocalAddress& i) { return i.interface == wish; });
+  if (wanted != "auto") return first([&](const LocalAddress& i) { return i.interface == wanted; });
   if (says_interfaces(nccl))
     return first([&](const LocalAddress& i) {
       // Loopback is for those who ask for it.

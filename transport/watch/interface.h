@@ -19,10 +19,10 @@ namespace ztcp::watch {
 std::string default_interface(std::string_view routes);
 std::string default_interface();
 
-// `wish` names an interface, or is "auto": by the rules of NCCL_SOCKET_IFNAME (`nccl`) where that
+// `wanted` names an interface, or is "auto": by the rules of NCCL_SOCKET_IFNAME (`nccl`) where that
 // is set, else the interface of the default route, else the first that is no loopback or bridge of
 // containers, else loopback.
-std::optional<Ipv4Address> choose_address(std::string_view wish, std::string_view nccl,
+std::optional<Ipv4Address> choose_address(std::string_view wanted, std::string_view nccl,
                                           std::string_view default_route,
                                           std::span<const LocalAddress> all);
 

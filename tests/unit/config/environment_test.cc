@@ -38,13 +38,13 @@ TEST(Environment, TakesEachVariable) {
 }
 
 TEST(Environment, TakesTheTransportByItsName) {
-  EXPECT_EQ(read({}).transport, TransportWish::kConfigs);
-  EXPECT_EQ(read({"ZTCP_TRANSPORT="}).transport, TransportWish::kConfigs);
-  EXPECT_EQ(read({"ZTCP_TRANSPORT=sockets"}).transport, TransportWish::kSockets);
-  EXPECT_EQ(read({"ZTCP_TRANSPORT=ustack"}).transport, TransportWish::kUstack);
-  EXPECT_EQ(read({"ZTCP_TRANSPORT=verbs"}).transport, TransportWish::kVerbs);
+  EXPECT_EQ(read({}).transport, TransportRequest::kConfigs);
+  EXPECT_EQ(read({"ZTCP_TRANSPORT="}).transport, TransportRequest::kConfigs);
+  EXPECT_EQ(read({"ZTCP_TRANSPORT=sockets"}).transport, TransportRequest::kSockets);
+  EXPECT_EQ(read({"ZTCP_TRANSPORT=ustack"}).transport, TransportRequest::kUstack);
+  EXPECT_EQ(read({"ZTCP_TRANSPORT=verbs"}).transport, TransportRequest::kVerbs);
   const Environment unknown = read({"ZTCP_TRANSPORT=Sockets"});
-  EXPECT_EQ(unknown.transport, TransportWish::kUnknown);
+  EXPECT_EQ(unknown.transport, TransportRequest::kUnknown);
   EXPECT_EQ(unknown.transport_text, "Sockets");
   EXPECT_TRUE(unknown.problems.empty()) << "start-up refuses it, loudly";
 }

@@ -332,11 +332,12 @@ TEST_F(Tap, IsGoneWithItsInterface) {
   struct {
     nlmsghdr header{};
     ifinfomsg interface {};
-  } wish;
-  wish.header = {sizeof(wish), RTM_DELLINK, NLM_F_REQUEST | NLM_F_ACK, 0, 0};
-  wish.interface.ifi_index = static_cast<int>(if_nametoindex(kInterface));
+  } request;
+  request.header = {sizeof(request), RTM_DELLINK, NLM_F_REQUEST | NLM_F_ACK, 0, 0};
+  request.interface.ifi_index = static_cast<int>(if_nametoindex(kInterface));
   const Fd netlink(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  ASSERT_EQ(send(netlink.get(), &wish, sizeof(wish), 0), static_cast<ssize_t>(sizeof(wish)));
+  ASSERT_EQ(send(netlink.get(), &request, sizeof(request), 0),
+            static_cast<ssize_t>(sizeof(request)));
   std::array<char, 256> answer;
   ASSERT_GT(recv(netlink.get(), answer.data(), answer.size(), 0), 0);
   std::array<RxFrame, 4> received;

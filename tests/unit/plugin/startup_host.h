@@ -52,8 +52,8 @@ class StartupTest : public testing::Test {
     return settings;
   }
 
-  void ask_for(config::TransportWish wish, std::string text) {
-    environment_.transport = wish;
+  void ask_for(config::TransportRequest request, std::string text) {
+    environment_.transport = request;
     environment_.transport_text = std::move(text);
   }
 

@@ -190,7 +190,7 @@ TEST_F(StartupTest, FallbackThatNcclForbidsIsNotPromised) {
 TEST_F(StartupTest, ATransportThatIsNoneIsRefusedAndSoHeardOf) {
   for (const bool configured : {true, false}) {
     if (!configured) break_config(config::LoadFailure::kMissing, {});
-    ask_for(config::TransportWish::kUnknown, "socket");
+    ask_for(config::TransportRequest::kUnknown, "socket");
     const auto startup = start();
     ASSERT_TRUE(startup) << "what was asked for by a wrong name must not be slow in silence";
     EXPECT_TRUE(startup->transports.empty());
@@ -202,7 +202,7 @@ TEST_F(StartupTest, ATransportThatIsNoneIsRefusedAndSoHeardOf) {
 }
 
 TEST_F(StartupTest, ATransportThatThisBuildLacksIsRefused) {
-  ask_for(config::TransportWish::kSockets, "sockets");
+  ask_for(config::TransportRequest::kSockets, "sockets");
   const auto startup = start();
   ASSERT_TRUE(startup);
   EXPECT_TRUE(contains(startup->devices[0].refusal,
@@ -210,7 +210,7 @@ TEST_F(StartupTest, ATransportThatThisBuildLacksIsRefused) {
 }
 
 TEST_F(StartupTest, TheUserspaceTcpNeedsAConfig) {
-  ask_for(config::TransportWish::kUstack, "ustack");
+  ask_for(config::TransportRequest::kUstack, "ustack");
   EXPECT_TRUE(start());
   break_config(config::LoadFailure::kMissing, {});
   EXPECT_FALSE(start());

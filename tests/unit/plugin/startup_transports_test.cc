@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A start with NICs of two transports, and with a wish for one.
+// A start with NICs of two transports, and with a request for one.
 #include "tests/unit/plugin/startup_host.h"
 
 namespace ztcp::plugin {
@@ -50,14 +50,14 @@ TEST_F(TwoTransportsStart, DevicesKeepTheOrderOfTheConfig) {
 }
 
 TEST_F(TwoTransportsStart, OnlyTheNicsOfTheTransportThatWasAskedForAreUsed) {
-  ask_for(config::TransportWish::kSockets, "sockets");
+  ask_for(config::TransportRequest::kSockets, "sockets");
   auto startup = start();
   ASSERT_TRUE(startup);
   EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"tap0", "tap1"}));
   EXPECT_TRUE(contains(log_.infos()[0],
                        "ZTCP_TRANSPORT=sockets: 1 of the 3 NICs of /etc/ztcp.conf are left alone"))
       << log_.infos()[0];
-  ask_for(config::TransportWish::kUstack, "ustack");
+  ask_for(config::TransportRequest::kUstack, "ustack");
   startup = start();
   ASSERT_TRUE(startup);
   EXPECT_EQ(names_of(*startup), std::vector<std::string>{"ztcp0"});
@@ -65,7 +65,7 @@ TEST_F(TwoTransportsStart, OnlyTheNicsOfTheTransportThatWasAskedForAreUsed) {
 
 TEST_F(TwoTransportsStart, SocketsByNameNeedNoConfig) {
   break_config(config::LoadFailure::kMissing, {});
-  ask_for(config::TransportWish::kSockets, "sockets");
+  ask_for(config::TransportRequest::kSockets, "sockets");
   const auto startup = start();
   ASSERT_TRUE(startup);
   EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"eth0", "eth1"}));
@@ -78,7 +78,7 @@ TEST_F(TwoTransportsStart, SocketsByNameTakeInterfacesWhereTheConfigHasNone) {
   std::erase_if(loaded_.fabric->nics,
                 [](const auto& nic) { return nic.driver == config::NicDriver::kTap; });
   loaded_.fabric->tcp.connect_timeout_ms = 1234;
-  ask_for(config::TransportWish::kSockets, "sockets");
+  ask_for(config::TransportRequest::kSockets, "sockets");
   const auto startup = start();
   ASSERT_TRUE(startup);
   EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"eth0", "eth1"}));
@@ -88,9 +88,9 @@ TEST_F(TwoTransportsStart, SocketsByNameTakeInterfacesWhereTheConfigHasNone) {
 TEST_F(TwoTransportsStart, ChannelsAreChosenWhereAllNicsAreSockets) {
   EXPECT_FALSE(start()->tuned);
   EXPECT_EQ(log_.infos().size(), 3U) << "nothing to say of it";
-  ask_for(config::TransportWish::kUstack, "ustack");
+  ask_for(config::TransportRequest::kUstack, "ustack");
   EXPECT_FALSE(start()->tuned);
-  ask_for(config::TransportWish::kSockets, "sockets");
+  ask_for(config::TransportRequest::kSockets, "sockets");
   EXPECT_EQ(start()->tuned, TransportKind::kSockets);
   EXPECT_TRUE(contains(log_.infos().back(), "ZTCP_TUNER=off on all hosts leaves them to NCCL"))
       << log_.infos().back();
@@ -104,14 +104,14 @@ TEST_F(TwoTransportsStart, ChannelsAreChosenWhereTheTransportSays) {
   for (config::Nic& nic : loaded_.fabric->nics)
     if (nic.driver != config::NicDriver::kTap) nic.nccl_devices = 4;
   EXPECT_FALSE(start()->tuned) << "there are sockets beside it";
-  ask_for(config::TransportWish::kUstack, "ustack");
+  ask_for(config::TransportRequest::kUstack, "ustack");
   EXPECT_EQ(start()->tuned, TransportKind::kUstack);
   environment_.untuned_by = "ZTCP_TUNER=off";
   EXPECT_FALSE(start()->tuned);
 }
 
 TEST_F(TwoTransportsStart, TransportsHearWhetherChannelsAreChosen) {
-  ask_for(config::TransportWish::kSockets, "sockets");
+  ask_for(config::TransportRequest::kSockets, "sockets");
   ASSERT_TRUE(start());
   EXPECT_TRUE(created_.tunes_channels);
   environment_.untuned_by = "ZTCP_TUNER=off";
@@ -122,7 +122,7 @@ TEST_F(TwoTransportsStart, TransportsHearWhetherChannelsAreChosen) {
 TEST_F(TwoTransportsStart, SocketsWithoutAnInterfaceRefuse) {
   break_config(config::LoadFailure::kMissing, {});
   interfaces_error_ = "no interface fits NCCL_SOCKET_IFNAME=ens";
-  ask_for(config::TransportWish::kSockets, "sockets");
+  ask_for(config::TransportRequest::kSockets, "sockets");
   const auto startup = start();
   ASSERT_TRUE(startup);
   EXPECT_TRUE(startup->transports.empty());
@@ -131,16 +131,16 @@ TEST_F(TwoTransportsStart, SocketsWithoutAnInterfaceRefuse) {
 
 TEST_F(TwoTransportsStart, ABrokenConfigIsNotPassedByForSockets) {
   break_config(config::LoadFailure::kBroken, {{"ztcp.conf:3:1", "mtu is \"big\"", ""}});
-  ask_for(config::TransportWish::kSockets, "sockets");
+  ask_for(config::TransportRequest::kSockets, "sockets");
   const auto startup = start();
   ASSERT_TRUE(startup);
   EXPECT_TRUE(contains(startup->devices[0].refusal, "mtu is \"big\""));
 }
 
-TEST_F(TwoTransportsStart, AFabricWithoutTheWishedNicsRefuses) {
+TEST_F(TwoTransportsStart, AFabricWithoutTheNicsAskedForRefuses) {
   std::erase_if(loaded_.fabric->nics,
                 [](const auto& nic) { return nic.driver != config::NicDriver::kTap; });
-  ask_for(config::TransportWish::kUstack, "ustack");
+  ask_for(config::TransportRequest::kUstack, "ustack");
   const auto startup = start();
   ASSERT_TRUE(startup);
   EXPECT_TRUE(contains(startup->devices[0].refusal,

@@ -18,22 +18,22 @@ const Host kCloud = {at("lo", "127.0.0.1/8", 1),   at("eth0", "10.0.0.5/24", 2),
                      at("eth0", "fe80::5/64", 2),  at("eth1", "fe80::6/64", 3)};
 
 // "eth0 10.0.0.5/24, eth1 10.0.1.5/24"
-std::string taken(const InterfaceWish& wish, const Host& host = kCloud) {
+std::string taken(const InterfaceRequest& request, const Host& host = kCloud) {
   std::string text;
-  for (const LocalAddress& one : choose_interfaces(wish, host).taken)
+  for (const LocalAddress& one : choose_interfaces(request, host).taken)
     text += (text.empty() ? "" : ", ") + one.interface + " " + to_string(one.prefix);
   return text;
 }
 
-InterfaceWish named(std::string ifname, std::string family = {}) {
+InterfaceRequest named(std::string ifname, std::string family = {}) {
   return {.ifname = std::move(ifname), .family = std::move(family)};
 }
 
-InterfaceWish rank_0_at(std::string comm_id, std::string_view address, std::uint32_t zone = 0) {
+InterfaceRequest rank_0_at(std::string comm_id, std::string_view address, std::uint32_t zone = 0) {
   return {.comm_id = std::move(comm_id), .comm_id_host = parse_ip(address), .comm_id_zone = zone};
 }
 
-TEST(ChooseInterfaces, WithoutAWishAllButLoopbackAndBridges) {
+TEST(ChooseInterfaces, WithoutARequestAllButLoopbackAndBridges) {
   EXPECT_EQ(taken({}), "eth0 10.0.0.5/24, eth1 10.0.1.5/24");
   EXPECT_EQ(choose_interfaces({}, kCloud).by, "NCCL's rules (all but docker*, lo* and virbr*)");
 }
@@ -107,7 +107,7 @@ TEST(ChooseInterfaces, RankZeroIsAHint) {
   EXPECT_EQ(taken(rank_0_at("[2001:db8::9]:4444", "2001:db8::9")), "eth0 2001:db8::5/64");
   EXPECT_EQ(taken(rank_0_at("127.0.0.1:4444", "127.0.0.1")), "lo 127.0.0.1/8");
   // The variable that names interfaces goes before, and so does InfiniBand.
-  InterfaceWish both = rank_0_at("10.0.1.77:4444", "10.0.1.77");
+  InterfaceRequest both = rank_0_at("10.0.1.77:4444", "10.0.1.77");
   both.ifname = "eth0";
   EXPECT_EQ(taken(both), "eth0 10.0.0.5/24");
   Host with_ib = kCloud;

@@ -58,16 +58,16 @@ TEST(VerbsDevices, AnOldLibraryKnowsNoDmabufAndTheLineSaysSo) {
   FakeHost host;
   Api old = *host.devices.api();
   old.reg_dmabuf_mr = nullptr;
-  const std::vector<Device> devices =
-      devices_of(old, host.fabric, host.wishes, std::vector{loopback()}, host.tree.root() + "/sys");
+  const std::vector<Device> devices = devices_of(
+      old, host.fabric, host.variables, std::vector{loopback()}, host.tree.root() + "/sys");
   EXPECT_FALSE(devices[0].has_dmabuf);
   EXPECT_THAT(devices[0].gpu_direct, HasSubstr("libibverbs is older than release 34"));
 }
 
 TEST(VerbsDevices, TheConfigGoesBeforeNcclsVariables) {
   FakeHost host;
-  host.wishes.gid_index = 0;
-  host.wishes.traffic_class = 106;
+  host.variables.gid_index = 0;
+  host.variables.traffic_class = 106;
   host.fabric.nics[1].gid_index = 1;
   host.fabric.nics[1].traffic_class = 96;
   const std::vector<Device> devices = host.list();
@@ -80,12 +80,12 @@ TEST(VerbsDevices, TheConfigGoesBeforeNcclsVariables) {
 
 TEST(VerbsDevices, EverySettingIsTheConfigsElseNcclsElseOurs) {
   FakeHost host;
-  host.wishes.service_level = 1;
-  host.wishes.timeout = 22;
-  host.wishes.retries = 5;
-  host.wishes.pkey_index = 2;
-  host.wishes.queue_pairs = 4;
-  host.wishes.is_relaxed = false;
+  host.variables.service_level = 1;
+  host.variables.timeout = 22;
+  host.variables.retries = 5;
+  host.variables.pkey_index = 2;
+  host.variables.queue_pairs = 4;
+  host.variables.is_relaxed = false;
   config::Nic& said = host.fabric.nics[1];
   said.service_level = 0;
   said.ack_timeout = 0;
@@ -110,7 +110,7 @@ TEST(VerbsDevices, EverySettingIsTheConfigsElseNcclsElseOurs) {
               HasSubstr("; service_level 0, ack_timeout 0, retries 0, rnr_retries 1, pkey_index 0, "
                         "queue_pairs 2, relaxed_ordering 1; chosen by /etc/ztcp.conf"));
   said.relaxed_ordering = config::OnOff::kOff;
-  host.wishes.is_relaxed = true;
+  host.variables.is_relaxed = true;
   EXPECT_FALSE(host.list()[1].is_relaxed);
 }
 
@@ -118,9 +118,9 @@ TEST(VerbsDevices, WhatIsToldOfApartIsTheConfigsElseNcclsElseByTheNetwork) {
   FakeHost host;
   const auto above = [&] { return host.list()[0].told_apart_above; };
   EXPECT_EQ(above(), Device::kNever) << "Ethernet";
-  host.wishes.adaptive_threshold = 100;
+  host.variables.adaptive_threshold = 100;
   EXPECT_EQ(above(), Device::kNever);
-  host.wishes.adaptive_routing = 1;
+  host.variables.adaptive_routing = 1;
   EXPECT_EQ(above(), 100U);
   EXPECT_EQ(host.list()[0].settings, "NCCL_IB_ADAPTIVE_ROUTING 1, NCCL_IB_AR_THRESHOLD 100");
   host.fabric.nics[0].adaptive_routing_threshold_bytes = 0;
@@ -134,7 +134,7 @@ TEST(VerbsDevices, WhatIsToldOfApartIsTheConfigsElseNcclsElseByTheNetwork) {
   spec.ports[0].gids = {gid_of(0xfe80'0000'0000'0000, 1)};
   FakeHost infiniband({spec, roce_device("fake1", 2)}, 1);
   EXPECT_EQ(infiniband.list()[0].told_apart_above, 8192U);
-  infiniband.wishes.adaptive_routing = 0;
+  infiniband.variables.adaptive_routing = 0;
   EXPECT_EQ(infiniband.list()[0].told_apart_above, Device::kNever);
 }
 
@@ -173,7 +173,7 @@ TEST(VerbsDevices, PortsThatAreDownAndDevicesThatMayNotBeOpenedSayWhatMendsIt) {
 
 TEST(VerbsDevices, NcclsSwitchTurnsThemOff) {
   FakeHost host;
-  host.wishes.is_disabled = true;
+  host.variables.is_disabled = true;
   EXPECT_THAT(host.list()[0].fault, HasSubstr("NCCL_IB_DISABLE=1"));
 }
 
@@ -188,17 +188,17 @@ TEST(VerbsDevices, WithoutAConfigTheActivePortsThatNcclMeansAreTaken) {
   EXPECT_EQ(all->nics[0].driver, config::NicDriver::kVerbs);
   EXPECT_EQ(all->nics[0].address, loopback().prefix);
 
-  Wishes wishes;
-  wishes.devices_text = "=fake1";
-  wishes.devices = DeviceWish(wishes.devices_text);
-  const auto one = fabric_of(*host.devices.api(), {}, wishes, loopback());
+  NcclVariables variables;
+  variables.devices_text = "=fake1";
+  variables.devices = HcaFilter(variables.devices_text);
+  const auto one = fabric_of(*host.devices.api(), {}, variables, loopback());
   ASSERT_TRUE(one);
   EXPECT_EQ(one->nics.size(), 1U);
   EXPECT_EQ(one->path, "NCCL_IB_HCA==fake1");
 
-  wishes.devices_text = "mlx5";
-  wishes.devices = DeviceWish(wishes.devices_text);
-  const auto none = fabric_of(*host.devices.api(), {}, wishes, loopback());
+  variables.devices_text = "mlx5";
+  variables.devices = HcaFilter(variables.devices_text);
+  const auto none = fabric_of(*host.devices.api(), {}, variables, loopback());
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error(), HasSubstr("fits NCCL_IB_HCA=mlx5: fake0 port 1 (not meant)"));
   EXPECT_THAT(none.error(), HasSubstr("fake2 port 1 (not active)"));

@@ -112,7 +112,7 @@ struct FakeHost {
   }
 
   std::vector<Device> list() const {
-    return devices_of(*devices.api(), fabric, wishes, std::vector{loopback(), tcp_address()},
+    return devices_of(*devices.api(), fabric, variables, std::vector{loopback(), tcp_address()},
                       tree.root() + "/sys");
   }
   std::unique_ptr<Transport> start() const {
@@ -124,7 +124,7 @@ struct FakeHost {
   test::Tree tree;
   test::FakeFabric devices;
   config::Fabric fabric;
-  Wishes wishes;
+  NcclVariables variables;
 };
 
 }  // namespace ztcp::verbs

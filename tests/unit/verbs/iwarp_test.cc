@@ -36,7 +36,7 @@ class SeededIwarp : public Iwarp, public testing::WithParamInterface<std::uint64
 };
 
 TEST_P(SeededIwarp, CarriesMessagesOfAllSizesBothWays) {
-  host_.wishes.queue_pairs = GetParam() % 4 + 1;
+  host_.variables.queue_pairs = GetParam() % 4 + 1;
   transport_ = host_.start();
   Pair there = pair();
   Pair back = test::connect(*transport_, *transport_, 0, 1);

@@ -37,9 +37,9 @@ TEST_F(VerbsTransportTest, PiecesAboveTheThresholdAreToldOfApart) {
     return std::vector<int>{host_.devices.carried_out(IBV_WR_RDMA_WRITE_WITH_IMM),
                             host_.devices.carried_out(IBV_WR_SEND)};
   };
-  host_.wishes.adaptive_routing = 1;
-  host_.wishes.adaptive_threshold = 4096;
-  host_.wishes.queue_pairs = 2;
+  host_.variables.adaptive_routing = 1;
+  host_.variables.adaptive_threshold = 4096;
+  host_.variables.queue_pairs = 2;
   const auto other = host_.start();
   Pair both = test::connect(*other, *other, 1);
   exchange(both, 4096, 1);
@@ -64,7 +64,7 @@ TEST_F(VerbsTransportTest, ANicThatTakesNothingInlineTellsOfNothingApart) {
   test::FakeDeviceSpec spec = roce_device("fake0", 1);
   spec.max_inline = 4;
   FakeHost host({spec, roce_device("fake1", 2)}, 1);
-  host.wishes.adaptive_routing = 1;
+  host.variables.adaptive_routing = 1;
   {
     const auto other = host.start();
     Pair both = test::connect(*other, *other, 1);
@@ -124,7 +124,7 @@ TEST_F(VerbsTransportTest, AMergedDeviceCarriesOverAllOfItsRails) {
 
 TEST_F(VerbsTransportTest, WhatTheConfigMergesIsShownAsOne) {
   host_.fabric.nics[0].merge = host_.fabric.nics[1].merge = "ib0";
-  host_.wishes.queue_pairs = 8;
+  host_.variables.queue_pairs = 8;
   const auto other = host_.start();
   ASSERT_EQ(other->devices().size(), 1U);
   EXPECT_EQ(other->devices()[0].name, "ib0");
@@ -135,7 +135,7 @@ TEST_F(VerbsTransportTest, WhatTheConfigMergesIsShownAsOne) {
 }
 
 TEST_F(VerbsTransportTest, NicsAreNotMergedWhereNcclWasToldSo) {
-  host_.wishes.merges = false;
+  host_.variables.merges = false;
   EXPECT_FALSE(host_.start()->merge(std::array{0, 1}));
 }
 

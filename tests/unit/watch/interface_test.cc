@@ -26,9 +26,9 @@ const std::vector<LocalAddress> kHost = {
     up("lo", "127.0.0.1/8"),      up("docker0", "172.17.0.1/16"), down(up("eth2", "10.0.2.5/24")),
     up("eth3", "2001:db8::1/64"), up("eth1", "10.0.1.5/24"),      up("eth0", "10.0.0.5/24")};
 
-std::string chosen(std::string_view wish, std::string_view nccl = {},
+std::string chosen(std::string_view wanted, std::string_view nccl = {},
                    std::string_view default_route = {}) {
-  const auto address = choose_address(wish, nccl, default_route, kHost);
+  const auto address = choose_address(wanted, nccl, default_route, kHost);
   return address ? to_string(*address) : "none";
 }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How many hugepages a machine is to have, and who else wants them.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/tools/ztcp_setup/bare_machine.h"
+#include "tests/unit/tools/ztcp_setup/tree_plan.h"
+#include "tools/ztcp_setup/plan/plan.h"
+
+namespace ztcp::setup {
+namespace {
+
+using test::dry_run_of;
+using test::FakeHost;
+using test::plan_of;
+using test::tree_text;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string pool(int node, const char* count) {
+  return fmt::format("/sys/devices/system/node/node{}/hugepages/hugepages-1048576kB/{}", node,
+                     count);
+}
+
+TEST(PlanPages, EightGpusNeedFiftyGib) {
+  FakeHost host(tree_text("server-8gpu-9nic"));
+  const Plan plan = plan_of(host);
+  ASSERT_TRUE(plan.fabric);
+  EXPECT_EQ(plan.hugepage_mib(), 50U * 1024);
+  ASSERT_EQ(plan.pages.size(), 2U);
+  EXPECT_EQ(plan.pages[0].want, 25U);  // 4 x 5 GiB and half of the 10, in pages of 1 GiB.
+  EXPECT_EQ(plan.pages[1].want, 25U);
+  EXPECT_EQ(exit_code(plan), kExitGood);
+}
+
+// A process takes its memory for such a NIC on node 0, and a count of the whole machine would
+// take in what other nodes have.
+TEST(PlanPages, ANicThatKnowsNoNodeIsGivenPagesOfTheFirst) {
+  std::string text = tree_text("server-8gpu-9nic");
+  const auto at = text.find("numa=1", text.find("0000:9b:00.0 id="));
+  text.replace(at, 6, "numa=-1");
+  FakeHost host(text);
+  const Plan plan = plan_of(host);
+  std::vector<std::string> wanted;
+  for (const Resource& resource : plan.resources)
+    if (const auto* value = std::get_if<resource::Value>(&resource.what);
+        value != nullptr && value->at_least)
+      wanted.push_back(value->value + " > " + value->path);
+  EXPECT_THAT(wanted,
+              ElementsAre("30 > " + pool(0, "nr_hugepages"), "20 > " + pool(1, "nr_hugepages")));
+  EXPECT_EQ(plan.hugepage_mib(), 50U * 1024);
+}
+
+TEST(PlanPages, ThoseThatOtherProgramsHaveAreTold) {
+  FakeHost host(tree_text("server-8gpu-9nic"));
+  const auto reserve = [&](int total, int free) {
+    host.state.values[pool(1, "nr_hugepages")] = std::to_string(total);
+    host.state.values[pool(1, "free_hugepages")] = std::to_string(free);
+  };
+  reserve(12, 7);
+  EXPECT_THAT(plan_of(host).notes, IsEmpty()) << "20 of 25 stay free for 4 x 5 GiB";
+  reserve(12, 0);
+  const Plan plan = plan_of(host);
+  ASSERT_EQ(plan.notes.size(), 1U);
+  EXPECT_EQ(plan.notes[0].severity, config::Severity::kWarning);
+  EXPECT_EQ(plan.notes[0].problem.where, "NUMA node 1");
+  EXPECT_THAT(plan.notes[0].problem.what,
+              HasSubstr("other programs have 12 of 1 GiB in use: of 25 pages 13 will be free, and "
+                        "jobs may take 20"));
+  EXPECT_THAT(plan.notes[0].problem.mend,
+              HasSubstr("echo 37 | sudo tee /sys/devices/system/node/node1/hugepages/"));
+  reserve(37, 25);
+  EXPECT_THAT(plan_of(host).notes, IsEmpty());
+
+  // Once set up, those in use may be a job's, and a second run changes nothing.
+  reserve(12, 0);
+  ASSERT_TRUE(test::set_up(host, plan.resources).complete());
+  for (const int node : {0, 1}) host.state.values[pool(node, "free_hugepages")] = "1";
+  const DryRun again = dry_run_of(host);
+  EXPECT_THAT(again.plan.notes, IsEmpty());
+  EXPECT_THAT(again.changes, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ztcp::setup

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What a dry run and a run plan for, from the same words of the command line.
+#include "tools/ztcp_setup/run/commands.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/tools/ztcp_setup/tree_plan.h"
+
+namespace ztcp::setup {
+namespace {
+
+using testing::Contains;
+using testing::ResultOf;
+
+// The journal and the paths that are walked for root name it so, whatever the folder is.
+TEST(PlanHere, AConfigInThisFolderIsNamedFromTheTop) {
+  test::FakeHost host(test::tree_text("server-8gpu-9nic"));
+  PlanRequest request;
+  request.config_path = "./no-such.conf";
+  const auto plan = plan_here(host, request);
+  ASSERT_TRUE(plan && plan->fabric);
+  const std::string path = (std::filesystem::current_path() / "no-such.conf").string();
+  EXPECT_EQ(plan->fabric->path, path);
+  EXPECT_THAT(plan->resources, Contains(ResultOf(key_of, "file " + path)));
+}
+
+}  // namespace
+}  // namespace ztcp::setup
