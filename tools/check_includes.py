@@ -55,6 +55,8 @@ SETUP_ROOMS = {
 LAYERS |= {f"tools/ztcp_setup/{room}": ["config", "hugepage", "transport/core", "tools/common",
                                        *(f"tools/ztcp_setup/{other}" for other in others)]
            for room, others in SETUP_ROOMS.items()}
+# The command line, in front of the rooms.
+LAYERS["tools/ztcp_setup"] = ["config", "hugepage", "transport/core", "tools/common"]
 # What a pattern in angle brackets is confined to: folders or single files.
 CONFINED = [
     (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
+//
+// Threads that are started without memory for them.
 #include <csignal>
 #include <cstddef>
 #include <pthread.h>

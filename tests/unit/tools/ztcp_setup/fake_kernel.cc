@@ -127,7 +127,8 @@ Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Second
     return std::nullopt;
   };
   const std::string line = fmt::format("{}", fmt::join(argv, " "));
-  if (argv.at(0) == "modprobe" && argv.at(1) == "--dry-run") return result;
+  if (argv.at(0) == "modprobe" && argv.at(1) == "--dry-run")
+    return errors.contains("run " + line) ? ProgramResult{1, false, "not found\n"} : result;
   if (argv.at(0) == "systemctl" && argv.at(1) == "is-enabled") {
     if (errors.contains("run " + line)) return ProgramResult{128 + 9, true, ""};
     const bool enabled = state.enabled.contains(argv.at(2));

@@ -67,6 +67,12 @@ PlanRequest for_a_group() {
   return request;
 }
 
+PlanRequest with_ustack() {
+  PlanRequest request;
+  request.transport = Transport::kUstack;
+  return request;
+}
+
 PlanRequest over_rdma() {
   PlanRequest request;
   request.transport = Transport::kVerbs;

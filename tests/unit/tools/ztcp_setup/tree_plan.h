@@ -26,6 +26,7 @@ config::Check only_fault(const Plan& plan);
 PlanRequest without_iommu();
 PlanRequest nics_without_gpus();  // All of them, 1 GiB each, without an IOMMU.
 PlanRequest for_a_group();        // The same behind an IOMMU, for members of ztcp.
+PlanRequest with_ustack();        // Over our own TCP, or not at all.
 PlanRequest over_rdma();          // For members of ztcp, too.
 PlanRequest taken_by_name();      // Of a machine each of whose NICs has a default route.
 

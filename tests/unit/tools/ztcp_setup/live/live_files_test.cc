@@ -29,7 +29,6 @@ namespace ztcp::setup {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 class LiveFiles : public testing::Test {
  protected:
@@ -176,73 +175,6 @@ TEST_F(LiveFiles, WhoOnlyLooksOpensNoDevice) {
   EXPECT_FALSE(opened());
   EXPECT_FALSE(host_.holder_of("/dev/vfio/7"));
   EXPECT_TRUE(opened());
-}
-
-TEST_F(LiveFiles, ProgramsEndOrAreEnded) {
-  const auto good =
-      host_.run({"sh", "-c", "echo out; echo err >&2; exit 3"}, std::chrono::seconds{30});
-  ASSERT_TRUE(good.has_value());
-  EXPECT_EQ(good->exit_status, 3);
-  EXPECT_EQ(good->output, "out\nerr\n");
-  const auto slow = host_.run({"sleep", "100"}, std::chrono::seconds{1});
-  ASSERT_TRUE(slow.has_value());
-  EXPECT_TRUE(slow->timed_out);
-  EXPECT_EQ(host_.run({"no-such-program"}, std::chrono::seconds{1})->exit_status, 127);
-  EXPECT_FALSE(host_.has_program("no-such-program"));
-}
-
-TEST_F(LiveFiles, ASecondRunLearnsWhoHoldsTheLock) {
-  const std::string path = tree_.path("etc/lock");
-  const pid_t other = ::fork();
-  if (other == 0) {
-    const auto lock = RunLock::take(std::chrono::milliseconds{0}, path);
-    std::ofstream(tree_.path("etc/taken")) << "taken\n";
-    for (;;) ::pause();
-  }
-  while (!fs::exists(tree_.path("etc/taken"))) ::usleep(1000);
-  const auto lock = RunLock::take(std::chrono::milliseconds{0}, path);
-  ASSERT_FALSE(lock.has_value());
-  EXPECT_THAT(lock.error().what, HasSubstr(fmt::format("process {}", other)));
-  ::kill(other, SIGKILL);
-  ::waitpid(other, nullptr, 0);
-  EXPECT_TRUE(RunLock::take(std::chrono::milliseconds{0}, path).has_value());
-}
-
-// Half a boot loader's menu is worse than a second run that has to wait.
-TEST_F(LiveFiles, AProgramOutlivesItsKilledRunAndASecondRunLearnsOfIt) {
-  const std::string path = tree_.path("etc/lock");
-  const std::string folder = tree_.path("etc");
-  const pid_t killed = ::fork();
-  if (killed == 0) {
-    const auto lock = RunLock::take(std::chrono::milliseconds{0}, path);
-    // Ten seconds at most, should the test end before it.
-    const std::string script = fmt::format(
-        "touch {0}/begun; for i in $(seq 500); do [ -e {0}/go ] && break; sleep 0.02; done; "
-        "echo goes on && touch {0}/whole",
-        folder);
-    static_cast<void>(host_.run({"sh", "-c", script}, std::chrono::seconds{30}));
-    ::_exit(0);
-  }
-  while (!fs::exists(folder + "/begun")) ::usleep(1000);
-  const auto beside = RunLock::take(std::chrono::milliseconds{0}, path);
-  ::kill(killed, SIGKILL);
-  ::waitpid(killed, nullptr, 0);
-  const auto behind = RunLock::take(std::chrono::milliseconds{0}, path);
-  tree_.add_file("etc/go", "");
-  ASSERT_FALSE(beside.has_value());
-  EXPECT_THAT(beside.error().what, HasSubstr(fmt::format("process {}", killed)));
-  ASSERT_FALSE(behind.has_value());
-  EXPECT_THAT(behind.error().what, HasSubstr("what an earlier ztcp_setup began is still at work"));
-  EXPECT_THAT(behind.error().what, HasSubstr("(sh)"));
-  EXPECT_TRUE(RunLock::take(std::chrono::seconds{20}, path).has_value());
-  EXPECT_TRUE(fs::exists(folder + "/whole"));
-}
-
-TEST_F(LiveFiles, OfMuchThatAProgramSaysTheEndIsKept) {
-  const auto result = host_.run({"sh", "-c", "seq 100000; echo end"}, std::chrono::seconds{30});
-  ASSERT_TRUE(result.has_value());
-  EXPECT_THAT(result->output, testing::EndsWith("\n100000\nend\n"));
-  EXPECT_EQ(result->output.size(), 64U << 10U);
 }
 
 }  // namespace

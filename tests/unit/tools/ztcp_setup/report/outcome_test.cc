@@ -78,10 +78,5 @@ TEST(Outcome, JsonHasStepsAndProblems) {
   EXPECT_EQ(json["problems"][0]["severity"], "warning");
 }
 
-TEST(BootUnit, StartsTheProgramThatWroteIt) {
-  EXPECT_THAT(unit_text("/opt/ztcp/sbin/ztcp_setup"),
-              HasSubstr("\nExecStart=/opt/ztcp/sbin/ztcp_setup --boot\n"));
-}
-
 }  // namespace
 }  // namespace ztcp::setup

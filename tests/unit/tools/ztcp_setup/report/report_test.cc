@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-//
-// What --dry-run says of the machines of tests/data/trees. The JSON of each is stored beside its
-// tree; UPDATE_GOLDEN=1 writes it anew.
 #include "tools/ztcp_setup/report/report.h"
-
-#include <algorithm>
-#include <cstdlib>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,70 +15,11 @@ namespace {
 
 using test::dry_run_of;
 using test::FakeHost;
-using test::for_a_group;
-using test::nics_without_gpus;
 using test::plan_of;
-using test::taken_by_name;
 using test::tree_text;
-using test::without_iommu;
+using test::with_ustack;
 using testing::HasSubstr;
 using testing::Not;
-
-PlanRequest with_ustack() {
-  PlanRequest request;
-  request.transport = Transport::kUstack;
-  return request;
-}
-
-PlanRequest with_verbs() {
-  PlanRequest request;
-  request.transport = Transport::kVerbs;
-  return request;
-}
-
-struct GoldenRow {
-  const char* tree;
-  const char* golden;
-  PlanRequest request;
-  bool again;  // After all was applied once.
-  friend void PrintTo(const GoldenRow& row, std::ostream* out) { *out << row.golden; }
-};
-class Golden : public testing::TestWithParam<GoldenRow> {};
-
-TEST_P(Golden, DryRunSaysWhatIsStored) {
-  FakeHost host(tree_text(GetParam().tree));
-  if (GetParam().again) {
-    ASSERT_TRUE(test::set_up(host, plan_of(host, GetParam().request).resources).complete());
-  }
-  const DryRun run = dry_run_of(host, GetParam().request);
-  const std::string json = to_json(run.plan, run.changes);
-  const std::string path = std::string(ZTCP_TREES) + "/" + GetParam().golden + ".dry-run.json";
-  if (std::getenv("UPDATE_GOLDEN") != nullptr) std::ofstream(path) << json;
-  EXPECT_EQ(json, ztcp::test::Tree::read(path));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Tree, Golden,
-    testing::Values(GoldenRow{"server-8gpu-9nic", "server-8gpu-9nic", {}, false},
-                    GoldenRow{"server-8gpu-9nic", "server-8gpu-9nic-again", {}, true},
-                    GoldenRow{"cloud-flat", "cloud-flat", without_iommu(), false},
-                    GoldenRow{"cloud-flat", "cloud-flat-refused", {}, false},
-                    GoldenRow{"cloud-flat", "cloud-flat-again", without_iommu(), true},
-                    GoldenRow{"vlan", "vlan", for_a_group(), false},
-                    GoldenRow{"dhcp", "dhcp", taken_by_name(), false},
-                    GoldenRow{"shared-group", "shared-group", nics_without_gpus(), false},
-                    GoldenRow{"own-group", "own-group", {}, false},
-                    GoldenRow{"no-gpu", "no-gpu", {}, false},
-                    GoldenRow{"too-few-nics", "too-few-nics", {}, false},
-                    GoldenRow{"rdma", "rdma", with_verbs(), false},
-                    GoldenRow{"rdma", "rdma-again", with_verbs(), true},
-                    GoldenRow{"rdma", "rdma-unused", {}, false},
-                    GoldenRow{"too-few-nics", "too-few-nics-refused", with_ustack(), false}),
-    [](const auto& row) {
-      std::string name = row.param.golden;
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
 
 TEST(Report, TextListsGpusNicsAndReasons) {
   FakeHost host(tree_text("server-8gpu-9nic"));
@@ -138,21 +72,6 @@ TEST(Report, ExitCodeIsTheWorstSeverity) {
   EXPECT_THAT(to_json(report), HasSubstr("\"severity\": \"fault\""));
   report.load_problems.push_back({"w", "x", "y"});
   EXPECT_EQ(exit_code(report), kExitUnusable);
-}
-
-// Scripts read it: it changes only on purpose.
-TEST(Report, CheckInJsonIsAsStored) {
-  CheckReport report;
-  report.config_path = "/usr/local/tfabric/tools/config/ztcp.conf";
-  report.checks = {
-      {"schema", config::Severity::kGood, {"ztcp.conf", "schema 1", ""}},
-      {"hugepages", config::Severity::kWarning, {"NUMA node 0", "too few", "echo 25 > x"}},
-      {"driver", config::Severity::kFault, {"ztcp0", "bound to ena", "sudo ztcp_setup"}}};
-  EXPECT_EQ(to_json(report), ztcp::test::Tree::read(ZTCP_TREES "/../setup/check.json"));
-  report.checks.clear();
-  report.load_problems = config::parse("schema = 2\n", report.config_path).problems;
-  EXPECT_EQ(to_json(report),
-            ztcp::test::Tree::read(ZTCP_TREES "/../setup/check-newer-config.json"));
 }
 
 }  // namespace

@@ -18,8 +18,6 @@ using test::bare_machine;
 using test::expect_same;
 using test::FakeHost;
 using test::Killed;
-using test::kNicA;
-using test::kNicB;
 using test::set_up;
 using test::undo;
 using testing::HasSubstr;
@@ -51,46 +49,6 @@ TEST(ApplyAgain, AGroupIsRememberedUntilTheNetworkKnowsIt) {
   expect_same(host.state, whole);
   host.groups = groups;
   EXPECT_TRUE(undo(host).complete());
-}
-
-TEST(ApplyAgain, AFolderWithAFaultStaysForTheNextTry) {
-  FakeHost host = bare_machine();
-  ASSERT_TRUE(set_up(host).complete());
-  host.boot();
-  host.groups["ztcp"] = 991;
-  host.errors["chown /usr/local/tfabric/tools/run"] = EROFS;
-  auto journal = Journal::open(host);
-  const Outcome again = apply_after_boot(host, *journal, {});
-  EXPECT_THAT(all_of(again.faults), HasSubstr("/usr/local/tfabric/tools/run: injected"));
-  EXPECT_EQ(host.facts("/usr/local/tfabric/tools/run").kind, FileKind::kFolder);
-  EXPECT_EQ(host.state.nodes.at("/dev/vfio/12").ownership.group, 991U);
-}
-
-TEST(ApplyAgain, AnotherCardAtTheAddressIsLeftAlone) {
-  FakeHost host = bare_machine();
-  ASSERT_TRUE(set_up(host).complete());
-  host.boot();
-  host.state.nics.at(kNicA).id = "8086:1572";
-  auto journal = Journal::open(host);
-  const Outcome again = apply_after_boot(host, *journal, {});
-  EXPECT_THAT(all_of(again.faults), HasSubstr("is another device (8086:1572)"));
-  EXPECT_THAT(all_of(again.faults), HasSubstr("has no vfio group to give access to"));
-  EXPECT_EQ(host.state.nics.at(kNicA).driver, "virtio-pci");
-  EXPECT_EQ(host.state.nics.at(kNicB).driver, "vfio-pci");
-}
-
-TEST(ApplyAgain, EqualCardsThatChangedPlacesAreLeftAlone) {
-  FakeHost host = bare_machine();
-  ASSERT_TRUE(set_up(host).complete());
-  std::swap(host.state.nics.at(kNicA).pristine, host.state.nics.at(kNicB).pristine);
-  host.boot();
-  const auto links = host.state.links;
-  auto journal = Journal::open(host);
-  const Outcome again = apply_after_boot(host, *journal, {});
-  EXPECT_THAT(all_of(again.faults), HasSubstr("is another NIC"));
-  EXPECT_EQ(host.state.nics.at(kNicA).driver, "virtio-pci");
-  // Neither name nor MAC nor addresses of the NIC that was there before.
-  EXPECT_EQ(host.state.links, links);
 }
 
 TEST(ApplyAgain, AnInterruptedSetUpIsLeftToTheOperator) {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The least that each driver of a NIC needs.
+#pragma once
+
+#include "config/settings.h"
+
+namespace ztcp::test {
+
+// A NIC that satisfies every driver's needs but the name; keys of other drivers come with it.
+inline config::Nic some_nic(config::NicDriver driver) {
+  config::Nic nic;
+  nic.name = "ztcp0";
+  nic.driver = driver;
+  nic.address = *parse_ipv4_prefix("10.0.0.1/24");
+  if (driver != config::NicDriver::kSocket && driver != config::NicDriver::kVerbs)
+    nic.mac = *parse_mac("02:00:00:00:00:01");
+  if (driver == config::NicDriver::kPci) nic.pci = "0000:3b:00.0";
+  if (driver == config::NicDriver::kMemif) nic.memif_socket = "/run/a.sock";
+  if (driver == config::NicDriver::kTap) nic.tap_interface = "tap0";
+  if (driver == config::NicDriver::kSocket) nic.interface = "eth0";
+  if (driver == config::NicDriver::kVerbs) nic.device = "mlx5_0";
+  return nic;
+}
+
+inline config::Fabric some_fabric(config::NicDriver driver) {
+  config::Fabric fabric;
+  fabric.path = "/etc/ztcp.conf";
+  if (driver == config::NicDriver::kPci) fabric.hugepages.page_kib = 2048;
+  fabric.nics.push_back(some_nic(driver));
+  return fabric;
+}
+
+}  // namespace ztcp::test

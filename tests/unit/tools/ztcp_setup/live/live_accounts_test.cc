@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The accounts that every Linux has.
+#include <gtest/gtest.h>
+
+#include "tools/ztcp_setup/live/live_host.h"
+
+namespace ztcp::setup {
+namespace {
+
+TEST(LiveAccounts, NamesAndNumbersOfRoot) {
+  LiveHost host(LiveHost::Purpose::kLook);
+  EXPECT_EQ(host.user_id("root"), 0U);
+  EXPECT_EQ(host.group_id("root"), 0U);
+  EXPECT_EQ(host.user_name(0), "root");
+  EXPECT_EQ(host.group_name(0), "root");
+}
+
+TEST(LiveAccounts, WhomNobodyKnowsIsToldAsSuch) {
+  LiveHost host(LiveHost::Purpose::kLook);
+  EXPECT_EQ(host.user_id("nobody-has-this-name"), std::nullopt);
+  EXPECT_EQ(host.group_id("nobody-has-this-name"), std::nullopt);
+  EXPECT_EQ(host.user_name(4'000'000'000U), "4000000000");
+  EXPECT_EQ(host.group_name(4'000'000'000U), "4000000000");
+}
+
+}  // namespace
+}  // namespace ztcp::setup

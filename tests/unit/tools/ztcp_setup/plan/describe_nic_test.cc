@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/file/load.h"
+#include "tests/unit/tools/ztcp_setup/bare_machine.h"
+#include "tests/unit/tools/ztcp_setup/tree_plan.h"
+#include "tools/ztcp_setup/local/local.h"
+#include "tools/ztcp_setup/plan/plan.h"
+#include "tools/ztcp_setup/report/report.h"
+
+namespace ztcp::setup {
+namespace {
+
+using test::FakeHost;
+using test::only_fault;
+using test::plan_of;
+using test::set_up;
+using test::tree_text;
+using test::without_iommu;
+using test::write_config;
+using testing::HasSubstr;
+
+TEST(DescribeNic, ANicWithoutAddressIsAFault) {
+  std::string text = tree_text("cloud-flat");
+  text.erase(text.find("address if=eth3"), std::strlen("address if=eth3 ip=10.77.3.5/24\n"));
+  FakeHost host(text);
+  const Plan plan = plan_of(host, without_iommu());
+  EXPECT_EQ(only_fault(plan).problem.where, "eth3");
+  EXPECT_EQ(exit_code(plan), kExitFaults);
+}
+
+// A disk image of a host that was set up, on another machine: its config holds addresses of that
+// host.
+TEST(DescribeNic, ANicWithoutAddressDoesNotInheritAnotherHosts) {
+  std::string text = tree_text("cloud-flat");
+  FakeHost imaged(text);
+  Plan other = plan_of(imaged, without_iommu());
+  for (config::Nic& nic : other.fabric->nics) nic.mac.bytes[5] ^= 0xff;
+  text.erase(text.find("address if=eth3"), std::strlen("address if=eth3 ip=10.77.3.5/24\n"));
+  FakeHost host(text);
+  write_config(host, *other.fabric);
+  EXPECT_EQ(only_fault(plan_of(host)).problem.where, "eth3");
+}
+
+TEST(DescribeNic, ALinkLocalAddressIsTheLastChoice) {
+  std::string text = tree_text("cloud-flat");
+  text.insert(text.find("address if=eth3"), "address if=eth3 ip=169.254.7.7/16\n");
+  FakeHost host(text);
+  const Plan plan = plan_of(host, without_iommu());
+  ASSERT_TRUE(plan.fabric);
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    const config::HostNic& nic = plan.topology.nics[plan.pairs[i].nic];
+    if (nic.interface != "eth3") continue;
+    EXPECT_EQ(to_string(plan.fabric->nics[i].address), "10.77.3.5/24");
+    EXPECT_THAT(nic.left_out, testing::ElementsAre("169.254.7.7/16 on eth3"));
+  }
+}
+
+TEST(DescribeNic, AVlanIsItsTagItsAddressAndItsMtu) {
+  FakeHost host(tree_text("vlan"));
+  const Plan plan = plan_of(host, test::for_a_group());
+  ASSERT_EQ(plan.fabric->nics.size(), 2U);
+  const config::Nic& nic = plan.fabric->nics[0];
+  EXPECT_EQ(nic.vlan_id, 100);
+  EXPECT_EQ(to_string(nic.address), "10.5.1.2/24");
+  EXPECT_EQ(nic.mtu_bytes, 8996);
+  EXPECT_EQ(to_string(*nic.gateway), "10.5.1.1");
+}
+
+TEST(DescribeNic, AsManyQueuesAsTheNicsHave) {
+  FakeHost host(tree_text("cloud-flat"));
+  PlanRequest request = without_iommu();
+  EXPECT_EQ(plan_of(host, request).fabric->nics[0].queues, 1U);
+  request.queues = 4;
+  host.offered_queues = {{"eth5", 4}, {"eth6", 8}};  // The others don't tell.
+  const Plan four = plan_of(host, request);
+  EXPECT_FALSE(four.has_faults());
+  EXPECT_EQ(four.fabric->nics[7].queues, 4U);
+  EXPECT_THAT(to_text(four, {}), HasSubstr("Queues of a NIC: 4, each with a poller"));
+  host.offered_queues["eth5"] = 2;
+  const config::Problem problem = only_fault(plan_of(host, request)).problem;
+  EXPECT_EQ(problem.where, "eth5");
+  EXPECT_EQ(problem.what, "4 queues wanted, its driver virtio-pci has 2 at most");
+  EXPECT_EQ(problem.mend, "ztcp_setup --queues 2, or --queues auto");
+  request.queues = config::kAutoQueues;
+  const Plan automatic = plan_of(host, request);
+  EXPECT_THAT(to_toml(*automatic.fabric), HasSubstr("queues = \"auto\""));
+  // Once asked for they stand in the config.
+  ASSERT_TRUE(set_up(host, four.resources).complete());
+  EXPECT_EQ(plan_of(host, without_iommu()).fabric->nics[3].queues, 4U);
+}
+
+}  // namespace
+}  // namespace ztcp::setup

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/resources/file.h"
+
+#include <cerrno>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/tools/ztcp_setup/bare_machine.h"
+#include "tools/ztcp_setup/run/preview.h"
+#include "tools/ztcp_setup/run/run.h"
+
+namespace ztcp::setup {
+namespace {
+
+using test::all_of;
+using test::all_resources;
+using test::bare_machine;
+using test::expect_same;
+using test::FakeHost;
+using test::kConfig;
+using test::kLimits;
+using test::set_up;
+using test::undo;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(File, AnEditedFileIsKept) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.add_file(kConfig, "schema = 1\n# mine\n");
+  const Outcome outcome = undo(host);
+  EXPECT_TRUE(outcome.complete());
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("edited"));
+  EXPECT_EQ(host.facts(kConfig).kind, FileKind::kAbsent);
+  EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited"), "schema = 1\n# mine\n");
+
+  ASSERT_TRUE(set_up(host).complete());
+  host.add_file(kConfig, "schema = 1\n# mine, later\n");
+  EXPECT_TRUE(undo(host).complete());
+  EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited"), "schema = 1\n# mine\n");
+  ASSERT_TRUE(host.read_file(std::string(kConfig) + ".edited-2"));
+  EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited-2"), "schema = 1\n# mine, later\n");
+}
+
+// Its values are those of the new text; what people wrote beside them would be lost.
+TEST(File, AnEditedFileIsKeptWhenAnotherIsWritten) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  Resources resources = all_resources();
+  for (Resource& resource : resources)
+    if (key_of(resource) == std::string("file ") + kConfig)
+      std::get<resource::File>(resource.what).text += "name = \"blue\"\n";
+  FakeHost same = host;
+  EXPECT_THAT(all_of(set_up(same, resources).notes), IsEmpty()) << "nobody edited it";
+
+  host.add_file(kConfig, "schema = 1\n# mine\n");
+  Plan plan;
+  plan.fabric.emplace();
+  plan.resources = resources;
+  const auto changes = host.changes;
+  preview_run(host, Mode::kFresh, plan);
+  ASSERT_EQ(plan.notes.size(), 1U);
+  EXPECT_THAT(plan.notes.front().problem.what, HasSubstr("ztcp.conf.edited"));
+  EXPECT_EQ(host.changes, changes);
+
+  const Outcome outcome = set_up(host, resources);
+  EXPECT_TRUE(outcome.complete()) << all_of(outcome.faults);
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("ztcp.conf.edited"));
+  EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited"), "schema = 1\n# mine\n");
+  EXPECT_THAT(*host.read_file(kConfig), HasSubstr("blue"));
+}
+
+TEST(File, WhatIsPutInAFilesPlaceStays) {
+  FakeHost host = bare_machine();
+  ASSERT_TRUE(set_up(host).complete());
+  host.state.nodes.at(kConfig) = {FileKind::kLink, {0777, 0, 0}, "/srv/ztcp.conf"};
+  const Outcome outcome = undo(host);
+  EXPECT_TRUE(outcome.complete());
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("is no file any more, and stays"));
+  EXPECT_EQ(host.facts(kConfig).kind, FileKind::kLink);
+}
+
+// Placing a file over it would lose it, and undo could not bring it back.
+TEST(File, WhatIsNoFileIsNotReplacedByOne) {
+  for (const FileKind kind : {FileKind::kFolder, FileKind::kSocket, FileKind::kOther}) {
+    FakeHost host = bare_machine();
+    host.add_file(kLimits, "");
+    host.state.nodes.at(kLimits).kind = kind;
+    const FakeHost::State before = host.state;
+    EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("ztcp.conf: is there and is no file"));
+    expect_same(host.state, before);
+  }
+}
+
+TEST(File, AFullDisk) {
+  FakeHost host = bare_machine();
+  host.errors["create /etc/security/limits.d/.ztcp.conf.ztcp-new"] = ENOSPC;
+  EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("mend: df -h /etc/security/limits.d"));
+}
+
+TEST(File, AFolderBehindTooManyLinks) {
+  FakeHost host = bare_machine();
+  host.state.nodes["/etc/security/limits.d"] = {FileKind::kLink, {0777, 0, 0}, "limits.d"};
+  EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("one link too many; mend: ls -l"));
+}
+
+}  // namespace
+}  // namespace ztcp::setup
