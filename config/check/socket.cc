@@ -3,7 +3,6 @@
 //
 // A NIC that stays with the kernel against the machine.
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -15,6 +14,7 @@
 
 #include "config/check/checklist.h"
 #include "config/machine/readings.h"
+#include "config/machine/tcp_sockets.h"
 #include "config/nic_interface.h"
 
 namespace ztcp::config {
@@ -62,29 +62,11 @@ std::int64_t effective(Checklist& list, const std::string& interface, const std:
   return std::max(of("all"), of(interface));
 }
 
-// Ports that somebody listens on, at this address or at all of them. Lines of /proc/net/tcp are
-// "0: 0100007F:1D2F 00000000:0000 0A ...": bytes of an address are in the machine's order.
+// Ports that somebody listens on, whatever the address.
 std::set<std::uint16_t> listening_ports(Checklist& list) {
-  constexpr std::string_view kListening = "0A";
   std::set<std::uint16_t> ports;
-  for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::istringstream lines(text_of(list.machine, file));
-    std::string line;
-    while (std::getline(lines, line)) {
-      std::istringstream words(line);
-      std::string number;
-      std::string local;
-      std::string remote;
-      std::string state;
-      if (!(words >> number >> local >> remote >> state) || state != kListening) continue;
-      const auto colon = local.rfind(':');
-      std::uint16_t port = 0;
-      if (colon != std::string::npos &&
-          std::from_chars(local.data() + colon + 1, local.data() + local.size(), port, 16).ec ==
-              std::errc{})
-        ports.insert(port);
-    }
-  }
+  for (const TcpSocket& socket : tcp_sockets(list.machine))
+    if (socket.state == TcpSocket::kListening) ports.insert(socket.port);
   return ports;
 }
 

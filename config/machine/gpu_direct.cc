@@ -7,22 +7,16 @@
 #include <fmt/format.h>
 
 #include "config/machine/readings.h"
-#include "config/machine/text.h"
+#include "transport/core/kernel_release.h"
 
 namespace ztcp::config {
 namespace {
-
-std::pair<std::uint64_t, std::uint64_t> version_of(std::string_view release) {
-  const auto dot = release.find('.');
-  return {leading_number(release),
-          dot == std::string_view::npos ? 0 : leading_number(release.substr(dot + 1))};
-}
 
 // Registration of DMA-BUFs came with Linux 5.12, and of NVIDIA's two kernel modules the open one
 // exports them.
 std::string why_no_dmabuf(Machine& machine) {
   const std::string release = read_line(machine, "/proc/sys/kernel/osrelease").value_or("");
-  if (version_of(release) < std::pair<std::uint64_t, std::uint64_t>{5, 12})
+  if (kernel_version(release) < KernelVersion{5, 12})
     return fmt::format("DMA-BUFs need Linux 5.12 and this is {}",
                        release.empty() ? "unknown" : release);
   if (text_of(machine, "/proc/driver/nvidia/version").find("Open Kernel Module") ==

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
-#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -12,13 +11,13 @@
 
 #include "config/machine/mounts.h"
 #include "config/machine/readings.h"
+#include "config/machine/tcp_sockets.h"
 #include "config/machine/text.h"
 
 namespace ztcp::config {
 namespace {
 
 constexpr unsigned kSshPort = 22;
-constexpr unsigned kEstablished = 1;  // include/net/tcp_states.h
 constexpr std::uint32_t kMainTable = 254;
 
 // IPv4 as IPv6 writes it, so that one comparison does for both.
@@ -46,23 +45,6 @@ std::string shown(const Ipv6Bytes& bytes) {
   else
     ::inet_ntop(AF_INET6, bytes.data(), text, sizeof(text));
   return text;
-}
-
-// "0100007F:0016" of /proc/net/tcp and tcp6: 32-bit words in memory order.
-bool parse_socket(std::string_view text, Ipv6Bytes& address, unsigned& port) {
-  const auto colon = text.find(':');
-  if (colon != 8 && colon != 32) return false;
-  std::array<std::uint32_t, 4> words{};
-  for (std::size_t i = 0; i < colon / 8; ++i)
-    if (std::from_chars(text.data() + i * 8, text.data() + i * 8 + 8, words[i], 16).ec !=
-        std::errc{})
-      return false;
-  if (colon == 8)
-    address = mapped({ntohl(words[0])});
-  else
-    std::memcpy(address.data(), words.data(), address.size());
-  return std::from_chars(text.data() + colon + 1, text.data() + text.size(), port, 16).ec ==
-         std::errc{};
 }
 
 class Finder {
@@ -134,19 +116,10 @@ class Finder {
     if (words.size() > 2)
       if (const auto address = parse_any(std::string(words[2])))
         reserve_holder(*address, fmt::format("carries this ssh session ({})", words[2]));
-    for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-      const std::string text = config::text_of(machine_, file);
-      for (const std::string_view line : lines_of(text)) {
-        const auto fields = words_of(line);  // Slot, local, remote, state.
-        if (fields.size() < 4) continue;
-        Ipv6Bytes address{};
-        unsigned port = 0;
-        unsigned number = 0;
-        std::from_chars(fields[3].data(), fields[3].data() + fields[3].size(), number, 16);
-        if (number == kEstablished && parse_socket(fields[1], address, port) && port == kSshPort)
-          reserve_holder(address, fmt::format("carries an ssh session ({})", shown(address)));
-      }
-    }
+    for (const TcpSocket& socket : tcp_sockets(machine_))
+      if (socket.state == TcpSocket::kEstablished && socket.port == kSshPort)
+        reserve_holder(socket.address,
+                       fmt::format("carries an ssh session ({})", shown(socket.address)));
   }
 
   // NFS, CIFS and the like say `addr`; others name their servers only as what is mounted:

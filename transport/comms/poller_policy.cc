@@ -3,7 +3,6 @@
 #include "transport/comms/poller_policy.h"
 
 #include <algorithm>
-#include <charconv>
 #include <sched.h>
 #include <string_view>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "config/machine/cgroup.h"
+#include "config/machine/cpu_list.h"
 #include "config/machine/readings.h"
 
 namespace ztcp::comms {
@@ -19,28 +19,6 @@ namespace {
 
 // Beside the pollers of a dedicated NIC: NCCL's progress thread, and one for the training process.
 constexpr std::size_t kOtherThreads = 2;
-
-// "0-3,8,10-11", as in sysfs.
-std::vector<std::uint32_t> parse_cpu_list(std::string_view text) {
-  std::vector<std::uint32_t> out;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    std::uint32_t first = 0;
-    const auto number = std::from_chars(at, end, first);
-    if (number.ec != std::errc{}) break;
-    const char* after = number.ptr;
-    std::uint32_t last = first;
-    if (after < end && *after == '-') {
-      const auto range = std::from_chars(after + 1, end, last);
-      if (range.ec != std::errc{}) break;
-      after = range.ptr;
-    }
-    for (std::uint32_t cpu = first; cpu <= last && cpu < CPU_SETSIZE; ++cpu) out.push_back(cpu);
-    at = after < end && *after == ',' ? after + 1 : end;
-  }
-  return out;
-}
 
 // Each takes a CPU, and more than these were not measured to help.
 constexpr std::size_t kMostAutoWorkers = 4;
@@ -114,7 +92,7 @@ CpuView view_cpus(std::int32_t numa_node, config::Machine& machine) {
   if (numa_node >= 0) {
     const std::string list =
         "/sys/devices/system/node/node" + std::to_string(numa_node) + "/cpulist";
-    view.near_nic = parse_cpu_list(config::text_of(machine, list));
+    view.near_nic = config::parse_cpu_list(config::text_of(machine, list));
   }
   return view;
 }

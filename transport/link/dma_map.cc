@@ -3,7 +3,6 @@
 #include "transport/link/dma_map.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <iterator>
 #include <system_error>
@@ -11,18 +10,13 @@
 
 #include <fmt/format.h>
 
+#include "transport/core/kernel_release.h"
 #include "transport/core/log.h"
 
 namespace ztcp::link {
 
 bool forks_copy_pinned_pages(std::string_view kernel_release) {
-  constexpr std::pair kFirst{5, 13};
-  std::pair version{0, 0};
-  const char* const end = kernel_release.data() + kernel_release.size();
-  const auto major = std::from_chars(kernel_release.data(), end, version.first);
-  if (major.ec != std::errc{} || major.ptr == end || *major.ptr != '.') return false;
-  const auto minor = std::from_chars(major.ptr + 1, end, version.second);
-  return minor.ec == std::errc{} && version >= kFirst;
+  return kernel_version(kernel_release) >= KernelVersion{5, 13};
 }
 
 DmaMap::DmaMap(DmaMapper& mapper, const char* name, std::size_t max_ranges)

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
-#include <string_view>
 
 #include <fmt/format.h>
 
+#include "config/machine/text.h"
 #include "transport/msg/session.h"
 #include "transport/sockets/bulk_calls.h"
 
@@ -33,15 +32,6 @@ constexpr std::array<std::size_t, 5> kQueues = {12, 8, 6, 4, 2};
 constexpr std::size_t kQueuesOfMostViews = 6;
 constexpr std::size_t kMostAutoViews = 8;
 constexpr std::size_t kLeastAutoViews = 4;
-
-// "8", or SLURM's "8(x2)"; 0: nothing of the kind.
-std::size_t leading_number(const char* text) {
-  if (text == nullptr) return 0;
-  const std::string_view all = text;
-  std::size_t out = 0;
-  const auto number = std::from_chars(all.data(), all.data() + all.size(), out);
-  return number.ec == std::errc{} ? out : 0;
-}
 
 // As many of them as there are threads for; 1: too few for several.
 std::size_t queues_among(std::size_t threads) {
@@ -72,7 +62,10 @@ LocalRanks local_ranks(config::Machine& machine) {
                            "SLURM_STEP_TASKS_PER_NODE"})
     // Nobody else changes the environment while NCCL sets itself up.
     // NOLINTNEXTLINE(concurrency-mt-unsafe)
-    if (const std::size_t told = leading_number(std::getenv(name)); told != 0) return {told, name};
+    if (const char* const text = std::getenv(name)) {
+      // "8", or SLURM's "8(x2)".
+      if (const std::size_t told = config::leading_number(text); told != 0) return {told, name};
+    }
   const std::size_t gpus = machine.list("/proc/driver/nvidia/gpus").size();
   if (gpus != 0) return {gpus, fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s")};
   return {};

@@ -3,7 +3,6 @@
 #include "tools/ztcp_setup/plan/boot_line.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
@@ -11,6 +10,7 @@
 
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
+#include "transport/core/kernel_release.h"
 
 namespace ztcp::setup {
 namespace {
@@ -35,12 +35,7 @@ std::uint64_t sum_of(std::string_view text) {
 }
 
 bool takes_node_counts(const std::string& release) {
-  unsigned major = 0;
-  unsigned minor = 0;
-  const char* end = release.data() + release.size();
-  const auto parsed = std::from_chars(release.data(), end, major);
-  if (parsed.ptr != end) std::from_chars(parsed.ptr + 1, end, minor);
-  return std::pair(major, minor) >= std::pair(5U, 16U);
+  return kernel_version(release) >= KernelVersion{5, 16};
 }
 
 // The command line of the next boot, as GRUB's menu has it: the kernel that runs now may have been

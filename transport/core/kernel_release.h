@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Which Linux this is, by what uname(2) calls its release: "5.15.0-105-generic".
+#pragma once
+
+#include <charconv>
+#include <compare>
+#include <string_view>
+
+namespace ztcp {
+
+struct KernelVersion {
+  unsigned major = 0;
+  unsigned minor = 0;
+  friend constexpr auto operator<=>(const KernelVersion&, const KernelVersion&) = default;
+};
+
+// 0.0 where the text does not begin with two numbers: older than any.
+inline KernelVersion kernel_version(std::string_view release) {
+  KernelVersion version;
+  const char* const end = release.data() + release.size();
+  const auto major = std::from_chars(release.data(), end, version.major);
+  if (major.ec != std::errc{} || major.ptr == end || *major.ptr != '.') return {};
+  const auto minor = std::from_chars(major.ptr + 1, end, version.minor);
+  return minor.ec == std::errc{} ? version : KernelVersion{};
+}
+
+}  // namespace ztcp
