@@ -42,8 +42,9 @@ CompletionText describe(ibv_wc_status status) {
       return {
           "IBV_WC_RETRY_EXC_ERR", "the peer's NIC did not answer",
           "is the peer's port up, can its GID be reached from this one (show_gids, "
-          "rping), and does the network lose no RoCE packets (PFC, ECN)? On slow networks raise "
-          "ack_timeout, or NCCL_IB_TIMEOUT",
+          "rping), does every switch on the way take packets of the ports' MTU, and does the "
+          "network lose no RoCE packets (PFC, ECN)? On slow networks raise ack_timeout, or "
+          "NCCL_IB_TIMEOUT",
           Errc::kTimedOut};
     case IBV_WC_RNR_RETRY_EXC_ERR:
       return {"IBV_WC_RNR_RETRY_EXC_ERR", "the peer had no receive posted", kOurFault,
@@ -58,6 +59,8 @@ CompletionText describe(ibv_wc_status status) {
     case IBV_WC_REM_ABORT_ERR:
       return {"IBV_WC_REM_ABORT_ERR", "the peer gave the operation up", "look at the peer's log",
               Errc::kPeerClosed};
+    case IBV_WC_GENERAL_ERR:
+      return {"IBV_WC_GENERAL_ERR", "the transport failed in another way", kDriver, Errc::kSystem};
     default:
       return {"another IBV_WC status", "the NIC failed in another way", kDriver, Errc::kSystem};
   }

@@ -85,7 +85,7 @@ Made<void> Connection::add_strand(std::size_t rail, const QueuePairSettings& set
                     "; raise ulimit -l (LimitMEMLOCK of the service, --ulimit memlock=-1 of the "
                     "container)"});
   }
-  auto made = QueuePairs::create(device, settings);
+  auto made = QueuePairs::create(device, rails_->rails[rail]->address(), settings);
   if (!made) return tl::unexpected(std::move(made.error()));
   Strand& strand = new_strand(rail);
   strand.region = std::move(region);

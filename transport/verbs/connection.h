@@ -113,8 +113,8 @@ class Connection final : public WorkQueues, public Landings {
   // The rail has failed: its messages go over the others. False: there is no other that serves, or
   // is awaited.
   bool lose(std::size_t strand, const std::string& why);
-  // All of that device; which have that completion queue, if one is given.
-  bool lose(const OpenDevice& device, const ibv_cq* queue, const std::string& why);
+  // All of that device; which have that completion queue or queue pair, if one is given.
+  bool lose(const OpenDevice& device, const void* part, const std::string& why);
   // Only where there is another.
   void lose(const Rail& rail, const std::string& why);
   // Of one that drains: a completion, whatever it says; and whether it is over with it then.

@@ -100,7 +100,7 @@ void Connection::offer(Strand& strand, TimePoint now) {
   strand.due = now + strand.pause;
   if (!strand.is_tcp()) {
     if (strand.rail->is_port_down.load(std::memory_order_relaxed)) return;
-    auto made = QueuePairs::create(strand.rail->device, strand.settings);
+    auto made = QueuePairs::create(strand.rail->device, strand.rail->address(), strand.settings);
     if (!made) return;
     strand.queues = std::move(*made);
   }
@@ -152,7 +152,7 @@ bool Connection::open(Strand& strand, const RailNote& told) {
                                          static_cast<ssize_t>(strand.ticket.size());
   }
   if (strand.rail->is_port_down.load(std::memory_order_relaxed)) return false;
-  auto made = QueuePairs::create(strand.rail->device, strand.settings);
+  auto made = QueuePairs::create(strand.rail->device, strand.rail->address(), strand.settings);
   if (!made) return false;
   strand.queues = std::move(*made);
   return join_again(strand, told);

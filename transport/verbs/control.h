@@ -118,7 +118,10 @@ class Control {
   void with_connection(Talk& talk, const std::function<Status(Connection&)>& ask);
   // The rest of that; lets go of the connection's lock.
   void send_notes(Talk& talk, std::unique_lock<std::mutex> lock) noexcept;
-  void lose_device(OpenDevice& device, const ibv_cq* queue, const std::string& why);
+  void on_port(Rail& rail, const ibv_async_event& event, const char* words);
+  void look_at_address(Rail& rail, const char* words);
+  // All connections over it, or those that have `part` of it.
+  void lose_device(OpenDevice& device, const void* part, const std::string& why);
   void on_end(Talk& talk, const Error& error);
   void refuse(Talk& talk, const Error& error, const std::string& why);
   void give_up(Talk& talk, const Error& error, const std::string& why);

@@ -33,44 +33,95 @@ void Control::on_device_gone(OpenDevice& device, int sys_errno) {
 
 void Control::on_event(OpenDevice& device, const ibv_async_event& event) {
   const char* const words = device.api->event_type_str(event.event_type);
-  const bool is_of_port =
-      event.event_type == IBV_EVENT_PORT_ERR || event.event_type == IBV_EVENT_PORT_ACTIVE;
-  for (const auto& rail : rails_) {
-    if (rail->device.opened.get() != &device) continue;
-    if (!is_of_port || event.element.port_num != rail->device.port) continue;
-    const bool is_down = event.event_type == IBV_EVENT_PORT_ERR;
-    rail->is_port_down.store(is_down, std::memory_order_relaxed);
-    for (const auto& talk : talks_)
-      if (talk->connection)
-        with_connection(*talk, [&](Connection& connection) {
-          is_down ? connection.lose(*rail, "its port is down")
-                  : connection.hurry(*rail, clock_now());
-          return Status();
-        });
-    if (is_down)
-      log::warn(
-          "{}: port {} of {} is down ({}): what is under way fails once the NIC has given up; plug "
-          "the cable in, or look at the switch",
-          rail->device.name, rail->device.port, device.name, words);
-    else
-      log::info("{}: port {} of {} is active again", rail->device.name, rail->device.port,
-                device.name);
+  const std::string told = fmt::format("{} tells of a {}", device.name, words);
+  switch (event.event_type) {
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+      for (const auto& rail : rails_)
+        if (rail->device.opened.get() == &device && event.element.port_num == rail->device.port)
+          on_port(*rail, event, words);
+      return;
+    case IBV_EVENT_DEVICE_FATAL:
+      log::warn("{}: {}: all connections over it alone fail; look at dmesg for its driver's words",
+                device.name, words);
+      return lose_device(device, nullptr, told);
+    case IBV_EVENT_CQ_ERR:
+      return lose_device(device, event.element.cq, told);
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return lose_device(device, event.element.qp, told);
+    // What comes ahead of the last message of a handshake; and of what we have none.
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return;
+    default:
+      log::info("{}; no connection is lost by that alone", told);
   }
-  if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-    log::warn("{}: {}: all connections over it alone fail; look at dmesg for its driver's words",
-              device.name, words);
-  if (event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR)
-    lose_device(device, event.event_type == IBV_EVENT_CQ_ERR ? event.element.cq : nullptr,
-                fmt::format("{} tells of a {}", device.name, words));
 }
 
-void Control::lose_device(OpenDevice& device, const ibv_cq* queue, const std::string& why) {
+void Control::on_port(Rail& rail, const ibv_async_event& event, const char* words) {
+  const Device& device = rail.device;
+  if (event.event_type == IBV_EVENT_PKEY_CHANGE)
+    return log::warn(
+        "{}: the partition keys of {} have changed ({}): connections of another partition fail; "
+        "is pkey_index = {} still right?",
+        device.name, device.place(), words, device.pkey_index);
+  if (event.event_type != IBV_EVENT_PORT_ERR) look_at_address(rail, words);
+  if (event.event_type != IBV_EVENT_PORT_ERR && event.event_type != IBV_EVENT_PORT_ACTIVE) return;
+  const bool is_down = event.event_type == IBV_EVENT_PORT_ERR;
+  rail.is_port_down.store(is_down, std::memory_order_relaxed);
+  for (const auto& talk : talks_)
+    if (talk->connection)
+      with_connection(*talk, [&](Connection& connection) {
+        is_down ? connection.lose(rail, "its port is down") : connection.hurry(rail, clock_now());
+        return Status();
+      });
+  if (is_down)
+    log::warn(
+        "{}: port {} of {} is down ({}): what is under way fails once the NIC has given up; plug "
+        "the cable in, or look at the switch",
+        device.name, device.port, device.opened->name, words);
+  else
+    log::info("{}: port {} of {} is active again", device.name, device.port, device.opened->name);
+}
+
+// Queue pairs that there are keep the address that they were joined with.
+void Control::look_at_address(Rail& rail, const char* words) {
+  const Device& device = rail.device;
+  if (device.is_iwarp) return;
+  const PortAddress was = rail.address();
+  const auto now =
+      read_address_again(*device.opened, device.port, device.gid_rule, device.address.gid);
+  if (!now)
+    return log::warn("{}: after a {}: {}; new connections fail until it is back", device.name,
+                     words, now.error());
+  if (*now == was) return;
+  rail.move_to(*now);
+  if (now->gid.gid != was.gid.gid)
+    log::warn(
+        "{}: GID {} of {} is gone ({}); new connections use {}, and those that there are may fail",
+        device.name, to_string(was.gid.gid), device.place(), words, describe(now->gid));
+  else if (now->lid != was.lid)
+    log::warn("{}: {} has LID {} now, and had {} ({}); connections that there are may fail",
+              device.name, device.place(), now->lid, was.lid, words);
+  else
+    log::info("{}: GID {} of {} is at index {} now", device.name, to_string(was.gid.gid),
+              device.place(), now->gid.index);
+}
+
+void Control::lose_device(OpenDevice& device, const void* part, const std::string& why) {
   for (const auto& talk : talks_) {
     // One that was refused just now may have no queue pairs.
     if (!talk->connection || talk->state == Talk::State::kGone) continue;
     bool is_lost = false;
     with_connection(*talk, [&](Connection& connection) {
-      is_lost = !connection.lose(device, queue, why);
+      is_lost = !connection.lose(device, part, why);
       return Status();
     });
     if (is_lost) talk->connection->hear(News::kDeviceLost, Errc::kNoDevice, why);

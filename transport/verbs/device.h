@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 
-#include "transport/core/gid.h"
 #include "transport/sockets/device.h"
 #include "transport/verbs/cm_api.h"
 #include "transport/verbs/handles.h"
+#include "transport/verbs/port_address.h"
 
 namespace ztcp::verbs {
 
@@ -40,9 +40,9 @@ struct Device {
 
   bool is_infiniband = false;
   bool is_iwarp = false;
-  GidEntry gid;        // Of iWARP its address.
-  std::string gid_by;  // "chosen by itself"
-  std::uint16_t lid = 0;
+  bool needs_grh = false;  // Of InfiniBand: within its subnet, too.
+  PortAddress address;     // At start; of iWARP its IP address. Then: Rail::address().
+  GidRule gid_rule;
   std::uint32_t mtu_bytes = 1024;  // Of a packet's payload.
   std::uint32_t speed_mbps = 10000;
   std::uint64_t guid = 0;

@@ -25,13 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 // All devices that the library shows; a list that lives as long as it is looked at.
 class DeviceList {
  public:
@@ -85,23 +78,6 @@ Opened open(const Api& api, ibv_device* device) {
   return out;
 }
 
-std::vector<GidEntry> gids_of(const Device& device, int count, const fs::path& sys_root) {
-  const fs::path types = sys_root / "class/infiniband" / device.hca / "ports" /
-                         std::to_string(device.port) / "gid_attrs/types";
-  std::vector<GidEntry> out;
-  for (int i = 0; i < count; ++i) {
-    ibv_gid gid{};
-    if (device.opened->api->query_gid(device.opened->context.get(), device.port, i, &gid) != 0)
-      continue;
-    GidEntry entry{.index = i};
-    std::copy(std::begin(gid.raw), std::end(gid.raw), entry.gid.begin());
-    // An entry of a network that the container has not can't be read: so it is none of ours.
-    entry.type = parse_gid_type(read_line(types / std::to_string(i)), device.is_infiniband);
-    out.push_back(entry);
-  }
-  return out;
-}
-
 const char* state_text(ibv_port_state state) {
   switch (state) {
     case IBV_PORT_DOWN:
@@ -122,7 +98,7 @@ std::string read_iwarp(Device& device) {
     return fmt::format("{} is an iWARP device, whose queue pairs librdmacm joins: {}", device.hca,
                        manager.error());
   device.opened->manager = *manager;
-  device.gid.gid = gid_of(device.exchange.address);
+  device.address.gid.gid = gid_of(device.exchange.address);
   if (!device.merge.empty())
     return fmt::format(
         "{} is an iWARP device, and they are not merged: remove merge from the config", device.hca);
@@ -142,7 +118,7 @@ std::string read_port(Device& device, const config::Nic& nic, const NcclVariable
     return fmt::format("{} has no port {} ({})", device.hca, device.port, std::strerror(error));
   device.is_infiniband = attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
   take_threshold(device, nic, variables);
-  device.lid = attr.lid;
+  device.needs_grh = (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;
   device.mtu_bytes = 128U << static_cast<unsigned>(attr.active_mtu);
   const std::uint32_t told =
       nic.speed_mbps != 0 ? nic.speed_mbps : link_mbps(attr.active_speed, attr.active_width);
@@ -151,25 +127,19 @@ std::string read_port(Device& device, const config::Nic& nic, const NcclVariable
     return fmt::format("port {} of {} is {}", device.port, device.hca, state_text(attr.state));
   if (device.is_iwarp) return read_iwarp(device);
 
-  const std::vector<GidEntry> gids = gids_of(device, attr.gid_tbl_len, sys_root);
-  const int wanted = nic.gid_index >= 0 ? nic.gid_index : variables.gid_index;
-  if (wanted < 0) {
-    const auto chosen = choose_gid(gids, device.is_infiniband);
-    if (!chosen)
-      return fmt::format("port {} of {} has no GID that can be used; has its interface an address?",
-                         device.port, device.hca);
-    device.gid = *chosen;
-    device.gid_by = "chosen by itself";
-    return {};
+  device.gid_rule.types = (sys_root / "class/infiniband" / device.hca / "ports" /
+                           std::to_string(device.port) / "gid_attrs/types")
+                              .string();
+  if (nic.gid_index >= 0) {
+    device.gid_rule.index = nic.gid_index;
+    device.gid_rule.by = "gid_index of the config";
+  } else if (variables.gid_index >= 0) {
+    device.gid_rule.index = variables.gid_index;
+    device.gid_rule.by = "NCCL_IB_GID_INDEX";
   }
-  const auto found = std::find_if(gids.begin(), gids.end(),
-                                  [&](const GidEntry& one) { return one.index == wanted; });
-  const char* const by = nic.gid_index >= 0 ? "gid_index of the config" : "NCCL_IB_GID_INDEX";
-  if (found == gids.end() || found->gid == Gid{})
-    return fmt::format("GID {} of port {} of {} ({}) is empty; remove it, and one is chosen",
-                       wanted, device.port, device.hca, by);
-  device.gid = *found;
-  device.gid_by = fmt::format("by {}", by);
+  auto address = read_address(*device.opened, device.port, device.gid_rule);
+  if (!address) return std::move(address.error());
+  device.address = *address;
   return {};
 }
 
@@ -306,15 +276,18 @@ std::string device_text(const Device& device) {
   if (device.is_tcp)
     return fmt::format("TCP, of host memory alone, on {}", sockets::device_text(device.exchange));
   const std::string pci = fs::path(device.pci_path).filename();
-  const std::string network = device.is_infiniband ? fmt::format("InfiniBand LID {}", device.lid)
-                                                   : std::string(to_string(device.gid.type));
+  const std::string network = device.is_infiniband
+                                  ? fmt::format("InfiniBand LID {}", device.address.lid)
+                                  : std::string(to_string(device.address.gid.type));
   return fmt::format(
       "{} port {}, {}, {} Mb/s, {}, {}, {}, MTU {}, agreed upon at {}; GPUDirect RDMA {}; {}chosen "
       "{}",
       device.hca, device.port,
       device.is_iwarp ? std::string("iWARP")
-                      : fmt::format("{}, GID {} {} ({})", network, device.gid.index,
-                                    to_string(device.gid.gid), device.gid_by),
+                      : fmt::format("{}, GID {} {} ({})", network, device.address.gid.index,
+                                    to_string(device.address.gid.gid),
+                                    device.gid_rule.index < 0 ? "chosen by itself"
+                                                              : "by " + device.gid_rule.by),
       device.speed_mbps, pci.empty() ? "no PCI function" : "PCI " + pci, gpu_text(device),
       device.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", device.numa_node),
       device.mtu_bytes, to_string(device.exchange.address), device.gpu_direct,

@@ -8,7 +8,8 @@ namespace ztcp::verbs {
 
 Made<Flusher> Flusher::create(Connection& connection, std::size_t index) {
   const Strand& on = connection.strands()[index];
-  auto queues = QueuePairs::create(on.rail->device, {.count = 1, .receive_depth = 1});
+  auto queues =
+      QueuePairs::create(on.rail->device, on.rail->address(), {.count = 1, .receive_depth = 1});
   if (!queues) return tl::unexpected(std::move(queues.error()));
   RailFacts itself;
   (*queues)->tell(itself);

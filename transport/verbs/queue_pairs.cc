@@ -46,8 +46,9 @@ ibv_send_wr write_of(const WorkRequest& request, ibv_sge& piece) {
 }  // namespace
 
 Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
+                                                     const PortAddress& address,
                                                      const QueuePairSettings& settings) {
-  std::unique_ptr<QueuePairs> out(new QueuePairs(device, settings));
+  std::unique_ptr<QueuePairs> out(new QueuePairs(device, address, settings));
   out->parts_.opened = device.opened;
   const Api& api = *device.opened->api;
   // All that may be posted, so that it never overruns.
@@ -128,8 +129,8 @@ Made<void> QueuePairs::create_pair(std::uint32_t index) {
 }
 
 void QueuePairs::tell(RailFacts& facts) const {
-  facts.gid = device_.gid.gid;
-  facts.lid = device_.lid;
+  facts.gid = address_.gid.gid;
+  facts.lid = address_.lid;
   facts.network = device_.is_iwarp        ? Network::kIwarp
                   : device_.is_infiniband ? Network::kInfiniBand
                                           : Network::kEthernet;
@@ -159,11 +160,11 @@ Made<void> QueuePairs::join(const RailFacts& peer) {
     to.ah_attr.dlid = peer.lid;
     // Ethernet has nothing else; InfiniBand needs it between subnets.
     const bool is_of_other_subnet =
-        !std::equal(peer.gid.begin(), peer.gid.begin() + 8, device_.gid.gid.begin());
-    if (!device_.is_infiniband || is_of_other_subnet) {
+        !std::equal(peer.gid.begin(), peer.gid.begin() + 8, address_.gid.gid.begin());
+    if (!device_.is_infiniband || device_.needs_grh || is_of_other_subnet) {
       to.ah_attr.is_global = 1;
       std::copy(peer.gid.begin(), peer.gid.end(), std::begin(to.ah_attr.grh.dgid.raw));
-      to.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(device_.gid.index);
+      to.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(address_.gid.index);
       to.ah_attr.grh.hop_limit = kHops;
       to.ah_attr.grh.traffic_class = settings_.traffic_class;
     }
@@ -206,6 +207,11 @@ void QueuePairs::abort() {
   to.qp_state = IBV_QPS_ERR;
   for (std::uint32_t i = 0; i < count_; ++i)
     parts_.opened->api->modify_qp(parts_.pairs[i].get(), &to, IBV_QP_STATE);
+}
+
+bool QueuePairs::uses(const void* part) const {
+  return part == parts_.completions.get() ||
+         std::ranges::any_of(parts_.pairs, [&](const auto& pair) { return pair.get() == part; });
 }
 
 std::uint32_t QueuePairs::index_of(std::uint32_t number) const {

@@ -49,8 +49,8 @@ class QueuePairs final : public WorkQueues {
   QueuePairs(const QueuePairs&) = delete;
   QueuePairs& operator=(const QueuePairs&) = delete;
 
-  // In state INIT: they take receives.
-  static Made<std::unique_ptr<QueuePairs>> create(const Device& device,
+  // In state INIT: they take receives. `address` is the port's by now.
+  static Made<std::unique_ptr<QueuePairs>> create(const Device& device, const PortAddress& address,
                                                   const QueuePairSettings& settings);
 
   void tell(RailFacts& facts) const;
@@ -69,7 +69,8 @@ class QueuePairs final : public WorkQueues {
   // Of this number; count() when it is none of them.
   std::uint32_t index_of(std::uint32_t number) const;
 
-  bool uses(const ibv_cq* queue) const { return parts_.completions.get() == queue; }
+  // Whether `part`, a completion queue or a queue pair of the library's, is one of them.
+  bool uses(const void* part) const;
 
   // How many completions there were; negative: the device can't tell.
   int poll(std::span<ibv_wc> out) {
@@ -92,8 +93,9 @@ class QueuePairs final : public WorkQueues {
                    std::uint64_t id);
 
  private:
-  QueuePairs(const Device& device, const QueuePairSettings& settings)
+  QueuePairs(const Device& device, const PortAddress& address, const QueuePairSettings& settings)
       : device_(device),
+        address_(address),
         settings_(settings),
         told_apart_above_(settings.sends_pieces ? device.told_apart_above : Device::kNever) {}
   Made<void> create_pair(std::uint32_t index);
@@ -112,6 +114,7 @@ class QueuePairs final : public WorkQueues {
   Telling take_telling(const ibv_wc& completion);
 
   const Device& device_;
+  const PortAddress address_;
   const QueuePairSettings settings_;
   std::uint32_t told_apart_above_;
   QueuePairParts parts_;

@@ -26,7 +26,11 @@ namespace ztcp::verbs {
 
 struct Rail {
   explicit Rail(Device found, const sockets::SocketTimes& ends_after = {})
-      : device(std::move(found)), times(ends_after), pages(device), ends(device.name) {}
+      : device(std::move(found)),
+        times(ends_after),
+        pages(device),
+        ends(device.name),
+        address_(device.address) {}
 
   bool is_usable() const { return device.fault.empty(); }
 
@@ -37,6 +41,16 @@ struct Rail {
   std::optional<sockets::Listening> listening;  // Since the first listen; the control thread's.
   std::uint16_t iwarp_port = 0;                 // Where its connection manager listens; likewise.
   std::atomic<bool> is_port_down{false};        // Since it was told so.
+
+  // By what new queue pairs are reached. Of any thread; the control thread moves it.
+  PortAddress address() const {
+    const std::lock_guard lock(mutex_);
+    return address_;
+  }
+  void move_to(const PortAddress& address) {
+    const std::lock_guard lock(mutex_);
+    address_ = address;
+  }
 
   // What its connections find out of it. Whether that is news, of this peer.
   bool is_newly_lost(const IpAddress& peer) {
@@ -49,7 +63,8 @@ struct Rail {
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  PortAddress address_;
   std::set<IpAddress> lost_to_;
 };
 

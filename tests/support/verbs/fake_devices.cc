@@ -87,6 +87,7 @@ int FakeCalls::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr
 }
 
 int FakeCalls::query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
+  const Lock lock(fabric_of(context).mutex_);
   const auto& ports = static_cast<FakeContext*>(context)->fake->spec.ports;
   if (port == 0 || port > ports.size()) return refuse(EINVAL);
   const auto& gids = ports[port - 1U].gids;
@@ -96,12 +97,7 @@ int FakeCalls::query_gid(ibv_context* context, std::uint8_t port, int index, ibv
 }
 
 int FakeCalls::get_async_event(ibv_context* context, ibv_async_event* out) {
-  std::array<int, 2> told{};
-  if (read(context->async_fd, told.data(), sizeof told) != sizeof told) return -1;
-  *out = {};
-  out->event_type = static_cast<ibv_event_type>(told[0]);
-  out->element.port_num = told[1];
-  return 0;
+  return read(context->async_fd, out, sizeof *out) == sizeof *out ? 0 : -1;
 }
 
 void FakeCalls::ack_async_event(ibv_async_event*) {}
@@ -114,6 +110,16 @@ const char* FakeCalls::event_type_str(ibv_event_type type) {
       return "port error";
     case IBV_EVENT_PORT_ACTIVE:
       return "port active";
+    case IBV_EVENT_GID_CHANGE:
+      return "GID table change";
+    case IBV_EVENT_LID_CHANGE:
+      return "LID change";
+    case IBV_EVENT_PKEY_CHANGE:
+      return "P_Key table change";
+    case IBV_EVENT_CQ_ERR:
+      return "CQ error";
+    case IBV_EVENT_QP_FATAL:
+      return "local work queue catastrophic error";
     default:
       return "another event";
   }

@@ -45,10 +45,18 @@ class FakeFabric {
   // --- What a test may arrange ---
   // The next write with immediate, or send, that is carried out ends so, whoever's it is.
   void fail_next_message(ibv_wc_status status);
+  // The next of this kind.
+  void fail_next(ibv_wr_opcode kind, ibv_wc_status status);
   // With the event that the device tells of it. A port that is down carries nothing.
   void set_port_state(const std::string& device, int port, ibv_port_state state);
   void raise(const std::string& device, ibv_event_type type, int port = 1);
-  void refuse_registrations(int sys_errno);
+  // Of one queue pair, or of its completion queue; its device tells it.
+  void raise_of_pair(std::uint32_t number, ibv_event_type type);
+  // With the events of both. An address that goes takes its GIDs along.
+  void set_address(const std::string& device, std::vector<ibv_gid> gids, std::uint16_t lid = 0);
+  // From now on the call fails so: "ibv_reg_mr", "ibv_create_cq", "ibv_create_qp", "ibv_modify_qp";
+  // 0: not any more.
+  void refuse(const std::string& call, int sys_errno);
   // The connection manager, which as soon as it is asked fails so; 0: not any more.
   void refuse_manager(int sys_errno);
   // Of iWARP: what is sent stays on its way, and what is completed does not arrive, until let go.
@@ -59,6 +67,7 @@ class FakeFabric {
   // --- What it may see ---
   int carried_out(ibv_wr_opcode opcode) const;  // Works of the kind that succeeded.
   int live(const char* kind) const;             // "context", "pd", "mr", "cq" or "qp".
+  std::vector<std::uint32_t> pairs_of(const std::string& device) const;  // Their numbers.
   std::vector<std::string> misuse() const;
 
  private:
@@ -67,7 +76,9 @@ class FakeFabric {
 
   FakeContext& context_of(const std::string& device);
   void note(const std::string& what);
-  void tell(FakeContext& context, ibv_event_type type, int port);
+  void tell(FakeContext& context, const ibv_async_event& event);
+  void tell_of_port(FakeContext& context, ibv_event_type type, int port);
+  int refusal_of(const std::string& call) const;  // An errno; 0: none.
   void step();
   void carry_out(FakeQueuePair& qp);
   void carry_on(FakeQueuePair& qp);
@@ -92,8 +103,13 @@ class FakeFabric {
   std::mt19937_64 random_;
   std::uint32_t next_number_ = 0x100;
   std::uint32_t next_key_ = 0x1000;
-  std::optional<ibv_wc_status> next_status_;
-  int registration_errno_ = 0;
+  // Of messages (none), or of works of that kind.
+  struct Failure {
+    std::optional<ibv_wr_opcode> kind;
+    ibv_wc_status status = IBV_WC_SUCCESS;
+  };
+  std::optional<Failure> next_failure_;
+  std::map<std::string, int> refusals_;
   int manager_errno_ = 0;
   std::atomic<bool> ignores_requests_{false};
   std::atomic<bool> holds_arrivals_{false};

@@ -43,7 +43,7 @@ ibv_mr* FakeCalls::add_memory(ibv_pd* pd, void* address, std::size_t size, unsig
                               std::shared_ptr<MemoryRegion> region) {
   FakeFabric& fabric = fabric_of(pd->context);
   const Lock lock(fabric.mutex_);
-  if (fabric.registration_errno_ != 0) return errno = fabric.registration_errno_, nullptr;
+  if (const int error = fabric.refusal_of("ibv_reg_mr")) return errno = error, nullptr;
   auto* const memory = new FakeMemory{};
   memory->context = pd->context;
   memory->pd = pd;

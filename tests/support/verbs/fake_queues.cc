@@ -12,6 +12,7 @@ namespace ztcp::test {
 ibv_cq* FakeCalls::create_cq(ibv_context* context, int depth, void*, ibv_comp_channel*, int) {
   FakeFabric& fabric = fabric_of(context);
   const Lock lock(fabric.mutex_);
+  if (const int error = fabric.refusal_of("ibv_create_cq")) return errno = error, nullptr;
   auto* const cq = new FakeCompletionQueue{};
   cq->context = context;
   cq->cqe = depth;
@@ -32,6 +33,7 @@ int FakeCalls::destroy_cq(ibv_cq* cq) {
 ibv_qp* FakeCalls::create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   FakeFabric& fabric = fabric_of(pd->context);
   const Lock lock(fabric.mutex_);
+  if (const int error = fabric.refusal_of("ibv_create_qp")) return errno = error, nullptr;
   const FakeDeviceSpec& spec = static_cast<FakeContext*>(pd->context)->fake->spec;
   if (wanted->cap.max_inline_data > spec.max_inline || wanted->qp_type != IBV_QPT_RC)
     return errno = EINVAL, nullptr;
@@ -69,6 +71,7 @@ int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
     fabric.fail(*fake);
     return 0;
   }
+  if (const int error = fabric.refusal_of("ibv_modify_qp")) return refuse(error);
   if (fake->is_iwarp && is_step(IBV_QPS_RESET, IBV_QPS_INIT, kIwarp)) {
     fake->to.port_num = 1;
     fake->to.qp_access_flags = to->qp_access_flags;

@@ -31,9 +31,20 @@ bool is_message(ibv_wr_opcode opcode) {
 
 void FakeFabric::note(const std::string& what) { misuse_.push_back(what); }
 
-void FakeFabric::tell(FakeContext& context, ibv_event_type type, int port) {
-  const std::array<int, 2> told{static_cast<int>(type), port};
-  if (write(context.event_pipe, told.data(), sizeof told) != sizeof told) note("an event is lost");
+void FakeFabric::tell(FakeContext& context, const ibv_async_event& event) {
+  if (write(context.event_pipe, &event, sizeof event) != sizeof event) note("an event is lost");
+}
+
+void FakeFabric::tell_of_port(FakeContext& context, ibv_event_type type, int port) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.port_num = port;
+  tell(context, event);
+}
+
+int FakeFabric::refusal_of(const std::string& call) const {
+  const auto found = refusals_.find(call);
+  return found == refusals_.end() ? 0 : found->second;
 }
 
 void FakeFabric::step() {
@@ -110,8 +121,11 @@ bool FakeFabric::join(std::uint32_t one, std::uint32_t other) {
 }
 
 void FakeFabric::carry_out(FakeQueuePair& qp) {
-  if (next_status_ && !qp.sends.empty() && is_message(qp.sends.front().request.opcode))
-    return finish(qp, *std::exchange(next_status_, std::nullopt));
+  if (next_failure_ && !qp.sends.empty()) {
+    const ibv_wr_opcode kind = qp.sends.front().request.opcode;
+    if (next_failure_->kind ? kind == next_failure_->kind : is_message(kind))
+      return finish(qp, std::exchange(next_failure_, std::nullopt)->status);
+  }
   if (qp.is_iwarp) return carry_on(qp);
   FakeWork& work = qp.sends.front();
   const ibv_wc_status status = attempt(qp, work);
@@ -266,25 +280,59 @@ FakeContext& FakeFabric::context_of(const std::string& device) {
 
 void FakeFabric::fail_next_message(ibv_wc_status status) {
   const std::lock_guard lock(mutex_);
-  next_status_ = status;
+  next_failure_ = {std::nullopt, status};
+}
+void FakeFabric::fail_next(ibv_wr_opcode kind, ibv_wc_status status) {
+  const std::lock_guard lock(mutex_);
+  next_failure_ = {kind, status};
 }
 void FakeFabric::set_port_state(const std::string& device, int port, ibv_port_state state) {
   const std::lock_guard lock(mutex_);
   FakeContext& context = context_of(device);
   context.fake->spec.ports[static_cast<std::size_t>(port) - 1].state = state;
-  tell(context, state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port);
+  tell_of_port(context, state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR,
+               port);
 }
 void FakeFabric::raise(const std::string& device, ibv_event_type type, int port) {
   const std::lock_guard lock(mutex_);
-  tell(context_of(device), type, port);
+  tell_of_port(context_of(device), type, port);
 }
 void FakeFabric::refuse_manager(int sys_errno) {
   const std::lock_guard lock(mutex_);
   manager_errno_ = sys_errno;
 }
-void FakeFabric::refuse_registrations(int sys_errno) {
+void FakeFabric::raise_of_pair(std::uint32_t number, ibv_event_type type) {
   const std::lock_guard lock(mutex_);
-  registration_errno_ = sys_errno;
+  FakeQueuePair* const pair = queue_pairs_.at(number);
+  ibv_async_event event{};
+  event.event_type = type;
+  if (type == IBV_EVENT_CQ_ERR)
+    event.element.cq = pair->send_cq;
+  else
+    event.element.qp = pair;
+  tell(*static_cast<FakeContext*>(pair->context), event);
+}
+void FakeFabric::set_address(const std::string& device, std::vector<ibv_gid> gids,
+                             std::uint16_t lid) {
+  const std::lock_guard lock(mutex_);
+  FakeContext& context = context_of(device);
+  FakePort& port = context.fake->spec.ports.front();
+  port.gids = std::move(gids);
+  port.lid = lid;
+  tell_of_port(context, IBV_EVENT_GID_CHANGE, 1);
+  tell_of_port(context, IBV_EVENT_LID_CHANGE, 1);
+}
+void FakeFabric::refuse(const std::string& call, int sys_errno) {
+  const std::lock_guard lock(mutex_);
+  refusals_[call] = sys_errno;
+}
+std::vector<std::uint32_t> FakeFabric::pairs_of(const std::string& device) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint32_t> numbers;
+  for (const auto& [number, pair] : queue_pairs_)
+    if (static_cast<FakeContext*>(pair->context)->fake->spec.name == device)
+      numbers.push_back(number);
+  return numbers;
 }
 int FakeFabric::carried_out(ibv_wr_opcode opcode) const {
   const std::lock_guard lock(mutex_);

@@ -27,7 +27,7 @@ TEST(VerbsDevices, AreReadWithWhatWasChosenAndWhy) {
   ASSERT_EQ(devices.size(), 2U);
   const Device& device = devices[0];
   EXPECT_EQ(device.fault, "");
-  EXPECT_EQ(device.gid.index, 3) << "RoCE v2 of its IPv4 address";
+  EXPECT_EQ(device.address.gid.index, 3) << "RoCE v2 of its IPv4 address";
   EXPECT_EQ(device.speed_mbps, 100'000U);
   EXPECT_EQ(device.mtu_bytes, 4096U);
   EXPECT_EQ(device.numa_node, 1);
@@ -71,10 +71,10 @@ TEST(VerbsDevices, TheConfigGoesBeforeNcclsVariables) {
   host.fabric.nics[1].gid_index = 1;
   host.fabric.nics[1].traffic_class = 96;
   const std::vector<Device> devices = host.list();
-  EXPECT_EQ(devices[0].gid.index, 0);
-  EXPECT_EQ(devices[0].gid_by, "by NCCL_IB_GID_INDEX");
+  EXPECT_EQ(devices[0].address.gid.index, 0);
+  EXPECT_EQ(devices[0].gid_rule.by, "NCCL_IB_GID_INDEX");
   EXPECT_EQ(devices[0].traffic_class, 106);
-  EXPECT_EQ(devices[1].gid.index, 1);
+  EXPECT_EQ(devices[1].address.gid.index, 1);
   EXPECT_EQ(devices[1].traffic_class, 96);
 }
 

@@ -86,7 +86,7 @@ TEST_F(RegistrationsTest, WithSeveralRailsItIsRegisteredOnAllOrNone) {
   const auto there = on_both_->add({.address = memory_.data(), .size_bytes = 1});
   remove(add(0, 1));  // The first rail's stay with their other user.
   EXPECT_EQ(registered(), 2);
-  host_.devices.refuse_registrations(ENOMEM);
+  host_.devices.refuse("ibv_reg_mr", ENOMEM);
   EXPECT_FALSE(on_both_->add({.address = memory_.data() + kPage, .size_bytes = 1}));
   EXPECT_EQ(registered(), 2);
   EXPECT_TRUE(on_both_->remove(*there));

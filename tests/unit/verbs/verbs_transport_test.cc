@@ -340,7 +340,7 @@ TEST_F(VerbsTransportTest, MemoryThatNobodyRegisteredIsRefused) {
   Bytes bytes(8);
   EXPECT_FALSE(both.sender->post_send(bytes, 0, nullptr));
   EXPECT_FALSE(test::post_recv(*both.receiver, bytes));
-  host_.devices.refuse_registrations(ENOMEM);
+  host_.devices.refuse("ibv_reg_mr", ENOMEM);
   const auto key =
       both.sender->register_memory({.address = bytes.data(), .size_bytes = bytes.size()});
   ASSERT_FALSE(key);

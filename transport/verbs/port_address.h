@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// By what peers reach a port: its GID, and in InfiniBand its LID. Either may change while a job
+// runs: an address of the interface goes and comes back at another index, the subnet manager gives
+// another LID.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "transport/core/gid.h"
+
+namespace ztcp::verbs {
+
+struct OpenDevice;
+
+struct PortAddress {
+  GidEntry gid;
+  std::uint16_t lid = 0;
+  friend bool operator==(const PortAddress&, const PortAddress&) = default;
+};
+
+// Which entry of the port's table is taken.
+struct GidRule {
+  int index = -1;     // -1: the best that there is.
+  std::string by;     // Who says so: "NCCL_IB_GID_INDEX".
+  std::string types;  // The folder of sysfs that tells what kind of GID each is.
+};
+
+// The text is why it has none.
+tl::expected<PortAddress, std::string> read_address(const OpenDevice& device, std::uint8_t port,
+                                                    const GidRule& rule);
+// The same of a port that had one: that, as long as it is in the table, at whatever index.
+tl::expected<PortAddress, std::string> read_address_again(const OpenDevice& device,
+                                                          std::uint8_t port, const GidRule& rule,
+                                                          const GidEntry& had);
+
+}  // namespace ztcp::verbs
