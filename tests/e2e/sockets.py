@@ -29,7 +29,8 @@ def unconfigured():
         without_a_config(fabric)
         for op in ("all_reduce", "sendrecv"):
             rows_are_right(fabric.run_perf("--op", op, *SWEEP, env=ASKED))
-        said(fabric, "lo: kernel sockets, lo 127.0.0.1", "ports of the kernel's choice; chosen by NCCL_SOCKET_IFNAME=lo")
+        said(fabric, "lo: kernel sockets, lo 127.0.0.1", "ports of the kernel's choice; GPUDirect RDMA off: kernel sockets end in host memory; "
+             "chosen by NCCL_SOCKET_IFNAME=lo")
 
 
 def unasked():

@@ -141,7 +141,9 @@ Result<std::vector<Device>> devices_of(const config::Fabric& fabric,
 std::string device_text(const Device& device) {
   const std::string pci = fs::path(device.pci_path).filename();
   return fmt::format(
-      "{} {}{}, {}, {} Mb/s{}, {}, {}, MTU {}, {}{}", device.interface, to_string(device.address),
+      "{} {}{}, {}, {} Mb/s{}, {}, {}, MTU {}, {}; GPUDirect RDMA off: kernel sockets end in host "
+      "memory{}",
+      device.interface, to_string(device.address),
       device.bind_to_device ? " (sockets bound to it: another interface is in this network)" : "",
       pci.empty() ? "no PCI function" : "PCI " + pci, device.speed_mbps,
       remark(device.speed_source), gpu_text(device),

@@ -39,13 +39,12 @@ CompletionText describe(ibv_wc_status status) {
       return {"IBV_WC_REM_OP_ERR", "the peer's NIC could not carry the request out",
               "look at the peer's dmesg", Errc::kPeerClosed};
     case IBV_WC_RETRY_EXC_ERR:
-      return {
-          "IBV_WC_RETRY_EXC_ERR", "the peer's NIC did not answer",
-          "is the peer's port up, can its GID be reached from this one (show_gids, "
-          "rping), does every switch on the way take packets of the ports' MTU, and does the "
-          "network lose no RoCE packets (PFC, ECN)? On slow networks raise ack_timeout, or "
-          "NCCL_IB_TIMEOUT",
-          Errc::kTimedOut};
+      return {"IBV_WC_RETRY_EXC_ERR", "the peer's NIC did not answer",
+              "is the peer's port up, can its GID be reached from this one (show_gids, "
+              "rping), does every switch on the way take packets of the ports' MTU, and does the "
+              "network lose no RoCE packets (PFC, ECN)? On slow networks raise ack_timeout, or "
+              "NCCL_IB_TIMEOUT",
+              Errc::kTimedOut};
     case IBV_WC_RNR_RETRY_EXC_ERR:
       return {"IBV_WC_RNR_RETRY_EXC_ERR", "the peer had no receive posted", kOurFault,
               Errc::kTimedOut};

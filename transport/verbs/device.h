@@ -66,6 +66,7 @@ struct Device {
   std::uint16_t pkey_index = 0;
   std::uint32_t queue_pairs = 1;
   bool is_relaxed = true;  // PCIe may reorder payload.
+  bool is_flush_disabled = false;
   // Pieces of more bytes are told of apart: a network that routes by load may then bring the rest
   // of them in any order.
   std::uint32_t told_apart_above = kNever;

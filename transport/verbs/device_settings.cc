@@ -50,6 +50,8 @@ void take_settings(Device& device, const config::Nic& nic, const NcclVariables& 
                                                                    : 0;
   device.is_relaxed = take("relaxed_ordering", relaxed, "NCCL_IB_PCI_RELAXED_ORDERING",
                            variables.is_relaxed ? 1 : 0, ours.is_relaxed ? 1 : 0) != 0;
+  device.is_flush_disabled = variables.is_flush_disabled;
+  if (device.is_flush_disabled) note("NCCL_GDR_FLUSH_DISABLE", 1);
 }
 
 void take_threshold(Device& device, const config::Nic& nic, const NcclVariables& variables) {

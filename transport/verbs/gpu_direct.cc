@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "config/machine/gpu_direct.h"
+#include "config/machine/live_machine.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -29,6 +30,13 @@ std::string peer_memory_module(const std::string& sys_root) {
   return {};
 }
 
+// What the GPU's side lacks, as far as it can be seen; NCCL asks CUDA, and hands none over then.
+std::string without_export(const std::string& sys_root) {
+  config::LiveMachine machine(std::filesystem::path(sys_root).parent_path().string());
+  const config::GpuDirect found = config::read_gpu_direct(machine);
+  return found.has_gpu_driver && !found.has_dmabuf ? "; but " + found.why_no_dmabuf : "";
+}
+
 }  // namespace
 
 void probe_gpu_direct(Device& device, const std::string& sys_root) {
@@ -43,7 +51,7 @@ void probe_gpu_direct(Device& device, const std::string& sys_root) {
   if (device.has_dmabuf && device.has_peer_memory)
     device.gpu_direct = "on (DMA-BUF, " + module + ")";
   else if (device.has_dmabuf)
-    device.gpu_direct = "on (DMA-BUF)";
+    device.gpu_direct = "on (DMA-BUF" + without_export(sys_root) + ")";
   else if (device.has_peer_memory)
     device.gpu_direct = "on (" + module + ")";
   else

@@ -77,6 +77,7 @@ NcclVariables read_nccl_variables(const std::function<const char*(const char*)>&
   take("NCCL_IB_SL", 15, out.service_level);
   take("NCCL_IB_PCI_RELAXED_ORDERING", 2, out.is_relaxed);
   take("NCCL_IB_PKEY", 65535, out.pkey_index);
+  take("NCCL_GDR_FLUSH_DISABLE", 1, out.is_flush_disabled);
   take("NCCL_IB_MERGE_NICS", 1, out.merges);
   take("NCCL_IB_ADAPTIVE_ROUTING", 1, out.adaptive_routing);
   take("NCCL_IB_AR_THRESHOLD", std::numeric_limits<int>::max(), out.adaptive_threshold);

@@ -45,6 +45,7 @@ struct NcclVariables {
   bool is_relaxed = true;            // NCCL_IB_PCI_RELAXED_ORDERING is not 0.
   std::uint16_t pkey_index = 0;      // NCCL_IB_PKEY
   bool merges = true;                // NCCL_IB_MERGE_NICS is not 0.
+  bool is_flush_disabled = false;    // NCCL_GDR_FLUSH_DISABLE
   int adaptive_routing = -1;         // NCCL_IB_ADAPTIVE_ROUTING; -1: InfiniBand's networks have it.
   int adaptive_threshold = 8192;     // NCCL_IB_AR_THRESHOLD, in bytes.
   std::vector<std::string> ignored;  // "NCCL_IB_TIMEOUT=forty", which are no such numbers.

@@ -87,7 +87,8 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
     const RegisteredMemory* const memory = registered(buffer.key);
     return memory != nullptr && !memory->is_host && !buffer.bytes.empty();
   });
-  if (last == buffers.rend()) return nullptr;
+  if (last == buffers.rend() || end_.connection().rails().first().device.is_flush_disabled)
+    return nullptr;
   Flushed& flushed = flushes_[next_flush_++ % kPosts];
   for (std::size_t i = 0; i < flushers_.size(); ++i) {
     flushed.ids[i] = Flushed::kNone;

@@ -161,7 +161,8 @@ TEST(SocketDevice, WithoutAConfigIsCalledAsItsInterface) {
   EXPECT_EQ((*devices)[1].interface, "eth1") << "a label is no interface";
   EXPECT_EQ(device_text((*devices)[0]),
             "eth1 10.0.0.5, PCI 0000:17:00.0, 100000 Mb/s, any GPU, NUMA node 1, MTU 9000, ports "
-            "of the kernel's choice; chosen by NCCL_SOCKET_IFNAME=eth");
+            "of the kernel's choice; GPUDirect RDMA off: kernel sockets end in host memory; chosen "
+            "by NCCL_SOCKET_IFNAME=eth");
 }
 
 TEST(SocketDevice, WithoutAConfigMayBeNone) {
@@ -183,7 +184,8 @@ TEST(SocketDevice, SaysWhatIsOdd) {
   EXPECT_EQ(text,
             "eth1 10.0.0.5 (sockets bound to it: another interface is in this network), no PCI "
             "function, 10000 Mb/s (a guess: its driver does not tell), any GPU, NUMA node unknown, "
-            "MTU unknown, ports 7472-7535; chosen by /etc/ztcp.conf");
+            "MTU unknown, ports 7472-7535; GPUDirect RDMA off: kernel sockets end in host memory; "
+            "chosen by /etc/ztcp.conf");
 }
 
 }  // namespace

@@ -24,9 +24,8 @@ class DeviceEvents : public Connections {
   void wait_for(const std::string& words, bool is_warning = true) {
     const auto is_said = [&] {
       const auto lines = is_warning ? log_.warnings() : log_.infos();
-      return std::ranges::any_of(lines, [&](const std::string& line) {
-        return line.find(words) != std::string::npos;
-      });
+      return std::ranges::any_of(
+          lines, [&](const std::string& line) { return line.find(words) != std::string::npos; });
     };
     while (!is_said()) std::this_thread::yield();
   }

@@ -24,11 +24,13 @@ TEST(NcclVariables, NothingSaidIsNothingChanged) {
   EXPECT_EQ(variables.gid_index, -1);
   EXPECT_EQ(variables.queue_pairs, 1U);
   EXPECT_TRUE(variables.is_relaxed);
+  EXPECT_FALSE(variables.is_flush_disabled);
   EXPECT_TRUE(variables.ignored.empty());
 }
 
 TEST(NcclVariables, TakesNcclsVariables) {
   const NcclVariables variables = read({{"NCCL_IB_DISABLE", "1"},
+                                        {"NCCL_GDR_FLUSH_DISABLE", "1"},
                                         {"NCCL_IB_GID_INDEX", "3"},
                                         {"NCCL_IB_TIMEOUT", "22"},
                                         {"NCCL_IB_RETRY_CNT", "5"},
@@ -40,6 +42,7 @@ TEST(NcclVariables, TakesNcclsVariables) {
                                         {"NCCL_IB_ADAPTIVE_ROUTING", "0"},
                                         {"NCCL_IB_AR_THRESHOLD", "65536"}});
   EXPECT_TRUE(variables.is_disabled);
+  EXPECT_TRUE(variables.is_flush_disabled);
   EXPECT_EQ(variables.gid_index, 3);
   EXPECT_EQ(variables.timeout, 22);
   EXPECT_EQ(variables.retries, 5);

@@ -27,7 +27,8 @@ std::vector<ibv_qp_attr> told_of(FakeHost& host) {
   devices[0].opened->api = &api;
   told_states.clear();
   {
-    auto made = QueuePairs::create(devices[0], devices[0].address, {.count = 1, .receive_depth = 1});
+    auto made =
+        QueuePairs::create(devices[0], devices[0].address, {.count = 1, .receive_depth = 1});
     EXPECT_TRUE(made) << made.error().text;
     if (!made) return {};
     RailFacts facts;

@@ -217,6 +217,35 @@ TEST_F(GpuOfOneOfTwoTest, AFlushReadsByTheKeyOfItsRail) {
   close(fd);
 }
 
+// Whoever knows that his GPU needs none says so, as to NCCL's own transport.
+TEST(TcpRails, AFlushThatIsDisabledReadsNothing) {
+  const test::LogCapture log;
+  FakeHost host;
+  host.variables.is_flush_disabled = true;
+  const auto transport = host.start();
+  EXPECT_THAT(transport->describe_device(1), HasSubstr("NCCL_GDR_FLUSH_DISABLE 1"));
+  const test::Pair pair = test::connect(*transport, *transport, 1);
+  constexpr std::size_t kSize = 1 << 16;
+  const int fd = memfd_create("gpu", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(fd, kSize), 0);
+  void* const gpu = mmap(nullptr, kSize, PROT_NONE, MAP_SHARED, fd, 0);
+  const auto key = pair.receiver->register_memory({.address = gpu,
+                                                   .size_bytes = kSize,
+                                                   .kind = MemoryKind::kCuda,
+                                                   .dmabuf_fd = fd,
+                                                   .offset = 0});
+  ASSERT_TRUE(key);
+  const RecvBuffer buffer{
+      .bytes = std::span(static_cast<std::byte*>(gpu), kSize), .tag = 0, .key = *key};
+  const auto flush = pair.receiver->post_flush({&buffer, 1});
+  ASSERT_TRUE(flush);
+  EXPECT_EQ(*flush, nullptr);
+  EXPECT_EQ(host.devices.carried_out(IBV_WR_RDMA_READ), 0);
+  EXPECT_TRUE(pair.receiver->deregister_memory(*key));
+  munmap(gpu, kSize);
+  close(fd);
+}
+
 // As where a container has none.
 TEST(TcpRails, WithoutTheLibraryInterfacesServeAlone) {
   const test::LogCapture log;
