@@ -184,6 +184,24 @@ def start_transfer(lab, machines, rail=1, iterations=200, **options):
     return jobs
 
 
+def install_break_qp(lab, machines):
+    """What breaks queue pairs of a process, in every machine."""
+    folder = lab.path("break_qp")
+    os.mkdir(folder)
+    source = os.path.join(os.path.dirname(__file__), "break_qp.c")
+    subprocess.run(["cc", "-static", "-O1", "-Wall", "-Werror", "-o", os.path.join(folder, "break_qp"), source],
+                   check=True)
+    for machine in machines:
+        machine.copy_tree(folder, to="/usr/local/lib")
+
+
+def break_queue_pairs(lab, machine, device):
+    """Those that the rank on this machine has of a device: "rxe0"."""
+    job = machine.run("for one in /sys/class/infiniband_verbs/uverbs*; do [ $(cat $one/ibdev) = "
+                      f"{device} ] && /usr/local/lib/break_qp $(pgrep -o -x -u job ztcp_perf) ${{one##*/}}; done")
+    lab.say(f"{job.output.strip()} queue pairs of {device} are broken")
+
+
 def expect_end(job, text):
     """It ends by itself, not well, and says why."""
     job.wait(ENDS_WITHIN_S)

@@ -1,5 +1,5 @@
-"""One fabric of three drivers' NICs: our own TCP, RDMA (soft RoCE) and kernel sockets, a job over each; undo leaves the others alone."""
-from guest import CONFIG, SET_UP, all_reduce, check, expect, expect_same, on_all, state, undo
+"""One fabric of three drivers' NICs: our own TCP, RDMA (soft RoCE) and kernel sockets, a job over each, and over all at once; undo leaves the others alone."""
+from guest import CONFIG, SET_UP, all_reduce, check, expect, expect_same, expect_verified, on_all, start_ranks, state, undo
 from machine import Failure
 
 # By device. Rail 3's NIC is taken; the others stay with the kernel.
@@ -31,6 +31,11 @@ def run(lab):
         for wire, was in counted.items():
             if (lab.wire(wire).forwarded - was >= 100) != (wire == rail):
                 raise Failure(f"rail {wire}: {lab.wire(wire).forwarded - was} frames by the job over rail {rail}")
+    lab.say("both kinds of a kernel's NIC and the taken one at once")
+    jobs = [start_ranks(machines, "--op all_reduce --min 256K --max 256K --iters 20 --warmup 1 --check", nic=device,
+                        port=29600 + 10 * device) for device in range(len(DRIVERS))]
+    for job in jobs:
+        expect_verified(job)
     lab.say("undo")
     undo(machines)
     for machine, was in zip(machines, before):

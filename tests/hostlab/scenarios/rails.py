@@ -1,5 +1,5 @@
-"""RDMA over two NICs as one (soft RoCE): a job goes on while one link is pulled, on either machine, and uses it again."""
-from guest import all_reduce, expect_verified, on_all, pull_and_put_back, start_transfer
+"""RDMA over two NICs as one (soft RoCE): a job goes on while one link is pulled, on either machine, or one NIC's queue pairs break, and uses it again."""
+from guest import SAID_WITHIN_S, all_reduce, break_queue_pairs, expect_verified, install_break_qp, on_all, pull_and_put_back, start_transfer
 from machine import Failure
 
 CONFIG = "/etc/ztcp-rails.conf"
@@ -32,3 +32,10 @@ def run(lab):
         jobs = start_transfer(lab, machines, prefix=asked, iterations=1500, port=29600 + 10 * rail)
         pull_and_put_back(lab, machines, jobs, number, rail, f"rxe{rail - 1} port 1", other=3 - rail)
         expect_verified(jobs)
+
+    install_break_qp(lab, machines)
+    jobs = start_transfer(lab, machines, prefix=asked, iterations=1500, port=29700)
+    break_queue_pairs(lab, machines[0], "rxe1")
+    jobs[0].wait_for("the rail over rxe1 port 1 has failed", SAID_WITHIN_S)
+    jobs[0].wait_for("is back", SAID_WITHIN_S)
+    expect_verified(jobs)

@@ -1,5 +1,5 @@
-"""RDMA by soft RoCE (rxe): an ordinary user's job without any set-up, with loss, a killed rank and a link that is down."""
-from guest import all_reduce, expect, expect_end, on_all, start_transfer
+"""RDMA by soft RoCE (rxe): an ordinary user's job without any set-up, with loss, a killed rank, a broken queue pair and a link that is down."""
+from guest import all_reduce, break_queue_pairs, expect, expect_end, install_break_qp, on_all, start_transfer
 from machine import Failure
 
 
@@ -33,6 +33,14 @@ def run(lab):
     jobs = start_transfer(lab, machines, prefix=asked, iterations=100000)
     machines[1].run("pkill -KILL -u job -x ztcp_perf")
     expect_end(jobs[0], "is gone: it was killed or its machine failed")
+
+    lab.say("queue pairs are broken")
+    install_break_qp(lab, machines)
+    jobs = start_transfer(lab, machines, prefix=asked, iterations=100000, port=29550)
+    break_queue_pairs(lab, machines[0], "rxe0")
+    expect_end(jobs[0], "rxe0")
+    expect_end(jobs[1], "rxe0")
+    all_reduce(machines, size="--min 64K --max 64K --factor 2", pmd="RDMA verbs", prefix=asked, port=29560)
 
     lab.say("the link goes down")
     jobs = start_transfer(lab, machines, prefix=asked, iterations=100000, port=29600)
