@@ -19,7 +19,7 @@ namespace {
 // suffices for.
 int views_of_mesh_nic(std::size_t peers, std::uint32_t queues) {
   if (peers == 1) return queues >= 4 ? 8 : 1;
-  return queues >= 2 ? 4 : 1;
+  return queues >= 3 ? 4 : static_cast<int>(std::max(queues, 1U));
 }
 
 }  // namespace

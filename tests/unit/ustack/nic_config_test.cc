@@ -190,6 +190,8 @@ TEST_F(DevicePropertiesOf, AMeshNicWithQueuesIsSeveralDevicesWhereChannelsAreCho
   join(3, config::MemifRole::kMesh, 1);
   EXPECT_EQ(views_of_first(), 1) << "one queue";
   join(3, config::MemifRole::kMesh, 2);
+  EXPECT_EQ(views_of_first(), 2);
+  join(3, config::MemifRole::kMesh, 3);
   EXPECT_EQ(views_of_first(), 4);
   fabric_.tunes_channels = false;
   EXPECT_EQ(views_of_first(), 1);
