@@ -63,7 +63,7 @@ class Host : public config::Machine {
   virtual std::set<std::string> groups_of(const std::string& user) = 0;
   // Interfaces, addresses and routes.
   virtual tl::expected<config::Network, config::Problem> network() = 0;
-  // The same addresses as jobs see them: of both families, with what carries them. Empty where the
+  // The same addresses as a job sees them: IPv4 and IPv6, each with its interface. Empty where the
   // kernel does not tell.
   virtual std::vector<LocalAddress> addresses() = 0;
   // Where this machine's files lie for who can't read them through here: "/".

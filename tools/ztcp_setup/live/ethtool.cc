@@ -181,7 +181,7 @@ std::uint32_t blocks_of(const std::vector<std::string>& names) {
   return static_cast<std::uint32_t>((names.size() + 31) / 32);
 }
 
-// What is in effect, not what was asked for: the one that an operator notices.
+// The features that are in effect, not those that somebody asked for: an operator sees the former.
 Result<SettingGroup> read_features(const Driver& driver) {
   const std::vector<std::string> names = ZTCP_TRY(names_of(driver, ETH_SS_FEATURES));
   EthtoolRequest<ethtool_gfeatures> features(ETHTOOL_GFEATURES,

@@ -12,8 +12,9 @@ namespace {
 
 using config::Severity;
 
-// What vfio-pci has and no config of ours names belongs to a virtual machine or another program;
-// what nobody drives can't say its address.
+// A NIC that vfio-pci has already, and that no config of ours names, belongs to a virtual machine
+// or to another program. A NIC without a driver has no interface, and so no address that could be
+// kept.
 void leave_strangers_alone(const PlanInput& input, Plan& plan) {
   for (config::HostNic& nic : plan.topology.nics) {
     if (!nic.unfit.empty() || input.existing_nic(nic.pci) != nullptr) continue;

@@ -36,7 +36,8 @@ class Leaving {
                                 nic.speed_mbps, fastest, word_for(nic));
   }
 
-  // What the machine lives on is shared with jobs only where there is nothing else.
+  // An interface that the machine itself needs (default route, ssh, storage) is used for jobs only
+  // where there is no other.
   void leave_reserved_ones() {
     const config::Reserved reserved = config::reserved_interfaces(
         input_.host, plan_.network, input_.request.selection.ssh_connection);
