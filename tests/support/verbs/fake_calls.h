@@ -59,6 +59,9 @@ struct FakeCalls {
     errno = sys_errno;
     return sys_errno;
   }
+  static FakeCounts& counts_of(ibv_context* context) {
+    return static_cast<FakeContext*>(context)->fake->counts;
+  }
   static FakeFabric& fabric_of(ibv_context* context) {
     return *static_cast<FakeContext*>(context)->fabric;
   }

@@ -66,7 +66,8 @@ class FakeFabric {
 
   // --- What it may see ---
   int carried_out(ibv_wr_opcode opcode) const;  // Works of the kind that succeeded.
-  int live(const char* kind) const;             // "context", "pd", "mr", "cq" or "qp".
+  FakeCounts counts(const std::string& device) const;
+  int live(const char* kind) const;  // "context", "pd", "mr", "cq" or "qp".
   std::vector<std::uint32_t> pairs_of(const std::string& device) const;  // Their numbers.
   std::vector<std::string> misuse() const;
 

@@ -39,8 +39,18 @@ struct FakeDeviceSpec {
   IpAddress address;  // Of iWARP: its interface's.
 };
 
+// What was asked of a device.
+struct FakeCounts {
+  int works = 0;
+  int doorbells = 0;  // Calls that brought them.
+  int receives = 0;
+  int receive_doorbells = 0;
+  int completions = 0;  // That were handed out.
+};
+
 struct FakeDevice : ibv_device {
   FakeDeviceSpec spec;
+  FakeCounts counts;
   ibv_context managers{};  // The connection manager's own.
 };
 

@@ -117,8 +117,10 @@ int FakeCalls::post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
   FakeFabric& fabric = fabric_of(qp->context);
   const Lock lock(fabric.mutex_);
   auto* const fake = static_cast<FakeQueuePair*>(qp);
+  ++counts_of(qp->context).doorbells;
   for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     *bad = wr;
+    ++counts_of(qp->context).works;
     if (fake->state != IBV_QPS_RTS && fake->state != IBV_QPS_ERR)
       return fabric.note("a send is posted before the queue pair may send"), EINVAL;
     if (fake->outstanding == fake->cap.max_send_wr)
@@ -144,8 +146,10 @@ int FakeCalls::post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
   FakeFabric& fabric = fabric_of(qp->context);
   const Lock lock(fabric.mutex_);
   auto* const fake = static_cast<FakeQueuePair*>(qp);
+  ++counts_of(qp->context).receive_doorbells;
   for (ibv_recv_wr* wr = first; wr != nullptr; wr = wr->next) {
     *bad = wr;
+    ++counts_of(qp->context).receives;
     if (fake->state == IBV_QPS_RESET)
       return fabric.note("a receive is posted to a queue pair that was reset"), EINVAL;
     if (fake->receives.size() == fake->cap.max_recv_wr)
@@ -173,6 +177,7 @@ int FakeCalls::poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
     if (qp != fabric.queue_pairs_.end()) qp->second->outstanding -= out[count].vendor_err;
     out[count].vendor_err = out[count].status == IBV_WC_SUCCESS ? 0 : 0x81;
   }
+  counts_of(cq->context).completions += count;
   return count;
 }
 

@@ -339,6 +339,12 @@ int FakeFabric::carried_out(ibv_wr_opcode opcode) const {
   const auto found = carried_out_.find(opcode);
   return found == carried_out_.end() ? 0 : found->second;
 }
+FakeCounts FakeFabric::counts(const std::string& device) const {
+  const std::lock_guard lock(mutex_);
+  return (*std::ranges::find_if(devices_,
+                                [&](const auto& one) { return one->spec.name == device; }))
+      ->counts;
+}
 int FakeFabric::live(const char* kind) const {
   const std::lock_guard lock(mutex_);
   const auto found = live_.find(kind);

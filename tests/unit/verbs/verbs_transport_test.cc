@@ -31,6 +31,28 @@ TEST_F(VerbsTransportTest, CarriesMessagesOfAllSizes) {
     exchange(both, size, size + 1);
 }
 
+// Of whole connections, as tests/sim/verbs_work_test.cc has it of sessions alone: no more than what
+// NCCL's own net_ib takes.
+TEST_F(VerbsTransportTest, AMessageIsOneWorkOneDoorbellAndOneCompletionOnEitherSide) {
+  Pair both = pair();
+  for (const auto& [size, messages] : {std::pair<std::size_t, int>{8, 512}, {1U << 20U, 64}}) {
+    const test::FakeCounts sent = host_.devices.counts("fake0");
+    const test::FakeCounts received = host_.devices.counts("fake1");
+    for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(messages); ++i)
+      exchange(both, size, i);
+    const test::FakeCounts sender = host_.devices.counts("fake0");
+    const test::FakeCounts receiver = host_.devices.counts("fake1");
+    EXPECT_EQ(sender.works - sent.works, messages) << size;
+    EXPECT_EQ(sender.doorbells - sent.doorbells, messages);
+    EXPECT_EQ(sender.completions - sent.completions, messages);
+    EXPECT_EQ(receiver.works - received.works, messages);
+    EXPECT_EQ(receiver.doorbells - received.doorbells, messages);
+    EXPECT_LE(receiver.completions - received.completions, messages + messages / 256 + 1);
+    EXPECT_LE(receiver.receives - received.receives, messages + 64);
+    EXPECT_LE(receiver.receive_doorbells - received.receive_doorbells, messages / 64 + 1);
+  }
+}
+
 // As NCCL's own: a plain write, which may go any way, and a message behind it.
 TEST_F(VerbsTransportTest, PiecesAboveTheThresholdAreToldOfApart) {
   const auto counts = [&] {
