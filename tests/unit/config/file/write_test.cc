@@ -4,6 +4,7 @@
 // to_toml(), and that what it writes is read as what it was.
 #include <gtest/gtest.h>
 
+#include "config/file/fields.h"
 #include "config/file/load.h"
 #include "tests/unit/config/file/some_fabric.h"
 
@@ -11,6 +12,7 @@ namespace ztcp::config {
 namespace {
 
 using test::some_fabric;
+using test::some_nic;
 
 class RoundTrip : public testing::TestWithParam<NicDriver> {};
 
