@@ -46,7 +46,7 @@ watch::Proof proof_of(const msg::Cookie& cookie) {
 
 }  // namespace
 
-std::shared_ptr<DeathWatch> DeathWatch::open(const config::Fabric& fabric, Watcher watcher) {
+std::shared_ptr<DeathWatch> DeathWatch::open(const config::Fabric& fabric, const Watcher& watcher) {
   const std::string& wanted = fabric.messages.watch_interface;
   if (wanted == "off") return nullptr;
   const std::string whose =

@@ -33,7 +33,7 @@ class DeathWatch {
     Duration probe_interval;
   };
   // nullptr: switched off, or impossible here, which is said.
-  static std::shared_ptr<DeathWatch> open(const config::Fabric& fabric, Watcher watcher);
+  static std::shared_ptr<DeathWatch> open(const config::Fabric& fabric, const Watcher& watcher);
 
   // --- Control threads ---------------------------------------------------------------------------
   // Where peers call; goes into their handles.
