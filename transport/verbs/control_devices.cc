@@ -116,6 +116,7 @@ void Control::look_at_address(Rail& rail, const char* words) {
 }
 
 void Control::lose_device(OpenDevice& device, const void* part, const std::string& why) {
+  const Errc code = part == nullptr ? Errc::kNoDevice : Errc::kSystem;
   for (const auto& talk : talks_) {
     // One that was refused just now may have no queue pairs.
     if (!talk->connection || talk->state == Talk::State::kGone) continue;
@@ -124,7 +125,7 @@ void Control::lose_device(OpenDevice& device, const void* part, const std::strin
       is_lost = !connection.lose(device, part, why);
       return Status();
     });
-    if (is_lost) talk->connection->hear(News::kDeviceLost, Errc::kNoDevice, why);
+    if (is_lost) talk->connection->hear(News::kDeviceLost, code, why);
   }
 }
 

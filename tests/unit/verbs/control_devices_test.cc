@@ -57,7 +57,7 @@ TEST_F(DeviceEvents, OfACompletionQueueEndItsConnectionAlone) {
   ASSERT_GT(after.size(), before.size());
   Pair other = pair();
   host_.devices.raise_of_pair(after.back(), IBV_EVENT_CQ_ERR);
-  EXPECT_EQ(end_of(lost).code, Errc::kNoDevice);
+  EXPECT_EQ(end_of(lost).code, Errc::kSystem);
   EXPECT_THAT(log_.warned(), HasSubstr("fake1 tells of a CQ error"));
   exchange(other, 100'000, 1);
 }
@@ -67,7 +67,7 @@ TEST_F(DeviceEvents, OfAQueuePairEndItsConnectionAlone) {
   const std::uint32_t number = host_.devices.pairs_of("fake1").back();
   Pair other = pair();
   host_.devices.raise_of_pair(number, IBV_EVENT_QP_FATAL);
-  EXPECT_EQ(end_of(lost).code, Errc::kNoDevice);
+  EXPECT_EQ(end_of(lost).code, Errc::kSystem);
   EXPECT_THAT(log_.warned(), HasSubstr("fake1 tells of a local work queue catastrophic error"));
   exchange(other, 100'000, 1);
 }
