@@ -5,11 +5,10 @@
 // and in words, at both ends, and no other is hurt.
 #include "transport/verbs/completion_text.h"
 
-#include <sys/mman.h>
 #include <tuple>
-#include <unistd.h>
 
 #include "tests/unit/verbs/connections.h"
+#include "tests/unit/verbs/gpu_memory.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -83,17 +82,10 @@ class FailedFlush : public Connections, public testing::WithParamInterface<ibv_w
 
 TEST_P(FailedFlush, EndsItsConnectionInWords) {
   Pair both = pair();
-  const int fd = memfd_create("gpu", MFD_CLOEXEC);
-  ASSERT_EQ(ftruncate(fd, kSize), 0);
-  void* const gpu = mmap(nullptr, kSize, PROT_NONE, MAP_SHARED, fd, 0);
-  const auto key = both.receiver->register_memory({.address = gpu,
-                                                   .size_bytes = kSize,
-                                                   .kind = MemoryKind::kCuda,
-                                                   .dmabuf_fd = fd,
-                                                   .offset = 0});
+  const GpuMemory gpu(kSize);
+  const auto key = both.receiver->register_memory(gpu.region());
   ASSERT_TRUE(key) << key.error().where;
-  const RecvBuffer buffer{
-      .bytes = std::span(static_cast<std::byte*>(gpu), kSize), .tag = 0, .key = *key};
+  const RecvBuffer buffer{.bytes = gpu.bytes(), .tag = 0, .key = *key};
   host_.devices.fail_next(IBV_WR_RDMA_READ, GetParam());
   const auto flush = both.receiver->post_flush({&buffer, 1});
   ASSERT_TRUE(flush && *flush != nullptr);
@@ -102,8 +94,6 @@ TEST_P(FailedFlush, EndsItsConnectionInWords) {
   EXPECT_THAT(log_.warned(), HasSubstr("the flush of GPU memory: "));
   EXPECT_THAT(log_.warned(), HasSubstr(describe(GetParam()).words));
   EXPECT_TRUE(both.receiver->deregister_memory(*key));
-  munmap(gpu, kSize);
-  close(fd);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, FailedFlush,

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/unit/verbs/gpu_memory.h"
 #include "tests/unit/verbs/rails_fixture.h"
 #include "transport/core/socket_address.h"
 #include "transport/verbs/exchange.h"
@@ -196,25 +196,16 @@ class GpuOfOneOfTwoTest : public TcpRailsTest {
 };
 
 TEST_F(GpuOfOneOfTwoTest, AFlushReadsByTheKeyOfItsRail) {
-  const int fd = memfd_create("gpu", MFD_CLOEXEC);
-  ASSERT_EQ(ftruncate(fd, kSize), 0);
-  void* const gpu = mmap(nullptr, kSize, PROT_NONE, MAP_SHARED, fd, 0);
-  const std::span bytes(static_cast<std::byte*>(gpu), kSize);
-  const auto key = pair_.receiver->register_memory({.address = gpu,
-                                                    .size_bytes = kSize,
-                                                    .kind = MemoryKind::kCuda,
-                                                    .dmabuf_fd = fd,
-                                                    .offset = 0});
+  const GpuMemory gpu(kSize);
+  const auto key = pair_.receiver->register_memory(gpu.region());
   ASSERT_TRUE(key);
-  const RecvBuffer buffer{.bytes = bytes, .tag = 0, .key = *key};
+  const RecvBuffer buffer{.bytes = gpu.bytes(), .tag = 0, .key = *key};
   const auto flush = pair_.receiver->post_flush({&buffer, 1});
   ASSERT_TRUE(flush && *flush != nullptr);
   Result<bool> done = false;
   while (done && !*done) done = (*flush)->test({});
   EXPECT_TRUE(done) << log_.warned();
   EXPECT_TRUE(pair_.receiver->deregister_memory(*key));
-  munmap(gpu, kSize);
-  close(fd);
 }
 
 // Whoever knows that his GPU needs none says so, as to NCCL's own transport.
@@ -226,24 +217,15 @@ TEST(TcpRails, AFlushThatIsDisabledReadsNothing) {
   EXPECT_THAT(transport->describe_device(1), HasSubstr("NCCL_GDR_FLUSH_DISABLE 1"));
   const test::Pair pair = test::connect(*transport, *transport, 1);
   constexpr std::size_t kSize = 1 << 16;
-  const int fd = memfd_create("gpu", MFD_CLOEXEC);
-  ASSERT_EQ(ftruncate(fd, kSize), 0);
-  void* const gpu = mmap(nullptr, kSize, PROT_NONE, MAP_SHARED, fd, 0);
-  const auto key = pair.receiver->register_memory({.address = gpu,
-                                                   .size_bytes = kSize,
-                                                   .kind = MemoryKind::kCuda,
-                                                   .dmabuf_fd = fd,
-                                                   .offset = 0});
+  const GpuMemory gpu(kSize);
+  const auto key = pair.receiver->register_memory(gpu.region());
   ASSERT_TRUE(key);
-  const RecvBuffer buffer{
-      .bytes = std::span(static_cast<std::byte*>(gpu), kSize), .tag = 0, .key = *key};
+  const RecvBuffer buffer{.bytes = gpu.bytes(), .tag = 0, .key = *key};
   const auto flush = pair.receiver->post_flush({&buffer, 1});
   ASSERT_TRUE(flush);
   EXPECT_EQ(*flush, nullptr);
   EXPECT_EQ(host.devices.carried_out(IBV_WR_RDMA_READ), 0);
   EXPECT_TRUE(pair.receiver->deregister_memory(*key));
-  munmap(gpu, kSize);
-  close(fd);
 }
 
 // As where a container has none.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Memory that no CPU reaches by its address, with the descriptor that stands for it: what NCCL
+// hands over of a GPU.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "transport/transport.h"
+
+namespace ztcp::verbs {
+
+class GpuMemory {
+ public:
+  explicit GpuMemory(std::size_t size_bytes)
+      : size_bytes_(size_bytes), fd_(memfd_create("gpu", MFD_CLOEXEC)) {
+    if (ftruncate(fd_, static_cast<off_t>(size_bytes)) == 0)
+      at_ = mmap(nullptr, size_bytes, PROT_NONE, MAP_SHARED, fd_, 0);
+  }
+  ~GpuMemory() {
+    munmap(at_, size_bytes_);
+    close(fd_);
+  }
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(at_), size_bytes_}; }
+  Region region() const {
+    return {.address = at_,
+            .size_bytes = size_bytes_,
+            .kind = MemoryKind::kCuda,
+            .dmabuf_fd = fd_,
+            .offset = 0};
+  }
+
+ private:
+  const std::size_t size_bytes_;
+  const int fd_;
+  void* at_ = MAP_FAILED;
+};
+
+}  // namespace ztcp::verbs
