@@ -197,8 +197,8 @@ def install_break_qp(lab, machines):
 
 def break_queue_pairs(lab, machine, device):
     """Those that the rank on this machine has of a device: "rxe0"."""
-    job = machine.run("for one in /sys/class/infiniband_verbs/uverbs*; do [ $(cat $one/ibdev) = "
-                      f"{device} ] && /usr/local/lib/break_qp $(pgrep -o -x -u job ztcp_perf) ${{one##*/}}; done")
+    job = machine.run("for one in /sys/class/infiniband_verbs/uverbs*; do if [ $(cat $one/ibdev) = "
+                      f"{device} ]; then /usr/local/lib/break_qp $(pgrep -o -x -u job ztcp_perf) ${{one##*/}}; fi; done")
     lab.say(f"{job.output.strip()} queue pairs of {device} are broken")
 
 

@@ -54,6 +54,17 @@ TEST(VerbsDevices, GpuDirectIsOffWithTheReasonOrOnByAModule) {
       << "which has the old one's place, too";
 }
 
+// Which NCCL learns from CUDA, and hands no DMA-BUF over.
+TEST(VerbsDevices, AGpuDriverThatExportsNoDmaBufIsNamed) {
+  FakeHost host;
+  host.tree.add_file("proc/sys/kernel/osrelease", "6.1.0\n");
+  host.tree.add_file("proc/driver/nvidia/version", "NVIDIA UNIX x86_64 Kernel Module  550.54\n");
+  EXPECT_EQ(host.list()[0].gpu_direct,
+            "on (DMA-BUF; but DMA-BUFs need NVIDIA's open kernel module)");
+  host.tree.add_file("proc/driver/nvidia/version", "NVIDIA UNIX Open Kernel Module  550.54\n");
+  EXPECT_EQ(host.list()[0].gpu_direct, "on (DMA-BUF)");
+}
+
 TEST(VerbsDevices, AnOldLibraryKnowsNoDmabufAndTheLineSaysSo) {
   FakeHost host;
   Api old = *host.devices.api();

@@ -8,16 +8,22 @@
 namespace ztcp::setup {
 
 std::string without_secrets(const std::string& config_text) {
-  constexpr std::string_view kKey = "cluster_key";
-  std::string text = config_text;
-  for (std::size_t at = text.find(kKey); at != text.npos; at = text.find(kKey, at + 1)) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::size_t value = text.find('=', at);
-    // In a comment it has none, and the default's is empty.
-    if (value >= end || text.find_first_not_of(" \"'", value + 1) >= end) continue;
-    text.replace(value + 1, end - value - 1, " (not shown)");
+  constexpr std::size_t kKeyDigits = 64;
+  constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
+  std::string shown;
+  for (std::size_t at = 0; at < config_text.size();) {
+    const std::size_t end =
+        std::min(config_text.find_first_not_of(kHexDigits, at), config_text.size());
+    if (end - at >= kKeyDigits)
+      shown += "(not shown)";
+    else
+      shown.append(config_text, at, end - at);
+    const std::size_t next =
+        std::min(config_text.find_first_of(kHexDigits, end), config_text.size());
+    shown.append(config_text, end, next - end);
+    at = next;
   }
-  return text;
+  return shown;
 }
 
 }  // namespace ztcp::setup

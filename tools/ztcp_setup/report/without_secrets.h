@@ -8,7 +8,8 @@
 
 namespace ztcp::setup {
 
-// The same, with "(not shown)" for what a line of it says of the cluster key.
+// The same, with "(not shown)" for each run of hex digits as long as a cluster key, however the
+// file writes it: nothing else there is so long.
 std::string without_secrets(const std::string& config_text);
 
 }  // namespace ztcp::setup

@@ -48,7 +48,6 @@ class Applier {
   // False ends the run.
   bool apply_one(Resource resource) {
     note_ids(host_, resource);
-    const Journal on_disk = journal_;
     const Entry* known = journal_.find(key_of(resource));
     if (holds(host_, resource)) {
       Entry entry{resource, known != nullptr ? known->before : std::nullopt, true};
@@ -57,7 +56,8 @@ class Applier {
       return step(resource, StepResult::kHeld);
     }
     std::optional<Before> before = before_of(resource, known);
-    if (!before) return step(resource, StepResult::kFailed);
+    if (!before || !keep_edits(known)) return step(resource, StepResult::kFailed);
+    const Journal on_disk = journal_;
     put({resource, std::move(before), false});
     make_notices_due();
     record_pages();
@@ -70,7 +70,6 @@ class Applier {
       return false;
     }
     progress_.begin(resource.why);
-    if (!keep_edits(on_disk.find(key_of(resource)))) return step(resource, StepResult::kFailed);
     Entry& entry = *journal_.find(key_of(resource));
     const Done done = apply(host_, resource, *entry.before);
     entry.done = done || may_fall_short(resource);
@@ -97,7 +96,8 @@ class Applier {
     return std::move(*fresh);
   }
 
-  // Before a file that an earlier run wrote is written anew.
+  // Of a file that an earlier run wrote and that is written anew: while the journal still has what
+  // that run wrote, so that nothing is lost wherever this one is cut off.
   bool keep_edits(const Entry* known) {
     if (known == nullptr || !known->done || !known->before) return true;
     Reverted kept = keep_edited(host_, known->resource, *known->before);

@@ -20,19 +20,18 @@ using testing::Not;
 const std::string kKey = "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2";
 
 TEST(WithoutSecrets, TheKeyIsNotShownHoweverItIsWritten) {
-  for (const std::string& line :
-       {"cluster_key = \"" + kKey + "\"", "messages.cluster_key='" + kKey + "'",
-        "messages = { cluster_key = \"" + kKey + "\", listen_port = 1 }"}) {
-    const std::string shown = without_secrets("schema = 1\n" + line + "\n[tcp]\n");
-    EXPECT_THAT(shown, Not(HasSubstr(kKey)));
-    EXPECT_THAT(shown, HasSubstr("cluster_key")) << shown;
-    EXPECT_THAT(shown, HasSubstr("(not shown)\n[tcp]\n")) << shown;
+  for (const std::string before :
+       {"cluster_key = \"", "messages.cluster_key='", "messages = { cluster_key = \"",
+        "cluster_key = \"\"\"\n", "\"cluster_key\" = \""}) {
+    const std::string shown = without_secrets("schema = 1\n" + before + kKey + "\"\n[tcp]\n");
+    EXPECT_EQ(shown, "schema = 1\n" + before + "(not shown)\"\n[tcp]\n");
   }
+  EXPECT_EQ(without_secrets(kKey), "(not shown)");
 }
 
 TEST(WithoutSecrets, WhatHoldsNoneIsAsItWas) {
-  for (const char* text : {"", "# cluster_key: 64 digits\ncluster_key = \"\"\nx = 1\n",
-                           "cluster_key", "= cluster_key ="})
+  for (const char* text : {"", "# cluster_key: 64 digits\ncluster_key = \"\"\nx = 1\n", "abc",
+                           "machine_id = \"11111111111111111111111111111111\"\n"})
     EXPECT_EQ(without_secrets(text), text);
 }
 

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_setup/resources/file.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <gmock/gmock.h>
@@ -20,6 +21,7 @@ using test::bare_machine;
 using test::expect_same;
 using test::FakeHost;
 using test::kConfig;
+using test::Killed;
 using test::kLimits;
 using test::set_up;
 using test::undo;
@@ -70,6 +72,42 @@ TEST(File, AnEditedFileIsKeptWhenAnotherIsWritten) {
   EXPECT_THAT(all_of(outcome.notes), HasSubstr("ztcp.conf.edited"));
   EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited"), "schema = 1\n# mine\n");
   EXPECT_THAT(*host.read_file(kConfig), HasSubstr("blue"));
+}
+
+// Whether the process is killed before, in or after any of its operations.
+TEST(File, AnEditIsInNoRunThatIsCutOffLost) {
+  FakeHost edited = bare_machine();
+  ASSERT_TRUE(set_up(edited).complete());
+  edited.add_file(kConfig, "schema = 1\n# mine\n");
+  const Resources other{{"config", resource::File{kConfig, "schema = 1\n# another\n", 0644, ""}}};
+  const auto has_mine = [](const FakeHost& host) {
+    return std::ranges::any_of(host.state.nodes, [](const auto& node) {
+      return node.first.starts_with(kConfig) && node.second.text == "schema = 1\n# mine\n";
+    });
+  };
+  std::size_t cuts = 0;
+  for (const auto when :
+       {FakeHost::When::kBefore, FakeHost::When::kHalfWay, FakeHost::When::kAfter})
+    for (std::uint64_t n = 1;; ++n) {
+      FakeHost host = edited;
+      host.kill_at(n, when);
+      bool is_cut = false;
+      try {
+        set_up(host, other, Scope::kMore);
+      } catch (const Killed&) {
+        is_cut = true;
+      }
+      host.kill_at(0, when);
+      EXPECT_TRUE(has_mine(host)) << n;
+      FakeHost again = host;
+      EXPECT_TRUE(set_up(again, other, Scope::kMore).complete());
+      EXPECT_TRUE(has_mine(again)) << n;
+      EXPECT_TRUE(undo(host).complete());
+      EXPECT_TRUE(has_mine(host)) << n;
+      if (!is_cut) break;
+      ++cuts;
+    }
+  EXPECT_GT(cuts, 10U);
 }
 
 TEST(File, WhatIsPutInAFilesPlaceStays) {
