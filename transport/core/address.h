@@ -8,6 +8,7 @@
 #include <cassert>
 #include <compare>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -17,7 +18,18 @@ namespace ztcp {
 
 struct MacAddress {
   std::array<std::uint8_t, 6> bytes{};
-  friend bool operator==(const MacAddress&, const MacAddress&) = default;
+  // Two loads of each: as arrays they are compared by a call, twice for every frame.
+  friend bool operator==(const MacAddress& a, const MacAddress& b) {
+    std::uint32_t first_a = 0;
+    std::uint32_t first_b = 0;
+    std::uint16_t last_a = 0;
+    std::uint16_t last_b = 0;
+    std::memcpy(&first_a, a.bytes.data(), sizeof first_a);
+    std::memcpy(&first_b, b.bytes.data(), sizeof first_b);
+    std::memcpy(&last_a, a.bytes.data() + sizeof first_a, sizeof last_a);
+    std::memcpy(&last_b, b.bytes.data() + sizeof first_b, sizeof last_b);
+    return first_a == first_b && last_a == last_b;
+  }
 };
 inline constexpr MacAddress kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 // May be one host's: neither a group's, of which broadcast is one, nor zero.

@@ -17,7 +17,7 @@
 
 #include "transport/tcp/connection.h"
 #include "transport/tcp/stack_context.h"
-#include "transport/wire/frame_parser.h"
+#include "transport/wire/header_run.h"
 #include "transport/wire/icmp.h"
 
 namespace ztcp::tcp {
@@ -76,7 +76,7 @@ struct Stack::Impl {
   std::deque<Connection> connections;  // Never grows after construction.
   std::vector<std::uint32_t> free;
   WorkQueue touched;            // Connections of this burst.
-  wire::ParsedFrame headers;    // Of the frame at hand: filled in place, frame after frame.
+  wire::HeaderRun headers;      // Of the frame at hand.
   std::vector<std::byte> echo;  // One ICMP message at a time is answered; more are dropped.
 };
 

@@ -19,8 +19,7 @@ bool is_plain_syn(const wire::TcpHeader& tcp) {
 
 void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
   frame.kept = false;
-  wire::parse_frame(frame, headers);
-  const wire::ParsedFrame& parsed = headers;
+  const wire::ParsedFrame& parsed = headers.next(frame);
   const StackConfig& config = context.config;
   if (parsed.kind == wire::FrameKind::kTcp) [[likely]] {
     // A segment for our address in somebody else's frame is no news of ours: a switch that floods,

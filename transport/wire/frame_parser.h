@@ -55,6 +55,10 @@ bool verify_icmp_checksums(const RxFrame& frame, const ParsedFrame& parsed) noex
 // frame, in order. The range lies inside the frame.
 template <class Fn>
 void for_each_piece(const RxFrame& frame, std::size_t offset, std::size_t size_bytes, Fn&& fn) {
+  if (offset + size_bytes <= frame.head.size()) [[likely]] {
+    if (size_bytes > 0) fn(frame.head.subspan(offset, size_bytes));
+    return;
+  }
   const auto visit = [&](std::span<const std::byte> piece) {
     if (offset >= piece.size()) {
       offset -= piece.size();

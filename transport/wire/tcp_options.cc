@@ -19,9 +19,6 @@ enum Kind : std::uint8_t {
   kTimestamps = 8,
 };
 
-// The option area of nearly every segment of an established connection.
-constexpr std::uint32_t kNopNopTimestamps = 0x0101080a;
-
 // One option that has a length. False: its length is wrong for its kind.
 bool parse_one(std::uint8_t kind, std::span<const std::byte> body, TcpOptions& options) noexcept {
   const std::byte* p = body.data();

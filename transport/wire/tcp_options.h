@@ -15,6 +15,9 @@ namespace ztcp::wire {
 inline constexpr std::size_t kMaxTcpOptionBytes = 40;
 inline constexpr std::size_t kTimestampOptionBytes = 12;  // As sent: two NOPs in front.
 inline constexpr std::size_t kMaxSackBlocks = 4;
+// What the option area of nearly every segment of an established connection begins with: these
+// NOPs, and the kind and length of timestamps.
+inline constexpr std::uint32_t kNopNopTimestamps = 0x0101080a;
 
 struct SackBlock {
   std::uint32_t begin = 0;  // First sequence number held.
