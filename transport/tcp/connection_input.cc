@@ -170,6 +170,10 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
     wl2_ = ack;
   }
   if (ack.before(sender_.snd_una())) return;  // An old duplicate.
+  const std::uint32_t window_bytes = std::uint32_t{tcp.window} << peer_window_shift_;
+  if (parsed.payload_bytes > 0 && tcp.options.sack_count == 0 && !path_.is_active() &&
+      sender_.has_heard(ack, window_bytes))
+    return;
   std::span<const wire::SackBlock> sack = tcp.options.sack_blocks();
   if (path_.is_active() && !sack.empty() && SeqNum(sack[0].begin).before(iss_ + 1)) {
     // Bytes below the first one were only in the path probe. The block may go on: peers join what
@@ -181,7 +185,7 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
     path_.stop();
   const bool was_acked = sender_.fin_acked();
   sender_.on_ack(now, {.ack = ack,
-                       .window_bytes = std::uint32_t{tcp.window} << peer_window_shift_,
+                       .window_bytes = window_bytes,
                        .window_valid = newer,
                        .pure = parsed.payload_bytes == 0 && !tcp.flags.has(wire::kFin),
                        .has_timestamps = timestamps_ && tcp.options.timestamps.has_value(),

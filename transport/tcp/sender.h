@@ -102,6 +102,12 @@ class Sender {
   std::uint32_t max_window_bytes() const { return max_window_bytes_; }
   std::uint64_t acked_bytes() const { return queue_.begin(); }
   bool has_unacked() const { return snd_una_ != snd_max_ || queue_.size_bytes() > 0 || fin_due(); }
+  // Nothing is lost, or thought to be, and this tells nothing new: each segment of bulk that comes
+  // in repeats it, and is no answer to anything of ours.
+  bool has_heard(SeqNum ack, std::uint32_t window_bytes) const {
+    return ack == snd_una_ && window_bytes == snd_wnd_bytes_ && window_bytes != 0 && is_plain() &&
+           asked_ == kNever;
+  }
   bool fin_acked() const { return fin_acked_; }
   bool is_in_flight(SeqNum seq) const {
     return seq.in_window(snd_una_, bytes_between(snd_una_, snd_max_));
@@ -123,6 +129,11 @@ class Sender {
   // What an ACK says arrived twice (RFC 2883): the tail loss probe, or something else.
   enum class Dsack : std::uint8_t { kNone, kOfProbe, kOther };
 
+  // Nothing lost, nothing sent twice, no holes reported.
+  bool is_plain() const {
+    return state_ == State::kOpen && !probe_outstanding_ && scoreboard_.sacked_bytes() == 0 &&
+           scoreboard_.retransmitted_segments() == 0 && sack_;
+  }
   bool fin_due() const { return fin_queued_ && !fin_acked_; }
   std::uint64_t offset(SeqNum seq) const { return queue_.begin() + bytes_between(snd_una_, seq); }
   // The FIN has a number and no byte.

@@ -12,10 +12,8 @@ namespace ztcp::tcp {
 void Sender::on_ack(TimePoint now, const Ack& ack) {
   assert(snd_una_.at_or_before(ack.ack) && ack.ack.at_or_before(snd_max_));
   asked_ = kNever;
-  // Nothing lost, nothing sent twice, no holes reported: all that can have happened is progress.
-  const bool plain = state_ == State::kOpen && ack.sack.empty() && !probe_outstanding_ &&
-                     scoreboard_.sacked_bytes() == 0 && scoreboard_.retransmitted_segments() == 0 &&
-                     sack_;
+  // All that can have happened is progress.
+  const bool plain = ack.sack.empty() && is_plain();
   Delivered delivered;
   const std::uint32_t acked = take_cumulative(now, ack, delivered);
   Dsack dsack = Dsack::kNone;

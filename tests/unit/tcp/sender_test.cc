@@ -45,6 +45,35 @@ TEST_F(Sending, AckedOncePerBurst) {
   EXPECT_EQ(peer.user.acked_calls, before + 1);
 }
 
+// RFC 8985 section 7.2: the tail loss probe waits anew for ACKs that bring something. What comes in
+// as bulk says the same again in each segment.
+TEST_F(Sending, DataThatAcknowledgesNothingPutsNothingOff) {
+  Peer quiet(make_config());
+  quiet.open();
+  std::vector<Duration> waited;
+  for (Peer* const each : {&quiet, &peer}) {
+    const std::uint32_t end = each->first() + kMss;
+    each->write(kMss);
+    each->collect();
+    each->advance(1ms);
+    each->ack(end);
+    each->write(kMss);
+    ASSERT_EQ(each->collect().size(), 1U);
+    const TimePoint begin = each->now;
+    for (int i = 0; i < 4; ++i) {
+      each->advance(100us);
+      if (each == &peer) each->send_data(100, end);
+      each->collect();
+    }
+    for (int i = 0; i < 10 && each->collect().empty(); ++i) each->fire();
+    EXPECT_EQ(counters().rto_fired, 0U);
+    waited.push_back(each->now - begin);
+    each->send_data(100, end + kMss);
+    EXPECT_EQ(each->user.acked, 2U * kMss);
+  }
+  EXPECT_EQ(waited[0], waited[1]);
+}
+
 // RFC 8985: three segments SACKed above a hole repair it at once, and only it.
 TEST_F(Sending, HoleIsRepairedByFastRecovery) {
   warm_up();
