@@ -68,8 +68,9 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t left) n
 
 // What is to be overwritten must come into the cache first, and what was received may lie in
 // another core's. Intel's cores copy between cold buffers a fifth to a third faster when both are
-// fetched early, AMD's lose by it (bench/results/copy.md). A prefetch beyond the end does no harm.
-constexpr std::size_t kLongBytes = 2048;
+// fetched early, AMD's lose by it (bench/results/copy.md). A prefetch beyond the end does no harm,
+// and of a run of short frames it is where the next one goes.
+constexpr std::size_t kLongBytes = 1024;
 inline void fetch_ahead(const std::byte* to, const std::byte* from) noexcept {
   constexpr std::size_t kAheadBytes = 1024;
   __builtin_prefetch(from + kAheadBytes);
