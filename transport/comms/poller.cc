@@ -31,6 +31,10 @@ constexpr std::uint64_t kTurnsForOthers = 2;
 constexpr std::uint64_t kLadenBytes = 16U << 10;
 constexpr std::uint64_t kStillLadenBytes = 4U << 10;
 constexpr Duration kLadenFor = std::chrono::milliseconds(5);
+// Meanwhile it rests, from so long without anything on: a pause of the GPU's is longer than a rest
+// more, and who yields burns the CPU all the same where nobody else wants it.
+constexpr Duration kRestsAfter = std::chrono::microseconds(300);
+constexpr Duration kRest = std::chrono::microseconds(50);
 
 void move_this_thread(const std::vector<std::uint32_t>& cpus) {
   if (cpus.empty()) return;
@@ -227,13 +231,16 @@ void Poller::run_laden() {
     const bool moved = turn();
     const TimePoint now = last_turn_;
     if (backend_->moved_bytes() >= kStillLadenBytes) laden_at = now;
-    const bool idles = idle() >= config_.spin;
+    const Duration unmoved = idle();
     give_and_speak();
     look_elsewhere(now);
     if (now - laden_at >= kLadenFor) break;
-    if (!moved && idles)
+    if (moved) continue;
+    if (unmoved >= kRestsAfter)
+      config_.wake->sleep(kRest);
+    else if (unmoved >= config_.spin)
       yielder_.yield();
-    else if (!moved)
+    else
       cpu_pause();
   }
   has_taken_over_.store(false);

@@ -173,17 +173,23 @@ TEST_F(Idling, IsWokenByWhoHasSomethingForIt) {
 class LadenBackend final : public CountingBackend {
  public:
   explicit LadenBackend(int& starts) : CountingBackend(starts) {}
-  bool turn(TimePoint, Doorbell& doorbell) override {
+  bool turn(TimePoint now, Doorbell& doorbell) override {
+    using namespace std::chrono_literals;
     doorbell.drain([&](std::size_t client) {
       rings.fetch_add(1);
       rings_of[client].fetch_add(1);
     });
     ++turns;
-    if (std::this_thread::get_id() == maker_)
+    if (std::this_thread::get_id() == maker_) {
       turns_elsewhere = 0;
-    else
+    } else {
       ++turns_elsewhere;
+      const bool is_long_idle = last_ - last_moved_ > 300us;  // Where it rests between turns.
+      if (is_long_idle && now - last_ < 50us) ++hasty_turns;
+      last_ = now;
+    }
     moved_ = bytes_each_turn.load();
+    if (moved_ != 0) last_moved_ = now;
     return moved_ != 0;
   }
   std::uint64_t moved_bytes() const override { return moved_; }
@@ -192,10 +198,13 @@ class LadenBackend final : public CountingBackend {
   std::atomic<int> rings{0};
   std::array<std::atomic<int>, 4> rings_of{};
   std::atomic<std::uint64_t> turns_elsewhere{0};  // In a row.
+  std::atomic<int> hasty_turns{0};
 
  private:
   const std::thread::id maker_ = std::this_thread::get_id();
   std::uint64_t moved_ = 0;
+  TimePoint last_{};
+  TimePoint last_moved_{};
 };
 
 class TakingOver : public testing::Test {
@@ -268,6 +277,17 @@ TEST_F(TakingOver, ItGivesTurnsBackWhenThereIsNoMore) {
   poller->ring(0);
   poller->kick();
   wait_until([&] { return backend->rings.load() == before + 1; });
+}
+
+// It stays for the next half of a collective, but burns no CPU for it. Whoever gives up runs one
+// turn more, at once.
+TEST_F(TakingOver, ItRestsWhileNothingComes) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until_taken_over();
+  backend->bytes_each_turn = 0;
+  wait_until([&] { return is_driven_here(); });
+  poller->stop();
+  EXPECT_LE(backend->hasty_turns, 1);
 }
 
 TEST_F(TakingOver, ItEndsWhileItDrives) {
