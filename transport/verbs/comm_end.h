@@ -27,6 +27,7 @@ class CommEnd {
   CommEnd& operator=(const CommEnd&) = delete;
 
   Connection& connection() const { return *connection_; }
+  Duration connect_timeout() const { return control_->connect_timeout(); }
   // Who uses the connection: what is to be told to the peer is told at its end, once nothing of the
   // connection is locked any more. That takes no memory.
   class Turn {

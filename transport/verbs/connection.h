@@ -38,7 +38,6 @@ enum class Direction : std::uint8_t { kSend, kReceive };
 // A sender's ring is written by the peer, a receiver's is written from.
 struct alignas(4096) ControlMemory {
   Ring ring{};
-  std::byte flushed{};  // What a flush reads into.
 };
 
 // Of the peer, or of the device.

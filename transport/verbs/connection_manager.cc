@@ -48,7 +48,7 @@ SocketAddress socket_address(const Endpoint& endpoint, std::uint32_t scope) {
   return out;
 }
 
-// iWARP's queue pairs never read, and some drivers take no zero for it.
+// Those of flushes read, one after the other; for the others some drivers take no zero.
 CmParameters parameters_for(std::uint32_t queue_pair) {
   CmParameters out;
   out.responder_resources = out.initiator_depth = 1;

@@ -47,6 +47,8 @@ class Control {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
+  Duration connect_timeout() const { return settings_.connect_timeout; }
+
   // Where the listeners of its first rail are found; opened at the first call, as are those of its
   // rails of TCP.
   Result<Endpoint> listen(const RailSet& rails);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -250,7 +251,7 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric,
     }
     if (std::string fault = read_port(device, nic, variables, sys_root); device.fault.empty())
       device.fault = std::move(fault);
-    probe_gpu_direct(device, sys_root);
+    probe_gpu_direct(device, sys_root, std::chrono::milliseconds(fabric.tcp.connect_timeout_ms));
   }
   return devices;
 }

@@ -3,37 +3,116 @@
 #include "transport/verbs/flusher.h"
 
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <sys/random.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transport/verbs/completion_text.h"
 
 namespace ztcp::verbs {
+namespace {
 
-Made<Flusher> Flusher::create(Connection& connection, std::size_t index) {
-  const Strand& on = connection.strands()[index];
+constexpr const char* kAlone = "its queue pairs can't be joined to one another: ";
+
+}  // namespace
+
+Made<Flusher> Flusher::create(const Device& device, const PortAddress& address,
+                              const std::shared_ptr<ConnectionManager>& manager,
+                              Duration joined_within) {
   auto queues =
-      QueuePairs::create(on.rail->device, on.rail->address(), {.count = 1, .receive_depth = 1});
+      QueuePairs::create(device, address, {.count = 1, .receive_depth = 1, .reads = true});
   if (!queues) return tl::unexpected(std::move(queues.error()));
+  Flusher out(std::move(*queues));
+  if (device.is_iwarp) {
+    if (auto begun = out.join_by(manager, device, address, joined_within); !begun)
+      return tl::unexpected(std::move(begun.error()));
+    return out;
+  }
   RailFacts itself;
-  (*queues)->tell(itself);
-  if (auto joined = (*queues)->join(itself); !joined)
+  out.reads_->tell(itself);
+  if (auto joined = out.reads_->join(itself); !joined)
     return tl::unexpected(std::move(joined.error()));
-  return Flusher(&connection.memory().flushed, on.region->lkey, std::move(*queues));
+  return out;
+}
+
+// Who reads initiates, since it is the one that sends first.
+Made<void> Flusher::join_by(const std::shared_ptr<ConnectionManager>& manager, const Device& device,
+                            const PortAddress& address, Duration within) {
+  auto queues = QueuePairs::create(device, address, {.count = 1, .receive_depth = 1});
+  if (!queues) return tl::unexpected(std::move(queues.error()));
+  answers_ = std::move(*queues);
+  const auto port = manager->listen(device);
+  if (!port)
+    return tl::unexpected(
+        Refusal{port.error(),
+                fmt::format("{}{}: {}", kAlone, port.error().where,
+                            port.error().sys_errno != 0 ? std::strerror(port.error().sys_errno)
+                                                        : ztcp::describe(port.error().code))});
+  // Whoever knew it could join the end that answers.
+  Nonce nonce{};
+  if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size()))
+    return tl::unexpected(Refusal{{Errc::kSystem, errno, "getrandom"},
+                                  fmt::format("{}getrandom: {}", kAlone, std::strerror(errno))});
+  RailFacts other;
+  answers_->tell(other);
+  other.port = *port;
+  answers_->bond(manager, {}, false, nonce);
+  reads_->bond(manager, other, true, nonce);
+  is_joined_ = false;
+  gives_up_ = std::chrono::steady_clock::now() + within;
+  return {};
 }
 
 Result<std::uint64_t> Flusher::begin(const std::byte* from, std::uint32_t rkey) {
-  ZTCP_CHECK(queues_->post_read(into_, lkey_, from, rkey, next_));
+  if (is_joined_) [[likely]]
+    ZTCP_CHECK(reads_->post_read(from, rkey, next_));
+  else
+    waiting_.push_back({from, rkey, next_});
   return next_++;
 }
 
+// Whether they are joined by now; then what waits is begun.
+Result<bool> Flusher::look_at_bonds() {
+  for (const Bond* bond : {reads_->bond(), answers_->bond()})
+    if (bond->state() == Bond::State::kFailed)
+      return failed({Errc::kSystem, 0, "the connection manager"}, kAlone + bond->why());
+  for (const Bond* bond : {reads_->bond(), answers_->bond()}) {
+    if (bond->state() == Bond::State::kJoined) continue;
+    if (std::chrono::steady_clock::now() < gives_up_) return false;
+    return failed({Errc::kSystem, 0, "the connection manager"},
+                  std::string(kAlone) +
+                      "nothing was heard of it in time; does a connection to the "
+                      "port's own address go over it? dmesg may tell");
+  }
+  is_joined_ = true;
+  for (const Read& read : std::exchange(waiting_, {}))
+    ZTCP_CHECK(reads_->post_read(read.from, read.rkey, read.id));
+  return true;
+}
+
 Result<bool> Flusher::is_done(std::uint64_t id) {
+  if (!is_joined_ && !ZTCP_TRY(look_at_bonds())) [[unlikely]]
+    return false;
   std::array<ibv_wc, 8> completions;
-  const int count = id < done_ ? 0 : queues_->poll(completions);
-  if (count < 0) return fail(Errc::kNoDevice, "ibv_poll_cq", -count);
+  const int count = id < done_ ? 0 : reads_->poll(completions);
+  if (count < 0) return failed({Errc::kNoDevice, -count, "ibv_poll_cq"}, "the device is gone");
   for (int i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
-    status_ = completion.status;
-    if (status_ != IBV_WC_SUCCESS) return fail(Errc::kSystem, "flush");
+    if (completion.status != IBV_WC_SUCCESS) {
+      const CompletionText text = describe(completion.status);
+      return failed({Errc::kSystem, 0, "flush"}, fmt::format("{}; {}", text.words, text.advice));
+    }
     done_ = completion.wr_id + 1;
   }
   return id < done_;
+}
+
+tl::unexpected<Error> Flusher::failed(const Error& error, std::string why) {
+  why_ = std::move(why);
+  return tl::unexpected(error);
 }
 
 }  // namespace ztcp::verbs

@@ -2,40 +2,61 @@
 // Copyright the ztcp authors
 //
 // Makes what the NIC wrote into GPU memory visible to the GPU: a read by the NIC pushes all its
-// earlier writes in front of it, over a queue pair that is joined to itself.
+// earlier writes in front of it. It goes over a queue pair that is joined to itself; iWARP has two
+// for it, which the connection manager joins to one another over the port's own address. What is
+// begun before that has come about waits for it, until it takes too long.
+//
+// Of one thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "transport/verbs/connection.h"
+#include "transport/core/clock.h"
+#include "transport/verbs/queue_pairs.h"
 
 namespace ztcp::verbs {
 
 class Flusher {
  public:
-  // On the rail `index` of the connection.
-  static Made<Flusher> create(Connection& connection, std::size_t index);
+  // `address` is the port's by now. Of iWARP `manager` joins it within `joined_within`.
+  static Made<Flusher> create(const Device& device, const PortAddress& address,
+                              const std::shared_ptr<ConnectionManager>& manager,
+                              Duration joined_within);
 
   // Reads a byte of there. Returns the flush's number.
   Result<std::uint64_t> begin(const std::byte* from, std::uint32_t rkey);
-  // Whether flush `id` is done. An error: its completion failed, with status() so.
+  // Whether flush `id` is done. An error: it failed, and why() says so.
   Result<bool> is_done(std::uint64_t id);
-  ibv_wc_status status() const { return status_; }
+  const std::string& why() const { return why_; }
   bool is_full() const { return next_ - done_ == kMost; }
 
  private:
   static constexpr std::uint64_t kMost = 32;
 
-  Flusher(std::byte* into, std::uint32_t lkey, std::unique_ptr<QueuePairs> queues)
-      : into_(into), lkey_(lkey), queues_(std::move(queues)) {}
+  struct Read {
+    const std::byte* from = nullptr;
+    std::uint32_t rkey = 0;
+    std::uint64_t id = 0;
+  };
 
-  std::byte* into_;
-  std::uint32_t lkey_;
-  std::unique_ptr<QueuePairs> queues_;
+  explicit Flusher(std::unique_ptr<QueuePairs> reads) : reads_(std::move(reads)) {}
+  Made<void> join_by(const std::shared_ptr<ConnectionManager>& manager, const Device& device,
+                     const PortAddress& address, Duration within);
+  Result<bool> look_at_bonds();
+  tl::unexpected<Error> failed(const Error& error, std::string why);
+
+  std::unique_ptr<QueuePairs> answers_;  // What is read; null: `reads_` itself does.
+  std::unique_ptr<QueuePairs> reads_;
+  bool is_joined_ = true;
+  std::chrono::steady_clock::time_point gives_up_{};
+  std::vector<Read> waiting_;  // For its being joined.
   std::uint64_t next_ = 0;
   std::uint64_t done_ = 0;  // All below are.
-  ibv_wc_status status_ = IBV_WC_SUCCESS;
+  std::string why_;
 };
 
 }  // namespace ztcp::verbs

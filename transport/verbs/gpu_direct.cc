@@ -2,15 +2,25 @@
 // Copyright the ztcp authors
 #include "transport/verbs/gpu_direct.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <filesystem>
+#include <memory>
+#include <sys/eventfd.h>
 #include <system_error>
+#include <thread>
 
 #include "config/machine/gpu_direct.h"
 #include "config/machine/live_machine.h"
+#include "transport/verbs/flusher.h"
 
 namespace ztcp::verbs {
 namespace {
+
+constexpr auto kMostTrial = std::chrono::seconds(5);
+constexpr auto kLook = std::chrono::milliseconds(1);
 
 // Why DMA-BUFs can't be registered; empty: they can. No such buffer is, so that a driver that knows
 // them says EBADF, and one that does not says so.
@@ -30,6 +40,41 @@ std::string peer_memory_module(const std::string& sys_root) {
   return {};
 }
 
+// Two queue pairs of the device are joined to one another, and one reads what is the other's.
+std::string fault_of_loop(const Device& device, const std::shared_ptr<ConnectionManager>& manager,
+                          Duration within) {
+  const auto ends = std::chrono::steady_clock::now() + within;
+  const auto page = std::make_unique<ReadPage>();
+  const RegionHandle region(
+      device.opened->api->reg_mr(device.opened->domain.get(), page.get(), sizeof(ReadPage),
+                                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ),
+      {device.opened->api});
+  if (!region) return std::string("ibv_reg_mr: ") + std::strerror(errno);
+  auto made = Flusher::create(device, device.address, manager, within);
+  if (!made) return made.error().text;
+  const auto read = made->begin(&page->byte, region->rkey);
+  if (!read) return read.error().where;
+  while (true) {
+    const Result<bool> done = made->is_done(*read);
+    if (!done) return made->why().empty() ? done.error().where : made->why();
+    if (*done) return {};
+    if (std::chrono::steady_clock::now() > ends) return "a read of its own memory has no answer";
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+// Why an iWARP device can't flush what it wrote; empty: it can. Who registers GPU memory with one
+// that can't would see it before it is there.
+std::string fault_of_flush(const Device& device, Duration within) {
+  const auto manager =
+      ConnectionManager::start(*device.opened->manager, link::Fd(eventfd(0, EFD_CLOEXEC)));
+  if (!manager)
+    return std::string(manager.error().where) + ": " + std::strerror(manager.error().sys_errno);
+  std::string fault = fault_of_loop(device, *manager, std::min<Duration>(within, kMostTrial));
+  (*manager)->stop();
+  return fault;
+}
+
 // What the GPU's side lacks, as far as it can be seen; NCCL asks CUDA, and hands none over then.
 std::string without_export(const std::string& sys_root) {
   config::LiveMachine machine(std::filesystem::path(sys_root).parent_path().string());
@@ -39,11 +84,7 @@ std::string without_export(const std::string& sys_root) {
 
 }  // namespace
 
-void probe_gpu_direct(Device& device, const std::string& sys_root) {
-  if (device.is_iwarp) {
-    device.gpu_direct = "off: an iWARP device is not joined to itself to flush what it wrote";
-    return;
-  }
+void probe_gpu_direct(Device& device, const std::string& sys_root, Duration flushed_within) {
   const std::string module = peer_memory_module(sys_root);
   device.has_peer_memory = !module.empty();
   const std::string fault = fault_of_dmabuf(*device.opened);
@@ -57,6 +98,12 @@ void probe_gpu_direct(Device& device, const std::string& sys_root) {
   else
     device.gpu_direct =
         "off: " + fault + ", and nvidia_peermem is not loaded (modprobe nvidia_peermem)";
+  const bool is_on = device.has_dmabuf || device.has_peer_memory;
+  if (!device.is_iwarp || !is_on || !device.fault.empty() || device.is_flush_disabled) return;
+  const std::string flush_fault = fault_of_flush(device, flushed_within);
+  if (flush_fault.empty()) return;
+  device.has_dmabuf = device.has_peer_memory = false;
+  device.gpu_direct = "off: it can't flush what it wrote into GPU memory: " + flush_fault;
 }
 
 }  // namespace ztcp::verbs

@@ -6,12 +6,14 @@
 
 #include <string>
 
+#include "transport/core/clock.h"
 #include "transport/verbs/device.h"
 
 namespace ztcp::verbs {
 
 // Of an open device: by DMA-BUFs, which the kernel and the device's driver must know, or by a
-// module that gives it GPU addresses.
-void probe_gpu_direct(Device& device, const std::string& sys_root);
+// module that gives it GPU addresses. One of iWARP must be able to flush what it wrote there, which
+// is tried for no longer than `flushed_within`.
+void probe_gpu_direct(Device& device, const std::string& sys_root, Duration flushed_within);
 
 }  // namespace ztcp::verbs

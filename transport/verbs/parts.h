@@ -24,6 +24,10 @@ struct Telling {
 struct alignas(4096) TellingPage {
   std::array<Telling, 512> slots{};
 };
+// What a read brings for a flush, at which nobody looks. A page, too.
+struct alignas(4096) ReadPage {
+  std::byte byte{};
+};
 
 // In the reverse of the order in which they go.
 struct QueuePairParts {
@@ -31,6 +35,9 @@ struct QueuePairParts {
   // Where tellings come, in the order of the receives, by queue pair; none: nobody sends any.
   std::unique_ptr<TellingPage[]> tellings;
   RegionHandle tellings_region;
+  // Where reads bring what they read; none: nobody reads.
+  std::unique_ptr<ReadPage> read;
+  RegionHandle read_region;
   CompletionQueueHandle completions;
   std::array<QueuePairHandle, kMaxQueuePairs> pairs;
 };

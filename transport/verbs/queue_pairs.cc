@@ -63,6 +63,8 @@ Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
     if (auto made = out->create_pair(i); !made) return tl::unexpected(std::move(made.error()));
   if (settings.takes_tellings)
     if (auto made = out->create_tellings(); !made) return tl::unexpected(std::move(made.error()));
+  if (settings.reads)
+    if (auto made = out->create_read(); !made) return tl::unexpected(std::move(made.error()));
   return out;
 }
 
@@ -73,18 +75,37 @@ QueuePairs::~QueuePairs() {
 // A piece that is told of apart is two works.
 std::uint32_t QueuePairs::send_depth() const { return tells_apart() ? 2 * kSendDepth : kSendDepth; }
 
-Made<void> QueuePairs::create_tellings() {
+Made<RegionHandle> QueuePairs::own_region(void* at, std::size_t size, int access,
+                                          const char* call) const {
   const Api& api = *parts_.opened->api;
-  assert(settings_.receive_depth <= TellingPage{}.slots.size());
-  parts_.tellings = std::make_unique<TellingPage[]>(settings_.count);
-  parts_.tellings_region =
-      RegionHandle(api.reg_mr(parts_.opened->domain.get(), parts_.tellings.get(),
-                              settings_.count * sizeof(TellingPage), IBV_ACCESS_LOCAL_WRITE),
-                   {&api});
-  if (!parts_.tellings_region)
-    return refused("ibv_reg_mr of what tells of pieces", errno,
+  RegionHandle out(api.reg_mr(parts_.opened->domain.get(), at, size, access), {&api});
+  if (!out)
+    return refused(call, errno,
                    "; raise ulimit -l (LimitMEMLOCK of the service, --ulimit memlock=-1 of the "
                    "container)");
+  return out;
+}
+
+Made<void> QueuePairs::create_tellings() {
+  assert(settings_.receive_depth <= TellingPage{}.slots.size());
+  parts_.tellings = std::make_unique<TellingPage[]>(settings_.count);
+  auto made = own_region(parts_.tellings.get(), settings_.count * sizeof(TellingPage),
+                         IBV_ACCESS_LOCAL_WRITE, "ibv_reg_mr of what tells of pieces");
+  if (!made) return tl::unexpected(std::move(made.error()));
+  parts_.tellings_region = std::move(*made);
+  return {};
+}
+
+// iWARP's answer to a read is the peer's write into it (RFC 5040 section 5.2), so it must be one
+// that peers may write to.
+Made<void> QueuePairs::create_read() {
+  parts_.read = std::make_unique<ReadPage>();
+  auto made = own_region(
+      parts_.read.get(), sizeof(ReadPage),
+      device_.is_iwarp ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_LOCAL_WRITE,
+      "ibv_reg_mr of what a flush reads into");
+  if (!made) return tl::unexpected(std::move(made.error()));
+  parts_.read_region = std::move(*made);
   return {};
 }
 
@@ -301,9 +322,8 @@ Telling QueuePairs::take_telling(const ibv_wc& completion) {
   return completion.byte_len == sizeof told ? told : Telling{kNonsense, 0};
 }
 
-Status QueuePairs::post_read(std::byte* to, std::uint32_t lkey, const std::byte* from,
-                             std::uint32_t rkey, std::uint64_t id) {
-  ibv_sge piece{reinterpret_cast<std::uint64_t>(to), 1, lkey};
+Status QueuePairs::post_read(const std::byte* from, std::uint32_t rkey, std::uint64_t id) {
+  ibv_sge piece{reinterpret_cast<std::uint64_t>(&parts_.read->byte), 1, parts_.read_region->lkey};
   ibv_send_wr work{};
   work.wr_id = id;
   work.sg_list = &piece;

@@ -26,6 +26,7 @@ struct QueuePairSettings {
   std::uint8_t traffic_class = 0;
   bool sends_pieces = false;    // Of messages; who receives these sends slots alone.
   bool takes_tellings = false;  // The peer may tell of a piece apart from it.
+  bool reads = false;           // For flushes.
 };
 
 // Why the library refused, for the log: "ibv_create_qp: Cannot allocate memory; raise ...".
@@ -60,6 +61,8 @@ class QueuePairs final : public WorkQueues {
   void bond(std::shared_ptr<ConnectionManager> manager, const RailFacts& peer, bool initiates,
             const Nonce& nonce);
   const Bond* bond() const { return bond_.get(); }
+  // What joins them; null: nothing has to.
+  const std::shared_ptr<ConnectionManager>& manager() const { return manager_; }
   // All work ends with an error, and memory is left alone.
   void abort();
 
@@ -89,8 +92,7 @@ class QueuePairs final : public WorkQueues {
   }
   bool is_drained() const { return receives_out_ == 0; }
   // One byte of `from`, for what a read has the device do with what it wrote before.
-  Status post_read(std::byte* to, std::uint32_t lkey, const std::byte* from, std::uint32_t rkey,
-                   std::uint64_t id);
+  Status post_read(const std::byte* from, std::uint32_t rkey, std::uint64_t id);
 
  private:
   QueuePairs(const Device& device, const PortAddress& address, const QueuePairSettings& settings)
@@ -100,6 +102,8 @@ class QueuePairs final : public WorkQueues {
         told_apart_above_(settings.sends_pieces ? device.told_apart_above : Device::kNever) {}
   Made<void> create_pair(std::uint32_t index);
   Made<void> create_tellings();
+  Made<void> create_read();
+  Made<RegionHandle> own_region(void* at, std::size_t size, int access, const char* call) const;
   std::uint32_t send_depth() const;
   // iWARP has no write with an immediate: it tells of all apart.
   bool is_told_apart(const WorkRequest& request) const {

@@ -7,8 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "transport/verbs/completion_text.h"
-
 namespace ztcp::verbs {
 
 QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
@@ -96,7 +94,8 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
     // TCP brings nothing of it.
     if (strand.is_tcp() || !strand.is_polled()) continue;
     if (!flushers_[i]) {
-      auto made = Flusher::create(end_.connection(), i);
+      auto made = Flusher::create(strand.rail->device, strand.rail->address(),
+                                  strand.queues->manager(), end_.connect_timeout());
       if (!made && end_.lose(i, made.error().text)) continue;
       if (!made) return tl::unexpected(end_.fail(made.error().error, made.error().text));
       flushers_[i] = std::move(*made);
@@ -122,9 +121,7 @@ Result<bool> QueuePairRecv::test(Flushed& flushed) {
       all = all && *done;
       continue;
     }
-    const CompletionText text = describe(flushers_[i]->status());
-    const std::string why =
-        std::string("the flush of GPU memory: ") + text.words + "; " + text.advice;
+    const std::string why = "the flush of GPU memory: " + flushers_[i]->why();
     if (!end_.lose(i, why)) return tl::unexpected(end_.fail(done.error(), why));
     flushers_[i].reset();
     for (Flushed& one : flushes_) one.ids[i] = Flushed::kNone;

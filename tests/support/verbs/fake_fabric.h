@@ -11,7 +11,8 @@
 // once a read has gone over the same device.
 //
 // Devices of iWARP have queue pairs that a connection manager alone joins, which know no immediate,
-// and whose completions say nothing of arrival.
+// whose completions say nothing of arrival but for reads, and which read into memory alone that
+// peers may write to.
 //
 // One at a time; thread-safe.
 #pragma once
@@ -62,7 +63,7 @@ class FakeFabric {
   // Of iWARP: what is sent stays on its way, and what is completed does not arrive, until let go.
   void hold_arrivals(bool hold) { holds_arrivals_ = hold; }
   // Who connects by it hears nothing.
-  void ignore_requests() { ignores_requests_ = true; }
+  void ignore_requests(bool ignore = true) { ignores_requests_ = ignore; }
 
   // --- What it may see ---
   int carried_out(ibv_wr_opcode opcode) const;  // Works of the kind that succeeded.
@@ -83,7 +84,8 @@ class FakeFabric {
   void step();
   void carry_out(FakeQueuePair& qp);
   void carry_on(FakeQueuePair& qp);
-  bool join(std::uint32_t one, std::uint32_t other);
+  void answer(FakeQueuePair& qp);
+  bool join(const FakeEnd& one, const FakeEnd& other);
   ibv_wc_status attempt(FakeQueuePair& qp, const FakeWork& work);
   ibv_wc_status move(FakeQueuePair& qp, FakeQueuePair& peer, const FakeWork& work);
   ibv_wc_status fill(FakeQueuePair& peer, const FakeQueuePair& qp, const FakeWork& work);

@@ -32,7 +32,7 @@ struct FakeId : verbs::CmId {
   bool listens = false;
   Endpoint to;
   FakeId* peer = nullptr;  // Of a connection that is being made.
-  std::uint32_t queue_pair = 0;
+  FakeEnd end;
   int unacknowledged = 0;
 };
 
@@ -47,6 +47,12 @@ Endpoint endpoint_of(const sockaddr* from) {
   std::memcpy(&out.storage, from,
               from->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
   return to_endpoint(out);
+}
+
+FakeEnd end_of(const verbs::CmParameters& parameters) {
+  return {.queue_pair = parameters.qp_num,
+          .reads = parameters.initiator_depth,
+          .answers = parameters.responder_resources};
 }
 
 void put(FakeChannel& channel, FakeCmEvent* event) {
@@ -190,7 +196,7 @@ int FakeManager::resolve_route(verbs::CmId* id, int) {
 int FakeManager::connect(verbs::CmId* which, verbs::CmParameters* parameters) {
   const Lock lock(fabric().mutex_);
   auto& id = static_cast<FakeId&>(*which);
-  id.queue_pair = parameters->qp_num;
+  id.end = end_of(*parameters);
   if (fabric().ignores_requests_) return 0;
   FakeId like;
   like.address = id.to.address;
@@ -220,7 +226,7 @@ int FakeManager::accept(verbs::CmId* which, verbs::CmParameters* parameters) {
   const Lock lock(fabric().mutex_);
   auto& id = static_cast<FakeId&>(*which);
   if (id.peer == nullptr) return refuse(ECONNRESET);
-  if (!fabric().join(id.peer->queue_pair, parameters->qp_num)) return refuse(EINVAL);
+  if (!fabric().join(id.peer->end, end_of(*parameters))) return refuse(EINVAL);
   tell(*id.peer, CmEventKind::kEstablished);
   tell(id, CmEventKind::kEstablished);
   return 0;

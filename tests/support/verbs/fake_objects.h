@@ -83,6 +83,13 @@ struct FakeReceive {
   ibv_sge place{};  // Of no bytes: it takes immediates alone.
 };
 
+// One end of a connection of iWARP's, as the connection manager is told.
+struct FakeEnd {
+  std::uint32_t queue_pair = 0;
+  std::uint8_t reads = 0;    // That it may have under way;
+  std::uint8_t answers = 0;  // and the peer.
+};
+
 struct FakeQueuePair : ibv_qp {
   ibv_qp_cap cap{};
   ibv_qp_attr to{};  // As far as it was set.

@@ -85,12 +85,14 @@ int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
     fake->to.dest_qp_num = to->dest_qp_num;
     fake->to.ah_attr = to->ah_attr;
     fake->to.path_mtu = to->path_mtu;
+    fake->to.max_dest_rd_atomic = to->max_dest_rd_atomic;
     fake->to.rq_psn = to->rq_psn;
   } else if (is_step(IBV_QPS_RTR, IBV_QPS_RTS, kSend)) {
     fake->to.timeout = to->timeout;
     fake->to.retry_cnt = to->retry_cnt;
     fake->to.rnr_retry = to->rnr_retry;
     fake->to.sq_psn = to->sq_psn;
+    fake->to.max_rd_atomic = to->max_rd_atomic;
   } else {
     fabric.note(fmt::format("modify_qp from {} to {} with {:#x}", static_cast<int>(fake->state),
                             static_cast<int>(to->qp_state), mask));

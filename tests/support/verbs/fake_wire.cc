@@ -82,17 +82,24 @@ FakeMemory* FakeFabric::memory_at(std::uint32_t key, const ibv_pd* pd, std::uint
 
 // Of iWARP: what is sent is completed once it has left, and arrives some time after that, in order.
 void FakeFabric::carry_on(FakeQueuePair& qp) {
+  // One that is completed has been answered.
+  const bool is_read = !qp.sends.empty() && qp.sends.front().request.opcode == IBV_WR_RDMA_READ;
+  if (holds_arrivals_ && is_read) return;
+  if (is_read && qp.flying.empty()) return answer(qp);
   const bool arrives =
-      !holds_arrivals_ && !qp.flying.empty() && (qp.sends.empty() || random_() % 2 == 0);
+      !holds_arrivals_ && !qp.flying.empty() && (qp.sends.empty() || is_read || random_() % 2 == 0);
   if (!arrives) {
     if (qp.sends.empty()) return;
     FakeWork work = qp.sends.front();
     if ((work.request.send_flags & IBV_SEND_INLINE) == 0) {
-      if (work.piece.length > 0 &&
-          memory_at(work.piece.lkey, qp.pd, work.piece.addr, work.piece.length) == nullptr)
-        return finish(qp, IBV_WC_LOC_PROT_ERR);
-      const auto* const from = reinterpret_cast<const std::byte*>(work.piece.addr);
-      work.bytes.assign(from, from + work.piece.length);
+      const std::span from(reinterpret_cast<const std::byte*>(work.piece.addr), work.piece.length);
+      const FakeMemory* const memory =
+          memory_at(work.piece.lkey, qp.pd, work.piece.addr, from.size());
+      if (!from.empty() && memory == nullptr) return finish(qp, IBV_WC_LOC_PROT_ERR);
+      if (!from.empty() && memory->region)
+        work.bytes = memory->region->read(from);
+      else
+        work.bytes.assign(from.begin(), from.end());
       work.request.send_flags |= IBV_SEND_INLINE;
     }
     qp.flying.push_back(std::move(work));
@@ -107,16 +114,21 @@ void FakeFabric::carry_on(FakeQueuePair& qp) {
 }
 
 // What a connection manager does.
-bool FakeFabric::join(std::uint32_t one, std::uint32_t other) {
-  const auto first = queue_pairs_.find(one);
-  const auto second = queue_pairs_.find(other);
+bool FakeFabric::join(const FakeEnd& one, const FakeEnd& other) {
+  const auto first = queue_pairs_.find(one.queue_pair);
+  const auto second = queue_pairs_.find(other.queue_pair);
   if (first == queue_pairs_.end() || second == queue_pairs_.end()) return false;
   for (FakeQueuePair* const qp : {first->second, second->second}) {
     if (!qp->is_iwarp || qp->state != IBV_QPS_INIT) return false;
     qp->state = IBV_QPS_RTS;
   }
-  first->second->to.dest_qp_num = other;
-  second->second->to.dest_qp_num = one;
+  const auto tell = [](FakeQueuePair& qp, const FakeEnd& own, const FakeEnd& peer) {
+    qp.to.dest_qp_num = peer.queue_pair;
+    qp.to.max_rd_atomic = own.reads;
+    qp.to.max_dest_rd_atomic = own.answers;
+  };
+  tell(*first->second, one, other);
+  tell(*second->second, other, one);
   return true;
 }
 
@@ -126,7 +138,11 @@ void FakeFabric::carry_out(FakeQueuePair& qp) {
     if (next_failure_->kind ? kind == next_failure_->kind : is_message(kind))
       return finish(qp, std::exchange(next_failure_, std::nullopt)->status);
   }
-  if (qp.is_iwarp) return carry_on(qp);
+  qp.is_iwarp ? carry_on(qp) : answer(qp);
+}
+
+// Its completion says what came of it at the other end.
+void FakeFabric::answer(FakeQueuePair& qp) {
   FakeWork& work = qp.sends.front();
   const ibv_wc_status status = attempt(qp, work);
   // Seven means for ever.
@@ -192,6 +208,10 @@ ibv_wc_status FakeFabric::move(FakeQueuePair& qp, FakeQueuePair& peer, const Fak
   FakeMemory* const from = is_read ? remote : local;
   const auto* const at =
       reinterpret_cast<const std::byte*>(is_read ? rdma.remote_addr : work.piece.addr);
+  if (is_read && (qp.to.max_rd_atomic == 0 || peer.to.max_dest_rd_atomic == 0))
+    note("a read over a queue pair that was joined for none");
+  if (is_read && qp.is_iwarp && (local->access & IBV_ACCESS_REMOTE_WRITE) == 0)
+    note("a read of iWARP's into memory that no peer may write to");
   // A read pushes everything before it that the device has written.
   if (is_read)
     for (const auto& [key, memory] : memory_)

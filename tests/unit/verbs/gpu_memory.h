@@ -5,10 +5,12 @@
 // hands over of a GPU.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 #include "transport/transport.h"
 
@@ -35,6 +37,23 @@ class GpuMemory {
             .kind = MemoryKind::kCuda,
             .dmabuf_fd = fd_,
             .offset = 0};
+  }
+  // For a module that knows GPU memory by its address.
+  Region region_by_address() const {
+    return {.address = at_, .size_bytes = size_bytes_, .kind = MemoryKind::kCuda};
+  }
+
+  // As the GPU sees and writes it.
+  std::vector<std::byte> seen() const {
+    mprotect(at_, size_bytes_, PROT_READ);
+    std::vector<std::byte> out(bytes().begin(), bytes().end());
+    mprotect(at_, size_bytes_, PROT_NONE);
+    return out;
+  }
+  void write(std::span<const std::byte> from) const {
+    mprotect(at_, size_bytes_, PROT_WRITE);
+    std::copy(from.begin(), from.end(), bytes().begin());
+    mprotect(at_, size_bytes_, PROT_NONE);
   }
 
  private:
