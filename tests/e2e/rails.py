@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
 """Several NICs as one device, RDMA and TCP among them: each carries its share, fails and comes back."""
+import os
+
 from fabric import check, main, wait_until
 from soft_fabric import (SHORT, SOCKET_NIC, SWEEP, TOLD_BOUND_S, VERBS_NIC, SoftFabric, by_config, done_count,
-                         ends_with_error, gpu_streams, last_port, said, write_config)
+                         ends_with_error, gpu_streams, last_port, refused_at_both_ends, said, write_config)
 from transfer import rows_are_right
 
 
@@ -158,7 +160,24 @@ def without_rdma():
         said(fabric, r"ib0: goes without rail0, over the rest of its rails alone: NCCL_IB_DISABLE=1 forbids")
 
 
+def host_without_rdma():
+    """Its config names the RDMA device that it lacks, and merges TCP with it: all goes over that. Where its TCP is a device of its own it
+    is not the merged one's, and both are told so."""
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        lacking = os.path.join(fabric.folder, "lacking.conf")
+        write_config(fabric, VERBS_NIC.format(name="rail0", device="soft7", more='merge = "ib0"\n'), SOCKET_NIC + 'merge = "ib0"\n',
+                     path=lacking)
+        for rank in fabric.start_ranks("--op", "all_reduce", *SHORT, configs={1: lacking}, env=by_config(fabric)):
+            check(rank.wait(100) == 0, f"{rank.name} failed:\n{rank.output()[-2000:]}")
+        check(fabric.counted()["sent_bytes"] == 0, f"RDMA carried something: {fabric.counted()}")
+        said(fabric, "ib0: goes without rail0, over the rest of its rails alone: no RDMA device soft7 is here; this host has soft0")
+    with SoftFabric() as fabric:
+        merge_tcp(fabric)
+        refused_at_both_ends(fabric, "ib0")
+
+
 if __name__ == "__main__":
     main({f.__name__: f for f in (merged, merged_gpu_memory, rail_back, receivers_rail_back, rail_lost,
                                   tcp_merged, tcp_merged_gpu_memory, tcp_rail_cut, tcp_carries_on,
-                                  without_rdma)})
+                                  without_rdma, host_without_rdma)})

@@ -104,10 +104,10 @@ address = "127.0.0.1/8"
 """
 
 
-def write_config(fabric, *nics):
+def write_config(fabric, *nics, path=None):
     """Returns the first of the ports of each."""
     ports = []
-    with open(fabric.config, "w", encoding="utf-8") as file:
+    with open(path or fabric.config, "w", encoding="utf-8") as file:
         file.write("schema = 1\n")
         for nic in nics:
             ports.append(free_port())
@@ -117,6 +117,21 @@ def write_config(fabric, *nics):
 
 def last_port(first):
     return min(first + 7, 65535)
+
+
+def refused_at_both_ends(fabric, device):
+    """The config has one host show `device`, of RDMA; the other is of the kernel's TCP alone. NCCL has each host send, so each is refused
+    by name, with what mends it, and long before any time is over."""
+    sockets = os.path.join(fabric.folder, "sockets.conf")
+    write_config(fabric, SOCKET_NIC, path=sockets)
+    started = time.monotonic()
+    for rank in fabric.start_ranks("--op", "sendrecv", configs={1: sockets}, env=by_config(fabric)):
+        check(rank.wait(60) != 0, f"{rank.name} ended well")
+    took = time.monotonic() - started
+    check(took < 15, f"it took {took:.1f} s")
+    for name, ours, theirs in ((device, "RDMA verbs", "kernel sockets"), ("lo0", "kernel sockets", "RDMA verbs")):
+        said(fabric, f"connecting from {name} failed: it carries {ours}, the peer listens with {theirs}, which no NIC of this host carries;"
+                     r".* give both hosts' ztcp\.conf NICs of the same drivers in the same order")
 
 
 def by_config(fabric, faults="", **more):

@@ -8,7 +8,7 @@ import signal
 
 from fabric import check, main, wait_until
 from soft_fabric import (SHORT, SOCKET_NIC, SWEEP, TOLD_BOUND_S, VERBS_NIC, SoftFabric, by_config, done_count,
-                         ends_with_error, gpu_streams, said, streams, write_config)
+                         ends_with_error, gpu_streams, refused_at_both_ends, said, streams, write_config)
 from transfer import rows_are_right
 
 
@@ -208,6 +208,13 @@ def mismatched():
         said(fabric, r"connecting from (rail0|lo0) failed: it carries \w+.*, the peer listens with \w+")
 
 
+def host_without_rdma():
+    """Of the kernel's TCP alone, beside one of RDMA alone."""
+    with SoftFabric() as fabric:
+        write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more=""))
+        refused_at_both_ends(fabric, "rail0")
+
+
 def no_device():
     """The library is there, and shows none."""
     with SoftFabric() as fabric:
@@ -221,4 +228,4 @@ if __name__ == "__main__":
                                   killed_beside_its_child, sender_exits, loopback, reload, statuses,
                                   port_down, receivers_port_down, port_briefly_down, device_lost,
                                   registration_refused, gpu_memory, gpu_memory_refused, configured,
-                                  mismatched, no_device)})
+                                  mismatched, host_without_rdma, no_device)})
