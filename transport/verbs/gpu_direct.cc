@@ -20,6 +20,7 @@ namespace ztcp::verbs {
 namespace {
 
 constexpr auto kMostTrial = std::chrono::seconds(5);
+constexpr auto kAnswer = std::chrono::seconds(1);
 constexpr auto kLook = std::chrono::milliseconds(1);
 
 // Why DMA-BUFs can't be registered; empty: they can. No such buffer is, so that a driver that knows
@@ -43,7 +44,6 @@ std::string peer_memory_module(const std::string& sys_root) {
 // Two queue pairs of the device are joined to one another, and one reads what is the other's.
 std::string fault_of_loop(const Device& device, const std::shared_ptr<ConnectionManager>& manager,
                           Duration within) {
-  const auto ends = std::chrono::steady_clock::now() + within;
   const auto page = std::make_unique<ReadPage>();
   const RegionHandle region(
       device.opened->api->reg_mr(device.opened->domain.get(), page.get(), sizeof(ReadPage),
@@ -52,6 +52,8 @@ std::string fault_of_loop(const Device& device, const std::shared_ptr<Connection
   if (!region) return std::string("ibv_reg_mr: ") + std::strerror(errno);
   auto made = Flusher::create(device, device.address, manager, within);
   if (!made) return made.error().text;
+  // That they are not joined is found out sooner.
+  const auto ends = std::chrono::steady_clock::now() + within + kAnswer;
   const auto read = made->begin(&page->byte, region->rkey);
   if (!read) return read.error().where;
   while (true) {
@@ -84,7 +86,7 @@ std::string without_export(const std::string& sys_root) {
 
 }  // namespace
 
-void probe_gpu_direct(Device& device, const std::string& sys_root, Duration flushed_within) {
+void probe_gpu_direct(Device& device, const std::string& sys_root, Duration joined_within) {
   const std::string module = peer_memory_module(sys_root);
   device.has_peer_memory = !module.empty();
   const std::string fault = fault_of_dmabuf(*device.opened);
@@ -100,7 +102,7 @@ void probe_gpu_direct(Device& device, const std::string& sys_root, Duration flus
         "off: " + fault + ", and nvidia_peermem is not loaded (modprobe nvidia_peermem)";
   const bool is_on = device.has_dmabuf || device.has_peer_memory;
   if (!device.is_iwarp || !is_on || !device.fault.empty() || device.is_flush_disabled) return;
-  const std::string flush_fault = fault_of_flush(device, flushed_within);
+  const std::string flush_fault = fault_of_flush(device, joined_within);
   if (flush_fault.empty()) return;
   device.has_dmabuf = device.has_peer_memory = false;
   device.gpu_direct = "off: it can't flush what it wrote into GPU memory: " + flush_fault;
