@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/verbs/queue_pairs.h"
 
+#include <optional>
 #include <vector>
 
 #include "tests/unit/verbs/fake_host.h"
@@ -18,8 +19,8 @@ int modify_and_note(ibv_qp* qp, ibv_qp_attr* to, int mask) {
   return modify_for_real(qp, to, mask);
 }
 
-// Joined with itself.
-std::vector<ibv_qp_attr> told_of(FakeHost& host) {
+// Joined with itself, which tells of another MTU where one is given.
+std::vector<ibv_qp_attr> told_of(FakeHost& host, std::optional<ibv_mtu> mtu = {}) {
   std::vector<Device> devices = host.list();
   Api api = *host.devices.api();
   modify_for_real = api.modify_qp;
@@ -33,6 +34,7 @@ std::vector<ibv_qp_attr> told_of(FakeHost& host) {
     if (!made) return {};
     RailFacts facts;
     (*made)->tell(facts);
+    if (mtu) facts.mtu = static_cast<std::uint8_t>(*mtu);
     EXPECT_TRUE((*made)->join(facts));
   }
   devices[0].opened->api = host.devices.api();
@@ -65,6 +67,15 @@ TEST(QueuePairs, AreToldWhatHoldsWhereNobodySaysAnything) {
   EXPECT_EQ(steps[2].timeout, 18);
   EXPECT_EQ(steps[2].retry_cnt, 7);
   EXPECT_EQ(steps[2].rnr_retry, 7) << "for ever";
+}
+
+TEST(QueuePairs, OfTwoMtusTakeTheSmaller) {
+  FakeHost host;
+  EXPECT_EQ(told_of(host, IBV_MTU_1024).at(1).path_mtu, IBV_MTU_1024) << "the peer's";
+  test::FakeDeviceSpec small = roce_device("fake0", 1);
+  small.ports[0].mtu = IBV_MTU_1024;
+  FakeHost small_host({small, roce_device("fake1", 2)}, 1);
+  EXPECT_EQ(told_of(small_host, IBV_MTU_4096).at(1).path_mtu, IBV_MTU_1024) << "ours";
 }
 
 }  // namespace
