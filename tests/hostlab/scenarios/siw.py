@@ -1,4 +1,4 @@
-"""iWARP in software (siw): found by set-up, an ordinary user's job over it, with loss, a killed rank, a port that is closed."""
+"""iWARP in software (siw): found by set-up, an ordinary user's job over it, with loss, a killed rank, joined to itself for flushes."""
 from guest import (CONFIG, ENDS_WITHIN_S, ZTCP_SETUP, all_reduce, check, expect, expect_end, install_module, kernel_module, on_all,
                    set_up, start_ranks, start_transfer, undo)
 from machine import Failure
@@ -51,5 +51,18 @@ def run(lab):
     expect("iWARP's connection manager can't be used (/dev/infiniband/rdma_cm: Permission denied)", jobs[0].output, jobs[0])
     on_all(machines, "chmod 666 /dev/infiniband/rdma_cm")
     all_reduce(machines, size="--min 8 --max 64K --factor 64", pmd="iWARP", port=29700)
+
+    # What nobody registers here: GPU memory. But that a device which hands it over can flush it is tried at start.
+    lab.say("two queue pairs of one device are joined")
+    folder = kernel_module(lab, machines[0], "nvidia_peermem")
+    for machine in machines:
+        install_module(machine, folder, "nvidia_peermem")
+    on_all(machines, "modprobe nvidia_peermem")
+    all_reduce(machines, size="--min 8 --max 64K --factor 64", pmd="GPUDirect RDMA on (nvidia_peermem)", port=29710)
+    lab.say("and are not")
+    on_all(machines, "modprobe sch_netem && tc qdisc add dev lo root netem loss 100%")
+    all_reduce(machines, size="--min 8 --max 64K --factor 64", pmd="GPUDirect RDMA off: it can't flush what it wrote into GPU memory: "
+               "its queue pairs can't be joined to one another", port=29720)
+    on_all(machines, "tc qdisc delete dev lo root")
     lab.say("undo")
     undo(machines)
