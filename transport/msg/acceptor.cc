@@ -40,7 +40,8 @@ Status Acceptor::add_listener(const Cookie& cookie, ListenerEvents& events) {
   return {};
 }
 
-StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare) {
+StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare,
+                                  std::optional<std::uint32_t> rx_queue) {
   reap();
   if (pending_.size() >= max_pending_ && !push_out_oldest()) {
     ++counters_.refused_full;
@@ -48,7 +49,8 @@ StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote
   }
   const TimePoint deadline = now + settings_.handshake_timeout;
   try {
-    pending_.push_back(std::make_unique<RecvFlow>(*this, stream, remote, deadline, has_spare));
+    pending_.push_back(
+        std::make_unique<RecvFlow>(*this, stream, remote, deadline, has_spare, rx_queue));
   } catch (const std::bad_alloc&) {
     ++counters_.refused_no_memory;
     return nullptr;
@@ -98,6 +100,7 @@ void Acceptor::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal) {
       ++counters_.refused_stale;
       break;
   }
+  flow.rx_place.release();
   if (flow.send(refusal)) {
     flow.drain(now + RecvFlow::kLinger);
     wake_at(flow.deadline());
@@ -198,6 +201,25 @@ void Acceptor::on_proof(TimePoint now, RecvFlow& flow, const Proof& proof) {
   admit(now, flow);
 }
 
+// Small messages and credit may keep a session's first flow to themselves.
+bool Acceptor::carries_bulk(const Hello& hello) const {
+  return hello.flow != 0 || !settings_.keeps_first_flow_free ||
+         std::min<std::uint32_t>(settings_.flows, hello.flows_wanted) == 1;
+}
+
+// `session`: null for a new one. Each dial has an epoch of its own, so those since the flow was up
+// are its tries. One that comes back has died: that it is up again matters more than where.
+bool Acceptor::take_rx_place(RecvFlow& flow, const RecvSession* session) {
+  const auto queue = flow.rx_queue();
+  if (rx_places_ == nullptr || !queue || !carries_bulk(flow.hello())) return true;
+  if (session != nullptr && session->epoch(flow.index()) != 0)
+    rx_places_->take_back(*queue);
+  else if (!rx_places_->take(*queue, flow.hello().epoch))
+    return false;
+  flow.rx_place = RxPlace(*rx_places_, *queue);
+  return true;
+}
+
 // Judged again: since the challenge the world may have changed.
 void Acceptor::admit(TimePoint now, RecvFlow& flow) {
   const Verdict verdict = judge(flow);
@@ -205,6 +227,10 @@ void Acceptor::admit(TimePoint now, RecvFlow& flow) {
   if (flow.hello().process_ends) {
     verdict.session->on_process_ended(now);
     return refuse(now, flow, Refusal{Reason::kUnknownSession});
+  }
+  if (!take_rx_place(flow, verdict.session)) {
+    ++counters_.refused_rx_queue;
+    return refuse(now, flow, Refusal{Reason::kOtherQueue});
   }
   if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
   try {

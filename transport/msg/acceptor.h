@@ -11,12 +11,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "transport/core/address.h"
 #include "transport/msg/recv_flow.h"
 #include "transport/msg/recv_session.h"
+#include "transport/msg/rx_places.h"
 #include "transport/msg/session.h"
 #include "transport/msg/session_places.h"
 
@@ -45,6 +47,7 @@ struct AcceptorCounters {
   std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that is no more.
   std::uint64_t refused_no_memory = 0;
   std::uint64_t refused_queue = 0;  // Flows that another queue has, or should have, the session of.
+  std::uint64_t refused_rx_queue = 0;  // Flows that had better come by another receive queue.
 };
 
 class Acceptor {
@@ -63,6 +66,9 @@ class Acceptor {
     place_ = place;
   }
 
+  // Flows that carry bulk are spread over the receive queues of a NIC. Before anything arrives.
+  void spread_over(RxPlaces& places) { rx_places_ = &places; }
+
   // Sessions may dial, too.
   void dial_by(StreamSource& source) { source_ = &source; }
 
@@ -73,7 +79,9 @@ class Acceptor {
   // A stream was accepted. Returns who hears its events, nullptr when memory has ended, or when too
   // many are pending and none of them is silent or refused. `has_spare`: there are streams left for
   // flows that their sessions can do without; if not, this one is refused should it be such a flow.
-  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare = true);
+  // `rx_queue`: the NIC's receive queue that it came by; nothing: nobody knows, and it is taken.
+  StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote, bool has_spare = true,
+                          std::optional<std::uint32_t> rx_queue = std::nullopt);
 
   // Sessions made here. So many others share max_sessions with them: a new one that finds no room
   // is refused by name.
@@ -133,6 +141,8 @@ class Acceptor {
   Verdict judge(const RecvFlow& flow);
   Refusal how_it_ended(const Hello& hello) const;
   void forget_place(std::uint64_t session);
+  bool carries_bulk(const Hello& hello) const;
+  bool take_rx_place(RecvFlow& flow, const RecvSession* session);
   void refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal);
   // After the proof, if one was due.
   void admit(TimePoint now, RecvFlow& flow);
@@ -149,6 +159,7 @@ class Acceptor {
   StreamSource* source_ = nullptr;
   SessionPlaces* places_ = nullptr;  // Null: there is no other.
   std::uint8_t place_ = 0;
+  RxPlaces* rx_places_ = nullptr;  // Null: there is one queue, or nobody knows.
   std::uint64_t challenges_ = 0;
   std::size_t other_sessions_ = 0;
   std::size_t budget_taken_bytes_ = 0;  // By the sessions' allowances beyond the least.

@@ -32,8 +32,8 @@ enum class Reason : std::uint32_t {
   kTooManyTags = 14,    // ours: so many there may be on one connection.
   kOutOfMemory = 15,    // A new session found none.
   // The flow came to another queue of the receiver's NIC than its session is on, or a new session
-  // to one that has more of them than another (ours: which); a flow from another port may come to
-  // that one.
+  // to one that has more of them than another (ours: which); or by a receive queue of its kernel's
+  // that serves more flows than another. A flow from another port may come to that one.
   kOtherQueue = 16,
 };
 inline constexpr std::uint32_t kLastReason = 16;

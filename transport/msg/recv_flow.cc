@@ -11,6 +11,7 @@ namespace ztcp::msg {
 void RecvFlow::abort() {
   note_health();
   if (Stream* stream = std::exchange(stream_, nullptr)) stream->abort();
+  rx_place.release();
   state_ = State::kGone;
   deadline_ = kNever;
 }
@@ -21,6 +22,7 @@ void RecvFlow::note_health() {
 
 void RecvFlow::close() {
   if (Stream* stream = std::exchange(stream_, nullptr)) stream->close();
+  rx_place.release();
   state_ = State::kGone;
   deadline_ = kNever;
 }
@@ -116,6 +118,7 @@ void RecvFlow::on_closed(TimePoint now) {
 void RecvFlow::on_failed(TimePoint now, Error error) {
   note_health();
   stream_ = nullptr;
+  rx_place.release();
   if (session_ != nullptr) return session_->on_flow_lost(now, *this, error);
   acceptor_->on_pending_gone(*this);
 }

@@ -8,11 +8,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "transport/core/address.h"
 #include "transport/msg/copy_jobs.h"
 #include "transport/msg/record_reader.h"
+#include "transport/msg/rx_places.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::msg {
@@ -48,11 +50,12 @@ class RecvFlow final : public StreamEvents {
   };
 
   RecvFlow(Acceptor& acceptor, Stream& stream, Endpoint remote, TimePoint deadline,
-           bool is_to_spare)
+           bool is_to_spare, std::optional<std::uint32_t> rx_queue = std::nullopt)
       : acceptor_(&acceptor),
         stream_(&stream),
         remote_(remote),
         is_to_spare_(is_to_spare),
+        rx_queue_(rx_queue),
         deadline_(deadline) {}
 
   State state() const { return state_; }
@@ -61,6 +64,8 @@ class RecvFlow final : public StreamEvents {
   Endpoint remote() const { return remote_; }
   // When it came there were streams left for more than each session's first.
   bool is_to_spare() const { return is_to_spare_; }
+  // The NIC's receive queue that it came by, where that is known.
+  std::optional<std::uint32_t> rx_queue() const { return rx_queue_; }
   TimePoint deadline() const { return deadline_; }
   const Hello& hello() const { return hello_; }
   std::size_t index() const { return hello_.flow; }
@@ -106,8 +111,10 @@ class RecvFlow final : public StreamEvents {
   Cursor cursor;
   std::size_t lanes_told = 0;
   std::uint64_t next_map = 0;
-  // The acceptor's: what the challenge said.
+  // The acceptor's: what the challenge said; and its place on the receive queue, as long as its
+  // stream is there.
   Nonce challenge{};
+  RxPlace rx_place;
 
   void on_open(TimePoint, Stream&) override {}  // Accepted streams are open.
   void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
@@ -131,6 +138,7 @@ class RecvFlow final : public StreamEvents {
   State state_ = State::kHello;
   bool said_preamble_ = false;
   bool is_to_spare_;
+  std::optional<std::uint32_t> rx_queue_;
   TimePoint deadline_;
   Hello hello_;
   RecordReader reader_;

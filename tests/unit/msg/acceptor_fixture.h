@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -65,10 +66,10 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public RecvOwn
   }
   void TearDown() override { sessions.clear(); }
 
-  Peer& connect(bool has_spare = true) {
+  Peer& connect(bool has_spare = true, std::optional<std::uint32_t> rx_queue = std::nullopt) {
     Peer& peer = peers.emplace_back();
-    peer.events =
-        acceptor->on_accept(now, peer.stream, Endpoint{Ipv4Address{0x0a000002}, 4000}, has_spare);
+    peer.events = acceptor->on_accept(now, peer.stream, Endpoint{Ipv4Address{0x0a000002}, 4000},
+                                      has_spare, rx_queue);
     return peer;
   }
   // A posted receive that the test calls by a number.
