@@ -19,6 +19,7 @@ run_dir = "run{host}"
 [messages]
 handshake_timeout_ms = {patience_ms}
 redial_window_ms = 7000
+{messages}
 [tcp]
 connect_timeout_ms = {patience_ms}
 user_timeout_ms = 3000
@@ -35,6 +36,14 @@ OURS = """driver = "memif"
 mac = "02:5a:00:00:00:0{host}"
 memif_socket = "host{host}.sock"
 mtu_bytes = {mtu}
+"""
+# linux/ethtool.h. A veth has NAPI instances, one for each of its queues, where it joins segments (GRO), and uses them
+# for what its other end cut (no TSO).
+ETHTOOL_FEATURES = """
+import array, fcntl, socket, struct
+for command, value in ((0x2C, 1), (0x1F, 0)):
+    request = array.array("B", struct.pack("II", command, value))
+    fcntl.ioctl(socket.socket(), 0x8946, struct.pack("16sP", b"data", request.buffer_info()[0]))
 """
 NETWORKS = {4: "10.66.0.{}/24", 6: "fd66::{}/64"}
 ENTERED = "E2E_IN_NAMESPACE"
@@ -60,9 +69,10 @@ def ip(*words):
 class Hosts(Fabric):
     """A fabric of two hosts; whatever has rank N runs on host N."""
 
-    def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None):
+    def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages=""):
         """`switched`: the switch's arguments; `bypassing`: the hosts of userspace TCP, which need it. `tuner`: of
-        ZTCP_TUNER; two hosts of which one bypasses its kernel need it off."""
+        ZTCP_TUNER; two hosts of which one bypasses its kernel need it off. `queues`: of `data`, each way; `messages`:
+        more of that section."""
         # The base class would have a fabric of software NICs written.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = 2
@@ -81,14 +91,15 @@ class Hosts(Fabric):
                 nic = CONFIG + (OURS if host in bypassing else KERNELS)
                 os.mkdir(os.path.join(self.folder, f"run{host}"))
                 with open(self.configs[host], "w", encoding="utf-8") as file:
-                    file.write(nic.format(host=host, address=self.address(host), mtu=mtu, patience_ms=patience_ms))
+                    file.write(nic.format(host=host, address=self.address(host), mtu=mtu, patience_ms=patience_ms,
+                                          messages=messages))
                 self.keepers.append(self.keep_namespace())
             self.config = self.configs[0]
             self.join("boot", 1500)
             if switched or bypassing:
                 self.join_by_switch(switched)
             else:
-                self.join("data", mtu)
+                self.join("data", mtu, queues)
             for host in range(2):
                 self.on(host, "ip", "link", "set", "lo", "up")
                 self.on(host, "ip", "address", "add", f"10.67.0.{host + 1}/24", "dev", "boot")
@@ -130,10 +141,13 @@ class Hosts(Fabric):
         ip("link", "set", interface, "netns", str(self.keepers[host].pid))
         self.on(host, "ip", "link", "set", interface, "name", name, "mtu", str(mtu), "up")
 
-    def join(self, name, mtu):
-        ip("link", "add", f"{name}-a", "type", "veth", "peer", "name", f"{name}-b")
+    def join(self, name, mtu, queues=1):
+        count = ("numrxqueues", str(queues), "numtxqueues", str(queues))
+        ip("link", "add", f"{name}-a", *count, "type", "veth", "peer", "name", f"{name}-b", *count)
         for host, end in enumerate("ab"):
             self.move(host, f"{name}-{end}", name, mtu)
+            if queues > 1:
+                self.on(host, sys.executable, "-c", ETHTOOL_FEATURES)
 
     def join_by_switch(self, arguments):
         if not os.path.exists("/dev/net/tun"):

@@ -32,6 +32,7 @@ struct Device {
   std::string pci_path;
   std::int32_t numa_node = -1;
   std::uint32_t mtu_bytes = 1500;
+  std::uint32_t rx_queues = 0;  // Of the NICs below it, where it has such; 0: nobody tells.
   std::string gpu_pci;
   std::string gpu_uuid;
   std::string choice;  // How it was chosen: "by NCCL_SOCKET_IFNAME=eth".

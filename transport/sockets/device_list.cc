@@ -57,6 +57,23 @@ bool has_nominal_speed(const fs::path& folder) {
   return true;
 }
 
+// What lies over other interfaces (a VLAN, a bond) has queues in name only: flows come by theirs.
+std::uint32_t count_rx_queues(const fs::path& folder, int depth = 0) {
+  constexpr int kDeepest = 4;  // A VLAN over a bond is two.
+  std::uint32_t below = 0;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (depth < kDeepest && entry->path().filename().string().starts_with("lower_"))
+      below += count_rx_queues(entry->path(), depth + 1);
+  if (below != 0) return below;
+  std::uint32_t own = 0;
+  for (fs::directory_iterator entry(folder / "queues", error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().filename().string().starts_with("rx-")) ++own;
+  return own;
+}
+
 SpeedSource speed_source(const config::Nic& nic, std::int64_t told, const fs::path& folder) {
   if (told <= 0) return SpeedSource::kGuess;
   return nic.speed_mbps == 0 && has_nominal_speed(folder) ? SpeedSource::kNominal
@@ -99,6 +116,7 @@ Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const
   if (device.numa_node < 0 && !device.pci_path.empty())
     device.numa_node = static_cast<std::int32_t>(
         read_number(fs::path(device.pci_path) / "numa_node").value_or(-1));
+  device.rx_queues = count_rx_queues(folder);
   device.mtu_bytes = static_cast<std::uint32_t>(read_number(folder / "mtu").value_or(0));
   return device;
 }

@@ -66,6 +66,7 @@ Engine::Engine(EngineConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> w
       sessions_(config_.session, config_.cluster_key, config_.max_pending_streams, config_.secret,
                 *this) {
   if (config_.places != nullptr) sessions_.acceptor().share(*config_.places, config_.place);
+  if (config_.rx_placement != nullptr) sessions_.acceptor().spread_over(*config_.rx_placement);
 }
 
 // Who has a call out finishes it before its stream ends.
@@ -366,6 +367,7 @@ std::string Engine::summary() const {
   add(acceptor.refused_no_memory, "refused_no_memory");
   add(acceptor.refused_flows, "refused_flows");
   add(acceptor.refused_stale, "refused_stale");
+  add(acceptor.refused_rx_queue, "refused_rx_queue");
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "transport/sockets/bulk_calls.h"
 #include "transport/sockets/device.h"
 #include "transport/sockets/likely_stream.h"
+#include "transport/sockets/rx_placement.h"
 #include "transport/sockets/socket.h"
 #include "transport/sockets/stream.h"
 
@@ -47,6 +49,9 @@ struct EngineConfig {
   // Where there are several engines: which of them has which session. Null: it is alone.
   std::shared_ptr<msg::SessionPlaces> places;
   std::uint8_t place = 0;
+  // Where the NIC has several receive queues, of all engines: what each of those serves.
+  std::shared_ptr<RxPlacement> rx_placement;
+  std::function<std::optional<std::uint32_t>(const link::Fd&)> read_rx_queue = rx_queue;
 };
 
 class Engine final : public comms::Backend, private msg::StreamSource, private StreamHost {
@@ -131,8 +136,10 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool serve_newcomers(TimePoint now);
   void look_at_lobby(TimePoint now);
   void deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session);
+  std::uint8_t turn_of(std::optional<std::uint64_t> session);
   void take_dealt(TimePoint now);
   void take(TimePoint now, Accepted accepted);
+  std::optional<std::uint32_t> rx_queue_of(const Accepted& accepted);
   void note_shortage(TimePoint now, const Error& error);
   bool receive_all(TimePoint now);
   bool send_all(TimePoint now);
@@ -171,6 +178,13 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   TimePoint lobby_again_{};        // Their hellos are waited for.
   std::vector<Engine*> dealt_to_;  // Empty: there is no other.
   std::size_t next_dealt_to_ = 0;
+  // Whose turn it was lately.
+  struct Turn {
+    std::uint64_t session = 0;
+    std::uint8_t place = 0;
+  };
+  std::array<Turn, 64> turns_{};
+  std::size_t turn_count_ = 0;
   std::mutex dealt_mutex_;
   std::vector<Accepted> dealt_;  // To this one, by the one with the listener.
   std::atomic<bool> has_dealt_{false};

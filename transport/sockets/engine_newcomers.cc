@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "transport/msg/record.h"
 #include "transport/sockets/engine.h"
 
@@ -92,12 +94,22 @@ void Engine::look_at_lobby(TimePoint now) {
   }
 }
 
+// Whoever comes again, since it was refused by its receive queue, has had its turn.
+std::uint8_t Engine::turn_of(std::optional<std::uint64_t> session) {
+  if (session)
+    for (const Turn& turn : turns_)
+      if (turn.session == *session) return turn.place;
+  const auto place = static_cast<std::uint8_t>(next_dealt_to_);
+  next_dealt_to_ = (next_dealt_to_ + 1) % dealt_to_.size();
+  if (session) turns_[turn_count_++ % turns_.size()] = {*session, place};
+  return place;
+}
+
 void Engine::deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session) {
   std::optional<std::uint8_t> place;
   if (session) place = config_.places->find(*session);
   if (!place) {
-    const auto next = static_cast<std::uint8_t>(next_dealt_to_);
-    next_dealt_to_ = (next_dealt_to_ + 1) % dealt_to_.size();
+    const std::uint8_t next = turn_of(session);
     place = config_.places->better_place(next, 1).value_or(next);
   }
   Engine& engine = *dealt_to_[*place];
@@ -122,18 +134,34 @@ void Engine::take_dealt(TimePoint now) {
   }
 }
 
+// What comes from this host's own address never saw the NIC.
+std::optional<std::uint32_t> Engine::rx_queue_of(const Accepted& accepted) {
+  if (config_.rx_placement == nullptr || accepted.remote.address == config_.device.address)
+    return std::nullopt;
+  const auto queue = config_.read_rx_queue(accepted.fd);
+  if (!queue && config_.rx_placement->note_untold())
+    remarks_.add(log::Level::kInfo, [&] {
+      return fmt::format(
+          "{}: flows are not spread over its {} RX queues: the driver does not tell by which of "
+          "them one from {} comes",
+          config_.device.name, config_.device.rx_queues, to_string(accepted.remote.address));
+    });
+  return queue;
+}
+
 // Who finds no place is told by RST.
 void Engine::take(TimePoint now, Accepted accepted) {
   if (streams_.size() >= config_.max_streams) {
     note_shortage(now, {Errc::kOutOfMemory, EMFILE, "accept: descriptors"});
     return reset(std::move(accepted.fd));
   }
+  const auto rx_queue = rx_queue_of(accepted);
   SocketStream& stream = add(std::make_unique<SocketStream>(
       host(), counters_, std::move(accepted.fd), SocketStream::State::kOpen, nullptr, kNever));
-  StreamEvents* const events = watch(stream)
-                                   ? sessions_.acceptor().on_accept(now, stream, accepted.remote,
-                                                                    has_spare_for(streams_.size()))
-                                   : nullptr;
+  StreamEvents* const events =
+      watch(stream) ? sessions_.acceptor().on_accept(now, stream, accepted.remote,
+                                                     has_spare_for(streams_.size()), rx_queue)
+                    : nullptr;
   if (events == nullptr) {
     stream.abort();
   } else {

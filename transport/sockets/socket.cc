@@ -205,6 +205,20 @@ Duration silence(const link::Fd& fd) {
 
 std::uint32_t retransmissions(const link::Fd& fd) { return info_of(fd).tcpi_total_retrans; }
 
+// Kernels that can't poll busily know no NAPI instance, but the CPU that the last segment was
+// handled on: where interrupts are spread that is as much. Else it would be the sender's, of what
+// comes over loopback.
+std::optional<std::uint32_t> rx_queue(const link::Fd& fd) {
+  int number = 0;
+  socklen_t size = sizeof number;
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_INCOMING_NAPI_ID, &number, &size) == 0)
+    return number > 0 ? std::optional(static_cast<std::uint32_t>(number)) : std::nullopt;
+  if (errno != ENOPROTOOPT ||
+      getsockopt(fd.get(), SOL_SOCKET, SO_INCOMING_CPU, &number, &size) != 0 || number < 0)
+    return std::nullopt;
+  return static_cast<std::uint32_t>(number);
+}
+
 StreamHealth health(const link::Fd& fd) {
   const tcp_info info = info_of(fd);
   const std::uint64_t segment = info.tcpi_snd_mss;

@@ -62,6 +62,9 @@ void ask_for_answer(const link::Fd& fd);
 Duration silence(const link::Fd& fd);
 // Segments that the kernel had to send again.
 std::uint32_t retransmissions(const link::Fd& fd);
+// Which receive queue of the NIC the connection's segments come by, as a number that is the same
+// for all that come by it. Nothing where the driver does not tell, and of what never saw a NIC.
+std::optional<std::uint32_t> rx_queue(const link::Fd& fd);
 // What the kernel tells of the connection. It has counted segments, and tells of no timeouts.
 StreamHealth health(const link::Fd& fd);
 

@@ -140,13 +140,19 @@ std::string bulk_text(const BulkPolicy& bulk) {
                      bulk.flows == 1 ? std::string("1 flow") : fmt::format("{} flows", bulk.flows));
 }
 
+std::string rx_text(const Device& device) {
+  if (device.rx_queues == 0) return "RX queues not told by the driver";
+  if (device.rx_queues == 1) return "1 RX queue";
+  return fmt::format("spread over {} RX queues", device.rx_queues);
+}
+
 std::string SocketTransport::describe_device(int device) const {
   const Device& one = found_[static_cast<std::size_t>(device)];
   config::LiveMachine machine;
   const BulkPolicy bulk = bulk_policy(one, comms::view_cpus(one.numa_node, machine));
-  return fmt::format("{}: kernel sockets, {}; {}; {}", one.name, device_text(one),
+  return fmt::format("{}: kernel sockets, {}; {}; {}, {}", one.name, device_text(one),
                      turns_text(bulk, poller_mode() == config::PollerMode::kDedicated),
-                     bulk_text(bulk));
+                     bulk_text(bulk), rx_text(one));
 }
 
 BulkPolicy SocketTransport::bulk_policy(const Device& device, const comms::CpuView& cpus) const {
@@ -213,11 +219,14 @@ Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
   const Endpoint endpoint = listener->endpoint;
   std::shared_ptr<msg::SessionPlaces> places;
   if (bulk.queues > 1) places = std::make_shared<comms::SharedPlaces>(bulk.queues);
+  std::shared_ptr<RxPlacement> rx_placement;
+  if (device.rx_queues > 1) rx_placement = std::make_shared<RxPlacement>(device.rx_queues);
   std::vector<std::unique_ptr<Engine>> engines;
   for (std::size_t i = 0; i < bulk.queues; ++i) {
     EngineConfig config = ZTCP_TRY(engine_config(device, bulk));
     config.places = places;
     config.place = static_cast<std::uint8_t>(i);
+    config.rx_placement = rx_placement;
     config.workers = workers_of(bulk, i);
     config.worker_options = {
         .name = comms::thread_name(device.name, bulk.queues == 1 ? "-w" : fmt::format("-q{}w", i),

@@ -104,6 +104,41 @@ TEST(SocketDevice, OfAVethHasASpeedInNameOnly) {
   EXPECT_EQ(device_on(tree, "eth0", "10.0.0.5/24", host).speed_source, SpeedSource::kTold);
 }
 
+TEST(SocketDevice, HasTheReceiveQueuesOfItsNics) {
+  test::Tree tree;
+  const std::string all = "sys/devices/virtual/net/";
+  const auto make = [&](const std::string& name, int queues) {
+    for (int i = 0; i < queues; ++i) {
+      tree.add_folder(all + name + "/queues/rx-" + std::to_string(i));
+      tree.add_folder(all + name + "/queues/tx-" + std::to_string(i));
+    }
+    tree.add_link("sys/class/net/" + name, "../../devices/virtual/net/" + name);
+  };
+  const auto stands_on = [&](const std::string& upper, const std::string& lower) {
+    tree.add_link(all + upper + "/lower_" + lower, "../" + lower);
+  };
+  make("eth1", 4);
+  make("eth2", 2);
+  make("lo", 1);
+  make("bond0", 16);
+  make("bond0.7", 1);
+  tree.add_folder(all + "tun0");
+  tree.add_link("sys/class/net/tun0", "../../devices/virtual/net/tun0");
+  stands_on("bond0", "eth1");
+  stands_on("bond0", "eth2");
+  stands_on("bond0.7", "bond0");
+  const auto count = [&](const std::string& name) {
+    return device_on(tree, name, "10.0.0.5/24", {at(name, "10.0.0.5/24", 3)}).rx_queues;
+  };
+  EXPECT_EQ(count("eth1"), 4U);
+  EXPECT_EQ(count("lo"), 1U);
+  EXPECT_EQ(count("tun0"), 0U);
+  EXPECT_EQ(count("bond0"), 6U) << "its own are there in name";
+  EXPECT_EQ(count("bond0.7"), 6U);
+  stands_on("eth1", "bond0");  // No kernel does.
+  EXPECT_GT(count("bond0"), 1U);
+}
+
 TEST(SocketDevice, BelievesTheConfigBeforeSysfs) {
   const test::Tree tree(kEth1);
   config::Fabric fabric = configured("eth1", "10.0.0.5/24");

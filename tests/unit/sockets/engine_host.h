@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,7 +25,8 @@
 namespace ztcp::sockets {
 
 struct EngineHost final : comms::Nic {
-  explicit EngineHost(std::uint64_t secret, std::size_t max_streams = 64, std::size_t queues = 1)
+  explicit EngineHost(std::uint64_t secret, std::size_t max_streams = 64, std::size_t queues = 1,
+                      const std::function<void(EngineConfig&)>& change = {})
       : comms::Nic("lo") {
     EngineConfig config;
     config.device = loopback_device();
@@ -33,9 +35,9 @@ struct EngineHost final : comms::Nic {
     config.max_streams = max_streams;
     config.secret = {1, secret};
     if (queues > 1) config.places = std::make_shared<comms::SharedPlaces>(queues);
+    if (change) change(config);
     Listening listening = *open_listener(config.device);
     listen_endpoint = listening.endpoint;
-    std::vector<Engine*> engines;
     for (std::size_t i = 0; i < queues; ++i) {
       config.place = static_cast<std::uint8_t>(i);
       auto engine = *Engine::open(config, std::exchange(listening, {{}, listen_endpoint}));
@@ -49,6 +51,8 @@ struct EngineHost final : comms::Nic {
   PeerHandle issue_handle(const msg::Cookie& cookie) override {
     return {TransportKind::kSockets, to_bytes({listen_endpoint, {}, cookie})};
   }
+
+  std::vector<Engine*> engines;  // By queue.
 };
 
 // A connection of the host with itself.

@@ -59,11 +59,22 @@ TEST(Line, SaysWhoseThreadsDriveADevice) {
     return TwoHosts({.mode = mode})[0].describe_device(0);
   };
   constexpr const char* kShared =
-      "; in NCCL's threads; no workers (as poller.workers says), 1 flow";
-  constexpr const char* kOwn = "; a thread of its own; no workers (as poller.workers says), 1 flow";
+      "; in NCCL's threads; no workers (as poller.workers says), 1 flow, 1 RX queue";
+  constexpr const char* kOwn =
+      "; a thread of its own; no workers (as poller.workers says), 1 flow, 1 RX queue";
   EXPECT_TRUE(line(config::PollerMode::kAuto).ends_with(kShared));
   EXPECT_TRUE(line(config::PollerMode::kShared).ends_with(kShared));
   EXPECT_TRUE(line(config::PollerMode::kDedicated).ends_with(kOwn));
+}
+
+TEST(Line, SaysOverHowManyReceiveQueuesFlowsAreSpread) {
+  const auto line = [](std::uint32_t rx_queues) {
+    Device device = loopback_device();
+    device.rx_queues = rx_queues;
+    return (*create(host_settings(), {device}))->describe_device(0);
+  };
+  EXPECT_TRUE(line(4).ends_with(", spread over 4 RX queues"));
+  EXPECT_TRUE(line(0).ends_with(", RX queues not told by the driver"));
 }
 
 TEST_P(Transfers, AClosedReceiverTouchesNoBufferAfterwards) {

@@ -22,6 +22,7 @@ inline Device loopback_device(IpAddress address = kLoopback4) {
   Device device;
   device.name = device.interface = "lo";
   device.address = address;
+  device.rx_queues = 1;
   return device;
 }
 

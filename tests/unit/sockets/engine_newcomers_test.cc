@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Flows that come to an engine, by whichever receive queue of the NIC.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/unit/sockets/engine_host.h"
+#include "transport/comms/listener.h"
+#include "transport/comms/send_comm.h"
+#include "transport/core/listen_address.h"
+
+namespace ztcp::sockets {
+namespace {
+
+constexpr IpAddress kOther{Ipv4Address{0x7f000002}};  // Not the receiver's own.
+
+// The kernel tells nothing over loopback: the test does.
+class Newcomers : public testing::Test {
+ protected:
+  using Queue = std::optional<std::uint32_t>;
+
+  void make(std::vector<Queue> queues, std::size_t engines = 1, IpAddress from = kOther) {
+    told = std::move(queues);
+    const auto placement = std::make_shared<RxPlacement>(4);
+    receiver = std::make_shared<EngineHost>(1, 64, engines, [&](EngineConfig& config) {
+      config.rx_placement = placement;
+      config.device.rx_queues = 4;
+      config.read_rx_queue = [this](const link::Fd&) { return told.at(asked++); };
+    });
+    sender = std::make_shared<EngineHost>(
+        2, 64, 1, [&](EngineConfig& config) { config.device.address = from; });
+    listener = *comms::CommListener::open(receiver);
+  }
+  // On which queue it is: what is said of its other end names it.
+  std::string connect() {
+    const ListenAddress address = *parse_listen_address(listener->handle().bytes);
+    senders.push_back(*comms::SendingComm::connect(sender, address.endpoint, address.cookie));
+    RecvCommPtr accepted;
+    for (bool is_ready = false; accepted == nullptr || !is_ready;) {
+      const auto ready = senders.back()->is_ready();
+      if (!ready) {
+        ADD_FAILURE() << ready.error().where;
+        return {};
+      }
+      is_ready = *ready;
+      if (accepted == nullptr) accepted = std::move(*listener->accept());
+    }
+    receivers.push_back(std::move(accepted));
+    return receivers.back()->describe_peer();
+  }
+  bool has_refused(std::uint32_t flows) const {
+    return receiver->engines.front()->summary().ends_with(
+        fmt::format(", {} refused_rx_queue", flows));
+  }
+
+  std::vector<Queue> told;  // Of one flow after the other.
+  std::size_t asked = 0;
+  std::shared_ptr<EngineHost> receiver;
+  std::shared_ptr<EngineHost> sender;
+  std::unique_ptr<comms::CommListener> listener;
+  std::vector<SendCommPtr> senders;
+  std::vector<RecvCommPtr> receivers;
+};
+
+TEST_F(Newcomers, AreSentToAReceiveQueueThatServesFewer) {
+  make({7, 7, 7, 8, 9});
+  for (int i = 0; i < 3; ++i) connect();
+  EXPECT_EQ(asked, 5U);
+  EXPECT_TRUE(has_refused(2)) << receiver->engines.front()->summary();
+}
+
+TEST_F(Newcomers, AreTakenWhereNoPortLeadsElsewhere) {
+  make(std::vector<Queue>(1 + 1 + RxPlacement::kMostRefusals, 7));
+  connect();
+  connect();
+  EXPECT_EQ(asked, 2 + RxPlacement::kMostRefusals);
+  EXPECT_TRUE(has_refused(RxPlacement::kMostRefusals)) << receiver->engines.front()->summary();
+}
+
+// Several queues, each with an engine: who comes again is no other.
+TEST_F(Newcomers, KeepTheirTurnWhereTheyComeAgain) {
+  make({7, 7, 7, 8, 9}, /*engines=*/2);
+  EXPECT_NE(connect().find("queue 0"), std::string::npos);
+  EXPECT_NE(connect().find("queue 1"), std::string::npos);
+  EXPECT_NE(connect().find("queue 0"), std::string::npos);
+  EXPECT_EQ(asked, 5U);
+}
+
+TEST_F(Newcomers, OfNoKnownQueueAreTakenAndSaidOnce) {
+  const test::LogCapture log;
+  make({std::nullopt, std::nullopt, std::nullopt}, /*engines=*/2);
+  for (int i = 0; i < 3; ++i) connect();
+  EXPECT_EQ(asked, 3U);
+  EXPECT_EQ(std::ranges::count(
+                log.infos(),
+                "lo: flows are not spread over its 4 RX queues: the driver does not tell by which "
+                "of them one from 127.0.0.2 comes"),
+            1);
+}
+
+TEST_F(Newcomers, OfThisHostItselfSawNoNic) {
+  make({}, 1, kLoopback4);
+  connect();
+  EXPECT_EQ(asked, 0U);
+}
+
+}  // namespace
+}  // namespace ztcp::sockets
