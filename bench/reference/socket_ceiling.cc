@@ -8,7 +8,6 @@
 //
 //   socket_ceiling [--seconds S] [--json] [SOCKETS...]
 #include <algorithm>
-#include <arpa/inet.h>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -18,12 +17,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <string_view>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -34,22 +29,12 @@
 
 #include <fmt/format.h>
 
+#include "bench/reference/loopback.h"
+
+namespace ztcp::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::size_t kBufferBytes = 64U << 20;
-constexpr std::size_t kPieceBytes = 512U << 10;
-
-[[noreturn]] void give_up(const char* call) {
-  std::perror(call);
-  std::_Exit(1);
-}
-
-int checked(int result, const char* call) {
-  if (result < 0) give_up(call);
-  return result;
-}
 
 struct Options {
   double seconds = 3;
@@ -59,17 +44,6 @@ struct Options {
 
 // Memory that is there already: no page is made while time is taken.
 std::vector<std::byte> buffer() { return std::vector<std::byte>(kBufferBytes, std::byte{1}); }
-
-// Goes round a buffer a piece at a time.
-class Cursor {
- public:
-  std::byte* at(std::vector<std::byte>& memory) const { return memory.data() + offset_; }
-  std::size_t piece() const { return std::min(kPieceBytes, kBufferBytes - offset_); }
-  void move(std::size_t bytes) { offset_ = (offset_ + bytes) % kBufferBytes; }
-
- private:
-  std::size_t offset_ = 0;
-};
 
 // Both directions of one socket until `stop`; counts what came.
 void carry(int socket, const std::atomic<bool>& stop, std::atomic<std::uint64_t>& received) {
@@ -132,51 +106,29 @@ class Side {
   std::vector<std::thread> threads_;
 };
 
-int new_socket() {
-  const int socket = checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
-  const int one = 1;
-  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  return socket;
-}
-
 // GB/s that arrive in each of the two processes while both send.
 double measure(unsigned count, double seconds) {
-  const int listener = new_socket();
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const name = reinterpret_cast<sockaddr*>(&address);
-  checked(::bind(listener, name, size), "bind");
-  checked(::listen(listener, static_cast<int>(count)), "listen");
-  checked(::getsockname(listener, name, &size), "getsockname");
+  Gate gate(count);
   std::array<int, 2> told{};
   checked(::pipe(told.data()), "pipe");
 
-  std::vector<int> sockets;
   const pid_t other = checked(::fork(), "fork");
   if (other == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (unsigned i = 0; i < count; ++i) {
-      sockets.push_back(new_socket());
-      checked(::connect(sockets.back(), name, size), "connect");
-    }
-    Side side(std::move(sockets));
+    Side side(gate.connect(count));
     const double theirs = side.measure(seconds);
     if (::write(told[1], &theirs, sizeof theirs) != sizeof theirs) give_up("write");
     side.join();
     std::_Exit(0);
   }
-  for (unsigned i = 0; i < count; ++i)
-    sockets.push_back(checked(::accept(listener, nullptr, nullptr), "accept"));
-  Side side(std::move(sockets));
+  Side side(gate.accept(count));
   const double ours = side.measure(seconds);
   double theirs = 0;
   // Not before it has measured, too: it needs our bytes.
   if (::read(told[0], &theirs, sizeof theirs) != sizeof theirs) give_up("read");
   side.end();
   checked(::waitpid(other, nullptr, 0), "waitpid");
-  for (const int descriptor : {listener, told[0], told[1]}) ::close(descriptor);
+  for (const int descriptor : told) ::close(descriptor);
   return std::min(ours, theirs);
 }
 
@@ -199,9 +151,7 @@ Options parse(int count, char** arguments) {
   return options;
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
+int run(int count, char** arguments) {
   const Options options = parse(count, arguments);
   const char* separator = "[";
   for (const unsigned sockets : options.sockets) {
@@ -217,3 +167,8 @@ int main(int count, char** arguments) {
   if (options.json) fmt::print("]\n");
   return 0;
 }
+
+}  // namespace
+}  // namespace ztcp::bench
+
+int main(int count, char** arguments) { return ztcp::bench::run(count, arguments); }
