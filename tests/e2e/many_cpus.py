@@ -61,5 +61,5 @@ if __name__ == "__main__":
     ip("link", "set", "lo", "up")
     os.environ["LD_PRELOAD"] = os.environ["E2E_MANY_CPUS"]
     os.environ["LOCAL_WORLD_SIZE"] = "1"  # But for ranks that ztcp_perf starts.
-    main({f.__name__: f for f in (operations, several_ranks, between_hosts, loss_5, hosts.down_for_long, hosts.sender_killed,
-                                  hosts.receiver_killed, hosts.receiver_stopped, hosts.communicators, hosts.strangers)})
+    main({f.__name__: f for f in (operations, several_ranks, between_hosts, hosts.receive_queues, loss_5, hosts.down_for_long,
+                                  hosts.sender_killed, hosts.receiver_killed, hosts.receiver_stopped, hosts.communicators, hosts.strangers)})
