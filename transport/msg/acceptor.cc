@@ -123,6 +123,7 @@ void Acceptor::on_stray(RecvFlow& flow) {
 void Acceptor::on_pending_gone(RecvFlow& flow) {
   // Whoever cannot verify our challenge leaves without a word.
   if (flow.state_ == RecvFlow::State::kProof) ++counters_.strays_bad_key;
+  if (flow.state_ == RecvFlow::State::kDraining) ++counters_.refused_gone;
   flow.state_ = RecvFlow::State::kGone;
   has_dead_ = true;
 }

@@ -47,6 +47,7 @@ struct AcceptorCounters {
   std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that is no more.
   std::uint64_t refused_no_memory = 0;
   std::uint64_t refused_queue = 0;  // Flows that another queue has, or should have, the session of.
+  std::uint64_t refused_gone = 0;   // Refused ones whose senders reset them, as they do.
   std::uint64_t refused_rx_queue = 0;  // Flows that had better come by another receive queue.
 };
 

@@ -354,9 +354,9 @@ std::string Engine::summary() const {
   const auto add = [&text](std::uint64_t count, const char* name) {
     if (count != 0) text += fmt::format(", {} {}", count, name);
   };
-  add(counters_.failed, "connections_failed");
-  add(counters_.send_refusals, "send_refusals");
   const msg::AcceptorCounters& acceptor = sessions_.acceptor().counters();
+  add(counters_.failed - acceptor.refused_gone, "connections_failed");
+  add(counters_.send_refusals, "send_refusals");
   add(acceptor.strays_bad_magic, "strays_bad_magic");
   add(acceptor.strays_unknown_cookie, "strays_unknown_cookie");
   add(acceptor.strays_bad_key, "strays_bad_key");

@@ -73,6 +73,16 @@ TEST_F(RxPlacesTest, AFlowThatHadBetterComeByAnotherQueueDialsAgain) {
   EXPECT_EQ(acceptor->counters().refused_queue, 2U);
 }
 
+// That is how a refused one ends, and no failure.
+TEST_F(RxPlacesTest, WhoIsRefusedResetsItsStream) {
+  places.crowded = 7;
+  greet_by(7, hello(5)).events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  EXPECT_EQ(acceptor->counters().refused_gone, 1U);
+  greet_by(7, hello(6)).events->on_closed(now);
+  greet_by(8, hello(7)).events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  EXPECT_EQ(acceptor->counters().refused_gone, 1U);
+}
+
 // Its epoch says how often it has dialled.
 TEST_F(RxPlacesTest, WhoFindsNoBetterQueueIsTaken) {
   places.crowded = 7;

@@ -78,6 +78,7 @@ TEST_F(Newcomers, AreSentToAReceiveQueueThatServesFewer) {
   for (int i = 0; i < 3; ++i) connect();
   EXPECT_EQ(asked, 5U);
   EXPECT_TRUE(has_refused(2)) << receiver->engines.front()->summary();
+  EXPECT_EQ(receiver->engines.front()->summary().find("connections_failed"), std::string::npos);
 }
 
 TEST_F(Newcomers, AreTakenWhereNoPortLeadsElsewhere) {
