@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 #include <rte_bus.h>
+#include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_errno.h>
@@ -125,11 +126,14 @@ Result<Port> Port::open(const PortConfig& config) {
 }
 
 Result<Port> Port::attach(const PortConfig& config) {
-  const std::string devargs =
-      config.arguments.empty() ? config.device : config.device + "," + config.arguments;
-  if (const int rc = rte_dev_probe(devargs.c_str()); rc != 0)
-    return fail(rc == -EEXIST || rc == -EBUSY ? Errc::kBusy : Errc::kNoDevice, "rte_dev_probe",
-                rc < 0 ? -rc : rte_errno);
+  // rte_dev_probe() keeps room for other processes to be told of 127 bytes, and since DPDK 24.11
+  // refuses more: the path of a socket may be as long.
+  const bool is_virtual = !config.arguments.empty();
+  const int rc = is_virtual ? rte_vdev_init(config.device.c_str(), config.arguments.c_str())
+                            : rte_dev_probe(config.device.c_str());
+  if (rc != 0)
+    return fail(rc == -EEXIST || rc == -EBUSY ? Errc::kBusy : Errc::kNoDevice,
+                is_virtual ? "rte_vdev_init" : "rte_dev_probe", rc < 0 ? -rc : rte_errno);
   std::uint16_t id = kNoPort;
   if (rte_eth_dev_get_port_by_name(config.device.c_str(), &id) != 0) {
     detach(config.device);

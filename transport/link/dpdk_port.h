@@ -24,7 +24,7 @@ inline constexpr std::uint16_t kTxHeaderRoomBytes = 256;
 
 struct PortConfig {
   std::string device;     // "net_memif0" or "0000:3b:00.0".
-  std::string arguments;  // Driver arguments, from typed values.
+  std::string arguments;  // Of a virtual device's driver, from typed values.
   std::uint16_t mtu_bytes = 1500;
   std::uint16_t vlan_id = 0;  // Let through by devices that filter; 0: untagged frames only.
   int numa_node = -1;

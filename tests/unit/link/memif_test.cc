@@ -106,6 +106,20 @@ TEST(MemifMemory, IsWhatDocumentsSay) {
   EXPECT_EQ(most, 84U);
 }
 
+// DPDK has less room for what it tells other processes of a device.
+TEST_F(Memif, SocketsMayHaveAsLongPathsAsTheKernelTakes) {
+  constexpr std::size_t kLongest = 107;
+  MemifConfig c = config(MemifRole::kServer, 9000);
+  ASSERT_LT(folder_.size() + 2, kLongest);
+  c.socket_path = folder_ + "/" + std::string(kLongest - folder_.size() - 1, 's');
+  auto server = open_memif(c);
+  ASSERT_TRUE(server);
+  c.role = MemifRole::kClient;
+  auto client = open_memif(c);
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(both_up(**server, **client));
+}
+
 TEST_F(Memif, ReportsWhatItCanDo) {
   auto server = open_memif(config(MemifRole::kServer, 9000));
   ASSERT_TRUE(server);
