@@ -16,7 +16,8 @@ using Bytes = std::vector<std::byte>;
 
 Bytes bytes(std::size_t size, int seed) {
   Bytes out(size);
-  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<std::byte>(i * 31 + seed);
+  for (std::size_t i = 0; i < size; ++i)
+    out[i] = static_cast<std::byte>(i * 31 + static_cast<std::size_t>(seed));
   return out;
 }
 
