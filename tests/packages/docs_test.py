@@ -114,7 +114,7 @@ class Documents(unittest.TestCase):
         return self.helps[program]
 
     def test_the_table_of_cores_is_what_the_engine_took(self):
-        record = json.loads((RESULTS / "engine-h200-host.json").read_text())
+        record = json.loads((RESULTS / "engine-h100-host.json").read_text())
         text = (ROOT / "packaging/OPERATING.md").read_text()
         rows = [r for r in record["results"]
                 if r["working_set_bytes"] == 256 << 20 and r["super_segment_bytes"] == 0]
@@ -215,31 +215,37 @@ class Documents(unittest.TestCase):
 
     def test_measured_numbers_are_those_of_the_records(self):
         told = (ROOT / "README.md").read_text()
-        record = (RESULTS / "nccl-h200-networks.md").read_text()
-        seen = 0
-        for name, cells in table(told, "## What was measured").items():
-            row = re.fullmatch(r"([24]) ranks, (send/recv|all-reduce|all-to-all) (\d+) (\w+)( \(bus\))?", name)
-            if not row:
-                continue
-            ranks, op, unit = int(row.group(1)), row.group(2), row.group(4)
-            size_bytes = int(row.group(3)) << {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[unit]
-            bus = {"send/recv": 1, "all-reduce": 2 * (ranks - 1) / ranks, "all-to-all": (ranks - 1) / ranks}[op]
-            heading = f"### {op.replace('/', '').replace('-', '_')}, {ranks} ranks"
-            recorded = table(record, heading)[f"{row.group(3)} {unit}"]
-            for cell, exact in zip(filter(None, cells), map(float, recorded)):
-                seen += 1
-                if cell.endswith("GB/s"):
-                    exact = size_bytes * bus / exact / 1e3
-                self.assertTrue(rounded(exact, cell), f"README.md: {name}: {cell}, recorded: {exact}")
-        self.assertGreater(seen, 10, "hardly anything was looked at")
+        self.compare(told, "2 ranks, ", "shared memory", (RESULTS / "nccl-h100.md").read_text(), (0, 3, 4))
+        self.compare(told, "", "{} ranks", (RESULTS / "nccl-h200-networks.md").read_text(), (0, 1, 2, 3))
 
         trips = table((RESULTS / "README.md").read_text(), "## Two ranks on one machine")
         halves = re.search(r"half round trip .* is ([\d.]+) us, kernel TCP's ([\d.]+) us", told).groups()
         for side, half in zip(("ztcp over memif, MTU 9000", "kernel TCP, loopback"), halves):
             self.assertTrue(rounded(number(trips[side][2]), half), f"README.md: {half} us of {side}")
 
+    def compare(self, told, ranks_unsaid, of, record, columns):
+        """README's tables with `record`'s, under headings that end in `of`, in these of its columns; rows that say how
+        many ranks they are of, or all others."""
+        seen = 0
+        for name, cells in table(told, "## What was measured").items():
+            row = re.fullmatch(r"([24]) ranks, (send/recv|all-reduce|all-to-all) (\d+) (\w+)( \(bus\))?",
+                               name if " ranks, " in name and not ranks_unsaid else ranks_unsaid + name)
+            if not row:
+                continue
+            ranks, op, unit = int(row.group(1)), row.group(2), row.group(4)
+            size_bytes = int(row.group(3)) << {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[unit]
+            bus = {"send/recv": 1, "all-reduce": 2 * (ranks - 1) / ranks, "all-to-all": (ranks - 1) / ranks}[op]
+            heading = f"### {op.replace('/', '').replace('-', '_')}, {of.format(ranks)}"
+            recorded = table(record, heading)[f"{row.group(3)} {unit}"]
+            for cell, exact in zip(filter(None, cells), [float(recorded[column]) for column in columns]):
+                seen += 1
+                if cell.endswith("GB/s"):
+                    exact = size_bytes * bus / exact / 1e3
+                self.assertTrue(rounded(exact, cell), f"README.md: {name}: {cell}, recorded: {exact}")
+        self.assertGreater(seen, 10, "hardly anything was looked at")
+
     def test_the_engines_numbers_are_those_of_its_record(self):
-        runs = json.loads((RESULTS / "engine-h200-host.json").read_text())["results"]
+        runs = json.loads((RESULTS / "engine-h100-host.json").read_text())["results"]
         rows = re.findall(r"^\| (\d+)(, 64 KB super-segments)? \| (\w+) \| (\d+) MiB \| (\d+) Gb/s \| (\d+) Gb/s "
                           r"\| ([\d.]+) \|", (RESULTS / "README.md").read_text(), re.M)
         self.assertGreater(len(rows), 3, "hardly anything was looked at")
