@@ -203,7 +203,7 @@ time.sleep(60)
 def ports_exhausted():
     """Of a host that has no port left to connect from, its own line names the setting."""
     with Hosts() as hosts:
-        hosts.on(1, "sysctl", "-qw", "net.ipv4.ip_local_port_range=50000 50001")
+        hosts.on(1, "sh", "-c", "echo 50000 50001 > /proc/sys/net/ipv4/ip_local_port_range")
         start_peer(hosts, "recv", 0)
         wait_until(lambda: os.path.exists(os.path.join(hosts.folder, "handle")), 30, "the listener")
         hog = hosts.start("hog", hosts.inside(1, [sys.executable, "-c", HOG]))
