@@ -8,28 +8,23 @@
 //
 //   socket_ceiling [--seconds S] [--json] [SOCKETS...]
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <poll.h>
 #include <string_view>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "bench/reference/loopback.h"
+#include "bench/reference/two_processes.h"
 
 namespace ztcp::bench {
 namespace {
@@ -68,67 +63,20 @@ void carry(int socket, const std::atomic<bool>& stop, std::atomic<std::uint64_t>
   }
 }
 
-// One side's sockets, carried from construction until end() here or at the other side.
-class Side {
- public:
-  explicit Side(std::vector<int> sockets) : sockets_(std::move(sockets)) {
-    for (const int socket : sockets_)
-      threads_.emplace_back([this, socket] { carry(socket, stop_, received_); });
-  }
-
-  // GB/s that arrive here, once buffers are made and windows open.
-  double measure(double seconds) {
-    while (received_ < sockets_.size() * kBufferBytes)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    const std::uint64_t before = received_;
-    const auto begin = Clock::now();
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    const std::uint64_t bytes = received_ - before;
-    const std::chrono::duration<double> took = Clock::now() - begin;
-    return static_cast<double>(bytes) / took.count() / 1e9;
-  }
-
-  void end() {
-    stop_ = true;
-    for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
-    join();
-  }
-
-  void join() {
-    for (std::thread& thread : threads_) thread.join();
-    for (const int socket : sockets_) ::close(socket);
-  }
-
- private:
-  std::vector<int> sockets_;
-  std::atomic<bool> stop_ = false;
-  std::atomic<std::uint64_t> received_ = 0;
-  std::vector<std::thread> threads_;
-};
-
 // GB/s that arrive in each of the two processes while both send.
 double measure(unsigned count, double seconds) {
-  Gate gate(count);
-  std::array<int, 2> told{};
-  checked(::pipe(told.data()), "pipe");
-
-  const pid_t other = checked(::fork(), "fork");
-  if (other == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Side side(gate.connect(count));
-    const double theirs = side.measure(seconds);
-    if (::write(told[1], &theirs, sizeof theirs) != sizeof theirs) give_up("write");
-    side.join();
-    std::_Exit(0);
-  }
-  Side side(gate.accept(count));
-  const double ours = side.measure(seconds);
-  double theirs = 0;
-  // Not before it has measured, too: it needs our bytes.
-  if (::read(told[0], &theirs, sizeof theirs) != sizeof theirs) give_up("read");
-  side.end();
-  checked(::waitpid(other, nullptr, 0), "waitpid");
-  for (const int descriptor : told) ::close(descriptor);
+  std::atomic<std::uint64_t> received = 0;
+  const auto [ours, theirs] = measure_both<double>(
+      count, [&](int socket, const std::atomic<bool>& stop) { carry(socket, stop, received); },
+      [&](const Side& side) {
+        side.warm_up(received);
+        const std::uint64_t before = received;
+        const auto begin = Clock::now();
+        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+        const std::uint64_t bytes = received - before;
+        const std::chrono::duration<double> took = Clock::now() - begin;
+        return static_cast<double>(bytes) / took.count() / 1e9;
+      });
   return std::min(ours, theirs);
 }
 

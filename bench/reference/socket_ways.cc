@@ -15,24 +15,20 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <string>
 #include <string_view>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "bench/reference/carriers.h"
-#include "bench/reference/loopback.h"
 #include "bench/reference/ping.h"
+#include "bench/reference/two_processes.h"
 
 namespace ztcp::bench {
 namespace {
@@ -66,58 +62,29 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// One side's sockets, carried from construction until end() here or at the other side.
-class Side {
- public:
-  Side(Way way, std::vector<int> sockets, bool checks) : sockets_(std::move(sockets)) {
-    for (const int socket : sockets_) {
-      prepare(way, socket);
-      threads_.emplace_back([=, this] { carry(way, socket, stop_, checks, tally_); });
-    }
-  }
+Measured read(const Tally& tally) {
+  Measured now;
+  now.cpu_seconds = cpu_seconds();
+  now.bytes = tally.received_bytes;
+  now.wrong_bytes = tally.wrong_bytes;
+  now.completions = tally.completions;
+  now.copied = tally.copied;
+  return now;
+}
 
-  // Once each socket has gone round its buffer: pages are there, and windows open.
-  Measured measure(double seconds) {
-    while (tally_.received_bytes < sockets_.size() * kBufferBytes)
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    Measured before = read();
-    const auto begin = Clock::now();
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    Measured after = read();
-    after.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    after.bytes -= before.bytes;
-    after.cpu_seconds -= before.cpu_seconds;
-    after.completions -= before.completions;
-    after.copied -= before.copied;
-    return after;
-  }
-
-  void end() {
-    stop_ = true;
-    for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
-    join();
-  }
-  void join() {
-    for (std::thread& thread : threads_) thread.join();
-    for (const int socket : sockets_) ::close(socket);
-  }
-
- private:
-  Measured read() const {
-    Measured now;
-    now.cpu_seconds = cpu_seconds();
-    now.bytes = tally_.received_bytes;
-    now.wrong_bytes = tally_.wrong_bytes;
-    now.completions = tally_.completions;
-    now.copied = tally_.copied;
-    return now;
-  }
-
-  std::vector<int> sockets_;
-  std::atomic<bool> stop_ = false;
-  Tally tally_;
-  std::vector<std::thread> threads_;
-};
+Measured measure_side(const Side& side, const Tally& tally, double seconds) {
+  side.warm_up(tally.received_bytes);
+  const Measured before = read(tally);
+  const auto begin = Clock::now();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  Measured after = read(tally);
+  after.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  after.bytes -= before.bytes;
+  after.cpu_seconds -= before.cpu_seconds;
+  after.completions -= before.completions;
+  after.copied -= before.copied;
+  return after;
+}
 
 struct Bulk {
   double gb_per_s_each_way = 0;
@@ -128,26 +95,14 @@ struct Bulk {
 };
 
 Bulk measure(Way way, unsigned count, double seconds, bool checks) {
-  Gate gate(count);
-  std::array<int, 2> told{};
-  checked(::pipe(told.data()), "pipe");
-  const pid_t other = checked(::fork(), "fork");
-  if (other == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Side side(way, gate.connect(count), checks);
-    const Measured theirs = side.measure(seconds);
-    if (::write(told[1], &theirs, sizeof theirs) != sizeof theirs) give_up("write");
-    side.join();
-    std::_Exit(0);
-  }
-  Side side(way, gate.accept(count), checks);
-  const Measured ours = side.measure(seconds);
-  Measured theirs;
-  // Not before it has measured, too: it needs our bytes.
-  if (::read(told[0], &theirs, sizeof theirs) != sizeof theirs) give_up("read");
-  side.end();
-  checked(::waitpid(other, nullptr, 0), "waitpid");
-  for (const int descriptor : told) ::close(descriptor);
+  Tally tally;
+  const auto [ours, theirs] = measure_both<Measured>(
+      count,
+      [&tally, way, checks](int socket, const std::atomic<bool>& stop) {
+        prepare(way, socket);
+        carry(way, socket, stop, checks, tally);
+      },
+      [&](const Side& side) { return measure_side(side, tally, seconds); });
   constexpr double kGib = 1U << 30;
   return {.gb_per_s_each_way = std::min(ours.gb_per_s(), theirs.gb_per_s()),
           .cpu_seconds_per_gib = (ours.cpu_seconds + theirs.cpu_seconds) /

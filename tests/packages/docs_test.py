@@ -224,12 +224,12 @@ class Documents(unittest.TestCase):
             self.assertTrue(rounded(number(trips[side][2]), half), f"README.md: {half} us of {side}")
 
     def compare(self, told, ranks_unsaid, of, record, columns):
-        """README's tables with `record`'s, under headings that end in `of`, in these of its columns; rows that say how
-        many ranks they are of, or all others."""
+        """README's rows with those of `record` under headings that end in `of`, in these of its columns. Rows that say
+        how many ranks they are of, or, with `ranks_unsaid` before them, those that do not."""
         seen = 0
         for name, cells in table(told, "## What was measured").items():
             row = re.fullmatch(r"([24]) ranks, (send/recv|all-reduce|all-to-all) (\d+) (\w+)( \(bus\))?",
-                               name if " ranks, " in name and not ranks_unsaid else ranks_unsaid + name)
+                               ranks_unsaid + name)
             if not row:
                 continue
             ranks, op, unit = int(row.group(1)), row.group(2), row.group(4)

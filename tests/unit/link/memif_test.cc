@@ -41,7 +41,8 @@ class Memif : public testing::Test {
   }
 
   void SetUp() override {
-    std::string pattern = testing::TempDir() + "memifXXXXXX";
+    // With "/0.sock" as long a path as the kernel takes; DPDK tells other processes of less.
+    std::string pattern = testing::TempDir().append(94 - testing::TempDir().size(), 'm') + "XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
   }
@@ -104,20 +105,6 @@ TEST(MemifMemory, IsWhatDocumentsSay) {
   for (int mtu_bytes = 576; mtu_bytes <= kMaxMemifMtuBytes; ++mtu_bytes)
     most = std::max(most, mib(mtu_bytes));
   EXPECT_EQ(most, 84U);
-}
-
-// DPDK has less room for what it tells other processes of a device.
-TEST_F(Memif, SocketsMayHaveAsLongPathsAsTheKernelTakes) {
-  constexpr std::size_t kLongest = 107;
-  MemifConfig c = config(MemifRole::kServer, 9000);
-  ASSERT_LT(folder_.size() + 2, kLongest);
-  c.socket_path = folder_ + "/" + std::string(kLongest - folder_.size() - 1, 's');
-  auto server = open_memif(c);
-  ASSERT_TRUE(server);
-  c.role = MemifRole::kClient;
-  auto client = open_memif(c);
-  ASSERT_TRUE(client);
-  EXPECT_TRUE(both_up(**server, **client));
 }
 
 TEST_F(Memif, ReportsWhatItCanDo) {
