@@ -33,6 +33,7 @@ class Flusher {
   Result<bool> is_done(std::uint64_t id);
   const std::string& why() const { return why_; }
   bool is_full() const { return next_ - done_ == kMost; }
+  bool is_joined() const { return is_joined_; }
 
  private:
   static constexpr std::uint64_t kMost = 32;
