@@ -3,11 +3,24 @@
 # Copyright the ztcp authors
 """Several NICs as one device, RDMA and TCP among them: each carries its share, fails and comes back."""
 import os
+import re
 
 from fabric import check, main, wait_until
+from namespaces import enter, ip
 from soft_fabric import (SHORT, SOCKET_NIC, SWEEP, TOLD_BOUND_S, VERBS_NIC, SoftFabric, by_config, done_count,
                          ends_with_error, gpu_streams, last_port, refused_at_both_ends, said, write_config)
 from transfer import rows_are_right
+
+
+ADDRESSES = ("10.68.0.1/24", "10.68.1.1/24")
+
+
+def have_addresses():
+    """Of a host whose NICs are in two networks."""
+    enter()
+    ip("link", "set", "lo", "up")
+    for address in ADDRESSES:
+        ip("address", "add", address, "dev", "lo")
 
 
 def merge_two(fabric):
@@ -75,6 +88,45 @@ def rail_lost():
                 check(peer.wait(90) == 0, f"{peer.name} failed:\n{peer.output()}")
             fabric.counted()
             said(fabric, r"ib0: the rail over soft\d port 1 has failed")
+
+
+def first_path_ends(victim, *arguments, how=lambda: None, said_of_it=()):
+    """NICs with addresses of their own: what the first was agreed upon over ends in mid-transfer, then each NIC fails and comes back, of
+    which the ends tell each other over the other's address."""
+    with SoftFabric() as fabric:
+        nics = [VERBS_NIC.replace("127.0.0.1/8", address).format(name=f"rail{i}", device=f"soft{i}", more='merge = "ib0"\n')
+                for i, address in enumerate(ADDRESSES)]
+        first = write_config(fabric, *nics)[0]
+        with open(fabric.config, "a", encoding="utf-8") as config:
+            config.write("[tcp]\nuser_timeout_ms = 2000\nkeepalive_idle_ms = 500\nkeepalive_interval_ms = 300\n")
+        cut = [word.format(first=first, last=last_port(first)) for word in arguments]
+        peers = [fabric.peer(role, "--size", "300000", *(cut if role == victim else []), ZTCP_TRANSPORT="", SOFT_NIC_DEVICES="2",
+                             faults="down=3000,up=100" if role == "send" else "") for role in ("recv", "send")]
+
+        def goes_on(what, done):
+            wait_until(lambda: done() or not all(peer.running() for peer in peers), 60, what)
+            check(all(peer.running() for peer in peers), f"a peer ended before {what}")
+        goes_on("messages", lambda: done_count(peers[0]) > 60)
+        how()
+        goes_on("the path's end", lambda: all(re.search(what, fabric.log()) for what in said_of_it))
+        goes_on("the rail being back", lambda: "is back" in fabric.log())
+        before = done_count(peers[0])
+        goes_on("more messages", lambda: done_count(peers[0]) > before + 100)
+        said(fabric, r"ib0: the rail over soft\d port 1 has failed to .*: the peer says so", r"ib0: the rail over soft\d port 1 to .* is back")
+
+
+def path_cut():
+    """At either end, as a firewall between may."""
+    have_addresses()
+    for victim in ("send", "recv"):
+        first_path_ends(victim, "--cut-watches-after", "50", "--cut-ports", "{first}", "{last}")
+
+
+def path_silent():
+    """The link of the first NIC carries nothing any more, for longer than user_timeout_ms."""
+    have_addresses()
+    first_path_ends(None, how=lambda: ip("address", "del", ADDRESSES[0], "dev", "lo"),
+                    said_of_it=[r"ib0: no path over soft0 port 1 to .*; 1 other serves"])
 
 
 def merge_tcp(fabric):
@@ -178,6 +230,6 @@ def host_without_rdma():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (merged, merged_gpu_memory, rail_back, receivers_rail_back, rail_lost,
+    main({f.__name__: f for f in (merged, merged_gpu_memory, rail_back, receivers_rail_back, rail_lost, path_cut, path_silent,
                                   tcp_merged, tcp_merged_gpu_memory, tcp_rail_cut, tcp_carries_on,
                                   without_rdma, host_without_rdma)})

@@ -221,11 +221,12 @@ def wait_for_frames(lab, jobs, rail, count=100):
         time.sleep(0.1)
 
 
-def pull_and_put_back(lab, machines, jobs, number, rail, device, other):
-    """One of a merged device's rails loses its link and has it back; the other carries the job meanwhile."""
+def pull_and_put_back(lab, machines, jobs, number, rail, device, other, for_s=0):
+    """One of a merged device's rails loses its link, for so long at least, and has it back; the other carries the job meanwhile."""
     lab.say(f"machine {number} loses rail {rail}")
     machines[number].carrier(rail, up=False)
     jobs[number].wait_for(f"the rail over {device} has failed", SAID_WITHIN_S)
+    time.sleep(for_s)
     wait_for_frames(lab, jobs, other)
     lab.say("and has it back")
     machines[number].carrier(rail, up=True)

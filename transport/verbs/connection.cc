@@ -108,16 +108,18 @@ void Connection::tell(const Strand& strand, RailFacts& facts) const {
   if (!strand.is_tcp()) {
     strand.queues->tell(facts);
     facts.memory_rkey = strand.region->rkey;
-    facts.port = strand.rail->iwarp_port;
-    return;
+  } else {
+    facts.is_tcp = 1;
+    facts.queue_pairs = 1;
+    strand.rail->device.hca.copy(facts.device.data(), facts.device.size() - 1);
+    facts.ticket = strand.ticket;
   }
-  facts.is_tcp = 1;
-  facts.queue_pairs = 1;
-  strand.rail->device.hca.copy(facts.device.data(), facts.device.size() - 1);
-  if (!strand.rail->listening) return;
-  facts.gid = gid_of(strand.rail->listening->endpoint.address);
-  facts.port = strand.rail->listening->endpoint.port;
-  facts.ticket = strand.ticket;
+  if (strand.rail->device.is_iwarp) {
+    facts.port = strand.rail->iwarp_port;
+  } else if (strand.rail->listening) {
+    facts.exchange = gid_of(strand.rail->listening->endpoint.address);
+    facts.port = strand.rail->listening->endpoint.port;
+  }
 }
 
 // Keeps what both have, in the order of ours, which is the peer's, too. False: they have nothing.

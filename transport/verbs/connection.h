@@ -24,6 +24,7 @@
 #include "transport/core/address.h"
 #include "transport/transport.h"
 #include "transport/verbs/exchange.h"
+#include "transport/verbs/note_log.h"
 #include "transport/verbs/queue_pairs.h"
 #include "transport/verbs/rail.h"
 #include "transport/verbs/session/recv_session.h"
@@ -95,6 +96,7 @@ class Connection final : public WorkQueues, public Landings {
   }
   // As many as both ends have in common.
   std::span<const Strand> strands() const { return strands_; }
+  bool has_recovery() const { return has_recovery_; }
   ControlMemory& memory() { return *memory_; }
   const EndFacts& peer_facts() const { return peer_facts_; }
   // Since it was joined, that of its direction.
@@ -131,8 +133,8 @@ class Connection final : public WorkQueues, public Landings {
   // Its port is up again: the sender's next offer need not wait.
   void hurry(const Rail& rail, TimePoint now);
   // What the peer is to be told.
-  bool has_notes() const { return !notes_.empty(); }
-  std::vector<RailNote> take_notes() { return std::exchange(notes_, {}); }
+  bool has_notes() const { return notes_.has_new(); }
+  NoteLog& notes() { return notes_; }
 
   Status post(std::uint32_t queue_pair, const WorkRequest& request) override {
     const Place& at = places_[queue_pair];
@@ -199,7 +201,7 @@ class Connection final : public WorkQueues, public Landings {
   std::optional<SendSession> sender_;
   std::optional<RecvSession> receiver_;
   std::mutex mutex_;
-  std::vector<RailNote> notes_;
+  NoteLog notes_;
   std::atomic<bool> is_aborted_{false};
 
   const Direction direction_;

@@ -113,7 +113,7 @@ void Connection::offer(Strand& strand, TimePoint now) {
 
 // Nothing but proofs has gone over it.
 Status Connection::drop_offer(Strand& strand, const std::string& why, TimePoint now) {
-  if (strand.rail->is_newly_lost(peer_.address))
+  if (strand.rail->lost_to.add(peer_.address))
     log::warn("{}: no rail over {} to {}: {}", rails_->name, strand.rail->device.place(),
               to_string(peer_), why);
   strand.queues.reset();
@@ -129,11 +129,11 @@ Status Connection::accept(Strand& strand, const RailNote& told) {
   const auto refuse = [&] {
     strand.queues.reset();
     strand.ticket = {};
-    notes_.push_back(make_note(Step::kFenced, told.rail, told.epoch));
+    notes_.add(make_note(Step::kFenced, told.rail, told.epoch));
     return Status();
   };
   if (!receiver_ || strand.state != State::kDown || told.epoch <= strand.epoch) {
-    notes_.push_back(make_note(Step::kFenced, told.rail, told.epoch));
+    notes_.add(make_note(Step::kFenced, told.rail, told.epoch));
     return {};
   }
   if (!open(strand, told)) return refuse();
@@ -200,7 +200,7 @@ Status Connection::prove(Strand& strand, const RailNote& told, TimePoint now) {
 }
 
 Status Connection::dial(Strand& strand, const RailNote& told, TimePoint now) {
-  const Endpoint remote{address_of(told.facts.gid), told.facts.port};
+  const Endpoint remote{address_of(told.facts.exchange), told.facts.port};
   peer_facts_.on[index_of(strand)] = told.facts;
   auto fd = sockets::dial(strand.rail->device.exchange, strand.rail->times, remote);
   if (!fd) return drop_offer(strand, text_of(fd.error()) + kMayTcpPass, now);
@@ -253,7 +253,7 @@ Status Connection::rejoin(Strand& strand) {
   strand.state = State::kUp;
   strand.is_awaited = false;
   strand.due = strand.gives_up = kNever;
-  if (strand.rail->is_newly_back(peer_.address))
+  if (strand.rail->lost_to.remove(peer_.address))
     log::info("{}: the rail over {} to {} is back", rails_->name, strand.rail->device.place(),
               to_string(peer_));
   if (receiver_) return receiver_->rejoin_rail(rail);

@@ -23,10 +23,10 @@ constexpr Duration kDrain = std::chrono::seconds(2);
 }  // namespace
 
 void Connection::note(Step step, const Strand& strand) {
-  RailNote& out = notes_.emplace_back(make_note(step, index_of(strand), strand.epoch));
+  RailNote out = make_note(step, index_of(strand), strand.epoch);
   if (step == Step::kFenced && receiver_) out.holdings = receiver_->holdings();
-  if (step != Step::kOffer && step != Step::kAccept) return;
-  tell(strand, out.facts);
+  if (step == Step::kOffer || step == Step::kAccept) tell(strand, out.facts);
+  notes_.add(out);
 }
 
 // Or the sender may take it for that.
@@ -50,7 +50,7 @@ bool Connection::lose(std::size_t index, const std::string& why) {
                                                 [](const auto& one) { return one.is_awaited; });
   if (others == 0 && !waits) return false;
   // Of who closes in peace it is none.
-  if (news() != News::kFarewell && lost.rail->is_newly_lost(peer_.address))
+  if (news() != News::kFarewell && lost.rail->lost_to.add(peer_.address))
     log::warn("{}: the rail over {} has failed to {}: {}; messages {}", rails_->name,
               lost.rail->device.place(), to_string(peer_), why,
               waits ? "wait for that of TCP, which begins"
@@ -130,6 +130,7 @@ Status Connection::hear(const RailNote& told, TimePoint now) {
   if (is_aborted_) return {};
   if (told.rail >= strands_.size() || !has_recovery_)
     return ztcp::fail(Errc::kProtocol, "a note of no rail");
+  if (!ZTCP_TRY(notes_.hear(told))) return {};  // Another path has brought it.
   Strand& strand = strands_[told.rail];
   if (told.step == Step::kOffer) return accept(strand, told);
   if (told.step == Step::kAsk) {

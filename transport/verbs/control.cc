@@ -30,8 +30,11 @@ constexpr std::size_t kEventsAtOnce = 64;
 
 bool Talk::send(std::span<const std::byte> bytes) {
   // A few hundred bytes in all: the kernel takes them whole.
-  return ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(bytes.size());
+  const ssize_t sent = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent == static_cast<ssize_t>(bytes.size())) return true;
+  // But where a link is down and there was much to tell: half a record would spoil what follows.
+  if (sent >= 0 || errno == EAGAIN) shutdown(fd.get(), SHUT_RDWR);
+  return false;
 }
 
 Control::~Control() {
@@ -97,6 +100,7 @@ Talk& Control::add_talk(std::unique_ptr<Talk> talk) {
 
 // There is no memory for it, nor for words.
 void Control::drop(Talk& talk) {
+  if (talk.is_path()) return detach_path(talk);
   const bool is_ready = talk.state == Talk::State::kOpen || talk.state == Talk::State::kLeaving;
   if (talk.connection && !is_ready) talk.connection->fail({Errc::kOutOfMemory, ENOMEM, "exchange"});
   if (!is_ready) talk.state = Talk::State::kGone;
@@ -104,7 +108,8 @@ void Control::drop(Talk& talk) {
 
 TimePoint Control::next_deadline() const {
   TimePoint next = resting_.empty() ? kNever : rest_ends_;
-  for (const auto& talk : talks_) next = std::min({next, talk->deadline, talk->rails_due});
+  for (const auto& talk : talks_)
+    next = std::min({next, talk->deadline, talk->rails_due, talk->routes_due()});
   return next;
 }
 
@@ -194,12 +199,17 @@ Result<Endpoint> Control::listen(const RailSet& rails) {
   const std::lock_guard lock(mutex_);
   ZTCP_CHECK(add_rails(rails));
   for (const auto& rail : rails.rails) {
-    if (!rail->device.is_tcp || !rail->is_usable() || rail.get() == &rails.first()) continue;
+    if (rail.get() == &rails.first() || !rail->is_usable()) continue;
+    // Rails of RDMA may share an address, of the hosts' management: then one path serves all.
+    const bool is_own = rail->device.exchange.address != rails.first().device.exchange.address;
+    if (!is_own && !rail->device.is_tcp) continue;
     // Else connections go without it.
     if (const Status opened = open_listener(*rail);
-        !opened && rail->is_newly_lost(rail->device.exchange.address))
-      log::warn("{}: no connection has a rail over {}: {}: {}", rails.name, rail->device.place(),
-                opened.error().where, std::strerror(opened.error().sys_errno));
+        !opened && rail->lost_to.add(rail->device.exchange.address))
+      log::warn("{}: no connection has a {} over {}: {}: {}", rails.name,
+                rail->device.is_tcp ? "rail" : "path for what its ends tell each other",
+                rail->device.place(), opened.error().where,
+                std::strerror(opened.error().sys_errno));
   }
   ZTCP_CHECK(open_listener(rails.first()));
   return rails.first().listening->endpoint;
@@ -246,6 +256,7 @@ Status Control::dial(std::shared_ptr<Connection> connection, Endpoint remote,
   const int number = fd.get();
   auto talk = std::make_unique<Talk>(std::move(fd), remote, Talk::State::kDialling,
                                      clock_now() + settings_.connect_timeout);
+  talk->over = &connection->rails().first();
   talk->connection = std::move(connection);
   talk->cookie = cookie;
   Talk& added = add_talk(std::move(talk));
@@ -290,7 +301,8 @@ void Control::send_notes(const std::shared_ptr<Connection>& connection) noexcept
   const std::lock_guard lock(mutex_);
   const auto found = talk_of_.find(connection.get());
   if (found == talk_of_.end() || !found->second->is_heard()) return;
-  send_notes(*found->second, connection->lock());
+  const auto its = connection->lock();
+  send_notes(*found->second);
   wake();  // There may be a deadline now.
 }
 

@@ -76,6 +76,7 @@ class Control {
 
  private:
   enum class Watched : std::uint8_t { kWake, kListener, kTalk, kDevice };
+  static constexpr const char* kDied = "its process ended without a word";
   struct Watch {
     Watched kind = Watched::kWake;
     void* of = nullptr;
@@ -113,13 +114,26 @@ class Control {
   void on_agreed(Talk& talk);
   void open(Talk& talk);
   void look_at_bonds();
-  void on_farewell(Talk& talk);
-  void on_note(Talk& talk);
+  void on_farewell(Talk& path);
+  void on_note(Talk& path);
   void on_stream(Talk& talk);
+  // Paths of a talk (control_paths.cc).
+  void begin_paths(Talk& talk);
+  void dial_paths(Talk& talk, TimePoint now);
+  void dial_path(Talk& talk, Talk::Route& route, TimePoint now);
+  void greet_path(Talk& path);
+  void on_path(Talk& path);
+  void join_path(Talk& path, std::uint32_t heard);
+  // It has ended, or does not come about. The talk goes on over the others, if there are any.
+  void lose_path(Talk& path, const Error& error);
+  void detach_path(Talk& path);
+  // Whether the talk has another path than its first, which has ended.
+  bool goes_on(Talk& talk, const Error& error);
+  void forget_paths(Talk& talk);
   // Asks the connection of an open talk, under its lock, and tells the peer what comes of it.
   void with_connection(Talk& talk, const std::function<Status(Connection&)>& ask);
-  // The rest of that; lets go of the connection's lock.
-  void send_notes(Talk& talk, std::unique_lock<std::mutex> lock) noexcept;
+  // The rest of that; the connection's lock is held.
+  void send_notes(Talk& talk) noexcept;
   void on_port(Rail& rail, const ibv_async_event& event, const char* words);
   void look_at_address(Rail& rail, const char* words);
   // All connections over it, or those that have `part` of it.
@@ -142,7 +156,8 @@ class Control {
   std::list<std::unique_ptr<Talk>> talks_;
   std::unordered_map<const Connection*, Talk*> talk_of_;
   std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
-  Tickets tickets_;                             // That were given to peers.
+  Tickets tickets_;                             // That were given to peers, for streams.
+  std::map<Ticket, Talk*> talk_of_ticket_;      // For paths.
   std::vector<std::shared_ptr<Rail>> rails_;    // In use.
   std::shared_ptr<ConnectionManager> manager_;  // Since there is a rail of iWARP.
   std::vector<Rail*> resting_;  // Whose listeners found no descriptor; till rest_ends_.

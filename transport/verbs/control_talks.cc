@@ -40,6 +40,7 @@ void Control::on_listener(Rail& rail, TimePoint now) {
     const int fd = (*accepted)->fd.get();
     auto talk = std::make_unique<Talk>(std::move((*accepted)->fd), (*accepted)->remote,
                                        Talk::State::kAwaitHello, now + settings_.handshake_timeout);
+    talk->over = &rail;
     Talk& added = add_talk(std::move(talk));
     if (!watch(fd, EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &added}))
       added.state = Talk::State::kGone;
@@ -85,6 +86,7 @@ void Control::on_dialled(Talk& talk) {
   event.data.fd = talk.fd.get();
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, talk.fd.get(), &event);
   sockets::limit_silence(talk.fd, settings_.times);
+  if (talk.is_path()) return greet_path(talk);
   talk.hello = make_hello(talk.cookie, fresh_nonce(), talk.connection->facts());
   talk.state = Talk::State::kAwaitAnswer;
   if (!talk.send(talk.hello)) give_up(talk, {Errc::kPeerClosed, errno, "hello"}, "");
@@ -92,6 +94,8 @@ void Control::on_dialled(Talk& talk) {
 
 void Control::on_record(Talk& talk) {
   using State = Talk::State;
+  const bool is_told = talk.is_path() ? talk.state == State::kPath
+                                      : talk.state == State::kOpen || talk.state == State::kLeaving;
   switch (talk.reader.kind()) {
     case RecordKind::kHello:
       if (talk.state == State::kAwaitHello) return on_hello(talk);
@@ -103,12 +107,16 @@ void Control::on_record(Talk& talk) {
       if (talk.state == State::kAwaitReady) return on_ready(talk);
       break;
     case RecordKind::kFarewell:
-      return on_farewell(talk);
+      if (!talk.is_path() || is_told) return on_farewell(talk);
+      break;
     case RecordKind::kStream:
       if (talk.state == State::kAwaitHello) return on_stream(talk);
       break;
+    case RecordKind::kPath:
+      if (talk.state == State::kAwaitHello || talk.state == State::kAwaitPath) return on_path(talk);
+      break;
     case RecordKind::kRail:
-      if (talk.state == State::kOpen || talk.state == State::kLeaving) return on_note(talk);
+      if (is_told) return on_note(talk);
       break;
   }
   give_up(talk, {Errc::kProtocol, 0, "the exchange"}, "a record that is not due");
@@ -133,12 +141,14 @@ void Control::on_hello(Talk& talk) {
     return refuse(talk, {Errc::kProtocol, 0, "the exchange"}, "the peer tells of no device");
   if (auto made = talk.connection->prepare(arrivals.traffic_class, &hello->facts); !made)
     return refuse(talk, made.error().error, made.error().text);
-  const EndFacts ours = talk.connection->facts();
+  EndFacts ours = talk.connection->facts();
+  ours.ticket = fresh_nonce();
   if (const std::string why = mismatch(ours, hello->facts); !why.empty())
     return refuse(talk, {Errc::kProtocol, 0, "the exchange"}, why);
   if (auto joined = talk.connection->join(hello->facts); !joined)
     return refuse(talk, joined.error().error, joined.error().text);
   talk.answer = make_answer(settings_.cluster_key, talk.hello, fresh_nonce(), ours);
+  if (talk.connection->has_recovery()) talk_of_ticket_[ours.ticket] = &talk;
   talk.state = Talk::State::kAwaitReady;
   if (!talk.send(talk.answer)) give_up(talk, {Errc::kPeerClosed, errno, "answer"}, "");
 }
@@ -202,9 +212,11 @@ void Control::open(Talk& talk) {
   talk.deadline = kNever;
   talk.connection->rails().first().ends.opened();
   talk.connection->await_tcp(clock_now() + settings_.connect_timeout);
+  begin_paths(talk);
   talk.connection->succeed();
   // Rails of TCP are to begin.
-  send_notes(talk, talk.connection->lock());
+  const auto lock = talk.connection->lock();
+  send_notes(talk);
 }
 
 void Control::look_at_bonds() {
@@ -218,9 +230,10 @@ void Control::look_at_bonds() {
   }
 }
 
-void Control::on_farewell(Talk& talk) {
-  const Result<Farewell> farewell = talk.reader.take<Farewell>();
-  if (!farewell) return give_up(talk, farewell.error(), "");
+void Control::on_farewell(Talk& path) {
+  const Result<Farewell> farewell = path.reader.take<Farewell>();
+  if (!farewell) return give_up(path, farewell.error(), "");
+  Talk& talk = path.is_path() ? *path.talk : path;
   const bool in_peace = farewell->code == Farewell::kInPeace;
   const Errc code = !in_peace && farewell->code <= static_cast<std::uint8_t>(Errc::kSystem)
                         ? static_cast<Errc>(farewell->code)
@@ -245,35 +258,33 @@ void Control::with_connection(Talk& talk, const std::function<Status(Connection&
   Connection& connection = *talk.connection;
   auto lock = connection.lock();
   const Status outcome = ask(connection);
-  send_notes(talk, std::move(lock));
+  send_notes(talk);
+  if (lock) lock.unlock();
   if (!outcome) connection.hear(News::kDeviceLost, outcome.error().code, outcome.error().where);
 }
 
 // Without memory, too: NCCL's threads end their turns with it.
-void Control::send_notes(Talk& talk, std::unique_lock<std::mutex> lock) noexcept {
-  std::vector<RailNote> notes;
-  if (talk.connection->has_notes()) notes = talk.connection->take_notes();
+void Control::send_notes(Talk& talk) noexcept {
+  if (talk.connection->has_notes())
+    talk.connection->notes().take_new([&](const RailNote& note) {
+      if (note.step == RailNote::Step::kAccept && note.facts.is_tcp != 0)
+        tickets_.give(note.facts.ticket, talk, note.rail);
+      talk.tell(note);
+    });
   talk.rails_due = talk.connection->due();
-  if (lock) lock.unlock();
-  for (const RailNote& note : notes) {
-    if (note.step == RailNote::Step::kAccept && note.facts.is_tcp != 0)
-      tickets_.give(note.facts.ticket, talk, note.rail);
-    talk.send(note);
-  }
 }
 
 // Of one whose comm is closed nothing is to be done about it any more.
-void Control::on_note(Talk& talk) {
-  const Result<RailNote> note = talk.reader.take<RailNote>();
-  if (!note) return give_up(talk, note.error(), "");
-  with_connection(talk,
+void Control::on_note(Talk& path) {
+  const Result<RailNote> note = path.reader.take<RailNote>();
+  if (!note) return give_up(path, note.error(), "");
+  with_connection(path.is_path() ? *path.talk : path,
                   [&](Connection& connection) { return connection.hear(*note, clock_now()); });
 }
 
 void Control::on_end(Talk& talk, const Error& error) {
-  give_up(talk, error,
-          talk.state == Talk::State::kOpen ? "its process ended without a word"
-                                           : "it closed the connection");
+  if (goes_on(talk, error)) return;
+  give_up(talk, error, talk.state == Talk::State::kOpen ? kDied : "it closed the connection");
 }
 
 // The peer hears why, and this end says it, too.
@@ -283,6 +294,7 @@ void Control::refuse(Talk& talk, const Error& error, const std::string& why) {
 }
 
 void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
+  if (talk.is_path()) return lose_path(talk, error);
   if (talk.state == Talk::State::kOpen) {
     talk.is_peer_gone = true;
     talk.connection->hear(News::kDied, error.code, why);
@@ -332,6 +344,7 @@ void Control::sweep(TimePoint now) {
   for (auto it = talks_.begin(); it != talks_.end();) {
     Talk& talk = **it;
     if (talk.rails_due <= now) advance(talk, now);
+    if (talk.routes_due() <= now) dial_paths(talk, now);
     if (talk.deadline <= now) {
       if (talk.state == Talk::State::kLeaving)
         talk.state = Talk::State::kGone;
@@ -343,6 +356,7 @@ void Control::sweep(TimePoint now) {
       continue;
     }
     forget(talk);
+    forget_paths(talk);
     tickets_.forget(talk);
     if (talk.connection) talk_of_.erase(talk.connection.get());
     it = talks_.erase(it);

@@ -88,6 +88,13 @@ StreamHello make_stream_hello(const Ticket& ticket) {
   return out;
 }
 
+PathHello make_path_hello(const Ticket& ticket, std::uint32_t heard) {
+  auto out = make<PathHello>(RecordKind::kPath);
+  out.ticket = ticket;
+  out.heard = heard;
+  return out;
+}
+
 RailNote make_note(RailNote::Step step, std::size_t rail, std::uint32_t epoch) {
   auto out = make<RailNote>(RecordKind::kRail);
   out.rail = static_cast<std::uint8_t>(rail);

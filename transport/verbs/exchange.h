@@ -18,6 +18,15 @@
 //   receiver  accept    its own, or fenced: not now
 //   sender    proven    something has gone over them and come back
 //
+// Such a connection has a path for these notes, and for farewells, over each of its rails that has
+// an address of its own, so that the peer hears of a rail's failure whichever it is. The sender
+// dials further ones where the receiver listens on its rails; the first that is said there is
+//
+//   sender    path      the ticket of the answer, and how many notes it has heard
+//   receiver  path      likewise; then what the other has not heard follows, from either
+//
+// Notes have numbers and go over all paths (note_log.h).
+//
 // What is accepted of a rail of TCP is a stream, which the sender dials where the receiver listens;
 // the first it says there is
 //
@@ -59,12 +68,13 @@ enum class RecordKind : std::uint8_t {
   kReady = 3,
   kFarewell = 4,
   kRail = 5,
-  kStream = 6
+  kStream = 6,
+  kPath = 7
 };
 
 struct RecordHeader {
   static constexpr std::uint32_t kMagic = 0x44527a54;  // "TzRD"
-  static constexpr std::uint8_t kVersion = 3;
+  static constexpr std::uint8_t kVersion = 4;
 
   std::uint32_t magic = kMagic;
   std::uint8_t version = kVersion;
@@ -77,7 +87,8 @@ enum class Network : std::uint8_t { kEthernet, kInfiniBand, kIwarp };
 
 // What one end has on one rail.
 struct RailFacts {
-  Gid gid{};  // Of iWARP its address.
+  Gid gid{};       // Of iWARP its address.
+  Gid exchange{};  // Where the receiver listens on the rail: an address in the form of a GID.
   std::array<std::uint32_t, kMaxQueuePairs> numbers{};
   std::uint32_t memory_rkey = 0;
   std::uint32_t first_psn = 0;
@@ -86,27 +97,28 @@ struct RailFacts {
   std::uint8_t queue_pairs = 0;
   std::uint8_t mtu = 0;          // The library's number for it.
   std::uint8_t tells_apart = 0;  // A sender's: of some pieces, by a message behind them.
-  // Of iWARP where the sender's connection manager listens, of TCP where the receiver does.
+  // Of iWARP where the sender's connection manager listens, else that of `exchange`; 0: nowhere.
   std::uint16_t port = 0;
   std::uint8_t number = 0;        // Among the device's rails of its kind, by which they are joined.
   std::uint8_t key = 0;           // Which of the keys in slots is its.
   std::array<char, 32> device{};  // "mlx5_0", for messages.
-  // A rail of TCP has a stream instead of queue pairs: it is dialled at an address in the form of a
-  // GID, and there the ticket is said.
+  // A rail of TCP has a stream instead of queue pairs: it is dialled at `exchange`, and there the
+  // ticket is said.
   std::uint8_t is_tcp = 0;
   std::array<std::uint8_t, 5> reserved{};
   Ticket ticket{};
 };
-static_assert(sizeof(RailFacts) == 120);
+static_assert(sizeof(RailFacts) == 136);
 
 // What one end is: the rails that it can use. Those that both have are joined.
 struct EndFacts {
   std::uint64_t memory_address = 0;  // A sender's Ring; of a receiver nothing is written.
   std::uint8_t rails = 0;
   std::array<std::uint8_t, 7> reserved{};
+  Ticket ticket{};  // A receiver's: for further paths.
   std::array<RailFacts, kMaxRails> on{};
 };
-static_assert(sizeof(EndFacts) == 976);
+static_assert(sizeof(EndFacts) == 1120);
 
 struct Hello {
   RecordHeader header;
@@ -135,6 +147,12 @@ struct StreamHello {
   RecordHeader header;
   Ticket ticket{};
 };
+struct PathHello {
+  RecordHeader header;
+  Ticket ticket{};
+  std::uint32_t heard = 0;
+  std::uint32_t reserved = 0;
+};
 struct RailNote {
   enum class Step : std::uint8_t { kFenced = 1, kOffer = 2, kAccept = 3, kProven = 4, kAsk = 5 };
 
@@ -142,13 +160,15 @@ struct RailNote {
   std::uint8_t rail = 0;
   Step step = Step::kFenced;
   std::uint16_t reserved = 0;
-  std::uint32_t epoch = 0;  // Of its queue pairs: how often the rail was offered.
+  std::uint32_t epoch = 0;   // Of its queue pairs: how often the rail was offered.
+  std::uint32_t number = 0;  // Of the note, from 1 on.
+  std::uint32_t heard = 0;   // The last of the peer's.
   RailFacts facts;
   Holdings holdings;
 };
-static_assert(sizeof(RailNote) == 520);
-static_assert(sizeof(Hello) == 1016 && sizeof(Answer) == 1032 && sizeof(Ready) == 40 &&
-              sizeof(Farewell) == 128 && sizeof(StreamHello) == 24);
+static_assert(sizeof(RailNote) == 544);
+static_assert(sizeof(Hello) == 1160 && sizeof(Answer) == 1176 && sizeof(Ready) == 40 &&
+              sizeof(Farewell) == 128 && sizeof(StreamHello) == 24 && sizeof(PathHello) == 32);
 inline constexpr std::size_t kMaxRecordBytes = sizeof(Answer);
 
 Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts);
@@ -158,6 +178,7 @@ Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& a
 Farewell make_farewell(std::uint8_t code, std::string_view text);
 
 StreamHello make_stream_hello(const Ticket& ticket);
+PathHello make_path_hello(const Ticket& ticket, std::uint32_t heard);
 RailNote make_note(RailNote::Step step, std::size_t rail, std::uint32_t epoch);
 
 bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);

@@ -24,6 +24,24 @@
 
 namespace ztcp::verbs {
 
+// Peers of which something holds, so that it is said once.
+class PeerSet {
+ public:
+  // Whether that is news.
+  bool add(const IpAddress& peer) {
+    const std::lock_guard lock(mutex_);
+    return peers_.insert(peer).second;
+  }
+  bool remove(const IpAddress& peer) {
+    const std::lock_guard lock(mutex_);
+    return peers_.erase(peer) > 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<IpAddress> peers_;
+};
+
 struct Rail {
   explicit Rail(Device found, const sockets::SocketTimes& ends_after = {})
       : device(std::move(found)),
@@ -52,20 +70,13 @@ struct Rail {
     address_ = address;
   }
 
-  // What its connections find out of it. Whether that is news, of this peer.
-  bool is_newly_lost(const IpAddress& peer) {
-    const std::lock_guard lock(mutex_);
-    return lost_to_.insert(peer).second;
-  }
-  bool is_newly_back(const IpAddress& peer) {
-    const std::lock_guard lock(mutex_);
-    return lost_to_.erase(peer) > 0;
-  }
+  // What its connections find out of it.
+  PeerSet lost_to;
+  PeerSet untold_over;  // No path to them for what the ends tell each other.
 
  private:
   mutable std::mutex mutex_;
   PortAddress address_;
-  std::set<IpAddress> lost_to_;
 };
 
 using Rails = std::vector<std::shared_ptr<Rail>>;

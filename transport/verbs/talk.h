@@ -2,14 +2,18 @@
 // Copyright the ztcp authors
 //
 // The kernel TCP connection beside a connection's queue pairs: over it they are agreed upon
-// (exchange.h), and it tells afterwards when the peer closes or dies. The control thread's.
+// (exchange.h), and it tells afterwards when the peer closes or dies. Over several rails there are
+// further ones, its paths (control_paths.cc), and the peer is gone when the last has ended. The
+// control thread's.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
@@ -29,16 +33,27 @@ struct Talk {
     kAwaitAnswer,
     kAwaitHello,
     kAwaitReady,
-    kBonding,  // All is agreed upon, and a connection manager joins the queue pairs.
-    kOpen,     // The connection is ready, and its comm lives.
-    kLeaving,  // The comm is closed; the peer may still want our acknowledgements.
+    kBonding,    // All is agreed upon, and a connection manager joins the queue pairs.
+    kOpen,       // The connection is ready, and its comm lives.
+    kLeaving,    // The comm is closed; the peer may still want our acknowledgements.
+    kAwaitPath,  // Of a path: it is dialled, and what the peer says to the ticket is awaited.
+    kPath,
     kGone,
+  };
+
+  // Where the sender has a path to be.
+  struct Route {
+    Rail* over = nullptr;
+    Endpoint remote;
+    Talk* path = nullptr;  // The talk itself, until it has ended.
+    TimePoint due = kNever;
+    Duration pause{};
   };
 
   Talk(link::Fd opened, Endpoint peer, State begin, TimePoint ends)
       : fd(std::move(opened)), remote(peer), state(begin), deadline(ends) {}
 
-  // False: the peer does not hear it.
+  // Over this path alone. False: the peer does not hear it.
   template <class Record>
   bool send(const Record& record) {
     return send(std::as_bytes(std::span(&record, 1)));
@@ -46,7 +61,20 @@ struct Talk {
   bool send(std::span<const std::byte> bytes);
   // The connection is ready, and the peer is there.
   bool is_heard() const { return state == State::kOpen && !is_peer_gone; }
-  void take_leave(std::uint8_t code, std::string_view why) { send(make_farewell(code, why)); }
+  // Over all paths.
+  template <class Record>
+  void tell(const Record& record) {
+    send(record);
+    for (Talk* const path : paths) path->send(record);
+  }
+  void take_leave(std::uint8_t code, std::string_view why) { tell(make_farewell(code, why)); }
+  // One of a talk; null: it is a talk itself.
+  bool is_path() const { return talk != nullptr; }
+  TimePoint routes_due() const {
+    TimePoint out = kNever;
+    for (const Route& route : routes) out = std::min(out, route.due);
+    return out;
+  }
 
   link::Fd fd;
   const Endpoint remote;
@@ -56,6 +84,10 @@ struct Talk {
   bool is_peer_gone = false;
   RecordReader reader;
   std::shared_ptr<Connection> connection;  // Null: nobody said hello.
+  Rail* over = nullptr;                    // On whose address it is.
+  Talk* talk = nullptr;                    // Of a path.
+  std::vector<Talk*> paths;                // Further ones, that the peer hears.
+  std::vector<Route> routes;               // A sender's, of all paths.
   Cookie cookie{};
   Hello hello;
   Answer answer;

@@ -7,11 +7,11 @@ LIMIT_S = 2400
 
 
 def write_config(machine):
-    """Rail 1 is RDMA's, rail 2 is TCP's. Queue pairs are agreed upon over the control rail, whose link stays."""
+    """Rail 1 is RDMA's, rail 2 is TCP's, each with an address of its own."""
     # Neither tells a rate that means anything here: alike, so that each is given a share.
     both = 'merge = "both"\nspeed_mbps = 10000\n'
     machine.write(CONFIG, 'schema = 1\nname = "tcp-rail"\n'
-                  f'\n[[nic]]\nname = "ztcp0"\ndriver = "verbs"\ndevice = "rxe0"\naddress = "{machine.address(0)}/24"\n{both}'
+                  f'\n[[nic]]\nname = "ztcp0"\ndriver = "verbs"\ndevice = "rxe0"\naddress = "{machine.address(1)}/24"\n{both}'
                   f'\n[[nic]]\nname = "ztcp1"\ndriver = "socket"\ninterface = "{machine.interface(2)}"\n'
                   f'address = "{machine.address(2)}/24"\n{both}')
 

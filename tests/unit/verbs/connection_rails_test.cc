@@ -58,8 +58,13 @@ class ConnectionRailsTest : public testing::Test {
   Status exchange() {
     while (sender_->has_notes() || receiver_->has_notes())
       for (auto [from, to] : {std::pair(&sender_, &receiver_), std::pair(&receiver_, &sender_)})
-        for (const RailNote& note : (*from)->take_notes()) ZTCP_CHECK((*to)->hear(note, now_));
+        for (const RailNote& note : notes_of(**from)) ZTCP_CHECK((*to)->hear(note, now_));
     return {};
+  }
+  static std::vector<RailNote> notes_of(Connection& from) {
+    std::vector<RailNote> out;
+    from.notes().take_new([&](const RailNote& note) { out.push_back(note); });
+    return out;
   }
   // A receiver's rail drains, whoever polls.
   Status pass(Duration time) {
@@ -162,9 +167,9 @@ TEST_F(ConnectionRailsTest, WhatIsSaidOfARailIsSaidOfEachPeerOnce) {
   join({0, 4}, {2, 5}, second);
   ASSERT_TRUE(pass(milliseconds(0)));
   EXPECT_THAT(log_.warned(), HasSubstr("to 0.0.0.2:1: "));
-  EXPECT_TRUE(rails_[4]->is_newly_back(second.address));
-  EXPECT_FALSE(rails_[4]->is_newly_back(second.address));
-  EXPECT_TRUE(rails_[4]->is_newly_back(first.address)) << "its own matter";
+  EXPECT_TRUE(rails_[4]->lost_to.remove(second.address));
+  EXPECT_FALSE(rails_[4]->lost_to.remove(second.address));
+  EXPECT_TRUE(rails_[4]->lost_to.remove(first.address)) << "its own matter";
 }
 
 TEST_F(ConnectionRailsTest, TheOnlyRailThatNobodyTakesEndsIt) {
@@ -177,7 +182,7 @@ TEST_F(ConnectionRailsTest, TheOnlyRailThatNobodyTakesEndsIt) {
 TEST_F(ConnectionRailsTest, AnOfferThatIsNeverAnsweredEnds) {
   join({0, 4}, {2, 5});
   ASSERT_TRUE(sender_->advance(now_));
-  (void)sender_->take_notes();
+  (void)notes_of(*sender_);
   EXPECT_EQ(state(*sender_, 1), Strand::State::kOffered);
   now_ += seconds(41);
   ASSERT_TRUE(sender_->advance(now_));

@@ -2,39 +2,36 @@
 // Copyright the ztcp authors
 #include "transport/verbs/control.h"
 
-#include <sys/socket.h>
-
 #include "tests/unit/verbs/control_fixture.h"
-#include "transport/core/socket_address.h"
+#include "tests/unit/verbs/own_sockets.h"
 
 namespace ztcp::verbs {
 namespace {
 
 class ControlTest : public ControlFixture {
  protected:
-  // Whether somebody who says that ticket is turned away in time.
-  bool is_turned_away(const Ticket& ticket) {
-    constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
-    const link::Fd stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const SocketAddress to = to_socket_address(to_->rails[1]->listening->endpoint);
-    if (::connect(stranger.get(), to.get(), to.size_bytes) != 0) return false;
-    setsockopt(stranger.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-    const StreamHello hello = make_stream_hello(ticket);
-    if (send(stranger.get(), &hello, sizeof hello, 0) != static_cast<ssize_t>(sizeof hello))
-      return false;
-    char byte = 0;
-    return recv(stranger.get(), &byte, 1, 0) == 0;
+  // Till nothing is to be done about connections any more. Each has a stream and a path there.
+  void await_paths() {
+    const auto has_heard = [](int fd) { return received_bytes(fd) > 0 && !has_unread_bytes(fd); };
+    const std::size_t wanted = 2 * ends_.size();
+    for (bool are_there = false; !are_there; std::this_thread::yield()) {
+      const std::vector<int> all = connected_at(tcp_address().prefix.address);
+      are_there = all.size() == wanted && std::all_of(all.begin(), all.end(), has_heard);
+    }
+    EXPECT_EQ(control_->accept(*arrivals_), nullptr) << "what was read is seen to";
   }
 };
 
 // Else whoever reaches the port stops them all, as often as he likes.
 TEST_F(ControlTest, StrangersAreTurnedAwayWithoutALookAtAnyConnection) {
   for (int i = 0; i < 3; ++i) connect();
+  await_paths();
   std::vector<std::unique_lock<std::mutex>> held;
   for (const auto& end : ends_) held.push_back(end->lock());
   for (int i = 0; i < 200; ++i) {
     const Ticket ticket{static_cast<std::byte>(i), std::byte{1}};
-    ASSERT_TRUE(is_turned_away(ticket)) << "stranger " << i << " waits for a connection";
+    ASSERT_TRUE(is_turned_away(tcp_address().prefix.address, make_stream_hello(ticket)))
+        << "stranger " << i << " waits for a connection";
   }
 }
 

@@ -6,14 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <linux/tcp.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/unit/verbs/gpu_memory.h"
+#include "tests/unit/verbs/own_sockets.h"
 #include "tests/unit/verbs/rails_fixture.h"
-#include "transport/core/socket_address.h"
 #include "transport/verbs/exchange.h"
 
 namespace ztcp::verbs {
@@ -22,32 +18,11 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Of this process, both ends of all streams of rails of TCP.
-template <class Do>
-void for_each_stream(Do&& visit) {
-  constexpr int kMost = 1024;
-  for (int fd = 3; fd < kMost; ++fd) {
-    SocketAddress own;
-    SocketAddress other;
-    if (getsockname(fd, own.get(), &own.size_bytes) != 0 || own.family() != AF_INET ||
-        to_endpoint(own).address != tcp_address().prefix.address ||
-        getpeername(fd, other.get(), &other.size_bytes) != 0)
-      continue;
-    visit(fd);
-  }
-}
-
-void cut_streams() {
-  for_each_stream([](int fd) { shutdown(fd, SHUT_RDWR); });
-}
-
+// Both ends of all streams of rails of TCP, and of their paths.
+void cut_streams() { cut_at(tcp_address().prefix.address); }
 std::uint64_t bytes_by_tcp() {
   std::uint64_t out = 0;
-  for_each_stream([&](int fd) {
-    tcp_info info{};
-    socklen_t size = sizeof info;
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) out += info.tcpi_bytes_received;
-  });
+  for (const int fd : connected_at(tcp_address().prefix.address)) out += received_bytes(fd);
   return out;
 }
 
@@ -112,25 +87,8 @@ TEST_F(TcpRailsTest, ARailOfRdmaMayFailAtOnce) {
 // Whoever connects there and is none of a connection's ends is turned away.
 TEST_F(TcpRailsTest, StrangersHaveNoTicket) {
   carry_by_tcp(kSize);
-  SocketAddress listener;
-  for (int fd = 3; fd < 1024; ++fd) {
-    int is_listener = 0;
-    socklen_t size = sizeof is_listener;
-    SocketAddress own;
-    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listener, &size) == 0 && is_listener != 0 &&
-        getsockname(fd, own.get(), &own.size_bytes) == 0 &&
-        to_endpoint(own).address == tcp_address().prefix.address)
-      listener = own;
-  }
-  for (const Ticket& ticket : {Ticket{}, Ticket{std::byte{1}}}) {
-    const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ASSERT_EQ(connect(stranger, listener.get(), sizeof(sockaddr_in)), 0);
-    const StreamHello hello = make_stream_hello(ticket);
-    ASSERT_EQ(send(stranger, &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
-    char byte = 0;
-    EXPECT_EQ(recv(stranger, &byte, 1, 0), 0) << "closed without a word";
-    close(stranger);
-  }
+  for (const Ticket& ticket : {Ticket{}, Ticket{std::byte{1}}})
+    EXPECT_TRUE(is_turned_away(tcp_address().prefix.address, make_stream_hello(ticket)));
   carry(20);
   EXPECT_EQ(log_.warned(), "");
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The sockets of this process at one of its addresses: what stands for a link that fails is that
+// they are shut down.
+#pragma once
+
+#include <cstdint>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/core/socket_address.h"
+
+namespace ztcp::verbs {
+
+constexpr int kMostDescriptors = 1024;
+
+inline bool is_at(int fd, const IpAddress& address) {
+  SocketAddress own;
+  return getsockname(fd, own.get(), &own.size_bytes) == 0 && own.family() == AF_INET &&
+         to_endpoint(own).address == address;
+}
+
+// Both ends of all connections there.
+inline std::vector<int> connected_at(const IpAddress& address) {
+  std::vector<int> out;
+  for (int fd = 3; fd < kMostDescriptors; ++fd) {
+    SocketAddress other;
+    if (is_at(fd, address) && getpeername(fd, other.get(), &other.size_bytes) == 0)
+      out.push_back(fd);
+  }
+  return out;
+}
+inline void cut_at(const IpAddress& address) {
+  for (const int fd : connected_at(address)) shutdown(fd, SHUT_RDWR);
+}
+
+inline std::uint64_t received_bytes(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
+}
+inline bool has_unread_bytes(int fd) {
+  int unread = 0;
+  return ioctl(fd, FIONREAD, &unread) == 0 && unread > 0;
+}
+
+// Who says `hello` to the listener there, and is none of a connection's ends, is turned away.
+template <class Hello>
+bool is_turned_away(const IpAddress& address, const Hello& hello) {
+  constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
+  for (int fd = 3; fd < kMostDescriptors; ++fd) {
+    int is_listener = 0;
+    socklen_t size = sizeof is_listener;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listener, &size) != 0 || is_listener == 0 ||
+        !is_at(fd, address))
+      continue;
+    SocketAddress to;
+    getsockname(fd, to.get(), &to.size_bytes);
+    const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(stranger, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+    char byte = 0;
+    const bool is_away =
+        connect(stranger, to.get(), to.size_bytes) == 0 &&
+        send(stranger, &hello, sizeof hello, 0) == static_cast<ssize_t>(sizeof hello) &&
+        recv(stranger, &byte, 1, 0) == 0;
+    close(stranger);
+    return is_away;
+  }
+  ADD_FAILURE() << "nobody listens there";
+  return false;
+}
+
+}  // namespace ztcp::verbs

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The paths of a talk: what the ends of a connection over several rails tell each other goes over
+// all of them (exchange.h), so that a link that carries one may fail. The sender dials them: one
+// beside the first, over the last of the rails, which has least in common with it; and when one has
+// ended, all others, and that one again. All of it under the lock.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <sys/epoll.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transport/core/gid.h"
+#include "transport/core/log.h"
+#include "transport/verbs/control.h"
+
+namespace ztcp::verbs {
+namespace {
+
+// The receiver may not know yet that the connection is ready.
+constexpr Duration kFirstDial = std::chrono::milliseconds(20);
+constexpr Duration kFirstPause = std::chrono::seconds(1);
+constexpr Duration kLongestPause = std::chrono::seconds(8);
+// Of a talk: one that has ended unnoticed has its successor beside it.
+constexpr std::size_t kMostPaths = 2 * kMaxRails;
+
+void put_off(Talk::Route& route, TimePoint now) {
+  route.path = nullptr;
+  route.due = now + route.pause;
+  route.pause = std::min(2 * route.pause, kLongestPause);
+}
+
+// What went by that path goes by the others.
+void reroute(Talk& talk, const Talk& ended) {
+  const TimePoint now = clock_now();
+  for (Talk::Route& route : talk.routes) {
+    if (route.path == &ended) put_off(route, now);
+    if (route.path == nullptr) route.due = std::min(route.due, now + route.pause);
+  }
+}
+
+bool is_open(const Talk& talk) {
+  return talk.state == Talk::State::kOpen || talk.state == Talk::State::kLeaving;
+}
+
+std::string words_of(const Error& error) {
+  return error.sys_errno == 0 ? describe(error.code) : std::strerror(error.sys_errno);
+}
+
+// Of a peer that has ended the others tell, too.
+void say_ended(const Talk& talk, const Talk& path, const Error& error) {
+  const bool is_of_network =
+      error.code == Errc::kTimedOut || (error.sys_errno != 0 && error.sys_errno != ECONNRESET);
+  if (!is_of_network || !talk.is_heard() || talk.connection->news() != News::kNone) return;
+  if (!path.over->untold_over.add(talk.remote.address)) return;
+  const auto others = talk.paths.size() + (talk.fd ? 1 : 0);
+  log::warn("{}: no path over {} to {} for what the ends tell each other of rails: {}; {} other{}",
+            talk.connection->rails().name, path.over->device.place(), to_string(talk.remote),
+            words_of(error), others, others == 1 ? " serves" : "s serve");
+}
+
+}  // namespace
+
+void Control::begin_paths(Talk& talk) {
+  const Connection& connection = *talk.connection;
+  if (connection.direction() != Direction::kSend || connection.strands().size() < 2) return;
+  talk.routes.push_back({talk.over, talk.remote, &talk, kNever, kFirstPause});
+  for (std::size_t i = 0; i < connection.strands().size(); ++i) {
+    Rail& rail = *connection.strands()[i].rail;
+    const RailFacts& theirs = connection.peer_facts().on[i];
+    if (theirs.port == 0) continue;
+    const Endpoint remote{address_of(theirs.exchange), theirs.port};
+    const IpAddress& own = rail.device.exchange.address;
+    const bool is_known =
+        std::any_of(talk.routes.begin(), talk.routes.end(), [&](const Talk::Route& route) {
+          return route.remote.address == remote.address &&
+                 route.over->device.exchange.address == own;
+        });
+    if (!is_known && own.is_v4() == remote.address.is_v4())
+      talk.routes.push_back({&rail, remote, nullptr, kNever, kFirstPause});
+  }
+  if (talk.routes.size() == 1) return talk.routes.clear();
+  talk.routes.back().due = clock_now() + kFirstDial;
+}
+
+void Control::dial_paths(Talk& talk, TimePoint now) {
+  for (Talk::Route& route : talk.routes) {
+    if (route.due > now) continue;
+    route.due = kNever;
+    if (!talk.is_heard()) continue;
+    try {
+      dial_path(talk, route, now);
+    } catch (const std::bad_alloc&) {
+      put_off(route, now);
+    }
+  }
+}
+
+void Control::dial_path(Talk& talk, Talk::Route& route, TimePoint now) {
+  auto path = std::make_unique<Talk>(link::Fd(), route.remote, Talk::State::kDialling,
+                                     now + settings_.handshake_timeout);
+  path->over = route.over;
+  path->talk = &talk;
+  auto fd = sockets::dial(route.over->device.exchange, settings_.times, route.remote);
+  if (!fd) {
+    say_ended(talk, *path, fd.error());
+    return put_off(route, now);
+  }
+  path->fd = std::move(*fd);
+  Talk& added = add_talk(std::move(path));
+  route.path = &added;
+  if (!watch(added.fd.get(), EPOLLOUT | EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &added}))
+    lose_path(added, {Errc::kSystem, errno, "epoll_ctl"});
+}
+
+// The sender's, which is connected.
+void Control::greet_path(Talk& path) {
+  path.state = Talk::State::kAwaitPath;
+  with_connection(*path.talk, [&](Connection& connection) {
+    path.send(make_path_hello(path.talk->answer.facts.ticket, connection.notes().heard()));
+    return Status();
+  });
+}
+
+// The receiver's.
+void Control::on_path(Talk& path) {
+  const Result<PathHello> hello = path.reader.take<PathHello>();
+  if (!hello) return give_up(path, hello.error(), "");
+  if (path.state == Talk::State::kAwaitPath) return join_path(path, hello->heard);
+  const auto found = talk_of_ticket_.find(hello->ticket);
+  if (found == talk_of_ticket_.end() || found->second->state != Talk::State::kOpen ||
+      found->second->paths.size() >= kMostPaths) {
+    path.state = Talk::State::kGone;
+    return;
+  }
+  path.talk = found->second;
+  with_connection(*path.talk, [&](Connection& connection) {
+    path.send(make_path_hello({}, connection.notes().heard()));
+    return Status();
+  });
+  join_path(path, hello->heard);
+}
+
+void Control::join_path(Talk& path, std::uint32_t heard) {
+  Talk& talk = *path.talk;
+  talk.paths.push_back(&path);
+  path.state = Talk::State::kPath;
+  path.deadline = kNever;
+  for (Talk::Route& route : talk.routes)
+    if (route.path == &path) route.pause = kFirstPause;
+  with_connection(talk, [&](Connection& connection) {
+    return connection.notes().repeat(heard, [&](const RailNote& note) { path.send(note); });
+  });
+  if (path.over->untold_over.remove(talk.remote.address))
+    log::info("{}: the path over {} to {} is back", talk.connection->rails().name,
+              path.over->device.place(), to_string(talk.remote));
+}
+
+void Control::lose_path(Talk& path, const Error& error) {
+  Talk& talk = *path.talk;
+  detach_path(path);
+  say_ended(talk, path, error);
+  if (is_open(talk) && !talk.fd && talk.paths.empty()) give_up(talk, error, kDied);
+}
+
+void Control::detach_path(Talk& path) {
+  path.state = Talk::State::kGone;
+  std::erase(path.talk->paths, &path);
+  reroute(*path.talk, path);
+}
+
+bool Control::goes_on(Talk& talk, const Error& error) {
+  if (talk.is_path() || !is_open(talk) || talk.paths.empty()) return false;
+  forget(talk);
+  reroute(talk, talk);
+  say_ended(talk, talk, error);
+  return true;
+}
+
+// They end with their talk.
+void Control::forget_paths(Talk& talk) {
+  const auto end = [&](Talk* path) {
+    if (path == nullptr || path == &talk) return;
+    path->talk = nullptr;
+    path->state = Talk::State::kGone;
+  };
+  for (Talk* const path : talk.paths) end(path);
+  for (const Talk::Route& route : talk.routes) end(route.path);
+  talk.paths.clear();
+  talk.routes.clear();
+  std::erase_if(talk_of_ticket_, [&](const auto& one) { return one.second == &talk; });
+}
+
+}  // namespace ztcp::verbs
