@@ -55,7 +55,7 @@ class RxPlacementTest : public testing::Test {
 };
 
 TEST_F(RxPlacementTest, SpreadsFlowsOverAllQueues) {
-  for (const std::size_t queues : {2, 4, 8, 16}) {
+  for (const std::size_t queues : {2U, 4U, 8U, 16U}) {
     double most_placed = 0;
     double most_alone = 0;
     constexpr std::uint32_t kSeeds = 200;
