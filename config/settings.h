@@ -96,7 +96,7 @@ inline const std::string& device_name(const Nic& nic) {
   return nic.merge.empty() ? nic.name : nic.merge;
 }
 
-// One that stays with the kernel and is merged with RDMA devices: a rail of their device.
+// One that stays with the kernel and is merged, with others or with RDMA devices: a rail.
 inline bool is_merged_socket(const Nic& nic) {
   return nic.driver == NicDriver::kSocket && !nic.merge.empty();
 }

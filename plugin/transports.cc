@@ -2,7 +2,10 @@
 // Copyright the ztcp authors
 //
 // The transports of this build.
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "plugin/gpu_identity.h"
 #include "plugin/startup.h"
@@ -28,7 +31,11 @@ Created create_sockets(const config::Fabric& fabric) {
 }
 
 Created create_verbs(const config::Fabric& fabric) {
-  const auto api = verbs::open_library();
+  const bool has_rdma =
+      std::any_of(fabric.nics.begin(), fabric.nics.end(),
+                  [](const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; });
+  const auto api = has_rdma ? verbs::open_library()
+                            : tl::unexpected(std::string("no NIC of the config wants it"));
   const verbs::NcclVariables variables = verbs::read_nccl_variables();
   const std::vector<LocalAddress> all = local_addresses();
   std::vector<verbs::Device> devices =

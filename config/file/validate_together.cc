@@ -82,13 +82,12 @@ void validate_merged(ParseState& state) {
       state.find_fault(nic_key(i, "merge"),
                        fmt::format("merge = \"{}\" is the name of a NIC alone", word),
                        "give the merged device a name of its own");
-    const bool has_rdma = std::any_of(nics.begin(), nics.end(), [&](const Nic& other) {
-      return other.merge == word && other.driver == NicDriver::kVerbs;
-    });
-    if (nics[i].driver == NicDriver::kSocket && !has_rdma)
+    const auto with_it = std::count_if(nics.begin(), nics.end(),
+                                       [&](const Nic& other) { return other.merge == word; });
+    if (nics[i].driver == NicDriver::kSocket && with_it == 1)
       state.find_fault(nic_key(i, "merge"),
-                       fmt::format("merge = \"{}\" stands at no NIC with driver = \"verbs\"", word),
-                       "merge interfaces of the kernel's with an RDMA device, or remove merge");
+                       fmt::format("merge = \"{}\" stands at this interface alone", word),
+                       "write it at what it is to be merged with, too, or remove it");
     if (nics[i].driver == NicDriver::kSocket && nics[i].nccl_devices != 0)
       state.find_fault(nic_key(i, "nccl_devices"),
                        fmt::format("nccl_devices = {}, but NCCL is shown nic \"{}\" as a part of "

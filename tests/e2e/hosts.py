@@ -94,6 +94,23 @@ def down_for_long():
     down(5)
 
 
+def merged():
+    """Two interfaces as one device: all sizes over both, and each goes on while the other's link is down for long."""
+    with Hosts(merged=True) as hosts:
+        for rank in hosts.start_pair("--op", "all_reduce", *SWEEP):
+            check(rank.wait(120) == 0, f"{rank.name} failed:\n{rank.output()[-2000:]}")
+        check(re.search(r"eth: TCP over 2 rails that .*host0\.conf merges: TCP, of host memory alone, on data 10\.66\.0\.1", hosts.log()),
+              "no line says which")
+        receiver, sender = start_transfer(hosts)
+        for interface in ("data", "more"):
+            hosts.on(0, "ip", "link", "set", interface, "down")
+            wait_until(lambda what=f"eth: the rail over TCP on {interface} has failed to": hosts.log().count(what) == 2, 20, "both seeing it")
+            goes_on(receiver, sender)
+            hosts.on(0, "ip", "link", "set", interface, "up")
+            wait_until(lambda what=f"eth: the rail over TCP on {interface} to": hosts.log().count(what) >= 2, 40, "the rail being back")
+            goes_on(receiver, sender)
+
+
 def address_removed():
     with Hosts() as hosts:
         receiver, sender = start_transfer(hosts)
@@ -217,6 +234,6 @@ def ports_exhausted():
 if __name__ == "__main__":
     enter()
     main({f.__name__: f for f in (ipv4_mtu_1500, ipv4_mtu_9000, ipv6_mtu_1500, ipv6_mtu_9000, receive_queues, loss_5,
-                                  briefly_down, down_for_long, address_removed, sender_killed, receiver_killed, receiver_stopped,
+                                  briefly_down, down_for_long, merged, address_removed, sender_killed, receiver_killed, receiver_stopped,
                                   sender_stopped, communicators, strangers,
                                   ports_exhausted)})

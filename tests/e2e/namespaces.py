@@ -32,6 +32,15 @@ address = "{address}"
 KERNELS = """driver = "socket"
 interface = "data"
 """
+# Of another interface, with the first as one device.
+MORE = """merge = "eth"
+[[nic]]
+name = "ztcp1"
+driver = "socket"
+interface = "more"
+address = "10.68.0.{end}/24"
+merge = "eth"
+"""
 OURS = """driver = "memif"
 mac = "02:5a:00:00:00:0{host}"
 memif_socket = "host{host}.sock"
@@ -69,10 +78,10 @@ def ip(*words):
 class Hosts(Fabric):
     """A fabric of two hosts; whatever has rank N runs on host N."""
 
-    def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages=""):
+    def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages="", merged=False):
         """`switched`: the switch's arguments; `bypassing`: the hosts of userspace TCP, which need it. `tuner`: of
         ZTCP_TUNER; two hosts of which one bypasses its kernel need it off. `queues`: of `data`, each way; `messages`:
-        more of that section."""
+        more of that section. `merged`: they have an interface `more` beside it, and both are one device."""
         # The base class would have a fabric of software NICs written.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = 2
@@ -88,11 +97,11 @@ class Hosts(Fabric):
         try:
             for host in range(2):
                 self.configs.append(os.path.join(self.folder, f"host{host}.conf"))
-                nic = CONFIG + (OURS if host in bypassing else KERNELS)
+                nic = CONFIG + (OURS if host in bypassing else KERNELS) + (MORE if merged else "")
                 os.mkdir(os.path.join(self.folder, f"run{host}"))
                 with open(self.configs[host], "w", encoding="utf-8") as file:
                     file.write(nic.format(host=host, address=self.address(host), mtu=mtu, patience_ms=patience_ms,
-                                          messages=messages))
+                                          messages=messages, end=host + 1))
                 self.keepers.append(self.keep_namespace())
             self.config = self.configs[0]
             self.join("boot", 1500)
@@ -100,11 +109,15 @@ class Hosts(Fabric):
                 self.join_by_switch(switched)
             else:
                 self.join("data", mtu, queues)
+            if merged:
+                self.join("more", mtu)
             for host in range(2):
                 self.on(host, "ip", "link", "set", "lo", "up")
                 self.on(host, "ip", "address", "add", f"10.67.0.{host + 1}/24", "dev", "boot")
                 if host not in bypassing:
                     self.add_address(host)
+                if merged:
+                    self.on(host, "ip", "address", "add", f"10.68.0.{host + 1}/24", "dev", "more")
         except BaseException:
             self.__exit__(None, None, None)
             raise

@@ -306,10 +306,12 @@ void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
   Connection& connection = *talk.connection;
   connection.rails().first().ends.failed(
       talk.remote.address, error.code,
-      fmt::format("{} {} with queue pairs of {} failed: {} ({}){}{}",
+      fmt::format("{} {} {} {} failed: {} ({}){}{}",
                   connection.direction() == Direction::kSend ? "connecting to" : "accepting from",
-                  to_string(talk.remote), connection.rails().first().device.place(),
-                  describe(error.code), error.where, why.empty() ? "" : ": ", why));
+                  to_string(talk.remote),
+                  connection.rails().first().device.is_tcp ? "over" : "with queue pairs of",
+                  connection.rails().first().device.place(), describe(error.code), error.where,
+                  why.empty() ? "" : ": ", why));
   connection.fail(error);
 }
 

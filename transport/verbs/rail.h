@@ -99,6 +99,12 @@ struct RailSet {
         [&](const auto& one) { return one->device.is_tcp == rails[rail]->device.is_tcp; }));
   }
 
+  // Of its rails, for the operator.
+  const char* kinds() const {
+    if (rails.front()->device.is_tcp) return "TCP";
+    return rails.back()->device.is_tcp ? "RDMA verbs and TCP" : "RDMA verbs";
+  }
+
   const std::string name;
   const Rails rails;  // kMaxRails at most.
   Registrations registrations;

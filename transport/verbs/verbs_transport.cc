@@ -121,12 +121,11 @@ class VerbsTransport final : public Transport {
     for (const auto& rail : set.rails) rails.push_back(device_text(rail->device));
     if (rails.size() == 1)
       return fmt::format("{}: RDMA verbs, {}; in NCCL's threads", set.name, rails.front());
-    return fmt::format("{}: RDMA verbs{} over {} rails{}: {}; in NCCL's threads", set.name,
-                       set.rails.back()->device.is_tcp ? " and TCP" : "", rails.size(),
-                       set.name == set.first().device.merge
-                           ? fmt::format(" that {} merges", config_path_)
-                           : std::string(),
-                       fmt::join(rails, "; "));
+    return fmt::format(
+        "{}: {} over {} rails{}: {}; in NCCL's threads", set.name, set.kinds(), rails.size(),
+        set.name == set.first().device.merge ? fmt::format(" that {} merges", config_path_)
+                                             : std::string(),
+        fmt::join(rails, "; "));
   }
   Result<Merged> merge(std::span<const int> devices) override;
   Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
@@ -156,7 +155,7 @@ Result<std::shared_ptr<RailSet>> VerbsTransport::set(int device) {
   const Rail& first = sets_[index]->first();
   if (first.is_usable()) return sets_[index];
   log::warn("{}: no connection over it: {}", sets_[index]->name, first.device.fault);
-  return fail(Errc::kNoDevice, "an RDMA device that can't be used");
+  return fail(Errc::kNoDevice, "a device that can't be used");
 }
 
 // Of a merged device whose other NICs serve: it is slower than it was meant.

@@ -18,11 +18,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-config::Nic at(config::Nic nic, const std::string& address) {
-  nic.address = loopback(address).prefix;
-  return nic;
-}
-
 std::vector<int> sockets_at(const std::string& address) {
   return connected_at(loopback(address).prefix.address);
 }
@@ -35,9 +30,12 @@ class PathsFixture : public RailsFixture {
 
   using RailsFixture::RailsFixture;
 
-  // Until both ends of so many connections are there.
+  // Until both ends of so many connections are there and have greeted each other.
   void carry_until_connected(const std::string& address, std::size_t connections = 1) {
-    carry_until([&] { return sockets_at(address).size() == 2 * connections; });
+    carry_until([&] {
+      const std::vector<int> all = sockets_at(address);
+      return all.size() == 2 * connections && have_heard(all);
+    });
   }
   void rail_fails_and_is_back(const std::string& device) {
     const std::size_t backs = backs_[device]++;

@@ -12,11 +12,10 @@ class ControlTest : public ControlFixture {
  protected:
   // Till nothing is to be done about connections any more. Each has a stream and a path there.
   void await_paths() {
-    const auto has_heard = [](int fd) { return received_bytes(fd) > 0 && !has_unread_bytes(fd); };
     const std::size_t wanted = 2 * ends_.size();
     for (bool are_there = false; !are_there; std::this_thread::yield()) {
       const std::vector<int> all = connected_at(tcp_address().prefix.address);
-      are_there = all.size() == wanted && std::all_of(all.begin(), all.end(), has_heard);
+      are_there = all.size() == wanted && have_heard(all);
     }
     EXPECT_EQ(control_->accept(*arrivals_), nullptr) << "what was read is seen to";
   }

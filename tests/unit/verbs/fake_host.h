@@ -92,6 +92,11 @@ inline config::Nic tcp_nic(const std::string& name) {
   return nic;
 }
 
+inline config::Nic at(config::Nic nic, const std::string& address) {
+  nic.address = loopback(address).prefix;
+  return nic;
+}
+
 inline config::Nic merged(config::Nic nic, const char* word) {
   nic.merge = word;
   return nic;

@@ -5,6 +5,7 @@
 // they are shut down.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -46,9 +47,12 @@ inline std::uint64_t received_bytes(int fd) {
   socklen_t size = sizeof info;
   return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
 }
-inline bool has_unread_bytes(int fd) {
-  int unread = 0;
-  return ioctl(fd, FIONREAD, &unread) == 0 && unread > 0;
+// Something came by each, and was read.
+inline bool have_heard(const std::vector<int>& all) {
+  return std::all_of(all.begin(), all.end(), [](int fd) {
+    int unread = 0;
+    return received_bytes(fd) > 0 && ioctl(fd, FIONREAD, &unread) == 0 && unread == 0;
+  });
 }
 
 // Who says `hello` to the listener there, and is none of a connection's ends, is turned away.

@@ -127,6 +127,41 @@ TEST_F(TcpAloneTest, WithoutRdmaAtOneEndItGoesOverTcp) {
       {.address = from_.data(), .size_bytes = 64, .kind = MemoryKind::kCuda}));
 }
 
+// Interfaces of the kernel's with no RDMA NIC among them.
+class TcpOnlyTest : public RailsFixture {
+ protected:
+  TcpOnlyTest()
+      : RailsFixture(
+            {merged(tcp_nic("eth-a"), "from"), merged(at(tcp_nic("eth-b"), "127.0.0.1"), "from"),
+             merged(tcp_nic("eth-c"), "to"), merged(at(tcp_nic("eth-d"), "127.0.0.1"), "to")}) {}
+};
+
+TEST_F(TcpOnlyTest, BothCarryAShareAndEachGoesOnAlone) {
+  EXPECT_EQ(transport_->devices()[0].speed_mbps, 100'000U) << "of both";
+  EXPECT_FALSE(transport_->devices()[0].dmabuf);
+  EXPECT_THAT(transport_->describe_device(0),
+              HasSubstr("from: TCP over 2 rails that /etc/ztcp.conf merges: TCP, of host memory "
+                        "alone, on lo 127.0.0.2, "));
+  for (const char* const address : {"127.0.0.2", "127.0.0.1", "127.0.0.2"}) {
+    const auto bytes = [address] {
+      std::uint64_t out = 0;
+      for (const int fd : connected_at(loopback(address).prefix.address)) out += received_bytes(fd);
+      return out;
+    };
+    carry_until([&, begin = bytes()] { return bytes() > begin + 2 * kSize; });
+    // A stream and a path at either.
+    for (const char* const one : {"127.0.0.1", "127.0.0.2"})
+      carry_until([one] {
+        const std::vector<int> all = connected_at(loopback(one).prefix.address);
+        return all.size() == 4 && have_heard(all);
+      });
+    cut_at(loopback(address).prefix.address);
+    carry_until([&] { return has_said("the rail over TCP on lo has failed to 127.0.0.2:"); });
+    carry(20);
+  }
+  EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
+}
+
 // Of two NICs of RDMA the one that is left meets its own at the peer.
 class OneOfTwoTest : public TcpRailsTest {
  protected:

@@ -203,8 +203,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "merge = \"a b\" is not up to 31 letters"},
         MessageCase{"merge_of_another", of(kMemifNic, "name", "merge = \"a\"\nname"), "3:9",
                     "merge is for driver = \"verbs\", \"socket\", this NIC has \"memif\""},
-        MessageCase{"merged_without_rdma", of(kSocketNic, "name", "merge = \"a\"\nname"), "3:9",
-                    "merge = \"a\" stands at no NIC with driver = \"verbs\""},
+        MessageCase{"merged_with_nothing", of(kSocketNic, "name", "merge = \"a\"\nname"), "3:9",
+                    "merge = \"a\" stands at this interface alone"},
         MessageCase{"devices_range", of(kSocketNic, "name", "nccl_devices = 9\nname"), "3:16",
                     "nccl_devices = 9 is outside 0..8"},
         MessageCase{"devices_of_verbs", of(kVerbsNic, "name", "nccl_devices = 2\nname"), "3:16",
@@ -228,6 +228,15 @@ TEST(Validate, AnInterfaceMayBeMergedWithAnRdmaDevice) {
       parse(of(kVerbsNic, "name", "merge = \"a\"\nname") +
                 replaced(replaced(kSocketNic, "name", "merge = \"a\"\nname"), "ztcp0", "ztcp1"),
             "f.conf");
+  EXPECT_THAT(result.problems, testing::IsEmpty());
+}
+
+TEST(Validate, InterfacesMayBeMergedWithEachOther) {
+  const std::string other =
+      replaced(replaced(kSocketNic, "name", "merge = \"a\"\nname"), "ztcp0", "ztcp1");
+  const auto result = parse(of(kSocketNic, "name", "merge = \"a\"\nname") +
+                                replaced(replaced(other, "eth1", "eth2"), "10.0.0.1", "10.1.0.1"),
+                            "f.conf");
   EXPECT_THAT(result.problems, testing::IsEmpty());
 }
 
