@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -90,6 +91,7 @@ bool take_record(RecordReader& reader, const EndFacts& ours, NoteLog& notes) {
       const std::uint32_t heard = notes.heard();
       const Result<bool> is_news = notes.hear(*note);
       require(notes.heard() == heard + (is_news && *is_news ? 1 : 0));
+      require(!is_news || !*is_news || note->number == notes.heard());
       return is_news.has_value();
     }
   }
@@ -122,6 +124,7 @@ class ScriptedPipe final : public Pipe {
     for (const auto part : parts) took += part.size();
     took = std::min(took, takes_);
     takes_ -= took;
+    sent_bytes_ += took;
     return took;
   }
   Result<std::size_t> receive(std::span<const std::span<std::byte>> parts) override {
@@ -138,23 +141,34 @@ class ScriptedPipe final : public Pipe {
     said_.insert(said_.end(), bytes.begin(), bytes.end());
   }
   void take_more(std::size_t bytes) { takes_ += bytes; }
+  std::size_t sent_bytes() const { return sent_bytes_; }
 
  private:
   std::vector<std::byte> said_;
   std::size_t begin_ = 0;
   std::size_t takes_ = 1000;
+  std::size_t sent_bytes_ = 0;
 };
 
 class OneStream final : public WorkQueues {
  public:
-  OneStream(Pipe& pipe, Landings& landings) : stream(pipe, landings) {}
+  OneStream(ScriptedPipe& pipe, Landings& landings) : stream(pipe, landings), pipe_(pipe) {}
   Status post(std::uint32_t, const WorkRequest& request) override {
+    posted_bytes_ += sizeof(StreamRecord) + request.size_bytes;
+    leaves_at_[request.id] = posted_bytes_;
     stream.post(request);
     return {};
   }
   Status post_receives(std::uint32_t, std::uint32_t) override { return {}; }
+  // What has not left has not landed.
+  void complete(std::uint64_t id) const { require(pipe_.sent_bytes() >= leaves_at_.at(id)); }
 
   PieceStream stream;
+
+ private:
+  const ScriptedPipe& pipe_;
+  std::size_t posted_bytes_ = 0;
+  std::map<std::uint64_t, std::size_t> leaves_at_;
 };
 
 StreamRecord record_of(ByteSource& in, std::uint64_t near) {
@@ -163,6 +177,11 @@ StreamRecord record_of(ByteSource& in, std::uint64_t near) {
   out.wants_answer = in.u8() % 2;
   out.size_bytes = in.u16();
   out.remote = near + in.u16() - 512;
+  if (in.u8() % 2 == 0) {  // Of whole slots.
+    constexpr std::uint64_t kMost = 16 * sizeof(Slot);
+    out.size_bytes = out.size_bytes % kMost / sizeof(Slot) * sizeof(Slot);
+    out.remote = near + (out.remote - near) / sizeof(Slot) * sizeof(Slot);
+  }
   out.immediate = encode({.slot = in.u8() % 16U,
                           .sequence = in.u8() % 8U,
                           .piece = in.u8() % 4U,
@@ -230,6 +249,7 @@ class Receiver final : public Landings {
     const auto count = queues_.stream.poll(told);
     if (!count) return false;
     for (std::size_t i = 0; i < *count; ++i) {
+      if (!told[i].is_immediate) queues_.complete(told[i].id);
       const Status taken = told[i].is_immediate
                                ? session_.on_immediate(0, told[i].immediate, told[i].size_bytes)
                                : session_.on_completion(0, told[i].id);
@@ -297,8 +317,11 @@ class Sender final : public Landings {
     std::array<PieceStream::Told, 4> told;
     const auto count = queues_.stream.poll(told);
     if (!count) return false;
-    for (std::size_t i = 0; i < *count; ++i)
-      if (told[i].is_immediate || !session_.on_completion(0, told[i].id)) return false;
+    for (std::size_t i = 0; i < *count; ++i) {
+      if (told[i].is_immediate) return false;
+      queues_.complete(told[i].id);
+      if (!session_.on_completion(0, told[i].id)) return false;
+    }
     return true;
   }
   bool send() {
