@@ -27,7 +27,7 @@ constexpr Duration kFirstDial = std::chrono::milliseconds(20);
 constexpr Duration kFirstPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::seconds(8);
 // Of a talk: one that has ended unnoticed has its successor beside it.
-constexpr std::size_t kMostPaths = 2 * kMaxRails;
+constexpr std::size_t kMostPaths = std::size_t{2} * kMaxRails;
 
 void put_off(Talk::Route& route, TimePoint now) {
   route.path = nullptr;
