@@ -1,5 +1,5 @@
 """One fabric of three drivers' NICs: our own TCP, RDMA (soft RoCE) and kernel sockets, a job over each, and over all at once; undo leaves the others alone."""
-from guest import CONFIG, SET_UP, all_reduce, check, expect, expect_same, expect_verified, on_all, start_ranks, state, undo
+from guest import CONFIG, all_reduce, check, expect_same, expect_verified, set_up, start_ranks, state, undo
 from machine import Failure
 
 # By device. Rail 3's NIC is taken; the others stay with the kernel.
@@ -19,8 +19,7 @@ def run(lab):
         machine.run(f"modprobe -a ib_uverbs rdma_rxe && rdma link add rxe0 type rxe netdev {machine.interface(1)} && udevadm settle")
     before = [state(machine) for machine in machines]
     lab.say("set-up")
-    for job in on_all(machines, f"{SET_UP} --spare 0 --keep {machines[0].pci(1)} --keep {machines[0].pci(2)}"):
-        expect("setup successfully", job.output, job)
+    set_up(machines, f"--spare 0 --keep {machines[0].pci(1)} --keep {machines[0].pci(2)}")
     for machine in machines:
         add_nics(machine)
     check(machines)
