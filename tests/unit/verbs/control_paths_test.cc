@@ -97,10 +97,10 @@ TEST_F(PathsTest, WhatIsToldAsAPathEndsIsHeard) {
 
 TEST_F(PathsTest, TheLastIsThePeersEnd) {
   carry_until_connected(kSecond);
-  cut(kSecond);
-  cut(kFirst);
   Status sent = {};
   while (sent) {
+    cut(kSecond);
+    cut(kFirst);
     const auto request = pair_.sender->post_send(place(from_, 0), 0, from_key_);
     if (!request) sent = tl::unexpected(request.error());
   }
