@@ -91,7 +91,7 @@ def rail_lost():
 
 
 def first_path_ends(victim, *arguments, how=lambda: None, said_of_it=()):
-    """NICs with addresses of their own: what the first was agreed upon over ends in mid-transfer, then each NIC fails and comes back, of
+    """NICs with addresses of their own: what the first was agreed upon over ends in mid-transfer, then a NIC fails and comes back, of
     which the ends tell each other over the other's address."""
     with SoftFabric() as fabric:
         nics = [VERBS_NIC.replace("127.0.0.1/8", address).format(name=f"rail{i}", device=f"soft{i}", more='merge = "ib0"\n')

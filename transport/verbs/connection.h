@@ -96,7 +96,6 @@ class Connection final : public WorkQueues, public Landings {
   }
   // As many as both ends have in common.
   std::span<const Strand> strands() const { return strands_; }
-  bool has_recovery() const { return has_recovery_; }
   ControlMemory& memory() { return *memory_; }
   const EndFacts& peer_facts() const { return peer_facts_; }
   // Since it was joined, that of its direction.

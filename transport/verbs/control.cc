@@ -20,6 +20,7 @@
 #include "transport/core/log.h"
 #include "transport/core/own_thread.h"
 #include "transport/core/process_mark.h"
+#include "transport/sockets/advice.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -205,11 +206,14 @@ Result<Endpoint> Control::listen(const RailSet& rails) {
     if (!is_own && !rail->device.is_tcp) continue;
     // Else connections go without it.
     if (const Status opened = open_listener(*rail);
-        !opened && rail->lost_to.add(rail->device.exchange.address))
-      log::warn("{}: no connection has a {} over {}: {}: {}", rails.name,
-                rail->device.is_tcp ? "rail" : "path for what its ends tell each other",
-                rail->device.place(), opened.error().where,
-                std::strerror(opened.error().sys_errno));
+        !opened && !std::exchange(rail->is_said_to_be_deaf, true))
+      log::warn(
+          "{}: no connection has a {} over {}: can't listen on {} ({}): {}: {}{}", rails.name,
+          rail->device.is_tcp ? "rail" : "path for what its ends tell each other",
+          rail->device.place(), to_string(rail->device.exchange.address),
+          rail->device.exchange.interface, opened.error().where,
+          std::strerror(opened.error().sys_errno),
+          sockets::listen_advice(opened.error(), rail->device.exchange, settings_.config_path));
   }
   ZTCP_CHECK(open_listener(rails.first()));
   return rails.first().listening->endpoint;

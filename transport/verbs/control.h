@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -31,6 +32,7 @@ struct ControlSettings {
   Duration handshake_timeout = std::chrono::seconds(10);
   Duration drain_timeout = std::chrono::seconds(2);
   msg::ClusterKey cluster_key{};
+  std::string config_path;  // For what mends.
 };
 
 // Connections that came for one listener and wait for accept().

@@ -29,19 +29,18 @@ constexpr Duration kLongestPause = std::chrono::seconds(8);
 // Of a talk: one that has ended unnoticed has its successor beside it.
 constexpr std::size_t kMostPaths = std::size_t{2} * kMaxRails;
 
-void put_off(Talk::Route& route, TimePoint now) {
-  route.path = nullptr;
-  route.due = now + route.pause;
-  route.pause = std::min(2 * route.pause, kLongestPause);
-}
-
-// What went by that path goes by the others.
-void reroute(Talk& talk, const Talk& ended) {
+// A path has ended, or did not come about: it is dialled again, and all that there are not yet.
+void reroute(Talk& talk, Talk::Route& ended) {
   const TimePoint now = clock_now();
-  for (Talk::Route& route : talk.routes) {
-    if (route.path == &ended) put_off(route, now);
+  ended.path = nullptr;
+  for (Talk::Route& route : talk.routes)
     if (route.path == nullptr) route.due = std::min(route.due, now + route.pause);
-  }
+  ended.pause = std::min(2 * ended.pause, kLongestPause);
+}
+// A receiver has no routes.
+void reroute(Talk& talk, const Talk& ended) {
+  for (Talk::Route& route : talk.routes)
+    if (route.path == &ended) reroute(talk, route);
 }
 
 bool is_open(const Talk& talk) {
@@ -52,16 +51,19 @@ std::string words_of(const Error& error) {
   return error.sys_errno == 0 ? describe(error.code) : std::strerror(error.sys_errno);
 }
 
-// Of a peer that has ended the others tell, too.
+// But of a peer that closes it: if it has ended, the others tell.
 void say_ended(const Talk& talk, const Talk& path, const Error& error) {
-  const bool is_of_network =
-      error.code == Errc::kTimedOut || (error.sys_errno != 0 && error.sys_errno != ECONNRESET);
-  if (!is_of_network || !talk.is_heard() || talk.connection->news() != News::kNone) return;
+  const bool is_closed =
+      error.code == Errc::kPeerClosed && (error.sys_errno == 0 || error.sys_errno == ECONNRESET);
+  if (is_closed || !talk.is_heard() || talk.connection->news() != News::kNone) return;
   if (!path.over->untold_over.add(talk.remote.address)) return;
   const auto others = talk.paths.size() + (talk.fd ? 1 : 0);
-  log::warn("{}: no path over {} to {} for what the ends tell each other of rails: {}; {} other{}",
-            talk.connection->rails().name, path.over->device.place(), to_string(talk.remote),
-            words_of(error), others, others == 1 ? " serves" : "s serve");
+  log::warn(
+      "{}: no path over {} to {} for what the ends tell each other of rails: {}; {} other{}; is "
+      "that "
+      "link up, and may TCP pass to its ports first_port to last_port there?",
+      talk.connection->rails().name, path.over->device.place(), to_string(talk.remote),
+      words_of(error), others, others == 1 ? " serves" : "s serve");
 }
 
 }  // namespace
@@ -96,7 +98,7 @@ void Control::dial_paths(Talk& talk, TimePoint now) {
     try {
       dial_path(talk, route, now);
     } catch (const std::bad_alloc&) {
-      put_off(route, now);
+      reroute(talk, route);
     }
   }
 }
@@ -109,7 +111,7 @@ void Control::dial_path(Talk& talk, Talk::Route& route, TimePoint now) {
   auto fd = sockets::dial(route.over->device.exchange, settings_.times, route.remote);
   if (!fd) {
     say_ended(talk, *path, fd.error());
-    return put_off(route, now);
+    return reroute(talk, route);
   }
   path->fd = std::move(*fd);
   Talk& added = add_talk(std::move(path));
@@ -127,7 +129,7 @@ void Control::greet_path(Talk& path) {
   });
 }
 
-// The receiver's.
+// A sender's, which the receiver knows; or a new one of a receiver's.
 void Control::on_path(Talk& path) {
   const Result<PathHello> hello = path.reader.take<PathHello>();
   if (!hello) return give_up(path, hello.error(), "");
@@ -193,7 +195,8 @@ void Control::forget_paths(Talk& talk) {
   for (const Talk::Route& route : talk.routes) end(route.path);
   talk.paths.clear();
   talk.routes.clear();
-  std::erase_if(talk_of_ticket_, [&](const auto& one) { return one.second == &talk; });
+  const auto found = talk_of_ticket_.find(talk.answer.facts.ticket);
+  if (found != talk_of_ticket_.end() && found->second == &talk) talk_of_ticket_.erase(found);
 }
 
 }  // namespace ztcp::verbs

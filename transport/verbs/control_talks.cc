@@ -149,7 +149,7 @@ void Control::on_hello(Talk& talk) {
     return refuse(talk, joined.error().error, joined.error().text);
   talk.answer = make_answer(settings_.cluster_key, talk.hello, fresh_nonce(), ours);
   // Where the kernel gives no random number there are no further paths.
-  if (talk.connection->has_recovery() && ours.ticket != Ticket{})
+  if (talk.connection->strands().size() > 1 && ours.ticket != Ticket{})
     talk_of_ticket_[ours.ticket] = &talk;
   talk.state = Talk::State::kAwaitReady;
   if (!talk.send(talk.answer)) give_up(talk, {Errc::kPeerClosed, errno, "answer"}, "");

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // A port of an RDMA device of this host, as NCCL is shown it and as connections use it; or an
-// interface of the kernel's that is merged with one.
+// interface of the kernel's that is merged with such, or with others.
 #pragma once
 
 #include <cstdint>

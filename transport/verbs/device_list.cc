@@ -177,7 +177,7 @@ Device describe(const config::Nic& nic, const NcclVariables& variables) {
   return device;
 }
 
-// An interface whose TCP is a rail beside RDMA devices. What can't be had is its own fault.
+// An interface whose TCP is a rail. What can't be had is its own fault.
 Device describe_tcp(const config::Fabric& fabric, const config::Nic& nic,
                     std::span<const LocalAddress> all, const std::string& sys_root) {
   Device device;

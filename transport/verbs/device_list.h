@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// From the fabric's RDMA NICs, or from none, to the devices of the transport.
+// From the fabric's RDMA NICs and merged interfaces, or from none, to the devices of the transport.
 #pragma once
 
 #include <span>
@@ -28,7 +28,7 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric,
                                const std::string& sys_root = "/sys");
 
 // The same where there is no library for RDMA devices, says `why`: interfaces of the kernel's serve
-// without them. Empty: none is merged with any.
+// without them. Empty: none is merged.
 std::vector<Device> devices_without_library(const std::string& why, const config::Fabric& fabric,
                                             const NcclVariables& variables,
                                             std::span<const LocalAddress> all,

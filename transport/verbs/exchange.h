@@ -18,9 +18,10 @@
 //   receiver  accept    its own, or fenced: not now
 //   sender    proven    something has gone over them and come back
 //
-// Such a connection has a path for these notes, and for farewells, over each of its rails that has
-// an address of its own, so that the peer hears of a rail's failure whichever it is. The sender
-// dials further ones where the receiver listens on its rails; the first that is said there is
+// Of rails that have addresses of their own such a connection has more paths than one for these
+// notes, and for farewells, so that the peer hears of a rail's failure whichever it is. The sender
+// dials them where the receiver listens on its rails (control_paths.cc says when); the first that
+// is said there is
 //
 //   sender    path      the ticket of the answer, and how many notes it has heard
 //   receiver  path      likewise; then what the other has not heard follows, from either

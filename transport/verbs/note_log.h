@@ -7,7 +7,6 @@
 // brings it again. The peer answers what it hears, so few are kept. Pure.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <list>
 
@@ -47,7 +46,6 @@ class NoteLog {
     return true;
   }
   std::uint32_t heard() const { return heard_; }
-  std::size_t kept() const { return notes_.size(); }
 
  private:
   template <class Send>

@@ -57,6 +57,7 @@ struct Rail {
   PageRegistrations pages;
   comms::EndLog ends;
   std::optional<sockets::Listening> listening;  // Since the first listen; the control thread's.
+  bool is_said_to_be_deaf = false;              // That it can't listen; likewise.
   std::uint16_t iwarp_port = 0;                 // Where its connection manager listens; likewise.
   std::atomic<bool> is_port_down{false};        // Since it was told so.
 

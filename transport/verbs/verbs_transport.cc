@@ -256,6 +256,7 @@ Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
   settings.handshake_timeout = ms(fabric.messages.handshake_timeout_ms);
   settings.drain_timeout = ms(fabric.messages.drain_timeout_ms);
   settings.cluster_key = ZTCP_TRY(comms::cluster_key(fabric));
+  settings.config_path = fabric.path;
   return std::make_unique<VerbsTransport>(fabric, settings, std::move(devices));
 }
 

@@ -138,6 +138,27 @@ TEST_F(TcpPathTest, TheFirstMayEnd) {
   EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
 }
 
+// Of more than two addresses the last stands by at first, and all while one is missing.
+class ThreeAddressesTest : public PathsFixture {
+ protected:
+  static constexpr const char* kThird = "127.0.0.3";
+
+  ThreeAddressesTest()
+      : PathsFixture({merged(nic_on("fake0"), "from"), merged(at(nic_on("fake1"), kSecond), "from"),
+                      merged(at(tcp_nic("eth-a"), kThird), "from"), merged(nic_on("fake2"), "to"),
+                      merged(at(nic_on("fake3"), kSecond), "to"),
+                      merged(at(tcp_nic("eth-b"), kThird), "to")}) {}
+};
+
+TEST_F(ThreeAddressesTest, OneStandsByAndAllWhileOneIsMissing) {
+  carry_until_connected(kThird, 2);
+  EXPECT_TRUE(sockets_at(kSecond).empty());
+  cut(kFirst);
+  carry_until_connected(kSecond);
+  cut(kThird);
+  rail_fails_and_is_back("fake0");
+}
+
 // Who has no ticket is turned away, and hurts nobody.
 TEST_F(PathsTest, StrangersAreTurnedAway) {
   carry_until_connected(kSecond);

@@ -117,7 +117,8 @@ struct FakeHost {
   }
 
   std::vector<Device> list() const {
-    return devices_of(*devices.api(), fabric, variables, std::vector{loopback(), tcp_address()},
+    return devices_of(*devices.api(), fabric, variables,
+                      std::vector{loopback(), tcp_address(), loopback("127.0.0.3")},
                       tree.root() + "/sys");
   }
   std::unique_ptr<Transport> start() const {

@@ -47,6 +47,11 @@ inline std::uint64_t received_bytes(int fd) {
   socklen_t size = sizeof info;
   return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
 }
+inline std::uint64_t received_bytes_at(const IpAddress& address) {
+  std::uint64_t out = 0;
+  for (const int fd : connected_at(address)) out += received_bytes(fd);
+  return out;
+}
 // Something came by each, and was read.
 inline bool have_heard(const std::vector<int>& all) {
   return std::all_of(all.begin(), all.end(), [](int fd) {

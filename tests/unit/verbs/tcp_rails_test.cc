@@ -20,11 +20,7 @@ using testing::Not;
 
 // Both ends of all streams of rails of TCP, and of their paths.
 void cut_streams() { cut_at(tcp_address().prefix.address); }
-std::uint64_t bytes_by_tcp() {
-  std::uint64_t out = 0;
-  for (const int fd : connected_at(tcp_address().prefix.address)) out += received_bytes(fd);
-  return out;
-}
+std::uint64_t bytes_by_tcp() { return received_bytes_at(tcp_address().prefix.address); }
 
 class TcpRailsTest : public RailsFixture {
  protected:
@@ -142,20 +138,18 @@ TEST_F(TcpOnlyTest, BothCarryAShareAndEachGoesOnAlone) {
   EXPECT_THAT(transport_->describe_device(0),
               HasSubstr("from: TCP over 2 rails that /etc/ztcp.conf merges: TCP, of host memory "
                         "alone, on lo 127.0.0.2, "));
-  for (const char* const address : {"127.0.0.2", "127.0.0.1", "127.0.0.2"}) {
-    const auto bytes = [address] {
-      std::uint64_t out = 0;
-      for (const int fd : connected_at(loopback(address).prefix.address)) out += received_bytes(fd);
-      return out;
-    };
-    carry_until([&, begin = bytes()] { return bytes() > begin + 2 * kSize; });
+  for (const char* const name : {"127.0.0.2", "127.0.0.1", "127.0.0.2"}) {
+    const IpAddress address = loopback(name).prefix.address;
+    carry_until([&, begin = received_bytes_at(address)] {
+      return received_bytes_at(address) > begin + 2 * kSize;
+    });
     // A stream and a path at either.
     for (const char* const one : {"127.0.0.1", "127.0.0.2"})
       carry_until([one] {
         const std::vector<int> all = connected_at(loopback(one).prefix.address);
         return all.size() == 4 && have_heard(all);
       });
-    cut_at(loopback(address).prefix.address);
+    cut_at(address);
     carry_until([&] { return has_said("the rail over TCP on lo has failed to 127.0.0.2:"); });
     carry(20);
   }
