@@ -27,7 +27,7 @@ DOCUMENTS = sorted(
 SCRIPTS = ["tools/quickstart", "tools/run-tests", "tools/run-release", "tools/run-hostlab",
            "tools/install-packages", "packaging/build-deb", "packaging/build-rpm", "packaging/build-tarball",
            "packaging/container/run", "bench/gpu/run", "bench/gpu/verbs", "bench/gpu/curves",
-           "bench/side_by_side"]
+           "bench/side_by_side", "tests/chaos/chaos.py"]
 # Those that take words beside options: stages, scenarios, groups of packages.
 CHOOSERS = ["tools/run-tests", "tools/run-release", "tools/run-hostlab", "tools/install-packages"]
 # Variables that are no settings of the plugin: of tools and scripts.
