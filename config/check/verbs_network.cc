@@ -29,10 +29,11 @@ std::string words_for(const GidEntry& gid) {
 
 // Which of the device's GIDs the transport takes; null: none.
 const GidEntry* gid_of(const RdmaPort& port, const Nic& nic) {
-  const int wanted =
-      nic.gid_index >= 0
-          ? nic.gid_index
-          : choose_gid(port.gids, port.is_infiniband).value_or(GidEntry{.index = -1}).index;
+  const int wanted = nic.gid_index >= 0
+                         ? nic.gid_index
+                         : choose_gid(port.gids, port.is_infiniband, {.near = nic.address})
+                               .value_or(GidEntry{.index = -1})
+                               .index;
   const auto found = std::find_if(port.gids.begin(), port.gids.end(),
                                   [&](const GidEntry& one) { return one.index == wanted; });
   return found == port.gids.end() ? nullptr : &*found;

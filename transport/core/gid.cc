@@ -8,13 +8,33 @@ namespace ztcp {
 namespace {
 
 // The lower, the better.
-int rank_of(const GidEntry& entry) {
+int rank_of(const GidEntry& entry, const GidWish& wish) {
   const IpAddress address = address_of(entry.gid);
-  const int family = address.is_v4() ? 0 : address.is_link_local_v6() ? 2 : 1;
-  return entry.type == GidType::kRoceV2 ? family : 3 + family;
+  const int family = address.is_v4() ? 0 : 1;
+  int rank = (address.is_link_local() ? 4 : 2) + family;
+  if (wish.near && wish.near->length > 0 && wish.near->contains(address))
+    rank = wish.near->address == address ? 0 : 1;
+  if (entry.type != wish.version) rank += 10;
+  return fits(entry, wish) ? rank : rank + 100;
 }
 
 }  // namespace
+
+std::uint16_t flid_of(const Gid& gid) { return static_cast<std::uint16_t>(gid[4] << 8U | gid[5]); }
+
+bool is_same_subnet(const Gid& one, const Gid& other) {
+  const bool has_flid = flid_of(one) != 0 || flid_of(other) != 0;
+  for (std::size_t i = 0; i < 8; ++i)
+    if (one[i] != other[i] && !(has_flid && (i == 4 || i == 5))) return false;
+  return true;
+}
+
+bool fits(const GidEntry& entry, const GidWish& wish) {
+  const IpAddress address = address_of(entry.gid);
+  if (wish.family == GidWish::Family::kIpv4 && !address.is_v4()) return false;
+  if (wish.family == GidWish::Family::kIpv6 && address.is_v4()) return false;
+  return !wish.range || wish.range->contains(address);
+}
 
 std::optional<Gid> parse_gid(const std::string& text) {
   const auto address = parse_ip(text);
@@ -64,13 +84,18 @@ std::string describe(const GidEntry& entry) {
   return to_string(entry.gid) + " (" + to_string(entry.type) + ")";
 }
 
-std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, bool is_infiniband) {
+std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, bool is_infiniband,
+                                   const GidWish& wish) {
   const GidEntry* best = nullptr;
   for (const GidEntry& entry : table) {
-    if (entry.gid == Gid{}) continue;
-    if (is_infiniband) return entry;
+    if (entry.gid == Gid{} || entry.index > kMaxGidIndex) continue;
+    if (is_infiniband) {
+      if (entry.index == wish.flid_index && flid_of(entry.gid) != 0) return entry;
+      if (best == nullptr) best = &entry;
+      continue;
+    }
     if (entry.type == GidType::kUnknown) continue;
-    if (best == nullptr || rank_of(entry) < rank_of(*best)) best = &entry;
+    if (best == nullptr || rank_of(entry, wish) < rank_of(*best, wish)) best = &entry;
   }
   if (best == nullptr) return std::nullopt;
   return *best;

@@ -21,8 +21,9 @@ constexpr std::uint64_t kLinkLocal = 0xfe80'0000'0000'0000;
 constexpr std::uint64_t kGlobal = 0x2001'0db8'0000'0000;
 constexpr std::uint64_t kIpv4 = 0xffff'0a00'0001;
 
-int chosen(const std::vector<GidEntry>& table, bool is_infiniband = false) {
-  const auto found = choose_gid(table, is_infiniband);
+int chosen(const std::vector<GidEntry>& table, bool is_infiniband = false,
+           const GidWish& wish = {}) {
+  const auto found = choose_gid(table, is_infiniband, wish);
   return found ? found->index : -1;
 }
 
@@ -37,6 +38,46 @@ TEST(Gid, RoceV2WithAnIpv4AddressIsBest) {
   EXPECT_EQ(chosen({table.begin(), table.begin() + 1}), 0) << "better than none";
 }
 
+TEST(Gid, LinkLocalOnesOfEitherFamilyAreLast) {
+  constexpr std::uint64_t kIpv4LinkLocal = 0xffff'a9fe'0101;
+  const std::vector<GidEntry> table{entry(0, kLinkLocal, 1, GidType::kRoceV2),
+                                    entry(1, 0, kIpv4LinkLocal, GidType::kRoceV2),
+                                    entry(2, kGlobal, 5, GidType::kRoceV2)};
+  EXPECT_EQ(chosen(table), 2);
+  EXPECT_EQ(chosen({table.begin(), table.begin() + 2}), 1);
+}
+
+TEST(Gid, ThatOfTheNicsOwnAddressGoesFirstThenOneOfItsNetwork) {
+  const std::vector<GidEntry> table{
+      entry(0, 0, 0xffff'c0a8'0001, GidType::kRoceV2), entry(1, 0, kIpv4, GidType::kRoceV1),
+      entry(2, 0, kIpv4 + 1, GidType::kRoceV2), entry(3, 0, kIpv4, GidType::kRoceV2)};
+  const GidWish own{.near = parse_ip_prefix("10.0.0.1/24")};
+  EXPECT_EQ(chosen(table, false, own), 3);
+  EXPECT_EQ(chosen({table.begin(), table.begin() + 3}, false, own), 2) << "of version 2";
+  EXPECT_EQ(chosen(table, false, {.near = parse_ip_prefix("10.9.0.1/24")}), 0);
+  EXPECT_EQ(chosen(table, false, {.near = IpPrefix()}), 0) << "a NIC without an address";
+}
+
+TEST(Gid, AWishGoesBeforeAllElseAsFarAsItCanBeHad) {
+  const std::vector<GidEntry> table{
+      entry(0, kLinkLocal, 1, GidType::kRoceV2), entry(1, 0, kIpv4, GidType::kRoceV1),
+      entry(2, 0, kIpv4, GidType::kRoceV2), entry(3, kGlobal, 5, GidType::kRoceV2),
+      entry(4, 0, 0xffff'c0a8'0001, GidType::kRoceV2)};
+  EXPECT_EQ(chosen(table, false, {.family = GidWish::Family::kIpv6}), 3);
+  EXPECT_EQ(chosen(table, false, {.family = GidWish::Family::kIpv4}), 2);
+  EXPECT_EQ(chosen(table, false, {.range = parse_ip_prefix("192.168.0.0/16")}), 4);
+  EXPECT_EQ(chosen(table, false, {.version = GidType::kRoceV1}), 1);
+  EXPECT_EQ(chosen(table, false, {.range = parse_ip_prefix("172.16.0.0/12")}), 2)
+      << "one that serves is better than none";
+}
+
+TEST(Gid, NoneBeyondWhatAQueuePairTakes) {
+  EXPECT_EQ(chosen({entry(256, 0, kIpv4, GidType::kRoceV2)}), -1);
+  EXPECT_EQ(
+      chosen({entry(256, 0, kIpv4, GidType::kRoceV2), entry(255, kLinkLocal, 1, GidType::kRoceV1)}),
+      255);
+}
+
 TEST(Gid, EmptyOnesAndThoseOfUnknownTypeAreNone) {
   EXPECT_EQ(chosen({}), -1);
   EXPECT_EQ(chosen({entry(0, 0, 0, GidType::kRoceV2), entry(1, 0, kIpv4, GidType::kUnknown)}), -1);
@@ -47,6 +88,23 @@ TEST(Gid, InfiniBandTakesTheFirst) {
                     entry(1, kLinkLocal, 8, GidType::kInfiniBand)},
                    true),
             0);
+}
+
+TEST(Gid, InfiniBandTakesTheOneWithAForwardingLid) {
+  const std::vector<GidEntry> table{entry(0, kLinkLocal, 7, GidType::kInfiniBand),
+                                    entry(1, 0xfec0'0000'0012'0003, 7, GidType::kInfiniBand)};
+  EXPECT_EQ(flid_of(table[1].gid), 0x12);
+  EXPECT_EQ(chosen(table, true), 1);
+  EXPECT_EQ(chosen(table, true, {.flid_index = 0}), 0);
+  EXPECT_EQ(chosen(table, true, {.flid_index = -1}), 0);
+}
+
+TEST(Gid, AForwardingLidIsNoPartOfTheSubnet) {
+  const auto with = [](std::uint64_t prefix) { return entry(0, prefix, 7, {}).gid; };
+  EXPECT_TRUE(is_same_subnet(with(0xfec0'0000'0012'0003), with(0xfec0'0000'0013'0003)));
+  EXPECT_FALSE(is_same_subnet(with(0xfec0'0000'0012'0003), with(0xfec0'0000'0013'0004)));
+  EXPECT_TRUE(is_same_subnet(with(kLinkLocal), with(kLinkLocal)));
+  EXPECT_FALSE(is_same_subnet(with(kLinkLocal), with(0xfe80'0000'0000'0001)));
 }
 
 TEST(Gid, TypesAreTheKernelsWords) {

@@ -28,7 +28,9 @@ std::optional<GidEntry> gid_of(const PlanInput& input, const config::HostNic& ni
   const RdmaPort& port = *nic.rdma;
   const std::size_t place = place_in_config(input, nic);
   const int wanted = place == kNowhere ? -1 : input.existing->nics[place].gid_index;
-  if (wanted < 0) return choose_gid(port.gids, port.is_infiniband);
+  GidWish wish;
+  if (place != kNowhere) wish.near = input.existing->nics[place].address;
+  if (wanted < 0) return choose_gid(port.gids, port.is_infiniband, wish);
   const auto found = std::find_if(port.gids.begin(), port.gids.end(),
                                   [&](const GidEntry& one) { return one.index == wanted; });
   if (found == port.gids.end()) return std::nullopt;

@@ -301,6 +301,8 @@ TEST_F(CheckVerbs, AGidOfAnotherSubnetIsNamedWithTheRightOne) {
   tree_.add_file(port + "gid_attrs/types/3", "RoCE v2\n");
   addresses_.push_back(
       {.interface = "eth1", .index = 3, .prefix = *parse_ip_prefix("192.168.1.5/24")});
+  EXPECT_EQ(good("rdma_gid"), "GID 3 10.0.0.5 (RoCE v2), chosen by itself");
+  fabric_.nics[0].gid_index = 2;
   const Problem said = warning("rdma_gid");
   EXPECT_THAT(said.what, HasSubstr("GID 2 192.168.1.5 (RoCE v2) is of another subnet than "
                                    "address = \"10.0.0.5/24\""));
