@@ -35,6 +35,7 @@ struct Setup {
   std::uint64_t seed = 1;
   std::vector<std::uint32_t> tcp_rails{};
   bool has_gpu_memory = true;
+  bool is_split = true;
 
   bool is_tcp(std::uint32_t rail) const {
     return std::find(tcp_rails.begin(), tcp_rails.end(), rail) != tcp_rails.end();
@@ -54,7 +55,8 @@ class Connection {
            .remote_key = rail,
            .rate_mbps = rail < setup.rates_mbps.size() ? setup.rates_mbps[rail] : 100,
            .inline_bytes = setup.inline_bytes,
-           .is_tcp = setup.is_tcp(rail)});
+           .is_tcp = setup.is_tcp(rail),
+           .is_split = setup.is_split});
     sender.emplace(std::move(queue_pairs), ring, left_);
     receiver.emplace(
         verbs::RecvSettings{.rails = setup.rails,

@@ -26,7 +26,8 @@ Setup setup_of(const Shape& shape, std::uint64_t seed) {
           .rates_mbps = shape.rates_mbps,
           .seed = seed,
           .tcp_rails = shape.tcp_rails,
-          .has_gpu_memory = shape.tcp_rails.empty()};
+          .has_gpu_memory = shape.tcp_rails.empty(),
+          .is_split = seed % 2 != 0};
 }
 
 class VerbsRails : public testing::TestWithParam<std::tuple<Shape, int>> {};

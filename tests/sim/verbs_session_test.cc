@@ -29,7 +29,8 @@ TEST_P(VerbsTraffic, DeliversEachMessageOnceAndWhole) {
                    .rates_mbps = shape.rates_mbps,
                    .inline_bytes = inline_bytes,
                    .seed = static_cast<std::uint64_t>(seed),
-                   .tcp_rails = shape.tcp_rails},
+                   .tcp_rails = shape.tcp_rails,
+                   .is_split = seed % 2 != 0},
                   600);
   traffic.run();
   EXPECT_EQ(traffic.has_gone_by_tcp(), !shape.tcp_rails.empty());
@@ -76,6 +77,28 @@ TEST_F(VerbsSessions, AMessageTooLargeIsNeverSent) {
   EXPECT_EQ(c.sender->truncated().posted_bytes, 100U);
   EXPECT_EQ(c.sender->truncated().tag, 9);
   EXPECT_EQ(c.wire.right.counts.immediates, 0U);
+}
+
+TEST_F(VerbsSessions, QueuePairsOfARailThatAreNotSplitTakeLargeMessagesInTurn) {
+  Connection c({.rails = {0, 0, 0, 1}, .is_split = false});
+  Bytes to(200'000);
+  const Bytes from(200'000, std::byte{5});
+  std::array<int, 4> pieces{};
+  for (int i = 0; i < 6; ++i) {
+    receive(c, to);
+    ASSERT_TRUE(settle(c));
+    ASSERT_TRUE(*c.sender->post(0, {.bytes = from, .lkeys = &kLocalKeys}));
+    while (!c.sender->is_done(0)) {
+      c.wire.step();
+      for (const auto& one : c.wire.left.completions) ++pieces[one.queue_pair];
+      while (!c.wire.left.completions.empty()) {
+        const auto told = c.wire.left.completions.front();
+        c.wire.left.completions.pop_front();
+        ASSERT_TRUE(c.sender->on_completion(told.queue_pair, told.id));
+      }
+    }
+  }
+  EXPECT_EQ(pieces, (std::array<int, 4>{2, 2, 2, 6})) << "and each rail has its share";
 }
 
 TEST_F(VerbsSessions, AMessageIsAsLargeAsItsPiecesTogether) {

@@ -12,11 +12,19 @@ namespace {
 
 constexpr std::uint32_t kNone = ~0U;
 
+// Those of a rail stand together.
+bool is_split(std::span<const QueuePairFacts> all) {
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i].rail == all[i - 1].rail && !all[i].is_split) return false;
+  return true;
+}
+
 }  // namespace
 
 SendSession::SendSession(std::vector<QueuePairFacts> queue_pairs, Ring& ring, WorkQueues& queues)
     : queue_pairs_(std::move(queue_pairs)),
       is_lone_(queue_pairs_.size() == 1 && !queue_pairs_.front().is_tcp),
+      is_split_(is_split(queue_pairs_)),
       ring_(ring),
       queues_(queues),
       sent_(queue_pairs_.size()) {
@@ -41,7 +49,10 @@ Result<bool> SendSession::post(std::uint16_t number, const Message& message) {
       ZTCP_CHECK(reach(is_host));
       return false;
     }
-    if (size >= kStripedBytes) pieces = cut(size, all);
+    if (size >= kStripedBytes) {
+      if (!is_split_) leave_one_of_each_rail(size);
+      pieces = cut(size, all);
+    }
   }
   take_slot(slot);
   ZTCP_CHECK(send(number, message, slot, pieces));
@@ -62,6 +73,20 @@ std::span<const Share> SendSession::shares(bool is_host) {
     has_room |= takes;
   }
   return {shares_.data(), has_room ? queue_pairs_.size() : 0};
+}
+
+// Among equals they take turns.
+void SendSession::leave_one_of_each_rail(std::uint64_t size_bytes) {
+  ++turns_;
+  const auto all = static_cast<std::uint32_t>(queue_pairs_.size());
+  for (std::uint32_t begin = 0, end = 0; begin < all; begin = end) {
+    while (end < all && queue_pairs_[end].rail == queue_pairs_[begin].rail) ++end;
+    const std::span<Share> rail = std::span(shares_).subspan(begin, end - begin);
+    if (std::ranges::none_of(rail, [](const Share& one) { return one.weight != 0; })) continue;
+    const std::uint32_t taken = choose(size_bytes, rail, turns_ % (end - begin));
+    for (std::uint32_t i = 0; i < rail.size(); ++i)
+      if (i != taken) rail[i].weight = 0;
+  }
 }
 
 // What none takes now waits, but for what the rails that serve never will.

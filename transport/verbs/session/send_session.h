@@ -35,6 +35,9 @@ struct QueuePairFacts {
   // A stream: it carries host memory alone, and its first byte takes longer. So it begins with what
   // it could carry in that time as its backlog, and takes no message that is through before.
   bool is_tcp = false;
+  // A large message is cut over it and the others of its rail; else one of them takes a rail's
+  // share, each in its turn.
+  bool is_split = true;
   static constexpr std::uint32_t kTcpHeadStartUs = 50;
 };
 
@@ -102,6 +105,7 @@ class SendSession {
   std::uint32_t find_slot(std::int32_t tag) const;
   void take_slot(std::uint32_t slot);
   std::span<const Share> shares(bool is_host);
+  void leave_one_of_each_rail(std::uint64_t size_bytes);
   Status reach(bool is_host) const;
   bool is_host(const Kept& kept) const {
     return kept.message.is_host && (ring_[kept.slot].flags & Slot::kHost) != 0;
@@ -115,8 +119,9 @@ class SendSession {
                     const Piece& piece);
 
   const std::vector<QueuePairFacts> queue_pairs_;
-  const bool is_lone_;  // One queue pair of the one rail.
-  Ring& ring_;          // Which the peer alone writes.
+  const bool is_lone_;   // One queue pair of the one rail.
+  const bool is_split_;  // A rail has one queue pair, or large messages are cut over all it has.
+  Ring& ring_;           // Which the peer alone writes.
   WorkQueues& queues_;
 
   std::array<std::uint8_t, kMessages> unfinished_{};  // Pieces of each message.
@@ -129,6 +134,7 @@ class SendSession {
   std::vector<SentWork> sent_;  // By queue pair.
   std::array<Share, kMaxQueuePairs> shares_{};
   std::uint32_t last_queue_pair_ = 0;  // Of the last message in one piece.
+  std::uint32_t turns_ = 0;            // Messages of which each rail's share was left to one.
 
   // Of connections over several rails.
   std::uint32_t lost_rails_ = 0;    // A bit for each.
