@@ -15,6 +15,7 @@
 #include "transport/ustack/ustack_transport.h"
 #include "transport/verbs/device_list.h"
 #include "transport/verbs/library.h"
+#include "transport/verbs/port_choice.h"
 #include "transport/verbs/verbs_transport.h"
 
 namespace ztcp::plugin {
@@ -30,13 +31,20 @@ Created create_sockets(const config::Fabric& fabric) {
   return in_words(sockets::create(fabric, std::move(*devices)));
 }
 
+// Once: what it says of NCCL_IBVERBS_LIB is said once.
+const tl::expected<const verbs::Api*, std::string>& libibverbs(
+    const verbs::NcclVariables& variables) {
+  static const auto& opened = *new auto(verbs::open_library_for(variables));
+  return opened;
+}
+
 Created create_verbs(const config::Fabric& fabric) {
   const bool has_rdma =
       std::any_of(fabric.nics.begin(), fabric.nics.end(),
                   [](const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; });
-  const auto api = has_rdma ? verbs::open_library()
-                            : tl::unexpected(std::string("no NIC of the config wants it"));
   const verbs::NcclVariables variables = verbs::read_nccl_variables();
+  const auto api = has_rdma ? libibverbs(variables)
+                            : tl::unexpected(std::string("no NIC of the config wants it"));
   const std::vector<LocalAddress> all = local_addresses();
   std::vector<verbs::Device> devices =
       api ? verbs::devices_of(**api, fabric, variables, all)
@@ -44,6 +52,8 @@ Created create_verbs(const config::Fabric& fabric) {
   if (!api && devices.empty()) return tl::unexpected(api.error());
   for (const std::string& ignored : variables.ignored)
     log::warn("{} is none of its values and ignored: correct or unset it", ignored);
+  for (const std::string& unheeded : variables.unheeded)
+    log::warn("{}; unset it for ztcp, which does not look at it", unheeded);
   return in_words(verbs::create(fabric, std::move(devices)));
 }
 
@@ -53,15 +63,15 @@ tl::expected<config::Fabric, std::string> find_interfaces(config::Fabric setting
 
 // Agreed upon over the interface that NCCL's own sockets would take first.
 tl::expected<config::Fabric, std::string> find_rdma_devices(config::Fabric settings) {
-  const auto api = verbs::open_library();
+  const verbs::NcclVariables variables = verbs::read_nccl_variables();
+  const auto& api = libibverbs(variables);
   if (!api) return tl::unexpected(api.error());
   const std::vector<LocalAddress> all = local_addresses();
   const auto choice = sockets::choose_interfaces(sockets::interface_request(), all);
   if (choice.taken.empty())
     return tl::unexpected("no interface that is up fits " + choice.by +
                           ", over which queue pairs could be agreed upon");
-  return verbs::fabric_of(**api, std::move(settings), verbs::read_nccl_variables(),
-                          choice.taken.front());
+  return verbs::fabric_of(**api, std::move(settings), variables, choice.taken.front());
 }
 
 }  // namespace

@@ -30,17 +30,6 @@ RdmaKind kind_of(Machine& machine, const std::string& folder) {
   }
 }
 
-// "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)"
-std::uint32_t mbps_of(const std::string& rate) {
-  const auto words = words_of(rate);
-  double gbps = 0;
-  if (words.size() < 2 || words[1] != "Gb/sec" ||
-      std::from_chars(words[0].data(), words[0].data() + words[0].size(), gbps).ec != std::errc{} ||
-      !(gbps >= 0 && gbps <= 10'000))  // Nor what is no number.
-    return 0;
-  return static_cast<std::uint32_t>(gbps * 1000);
-}
-
 std::vector<GidEntry> gids_of(Machine& machine, const std::string& folder, bool is_infiniband) {
   std::vector<GidEntry> out;
   for (const std::string& name : machine.list(folder + "/gids")) {
@@ -99,6 +88,16 @@ std::string interface_of(Machine& machine, const std::string& folder, const Rdma
 
 }  // namespace
 
+std::uint32_t rate_mbps(const std::string& rate) {
+  const auto words = words_of(rate);
+  double gbps = 0;
+  if (words.size() < 2 || words[1] != "Gb/sec" ||
+      std::from_chars(words[0].data(), words[0].data() + words[0].size(), gbps).ec != std::errc{} ||
+      !(gbps >= 0 && gbps <= 10'000))  // Nor what is no number.
+    return 0;
+  return static_cast<std::uint32_t>(gbps * 1000);
+}
+
 RdmaPort read_rdma_port(Machine& machine, const std::string& device, std::uint16_t number) {
   const std::string folder = fmt::format("{}/{}", kRdmaDevices, device);
   const std::string of_port = fmt::format("{}/ports/{}", folder, number);
@@ -110,7 +109,7 @@ RdmaPort read_rdma_port(Machine& machine, const std::string& device, std::uint16
   // "4: ACTIVE"
   const std::string state = read_line(machine, of_port + "/state").value_or("");
   port.state = trimmed(std::string_view(state).substr(std::min(state.find(':') + 1, state.size())));
-  port.speed_mbps = mbps_of(read_line(machine, of_port + "/rate").value_or(""));
+  port.speed_mbps = rate_mbps(read_line(machine, of_port + "/rate").value_or(""));
   port.gids = gids_of(machine, of_port, port.is_infiniband);
   port.pci = pci_of(machine, folder);
   port.interface = interface_of(machine, folder, port);

@@ -49,6 +49,9 @@ struct RdmaPort {
 std::vector<RdmaPort> rdma_ports(Machine& machine);
 RdmaPort read_rdma_port(Machine& machine, const std::string& device, std::uint16_t port);
 
+// "100 Gb/sec (4X EDR)", as sysfs has a port's rate; 0: it is no such.
+std::uint32_t rate_mbps(const std::string& rate);
+
 // "/dev/infiniband/uverbs0", which who uses the device opens; empty: the kernel has none for it.
 std::string uverbs_node(Machine& machine, const std::string& device);
 

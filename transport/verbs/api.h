@@ -52,6 +52,12 @@ struct Api {
   ibv_mr* (*reg_mr_iova2)(ibv_pd* pd, void* address, std::size_t size, std::uint64_t iova,
                           unsigned access) = nullptr;
 
+  // rdma-core 31 and later; else null. Zero, or an errno.
+  int (*query_ece)(ibv_qp* qp, ibv_ece* out) = nullptr;
+  int (*set_ece)(ibv_qp* qp, ibv_ece* ece) = nullptr;
+  // rdma-core 62 and later; else null. In 100 Mb/s. Zero, or an errno.
+  int (*query_port_speed)(ibv_context* context, std::uint32_t port, std::uint64_t* out) = nullptr;
+
   // The library beside it, which is opened where a device needs it; else why there is none.
   tl::expected<const CmApi*, std::string> (*connection_manager)() = nullptr;
 };

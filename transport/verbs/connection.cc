@@ -13,10 +13,20 @@ namespace ztcp::verbs {
 
 namespace {
 
-// What the config says of the device, else the communicator.
-std::uint8_t traffic_class_for(const Device& device, int wanted) {
-  const int chosen = device.traffic_class >= 0 ? device.traffic_class : wanted;
+// What the config says of the device, else the communicator. Slots are all that a receiver sends.
+std::uint8_t traffic_class_for(const Device& device, int wanted, Direction direction) {
+  int chosen = device.traffic_class >= 0 ? device.traffic_class : wanted;
+  if (direction == Direction::kReceive && !device.is_infiniband && device.slot_traffic_class >= 0)
+    chosen = device.slot_traffic_class;
   return static_cast<std::uint8_t>(std::clamp(chosen, 0, 255));
+}
+
+// NCCL's own network takes the communicator's class for the service level, too; one of RoCE has
+// more values than there are levels.
+std::uint8_t service_level_for(const Device& device, int wanted) {
+  constexpr int kLevels = 16;
+  const bool is_level = device.is_infiniband && wanted >= 0 && wanted < kLevels;
+  return is_level ? static_cast<std::uint8_t>(wanted) : 0;
 }
 
 }  // namespace
@@ -51,7 +61,8 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
     const QueuePairSettings settings{
         .count = std::max(1U, count),
         .receive_depth = direction_ == Direction::kReceive ? RecvSession::kReceiveDepth : 1,
-        .traffic_class = traffic_class_for(device, traffic_class),
+        .traffic_class = traffic_class_for(device, traffic_class, direction_),
+        .service_level = service_level_for(device, traffic_class),
         .sends_pieces = direction_ == Direction::kSend,
         .takes_tellings = theirs != nullptr && theirs->tells_apart != 0};
     if (auto made = add_strand(i, settings); !made) return tl::unexpected(std::move(made.error()));
@@ -243,7 +254,8 @@ std::vector<QueuePairFacts> Connection::queue_pairs() const {
                 .rate_mbps = std::max(1U, each),
                 .inline_bytes =
                     strand.is_tcp() ? PieceStream::kInlineBytes : strand.queues->inline_bytes(),
-                .is_tcp = strand.is_tcp()});
+                .is_tcp = strand.is_tcp(),
+                .is_split = strand.rail->device.is_split});
   }
   return out;
 }

@@ -147,6 +147,7 @@ void Control::on_hello(Talk& talk) {
     return refuse(talk, {Errc::kProtocol, 0, "the exchange"}, why);
   if (auto joined = talk.connection->join(hello->facts); !joined)
     return refuse(talk, joined.error().error, joined.error().text);
+  ours.on = talk.connection->facts().on;  // With what the joined devices agree upon.
   talk.answer = make_answer(settings_.cluster_key, talk.hello, fresh_nonce(), ours);
   // Where the kernel gives no random number there are no further paths.
   if (talk.connection->strands().size() > 1 && ours.ticket != Ticket{})

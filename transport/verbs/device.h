@@ -58,13 +58,16 @@ struct Device {
   bool may_merge = true;  // Where NCCL asks for it.
   std::string merge;      // With the others that have the same it is shown as one; empty: alone.
 
-  int traffic_class = -1;  // -1: the communicator's.
-  std::uint8_t service_level = 0;
-  std::uint8_t timeout = 18;
+  int traffic_class = -1;       // -1: the communicator's.
+  int slot_traffic_class = -1;  // Of RoCE: that of slots, which receivers send; -1: as the rest.
+  int service_level = -1;       // -1: of InfiniBand the communicator's traffic class, else 0.
+  std::uint8_t timeout = 20;
   std::uint8_t retries = 7;
   std::uint8_t rnr_retries = 7;
   std::uint16_t pkey_index = 0;
   std::uint32_t queue_pairs = 1;
+  bool is_split = false;   // A large message is cut over them; else they take messages in turn.
+  bool has_ece = true;     // The two NICs agree on more than the standard has (ECE).
   bool is_relaxed = true;  // PCIe may reorder payload.
   bool is_flush_disabled = false;
   // Pieces of more bytes are told of apart: a network that routes by load may then bring the rest

@@ -3,7 +3,6 @@
 #include "transport/verbs/device_list.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -13,97 +12,54 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/rdma.h"
 #include "config/nic_interface.h"
 #include "transport/core/pci_path.h"
 #include "transport/sockets/device_list.h"
-#include "transport/verbs/connection_manager.h"
 #include "transport/verbs/device_settings.h"
 #include "transport/verbs/gpu_direct.h"
 #include "transport/verbs/link_speed.h"
+#include "transport/verbs/open_devices.h"
 
 namespace ztcp::verbs {
 namespace {
 
 namespace fs = std::filesystem;
 
-// All devices that the library shows; a list that lives as long as it is looked at.
-class DeviceList {
- public:
-  explicit DeviceList(const Api& api) : api_(api), list_(api.get_device_list(&count_)) {}
-  ~DeviceList() {
-    if (list_ != nullptr) api_.free_device_list(list_);
-  }
-  DeviceList(const DeviceList&) = delete;
-  DeviceList& operator=(const DeviceList&) = delete;
-
-  std::span<ibv_device* const> all() const {
-    return {list_, list_ == nullptr ? 0 : static_cast<std::size_t>(count_)};
-  }
-  ibv_device* find(const std::string& name) const {
-    for (ibv_device* const one : all())
-      if (name == one->name) return one;
-    return nullptr;
-  }
-  std::string names() const {
-    std::vector<std::string> names;
-    for (const ibv_device* const one : all()) names.emplace_back(one->name);
-    return names.empty() ? "no RDMA device" : fmt::format("{}", fmt::join(names, ", "));
-  }
-
- private:
-  const Api& api_;
-  int count_ = 0;
-  ibv_device** list_;
-};
-
-using Opened = tl::expected<std::shared_ptr<OpenDevice>, std::string>;
-
-Opened open(const Api& api, ibv_device* device) {
-  auto out = std::make_shared<OpenDevice>();
-  out->api = &api;
-  out->name = device->name;
-  out->context = ContextHandle(api.open_device(device), {&api});
-  if (!out->context) {
-    const int error = errno;
-    return tl::unexpected(fmt::format(
-        "{} can't be opened: {}{}", device->name, std::strerror(error),
-        error == EACCES || error == EPERM ? "; this user needs /dev/infiniband/uverbs* (mode 0666 "
-                                            "by rdma-core's udev rules; in a "
-                                            "container pass the devices in)"
-                                          : ""));
-  }
-  out->domain = DomainHandle(api.alloc_pd(out->context.get()), {&api});
-  if (!out->domain)
-    return tl::unexpected(
-        fmt::format("{} gives no protection domain: {}", device->name, std::strerror(errno)));
-  return out;
+fs::path port_folder(const Device& device, const fs::path& sys_root) {
+  return sys_root / "class/infiniband" / device.hca / "ports" / std::to_string(device.port);
 }
 
-const char* state_text(ibv_port_state state) {
-  switch (state) {
-    case IBV_PORT_DOWN:
-      return "down: plug the cable in, or ip link set up its interface";
-    case IBV_PORT_INIT:
-      return "initialising: InfiniBand needs a subnet manager (opensm)";
-    case IBV_PORT_ARMED:
-      return "armed and not active: ask the subnet manager";
-    default:
-      return "not active";
-  }
+// What libibverbs tells where it can, which counts all links of a bond; else what the kernel does,
+// since a library that is older than the kernel does not know the newest speeds. 0: nobody tells.
+std::uint32_t port_mbps(const Device& device, const ibv_port_attr& attr,
+                        const NcclVariables& variables, const fs::path& sys_root) {
+  const Api& api = *device.opened->api;
+  std::uint64_t told = 0;  // In 100 Mb/s.
+  if (variables.asks_port_speed && api.query_port_speed != nullptr &&
+      api.query_port_speed(device.opened->context.get(), device.port, &told) == 0 && told != 0 &&
+      told < 100'000'000)
+    return static_cast<std::uint32_t>(told * 100);
+  std::ifstream file(port_folder(device, sys_root) / "rate");
+  std::string rate;
+  std::getline(file, rate);
+  const std::uint32_t from_kernel = config::rate_mbps(rate);
+  return from_kernel != 0 ? from_kernel : link_mbps(attr.active_speed, attr.active_width);
 }
 
-// Its queue pairs go over TCP connections of its own at the address that peers find it at.
-std::string read_iwarp(Device& device) {
-  const auto manager = device.opened->api->connection_manager();
-  if (!manager)
-    return fmt::format("{} is an iWARP device, whose queue pairs librdmacm joins: {}", device.hca,
-                       manager.error());
-  device.opened->manager = *manager;
-  device.address.gid.gid = gid_of(device.exchange.address);
-  if (!device.merge.empty())
-    return fmt::format(
-        "{} is an iWARP device, and they are not merged: remove merge from the config", device.hca);
-  return fault_of_manager(**manager, device);
+// Which GID is taken: of InfiniBand, whose ports have few, NCCL's variable says nothing.
+void take_gid_rule(Device& device, const config::Nic& nic, const NcclVariables& variables) {
+  GidRule& rule = device.gid_rule;
+  rule.wish = variables.gid_wish;
+  rule.wish.near = nic.address;
+  if (!device.is_infiniband) rule.wished_by = variables.gid_wished_by;
+  if (nic.gid_index >= 0) {
+    rule.index = nic.gid_index;
+    rule.by = "gid_index of the config";
+  } else if (variables.gid_index >= 0 && !device.is_infiniband) {
+    rule.index = variables.gid_index;
+    rule.by = "NCCL_IB_GID_INDEX";
+  }
 }
 
 // What the port says; the text is why it can't be used.
@@ -117,27 +73,21 @@ std::string read_port(Device& device, const config::Nic& nic, const NcclVariable
   ibv_port_attr attr{};
   if (const int error = api.query_port(context, device.port, &attr); error != 0)
     return fmt::format("{} has no port {} ({})", device.hca, device.port, std::strerror(error));
+  if (std::string fault = fault_of_kind(*context->device, device.port, attr); !fault.empty())
+    return fault;
   device.is_infiniband = attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
   take_threshold(device, nic, variables);
   device.needs_grh = (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;
   device.mtu_bytes = 128U << static_cast<unsigned>(attr.active_mtu);
   const std::uint32_t told =
-      nic.speed_mbps != 0 ? nic.speed_mbps : link_mbps(attr.active_speed, attr.active_width);
+      nic.speed_mbps != 0 ? nic.speed_mbps : port_mbps(device, attr, variables, sys_root);
   if (told != 0) device.speed_mbps = told;
   if (attr.state != IBV_PORT_ACTIVE)
     return fmt::format("port {} of {} is {}", device.port, device.hca, state_text(attr.state));
   if (device.is_iwarp) return read_iwarp(device);
 
-  device.gid_rule.types = (sys_root / "class/infiniband" / device.hca / "ports" /
-                           std::to_string(device.port) / "gid_attrs/types")
-                              .string();
-  if (nic.gid_index >= 0) {
-    device.gid_rule.index = nic.gid_index;
-    device.gid_rule.by = "gid_index of the config";
-  } else if (variables.gid_index >= 0) {
-    device.gid_rule.index = variables.gid_index;
-    device.gid_rule.by = "NCCL_IB_GID_INDEX";
-  }
+  device.gid_rule.types = (port_folder(device, sys_root) / "gid_attrs/types").string();
+  take_gid_rule(device, nic, variables);
   auto address = read_address(*device.opened, device.port, device.gid_rule);
   if (!address) return std::move(address.error());
   device.address = *address;
@@ -237,7 +187,7 @@ std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric,
       continue;
     }
     auto known = opened.find(device.hca);
-    if (known == opened.end()) known = opened.emplace(device.hca, open(api, found)).first;
+    if (known == opened.end()) known = opened.emplace(device.hca, open_device(api, found)).first;
     if (!known->second) {
       device.fault = known->second.error();
       continue;
@@ -287,75 +237,11 @@ std::string device_text(const Device& device) {
       device.is_iwarp ? std::string("iWARP")
                       : fmt::format("{}, GID {} {} ({})", network, device.address.gid.index,
                                     to_string(device.address.gid.gid),
-                                    device.gid_rule.index < 0 ? "chosen by itself"
-                                                              : "by " + device.gid_rule.by),
+                                    choice_text(device.gid_rule, device.address.gid)),
       device.speed_mbps, pci.empty() ? "no PCI function" : "PCI " + pci, gpu_text(device),
       device.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", device.numa_node),
       device.mtu_bytes, to_string(device.exchange.address), device.gpu_direct,
       device.settings.empty() ? "" : device.settings + "; ", device.choice);
-}
-
-tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
-                                                    const NcclVariables& variables,
-                                                    const LocalAddress& exchange) {
-  if (variables.is_disabled)
-    return tl::unexpected(std::string("NCCL_IB_DISABLE=1 forbids RDMA devices: unset it"));
-  const DeviceList list(api);
-  config::Fabric fabric = std::move(settings);
-  fabric.nics.clear();
-  fabric.path = variables.devices.is_set() ? "NCCL_IB_HCA=" + variables.devices_text
-                                           : std::string("the choice of all active ports");
-  std::vector<std::string> left_out;
-  for (ibv_device* const one : list.all()) {
-    const Opened opened = open(api, one);
-    if (!opened) {
-      left_out.push_back(opened.error());
-      continue;
-    }
-    ibv_device_attr attr{};
-    if (const int error = api.query_device((*opened)->context.get(), &attr); error != 0) {
-      left_out.push_back(fmt::format("{} can't be queried ({})", one->name, std::strerror(error)));
-      continue;
-    }
-    for (std::uint8_t port = 1; port <= attr.phys_port_cnt; ++port) {
-      ibv_port_attr state{};
-      if (const int error = api.query_port((*opened)->context.get(), port, &state); error != 0) {
-        left_out.push_back(
-            fmt::format("{} port {} can't be queried ({})", one->name, port, std::strerror(error)));
-        continue;
-      }
-      if (state.state != IBV_PORT_ACTIVE || !variables.devices.fits(one->name, port)) {
-        left_out.push_back(
-            fmt::format("{} port {} ({})", one->name, port,
-                        state.state == IBV_PORT_ACTIVE ? "not meant" : "not active"));
-        continue;
-      }
-      if (one->transport_type == IBV_TRANSPORT_IWARP) {
-        Device device;
-        device.hca = one->name;
-        device.opened = *opened;
-        device.exchange.address = exchange.prefix.address;
-        device.exchange.scope = exchange.prefix.address.is_link_local_v6() ? exchange.index : 0;
-        if (const std::string fault = read_iwarp(device); !fault.empty()) {
-          left_out.push_back(fault);
-          continue;
-        }
-      }
-      config::Nic nic;
-      nic.name = attr.phys_port_cnt == 1 ? one->name : fmt::format("{}-{}", one->name, port);
-      nic.driver = config::NicDriver::kVerbs;
-      nic.device = one->name;
-      nic.device_port = port;
-      nic.address = exchange.prefix;
-      nic.first_port = nic.last_port = 0;
-      fabric.nics.push_back(std::move(nic));
-    }
-  }
-  if (!fabric.nics.empty()) return fabric;
-  return tl::unexpected(left_out.empty()
-                            ? std::string("this host has no RDMA device (ibv_devices lists none)")
-                            : fmt::format("no port of an RDMA device is active and fits {}: {}",
-                                          fabric.path, fmt::join(left_out, ", ")));
 }
 
 }  // namespace ztcp::verbs

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <tl/expected.hpp>
-
 #include "config/settings.h"
 #include "transport/core/local_addresses.h"
 #include "transport/verbs/api.h"
@@ -36,12 +34,5 @@ std::vector<Device> devices_without_library(const std::string& why, const config
 
 // For the line that init says of it.
 std::string device_text(const Device& device);
-
-// `settings` with the ports for NICs that are active and that NCCL_IB_HCA means, agreed upon over
-// `exchange`: what is had where verbs were asked for and no config names any. An error is why there
-// is none, with what there is.
-tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
-                                                    const NcclVariables& variables,
-                                                    const LocalAddress& exchange);
 
 }  // namespace ztcp::verbs

@@ -32,8 +32,10 @@ void take_settings(Device& device, const config::Nic& nic, const NcclVariables& 
   };
   device.traffic_class = take("traffic_class", nic.traffic_class, "NCCL_IB_TC",
                               variables.traffic_class, ours.traffic_class);
-  device.service_level = take_small("service_level", nic.service_level, "NCCL_IB_SL",
-                                    variables.service_level, ours.service_level);
+  device.slot_traffic_class =
+      take("", -1, "NCCL_IB_FIFO_TC", variables.slot_traffic_class, ours.slot_traffic_class);
+  device.service_level = take("service_level", nic.service_level, "NCCL_IB_SL",
+                              variables.service_level, ours.service_level);
   device.timeout = take_small("ack_timeout", nic.ack_timeout, "NCCL_IB_TIMEOUT", variables.timeout,
                               ours.timeout);
   device.retries =
@@ -45,6 +47,10 @@ void take_settings(Device& device, const config::Nic& nic, const NcclVariables& 
   device.queue_pairs = static_cast<std::uint32_t>(
       take("queue_pairs", nic.queue_pairs == 0 ? -1 : nic.queue_pairs, "NCCL_IB_QPS_PER_CONNECTION",
            static_cast<int>(variables.queue_pairs), static_cast<int>(ours.queue_pairs)));
+  device.is_split = take("", -1, "NCCL_IB_SPLIT_DATA_ON_QPS", variables.is_split ? 1 : 0,
+                         ours.is_split ? 1 : 0) != 0;
+  device.has_ece =
+      take("", -1, "NCCL_IB_ECE_ENABLE", variables.has_ece ? 1 : 0, ours.has_ece ? 1 : 0) != 0;
   const int relaxed = nic.relaxed_ordering == config::OnOff::kAuto ? -1
                       : nic.relaxed_ordering == config::OnOff::kOn ? 1
                                                                    : 0;

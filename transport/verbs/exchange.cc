@@ -137,6 +137,11 @@ std::string mismatch(const RailFacts& ours, const RailFacts& theirs) {
     return std::string(layer(ours)) + " here, " + layer(theirs) + " at the peer (" +
            device_of(theirs) +
            "): give both hosts' ztcp.conf NICs of one network in the same order";
+  if (ours.gid_type != 0 && theirs.gid_type != 0 && ours.gid_type != theirs.gid_type)
+    return "RoCE v" + std::to_string(ours.gid_type) + " here, RoCE v" +
+           std::to_string(theirs.gid_type) + " at the peer (" + device_of(theirs) +
+           "): name GIDs of one version by gid_index in both hosts' ztcp.conf, or by "
+           "NCCL_IB_GID_INDEX";
   if (theirs.queue_pairs == 0 || theirs.queue_pairs > kMaxQueuePairs)
     return "the peer tells of no queue pair, or of too many";
   if (theirs.mtu == 0 || theirs.mtu > 5) return "the peer tells of no MTU";

@@ -75,7 +75,7 @@ enum class RecordKind : std::uint8_t {
 
 struct RecordHeader {
   static constexpr std::uint32_t kMagic = 0x44527a54;  // "TzRD"
-  static constexpr std::uint8_t kVersion = 4;
+  static constexpr std::uint8_t kVersion = 5;
 
   std::uint32_t magic = kMagic;
   std::uint8_t version = kVersion;
@@ -86,8 +86,21 @@ static_assert(sizeof(RecordHeader) == 8);
 
 enum class Network : std::uint8_t { kEthernet, kInfiniBand, kIwarp };
 
+// Options of a vendor's devices beyond the standard (ibv_query_ece(3)): a sender's are what its
+// device can, a receiver's what its own makes of them, by which both go then.
+struct EceFacts {
+  std::uint8_t is_told = 0;
+  std::array<std::uint8_t, 3> reserved{};
+  std::uint32_t vendor = 0;
+  std::uint32_t options = 0;
+};
+static_assert(sizeof(EceFacts) == 12);
+
 // What one end has on one rail.
 struct RailFacts {
+  static constexpr std::uint8_t kRoceV1 = 1;
+  static constexpr std::uint8_t kRoceV2 = 2;
+
   Gid gid{};       // Of iWARP its address.
   Gid exchange{};  // Where the receiver listens on the rail: an address in the form of a GID.
   std::array<std::uint32_t, kMaxQueuePairs> numbers{};
@@ -106,10 +119,13 @@ struct RailFacts {
   // A rail of TCP has a stream instead of queue pairs: it is dialled at `exchange`, and there the
   // ticket is said.
   std::uint8_t is_tcp = 0;
-  std::array<std::uint8_t, 5> reserved{};
+  std::uint8_t gid_type = 0;  // Of RoCE: kRoceV1, kRoceV2; 0: not known.
+  std::uint16_t flid = 0;     // Of InfiniBand: for routers between subnets; 0: none.
+  std::array<std::uint8_t, 2> reserved{};
+  EceFacts ece;
   Ticket ticket{};
 };
-static_assert(sizeof(RailFacts) == 136);
+static_assert(sizeof(RailFacts) == 148);
 
 // What one end is: the rails that it can use. Those that both have are joined.
 struct EndFacts {
@@ -119,7 +135,7 @@ struct EndFacts {
   Ticket ticket{};  // A receiver's: for further paths.
   std::array<RailFacts, kMaxRails> on{};
 };
-static_assert(sizeof(EndFacts) == 1120);
+static_assert(sizeof(EndFacts) == 1216);
 
 struct Hello {
   RecordHeader header;
@@ -167,8 +183,8 @@ struct RailNote {
   RailFacts facts;
   Holdings holdings;
 };
-static_assert(sizeof(RailNote) == 544);
-static_assert(sizeof(Hello) == 1160 && sizeof(Answer) == 1176 && sizeof(Ready) == 40 &&
+static_assert(sizeof(RailNote) == 556);
+static_assert(sizeof(Hello) == 1256 && sizeof(Answer) == 1272 && sizeof(Ready) == 40 &&
               sizeof(Farewell) == 128 && sizeof(StreamHello) == 24 && sizeof(PathHello) == 32);
 inline constexpr std::size_t kMaxRecordBytes = sizeof(Answer);
 

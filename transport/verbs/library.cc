@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/core/log.h"
+
 namespace ztcp::verbs {
 namespace {
 
@@ -101,8 +103,22 @@ tl::expected<const Api*, std::string> open_library(const char* name) {
   if (std::string fault = from.fault(name); !fault.empty()) return tl::unexpected(std::move(fault));
   from.take_optional(api->reg_mr_iova2, "ibv_reg_mr_iova2", "IBVERBS_1.8");
   from.take_optional(api->reg_dmabuf_mr, "ibv_reg_dmabuf_mr", "IBVERBS_1.12");
+  from.take_optional(api->query_ece, "ibv_query_ece", "IBVERBS_1.10");
+  from.take_optional(api->set_ece, "ibv_set_ece", "IBVERBS_1.10");
+  if (api->query_ece == nullptr || api->set_ece == nullptr) api->query_ece = nullptr;
+  from.take_optional(api->query_port_speed, "ibv_query_port_speed", "IBVERBS_1.16");
   api->connection_manager = [] { return open_manager(); };
   return keep<Api>(std::move(api));
+}
+
+tl::expected<const Api*, std::string> open_library_for(const NcclVariables& variables) {
+  if (!variables.library.empty()) {
+    auto named = open_library(variables.library.c_str());
+    if (named) return named;
+    log::warn("NCCL_IBVERBS_LIB={}: {}; {} is taken instead", variables.library, named.error(),
+              kLibrary);
+  }
+  return open_library();
 }
 
 tl::expected<const CmApi*, std::string> open_manager(const char* name) {

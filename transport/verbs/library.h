@@ -11,6 +11,7 @@
 #include <tl/expected.hpp>
 
 #include "transport/verbs/api.h"
+#include "transport/verbs/nccl_variables.h"
 
 namespace ztcp::verbs {
 
@@ -19,6 +20,9 @@ inline constexpr const char* kLibrary = "libibverbs.so.1";
 // Stays open for good, as the drivers that it loads do. The error is a sentence for the operator,
 // without a full stop.
 tl::expected<const Api*, std::string> open_library(const char* name = kLibrary);
+
+// The one that NCCL_IBVERBS_LIB names, where it can be opened.
+tl::expected<const Api*, std::string> open_library_for(const NcclVariables& variables);
 
 inline constexpr const char* kManagerLibrary = "librdmacm.so.1";
 

@@ -9,7 +9,7 @@
 namespace ztcp::verbs {
 
 // The kernel's numbers for what the link was negotiated to (InfiniBand's, RoCE's are the like).
-constexpr std::uint32_t lane_mbps(std::uint8_t speed) {
+constexpr std::uint32_t lane_mbps(std::uint32_t speed) {
   switch (speed) {
     case 1:
       return 2500;
@@ -26,6 +26,8 @@ constexpr std::uint32_t lane_mbps(std::uint8_t speed) {
       return 50000;
     case 128:
       return 100000;
+    case 256:
+      return 200000;
     default:
       return 0;
   }
@@ -49,7 +51,7 @@ constexpr std::uint32_t lanes(std::uint8_t width) {
 }
 
 // 0: of a number that nobody knows.
-constexpr std::uint32_t link_mbps(std::uint8_t speed, std::uint8_t width) {
+constexpr std::uint32_t link_mbps(std::uint32_t speed, std::uint8_t width) {
   return lane_mbps(speed) * lanes(width);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,12 +21,29 @@ struct Table {
   std::uint16_t lid = 0;
 };
 
-GidType type_of(const GidRule& rule, int index, bool is_infiniband) {
+// Absent: sysfs does not have it.
+std::optional<std::string> type_line(const GidRule& rule, int index) {
   std::ifstream file(rule.types + "/" + std::to_string(index));
+  if (!file.is_open()) return std::nullopt;
   std::string line;
   std::getline(file, line);
-  // An entry of a network that the container has not can't be read: so it is none of ours.
-  return parse_gid_type(line, is_infiniband);
+  return line;
+}
+
+GidType type_of(const GidRule& rule, int index, bool is_infiniband) {
+  return parse_gid_type(type_line(rule, index).value_or(""), is_infiniband);
+}
+
+// Why the GID that the rule names can't be used; empty: it can.
+std::string fault_of(const Table& table, const GidEntry* named, const GidRule& rule) {
+  if (rule.index > kMaxGidIndex)
+    return fmt::format("is beyond {}, the last index that a queue pair takes", kMaxGidIndex);
+  if (named == nullptr || named->gid == Gid{}) return "is empty";
+  // The kernel lets nobody read the type of an entry whose interface is in another network
+  // namespace, and no packet of this one leaves by it.
+  if (!table.is_infiniband && type_line(rule, rule.index) == "")
+    return "belongs to another network namespace (another container)";
+  return {};
 }
 
 tl::expected<Table, std::string> read_table(const OpenDevice& device, std::uint8_t port,
@@ -51,20 +69,30 @@ tl::expected<Table, std::string> read_table(const OpenDevice& device, std::uint8
 tl::expected<PortAddress, std::string> choose(const Table& table, const OpenDevice& device,
                                               std::uint8_t port, const GidRule& rule) {
   if (rule.index < 0) {
-    if (const auto chosen = choose_gid(table.gids, table.is_infiniband))
+    if (const auto chosen = choose_gid(table.gids, table.is_infiniband, rule.wish))
       return PortAddress{*chosen, table.lid};
     return tl::unexpected(
         fmt::format("port {} of {} has no GID that can be used; has its interface an address?",
                     port, device.name));
   }
   const auto found = std::ranges::find(table.gids, rule.index, &GidEntry::index);
-  if (found != table.gids.end() && found->gid != Gid{}) return PortAddress{*found, table.lid};
-  return tl::unexpected(
-      fmt::format("GID {} of port {} of {} ({}) is empty; remove it, and one is chosen", rule.index,
-                  port, device.name, rule.by));
+  const GidEntry* const named = found == table.gids.end() ? nullptr : &*found;
+  const std::string fault = fault_of(table, named, rule);
+  if (fault.empty()) return PortAddress{*named, table.lid};
+  return tl::unexpected(fmt::format("GID {} of port {} of {} ({}) {}; remove it, and one is chosen",
+                                    rule.index, port, device.name, rule.by, fault));
 }
 
 }  // namespace
+
+std::string choice_text(const GidRule& rule, const GidEntry& chosen) {
+  if (rule.index >= 0) return "by " + rule.by;
+  if (rule.wished_by.empty()) return "chosen by itself";
+  const bool is_wished = fits(chosen, rule.wish) &&
+                         (chosen.type == rule.wish.version || chosen.type == GidType::kInfiniBand);
+  return is_wished ? "chosen by " + rule.wished_by
+                   : "chosen by itself: none fits " + rule.wished_by;
+}
 
 tl::expected<PortAddress, std::string> read_address(const OpenDevice& device, std::uint8_t port,
                                                     const GidRule& rule) {
@@ -78,8 +106,9 @@ tl::expected<PortAddress, std::string> read_address_again(const OpenDevice& devi
                                                           const GidEntry& had) {
   const auto table = read_table(device, port, rule);
   if (!table) return tl::unexpected(table.error());
-  const auto same = std::ranges::find_if(
-      table->gids, [&](const GidEntry& one) { return one.gid == had.gid && one.type == had.type; });
+  const auto same = std::ranges::find_if(table->gids, [&](const GidEntry& one) {
+    return one.gid == had.gid && one.type == had.type && one.index <= kMaxGidIndex;
+  });
   if (same != table->gids.end()) return PortAddress{*same, table->lid};
   return choose(*table, device, port, rule);
 }

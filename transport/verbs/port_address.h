@@ -28,7 +28,13 @@ struct GidRule {
   int index = -1;     // -1: the best that there is.
   std::string by;     // Who says so: "NCCL_IB_GID_INDEX".
   std::string types;  // The folder of sysfs that tells what kind of GID each is.
+  // What makes one the best, and which variables say so: "NCCL_IB_ADDR_RANGE=10.1.0.0/16".
+  GidWish wish;
+  std::string wished_by;
 };
+
+// How `chosen` came about by the rule: "chosen by itself", "by NCCL_IB_GID_INDEX".
+std::string choice_text(const GidRule& rule, const GidEntry& chosen);
 
 // The text is why it has none.
 tl::expected<PortAddress, std::string> read_address(const OpenDevice& device, std::uint8_t port,

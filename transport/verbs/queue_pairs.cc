@@ -43,6 +43,20 @@ ibv_send_wr write_of(const WorkRequest& request, ibv_sge& piece) {
   return out;
 }
 
+std::uint8_t told_type(GidType type) {
+  if (type == GidType::kRoceV2) return RailFacts::kRoceV2;
+  return type == GidType::kRoceV1 ? RailFacts::kRoceV1 : 0;
+}
+
+// What the device agrees upon with others of its vendor beyond the standard, as it has it for this
+// queue pair: on RoCE that loses packets, to send again what was lost alone. Absent: nothing.
+std::optional<ibv_ece> ece_of(const Api& api, const Device& device, ibv_qp& pair) {
+  ibv_ece out{};
+  if (!device.has_ece || device.is_iwarp || api.query_ece == nullptr) return std::nullopt;
+  if (api.query_ece(&pair, &out) != 0 || out.comp_mask != 0) return std::nullopt;
+  return out;
+}
+
 }  // namespace
 
 Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
@@ -160,13 +174,63 @@ void QueuePairs::tell(RailFacts& facts) const {
   facts.queue_pairs = static_cast<std::uint8_t>(count_);
   facts.tells_apart = tells_apart() ? 1 : 0;
   for (std::uint32_t i = 0; i < count_; ++i) facts.numbers[i] = parts_.pairs[i]->qp_num;
+  if (facts.network == Network::kEthernet) facts.gid_type = told_type(address_.gid.type);
+  if (facts.network == Network::kInfiniBand && device_.gid_rule.wish.flid_index >= 0)
+    facts.flid = flid_of(address_.gid.gid);
+  // A sender tells what its device can, a receiver what both can.
+  std::optional<ibv_ece> ece = ece_;
+  if (settings_.sends_pieces) ece = ece_of(*parts_.opened->api, device_, *parts_.pairs[0]);
+  if (ece) facts.ece = {.is_told = 1, .vendor = ece->vendor_id, .options = ece->options};
   device_.hca.copy(facts.device.data(), facts.device.size() - 1);
+}
+
+ibv_ah_attr QueuePairs::path_to(const RailFacts& peer) const {
+  ibv_ah_attr path{};
+  path.port_num = device_.port;
+  path.sl = device_.service_level >= 0 ? static_cast<std::uint8_t>(device_.service_level)
+                                       : settings_.service_level;
+  path.dlid = peer.lid;
+  const bool is_of_other_subnet =
+      device_.is_infiniband && !is_same_subnet(peer.gid, address_.gid.gid);
+  // Routers know a port of another subnet by its FLID, where it has one.
+  if (is_of_other_subnet && peer.flid != 0) path.dlid = peer.flid;
+  // Ethernet has nothing else; InfiniBand needs it between subnets.
+  if (device_.is_infiniband && !device_.needs_grh && !is_of_other_subnet) return path;
+  path.is_global = 1;
+  std::copy(peer.gid.begin(), peer.gid.end(), std::begin(path.grh.dgid.raw));
+  path.grh.sgid_index = static_cast<std::uint8_t>(address_.gid.index);
+  path.grh.hop_limit = kHops;
+  path.grh.traffic_class = settings_.traffic_class;
+  return path;
+}
+
+// Before the queue pairs go to RTR. What a receiver's device makes of the sender's options is known
+// afterwards.
+Made<void> QueuePairs::take_ece(const RailFacts& peer) {
+  const Api& api = *parts_.opened->api;
+  if (peer.ece.is_told == 0 || !device_.has_ece || api.set_ece == nullptr || settings_.reads)
+    return {};
+  ibv_ece ece{};
+  ece.vendor_id = peer.ece.vendor;
+  ece.options = peer.ece.options;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const int error = api.set_ece(parts_.pairs[i].get(), &ece);
+    if (error == 0) continue;
+    // A receiver of another vendor goes without, and tells of none. A sender must do as the
+    // receiver's device does already.
+    if (!settings_.sends_pieces && i == 0) return {};
+    return refused("ibv_set_ece", error, "; set NCCL_IB_ECE_ENABLE=0 on all hosts");
+  }
+  ece_ = ece;
+  return {};
 }
 
 Made<void> QueuePairs::join(const RailFacts& peer) {
   const Api& api = *parts_.opened->api;
   count_ = std::min<std::uint32_t>(count_, peer.queue_pairs);
   if (device_.is_iwarp) return {};
+  if (auto taken = take_ece(peer); !taken) return taken;
+  const ibv_ah_attr path = path_to(peer);
   for (std::uint32_t i = 0; i < count_; ++i) {
     ibv_qp_attr to{};
     to.qp_state = IBV_QPS_RTR;
@@ -176,19 +240,7 @@ Made<void> QueuePairs::join(const RailFacts& peer) {
     to.rq_psn = peer.first_psn;
     to.max_dest_rd_atomic = 1;
     to.min_rnr_timer = kMinRnrTimer;
-    to.ah_attr.port_num = device_.port;
-    to.ah_attr.sl = device_.service_level;
-    to.ah_attr.dlid = peer.lid;
-    // Ethernet has nothing else; InfiniBand needs it between subnets.
-    const bool is_of_other_subnet =
-        !std::equal(peer.gid.begin(), peer.gid.begin() + 8, address_.gid.gid.begin());
-    if (!device_.is_infiniband || device_.needs_grh || is_of_other_subnet) {
-      to.ah_attr.is_global = 1;
-      std::copy(peer.gid.begin(), peer.gid.end(), std::begin(to.ah_attr.grh.dgid.raw));
-      to.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(address_.gid.index);
-      to.ah_attr.grh.hop_limit = kHops;
-      to.ah_attr.grh.traffic_class = settings_.traffic_class;
-    }
+    to.ah_attr = path;
     int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     if (const int error = api.modify_qp(parts_.pairs[i].get(), &to, mask); error != 0)
@@ -206,6 +258,7 @@ Made<void> QueuePairs::join(const RailFacts& peer) {
     if (const int error = api.modify_qp(parts_.pairs[i].get(), &to, mask); error != 0)
       return refused("ibv_modify_qp to RTS", error, "");
   }
+  if (ece_ && !settings_.sends_pieces) ece_ = ece_of(api, device_, *parts_.pairs[0]);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <endian.h>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -24,9 +25,10 @@ struct QueuePairSettings {
   std::uint32_t count = 1;
   std::uint32_t receive_depth = 0;
   std::uint8_t traffic_class = 0;
-  bool sends_pieces = false;    // Of messages; who receives these sends slots alone.
-  bool takes_tellings = false;  // The peer may tell of a piece apart from it.
-  bool reads = false;           // For flushes.
+  std::uint8_t service_level = 0;  // Where the device has none of its own.
+  bool sends_pieces = false;       // Of messages; who receives these sends slots alone.
+  bool takes_tellings = false;     // The peer may tell of a piece apart from it.
+  bool reads = false;              // For flushes.
 };
 
 // Why the library refused, for the log: "ibv_create_qp: Cannot allocate memory; raise ...".
@@ -101,6 +103,8 @@ class QueuePairs final : public WorkQueues {
         settings_(settings),
         told_apart_above_(settings.sends_pieces ? device.told_apart_above : Device::kNever) {}
   Made<void> create_pair(std::uint32_t index);
+  ibv_ah_attr path_to(const RailFacts& peer) const;
+  Made<void> take_ece(const RailFacts& peer);
   Made<void> create_tellings();
   Made<void> create_read();
   Made<RegionHandle> own_region(void* at, std::size_t size, int access, const char* call) const;
@@ -130,6 +134,7 @@ class QueuePairs final : public WorkQueues {
   std::array<std::uint32_t, kMaxQueuePairs> posted_{};  // Receives with memory, by queue pair.
   std::array<std::uint32_t, kMaxQueuePairs> taken_{};
   std::uint32_t inline_bytes_ = kInlineBytes;
+  std::optional<ibv_ece> ece_;  // What a receiver's device has agreed to.
 };
 
 }  // namespace ztcp::verbs

@@ -33,6 +33,9 @@ const verbs::Api& FakeCalls::table() {
                                  .fork_init = fork_init,
                                  .reg_dmabuf_mr = reg_dmabuf_mr,
                                  .reg_mr_iova2 = reg_mr_iova2,
+                                 .query_ece = query_ece,
+                                 .set_ece = set_ece,
+                                 .query_port_speed = query_port_speed,
                                  .connection_manager = FakeManager::open};
   return kTable;
 }
@@ -43,7 +46,7 @@ FakeFabric::FakeFabric(std::vector<FakeDeviceSpec> devices, std::uint64_t seed) 
   for (FakeDeviceSpec& spec : devices) {
     auto device = std::make_unique<FakeDevice>();
     device->node_type = IBV_NODE_CA;
-    device->transport_type = spec.is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+    device->transport_type = spec.is_iwarp ? IBV_TRANSPORT_IWARP : spec.transport;
     device->managers.device = device.get();
     std::strncpy(device->name, spec.name.c_str(), sizeof device->name - 1);
     device->spec = std::move(spec);

@@ -22,6 +22,7 @@ struct FakeCalls {
   static int close_device(ibv_context* context);
   static int query_device(ibv_context* context, ibv_device_attr* out);
   static int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out);
+  static int query_port_speed(ibv_context* context, std::uint32_t port, std::uint64_t* out);
   static int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out);
   static int get_async_event(ibv_context* context, ibv_async_event* out);
   static void ack_async_event(ibv_async_event*);
@@ -44,6 +45,8 @@ struct FakeCalls {
   static ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted);
   static int modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask);
   static int destroy_qp(ibv_qp* qp);
+  static int query_ece(ibv_qp* qp, ibv_ece* out);
+  static int set_ece(ibv_qp* qp, ibv_ece* ece);
   static int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad);
   static int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad);
   static int poll_cq(ibv_cq* cq, int most, ibv_wc* out);

@@ -25,7 +25,7 @@ void FakeCalls::free_device_list(ibv_device** list) { delete[] list; }
 
 ibv_context* FakeCalls::open_device(ibv_device* device) {
   auto* const fake = static_cast<FakeDevice*>(device);
-  if (!fake->spec.may_open) return errno = EACCES, nullptr;
+  if (!fake->spec.may_open) return errno = fake->spec.open_errno, nullptr;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return nullptr;
   auto* const context = new FakeContext{};
@@ -84,6 +84,12 @@ int FakeCalls::query_port(ibv_context* context, std::uint8_t port, ibv_port_attr
   out->gid_tbl_len = static_cast<int>(one.gids.size());
   out->max_msg_sz = 1U << 31U;
   return 0;
+}
+
+int FakeCalls::query_port_speed(ibv_context* context, std::uint32_t port, std::uint64_t* out) {
+  const Lock lock(fabric_of(context).mutex_);
+  *out = static_cast<FakeContext*>(context)->fake->spec.ports.at(port - 1U).speed_100mbps;
+  return *out == 0 ? EOPNOTSUPP : 0;
 }
 
 int FakeCalls::query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {

@@ -71,6 +71,8 @@ class FakeFabric {
   int live(const char* kind) const;  // "context", "pd", "mr", "cq" or "qp".
   std::vector<std::uint32_t> pairs_of(const std::string& device) const;  // Their numbers.
   std::vector<std::string> misuse() const;
+  // Of the device's queue pairs, as they were agreed upon.
+  std::vector<std::optional<std::uint32_t>> ece_of(const std::string& device) const;
 
  private:
   friend struct FakeCalls;

@@ -4,9 +4,11 @@
 // The library's objects as the provider in memory (fake_fabric.h) has them.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +25,9 @@ struct FakePort {
   std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
   ibv_mtu mtu = IBV_MTU_4096;
   std::uint16_t lid = 0;
-  std::uint8_t width = 2;   // 4x
-  std::uint8_t speed = 32;  // 25 Gb/s a lane.
+  std::uint8_t width = 2;           // 4x
+  std::uint8_t speed = 32;          // 25 Gb/s a lane.
+  std::uint64_t speed_100mbps = 0;  // As ibv_query_port_speed() tells; 0: it does not.
   std::vector<ibv_gid> gids;
 };
 
@@ -35,6 +38,11 @@ struct FakeDeviceSpec {
   bool knows_dmabuf = true;
   bool has_peer_memory = true;  // Registers GPU memory by its address.
   bool may_open = true;
+  int open_errno = EACCES;  // Where it may not.
+  ibv_transport_type transport = IBV_TRANSPORT_IB;
+  // What it agrees upon beyond the standard (ibv_query_ece(3)); of vendor 0: nothing.
+  std::uint32_t ece_vendor = 0;
+  std::uint32_t ece_options = 0;
   bool is_iwarp = false;
   IpAddress address;  // Of iWARP: its interface's.
 };
@@ -95,6 +103,7 @@ struct FakeQueuePair : ibv_qp {
   ibv_qp_attr to{};  // As far as it was set.
   std::deque<FakeWork> sends;
   std::deque<FakeReceive> receives;
+  std::optional<std::uint32_t> ece;  // Options that were set; from RTR on, those of both ends.
   // Of iWARP: what is completed and has not arrived. None of it does once the queue pair has
   // failed.
   bool is_iwarp = false;

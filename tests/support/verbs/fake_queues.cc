@@ -102,6 +102,31 @@ int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
   return 0;
 }
 
+// As libmlx5: what was set is answered once it is agreed upon.
+int FakeCalls::query_ece(ibv_qp* qp, ibv_ece* out) {
+  const Lock lock(fabric_of(qp->context).mutex_);
+  const auto& fake = *static_cast<FakeQueuePair*>(qp);
+  const FakeDeviceSpec& spec = static_cast<FakeContext*>(qp->context)->fake->spec;
+  if (spec.ece_vendor == 0) return EOPNOTSUPP;
+  const std::uint32_t before = fake.ece ? 0 : spec.ece_options;
+  *out = {.vendor_id = spec.ece_vendor,
+          .options = fake.state == IBV_QPS_INIT ? before : fake.ece.value_or(0),
+          .comp_mask = 0};
+  return 0;
+}
+
+int FakeCalls::set_ece(ibv_qp* qp, ibv_ece* ece) {
+  FakeFabric& fabric = fabric_of(qp->context);
+  const Lock lock(fabric.mutex_);
+  auto& fake = *static_cast<FakeQueuePair*>(qp);
+  const FakeDeviceSpec& spec = static_cast<FakeContext*>(qp->context)->fake->spec;
+  if (spec.ece_vendor == 0) return EOPNOTSUPP;
+  if (ece->vendor_id != spec.ece_vendor || ece->comp_mask != 0) return EINVAL;
+  if (fake.state != IBV_QPS_INIT) return fabric.note("ECE is set after INIT"), EINVAL;
+  fake.ece = ece->options & spec.ece_options;
+  return 0;
+}
+
 int FakeCalls::destroy_qp(ibv_qp* qp) {
   FakeFabric& fabric = fabric_of(qp->context);
   const Lock lock(fabric.mutex_);

@@ -354,6 +354,14 @@ std::vector<std::uint32_t> FakeFabric::pairs_of(const std::string& device) const
       numbers.push_back(number);
   return numbers;
 }
+std::vector<std::optional<std::uint32_t>> FakeFabric::ece_of(const std::string& device) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::optional<std::uint32_t>> out;
+  for (const auto& [number, pair] : queue_pairs_)
+    if (static_cast<FakeContext*>(pair->context)->fake->spec.name == device)
+      out.push_back(pair->ece);
+  return out;
+}
 int FakeFabric::carried_out(ibv_wr_opcode opcode) const {
   const std::lock_guard lock(mutex_);
   const auto found = carried_out_.find(opcode);

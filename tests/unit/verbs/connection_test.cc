@@ -4,6 +4,7 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/verbs/fake_host.h"
 
@@ -41,6 +42,39 @@ TEST(Connection, NobodyWritesIntoAReceiversRing) {
   }
   EXPECT_EQ(completion[0].status, IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(receiver.memory().ring[0].address, 0U);
+}
+
+// The class that queue pairs of the device are given at that end.
+std::vector<QueuePairSettings> settings_of(FakeHost& host, Direction direction, int asked) {
+  std::vector<QueuePairSettings> out;
+  for (Device& device : host.list()) {
+    Connection one(alone(std::move(device)), direction, {});
+    EXPECT_TRUE(one.prepare(asked));
+    out.push_back(one.strands().front().settings);
+  }
+  return out;
+}
+
+TEST(Connection, SlotsHaveATrafficClassOfTheirOwnWhereTheyAreGivenOne) {
+  FakeHost host;
+  host.variables.traffic_class = 106;
+  EXPECT_EQ(settings_of(host, Direction::kReceive, 4)[0].traffic_class, 106);
+  host.variables.slot_traffic_class = 104;
+  EXPECT_EQ(settings_of(host, Direction::kReceive, 4)[0].traffic_class, 104);
+  EXPECT_EQ(settings_of(host, Direction::kSend, 4)[0].traffic_class, 106);
+}
+
+TEST(Connection, TheCommunicatorsClassIsTheServiceLevelOfInfiniBand) {
+  test::FakeDeviceSpec spec = roce_device("fake0", 1);
+  spec.ports[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+  FakeHost host({spec, roce_device("fake1", 2)}, 1);
+  const auto levels = [&](int asked) {
+    const auto found = settings_of(host, Direction::kSend, asked);
+    return std::vector<int>{found[0].service_level, found[1].service_level};
+  };
+  EXPECT_EQ(levels(5), (std::vector<int>{5, 0}));
+  EXPECT_EQ(levels(-1), (std::vector<int>{0, 0}));
+  EXPECT_EQ(levels(106), (std::vector<int>{0, 0})) << "no level";
 }
 
 }  // namespace

@@ -97,6 +97,9 @@ TEST(VerbsDevices, EverySettingIsTheConfigsElseNcclsElseOurs) {
   host.variables.pkey_index = 2;
   host.variables.queue_pairs = 4;
   host.variables.is_relaxed = false;
+  host.variables.slot_traffic_class = 104;
+  host.variables.is_split = true;
+  host.variables.has_ece = false;
   config::Nic& said = host.fabric.nics[1];
   said.service_level = 0;
   said.ack_timeout = 0;
@@ -115,11 +118,16 @@ TEST(VerbsDevices, EverySettingIsTheConfigsElseNcclsElseOurs) {
   EXPECT_EQ(of(devices[0]), (std::vector<int>{1, 22, 5, 7, 2, 4, 0}));
   EXPECT_EQ(of(devices[1]), (std::vector<int>{0, 0, 0, 1, 0, 2, 1}));
   EXPECT_EQ(devices[0].settings,
-            "NCCL_IB_SL 1, NCCL_IB_TIMEOUT 22, NCCL_IB_RETRY_CNT 5, NCCL_IB_PKEY 2, "
-            "NCCL_IB_QPS_PER_CONNECTION 4, NCCL_IB_PCI_RELAXED_ORDERING 0");
+            "NCCL_IB_FIFO_TC 104, NCCL_IB_SL 1, NCCL_IB_TIMEOUT 22, NCCL_IB_RETRY_CNT 5, "
+            "NCCL_IB_PKEY 2, NCCL_IB_QPS_PER_CONNECTION 4, NCCL_IB_SPLIT_DATA_ON_QPS 1, "
+            "NCCL_IB_ECE_ENABLE 0, NCCL_IB_PCI_RELAXED_ORDERING 0");
+  EXPECT_EQ(devices[0].slot_traffic_class, 104);
+  EXPECT_TRUE(devices[0].is_split);
+  EXPECT_FALSE(devices[0].has_ece);
   EXPECT_THAT(device_text(devices[1]),
-              HasSubstr("; service_level 0, ack_timeout 0, retries 0, rnr_retries 1, pkey_index 0, "
-                        "queue_pairs 2, relaxed_ordering 1; chosen by /etc/ztcp.conf"));
+              HasSubstr(", service_level 0, ack_timeout 0, retries 0, rnr_retries 1, pkey_index 0, "
+                        "queue_pairs 2, NCCL_IB_SPLIT_DATA_ON_QPS 1, NCCL_IB_ECE_ENABLE 0, "
+                        "relaxed_ordering 1; chosen by /etc/ztcp.conf"));
   said.relaxed_ordering = config::OnOff::kOff;
   host.variables.is_relaxed = true;
   EXPECT_FALSE(host.list()[1].is_relaxed);
@@ -188,38 +196,62 @@ TEST(VerbsDevices, NcclsSwitchTurnsThemOff) {
   EXPECT_THAT(host.list()[0].fault, HasSubstr("NCCL_IB_DISABLE=1"));
 }
 
-TEST(VerbsDevices, WithoutAConfigTheActivePortsThatNcclMeansAreTaken) {
-  test::FakeDeviceSpec down = roce_device("fake2", 3);
-  down.ports[0].state = IBV_PORT_DOWN;
-  const FakeHost host({roce_device("fake0", 1), roce_device("fake1", 2), down}, 1);
-  const auto all = fabric_of(*host.devices.api(), {}, {}, loopback());
-  ASSERT_TRUE(all);
-  ASSERT_EQ(all->nics.size(), 2U);
-  EXPECT_EQ(all->nics[0].name, "fake0");
-  EXPECT_EQ(all->nics[0].driver, config::NicDriver::kVerbs);
-  EXPECT_EQ(all->nics[0].address, loopback().prefix);
-
-  NcclVariables variables;
-  variables.devices_text = "=fake1";
-  variables.devices = HcaFilter(variables.devices_text);
-  const auto one = fabric_of(*host.devices.api(), {}, variables, loopback());
-  ASSERT_TRUE(one);
-  EXPECT_EQ(one->nics.size(), 1U);
-  EXPECT_EQ(one->path, "NCCL_IB_HCA==fake1");
-
-  variables.devices_text = "mlx5";
-  variables.devices = HcaFilter(variables.devices_text);
-  const auto none = fabric_of(*host.devices.api(), {}, variables, loopback());
-  ASSERT_FALSE(none);
-  EXPECT_THAT(none.error(), HasSubstr("fits NCCL_IB_HCA=mlx5: fake0 port 1 (not meant)"));
-  EXPECT_THAT(none.error(), HasSubstr("fake2 port 1 (not active)"));
+// NCCL's own network takes the first GID there, or a routable one, whatever the variable says.
+TEST(VerbsDevices, NcclsGidIndexIsOfRoceAlone) {
+  test::FakeDeviceSpec spec = roce_device("fake0", 1);
+  spec.ports[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+  spec.ports[0].lid = 7;
+  spec.ports[0].gids = {gid_of(0xfe80'0000'0000'0000, 0x1111), ibv_gid{}, ibv_gid{}, ibv_gid{}};
+  FakeHost host({spec, roce_device("fake1", 2)}, 1);
+  host.variables.gid_index = 2;
+  const std::vector<Device> devices = host.list();
+  EXPECT_EQ(devices[0].fault, "");
+  EXPECT_EQ(devices[0].address.gid.index, 0);
+  EXPECT_EQ(devices[1].address.gid.index, 2);
+  host.fabric.nics[0].gid_index = 3;
+  EXPECT_THAT(host.list()[0].fault, HasSubstr("GID 3 of port 1 of fake0 (gid_index of the config)"))
+      << "which is said of this very device";
 }
 
-TEST(VerbsDevices, AHostWithoutAnyIsToldSo) {
-  const FakeHost host({}, 1);
-  const auto none = fabric_of(*host.devices.api(), {}, {}, loopback());
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error(), "this host has no RDMA device (ibv_devices lists none)");
+TEST(VerbsDevices, NcclsWishesChooseAmongGids) {
+  FakeHost host;
+  host.variables.gid_wish.family = GidWish::Family::kIpv6;
+  host.variables.gid_wished_by = "NCCL_IB_ADDR_FAMILY=AF_INET6";
+  EXPECT_EQ(host.list()[0].address.gid.index, 1);
+  EXPECT_THAT(device_text(host.list()[0]),
+              HasSubstr("GID 1 fe80::1 (chosen by NCCL_IB_ADDR_FAMILY=AF_INET6)"));
+  host.variables.gid_wish = {.range = parse_ip_prefix("172.16.0.0/12")};
+  host.variables.gid_wished_by = "NCCL_IB_ADDR_RANGE=172.16.0.0/12";
+  EXPECT_THAT(device_text(host.list()[0]),
+              HasSubstr("GID 3 10.0.0.1 (chosen by itself: none fits NCCL_IB_ADDR_RANGE=172.16"));
+}
+
+TEST(VerbsDevices, OneWithoutReliableConnectionsIsNotTakenForRoce) {
+  test::FakeDeviceSpec efa = roce_device("fake0", 1);
+  efa.transport = IBV_TRANSPORT_UNSPECIFIED;
+  efa.ports[0].link_layer = IBV_LINK_LAYER_UNSPECIFIED;
+  const FakeHost host({efa, roce_device("fake1", 2)}, 1);
+  const std::vector<Device> devices = host.list();
+  EXPECT_THAT(devices[0].fault, HasSubstr("port 1 of fake0 is neither InfiniBand, RoCE nor iWARP"));
+  EXPECT_EQ(devices[1].fault, "");
+}
+
+TEST(VerbsDevices, TheSpeedIsTheKernelsWhereTheLibraryDoesNotKnowIt) {
+  test::FakeDeviceSpec xdr = roce_device("fake0", 1);
+  xdr.ports[0].speed = 128;  // NDR: what an older library makes of it.
+  FakeHost host({xdr, roce_device("fake1", 2)}, 1);
+  EXPECT_EQ(host.list()[0].speed_mbps, 400'000U);
+  host.tree.add_file("sys/class/infiniband/fake0/ports/1/rate", "800 Gb/sec (4X XDR)\n");
+  EXPECT_EQ(host.list()[0].speed_mbps, 800'000U);
+
+  xdr.ports[0].speed_100mbps = 16'000;
+  FakeHost newer({xdr, roce_device("fake1", 2)}, 1);
+  EXPECT_EQ(newer.list()[0].speed_mbps, 1'600'000U) << "of a bond's two links";
+  newer.variables.asks_port_speed = false;
+  EXPECT_EQ(newer.list()[0].speed_mbps, 400'000U);
+  newer.variables.asks_port_speed = true;
+  newer.fabric.nics[0].speed_mbps = 25'000;
+  EXPECT_EQ(newer.list()[0].speed_mbps, 25'000U) << "the config's word";
 }
 
 }  // namespace

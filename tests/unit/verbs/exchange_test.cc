@@ -119,5 +119,19 @@ TEST(Exchange, AFarewellIsFitForALogLine) {
   EXPECT_EQ(text_of(farewell), "?");
 }
 
+TEST(Exchange, RoceOfOneVersionIsNotJoinedToTheOther) {
+  RailFacts ours = facts(1).on[0];
+  RailFacts theirs = ours;
+  ours.gid_type = RailFacts::kRoceV2;
+  theirs.gid_type = RailFacts::kRoceV1;
+  EXPECT_EQ(mismatch(ours, theirs),
+            "RoCE v2 here, RoCE v1 at the peer (m): name GIDs of one version by gid_index in both "
+            "hosts' ztcp.conf, or by NCCL_IB_GID_INDEX");
+  theirs.gid_type = 0;
+  EXPECT_EQ(mismatch(ours, theirs), "") << "which is not known";
+  theirs.gid_type = RailFacts::kRoceV2;
+  EXPECT_EQ(mismatch(ours, theirs), "");
+}
+
 }  // namespace
 }  // namespace ztcp::verbs

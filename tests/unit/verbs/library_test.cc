@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/log_capture.h"
 #include "transport/verbs/completion_text.h"
 
 namespace ztcp::verbs {
@@ -31,6 +32,15 @@ TEST(VerbsLibrary, TheHostsOwnHasAllThatIsCalled) {
   if (list == nullptr) return;  // Without ib_uverbs there is none.
   EXPECT_GE(count, 0);
   (*api)->free_device_list(list);
+}
+
+TEST(VerbsLibrary, OneThatAVariableNamesAndIsNoneIsWarnedOfAndTheHostsOwnTaken) {
+  const test::LogCapture log;
+  NcclVariables variables;
+  variables.library = "libibverbs-of-nobody.so.1";
+  EXPECT_EQ(open_library_for(variables).has_value(), open_library().has_value());
+  EXPECT_THAT(log.warned(), HasSubstr("NCCL_IBVERBS_LIB=libibverbs-of-nobody.so.1: "));
+  EXPECT_THAT(log.warned(), HasSubstr("; libibverbs.so.1 is taken instead"));
 }
 
 TEST(VerbsLibrary, AConnectionManagerThatIsNotThereIsNamedWithItsPackage) {

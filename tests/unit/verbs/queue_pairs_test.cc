@@ -64,9 +64,77 @@ TEST(QueuePairs, AreToldWhatHoldsWhereNobodySaysAnything) {
   ASSERT_EQ(steps.size(), 3U);
   EXPECT_EQ(steps[0].pkey_index, 0);
   EXPECT_EQ(steps[1].ah_attr.sl, 0);
-  EXPECT_EQ(steps[2].timeout, 18);
+  EXPECT_EQ(steps[2].timeout, 20);
   EXPECT_EQ(steps[2].retry_cnt, 7);
   EXPECT_EQ(steps[2].rnr_retry, 7) << "for ever";
+}
+
+// As the subnet manager gives them where it routes between subnets by forwarding LIDs.
+constexpr std::uint64_t kRoutable = 0xfec0'0000'0012'0003;
+
+test::FakeDeviceSpec infiniband_device(std::uint64_t prefix) {
+  test::FakeDeviceSpec spec = roce_device("fake0", 1);
+  spec.ports[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+  spec.ports[0].lid = 7;
+  spec.ports[0].gids = {gid_of(0xfe80'0000'0000'0000, 0x1111), gid_of(prefix, 0x1111)};
+  return spec;
+}
+
+// The way to a peer of InfiniBand with that prefix.
+ibv_ah_attr path_to(FakeHost& host, std::uint64_t prefix, std::uint16_t flid) {
+  const std::vector<Device> devices = host.list();
+  EXPECT_EQ(devices[0].fault, "");
+  Api api = *host.devices.api();
+  modify_for_real = api.modify_qp;
+  api.modify_qp = modify_and_note;
+  devices[0].opened->api = &api;
+  told_states.clear();
+  {
+    auto made =
+        QueuePairs::create(devices[0], devices[0].address, {.count = 1, .receive_depth = 1});
+    RailFacts facts;
+    (*made)->tell(facts);
+    const ibv_gid gid = gid_of(prefix, 0x2222);
+    std::copy(std::begin(gid.raw), std::end(gid.raw), facts.gid.begin());
+    facts.lid = 9;
+    facts.flid = flid;
+    EXPECT_TRUE((*made)->join(facts));
+  }
+  devices[0].opened->api = host.devices.api();
+  return told_states.at(1).ah_attr;
+}
+
+TEST(QueuePairs, OfOneInfiniBandSubnetGoByLid) {
+  FakeHost host({infiniband_device(kRoutable)}, 1);
+  host.fabric.nics = {nic_on("fake0")};
+  const ibv_ah_attr path = path_to(host, 0xfec0'0000'0044'0003, 0x44);
+  EXPECT_EQ(path.dlid, 9);
+  EXPECT_EQ(path.is_global, 0) << "a forwarding LID makes no other subnet";
+}
+
+TEST(QueuePairs, OfTwoInfiniBandSubnetsGoByForwardingLid) {
+  FakeHost host({infiniband_device(kRoutable)}, 1);
+  host.fabric.nics = {nic_on("fake0")};
+  const ibv_ah_attr path = path_to(host, 0xfec0'0000'0044'0004, 0x44);
+  EXPECT_EQ(path.dlid, 0x44);
+  EXPECT_EQ(path.is_global, 1);
+  EXPECT_EQ(path.grh.sgid_index, 1);
+  EXPECT_EQ(path.grh.hop_limit, 255);
+  EXPECT_EQ(path_to(host, 0xfec0'0000'0000'0004, 0).dlid, 9) << "where the peer has none";
+}
+
+TEST(QueuePairs, TellOfTheirForwardingLidAndOfTheVersionOfRoce) {
+  FakeHost host({infiniband_device(kRoutable), roce_device("fake1", 2)}, 1);
+  const std::vector<Device> devices = host.list();
+  const auto told_by = [](const Device& device) {
+    RailFacts facts;
+    (*QueuePairs::create(device, device.address, {.count = 1, .receive_depth = 1}))->tell(facts);
+    return facts;
+  };
+  EXPECT_EQ(told_by(devices[0]).flid, 0x12);
+  EXPECT_EQ(told_by(devices[0]).gid_type, 0);
+  EXPECT_EQ(told_by(devices[1]).flid, 0);
+  EXPECT_EQ(told_by(devices[1]).gid_type, RailFacts::kRoceV2);
 }
 
 TEST(QueuePairs, OfTwoMtusTakeTheSmaller) {

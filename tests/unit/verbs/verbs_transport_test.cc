@@ -62,6 +62,7 @@ TEST_F(VerbsTransportTest, PiecesAboveTheThresholdAreToldOfApart) {
   host_.variables.adaptive_routing = 1;
   host_.variables.adaptive_threshold = 4096;
   host_.variables.queue_pairs = 2;
+  host_.variables.is_split = true;
   const auto other = host_.start();
   Pair both = test::connect(*other, *other, 1);
   exchange(both, 4096, 1);
@@ -154,6 +155,70 @@ TEST_F(VerbsTransportTest, WhatTheConfigMergesIsShownAsOne) {
   EXPECT_EQ(host_.devices.live("qp"), 16) << "four on each rail, at either end";
   exchange(both, 1 << 20, 1);
   EXPECT_FALSE(other->merge(std::array{0, 0}));
+}
+
+// Queue pairs are more ways through the network, not more work for a message.
+TEST_F(VerbsTransportTest, QueuePairsTakeLargeMessagesInTurnUnlessTheyAreToBeSplit) {
+  host_.variables.queue_pairs = 4;
+  const auto works_for = [&] {
+    const auto other = host_.start();
+    Pair both = test::connect(*other, *other, 1);
+    exchange(both, 1 << 20, 1);
+    const int before = host_.devices.counts("fake0").works;
+    for (std::uint64_t i = 0; i < 8; ++i) exchange(both, 1 << 20, i);
+    return host_.devices.counts("fake0").works - before;
+  };
+  EXPECT_EQ(works_for(), 8);
+  host_.variables.is_split = true;
+  EXPECT_EQ(works_for(), 32);
+}
+
+// What NICs of one vendor agree upon beyond the standard: each does what both can.
+class Ece : public Connections {
+ protected:
+  static test::FakeDeviceSpec device(const char* name, unsigned host, std::uint32_t vendor,
+                                     std::uint32_t options) {
+    test::FakeDeviceSpec spec = roce_device(name, host);
+    spec.ece_vendor = vendor;
+    spec.ece_options = options;
+    return spec;
+  }
+  Ece() : Ece(0x15b3) {}
+  explicit Ece(std::uint32_t vendor)
+      : Connections({device("fake0", 1, 0x15b3, 0x30), device("fake1", 2, vendor, 0x70)}) {}
+};
+class EceOfTwoVendors : public Ece {
+ protected:
+  EceOfTwoVendors() : Ece(0x14e4) {}
+};
+
+TEST_F(Ece, BothEndsGoByWhatBothCan) {
+  Pair both = pair();
+  exchange(both, 1000, 1);
+  EXPECT_THAT(host_.devices.ece_of("fake0"), testing::ElementsAre(0x30U));
+  EXPECT_THAT(host_.devices.ece_of("fake1"), testing::ElementsAre(0x30U));
+}
+
+TEST_F(Ece, IsLeftAloneWhereEitherEndForbidsIt) {
+  host_.variables.has_ece = false;
+  const auto other = host_.start();
+  {
+    Pair both = test::connect(*other, *transport_, 1);
+    exchange(both, 1000, 1);
+    EXPECT_THAT(host_.devices.ece_of("fake0"), testing::ElementsAre(std::nullopt));
+    EXPECT_THAT(host_.devices.ece_of("fake1"), testing::ElementsAre(std::nullopt));
+  }
+  Pair both = test::connect(*transport_, *other, 1);
+  exchange(both, 1000, 2);
+  EXPECT_THAT(host_.devices.ece_of("fake0"), testing::Each(testing::Eq(std::nullopt)));
+  EXPECT_THAT(host_.devices.ece_of("fake1"), testing::Each(testing::Eq(std::nullopt)));
+}
+
+TEST_F(EceOfTwoVendors, IsNone) {
+  Pair both = pair();
+  exchange(both, 1000, 1);
+  EXPECT_THAT(host_.devices.ece_of("fake0"), testing::ElementsAre(std::nullopt));
+  EXPECT_THAT(host_.devices.ece_of("fake1"), testing::ElementsAre(std::nullopt));
 }
 
 TEST_F(VerbsTransportTest, NicsAreNotMergedWhereNcclWasToldSo) {
