@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "config/nic_interface.h"
+#include "transport/core/log.h"
 #include "transport/core/pci_path.h"
 
 namespace ztcp::sockets {
@@ -121,13 +122,29 @@ Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const
   return device;
 }
 
+const char* remark(const LocalAddress& address) {
+  if (!address.is_up) return " (down)";
+  if (!address.is_running) return " (no carrier)";
+  return address.state == AddressState::kDuplicate ? " (another host of the link has it, too)" : "";
+}
+
+// Odd ones among those that are taken: no peer may come by them, and the job would not say why.
+void say_what_is_odd(const InterfaceChoice& choice, bool is_named) {
+  for (const LocalAddress& one : choice.left_out)
+    log::info("{} is not used: it {}, and other interfaces serve", one.interface, oddity_of(one));
+  if (is_named) return;
+  for (const LocalAddress& one : choice.taken)
+    if (const std::string oddity = oddity_of(one); !oddity.empty())
+      log::warn(
+          "{}: it {}, so peers may not reach it at {}, and no interface fits {} that has none of "
+          "that; name one by NCCL_SOCKET_IFNAME",
+          one.interface, oddity, to_string(one.prefix.address), choice.by);
+}
+
 std::vector<std::string> texts_of(std::span<const LocalAddress> all) {
   std::vector<std::string> texts;
   for (const LocalAddress& one : all)
-    texts.push_back(fmt::format("{} {}{}", one.interface, to_string(one.prefix),
-                                one.is_running ? ""
-                                : one.is_up    ? " (no carrier)"
-                                               : " (down)"));
+    texts.push_back(fmt::format("{} {}{}", one.interface, to_string(one.prefix), remark(one)));
   return texts;
 }
 
@@ -180,6 +197,7 @@ tl::expected<config::Fabric, std::string> fabric_of(config::Fabric settings,
     return tl::unexpected(fmt::format(
         "no interface that is up and has a carrier fits {}; this host has {}", choice.by,
         all.empty() ? "none with an address" : fmt::format("{}", fmt::join(texts_of(all), ", "))));
+  say_what_is_odd(choice, request.ifname.starts_with('='));
   config::Fabric fabric = std::move(settings);
   fabric.chosen_by = choice.by;
   fabric.nics.clear();

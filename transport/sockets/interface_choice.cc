@@ -28,21 +28,49 @@ bool is_of_family(std::string_view wanted, IpAddress address) {
   return true;
 }
 
-std::vector<LocalAddress> fitting(std::string_view rule, std::string_view family,
-                                  std::span<const LocalAddress> all) {
+// Of an interface's addresses; the lower, the better.
+int rank_of(const LocalAddress& one) {
+  const IpAddress address = one.prefix.address;
+  const bool is_this_host = address.is_v4() && address.v4().value >> 24 == 127;
+  const int reach = address.is_link_local() ? 1 : is_this_host ? 2 : 0;
+  return reach + (one.state == AddressState::kTentative ? 4 : 0);
+}
+
+struct Fitting {
+  std::vector<LocalAddress> taken;
+  std::vector<LocalAddress> left_out;
+};
+
+// Those that most peers can reach, where there are such.
+Fitting leave_odd_ones(std::vector<LocalAddress> found) {
+  const auto is_even = [](const LocalAddress& one) { return oddity_of(one).empty(); };
+  Fitting out;
+  if (std::ranges::any_of(found, is_even)) {
+    const auto odd = std::stable_partition(found.begin(), found.end(), is_even);
+    out.left_out.assign(odd, found.end());
+    found.erase(odd, found.end());
+  }
+  out.taken = std::move(found);
+  if (out.taken.size() > kMostInterfaces) out.taken.resize(kMostInterfaces);
+  return out;
+}
+
+Fitting fitting(std::string_view rule, std::string_view family, std::span<const LocalAddress> all) {
   std::vector<LocalAddress> found;
   for (const LocalAddress& one : all) {
     const IpAddress address = one.prefix.address;
-    if (!one.is_running || is_loopback_v6(address) || !is_of_family(family, address) ||
-        !fits_socket_ifname(rule, one.interface))
+    if (!one.is_running || is_loopback_v6(address) || one.state == AddressState::kDuplicate ||
+        !is_of_family(family, address) || !fits_socket_ifname(rule, one.interface))
       continue;
-    // An interface's first address counts.
-    const bool known = std::any_of(found.begin(), found.end(), [&](const LocalAddress& earlier) {
-      return earlier.interface == one.interface;
-    });
-    if (!known && found.size() < kMostInterfaces) found.push_back(one);
+    const auto known = std::ranges::find(found, one.interface, &LocalAddress::interface);
+    if (known == found.end())
+      found.push_back(one);
+    else if (rank_of(one) < rank_of(*known))
+      *known = one;
   }
-  return found;
+  if (!rule.starts_with('=')) return leave_odd_ones(std::move(found));
+  if (found.size() > kMostInterfaces) found.resize(kMostInterfaces);
+  return {std::move(found), {}};
 }
 
 // Whoever's network it is, whatever its name and family.
@@ -51,7 +79,9 @@ std::vector<LocalAddress> network_of(const InterfaceRequest& request,
   const IpAddress host = *request.comm_id_host;
   for (const LocalAddress& one : all) {
     const std::uint32_t zone = one.prefix.address.is_link_local_v6() ? one.index : 0;
-    if (one.prefix.contains(host) && zone == request.comm_id_zone) return {one};
+    if (one.prefix.contains(host) && zone == request.comm_id_zone &&
+        one.state != AddressState::kDuplicate)
+      return {one};
   }
   return {};
 }
@@ -79,26 +109,31 @@ std::optional<IpAddress> resolve(const std::string& host) {
 
 }  // namespace
 
+std::string oddity_of(const LocalAddress& address) {
+  if (!address.master.empty()) return "is a part of " + address.master;
+  return address.prefix.address.is_link_local() ? "has a link-local address alone" : "";
+}
+
 InterfaceChoice choose_interfaces(const InterfaceRequest& request,
                                   std::span<const LocalAddress> all) {
-  const auto choice = [&](std::vector<LocalAddress> taken, std::string by) {
+  const auto choice = [&](Fitting found, std::string by) {
     if (is_of_family(request.family, Ipv4Address{}) != is_of_family(request.family, IpAddress()))
       by += " and NCCL_SOCKET_FAMILY=" + request.family;
-    return InterfaceChoice{std::move(taken), std::move(by)};
+    return InterfaceChoice{std::move(found.taken), std::move(by), std::move(found.left_out)};
   };
   if (says_interfaces(request.ifname))
     return choice(fitting(request.ifname, request.family, all),
                   "NCCL_SOCKET_IFNAME=" + request.ifname);
-  if (auto infiniband = fitting("ib", request.family, all); !infiniband.empty())
+  if (auto infiniband = fitting("ib", request.family, all); !infiniband.taken.empty())
     return choice(std::move(infiniband), "NCCL's rules (ib* before all others)");
   if (request.comm_id_host)
     if (auto network = network_of(request, all); !network.empty())
-      return {std::move(network), "NCCL_COMM_ID=" + request.comm_id};
-  if (auto most = fitting("^docker,lo,virbr", request.family, all); !most.empty())
+      return {std::move(network), "NCCL_COMM_ID=" + request.comm_id, {}};
+  if (auto most = fitting("^docker,lo,virbr", request.family, all); !most.taken.empty())
     return choice(std::move(most), "NCCL's rules (all but docker*, lo* and virbr*)");
   constexpr std::array<std::string_view, 3> kLast{"docker", "lo", "virbr"};
   for (const std::string_view name : kLast)
-    if (auto left = fitting(name, request.family, all); !left.empty())
+    if (auto left = fitting(name, request.family, all); !left.taken.empty())
       return choice(std::move(left),
                     fmt::format("NCCL's rules ({}*, since there is no other)", name));
   return choice({}, "NCCL's rules");

@@ -30,10 +30,19 @@ struct InterfaceRequest {
 struct InterfaceChoice {
   std::vector<LocalAddress> taken;  // One address for each interface, in the kernel's order.
   std::string by;                   // "NCCL_SOCKET_IFNAME=eth"
+  // Interfaces that NCCL would have taken and most peers could not reach: parts of a bond or a
+  // bridge, and those with a link-local address alone. They are taken where there is no other, or
+  // where "=" names them.
+  std::vector<LocalAddress> left_out{};
 };
 
-// Of `all`. Without a request: those named ib*; else that of rank 0's network; else all but
-// docker*, lo* and virbr*; else each of these.
+// What keeps most peers from reaching an interface by this address; empty: nothing known does.
+std::string oddity_of(const LocalAddress& address);
+
+// Of `all`. Of an interface's addresses the first that is neither link-local nor 127.0.0.0/8 is
+// taken, else the first; none that fails duplicate address detection. Without a request: those
+// named ib*; else that of rank 0's network; else all but docker*, lo* and virbr*; else each of
+// these.
 InterfaceChoice choose_interfaces(const InterfaceRequest& request,
                                   std::span<const LocalAddress> all);
 

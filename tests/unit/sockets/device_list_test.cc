@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/log_capture.h"
 #include "tests/support/tree.h"
 #include "tests/unit/sockets/local_host.h"
 
@@ -210,6 +211,26 @@ TEST(SocketDevice, WithoutAConfigMayBeNone) {
       "no interface that is up and has a carrier fits NCCL_SOCKET_IFNAME=ens; this host has lo "
       "127.0.0.1/8, eth1 10.0.0.5/24 (down), eth2 2001:db8::1/64 (no carrier)");
   EXPECT_TRUE(fabric_of({}, {}, Host{}).error().ends_with("has none with an address"));
+}
+
+TEST(SocketDevice, WithoutAConfigOneThatPeersMayNotReachIsWarnedOf) {
+  test::LogCapture log;
+  LocalAddress slave = at("eth0", "10.0.0.5/24", 2);
+  slave.master = "bond0";
+  const LocalAddress local = at("eth1", "169.254.0.5/16", 3);
+  ASSERT_TRUE(fabric_of({}, {}, Host{slave, local}));
+  ASSERT_EQ(log.warnings().size(), 2U);
+  EXPECT_EQ(log.warnings()[0],
+            "eth0: it is a part of bond0, so peers may not reach it at 10.0.0.5, and no interface "
+            "fits NCCL's rules (all but docker*, lo* and virbr*) that has none of that; name one "
+            "by NCCL_SOCKET_IFNAME");
+  EXPECT_NE(log.warnings()[1].find("eth1: it has a link-local address alone"), std::string::npos);
+  ASSERT_TRUE(fabric_of({}, {.ifname = "=eth1"}, Host{slave, local}));
+  EXPECT_EQ(log.warnings().size(), 2U) << "it was named";
+  ASSERT_TRUE(fabric_of({}, {}, Host{slave, at("bond0", "10.0.0.6/24", 5)}));
+  EXPECT_EQ(log.warnings().size(), 2U);
+  EXPECT_EQ(log.infos().back(),
+            "eth0 is not used: it is a part of bond0, and other interfaces serve");
 }
 
 TEST(SocketDevice, SaysWhatIsOdd) {

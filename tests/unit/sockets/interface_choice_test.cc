@@ -68,7 +68,7 @@ TEST(ChooseInterfaces, TheVariableDecidesAloneWhereItIsSet) {
 
 TEST(ChooseInterfaces, TheFamilyIsTheFirstAddressesUnlessItIsSaid) {
   EXPECT_EQ(taken(named("", "AF_INET")), "eth0 10.0.0.5/24, eth1 10.0.1.5/24");
-  EXPECT_EQ(taken(named("", "AF_INET6")), "eth0 2001:db8::5/64, eth1 fe80::6/64");
+  EXPECT_EQ(taken(named("", "AF_INET6")), "eth0 2001:db8::5/64");
   EXPECT_EQ(taken(named("eth1", "AF_INET6")), "eth1 fe80::6/64");
   EXPECT_EQ(taken(named("lo", "AF_INET6")), "") << "NCCL never takes ::1";
   EXPECT_EQ(taken(named("eth0", "inet6")), "eth0 10.0.0.5/24") << "NCCL ignores what it knows not";
@@ -89,6 +89,50 @@ TEST(ChooseInterfaces, AnInterfaceCountsOnce) {
   const Host host = {at("eth0", "10.0.0.5/24", 2), at("eth0", "10.0.0.6/24", 2),
                      at("eth1", "10.0.1.5/24", 3)};
   EXPECT_EQ(taken({}, host), "eth0 10.0.0.5/24, eth1 10.0.1.5/24");
+}
+
+TEST(ChooseInterfaces, OfAnInterfacesAddressesTheFirstThatPeersReachCounts) {
+  EXPECT_EQ(taken({}, {at("eth0", "169.254.7.5/16", 2), at("eth0", "10.0.0.6/24", 2)}),
+            "eth0 10.0.0.6/24");
+  EXPECT_EQ(taken(named("lo"), {at("lo", "127.0.0.1/8", 1), at("lo", "10.55.0.1/32", 1)}),
+            "lo 10.55.0.1/32")
+      << "a host whose address is routed to it";
+  EXPECT_EQ(taken(named("lo")), "lo 127.0.0.1/8");
+}
+
+LocalAddress in_state(LocalAddress one, AddressState state) {
+  one.state = state;
+  return one;
+}
+
+TEST(ChooseInterfaces, AnAddressThatAnotherHostHasIsNone) {
+  const LocalAddress duplicate = in_state(at("v0", "fd66::9/64", 2), AddressState::kDuplicate);
+  const LocalAddress good = at("v0", "fd66::2/64", 2);
+  EXPECT_EQ(taken({}, {duplicate, good}), "v0 fd66::2/64");
+  EXPECT_EQ(taken({}, {duplicate}), "");
+  EXPECT_EQ(taken(rank_0_at("[fd66::1]:4444", "fd66::1"), {duplicate, good}), "v0 fd66::2/64");
+  const LocalAddress fresh = in_state(at("v0", "fd66::9/64", 2), AddressState::kTentative);
+  EXPECT_EQ(taken({}, {fresh, good}), "v0 fd66::2/64");
+  EXPECT_EQ(taken({}, {fresh}), "v0 fd66::9/64") << "which will be good in two seconds";
+}
+
+LocalAddress part_of(const char* master, LocalAddress one) {
+  one.master = master;
+  return one;
+}
+
+TEST(ChooseInterfaces, OddOnesAreTakenOnlyWhereThereIsNoOther) {
+  const LocalAddress slave = part_of("bond0", at("eth0", "10.0.0.5/24", 2));
+  const LocalAddress bond = at("bond0", "10.0.0.6/24", 5);
+  const LocalAddress local = at("eth3", "fe80::6/64", 4);
+  EXPECT_EQ(taken({}, {slave, bond, local}), "bond0 10.0.0.6/24");
+  const auto choice = choose_interfaces({}, Host{slave, bond, local});
+  ASSERT_EQ(choice.left_out.size(), 2U);
+  EXPECT_EQ(oddity_of(choice.left_out[0]), "is a part of bond0");
+  EXPECT_EQ(oddity_of(choice.left_out[1]), "has a link-local address alone");
+  EXPECT_EQ(taken({}, {slave, local}), "eth0 10.0.0.5/24, eth3 fe80::6/64");
+  EXPECT_EQ(taken(named("=eth0,eth3"), {slave, bond, local}), "eth0 10.0.0.5/24, eth3 fe80::6/64")
+      << "by name";
 }
 
 TEST(ChooseInterfaces, SixteenAtMost) {
