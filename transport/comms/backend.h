@@ -83,6 +83,9 @@ class Backend {
   // Of what it stands on: a NIC, a network interface.
   link::LinkState state() const { return state_.load(std::memory_order_relaxed); }
   virtual std::string down_advice() const = 0;  // "no carrier on ...: what to look at"
+  // Why a peer may never be reached at that address, whatever it does, as the end of a sentence;
+  // empty: nothing is known.
+  virtual std::string route_advice(IpAddress) const { return {}; }
   virtual std::string lost_reason() const = 0;  // "NIC ztcp0 (...) was taken out of this machine"
   virtual const char* lost_advice() const = 0;
   virtual Error lost_error() const = 0;

@@ -40,6 +40,14 @@ std::string advice(const Error& error, link::LinkState link, const Backend& back
   }
 }
 
+// Of a peer that was never reached.
+std::string route_advice(const Failure& failure, IpAddress remote, const Backend& backend) {
+  const Errc code = failure.error.code;
+  const bool is_unreached = code == Errc::kTimedOut || code == Errc::kRefused ||
+                            code == Errc::kNoRoute || code == Errc::kProtocol;
+  return is_unreached && failure.messages_done == 0 ? backend.route_advice(remote) : std::string();
+}
+
 // "; the peer was last heard 7501 ms before, ..."; empty where the streams have nothing to tell.
 std::string health_text(const Failure& failure, Direction direction) {
   const StreamHealth& health = failure.health;
@@ -69,12 +77,12 @@ std::string failure_line(const Failure& failure, Direction direction, Endpoint r
       failure.detail.empty() ? msg::describe(failure.session) : failure.detail;
   const std::string number =
       error.sys_errno != 0 ? ", errno " + std::to_string(error.sys_errno) : "";
-  return fmt::format("{} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight{}{}",
-                     direction == Direction::kSend ? "sending to" : "receiving from",
-                     to_string(remote), describe(error.code), error.where, number,
-                     detail.empty() ? "" : ": ", detail, failure.messages_done, failure.bytes_done,
-                     failure.in_flight, health_text(failure, direction),
-                     advice(error, failure.link, backend));
+  return fmt::format(
+      "{} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight{}{}{}",
+      direction == Direction::kSend ? "sending to" : "receiving from", to_string(remote),
+      describe(error.code), error.where, number, detail.empty() ? "" : ": ", detail,
+      failure.messages_done, failure.bytes_done, failure.in_flight, health_text(failure, direction),
+      advice(error, failure.link, backend), route_advice(failure, remote.address, backend));
 }
 
 }  // namespace ztcp::comms

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/sockets/advice.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 
@@ -31,9 +32,35 @@ std::string listen_advice(const Error& error, const Device& device,
         "sockets to one only with CAP_NET_RAW: give the job that (docker run --cap-add NET_RAW), "
         "or take one of the interfaces out of that network",
         device.interface);
-  if (is_without_address(error))
-    return "; no interface of this machine has that address now: ip -brief address shows them";
+  if (is_without_address(error)) return address_advice(device.address, local_addresses());
   return error.code == Errc::kOutOfMemory ? resource_advice(error.sys_errno) : std::string();
+}
+
+std::string address_advice(IpAddress address, std::span<const LocalAddress> all) {
+  const auto found =
+      std::ranges::find(all, address, [](const LocalAddress& one) { return one.prefix.address; });
+  if (found != all.end() && found->state == AddressState::kDuplicate)
+    return fmt::format(
+        "; {} has that address, but another host of its link has it, too (duplicate address "
+        "detection failed): give one of the two hosts another",
+        found->interface);
+  if (found != all.end() && found->state == AddressState::kTentative)
+    return fmt::format(
+        "; {} has that address only just: the kernel still looks whether another host has it; "
+        "start again in two seconds",
+        found->interface);
+  return "; no interface of this machine has that address now: ip -brief address shows them";
+}
+
+std::string own_address_advice(IpAddress peer, std::span<const LocalAddress> all) {
+  const bool is_loopback = peer.is_v4() && peer.v4().value >> 24 == 127;
+  const auto found =
+      std::ranges::find(all, peer, [](const LocalAddress& one) { return one.prefix.address; });
+  if (found == all.end() && !is_loopback) return {};
+  return fmt::format(
+      "; {} is an address of this host itself{}: if the peer is on another host, name an interface "
+      "whose address is its own on each host by NCCL_SOCKET_IFNAME, or in ztcp.conf",
+      to_string(peer), found == all.end() ? "" : " (" + found->interface + ")");
 }
 
 std::string resource_advice(int sys_errno) {

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
+#include "transport/core/local_addresses.h"
 #include "transport/core/result.h"
 #include "transport/sockets/device.h"
 
@@ -18,6 +20,10 @@ inline constexpr char kBind[] = "bind";
 
 // What mends that there is no listener, as the end of a sentence; empty: nothing known does.
 std::string listen_advice(const Error& error, const Device& device, const std::string& config_path);
+// What to do about an address that nothing can be bound to, by what this host has, likewise.
+std::string address_advice(IpAddress address, std::span<const LocalAddress> all);
+// Of a peer that is not reached at an address that this host has, too; empty: it has it not.
+std::string own_address_advice(IpAddress peer, std::span<const LocalAddress> all);
 // The same of whatever else a device needs: descriptors, memory, threads.
 std::string resource_advice(int sys_errno);
 // What there is none of for one more connection beside so many, and what mends it. Empty: it is

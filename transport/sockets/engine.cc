@@ -136,6 +136,10 @@ Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& e
   return &add(std::move(stream));
 }
 
+std::string Engine::route_advice(IpAddress remote) const {
+  return own_address_advice(remote, local_addresses());
+}
+
 void Engine::note_shortage(TimePoint now, const Error& error) {
   if (now < next_complaint_) return;
   const std::string what = shortage(error, config_.device, streams_.size());

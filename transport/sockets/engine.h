@@ -105,6 +105,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
 
   // A device is up as long as its sockets say nothing else.
   std::string down_advice() const override { return {}; }
+  std::string route_advice(IpAddress remote) const override;
   std::string lost_reason() const override { return {}; }
   const char* lost_advice() const override { return ""; }
   Error lost_error() const override { return {}; }

@@ -3,6 +3,7 @@
 #include "transport/sockets/advice.h"
 
 #include <cerrno>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,8 +63,38 @@ TEST(Shortage, OfAnAddressIsNotOneOfPorts) {
   EXPECT_THAT(of("bind"), HasSubstr("is eth1 still there"));
   EXPECT_THAT(of("connect"), HasSubstr("no port is left on 10.9.9.1"));
   EXPECT_THAT(listen_advice({Errc::kNoRoute, EADDRNOTAVAIL, "bind"}, device, ""),
-              HasSubstr("has that address now"));
+              HasSubstr("no interface of this machine has that address now"));
   EXPECT_EQ(shortage({Errc::kRefused, ECONNREFUSED, "connect"}, device, 5), "");
+}
+
+TEST(AddressAdvice, TellsWhyAnAddressThatIsThereCantBeBoundTo) {
+  LocalAddress one{.interface = "v0", .prefix = *parse_ip_prefix("fd66::9/64")};
+  const auto advice = [&](const char* address) {
+    return address_advice(*parse_ip(address), std::span(&one, 1));
+  };
+  EXPECT_THAT(advice("fd66::1"), HasSubstr("no interface of this machine has that address now"));
+  one.state = AddressState::kDuplicate;
+  EXPECT_THAT(advice("fd66::9"),
+              HasSubstr("v0 has that address, but another host of its link has it, too"));
+  one.state = AddressState::kTentative;
+  EXPECT_THAT(advice("fd66::9"), HasSubstr("start again in two seconds"));
+}
+
+// Of loopback, and of bridges that every host of a cluster has at the same address.
+TEST(OwnAddressAdvice, NamesAnAddressOfThisHost) {
+  const std::vector<LocalAddress> all{
+      {.interface = "lo", .prefix = *parse_ip_prefix("127.0.0.1/8")},
+      {.interface = "br-3f2a", .prefix = *parse_ip_prefix("172.18.0.1/16")}};
+  const auto advice = [&](const char* address) {
+    return own_address_advice(*parse_ip(address), all);
+  };
+  EXPECT_THAT(advice("172.18.0.1"),
+              HasSubstr("172.18.0.1 is an address of this host itself (br-3f2a)"));
+  EXPECT_THAT(advice("127.0.0.1"), HasSubstr("if the peer is on another host, name an interface "
+                                             "whose address is its own on each host by "
+                                             "NCCL_SOCKET_IFNAME"));
+  EXPECT_THAT(advice("127.0.0.2"), HasSubstr("127.0.0.2 is an address of this host itself: "));
+  EXPECT_EQ(advice("172.18.0.2"), "");
 }
 
 }  // namespace
