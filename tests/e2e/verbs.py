@@ -31,8 +31,10 @@ def tags():
 
 
 def queue_pairs():
+    """Large messages take them in turn, or are cut over all of them."""
     with SoftFabric() as fabric:
-        fabric.perf("--op", "all_reduce", *SWEEP, NCCL_IB_QPS_PER_CONNECTION="8")
+        for split in ("0", "1"):
+            fabric.perf("--op", "all_reduce", *SWEEP, NCCL_IB_QPS_PER_CONNECTION="8", NCCL_IB_SPLIT_DATA_ON_QPS=split)
         fabric.counted()
 
 
@@ -41,7 +43,7 @@ def disordered():
     with SoftFabric() as fabric:
         for seed in range(3):
             fabric.perf("--op", "all_reduce", "--tags", "4", *SHORT, NCCL_IB_QPS_PER_CONNECTION="4", NCCL_IB_TIMEOUT="15",
-                        faults=f"seed={seed},drop=80,rnr=10,delay=2000@5")
+                        NCCL_IB_SPLIT_DATA_ON_QPS=str(seed % 2), faults=f"seed={seed},drop=80,rnr=10,delay=2000@5")
         counted = fabric.counted()
         for what in ("dropped", "sent_again", "not_ready", "delayed"):
             check(counted[what] > 0, f"nothing was {what}: {counted}")
