@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import statistics
+import subprocess
 import sys
 import time
 
@@ -48,6 +49,40 @@ def ipv6_mtu_9000():
 def loss_5(said=r"the kernel sent [1-9]\d* segments again"):
     all_reduce(("--loss", "5%", "--seed", "7"),
                ["--min", "8", "--max", "256K", "--factor", "32", "--iters", "2", "--warmup", "1", "--check"], said)
+
+
+def without_a_config(hosts, said, **env):
+    """A job over the interface, and the address of it, that ztcp chooses."""
+    for config in hosts.configs:
+        os.remove(config)
+    ranks = hosts.start_pair("--op", "sendrecv", "--max", "64K", "--check", ZTCP_TRANSPORT="sockets", **env)
+    for rank in ranks:
+        check(rank.wait(60) == 0, f"{rank.name} failed:\n{rank.output()[-2000:]}")
+    for host in range(2):
+        text = said.format(host + 1)
+        check(text in hosts.log(), f"no line says '{text}'")
+
+
+def routed_address():
+    """A host whose one address is routed to it has that on `lo`, beside 127.0.0.1."""
+    with Hosts() as hosts:
+        for host in range(2):
+            hosts.on(host, "ip", "address", "add", f"10.55.0.{host + 1}/32", "dev", "lo")
+            hosts.on(host, "ip", "route", "add", f"10.55.0.{2 - host}/32", "via", hosts.address(1 - host).split("/")[0],
+                     "src", f"10.55.0.{host + 1}")
+        without_a_config(hosts, "kernel sockets, lo 10.55.0.{}", NCCL_SOCKET_IFNAME="lo")
+
+
+def duplicate_address():
+    """An address that failed duplicate detection stands before the good one."""
+    with Hosts(family=6) as hosts:
+        hosts.on(0, "ip", "address", "add", "fd66::9/64", "dev", "data", "nodad")
+        hosts.on(1, "ip", "address", "add", "fd66::9/64", "dev", "data")
+        shown = hosts.inside(1, ["ip", "-6", "-o", "address", "show", "dev", "data"])
+        wait_until(lambda: "dadfailed" in subprocess.run(shown, check=True, capture_output=True, text=True).stdout, 20,
+                   "failure of duplicate address detection")
+        hosts.on(0, "ip", "address", "delete", "fd66::9/64", "dev", "data")
+        without_a_config(hosts, "kernel sockets, data fd66::{}", NCCL_SOCKET_IFNAME="data", NCCL_SOCKET_FAMILY="AF_INET6")
 
 
 def receive_queues():
@@ -236,4 +271,4 @@ if __name__ == "__main__":
     main({f.__name__: f for f in (ipv4_mtu_1500, ipv4_mtu_9000, ipv6_mtu_1500, ipv6_mtu_9000, receive_queues, loss_5,
                                   briefly_down, down_for_long, merged, address_removed, sender_killed, receiver_killed, receiver_stopped,
                                   sender_stopped, communicators, strangers,
-                                  ports_exhausted)})
+                                  ports_exhausted, routed_address, duplicate_address)})

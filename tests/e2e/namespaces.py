@@ -185,10 +185,10 @@ class Hosts(Fabric):
             command = self.inside(int(rank), command)
         return super().start(name, command, env, pass_fds)
 
-    def start_pair(self, *arguments):
+    def start_pair(self, *arguments, **env):
         """A rank of ztcp_perf on each host."""
         port = free_port()
         return [self.start(f"rank{rank}",
                            [PERF, "--plugin", PLUGIN, "--ranks", "2", "--rank", str(rank), "--rendezvous",
-                            f"10.67.0.1:{port}", *arguments], {"ZTCP_LOCAL_RANK": str(rank)})
+                            f"10.67.0.1:{port}", *arguments], {**env, "ZTCP_LOCAL_RANK": str(rank)})
                 for rank in range(2)]
