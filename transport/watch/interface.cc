@@ -20,6 +20,11 @@ bool is_of_containers(std::string_view name) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+// 127.0.0.0/8; of IPv4 alone.
+bool is_of_every_host(const LocalAddress& one) {
+  return one.prefix.address.v4().value >> 24 == 127;
+}
+
 }  // namespace
 
 std::string default_interface(std::string_view routes) {
@@ -65,11 +70,16 @@ std::optional<Ipv4Address> choose_address(std::string_view wanted, std::string_v
     return found->prefix.address.v4();
   };
   if (wanted != "auto") return first([&](const LocalAddress& i) { return i.interface == wanted; });
-  if (says_interfaces(nccl))
-    return first([&](const LocalAddress& i) {
+  if (says_interfaces(nccl)) {
+    const auto is_named = [&](const LocalAddress& i) {
       // Loopback is for those who ask for it.
       return fits_socket_ifname(nccl, i.interface) && !(i.is_loopback && nccl.starts_with('^'));
-    });
+    };
+    // The address of a host to which it is routed stands on loopback, behind the one that all have.
+    const auto routed =
+        first([&](const LocalAddress& i) { return is_named(i) && !is_of_every_host(i); });
+    return routed ? routed : first(is_named);
+  }
   if (const auto routed =
           first([&](const LocalAddress& i) { return i.interface == default_route; }))
     return routed;

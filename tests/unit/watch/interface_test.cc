@@ -50,6 +50,13 @@ TEST(ChooseAddress, FollowsNcclsVariable) {
   EXPECT_EQ(chosen("auto", "^", "eth0"), "10.0.0.5") << "one character says nothing";
 }
 
+TEST(ChooseAddress, OfLoopbackIsOneThatIsRoutedToTheHost) {
+  const std::vector<LocalAddress> host = {up("lo", "127.0.0.1/8"), up("lo", "10.55.0.1/32")};
+  EXPECT_EQ(choose_address("auto", "lo", "", host), Ipv4Address{0x0a370001});
+  EXPECT_EQ(choose_address("lo", "", "", host), Ipv4Address{0x7f000001})
+      << "of processes of this host alone";
+}
+
 TEST(ChooseAddress, ElseTheDefaultRoutesElseWhatThereIs) {
   EXPECT_EQ(chosen("auto", "", "eth0"), "10.0.0.5");
   EXPECT_EQ(chosen("auto"), "10.0.1.5");
