@@ -77,6 +77,10 @@ Problem oddity_of(const Checklist& list, const RdmaPort& port, const Nic& nic,
       better == nullptr || better == &gid
           ? std::string()
           : fmt::format("write gid_index = {} into {}", better->index, list.fabric.path);
+  // As of an entry whose interface is in another network namespace.
+  if (gid.type == GidType::kUnknown)
+    return {"", who + ": the kernel does not tell its type here, as of another container's",
+            fmt::format("remove gid_index from {}, and one is chosen", list.fabric.path)};
   if (gid.type == GidType::kRoceV1)
     return {"", who + " is of RoCE v1, which no router forwards, and the peers' must be, too",
             choose.empty()

@@ -309,6 +309,16 @@ TEST_F(CheckVerbs, AGidOfAnotherSubnetIsNamedWithTheRightOne) {
   EXPECT_EQ(said.mend, "write gid_index = 3 into /etc/ztcp.conf");
 }
 
+TEST_F(CheckVerbs, AGidOfAnotherNetworkNamespaceIsNamed) {
+  const std::string port = "sys/class/infiniband/mlx5_0/ports/1/";
+  tree_.add_file(port + "gids/3", mapped("0007") + "\n");
+  tree_.add_file(port + "gid_attrs/types/3", "");
+  fabric_.nics[0].gid_index = 3;
+  const Problem said = warning("rdma_gid");
+  EXPECT_THAT(said.what, HasSubstr("GID 3 10.0.0.7 (of unknown type): the kernel does not tell"));
+  EXPECT_EQ(said.mend, "remove gid_index from /etc/ztcp.conf, and one is chosen");
+}
+
 TEST_F(CheckVerbs, AGidWhoseAddressIsGoneIsNamed) {
   addresses_[0].prefix = *parse_ip_prefix("10.0.0.6/24");
   const Problem said = warning("rdma_gid");
