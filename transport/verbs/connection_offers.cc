@@ -20,7 +20,7 @@ namespace {
 using State = Strand::State;
 using Step = RailNote::Step;
 
-// A queue pair that reaches nobody says so after 10 s by default.
+// A queue pair that reaches nobody says so after 35 s by default.
 constexpr Duration kProof = std::chrono::seconds(40);
 // A stream that is dialled is looked at ever more seldom, and not for so long.
 constexpr Duration kLongestLook = std::chrono::milliseconds(128);
