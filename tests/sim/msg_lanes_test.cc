@@ -82,6 +82,37 @@ INSTANTIATE_TEST_SUITE_P(Seeds, Lanes,
                          testing::Combine(testing::Values(2, 3, 8, 100),
                                           testing::Range<std::uint64_t>(1, 9)));
 
+// NCCL's bootstrap over the plugin: the steps of a ring over all ranks, each with a tag of its own.
+class Rings : public testing::TestWithParam<std::tuple<std::uint32_t, unsigned>> {};
+
+TEST_P(Rings, OfAnyLengthUseATagForEachStep) {
+  const auto [steps, seed] = GetParam();
+  MsgScript script;
+  script.streams.seed = seed;
+  script.set_ack_is_delivery(seed % 2 == 0);
+  script.session.flows = 2;
+  script.session.multi_flow_threshold_bytes = 512;
+  script.kill_chance = seed == 0 ? 0 : steps / 4;
+  script.session.max_redials = 20;
+  script.session.redial_window = std::chrono::hours(1);
+  for (std::uint32_t round = 0; round < 2; ++round) {  // Each tag comes again.
+    for (std::uint32_t tag = 0; tag < steps; ++tag) {
+      script.sizes.push_back(tag % 1000);
+      script.tags.push_back(tag);
+    }
+  }
+  MsgWorld world(script);
+  ASSERT_TRUE(world.run_all()) << world.sender.done << " sent, " << world.receiver.done << " "
+                               << world.sender.error.where << "/" << world.receiver.error.where;
+  EXPECT_EQ(world.problem(), "");
+  EXPECT_TRUE(world.close_all());
+  EXPECT_EQ(world.sender.failed + world.receiver.failed, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Rings,
+                         testing::Combine(testing::Values(129, 1000, 5000),
+                                          testing::Values(0U, 1U, 2U)));
+
 // A flow dies before event 0, 1, 2, ...
 TEST(LanesKilled, AtAnyEventLoseNothing) {
   std::size_t events = 10;

@@ -10,18 +10,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 
 namespace ztcp::msg {
 
-// NCCL's tags are ranks that share a connection: a few. One tag more fails the session by name.
-inline constexpr std::size_t kMaxLanes = 128;
+// NCCL's tags are the ranks that share a connection, a few; or, where its bootstrap runs over the
+// plugin (NCCL_OOB_NET_ENABLE=1), the steps of a ring: one less than the job has ranks. One tag
+// more fails the session by name.
+inline constexpr std::size_t kMaxLanes = std::size_t{1} << 18;
 
-// Each side's lanes in the order in which it first heard of their tags; none ever goes. `Lane` is
-// trivial and has a tag.
+// Each side's lanes in the order in which it first heard of their tags. No lane is removed, because
+// both ends go on numbering where they stopped, and none moves. `Lane` is trivial and has a tag.
+// Memory for the first 128 is there from the start; it doubles where more come.
 template <class Lane>
 class Lanes {
  public:
-  // Null when there are kMaxLanes others.
+  // Null when there are kMaxLanes others, or no memory for one more.
   Lane* find_or_add(std::uint32_t tag) {
     if (last_ != nullptr && last_->tag == tag) [[likely]]
       return last_;
@@ -29,45 +33,101 @@ class Lanes {
   }
 
   std::size_t size() const { return size_; }
-  Lane& operator[](std::size_t index) { return lanes_[index]; }
-  std::size_t index_of(const Lane& lane) const {
-    return static_cast<std::size_t>(&lane - lanes_.get());
+  bool is_full() const { return size_ == kMaxLanes; }
+  Lane& operator[](std::size_t index) {
+    const auto block = static_cast<std::size_t>(std::bit_width(index / kFirst));
+    return blocks_[block][block == 0 ? index : index - kFirst * (std::size_t{1} << (block - 1))];
   }
-  Lane* begin() { return lanes_.get(); }
-  Lane* end() { return lanes_.get() + size_; }
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (std::size_t i = 0; i < size_; ++i) visit((*this)[i]);
+  }
 
  private:
+  static constexpr std::size_t kFirst = 128;
+  // Of 128, 128, 256, 512, ... lanes.
+  static constexpr std::size_t kBlocks = std::countr_zero(kMaxLanes / kFirst) + 1;
+
   Lane* find_or_add_slowly(std::uint32_t tag) {
-    for (Lane& lane : *this)
-      if (lane.tag == tag) return last_ = &lane;
-    if (size_ == kMaxLanes) return nullptr;
-    Lane& added = lanes_[size_++];
+    if (Lane* const known = find(tag)) return last_ = known;
+    if (size_ == capacity_ && !grow()) return nullptr;
+    Lane& added = (*this)[size_++];
     added = Lane{};
     added.tag = tag;
+    if (slots_ != nullptr) enter(size_ - 1);
     return last_ = &added;
+  }
+
+  // Few are looked at one by one; where there are more blocks than one, by their slots.
+  Lane* find(std::uint32_t tag) {
+    if (slots_ == nullptr) {
+      for (std::size_t i = 0; i < size_; ++i)
+        if (blocks_[0][i].tag == tag) return &blocks_[0][i];
+      return nullptr;
+    }
+    for (std::size_t slot = slot_of(tag); slots_[slot] != 0; slot = (slot + 1) & slot_mask_)
+      if (Lane& lane = (*this)[slots_[slot] - 1]; lane.tag == tag) return &lane;
+    return nullptr;
+  }
+
+  // A memory shortage is a value here: what uses this has no other allocation after its start.
+  bool grow() {
+    if (is_full()) return false;
+    const std::size_t slots = 4 * capacity_;  // Never more than half of them are used.
+    std::unique_ptr<Lane[]> block(new (std::nothrow) Lane[capacity_]);
+    std::unique_ptr<std::uint32_t[]> table(new (std::nothrow) std::uint32_t[slots]());
+    if (block == nullptr || table == nullptr) return false;
+    blocks_[static_cast<std::size_t>(std::bit_width(capacity_ / kFirst))] = std::move(block);
+    capacity_ *= 2;
+    slots_ = std::move(table);
+    slot_mask_ = slots - 1;
+    for (std::size_t i = 0; i < size_; ++i) enter(i);
+    return true;
+  }
+
+  // NCCL's tags are small numbers: a multiplication spreads them.
+  std::size_t slot_of(std::uint32_t tag) const { return (tag * 0x9e3779b1U >> 7U) & slot_mask_; }
+  void enter(std::size_t index) {
+    std::size_t slot = slot_of((*this)[index].tag);
+    while (slots_[slot] != 0) slot = (slot + 1) & slot_mask_;
+    slots_[slot] = static_cast<std::uint32_t>(index + 1);
   }
 
   Lane* last_ = nullptr;  // Used last: nearly always the only one.
   std::size_t size_ = 0;
+  std::size_t capacity_ = kFirst;
   // Not touched beyond those that are used.
-  std::unique_ptr<Lane[]> lanes_ = std::make_unique_for_overwrite<Lane[]>(kMaxLanes);
+  std::array<std::unique_ptr<Lane[]>, kBlocks> blocks_{
+      std::make_unique_for_overwrite<Lane[]>(kFirst)};
+  std::unique_ptr<std::uint32_t[]> slots_;  // Index and one, by tag; 0: free. Null: one block.
+  std::size_t slot_mask_ = 0;
 };
 
-// Some of a session's lanes, by index.
-class LaneSet {
+// Some of a session's lanes, in the order in which they came. `Lane` has list_before, list_after
+// and is_listed.
+template <class Lane>
+class LaneList {
  public:
-  bool empty() const { return (words_[0] | words_[1]) == 0; }
-  void add(std::size_t lane) { words_[lane / 64] |= std::uint64_t{1} << (lane % 64); }
-  void remove(std::size_t lane) { words_[lane / 64] &= ~(std::uint64_t{1} << (lane % 64)); }
-  // The least. Only if not empty.
-  std::size_t first() const {
-    return static_cast<std::size_t>(words_[0] != 0 ? std::countr_zero(words_[0])
-                                                   : 64 + std::countr_zero(words_[1]));
+  bool empty() const { return first_ == nullptr; }
+  Lane& first() const { return *first_; }  // Only if not empty.
+  void add(Lane& lane) {
+    if (lane.is_listed) return;
+    lane.is_listed = true;
+    lane.list_before = last_;
+    lane.list_after = nullptr;
+    (last_ == nullptr ? first_ : last_->list_after) = &lane;
+    last_ = &lane;
+  }
+  void remove(Lane& lane) {
+    if (!lane.is_listed) return;
+    lane.is_listed = false;
+    (lane.list_before == nullptr ? first_ : lane.list_before->list_after) = lane.list_after;
+    (lane.list_after == nullptr ? last_ : lane.list_after->list_before) = lane.list_before;
   }
 
  private:
-  std::array<std::uint64_t, kMaxLanes / 64> words_{};
+  Lane* first_ = nullptr;
+  Lane* last_ = nullptr;
 };
-static_assert(kMaxLanes == 128);
 
 }  // namespace ztcp::msg

@@ -83,8 +83,10 @@ std::string describe(const FailureDetail& detail) {
       text = "the receiver closed with messages outstanding";
       break;
     case Reason::kTooManyTags:
-      text = "more than " + number(detail.ours) +
-             " tags on one connection: set NCCL_NET_SHARED_COMMS=0 on all hosts";
+      text =
+          "more than " + number(detail.ours) +
+          " tags on one connection: set NCCL_NET_SHARED_COMMS=0 and NCCL_OOB_NET_ENABLE=0 on all "
+          "hosts";
       break;
     case Reason::kOutOfMemory:
       text =

@@ -61,8 +61,9 @@
 //
 // Lanes. Each tag is a lane, which numbers its messages from 0: the j-th message sent with a tag
 // belongs to the j-th buffer posted with it, whenever either happens and whatever other lanes do. A
-// lane comes to be with its first message, buffer or credit; there are 128 at most. A message waits
-// for its own lane's credit only, and others pass it by.
+// lane comes to be with its first message, buffer or credit, and stays; there are 262,144 at most,
+// and 512 at most for which the receiver has told of buffers and that carry no message yet. A
+// message waits for its own lane's credit only, and others pass it by.
 //
 // Units. A message is counted in units: 4096 bytes, doubled until 1024 of them cover the message.
 // A chunk starts at a unit and ends at one or at the message's end; it holds at least one byte,

@@ -109,6 +109,9 @@ struct RecvLane {
   std::uint64_t begun;        // All of 0..begun-1, by the sender, in order.
   bool is_small;              // As the message begun last (record.h, "When credit is told").
   bool wants_receipt;         // For one of those that are done and not counted as received.
+  bool is_listed;             // In the list of those with credit to tell (LaneList).
+  RecvLane* list_before;
+  RecvLane* list_after;
   // Posted beyond that window, in order.
   RecvMessage* waiting_first;
   RecvMessage* waiting_last;

@@ -77,7 +77,7 @@ void RecvSession::tell_state(RecvFlow& flow) {
     RecvLane& lane = lanes_[flow.lanes_told];
     if (!tell_maps(flow, lane) || !flow.send(credit_of(lane))) return;
     lane.told_posted = lane.posted;
-    changed_.remove(flow.lanes_told);
+    changed_.remove(lane);
   }
   if (!flow.send(Ready{released_})) return;
   told_released_ = released_;
@@ -143,14 +143,13 @@ void RecvSession::flush_owed() {
 void RecvSession::flush() {
   if (state_ != State::kRunning) return;
   while (!changed_.empty()) {
-    const std::size_t index = changed_.first();
-    RecvLane& lane = lanes_[index];
+    RecvLane& lane = changed_.first();
     if (!tell(credit_of(lane))) {
       must_tell_ = true;
       return;
     }
     lane.told_posted = lane.posted;
-    changed_.remove(index);
+    changed_.remove(lane);
   }
   must_tell_ = false;
   untold_received_ = 0;
@@ -193,7 +192,8 @@ void RecvSession::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
   if (state_ == State::kClosing) return finish_closing();
   if (state_ != State::kRunning) return;
   if (has_living_flow()) {
-    for (const RecvLane& lane : lanes_) change(lane);  // The newest credit may have died with it.
+    // The newest credit may have died with it.
+    lanes_.for_each([&](RecvLane& lane) { change(lane); });
     return tell_soon();
   }
   if (has_bye_) return check_after_bye(now);
@@ -265,7 +265,10 @@ void RecvSession::on_protocol_error(TimePoint now, const char* where) {
   fail(now, Error{Errc::kProtocol, 0, where}, FailureDetail{Reason::kProtocol});
 }
 
-void RecvSession::fail_too_many_tags(TimePoint now) {
+// A tag was named for which there is no lane.
+void RecvSession::fail_without_lane(TimePoint now) {
+  if (!lanes_.is_full())
+    return fail(now, Error{Errc::kOutOfMemory, 0, "no memory for another tag"});
   fail(now, Error{Errc::kInvalidArgument, 0, "tag"},
        FailureDetail{Reason::kTooManyTags, /*from_peer=*/false, kMaxLanes, kMaxLanes + 1});
 }

@@ -140,7 +140,7 @@ class RecvSession final : public CopyClient {
   Credit credit_of(const RecvLane& lane) const {
     return {lane.posted, released_, lane.received, lane.tag};
   }
-  void change(const RecvLane& lane) { changed_.add(lanes_.index_of(lane)); }
+  void change(RecvLane& lane) { changed_.add(lane); }
   bool are_news_urgent() const;
   void note_news();
   void tell_soon();
@@ -161,7 +161,7 @@ class RecvSession final : public CopyClient {
   // Nobody writes to posted memory any more.
   void settle_places();
   void stop_writing();
-  void fail_too_many_tags(TimePoint now);
+  void fail_without_lane(TimePoint now);
   void fail(TimePoint now, Error error, const FailureDetail& detail = {});
 
   Acceptor* acceptor_;
@@ -192,7 +192,7 @@ class RecvSession final : public CopyClient {
   StreamHealth health_;
 
   Lanes<RecvLane> lanes_;
-  LaneSet changed_;  // Lanes with credit to tell, now or at some time.
+  LaneList<RecvLane> changed_;  // Lanes with credit to tell, now or at some time.
   std::uint64_t released_ = 0;
   std::uint64_t received_ = 0;  // Messages done, of all lanes.
   std::uint64_t told_released_ = 0;

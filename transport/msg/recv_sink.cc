@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <numeric>
 #include <utility>
 
 #include "transport/core/ordered_copy.h"
@@ -21,7 +20,7 @@ void RecvSession::on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chunk) {
   cursor.eager = chunk.eager;
   if (state_ != State::kRunning) return;
   RecvLane* const lane = cursor.lane = lanes_.find_or_add(chunk.tag);
-  if (lane == nullptr) return fail_too_many_tags(now);
+  if (lane == nullptr) return fail_without_lane(now);
   if (!lane->is_in_window(chunk.message) || has_bye_)
     return on_protocol_error(now, "chunk outside the message window");
   if (lane->is_finished(chunk.message)) return;
@@ -211,7 +210,7 @@ void RecvSession::post(TimePoint now, RecvMessage& message) {
   assert(owner_ != nullptr);
   if (state_ != State::kRunning) return;  // The owner knows, or will hear, how it ended.
   RecvLane* const lane = lanes_.find_or_add(message.tag());
-  if (lane == nullptr) return fail_too_many_tags(now);
+  if (lane == nullptr) return fail_without_lane(now);
   if (has_bye_ && lane->arrival(lane->posted) == nullptr)
     return fail(now, Error{Errc::kPeerClosed, 0, "post: the sender has closed"}, why_sender_left());
   ++outstanding_;
@@ -291,9 +290,9 @@ void RecvSession::on_copied(TimePoint now, RecvMessage& message) {
 
 std::size_t RecvSession::count_copying() {
   if (!has_copies_out()) return 0;
-  return std::accumulate(
-      lanes_.begin(), lanes_.end(), std::size_t{0},
-      [](std::size_t sum, const RecvLane& lane) { return sum + lane.count_copying(); });
+  std::size_t count = 0;
+  lanes_.for_each([&](const RecvLane& lane) { count += lane.count_copying(); });
+  return count;
 }
 
 void RecvSession::finish(TimePoint now, RecvLane& lane, std::uint64_t number) {

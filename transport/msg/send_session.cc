@@ -44,7 +44,8 @@ void SendSession::post(TimePoint now, SendMessage& message) {
   if (message.total() > kMaxMessageBytes)
     return fail(Error{Errc::kInvalidArgument, 0, "post: message above 1 TiB"});
   SendLane* const lane = lanes_.find_or_add(message.tag());
-  if (lane == nullptr) return fail_too_many_tags();
+  if (lane == nullptr) return fail_without_lane();
+  if (lane->messages == 0) ++used_lanes_;
   SendMessage* const kept = state_ == State::kReady ? kept_.keep(message) : nullptr;
   SendMessage& next = kept != nullptr ? *kept : message;
   next.set_place(*lane, lane->messages++);
@@ -119,14 +120,20 @@ TimePoint SendSession::next_deadline() const {
 
 void SendSession::on_credit(const Credit& credit) {
   SendLane* const lane = lanes_.find_or_add(credit.tag);
-  if (lane == nullptr) return fail_too_many_tags();
+  if (lane == nullptr) return fail_without_lane();
+  // A receiver names as many at most as it has buffers: it can't make this side's memory grow.
+  if (lanes_.size() - used_lanes_ > kMaxUnusedLanes)
+    return fail(Error{Errc::kProtocol, 0, "credit for tags that carry no message"},
+                FailureDetail{Reason::kProtocol});
   if (!credit_.on_credit(*lane, credit))
     return fail(Error{Errc::kProtocol, 0, "credit"}, FailureDetail{Reason::kProtocol});
   has_asked_ = false;
   advance();
 }
 
-void SendSession::fail_too_many_tags() {
+// A tag was named for which there is no lane.
+void SendSession::fail_without_lane() {
+  if (!lanes_.is_full()) return fail(Error{Errc::kOutOfMemory, 0, "no memory for another tag"});
   fail(Error{Errc::kInvalidArgument, 0, "tag"},
        FailureDetail{Reason::kTooManyTags, /*from_peer=*/false, kMaxLanes, kMaxLanes + 1});
 }
@@ -203,7 +210,7 @@ void SendSession::on_bye(const Bye& bye) {
     return fail(Error{Errc::kProtocol, 0, "bye"}, FailureDetail{Reason::kProtocol});
   peer_closed_ = true;
   peer_process_ended_ = bye.process_ends;
-  for (SendLane& lane : lanes_) credit_.on_all_received(lane);
+  lanes_.for_each([&](SendLane& lane) { credit_.on_all_received(lane); });
   advance();
 }
 

@@ -132,7 +132,7 @@ class SendSession {
   void forget_messages();  // Their records are the owner's again.
   void finish_closing();
   void end_closed();
-  void fail_too_many_tags();
+  void fail_without_lane();
   void fail(Error error, const FailureDetail& detail = {});
 
   const SessionSettings settings_;
@@ -163,6 +163,7 @@ class SendSession {
   std::uint64_t posted_ = 0;  // Messages, of all lanes.
   std::uint32_t messages_with_lost_units_ = 0;
   Lanes<SendLane> lanes_;
+  std::size_t used_lanes_ = 0;  // Those that have had a message.
   SenderCredit credit_;
   std::array<SendFlow, kMaxFlows> flows_;
 };

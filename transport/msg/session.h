@@ -26,6 +26,9 @@ inline constexpr std::size_t kMessageWindow = 32;
 // Messages, of all tags, that may be out without a posted buffer.
 inline constexpr std::size_t kMaxUnexpected = 32;
 
+// Tags for which a receiver may have told buffers, and that no message has had yet.
+inline constexpr std::size_t kMaxUnusedLanes = 512;
+
 using Cookie = std::array<std::byte, 16>;      // Names a listener; travels in NCCL's handle.
 using ClusterKey = std::array<std::byte, 32>;  // HMAC-SHA256 key; all zero: no authentication.
 

@@ -2,11 +2,13 @@
 // Copyright the ztcp authors
 //
 // Memory that ends while somebody is let in: whoever it was is refused by name, and what was set
-// aside for it is the next one's.
+// aside for it is the next one's. And while a connection uses more tags than it began with room
+// for: that connection fails, and no exception leaves it.
 #include <gtest/gtest.h>
 
 #include "tests/support/failing_allocation.h"
 #include "tests/unit/msg/acceptor_fixture.h"
+#include "tests/unit/msg/send_session_fixture.h"
 
 namespace ztcp::msg {
 namespace {
@@ -56,6 +58,27 @@ TEST_F(AcceptorTest, WhoFindsNoMemoryToBeHeardIsReset) {
   EXPECT_TRUE(failing.has_failed());
   EXPECT_EQ(acceptor->counters().refused_no_memory, 1U);
   EXPECT_TRUE(accept_of(greet()));
+}
+
+TEST_F(SendSessionTest, AConnectionFailsWhereAnotherTagFindsNoMemory) {
+  for (std::size_t nth = 1;; ++nth) {
+    failures.clear();
+    dialled.clear();
+    make();
+    accept(0);
+    for (std::uint32_t tag = 0; tag < 128; ++tag) post(1, tag);
+    Send& message = sends.emplace_back();
+    message.start(std::span(memory).first(1), 128, 0);
+    test::FailingAllocation failing(nth);
+    failing.during([&] { session->post(now, message); });
+    if (!failing.has_failed()) {
+      EXPECT_TRUE(failures.empty());
+      EXPECT_GT(nth, 2U) << "the lanes and their slots";
+      break;
+    }
+    ASSERT_EQ(failures.size(), 1U);
+    EXPECT_EQ(failures[0].code, Errc::kOutOfMemory);
+  }
 }
 
 }  // namespace

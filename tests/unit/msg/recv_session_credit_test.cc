@@ -86,23 +86,32 @@ TEST_F(RecvSessionTest, MessagesWithoutABufferAreLimitedOverAllLanes) {
   EXPECT_EQ(failures[0].code, Errc::kProtocol);
 }
 
-TEST_F(RecvSessionTest, TagsWithoutEndFailTheSessionByName) {
-  for (const bool by_peer : {true, false}) {
-    failures.clear();
-    Peer& peer = greet(hello(by_peer ? 1 : 2));
-    std::array<std::byte, 8> buffer{};
-    for (std::uint32_t tag = 0; tag < 128; ++tag) post(buffer, tag, sessions.size() - 1, tag);
-    EXPECT_TRUE(failures.empty());
-    if (by_peer)
-      peer.chunk({true, 8, 0, 0, 8, 128});
-    else
-      post(buffer, 128, sessions.size() - 1, 128);
-    ASSERT_EQ(failures.size(), 1U);
-    EXPECT_EQ(failures[0].code, Errc::kInvalidArgument);
-    EXPECT_EQ(describe(sessions.back()->failure_detail()),
-              "more than 128 tags on one connection: set NCCL_NET_SHARED_COMMS=0 on all hosts");
-    EXPECT_EQ(peer.reason(), Reason::kTooManyTags);
+TEST_F(RecvSessionTest, TagsAboveTheLimitFailTheSessionByName) {
+  Peer& peer = greet(hello(1));
+  std::array<std::byte, 8> buffer{};
+  for (std::uint32_t tag = 0; tag < kMaxLanes; ++tag) {
+    post(buffer, 0, sessions.size() - 1, tag);
+    peer.chunk({false, 8, 0, 0, 8, tag});
+    peer.stream.written.clear();
+    done.clear();
   }
+  EXPECT_TRUE(failures.empty());
+  post(buffer, 1, sessions.size() - 1, kMaxLanes);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kInvalidArgument);
+  EXPECT_EQ(describe(sessions.back()->failure_detail()),
+            "more than 262144 tags on one connection: set NCCL_NET_SHARED_COMMS=0 and "
+            "NCCL_OOB_NET_ENABLE=0 on all hosts");
+}
+
+// What a sender may name by itself: as many as messages may be out without a buffer.
+TEST_F(RecvSessionTest, ASenderAloneNamesFewTags) {
+  Peer& peer = greet(hello(1));
+  for (std::uint32_t tag = 0; tag < kMaxUnexpected; ++tag) peer.chunk({true, 8, 0, 0, 8, tag});
+  EXPECT_TRUE(failures.empty());
+  peer.chunk({true, 8, 0, 0, 8, kMaxUnexpected});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kProtocol);
 }
 
 TEST_F(RecvSessionTest, AByeCountsTheMessagesOfAllLanes) {
