@@ -34,7 +34,7 @@ ncclResult_t to_nccl(Errc code) noexcept {
   return ncclInternalError;
 }
 
-ncclResult_t report_exception(const char* entry) noexcept {
+ncclResult_t report_exception(const char* entry) {
   try {
     throw;
   } catch (const std::bad_alloc&) {
@@ -48,6 +48,8 @@ ncclResult_t report_exception(const char* entry) noexcept {
   } catch (const std::exception& e) {
     log::warn("{}: unexpected exception: {}", entry, e.what());
     return ncclInternalError;
+  } catch (::abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     log::warn("{}: unknown exception", entry);
     return ncclInternalError;

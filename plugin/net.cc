@@ -3,6 +3,7 @@
 #include "plugin/net.h"
 
 #include <algorithm>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -385,13 +386,13 @@ void Net::close(const void* object) {
   closed = objects_.extract(object);
 }
 
-void Net::drain() noexcept {
+void Net::drain() {
   const Startup* const current = startup();
   if (current == nullptr) return;
   for (const auto& transport : current->transports) {
     try {
       transport->drain();
-    } catch (...) {  // The process ends; nobody is left to tell.
+    } catch (const std::exception&) {  // The process ends; nobody is left to tell.
     }
   }
 }

@@ -113,7 +113,7 @@ class Net {
 
   // The process ends: tells its peers, lets streams finish, bounded. Everything else is
   // left to the kernel, because NCCL's threads may still be inside.
-  void drain() noexcept;
+  void drain();
 
  private:
   using Object = std::variant<std::unique_ptr<Listening>, SendCommPtr, RecvCommPtr>;

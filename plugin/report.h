@@ -34,7 +34,7 @@ std::string explain(const Error& error);
 
 // Warns, and makes the failure to return.
 template <class... Args>
-tl::unexpected<Reported> report(Errc code, log::Format format, const Args&... args) noexcept {
+tl::unexpected<Reported> report(Errc code, log::Format format, const Args&... args) {
   log::warn(format, args...);
   return tl::unexpected<Reported>(Reported::earlier(code));
 }

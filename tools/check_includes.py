@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the layers apart: which folder may include what (ARCHITECTURE.md, "Layers").
+"""Holds the layers apart: which folder may include what (ARCHITECTURE.md, "Layers"). And that no
+catch-all swallows the end of a thread, which would abort the process.
 
 usage: check_includes.py [ROOT]     exit 1 and a line per offence when a rule is broken
 """
@@ -75,6 +76,9 @@ IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|u
                   r"ctime|fmt/.*|random|iostream|fstream")
 IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|transport/core/log\.h)"
 NCCL_NAMES = r"\bnccl[A-Z]\w*|ncclNetPlugin"
+# pthread_exit() and pthread_cancel() unwind as an exception that must be thrown again.
+CATCH_ALL = re.compile(r'catch\s*\(\s*\.\.\.\s*\)\s*\{')
+LETS_THREADS_END = re.compile(r'catch\s*\(\s*(?:::)?abi::__forced_unwind\s*&\s*\)\s*\{\s*throw;\s*\}\s*$')
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
@@ -87,6 +91,21 @@ def layer_of(path):
     return max(fitting, key=len, default=None)
 
 
+def block_at(code, begin):
+    """What is in the braces whose first one ends before `begin`."""
+    depth, at = 1, begin
+    while at < len(code) and depth:
+        depth += {"{": 1, "}": -1}.get(code[at], 0)
+        at += 1
+    return code[begin:at]
+
+
+def catches_thread_ends(text):
+    code = re.sub(r"//.*", "", text)
+    return any(not re.search(r"\bthrow;", block_at(code, found.end())) and
+               not LETS_THREADS_END.search(code[:found.start()]) for found in CATCH_ALL.finditer(code))
+
+
 def offences(root):
     for file in sorted(root.rglob("*")):
         path = file.relative_to(root).as_posix()
@@ -95,6 +114,8 @@ def offences(root):
             continue
         text = file.read_text()
         layer = layer_of(path)
+        if catches_thread_ends(text):
+            yield path, "catch (...) without catch (abi::__forced_unwind&) { throw; } just before it"
         for kind, name in INCLUDE.findall(text):
             if kind == '"' and layer is not None:
                 if "/" not in name:

@@ -92,7 +92,7 @@ void Poller::stop() {
   thread_.join();
 }
 
-bool Poller::turn() noexcept {
+bool Poller::turn() {
   last_turn_ = read_clock();
   bool moved = true;
   try {

@@ -111,7 +111,7 @@ class Poller {
   void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
   // True when anything moved. Memory that ends is refused where it is asked for; an exception that
   // gets here all the same ends the turn, and neither the thread nor its hold of the baton.
-  bool turn() noexcept;
+  bool turn();
   // Has the line with all counts said, as `when` ("the process ends").
   void say_counts(const char* when);
 
@@ -133,7 +133,8 @@ class Poller {
   class BatonHold {
    public:
     explicit BatonHold(Poller& poller) : poller_(poller) {}
-    ~BatonHold() { poller_.give_baton(); }
+    // A logger may end its thread here (log.h).
+    ~BatonHold() noexcept(false) { poller_.give_baton(); }
     BatonHold(const BatonHold&) = delete;
     BatonHold& operator=(const BatonHold&) = delete;
 
@@ -149,7 +150,7 @@ class Poller {
     const TimePoint now = read_clock();
     struct TurnAfter {
       Poller& poller;
-      ~TurnAfter() { poller.turn(); }
+      ~TurnAfter() noexcept(false) { poller.turn(); }
     } turn_after{*this};
     return std::forward<Body>(body)(now);
   }

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <fcntl.h>
 #include <iterator>
 #include <string>
@@ -129,7 +130,7 @@ bool may_be_log(int fd) {
   return true;
 }
 
-Result<int> open_regular(const std::string& path) noexcept {
+Result<int> open_regular(const std::string& path) {
   // O_NONBLOCK: a FIFO that nobody reads fails at once.
   constexpr int kFlags = O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   int fd = off_standard_streams(::open(path.c_str(), O_RDWR | kFlags, 0644));
@@ -148,7 +149,7 @@ Result<int> open_regular(const std::string& path) noexcept {
 
 void bind(Sink sink) noexcept { g_sink.store(sink, std::memory_order_release); }
 
-Status open_file(const std::string& path) noexcept {
+Status open_file(const std::string& path) {
   Result<int> opened = path.empty() ? Result<int>(-1) : open_regular(path);
   const int fd = opened.value_or(-1);
   g_lost.store(0, std::memory_order_relaxed);
@@ -165,7 +166,7 @@ Status open_file(const std::string& path) noexcept {
   return {};
 }
 
-void write(Level level, const char* file, int line, std::string_view text) noexcept {
+void write(Level level, const char* file, int line, std::string_view text) {
   try {
     std::array<char, kMaxLine> buffer;
     const std::size_t n = std::min(text.size(), buffer.size() - 1);
@@ -174,17 +175,17 @@ void write(Level level, const char* file, int line, std::string_view text) noexc
     if (const Sink sink = g_sink.load(std::memory_order_acquire))
       sink(level, file, line, buffer.data());
     write_file(level, {buffer.data(), n});
-  } catch (...) {  // A line that cannot be formatted is lost; the training run is not.
+  } catch (const std::exception&) {  // A line that can't be formatted is lost, not the run.
   }
 }
 
 void vwrite(Level level, const char* file, int line, fmt::string_view format,
-            fmt::format_args args) noexcept {
+            fmt::format_args args) {
   try {
     std::array<char, kMaxLine> buffer;
     const auto end = fmt::vformat_to_n(buffer.begin(), buffer.size(), format, args);
     write(level, file, line, {buffer.data(), std::min(end.size, buffer.size())});
-  } catch (...) {
+  } catch (const std::exception&) {
   }
 }
 

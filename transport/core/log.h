@@ -32,11 +32,13 @@ void bind(Sink sink) noexcept;
 // to all they are somebody's trap, and a FIFO would hold up the training; and files that hold
 // something else than lines of ours, whose name was typed by mistake. When the file takes no more
 // (a full disk, ulimit -f) the sink is told once, and the file how many lines it lacks.
-Status open_file(const std::string& path) noexcept;
+Status open_file(const std::string& path);
 
-void write(Level level, const char* file, int line, std::string_view text) noexcept;
+// These throw nothing, but are not noexcept: a logger may end its thread (pthread_exit(), as
+// Python's does while the interpreter finalises), and that unwinds the callers of the logger.
+void write(Level level, const char* file, int line, std::string_view text);
 void vwrite(Level level, const char* file, int line, fmt::string_view format,
-            fmt::format_args args) noexcept;
+            fmt::format_args args);
 
 // Carries the caller's place beside the format string, so that log functions need no macro.
 struct Format {
@@ -50,11 +52,11 @@ struct Format {
 };
 
 template <class... Args>
-void warn(Format format, const Args&... args) noexcept {
+void warn(Format format, const Args&... args) {
   vwrite(Level::kWarn, format.file, format.line, format.text, fmt::make_format_args(args...));
 }
 template <class... Args>
-void info(Format format, const Args&... args) noexcept {
+void info(Format format, const Args&... args) {
   vwrite(Level::kInfo, format.file, format.line, format.text, fmt::make_format_args(args...));
 }
 

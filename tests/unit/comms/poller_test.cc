@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/core/log.h"
 #include "transport/core/yielder.h"
 
 namespace ztcp::comms {
@@ -95,6 +96,25 @@ TEST(Poller, ThatCouldNotStartStartsWhatIsBehindItOnceAllTheSame) {
   ASSERT_TRUE(poller.start());
   ASSERT_TRUE(poller.start());
   EXPECT_EQ(starts, 1);
+}
+
+// The caller's thread, which has given the baton before it logs: others go on.
+TEST(Poller, LetsALoggerEndTheThreadThatLogs) {
+  int starts = 0;
+  PollerConfig config;
+  config.name = "mem0";
+  Poller poller(config, std::make_unique<CountingBackend>(starts));
+  log::bind([](log::Level, const char*, int, const char*) { pthread_exit(nullptr); });
+  bool went_on = false;
+  std::thread([&] {
+    poller.with_backend([&](TimePoint) { poller.say_counts("now"); });
+    went_on = true;
+  }).join();
+  log::bind(nullptr);
+  EXPECT_FALSE(went_on);
+  bool ran = false;
+  EXPECT_TRUE(poller.with_backend_unless([] { return false; }, [&](TimePoint) { ran = true; }));
+  EXPECT_TRUE(ran);
 }
 
 // The background thread of one that nobody else drives.

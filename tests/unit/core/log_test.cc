@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <pthread.h>
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -215,6 +217,22 @@ INSTANTIATE_TEST_SUITE_P(
                }},
         Placed{"Folder", [](const fs::path&, const fs::path& log) { fs::create_directory(log); }}),
     [](const auto& row) { return row.param.name; });
+
+// As Python's do when the interpreter finalises. To swallow that would end the process.
+TEST(Log, LetsALoggerEndItsThread) {
+  bind([](Level, const char*, int, const char*) { pthread_exit(nullptr); });
+  bool went_on = false;
+  std::thread([&] {
+    warn("{} of 2", 1);
+    went_on = true;
+  }).join();
+  std::thread([&] {
+    write(Level::kInfo, __FILE__, __LINE__, "2 of 2");
+    went_on = true;
+  }).join();
+  bind(nullptr);
+  EXPECT_FALSE(went_on);
+}
 
 TEST(LogFile, ADeviceIsRefused) { EXPECT_FALSE(open_file("/dev/null")); }
 

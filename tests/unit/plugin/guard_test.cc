@@ -3,8 +3,10 @@
 #include "plugin/guard.h"
 
 #include <new>
+#include <pthread.h>
 #include <stdexcept>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -39,6 +41,15 @@ TEST(Guard, StopsExceptionsAndNamesTheDoor) {
   EXPECT_EQ(log.warnings()[0], "listen: unexpected exception: boom");
   EXPECT_EQ(log.warnings()[1], "listen: out of memory");
   EXPECT_EQ(log.warnings()[2], "listen: unknown exception");
+}
+
+TEST(Guard, LetsAThreadEnd) {
+  bool went_on = false;
+  std::thread([&] {
+    guard("test", []() -> Told<void> { pthread_exit(nullptr); });
+    went_on = true;
+  }).join();
+  EXPECT_FALSE(went_on);
 }
 
 TEST(Guard, LetsAForkedChildTouchNothing) {
