@@ -4,6 +4,8 @@
 // The plugin's one Net, standing on the real config, machine and transports, and what happens to
 // it when the process ends.
 #include <array>
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <unistd.h>
@@ -47,7 +49,27 @@ config::Problem log_problem(const std::string& path, const Error& error) {
           "name a new file in a folder that only this user may write to"};
 }
 
+// Runs when the process ends, not at dlclose(): the library is linked with -z nodelete. The last
+// ACK of a finished collective must not be lost with the process, and the peers of connections that
+// nobody closed must not wait for it; nothing is torn down, because NCCL's threads may still be
+// inside. NCCL's logger may be gone by now. The calling thread allocates nothing, since exit() may
+// have been called by a signal handler.
+[[gnu::destructor]] void on_process_end() {
+  static std::atomic<bool> has_run{false};
+  if (!owns_process() || has_run.exchange(true)) return;
+  bind_nccl_log(nullptr);
+  net().drain();
+}
+
+// Handlers run in the reverse order of their registration, and destructors of libraries behind all
+// of them. Who registered earlier, as CUDA did, takes memory away that receives are posted in: no
+// peer may write there any more by then.
+void run_before_earlier_exit_handlers() {
+  [[maybe_unused]] static const int failed = std::atexit(on_process_end);
+}
+
 Told<Startup> start_up_here(bool asks_tuner) {
+  run_before_earlier_exit_handlers();
   config::Environment environment = config::read_environment();
   if (!asks_tuner && environment.untuned_by.empty()) environment.untuned_by = "NCCL before 2.24";
   if (const Status opened = log::open_file(environment.log_file); !opened)
@@ -67,16 +89,6 @@ Told<Startup> start_up_here(bool asks_tuner) {
           .transports = transport_sources(),
       },
       environment, host_name());
-}
-
-// Runs when the process ends, not at dlclose(): the library is linked with -z nodelete. The last
-// ACK of a finished collective must not be lost with the process, and the peers of connections that
-// nobody closed must not wait for it; nothing is torn down, because NCCL's threads may still be
-// inside. NCCL's logger is gone by now.
-[[gnu::destructor]] void on_process_end() {
-  if (!owns_process()) return;
-  bind_nccl_log(nullptr);
-  net().drain();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <new>
 #include <sched.h>
 
+#include "transport/comms/process_end.h"
 #include "transport/core/log.h"
 #include "transport/core/own_thread.h"
 
@@ -73,6 +74,11 @@ Status Poller::start() {
   if (config_.wake == nullptr) config_.wake = ZTCP_TRY(WakeEvent::make());
   if (!std::exchange(has_started_backend_, true)) backend_->start();
   thread_ = ZTCP_TRY(start_thread(config_.thread, [this] {
+    // Also where a logger ends it.
+    struct NoteEnd {
+      std::atomic<bool>& has_ended;
+      ~NoteEnd() { has_ended.store(true); }
+    } note_end{has_thread_ended_};
     move_this_thread(config_.cpus);
     if (config_.on_thread_start) config_.on_thread_start();
     if (config_.dedicated) {
@@ -90,6 +96,22 @@ void Poller::stop() {
   if (!thread_.joinable()) return;
   config_.wake->signal();
   thread_.join();
+}
+
+void Poller::end_process(TimePoint end) {
+  backend_->limit_waits(end);
+  process_ends_.store(end.time_since_epoch().count());
+  if (!thread_.joinable() || has_thread_ended_.load() ||
+      std::this_thread::get_id() == thread_.get_id())
+    return note_process_end();
+  config_.wake->signal();
+}
+
+void Poller::note_process_end() {
+  const Duration::rep end = process_ends_.exchange(0);
+  if (end == 0) return;
+  say_last_words(*this, TimePoint(Duration(end)));
+  has_ended_process_.store(true);
 }
 
 bool Poller::turn() {
@@ -190,12 +212,14 @@ void Poller::sleep(TimePoint deadline, Duration longest) {
   sleeping_.store(true);
   // Shared, whoever rings also runs the turn.
   const bool rung = config_.dedicated ? doorbell_.any() : is_called_.load();
-  if (!rung && !stopping_.load()) config_.wake->sleep(timeout);
+  if (!rung && !stopping_.load() && process_ends_.load() == 0) config_.wake->sleep(timeout);
   sleeping_.store(false);
 }
 
 void Poller::run_dedicated() {
   while (!stopping_.load(std::memory_order_relaxed)) {
+    if (must_end_process()) [[unlikely]]
+      note_process_end();
     if (!baton_.try_take_politely()) {
       cpu_pause();
       continue;
@@ -224,6 +248,8 @@ void Poller::run_laden() {
   TimePoint laden_at = read_clock();
   while (!stopping_.load(std::memory_order_relaxed) &&
          has_taken_over_.load(std::memory_order_relaxed)) {
+    if (must_end_process()) [[unlikely]]
+      break;
     if (!baton_.try_take_politely()) {
       cpu_pause();
       continue;
@@ -252,6 +278,8 @@ void Poller::run_shared() {
   std::uint64_t turns_seen = 0;
   Duration longest = config_.max_sleep;
   while (!stopping_.load(std::memory_order_relaxed)) {
+    if (must_end_process()) [[unlikely]]
+      note_process_end();
     if (is_called_.load()) run_laden();
     // While NCCL's threads run turns there is nothing for us to do, deadlines included.
     TimePoint deadline = kNever;

@@ -72,6 +72,12 @@ class Poller {
   // Ends it, and waits for that. Nothing starts it again.
   void stop();
 
+  // The process ends: the thread says the last words on its connections (process_end.h), until
+  // `end`. Does not wait and allocates nothing. Where the thread has ended, or is the caller, they
+  // are said in here.
+  void end_process(TimePoint end);
+  bool has_ended_process() const { return has_ended_process_.load(); }
+
   // --- From NCCL's progress threads --------------------------------------------------------------
   // Posts of `client` wait in its ring.
   void ring(std::size_t client) { doorbell_.ring(client); }
@@ -143,6 +149,8 @@ class Poller {
   };
 
   Duration idle() const { return last_turn_ - last_moved_; }
+  void note_process_end();
+  bool must_end_process() const { return process_ends_.load(std::memory_order_relaxed) != 0; }
   std::uint64_t give_baton();
   void give_and_speak();
   template <class Body>
@@ -175,6 +183,9 @@ class Poller {
   alignas(64) std::atomic<bool> sleeping_{false};
   std::atomic<bool> sleeps_long_{false};  // Longer than max_sleep, or is about to.
   std::atomic<bool> stopping_{false};
+  std::atomic<Duration::rep> process_ends_{0};  // A point in time, until the thread has seen it.
+  std::atomic<bool> has_ended_process_{false};
+  std::atomic<bool> has_thread_ended_{false};
   std::atomic<bool> has_taken_over_{false};
   std::atomic<bool> is_called_{false};  // The background thread, to take over.
   // Written by whoever asks while it has; the thread reads has_taken_over_ in every turn.

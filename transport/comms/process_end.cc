@@ -7,35 +7,24 @@
 
 namespace ztcp::comms {
 
-void drain(const std::vector<Nic*>& nics, DrainDeadline ends) {
+void say_last_words(Poller& poller, TimePoint ends) {
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
-  const auto is_over = [ends] { return std::chrono::steady_clock::now() >= ends; };
-  std::vector<Poller*> pollers;
-  for (const Nic* const nic : nics)
-    for (const auto& poller : nic->pollers) {
-      pollers.push_back(poller.get());
-      poller->backend().limit_waits(TimePoint(ends.time_since_epoch()));
-    }
+  const auto is_over = [ends] { return Poller::read_clock() >= ends; };
   const auto tell_all = [&](auto&& tell) {
-    for (Poller* const poller : pollers) {
-      poller->with_backend_unless(is_over, [&](TimePoint now) {
-        poller->backend().clients().for_each([&](Client& client) { tell(client, now); });
-      });
-    }
+    poller.with_backend_unless(is_over, [&](TimePoint now) {
+      poller.backend().clients().for_each([&](Client& client) { tell(client, now); });
+    });
   };
   // What is received and not yet acknowledged is, first: the turn before the last words.
-  for (Poller* const poller : pollers) poller->with_backend_unless(is_over, [](TimePoint) {});
+  poller.with_backend_unless(is_over, [](TimePoint) {});
   tell_all([](Client& client, TimePoint now) { client.say_goodbye(now); });
-  for (Poller* const poller : pollers) {
-    std::size_t unfinished = 0;
-    const auto count = [&](TimePoint) { unfinished = poller->backend().unfinished(); };
-    while (poller->with_backend_unless(is_over, count) && unfinished != 0 && !poller->is_lost() &&
-           !is_over()) {
-      nanosleep(&kPause, nullptr);
-    }
-    poller->with_backend_unless(is_over,
-                                [&](TimePoint) { poller->say_counts("the process ends"); });
+  std::size_t unfinished = 0;
+  const auto count = [&](TimePoint) { unfinished = poller.backend().unfinished(); };
+  while (poller.with_backend_unless(is_over, count) && unfinished != 0 && !poller.is_lost() &&
+         !is_over()) {
+    nanosleep(&kPause, nullptr);
   }
+  poller.with_backend_unless(is_over, [&](TimePoint) { poller.say_counts("the process ends"); });
   tell_all([](Client& client, TimePoint) { client.cut_off(); });
 }
 

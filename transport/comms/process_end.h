@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
+//
+// The process ends: each poller's thread tells the peers of its connections so, lets streams finish
+// and cuts off the rest. The thread that called exit() only waits for that, with a limit, and
+// allocates nothing: it may be a signal handler that interrupted malloc(), or hold any lock.
 #pragma once
 
 #include <chrono>
@@ -13,26 +17,34 @@
 
 namespace ztcp::comms {
 
-using DrainDeadline = std::chrono::steady_clock::time_point;
-// The last words on these NICs.
-void drain(const std::vector<Nic*>& nics, DrainDeadline ends);
+// What a poller's thread does until then.
+void say_last_words(Poller& poller, TimePoint ends);
 
-// The process ends, and its other threads may be anywhere: stopped in the middle of a turn, or here
-// in this very call stack when a signal handler calls exit(). So every wait ends after `patience`.
-// `mutex` guards `nics`, of which those that are not ours are null.
+// Other threads may be anywhere: stopped in the middle of a turn, or here in this very call stack
+// when a signal handler calls exit(). So every wait ends after `patience`. `mutex` guards `nics`,
+// of which those that are not ours are null.
 template <class AnyNic>
 void drain(const std::vector<std::shared_ptr<AnyNic>>& nics, std::mutex& mutex, Duration patience) {
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
-  const DrainDeadline ends = std::chrono::steady_clock::now() + patience;
+  // For the last turn of a thread that has waited as long as it may.
+  constexpr Duration kLastTurn = std::chrono::milliseconds(100);
+  const TimePoint ends = Poller::read_clock() + patience;
   std::unique_lock lock(mutex, std::defer_lock);
   while (!lock.try_lock()) {
-    if (std::chrono::steady_clock::now() >= ends) return;
+    if (Poller::read_clock() >= ends) return;
     nanosleep(&kPause, nullptr);
   }
-  std::vector<Nic*> ours;
-  for (const auto& nic : nics)
-    if (nic != nullptr && nic->lost_poller() == nullptr) ours.push_back(nic.get());
-  drain(ours, ends);
+  const auto for_each = [&](auto&& visit) {
+    for (const auto& nic : nics) {
+      if (nic == nullptr || nic->lost_poller() != nullptr) continue;
+      for (const auto& poller : nic->pollers) visit(*poller);
+    }
+  };
+  for_each([&](Poller& poller) { poller.end_process(ends); });
+  for_each([&](const Poller& poller) {
+    while (!poller.has_ended_process() && Poller::read_clock() < ends + kLastTurn)
+      nanosleep(&kPause, nullptr);
+  });
 }
 
 }  // namespace ztcp::comms

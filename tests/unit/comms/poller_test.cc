@@ -17,48 +17,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/comms/counting_backend.h"
 #include "transport/core/log.h"
 #include "transport/core/yielder.h"
 
 namespace ztcp::comms {
 namespace {
-
-class CountingBackend : public Backend {
- public:
-  explicit CountingBackend(int& starts) : starts_(starts) {}
-  void start() override { ++starts_; }
-  bool turn(TimePoint, Doorbell&) override {
-    ++turns;
-    return moves;
-  }
-  bool has_unsent() const override { return leaves_some; }
-  TimePoint next_deadline() const override { return kNever; }
-  bool is_full() const override { return true; }
-  msg::SendSession& connect(Endpoint, const msg::Cookie&, msg::SendOwner&) override {
-    std::abort();
-  }
-  void destroy(msg::SendSession&) override {}
-  Status listen(const msg::Cookie&, msg::ListenerEvents&) override { return {}; }
-  void unlisten(const msg::Cookie&) override {}
-  void probe(IpAddress) override {}
-  TimePoint heard_from(TimePoint, IpAddress) const override { return {}; }
-  std::size_t unfinished() const override { return 0; }
-  void abandon_payload() override {}
-  std::string summary() const override { return "did nothing"; }
-  std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
-  void unmap_memory(std::uint32_t) override {}
-  std::string down_advice() const override { return {}; }
-  std::string lost_reason() const override { return {}; }
-  const char* lost_advice() const override { return ""; }
-  Error lost_error() const override { return {}; }
-
-  std::atomic<int> turns{0};
-  std::atomic<bool> moves{false};
-  std::atomic<bool> leaves_some{false};
-
- private:
-  int& starts_;
-};
 
 // No thread can be had while one exists: none has room for such a stack.
 class NoMoreThreads {

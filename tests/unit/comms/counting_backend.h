@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Behind a poller: counts its turns, and does nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "transport/comms/backend.h"
+
+namespace ztcp::comms {
+
+class CountingBackend : public Backend {
+ public:
+  explicit CountingBackend(int& starts) : starts_(starts) {}
+  void start() override { ++starts_; }
+  bool turn(TimePoint, Doorbell&) override {
+    ++turns;
+    return moves;
+  }
+  bool has_unsent() const override { return leaves_some; }
+  TimePoint next_deadline() const override { return kNever; }
+  bool is_full() const override { return true; }
+  msg::SendSession& connect(Endpoint, const msg::Cookie&, msg::SendOwner&) override {
+    std::abort();
+  }
+  void destroy(msg::SendSession&) override {}
+  Status listen(const msg::Cookie&, msg::ListenerEvents&) override { return {}; }
+  void unlisten(const msg::Cookie&) override {}
+  void probe(IpAddress) override {}
+  TimePoint heard_from(TimePoint, IpAddress) const override { return {}; }
+  std::size_t unfinished() const override {
+    asked_by = std::this_thread::get_id();
+    return 0;
+  }
+  void abandon_payload() override {}
+  std::string summary() const override { return "did nothing"; }
+  std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
+  void unmap_memory(std::uint32_t) override {}
+  std::string down_advice() const override { return {}; }
+  std::string lost_reason() const override { return {}; }
+  const char* lost_advice() const override { return ""; }
+  Error lost_error() const override { return {}; }
+
+  std::atomic<int> turns{0};
+  std::atomic<bool> moves{false};
+  std::atomic<bool> leaves_some{false};
+  mutable std::atomic<std::thread::id> asked_by{};  // unfinished(), last.
+
+ private:
+  int& starts_;
+};
+
+}  // namespace ztcp::comms
