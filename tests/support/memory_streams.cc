@@ -39,6 +39,7 @@ void MemoryStream::close() {
 }
 
 void MemoryStream::abort() {
+  if (is_orphan_) return;
   assert(user_ == User::kListening);
   user_ = User::kLeft;
   queue_.clear();
@@ -83,6 +84,15 @@ void MemoryStreams::kill(std::size_t index, Errc why) {
   }
 }
 
+void MemoryStreams::orphan(std::size_t index) {
+  MemoryStream& end = *pairs_[index].first;
+  if (end.user_ == MemoryStream::User::kLeft) return;
+  end.is_orphan_ = true;
+  end.user_ = MemoryStream::User::kLeft;
+  end.queue_.clear();
+  end.fin_queued_ = true;
+}
+
 bool MemoryStreams::is_alive(std::size_t index) const {
   const MemoryStream& end = *pairs_[index].first;
   return end.user_ == MemoryStream::User::kListening && !end.must_fail_;
@@ -95,7 +105,11 @@ bool MemoryStreams::can_act(const MemoryStream& end) const {
   if (!end.is_open_ && end.queue_.empty() && !end.fin_queued_) return false;
   if (!end.stalled_ && (!end.queue_.empty() || !end.taken_.empty())) return true;
   if (!end.stalled_ && end.fin_queued_ && !end.fin_delivered_) return true;
-  return listens && end.acked_ != acknowledgeable(end);
+  return listens && (end.acked_ != acknowledgeable(end) || can_tell_delivery(end));
+}
+
+bool MemoryStreams::can_tell_delivery(const MemoryStream& end) const {
+  return script_.is_kernel_like && end.wants_delivery_ && end.told_delivered_ != end.delivered_;
 }
 
 void MemoryStreams::deliver(TimePoint now, MemoryStream& from) {
@@ -144,6 +158,12 @@ void MemoryStreams::hand_over(TimePoint now, MemoryStream& to, std::span<const s
   const auto listens = [&to] {
     return to.user_ == MemoryStream::User::kListening && !to.must_fail_;
   };
+  if (to.is_orphan_ && !to.fin_delivered_) {  // RST.
+    to.taken_.clear();
+    to.fin_queued_ = false;
+    to.peer_->must_fail_ = to.peer_->user_ == MemoryStream::User::kListening;
+    to.peer_->failure_ = Error{Errc::kPeerClosed, 0, "reset"};
+  }
   if (!listens()) return;
   const std::span<std::byte> place =
       script_.is_kernel_like ? to.events_->place().unpolled() : std::span<std::byte>();
@@ -209,9 +229,15 @@ void MemoryStreams::act(TimePoint now, MemoryStream& end) {
   }
   const bool can_send = !end.stalled_ && (!end.queue_.empty() || !end.taken_.empty() ||
                                           (end.fin_queued_ && !end.fin_delivered_));
-  const bool can_ack =
-      end.user_ == MemoryStream::User::kListening && end.acked_ != acknowledgeable(end);
+  const bool can_ack = end.user_ == MemoryStream::User::kListening &&
+                       (end.acked_ != acknowledgeable(end) || can_tell_delivery(end));
   if (can_send && (!can_ack || draw(2) == 0)) return deliver(now, end);
+  if (can_tell_delivery(end) && (end.acked_ == acknowledgeable(end) || draw(2) == 0)) {
+    ++deliveries_told_;
+    end.told_delivered_ = end.delivered_;
+    end.wants_delivery_ = end.delivered_ != end.written_;
+    return end.events_->on_delivered(now, end.told_delivered_);
+  }
   end.acked_ += 1 + draw(acknowledgeable(end) - end.acked_);
   end.events_->on_acked(now, end.acked_);
 }

@@ -53,6 +53,7 @@ class MemoryStream final : public Stream {
   void finish() override { assert(false); }  // Sessions close.
   void close() override;
   void abort() override;
+  void ask_delivery() override { wants_delivery_ = true; }
 
   std::size_t pair() const { return pair_; }
   std::uint64_t written_bytes() const { return written_; }
@@ -80,12 +81,15 @@ class MemoryStream final : public Stream {
   bool fin_queued_ = false;
   bool fin_delivered_ = false;
   bool stalled_ = false;  // Nothing leaves from here.
+  bool is_orphan_ = false;
+  bool wants_delivery_ = false;
   std::deque<Item> queue_;
   std::deque<std::byte> taken_;  // By the kernel, and not delivered.
   std::uint64_t taken_bytes_ = 0;
   std::uint64_t written_ = 0;
   std::uint64_t delivered_ = 0;
   std::uint64_t acked_ = 0;
+  std::uint64_t told_delivered_ = 0;
 };
 
 class MemoryStreams final : public msg::Dialer, public FrameLoans {
@@ -104,6 +108,9 @@ class MemoryStreams final : public msg::Dialer, public FrameLoans {
   void kill(std::size_t pair, Errc why = Errc::kTimedOut);
   // What the dialling end writes stays queued.
   void stall(std::size_t pair, bool stalled) { pairs_[pair].first->stalled_ = stalled; }
+  // The dialling process ends, without a word to its sessions. Its kernel goes on to send what it
+  // has taken, then FIN; but when anything comes from the peer, it throws the rest away.
+  void orphan(std::size_t pair);
   // Dials that get no answer, or fail at once.
   void lose_dials(std::size_t count) { lost_dials_ = count; }
   void refuse_dials(std::size_t count) { refused_dials_ = count; }
@@ -111,6 +118,9 @@ class MemoryStreams final : public msg::Dialer, public FrameLoans {
   std::uint32_t lend() override;
   void give_back(std::uint32_t loan) override;
   std::size_t loans() const { return loans_.size() - free_loans_.size(); }
+
+  // on_delivered(), of all ends.
+  std::uint64_t deliveries_told() const { return deliveries_told_; }
 
   std::size_t pairs() const { return pairs_.size(); }
   // Still able to carry bytes.
@@ -122,6 +132,7 @@ class MemoryStreams final : public msg::Dialer, public FrameLoans {
   using Pair = std::pair<std::unique_ptr<MemoryStream>, std::unique_ptr<MemoryStream>>;
 
   bool can_act(const MemoryStream& end) const;
+  bool can_tell_delivery(const MemoryStream& end) const;
   void act(TimePoint now, MemoryStream& end);
   void deliver(TimePoint now, MemoryStream& from);
   std::vector<std::byte> take(MemoryStream& from, std::size_t wanted);
@@ -140,6 +151,7 @@ class MemoryStreams final : public msg::Dialer, public FrameLoans {
   std::shared_ptr<std::vector<std::byte>> shown_;
   std::vector<std::shared_ptr<std::vector<std::byte>>> loans_;
   std::vector<std::uint32_t> free_loans_;
+  std::uint64_t deliveries_told_ = 0;
   std::size_t lost_dials_ = 0;
   std::size_t refused_dials_ = 0;
 };

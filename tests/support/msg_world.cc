@@ -146,14 +146,19 @@ bool MsgWorld::copy_some() {
 }
 
 bool MsgWorld::advance_time() {
-  TimePoint next =
-      std::min({send_session->next_deadline(), acceptor.next_deadline(), workers.turn(now)});
+  TimePoint next = std::min({sender_is_gone_ ? kNever : send_session->next_deadline(),
+                             acceptor.next_deadline(), workers.turn(now)});
   if (next == kNever) return false;
   now = std::max(now, next);
-  send_session->on_timers(now);
+  if (!sender_is_gone_) send_session->on_timers(now);
   acceptor.on_timers(now);
   acceptor.flush();
   return true;
+}
+
+void MsgWorld::end_sender_process() {
+  sender_is_gone_ = true;
+  for (std::size_t i = 0; i < net.pairs(); ++i) net.orphan(i);
 }
 
 void MsgWorld::kill_one(std::size_t which) {
@@ -172,7 +177,8 @@ bool MsgWorld::step() {
   if (receiver.done != 0 && happens(script_.kill_chance)) kill_one(rng_());
   bool moved = false;
   const bool may_send = script_.send_chance != 0 && next_send_ < script_.sizes.size() &&
-                        sends_outstanding() < kMaxOutstanding && sender.failed == 0;
+                        sends_outstanding() < kMaxOutstanding && sender.failed == 0 &&
+                        !sender_is_gone_;
   const bool may_post = script_.post_chance != 0 && recv_session != nullptr &&
                         next_receive_ < script_.sizes.size() &&
                         next_receive_ - receiver.done < script_.post_ahead && receiver.failed == 0;
@@ -181,7 +187,7 @@ bool MsgWorld::step() {
     for (std::size_t i = 0; i < script_.group && has_unposted_receives(); ++i) post_receive();
   if (happens(script_.flush_chance)) copy_some();
   now += std::chrono::microseconds(1);
-  if (send_session->next_deadline() <= now) send_session->on_timers(now);
+  if (!sender_is_gone_ && send_session->next_deadline() <= now) send_session->on_timers(now);
   if (net.step(now)) {
     ++events_;
     moved = true;

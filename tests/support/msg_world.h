@@ -11,6 +11,7 @@
 // With workers these copy what is received, out of memory that is theirs until they are done.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -86,6 +87,11 @@ class MsgWorld final : public msg::ListenerEvents {
   bool all_done() const {
     return sender.done == script_.sizes.size() && receiver.done == script_.sizes.size();
   }
+  // All that the sender was told to be done.
+  bool has_received_all_sent() const {
+    return std::all_of(messages_.begin(), messages_.end(),
+                       [](const Message& m) { return !m.sent || m.received; });
+  }
   bool has_unposted_sends() const { return next_send_ < script_.sizes.size(); }
   bool has_unposted_receives() const { return next_receive_ < script_.sizes.size(); }
   // Verifies that no buffer changed after its done, and says the first broken promise of the run.
@@ -108,6 +114,9 @@ class MsgWorld final : public msg::ListenerEvents {
     std::size_t done = 0;
     Error error;
   };
+
+  // As SIGKILL does: nothing more is heard of the sender's process but what its kernel has.
+  void end_sender_process();
 
   void post_send();
   void post_receive();
@@ -163,6 +172,7 @@ class MsgWorld final : public msg::ListenerEvents {
   MsgScript script_;
   std::mt19937_64 rng_;
   std::deque<Message> messages_;  // Records must not move.
+  bool sender_is_gone_ = false;
   std::size_t next_send_ = 0;
   std::size_t next_receive_ = 0;
   std::size_t events_ = 0;

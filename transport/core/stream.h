@@ -81,6 +81,10 @@ class Stream {
   // Sends RST and forgets everything. No further event is delivered.
   virtual void abort() = 0;
 
+  // Asks for on_delivered() until the peer's TCP has acknowledged all that was written. For streams
+  // whose on_acked() says nothing of the peer; others need not tell.
+  virtual void ask_delivery() {}
+
   // The peer's TCP is its kernel's, which may keep an acknowledgement back for a while (RFC 9293
   // section 3.8.6.3): that it does not come at once says nothing of a loss.
   virtual void expect_late_acks() {}
@@ -128,6 +132,9 @@ class StreamEvents {
   // decreases. Also the moment to write more: room() may have grown. Told after the bytes and the
   // FIN of the same burst.
   virtual void on_acked(TimePoint now, std::uint64_t total_bytes) = 0;
+  // After ask_delivery(): so many bytes since the stream opened the peer's TCP has acknowledged.
+  // They reach the peer even if this process ends now.
+  virtual void on_delivered(TimePoint, std::uint64_t /*total_bytes*/) {}
   // The peer sent FIN: no more bytes will come. Ours may still go out.
   virtual void on_closed(TimePoint now) = 0;
   // After finish(): the peer has ended its direction, too, and acknowledged all of ours. The stream

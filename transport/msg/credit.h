@@ -15,9 +15,10 @@ namespace ztcp::msg {
 // The messages of one tag. Handed out in order; a message begins when its first chunk goes out.
 struct SendLane {
   std::uint32_t tag;
-  bool is_small;             // As the message begun last (record.h, "When credit is told").
-  std::uint64_t messages;    // From the owner: the number of the next one.
-  std::uint64_t handed_out;  // In whole, once. <= begun <= handed_out + 1.
+  bool is_small;              // As the message begun last (record.h, "When credit is told").
+  std::uint64_t small_since;  // All messages from this one on, if it is.
+  std::uint64_t messages;     // From the owner: the number of the next one.
+  std::uint64_t handed_out;   // In whole, once. <= begun <= handed_out + 1.
   std::uint64_t begun;
   // What the receiver said.
   std::uint64_t posted;
@@ -74,8 +75,12 @@ class SenderCredit {
   // Bytes that died with their flow went out again plainly. (A peer may claim that it has released
   // what it never held.)
   void refund(std::uint64_t bytes) { eager_sent_ -= std::min(bytes, eager_sent_ - released_); }
+  // Whether what went out eagerly may have the receiver tell of credit unasked (record.h).
+  bool may_be_told_of_eager() const { return eager_sent_ - released_ >= allowance_bytes_ / 2; }
   void begin(SendLane& lane, std::uint64_t total) {
+    const bool was_small = lane.is_small;
     lane.is_small = is_small(total, allowance_bytes_);
+    if (!was_small) lane.small_since = lane.begun;
     if (!lane.is_posted(lane.begun++)) ++unposted_out_;
   }
 

@@ -44,13 +44,18 @@ SendMessage* KeptMessages::keep(SendMessage& message) {
   }
   kept->start({message.data(), bytes}, message.tag(), message.memory_key());
   kept->lent = &message;
+  kept->is_copied = false;
   return kept;
 }
 
-SendMessage& KeptMessages::copy(SendMessage& kept) {
+void KeptMessages::copy(SendMessage& kept) {
+  if (std::exchange(static_cast<Kept&>(kept).is_copied, true)) return;
   std::byte* const bytes = memory_.get() + first_page(kept) * page_bytes_;
   if (kept.total() != 0) std::memcpy(bytes, kept.data(), kept.total());
   kept.move_to(bytes, kUnmapped);
+}
+
+SendMessage& KeptMessages::release(SendMessage& kept) {
   return *std::exchange(static_cast<Kept&>(kept).lent, nullptr);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Copies of messages whose sender does not wait until the peer holds them. They go out from here,
-// and out again where a flow died with them.
+// Copies of messages whose sender does not wait for the receiver's word of them. They go out from
+// here, and out again where a flow died with them.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +28,12 @@ class KeptMessages {
   // Takes the place of what was start()ed, whose bytes it refers to until copy(); to be given back.
   // Null: it is too large, or there is no room.
   SendMessage* keep(SendMessage& message);
-  // What it stands for; null once that was copied.
+  // What it stands for, which its owner is still to be told of; null once release() returned it.
   SendMessage* lent(const SendMessage& kept) const { return static_cast<const Kept&>(kept).lent; }
-  // Returns the same, whose bytes nobody needs any more.
-  SendMessage& copy(SendMessage& kept);
+  SendMessage& release(SendMessage& kept);
+  // From here on the bytes of what it stands for are not needed. Once copied it stays so.
+  void copy(SendMessage& kept);
+  bool is_copied(const SendMessage& kept) const { return static_cast<const Kept&>(kept).is_copied; }
   void give_back(SendMessage& kept);
   // All are back; they are in no list any more.
   void clear() { free_ = ~std::uint64_t{0}; }
@@ -42,6 +44,7 @@ class KeptMessages {
  private:
   struct Kept final : SendMessage {
     SendMessage* lent = nullptr;
+    bool is_copied = false;
   };
 
   std::size_t pages_of(std::size_t bytes) const {

@@ -96,7 +96,8 @@
 // small lane, and before its bye; an ask is answered by the next credit, at once if there is any
 // news, else as soon as there is. Of other lanes, and those that have no message yet, a sender
 // hears in time: of a buffer at once where it knows of none for a message to come, and soon where
-// it knows of less than half of them.
+// it knows of less than half of them. A receiver tells nothing beside: a sender that knows a lane
+// to be small there relies on its silence (SendSession::is_receiver_silent()).
 //
 // Ends. The sender's bye follows when all its messages are done, so that a receiver holds them all
 // by then and a buffer without one stays empty. The numbers of both byes are of all lanes.

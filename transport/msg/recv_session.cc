@@ -57,6 +57,7 @@ void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
     acceptor_->bury(std::move(flows_[index]));
   }
   stop_waiting();
+  is_sender_lost_ = false;
   flows_[index] = std::move(attached);
   RecvFlow& flow = *flows_[index];
   flow.join(*this);
@@ -219,7 +220,16 @@ void RecvSession::stop_waiting() {
 void RecvSession::wake_at(TimePoint when) { acceptor_->wake_at(when); }
 
 void RecvSession::on_sender_gone(TimePoint now) {
-  fail(now, Error{Errc::kRefused, 0, "nobody listens where the sender's process did"});
+  give_up_sender(now, Error{Errc::kRefused, 0, "nobody listens where the sender's process did"});
+}
+
+// The sender may have been told that messages are done which wait for their buffers here.
+void RecvSession::give_up_sender(TimePoint now, Error error) {
+  const bool has_some = state_ == State::kRunning && unexpected_.count_whole() != 0;
+  if (!has_some || outstanding_ != count_copying()) return fail(now, error, why_sender_left());
+  stop_waiting();
+  is_sender_lost_ = true;
+  resume_error_ = error;
 }
 
 void RecvSession::on_flow_closed(TimePoint now, RecvFlow& flow) {
@@ -252,8 +262,7 @@ void RecvSession::check_after_bye(TimePoint now) {
 
 void RecvSession::on_process_ended(TimePoint now) {
   sender_process_ended_ = true;
-  fail(now, Error{Errc::kPeerClosed, 0, "the sender left with messages outstanding"},
-       why_sender_left());
+  give_up_sender(now, Error{Errc::kPeerClosed, 0, "the sender left with messages outstanding"});
 }
 
 void RecvSession::on_refusal(TimePoint now, const Refusal& refusal) {
@@ -367,7 +376,7 @@ void RecvSession::on_timers(TimePoint now) {
     has_untold_failure_ = false;
     owner_->on_session_failed(untold_failure_);
   }
-  if (resume_deadline_ <= now) fail(now, resume_error_);
+  if (resume_deadline_ <= now) give_up_sender(now, resume_error_);
   probe_.on_timers(now);
   for (const auto& flow : flows_)
     if (flow != nullptr && flow->deadline() <= now) flow->close();

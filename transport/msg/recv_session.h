@@ -60,8 +60,9 @@ class RecvSession final : public CopyClient {
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
 
-  // False once the sender has closed: we hold everything it sent, and its end takes nothing away.
-  bool needs_peer() const { return !has_bye_; }
+  // False once the sender has closed, or is lost: what can be had of it is here, and its end takes
+  // nothing away.
+  bool needs_peer() const { return !has_bye_ && !is_sender_lost_; }
   Endpoint remote() const { return remote_; }
   // Bytes taken, or promised to chunks under way, without a posted buffer: never above the eager
   // allowance.
@@ -153,10 +154,12 @@ class RecvSession final : public CopyClient {
   bool has_living_flow() const;
   void wait_for_resume(TimePoint now, Error error);
   void stop_waiting();
+  void give_up_sender(TimePoint now, Error error);
   void finish_closing();
   void check_after_bye(TimePoint now);
   FailureDetail why_sender_left() const {
-    return {sender_process_ended_ ? Reason::kProcessEnded : Reason::kNone, /*from_peer=*/true};
+    if (!sender_process_ended_) return {};
+    return {Reason::kProcessEnded, /*from_peer=*/true};
   }
   // Nobody writes to posted memory any more.
   void settle_places();
@@ -180,8 +183,9 @@ class RecvSession final : public CopyClient {
   bool is_asked_ = false;     // And for what changes next.
   bool has_bye_ = false;
   bool sender_process_ended_ = false;  // It said so.
+  bool is_sender_lost_ = false;        // For good; messages that came before wait for buffers.
   std::uint64_t bye_messages_ = 0;     // What the sender's bye said.
-  // Set while no flow is left: then the session fails with resume_error_.
+  // Set while no flow is left: then the sender is given up, because of resume_error_.
   TimePoint resume_deadline_ = kNever;
   Error resume_error_;
   SenderProbe probe_{*this};  // Meanwhile.

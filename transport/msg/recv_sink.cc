@@ -211,8 +211,15 @@ void RecvSession::post(TimePoint now, RecvMessage& message) {
   if (state_ != State::kRunning) return;  // The owner knows, or will hear, how it ended.
   RecvLane* const lane = lanes_.find_or_add(message.tag());
   if (lane == nullptr) return fail_without_lane(now);
-  if (has_bye_ && lane->arrival(lane->posted) == nullptr)
-    return fail(now, Error{Errc::kPeerClosed, 0, "post: the sender has closed"}, why_sender_left());
+  if (has_bye_ || is_sender_lost_) [[unlikely]] {
+    // Of a message beyond the window nothing has come.
+    const Arrival* const came = lane->has_room() ? lane->arrival(lane->posted) : nullptr;
+    if (has_bye_ && came == nullptr)
+      return fail(now, Error{Errc::kPeerClosed, 0, "post: the sender has closed"},
+                  why_sender_left());
+    if (is_sender_lost_ && (came == nullptr || !came->is_whole()))
+      return fail(now, resume_error_, why_sender_left());
+  }
   ++outstanding_;
   if (lane->has_room()) [[likely]]
     take(now, *lane, message);

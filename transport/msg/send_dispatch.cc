@@ -116,6 +116,7 @@ void SendSession::ask() {
   if (has_asked_ || state_ != State::kReady) return;
   std::array<std::byte, kHeaderBytes + Ask::kBody> record;
   encode(Ask{}, record);
+  expect_news();
   has_asked_ = std::any_of(flows_.begin(), flows_.end(),
                            [&](SendFlow& flow) { return flow.room() != 0 && flow.write(record); });
 }
@@ -129,6 +130,7 @@ void SendSession::write_chunk(SendFlow& flow, const Next& next) {
   const std::size_t head = encode(Chunk{next.eager, size, m.number(), offset, m.total(), lane.tag,
                                         /*wants_receipt=*/!ack_is_delivery_ && !kept_.owns(m)},
                                   std::span(copied));
+  if (!ack_is_delivery_ && !kept_.owns(m)) expect_news();
   const std::byte* data = m.data() + offset;
   bool written = false;
   if (size <= kMostCopied) {
@@ -158,10 +160,14 @@ void SendSession::write_chunk(SendFlow& flow, const Next& next) {
 // Not considering streams that still refer to its memory.
 bool SendSession::is_held_by_peer(const SendMessage& m) const {
   if (m.number() < m.lane().received) return true;
-  if (!ack_is_delivery_ || m.has_lost()) return false;
+  return ack_is_delivery_ && !m.has_lost() && !is_in_doubt(m);
+}
+
+// A flow that carried some of it has died.
+bool SendSession::is_in_doubt(const SendMessage& m) const {
   for (std::size_t f = 0; f < flows_granted_; ++f)
-    if (m.stream_end(f) == SendMessage::kInDoubt) return false;
-  return true;
+    if (m.stream_end(f) == SendMessage::kInDoubt) return true;
+  return false;
 }
 
 // Whether a living stream does (Stream::write()).
@@ -171,6 +177,41 @@ bool SendSession::is_referred_to(const SendMessage& m) const {
     if (end != SendMessage::kInDoubt && flows_[f].acked_bytes() < end) return true;
   }
   return false;
+}
+
+// The receiver was asked for a record, or may owe one. It has sent it by the time it tells that it
+// has a message which begins after this.
+void SendSession::expect_news() {
+  if (lanes_.size() != 0) silent_after_ = lanes_[0].begun;
+}
+
+// Whether no record of the receiver's is on its way, nor will be before all that was written so far
+// is received. From its rules (record.h, "When credit is told"), as far as they are told here:
+// where a connection has one lane and one flow.
+bool SendSession::is_receiver_silent(const SendLane& lane) const {
+  return lanes_.size() == 1 && !wants_extra_flows_ && lane.is_small &&
+         lane.received > lane.small_since && lane.received > silent_after_ &&
+         lane.begun - lane.received < kMessageWindow / 2 && !credit_.may_be_told_of_eager();
+}
+
+// The end of this process does not take the message away, whose bytes are the kernel's or the
+// peer's. A kernel goes on to send what it has, but throws that away when anything comes for a
+// process that is no more (RFC 1122 section 4.2.2.13).
+bool SendSession::outlives_process(const SendMessage& m) {
+  if (m.has_lost() || is_in_doubt(m)) return false;
+  if (is_receiver_silent(m.lane())) return true;
+  bool does = true;
+  for (std::size_t f = 0; f < flows_granted_; ++f) {
+    if (m.stream_end(f) <= flows_[f].delivered_bytes()) continue;
+    flows_[f].ask_delivery();
+    does = false;
+  }
+  return does;
+}
+
+void SendSession::on_flow_delivered() {
+  complete_messages();
+  if (is_closing_) finish_closing();
 }
 
 void SendSession::complete_messages() {
@@ -185,6 +226,8 @@ void SendSession::complete_messages() {
       if (is_kept) kept_.give_back(m);
     } else if (is_kept && done != nullptr) {
       kept_.copy(m);
+      if (!outlives_process(m)) continue;
+      kept_.release(m);
     } else {
       continue;
     }
@@ -231,6 +274,7 @@ void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) 
   flow.other_queues = 0;
   flow.received_when_up = credit_.received();
   has_asked_ = false;
+  expect_news();
   if (state_ == State::kOpening) {
     state_ = State::kReady;
     owner_.on_ready(now);

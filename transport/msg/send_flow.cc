@@ -35,6 +35,7 @@ Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> pat
   ++epoch_;
   written_bytes_ = 0;
   acked_bytes_ = 0;
+  delivered_bytes_ = 0;
   is_blocked_ = false;
   has_peer_finished_ = false;
   is_challenged_ = false;
@@ -201,6 +202,12 @@ void SendFlow::on_acked(TimePoint, std::uint64_t total_bytes) {
   acked_bytes_ = total_bytes;
   is_blocked_ = false;
   session_->on_flow_acked(*this);
+}
+
+void SendFlow::on_delivered(TimePoint, std::uint64_t total_bytes) {
+  if (stream_ == nullptr || total_bytes <= delivered_bytes_) return;
+  delivered_bytes_ = total_bytes;
+  session_->on_flow_delivered();
 }
 
 void SendFlow::on_closed(TimePoint now) { session_->on_flow_closed(now, *this); }

@@ -42,6 +42,11 @@ class SendFlow final : public StreamEvents {
   bool was_up() const { return was_up_; }
   std::uint64_t acked_bytes() const { return acked_bytes_; }
   std::uint64_t written_bytes() const { return written_bytes_; }
+  // That the peer's TCP has acknowledged, as far as it was asked.
+  std::uint64_t delivered_bytes() const { return delivered_bytes_; }
+  void ask_delivery() {
+    if (stream_ != nullptr) stream_->ask_delivery();
+  }
   TimePoint wake_at() const { return wake_at_; }
   // The peer's FIN has come: the flow ends once it is drained.
   void set_peer_finished() { has_peer_finished_ = true; }
@@ -76,6 +81,7 @@ class SendFlow final : public StreamEvents {
   void on_open(TimePoint now, Stream& stream) override;
   void on_bytes(TimePoint now, std::span<const std::byte> bytes) override;
   void on_acked(TimePoint now, std::uint64_t total_bytes) override;
+  void on_delivered(TimePoint now, std::uint64_t total_bytes) override;
   void on_closed(TimePoint now) override;
   void on_failed(TimePoint now, Error error) override;
 
@@ -99,6 +105,7 @@ class SendFlow final : public StreamEvents {
   std::uint32_t epoch_ = 0;
   std::uint64_t written_bytes_ = 0;
   std::uint64_t acked_bytes_ = 0;
+  std::uint64_t delivered_bytes_ = 0;
   TimePoint wake_at_ = kNever;
   StreamHealth health_;
   std::optional<Duration> patience_;

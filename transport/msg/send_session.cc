@@ -56,10 +56,9 @@ void SendSession::post(TimePoint now, SendMessage& message) {
     if (state_ == State::kReady) start_extra_flows(now);
   }
   pump();
-  // What streams have copied needs no memory of its owner's, who may post again, close or abort.
-  // What waits for credit does not, but somebody must ask for it: who is done asks no more.
-  if (kept != nullptr && message.total() <= kMostCopied && kept->is_handed_out())
-    owner_.on_done(kept_.copy(*kept));
+  // Streams have copied it: it needs no memory of its owner's, which may be gone when the process
+  // ends. It is done once it outlives that.
+  if (kept != nullptr && message.total() <= kMostCopied && kept->is_handed_out()) kept_.copy(*kept);
 }
 
 void SendSession::start_extra_flows(TimePoint now) {
@@ -173,7 +172,10 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   if (!was_accepted_ && flow.redials == 0 && !had_opened) return fail(error);  // Nobody listens.
 
   const bool nobody_listens = error.code == Errc::kRefused && flow.redials != 0 && !had_opened;
-  if (flow.nobody.is_sure(now, nobody_listens)) return fail(error);
+  if (flow.nobody.is_sure(now, nobody_listens)) {
+    release_kept();
+    return fail(error);
+  }
 
   if (was_serving) {
     flow.early_deaths = has_served(now, flow) ? 0 : flow.early_deaths + 1;
@@ -294,8 +296,7 @@ void SendSession::finish_closing() {
 
 bool SendSession::has_lent() {
   bool any = false;
-  for_each_outstanding(
-      [&](const SendMessage& m) { any |= !kept_.owns(m) || kept_.lent(m) != nullptr; });
+  for_each_outstanding([&](const SendMessage& m) { any |= !kept_.owns(m) || !kept_.is_copied(m); });
   return any;
 }
 
@@ -331,6 +332,17 @@ void SendSession::cut_off() {
     }
   }
   if (!is_ended()) abort();
+}
+
+// The receiver's process is no more, and nobody can miss what it may not have. It may have had all,
+// and ended before its kernel said so; the owner hears of its end with the next message.
+void SendSession::release_kept() {
+  for (auto next = sent_.begin(); next != sent_.end();) {
+    SendMessage& m = *next++;
+    if (!kept_.owns(m) || !kept_.is_copied(m) || kept_.lent(m) == nullptr) continue;
+    owner_.on_done(kept_.release(m));
+    if (is_ended()) return;
+  }
 }
 
 void SendSession::end_closed() {

@@ -76,6 +76,7 @@ class SendSession {
   void on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready);
   void on_bye(const Bye& bye);
   void on_flow_acked(SendFlow& flow);
+  void on_flow_delivered();
   void on_flow_closed(TimePoint now, SendFlow& flow);
   // The stream is gone, or of no use any more.
   void on_flow_lost(TimePoint now, SendFlow& flow, Error error);
@@ -110,9 +111,13 @@ class SendSession {
   Next next_new();
   void write_chunk(SendFlow& flow, const Next& next);
   bool is_held_by_peer(const SendMessage& message) const;
+  bool is_in_doubt(const SendMessage& message) const;
   bool is_referred_to(const SendMessage& message) const;
+  bool is_receiver_silent(const SendLane& lane) const;
+  bool outlives_process(const SendMessage& message);
   void complete_messages();
   void ask();
+  void expect_news();
   void ask_if_it_helps();
   void resolve(SendFlow& flow, SendMessage& message, const ChunkMap* held);
   void advance();
@@ -131,6 +136,7 @@ class SendSession {
   bool has_served(TimePoint now, const SendFlow& flow) const;
   void forget_messages();  // Their records are the owner's again.
   void finish_closing();
+  void release_kept();
   void end_closed();
   void fail_without_lane();
   void fail(Error error, const FailureDetail& detail = {});
@@ -152,6 +158,8 @@ class SendSession {
   bool is_leaving_ = false;
   bool said_bye_ = false;   // On a flow at least, which suffices.
   bool has_asked_ = false;  // And was told nothing since.
+  // Of the first lane: what the receiver was asked for is told once this message is received.
+  std::uint64_t silent_after_ = 0;
   std::uint8_t flows_granted_ = 1;
   FailureDetail failure_;
 

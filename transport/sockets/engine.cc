@@ -28,6 +28,10 @@ constexpr Duration kPollInterval = std::chrono::milliseconds(1);  // Where turns
 constexpr int kPostsPerReceive = 8;
 // What acknowledgements bring is sent in the same turn, so often.
 constexpr int kSendRounds = 4;
+// The kernel is asked what the peer has acknowledged when something has come, else at this
+// interval, which is shorter than a round trip; in one turn for so many streams.
+constexpr Duration kDeliveryInterval = std::chrono::microseconds(5);
+constexpr std::size_t kDeliveriesPerTurn = 8;
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
 constexpr Duration kOncePer = std::chrono::minutes(1);
 // That many connections are an ordinary job's.
@@ -101,7 +105,7 @@ SocketStream& Engine::add(std::unique_ptr<SocketStream> stream) {
   if (streams_.size() == streams_.capacity()) {
     constexpr std::size_t kLeast = 16;
     const std::size_t most = std::max(kLeast, 2 * streams_.size());
-    for (auto* list : {&readable_, &sendable_, &sending_}) list->reserve(most);
+    for (auto* list : {&readable_, &sendable_, &sending_, &undelivered_}) list->reserve(most);
     streams_.reserve(most);
   }
   streams_.push_back(std::move(stream));
@@ -161,6 +165,8 @@ void Engine::on_sendable(SocketStream& stream) {
   sendable_.push_back(&stream);
 }
 
+void Engine::on_delivery_asked(SocketStream& stream) { undelivered_.push_back(&stream); }
+
 // A child that is about to exec() has the descriptor, too, and as long as it does the kernel would
 // tell of the connection here: of an object that is there no more.
 void Engine::on_gone(SocketStream& stream) {
@@ -176,6 +182,7 @@ void Engine::on_gone(SocketStream& stream) {
 // next turn's, and no call is made in vain.
 bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
   const std::uint64_t bytes_before = counters_.sent_bytes + counters_.received_bytes;
+  const std::uint64_t received_before = counters_.received_bytes;
   const bool collected = collect_calls(now);
   bool moved = false;
   doorbell.drain([&](std::size_t client) { moved |= clients_.on_doorbell(client, now); });
@@ -185,6 +192,7 @@ bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
   }
   moved |= collected;
   sessions_.on_timers(now);
+  if (!undelivered_.empty()) tell_deliveries(now, counters_.received_bytes != received_before);
   moved |= send_all(now);
   if (now >= next_look_) look(now);
   if (has_gone_ || clients_.has_retired()) [[unlikely]]
@@ -296,6 +304,23 @@ bool Engine::send_all(TimePoint now) {
   return moved;
 }
 
+// Round robin. A user that is told may write more: then its stream stays in the list.
+void Engine::tell_deliveries(TimePoint now, bool has_come) {
+  if (!has_come && now < next_delivery_) return;
+  next_delivery_ = now + kDeliveryInterval;
+  for (std::size_t n = std::min(undelivered_.size(), kDeliveriesPerTurn); n != 0; --n) {
+    if (next_undelivered_ >= undelivered_.size()) next_undelivered_ = 0;
+    SocketStream& stream = *undelivered_[next_undelivered_];
+    if (!stream.tell_delivery(now)) {
+      ++next_undelivered_;
+      continue;
+    }
+    stream.in_delivery_list = false;
+    undelivered_[next_undelivered_] = undelivered_.back();
+    undelivered_.pop_back();
+  }
+}
+
 void Engine::look(TimePoint now) {
   next_look_ = now + kLookInterval;
   // Giving up may dial again.
@@ -309,6 +334,7 @@ void Engine::bury(TimePoint now) {
     const auto is_gone = [](const SocketStream* stream) { return stream->is_gone(); };
     std::erase_if(readable_, is_gone);
     std::erase_if(sendable_, is_gone);
+    std::erase_if(undelivered_, is_gone);
     std::erase_if(streams_,
                   [](const auto& stream) { return stream->is_gone() && !stream->has_call_out(); });
   }

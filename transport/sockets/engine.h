@@ -119,6 +119,8 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool has_spare_stream() const override { return has_spare_for(streams_.size() + 1); }
   void on_connected(const link::Fd& fd) override { limit_silence(fd, config_.times); }
   void on_sendable(SocketStream& stream) override;
+  void on_readable(SocketStream& stream) override { note_readable(stream); }
+  void on_delivery_asked(SocketStream& stream) override;
   void on_gone(SocketStream& stream) override;
   BulkCalls& bulk_calls() override { return bulk_calls_; }
 
@@ -144,6 +146,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   void note_shortage(TimePoint now, const Error& error);
   bool receive_all(TimePoint now);
   bool send_all(TimePoint now);
+  void tell_deliveries(TimePoint now, bool has_come);
   void look(TimePoint now);
   void bury(TimePoint now);
 
@@ -163,7 +166,10 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   int posts_since_receive_ = 0;
   std::uint64_t moved_bytes_ = 0;  // By the last turn.
   std::vector<SocketStream*> sendable_;
-  std::vector<SocketStream*> sending_;  // What send_all() is at.
+  std::vector<SocketStream*> sending_;      // What send_all() is at.
+  std::vector<SocketStream*> undelivered_;  // Whose users wait for the peer's acknowledgement.
+  std::size_t next_undelivered_ = 0;
+  TimePoint next_delivery_{};
   bool has_gone_ = false;
   bool must_accept_ = false;    // Somebody may wait at the listener.
   TimePoint accept_again_{};    // Not before: there was no descriptor.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <utility>
 
@@ -74,6 +76,22 @@ void SocketStream::close() {
   finish();
 }
 
+void SocketStream::ask_delivery() {
+  if (is_gone() || std::exchange(in_delivery_list, true)) return;
+  host_.on_delivery_asked(*this);
+}
+
+bool SocketStream::tell_delivery(TimePoint now) {
+  if (is_gone() || events_ == nullptr) return true;
+  int unacked = 0;
+  ++counters_.queue_calls;
+  if (ioctl(fd_.get(), SIOCOUTQ, &unacked) != 0) return false;
+  // While a worker sends, the kernel has more than was counted.
+  const auto left = static_cast<std::uint64_t>(unacked);
+  events_->on_delivered(now, taken_bytes_ - std::min(taken_bytes_, left));
+  return left == 0 && queue_.empty() && !call_.is_out;
+}
+
 void SocketStream::abort() {
   events_ = nullptr;
   go(/*with_reset=*/true);
@@ -99,6 +117,7 @@ void SocketStream::fail(TimePoint now, int sys_errno, const char* where) {
 }
 
 void SocketStream::fail(TimePoint now, Error error) {
+  if (in_delivery_list) tell_delivery(now);
   StreamEvents* const events = std::exchange(events_, nullptr);
   if (events != nullptr) ++counters_.failed;
   go(/*with_reset=*/true);
@@ -206,7 +225,9 @@ bool SocketStream::take_seen(TimePoint now, std::span<std::byte> scratch) {
 bool SocketStream::on_no_bytes(TimePoint now, ssize_t got) {
   if (got < 0 && errno == EINTR) return true;
   is_readable_ = false;
-  if (got == 0)
+  if (send_errno_ != 0)
+    fail(now, send_errno_, "sendmsg");
+  else if (got == 0)
     on_end(now);
   else if (errno != EAGAIN)
     fail(now, errno, "recvmsg");
@@ -224,6 +245,7 @@ bool SocketStream::is_to_be_placed(const Place& next) const {
 }
 
 void SocketStream::on_end(TimePoint now) {
+  if (in_delivery_list) tell_delivery(now);  // The user may leave the stream.
   if (!std::exchange(has_ended_, true) && events_ != nullptr) events_->on_closed(now);
   end_if_over(now);
 }
@@ -257,7 +279,7 @@ bool SocketStream::send(TimePoint now) {
         ++counters_.send_refusals;
         break;
       }
-      fail(now, errno, "sendmsg");
+      on_send_error(now, errno);
       return sent != 0;
     }
     const auto bytes = static_cast<std::size_t>(got);
@@ -269,6 +291,16 @@ bool SocketStream::send(TimePoint now) {
   }
   say_fin(now);
   return sent != 0;
+}
+
+// What the peer sent before it ended, or before the path broke, is in the kernel still.
+void SocketStream::on_send_error(TimePoint now, int sys_errno) {
+  if (state_ != State::kOpen || has_ended_ || send_errno_ != 0)
+    return fail(now, sys_errno, "sendmsg");
+  send_errno_ = sys_errno;
+  is_writable_ = false;
+  may_end_ = is_readable_ = true;
+  host_.on_readable(*this);
 }
 
 void SocketStream::take_sent(TimePoint now, std::size_t bytes) {
@@ -374,7 +406,7 @@ void SocketStream::on_sent(TimePoint now) {
       is_writable_ = true;
       break;
     default:
-      return fail(now, call_.sys_errno, "sendmsg");
+      return on_send_error(now, call_.sys_errno);
   }
   if (call_.moved_bytes != 0) take_sent(now, call_.moved_bytes);
 }

@@ -31,6 +31,10 @@ class StreamHost {
   virtual void on_connected(const link::Fd& fd) = 0;
   // It has something to send, and the kernel may take it.
   virtual void on_sendable(SocketStream& stream) = 0;
+  // It is to be read, whatever epoll says.
+  virtual void on_readable(SocketStream& stream) = 0;
+  // tell_delivery() is to be called until it says that all is told.
+  virtual void on_delivery_asked(SocketStream& stream) = 0;
   // It is done with, and its descriptor about to be closed; destroyed later, for it may be on the
   // stack.
   virtual void on_gone(SocketStream& stream) = 0;
@@ -49,6 +53,7 @@ struct StreamCounters {
   std::uint64_t receive_calls = 0;
   std::uint64_t copied_bytes = 0;   // Of those received: not put in their place by the kernel.
   std::uint64_t worker_calls = 0;   // Of all calls, those that workers did.
+  std::uint64_t queue_calls = 0;    // That asked what the peer has not acknowledged.
   std::uint64_t send_refusals = 0;  // No buffer in the kernel.
   std::uint64_t retransmissions = 0;
   std::uint64_t failed = 0;  // In use: a peer that has closed, too, may end the rest by RST.
@@ -104,6 +109,7 @@ class SocketStream final : public Stream {
   void finish() override;
   void close() override;
   void abort() override;
+  void ask_delivery() override;
   void settle_place() override {
     if (call_.is_out && call_.kind == BulkCall::Kind::kReceive) host_.bulk_calls().wait_for(call_);
   }
@@ -122,6 +128,8 @@ class SocketStream final : public Stream {
   bool receive(TimePoint now, std::span<std::byte> scratch);
   // The same for what is to be sent. True when bytes left.
   bool send(TimePoint now);
+  // Tells the user how much the peer's TCP has acknowledged. True: of all that was written.
+  bool tell_delivery(TimePoint now);
   // The worker's call has come back.
   void on_call_done(TimePoint now);
   // A worker has a call of it: it is not to be destroyed.
@@ -131,6 +139,7 @@ class SocketStream final : public Stream {
 
   bool in_ready_list = false;
   bool in_send_list = false;
+  bool in_delivery_list = false;
 
  private:
   void open(TimePoint now);
@@ -147,6 +156,7 @@ class SocketStream final : public Stream {
   void on_received(TimePoint now);
   void on_sent(TimePoint now);
   void take_sent(TimePoint now, std::size_t bytes);
+  void on_send_error(TimePoint now, int sys_errno);
   void say_fin(TimePoint now);
   void on_end(TimePoint now);
   void end_if_over(TimePoint now);
@@ -171,6 +181,7 @@ class SocketStream final : public Stream {
   std::size_t seen_bytes_ = 0;  // Were looked at, and are still the kernel's.
   bool may_end_ = false;        // A FIN or an error lies behind the bytes: read until it comes.
   bool has_ended_ = false;      // The peer's direction.
+  int send_errno_ = 0;          // Nothing can be sent: what has come is read, then it fails.
   bool wants_fin_ = false;
   bool said_fin_ = false;
   StreamHealth health_at_end_;

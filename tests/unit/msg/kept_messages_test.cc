@@ -26,7 +26,11 @@ TEST(KeptMessages, AreCopiesOfWhatWasStarted) {
   EXPECT_EQ(copy->data(), bytes.data()) << "not yet";
   EXPECT_EQ(copy->memory_key(), 3U);
   EXPECT_EQ(kept.lent(*copy), &lent);
-  EXPECT_EQ(&kept.copy(*copy), &lent);
+  EXPECT_FALSE(kept.is_copied(*copy));
+  kept.copy(*copy);
+  EXPECT_TRUE(kept.is_copied(*copy));
+  EXPECT_EQ(kept.lent(*copy), &lent) << "its owner is still to be told";
+  EXPECT_EQ(&kept.release(*copy), &lent);
   EXPECT_EQ(kept.lent(*copy), nullptr);
   std::ranges::fill(bytes, std::byte{0});
   EXPECT_TRUE(std::ranges::equal(bytes_of(*copy), std::vector<std::byte>(5000, std::byte{7})));

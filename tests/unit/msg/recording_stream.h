@@ -29,6 +29,7 @@ class RecordingStream final : public Stream {
   void close() override { closed = true; }
   void abort() override { aborted = true; }
   void expect_late_acks() override { expects_late_acks = true; }
+  void ask_delivery() override { ++delivery_asks; }
   void settle_place() override { ++settled; }
   StreamHealth health() const override { return vitals; }
 
@@ -72,6 +73,7 @@ class RecordingStream final : public Stream {
   bool aborted = false;
   bool expects_late_acks = false;
   int settled = 0;
+  int delivery_asks = 0;
   StreamHealth vitals;
 };
 

@@ -91,6 +91,42 @@ TEST_F(RecvSessionTest, FailsAtOnceWhenANewHelloSaysThatTheSendersProcessEnds) {
   EXPECT_EQ(messenger.reason(), Reason::kUnknownSession);
 }
 
+// The sender was told that they are done.
+TEST_F(RecvSessionTest, MessagesOfAProcessThatEndedCanStillBeReceived) {
+  Peer& peer = greet();
+  peer.chunk({true, 5, 0, 0, 5}, std::byte{9});
+  peer.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  Hello last = hello(5, 2);
+  last.process_ends = true;
+  Peer& messenger = connect();
+  messenger.preamble();
+  messenger.say(last);
+  EXPECT_TRUE(failures.empty());
+  EXPECT_FALSE(sessions[0]->needs_peer());
+  std::vector<std::byte> buffer(5);
+  post(buffer, 1);
+  EXPECT_EQ(done, (Done{{1, 5}}));
+  post(buffer, 2);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(sessions[0]->failure_detail().reason, Reason::kProcessEnded);
+}
+
+TEST_F(RecvSessionTest, MessagesOfASenderThatDoesNotComeBackCanStillBeReceived) {
+  Peer& peer = greet();
+  peer.chunk({true, 5, 0, 0, 5}, std::byte{9});
+  peer.chunk({true, 4096, 1, 0, 9000}, std::byte{9});
+  peer.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  now += settings.resume_wait(/*sender_knows=*/true);
+  sessions[0]->on_timers(now);
+  EXPECT_TRUE(failures.empty());
+  std::vector<std::byte> buffer(9000);
+  post(buffer, 1);
+  EXPECT_EQ(done, (Done{{1, 5}}));
+  post(buffer, 2);  // Of which only a part has come.
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
+}
+
 TEST_F(RecvSessionTest, AHelloOfAnEndingProcessMakesNoSession) {
   Hello last = hello();
   last.process_ends = true;

@@ -3,6 +3,8 @@
 //
 // Messages of which a sender keeps copies.
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -21,6 +23,8 @@ class KeptTest : public SendSessionTest {
     settings.kept_message_bytes = 2048;  // Pages of 128 bytes.
     make();
   }
+  // So many bytes the peer's TCP has acknowledged.
+  void deliver(Dialled& d, std::uint64_t total_bytes) { d.events->on_delivered(now, total_bytes); }
   Dialled& accept(std::size_t index, const Credit& credit = {}) {
     return SendSessionTest::accept(index, credit, Accept{false, 8192, 1, 32, kId});
   }
@@ -43,19 +47,26 @@ class KeptTest : public SendSessionTest {
   }
 };
 
-TEST_F(KeptTest, SmallMessagesAreDoneWhenTheyArePosted) {
+TEST_F(KeptTest, SmallMessagesAreDoneWhenThePeersTcpHasThem) {
   Dialled& d = accept(0);
   ack(d, kHelloBytes);
   post(900);
-  EXPECT_EQ(done.size(), 1U);
   post(2048);
   ack(d, 2 * kChunkRecordBytes + 900 + 2047);
+  EXPECT_EQ(d.stream.delivery_asks, 1) << "of the first; the stream still refers to the other";
+  EXPECT_TRUE(done.empty()) << "the kernel has it, which throws it away if this process ends";
+  deliver(d, kHelloBytes + kChunkRecordBytes + 899);
+  EXPECT_TRUE(done.empty());
+  deliver(d, kHelloBytes + kChunkRecordBytes + 900);
   EXPECT_EQ(done.size(), 1U);
   ack(d, 1);
-  EXPECT_EQ(done.size(), 2U) << "the stream has taken it";
+  EXPECT_EQ(done.size(), 1U);
+  deliver(d, kHelloBytes + 2 * kChunkRecordBytes + 900 + 2048);
+  EXPECT_EQ(done.size(), 2U);
   post(2049);
   ack(d, kChunkRecordBytes + 2049);
-  EXPECT_EQ(done.size(), 2U) << "that one waits";
+  deliver(d, 1U << 20);
+  EXPECT_EQ(done.size(), 2U) << "that one waits for the receiver's word";
   const auto chunks = sent(d);
   ASSERT_EQ(chunks.size(), 3U);
   EXPECT_FALSE(chunks[0].chunk.wants_receipt);
@@ -65,16 +76,77 @@ TEST_F(KeptTest, SmallMessagesAreDoneWhenTheyArePosted) {
   EXPECT_EQ(done, (std::vector<std::uint32_t>{0, 1, 2})) << "each once";
 }
 
-// Who is told that it is done asks no more, and the credit would lie where nobody looks for it.
-TEST_F(KeptTest, WhatWaitsForCreditIsDoneWhenItLeaves) {
+// The receiver tells nothing of its own accord until 16 messages of a small lane were received, or
+// half of the allowance released: until then nothing of its can have the kernel throw away what it
+// has.
+TEST_F(KeptTest, SmallMessagesAreDoneAtOnceWhileTheReceiverIsSilent) {
+  Dialled& d = accept(0);
+  post(8);
+  ack(d, 1U << 20);
+  EXPECT_TRUE(done.empty()) << "it may tell of the buffers that it has";
+  say(d, Credit{1, 8, 1});
+  ASSERT_EQ(done.size(), 1U);
+  for (std::size_t i = 0; i < 15; ++i) {
+    post(8);
+    EXPECT_EQ(done.size(), 1 + i) << "before its stream has it";
+    ack(d, kChunkRecordBytes + 8);
+    EXPECT_EQ(done.size(), 2 + i);
+  }
+  EXPECT_EQ(d.stream.delivery_asks, 1) << "that of the first";
+  post(8);
+  ack(d, kChunkRecordBytes + 8);
+  EXPECT_EQ(done.size(), 16U) << "the 16th without a word";
+  EXPECT_EQ(d.stream.delivery_asks, 2);
+  say(d, Credit{17, 17 * 8, 17});
+  EXPECT_EQ(done.size(), 17U);
+}
+
+TEST_F(KeptTest, AReceiverThatMayTellSomethingIsNotSilent) {
+  struct Case {
+    const char* name;
+    std::function<void(Dialled&)> does;
+  };
+  const std::vector<Case> cases = {
+      {"another tag", [&](Dialled&) { post(8, 1); }},
+      {"a message for whose buffer it is told unasked", [&](Dialled&) { post(5000); }},
+      {"half of the allowance", [&](Dialled&) { post(2048), post(2040); }},
+      {"a flow that died",
+       [&](Dialled& d) {
+         d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+       }},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    dialled.clear();
+    done.clear();
+    make();
+    Dialled& d = accept(0);
+    post(8);
+    ack(d, 1U << 20);
+    say(d, Credit{1, 8, 1});
+    ASSERT_EQ(done.size(), 1U);
+    one.does(d);
+    Dialled& then = &one == &cases.back() ? accept(1, Credit{1, 8, 1}) : d;
+    const std::size_t before = done.size();
+    post(8);
+    ack(then, 1U << 20);
+    EXPECT_EQ(done.size(), before);
+    EXPECT_GT(then.stream.delivery_asks, 0);
+  }
+}
+
+// Nobody looks for credit any more once all is done.
+TEST_F(KeptTest, WhatWaitsForCreditIsDoneAfterItLeft) {
   Dialled& d = accept(0);
   ack(d, kHelloBytes);
   for (int i = 0; i < 33; ++i) post(8);
-  EXPECT_EQ(done.size(), 32U);
   EXPECT_EQ(asks(d), 1U);
+  ack(d, 50'000);
   say(d, Credit{16, 16 * 8, 16});
+  EXPECT_EQ(done.size(), 16U);
   EXPECT_EQ(sent(d).size(), 1U);
   ack(d, 100'000);
+  deliver(d, 100'000);
   EXPECT_EQ(done.size(), 33U);
 }
 
@@ -98,6 +170,7 @@ TEST_F(KeptTest, AFlowThatDiesBeforeItTookAMessageLeavesItToTheNext) {
   ASSERT_EQ(chunks.size(), 1U);
   EXPECT_EQ(chunks[0].first, std::byte{7});
   ack(again, 100'000);
+  deliver(again, 100'000);
   EXPECT_EQ(done.size(), 1U);
 }
 
@@ -106,6 +179,7 @@ TEST_F(KeptTest, WithoutRoomForTheCopyMessagesWait) {
   for (int i = 0; i < 5; ++i) post(2000);
   EXPECT_TRUE(sent(d).back().chunk.wants_receipt);
   ack(d, 100'000);
+  deliver(d, 100'000);
   EXPECT_EQ(done.size(), 4U);
   say(d, Credit{40, 0, 1});
   post(2000);
@@ -120,9 +194,10 @@ TEST_F(KeptTest, WhatDiedWithItsFlowIsSentAgainFromTheCopy) {
     memory[0] = static_cast<std::byte>(i);
     post(100);
   }
-  EXPECT_EQ(done.size(), 4U);
   memory[0] = std::byte{0xee};
   ack(d, 100'000);
+  deliver(d, 100'000);
+  EXPECT_EQ(done.size(), 4U);
   d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
   Dialled& again = accept(1, Credit{40, 0, 2});
   const auto chunks = sent(again);
@@ -219,6 +294,25 @@ TEST_F(KeptTest, WhatIsLeftWhenTheProcessEndsArrivesInOrder) {
     EXPECT_TRUE(d.stream.closed);
     EXPECT_FALSE(session->is_finishing());
   }
+}
+
+// A receiver that ends as soon as it has all, before its kernel has said so.
+TEST_F(KeptTest, WhatAnEndedReceiverMayHaveHadIsDone) {
+  Dialled& d = accept(0);
+  post(100);
+  post(3000);
+  ack(d, 100'000);
+  d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  EXPECT_TRUE(done.empty());
+  const TimePoint since = now;
+  while (failures.empty() && now - since < std::chrono::seconds(2)) {
+    now = std::max(now, session->next_deadline());
+    session->on_timers(now);
+    if (failures.empty())
+      dialled.back().events->on_failed(now, Error{Errc::kRefused, 0, "connect"});
+  }
+  EXPECT_EQ(done, std::vector<std::uint32_t>{0}) << "the other waits for the receiver's word";
+  EXPECT_EQ(failures.size(), 1U);
 }
 
 TEST_F(KeptTest, WhatHasNoFlowWhenTheProcessEndsIsGivenUp) {

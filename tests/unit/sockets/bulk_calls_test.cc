@@ -84,6 +84,8 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
 
   void on_connected(const link::Fd&) override {}
   void on_sendable(SocketStream&) override { is_sendable = true; }
+  void on_readable(SocketStream&) override {}
+  void on_delivery_asked(SocketStream&) override {}
   void on_gone(SocketStream&) override {}
   BulkCalls& bulk_calls() override { return calls; }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How many calls a stream makes for what comes, and how much of it is copied once more.
+// How many calls a stream makes for what comes, and how much of it is copied once more; and what
+// becomes of bytes when one end is gone.
 #include "transport/sockets/stream.h"
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -51,11 +53,14 @@ class Reader final : public StreamEvents {
     left_ -= bytes;
   }
   void on_acked(TimePoint, std::uint64_t) override {}
+  void on_delivered(TimePoint, std::uint64_t total_bytes) override { delivered = total_bytes; }
   void on_closed(TimePoint) override { ++ends; }
-  void on_failed(TimePoint, Error) override {}
+  void on_failed(TimePoint, Error error) override { failures.push_back(error); }
 
   std::vector<std::byte> body;  // Of all messages.
   int ends = 0;
+  std::uint64_t delivered = 0;
+  std::vector<Error> failures;
 
  private:
   void begin() {
@@ -108,12 +113,16 @@ class StreamTest : public testing::Test, private StreamHost {
   StreamCounters counters;
   std::unique_ptr<Reader> reader;
   std::unique_ptr<SocketStream> stream;
+  int readable = 0;
+  int delivery_asks = 0;
   std::vector<std::byte> scratch = std::vector<std::byte>(SocketStream::kScratchBytes);
 
  private:
   StreamHost& host() { return *this; }
   void on_connected(const link::Fd&) override {}
   void on_sendable(SocketStream&) override {}
+  void on_readable(SocketStream&) override { ++readable; }
+  void on_delivery_asked(SocketStream&) override { ++delivery_asks; }
   void on_gone(SocketStream&) override {}
   BulkCalls& bulk_calls() override { return no_workers_; }
 
@@ -186,6 +195,47 @@ TEST_F(StreamTest, MessagesWithoutAPlaceSeldomCostACallMore) {
   std::uint64_t calls = 0;
   for (int i = 0; i < 640; ++i) calls += receive(30'000);
   EXPECT_LE(calls, 640U + 12U);
+}
+
+// What a peer said before it ended is not lost because we say something to it.
+TEST_F(StreamTest, WhatCameIsReadBeforeASendThatFailsEndsTheStream) {
+  make(/*is_polled=*/false);
+  const std::size_t size = 100'000;
+  std::vector<std::byte> bytes(kHeader + size);
+  std::memcpy(bytes.data(), &size, sizeof size);
+  ASSERT_EQ(write(peer.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  peer = {};
+  const std::array<std::byte, 8> word{};
+  ASSERT_TRUE(stream->write(word, {}));
+  stream->send({});
+  EXPECT_FALSE(stream->is_gone());
+  EXPECT_FALSE(stream->wants_to_send());
+  EXPECT_EQ(readable, 1) << "epoll may have told of it already";
+  while (stream->is_readable()) stream->receive({}, scratch);
+  EXPECT_EQ(reader->body.size(), size);
+  EXPECT_EQ(reader->ends, 0);
+  ASSERT_EQ(reader->failures.size(), 1U);
+  EXPECT_EQ(reader->failures[0].sys_errno, EPIPE);
+  EXPECT_TRUE(stream->is_gone());
+}
+
+TEST_F(StreamTest, AUserThatAsksIsToldOnceThePeersKernelHasAll) {
+  make(/*is_polled=*/false);
+  const std::array<std::byte, 8> word{};
+  ASSERT_TRUE(stream->write(word, {}));
+  stream->ask_delivery();
+  stream->ask_delivery();
+  EXPECT_EQ(delivery_asks, 1);
+  EXPECT_FALSE(stream->tell_delivery({}));
+  stream->send({});
+  EXPECT_FALSE(stream->tell_delivery({}));
+  EXPECT_EQ(reader->delivered, 0U);
+  std::array<std::byte, 8> read_there{};
+  ASSERT_EQ(read(peer.get(), read_there.data(), read_there.size()), 8);
+  EXPECT_TRUE(stream->tell_delivery({}));
+  EXPECT_EQ(reader->delivered, 8U);
+  stream->close();
+  EXPECT_TRUE(stream->tell_delivery({})) << "nobody asks any more";
 }
 
 // A peer of userspace TCP that has closed refuses our last words (RFC 9293 SHLD-3).
