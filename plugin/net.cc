@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -37,7 +38,8 @@ auto poll_until_connected(Attempt&& attempt, Enough&& has_waited_enough) -> decl
 
 }  // namespace
 
-Net::Net(Starter starter) : starter_(std::move(starter)) {}
+Net::Net(Starter starter, std::chrono::milliseconds forgotten_after)
+    : starter_(std::move(starter)), forgotten_after_(forgotten_after) {}
 
 Told<void> Net::start(bool asks_tuner) {
   const std::lock_guard lock(start_mutex_);
@@ -312,6 +314,30 @@ SendComm* Net::attempt_of(ConstHandleBytes handle) {
   return sender == nullptr ? nullptr : sender->get();
 }
 
+void Net::note_attempt(SendComm* comm, bool is_under_way) {
+  const std::lock_guard lock(mutex_);
+  const auto it = objects_.find(nccls_pointer(comm));
+  if (it == objects_.end()) return;
+  it->second.asked.reset();
+  if (is_under_way) it->second.asked = std::chrono::steady_clock::now();
+}
+
+// NCCL stops asking where a communicator is aborted. From v11 on finalize() tells of that; before,
+// the descriptor and the memory of each such attempt would stay for good. A handle that is asked
+// again after all begins a new attempt.
+void Net::close_forgotten() {
+  std::vector<decltype(objects_)::node_type> closed;  // End here, outside the lock.
+  const std::lock_guard lock(mutex_);
+  const auto before = std::chrono::steady_clock::now() - forgotten_after_;
+  for (auto it = objects_.begin(); it != objects_.end();) {
+    const auto next = std::next(it);
+    const Owned& owned = it->second;
+    if (owned.context == &process_context_ && owned.asked && *owned.asked < before)
+      closed.push_back(objects_.extract(it));
+    it = next;
+  }
+}
+
 Told<SendComm*> Net::connect(Context* context, int index, HandleBytes handle,
                              const CommOptions& options) {
   const auto current = started();
@@ -326,6 +352,7 @@ Told<SendComm*> Net::connect(Context* context, int index, HandleBytes handle,
   if (comm == nullptr) {
     const auto device = find_device(**current, index);
     if (!device) return pass_on(device.error());
+    close_forgotten();
     auto begun = begin_connect(**device, handle, wanted);
     if (!begun) return pass_on(begun.error());
     comm = adopt(std::move(*begun), context);
@@ -333,6 +360,7 @@ Told<SendComm*> Net::connect(Context* context, int index, HandleBytes handle,
   }
 
   const Result<bool> ready = comm->is_ready();
+  note_attempt(comm, ready && !*ready);
   if (ready && !*ready) return nullptr;
   set_connect_state(handle, nullptr);
   if (ready) return comm;

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -70,7 +71,10 @@ class Net {
   // Run at the first init; failure fails that init, and the next one tries again. It is told
   // whether NCCL will ask this library for a tuner.
   using Starter = std::function<Told<Startup>(bool asks_tuner)>;
-  explicit Net(Starter starter);
+  // `forgotten_after`: a connect of a table without finalize that NCCL has not asked for so long is
+  // one that it gave up, and is closed when the next begins.
+  explicit Net(Starter starter,
+               std::chrono::milliseconds forgotten_after = std::chrono::minutes(5));
 
   // v3-v10: once per load. Calling again is harmless.
   Told<void> init(bool asks_tuner = true);
@@ -120,6 +124,7 @@ class Net {
   struct Owned {
     Object object;
     Context* context = nullptr;
+    std::optional<std::chrono::steady_clock::time_point> asked{};  // Last; while it connects.
   };
 
   // nullptr before init.
@@ -133,12 +138,15 @@ class Net {
   template <class T, class Closer>
   T* adopt(std::unique_ptr<T, Closer> object, Context* context);
   SendComm* attempt_of(ConstHandleBytes handle);
+  void note_attempt(SendComm* comm, bool is_under_way);
+  void close_forgotten();
   Told<SendCommPtr> begin_connect(const Device& device, const PeerHandle& peer, bool peer_tunes,
                                   const CommOptions& options) const;
   Told<SendCommPtr> begin_connect(const Device& device, ConstHandleBytes handle,
                                   const CommOptions& options) const;
 
   const Starter starter_;
+  const std::chrono::milliseconds forgotten_after_;
   std::mutex start_mutex_;
   std::atomic<const Startup*> startup_{nullptr};
   // Kept for good: NCCL borrows device names, and threads of it may linger in an old one.

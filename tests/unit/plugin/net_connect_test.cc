@@ -3,6 +3,7 @@
 //
 // Listening, connecting and accepting, and the handle between them.
 #include <array>
+#include <chrono>
 
 #include <gtest/gtest.h>
 
@@ -26,6 +27,54 @@ TEST_F(NetTest, ConnectRemembersTheAttemptInTheHandle) {
   ASSERT_TRUE(connected);
   EXPECT_NE(*connected, nullptr);
   EXPECT_EQ(connect_state(handle_), nullptr);
+}
+
+class ForgottenTest : public NetTest {
+ protected:
+  ForgottenTest() : NetTest(std::chrono::milliseconds(0)) {}
+};
+
+// Tables before v11 have no finalize(): what NCCL gave up would stay for good.
+TEST_F(ForgottenTest, AttemptsAreClosedAsTheNextBegins) {
+  ASSERT_TRUE(net_.init());
+  transport_->delay_ready(100);
+  ASSERT_TRUE(net_.listen(nullptr, 0, handle_));
+  auto first = handle_;
+  auto second = handle_;
+  ASSERT_TRUE(net_.connect(nullptr, 0, first));
+  ASSERT_TRUE(net_.connect(nullptr, 0, second));
+  EXPECT_EQ(transport_->live_comms(), 1);
+  const auto again = net_.connect(nullptr, 0, first);
+  ASSERT_TRUE(again) << "one that comes back begins anew";
+  EXPECT_EQ(*again, nullptr);
+  EXPECT_EQ(transport_->live_comms(), 1);
+}
+
+TEST_F(ForgottenTest, ConnectionsAndAttemptsOfContextsAreNot) {
+  ASSERT_TRUE(net_.init());
+  Context* const context = new_context();
+  ASSERT_TRUE(net_.listen(nullptr, 0, handle_));
+  auto connected = handle_;
+  auto attempt = handle_;
+  auto next = handle_;
+  ASSERT_TRUE(net_.connect(nullptr, 0, connected));
+  transport_->delay_ready(100);
+  ASSERT_TRUE(net_.connect(context, 0, attempt));
+  ASSERT_TRUE(net_.connect(nullptr, 0, next));
+  EXPECT_EQ(transport_->live_comms(), 3);
+  net_.finalize(context);
+  EXPECT_EQ(transport_->live_comms(), 2);
+}
+
+TEST_F(NetTest, AttemptsThatNcclMayStillAskForStay) {
+  ASSERT_TRUE(net_.init());
+  transport_->delay_ready(100);
+  ASSERT_TRUE(net_.listen(nullptr, 0, handle_));
+  auto first = handle_;
+  auto second = handle_;
+  ASSERT_TRUE(net_.connect(nullptr, 0, first));
+  ASSERT_TRUE(net_.connect(nullptr, 0, second));
+  EXPECT_EQ(transport_->live_comms(), 2);
 }
 
 TEST_F(NetTest, AFailingListenTravelsInTheHandle) {

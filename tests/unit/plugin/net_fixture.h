@@ -49,27 +49,29 @@ inline MemoryTransport* add_transport(Startup& startup,
 // A Net over memory, and NCCL's way of driving it.
 class NetTest : public testing::Test {
  protected:
-  NetTest()
-      : net_([this](bool asks_tuner) -> Told<Startup> {
-          was_asked_ = asks_tuner;
-          ++starts_;
-          if (!start_refusal_.empty() && fail_start_)
-            return report(Errc::kBadConfig, "{}", start_refusal_);
-          Startup startup;
-          startup.host = "host-a";
-          startup.connect_timeout = std::chrono::milliseconds(0);
-          startup.tuned = tuned_;
-          if (start_refusal_.empty()) {
-            transport_ = add_transport(startup, devices_, TransportKind::kUstack);
-            if (shows_first_twice_) startup.devices.push_back(startup.devices.front());
-            if (!other_devices_.empty())
-              other_ = add_transport(startup, other_devices_, TransportKind::kVerbs);
-          } else {
-            for (const DeviceProperties& properties : two_devices())
-              startup.devices.push_back({.properties = properties, .refusal = start_refusal_});
-          }
-          return startup;
-        }) {}
+  explicit NetTest(std::chrono::milliseconds forgotten_after = std::chrono::minutes(5))
+      : net_(
+            [this](bool asks_tuner) -> Told<Startup> {
+              was_asked_ = asks_tuner;
+              ++starts_;
+              if (!start_refusal_.empty() && fail_start_)
+                return report(Errc::kBadConfig, "{}", start_refusal_);
+              Startup startup;
+              startup.host = "host-a";
+              startup.connect_timeout = std::chrono::milliseconds(0);
+              startup.tuned = tuned_;
+              if (start_refusal_.empty()) {
+                transport_ = add_transport(startup, devices_, TransportKind::kUstack);
+                if (shows_first_twice_) startup.devices.push_back(startup.devices.front());
+                if (!other_devices_.empty())
+                  other_ = add_transport(startup, other_devices_, TransportKind::kVerbs);
+              } else {
+                for (const DeviceProperties& properties : two_devices())
+                  startup.devices.push_back({.properties = properties, .refusal = start_refusal_});
+              }
+              return startup;
+            },
+            forgotten_after) {}
 
   Context* new_context() {
     const Told<Context*> context = net_.init_context({});
