@@ -273,19 +273,16 @@ bool Engine::collect_calls(TimePoint now) {
 bool Engine::receive_all(TimePoint now) {
   bool moved = false;
   const std::span scratch(scratch_.get(), SocketStream::kScratchBytes);
-  std::size_t kept = 0;
+  // The list is changed behind the calls, because any of these may throw (std::bad_alloc).
   for (SocketStream* const stream : readable_) {
-    if (stream->is_readable() && stream->receive(now, scratch)) {
-      moved = true;
-      if (!stream->is_gone()) likely_.note(*stream);
-    }
-    if (stream->is_readable()) {
-      readable_[kept++] = stream;
-    } else {
-      stream->in_ready_list = false;
-    }
+    if (!stream->is_readable() || !stream->receive(now, scratch)) continue;
+    moved = true;
+    if (!stream->is_gone()) likely_.note(*stream);
   }
-  readable_.resize(kept);
+  std::erase_if(readable_, [](SocketStream* stream) {
+    stream->in_ready_list = stream->is_readable();
+    return !stream->in_ready_list;
+  });
   return moved;
 }
 
@@ -334,6 +331,7 @@ void Engine::bury(TimePoint now) {
     const auto is_gone = [](const SocketStream* stream) { return stream->is_gone(); };
     std::erase_if(readable_, is_gone);
     std::erase_if(sendable_, is_gone);
+    std::erase_if(sending_, is_gone);  // Left by a send_all() that threw.
     std::erase_if(undelivered_, is_gone);
     std::erase_if(streams_,
                   [](const auto& stream) { return stream->is_gone() && !stream->has_call_out(); });

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 //
 // Who comes to the listener, and which engine serves them.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -26,6 +27,7 @@ constexpr std::size_t kAcceptsPerTurn = 8;
 // Where connections are dealt by what they say first: so long, and so many at once.
 constexpr Duration kLobbyPatience = std::chrono::milliseconds(20);
 constexpr Duration kLobbyInterval = std::chrono::milliseconds(1);
+constexpr Duration kFirstLook = std::chrono::microseconds(50);
 constexpr std::size_t kMostInLobby = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
@@ -53,12 +55,15 @@ bool Engine::accept_next(TimePoint now) {
   }
   must_accept_ = accepted->has_value();
   if (!must_accept_) return false;
-  if (dealt_to_.empty())
+  if (dealt_to_.empty()) {
     take(now, std::move(**accepted));
-  else if (lobby_.size() >= kMostInLobby)
+  } else if (lobby_.size() >= kMostInLobby) {
     deal(now, std::move(**accepted), std::nullopt);
-  else
+  } else {
     lobby_.push_back({std::move(**accepted), now + kLobbyPatience});
+    const TimePoint first_look = now + kFirstLook;
+    lobby_again_ = lobby_.size() == 1 ? first_look : std::min(lobby_again_, first_look);
+  }
   return true;
 }
 
@@ -67,7 +72,7 @@ bool Engine::serve_newcomers(TimePoint now) {
   const bool has_dealt = has_dealt_.load(std::memory_order_acquire);
   try {
     take_dealt(now);
-    look_at_lobby(now);
+    if (now >= lobby_again_) look_at_lobby(now);
   } catch (const std::bad_alloc&) {
     accept_again_ = now + kAcceptPause;
   }

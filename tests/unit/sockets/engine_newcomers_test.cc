@@ -3,11 +3,15 @@
 //
 // Flows that come to an engine, by whichever receive queue of the NIC.
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -18,7 +22,10 @@
 #include "tests/unit/sockets/engine_host.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/send_comm.h"
+#include "transport/core/descriptor.h"
 #include "transport/core/listen_address.h"
+#include "transport/core/socket_address.h"
+#include "transport/msg/record.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -108,6 +115,38 @@ TEST_F(Newcomers, OfNoKnownQueueAreTakenAndSaidOnce) {
                 "lo: flows are not spread over its 4 RX queues: the driver does not tell by which "
                 "of them one from 127.0.0.2 comes"),
             1);
+}
+
+// 64 strangers who say nothing would cost as many system calls in each turn.
+TEST(Lobby, IsLookedAtWhenItIsDue) {
+  const auto host = std::make_shared<EngineHost>(1, 64, 2);
+  comms::Doorbell doorbell;
+  const TimePoint start = comms::Poller::read_clock();
+  const Descriptor stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress to = to_socket_address(host->listen_endpoint);
+  ASSERT_EQ(connect(stranger.get(), to.get(), to.size_bytes), 0);
+  const auto strays = [&] {
+    std::string all;
+    for (const Engine* one : host->engines) all += one->summary();
+    return all.find("1 strays_unknown_cookie") != std::string::npos;
+  };
+  const auto turns_at = [&](Duration later) {
+    for (int i = 0; i < 10; ++i)
+      for (Engine* one : host->engines) one->turn(start + later, doorbell);
+  };
+  turns_at(Duration::zero());
+  turns_at(std::chrono::microseconds(100));
+  std::array<std::byte, msg::kPreambleBytes + msg::kHeaderBytes + msg::Hello::kBody> hello;
+  msg::encode_preamble(msg::kWireVersion, hello);
+  msg::Hello unknown;
+  unknown.is_new = true;
+  unknown.epoch = unknown.flows_wanted = 1;
+  msg::encode(unknown, std::span(hello).subspan(msg::kPreambleBytes));
+  ASSERT_EQ(write(stranger.get(), hello.data(), hello.size()), static_cast<ssize_t>(hello.size()));
+  turns_at(std::chrono::microseconds(500));
+  EXPECT_FALSE(strays());
+  turns_at(std::chrono::microseconds(1500));
+  EXPECT_TRUE(strays());
 }
 
 TEST_F(Newcomers, OfThisHostItselfSawNoNic) {
