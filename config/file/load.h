@@ -40,8 +40,8 @@ LoadResult load(Machine& machine, const std::string& path);
 // The same for text that is at hand; `path` names it in problems and resolves what is relative.
 // Looks at no file and no variable.
 LoadResult parse(std::string_view text, const std::string& path);
-// The text of a config file for `fabric`, with a comment above each key. load() reads it back to
-// an equal value.
+// The text of a config file for `fabric`, with a comment above each key; what has its default
+// stands there as a comment. load() reads it back to an equal value.
 std::string to_toml(const Fabric& fabric);
 
 }  // namespace ztcp::config

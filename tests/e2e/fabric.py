@@ -112,7 +112,7 @@ class Fabric:
         path = config or self.config
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        text, count = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+        text, count = re.subn(rf"(?m)^#?{key} = .*$", f"{key} = {value}", text)
         check(count > 0, f"{path} has no key {key}")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

@@ -103,5 +103,21 @@ TEST(Write, PutsACommentAboveEachKey) {
   }
 }
 
+// A later release may have a better default; what set-up reserved or decided is another matter.
+TEST(Write, ShowsADefaultAsAComment) {
+  Fabric fabric = some_fabric(NicDriver::kSocket);
+  fabric.messages.flows = 4;
+  const std::string text = to_toml(fabric);
+  EXPECT_NE(text.find("\nflows = 4\n"), std::string::npos);
+  EXPECT_NE(text.find("\n#max_connections = "), std::string::npos);
+  EXPECT_EQ(text.find("\nmax_connections = "), std::string::npos);
+  EXPECT_NE(text.find("\nschema = 1\n"), std::string::npos);
+  EXPECT_NE(text.find("\nclass = \"unprivileged\"\n"), std::string::npos);
+  EXPECT_NE(text.find("\n#per_process_mib = "), std::string::npos);
+  const std::string on_pci = to_toml(some_fabric(NicDriver::kPci));
+  EXPECT_NE(on_pci.find("\nper_process_mib = "), std::string::npos) << "pages are reserved for it";
+  EXPECT_NE(on_pci.find("\nrun_dir = "), std::string::npos) << "the folder was made";
+}
+
 }  // namespace
 }  // namespace ztcp::config
