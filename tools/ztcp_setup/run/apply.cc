@@ -50,7 +50,12 @@ class Applier {
     note_ids(host_, resource);
     const Entry* known = journal_.find(key_of(resource));
     if (holds(host_, resource)) {
-      Entry entry{resource, known != nullptr ? known->before : std::nullopt, true};
+      // An edit that this plan took over stays an edit: the journal keeps what set-up itself wrote,
+      // so that undo saves the file, as it would have without this run.
+      const bool edited = known != nullptr && known->done && known->before &&
+                          kept_as(host_, known->resource, *known->before);
+      Entry entry{edited ? known->resource : resource,
+                  known != nullptr ? known->before : std::nullopt, true};
       if (entry.before) hold_more(resource, *entry.before);
       put(std::move(entry));
       return step(resource, StepResult::kHeld);

@@ -190,6 +190,43 @@ TEST(WholeRun, WithABootForTheIommu) {
   EXPECT_THAT(lines_of(dry_run_of(host, request)), IsEmpty());
 }
 
+// Also where a run in between took the edit over and found nothing to change, once or often.
+TEST(WholeRun, AnEditThatASecondRunTookOverIsKeptByUndo) {
+  FakeHost host = machine("too-few-nics");
+  ASSERT_TRUE(test::set_up(host, plan_of(host).resources).complete());
+  std::string edited = host.state.nodes.at(config::kDefaultPath).text;
+  const auto at = edited.find("#flows = 0");
+  ASSERT_NE(at, std::string::npos);
+  edited.replace(at, 10, "flows = 4");
+  host.add_file(config::kDefaultPath, edited);
+  for (int run = 0; run < 2; ++run) {
+    const Plan again = plan_of(host);
+    ASSERT_TRUE(again.fabric && !again.has_faults()) << faults_of(again.notes);
+    EXPECT_EQ(again.fabric->messages.flows, 4U);
+    EXPECT_THAT(names_of(test::set_up(host, again.resources)), IsEmpty());
+  }
+  const Outcome undone = test::undo(host);
+  EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
+  EXPECT_THAT(all_of(undone.notes), HasSubstr("ztcp.conf.edited"));
+  EXPECT_EQ(*host.read_file(std::string(config::kDefaultPath) + ".edited"), edited);
+}
+
+// A value that set-up writes itself is no edit, nor is one that came back to what set-up wrote.
+TEST(WholeRun, WhatSetUpWroteAnewIsNoEdit) {
+  FakeHost host = machine("too-few-nics");
+  const FakeHost::State bare = host.state;
+  ASSERT_TRUE(test::set_up(host, plan_of(host).resources).complete());
+  const std::string text = host.state.nodes.at(config::kDefaultPath).text;
+  host.add_file(config::kDefaultPath, text + "# mine\n");
+  ASSERT_TRUE(test::set_up(host, plan_of(host).resources).complete());
+  host.add_file(config::kDefaultPath, text);
+  PlanRequest faster;
+  faster.speed_mbps = 25000;
+  ASSERT_TRUE(test::set_up(host, plan_of(host, faster).resources).complete());
+  EXPECT_THAT(all_of(test::undo(host).notes), IsEmpty());
+  expect_same(host.state, bare);
+}
+
 // What --boot says of a config that was edited, or is no file any more.
 TEST(WholeRun, TheConfigIsReadFromTheMachineThatIsSetUp) {
   FakeHost host = machine("no-gpu");
