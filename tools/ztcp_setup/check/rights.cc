@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -26,15 +27,13 @@ class Judge {
   Judge(const config::Fabric& fabric, Host& host) : fabric_(fabric), host_(host) {}
 
   std::vector<config::Check> run() {
-    const bool on_pci =
-        std::any_of(fabric_.nics.begin(), fabric_.nics.end(),
-                    [](const config::Nic& nic) { return nic.driver == config::NicDriver::kPci; });
-    on_rdma_ = std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [](const config::Nic& nic) {
-      return nic.driver == config::NicDriver::kVerbs;
-    });
+    on_pci_ = has_nics(config::NicDriver::kPci);
+    on_rdma_ = has_nics(config::NicDriver::kVerbs);
     const bool for_somebody = !fabric_.host.user.empty() || !fabric_.host.group.empty();
-    // A fabric of software NICs is its user's own affair.
-    if (!on_pci && (!on_rdma_ || !for_somebody)) return {};
+    // A fabric of software NICs belongs to the user that made it.
+    if (!on_pci_ && !on_rdma_ && !has_nics(config::NicDriver::kSocket)) return {};
+    // Over what stays with the kernel a user may have a config of his own.
+    if (!on_pci_ && !for_somebody) own_user_ = host_.user_name(::geteuid());
     judge_config();
     if (!for_somebody) return std::move(checks_);
     judge_accounts();
@@ -48,6 +47,11 @@ class Judge {
   }
 
  private:
+  bool has_nics(config::NicDriver driver) const {
+    return std::any_of(fabric_.nics.begin(), fabric_.nics.end(),
+                       [&](const config::Nic& nic) { return nic.driver == driver; });
+  }
+
   void add(Severity severity, std::string name, std::string where, std::string what,
            std::string mend) {
     checks_.push_back(
@@ -74,7 +78,7 @@ class Judge {
     std::filesystem::path at = fabric_.path;
     for (bool file = true;; file = false) {
       const auto found = standing_of(at.string());
-      if (found && found->user != "root")
+      if (found && found->user != "root" && found->user != own_user_)
         add(Severity::kFault, "config", at.string(),
             fmt::format("belongs to {}, wanted root: its owner decides what jobs of others do",
                         found->user),
@@ -84,7 +88,9 @@ class Judge {
         add(Severity::kFault, "config", at.string(),
             fmt::format("may be written by anybody (mode {:04o})", found->mode),
             fmt::format("sudo chmod o-w {}", shell_word(at.string())));
-      if (found && (found->mode & S_IWGRP) != 0 && found->group != "root" && !sticky)
+      const bool is_own_group = found && found->user == own_user_ && found->group == own_user_;
+      if (found && (found->mode & S_IWGRP) != 0 && found->group != "root" && !is_own_group &&
+          !sticky)
         add(Severity::kFault, "config", at.string(),
             fmt::format("may be written by the group {} (mode {:04o})", found->group, found->mode),
             fmt::format("sudo chmod g-w {}", shell_word(at.string())));
@@ -97,17 +103,22 @@ class Judge {
       at = at.parent_path();
     }
     if (checks_.size() == before)
-      add(Severity::kGood, "config", fabric_.path, "only root may change it", "");
+      add(Severity::kGood, "config", fabric_.path,
+          own_user_.empty() || own_user_ == "root"
+              ? "only root may change it"
+              : fmt::format("only root and {} may change it", own_user_),
+          "");
   }
 
   void judge_accounts() {
     const config::Host& host = fabric_.host;
+    // Kernel sockets need no right that an account could lack.
+    const Severity severity = on_pci_ || on_rdma_ ? Severity::kFault : Severity::kWarning;
     if (!host.user.empty() && !host_.user_id(host.user))
-      add(Severity::kFault, "account", "host.user",
-          fmt::format("no user {} on this machine", host.user), "sudo ztcp_setup --user NAME");
+      add(severity, "account", "host.user", fmt::format("no user {} on this machine", host.user),
+          "sudo ztcp_setup --user NAME");
     if (!host.group.empty() && !host_.group_id(host.group))
-      add(Severity::kFault, "account", "host.group",
-          fmt::format("no group {} on this machine", host.group),
+      add(severity, "account", "host.group", fmt::format("no group {} on this machine", host.group),
           fmt::format("sudo groupadd --system {}", host.group));
   }
 
@@ -179,7 +190,9 @@ class Judge {
 
   const config::Fabric& fabric_;
   Host& host_;
+  bool on_pci_ = false;
   bool on_rdma_ = false;
+  std::string own_user_;  // May own the config beside root; empty: nobody may.
   std::vector<config::Check> checks_;
 };
 

@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "config/file/load.h"
+#include "tools/ztcp_setup/plan/config_access.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/plan/kernel_nics.h"
 #include "tools/ztcp_setup/plan/resources_for.h"
@@ -73,6 +74,10 @@ void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& 
   if (!plan.has_faults())
     for (config::Problem& problem : config::parse(parts.config_text, fabric.path).problems)
       plan.fault("config", std::move(problem));
+  ConfigAccess access = config_access(input.host, fabric);
+  parts.config_mode = access.mode;
+  parts.config_group = std::move(access.group);
+  if (access.note) plan.notes.push_back(std::move(*access.note));
   parts.unit_text = input.unit_text;
   parts.wants_peer_memory = plan.verbs && needs_peer_memory(plan.verbs->gpu_direct);
   plan.resources = plan.awaits_reboot ? parts.boot : resources_for(fabric, parts, input.host);

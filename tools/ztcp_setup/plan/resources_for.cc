@@ -158,9 +158,8 @@ class Wanted {
   }
 
   void want_config() {
-    const bool secret = !fabric_.messages.cluster_key.empty();
-    add("the config", resource::File{fabric_.path, parts_.config_text, secret ? 0640U : 0644U,
-                                     secret ? group() : std::string()});
+    add("the config",
+        resource::File{fabric_.path, parts_.config_text, parts_.config_mode, parts_.config_group});
   }
 
   void want_unit() {

@@ -5,6 +5,7 @@
 // boot.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct PlanParts {
   std::vector<NodePages> pages;
   Resources boot;           // The kernel command line; see boot_line.h.
   std::string config_text;  // Of fabric.path.
+  std::uint32_t config_mode = 0644;
+  std::string config_group;  // Empty: root.
   bool wants_peer_memory = false;
   std::string unit_text;  // Of the boot unit, where no package brought it; may be empty.
 };

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* word_for(config::Severity severity) {
+const char* json_word(config::Severity severity) {
   switch (severity) {
     case config::Severity::kGood:
       return "ok";
@@ -136,7 +136,7 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
                                {"command", change.command}});
   json["problems"] = Json::array();
   for (const config::Check& note : plan.notes) {
-    Json problem{{"name", note.name}, {"severity", word_for(note.severity)}};
+    Json problem{{"name", note.name}, {"severity", json_word(note.severity)}};
     problem.update(json_of(note.problem));
     json["problems"].push_back(problem);
   }
@@ -150,7 +150,7 @@ std::string to_json(const CheckReport& report) {
     json["problems"].push_back(json_of(problem));
   json["checks"] = Json::array();
   for (const config::Check& check : report.checks) {
-    Json one{{"name", check.name}, {"severity", word_for(check.severity)}};
+    Json one{{"name", check.name}, {"severity", json_word(check.severity)}};
     one.update(json_of(check.problem));
     json["checks"].push_back(one);
   }

@@ -18,6 +18,7 @@
 #include "tools/ztcp_setup/check/job_environment.h"
 #include "tools/ztcp_setup/check/lossless.h"
 #include "tools/ztcp_setup/check/rights.h"
+#include "tools/ztcp_setup/check/serving.h"
 #include "tools/ztcp_setup/check/source_routes.h"
 #include "tools/ztcp_setup/host/usable_cpus.h"
 #include "tools/ztcp_setup/live/live_host.h"
@@ -106,5 +107,6 @@ int check(const Options& options) {
   fmt::print("{}", options.json ? to_json(report) : to_text(report));
   return exit_code(report);
 }
+  judge_serving(fabric, report.checks);
 
 }  // namespace ztcp::setup

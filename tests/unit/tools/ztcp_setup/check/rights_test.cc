@@ -4,6 +4,8 @@
 // What others may do: a host where all is well, then one thing wrong at a time.
 #include "tools/ztcp_setup/check/rights.h"
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -141,6 +143,42 @@ TEST(Rights, AServiceThatKeepsItsLimitFromItsJobs) {
   scene.host.add_file("/etc/systemd/system/docker.service.d/50-ztcp.conf",
                       "LimitMEMLOCK=infinity\n");
   EXPECT_THAT(scene.bad(), IsEmpty());
+}
+
+TEST(Rights, AConfigOfKernelSocketsOrRdmaDevicesIsLookedAtAsAnyOther) {
+  for (const auto driver : {config::NicDriver::kSocket, config::NicDriver::kVerbs}) {
+    RightsScene scene;
+    scene.fabric.host = {};
+    scene.fabric.nics[0].driver = driver;
+    scene.fabric.nics[0].pci.clear();
+    EXPECT_THAT(scene.bad(), IsEmpty());
+    scene.fabric.messages.cluster_key = std::string(64, 'a');
+    EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("may be read by anybody (mode 0644)")));
+    scene.owner("/opt/ztcp/ztcp.conf").mode = 0666;
+    EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("may be written by anybody (mode 0666)"),
+                                         HasSubstr("may be read by anybody")));
+  }
+}
+
+TEST(Rights, OverKernelSocketsTheConfigMayBeTheUsersOwn) {
+  RightsScene scene;
+  scene.fabric.host = {};
+  scene.fabric.nics[0].driver = config::NicDriver::kSocket;
+  const std::string me = scene.host.user_name(::geteuid());
+  scene.owner("/opt/ztcp").user = scene.owner("/opt/ztcp/ztcp.conf").user = ::geteuid();
+  EXPECT_THAT(scene.bad(), IsEmpty()) << me;
+  scene.owner("/opt/ztcp/ztcp.conf").user = scene.host.users.at("alice");
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("belongs to alice")));
+}
+
+TEST(Rights, OfKernelSocketsAnAccountThatIsGoneIsAWarning) {
+  RightsScene scene;
+  scene.fabric.host = {};
+  scene.fabric.nics[0].driver = config::NicDriver::kSocket;
+  scene.fabric.host.user = "ghost";
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("no user ghost on this machine")));
+  for (const config::Check& check : check_rights(scene.fabric, scene.host))
+    EXPECT_NE(check.severity, Severity::kFault) << check.problem.what;
 }
 
 TEST(Rights, SoftwareNicsAreTheirUsersOwnAffair) {

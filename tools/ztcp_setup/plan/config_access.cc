@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_setup/plan/config_access.h"
+
+#include <algorithm>
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "tools/ztcp_setup/resources/owner.h"
+#include "transport/core/shell_word.h"
+
+namespace ztcp::setup {
+namespace {
+
+constexpr std::uint32_t kForAll = 0644;
+constexpr std::uint32_t kForGroup = 0640;
+
+// The group of those who run jobs; empty: root alone does, or nobody was named.
+std::string group_of_jobs(Host& host, const config::Host& who) {
+  if (!who.group.empty() || who.user.empty()) return who.group;
+  // Of a user alone the group of the same name, which most systems make with the user.
+  return host.groups_of(who.user).contains(who.user) ? who.user : std::string();
+}
+
+bool is_taken_by_root_alone(const config::Fabric& fabric) {
+  return fabric.host.user.empty() &&
+         std::any_of(fabric.nics.begin(), fabric.nics.end(),
+                     [](const config::Nic& nic) { return nic.driver == config::NicDriver::kPci; });
+}
+
+config::Check note_of(const config::Fabric& fabric, config::Severity severity, std::string what,
+                      std::string mend) {
+  return {"config", severity, {fabric.path, std::move(what), std::move(mend)}};
+}
+
+}  // namespace
+
+ConfigAccess config_access(Host& host, const config::Fabric& fabric) {
+  const bool secret = !fabric.messages.cluster_key.empty();
+  const std::string group = group_of_jobs(host, fabric.host);
+  const FileFacts facts = host.facts(fabric.path);
+  const bool is_there = facts.kind == FileKind::kFile;
+  const bool is_open = is_there && (facts.ownership.mode & S_IROTH) != 0;
+  const bool is_narrowed = is_there && !is_open;
+  if (!secret && !is_narrowed) return {kForAll, "", {}};
+  if (is_narrowed && group.empty())
+    return {facts.ownership.mode & kForGroup,
+            facts.ownership.group == 0 ? std::string() : host.group_name(facts.ownership.group),
+            {}};
+  ConfigAccess access{kForGroup, group, {}};
+  if (!is_open) return access;
+  const std::string now = fmt::format(
+      "holds a cluster_key and may be read by anybody (mode {:04o})", facts.ownership.mode);
+  if (group.empty() && !is_taken_by_root_alone(fabric))
+    access.note = note_of(
+        fabric, config::Severity::kFault,
+        now + "; without a group only root could read it, and jobs of other users would fail",
+        fmt::format("sudo ztcp_setup --group GROUP, of which those who run jobs are members; "
+                    "where root alone does: sudo chmod {:04o} {}, then run this again",
+                    kForGroup, shell_word(fabric.path)));
+  else
+    access.note = note_of(
+        fabric, config::Severity::kWarning,
+        fmt::format("{}; set-up makes it {}", now, ownership_text(access.mode, "", access.group)),
+        "");
+  return access;
+}
+
+}  // namespace ztcp::setup
