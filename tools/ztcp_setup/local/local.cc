@@ -60,6 +60,34 @@ std::optional<config::Problem> why_not_our_folder(const std::string& folder) {
   return std::nullopt;
 }
 
+// A link of another user on the way leads root's write to where that user wants it; the kernel
+// refuses such links in /tmp only where fs.protected_symlinks = 1.
+std::optional<config::Problem> find_foreign_link(const std::filesystem::path& path,
+                                                 int links_left = 40) {
+  std::filesystem::path walked;
+  for (auto part = path.begin(); part != path.end(); ++part) {
+    walked /= *part;
+    struct stat facts {};
+    if (::lstat(walked.c_str(), &facts) != 0 || !S_ISLNK(facts.st_mode)) continue;
+    const std::string mend = "name the folder itself with --dir, or another one";
+    if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
+      return config::Problem{
+          walked.string(),
+          fmt::format("is a symbolic link of user {}, and this is user {}: it was not followed",
+                      facts.st_uid, ::geteuid()),
+          mend};
+    if (links_left == 0) return config::Problem{walked.string(), std::strerror(ELOOP), mend};
+    std::error_code error;
+    std::filesystem::path target = std::filesystem::read_symlink(walked, error);
+    if (error) return config::Problem{walked.string(), error.message(), mend};
+    // What the link leads to, and then the rest of the path.
+    target = walked.parent_path() / target;
+    for (++part; part != path.end(); ++part) target /= *part;
+    return find_foreign_link(target, links_left - 1);
+  }
+  return std::nullopt;
+}
+
 unsigned max_queues() { return static_cast<unsigned>(config::find_key("nic", "queues")->max); }
 
 unsigned choose_queues(const LocalRequest& request) {
@@ -145,6 +173,7 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
 
 tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
   const auto folder = std::filesystem::path(fabric.path).parent_path();
+  if (auto problem = find_foreign_link(folder)) return tl::unexpected(std::move(*problem));
   config::LiveMachine machine;
   const config::LoadResult existing = config::load(machine, fabric.path);
   const bool absent = !existing.fabric && existing.failure == config::LoadFailure::kMissing;
@@ -160,6 +189,9 @@ tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
   std::filesystem::create_directories(folder, error);
   if (auto problem = error ? std::nullopt : why_not_our_folder(folder.string()))
     return tl::unexpected(std::move(*problem));
+  // Again: a user who may write to a parent could have placed a link meanwhile. In a folder that is
+  // ours now nobody can any more.
+  if (auto problem = find_foreign_link(folder)) return tl::unexpected(std::move(*problem));
   if (!error) std::filesystem::create_directory(folder / fabric.run_dir, error);
   if (error)
     return refuse(folder.string(), fmt::format("can't be made: {}", error.message()),

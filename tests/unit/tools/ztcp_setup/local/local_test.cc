@@ -203,6 +203,33 @@ TEST(Local, AFolderThatOthersMayChangeIsRefused) {
   EXPECT_TRUE(std::filesystem::is_empty(tree.path("open")));
 }
 
+TEST(Local, ALinkOfAnotherUserIsNotFollowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "giving a link away needs root";
+  ztcp::test::Tree tree;
+  tree.add_folder("victim");
+  tree.add_folder("shared");
+  const auto link = [&](const std::string& name, const std::string& target, uid_t user) {
+    std::filesystem::create_symlink(target, tree.path(name));
+    ASSERT_EQ(::lchown(tree.path(name).c_str(), user, user), 0);
+  };
+  link("shared/evil", "../victim", 65534);
+  link("shared/own", "evil", 0);
+  link("shared/good", "../victim", 0);
+  for (const char* folder : {"shared/evil", "shared/evil/deeper", "shared/own"}) {
+    LocalRequest request;
+    request.folder = tree.path(folder);
+    const auto written = write_local(*plan_local(request));
+    ASSERT_FALSE(written) << folder;
+    EXPECT_THAT(written.error().what, HasSubstr("is a symbolic link of user 65534")) << folder;
+    EXPECT_FALSE(written.error().mend.empty());
+    EXPECT_TRUE(std::filesystem::is_empty(tree.path("victim"))) << folder;
+  }
+  LocalRequest request;
+  request.folder = tree.path("shared/good");
+  EXPECT_TRUE(write_local(*plan_local(request))) << "a link of one's own";
+  EXPECT_TRUE(std::filesystem::exists(tree.path("victim/ztcp.conf")));
+}
+
 TEST(Local, NextCommandsAreWordsOfAShell) {
   LocalRequest request;
   request.folder = "/tmp/it's $HOME";
