@@ -16,6 +16,7 @@
 #include "config/machine/hugepages.h"
 #include "config/machine/readings.h"
 #include "hugepage/budget.h"
+#include "transport/core/counted.h"
 
 namespace ztcp::config {
 namespace {
@@ -163,8 +164,8 @@ void check_limit(Checklist& list, const NicNeeds& process) {
   list.fault(
       "hugepages", list.fabric.path,
       fmt::format("hugepages.per_process_mib = {} lets a process take {} MiB, which needs {} "
-                  "MiB for its {} NICs",
-                  per_gpu_mib, limit_mib, need_mib, process.size()),
+                  "MiB for its {}",
+                  per_gpu_mib, limit_mib, need_mib, counted(process.size(), "NIC")),
       fmt::format("write per_process_mib = {} or more under [hugepages]",
                   need_mib * per_gpu_mib / limit_mib + 1));
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "config/topology/topology.h"
+#include "transport/core/counted.h"
 
 namespace ztcp::config {
 namespace {
@@ -38,6 +39,11 @@ std::size_t count_fit(const Topology& topology) {
 }
 
 // "; eth0 carries the default route; ..."
+std::string needs_of(std::size_t gpus) {
+  return gpus == 1 ? "1 GPU needs a NIC of its own"
+                   : fmt::format("{0} GPUs need {0} NICs of their own", gpus);
+}
+
 std::string unfit_list(const Topology& topology) {
   std::string list;
   for (const HostNic& nic : topology.nics)
@@ -71,11 +77,10 @@ tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology) {
   if (usable < topology.gpus.size())
     return tl::unexpected(
         Problem{"this machine",
-                fmt::format("{} GPUs need {} NICs of their own, {} of {} can be had{}",
-                            topology.gpus.size(), topology.gpus.size(), usable,
+                fmt::format("{}, {} of {} can be had{}", needs_of(topology.gpus.size()), usable,
                             topology.nics.size(), unfit_list(topology)),
-                fmt::format("attach {} more elastic NICs to this instance",
-                            topology.gpus.size() - usable)});
+                fmt::format("attach {} to this instance",
+                            counted(topology.gpus.size() - usable, "more elastic NIC"))});
   std::vector<Edge> edges;
   for (std::size_t gpu = 0; gpu < topology.gpus.size(); ++gpu)
     for (std::size_t nic = 0; nic < topology.nics.size(); ++nic)
@@ -136,8 +141,8 @@ tl::expected<std::vector<Pair>, Problem> take_nics(const Topology& topology, std
                 fmt::format("{} wanted, {} of {} can be had{}",
                             count == 0 ? std::string("all") : fmt::format("{}", count), usable,
                             topology.nics.size(), unfit_list(topology)),
-                fmt::format("attach {} more NICs to this machine",
-                            std::max<std::size_t>(count, 1) - usable)});
+                fmt::format("attach {} to this machine",
+                            counted(std::max<std::size_t>(count, 1) - usable, "more NIC"))});
   std::vector<Pair> pairs;
   for (std::size_t nic = 0; nic < topology.nics.size(); ++nic)
     if (topology.nics[nic].unfit.empty() && (count == 0 || pairs.size() < count))

@@ -13,6 +13,7 @@
 #include "config/machine/text.h"
 #include "tools/ztcp_setup/check/library.h"
 #include "tools/ztcp_setup/host/usable_cpus.h"
+#include "transport/core/counted.h"
 
 namespace ztcp::setup {
 namespace {
@@ -205,11 +206,12 @@ class Checker {
     for (const config::Nic& nic :
          fabric_.nics)  // Of "auto" there are no more than CPUs suffice for.
       if (nic.driver == config::NicDriver::kPci && nic.queues > 1) busy += nic.queues - 1;
+    const std::string nics = counted(fabric_.nics.size(), "NIC");
     const std::string what =
         cpus.limited()
-            ? fmt::format("time of {} CPUs, by the cgroup's limit, for {} NICs", cpus.quota,
-                          fabric_.nics.size())
-            : fmt::format("{} CPUs ({}) for {} NICs", cpus.listed, cpus.list, fabric_.nics.size());
+            ? fmt::format("time of {}, by the cgroup's limit, for {}", counted(cpus.quota, "CPU"),
+                          nics)
+            : fmt::format("{} ({}) for {}", counted(cpus.listed, "CPU"), cpus.list, nics);
     // Software NICs are for trying things out, and a shared poller is meant to share.
     const bool matters =
         workers != 0 || (fabric_.poller.mode != config::PollerMode::kShared &&

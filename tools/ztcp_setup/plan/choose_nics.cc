@@ -95,10 +95,13 @@ bool speaks_of_taken_nics(const PlanRequest& request) {
 // Nobody asked for them, and they are slower.
 void tell_of_sockets(Plan& plan) {
   plan.note(Severity::kWarning, "transport", "kernel sockets",
-            fmt::format("{}; so all {} GPUs go over the kernel's TCP, those with a NIC as well: "
+            fmt::format("{}; so {} over the kernel's TCP, those with a NIC as well: "
                         "NCCL pairs the devices of two hosts by their order, and a connection has "
                         "one transport at both ends. The other hosts of a job need the same",
-                        plan.sockets->why, plan.topology.gpus.size()),
+                        plan.sockets->why,
+                        plan.topology.gpus.size() == 1
+                            ? std::string("the GPU goes")
+                            : fmt::format("all {} GPUs go", plan.topology.gpus.size())),
             "the faster way: " + plan.sockets->faster_way);
 }
 

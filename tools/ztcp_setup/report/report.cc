@@ -12,6 +12,7 @@
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/report/tables.h"
 #include "tools/ztcp_setup/report/without_secrets.h"
+#include "transport/core/counted.h"
 #include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
@@ -129,11 +130,10 @@ std::string decisions_text(const Plan& plan) {
         "Transport: RDMA devices for the whole host ({}); no NIC is taken.\nGPUDirect RDMA: {}.\n",
         plan.verbs->why, config::to_string(plan.verbs->gpu_direct));
   else
-    out +=
-        fmt::format("Hugepages: {} = {} {} x {} + {}, as pages of {}.\n", gib(plan.hugepage_mib()),
-                    plan.pairs.size(), plan.pairs.front().gpu ? "GPUs" : "NICs",
-                    gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
-                    hugepage::page_name(fabric.hugepages.page_kib));
+    out += fmt::format("Hugepages: {} = {} x {} + {}, as pages of {}.\n", gib(plan.hugepage_mib()),
+                       counted(plan.pairs.size(), plan.pairs.front().gpu ? "GPU" : "NIC"),
+                       gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
+                       hugepage::page_name(fabric.hugepages.page_kib));
   const std::uint32_t queues = fabric.nics.front().queues;
   if (plan.takes_nics() && queues != 1)
     out += fmt::format("Queues of a NIC: {}, each with a poller.\n",
@@ -183,8 +183,8 @@ std::string to_text(const CheckReport& report) {
     if (!check.problem.mend.empty())
       out += fmt::format("  {:<8} {:<10} mend: {}\n", "", "", check.problem.mend);
   }
-  return out +
-         fmt::format("{} checks, {} warnings, {} faults\n", report.checks.size(), warnings, faults);
+  return out + fmt::format("{}, {}, {}\n", counted(report.checks.size(), "check"),
+                           counted(warnings, "warning"), counted(faults, "fault"));
 }
 
 void say(const std::string& text) {
@@ -213,9 +213,9 @@ std::string to_text(const config::Fabric& local, LocalTopology topology) {
   const config::Nic& first = local.nics.front();
   const std::string queues =
       first.queues == 1 ? "" : fmt::format(" with {} queues each", first.queues);
-  std::string out = fmt::format("{} NICs{}, MTU {}, {} to {}, in {}\n", local.nics.size(), queues,
-                                first.mtu_bytes, to_string(first.address),
-                                to_string(local.nics.back().address), local.path);
+  std::string out = fmt::format(
+      "{}{}, MTU {}, {} to {}, in {}\n", counted(local.nics.size(), "NIC"), queues, first.mtu_bytes,
+      to_string(first.address), to_string(local.nics.back().address), local.path);
   out += "setup successfully\n\nNext:\n";
   for (const std::string& command : next_commands(local, topology)) out += "  " + command + "\n";
   return out;

@@ -81,7 +81,7 @@ TEST(CheckMemory, ALimitBelowWhatAProcessNeeds) {
   const Problem problem = machine.fault("hugepages");
   EXPECT_THAT(problem.what,
               HasSubstr("hugepages.per_process_mib = 100 lets a process take 100 MiB, "
-                        "which needs 143 MiB for its 1 NICs"));
+                        "which needs 143 MiB for its 1 NIC"));
   EXPECT_THAT(problem.mend, HasSubstr("per_process_mib = 144 or more"));
 }
 

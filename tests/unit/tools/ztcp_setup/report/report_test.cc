@@ -68,7 +68,7 @@ TEST(Report, ExitCodeIsTheWorstSeverity) {
   EXPECT_EQ(exit_code(report), kExitWarnings);
   report.checks.push_back({"c", config::Severity::kFault, {"w", "x", "y"}});
   EXPECT_EQ(exit_code(report), kExitFaults);
-  EXPECT_THAT(to_text(report), HasSubstr("3 checks, 1 warnings, 1 faults"));
+  EXPECT_THAT(to_text(report), HasSubstr("3 checks, 1 warning, 1 fault"));
   EXPECT_THAT(to_json(report), HasSubstr("\"severity\": \"fault\""));
   report.load_problems.push_back({"w", "x", "y"});
   EXPECT_EQ(exit_code(report), kExitUnusable);
