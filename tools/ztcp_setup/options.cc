@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "config/file/load.h"
 #include "config/file/schema.h"
 #include "tools/common/quantity.h"
+#include "tools/ztcp_setup/help_formatter.h"
 #include "tools/ztcp_setup/report/report.h"
 
 namespace ztcp::setup {
@@ -39,7 +41,7 @@ Examples:
   sudo ztcp_setup --undo          every NIC, address, page and file as before
   ztcp_setup --local 4            four ranks inside this machine: no root, NIC or GPU needed
 
-Exit status: 0 all is well, 1 warnings, 2 faults, 3 nothing to work with.
+Exit status: 0 all is well, 1 warnings, 2 faults, 3 nothing to work with, 64 a wrong command line.
 `man ztcp_setup` has more; `man ztcp.conf` describes the file that is written.
 )";
 
@@ -322,7 +324,7 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   CLI::App app("Prepares this machine for ztcp and writes the config that the plugin reads.",
                "ztcp_setup");
   app.footer(kExamples);
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "ztcp_setup " ZTCP_VERSION);
   Raw raw;
   raw.options.request.config_path = config::config_path();
@@ -346,8 +348,9 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
         std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
     if (json && error.get_exit_code() != 0)
       return tl::unexpected<int>(
-          refuse({"command line", error.what(), "ztcp_setup --help shows what there is"}, true));
-    return tl::unexpected<int>(app.exit(error) == 0 ? kExitGood : kExitUnusable);
+          refuse({"command line", error.what(), "ztcp_setup --help shows what there is"}, true,
+                 kExitUsage));
+    return tl::unexpected<int>(app.exit(error) == 0 ? kExitGood : kExitUsage);
   }
   return meaning_of(app, raw);
 }

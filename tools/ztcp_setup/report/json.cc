@@ -84,8 +84,8 @@ std::string text_of(const Json& json) {
 
 }  // namespace
 
-std::string to_json(const config::Problem& problem) {
-  Json json{{"exit_code", kExitUnusable}, {"problems", Json::array()}};
+std::string to_json(const config::Problem& problem, ExitCode code) {
+  Json json{{"exit_code", code}, {"problems", Json::array()}};
   json["problems"].push_back(json_of(problem));
   return text_of(json);
 }

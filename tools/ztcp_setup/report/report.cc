@@ -192,10 +192,10 @@ void say(const std::string& text) {
   std::fflush(stdout);
 }
 
-ExitCode refuse(const config::Problem& problem, bool json) {
-  if (json) say(to_json(problem));
+ExitCode refuse(const config::Problem& problem, bool json, ExitCode code) {
+  if (json) say(to_json(problem, code));
   std::fputs(to_text(problem).c_str(), stderr);
-  return kExitUnusable;
+  return code;
 }
 
 std::vector<std::string> next_commands(const config::Fabric& local, LocalTopology topology) {

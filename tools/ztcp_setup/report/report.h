@@ -20,7 +20,8 @@ enum ExitCode : int {
   kExitGood = 0,
   kExitWarnings = 1,
   kExitFaults = 2,
-  kExitUnusable = 3,  // There is no config, no plan, or no sense in the command line.
+  kExitUnusable = 3,  // There is no config, or no plan.
+  kExitUsage = 64,    // The command line makes no sense (EX_USAGE of sysexits.h).
 };
 
 struct CheckReport {
@@ -42,7 +43,7 @@ std::string faults_text(const Plan& plan, bool reverted);
 std::string to_text(const CheckReport& report);
 std::string to_text(const config::Fabric& local, LocalTopology topology);
 
-std::string to_json(const config::Problem& problem);
+std::string to_json(const config::Problem& problem, ExitCode code = kExitUnusable);
 std::string to_json(const Plan& plan, const std::vector<Preview>& changes,
                     const char* mode = "dry-run");
 std::string to_json(const CheckReport& report);
@@ -53,7 +54,7 @@ std::string to_json(const config::Fabric& local, LocalTopology topology);
 void say(const std::string& text);
 
 // Says the one thing that kept the tool from starting at all.
-ExitCode refuse(const config::Problem& problem, bool json);
+ExitCode refuse(const config::Problem& problem, bool json, ExitCode code = kExitUnusable);
 
 // The commands that come after --local.
 std::vector<std::string> next_commands(const config::Fabric& local, LocalTopology topology);

@@ -49,9 +49,9 @@ def main():
     # A command line that can't be understood, in JSON as well.
     for arguments in (["--no-such-option"], ["--check", "--undo"], ["--pages", "3M"]):
         result = run("--json", *arguments)
-        expect(result.returncode == 3, f"{arguments}: exit status {result.returncode}, wanted 3")
+        expect(result.returncode == 64, f"{arguments}: exit status {result.returncode}, wanted 64")
         told = json.loads(result.stdout)
-        expect(told["exit_code"] == 3 and told["problems"], f"{arguments}: {told}")
+        expect(told["exit_code"] == 64 and told["problems"], f"{arguments}: {told}")
     # What a script made of a variable that is not set, and what no config can hold.
     for option in ("--keep", "--take", "--user", "--group", "--config"):
         told = json.loads(run("--json", "--dry-run", option, "").stdout)
@@ -68,7 +68,7 @@ def main():
                       ["--add", "--user", "root"], ["--check", "--mtu", "1500"], ["--check", "--transport", "sockets"],
                       ["--transport", "sockets", "--no-iommu"], ["--transport", "sockets", "--per-gpu", "1G"]):
         result = run("--json", *arguments)
-        expect(result.returncode == 3, f"{arguments}: exit status {result.returncode}, wanted 3")
+        expect(result.returncode == 64, f"{arguments}: exit status {result.returncode}, wanted 64")
         told = json.loads(result.stdout)["problems"][0]["what"]
         named = [word for word in [*arguments, "--local"] if word.startswith("--") and word in told]
         expect(len(named) >= 2, f"{arguments}: both are not named in: {told}")
@@ -87,6 +87,12 @@ def main():
                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
     expect(result.returncode == 3 and "File too large" in result.stderr, result)
     # A disk that is full where the answer should go.
+    # Help says what an option does, not which others it can't stand beside.
+    told = run("--help").stdout
+    expect("Excludes" not in told and "Needs" not in told and "--keep IFNAME|PCI|DEVICE" in told, told)
+    # What undo would do may be asked for.
+    told = run("--undo", "--dry-run")
+    expect(told.returncode in (0, 3) and "Excludes" not in told.stderr and "excludes" not in told.stderr, told)
     with open("/dev/full", "w") as full:
         result = subprocess.run([sys.argv[1], "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     expect(result.returncode == 1 and "standard output" in result.stderr, result)
