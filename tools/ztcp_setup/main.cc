@@ -30,6 +30,8 @@ int run(int argc, char** argv) {
       return add(*options);
     case Command::kBoot:
       return boot(*options);
+    case Command::kUndoDryRun:
+      return undo_dry_run(*options);
     case Command::kUndo:
       return undo(*options);
   }

@@ -39,6 +39,8 @@ Examples:
   ztcp_setup --check --json       the same for scripts
   sudo ztcp_setup --add           a NIC was attached since: take it too
   sudo ztcp_setup --undo          every NIC, address, page and file as before
+  sudo ztcp_setup --undo --dry-run
+                                  what that would revert
   ztcp_setup --local 4            four ranks inside this machine: no root, NIC or GPU needed
 
 Exit status: 0 all is well, 1 warnings, 2 faults, 3 nothing to work with, 64 a wrong command line.
@@ -130,8 +132,9 @@ std::uint32_t mib_of(const std::string& text) {
 
 void add_commands(CLI::App& app, Raw& raw) {
   constexpr const char* kGroup = "What to do (default: set this host up)";
-  auto* dry = app.add_flag("--dry-run", raw.dry_run,
-                           "Show what set-up, or --add, would do on this host; change nothing");
+  auto* dry =
+      app.add_flag("--dry-run", raw.dry_run,
+                   "Show what set-up, --add or --undo would do on this host; change nothing");
   auto* check =
       app.add_flag("--check", raw.check, "Compare the config with this machine; change nothing");
   auto* add = app.add_flag("--add", raw.add, "Take NICs that were attached since set-up");
@@ -144,7 +147,7 @@ void add_commands(CLI::App& app, Raw& raw) {
                     ->type_name("N");
   for (CLI::Option* one : {dry, check, add, undo, boot, local}) one->group(kGroup);
   check->excludes(dry)->excludes(add)->excludes(undo)->excludes(boot)->excludes(local);
-  undo->excludes(dry)->excludes(add)->excludes(boot)->excludes(local);
+  undo->excludes(add)->excludes(boot)->excludes(local);
   boot->excludes(dry)->excludes(add)->excludes(local);
   local->excludes(dry)->excludes(add);
 }
@@ -285,7 +288,7 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
   request.mode = raw.add ? Mode::kAdd : Mode::kFresh;
   if (raw.dry_run) options.command = Command::kDryRun;
   if (raw.check) options.command = Command::kCheck;
-  if (raw.undo) options.command = Command::kUndo;
+  if (raw.undo) options.command = raw.dry_run ? Command::kUndoDryRun : Command::kUndo;
   if (app.count("--local") > 0) options.command = Command::kLocal;
   if (raw.topology == "switch") options.local.topology = LocalTopology::kSwitch;
   if (!raw.transport.empty())

@@ -14,7 +14,16 @@
 
 namespace ztcp::setup {
 
-enum class Command : std::uint8_t { kSetUp, kAdd, kBoot, kUndo, kDryRun, kCheck, kLocal };
+enum class Command : std::uint8_t {
+  kSetUp,
+  kAdd,
+  kBoot,
+  kUndo,
+  kUndoDryRun,
+  kDryRun,
+  kCheck,
+  kLocal
+};
 
 struct Options {
   Command command = Command::kSetUp;

@@ -46,6 +46,45 @@ std::string success(RunKind kind, const Outcome& outcome) {
          (outcome.notes.empty() ? "" : ", but for what is noted");
 }
 
+std::string problems_text(const config::Problems& faults, const config::Problems& notes) {
+  std::string text;
+  for (const config::Problem& note : notes) {
+    text += fmt::format("  note: {}: {}\n", note.where, note.what);
+    if (!note.mend.empty()) text += fmt::format("    {}\n", note.mend);
+  }
+  for (const config::Problem& fault : faults) {
+    text += fmt::format("  FAULT: {}: {}\n", fault.where, fault.what);
+    if (!fault.mend.empty()) text += fmt::format("    mend: {}\n", fault.mend);
+  }
+  return text;
+}
+
+nlohmann::ordered_json problems_json(const config::Problems& faults,
+                                     const config::Problems& notes) {
+  auto json = nlohmann::ordered_json::array();
+  const auto add = [&](const config::Problems& problems, const char* severity) {
+    for (const config::Problem& problem : problems)
+      json.push_back({{"where", problem.where},
+                      {"what", problem.what},
+                      {"mend", problem.mend},
+                      {"severity", severity}});
+  };
+  add(faults, "fault");
+  add(notes, "warning");
+  return json;
+}
+
+// What programs say may be no UTF-8, or cut in the middle of a letter.
+std::string dumped(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string last_line(const UndoPreview& preview) {
+  if (!preview.faults.empty()) return "undo would be refused; nothing was changed";
+  return preview.steps.empty() ? "nothing to undo: set-up has changed nothing here"
+                               : "This was a dry run: nothing was changed.";
+}
+
 }  // namespace
 
 ExitCode exit_code(const Outcome& outcome) { return outcome.complete() ? kExitGood : kExitFaults; }
@@ -74,14 +113,7 @@ std::string to_text(RunKind kind, const Outcome& outcome) {
   });
   if (held > 0)
     text += fmt::format("  {} of {} steps: nothing to change\n", held, outcome.steps.size());
-  for (const config::Problem& note : outcome.notes) {
-    text += fmt::format("  note: {}: {}\n", note.where, note.what);
-    if (!note.mend.empty()) text += fmt::format("    {}\n", note.mend);
-  }
-  for (const config::Problem& fault : outcome.faults) {
-    text += fmt::format("  FAULT: {}: {}\n", fault.where, fault.what);
-    if (!fault.mend.empty()) text += fmt::format("    mend: {}\n", fault.mend);
-  }
+  text += problems_text(outcome.faults, outcome.notes);
   return text + last_line(kind, outcome) + "\n";
 }
 
@@ -93,18 +125,30 @@ std::string to_json(RunKind kind, const Outcome& outcome) {
   json["steps"] = nlohmann::ordered_json::array();
   for (const Step& step : outcome.steps)
     json["steps"].push_back({{"what", step.why}, {"result", word_for(step.result)}});
-  json["problems"] = nlohmann::ordered_json::array();
-  const auto add = [&](const config::Problems& problems, const char* severity) {
-    for (const config::Problem& problem : problems)
-      json["problems"].push_back({{"where", problem.where},
-                                  {"what", problem.what},
-                                  {"mend", problem.mend},
-                                  {"severity", severity}});
-  };
-  add(outcome.faults, "fault");
-  add(outcome.notes, "warning");
-  // What programs say may be no UTF-8, or cut in the middle of a letter.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  json["problems"] = problems_json(outcome.faults, outcome.notes);
+  return dumped(json);
+}
+
+ExitCode exit_code(const UndoPreview& preview) {
+  return preview.faults.empty() ? kExitGood : kExitFaults;
+}
+
+std::string to_text(const UndoPreview& preview) {
+  std::string text;
+  if (!preview.steps.empty()) text += "Undo would revert, in this order:\n";
+  for (const UndoPreview::Step& step : preview.steps)
+    text += fmt::format("  {}\n      {}\n", step.why, step.then);
+  return text + problems_text(preview.faults, preview.notes) + last_line(preview) + "\n";
+}
+
+std::string to_json(const UndoPreview& preview) {
+  nlohmann::ordered_json json{
+      {"mode", "undo-dry-run"}, {"exit_code", exit_code(preview)}, {"result", last_line(preview)}};
+  json["steps"] = nlohmann::ordered_json::array();
+  for (const UndoPreview::Step& step : preview.steps)
+    json["steps"].push_back({{"what", step.why}, {"then", step.then}});
+  json["problems"] = problems_json(preview.faults, preview.notes);
+  return dumped(json);
 }
 
 }  // namespace ztcp::setup

@@ -62,6 +62,11 @@ Done Access::apply(Host& host, Before&) const {
   return {};
 }
 
+std::string Access::restored(const Before& before) const {
+  return fmt::format("its node is {:04o} of user {} and group {} again", before.ownership.mode,
+                     before.ownership.user, before.ownership.group);
+}
+
 Reverted Access::revert(Host& host, const Before& before) const {
   const std::string node = this->node(host);
   // Gone with its driver.

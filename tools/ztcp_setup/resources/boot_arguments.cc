@@ -102,6 +102,10 @@ Done BootArguments::apply(Host& host, Before&) const {
       fmt::format("sudo grubby --update-kernel=ALL --args=\"{}\"", fmt::join(arguments, " "))});
 }
 
+std::string BootArguments::restored(const Before&) const {
+  return fmt::format("{} go from the kernels that lacked them", fmt::join(arguments, " "));
+}
+
 Reverted BootArguments::revert(Host& host, const Before& before) const {
   const std::string text = fmt::format("{}", fmt::join(arguments, " "));
   if (!host.has_program("grubby"))

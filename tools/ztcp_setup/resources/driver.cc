@@ -204,6 +204,15 @@ Done Driver::apply(Host& host, Before& before) const {
       "dmesg | tail"});
 }
 
+std::string Driver::restored(const Before& before) const {
+  std::string text = before.driver.empty() ? std::string("it has no driver again")
+                                           : fmt::format("it goes back to {}", before.driver);
+  for (const InterfaceState& link : before.links)
+    text += fmt::format(", {} with {} addresses and {} routes", link.name, link.addresses.size(),
+                        link.routes.size());
+  return text;
+}
+
 Reverted Driver::revert(Host& host, const Before& before) const {
   if (!pci::is_there(host, pci))
     return {{}, {{pci, "is no longer in this machine: nothing to restore", ""}}};

@@ -38,6 +38,7 @@ struct Driver {
   Preview preview(Host& host) const;
   Done apply(Host& host, Before& before) const;
   Reverted revert(Host& host, const Before& before) const;
+  std::string restored(const Before& before) const;
   void tell(Others& others) const { others.taken.insert(pci); }
   // A NIC that got a new life in the network since is recorded anew.
   bool replaces(const Before& before) const;

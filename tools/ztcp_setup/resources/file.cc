@@ -82,6 +82,11 @@ Reverted File::keep_edited(Host& host, const Before& before) const {
   return {{}, {{path, "was edited since set-up; the edited file is " + *kept, ""}}};
 }
 
+std::string File::restored(const Before& before) const {
+  if (!before.existed) return fmt::format("{} is removed", path);
+  return fmt::format("{} has its earlier text again, {:04o}", path, before.ownership.mode);
+}
+
 Reverted File::revert(Host& host, const Before& before) const {
   // Whoever put something else in its place did not ask us.
   const FileKind kind = host.facts(path).kind;

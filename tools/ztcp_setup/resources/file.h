@@ -36,6 +36,7 @@ struct File {
   Preview preview(Host& host) const;
   Done apply(Host& host, Before& before) const;
   Reverted revert(Host& host, const Before& before) const;
+  std::string restored(const Before& before) const;
   // A file that somebody has changed since set-up wrote it is renamed, not lost.
   std::optional<std::string> kept_as(Host& host, const Before& before) const;
   Reverted keep_edited(Host& host, const Before& before) const;

@@ -69,6 +69,11 @@ Done Folder::apply(Host& host, Before& before) const {
   return {};
 }
 
+std::string Folder::restored(const Before& before) const {
+  if (!before.existed) return fmt::format("{} is removed", path);
+  return fmt::format("{} is {:04o} again", path, before.ownership.mode);
+}
+
 Reverted Folder::revert(Host& host, const Before& before) const {
   const FileFacts facts = host.facts(path);
   if (!before.existed) {

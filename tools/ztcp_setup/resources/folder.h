@@ -34,6 +34,7 @@ struct Folder {
   Preview preview(Host& host) const;
   Done apply(Host& host, Before& before) const;
   Reverted revert(Host& host, const Before& before) const;
+  std::string restored(const Before& before) const;
   void note_ids(Host& host) { ids.note(host, user, group); }
   void fields(Fields& fields);
 

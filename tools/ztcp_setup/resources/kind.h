@@ -76,6 +76,7 @@ concept Kind = requires(What& what, const What& wanted, Host& host, const Others
 //   bool replaces(const Before&) const  a state that was read anew is kept, not the journal's
 //   std::optional<Problem> in_use(Host&) const  a process has it, so nothing is reverted
 //   std::optional<std::string> kept_as(Host&, const Before&) const  where keep_edited() saves to
+//   std::string restored(const Before&) const  what revert() makes of it, for people
 //   Reverted keep_edited(Host&, const Before&) const  before revert(), and before another text is
 //                                       applied: saves what people changed
 //   kNeverHalf                          reverted at once when it fails, at boot as well

@@ -46,6 +46,10 @@ Done Module::apply(Host& host, Before&) const {
       fmt::format("sudo modprobe {}; dmesg | tail", name)});
 }
 
+std::string Module::restored(const Before&) const {
+  return fmt::format("{} is unloaded, unless something uses it", name);
+}
+
 Reverted Module::revert(Host& host, const Before&) const {
   if (!holds(host)) return {};
   // Devices that others have given to it since would be taken from them.

@@ -25,6 +25,7 @@ struct Module {
   Preview preview(Host& host) const;
   Done apply(Host& host, Before& before) const;
   Reverted revert(Host& host, const Before& before) const;
+  std::string restored(const Before& before) const;
   void tell(Others& others) const { others.load_module = true; }
   void fields(Fields& fields) { fields.text("name", name); }
 };

@@ -66,6 +66,8 @@ Done Mount::apply(Host& host, Before& before) const {
   return tl::unexpected(config::Problem{path, "was mounted with other options", mend});
 }
 
+std::string Mount::restored(const Before&) const { return fmt::format("{} is unmounted", path); }
+
 Reverted Mount::revert(Host& host, const Before& before) const {
   const auto mounted = mounted_at(host, path);
   if (mounted && !fulfilled_by(*mounted))

@@ -87,6 +87,14 @@ Reverted revert(Host& host, const Resource& resource, const Before& before) {
   return ask(resource, [&](const auto& what) { return what.revert(host, of_kind(what, before)); });
 }
 
+std::string restored(const Resource& resource, const Before& before) {
+  return ask(resource, [&](const auto& what) -> std::string {
+    if constexpr (requires { what.restored(of_kind(what, before)); })
+      return what.restored(of_kind(what, before));
+    return "as before set-up";
+  });
+}
+
 void note_ids(Host& host, Resource& resource) {
   std::visit(
       [&](auto& what) {

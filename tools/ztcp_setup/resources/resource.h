@@ -38,6 +38,8 @@ Read<Before> read_before(Host& host, const Resource& resource);
 Preview preview(Host& host, const Resource& resource);
 Done apply(Host& host, const Resource& resource, Before& before);
 Reverted revert(Host& host, const Resource& resource, const Before& before);
+// What revert() makes of it, for people: "virtio-pci, with eth1".
+std::string restored(const Resource& resource, const Before& before);
 
 // What only some kinds have; see kind.h.
 void note_ids(Host& host, Resource& resource);

@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "tools/ztcp_setup/resources/program.h"
 
 namespace ztcp::setup::resource {
@@ -33,6 +35,8 @@ Preview Unit::preview(Host&) const {
 Done Unit::apply(Host& host, Before&) const {
   return run_program(host, {"systemctl", "enable", name}, kUnitLimit);
 }
+
+std::string Unit::restored(const Before&) const { return fmt::format("{} is disabled", name); }
 
 Reverted Unit::revert(Host& host, const Before&) const {
   if (!is_enabled(host, name).value_or(true)) return {};

@@ -25,6 +25,7 @@ struct Unit {
   Preview preview(Host& host) const;
   Done apply(Host& host, Before& before) const;
   Reverted revert(Host& host, const Before& before) const;
+  std::string restored(const Before& before) const;
   void fields(Fields& fields) { fields.text("name", name); }
 };
 

@@ -103,6 +103,10 @@ void Value::hold_more(Before& before) const {
     before.reached = value;
 }
 
+std::string Value::restored(const Before& before) const {
+  return fmt::format("{} is {} again", path, before.value);
+}
+
 Reverted Value::revert(Host& host, const Before& before) const {
   const auto now = value_at(host, path);
   // Gone with its module, or back.

@@ -31,6 +31,7 @@ struct Value {
   Preview preview(Host& host) const;
   Done apply(Host& host, Before& before) const;
   Reverted revert(Host& host, const Before& before) const;
+  std::string restored(const Before& before) const;
   // Pages: those that can't be had now may be had later.
   bool may_fall_short() const { return at_least; }
   // Pages that could not be had then are there now: they are ours as well.

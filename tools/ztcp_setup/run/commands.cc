@@ -26,6 +26,7 @@
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/preview.h"
+#include "tools/ztcp_setup/run/preview_undo.h"
 
 namespace ztcp::setup {
 
@@ -77,6 +78,20 @@ int dry_run(const Options& options) {
   return exit_code(run->plan);
 }
 
+int undo_dry_run(const Options& options) {
+  LiveHost host(LiveHost::Purpose::kLook);
+  if (host.facts(Journal::kFolder).kind != FileKind::kAbsent &&
+      !host.may_access(Journal::kFolder, X_OK))
+    return refuse({Journal::kFolder, "only root may read what set-up has changed here",
+                   "sudo ztcp_setup --undo --dry-run"},
+                  options.json);
+  const auto journal = Journal::open(host);
+  if (!journal) return refuse(journal.error(), options.json);
+  const UndoPreview preview = preview_undo(host, *journal);
+  fmt::print("{}", options.json ? to_json(preview) : to_text(preview));
+  return exit_code(preview);
+}
+
 CheckReport check_here(Host& host, const std::string& config_path, const char* const* variables) {
   CheckReport report;
   report.config_path = config_path;
@@ -92,6 +107,7 @@ CheckReport check_here(Host& host, const std::string& config_path, const char* c
                            host.link_target("/proc/self/exe").value_or(""),
                            network ? default_interface(*network) : std::string()};
   report.checks = config::run_checks(fabric, host, gpus, {}, host.addresses());
+  judge_serving(fabric, report.checks);
   for (const auto& more : {check_job_environment(fabric, job), check_groups(fabric, host),
                            check_rights(fabric, host), check_firewall(fabric, host),
                            check_source_routes(fabric, host), check_lossless(fabric, host)})
@@ -107,6 +123,5 @@ int check(const Options& options) {
   fmt::print("{}", options.json ? to_json(report) : to_text(report));
   return exit_code(report);
 }
-  judge_serving(fabric, report.checks);
 
 }  // namespace ztcp::setup

@@ -17,6 +17,7 @@ namespace ztcp::setup {
 int write_local_fabric(const Options& options);
 int dry_run(const Options& options);
 int check(const Options& options);
+int undo_dry_run(const Options& options);
 // These change the machine.
 int set_up(const Options& options);
 int add(const Options& options);

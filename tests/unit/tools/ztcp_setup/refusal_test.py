@@ -47,7 +47,8 @@ def main():
                    run("--undo", ZTCP_CONFIG="/nonexistent/my ztcp.conf")):
         expect(line in result.stderr, f"no {line} in: {result.stderr}")
     # A command line that can't be understood, in JSON as well.
-    for arguments in (["--no-such-option"], ["--check", "--undo"], ["--pages", "3M"]):
+    for arguments in (["--no-such-option"], ["--check", "--undo"], ["--pages", "3M"],
+                      ["--undo", "--add", "--dry-run"]):
         result = run("--json", *arguments)
         expect(result.returncode == 64, f"{arguments}: exit status {result.returncode}, wanted 64")
         told = json.loads(result.stdout)
@@ -86,13 +87,13 @@ def main():
         result = subprocess.run([sys.argv[1], "--local", "2", "--dir", folder], capture_output=True, text=True, timeout=60,
                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
     expect(result.returncode == 3 and "File too large" in result.stderr, result)
-    # A disk that is full where the answer should go.
     # Help says what an option does, not which others it can't stand beside.
     told = run("--help").stdout
     expect("Excludes" not in told and "Needs" not in told and "--keep IFNAME|PCI|DEVICE" in told, told)
     # What undo would do may be asked for.
     told = run("--undo", "--dry-run")
     expect(told.returncode in (0, 3) and "Excludes" not in told.stderr and "excludes" not in told.stderr, told)
+    # A disk that is full where the answer should go.
     with open("/dev/full", "w") as full:
         result = subprocess.run([sys.argv[1], "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     expect(result.returncode == 1 and "standard output" in result.stderr, result)

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What --undo would do, for --undo --dry-run. Goes by the journal alone, as undo does, and changes
+// nothing.
+#pragma once
+
+#include "tools/ztcp_setup/host/host.h"
+#include "tools/ztcp_setup/report/outcome.h"
+#include "tools/ztcp_setup/run/journal.h"
+
+namespace ztcp::setup {
+
+UndoPreview preview_undo(Host& host, const Journal& journal);
+
+}  // namespace ztcp::setup
