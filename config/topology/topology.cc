@@ -209,7 +209,7 @@ void choose_gateway(const View& view, HostNic& nic) {
   if (best != nullptr) nic.gateway = best->gateway;
 }
 
-HostNic read_nic(const View& view, const hwloc_obj* device) {
+HostNic read_nic(const View& view, const hwloc_obj* device, const std::string& interface) {
   HostNic nic;
   nic.pci = pci_name(device);
   nic.id =
@@ -222,8 +222,8 @@ HostNic read_nic(const View& view, const hwloc_obj* device) {
                  read_line(view.machine, "/sys/kernel/iommu_groups/" + nic.iommu_group + "/name") !=
                      "vfio-noiommu";
   nic.numa_node = number_in(view.machine, folder + "/numa_node", -1);
-  if (const auto interfaces = interfaces_of(view.machine, nic.pci); !interfaces.empty()) {
-    nic.interface = interfaces.front();
+  if (!interface.empty()) {
+    nic.interface = interface;
     const std::string net = "/sys/class/net/" + nic.interface;
     if (const auto text = read_line(view.machine, net + "/address"))
       nic.mac = parse_mac(*text).value_or(MacAddress{});
@@ -237,6 +237,24 @@ HostNic read_nic(const View& view, const hwloc_obj* device) {
   }
   nic.unfit = unfit_reason(view, nic);
   return nic;
+}
+
+// One for each interface: some drivers (mlx4_core, mana) have several ports on one PCI function.
+// That is given away as a whole, in the name of its first interface.
+void read_nics(const View& view, const hwloc_obj* device, std::vector<HostNic>& nics) {
+  std::vector<std::string> interfaces = interfaces_of(view.machine, pci_name(device));
+  if (interfaces.empty()) interfaces.emplace_back();
+  const std::size_t first = nics.size();
+  for (const std::string& interface : interfaces) nics.push_back(read_nic(view, device, interface));
+  const auto begin = nics.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto unfit =
+      std::find_if(begin, nics.end(), [](const HostNic& nic) { return !nic.unfit.empty(); });
+  const std::string why = unfit == nics.end()
+                              ? fmt::format("{}, which is taken with it", interfaces.front())
+                              : fmt::format("{}, which {}", unfit->interface, unfit->unfit);
+  for (auto nic = begin; nic != nics.end(); ++nic)
+    if (nic->unfit.empty() && (nic != begin || unfit != nics.end()))
+      nic->unfit = "shares its PCI function with " + why;
 }
 
 // "0x15b3"
@@ -297,10 +315,14 @@ tl::expected<Topology, Problem> detect(Machine& machine, const std::string& fsro
   std::sort(gpus.begin(), gpus.end(), by_address);
   std::sort(nics.begin(), nics.end(), by_address);
   for (const auto* gpu : gpus) topology.gpus.push_back(read_gpu(machine, gpu));
-  for (const auto* nic : nics) topology.nics.push_back(read_nic(view, nic));
+  std::vector<hwloc_obj_t> places;  // Of topology.nics.
+  for (hwloc_obj_t nic : nics) {
+    read_nics(view, nic, topology.nics);
+    places.resize(topology.nics.size(), nic);
+  }
   for (hwloc_obj_t gpu : gpus) {
     auto& row = topology.distances.emplace_back();
-    for (hwloc_obj_t nic : nics) row.push_back(distance_between(gpu, nic));
+    for (hwloc_obj_t nic : places) row.push_back(distance_between(gpu, nic));
   }
   for (RdmaPort& port : rdma_ports(machine))
     topology.rdma.push_back(read_rdma(machine, std::move(port)));

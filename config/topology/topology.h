@@ -65,7 +65,7 @@ struct Distance {
 
 struct Topology {
   std::vector<Gpu> gpus;                         // By PCI address.
-  std::vector<HostNic> nics;                     // By PCI address.
+  std::vector<HostNic> nics;                     // By PCI address, then interface.
   std::vector<std::vector<Distance>> distances;  // [gpu][nic]
   std::vector<HostNic> rdma;                     // Ports of RDMA devices, as rdma_ports() has them.
   std::vector<std::vector<Distance>> rdma_distances;  // [gpu][port]

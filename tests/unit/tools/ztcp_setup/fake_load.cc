@@ -145,32 +145,42 @@ void FakeHost::load_nic(const std::string& pci) {
     state.nics[pci] = nic;
     return;
   }
-  const config::Interface& interface = *network.find(names.front());
-  const std::string folder = std::string(kInterfaces) + interface.name;
-  auto& pristine = nic.pristine;
-  pristine.name = interface.name;
-  pristine.mac = pristine.permanent_mac = tree_->line(folder + "/address");
-  pristine.mtu_bytes = interface.mtu_bytes;
-  pristine.queue_length = 1000;
-  auto link = pristine;
-  link.up = true;
-  link.master = tree_->link_name(folder + "/master");
-  link.addresses = addresses_of(interface);
-  link.routes = routes_of(network, interface);
-  for (const config::Interface& upper : network.interfaces) {
-    if (upper.lower != interface.index) continue;
-    auto vlan = pristine;
-    vlan.name = upper.name;
-    vlan.kind = upper.kind;
-    vlan.info = vlan_info(upper.vlan_id);
-    vlan.mtu_bytes = upper.mtu_bytes;
-    vlan.queue_length = 0;
-    vlan.up = true;
-    vlan.addresses = addresses_of(upper);
-    vlan.routes = routes_of(network, upper);
-    link.children.push_back(std::move(vlan));
+  const auto load_link = [&](const std::string& name, InterfaceState& pristine) {
+    const config::Interface& interface = *network.find(name);
+    const std::string folder = std::string(kInterfaces) + interface.name;
+    pristine.name = interface.name;
+    pristine.mac = tree_->line(folder + "/address");
+    // Which function it is of; see interfaces_of().
+    pristine.permanent_mac = tree_->line(std::string(kInterfaces) + names.front() + "/address");
+    pristine.mtu_bytes = interface.mtu_bytes;
+    pristine.queue_length = 1000;
+    auto link = pristine;
+    link.up = true;
+    link.master = tree_->link_name(folder + "/master");
+    link.addresses = addresses_of(interface);
+    link.routes = routes_of(network, interface);
+    for (const config::Interface& upper : network.interfaces) {
+      if (upper.lower != interface.index) continue;
+      auto vlan = pristine;
+      vlan.name = upper.name;
+      vlan.kind = upper.kind;
+      vlan.info = vlan_info(upper.vlan_id);
+      vlan.mtu_bytes = upper.mtu_bytes;
+      vlan.queue_length = 0;
+      vlan.up = true;
+      vlan.addresses = addresses_of(upper);
+      vlan.routes = routes_of(network, upper);
+      link.children.push_back(std::move(vlan));
+    }
+    return link;
+  };
+  InterfaceState first = load_link(names.front(), nic.pristine);
+  add_nic(nic, std::move(first));
+  // Further ports of one function, whose driver never lets go of it.
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    InterfaceState pristine;
+    add_link(load_link(names[i], pristine));
   }
-  add_nic(nic, link);
 }
 
 tl::expected<config::Network, config::Problem> FakeHost::network() {
@@ -182,9 +192,14 @@ tl::expected<config::Network, config::Problem> FakeHost::network() {
     return 100 +
            static_cast<std::uint32_t>(std::distance(state.links.begin(), state.links.find(name)));
   };
+  // Of bonds, bridges and NICs that are not on PCI set-up changes nothing.
   if (tree_)
-    for (const config::Interface& interface : tree_->network().interfaces)
-      if (!is_of_a_nic(interface.name)) network.interfaces.push_back(interface);
+    for (const config::Interface& interface : tree_->network().interfaces) {
+      if (is_of_a_nic(interface.name)) continue;
+      network.interfaces.push_back(interface);
+      for (const config::Route& route : tree_->network().routes)
+        if (route.interface == interface.index) network.routes.push_back(route);
+    }
   for (const auto& [name, link] : state.links) {
     config::Interface interface;
     interface.index = index_of(name);

@@ -308,5 +308,57 @@ TEST(ChooseInterfaces, ConfigsWrittenByHandAreLeftAlone) {
   EXPECT_THAT(only_fault(plan_of(host)).problem.what, HasSubstr("has NICs of several drivers"));
 }
 
+// Two ports of one PCI function (mlx4): the first has no cable, the second the network.
+constexpr const char* kTwoPorts =
+    "node id=0 cpus=0-7 memory_mib=65536\n"
+    "pci path=pci0000:00/0000:00:1f.6 id=8086:15b7 class=020000 numa=0 driver=e1000e\n"
+    "net path=pci0000:00/0000:00:1f.6 name=eno1 mac=60:45:bd:00:00:70 mtu=1500 speed=1000\n"
+    "pci path=pci0000:00/0000:04:00.0 id=15b3:1003 class=020000 numa=0 driver=mlx4_core\n"
+    "net path=pci0000:00/0000:04:00.0 name=enp4s0 mac=60:45:bd:00:00:7b mtu=1500 speed=-1\n"
+    "net path=pci0000:00/0000:04:00.0 name=enp4s0d1 mac=60:45:bd:00:00:7c mtu=9000 speed=40000\n"
+    "address if=eno1 ip=192.168.5.2/24\n"
+    "address if=enp4s0d1 ip=10.0.1.4/24\n"
+    "route if=eno1 via=192.168.5.1\n";
+
+TEST(ChooseInterfaces, EachPortOfAFunctionIsSeen) {
+  FakeHost host(kTwoPorts);
+  EXPECT_THAT(interfaces_of(plan_of(host, sockets())), ElementsAre("enp4s0d1 10.0.1.4/24"));
+  PlanRequest kept = sockets();
+  kept.selection.keep = {"enp4s0d1"};
+  EXPECT_THAT(interfaces_of(plan_of(host, kept)), ElementsAre("eno1 192.168.5.2/24"));
+  PlanRequest both = sockets();
+  both.selection.take = {"eno1", "enp4s0d1"};
+  EXPECT_THAT(interfaces_of(plan_of(host, both)), testing::Contains("enp4s0d1 10.0.1.4/24"));
+  PlanRequest whole = test::nics_without_gpus();
+  whole.transport = Transport::kUstack;
+  whole.selection.take = {"enp4s0d1"};
+  const Plan refused = plan_of(host, whole);
+  EXPECT_TRUE(refused.has_faults());
+  EXPECT_THAT(unfit_of_interface(refused, "enp4s0d1"), HasSubstr("stays with mlx4_core"));
+}
+
+// Azure: the interface with the address is none of PCI, and the VF below carries its packets.
+TEST(ChooseInterfaces, AnInterfaceOfTheVmbusAboveAVirtualFunction) {
+  const std::string bus = "LNXSYSTM:00/MSFT1000:00/";
+  const std::string function = bus + "7870d3a9/pci7870:00/7870:00:00.0";
+  std::string tree =
+      "node id=0 cpus=0-7 memory_mib=65536\n"
+      "pci path=" +
+      function + " id=1414:00ba class=020000 numa=0 driver=mana\n";
+  for (const char* number : {"0", "1"}) {
+    const std::string n = number;
+    const std::string mac = "60:45:bd:00:00:0" + n;
+    const std::string vf = "enP30832s" + n;
+    tree += "net path=" + function + " name=" + vf + " mac=" + mac + " mtu=1500 speed=200000\n";
+    tree += "net path=" + bus + "f8615163-" + n + " name=eth" + n + " mac=" + mac +
+            " mtu=1500 speed=200000\n";
+    tree += "link path=sys/class/net/" + vf + "/master to=../eth" + n + "\n";
+    tree += "address if=eth" + n + " ip=10.0." + n + ".4/24\n";
+  }
+  FakeHost host(tree + "route if=eth0 via=10.0.0.1\n");
+  EXPECT_THAT(interfaces_of(plan_of(host, sockets())), ElementsAre("eth1 10.0.1.4/24"))
+      << "the default route's stays with the machine";
+}
+
 }  // namespace
 }  // namespace ztcp::setup

@@ -46,6 +46,37 @@ TEST(ChooseNics, TheDefaultRouteStaysUntouched) {
 }
 
 // A NIC that shares its group with another of ours can be driven by no second process.
+// Of a bond, with a VLAN on it that has the route, and of a bridge.
+TEST(ChooseNics, TheNicsBelowADefaultRouteStayUntouched) {
+  const auto machine = [](const std::string& upper, const std::string& more) {
+    std::string tree = "node id=0 cpus=0-7 memory_mib=65536\n";
+    for (const std::string n : {"0", "1", "2"})
+      tree += "pci path=pci0000:00/0000:00:0" + n + ".0 id=1d0f:ec20 class=020000 numa=0 " +
+              "driver=ena\nnet path=pci0000:00/0000:00:0" + n + ".0 name=eth" + n +
+              " mac=02:00:00:00:00:0" + n + " mtu=9000 speed=100000\n";
+    tree += "dir path=sys/devices/virtual/net/" + upper + "\nlink path=sys/class/net/" + upper +
+            " to=../../devices/virtual/net/" + upper + "\n";
+    for (const std::string n : {"0", "1"})
+      tree += "link path=sys/devices/pci0000:00/0000:00:0" + n + ".0/net/eth" + n +
+              "/master to=../../../../virtual/net/" + upper + "\n";
+    return tree + more + "address if=eth2 ip=10.0.2.2/24\n";
+  };
+  for (const std::string& tree :
+       {machine("bond0", "address if=bond0 ip=10.0.0.2/24\nroute if=bond0 via=10.0.0.1\n"),
+        machine("br0", "address if=br0 ip=10.0.0.2/24\nroute if=br0 via=10.0.0.1\n")}) {
+    FakeHost host(tree);
+    for (const auto transport : {Transport::kUstack, Transport::kSockets}) {
+      PlanRequest request;
+      if (transport == Transport::kUstack) request = nics_without_gpus();
+      request.transport = transport;
+      const Plan plan = plan_of(host, request);
+      ASSERT_TRUE(plan.fabric);
+      ASSERT_EQ(plan.fabric->nics.size(), 1U) << "the machine lives on the others";
+      EXPECT_EQ(to_string(plan.fabric->nics[0].address), "10.0.2.2/24");
+    }
+  }
+}
+
 TEST(ChooseNics, TwoNicsOfOneGroupAreRefusedForGpusAndForAnyProcess) {
   FakeHost host(tree_text("own-group"));
   for (const PlanRequest& request : {PlanRequest{}, nics_without_gpus()}) {
