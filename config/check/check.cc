@@ -123,7 +123,9 @@ constexpr unsigned kVerbs = kind(NicDriver::kVerbs);
 
 // Every check and the kinds of NICs it is for, in the order of the report.
 using HostCheck = void (*)(Checklist&);
-constexpr HostCheck kHostChecks[] = {check_schema, check_identity, check_run_dir, check_gpus};
+constexpr HostCheck kHostChecks[] = {check_schema,  check_identity,    check_run_dir,
+                                     check_gpus,    check_speed_units, check_watch_interface,
+                                     check_timeouts};
 
 struct NicCheck {
   unsigned kinds;

@@ -53,6 +53,10 @@ struct Checklist {
 // Whether the NIC's further checks can be judged.
 enum class Next : std::uint8_t { kGoOn, kStop };
 
+// settings.cc
+void check_speed_units(Checklist& list);
+void check_watch_interface(Checklist& list);
+void check_timeouts(Checklist& list);
 // pci.cc
 Next check_pci_device(Checklist& list, const Nic& nic);
 Next check_known_speed(Checklist& list, const Nic& nic);

@@ -14,6 +14,7 @@
 #include "config/file/load.h"
 #include "config/file/parse_state.h"
 #include "config/file/schema.h"
+#include "config/file/syntax_text.h"
 
 // The library as packaged would be shared and throw; as headers only it does neither.
 #define TOML_HEADER_ONLY 1
@@ -81,7 +82,8 @@ class TableReader {
     for (const auto& [key, node] : table_) {
       const std::string_view name = key.str();
       if (std::find(tables.begin(), tables.end(), name) != tables.end()) continue;
-      if (find_key(section_, name) == nullptr) unknown(key);
+      if (find_key(section_, name) == nullptr)
+        unknown(key, node.is_table() || node.is_array_of_tables());
     }
   }
 
@@ -186,12 +188,17 @@ class TableReader {
   }
 
   void missing(const Key& key) {
+    if (section_.empty() && key.name == "schema") {
+      state_.findings.push_back({place_of(table_.source()), "schema is missing",
+                                 fmt::format("add schema = {} as the first line", kSchemaVersion)});
+      return;
+    }
     state_.findings.push_back(
         {place_of(table_.source()), fmt::format("{} is missing", full_name(prefix_, key.name)),
          fmt::format("add {} = ... ({}): {}", key.name, wanted(key), key.meaning)});
   }
 
-  void unknown(const toml::key& key) {
+  void unknown(const toml::key& key, bool is_table) {
     const std::string_view name = key.str();
     std::vector<std::string_view> here;
     std::string elsewhere;
@@ -205,16 +212,26 @@ class TableReader {
     }
     if (section_.empty())
       for (const Section& section : sections()) here.push_back(section.name);
-    const std::string_view meant = nearest(name, here);
+    std::string_view meant = nearest(name, here);
+    // "[TCP]", "[mesages]"
+    const bool meant_section =
+        is_table && section_.empty() &&
+        std::any_of(sections().begin(), sections().end(),
+                    [&](const Section& section) { return section.name == meant; });
+    if (is_table && section_.empty() && !meant_section) meant = {};
+    const std::string shown_meant = !meant_section   ? fmt::format("\"{}\"", meant)
+                                    : meant == "nic" ? std::string("[[nic]]")
+                                                     : fmt::format("[{}]", meant);
     std::string what = fmt::format("unknown key \"{}\"", full_name(prefix_, name.substr(0, 80)));
     if (!elsewhere.empty())
       what += fmt::format(", which belongs to {}", elsewhere);
     else if (!meant.empty())
-      what += fmt::format(", did you mean \"{}\"?", meant);
+      what += fmt::format(", did you mean {}?", shown_meant);
     std::string mend = !elsewhere.empty()
                            ? fmt::format("move it to {}", elsewhere)
-                           : (meant.empty() ? "remove the line; man ztcp.conf lists every key"
-                                            : fmt::format("write {}, or remove the line", meant));
+                           : (meant.empty()   ? "remove the line; man ztcp.conf lists every key"
+                              : meant_section ? fmt::format("write {}", shown_meant)
+                                              : fmt::format("write {}, or remove the line", meant));
     state_.findings.push_back({place_of(key.source()), std::move(what), std::move(mend)});
   }
 
@@ -348,9 +365,15 @@ LoadResult parse(std::string_view text, const std::string& path) {
   };
   if (text.size() > kMaxFileBytes) return too_large(path);
   const auto not_toml = [&](const Finding& finding) {
+    if (const auto plain = explain_syntax(text, finding.place))
+      return not_loaded(LoadFailure::kBroken, path,
+                        {where(plain->place), plain->what, plain->mend});
     return not_loaded(LoadFailure::kBroken, path,
                       {where(finding.place), "not TOML: " + finding.what, finding.mend});
   };
+  if (const auto finding = why_not_text(text))
+    return not_loaded(LoadFailure::kBroken, path,
+                      {where(finding->place), finding->what, finding->mend});
   if (const auto place = place_too_deep(text))
     return not_toml({*place, fmt::format("more than {} dots outside of strings", kMostDots),
                      "correct that line"});

@@ -3,6 +3,7 @@
 #include "config/file/schema.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <vector>
 
@@ -64,7 +65,13 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
     // "mtu" for "mtu_bytes": the unit was left out.
     const bool without_unit = candidate.size() > word.size() + 1 && candidate.starts_with(word) &&
                               candidate[word.size()] == '_' && !word.empty();
-    const std::size_t distance = without_unit ? 1 : edit_distance(word, candidate);
+    // "TCP" is "tcp", and "Name" is "name".
+    const bool in_capitals =
+        std::equal(word.begin(), word.end(), candidate.begin(), candidate.end(),
+                   [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });
+    const std::size_t distance = in_capitals    ? 0
+                                 : without_unit ? 1
+                                                : edit_distance(word, candidate);
     if (distance < limit) {
       limit = distance;
       best = candidate;

@@ -159,8 +159,15 @@ class NicValidator {
   }
 
   void validate_ports() {
-    if (nic_.first_port > nic_.last_port)
-      fault(state_.has(key("last_port")) ? "last_port" : "first_port",
+    if (nic_.first_port <= nic_.last_port) return;
+    if (!state_.has(key("last_port")))
+      fault("first_port",
+            fmt::format("first_port = {} is above last_port, which is {} by default",
+                        nic_.first_port, nic_.last_port),
+            fmt::format("write last_port = {} below it, one port for each process, or larger",
+                        std::min(nic_.first_port + 63, 65535)));
+    else
+      fault("last_port",
             fmt::format("last_port = {} is below first_port = {}", nic_.last_port, nic_.first_port),
             "write the larger one as last_port");
   }

@@ -14,7 +14,7 @@
 namespace ztcp::config {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -29,7 +29,7 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
-std::string literal(const std::string& text) { return quoted(text); }
+std::string literal(const std::string& text) { return in_quotes(text); }
 std::string literal(bool flag) { return flag ? "true" : "false"; }
 template <std::integral Number>
 requires(!std::same_as<Number, bool>) std::string literal(Number number) {
@@ -38,13 +38,13 @@ requires(!std::same_as<Number, bool>) std::string literal(Number number) {
 std::string literal(const std::vector<std::uint32_t>& numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ", "));
 }
-std::string literal(const MacAddress& mac) { return quoted(to_string(mac)); }
-std::string literal(const IpPrefix& prefix) { return quoted(to_string(prefix)); }
+std::string literal(const MacAddress& mac) { return in_quotes(to_string(mac)); }
+std::string literal(const IpPrefix& prefix) { return in_quotes(to_string(prefix)); }
 std::string literal(const std::optional<Ipv4Address>& address) {
-  return quoted(address ? to_string(*address) : std::string());
+  return in_quotes(address ? to_string(*address) : std::string());
 }
 template <class Enum>
-requires std::is_enum_v<Enum> std::string literal(Enum value) { return quoted(name_of(value)); }
+requires std::is_enum_v<Enum> std::string literal(Enum value) { return in_quotes(name_of(value)); }
 
 void add_comment(std::string& out, std::string_view text) {
   constexpr std::size_t kWidth = 98;
@@ -100,8 +100,9 @@ class SectionWriter {
   template <class Member>
   static std::string literal_of(const Key& key, const Member& member) {
     const std::string value = literal(member);
-    return key.type == Type::kInteger && !key.choices.empty() && value == "0" ? quoted(key.choices)
-                                                                              : value;
+    return key.type == Type::kInteger && !key.choices.empty() && value == "0"
+               ? in_quotes(key.choices)
+               : value;
   }
   // A NIC says only what it has: the keys of other drivers would be faults.
   bool is_left_out(const Key& key, std::string_view value) const {

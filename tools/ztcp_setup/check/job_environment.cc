@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/cpu_list.h"
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
 #include "tools/ztcp_setup/check/library.h"
@@ -202,6 +203,16 @@ class Checker {
     if (cpus.listed == 0) return;
     const auto workers =
         static_cast<std::size_t>(std::max<std::int32_t>(fabric_.poller.workers, 0));
+    const auto usable = config::parse_cpu_list(cpus.list);
+    std::vector<std::uint32_t> beyond;
+    for (const std::uint32_t cpu : fabric_.poller.cpus)
+      if (std::find(usable.begin(), usable.end(), cpu) == usable.end()) beyond.push_back(cpu);
+    if (!beyond.empty())
+      add(Severity::kWarning, "cpus", "poller.cpus",
+          fmt::format("names CPU {}, which this process may not use (it may use {}), so that no "
+                      "poller runs there",
+                      fmt::join(beyond, ", "), cpus.list),
+          fmt::format("name others in {}, or remove the line", fabric_.path));
     std::size_t busy = fabric_.nics.size() * (3 + workers);
     for (const config::Nic& nic :
          fabric_.nics)  // Of "auto" there are no more than CPUs suffice for.

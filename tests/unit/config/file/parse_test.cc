@@ -134,7 +134,7 @@ TEST_P(ParseMessage, NamesPlaceValueAndMend) { judge(); }
 INSTANTIATE_TEST_SUITE_P(
     File, ParseMessage,
     testing::Values(
-        MessageCase{"syntax", "schema = 1\nname = \n", "2:8", "not TOML"},
+        MessageCase{"syntax", "schema = 1\nname = 1 2\n", "2:10", "not TOML"},
         // An assertion in the parser once made an abort of this.
         MessageCase{"header_without_key", "[=]\n", "1:2", "not TOML"},
         // So did a letter that TOML has no place for.
@@ -147,9 +147,11 @@ INSTANTIATE_TEST_SUITE_P(
         // To the parser the string starts elsewhere than to the eye.
         MessageCase{"beyond_ascii_after_broken_value", "name = 5\"\"\\\"\u0163\n", "1:9",
                     "not TOML"},
-        MessageCase{"beyond_ascii_in_broken_string", "name = \"\u0163\n", "1:10", "not TOML"},
+        MessageCase{"beyond_ascii_in_broken_string", "name = \"\u0163\n", "1:8",
+                    "has no closing \""},
         MessageCase{"duplicate_key", "schema = 1\nschema = 1\n", "2:10", "not TOML"},
-        MessageCase{"no_schema", kMemifNic, "1:1", "schema is missing", "add schema"},
+        MessageCase{"no_schema", kMemifNic, "1:1", "schema is missing",
+                    "add schema = 1 as the first line"},
         MessageCase{"newer_schema", "unheard_of = 1\nschema = 2\n", "2:10",
                     "written by a newer ztcp: schema 2, this one reads 1",
                     "upgrade ztcp on this host; or move the file away"},
@@ -172,7 +174,11 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"unknown_without_unit", nic_with("name", "mtu = 1500\nname"), "3:1",
                     "did you mean \"mtu_bytes\"?"},
         MessageCase{"unknown_section", with_nic("[messages]\n[mesages]"), "3:2",
-                    "unknown key \"mesages\", did you mean \"messages\"?"},
+                    "unknown key \"mesages\", did you mean [messages]?", "write [messages]"},
+        MessageCase{"section_in_capitals", with_nic("[TCP]\npacing = true"), "2:2",
+                    "unknown key \"TCP\", did you mean [tcp]?", "write [tcp]"},
+        MessageCase{"key_in_capitals", with_nic("[tcp]\nPacing = true"), "3:1",
+                    "did you mean \"pacing\"?", "write pacing"},
         MessageCase{"of_another_section", with_nic("[tcp]\nflows = 2"), "3:1",
                     "belongs to [messages]", "move it"},
         MessageCase{"unlike_any", with_nic("xyzzy_plugh_foo = 1"), "2:1",

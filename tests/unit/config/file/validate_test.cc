@@ -180,7 +180,8 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"ports_in_turn", of(kSocketNic, "name", "first_port = 9\nlast_port = 8\nname"),
                     "4:13", "last_port = 8 is below first_port = 9", "larger one as last_port"},
         MessageCase{"first_port_above", of(kSocketNic, "name", "first_port = 9000\nname"), "3:14",
-                    "last_port = 7535 is below first_port = 9000"},
+                    "first_port = 9000 is above last_port, which is 7535 by default",
+                    "write last_port = 9063"},
         MessageCase{"same_interface",
                     of(kSocketNic, "name", "name") +
                         replaced(replaced(kSocketNic, "ztcp0", "ztcp1"), "0.1/", "0.2/"),

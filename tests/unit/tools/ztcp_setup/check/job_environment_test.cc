@@ -260,6 +260,31 @@ TEST(JobEnvironment, WhatIsLeftOutNeedsNoMatch) {
   JobScene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
   EXPECT_THAT(scene.bad(), IsEmpty());
+TEST(JobEnvironment, AnotherPluginThatIsNamedIsAFault) {
+  JobScene scene;
+  scene.tree.add_file("opt/amazon/libnccl-net.so", "ELF NET/OFI");
+  scene.tree.add_file("usr/lib/libnccl-net-ofi.so", "ELF NET/OFI");
+  for (const char* plugin : {"/opt/amazon/libnccl-net.so", "ofi", "ofi,ztcp"}) {
+    scene.variables = {{"NCCL_NET_PLUGIN", plugin}};
+    const Check check = scene.only();
+    EXPECT_EQ(check.severity, Severity::kFault) << plugin;
+    EXPECT_THAT(check.problem.what, HasSubstr("is aws-ofi-nccl")) << plugin;
+    EXPECT_EQ(check.problem.mend, "unset NCCL_NET_PLUGIN");
+  }
+  for (const char* plugin : {"/opt/gone/libnccl-net.so", "ztcp"}) {
+    scene.variables = {{"NCCL_NET_PLUGIN", plugin}};
+    EXPECT_THAT(scene.only().problem.what, HasSubstr("NCCL loads no plugin at all")) << plugin;
+  }
+}
+
+TEST(JobEnvironment, ACpuThatThisProcessMayNotUse) {
+  JobScene scene;
+  scene.fabric.poller.cpus = {1, 3, 99};
+  const Check check = scene.only();
+  EXPECT_EQ(check.problem.where, "poller.cpus");
+  EXPECT_THAT(check.problem.what, HasSubstr("names CPU 3, 99, which this process may not use"));
+}
+
 }
 
 TEST(JobEnvironment, FewCpusForPollers) {
