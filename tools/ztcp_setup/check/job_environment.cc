@@ -56,10 +56,9 @@ class Checker {
       : fabric_(fabric), job_(job), variables_(nccl_variables(job, origins_)) {}
 
   std::vector<Check> run() {
-    check_switches();
     check_demand();
     check_conf_file();
-    checks_.push_back(check_library(job_));
+    check_plugin();
     check_names("NCCL_SOCKET_IFNAME", "/sys/class/net");
     check_names("NCCL_IB_HCA", "/sys/class/infiniband");
     check_rdma_switch();
@@ -91,14 +90,17 @@ class Checker {
     return fmt::format("sudo sed -i '/^{}=/d' {}", name, it->second);
   }
 
-  // Variables that turn ztcp off.
-  void check_switches() {
-    const std::string plugin = variable("NCCL_NET_PLUGIN");
-    // By name, by file, or the file by its other name.
-    if (!plugin.empty() && plugin != "ztcp" && plugin.find(kPluginFile) == std::string::npos &&
-        plugin.find("libnccl-net-ztcp.so") == std::string::npos)
-      add(Severity::kWarning, "nccl", place_of("NCCL_NET_PLUGIN"),
-          fmt::format("\"{}\", so NCCL does not load ztcp", plugin), removal_of("NCCL_NET_PLUGIN"));
+  // Which library NCCL will open. NCCL_NET_PLUGIN may name several, of which it takes the first.
+  void check_plugin() {
+    const std::string value = variable("NCCL_NET_PLUGIN");
+    const std::string plugin(value.substr(0, value.find(',')));
+    if (plugin.empty()) return checks_.push_back(check_library(job_));
+    const std::string place = place_of("NCCL_NET_PLUGIN");
+    const std::string removal = removal_of("NCCL_NET_PLUGIN");
+    if (plugin == "none")
+      return add(Severity::kWarning, "nccl", place, "\"none\", so NCCL does not load ztcp",
+                 removal);
+    checks_.push_back(check_named_library(job_, plugin, place, removal));
   }
 
   // It is NCCL's own, and people have it set from other days.
@@ -201,8 +203,6 @@ class Checker {
   void check_cpus() {
     const UsableCpus cpus = usable_cpus(job_.machine);
     if (cpus.listed == 0) return;
-    const auto workers =
-        static_cast<std::size_t>(std::max<std::int32_t>(fabric_.poller.workers, 0));
     const auto usable = config::parse_cpu_list(cpus.list);
     std::vector<std::uint32_t> beyond;
     for (const std::uint32_t cpu : fabric_.poller.cpus)
@@ -213,6 +213,8 @@ class Checker {
                       "poller runs there",
                       fmt::join(beyond, ", "), cpus.list),
           fmt::format("name others in {}, or remove the line", fabric_.path));
+    const auto workers =
+        static_cast<std::size_t>(std::max<std::int32_t>(fabric_.poller.workers, 0));
     std::size_t busy = fabric_.nics.size() * (3 + workers);
     for (const config::Nic& nic :
          fabric_.nics)  // Of "auto" there are no more than CPUs suffice for.

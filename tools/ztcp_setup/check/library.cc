@@ -127,4 +127,33 @@ config::Check check_library(const JobEnvironment& job) {
                   shell_word(config::folder_of(found.front())), kPluginFile));
 }
 
+config::Check check_named_library(const JobEnvironment& job, const std::string& plugin,
+                                  const std::string& variable, const std::string& mend) {
+  // As dlopen() has it: with a slash a file, else a name in the loader's folders.
+  std::vector<std::string> candidates{plugin};
+  if (plugin.find('/') == std::string::npos) {
+    candidates.clear();
+    for (const std::string& name : {plugin, "libnccl-net-" + plugin + ".so"})
+      for (const std::string& folder : loader_folders(job))
+        candidates.push_back(folder + "/" + name);
+  }
+  const auto found =
+      std::find_if(candidates.begin(), candidates.end(),
+                   [&](const std::string& path) { return config::exists(job.machine, path); });
+  if (found == candidates.end())
+    return answer(
+        Severity::kFault, variable,
+        fmt::format("\"{}\" is {}, so NCCL loads no plugin at all", plugin,
+                    plugin.find('/') == std::string::npos ? "in none of the loader's folders"
+                                                          : "no file that is here"),
+        fmt::format("{}; else {}", mend, mend_of_path(job)));
+  const std::string owner = owner_of_plugin(job.machine, *found);
+  if (owner == "ztcp")
+    return answer(Severity::kGood, *found, fmt::format("ztcp, by {}", variable), "");
+  return answer(Severity::kFault, variable,
+                fmt::format("\"{}\" is {} ({}), so NCCL does not load ztcp", plugin,
+                            owner.empty() ? "a plugin of unknown origin" : owner, *found),
+                mend);
+}
+
 }  // namespace ztcp::setup

@@ -251,15 +251,15 @@ TEST(JobEnvironment, TheInterfaceOfTheDefaultRoute) {
 TEST(JobEnvironment, EveryWayToAskForZtcpIsRight) {
   for (const char* plugin : {"ztcp", "libnccl-net-ztcp.so", "/opt/ztcp/lib/libnccl-net.so"}) {
     JobScene scene;
-    scene.variables = {{"NCCL_NET_PLUGIN", plugin}};
+    for (const char* file : {"usr/local/lib/libnccl-net-ztcp.so", "opt/ztcp/lib/libnccl-net.so"})
+      scene.tree.add_file(file, "ELF this libnccl-net.so is ztcp's\n");
+    // Nor does it matter then what lies before it.
+    scene.tree.add_file("opt/hpcx/lib/libnccl-net.so", "ELF stripped");
+    scene.variables = {{"NCCL_NET_PLUGIN", plugin}, {"LD_LIBRARY_PATH", "/opt/hpcx/lib"}};
     EXPECT_THAT(scene.bad(), IsEmpty()) << plugin;
   }
 }
 
-TEST(JobEnvironment, WhatIsLeftOutNeedsNoMatch) {
-  JobScene scene;
-  scene.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
-  EXPECT_THAT(scene.bad(), IsEmpty());
 TEST(JobEnvironment, AnotherPluginThatIsNamedIsAFault) {
   JobScene scene;
   scene.tree.add_file("opt/amazon/libnccl-net.so", "ELF NET/OFI");
@@ -285,6 +285,10 @@ TEST(JobEnvironment, ACpuThatThisProcessMayNotUse) {
   EXPECT_THAT(check.problem.what, HasSubstr("names CPU 3, 99, which this process may not use"));
 }
 
+TEST(JobEnvironment, WhatIsLeftOutNeedsNoMatch) {
+  JobScene scene;
+  scene.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
+  EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
 TEST(JobEnvironment, FewCpusForPollers) {
