@@ -35,7 +35,10 @@ FileFacts LiveMachine::look(const std::string& path, int flags) const {
   struct stat top {};
   if (::fstatat(AT_FDCWD, at(path).c_str(), &facts, flags) != 0) return {};
   FileFacts found{kind_of(facts.st_mode), {facts.st_mode & 07777U, facts.st_uid, facts.st_gid}};
-  if (found.kind == FileKind::kFile) found.size_bytes = static_cast<std::uint64_t>(facts.st_size);
+  if (found.kind == FileKind::kFile) {
+    found.size_bytes = static_cast<std::uint64_t>(facts.st_size);
+    found.modified_unix_s = facts.st_mtim.tv_sec;
+  }
   if (root_.empty() || ::stat(root_.c_str(), &top) != 0) return found;
   if (facts.st_uid == top.st_uid) found.ownership.user = 0;
   if (facts.st_gid == top.st_gid) found.ownership.group = 0;

@@ -27,7 +27,8 @@ enum class FileKind : std::uint8_t { kAbsent, kFile, kFolder, kLink, kSocket, kP
 struct FileFacts {
   FileKind kind = FileKind::kAbsent;
   Ownership ownership;
-  std::uint64_t size_bytes = 0;  // Of a file; those that the kernel makes up say 0.
+  std::uint64_t size_bytes = 0;      // Of a file; those that the kernel makes up say 0.
+  std::int64_t modified_unix_s = 0;  // Of a file's content.
 };
 
 class Machine {

@@ -10,6 +10,8 @@
 
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
+#include "tools/ztcp_setup/plan/boot_loader.h"
+#include "tools/ztcp_setup/resources/kernel_words.h"
 #include "transport/core/kernel_release.h"
 
 namespace ztcp::setup {
@@ -38,41 +40,65 @@ bool takes_node_counts(const std::string& release) {
   return kernel_version(release) >= KernelVersion{5, 16};
 }
 
-// The command line of the next boot, as GRUB's menu has it: the kernel that runs now may have been
-// started before an undo, or by hand.
-std::vector<std::string> line_of_next_boot(Host& host) {
-  const std::string menu = config::text_of(host, "/boot/grub/grub.cfg");
-  for (const std::string_view line : config::lines_of(menu))
-    if (auto words = config::own_words(line); words.size() > 2 && words[0] == "linux") return words;
-  return config::own_words(config::text_of(host, "/proc/cmdline"));
-}
-
 // The arguments inside our own drop-in: those of an earlier run.
 std::vector<std::string> arguments_of_drop_in(Host& host) {
   const std::string text = config::text_of(host, kGrubDropIn);
-  const std::string_view start = "$GRUB_CMDLINE_LINUX ";
-  const auto at = text.rfind(start);
+  auto at = text.rfind("=\"$GRUB_CMDLINE_LINUX");
   if (at == std::string::npos) return {};
-  const auto first = at + start.size();
-  return config::own_words(text.substr(first, text.find('"', first) - first));
+  at = std::min(text.find(' ', at), text.size());
+  return config::own_words(text.substr(at, text.find('"', at) - at));
 }
 
+// GRUB puts GRUB_CMDLINE_LINUX_DEFAULT last: with a size of ours before it, the operator's
+// "hugepages=512" there would be of that size, and dropped as a second count.
 std::string drop_in_text(const std::vector<std::string>& arguments) {
   return fmt::format(
       "# Written by ztcp_setup, removed by ztcp_setup --undo.\n"
-      "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {}\"\n",
+      "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {}\"\n",
       fmt::join(arguments, " "));
 }
 
-bool is_debian(Host& host) {
-  const std::string text = config::text_of(host, "/etc/os-release");
-  return text.find("debian") != std::string::npos;  // Ubuntu says ID_LIKE=debian.
+// The file that we write the arguments to; null: a program knows where they are.
+const char* file_of(BootLoader loader) {
+  if (loader == BootLoader::kGrub) return kGrubDropIn;
+  return loader == BootLoader::kProxmox || loader == BootLoader::kKernelInstall ? kKernelCommandLine
+                                                                                : nullptr;
 }
 
-void note(BootPlan& plan, std::string what, std::string mend) {
-  plan.notes.push_back({"boot",
-                        config::Severity::kWarning,
-                        {"kernel command line", std::move(what), std::move(mend)}});
+std::string by_hand(BootLoader loader) {
+  if (loader == BootLoader::kSystemdBoot)
+    return "this machine boots by systemd-boot, and has neither kernel-install with " +
+           std::string(kKernelCommandLine) + " nor proxmox-boot-tool";
+  return "this machine has neither Debian's update-grub nor grubby";
+}
+
+void note(BootPlan& plan, std::string what, std::string mend,
+          config::Severity severity = config::Severity::kWarning) {
+  plan.notes.push_back(
+      {"boot", severity, {"kernel command line", std::move(what), std::move(mend)}});
+}
+
+// What stands where we wrote it since before this boot, and the kernel was not given: then another
+// reboot would not help.
+void judge_effect(Host& host, BootLoader loader, const std::vector<std::string>& wanted,
+                  const std::vector<std::string>& others, BootPlan& plan) {
+  const char* const file = file_of(loader);
+  if (file == nullptr || !is_older_than_boot(host, file)) return;
+  const auto written = loader == BootLoader::kGrub ? arguments_of_drop_in(host)
+                                                   : config::own_words(config::text_of(host, file));
+  if (!lacking_words(wanted, written).empty()) return;
+  const auto lacking =
+      lacking_words(wanted, config::own_words(config::text_of(host, "/proc/cmdline")));
+  if (lacking.empty()) return;
+  const bool asked_for = lacking_words(others, lacking).size() < others.size();
+  note(plan,
+       fmt::format("{} stands in {} since before this boot, and the kernel that runs was not given "
+                   "it: this machine boots by another boot loader, or another of its entries",
+                   fmt::join(lacking, " "), file),
+       fmt::format("bootctl status, or efibootmgr, tells by which; add it to the kernel command "
+                   "line there, and reboot: {}",
+                   fmt::join(lacking, " ")),
+       asked_for ? config::Severity::kFault : config::Severity::kWarning);
 }
 
 }  // namespace
@@ -115,27 +141,26 @@ bool boots_with(Host& host, const std::string& argument) {
 BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_t page_kib,
                    const std::vector<std::string>& others) {
   BootPlan plan;
+  const BootLoader loader = boot_loader(host);
   // What stands there without us.
-  std::vector<std::string> line = line_of_next_boot(host);
-  for (const std::string& ours : arguments_of_drop_in(host))
-    if (const auto it = std::find(line.rbegin(), line.rend(), ours); it != line.rend())
-      line.erase(std::next(it).base());
+  std::vector<std::string> line = line_of_next_boot(host, loader);
+  if (loader == BootLoader::kGrub)
+    for (const std::string& ours : arguments_of_drop_in(host))
+      if (const auto it = std::find(line.rbegin(), line.rend(), ours); it != line.rend())
+        line.erase(std::next(it).base());
 
-  const auto stands = [&](const std::string& argument) {
-    return std::find(line.begin(), line.end(), argument) != line.end();
-  };
-  // A drop-in of ours can be told from the rest; what grubby wrote can't, so that an argument which
-  // stands there is wanted all the same: it may be the one that an earlier run applied.
-  const bool drop_in = is_debian(host) && host.has_program("update-grub");
-  const bool grubby = !drop_in && host.has_program("grubby");
+  // A drop-in of ours can be told from the rest; what stands among other words can't, so that such
+  // an argument is wanted all the same: it may be the one that an earlier run applied.
+  const bool is_mixed = loader != BootLoader::kGrub && loader != BootLoader::kUnknown &&
+                        loader != BootLoader::kSystemdBoot;
   std::vector<std::string> wanted;
   for (const std::string& argument : others)
-    if (grubby || !stands(argument)) wanted.push_back(argument);
+    if (is_mixed || !lacking_words({argument}, line).empty()) wanted.push_back(argument);
   const std::string release = config::read_line(host, "/proc/sys/kernel/osrelease").value_or("");
   const auto page_words = page_arguments(pages, page_kib, release);
   const std::uint64_t there = pages_on(line, page_kib);
   const std::uint64_t needed = pages_on(page_words, page_kib);
-  if (there == 0 || (grubby && std::all_of(page_words.begin(), page_words.end(), stands)))
+  if (there == 0 || (is_mixed && lacking_words(page_words, line).empty()))
     wanted.insert(wanted.end(), page_words.begin(), page_words.end());
   else if (there < needed)
     // The kernel takes the first count of a size and ignores another.
@@ -147,25 +172,28 @@ BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_
                      "/etc/kernel",
                      fmt::join(page_words, " ")));
   if (wanted.empty()) return plan;
+  judge_effect(host, loader, wanted, others, plan);
 
   const std::string text = fmt::format("{}", fmt::join(wanted, " "));
-  if (drop_in) {
-    plan.resources.push_back({"kernel command line of the next boot: " + text,
-                              resource::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
-    plan.resources.push_back(
-        {"the boot loader's menu, written anew", resource::Notice{{"update-grub"}}});
-    // GRUB knows nothing of the file system's journal.
-    plan.resources.push_back({"the boot loader's menu, where the boot loader reads it",
-                              resource::Notice{{"sync", "--file-system", "/boot"}}});
-  } else if (grubby) {
-    plan.resources.push_back(
-        {"kernel command line of the next boot: " + text, resource::BootArguments{wanted}});
-  } else {
+  const std::string why = "kernel command line of the next boot: " + text;
+  const auto programs = loader_programs(host, loader);
+  if (loader == BootLoader::kGrubby) {
+    plan.resources.push_back({why, resource::BootArguments{wanted}});
+  } else if (programs.empty()) {
     note(plan,
-         fmt::format("lacks {}, and this machine has neither Debian's update-grub nor grubby, so "
-                     "that it lacks them after the next boot as well",
-                     text),
+         fmt::format("lacks {}, and {}, so that it lacks them after the next boot as well", text,
+                     by_hand(loader)),
          fmt::format("add to the kernel command line by hand, in the boot loader's way: {}", text));
+  } else {
+    if (loader == BootLoader::kGrub)
+      plan.resources.push_back({why, resource::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
+    else
+      plan.resources.push_back({why, resource::CommandLineFile{kKernelCommandLine, wanted}});
+    for (const std::vector<std::string>& program : programs)
+      plan.resources.push_back({program.front() == "sync"
+                                    ? "the boot loader's menu, where the boot loader reads it"
+                                    : "the boot loader's menu, written anew",
+                                resource::Notice{program}});
   }
   return plan;
 }

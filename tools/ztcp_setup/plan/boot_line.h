@@ -2,8 +2,9 @@
 // Copyright the ztcp authors
 //
 // The kernel command line of the next boot: which arguments it lacks, and how this distribution
-// takes them. Debian and Ubuntu read a drop-in; where there is grubby (RHEL, Rocky, Fedora), it
-// writes the entries of the boot loader; elsewhere the operator is told what to add.
+// takes them (boot_loader.h). Debian and Ubuntu read a drop-in; where there is grubby (RHEL, Rocky,
+// Fedora), it writes the entries of the boot loader; those of systemd-boot are made of
+// /etc/kernel/cmdline; elsewhere the operator is told what to add.
 #pragma once
 
 #include <cstdint>

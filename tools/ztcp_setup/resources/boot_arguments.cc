@@ -3,6 +3,7 @@
 #include "tools/ztcp_setup/resources/boot_arguments.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -10,12 +11,13 @@
 #include <fmt/format.h>
 
 #include "config/machine/text.h"
+#include "tools/ztcp_setup/resources/kernel_words.h"
 #include "tools/ztcp_setup/resources/program.h"
 
 namespace ztcp::setup::resource {
 namespace {
 
-using Words = std::vector<std::string>;
+using Words = KernelWords;
 constexpr const char* kWhere = "kernel command line";
 using ArgumentsOf = std::vector<std::pair<std::string, std::string>>;
 
@@ -44,16 +46,8 @@ Read<ArgumentsOf> arguments_of_kernels(Host& host) {
   return kernels;
 }
 
-// Words of `wanted` that `have` lacks.
-Words lacking(const Words& wanted, const Words& have) {
-  Words lacking;
-  for (const std::string& word : wanted)
-    if (std::find(have.begin(), have.end(), word) == have.end()) lacking.push_back(word);
-  return lacking;
-}
-
 bool has(const std::string& arguments, const std::string& word) {
-  return lacking({word}, config::own_words(arguments)).empty();
+  return lacking_words({word}, config::own_words(arguments)).empty();
 }
 
 bool any_has(const ArgumentsOf& kernels, const std::string& word) {
@@ -61,8 +55,22 @@ bool any_has(const ArgumentsOf& kernels, const std::string& word) {
                      [&](const auto& kernel) { return has(kernel.second, word); });
 }
 
-Words update_all(const Words& arguments) {
-  return {"grubby", "--update-kernel=ALL", fmt::format("--args={}", fmt::join(arguments, " "))};
+Words update(const std::string& kernel, const Words& arguments) {
+  return {"grubby", "--update-kernel=" + kernel,
+          fmt::format("--args={}", fmt::join(arguments, " "))};
+}
+
+// grubby takes a word's name for the argument: "hugepages=20" would replace the "hugepages=512" of
+// somebody else. So it is told all words of pages, theirs first.
+Words with_words_of_others(const Words& ours, const std::string& line) {
+  Words words;
+  Words pages;
+  for (const std::string& word : ours) (is_page_word(word) ? pages : words).push_back(word);
+  if (!pages.empty())
+    for (const std::string& word : page_words_of_others(config::own_words(line), ours))
+      words.push_back(word);
+  words.insert(words.end(), pages.begin(), pages.end());
+  return words;
 }
 
 }  // namespace
@@ -77,7 +85,7 @@ bool BootArguments::holds(Host& host) const {
   const auto kernels = arguments_of_kernels(host);
   if (!kernels || kernels->empty()) return false;
   return std::all_of(kernels->begin(), kernels->end(), [&](const auto& kernel) {
-    return lacking(arguments, config::own_words(kernel.second)).empty();
+    return lacking_words(arguments, config::own_words(kernel.second)).empty();
   });
 }
 
@@ -94,8 +102,15 @@ Preview BootArguments::preview(Host& host) const {
           fmt::format("grubby --update-kernel=ALL --args=\"{}\"", text)};
 }
 
-Done BootArguments::apply(Host& host, Before&) const {
-  if (Done done = run_program(host, update_all(arguments), kProgramLimit); !done) return done;
+Done BootArguments::apply(Host& host, Before& before) const {
+  const ArgumentsOf& had = before.arguments_of;
+  const Words all = with_words_of_others(arguments, had.empty() ? "" : had.front().second);
+  if (Done done = run_program(host, update("ALL", all), kProgramLimit); !done) return done;
+  for (const auto& [kernel, line] : had) {
+    const Words own = with_words_of_others(arguments, line);
+    if (own == all) continue;
+    if (Done done = run_program(host, update(kernel, own), kProgramLimit); !done) return done;
+  }
   if (holds(host)) return {};
   return tl::unexpected(config::Problem{
       kWhere, fmt::format("lacks {} still", fmt::join(arguments, " ")),
@@ -113,7 +128,7 @@ Reverted BootArguments::revert(Host& host, const Before& before) const {
   const auto now = arguments_of_kernels(host);
   if (!now) return {{now.error()}, {}};
   Reverted reverted;
-  const auto update = [&](Words argv) {
+  const auto run = [&](Words argv) {
     argv.insert(argv.begin(), "grubby");
     if (Done done = run_program(host, argv, kProgramLimit); !done)
       reverted.faults.push_back(done.error());
@@ -123,7 +138,7 @@ Reverted BootArguments::revert(Host& host, const Before& before) const {
   for (const std::string& word : arguments)
     if (!any_has(before.arguments_of, word) && any_has(*now, word)) ours.push_back(word);
   if (!ours.empty())
-    update({"--update-kernel=ALL", fmt::format("--remove-args={}", fmt::join(ours, " "))});
+    run({"--update-kernel=ALL", fmt::format("--remove-args={}", fmt::join(ours, " "))});
   const auto left = arguments_of_kernels(host);
   if (!left) {
     reverted.faults.push_back(left.error());
@@ -138,13 +153,18 @@ Reverted BootArguments::revert(Host& host, const Before& before) const {
     const auto had = config::own_words(known->second);
     const auto have = config::own_words(line);
     Words added;
-    for (const std::string& word : lacking(arguments, had))
-      if (lacking({word}, have).empty()) added.push_back(word);
-    const auto lost = lacking(had, have);
+    for (const std::string& word : lacking_words(arguments, had))
+      if (lacking_words({word}, have).empty()) added.push_back(word);
+    Words lost = lacking_words(had, have);
+    // Words of pages come back together, in their order.
+    if (std::any_of(lost.begin(), lost.end(), is_page_word)) {
+      std::erase_if(lost, is_page_word);
+      std::copy_if(had.begin(), had.end(), std::back_inserter(lost), is_page_word);
+    }
     Words argv{"--update-kernel=" + kernel};
     if (!added.empty()) argv.push_back(fmt::format("--remove-args={}", fmt::join(added, " ")));
     if (!lost.empty()) argv.push_back(fmt::format("--args={}", fmt::join(lost, " ")));
-    if (argv.size() > 1) update(std::move(argv));
+    if (argv.size() > 1) run(std::move(argv));
   }
   return reverted;
 }

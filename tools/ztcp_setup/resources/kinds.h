@@ -9,6 +9,7 @@
 
 #include "tools/ztcp_setup/resources/access.h"
 #include "tools/ztcp_setup/resources/boot_arguments.h"
+#include "tools/ztcp_setup/resources/command_line_file.h"
 #include "tools/ztcp_setup/resources/driver.h"
 #include "tools/ztcp_setup/resources/file.h"
 #include "tools/ztcp_setup/resources/folder.h"
@@ -28,6 +29,6 @@ struct KindList {
 
 using Kinds = KindList<resource::File, resource::Folder, resource::Value, resource::Module,
                        resource::Mount, resource::Driver, resource::Access, resource::Unit,
-                       resource::BootArguments, resource::Notice>;
+                       resource::BootArguments, resource::CommandLineFile, resource::Notice>;
 
 }  // namespace ztcp::setup

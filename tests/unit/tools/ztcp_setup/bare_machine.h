@@ -19,6 +19,7 @@ inline constexpr const char* kNicB = "0000:5e:00.0";
 inline constexpr const char* kPages0 =
     "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
 inline constexpr const char* kGrub = "/etc/default/grub.d/50-ztcp.cfg";
+inline constexpr const char* kCommandLine = "/etc/kernel/cmdline";
 inline constexpr const char* kLimits = "/etc/security/limits.d/ztcp.conf";
 inline constexpr const char* kUnitFile = "/etc/systemd/system/ztcp-setup.service";
 inline constexpr const char* kConfig = "/usr/local/tfabric/tools/config/ztcp.conf";

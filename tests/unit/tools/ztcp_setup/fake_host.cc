@@ -66,7 +66,7 @@ std::string FakeHost::boot_line() const {
   std::string line = state.boot.begin()->second;
   const auto menu = state.values.find("grub.cfg");
   if (menu == state.values.end()) return line;
-  constexpr std::string_view kAppends = "$GRUB_CMDLINE_LINUX ";
+  constexpr std::string_view kAppends = "$GRUB_CMDLINE_LINUX_DEFAULT ";
   const auto at = menu->second.find(kAppends);
   if (at == std::string::npos) return line + " " + menu->second;
   const std::string added = menu->second.substr(at + kAppends.size());

@@ -93,6 +93,7 @@ class FakeHost final : public Host {
   unsigned flushes = 0;
 
   std::map<std::string, std::uint32_t> offered_queues;  // By interface, of drivers that tell.
+  std::map<std::string, std::int64_t> modified;         // When files were last written.
   std::set<std::string> without_carrier;                // Interfaces whose cable is out.
 
   tl::expected<config::Network, config::Problem> network() override;

@@ -5,6 +5,8 @@
 // on them.
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,29 @@ namespace {
 
 std::string node_of(const FakeHost::Nic& nic) {
   return "/dev/vfio/" + (nic.group.empty() ? "noiommu-" + noiommu_group(nic.pci) : nic.group);
+}
+
+std::string name_of_argument(const std::string& word) { return word.substr(0, word.find('=')); }
+
+std::vector<std::string> of_name(const std::vector<std::string>& words, const std::string& name) {
+  std::vector<std::string> found;
+  std::copy_if(words.begin(), words.end(), std::back_inserter(found),
+               [&](const std::string& word) { return name_of_argument(word) == name; });
+  return found;
+}
+
+// As grubby does on RHEL 8 and later: an argument that is added replaces all words of its name. One
+// that stands there as it is wanted stays where it is.
+void add_arguments(std::vector<std::string>& words, const std::vector<std::string>& added) {
+  std::set<std::string> replaced;
+  for (const std::string& word : added)
+    if (const std::string name = name_of_argument(word);
+        of_name(words, name) != of_name(added, name))
+      replaced.insert(name);
+  if (replaced.contains("hugepages")) replaced.insert("hugepagesz");
+  std::erase_if(words, [&](const auto& word) { return replaced.contains(name_of_argument(word)); });
+  for (const std::string& word : added)
+    if (replaced.contains(name_of_argument(word))) words.push_back(word);
 }
 
 }  // namespace
@@ -161,8 +186,7 @@ Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Second
         for (const std::string& word :
              argument("--remove-args=").value_or(std::vector<std::string>{}))
           std::erase(words, word);
-        for (const std::string& word : argument("--args=").value_or(std::vector<std::string>{}))
-          if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+        add_arguments(words, argument("--args=").value_or(std::vector<std::string>{}));
         arguments = fmt::format("{}", fmt::join(words, " "));
       };
       const bool all = argv[1] == "--update-kernel=ALL";

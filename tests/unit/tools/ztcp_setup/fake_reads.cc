@@ -66,7 +66,8 @@ std::string FakeHost::group_of(const Nic& nic) const {
 
 FileFacts FakeHost::facts(const std::string& path) {
   if (const auto found = state.nodes.find(path); found != state.nodes.end())
-    return {found->second.kind, found->second.ownership, found->second.text.size()};
+    return {found->second.kind, found->second.ownership, found->second.text.size(),
+            modified.contains(path) ? modified.at(path) : 0};
   const FileFacts folder{FileKind::kFolder, {0755, 0, 0}};
   const FileFacts file{FileKind::kFile, {0644, 0, 0}};
   if (path.starts_with(kModules) && path.find('/', kModules.size()) == std::string::npos)

@@ -55,6 +55,11 @@ struct Seen {
     }
     return fmt::format("{}", fmt::join(boot.arguments, " "));
   }
+  std::string operator()(const resource::CommandLineFile& line) const {
+    const FakeHost::Node* node = node_at(line.path);
+    const std::string ours = fmt::format("{}", fmt::join(line.arguments, " "));
+    return node != nullptr && node->text.find(ours) != std::string::npos ? ours : "without";
+  }
   // It shows in what it makes others notice.
   std::string operator()(const resource::Notice&) const { return ""; }
 
@@ -102,6 +107,10 @@ std::vector<KindCase> kind_cases() {
        "0660 root:ztcp"},
       {{{"a unit", resource::Unit{"ztcp-setup.service"}}}, "disabled", "enabled"},
       {{{"for the next boot", resource::BootArguments{{"iommu=pt", "hugepages=20"}}}},
+       "without",
+       "iommu=pt hugepages=20"},
+      {{{"for systemd-boot",
+         resource::CommandLineFile{kCommandLine, {"iommu=pt", "hugepages=20"}}}},
        "without",
        "iommu=pt hugepages=20"},
       {{{"at boot", resource::File{kGrub, "iommu=pt\n", 0644, ""}},

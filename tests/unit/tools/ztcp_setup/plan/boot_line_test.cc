@@ -63,8 +63,9 @@ TEST(BootLine, DebianGetsADropIn) {
   ASSERT_THAT(found.resources, SizeIs(3));
   const auto& file = std::get<resource::File>(found.resources[0].what);
   EXPECT_EQ(file.path, "/etc/default/grub.d/ztcp.cfg");
-  EXPECT_THAT(file.text, HasSubstr("\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX iommu=pt "
-                                   "hugepagesz=1G hugepages=0:25,1:25\"\n"));
+  EXPECT_THAT(file.text,
+              HasSubstr("\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt "
+                        "hugepagesz=1G hugepages=0:25,1:25\"\n"));
   EXPECT_THAT(std::get<resource::Notice>(found.resources[1].what).argv, ElementsAre("update-grub"));
   EXPECT_THAT(std::get<resource::Notice>(found.resources[2].what).argv,
               ElementsAre("sync", "--file-system", "/boot"));
@@ -124,6 +125,80 @@ TEST(BootLine, GrubbyGetsArguments) {
   ASSERT_THAT(again.resources, SizeIs(1));
   EXPECT_EQ(std::get<resource::BootArguments>(again.resources[0].what).arguments,
             std::get<resource::BootArguments>(found.resources[0].what).arguments);
+}
+
+constexpr const char* kProxmox =
+    "file path=etc/kernel/cmdline text=root=ZFS=rpool boot=zfs\n"
+    "file path=etc/kernel/proxmox-boot-uuids text=AAAA-BBBB\n"
+    "file path=usr/sbin/proxmox-boot-tool text=\n"
+    "file path=boot/grub/grub.cfg text=menuentry x {\\n linux /vmlinuz ro iommu=pt hugepagesz=1G "
+    "hugepages=0:25,1:25\\n}\n"
+    "file path=sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f "
+    "text=s y s t e m d - b o o t\n"
+    "file path=proc/stat text=btime 1000\n";
+
+// Whatever GRUB's menu says, of which the machine does not boot.
+TEST(BootLine, SystemdBootGetsArgumentsInItsOwnFile) {
+  FakeHost host(std::string(kDebian) + kProxmox + command_line("quiet"));
+  const BootPlan found = plan(host, {"iommu=pt"});
+  EXPECT_THAT(found.notes, IsEmpty());
+  ASSERT_THAT(found.resources, SizeIs(2));
+  const auto& file = std::get<resource::CommandLineFile>(found.resources[0].what);
+  EXPECT_EQ(file.path, "/etc/kernel/cmdline");
+  EXPECT_THAT(file.arguments, ElementsAre("iommu=pt", "hugepagesz=1G", "hugepages=0:25,1:25"));
+  EXPECT_THAT(std::get<resource::Notice>(found.resources[1].what).argv,
+              ElementsAre("proxmox-boot-tool", "refresh"));
+}
+
+// Else one would be told to reboot for ever.
+TEST(BootLine, ABootThatDidNotTakeTheArgumentsIsAFault) {
+  for (const std::string& loader : {std::string(kDebian), std::string(kDebian) + kProxmox}) {
+    FakeHost host(loader + command_line("quiet") + "file path=proc/stat text=btime 1000\n");
+    const auto first = plan(host, {"iommu=pt"});
+    EXPECT_THAT(first.notes, IsEmpty());
+    std::string path = "/etc/kernel/cmdline";
+    std::string text = "root=ZFS=rpool iommu=pt hugepagesz=1G hugepages=0:25,1:25\n";
+    if (const auto* drop_in = std::get_if<resource::File>(&first.resources[0].what)) {
+      path = drop_in->path;
+      text = drop_in->text;
+    }
+    host.add_file(path, text);
+    host.modified[path] = 1001;
+    EXPECT_THAT(plan(host, {"iommu=pt"}).notes, IsEmpty()) << "not booted since";
+    host.modified[path] = 999;
+    const auto notes = plan(host, {"iommu=pt"}).notes;
+    ASSERT_THAT(notes, SizeIs(1)) << path;
+    EXPECT_EQ(notes[0].severity, config::Severity::kFault);
+    EXPECT_THAT(notes[0].problem.what,
+                HasSubstr("iommu=pt hugepagesz=1G hugepages=0:25,1:25 stands "
+                          "in " +
+                          path + " since before this boot"));
+    EXPECT_EQ(plan(host).notes.at(0).severity, config::Severity::kWarning) << "of pages alone";
+  }
+}
+
+TEST(BootLine, OtherPeoplesPagesComeBeforeOurs) {
+  FakeHost host(kRocky + command_line("intel_iommu=on hugepages=512"));
+  const auto resources = plan(host).resources;
+  ASSERT_THAT(resources, SizeIs(1));
+  host.state.boot = {{"/boot/vmlinuz-1", "ro hugepages=512"},
+                     {"/boot/vmlinuz-2", "ro hugepagesz=2M hugepages=64"}};
+  const auto bare = host.state.boot;
+  const auto& arguments = std::get<resource::BootArguments>(resources[0].what);
+  auto before = arguments.before(host);
+  ASSERT_TRUE(before);
+  ASSERT_TRUE(arguments.apply(host, *before));
+  EXPECT_EQ(host.state.boot.at("/boot/vmlinuz-1"), "ro hugepages=512 hugepagesz=1G hugepages=50");
+  EXPECT_EQ(host.state.boot.at("/boot/vmlinuz-2"),
+            "ro hugepagesz=2M hugepages=64 hugepagesz=1G hugepages=50");
+  EXPECT_TRUE(arguments.holds(host));
+  EXPECT_TRUE(arguments.revert(host, *before).faults.empty());
+  EXPECT_EQ(host.state.boot, bare);
+  // As an earlier release left it: 50 pages of 2 MiB.
+  host.state.boot = {{"/boot/vmlinuz-1", "ro hugepages=50 hugepagesz=1G"}};
+  EXPECT_FALSE(arguments.holds(host));
+  FakeHost booted(kRocky + command_line("hugepages=50 hugepagesz=1G"));
+  EXPECT_THAT(plan(booted).resources, SizeIs(1));
 }
 
 TEST(BootLine, AnUnknownBootLoaderIsLeftToTheOperator) {

@@ -64,6 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
                     GoldenRow{"cloud-flat", "cloud-flat-refused", {}, false},
                     GoldenRow{"cloud-flat", "cloud-flat-again", without_iommu(), true},
                     GoldenRow{"vlan", "vlan", for_a_group(), false},
+                    GoldenRow{"systemd-boot", "systemd-boot", for_a_group(), false},
                     GoldenRow{"dhcp", "dhcp", taken_by_name(), false},
                     GoldenRow{"shared-group", "shared-group", nics_without_gpus(), false},
                     GoldenRow{"own-group", "own-group", {}, false},

@@ -29,7 +29,7 @@ TEST(Report, TextListsGpusNicsAndReasons) {
   EXPECT_THAT(text, HasSubstr("Hugepages: 50 GiB = 8 GPUs x 5 GiB + 10 GiB"));
   EXPECT_THAT(text, HasSubstr("0000:1b:00.0 (ztcp0): bnxt_en -> vfio-pci\n"));
   EXPECT_THAT(text, HasSubstr("nothing was changed"));
-  EXPECT_THAT(text, HasSubstr("        + GRUB_CMDLINE_LINUX=")) << "what a file will hold";
+  EXPECT_THAT(text, HasSubstr("        + GRUB_CMDLINE_LINUX_DEFAULT=")) << "what a file will hold";
   EXPECT_THAT(text, Not(HasSubstr("        + #"))) << "but for comments";
 }
 

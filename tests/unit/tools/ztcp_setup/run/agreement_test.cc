@@ -30,6 +30,8 @@ TEST(Agreement, OfEveryKind) {
   for (const KindCase& one : test::kind_cases()) {
     SCOPED_TRACE(one.resource().why);
     FakeHost host = bare_machine();
+    host.add_folder("/etc/kernel");
+    host.add_file(test::kCommandLine, "ro\n");
     const Preview told = preview(host, one.resource());
     EXPECT_EQ(told.have, one.have);
     EXPECT_EQ(told.want, one.want);

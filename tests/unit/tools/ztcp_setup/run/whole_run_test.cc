@@ -67,6 +67,7 @@ std::vector<WholeRun> whole_runs() {
           {"class_b", "cloud-flat", test::without_iommu()},
           {"for_a_group_with_grubby", "vlan", test::for_a_group()},
           {"leases", "dhcp", test::taken_by_name()},
+          {"for_a_group_with_systemd_boot", "systemd-boot", test::for_a_group()},
           {"kernel_sockets", "too-few-nics", {}},
           {"rdma", "rdma", test::over_rdma()}};
 }
