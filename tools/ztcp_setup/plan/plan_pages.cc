@@ -8,6 +8,7 @@
 
 #include "config/machine/hugepages.h"
 #include "config/machine/readings.h"
+#include "config/machine/text.h"
 #include "hugepage/budget.h"
 #include "tools/ztcp_setup/plan/steps.h"
 
@@ -53,6 +54,7 @@ class Pages {
       return config::link_name(host_, config::pci_folder(nic.pci) + "/driver") == "vfio-pci";
     });
     const auto nodes = static_cast<std::uint32_t>(jobs_mib_of_node.size());
+    std::uint64_t wanted = 0;
     std::uint32_t spare_mib = decision.spare_mib / nodes + decision.spare_mib % nodes;
     for (const auto& [node, jobs_mib] : jobs_mib_of_node) {
       const hugepage::NodePages there = pool_of(node, decision.page_kib);
@@ -60,15 +62,58 @@ class Pages {
                             there.total};
       spare_mib = decision.spare_mib / nodes;
       decision.pages.push_back(pages);
+      wanted += pages.want;
       judge_memory(pages, decision.page_kib);
       // Those of a job of ours were reserved for it.
       if (!jobs_may_run)
         judge_pages_in_use(there, pages.want, hugepage::pages_for(jobs_mib, decision.page_kib));
     }
+    judge_sysctl(decision.page_kib, wanted);
     return decision;
   }
 
  private:
+  // vm.nr_hugepages is all pages of the default size, of all nodes: each `sysctl --system` takes
+  // what is beyond it. At boot the unit comes after it.
+  void judge_sysctl(std::uint32_t page_kib, std::uint64_t wanted) {
+    const std::string meminfo = config::text_of(host_, "/proc/meminfo");
+    const auto at = meminfo.find("Hugepagesize:");
+    const std::uint64_t default_kib =
+        at == std::string::npos
+            ? kSmallPageKib
+            : config::leading_number(meminfo.substr(meminfo.find_first_of("0123456789", at)));
+    if (default_kib != page_kib) return;
+    // By name, those of /etc in place of others; the last setting holds.
+    std::map<std::string, std::string> files;
+    for (const char* folder : {"/usr/lib/sysctl.d", "/run/sysctl.d", "/etc/sysctl.d"})
+      for (const std::string& name : host_.list(folder))
+        if (name.ends_with(".conf")) files[name] = std::string(folder) + "/" + name;
+    files["~"] = "/etc/sysctl.conf";
+    std::string where;
+    std::uint64_t pages = 0;
+    for (const auto& [name, file] : files) {
+      const std::string text = config::text_of(host_, file);
+      for (std::string_view line : config::lines_of(text)) {
+        while (line.starts_with(' ') || line.starts_with('-')) line.remove_prefix(1);
+        const auto equals = line.find('=');
+        if (equals == std::string_view::npos) continue;
+        const auto key = config::own_words(line.substr(0, equals));
+        const auto value = config::own_words(line.substr(equals + 1));
+        if (key.size() != 1 || value.size() != 1 ||
+            (key[0] != "vm.nr_hugepages" && key[0] != "vm/nr_hugepages"))
+          continue;
+        where = file;
+        pages = config::leading_number(value[0]);
+      }
+    }
+    if (where.empty() || pages >= wanted) return;
+    note(config::Severity::kWarning, where,
+         fmt::format("sets vm.nr_hugepages to {}: whenever it is applied it leaves {} pages of {} "
+                     "in all; ztcp wants {}",
+                     pages, pages, hugepage::page_name(page_kib), wanted),
+         fmt::format("set it to {} there, or more for other programs", wanted));
+  }
+
   void note(config::Severity severity, std::string where, std::string what, std::string mend) {
     notes_.push_back({"hugepages", severity, {std::move(where), std::move(what), std::move(mend)}});
   }

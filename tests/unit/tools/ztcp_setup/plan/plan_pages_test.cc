@@ -55,6 +55,28 @@ TEST(PlanPages, ANicThatKnowsNoNodeIsGivenPagesOfTheFirst) {
   EXPECT_EQ(plan.hugepage_mib(), 50U * 1024);
 }
 
+// It sets the pages of all nodes, at boot and whenever somebody applies it.
+TEST(PlanPages, ASysctlThatWouldTakeThemIsTold) {
+  const std::string tree = tree_text("cloud-flat");
+  const std::string setting = "file path=etc/sysctl.d/90-db.conf text=# db\\nvm.nr_hugepages = ";
+  const auto told = [&](const std::string& count) {
+    FakeHost host(tree + setting + count + "\n");
+    std::vector<std::string> warnings;
+    for (const config::Check& note : plan_of(host, test::without_iommu()).notes)
+      if (note.problem.where == "/etc/sysctl.d/90-db.conf") warnings.push_back(note.problem.what);
+    return warnings;
+  };
+  EXPECT_THAT(told("512"),
+              ElementsAre(HasSubstr("sets vm.nr_hugepages to 512: whenever it is applied it leaves "
+                                    "512 pages of 2 MiB in all; ztcp wants 25600")));
+  EXPECT_THAT(told("30000"), IsEmpty());
+  EXPECT_THAT(told("512\nfile path=etc/sysctl.conf text=vm.nr_hugepages=30000"), IsEmpty())
+      << "the last holds";
+  FakeHost large(tree_text("server-8gpu-9nic") + setting + "512\n");
+  for (const config::Check& note : plan_of(large).notes)
+    EXPECT_NE(note.problem.where, "/etc/sysctl.d/90-db.conf") << "of pages of another size";
+}
+
 TEST(PlanPages, ThoseThatOtherProgramsHaveAreTold) {
   FakeHost host(tree_text("server-8gpu-9nic"));
   const auto reserve = [&](int total, int free) {
