@@ -3,6 +3,8 @@
 //
 // The journal as JSON. A change that an older ztcp_setup would misread is a new Journal::kSchema.
 #include <exception>
+#include <set>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -30,7 +32,9 @@ std::string bytes_of(const Json& json) {
 
 std::string mode_text(std::uint32_t mode) { return fmt::format("{:04o}", mode); }
 std::uint32_t mode_of(const Json& json) {
-  return static_cast<std::uint32_t>(std::stoul(json.get<std::string>(), nullptr, 8));
+  const unsigned long mode = std::stoul(json.get<std::string>(), nullptr, 8);
+  if (mode > 07777) throw std::runtime_error("no mode: " + json.get<std::string>());
+  return static_cast<std::uint32_t>(mode);
 }
 
 class Writer final : public Fields {
@@ -188,7 +192,16 @@ tl::expected<JournalContent, config::Problem> read_journal(const std::string& te
                     "use the ztcp_setup that wrote it, or a newer one");
     JournalContent content;
     content.complete = json.at("complete").get<bool>();
-    for (const Json& entry : json.at("entries")) content.entries.push_back(entry_of(entry));
+    std::set<std::string> keys;
+    for (const Json& entry : json.at("entries")) {
+      const Entry& read = content.entries.emplace_back(entry_of(entry));
+      // Both would be taken for the one, and one of them be reverted twice.
+      if (!keys.insert(key_of(read.resource)).second)
+        throw std::runtime_error(key_of(read.resource) + " stands there twice");
+      if (const auto* notice = std::get_if<resource::Notice>(&read.resource.what);
+          notice != nullptr && (notice->argv.empty() || notice->argv.front().empty()))
+        throw std::runtime_error("a notice names no program");
+    }
     return content;
   } catch (const std::exception& error) {
     return refuse(fmt::format("can't be read: {}", error.what()),

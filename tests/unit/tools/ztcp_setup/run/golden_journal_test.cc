@@ -5,16 +5,21 @@
 // undone as the one that wrote them did, and written today as they were then.
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <random>
 #include <sstream>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/unit/tools/ztcp_setup/bare_machine.h"
 #include "tests/unit/tools/ztcp_setup/journal_stories.h"
 #include "tests/unit/tools/ztcp_setup/machine_text.h"
+#include "tools/ztcp_setup/run/preview_undo.h"
 
 namespace ztcp::setup {
 namespace {
@@ -117,6 +122,59 @@ INSTANTIATE_TEST_SUITE_P(Stories, GoldenJournal, testing::ValuesIn(test::journal
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// A field that is lost, of another type or of another value, an entry that is lost or there twice:
+// the journal is refused, or undone as far as it goes, and nothing else happens.
+TEST(DamagedJournal, IsRefusedOrUndone) {
+  std::size_t refused = 0;
+  std::size_t undone = 0;
+  std::mt19937 random(7);
+  for (const JournalStory& story : test::journal_stories()) {
+    const auto text = golden_file(story.name + ".journal.json");
+    if (!text) continue;
+    for (int round = 0; round < 12; ++round) {
+      auto json = nlohmann::ordered_json::parse(*text);
+      auto& entries = json["entries"];
+      if (entries.empty()) continue;
+      const std::size_t at = random() % entries.size();
+      auto* part = &entries[at];
+      for (const char* inner : {"wish", "before"})
+        if (random() % 2 == 0 && (*part)[inner].is_object() && !(*part)[inner].empty()) {
+          part = &(*part)[inner];
+          break;
+        }
+      auto field = part->begin();
+      std::advance(field, random() % part->size());
+      const nlohmann::ordered_json values[] = {
+          nullptr, "", 7, -1, "../../x\n", true, nlohmann::ordered_json::array({"a", 1})};
+      if (round == 0)
+        entries.push_back(entries[at]);
+      else if (round == 1)
+        entries.erase(at);
+      else
+        *field = values[random() % std::size(values)];
+      FakeHost host = test::bare_machine();
+      host.add_folder(Journal::kFolder, {0700, 0, 0});
+      host.add_file(Journal::kPath, json.dump(), {0600, 0, 0});
+      auto journal = Journal::open(host);
+      if (!journal) {
+        ++refused;
+        EXPECT_FALSE(journal.error().mend.empty());
+        continue;
+      }
+      ++undone;
+      preview_undo(host, *journal);
+      EXPECT_EQ(host.changes, 0U);
+      try {
+        revert_all(host, *journal, {});
+      } catch (const std::logic_error&) {
+        // Of the machine in memory, which has no such NIC, and whose values are numbers.
+      }
+    }
+  }
+  EXPECT_GT(refused, 50U);
+  EXPECT_GT(undone, 50U);
+}
 
 }  // namespace
 }  // namespace ztcp::setup

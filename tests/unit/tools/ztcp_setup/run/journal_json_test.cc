@@ -18,6 +18,22 @@ std::string why_not_read(const std::string& text) {
   return read ? "" : to_string(read.error());
 }
 
+TEST(JournalJson, WhatFitsNoRunIsRefused) {
+  const Entry notice{
+      {"n", resource::Notice{{"update-grub"}}}, resource::Notice::Before{true}, true};
+  const Entry file{
+      {"a file", resource::File{"/etc/a", "b", 0644, ""}}, resource::File::Before{}, true};
+  EXPECT_THAT(why_not_read(journal_text({{notice, file, notice}, true})),
+              HasSubstr("notice update-grub stands there twice"));
+  EXPECT_THAT(why_not_read(journal_text({{file, file}, true})), HasSubstr("/etc/a stands there"));
+  for (const resource::Notice& nothing : {resource::Notice{}, resource::Notice{{""}}})
+    EXPECT_THAT(why_not_read(journal_text({{{{"n", nothing}, std::nullopt, true}}, true})),
+                HasSubstr("names no program"));
+  std::string text = journal_text({{file}, true});
+  text.replace(text.find("0644"), 4, "200644");
+  EXPECT_THAT(why_not_read(text), HasSubstr("no mode: 200644"));
+}
+
 TEST(JournalJson, ReadsBackWhatItWrote) {
   InterfaceState link;
   link.name = "eth1";
