@@ -16,16 +16,8 @@ namespace {
 constexpr std::uint32_t kForAll = 0644;
 constexpr std::uint32_t kForGroup = 0640;
 
-// The group of those who run jobs; empty: root alone does, or nobody was named.
-std::string group_of_jobs(Host& host, const config::Host& who) {
-  if (!who.group.empty() || who.user.empty()) return who.group;
-  // Of a user alone the group of the same name, which most systems make with the user.
-  return host.groups_of(who.user).contains(who.user) ? who.user : std::string();
-}
-
-bool is_taken_by_root_alone(const config::Fabric& fabric) {
-  return fabric.host.user.empty() &&
-         std::any_of(fabric.nics.begin(), fabric.nics.end(),
+bool is_on_pci(const config::Fabric& fabric) {
+  return std::any_of(fabric.nics.begin(), fabric.nics.end(),
                      [](const config::Nic& nic) { return nic.driver == config::NicDriver::kPci; });
 }
 
@@ -38,7 +30,7 @@ config::Check note_of(const config::Fabric& fabric, config::Severity severity, s
 
 ConfigAccess config_access(Host& host, const config::Fabric& fabric) {
   const bool secret = !fabric.messages.cluster_key.empty();
-  const std::string group = group_of_jobs(host, fabric.host);
+  const std::string& group = fabric.host.group;
   const FileFacts facts = host.facts(fabric.path);
   const bool is_there = facts.kind == FileKind::kFile;
   const bool is_open = is_there && (facts.ownership.mode & S_IROTH) != 0;
@@ -49,10 +41,11 @@ ConfigAccess config_access(Host& host, const config::Fabric& fabric) {
             facts.ownership.group == 0 ? std::string() : host.group_name(facts.ownership.group),
             {}};
   ConfigAccess access{kForGroup, group, {}};
-  if (!is_open) return access;
+  // Of a user without a group judge_request() has spoken.
+  if (!is_open || (group.empty() && !fabric.host.user.empty())) return access;
   const std::string now = fmt::format(
       "holds a cluster_key and may be read by anybody (mode {:04o})", facts.ownership.mode);
-  if (group.empty() && !is_taken_by_root_alone(fabric))
+  if (group.empty() && !is_on_pci(fabric))
     access.note = note_of(
         fabric, config::Severity::kFault,
         now + "; without a group only root could read it, and jobs of other users would fail",

@@ -132,10 +132,7 @@ std::optional<std::uint32_t> FakeHost::group_id(const std::string& name) {
 }
 std::string FakeHost::user_name(std::uint32_t id) { return name_of(id, users); }
 std::string FakeHost::group_name(std::uint32_t id) { return name_of(id, groups); }
-// Its own, where there is one of its name.
-std::set<std::string> FakeHost::groups_of(const std::string& user) {
-  return groups.contains(user) ? std::set<std::string>{user} : std::set<std::string>{};
-}
+std::set<std::string> FakeHost::groups_of(const std::string&) { return {}; }
 bool FakeHost::has_program(const std::string& name) { return programs.contains(name); }
 std::optional<Holder> FakeHost::holder_of(const std::string& node) {
   const auto found = holders.find(node);

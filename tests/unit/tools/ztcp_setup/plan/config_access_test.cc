@@ -83,15 +83,12 @@ TEST(ConfigAccess, WithAGroupItIsSaidWhatChanges) {
   EXPECT_FALSE(scene.access().note) << "said once";
 }
 
-TEST(ConfigAccess, AUserReadsByTheGroupOfTheSameName) {
+TEST(ConfigAccess, OfAUserWithoutAGroupTheRequestIsJudged) {
   Scene scene;
   scene.write(0644);
   scene.lock();
   scene.fabric.host.user = "alice";
-  EXPECT_EQ(scene.access().note->severity, Severity::kFault) << "alice has no group of her own";
-  scene.host.groups["alice"] = 1000;
-  EXPECT_EQ(scene.access().group, "alice");
-  EXPECT_EQ(scene.access().note->severity, Severity::kWarning);
+  EXPECT_FALSE(scene.access().note) << "said once";
 }
 
 TEST(ConfigAccess, NicsThatRootAloneDrivesNeedNoGroup) {
