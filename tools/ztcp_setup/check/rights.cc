@@ -30,8 +30,10 @@ class Judge {
     on_pci_ = has_nics(config::NicDriver::kPci);
     on_rdma_ = has_nics(config::NicDriver::kVerbs);
     const bool for_somebody = !fabric_.host.user.empty() || !fabric_.host.group.empty();
-    // A fabric of software NICs belongs to the user that made it.
-    if (!on_pci_ && !on_rdma_ && !has_nics(config::NicDriver::kSocket)) return {};
+    // A fabric of software NICs belongs to the user that made it. A config without NICs is for the
+    // interfaces of the kernel.
+    if (!fabric_.nics.empty() && !on_pci_ && !on_rdma_ && !has_nics(config::NicDriver::kSocket))
+      return {};
     // Over what stays with the kernel a user may have a config of his own.
     if (!on_pci_ && !for_somebody) own_user_ = host_.user_name(::geteuid());
     judge_config();

@@ -160,6 +160,14 @@ TEST(Rights, AConfigOfKernelSocketsOrRdmaDevicesIsLookedAtAsAnyOther) {
   }
 }
 
+TEST(Rights, AConfigWithoutNicsIsOfKernelSockets) {
+  RightsScene scene;
+  scene.fabric.host = {};
+  scene.fabric.nics.clear();
+  scene.fabric.messages.cluster_key = std::string(64, 'a');
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("may be read by anybody (mode 0644)")));
+}
+
 TEST(Rights, OverKernelSocketsTheConfigMayBeTheUsersOwn) {
   RightsScene scene;
   scene.fabric.host = {};
