@@ -209,7 +209,9 @@ TEST(WholeRun, AnEditThatASecondRunTookOverIsKeptByUndo) {
   const Outcome undone = test::undo(host);
   EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
   EXPECT_THAT(all_of(undone.notes), HasSubstr("ztcp.conf.edited"));
-  EXPECT_EQ(*host.read_file(std::string(config::kDefaultPath) + ".edited"), edited);
+  const auto kept = host.read_file(std::string(config::kDefaultPath) + ".edited");
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(*kept, edited);
 }
 
 // A value that set-up writes itself is no edit, nor is one that came back to what set-up wrote.
