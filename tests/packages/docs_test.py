@@ -31,7 +31,7 @@ SCRIPTS = ["tools/quickstart", "tools/run-tests", "tools/run-release", "tools/ru
 # Those that take words beside options: stages, scenarios, groups of packages.
 CHOOSERS = ["tools/run-tests", "tools/run-release", "tools/run-hostlab", "tools/install-packages"]
 # Variables that are no settings of the plugin: of tools and scripts.
-OTHER_VARIABLES = {"ZTCP_PERF_COOKIE", "ZTCP_PACKAGES", "ZTCP_CLEAN_ROOT"}
+OTHER_VARIABLES = {"ZTCP_PERF_SECRET", "ZTCP_PACKAGES", "ZTCP_CLEAN_ROOT"}
 
 
 def spans(text):

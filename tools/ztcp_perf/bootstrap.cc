@@ -45,12 +45,8 @@ void Bootstrap::introduce() {
   for (const Bytes& place : all_gather(bytes_of(my_place()))) places_.push_back(text_of(place));
 }
 
-void Bootstrap::send(Peer& peer, Type type, std::span<const std::byte> payload) {
-  const Header header{kMagic, static_cast<std::uint32_t>(type),
-                      static_cast<std::uint32_t>(payload.size())};
-  Bytes all(sizeof header + payload.size());
-  std::memcpy(all.data(), &header, sizeof header);
-  std::copy(payload.begin(), payload.end(), all.begin() + sizeof header);
+void Bootstrap::send(Peer& peer, FrameType type, std::span<const std::byte> payload) {
+  const Bytes all = make_frame(type, payload);
   std::span<const std::byte> rest(all);
   const auto deadline = Clock::now() + patience_;
   while (!rest.empty()) {
@@ -70,41 +66,24 @@ void Bootstrap::send(Peer& peer, Type type, std::span<const std::byte> payload) 
 }
 
 bool Bootstrap::read_some(Peer& peer) {
-  bool open = true;
+  // A sender that never pauses must not keep the reader from its deadlines.
+  constexpr int kChunksAtOnce = 256;
   std::array<std::byte, 4096> chunk;  // On the stack, which `ulimit -s` may have made small.
-  while (true) {
+  for (int i = 0; i < kChunksAtOnce && !peer.reader.is_full(); ++i) {
     const ssize_t n = recv(peer.fd, chunk.data(), chunk.size(), 0);
-    if (n > 0) {
-      peer.heard = Clock::now();
-      peer.inbox.insert(peer.inbox.end(), chunk.begin(), chunk.begin() + n);
-      continue;
-    }
     if (n < 0 && errno == EINTR) continue;
-    open = n < 0 && errno == EAGAIN;
-    break;
+    if (n < 0 && errno == EAGAIN) return true;
+    if (n <= 0) return false;
+    peer.heard = Clock::now();
+    if (!peer.reader.take(std::span(chunk).first(static_cast<std::size_t>(n)))) return false;
   }
-  std::size_t used = 0;
-  while (peer.inbox.size() - used >= sizeof(Header)) {
-    Header header;
-    std::memcpy(&header, peer.inbox.data() + used, sizeof header);
-    if (header.magic != kMagic || header.payload_bytes > kMaxPayload) {
-      peer.inbox.clear();
-      return false;
-    }
-    if (peer.inbox.size() - used - sizeof header < header.payload_bytes) break;
-    const auto begin = peer.inbox.begin() + static_cast<std::ptrdiff_t>(used + sizeof header);
-    if (const auto type = static_cast<Type>(header.type); type != Type::kAlive)
-      peer.frames.push_back({type, Bytes(begin, begin + header.payload_bytes)});
-    used += sizeof header + header.payload_bytes;
-  }
-  peer.inbox.erase(peer.inbox.begin(), peer.inbox.begin() + static_cast<std::ptrdiff_t>(used));
-  return open;
+  return true;
 }
 
 // Throws when the peer has told us to stop. Rank 0 passes the news on first.
 void Bootstrap::heed(Peer& peer) {
-  for (const Frame& frame : peer.frames) {
-    if (frame.type != Type::kAbort) continue;
+  for (const Frame& frame : peer.reader.frames()) {
+    if (frame.type != FrameType::kAbort) continue;
     const std::string reason = text_of(frame.payload);
     if (rank_ == 0) abort(reason);
     throw Stopped(reason);
@@ -116,32 +95,33 @@ void Bootstrap::lost(const Peer& peer) {
       places_.empty()
           ? fmt::format("rank {}", peer.rank)
           : fmt::format("rank {} ({})", peer.rank, places_[static_cast<std::size_t>(peer.rank)]);
-  const std::string reason = fmt::format("{} is gone: it was killed or its machine failed", who);
+  const std::string reason = fmt::format(
+      "{} is gone: it was killed, its machine failed, or the network cut its connection", who);
   if (rank_ == 0) abort(reason);
   throw Stopped(reason);
 }
 
-Bootstrap::Frame Bootstrap::await(Peer& peer, std::optional<Clock::time_point> deadline,
-                                  const std::string& what) {
+void Bootstrap::malformed(std::size_t rank) { fail("rank {} sent a malformed frame", rank); }
+
+Frame Bootstrap::await(Peer& peer, std::optional<Clock::time_point> deadline,
+                       const std::string& what) {
   const auto began = Clock::now();
-  while (peer.frames.empty()) {
+  while (peer.reader.frames().empty()) {
     throw_if_interrupted();
     // Bad news of another rank must not wait behind this one.
     check();
-    if (!peer.frames.empty()) break;
+    if (!peer.reader.frames().empty()) break;
     if (deadline && Clock::now() > *deadline) fail("waited too long for {}", what);
     if (!deadline && Clock::now() > std::max(began, peer.heard) + patience_)
       fail("{} has said nothing for {:g} s", what,
            std::chrono::duration<double>(patience_).count());
     beat();
-    if (peer.frames.empty()) wait_for(peer.fd, POLLIN);
+    if (peer.reader.frames().empty()) wait_for(peer.fd, POLLIN);
   }
-  Frame frame = std::move(peer.frames.front());
-  peer.frames.pop_front();
-  return frame;
+  return peer.reader.pop();
 }
 
-std::vector<Bootstrap::Bytes> Bootstrap::all_gather(std::span<const std::byte> mine) {
+std::vector<Bytes> Bootstrap::all_gather(std::span<const std::byte> mine) {
   std::vector<Bytes> all(static_cast<std::size_t>(size_));
   if (rank_ == 0) {
     all[0].assign(mine.begin(), mine.end());
@@ -155,18 +135,18 @@ std::vector<Bootstrap::Bytes> Bootstrap::all_gather(std::span<const std::byte> m
       packed.insert(packed.end(), size_bytes.begin(), size_bytes.end());
       packed.insert(packed.end(), bytes.begin(), bytes.end());
     }
-    for (Peer& peer : peers_) send(peer, Type::kData, packed);
+    for (Peer& peer : peers_) send(peer, FrameType::kData, packed);
     return all;
   }
-  send(peers_[0], Type::kData, mine);
+  send(peers_[0], FrameType::kData, mine);
   const Frame frame = await(peers_[0], std::nullopt, "rank 0");
   std::span<const std::byte> rest(frame.payload);
   for (Bytes& bytes : all) {
     std::uint32_t size = 0;
-    if (rest.size() < sizeof size) fail("rank 0 sent a malformed frame");
+    if (rest.size() < sizeof size) malformed(0);
     std::memcpy(&size, rest.data(), sizeof size);
     rest = rest.subspan(sizeof size);
-    if (rest.size() < size) fail("rank 0 sent a malformed frame");
+    if (rest.size() < size) malformed(0);
     bytes.assign(rest.begin(), rest.begin() + size);
     rest = rest.subspan(size);
   }
@@ -180,7 +160,7 @@ void Bootstrap::check() {
     const bool open = read_some(peer);
     heed(peer);
     // A rank that has finished closes after its last frame; nobody waits for more of it then.
-    if (!open && peer.frames.empty()) lost(peer);
+    if (!open && peer.reader.frames().empty()) lost(peer);
   }
 }
 
@@ -189,7 +169,7 @@ void Bootstrap::beat() {
   if (now < next_beat_) return;
   next_beat_ = now + std::min<Clock::duration>(patience_ / 8, std::chrono::seconds(1));
   for (Peer& peer : peers_)
-    if (peer.fd >= 0 && wait_for(peer.fd, POLLOUT, 0)) send(peer, Type::kAlive, {});
+    if (peer.fd >= 0 && wait_for(peer.fd, POLLOUT, 0)) send(peer, FrameType::kAlive, {});
 }
 
 void Bootstrap::set_patience(std::chrono::duration<double> patience) {
@@ -197,12 +177,9 @@ void Bootstrap::set_patience(std::chrono::duration<double> patience) {
 }
 
 void Bootstrap::abort(const std::string& reason) noexcept {
-  const Header header{kMagic, static_cast<std::uint32_t>(Type::kAbort),
-                      static_cast<std::uint32_t>(reason.size())};
-  std::string text(reinterpret_cast<const char*>(&header), sizeof header);
-  text += reason;
+  const Bytes frame = make_frame(FrameType::kAbort, bytes_of(reason));
   for (const Peer& peer : peers_)
-    if (peer.fd >= 0) (void)!::send(peer.fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (peer.fd >= 0) send_at_once(peer.fd, frame);
 }
 
 }  // namespace ztcp::perf

@@ -4,20 +4,26 @@
 // How ranks find each other and agree: a star of plain TCP connections around rank 0. Carries
 // handles, start lines and results, never measured data. It also carries bad news: a rank that
 // fails says so through rank 0, and a rank that dies is noticed by its connection.
+//
+// Anybody can connect to rank 0's port. A caller becomes a rank by proving the run's secret
+// (secret.h); until then it may send one short frame within kGreetingTimeout, and of more than
+// max_callers() of them the oldest is dropped, so that callers that say nothing keep no rank out.
+// Where the run has no secret, a caller that fits no rank is refused and the run waits on.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "tools/ztcp_perf/frame_reader.h"
 #include "tools/ztcp_perf/options.h"
+#include "tools/ztcp_perf/secret.h"
 
 namespace ztcp::perf {
 
@@ -36,8 +42,6 @@ class Bootstrap {
   Bootstrap(const Bootstrap&) = delete;
   Bootstrap& operator=(const Bootstrap&) = delete;
 
-  using Bytes = std::vector<std::byte>;
-
   int rank() const { return rank_; }
   int size() const { return size_; }
   // "host pid 123" of each rank.
@@ -51,6 +55,7 @@ class Bootstrap {
   requires std::is_trivially_copyable_v<T> std::vector<T> all_gather_values(const T& mine) {
     std::vector<T> values;
     for (const Bytes& bytes : all_gather(std::as_bytes(std::span(&mine, 1)))) {
+      if (bytes.size() != sizeof(T)) malformed(values.size());
       T value;
       std::memcpy(&value, bytes.data(), sizeof value);
       values.push_back(value);
@@ -75,30 +80,44 @@ class Bootstrap {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Type : std::uint32_t { kHello = 1, kWelcome, kRefuse, kData, kAbort, kAlive };
-  struct Frame {
-    Type type;
-    Bytes payload;
-  };
+  static constexpr std::chrono::seconds kGreetingTimeout{5};
   // One connection: at rank 0 to every other rank, elsewhere to rank 0.
   struct Peer {
     int fd = -1;
     int rank = -1;
-    Clock::time_point heard;   // The last time that it sent anything.
-    Bytes inbox;               // Bytes that don't make a whole frame yet.
-    std::deque<Frame> frames;  // Whole ones nobody has asked for.
+    Clock::time_point heard;  // The last time that it sent anything.
+    FrameReader reader;
   };
+  // At rank 0: one that has connected and not yet said which rank it is.
+  struct Caller {
+    Peer peer;
+    Nonce challenge;
+    Clock::time_point since;
+  };
+  enum class Verdict : std::uint8_t { kAdmitted, kDropped };
 
   void gather_ranks(const Options& options);
+  void take_callers(int listener, std::vector<Caller>& callers) const;
+  std::size_t max_callers() const { return static_cast<std::size_t>(size_) + 64; }
+  // Judges the callers that have said something, and drops those that took too long. How many
+  // ranks are new.
+  int judge_callers(std::vector<Caller>& callers, const Options& options);
+  Verdict judge(Caller& caller, const Options& options);
+  void refuse(Peer& caller, const std::string& why, bool is_proven);
   void join(const Options& options);
+  int dial(const Options& options, Clock::time_point deadline);
+  // One try: false where rank 0 closed the connection before it admitted this rank.
+  bool introduce_to(Peer& rank_0, const Options& options, Clock::time_point deadline);
   void introduce();
-  bool admit(Peer& stranger, const Options& options);
-  void send(Peer& peer, Type type, std::span<const std::byte> payload);
-  // Reads what is there. False at the end of the connection.
+  void send(Peer& peer, FrameType type, std::span<const std::byte> payload);
+  // Reads what is there, or a part of much. False at the end of the connection.
   bool read_some(Peer& peer);
+  // The next frame of a connection that is no peer yet; absent at its end.
+  std::optional<Frame> next_frame(Peer& peer, Clock::time_point deadline, const std::string& what);
   // Until `deadline`, or until the peer has been silent for too long.
   Frame await(Peer& peer, std::optional<Clock::time_point> deadline, const std::string& what);
   void heed(Peer& peer);
+  [[noreturn]] static void malformed(std::size_t rank);
   [[noreturn]] void lost(const Peer& peer);
   void close_all() noexcept;
 
@@ -109,6 +128,8 @@ class Bootstrap {
   Clock::time_point next_beat_;
   std::vector<Peer> peers_;
   std::vector<std::string> places_;
+  std::string last_refusal_;  // Of a caller that proved nothing.
+  int refusals_ = 0;
 };
 
 }  // namespace ztcp::perf

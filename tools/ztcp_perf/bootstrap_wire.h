@@ -1,37 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What bootstrap.cc and rendezvous.cc share: the frames on a bootstrap connection, and small
-// helpers. Included by these two alone.
+// Small helpers that bootstrap.cc, rendezvous.cc and join.cc share. Included by these alone.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <span>
 #include <string>
 #include <string_view>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
-namespace ztcp::perf {
+#include "tools/common/printable.h"
+#include "tools/ztcp_perf/secret.h"
 
-// In front of every frame. A stray connection is told from a rank by the magic.
-struct Header {
-  std::uint32_t magic;
-  std::uint32_t type;
-  std::uint32_t payload_bytes;
-};
-inline constexpr std::uint32_t kMagic = 0x7a504631;  // "zPF1"
-inline constexpr std::uint32_t kMaxPayload = 64U << 20U;
+namespace ztcp::perf {
 
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
+// Of another process, and about to be shown: whatever it sent, it is printable.
 inline std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return tools::printable({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 inline std::string my_place() {
@@ -44,6 +42,33 @@ inline std::string my_place() {
 inline bool wait_for(int fd, short events, int limit_ms = 50) {
   pollfd p{fd, events, 0};
   return poll(&p, 1, limit_ms) > 0;
+}
+
+// Followed by the plan and the place, each ended by a zero.
+struct Hello {
+  Proof proof;  // Over all that follows.
+  Nonce nonce;
+  std::int32_t rank;
+  std::int32_t size;
+};
+
+inline void prepare(int fd) {
+  const int one = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  // A machine that vanishes without a word is noticed too.
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+  const int idle_s = 5;
+  const int probes = 3;
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+// What fits into any socket's buffer. False: the connection is no more.
+inline bool send_at_once(int fd, std::span<const std::byte> frame) {
+  return ::send(fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(frame.size());
 }
 
 }  // namespace ztcp::perf

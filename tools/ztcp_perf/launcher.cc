@@ -2,21 +2,21 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_perf/launcher.h"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
 #include "tools/ztcp_perf/bootstrap.h"
 #include "tools/ztcp_perf/failure.h"
+#include "tools/ztcp_perf/secret.h"
 
 namespace ztcp::perf {
 namespace {
@@ -29,24 +29,28 @@ struct Child {
   int status = 0;
 };
 
-std::string random_cookie() {
-  std::array<unsigned char, 16> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    fail("getrandom: {}", std::strerror(errno));
-  std::string text;
-  for (const unsigned char b : bytes) text += fmt::format("{:02x}", b);
-  return text;
+// A pipe that holds the run's secret, for one rank to read to its end. Neither an argument nor the
+// environment, which other processes can read.
+int secret_pipe(const std::string& secret) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe: {}", std::strerror(errno));
+  const bool written =
+      write(ends[1], secret.data(), secret.size()) == static_cast<ssize_t>(secret.size());
+  close(ends[1]);
+  if (!written) fail("pipe: {}", std::strerror(errno));
+  return ends[0];
 }
 
 // In the child: never returns.
-[[noreturn]] void become_rank(int rank, const LoopbackListener& listener, const std::string& cookie,
+[[noreturn]] void become_rank(int rank, const LoopbackListener& listener, int secret_fd,
                               const std::string& command, pid_t parent, const sigset_t& mask,
                               int argc, char** argv) {
   // No rank outlives the launcher, even if that is killed.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kExitStopped);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  setenv("ZTCP_PERF_COOKIE", cookie.c_str(), 1);
+  fcntl(secret_fd, F_SETFD, 0);  // Not closed by exec.
+  setenv("ZTCP_PERF_SECRET_FD", std::to_string(secret_fd).c_str(), 1);
   setenv("ZTCP_PERF_LAUNCHED", command.c_str(), 1);
   setenv("ZTCP_LOCAL_RANK", std::to_string(rank).c_str(), 1);
   if (rank == 0) {
@@ -136,7 +140,7 @@ bool is_to_stop(int signal) { return signal == SIGINT || signal == SIGTERM || si
 int launch_local_ranks(const Options& options, int argc, char** argv) {
   using namespace std::chrono_literals;
   const LoopbackListener listener = listen_on_loopback();
-  const std::string cookie = random_cookie();
+  const std::string secret = random_secret();
   sigset_t watched;
   sigset_t former;
   sigemptyset(&watched);
@@ -150,8 +154,10 @@ int launch_local_ranks(const Options& options, int argc, char** argv) {
   bool interrupted = false;
   for (int rank = 0; rank < options.ranks && !interrupted; ++rank) {
     interrupted = is_to_stop(wait_signal(watched, 0ms));
+    const int secret_fd = secret_pipe(secret);
     const pid_t pid = fork();
-    if (pid == 0) become_rank(rank, listener, cookie, options.command, self, former, argc, argv);
+    if (pid == 0) become_rank(rank, listener, secret_fd, options.command, self, former, argc, argv);
+    close(secret_fd);
     if (pid < 0) {
       std::fprintf(stderr,
                    "ztcp_perf: cannot start rank %d: %s; fewer --ranks, or a higher ulimit -u or "

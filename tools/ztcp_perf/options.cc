@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "tools/common/quantity.h"
 #include "tools/ztcp_perf/environment.h"
 #include "tools/ztcp_perf/failure.h"
+#include "tools/ztcp_perf/secret.h"
 
 namespace ztcp::perf {
 namespace {
@@ -36,7 +38,7 @@ void read_rendezvous(Options& o, const std::string& text) {
   o.rendezvous_port = static_cast<std::uint16_t>(port);
 }
 
-void place_rank(Options& o, const std::string& rendezvous) {
+void place_rank(Options& o, const std::string& rendezvous, const std::string& secret_file) {
   const Lookup environment = process_environment();
   std::string first_host;
   if (!rendezvous.empty()) read_rendezvous(o, rendezvous);
@@ -60,7 +62,8 @@ void place_rank(Options& o, const std::string& rendezvous) {
     fail("rank {} does not know where rank 0 is: give --rendezvous HOST:PORT (or MASTER_ADDR)",
          *o.rank);
   if (*o.rank >= o.ranks) fail("--rank {} with --ranks {}: ranks count from 0", *o.rank, o.ranks);
-  o.cookie = environment("ZTCP_PERF_COOKIE").value_or("");
+  o.secret = find_secret(secret_file, environment);
+  unsetenv("ZTCP_PERF_SECRET_FD");  // Its descriptor is closed.
   o.listen_fd = number_in(environment, "ZTCP_PERF_LISTEN_FD").value_or(-1);
   if (const auto command = environment("ZTCP_PERF_LAUNCHED")) {
     o.launched = true;
@@ -144,6 +147,7 @@ Options parse_options(int argc, char** argv) {
       "does.");
   app.set_version_flag("--version", "ztcp_perf " ZTCP_VERSION);
   std::string rendezvous;
+  std::string secret_file;
   int rank = -1;
   int device = -1;
   CLI::Option* iters = nullptr;
@@ -194,6 +198,8 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--rank", rank, "Be this rank; default: start all ranks on this machine")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--rendezvous", rendezvous, "HOST:PORT where rank 0 listens");
+  app.add_option("--secret-file", secret_file,
+                 "With a text that all ranks share; keeps strangers out of the rendezvous");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -202,7 +208,7 @@ Options parse_options(int argc, char** argv) {
   if (rank >= 0) o.rank = rank;
   if (device >= 0) o.device = device;
   if (o.op == Op::kPing && iters->count() == 0) o.iters = 1000;
-  place_rank(o, rendezvous);
+  place_rank(o, rendezvous, secret_file);
   check_values(o);
   return o;
 }

@@ -40,7 +40,7 @@ struct Options {
   std::optional<int> local_rank;  // Absent: counted among the ranks of one machine.
   std::string rendezvous_host;
   std::uint16_t rendezvous_port = 0;
-  std::string cookie;     // Keeps strays and other jobs out of the rendezvous.
+  std::string secret;     // That all ranks share; empty: none (secret.h).
   int listen_fd = -1;     // Rank 0's listening socket when the launcher made it.
   bool launched = false;  // Started by our own launcher, which handles Ctrl-C.
   std::string command;    // As typed, for the report.

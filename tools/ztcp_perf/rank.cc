@@ -13,6 +13,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "tools/common/printable.h"
 #include "tools/ztcp_perf/bootstrap.h"
 #include "tools/ztcp_perf/budget.h"
 #include "tools/ztcp_perf/connections.h"
@@ -312,8 +313,9 @@ struct Rank {
     std::vector<RankInfo> ranks;
     for (const auto& bytes :
          bootstrap.all_gather(std::as_bytes(std::span(line.data(), line.size()))))
-      ranks.push_back({bootstrap.places()[ranks.size()],
-                       std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
+      ranks.push_back(
+          {bootstrap.places()[ranks.size()],
+           tools::printable({reinterpret_cast<const char*>(bytes.data()), bytes.size()})});
     if (*options.rank == 0) {
       report.emplace(options, net.name(), net.abi(), std::move(ranks));
       report->begin();

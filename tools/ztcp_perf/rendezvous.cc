@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How the ranks of a Bootstrap find each other.
+// Rank 0's side of the rendezvous: callers, and which of them become ranks.
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <thread>
 
 #include "tools/ztcp_perf/bootstrap.h"
 #include "tools/ztcp_perf/bootstrap_wire.h"
@@ -21,54 +18,55 @@
 namespace ztcp::perf {
 namespace {
 
-// Followed by the cookie, the plan and the place, each ended by a zero.
-struct Hello {
-  std::int32_t rank;
-  std::int32_t size;
-};
-
-void prepare(int fd) {
-  const int one = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  // A machine that vanishes without a word is noticed too.
-  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-  const int idle_s = 5;
-  const int probes = 3;
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-}
-
 std::string next_text(std::span<const std::byte>& bytes) {
   const auto end = std::find(bytes.begin(), bytes.end(), std::byte{0});
-  std::string text = text_of({bytes.begin(), end});
-  bytes = bytes.subspan(std::min<std::size_t>(bytes.size(), text.size() + 1));
+  const auto size = static_cast<std::size_t>(end - bytes.begin());
+  std::string text = text_of(bytes.first(size));
+  bytes = bytes.subspan(std::min(bytes.size(), size + 1));
   return text;
 }
 
+// Where rank 0 listens: at an address of loopback that was given as a number, else at all
+// addresses. A name does not count: Debian's /etc/hosts gives a host's own name to 127.0.1.1.
+struct ListenAddress {
+  sockaddr_storage address{};
+  socklen_t length = 0;
+};
+
+ListenAddress listen_address(const std::string& host, std::uint16_t port, bool has_v6) {
+  ListenAddress out;
+  auto& v4 = reinterpret_cast<sockaddr_in&>(out.address);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(out.address);
+  in_addr given{};
+  const bool on_v4_loopback =
+      inet_pton(AF_INET, host.c_str(), &given) == 1 && (ntohl(given.s_addr) >> 24U) == 127;
+  if (on_v4_loopback || !has_v6) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    if (on_v4_loopback) v4.sin_addr = given;
+    out.length = sizeof v4;
+  } else {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    v6.sin6_addr = host == "::1" ? in6addr_loopback : in6addr_any;
+    out.length = sizeof v6;
+  }
+  return out;
+}
+
 int listen_on(const std::string& host, std::uint16_t port) {
-  const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool v6 = fd >= 0;
-  const int listener = v6 ? fd : socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (probe >= 0) close(probe);
+  const ListenAddress at = listen_address(host, port, probe >= 0);
+  const int listener = socket(at.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (listener < 0) fail("socket: {}", std::strerror(errno));
   const int one = 1;
   const int zero = 0;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  int rc = 0;
-  if (v6) {
+  if (at.address.ss_family == AF_INET6)
     setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
-    sockaddr_in6 any{};
-    any.sin6_family = AF_INET6;
-    any.sin6_port = htons(port);
-    rc = bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any);
-  } else {
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_port = htons(port);
-    rc = bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any);
-  }
-  if (rc != 0 || listen(listener, 1024) != 0)
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&at.address), at.length) != 0 ||
+      listen(listener, 1024) != 0)
     fail("cannot listen on port {} for --rendezvous {}:{}: {}", port, host, port,
          std::strerror(errno));
   return listener;
@@ -92,6 +90,50 @@ LoopbackListener listen_on_loopback() {
   return listener;
 }
 
+void Bootstrap::take_callers(int listener, std::vector<Caller>& callers) const {
+  constexpr int kAtOnce = 64;
+  for (int i = 0; i < kAtOnce; ++i) {
+    const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    const bool no_descriptor = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    if (fd < 0 && !no_descriptor) return;
+    // The oldest has had the most time to say which rank it is; a rank that is dropped dials again.
+    if (!callers.empty() && (no_descriptor || callers.size() >= max_callers())) {
+      close(callers.front().peer.fd);
+      callers.erase(callers.begin());
+    } else if (no_descriptor) {
+      poll(nullptr, 0, 50);
+      return;
+    }
+    if (fd < 0) continue;
+    prepare(fd);
+    Caller caller{.peer = {}, .challenge = random_nonce(), .since = Clock::now()};
+    caller.peer.fd = fd;
+    if (send_at_once(fd, make_frame(FrameType::kChallenge, caller.challenge)))
+      callers.push_back(std::move(caller));
+    else
+      close(fd);
+  }
+}
+
+int Bootstrap::judge_callers(std::vector<Caller>& callers, const Options& options) {
+  int admitted = 0;
+  const auto now = Clock::now();
+  std::erase_if(callers, [&](Caller& caller) {
+    const bool open = read_some(caller.peer);
+    if (!caller.peer.reader.frames().empty()) {
+      if (judge(caller, options) == Verdict::kAdmitted)
+        ++admitted;
+      else
+        close(caller.peer.fd);
+      return true;
+    }
+    if (open && now - caller.since < kGreetingTimeout) return false;
+    close(caller.peer.fd);
+    return true;
+  });
+  return admitted;
+}
+
 void Bootstrap::gather_ranks(const Options& options) {
   const int listener = options.listen_fd >= 0
                            ? options.listen_fd
@@ -100,56 +142,59 @@ void Bootstrap::gather_ranks(const Options& options) {
   fcntl(listener, F_SETFL, fcntl(listener, F_GETFL) | O_NONBLOCK);
   peers_.resize(static_cast<std::size_t>(size_ - 1));
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_);
-  std::vector<Peer> strangers;
+  std::vector<Caller> callers;
+  std::vector<pollfd> watched;
   int missing = size_ - 1;
   while (missing > 0) {
     throw_if_interrupted();
     if (Clock::now() > deadline) {
-      std::vector<int> absent;
-      for (std::size_t i = 0; i < peers_.size(); ++i)
-        if (peers_[i].fd < 0) absent.push_back(static_cast<int>(i) + 1);
       std::string list;
-      for (const int r : absent) list += fmt::format("{}{}", list.empty() ? "" : ", ", r);
+      for (std::size_t i = 0; i < peers_.size(); ++i)
+        if (peers_[i].fd < 0) list += fmt::format("{}{}", list.empty() ? "" : ", ", i + 1);
       close(listener);
-      fail("waited {} s; not there: rank {}", timeout_.count(), list);
+      fail("waited {} s; not there: rank {}{}", timeout_.count(), list,
+           refusals_ == 0 ? ""
+                          : fmt::format(" ({} refused, the last: {})", refusals_, last_refusal_));
     }
-    wait_for(listener, POLLIN);
-    for (int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC); fd >= 0;
-         fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)) {
-      prepare(fd);
-      strangers.emplace_back().fd = fd;
-    }
-    // Whoever has introduced itself becomes a peer; strays are dropped and hurt nobody.
-    std::erase_if(strangers, [&](Peer& stranger) {
-      const bool open = read_some(stranger);
-      if (!stranger.frames.empty()) {
-        if (admit(stranger, options)) {
-          --missing;
-        } else {
-          close(stranger.fd);
-        }
-        return true;
-      }
-      if (open) return false;
-      close(stranger.fd);
-      return true;
-    });
+    watched.assign(1, {listener, POLLIN, 0});
+    for (const Caller& caller : callers) watched.push_back({caller.peer.fd, POLLIN, 0});
+    poll(watched.data(), watched.size(), 50);
+    take_callers(listener, callers);
+    missing -= judge_callers(callers, options);
   }
-  for (Peer& stranger : strangers) close(stranger.fd);
+  for (const Caller& caller : callers) close(caller.peer.fd);
   close(listener);
-  for (Peer& peer : peers_) send(peer, Type::kWelcome, {});
+  for (Peer& peer : peers_) send(peer, FrameType::kWelcome, {});
 }
 
-bool Bootstrap::admit(Peer& stranger, const Options& options) {
-  const Frame frame = std::move(stranger.frames.front());
-  stranger.frames.pop_front();
+// Where the caller has proved the secret it is a rank of this run that was started wrongly, which
+// ends the run; else it may be anybody.
+void Bootstrap::refuse(Peer& caller, const std::string& why, bool is_proven) {
+  send_at_once(caller.fd, make_frame(FrameType::kRefuse, bytes_of(why)));
+  if (is_proven) throw Failure(why);
+  ++refusals_;
+  last_refusal_ = why;
+}
+
+Bootstrap::Verdict Bootstrap::judge(Caller& caller, const Options& options) {
+  const Frame frame = caller.peer.reader.pop();
   Hello hello{};
-  if (frame.type != Type::kHello || frame.payload.size() < sizeof hello) return false;
+  if (frame.type != FrameType::kHello || frame.payload.size() < sizeof hello)
+    return Verdict::kDropped;
   std::memcpy(&hello, frame.payload.data(), sizeof hello);
   std::span<const std::byte> rest = std::span(frame.payload).subspan(sizeof hello);
-  if (next_text(rest) != options.cookie) return false;
   const std::string plan = next_text(rest);
   const std::string place = next_text(rest);
+  const auto said = std::span(frame.payload).subspan(sizeof hello.proof);
+  if (!msg::equal_in_constant_time(hello.proof,
+                                   prove_rank(options.secret, caller.challenge, said))) {
+    refuse(caller.peer,
+           fmt::format("rank {} ({}) and rank 0 have different secrets; give all ranks the same "
+                       "--secret-file or ZTCP_PERF_SECRET",
+                       hello.rank, place),
+           /*is_proven=*/false);
+    return Verdict::kDropped;
+  }
   std::string refusal;
   if (hello.size != size_ || hello.rank < 1 || hello.rank >= size_) {
     refusal = fmt::format("rank {} of {} ({}) does not belong to {} ranks", hello.rank, hello.size,
@@ -162,74 +207,15 @@ bool Bootstrap::admit(Peer& stranger, const Options& options) {
         fmt::format("two processes say they are rank {}; the second is {}", hello.rank, place);
   }
   if (!refusal.empty()) {
-    send(stranger, Type::kRefuse, bytes_of(refusal));
-    close(stranger.fd);
-    throw Failure(refusal);
+    refuse(caller.peer, refusal, /*is_proven=*/!options.secret.empty());
+    return Verdict::kDropped;
   }
-  stranger.rank = hello.rank;
-  peers_[static_cast<std::size_t>(hello.rank - 1)] = std::move(stranger);
-  return true;
-}
-
-void Bootstrap::join(const Options& options) {
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_);
-  const std::string port = std::to_string(options.rendezvous_port);
-  int last_error = 0;
-  Peer peer;
-  peer.rank = 0;
-  while (peer.fd < 0) {
-    throw_if_interrupted();
-    if (Clock::now() > deadline)
-      fail("could not reach rank 0 at {}:{} within {} s: {}", options.rendezvous_host, port,
-           timeout_.count(), std::strerror(last_error));
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    const int rc = getaddrinfo(options.rendezvous_host.c_str(), port.c_str(), &hints, &found);
-    if (rc != 0) fail("--rendezvous {}: {}", options.rendezvous_host, gai_strerror(rc));
-    for (const addrinfo* a = found; a != nullptr && peer.fd < 0; a = a->ai_next) {
-      const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (fd < 0) continue;
-      prepare(fd);
-      int error = connect(fd, a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
-      if (error == EINPROGRESS) {
-        // Bounded by the kernel's own SYN retries too, but five seconds show a dead address.
-        const auto limit = std::min(deadline, Clock::now() + std::chrono::seconds(5));
-        while (!wait_for(fd, POLLOUT) && Clock::now() < limit) throw_if_interrupted();
-        socklen_t length = sizeof error;
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
-        sockaddr_storage remote{};
-        socklen_t remote_length = sizeof remote;
-        if (error == 0 &&
-            getpeername(fd, reinterpret_cast<sockaddr*>(&remote), &remote_length) != 0)
-          error = ETIMEDOUT;
-      }
-      if (error == 0) {
-        peer.fd = fd;
-      } else {
-        last_error = error;
-        close(fd);
-      }
-    }
-    freeaddrinfo(found);
-    // Rank 0 may start later.
-    if (peer.fd < 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  peers_.push_back(std::move(peer));
-
-  const Hello hello{rank_, size_};
-  Bytes payload(sizeof hello);
-  std::memcpy(payload.data(), &hello, sizeof hello);
-  for (const std::string& text : {options.cookie, options.plan(), my_place()}) {
-    const auto bytes = bytes_of(text);
-    payload.insert(payload.end(), bytes.begin(), bytes.end());
-    payload.push_back(std::byte{0});
-  }
-  send(peers_[0], Type::kHello, payload);
-  const Frame answer = await(peers_[0], deadline, "rank 0's welcome (are all ranks started?)");
-  if (answer.type == Type::kRefuse) throw Failure(text_of(answer.payload));
-  if (answer.type != Type::kWelcome)
-    fail("{}:{} is no ztcp_perf rank 0", options.rendezvous_host, port);
+  const Proof proof = prove_rank_0(options.secret, caller.challenge, hello.nonce);
+  if (!send_at_once(caller.peer.fd, make_frame(FrameType::kAdmit, proof))) return Verdict::kDropped;
+  caller.peer.reader.set_max_payload(kMaxPayload);
+  caller.peer.rank = hello.rank;
+  peers_[static_cast<std::size_t>(hello.rank - 1)] = std::move(caller.peer);
+  return Verdict::kAdmitted;
 }
 
 }  // namespace ztcp::perf

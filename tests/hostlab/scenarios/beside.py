@@ -34,6 +34,6 @@ def run(lab):
     machines[0].carrier(2, up=True)
     lab.say("and the other a rank")
     machines[1].run("pkill -KILL -u job -x ztcp_perf")
-    expect_end(by_tcp[0], "is gone: it was killed or its machine failed")
+    expect_end(by_tcp[0], "is gone: it was killed, its machine failed")
     lab.say("undo")
     undo(machines)

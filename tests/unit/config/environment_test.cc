@@ -19,7 +19,7 @@ Environment read(std::initializer_list<const char*> variables) {
 }
 
 TEST(Environment, HasDefaults) {
-  const Environment environment = read({"HOME=/root", "NCCL_DEBUG=INFO", "ZTCP_PERF_COOKIE=7"});
+  const Environment environment = read({"HOME=/root", "NCCL_DEBUG=INFO", "ZTCP_PERF_SECRET=7"});
   EXPECT_EQ(environment.config_path, kDefaultPath);
   EXPECT_EQ(environment.on_error, OnError::kFail);
   EXPECT_EQ(environment.local_rank, -1);

@@ -5,13 +5,16 @@
 
 Usage: perf_process_test.py ZTCP_PERF REFERENCE_PLUGIN FAULTY_PLUGIN
 """
+import hmac
 import json
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -138,13 +141,16 @@ class Rendezvous(unittest.TestCase):
         self.assertEqual([rank.returncode for rank in ranks], [0, 0], errors)
 
     def test_other_options_are_refused(self):
-        place = f"127.0.0.1:{free_port()}"
-        one = start("--ranks", "2", "--rank", "0", "--rendezvous", place, "--max", "64")
-        other = start("--ranks", "2", "--rank", "1", "--rendezvous", place, "--max", "512")
-        for rank in (one, other):
-            _, errors = rank.communicate(timeout=LIMIT_S)
-            self.assertEqual(rank.returncode, 1)
-            self.assertIn("was started with other options", errors)
+        # Without a secret anybody may be the caller: rank 0 waits on for the rank that it misses.
+        for more in ({"ZTCP_PERF_SECRET": "0123456789abcdef"}, {}):
+            place = f"127.0.0.1:{free_port()}"
+            common = ["--ranks", "2", "--rendezvous", place, "--connect-timeout", "30" if more else "3"]
+            one = start(*common, "--rank", "0", "--max", "64", **more)
+            other = start(*common, "--rank", "1", "--max", "512", **more)
+            for rank in (one, other):
+                _, errors = rank.communicate(timeout=LIMIT_S)
+                self.assertEqual(rank.returncode, 1)
+                self.assertIn("was started with other options", errors)
 
     def test_a_missing_rank_is_named(self):
         result = perf("--ranks", "3", "--rank", "0", "--rendezvous", f"127.0.0.1:{free_port()}",
@@ -204,6 +210,171 @@ class Rendezvous(unittest.TestCase):
         result = perf("--ranks", "99999999", "--rank", "0", "--rendezvous", "127.0.0.1:1")
         self.assertEqual(result.returncode, 2)
         self.assertIn("at most 65536", result.stderr)
+
+
+def frame(kind, payload, magic=0x7a504632):
+    return struct.pack("<III", magic, kind, len(payload)) + payload
+
+
+class Stranger(socket.socket):
+    """Speaks to rank 0 as a rank does, as far as it can without the secret."""
+
+    def __init__(self, address):
+        super().__init__()
+        self.settimeout(10)
+        self.connect(address)
+
+    def challenge(self):
+        said = self.recv(28, socket.MSG_WAITALL)
+        assert said[:12] == struct.pack("<III", 0x7a504632, 1, 16), said
+        return said[12:]
+
+    def hello(self, rank, ranks, place, plan=b"plan", secret=b""):
+        told = os.urandom(16) + struct.pack("<ii", rank, ranks) + plan + b"\0" + place + b"\0"
+        proof = hmac.digest(secret, b"ztcp_perf rank" + self.challenge() + told, "sha256")
+        self.sendall(frame(2, proof + told))
+
+    def answer(self):
+        said = b""
+        try:
+            while more := self.recv(65536):
+                said += more
+        except ConnectionError:
+            pass
+        return said
+
+
+class Strangers(unittest.TestCase):
+    FORGED = b"\x1b]0;owned\x07\nztcp_perf: all is well"
+
+    def setUp(self):
+        self.address = ("127.0.0.1", free_port())
+        self.common = ["--ranks", "2", "--rendezvous", f"127.0.0.1:{self.address[1]}", "--max", "64", "--iters", "1"]
+        self.secret = {}
+
+    def rank(self, number, *more):
+        return start(*self.common, "--rank", str(number), *more, **self.secret)
+
+    def first_rank(self, *more):
+        rank = self.rank(0, *more)
+        self.addCleanup(rank.kill)
+
+        def listens():
+            try:
+                Stranger(self.address).close()
+                return True
+            except OSError:
+                return False
+        wait_until(listens)
+        return rank
+
+    def ends_well(self, first, *more):
+        second = self.rank(1, *more)
+        told = [rank.communicate(timeout=LIMIT_S) for rank in (first, second)]
+        self.assertEqual([first.returncode, second.returncode], [0, 0], told)
+        for text in (t for pair in told for t in pair):
+            self.assertNotIn("\x1b", text)
+            self.assertNotIn("\nztcp_perf: all is well", text)
+
+    def test_a_sender_without_pause_costs_no_memory_and_no_time(self):
+        first = self.first_rank()
+        for header in (frame(2, b"")[:8] + struct.pack("<I", 64 << 20), frame(2, b"")[:8] + struct.pack("<I", 4096),
+                       frame(8, b"") * 1000):
+            with Stranger(self.address) as stranger:
+                sent, until = 0, time.monotonic() + 2
+                try:
+                    stranger.sendall(header)
+                    while time.monotonic() < until:
+                        sent += stranger.send(frame(8, b"") * 5000 if len(header) > 12 else bytes(1 << 20))
+                except OSError:
+                    pass  # It was hung up on.
+        with open(f"/proc/{first.pid}/status") as status:
+            peak_kib = int(re.search(r"VmHWM:\s+(\d+) kB", status.read()).group(1))
+        self.assertLess(peak_kib, 64 << 10)
+        self.ends_well(first)
+
+    def test_a_forged_hello_ends_nothing(self):
+        for self.secret in ({}, {"ZTCP_PERF_SECRET": "0123456789abcdef"}):
+            self.address = ("127.0.0.1", free_port())
+            self.common[3] = f"127.0.0.1:{self.address[1]}"
+            first = self.first_rank()
+            for rank, ranks in ((7, 99), (1, 2), (-1, 2), (0, 2)):
+                with Stranger(self.address) as stranger:
+                    stranger.hello(rank, ranks, self.FORGED, self.FORGED)
+                    self.assertNotIn(b"\x1b", stranger.answer())
+            with Stranger(self.address) as stranger:
+                stranger.sendall(frame(7, self.FORGED))  # That a rank has failed.
+                stranger.answer()
+            self.ends_well(first)
+
+    def test_what_was_refused_is_told_in_plain_text(self):
+        first = self.first_rank("--connect-timeout", "3")
+        with Stranger(self.address) as stranger:
+            stranger.hello(7, 99, self.FORGED)
+            self.assertIn(b"rank 7 of 99", stranger.answer())
+        _, errors = first.communicate(timeout=LIMIT_S)
+        self.assertEqual(first.returncode, 1)
+        self.assertIn("not there: rank 1 (1 refused, the last: rank 7 of 99 (?]0;owned??ztcp_perf: all is well) does not "
+                      "belong to 2 ranks)", errors)
+
+    def test_many_that_say_nothing_keep_no_rank_out(self):
+        first = self.first_rank()
+        silent = []
+        try:
+            for _ in range(200):
+                silent.append(Stranger(self.address))
+            self.ends_well(first)
+        finally:
+            for stranger in silent:
+                stranger.close()
+
+    def test_ranks_of_one_secret_file_find_each_other_and_others_do_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            right, wrong = (os.path.join(folder, name) for name in ("right", "wrong"))
+            for path, text in ((right, "0123456789abcdef\n"), (wrong, "fedcba9876543210\n")):
+                with open(path, "w", opener=lambda p, f: os.open(p, f, 0o600)) as file:
+                    file.write(text)
+            first = self.first_rank("--secret-file", right)
+            for more in (["--secret-file", wrong], []):
+                other = self.rank(1, *more)
+                _, errors = other.communicate(timeout=LIMIT_S)
+                self.assertEqual(other.returncode, 1)
+                self.assertIn("and rank 0 have different secrets; give all ranks the same --secret-file", errors)
+            self.ends_well(first, "--secret-file", right)
+            os.chmod(right, 0o644)
+            refused = perf(*self.common, "--rank", "0", "--secret-file", right)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(f"others may use it (mode 0644); chmod 600 {right}", refused.stderr)
+
+    def test_a_listener_without_the_secret_is_no_rank_0(self):
+        self.secret = {"ZTCP_PERF_SECRET": "0123456789abcdef"}
+        for answer, text in ((frame(3, bytes(32)), "does not know this run's secret"),
+                             (frame(5, self.FORGED), "ztcp_perf: rank 1: ?]0;owned??ztcp_perf: all is well"),
+                             (b"SSH-2.0-x\r\n" * 9, "no ztcp_perf of this release answers there")):
+            with socket.socket() as listener:
+                listener.bind(("127.0.0.1", 0))
+                listener.listen()
+                self.common[3] = f"127.0.0.1:{listener.getsockname()[1]}"
+                rank = self.rank(1)
+                caller, _ = listener.accept()
+                with caller:
+                    caller.sendall(frame(1, bytes(16)) + answer)
+                    _, errors = rank.communicate(timeout=LIMIT_S)
+                self.assertEqual(rank.returncode, 1)
+                self.assertIn(text, errors)
+
+    def test_the_secret_of_local_ranks_is_in_no_environment(self):
+        run = start("--max", "64K", "--min", "64K", "--iters", "100000000")
+        self.addCleanup(run.kill)
+        wait_until(lambda: len(children_of(run.pid)) == 2)
+        for line in run.stdout:
+            if "(elements)" in line:
+                break
+        for rank in children_of(run.pid):
+            with open(f"/proc/{rank}/environ") as file:
+                self.assertNotRegex(file.read(), r"ZTCP_PERF_(SECRET=|COOKIE)")
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=LIMIT_S)
 
 
 class Failures(unittest.TestCase):
