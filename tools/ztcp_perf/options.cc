@@ -3,17 +3,22 @@
 #include "tools/ztcp_perf/options.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string_view>
+#include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "config/file/schema.h"
 #include "tools/common/quantity.h"
 #include "tools/ztcp_perf/environment.h"
 #include "tools/ztcp_perf/failure.h"
@@ -105,6 +110,34 @@ std::function<void(const std::string&)> bytes_into(std::uint64_t& value, const c
   };
 }
 
+// An option that takes one of some words.
+template <class T>
+std::function<void(const std::string&)> word_into(
+    T& value, const char* option, std::vector<std::pair<std::string_view, T>> words) {
+  return [&value, option, words = std::move(words)](const std::string& text) {
+    const auto word = std::ranges::find(words, text, &std::pair<std::string_view, T>::first);
+    if (word != words.end()) {
+      value = word->second;
+      return;
+    }
+    std::vector<std::string_view> known;
+    for (const auto& [name, meaning] : words) known.push_back(name);
+    const std::string_view meant = config::nearest(text, known);
+    throw CLI::ValidationError(
+        option, fmt::format("'{}' is none of {}{}", text, fmt::join(known, ", "),
+                            meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant)));
+  };
+}
+
+// Where no --plugin is given.
+std::string default_plugin() {
+  std::array<char, 4096> self;
+  const ssize_t size = readlink("/proc/self/exe", self.data(), self.size());
+  const std::string path(self.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  const std::string beside = path.substr(0, path.rfind('/') + 1) + kPluginName;
+  return !path.empty() && access(beside.c_str(), R_OK) == 0 ? beside : kPluginName;
+}
+
 }  // namespace
 
 const char* name_of(Op op) {
@@ -152,16 +185,20 @@ Options parse_options(int argc, char** argv) {
   int device = -1;
   CLI::Option* iters = nullptr;
 
-  app.add_option("--plugin", o.plugin, "The plugin: path of a libnccl-net.so")->required();
+  app.add_option(
+      "--plugin", o.plugin,
+      "The plugin: path of a libnccl-net.so; default: the one beside ztcp_perf, else that "
+      "of the library path");
   app.add_option("--config", o.config, "ztcp.conf for the plugin (ZTCP_CONFIG)");
   app.add_option("--abi", o.abi, "Use ncclNetPlugin_vN; default: the newest the plugin has")
       ->check(CLI::Range(6, 12));
-  app.add_option("--op", o.op, "What the ranks do together")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Op>{{"all_reduce", Op::kAllReduce},
-                                                                    {"all_to_all", Op::kAllToAll},
-                                                                    {"sendrecv", Op::kSendRecv},
-                                                                    {"ping", Op::kPing}})
-                      .description("{all_reduce,all_to_all,sendrecv,ping}"));
+  const auto op_into = word_into(o.op, "--op",
+                                 {{"all_reduce", Op::kAllReduce},
+                                  {"all_to_all", Op::kAllToAll},
+                                  {"sendrecv", Op::kSendRecv},
+                                  {"ping", Op::kPing}});
+  app.add_option_function<std::string>("--op", op_into, "What the ranks do together")
+      ->type_name("{all_reduce,all_to_all,sendrecv,ping}");
   app.add_option_function<std::string>("--min", bytes_into(o.min_bytes, "--min"),
                                        "Smallest size, default 8");
   app.add_option_function<std::string>("--max", bytes_into(o.max_bytes, "--max"),
@@ -188,12 +225,12 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--connect-timeout", o.connect_timeout_s,
                  "Seconds for ranks to find each other and to connect, default 30")
       ->check(CLI::PositiveNumber);
-  app.add_option("--log", o.log, "The plugin's own lines on stderr, default warn")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, LogLevel>{{"none", LogLevel::kNone},
-                                                                  {"warn", LogLevel::kWarn},
-                                                                  {"info", LogLevel::kInfo}})
-              .description("{none,warn,info}"));
+  const auto log_into =
+      word_into(o.log, "--log",
+                {{"none", LogLevel::kNone}, {"warn", LogLevel::kWarn}, {"info", LogLevel::kInfo}});
+  app.add_option_function<std::string>("--log", log_into,
+                                       "The plugin's own lines on stderr, default warn")
+      ->type_name("{none,warn,info}");
   app.add_option("--ranks", o.ranks, "How many ranks in all, default 2");
   app.add_option("--rank", rank, "Be this rank; default: start all ranks on this machine")
       ->check(CLI::NonNegativeNumber);
@@ -205,6 +242,7 @@ Options parse_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::exit(app.exit(error) == 0 ? kExitOk : kExitUsage);
   }
+  if (o.plugin.empty()) o.plugin = default_plugin();
   if (rank >= 0) o.rank = rank;
   if (device >= 0) o.device = device;
   if (o.op == Op::kPing && iters->count() == 0) o.iters = 1000;

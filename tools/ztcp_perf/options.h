@@ -13,9 +13,10 @@ namespace ztcp::perf {
 
 enum class Op : std::uint8_t { kAllReduce, kAllToAll, kSendRecv, kPing };
 enum class LogLevel : std::uint8_t { kNone, kWarn, kInfo };
+inline constexpr const char* kPluginName = "libnccl-net.so";
 
 struct Options {
-  std::string plugin;
+  std::string plugin;  // A path; without a slash the loader looks for it.
   std::string config;  // Exported as ZTCP_CONFIG when not empty.
   int abi = 0;         // 0: the newest the plugin has.
   Op op = Op::kAllReduce;

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <tuple>
 #include <type_traits>
+#include <unistd.h>
 
 #include "tools/ztcp_perf/failure.h"
 
@@ -175,12 +176,21 @@ __attribute__((format(printf, 5, 6))) static void log_info(ncclDebugLogLevel lev
 // NOLINTEND(cert-dcl50-cpp)
 }
 
+// What the loader does not say of a name without a slash.
+std::string where_looked(const std::string& path) {
+  if (path.find('/') != std::string::npos) return {};
+  const bool is_here = access(path.c_str(), F_OK) == 0;
+  return fmt::format("; a name without / is looked for in the library path (LD_LIBRARY_PATH){}",
+                     is_here ? fmt::format("; did you mean --plugin ./{}?", path)
+                             : ", --plugin PATH names a file");
+}
+
 }  // namespace
 
 std::unique_ptr<Net> load_plugin(const std::string& path, int abi) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   // dlerror names the file and the reason.
-  if (library == nullptr) fail("cannot load the plugin: {}", dlerror());
+  if (library == nullptr) fail("cannot load the plugin: {}{}", dlerror(), where_looked(path));
   std::unique_ptr<Net> net = try_table<ncclNet_v12_t, 12>(library, abi);
   if (!net) net = try_table<ncclNet_v11_t, 11>(library, abi);
   if (!net) net = try_table<ncclNet_v10_t, 10>(library, abi);

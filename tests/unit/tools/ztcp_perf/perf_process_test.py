@@ -9,6 +9,7 @@ import hmac
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -498,6 +499,42 @@ class Failures(unittest.TestCase):
             result = perf(*arguments, plugin=plugin)
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(text, result.stderr)
+
+    def test_words_that_are_none_are_told_whole(self):
+        for arguments, text in (
+                (("--op", "allreduce"), "--op: 'allreduce' is none of all_reduce, all_to_all, sendrecv, ping (did you "
+                                        "mean all_reduce?)"),
+                (("--op", "broadcast"), "--op: 'broadcast' is none of all_reduce, all_to_all, sendrecv, ping\n"),
+                (("--log", "warning"), "--log: 'warning' is none of none, warn, info\n"),
+                (("--log", "inf"), "--log: 'inf' is none of none, warn, info (did you mean info?)")):
+            result = perf(*arguments)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(text, result.stderr)
+
+    def test_a_plugin_without_a_path_is_found_or_explained(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tool = shutil.copy(PERF, folder)
+
+            def run(*arguments, **env):
+                return subprocess.run([tool, "--max", "64", "--iters", "1", *arguments], env=environment(**env), cwd=folder,
+                                      text=True, capture_output=True, timeout=LIMIT_S, check=False)
+            # Neither beside the tool nor in the library path, unless ztcp is installed here.
+            missing = run(LD_LIBRARY_PATH="/nonexistent")
+            if missing.returncode != 0:
+                self.assertIn("a name without / is looked for in the library path", missing.stderr)
+            os.mkdir(os.path.join(folder, "lib"))
+            shutil.copy(REFERENCE, os.path.join(folder, "lib/libnccl-net.so"))
+            found = run(LD_LIBRARY_PATH=os.path.join(folder, "lib"))
+            self.assertEqual(found.returncode, 0, found.stderr)
+            self.assertIn("plugin reference", found.stdout)
+            shutil.copy(REFERENCE, os.path.join(folder, "libother.so"))
+            named = run("--plugin", "libother.so")
+            self.assertNotEqual(named.returncode, 0)
+            self.assertIn("did you mean --plugin ./libother.so?", named.stderr)
+            shutil.copy(REFERENCE, os.path.join(folder, "libnccl-net.so"))
+            beside = run(LD_LIBRARY_PATH="/nonexistent")
+            self.assertEqual(beside.returncode, 0, beside.stderr)
+            self.assertIn(os.path.join(folder, "libnccl-net.so"), beside.stdout)
 
 
 def is_running(pid):
