@@ -6,11 +6,13 @@
   docs_test.py PROGRAM...     paths of ztcp_setup, ztcp_perf, ztcp_switch, of engine_bench where it is built
 """
 import json
+import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import tomllib
 import unittest
 
@@ -144,6 +146,23 @@ class Documents(unittest.TestCase):
                         self.assertIn(option.group(), self.known_options(program),
                                       f"{document.relative_to(ROOT)}: {program} has no {word}: {span}")
         self.assertGreater(seen, 60, "hardly anything was looked at")
+
+    def test_the_first_example_of_the_switch_runs(self):
+        text = (ROOT / "packaging/man/ztcp_switch.1.scd").read_text()
+        lines = text.split("# EXAMPLES", 1)[1].split("```")[1].strip().splitlines()
+        with tempfile.TemporaryDirectory() as folder:
+            words = [shlex.split(line.replace("/tmp/fabric", folder).rstrip(" &")) for line in lines[:2]]
+            self.assertEqual([w[0] for w in words], ["ztcp_setup", "ztcp_switch"])
+            subprocess.run([PROGRAMS["ztcp_setup"], *words[0][1:]], check=True, capture_output=True, timeout=60)
+            readable, writable = os.pipe()
+            with subprocess.Popen([PROGRAMS["ztcp_switch"], *words[1][1:], "--ready-fd", str(writable)],
+                                  stdout=subprocess.DEVNULL, pass_fds=[writable]) as switch:
+                os.close(writable)
+                with os.fdopen(readable) as ready:
+                    told = ready.read()
+                switch.terminate()
+            self.assertEqual(told.strip(), "ready")
+            self.assertEqual(switch.returncode, 0)
 
     def test_every_stage_scenario_and_group_exists(self):
         known = {p: set(re.findall(r"[\w-]+", output_of(p, "--help"))) for p in CHOOSERS}

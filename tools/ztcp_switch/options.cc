@@ -43,7 +43,10 @@ void add_config_ports(SwitchOptions& o, const PortSettings& defaults) {
     o.ports.push_back(std::move(port));
   }
   if (o.ports.empty())
-    refuse(fmt::format("{} has no memif NIC with memif_role \"client\"", o.config));
+    refuse(
+        fmt::format("{} has no NIC for a switch (driver = \"memif\", memif_role = \"client\"); "
+                    "ztcp_setup --local N --topology switch writes a fabric of them",
+                    o.config));
   o.spin = std::chrono::microseconds(loaded.fabric->poller.spin_us);
   o.max_sleep = std::chrono::microseconds(loaded.fabric->poller.max_sleep_us);
 }
