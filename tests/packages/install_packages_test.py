@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""tools/install-packages with stand-ins for apt-get, dpkg-query, sudo and id: what it runs, what it shows."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools/install-packages"
+PROGRAMS = {
+    "dpkg-query": "exit 1",  # Nothing is installed.
+    "id": 'echo "${FAKE_UID:-0}"',
+    "sudo": '[ "${FAKE_SUDO:-ok}" = ok ] || { echo "user is not in the sudoers file" >&2; exit 1; }; exec "$@"',
+    # Without a network `update` succeeds unless it is told not to, as apt's does.
+    "apt-get": """echo "$*" >>"$FAKE_LOG"
+case "$*" in
+  *update*)
+    [ -z "${FAKE_OFFLINE:-}" ] || { echo "Could not resolve 'deb.debian.org'"; case "$*" in *Error-Mode=any*) exit 100 ;; esac; } ;;
+  *install*) echo "Get:1 g++"; sleep "${FAKE_TAKES:-0}" ;;
+esac""",
+}
+
+
+class InstallPackages(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        for name, text in PROGRAMS.items():
+            path = pathlib.Path(self.folder.name, name)
+            path.write_text("#!/bin/sh\n" + text + "\n")
+            path.chmod(0o755)
+        self.log = pathlib.Path(self.folder.name, "log")
+        self.log.touch()
+
+    def install(self, **env):
+        env = {**os.environ, "PATH": f"{self.folder.name}:/usr/bin:/bin", "FAKE_LOG": str(self.log), **env}
+        return subprocess.run([SCRIPT, "build"], env=env, text=True, capture_output=True, timeout=120, check=False)
+
+    def test_what_is_missing_is_installed(self):
+        result = self.install()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(self.log.read_text(), r"update\ninstall -y --no-install-recommends g\+\+ meson")
+        self.assertRegex(result.stdout, r"apt-get .*update \.\.\.\n.*install .*\.\.\.\ninstalled \d+ packages")
+
+    def test_without_a_network_it_ends_with_what_apt_says(self):
+        result = self.install(FAKE_OFFLINE="yes")
+        self.assertEqual(result.returncode, 1)
+        self.assertNotIn("install", self.log.read_text())
+        self.assertIn("Could not resolve 'deb.debian.org'", result.stderr)
+        self.assertRegex(result.stderr, r"failed: apt-get .*update")
+
+    def test_a_user_without_sudo_is_given_the_administrators_line(self):
+        result = self.install(FAKE_UID="1000", FAKE_SUDO="no")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(self.log.read_text(), "")
+        self.assertIn("only root can install them:\n  apt-get install --no-install-recommends g++", result.stderr)
+
+    def test_an_installation_that_takes_long_shows_what_it_does(self):
+        result = self.install(FAKE_TAKES="3", ZTCP_PACKAGES_TICK="0.5")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("still at it: Get:1 g++", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
