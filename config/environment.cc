@@ -71,12 +71,16 @@ class Reader {
                                           : TransportRequest::kUnknown;
   }
 
+  // Start-up refuses what is neither, as it does with transports: a guess would make this host
+  // choose other channels than those of hosts where it is spelt right.
   void take_tuner(std::string_view value) {
-    if (value == "off")
-      out_.untuned_by = "ZTCP_TUNER=off";
-    else if (value != "on")
-      report("ZTCP_TUNER", fmt::format("\"{}\" is neither on nor off; using on", value),
-             "export ZTCP_TUNER=off");
+    if (value == "off" || value == "0")
+      out_.untuned_by = fmt::format("ZTCP_TUNER={}", value);
+    else if (value != "on" && value != "1")
+      out_.tuner_fault = fmt::format(
+          "ZTCP_TUNER={} is neither on (1) nor off (0), and all hosts of a job need the "
+          "same; export ZTCP_TUNER=off or unset it, on all of them",
+          value);
   }
 
   void take_local_rank(std::string_view value) {

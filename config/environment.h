@@ -26,6 +26,7 @@ struct Environment {
   // Why NCCL's channels are not ours to choose: ZTCP_TUNER=off, or a variable of NCCL's that says
   // who or how many; empty: they are.
   std::string untuned_by;
+  std::string tuner_fault;  // Why ZTCP_TUNER can't be honoured; empty: it can.
   // NCCL_NET names ztcp: NCCL ends a job rather than use another network. NCCL puts what its own
   // files say (/etc/nccl.conf) into the environment before it loads us.
   bool ztcp_is_demanded = false;

@@ -268,6 +268,8 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
             : "NCCL goes on without ztcp (with NCCL_NET=ztcp the job would end here)");
   if (!loaded.fabric && !is_missing)
     return refuse(loaded, environment, host, say_problems(loaded.path, loaded.problems));
+  if (!environment.tuner_fault.empty())
+    return refuse(loaded, environment, host, environment.tuner_fault);
   if (auto reason = choose_nics(sources, environment, loaded.fabric))
     return refuse(loaded, environment, host, *reason);
 

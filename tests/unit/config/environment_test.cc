@@ -57,10 +57,13 @@ TEST(Environment, KnowsWhoChoosesChannels) {
   EXPECT_EQ(read({"NCCL_MIN_NCHANNELS=8"}).untuned_by, "NCCL_MIN_NCHANNELS=8");
   EXPECT_EQ(read({"NCCL_MIN_CTAS=8"}).untuned_by, "NCCL_MIN_CTAS=8");
   EXPECT_EQ(read({"NCCL_MIN_NCHANNELS=", "NCCL_MAX_NCHANNELS=8"}).untuned_by, "");
+  EXPECT_EQ(read({"ZTCP_TUNER=0"}).untuned_by, "ZTCP_TUNER=0");
+  EXPECT_EQ(read({"ZTCP_TUNER=1"}).untuned_by, "");
+  EXPECT_EQ(read({"ZTCP_TUNER=1"}).tuner_fault, "");
+  EXPECT_EQ(read({"ZTCP_TUNER="}).tuner_fault, "");
   const Environment wrong = read({"ZTCP_TUNER=no"});
-  EXPECT_EQ(wrong.untuned_by, "");
-  ASSERT_EQ(wrong.problems.size(), 1U);
-  EXPECT_THAT(to_string(wrong.problems[0]), HasSubstr("\"no\" is neither on nor off; using on"));
+  EXPECT_THAT(wrong.tuner_fault, HasSubstr("ZTCP_TUNER=no is neither on (1) nor off (0)"));
+  EXPECT_TRUE(wrong.problems.empty()) << "start-up refuses it, loudly";
 }
 
 TEST(Environment, KnowsWhetherNcclIsToldToUseZtcp) {

@@ -201,6 +201,15 @@ TEST_F(StartupTest, ATransportThatIsNoneIsRefusedAndSoHeardOf) {
   }
 }
 
+TEST_F(StartupTest, ATunerThatIsNeitherOnNorOffIsRefusedAndSoHeardOf) {
+  environment_.tuner_fault = "ZTCP_TUNER=no is neither on (1) nor off (0)";
+  const auto startup = start();
+  ASSERT_TRUE(startup) << "the other hosts' connections fail with the reason, too";
+  EXPECT_TRUE(startup->transports.empty());
+  EXPECT_EQ(startup->devices[0].refusal, environment_.tuner_fault);
+  EXPECT_TRUE(contains(log_.warned(), environment_.tuner_fault)) << log_.warned();
+}
+
 TEST_F(StartupTest, ATransportThatThisBuildLacksIsRefused) {
   ask_for(config::TransportRequest::kSockets, "sockets");
   const auto startup = start();
