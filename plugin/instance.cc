@@ -22,6 +22,7 @@
 #include "plugin/receive_hints.h"
 #include "plugin/startup.h"
 #include "transport/core/local_addresses.h"
+#include "transport/core/log_origin.h"
 #include "transport/core/process_mark.h"
 #include "transport/ustack/nic_choice.h"
 
@@ -72,8 +73,10 @@ Told<Startup> start_up_here(bool asks_tuner) {
   run_before_earlier_exit_handlers();
   config::Environment environment = config::read_environment();
   if (!asks_tuner && environment.untuned_by.empty()) environment.untuned_by = "NCCL before 2.24";
-  if (const Status opened = log::open_file(environment.log_file); !opened)
-    environment.problems.push_back(log_problem(environment.log_file, opened.error()));
+  const std::string host = log::short_host_name();
+  const std::string log_file = log::expand_name(environment.log_file, host, getpid());
+  if (const Status opened = log::open_file(log_file, log::origin_of(host, environ)); !opened)
+    environment.problems.push_back(log_problem(log_file, opened.error()));
   remember_local_rank(environment.local_rank);
   remember_receive_hints(environment.receives_are_told_apart);
   return start_up(

@@ -29,6 +29,23 @@ std::atomic<int> g_file{-1};
 std::atomic<std::uint64_t> g_lost{0};  // Lines that the file has not taken since the last it took.
 std::atomic<bool> g_torn{false};       // It has taken a part of one.
 
+// What stands before the pid in each line of the file: two places, so that a line that is being
+// formed keeps its text when another is set. A process sets it once, or the same again.
+constexpr std::size_t kMaxOrigin = 96;
+std::array<std::array<char, kMaxOrigin>, 2> g_origins{};
+std::atomic<const char*> g_origin{g_origins[0].data()};
+
+void set_origin(std::string_view origin) {
+  const char* const now = g_origin.load(std::memory_order_relaxed);
+  origin = origin.substr(0, kMaxOrigin - sizeof " pid ");
+  std::array<char, kMaxOrigin> text{};
+  if (!origin.empty()) fmt::format_to_n(text.begin(), text.size() - 1, "{} pid ", origin);
+  if (std::strcmp(now, text.data()) == 0) return;
+  auto& other = g_origins[now == g_origins[0].data() ? 1 : 0];
+  other = text;
+  g_origin.store(other.data(), std::memory_order_release);
+}
+
 // 0, or why `text` is not in the file, or not as a whole.
 int append(int fd, std::string_view text) {
   FileSizeSignal signal;
@@ -73,7 +90,7 @@ void tell_loss(int why) {
   sink(Level::kWarn, __FILE__, __LINE__, text.data());
 }
 
-using Line = std::array<char, kMaxLine + 64>;
+using Line = std::array<char, kMaxLine + 64 + kMaxOrigin>;
 
 // `text` as a line of the file, in `line`.
 std::string_view form(Line& line, Level level, std::string_view text) {
@@ -82,10 +99,10 @@ std::string_view form(Line& line, Level level, std::string_view text) {
   tm parts{};
   gmtime_r(&now.tv_sec, &parts);
   const auto end = fmt::format_to_n(
-      line.begin(), line.size() - 1, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z [{}] {} {}",
+      line.begin(), line.size() - 1, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z [{}{}] {} {}",
       parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
-      parts.tm_sec, now.tv_nsec / 1'000'000, getpid(), level == Level::kWarn ? "WARN" : "INFO",
-      text);
+      parts.tm_sec, now.tv_nsec / 1'000'000, g_origin.load(std::memory_order_acquire), getpid(),
+      level == Level::kWarn ? "WARN" : "INFO", text);
   *end.out = '\n';
   return {line.data(), static_cast<std::size_t>(end.out - line.begin()) + 1};
 }
@@ -149,7 +166,8 @@ Result<int> open_regular(const std::string& path) {
 
 void bind(Sink sink) noexcept { g_sink.store(sink, std::memory_order_release); }
 
-Status open_file(const std::string& path) {
+Status open_file(const std::string& path, std::string_view origin) {
+  set_origin(origin);
   Result<int> opened = path.empty() ? Result<int>(-1) : open_regular(path);
   const int fd = opened.value_or(-1);
   g_lost.store(0, std::memory_order_relaxed);

@@ -30,9 +30,11 @@ void bind(Sink sink) noexcept;
 // The descriptor is close-on-exec. A failure closes the file that was open and is the caller's to
 // report. Links, files of several names and what is no regular file are refused: in a folder open
 // to all they are somebody's trap, and a FIFO would hold up the training; and files that hold
-// something else than lines of ours, whose name was typed by mistake. When the file takes no more
-// (a full disk, ulimit -f) the sink is told once, and the file how many lines it lacks.
-Status open_file(const std::string& path);
+// something else than lines of ours, whose name was typed by mistake. `origin` stands in front of
+// each line (log_origin.h), so that the lines of several hosts and ranks can be told apart. When
+// the file takes no more (a full disk, ulimit -f) the sink is told once, and the file how many
+// lines it lacks.
+Status open_file(const std::string& path, std::string_view origin = {});
 
 // These throw nothing, but are not noexcept: a logger may end its thread (pthread_exit(), as
 // Python's does while the interpreter finalises), and that unwinds the callers of the logger.

@@ -62,6 +62,24 @@ TEST(LogFile, AnotherFileTakesTheSameDescriptor) {
   fs::remove(second);
 }
 
+TEST(LogFile, LinesNameTheirOrigin) {
+  const fs::path log = fs::canonical(testing::TempDir()) / "ztcp-log-origin";
+  fs::remove(log);
+  const std::string pid = std::to_string(getpid());
+  ASSERT_TRUE(open_file(log.string(), "gpu1 rank 3"));
+  warn("one");
+  EXPECT_NE(text_of(log).find("Z [gpu1 rank 3 pid " + pid + "] WARN one\n"), std::string::npos);
+  ASSERT_TRUE(open_file(log.string(), std::string(500, 'h'))) << "it is a log still";
+  warn("{:x>2000}", "two");
+  EXPECT_NE(text_of(log).find("h pid " + pid + "] WARN xxx"), std::string::npos);
+  EXPECT_TRUE(text_of(log).ends_with("x\n")) << "its end is cut off, as ever";
+  ASSERT_TRUE(open_file(log.string()));
+  info("three");
+  EXPECT_NE(text_of(log).find("Z [" + pid + "] INFO three\n"), std::string::npos);
+  EXPECT_TRUE(open_file(""));
+  fs::remove(log);
+}
+
 // What was said through the sink since bind_sink().
 std::string g_said;
 void bind_sink() {

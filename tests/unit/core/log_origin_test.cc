@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/core/log_origin.h"
+
+#include <initializer_list>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace ztcp::log {
+namespace {
+
+std::string origin(std::initializer_list<const char*> variables) {
+  std::vector<const char*> all(variables);
+  all.push_back(nullptr);
+  return origin_of("gpu1", all.data());
+}
+
+TEST(LogOrigin, NamesExpandAsNcclsDo) {
+  EXPECT_EQ(expand_name("/tmp/ztcp-%h-%p.log", "gpu1", 4711), "/tmp/ztcp-gpu1-4711.log");
+  EXPECT_EQ(expand_name("100%%", "gpu1", 4711), "100%");
+  EXPECT_EQ(expand_name("%%h%x%", "gpu1", 4711), "%h%x%");
+  EXPECT_EQ(expand_name("plain.log", "gpu1", 4711), "plain.log");
+  EXPECT_EQ(expand_name("", "gpu1", 4711), "");
+}
+
+TEST(LogOrigin, RankIsTheLaunchers) {
+  EXPECT_EQ(origin({}), "gpu1");
+  EXPECT_EQ(origin({"HOME=/root", "RANK=3"}), "gpu1 rank 3");
+  EXPECT_EQ(origin({"OMPI_COMM_WORLD_RANK=4"}), "gpu1 rank 4");
+  EXPECT_EQ(origin({"PMI_RANK=5"}), "gpu1 rank 5");
+  EXPECT_EQ(origin({"SLURM_PROCID=6"}), "gpu1 rank 6");
+  EXPECT_EQ(origin({"SLURM_PROCID=0", "PMI_RANK=5"}), "gpu1 rank 5")
+      << "a shell's, and its child's";
+  EXPECT_EQ(origin({"SLURM_PROCID=0", "OMPI_COMM_WORLD_RANK=1", "RANK=12"}), "gpu1 rank 12");
+  EXPECT_EQ(origin_of("", nullptr), "");
+  const char* const ranked[] = {"RANK=0", nullptr};
+  EXPECT_EQ(origin_of("", ranked), "rank 0");
+}
+
+TEST(LogOrigin, WhatIsNoNumberIsNoRank) {
+  EXPECT_EQ(origin({"RANK="}), "gpu1");
+  EXPECT_EQ(origin({"RANK=\x1b[31m"}), "gpu1");
+  EXPECT_EQ(origin({"RANK=1234567890"}), "gpu1");
+  EXPECT_EQ(origin({"RANKS=3", "LOCAL_RANK=2"}), "gpu1");
+}
+
+TEST(LogOrigin, HostNameIsOneWordWithoutADot) {
+  const std::string host = short_host_name();
+  EXPECT_FALSE(host.empty());
+  EXPECT_EQ(host.find_first_of("./ \n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ztcp::log

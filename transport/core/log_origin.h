@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Where lines of a log come from, when the ranks of several hosts write to one file or their files
+// are laid side by side. Pure: host, pid and environment are arguments.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+
+namespace ztcp::log {
+
+// ZTCP_LOG with %h replaced by the host's name and %p by the pid, as NCCL_DEBUG_FILE: "%%" is a
+// percent sign, any other "%c" stays.
+std::string expand_name(std::string_view pattern, std::string_view host, pid_t pid);
+
+// "gpu1 rank 3", or "gpu1" where no launcher says the rank (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK,
+// SLURM_PROCID, in this order: the first three belong to this process, while a shell inside an
+// allocation has the last one, too). `variables` is an environ-like array.
+std::string origin_of(std::string_view host, const char* const* variables);
+
+// The host's name up to its first dot. Empty where the kernel does not tell.
+std::string short_host_name();
+
+}  // namespace ztcp::log
