@@ -14,6 +14,7 @@ const std::byte* RecordReader::gather_pieces(std::span<const std::byte>& input,
   input = input.subspan(take);
   if (held_bytes_ < wanted) return nullptr;
   held_bytes_ = 0;
+  end_copying();
   return held_.data();
 }
 

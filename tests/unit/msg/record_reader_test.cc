@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/msg/record_reader.h"
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -127,6 +128,24 @@ TEST(RecordReader, SurvivesNoise) {
       step = reader.next(input);
       ASSERT_LT(steps, bytes.size());  // Always progress.
     }
+  }
+}
+
+// Of a link in shared memory the peer can still write to what it has sent.
+TEST(RecordReader, WhatWasCheckedIsWhatIsUsed) {
+  for (const bool is_last : {false, true}) {
+    Bytes input(kPreambleBytes);
+    encode_preamble(1, input);
+    append(input, Credit{3, 2, 1});
+    if (!is_last) input.resize(input.size() + 64);
+    std::span<const std::byte> left = input;
+    RecordReader reader;
+    ASSERT_EQ(reader.next(left), Step::kPreamble);
+    ASSERT_EQ(reader.next(left), Step::kRecord);
+    std::fill(input.begin(), input.end(), std::byte{0xff});
+    const auto credit = decode_credit(reader.body());
+    ASSERT_TRUE(credit);
+    EXPECT_EQ(credit->posted, 3U);
   }
 }
 
