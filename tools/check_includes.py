@@ -75,6 +75,11 @@ PURE = ["transport/wire", "transport/tcp", "transport/msg", "transport/ustack/en
 IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
                   r"ctime|fmt/.*|random|iostream|fstream")
 IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|transport/core/log\.h)"
+# Timeouts and deadlines are of the monotonic clock: a step of the machine's time (NTP, a resumed virtual machine)
+# changes nothing but the stamps of log lines.
+WALL_CLOCK = (r"\b(CLOCK_REALTIME\w*|CLOCK_TAI|system_clock|gettimeofday|sem_timedwait|pthread_cond_timedwait|"
+              r"pthread_mutex_timedlock|std::time|time\((?:nullptr|NULL|0)\))")
+WALL_CLOCK_ALLOWED = ["transport/core/log.cc"]
 NCCL_NAMES = r"\bnccl[A-Z]\w*|ncclNetPlugin"
 # pthread_exit() and pthread_cancel() unwind as an exception that must be thrown again.
 CATCH_ALL = re.compile(r'catch\s*\(\s*\.\.\.\s*\)\s*\{')
@@ -132,6 +137,9 @@ def offences(root):
                     yield path, f"<{name}> in a pure layer"
             for match in re.finditer(IMPURE_CALLS, text):
                 yield path, f"{match.group(0)} in a pure layer"
+        if inside(path, ["transport", "hugepage", "config", "plugin"]) and path not in WALL_CLOCK_ALLOWED:
+            for match in re.finditer(WALL_CLOCK, text):
+                yield path, f"{match.group(0)}: the clock that people set; time is the monotonic clock's"
         if inside(path, ["transport", "hugepage", "config"]):
             code = re.sub(r"//.*|/\*.*?\*/|\"[^\"\n]*\"", "", text)
             for match in re.finditer(NCCL_NAMES, code):
