@@ -55,9 +55,9 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
         fail_now(Error{Errc::kAborted, 0, "deregister_memory"});
       });
       if (kSends) nic_->memory_patience.ran_out(peer, at - begun);
-      nic_->end_log.cut(
-          fmt::format("memory with bytes in flight is deregistered: the connection {} {} is ended",
-                      kSends ? "to" : "from", to_string(remote_)));
+      nic_->end_log.cut(fmt::format(
+          "the job was aborted with messages under way {} {}: NCCL took their memory back",
+          kSends ? "to" : "from", to_string(remote_)));
       break;
     }
     poller_.progress();

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/log.h"
-
 namespace ztcp::comms {
 
 void EndLog::opened() {
@@ -34,7 +32,7 @@ void EndLog::failed(IpAddress peer, Errc code, const std::string& line) {
     });
     if (is_new && said_.size() < kSaidInFull) {
       said_.emplace_back(peer, code);
-      say(line, lines);
+      say(log::Level::kWarn, line, lines);
     } else {
       ++failed_more_;
     }
@@ -48,7 +46,7 @@ void EndLog::cut(const std::string& line) {
     const std::lock_guard lock(mutex_);
     begin(Clock::now(), lines);
     if (first_.empty())
-      say(line, lines);
+      say(log::Level::kInfo, line, lines);
     else
       ++cut_more_;
   }
@@ -60,24 +58,31 @@ void EndLog::begin(Clock::time_point now, Lines& lines) {
   last_ = now;
 }
 
-void EndLog::say(const std::string& line, Lines& lines) {
+void EndLog::say(log::Level level, const std::string& line, Lines& lines) {
   if (first_.empty()) first_ = line;
-  lines.push_back(line);
+  lines.push_back({level, line});
 }
 
 void EndLog::sum_up(Lines& lines) {
+  const bool is_abort = said_.empty() && failed_more_ == 0;
   if (const std::size_t more = failed_more_ + cut_more_; more != 0)
-    lines.push_back(fmt::format(
-        "{} more connections ended after the first: {} failed, {} were closed with messages in "
-        "flight, as an abort does; the first: {}",
-        more, failed_more_, cut_more_, first_));
+    lines.push_back({is_abort ? log::Level::kInfo : log::Level::kWarn,
+                     fmt::format("{} more connection{} ended after the first: {} failed, {} closed "
+                                 "with messages in flight, as an abort does; the first: {}",
+                                 more, more == 1 ? "" : "s", failed_more_, cut_more_,
+                                 first_.substr(0, first_.find(';')))});
   first_.clear();
   said_.clear();
   failed_more_ = cut_more_ = 0;
 }
 
 void EndLog::speak(const Lines& lines) const {
-  for (const std::string& line : lines) log::warn("{}: {}", nic_, line);
+  for (const Line& line : lines) {
+    if (line.level == log::Level::kWarn)
+      log::warn("{}: {}", nic_, line.text);
+    else
+      log::info("{}: {}", nic_, line.text);
+  }
 }
 
 }  // namespace ztcp::comms

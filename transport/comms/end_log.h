@@ -4,7 +4,8 @@
 // What is said of a NIC's connections that end otherwise than in peace. A job that dies takes
 // hundreds of them along, and what ended the first is what an operator must read: so that is said
 // in full, as are a few more of other peers or for other reasons; the rest are counted and told in
-// one line, with the first cause again, when the NIC's last connection is closed. Any thread.
+// one line, with the beginning of the first cause, when the NIC's last connection is closed. Any
+// thread.
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "transport/core/address.h"
+#include "transport/core/log.h"
 #include "transport/core/result.h"
 
 namespace ztcp::comms {
@@ -27,8 +29,8 @@ class EndLog {
   void closed();
   // `line`: what an operator should know of it, beginning with the connection's peer.
   void failed(IpAddress peer, Errc code, const std::string& line);
-  // NCCL took the memory of bytes in flight back: what an abort does to each, so after a first
-  // cause it is no news.
+  // NCCL took the memory of bytes in flight back: what an abort does to each (Ctrl-C is one), so it
+  // is no fault, and after a first cause no news.
   void cut(const std::string& line);
 
  private:
@@ -38,9 +40,13 @@ class EndLog {
   static constexpr auto kQuiet = std::chrono::seconds(60);
 
   // Said without the mutex: a logger that blocks must not hold up those who have nothing to say.
-  using Lines = std::vector<std::string>;
+  struct Line {
+    log::Level level;
+    std::string text;
+  };
+  using Lines = std::vector<Line>;
   void begin(Clock::time_point now, Lines& lines);
-  void say(const std::string& line, Lines& lines);
+  void say(log::Level level, const std::string& line, Lines& lines);
   void sum_up(Lines& lines);
   void speak(const Lines& lines) const;
 

@@ -13,10 +13,13 @@ namespace ztcp::comms {
 namespace {
 
 // What an operator can do about it.
-std::string advice(const Error& error, link::LinkState link, const Backend& backend) {
+std::string advice(const Failure& failure, const Backend& backend) {
+  const link::LinkState link = failure.link;
   if (link::is_lost(link)) return "; " + backend.lost_reason() + ": " + backend.lost_advice();
   if (link == link::LinkState::kDown) return "; " + backend.down_advice();
-  switch (error.code) {
+  // One of the two ends has said why: what else may cause such an error does not fit.
+  if (failure.session.reason != msg::Reason::kNone) return msg::advice(failure.session.reason);
+  switch (failure.error.code) {
     case Errc::kTimedOut:
       return "; is the process on that host alive, and may TCP pass between the two NICs?";
     case Errc::kPathMtu:
@@ -68,21 +71,28 @@ std::string health_text(const Failure& failure, Direction direction) {
   return text;
 }
 
+// The reason, once: what an end said of it, or else what the error is and where it came from.
+std::string reason_text(const Failure& failure) {
+  if (failure.detail.empty() && failure.session.reason != msg::Reason::kNone)
+    return msg::describe(failure.session);
+  const Error& error = failure.error;
+  const std::string what = describe(error.code);
+  std::string text = what;
+  if (error.where != what || error.sys_errno != 0)
+    text += fmt::format(" ({}{})", error.where,
+                        error.sys_errno != 0 ? ", errno " + std::to_string(error.sys_errno) : "");
+  return failure.detail.empty() ? text : text + ": " + failure.detail;
+}
+
 }  // namespace
 
 std::string failure_line(const Failure& failure, Direction direction, Endpoint remote,
                          const Backend& backend) {
-  const Error& error = failure.error;
-  const std::string detail =
-      failure.detail.empty() ? msg::describe(failure.session) : failure.detail;
-  const std::string number =
-      error.sys_errno != 0 ? ", errno " + std::to_string(error.sys_errno) : "";
-  return fmt::format(
-      "{} {} failed: {} ({}{}){}{}; {} messages ({} bytes) done, {} in flight{}{}{}",
-      direction == Direction::kSend ? "sending to" : "receiving from", to_string(remote),
-      describe(error.code), error.where, number, detail.empty() ? "" : ": ", detail,
-      failure.messages_done, failure.bytes_done, failure.in_flight, health_text(failure, direction),
-      advice(error, failure.link, backend), route_advice(failure, remote.address, backend));
+  return fmt::format("{} {} failed: {}; {} messages ({} bytes) done, {} in flight{}{}{}",
+                     direction == Direction::kSend ? "sending to" : "receiving from",
+                     to_string(remote), reason_text(failure), failure.messages_done,
+                     failure.bytes_done, failure.in_flight, health_text(failure, direction),
+                     advice(failure, backend), route_advice(failure, remote.address, backend));
 }
 
 }  // namespace ztcp::comms

@@ -103,4 +103,35 @@ std::string describe(const FailureDetail& detail) {
   return detail.from_peer ? "the peer refused: " + text : text;
 }
 
+std::string advice(Reason reason) {
+  switch (reason) {
+    case Reason::kUnknownCookie:
+    case Reason::kUnknownSession:
+      return "; look at that rank's own output: it ended first";
+    case Reason::kFull:
+      return "; raise max_connections in [tcp] of that host's ztcp.conf, or let NCCL open fewer "
+             "connections (NCCL_NCHANNELS_PER_NET_PEER=1)";
+    case Reason::kKeyMissing:
+    case Reason::kKeyUnexpected:
+    case Reason::kKeyMismatch:
+      return "; write the same messages.cluster_key into both hosts' ztcp.conf (openssl rand -hex "
+             "32)";
+    case Reason::kProtocol:
+    case Reason::kAllowance:
+      return "; install the same ztcp on both hosts";
+    case Reason::kTruncated:
+      return "; the ranks disagree about the size or the order of their collectives";
+    case Reason::kNone:
+    case Reason::kVersion:
+    case Reason::kStaleEpoch:
+    case Reason::kClosed:
+    case Reason::kProcessEnded:
+    case Reason::kTooManyTags:
+    case Reason::kOutOfMemory:
+    case Reason::kOtherQueue:
+      break;
+  }
+  return {};
+}
+
 }  // namespace ztcp::msg

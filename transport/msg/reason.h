@@ -43,5 +43,8 @@ Errc to_errc(Reason reason);
 
 // "the peer refused: wire version 2 there, 1 here"; empty for kNone. For logs: allocates.
 std::string describe(const FailureDetail& detail);
+// What an operator does about it, beginning with "; "; empty where that stands in the text, or the
+// peer's own log has more.
+std::string advice(Reason reason);
 
 }  // namespace ztcp::msg

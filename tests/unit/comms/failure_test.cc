@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "transport/link/memory_link.h"
+#include "transport/msg/reason.h"
 #include "transport/ustack/poller.h"
 
 namespace ztcp::comms {
@@ -74,6 +75,33 @@ TEST_F(FailureLine, LeavesOutWhatNoStreamEverHad) {
             "sending to 10.1.0.2:7471 failed: the peer stopped answering (tcp connect); 0 messages "
             "(0 bytes) done, 0 in flight; is the process on that host alive, and may TCP pass "
             "between the two NICs?");
+}
+
+TEST_F(FailureLine, ARefusalIsSaidOnceWithWhatMendsIt) {
+  failure.error = {Errc::kRefused, 0, "the peer refused"};
+  failure.session = {.reason = msg::Reason::kKeyUnexpected, .from_peer = true};
+  EXPECT_EQ(line(Direction::kSend),
+            "sending to 10.1.0.2:7471 failed: the peer refused: a cluster key is set here but not "
+            "there; 0 messages (0 bytes) done, 0 in flight; write the same messages.cluster_key "
+            "into both hosts' ztcp.conf (openssl rand -hex 32)");
+  failure.session.from_peer = false;
+  EXPECT_EQ(line(Direction::kReceive).find("refused"), std::string::npos)
+      << "it is this end's word";
+  failure.session = {};
+  EXPECT_NE(line(Direction::kSend).find("failed: the peer refused; 0 messages"), std::string::npos)
+      << line(Direction::kSend);
+}
+
+// Nobody has said why: then a firewall may be what refuses.
+TEST_F(FailureLine, AFirewallIsSuspectedOnlyWhereNoEndSpoke) {
+  failure.error = {Errc::kRefused, 111, "connect"};
+  EXPECT_NE(line(Direction::kSend).find("the peer refused (connect, errno 111)"),
+            std::string::npos);
+  EXPECT_NE(line(Direction::kSend).find("firewall"), std::string::npos);
+  for (std::uint32_t i = 1; i <= msg::kLastReason; ++i) {
+    failure.session = {.reason = static_cast<msg::Reason>(i), .from_peer = true};
+    EXPECT_EQ(line(Direction::kSend).find("firewall"), std::string::npos) << i;
+  }
 }
 
 }  // namespace
