@@ -6,16 +6,42 @@
   check_module.py LIBRARY
 
 It stays mapped after dlclose() and binds everything at load; nothing in it is looked up elsewhere
-first, unique across the process, or found through a path of the build machine.
+first, unique across the process, or found through a path. Loaded by its path, it is what
+dlopen("libnccl-net.so") finds from then on.
 """
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
+NAME = "libnccl-net.so"
+
 
 def output(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+# As a package does that brings the library; and as NCCL 2.28 to 2.29 do, which were given a path
+# (NCCL_NET_PLUGIN), close it with the last communicator and open the next one's by this name.
+PRELOAD = """
+import _ctypes, ctypes, sys
+def table(library):
+    return ctypes.addressof(ctypes.c_char.in_dll(library, "ncclNetPlugin_v8"))
+first = ctypes.CDLL(sys.argv[1])
+at = table(first)
+assert table(ctypes.CDLL(sys.argv[2])) == at, "loaded by its path"
+assert table(ctypes.CDLL(sys.argv[1])) == at, "loaded twice by its path"
+for _ in range(3):
+    _ctypes.dlclose(first._handle)
+assert table(ctypes.CDLL(sys.argv[2])) == at, "loaded by its path and closed"
+"""
+
+
+def preload_problems(library):
+    done = subprocess.run([sys.executable, "-c", PRELOAD, str(pathlib.Path(library).resolve()), NAME], check=False,
+                          env={**os.environ, "LD_LIBRARY_PATH": "/nonexistent"}, capture_output=True, text=True)
+    return [] if done.returncode == 0 else [f"preloaded, it is not found by its name: {done.stderr.strip()}"]
 
 
 def main():
@@ -34,10 +60,13 @@ def main():
         problems.append("lacks SYMBOLIC: the host's symbols would replace ours")
     if "(TEXTREL)" in dynamic:
         problems.append("has TEXTREL")
-    # Paths relative to the library are the build tree's own and go away at install.
+    # Of other test modules, which stand on libraries of the build tree, those relative to it.
     for paths in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
         problems += [f"looks for libraries in {path}" for path in paths.split(":")
-                     if not path.startswith("$ORIGIN")]
+                     if not path.startswith("$ORIGIN") or library.endswith("/libnccl-net.so")]
+    if "(SONAME)" not in dynamic or f"[{NAME}]" not in dynamic:
+        problems.append(f"has another SONAME than {NAME}")
+    problems += preload_problems(library)
     if re.search(r"GNU_STACK.*RWE", segments):
         problems.append("wants an executable stack")
     problems += [f"unique symbol {line.split()[-1]}" for line in symbols.splitlines()
