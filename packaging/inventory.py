@@ -44,7 +44,9 @@ def read_map(path):
         elif re.match(r"(Merging|Discarded|Memory|As-needed|There are)", line):
             section = ""
         elif section == "members" and line and not line[0].isspace():
-            archive, member = re.fullmatch(r"([^(]+?)(?:\((.*)\))?", line.strip()).groups()
+            # Behind a short name stands on the same line what it was taken for.
+            name = re.split(r"\s{2,}", line.strip())[0]
+            archive, member = re.fullmatch(r"([^(]+?)(?:\((.*)\))?", name).groups()
             if member is None:
                 objects.add(archive)  # Of a thin archive of ours.
             else:
@@ -57,14 +59,16 @@ def read_map(path):
 def contents(build, binary):
     """All objects and system archives inside a binary, through what `ld -r` made beforehand."""
     objects, archives = read_map(build / f"{binary}.map")
-    pending = [a for a in archives if not a.startswith("/")]
-    for own in pending:
-        del archives[own]
-        for partial in sorted((build / own).parent.glob("*.o.map")):
-            more_objects, more_archives = read_map(partial)
-            objects |= more_objects
-            for name, members in more_archives.items():
-                archives[name] |= members
+    pending = list(objects)
+    while pending:
+        partial = build / f"{pending.pop()}.map"
+        if not partial.exists():
+            continue
+        more_objects, more_archives = read_map(partial)
+        pending += more_objects - objects
+        objects |= more_objects
+        for name, members in more_archives.items():
+            archives[name] |= members
     return objects, archives
 
 

@@ -18,6 +18,7 @@
 #include <memory>
 
 #include "transport/core/address.h"
+#include "transport/core/unprotected.h"
 #include "transport/msg/bounce.h"
 #include "transport/msg/copy_jobs.h"
 #include "transport/msg/lane.h"
@@ -127,8 +128,8 @@ class RecvSession final : public CopyClient {
   bool overlaps_another(const RecvFlow& flow, Of&& of);
   void take_back_place(RecvFlow& flow);
   void reserve(TimePoint now, RecvFlow& flow, UnexpectedMessage& m, const Chunk& chunk);
-  bool sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t from,
-            std::span<const std::byte> bytes);
+  ZTCP_UNPROTECTED bool sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t from,
+                             std::span<const std::byte> bytes);
   void hold(Arrival& m, RecvFlow& flow, std::uint64_t from, std::uint64_t to);
   void settle(TimePoint now, RecvLane& lane, Arrival& m, std::uint64_t number);
   void take_over(UnexpectedMessage& from, RecvMessage& to, RecvLane& lane, std::uint64_t number);

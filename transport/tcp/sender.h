@@ -13,6 +13,7 @@
 
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
+#include "transport/core/unprotected.h"
 #include "transport/tcp/congestion.h"
 #include "transport/tcp/pacer.h"
 #include "transport/tcp/rack.h"
@@ -86,7 +87,7 @@ class Sender {
   bool next(TimePoint now, TxFrame& frame, Outgoing& out);
 
   // --- Timers
-  TimePoint deadline() const;
+  ZTCP_UNPROTECTED TimePoint deadline() const;
   // kProbe: send an empty segment that the peer must answer (zero window).
   Timeout on_timer(TimePoint now);
 
@@ -169,7 +170,7 @@ class Sender {
   void send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoing& out);
   std::uint32_t new_data_limit();
 
-  void arm_timers(TimePoint now, bool restart);
+  ZTCP_UNPROTECTED void arm_timers(TimePoint now, bool restart);
   Duration tail_probe_timeout() const;
   Duration longest_wait() const;
   Duration persist_interval() const;

@@ -9,13 +9,14 @@
 #include <span>
 
 #include "transport/core/address.h"
+#include "transport/core/unprotected.h"
 
 namespace ztcp::wire {
 
 namespace detail {
 // Ones' complement sums of 16-bit words in memory order, not folded below 64 bits. An odd last
 // byte counts as the first byte of a word.
-std::uint64_t sum_words(const std::byte* data, std::size_t size_bytes) noexcept;
+ZTCP_UNPROTECTED std::uint64_t sum_words(const std::byte* data, std::size_t size_bytes) noexcept;
 
 // Adds with end-around carry: 2^64 and 2^16 are both 1 modulo 2^16 - 1.
 constexpr std::uint64_t add_carry(std::uint64_t a, std::uint64_t b) noexcept {

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""Holds the built binaries and our own object files against what hardening promises.
+
+  hardening_test.py BUILD
+
+Binaries: position independent, read-only after relocation, everything bound at load, no executable
+stack, no RUNPATH (the build tree's own among them), the stack protector in use. Objects: notes of
+indirect branch tracking and shadow stacks in each. A binary has these only where all that is linked
+in has, and Debian 12's DPDK and libstdc++ do not.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+BINARIES = ["plugin/libnccl-net.so", *(f"tools/{name}/{name}" for name in ("ztcp_setup", "ztcp_perf", "ztcp_switch"))]
+# Static libraries of the product, whose objects parse what comes from outside.
+LIBRARIES = ["transport/core/libcore.a", "transport/wire/libwire.a", "transport/tcp/libtcp.a", "transport/msg/libmsg.a",
+             "transport/comms/libcomms.a", "transport/sockets/libsockets.a", "transport/verbs/libverbs.a",
+             "transport/link/libplain_link.a", "config/libconfig.a", "plugin/libplugin.a"]
+
+
+def readelf(option, path):
+    return subprocess.run(["readelf", option, "-W", path], check=True, capture_output=True, text=True).stdout
+
+
+class Hardening(unittest.TestCase):
+    def test_binaries_are_linked_hardened(self):
+        for binary in BINARIES:
+            with self.subTest(binary):
+                path = BUILD / binary
+                self.assertIn("Type:                              DYN", readelf("-h", path), "not position independent")
+                segments = readelf("-l", path)
+                self.assertIn("GNU_RELRO", segments)
+                self.assertNotRegex(segments, r"GNU_STACK.*RWE")
+                dynamic = readelf("-d", path)
+                self.assertRegex(dynamic, r"BIND_NOW|FLAGS_1\).*NOW")
+                self.assertFalse(re.search(r"\((RPATH|RUNPATH)\)", dynamic), "looks for libraries in a path of its own")
+
+    def test_the_stack_protector_and_fortify_are_in_use(self):
+        for binary in BINARIES:
+            with self.subTest(binary):
+                symbols = readelf("--dyn-syms", BUILD / binary)
+                self.assertTrue("__stack_chk_fail" in symbols, "no stack protector")
+                self.assertTrue(re.search(r"__\w+_chk@", symbols), "no _FORTIFY_SOURCE")
+
+    def test_our_objects_protect_stacks_and_mark_branches(self):
+        for library in LIBRARIES:
+            with self.subTest(library):
+                path = BUILD / library
+                self.assertTrue(path.exists())
+                notes = readelf("-n", path)
+                objects = notes.count("File: ")
+                self.assertGreater(objects, 0)
+                self.assertEqual(len(re.findall(r"x86 feature: IBT, SHSTK", notes)), objects)
+                self.assertIn("__stack_chk_fail", readelf("-s", path))
+
+
+if __name__ == "__main__":
+    # What is relative in a thin archive is so from the build folder on.
+    os.chdir(BUILD)
+    unittest.main(argv=sys.argv[:1])
