@@ -36,6 +36,12 @@ auto poll_until_connected(Attempt&& attempt, Enough&& has_waited_enough) -> decl
   }
 }
 
+// A handle tells the transport alone, which for merged NICs is that of RDMA, also where they are
+// TCP's.
+const char* listens_with(TransportKind kind) {
+  return kind == TransportKind::kVerbs ? "RDMA verbs or merged NICs" : to_string(kind);
+}
+
 }  // namespace
 
 Net::Net(Starter starter, std::chrono::milliseconds forgotten_after)
@@ -249,7 +255,7 @@ Told<SendCommPtr> Net::begin_connect(const Device& device, const PeerHandle& pee
                   "connecting from {} failed: it carries {}, the peer listens with {}{}; NCCL "
                   "pairs the NICs of two hosts by their order: give both hosts' ztcp.conf NICs of "
                   "the same drivers in the same order",
-                  name, to_string(ours), to_string(peer.kind),
+                  name, device.transport->carrier(device.number), listens_with(peer.kind),
                   is_here ? "" : ", which no NIC of this host carries");
   }
   Result<SendCommPtr> comm = device.transport->begin_connect(device.number, peer, options);

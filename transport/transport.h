@@ -200,6 +200,8 @@ class Transport {
   // For the line that init says of it: name, what carries the bytes, over which NIC, for which GPU,
   // and why whatever is off is off.
   virtual std::string describe_device(int device) const = 0;
+  // What carries the bytes of that device, for messages.
+  virtual std::string carrier(int) const { return to_string(kind()); }
   // A device more, over all of which each of its connections goes; the same again for the same. Its
   // number is none of devices()', which stay as they are.
   struct Merged {

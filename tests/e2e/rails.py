@@ -40,6 +40,8 @@ def merged():
             rows_are_right(fabric.run_perf("--op", "all_reduce", "--tags", "2", *SHORT,
                                            env=by_config(fabric, faults, SOFT_NIC_DEVICES="2", NCCL_IB_TIMEOUT="15")))
         both_carried(fabric)
+        said(fabric, r"ib0: no connection is left; so far it sent \d+ messages \([1-9]\d+ bytes\), received \d+ messages \([1-9]\d+ bytes\); "
+                     r"soft0 port 1 sent [1-9]\d+ bytes, received [1-9]\d+; soft1 port 1 sent [1-9]\d+ bytes, received [1-9]\d+")
 
 
 def merged_gpu_memory():

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "transport/core/log.h"
 #include "transport/verbs/completion_text.h"
 
 namespace ztcp::verbs {
@@ -169,8 +170,10 @@ std::string CommEnd::describe_peer() const {
 void CommEnd::close() {
   // Of one that is being made the control thread's are all parts still, and nothing is under way.
   bool was_idle = true;
+  Carried carried;
   if (connection_->phase() == Connection::Phase::kReady) {
     const Turn turn(*this);
+    carried = connection_->carried();
     was_idle = connection_->is_idle();
     if (!was_idle && !error_) connection_->abort();
   }
@@ -179,6 +182,10 @@ void CommEnd::close() {
   else
     control_->close(connection_, static_cast<std::uint8_t>(Errc::kPeerClosed),
                     "it closed the connection with messages under way");
+  const bool is_sender = connection_->direction() == Direction::kSend;
+  if (const auto line =
+          connection_->rails().carried.closed(carried, is_sender, CarriedLog::Clock::now()))
+    log::info("{}", *line);
 }
 
 }  // namespace ztcp::verbs

@@ -22,7 +22,9 @@ namespace ztcp::verbs {
 class CommEnd {
  public:
   CommEnd(std::shared_ptr<Control> control, std::shared_ptr<Connection> connection)
-      : control_(std::move(control)), connection_(std::move(connection)) {}
+      : control_(std::move(control)), connection_(std::move(connection)) {
+    connection_->rails().carried.opened();
+  }
   CommEnd(const CommEnd&) = delete;
   CommEnd& operator=(const CommEnd&) = delete;
 

@@ -281,4 +281,18 @@ void Connection::hear(News news, Errc code, const std::string& text) {
   news_.store(news, std::memory_order_release);
 }
 
+Carried Connection::carried() const {
+  Carried out;
+  out.messages = sender_ ? sender_->messages_done() : receiver_ ? receiver_->messages_done() : 0;
+  for (std::size_t i = 0; i < strands_.size() && out.messages != 0; ++i) {
+    const auto& rails = rails_->rails;
+    const auto rail = std::find(rails.begin(), rails.end(), strands_[i].rail);
+    const auto number = static_cast<std::uint32_t>(i);
+    if (rail == rails.end()) continue;
+    out.bytes[static_cast<std::size_t>(rail - rails.begin())] +=
+        sender_ ? sender_->carried_bytes(number) : receiver_->carried_bytes(number);
+  }
+  return out;
+}
+
 }  // namespace ztcp::verbs

@@ -108,6 +108,8 @@ class Connection final : public WorkQueues, public Landings {
   Status take(const Strand& strand, const ibv_wc& completion);
   Status take(const Strand& strand, const PieceStream::Told& told);
   void abort();
+  // What has gone over it. Under its lock.
+  Carried carried() const;
 
   // --- Rails that fail (connection_rails.cc) and come back (connection_offers.cc) ----------------
   // The rail has failed: its messages go over the others. False: there is no other that serves, or

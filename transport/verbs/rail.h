@@ -19,6 +19,7 @@
 
 #include "transport/comms/end_log.h"
 #include "transport/sockets/socket.h"
+#include "transport/verbs/carried_log.h"
 #include "transport/verbs/device.h"
 #include "transport/verbs/registrations.h"
 
@@ -88,6 +89,7 @@ struct RailSet {
       : name(std::move(shown_as)),
         rails(sorted(std::move(all))),
         registrations(pages_of(rails)),
+        carried(name, places_of(rails)),
         first_(first_of(rails)) {}
 
   // Over it queue pairs are agreed upon, and it stands for all where one must: the first that can
@@ -109,12 +111,18 @@ struct RailSet {
   const std::string name;
   const Rails rails;  // kMaxRails at most.
   Registrations registrations;
+  CarriedLog carried;
 
  private:
   static Rails sorted(Rails rails) {
     std::stable_partition(rails.begin(), rails.end(),
                           [](const auto& rail) { return !rail->device.is_tcp; });
     return rails;
+  }
+  static std::vector<std::string> places_of(const Rails& rails) {
+    std::vector<std::string> out;
+    for (const auto& rail : rails) out.push_back(rail->device.place());
+    return out;
   }
   // Null where nothing is registered.
   static std::vector<PageRegistrations*> pages_of(const Rails& rails) {

@@ -127,12 +127,23 @@ class VerbsTransport final : public Transport {
                                              : std::string(),
         fmt::join(rails, "; "));
   }
+  std::string carrier(int device) const override {
+    const std::lock_guard lock(mutex_);
+    const RailSet& set = *sets_[static_cast<std::size_t>(device)];
+    return set.rails.front()->device.is_tcp ? "TCP over merged NICs" : set.kinds();
+  }
   Result<Merged> merge(std::span<const int> devices) override;
   Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
   Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
                                     const CommOptions& options) override;
   void drain() override {
-    if (!in_forked_child()) control_->drain();
+    if (in_forked_child()) return;
+    control_->drain();
+    // The process ends: a thread of NCCL's may have the lock for good.
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return;
+    for (const auto& set : sets_)
+      if (const auto line = set->carried.rest()) log::info("{}", *line);
   }
 
  private:

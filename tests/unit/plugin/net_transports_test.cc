@@ -53,7 +53,7 @@ TEST_F(TwoTransports, ADeviceOfOneAndAHandleOfTheOtherAreNamed) {
   EXPECT_EQ(connected.error().code(), Errc::kProtocol);
   EXPECT_TRUE(warned(log_,
                      "connecting from ztcp1 failed: it carries userspace TCP, the peer "
-                     "listens with RDMA verbs; NCCL pairs"))
+                     "listens with RDMA verbs or merged NICs; NCCL pairs"))
       << log_.warned();
   EXPECT_TRUE(warned(log_, "NICs of the same drivers in the same order")) << log_.warned();
 }
@@ -77,7 +77,8 @@ TEST_F(NetTest, AKindThatNoNicOfThisHostCarriesIsNamed) {
   const auto connected = net_.connect(nullptr, 0, handle_);
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().code(), Errc::kProtocol);
-  EXPECT_TRUE(warned(log_, "listens with RDMA verbs, which no NIC of this host carries"))
+  EXPECT_TRUE(
+      warned(log_, "listens with RDMA verbs or merged NICs, which no NIC of this host carries"))
       << log_.warned();
 }
 

@@ -38,6 +38,28 @@ TEST_F(RailsTest, APortOfTheReceiversMay) {
   carry(50);
 }
 
+TEST_F(RailsTest, WhatEachRailCarriedIsToldAtTheEnd) {
+  carry(20);
+  ASSERT_TRUE(pair_.sender->deregister_memory(from_key_));
+  ASSERT_TRUE(pair_.receiver->deregister_memory(to_key_));
+  pair_ = {};
+  using testing::Contains;
+  using testing::MatchesRegex;
+  EXPECT_THAT(log_.infos(),
+              Contains(MatchesRegex("from: no connection is left; so far it sent [0-9]+ messages "
+                                    "\\([1-9][0-9]+ bytes\\), received 0 messages \\(0 bytes\\); "
+                                    "fake0 port 1 sent [1-9][0-9]+ bytes, received 0; "
+                                    "fake1 port 1 sent [1-9][0-9]+ bytes, received 0")));
+  EXPECT_THAT(log_.infos(),
+              Contains(MatchesRegex("to: no connection is left; so far it sent 0 messages .*; "
+                                    "fake2 port 1 sent 0 bytes, received [1-9][0-9]+; "
+                                    "fake3 port 1 sent 0 bytes, received [1-9][0-9]+")));
+  // For the fixture, which closes one.
+  pair_ = test::connect(*transport_, *transport_, 1);
+  from_key_ = key_of(*pair_.sender, from_);
+  to_key_ = key_of(*pair_.receiver, to_);
+}
+
 // Nobody is told by an event: a completion says so.
 TEST_F(RailsTest, AQueuePairThatFailsTakesItsRailAlone) {
   for (int n = 1; n < 4; ++n) {

@@ -40,6 +40,7 @@ TEST_F(TcpRailsTest, BothCarryAShare) {
               HasSubstr("from: RDMA verbs and TCP over 2 rails that /etc/ztcp.conf merges: fake0 "
                         "port 1, "));
   EXPECT_THAT(transport_->describe_device(0), HasSubstr("; TCP, of host memory alone, on lo 127"));
+  EXPECT_EQ(transport_->carrier(0), "RDMA verbs and TCP");
   carry_by_tcp(10 * kSize);
   const int works = host_.devices.carried_out(IBV_WR_RDMA_WRITE_WITH_IMM);
   carry(20);
@@ -135,6 +136,7 @@ class TcpOnlyTest : public RailsFixture {
 TEST_F(TcpOnlyTest, BothCarryAShareAndEachGoesOnAlone) {
   EXPECT_EQ(transport_->devices()[0].speed_mbps, 100'000U) << "of both";
   EXPECT_FALSE(transport_->devices()[0].dmabuf);
+  EXPECT_EQ(transport_->carrier(0), "TCP over merged NICs");
   EXPECT_THAT(transport_->describe_device(0),
               HasSubstr("from: TCP over 2 rails that /etc/ztcp.conf merges: TCP, of host memory "
                         "alone, on lo 127.0.0.2, "));

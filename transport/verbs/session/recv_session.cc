@@ -112,7 +112,11 @@ Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immedia
   come = static_cast<std::uint8_t>(come | 1U << told.piece);
   post.of[buffer] = static_cast<std::uint8_t>(told.pieces);
   received += size_bytes;
-  if (come == (1U << told.pieces) - 1) --post.unfilled;
+  carried_bytes_[queue_pair] += size_bytes;
+  if (come == (1U << told.pieces) - 1) {
+    --post.unfilled;
+    ++messages_done_;
+  }
   // As many are there as buffers may be posted, and one batch more.
   if (++consumed_[queue_pair] < kReceiveBatch ||
       (lost_rails_ >> settings_.rails[queue_pair] & 1U) != 0)
@@ -202,6 +206,13 @@ Status RecvSession::reopen_rail(std::uint32_t rail) {
 bool RecvSession::is_idle() const {
   return std::all_of(posts_.begin(), posts_.end(),
                      [](const Post& post) { return post.unfilled == 0; });
+}
+
+std::uint64_t RecvSession::carried_bytes(std::uint32_t rail) const {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < settings_.rails.size(); ++i)
+    if (settings_.rails[i] == rail) bytes += carried_bytes_[i];
+  return bytes;
 }
 
 }  // namespace ztcp::verbs

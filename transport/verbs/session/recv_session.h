@@ -82,6 +82,10 @@ class RecvSession {
   }
   bool is_idle() const;
 
+  // Buffers that were filled, and what has come over that rail.
+  std::uint64_t messages_done() const { return messages_done_; }
+  std::uint64_t carried_bytes(std::uint32_t rail) const;
+
  private:
   struct Post {
     std::uint8_t unfilled = 0;  // Buffers.
@@ -113,6 +117,8 @@ class RecvSession {
   std::uint32_t lost_rails_ = 0;      // A bit for each.
   std::uint32_t unproven_rails_ = 0;  // The same: that rejoin.
   std::uint32_t waiting_rows_ = 0;    // The same: that are written again once there is room.
+  std::uint64_t messages_done_ = 0;
+  std::array<std::uint64_t, kMaxQueuePairs> carried_bytes_{};
   std::array<std::uint32_t, kMaxQueuePairs> consumed_{};  // Receives, since some were posted.
 };
 

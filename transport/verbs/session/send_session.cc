@@ -248,4 +248,11 @@ Status SendSession::rejoin_rail(std::uint32_t rail) {
   return send_again();
 }
 
+std::uint64_t SendSession::carried_bytes(std::uint32_t rail) const {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < sent_.size(); ++i)
+    if (queue_pairs_[i].rail == rail) bytes += sent_[i].carried_bytes();
+  return bytes;
+}
+
 }  // namespace ztcp::verbs

@@ -88,6 +88,9 @@ class SendSession {
     std::uint64_t posted_bytes = 0;
   };
   const Truncated& truncated() const { return truncated_; }
+  // In all, and over that rail, what was sent again counted again.
+  std::uint64_t messages_done() const { return messages_done_; }
+  std::uint64_t carried_bytes(std::uint32_t rail) const;
 
  private:
   // What is needed to send a piece of a message again.
@@ -113,7 +116,9 @@ class SendSession {
   Status send(std::uint16_t number, const Message& message, std::uint32_t slot, const Cut& cut);
   Status send_again();
   void finish(const Piece& piece) {
-    if (--unfinished_[piece.message] == 0) --in_flight_;
+    if (--unfinished_[piece.message] != 0) return;
+    --in_flight_;
+    ++messages_done_;
   }
   Status send_piece(std::uint32_t queue_pair, const Message& message, std::uint32_t slot,
                     const Piece& piece);
@@ -126,6 +131,7 @@ class SendSession {
 
   std::array<std::uint8_t, kMessages> unfinished_{};  // Pieces of each message.
   std::uint32_t in_flight_ = 0;                       // Messages.
+  std::uint64_t messages_done_ = 0;
 
   std::uint32_t next_post_ = 1;              // The sequence number that comes next.
   std::uint32_t oldest_post_ = 1;            // With a slot that no message has taken.

@@ -31,6 +31,8 @@ class SentWork {
   bool is_empty() const { return next_ == oldest_; }
   // Of messages.
   std::uint64_t backlog_bytes() const { return backlog_bytes_; }
+  // That were completed.
+  std::uint64_t carried_bytes() const { return carried_bytes_; }
 
   // Calls lost(piece) for all, and forgets them: their queue pair is no more.
   template <class Lost>
@@ -57,6 +59,7 @@ class SentWork {
     while (oldest_ <= id) {
       const Piece& piece = pieces_[oldest_++ % kSendDepth];
       backlog_bytes_ -= piece.size_bytes;
+      carried_bytes_ += piece.size_bytes;
       if (piece.message != Piece::kNobody) done(piece);
     }
     return true;
@@ -66,6 +69,7 @@ class SentWork {
   std::uint64_t oldest_ = 0;
   std::uint64_t next_ = 0;
   std::uint64_t backlog_bytes_ = 0;
+  std::uint64_t carried_bytes_ = 0;
   std::array<Piece, kSendDepth> pieces_{};
 };
 
