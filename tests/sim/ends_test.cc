@@ -205,6 +205,49 @@ TEST(Ends, AnMtuThatDoesNotFitFailsByName) {
   ASSERT_TRUE(pair.world.run_until([&] { return pair.client.error().has_value(); }, 60s))
       << pair.world.why();
   EXPECT_EQ(pair.client.error()->code, Errc::kPathMtu);
+  EXPECT_LE(pair.world.now() - TimePoint(1s), 1500ms);
+}
+
+// A path that narrows under bulk without a word: jumbo frames get lost from now on, small ones do
+// not. All bytes arrive, with a standstill of less than a tenth of a second.
+TEST(Ends, APathThatNarrowsSilentlyUnderBulkIsFollowed) {
+  for (const std::size_t mtu : {std::size_t{1500}, std::size_t{1300}}) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      TcpWorldOptions options = small(20'000'000, 2'000'000);
+      options.stack.mtu_bytes = 9000;
+      options.world.seed = seed;
+      options.world.forward.rate_bits_per_second = 10'000'000'000;
+      options.world.forward.queue_limit_bytes = 1 << 20;
+      options.world.forward.loss = seed == 3 ? 0.01 : 0;
+      TcpWorld pair(options);
+      ASSERT_TRUE(pair.run_until_connected()) << pair.world.why();
+      ASSERT_TRUE(pair.world.run_until([&] { return pair.server.received() > 5'000'000; }));
+      pair.world.wire(0).set_path_mtu(mtu);
+      pair.world.wire(1).set_path_mtu(mtu);
+      ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_delivered(); }, 5s))
+          << pair.world.why();
+      EXPECT_GE(pair.client_stack.counters().path_mtu_cuts, 1U);
+      EXPECT_LE(pair.world.now() - TimePoint(1s), 600ms) << mtu << ", seed " << seed;
+      EXPECT_TRUE(pair.finish()) << pair.world.why();
+    }
+  }
+}
+
+// Congestion that loses a third of all frames looks alike for a while, and is no reason to cut.
+TEST(Ends, HeavyLossIsNotTakenForANarrowPath) {
+  std::uint64_t cuts = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    TcpWorldOptions options = small(300'000, 0);
+    options.stack.mtu_bytes = 9000;
+    options.world.seed = seed;
+    options.world.forward.loss = 0.35;
+    TcpWorld pair(options);
+    ASSERT_TRUE(pair.connect());
+    (void)pair.world.run_until(
+        [&] { return pair.client.error().has_value() || pair.is_all_delivered(); }, 30s);
+    cuts += pair.client_stack.counters().path_mtu_cuts;
+  }
+  EXPECT_EQ(cuts, 0U);
 }
 
 TEST(Ends, HeldFramesStayInsideTheirShare) {

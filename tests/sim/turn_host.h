@@ -158,12 +158,16 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
   // What the turn told, in order: "link 2", "lost 0" (by client 0), "nobody".
   std::vector<std::string> told;
   std::vector<ustack::Finding> findings;
+  std::vector<tcp::PathMtuChange> path_changes;
 
  private:
   void on_link_state(link::LinkState state) override {
     told.push_back("link " + std::to_string(static_cast<int>(state)));
   }
   void on_warning(const ustack::Finding& finding) override { findings.push_back(finding); }
+  void on_path_mtu(TimePoint, const tcp::PathMtuChange& change) override {
+    path_changes.push_back(change);
+  }
   void on_nobody_left(TimePoint) override { told.push_back("nobody"); }
   void on_session(TimePoint, std::unique_ptr<msg::RecvSession> session) override {
     Bytes& inbox = *inboxes.at(receivers.size());

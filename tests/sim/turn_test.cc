@@ -232,5 +232,22 @@ TEST_F(TurnTest, ManyOfAKindAreFound) {
   EXPECT_TRUE(from.findings.empty());
 }
 
+// Full packets get lost from some moment on, small ones do not: the transfer goes on, and is told
+// of.
+TEST_F(TurnTest, APathThatNarrowsIsTold) {
+  run_for(3ms);
+  ASSERT_FALSE(all_done());
+  from.link.corrupts = [](Bytes& frame) {
+    if (frame.size() > 1450) frame.back() ^= std::byte{1};
+  };
+  run_until([&] { return all_done(); });
+  run_for(2ms);
+  ASSERT_FALSE(from.path_changes.empty());
+  EXPECT_EQ(from.path_changes[0].remote, IpAddress(Ipv4Address{0x0a4d0102}));
+  EXPECT_EQ(from.path_changes[0].before_bytes, 1500U);
+  EXPECT_EQ(from.path_changes[0].now_bytes, 1400U);
+  EXPECT_FALSE(senders[0]->failed || senders[1]->failed);
+}
+
 }  // namespace
 }  // namespace ztcp::sim

@@ -164,8 +164,13 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   flow.drop(SendFlow::State::kGone);
   doubt_flow(flow);
   has_asked_ = false;  // Perhaps there. What is heard next shows whether to ask again.
-  if (peer_closed_) return advance();         // It has everything.
-  if (flow.index() != 0 && !flow.was_up()) {  // Carry on with fewer.
+  if (peer_closed_) return advance();  // It has everything.
+  // TCP has probed a new flow's path in vain: another port may lead along the same, and the reason
+  // is known. Only a flow that has served before tries other ports.
+  const bool takes_no_full_packets =
+      error.code == Errc::kPathMtu && flow.redials == 0 && flow.early_deaths == 0;
+  if (takes_no_full_packets && flow.index() == 0) return fail(error);
+  if (flow.index() != 0 && (!flow.was_up() || takes_no_full_packets)) {  // Carry on with fewer.
     if (is_closing_) finish_closing();
     return;
   }

@@ -129,20 +129,6 @@ void Connection::on_neighbour(MacAddress mac) {
   if (state_ != State::kClosed) wake();
 }
 
-void Connection::on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint32_t mtu_bytes) {
-  if (!is_synchronized() || state_ == State::kTimeWait) return;
-  const bool probe = path_.is_active() && quoted == iss_ + 1 - sender_.mss_bytes();
-  if (!probe && !sender_.is_in_flight(quoted)) return;
-  const auto headers = static_cast<std::uint32_t>(wire::kIpv4Bytes + header_.tcp_header_bytes());
-  // RFC 1191 section 3 knows no next hop below 68; anything so small is an attack (RFC 5927
-  // section 7.3) or useless here.
-  if (mtu_bytes < headers + kLeastMssBytes || mtu_bytes - headers >= sender_.mss_bytes()) return;
-  sender_.lower_mss(now, mtu_bytes - headers);
-  if (path_.is_active()) path_.begin(now);
-  wake();
-  schedule();
-}
-
 void Connection::on_unreachable(TimePoint now, SeqNum quoted, const char* reason, bool hard) {
   if (state_ == State::kClosed || state_ == State::kTimeWait) return;
   const bool of_ours = is_synchronized() ? sender_.is_in_flight(quoted) : quoted == iss_;
@@ -167,6 +153,7 @@ ConnectionStatistics Connection::statistics() const {
   if (!is_synchronized()) return out;  // The halves have begun with nothing yet.
   sender_.fill(out);
   receiver_.fill(out);
+  out.full_mss_bytes = full_mss_bytes_;
   return out;
 }
 

@@ -7,7 +7,7 @@
 //
 // connection.cc: life and the user's calls; connection_handshake.cc: until it is established;
 // connection_input.cc: segments, in the order of section 3.10.7; connection_output.cc: frames;
-// connection_timers.cc: deadlines.
+// connection_timers.cc: deadlines; connection_path.cc: what packets the path takes.
 #pragma once
 
 #include <cstddef>
@@ -158,8 +158,22 @@ class Connection final : public Stream, public ListHook<> {
   void write_syn(TimePoint now, TxFrame& frame);
   void write_ack(TimePoint now, TxFrame& frame);
   void write_keepalive(TimePoint now, TxFrame& frame);
-  void write_path_probe(TimePoint now, TxFrame& frame);
   std::size_t collect_reset(TimePoint now, std::span<TxFrame> out, bool& more);
+
+  // connection_path.cc
+  void write_path_probe(TimePoint now, TxFrame& frame);
+  std::span<const wire::SackBlock> take_path_answers(std::span<const wire::SackBlock> sack);
+  void on_path_answered();
+  bool on_path_timer(TimePoint now);
+  void suspect_path(TimePoint now);
+  std::uint32_t header_bytes() const;
+  std::uint32_t next_smaller_mss() const;
+  void report_path(std::uint32_t before_bytes, std::uint32_t mss_bytes, PathMtuChange::Cause cause);
+  // Data of the size in question was delivered.
+  bool is_path_proven() const {
+    if (path_.cause() == PathProbe::Cause::kConnect) return sender_.full_size_delivered();
+    return path_.cause() == PathProbe::Cause::kTimeouts && sender_.progress() > path_.started();
+  }
 
   // connection_timers.cc
   TimePoint deadline() const;
@@ -203,6 +217,12 @@ class Connection final : public Stream, public ListHook<> {
   bool payload_lost_ = false;  // Bytes came after close().
   bool peer_scales_ = false;   // The peer's SYN had a window scale.
   PathProbe path_;
+  std::uint32_t full_mss_bytes_ = 0;  // What the handshake, or a router, allows.
+  TimePoint raise_at_ = kNever;       // When to ask whether the full size fits again.
+  TimePoint suspected_{};             // The first of the timeouts in a row; zero: none.
+  TimePoint small_answered_{};        // While suspected: the last ACK without payload.
+  bool ask_by_byte_ = false;          // The keepalive that is due carries one old byte.
+  SeqNum asked_end_;                  // Behind that byte, when it was sent last.
   TimePoint opened_{};
   TimePoint state_deadline_ = kNever;  // SYN retransmission, after close(), TIME-WAIT.
   Duration syn_timeout_{};

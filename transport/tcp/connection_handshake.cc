@@ -24,7 +24,11 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   local_port_ = local_port;
   heard_ = opened_ = now;
   unreachable_ = nullptr;
-  path_.stop();
+  path_.reset();
+  full_mss_bytes_ = 0;
+  raise_at_ = kNever;
+  suspected_ = small_answered_ = {};
+  ask_by_byte_ = false;
   sender_.reset();
   peer_scales_ = payload_lost_ = false;
   ports_tried_ = 0;
@@ -156,7 +160,8 @@ void Connection::establish(TimePoint now, const wire::TcpHeader& tcp) {
   state_deadline_ = kNever;
   set_state(State::kEstablished);
   if (!syn_retransmitted_) sender_.rtt().on_sample(now, now - syn_sent_);
-  if (active_ && sack_) path_.begin(now);
+  full_mss_bytes_ = sender_.mss_bytes();
+  if (sack_) path_.begin(now, PathProbe::Cause::kConnect);
 }
 
 // False: the user ended it at once.

@@ -175,14 +175,11 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
       sender_.has_heard(ack, window_bytes))
     return;
   std::span<const wire::SackBlock> sack = tcp.options.sack_blocks();
-  if (path_.is_active() && !sack.empty() && SeqNum(sack[0].begin).before(iss_ + 1)) {
-    // Bytes below the first one were only in the path probe. The block may go on: peers join what
-    // arrived twice.
-    path_.stop();
-    sack = sack.subspan(1);
-  }
+  if (!sack.empty()) sack = take_path_answers(sack);
   if (path_.is_alone() && is_repeated_ack(parsed)) [[unlikely]]
     path_.stop();
+  if (suspected_ != TimePoint{} && parsed.payload_bytes == 0) [[unlikely]]
+    small_answered_ = now;
   const bool was_acked = sender_.fin_acked();
   sender_.on_ack(now, {.ack = ack,
                        .window_bytes = window_bytes,
@@ -191,7 +188,7 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
                        .has_timestamps = timestamps_ && tcp.options.timestamps.has_value(),
                        .timestamp_echo = tcp.options.timestamps ? tcp.options.timestamps->echo : 0,
                        .sack = sack});
-  if (path_.is_active() && sender_.full_size_delivered()) path_.stop();
+  if (path_.is_active() && is_path_proven()) path_.stop();
   if (sender_.fin_acked() && !was_acked) on_fin_acked(now);
 }
 

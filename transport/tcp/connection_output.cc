@@ -3,7 +3,6 @@
 //
 // Frames of a connection.
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 
 #include "transport/tcp/connection.h"
@@ -136,6 +135,15 @@ void Connection::write_keepalive(TimePoint now, TxFrame& frame) {
   frame.fragment_count = 0;
   frame.segment_size_bytes = 0;
   frame.copy_payload = false;
+  if (ask_by_byte_) {
+    // An old byte is answered with a D-SACK: an ACK of its own also where data flows towards us.
+    ask_by_byte_ = false;
+    asked_end_ = sender_.snd_una();
+    frame.fragment_count = 1;
+    frame.fragments[0] = {context_.zeros.data(), 1, kUnmapped};
+    frame.payload_bytes = 1;
+    frame.copy_payload = true;
+  }
   header_.write(fields(now, sender_.snd_una() - 1, wire::kAck), frame);
   if (timestamps_ && now - spoke_ >= kTimestampRefresh) receiver_.request_ack();
   ++context_.counters.tx_segments;
@@ -160,23 +168,6 @@ void Connection::write_reset(TimePoint now, TxFrame& frame) {
   frame.copy_payload = false;
   header_.write(fields(now, reset_seq_, wire::kRst | wire::kAck), frame);
   ++context_.counters.tx_resets;
-}
-
-void Connection::write_path_probe(TimePoint now, TxFrame& frame) {
-  if (path_.wants_comparison()) {
-    keepalive_due_ = true;
-    wake();
-  }
-  path_.on_sent(now);
-  const std::uint32_t size = sender_.mss_bytes();
-  assert(size <= context_.zeros.size());
-  frame.fragment_count = 1;
-  frame.fragments[0] = {context_.zeros.data(), size, kUnmapped};
-  frame.payload_bytes = size;
-  frame.segment_size_bytes = 0;
-  frame.copy_payload = true;
-  header_.write(fields(now, iss_ + 1 - size, wire::kAck), frame);
-  ++context_.counters.tx_segments;
 }
 
 }  // namespace ztcp::tcp

@@ -26,7 +26,8 @@ TimePoint Connection::keepalive_deadline() const {
 
 TimePoint Connection::deadline() const {
   if (!is_synchronized() || state_ == State::kTimeWait) return state_deadline_;
-  return std::min({state_deadline_, sender_.deadline(), keepalive_deadline(), path_.deadline()});
+  return std::min(
+      {state_deadline_, sender_.deadline(), keepalive_deadline(), path_.deadline(), raise_at_});
 }
 
 void Connection::schedule() {
@@ -57,10 +58,7 @@ void Connection::on_timer(TimePoint now) {
     abort();
     return;
   }
-  if (path_.deadline() <= now && path_.on_timer(heard_)) {
-    fail(now, Errc::kPathMtu, "tcp path probe");
-    return;
-  }
+  if (std::min(path_.deadline(), raise_at_) <= now && !on_path_timer(now)) return;
   if (keepalive_deadline() <= now && !on_keepalive_timer(now)) return;
   if (sender_.deadline() <= now) {
     const int backoff = sender_.backoff();
@@ -82,9 +80,11 @@ void Connection::on_timer(TimePoint now) {
       abort();
       return;
     }
-    // A peer that stays silent may have moved to another MAC address.
-    if (sender_.backoff() > backoff && sender_.backoff() >= 2)
-      context_.neighbours.confirm(now, index_);
+    if (sender_.backoff() > backoff) {
+      // A peer that stays silent may have moved to another MAC address.
+      if (sender_.backoff() >= 2) context_.neighbours.confirm(now, index_);
+      suspect_path(now);
+    }
   }
   wake();
   schedule();

@@ -1,63 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whether packets of full size get through (the idea of RFC 4821, for one size). The side that
-// opened a connection sends one segment of full size right away, all of it below the first
-// sequence number: a peer drops such bytes as old and says so with a D-SACK (RFC 2883), so the
-// probe needs no data and disturbs none. Without an answer it is repeated, every other time with a
-// small segment for comparison; when only the small ones are answered, the path's MTU is too small
-// and nobody said so. The times between are for peers without D-SACK (Linux with tcp_dsack = 0):
-// all they answer is an ACK that repeats the last, which means the probe only while it is alone.
+// Whether packets of a given size get through (the idea of RFC 4821 and RFC 8899, for one size at a
+// time). A probe is one segment that lies wholly below the first unacknowledged number: the peer
+// drops such bytes as old and says so with a D-SACK (RFC 2883), so a probe needs no data and
+// disturbs none. Without an answer it is repeated, beside small segments for comparison: when only
+// the small ones are answered, the packets are too large for the path and no router said so.
+//
+// Three causes: a new connection asks for its full size; repeated timeouts of full segments on a
+// connection that otherwise answers ask whether their size is the reason; and a connection that was
+// cut to a smaller size asks from time to time whether the full one fits again. The waits of the
+// first are for peers without D-SACK (Linux with tcp_dsack = 0): their answer is an ACK that
+// repeats the last, which means the probe only while the probe is alone.
 // Owned by a Connection.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
 #include "transport/core/clock.h"
+#include "transport/tcp/seq_num.h"
+#include "transport/wire/tcp_options.h"
 
 namespace ztcp::tcp {
 
 class PathProbe {
  public:
-  static constexpr int kMaxProbes = 8;
+  enum class Cause : std::uint8_t { kConnect, kTimeouts, kRaise };
+  // kTooLarge: small packets are answered, those of the probe's size are not. kUnknown: no answer,
+  // and the small ones prove nothing either; probing has ended.
+  enum class Verdict : std::uint8_t { kNone, kTooLarge, kUnknown };
+
+  // Rounds in which only the small segment was answered. Loss by chance would have to hit every
+  // probe and spare every small segment.
+  static constexpr int kRoundsForVerdict = 3;
+  static constexpr int kMostProbes = 6;
+  static constexpr int kMostRaiseProbes = 3;
   static constexpr Duration kFirstWait = std::chrono::milliseconds(100);
-  static constexpr Duration kMostWait = std::chrono::milliseconds(500);
+  static constexpr Duration kMostWait = std::chrono::milliseconds(200);
 
   // Probing begins at once.
-  void begin(TimePoint now) {
+  void begin(TimePoint now, Cause cause) {
+    const SeqNum begin = begin_;
+    const SeqNum end = end_;
     *this = PathProbe{};
+    begin_ = begin;
+    end_ = end;
+    cause_ = cause;
     active_ = due_ = true;
     started_ = now;
   }
-  void stop() { *this = PathProbe{}; }
+  // What was sent may be answered still.
+  void stop() { active_ = due_ = false; }
+  void reset() { *this = PathProbe{}; }
 
   bool is_active() const { return active_; }
   bool is_due() const { return due_; }
-  // The first probe goes alone: on a good path nothing needs comparing.
-  bool wants_comparison() const { return probes_ % 2 == 1; }
+  Cause cause() const { return cause_; }
+  TimePoint started() const { return started_; }
+  SeqNum first() const { return begin_; }  // Of the latest probe.
+  // At connect the first probe goes alone: on a good path nothing needs comparing.
+  bool wants_comparison() const {
+    return cause_ == Cause::kTimeouts || (cause_ == Cause::kConnect && probes_ % 2 == 1);
+  }
   // Whatever answers now answers a probe.
-  bool is_alone() const { return active_ && probes_ % 2 == 1; }
+  bool is_alone() const { return active_ && cause_ == Cause::kConnect && probes_ % 2 == 1; }
   TimePoint deadline() const { return active_ && !due_ ? deadline_ : kNever; }
 
-  void on_sent(TimePoint now) {
+  // `least_wait`: by then an answer would have come.
+  void on_sent(TimePoint now, SeqNum begin, SeqNum end, Duration least_wait) {
+    compared_ = wants_comparison();
     due_ = false;
+    begin_ = begin;
+    end_ = end;
+    sent_ = now;
     ++probes_;
-    deadline_ = now + wait_;
-    wait_ = wait_ * 2 < kMostWait ? wait_ * 2 : kMostWait;
+    Duration wait = cause_ == Cause::kTimeouts ? Duration::zero() : kFirstWait;
+    if (cause_ == Cause::kConnect && probes_ > 2) wait = kMostWait;
+    deadline_ = now + std::max(wait, least_wait);
   }
-  // The wait is over. `heard`: when the peer last said anything. True: the path's MTU is too
-  // small. A peer that says nothing at all is for other timers to judge.
-  bool on_timer(TimePoint heard) {
+  // The first block of an ACK reports a probe, now or late: it covers the latest.
+  bool is_answered_by(const wire::SackBlock& block) const {
+    return begin_.before(end_) && SeqNum(block.begin).at_or_before(begin_) &&
+           end_.at_or_before(SeqNum(block.end));
+  }
+  // The wait is over. `small_answered`: when the peer last answered a small segment.
+  Verdict on_timer(TimePoint small_answered) {
+    if (compared_ && small_answered > sent_) ++rounds_;
+    // A peer that says nothing at all is for other timers to judge.
+    const bool enough = cause_ == Cause::kTimeouts || probes_ >= kMostProbes;
+    if (rounds_ >= kRoundsForVerdict && enough) return Verdict::kTooLarge;
+    const int most = cause_ == Cause::kRaise ? kMostRaiseProbes : kMostProbes;
+    if (cause_ != Cause::kConnect && probes_ >= most) {
+      stop();
+      return Verdict::kUnknown;
+    }
     due_ = true;
-    return probes_ >= kMaxProbes && heard > started_;
+    return Verdict::kNone;
   }
 
  private:
+  Cause cause_ = Cause::kConnect;
   bool active_ = false;
   bool due_ = false;
+  bool compared_ = false;
   int probes_ = 0;
-  Duration wait_ = kFirstWait;
+  int rounds_ = 0;
+  SeqNum begin_;  // The latest probe's bytes.
+  SeqNum end_;
+  TimePoint sent_{};
   TimePoint deadline_ = kNever;
   TimePoint started_{};
 };

@@ -285,4 +285,10 @@ void Sender::lower_mss(TimePoint now, std::uint32_t mss_bytes) {
   arm_timers(now, /*restart=*/true);
 }
 
+void Sender::raise_mss(std::uint32_t mss_bytes) {
+  mss_bytes_ = mss_bytes;
+  congestion_.set_mss(mss_bytes);
+  set_max_super_segment(max_super_bytes_);
+}
+
 }  // namespace ztcp::tcp

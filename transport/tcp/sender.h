@@ -93,6 +93,8 @@ class Sender {
 
   // The path takes less (RFC 1191): everything in flight is cut anew.
   void lower_mss(TimePoint now, std::uint32_t mss_bytes);
+  // And now it takes more: for what is sent from here on.
+  void raise_mss(std::uint32_t mss_bytes);
   void set_max_super_segment(std::uint32_t bytes);
 
   SeqNum snd_una() const { return snd_una_; }
@@ -113,6 +115,8 @@ class Sender {
   bool is_in_flight(SeqNum seq) const {
     return seq.in_window(snd_una_, bytes_between(snd_una_, snd_max_));
   }
+  // Payload of the oldest segment in flight; 0: nothing is.
+  std::uint32_t front_bytes() const { return scoreboard_.empty() ? 0 : scoreboard_.front().length; }
   bool full_size_delivered() const { return full_size_delivered_; }
   TimePoint progress() const { return progress_; }
   int backoff() const { return rtt_.backoff(); }

@@ -284,6 +284,10 @@ void Stack::for_each_connection(
     if (connection.state() != Connection::State::kClosed) tell(connection.statistics());
 }
 
+std::optional<PathMtuChange> Stack::take_path_change() {
+  return impl_->context.path_changes.take();
+}
+
 const Counters& Stack::counters() const { return impl_->context.counters; }
 
 }  // namespace ztcp::tcp

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "transport/core/address.h"
@@ -57,6 +58,9 @@ struct Counters {
   std::uint64_t tlp_fired = 0;
   std::uint64_t rack_recoveries = 0;
   std::uint64_t spurious_recoveries = 0;
+  std::uint64_t path_mtu_cuts =
+      0;  // Connections that went on with smaller packets, or failed to open.
+  std::uint64_t path_mtu_raises = 0;  // And with larger ones again.
   std::uint64_t challenge_acks = 0;
   std::uint64_t connections_opened = 0;
   std::uint64_t connections_accepted = 0;
@@ -127,6 +131,8 @@ class Stack {
   std::size_t unfinished() const;
 
   const Counters& counters() const;
+  // What was found of the paths since it was asked last; nothing: no more.
+  std::optional<PathMtuChange> take_path_change();
   // Tells of each connection that there is. Looks at the whole table.
   void for_each_connection(const std::function<void(const ConnectionStatistics&)>& tell) const;
 

@@ -126,6 +126,7 @@ struct StackContext {
   IntrusiveList<Connection> time_wait;
   IntrusiveList<Connection> resetting;  // Ended, but for a RST that has not left.
   std::uint32_t half_open_count = 0;
+  PathMtuChanges path_changes;
   StreamHealth health_at_end;    // Of the connection whose user is just being told that it failed.
   std::vector<std::byte> zeros;  // What a path probe carries.
   std::vector<Listener> listeners;

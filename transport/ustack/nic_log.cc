@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -42,6 +43,14 @@ constexpr std::array<Words, kTroubles> kWords = {{
      "NICs, and see at the switch who answers for them"},
 }};
 
+// Of a line of the log, which has 1023 bytes with the NIC's name and what is said before.
+constexpr std::size_t kMostSummaryBytes = 950;
+constexpr std::string_view kMore = ", and more";
+
+constexpr const char* kPathAdvice =
+    "set one MTU on the NICs, switches and tunnels of this network and as mtu_bytes in each "
+    "host's ztcp.conf (ztcp_setup --check)";
+
 }  // namespace
 
 std::string warning(const Finding& finding) {
@@ -66,8 +75,15 @@ std::string summary(const NicCounts& counts) {
                         counts.groups.largest);
   const std::size_t usual = text.size();
   for (const NicCounter& row : nic_counter::kUnusual) {
-    if (const std::uint64_t count = row.count(counts); count != 0)
-      text += fmt::format("{} {} {}", text.size() == usual ? ";" : ",", count, row.name);
+    const std::uint64_t count = row.count(counts);
+    if (count == 0) continue;
+    const std::string part =
+        fmt::format("{} {} {}", text.size() == usual ? ";" : ",", count, row.name);
+    if (text.size() + part.size() + kMore.size() > kMostSummaryBytes) {
+      text += kMore;
+      break;
+    }
+    text += part;
   }
   return text;
 }
@@ -95,6 +111,47 @@ void NicLog::link_lost(link::LinkState state) {
 
 void NicLog::warn(const Finding& finding) {
   add(log::Level::kWarn, [&] { return warning(finding); });
+}
+
+std::string path_text(const tcp::PathMtuChange& change) {
+  const std::string host = to_string(change.remote);
+  switch (change.cause) {
+    case tcp::PathMtuChange::Cause::kProbe:
+      return fmt::format("packets of {} bytes reach {} again", change.now_bytes, host);
+    case tcp::PathMtuChange::Cause::kRouter:
+      return fmt::format(
+          "a router on the way to {} takes packets of {} bytes and not of {}: a connection goes on "
+          "with the smaller; {}",
+          host, change.now_bytes, change.before_bytes, kPathAdvice);
+    case tcp::PathMtuChange::Cause::kSilence:
+      break;
+  }
+  if (change.now_bytes == 0)
+    return fmt::format(
+        "packets of {} bytes do not reach {}, small ones do: a new connection fails; {}",
+        change.before_bytes, host, kPathAdvice);
+  return fmt::format(
+      "packets of {} bytes do not reach {}, small ones do: a connection goes on with packets of {} "
+      "bytes; {}",
+      change.before_bytes, host, change.now_bytes, kPathAdvice);
+}
+
+void NicLog::path_mtu(TimePoint now, const tcp::PathMtuChange& change) {
+  const bool larger = change.now_bytes > change.before_bytes;
+  const auto told = std::find_if(told_paths_.begin(), told_paths_.end(), [&](const ToldPath& path) {
+    return path.remote == change.remote;
+  });
+  if (told != told_paths_.end()) {
+    const bool is_news = larger != told->larger || (!larger && change.now_bytes < told->now_bytes);
+    if (!is_news && now - told->told < kPathInterval) return;
+    *told = {change.remote, change.now_bytes, larger, now};
+  } else {
+    try {
+      told_paths_.push_back({change.remote, change.now_bytes, larger, now});
+    } catch (const std::bad_alloc&) {  // Then it may be told once more.
+    }
+  }
+  add(larger ? log::Level::kInfo : log::Level::kWarn, [&] { return path_text(change); });
 }
 
 void NicLog::nobody_left(TimePoint now, const NicCounts& counts) {

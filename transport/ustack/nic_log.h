@@ -8,12 +8,15 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "transport/comms/remarks.h"
+#include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/log.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
+#include "transport/tcp/statistics.h"
 #include "transport/ustack/engine/nic_counts.h"
 #include "transport/ustack/engine/nic_watch.h"
 
@@ -23,11 +26,14 @@ namespace ztcp::ustack {
 std::string summary(const NicCounts& counts);
 // "37 connections by strangers were turned away in 3 s (30 strays_bad_magic, ...): <advice>"
 std::string warning(const Finding& finding);
+// "packets of 9000 bytes do not reach 10.0.0.2, small ones do: a connection goes on with ..."
+std::string path_text(const tcp::PathMtuChange& change);
 
 class NicLog {
  public:
   // Between two lines that say that no connection is left: some make new ones in a loop.
   static constexpr Duration kNobodyLeftInterval = std::chrono::minutes(1);
+  static constexpr Duration kPathInterval = std::chrono::minutes(1);
 
   // What is to be said goes into `remarks`.
   NicLog(std::string name, std::string link_description, comms::Remarks& remarks)
@@ -42,6 +48,8 @@ class NicLog {
   // --- With the baton held: to be said -----------------------------------------------------------
   void link_lost(link::LinkState state);
   void warn(const Finding& finding);
+  // Once a minute of each host, unless it got smaller still: its connections all find the same.
+  void path_mtu(TimePoint now, const tcp::PathMtuChange& change);
   void nobody_left(TimePoint now, const NicCounts& counts);
 
  private:
@@ -52,6 +60,13 @@ class NicLog {
   const std::string link_description_;
   comms::Remarks& remarks_;
   TimePoint next_nobody_left_{};
+  struct ToldPath {
+    IpAddress remote;
+    std::uint32_t now_bytes = 0;
+    bool larger = false;
+    TimePoint told{};
+  };
+  std::vector<ToldPath> told_paths_;  // One of each host that something was told of.
 };
 
 }  // namespace ztcp::ustack

@@ -71,6 +71,9 @@ class Queue final : public comms::Backend, private TurnEvents {
   NicCounts counts() const;
   void on_link_state(link::LinkState state) override;
   void on_warning(const Finding& finding) override { nic_log_.warn(finding); }
+  void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) override {
+    nic_log_.path_mtu(now, change);
+  }
   void on_nobody_left(TimePoint now) override { nic_log_.nobody_left(now, counts()); }
 
   const std::unique_ptr<link::Link> link_;  // Destroyed after the engine.

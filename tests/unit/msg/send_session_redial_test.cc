@@ -139,6 +139,41 @@ TEST_F(SendSessionTest, FlowsThatDieAtOnceAreNotDialledForEver) {
   EXPECT_EQ(failures.size(), 1U);
 }
 
+// TCP takes a second to be sure of it, and four dials took four.
+TEST_F(SendSessionTest, PathThatTakesNoFullPacketsFailsANewSessionAtOnce) {
+  Dialled& first = accept(0, Credit{3, 0, 0});
+  post(100'000);
+  now += std::chrono::seconds(1);
+  first.events->on_failed(now, Error{Errc::kPathMtu, 0, "tcp path probe"});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPathMtu);
+}
+
+TEST_F(SendSessionTest, PathThatTakesNoFullPacketsCostsAFurtherFlowOnly) {
+  accept(0, Credit{3, 0, 0});
+  post(settings.multi_flow_threshold_bytes + 1);
+  Dialled& further = open(1);
+  say(further, kLimits);
+  now += std::chrono::seconds(1);
+  const std::size_t dials = dialled.size();
+  further.events->on_failed(now, Error{Errc::kPathMtu, 0, "tcp path probe"});
+  session->on_timers(now + std::chrono::seconds(1));
+  EXPECT_TRUE(failures.empty());
+  EXPECT_EQ(dialled.size(), dials) << "not dialled again";
+}
+
+TEST_F(SendSessionTest, PathThatTakesNoFullPacketsIsLeftByARedialledFlow) {
+  Dialled& first = accept(0, Credit{3, 0, 0});
+  post(100'000);
+  first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
+  now = std::max(now, session->next_deadline());
+  session->on_timers(now);
+  Dialled& second = open(1);
+  second.events->on_failed(now, Error{Errc::kPathMtu, 0, "tcp path probe"});
+  EXPECT_TRUE(failures.empty());
+  EXPECT_NE(session->next_deadline(), kNever) << "another port may lead along another path";
+}
+
 TEST_F(SendSessionTest, ResumesWithTheNextEpochAndSendsOnlyWhatIsMissing) {
   Dialled& first = accept(0, Credit{3, 0, 0});
   post(40'000);

@@ -22,17 +22,95 @@ TEST(PathMtu, BlackHoleIsNamed) {
   pair.connect();
   ASSERT_TRUE(pair.run_until([&] { return pair.client.failed.has_value(); }, 10s));
   EXPECT_EQ(pair.client.failed->code, Errc::kPathMtu);
-  EXPECT_LT(in_ms(pair.now - at(0s)), 5000);
+  EXPECT_LT(in_ms(pair.now - at(0s)), 1200);
+  const auto change = pair.left.take_path_change();
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->before_bytes, 1500U);
+  EXPECT_EQ(change->now_bytes, 0U) << "failed";
+}
+
+// Who opened fails by name; who was dialled has a user that hears of nothing but this connection,
+// goes on with what the path takes, and its NIC says so.
+TEST(PathMtu, BlackHoleTowardsTheOpenerIsNamedAndAvoided) {
+  Pair pair;
+  pair.drop = [](const TxFrame& frame, bool from_left) {
+    return !from_left &&
+           std::size_t{frame.header_bytes} - frame.l2_bytes + frame.payload_bytes > 1300;
+  };
+  pair.connect();
+  std::vector<PathMtuChange> changes;
+  ASSERT_FALSE(pair.run_until(
+      [&] {
+        while (const auto change = pair.right.take_path_change()) changes.push_back(*change);
+        return pair.client.failed || pair.server.failed;
+      },
+      2900ms));
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[0].remote, IpAddress(kOurIp));
+  EXPECT_EQ(changes[0].before_bytes, 1500U);
+  EXPECT_EQ(changes[0].now_bytes, 1400U);
+  EXPECT_EQ(changes[1].now_bytes, 1280U);
+  EXPECT_EQ(changes[1].cause, PathMtuChange::Cause::kSilence);
+  EXPECT_EQ(pair.right.counters().path_mtu_cuts, 2U);
 }
 
 TEST(PathMtu, OneProbeIsEnoughOnAGoodPath) {
   Pair pair;
   pair.connect();
   const std::uint64_t sent = pair.left.counters().tx_segments;
-  EXPECT_EQ(sent, 3U) << "SYN, ACK, probe";
+  EXPECT_EQ(sent, 4U) << "SYN, ACK, probe, answer to the peer's probe";
+  EXPECT_EQ(pair.right.counters().tx_segments, 3U) << "SYN, answer to our probe, probe";
   // Up to the first keepalive.
   pair.run_until([] { return false; }, TcpSettings{}.keepalive_idle - 100ms);
   EXPECT_EQ(pair.left.counters().tx_segments, sent);
+}
+
+class ProbeOf : public testing::Test {
+ protected:
+  using Verdict = PathProbe::Verdict;
+  // One round: the probe leaves, and perhaps the small segment beside it is answered.
+  Verdict round(bool small_answered) {
+    EXPECT_TRUE(probe.is_due());
+    probe.on_sent(now, SeqNum(1000), SeqNum(2000), 5ms);
+    EXPECT_FALSE(probe.is_due());
+    if (small_answered) answered = now + 1ms;
+    EXPECT_GE(probe.deadline(), now + 5ms);
+    now = probe.deadline();
+    return probe.on_timer(answered);
+  }
+  PathProbe probe;
+  TimePoint now = at(0s);
+  TimePoint answered{};
+};
+
+TEST_F(ProbeOf, ConnectTakesAboutASecond) {
+  probe.begin(now, PathProbe::Cause::kConnect);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(round(true), Verdict::kNone);
+  EXPECT_EQ(round(true), Verdict::kTooLarge);
+  EXPECT_LE(in_ms(now - at(0s)), 1000);
+}
+
+TEST_F(ProbeOf, ConnectLeavesASilentPeerToOthers) {
+  probe.begin(now, PathProbe::Cause::kConnect);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(round(false), Verdict::kNone);
+}
+
+TEST_F(ProbeOf, TimeoutsNeedsThreeRoundsOfSmallAnswers) {
+  probe.begin(now, PathProbe::Cause::kTimeouts);
+  EXPECT_EQ(round(true), Verdict::kNone);
+  EXPECT_EQ(round(false), Verdict::kNone);
+  EXPECT_EQ(round(true), Verdict::kNone);
+  EXPECT_EQ(round(true), Verdict::kTooLarge);
+}
+
+TEST_F(ProbeOf, TimeoutsOfASilentPeerEnds) {
+  probe.begin(now, PathProbe::Cause::kTimeouts);
+  for (int i = 1; i < PathProbe::kMostProbes; ++i) EXPECT_EQ(round(false), Verdict::kNone);
+  EXPECT_EQ(round(false), Verdict::kUnknown);
+  EXPECT_FALSE(probe.is_active());
+  EXPECT_TRUE(probe.is_answered_by({1000, 2000})) << "late";
+  EXPECT_TRUE(probe.is_answered_by({900, 2000})) << "joined with another";
+  EXPECT_FALSE(probe.is_answered_by({1000, 1999}));
 }
 
 // RFC 1191 with the check of RFC 5927 section 7.

@@ -104,7 +104,7 @@ TEST_F(Sending, RenegedSackIsSentAgain) {
   std::vector<int> repeated;
   for (int i = 0; i < 10 && repeated.size() < 1; ++i) {
     ASSERT_TRUE(peer.fire());
-    for (const int n : numbers(peer.collect())) repeated.push_back(n);
+    for (const int n : numbers(bulk(peer.collect()))) repeated.push_back(n);
   }
   EXPECT_EQ(repeated.front(), 3);
   peer.advance(1ms);

@@ -77,6 +77,7 @@ TEST(NicSummary, FitsALineWhateverWasCounted) {
   counts.groups = {.posted = 500'000, .largest = 8};
   counts.ring_full = 500'000ULL;
   EXPECT_LT(summary(counts).size(), 960U);
+  EXPECT_TRUE(summary(counts).ends_with(", and more")) << summary(counts);
 }
 
 TEST(NicLog, KeepsItsLinesUntilTheyAreTaken) {
@@ -105,6 +106,41 @@ TEST(NicLog, AResetIsNoRemoval) {
   EXPECT_EQ(remarks.take()[0].text,
             "ztcp0: NIC ztcp0 (memory) was reset by its host or its firmware; every connection on "
             "it has failed: start the job again");
+}
+
+TEST(NicLog, NamesThePathThatTakesSmallerPackets) {
+  comms::Remarks remarks;
+  NicLog log("ztcp0", "memory", remarks);
+  const IpAddress host = Ipv4Address{0x0a000002};
+  using Cause = tcp::PathMtuChange::Cause;
+  log.path_mtu(kNow, {host, 9000, 1500, Cause::kSilence});
+  auto lines = remarks.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].level, log::Level::kWarn);
+  EXPECT_EQ(lines[0].text,
+            "ztcp0: packets of 9000 bytes do not reach 10.0.0.2, small ones do: a connection goes "
+            "on with packets of 1500 bytes; set one MTU on the NICs, switches and tunnels of this "
+            "network and as mtu_bytes in each host's ztcp.conf (ztcp_setup --check)");
+  log.path_mtu(kNow + 1s, {host, 9000, 1500, Cause::kSilence});
+  EXPECT_TRUE(remarks.empty()) << "another connection to the same host";
+  log.path_mtu(kNow + 1s, {host, 1500, 1400, Cause::kSilence});
+  log.path_mtu(kNow + 1s, {Ipv4Address{0x0a000003}, 9000, 1500, Cause::kSilence});
+  EXPECT_EQ(remarks.take().size(), 2U) << "smaller still, and another host";
+  log.path_mtu(kNow + 2s, {host, 1400, 9000, Cause::kProbe});
+  log.path_mtu(kNow + 2s, {host, 1400, 9000, Cause::kProbe});
+  lines = remarks.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].level, log::Level::kInfo);
+  EXPECT_EQ(lines[0].text, "ztcp0: packets of 9000 bytes reach 10.0.0.2 again");
+  log.path_mtu(kNow + 2s, {host, 9000, 8800, Cause::kRouter});
+  lines = remarks.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(
+      lines[0].text.starts_with("ztcp0: a router on the way to 10.0.0.2 takes packets of "
+                                "8800 bytes and not of 9000: "))
+      << lines[0].text;
+  log.path_mtu(kNow + 2s + NicLog::kPathInterval, {host, 9000, 8800, Cause::kRouter});
+  EXPECT_EQ(remarks.take().size(), 1U) << "still so";
 }
 
 // Some jobs make and close connections in a loop.

@@ -97,6 +97,7 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
   // the process ends; zero: the process may go.
   std::size_t unfinished() const { return stack_.unfinished() + sessions_.finishing(); }
+  std::optional<tcp::PathMtuChange> take_path_change() { return stack_.take_path_change(); }
   const tcp::Counters& tcp_counters() const { return stack_.counters(); }
   const msg::AcceptorCounters& acceptor_counters() const { return sessions_.acceptor().counters(); }
 

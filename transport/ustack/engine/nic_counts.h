@@ -104,6 +104,8 @@ inline constexpr std::array kUnusual = {
     NicCounter{"tlp_fired", of_tcp<&Tcp::tlp_fired>},
     NicCounter{"rack_recoveries", of_tcp<&Tcp::rack_recoveries>},
     NicCounter{"spurious_recoveries", of_tcp<&Tcp::spurious_recoveries>},
+    NicCounter{"path_mtu_cuts", of_tcp<&Tcp::path_mtu_cuts>},
+    NicCounter{"path_mtu_raises", of_tcp<&Tcp::path_mtu_raises>},
     NicCounter{"tx_resets", of_tcp<&Tcp::tx_resets>},
     NicCounter{"connections_failed", of_tcp<&Tcp::connections_failed>},
     NicCounter{"arp_unresolved", of_tcp<&Tcp::arp_unresolved>},

@@ -12,6 +12,7 @@ void Turn::look(TimePoint now) {
     next_watch_ = now + kWatchInterval;
     watch_.look(now, counts(), [this](const Finding& finding) { events_.on_warning(finding); });
   }
+  while (const auto change = engine_.take_path_change()) events_.on_path_mtu(now, *change);
   const link::LinkState state = link_.state();
   if (state != link_state_) {
     link_state_ = state;

@@ -32,6 +32,7 @@ class TurnEvents {
   // It changed. Clients hear of a lost link after this.
   virtual void on_link_state(link::LinkState state) = 0;
   virtual void on_warning(const Finding& finding) = 0;
+  virtual void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) = 0;
   // The last client was buried.
   virtual void on_nobody_left(TimePoint now) = 0;
 

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What packets the path of a connection takes: probes, routers' reports (RFC 1191, RFC 5927), and
+// black holes that appear under a running connection (RFC 4821 section 7.7, RFC 8899 section 4.3).
+#include <array>
+#include <cassert>
+#include <chrono>
+
+#include "transport/tcp/connection.h"
+
+namespace ztcp::tcp {
+namespace {
+
+// IPv4 packets to go on with, the largest that is smaller than what gets lost: Ethernet's, what
+// common tunnels leave of it, IPv6's least MTU, and what each IPv4 host must take (RFC 791).
+constexpr std::array<std::uint32_t, 5> kSmallerPackets = {1500, 1400, 1280, 1024, 576};
+
+// A path that was repaired is noticed after this long; RFC 8899 has 10 minutes for the Internet.
+constexpr Duration kRaiseInterval = std::chrono::minutes(1);
+
+}  // namespace
+
+std::uint32_t Connection::header_bytes() const {
+  return static_cast<std::uint32_t>(wire::kIpv4Bytes + header_.tcp_header_bytes());
+}
+
+// 0: there is none.
+std::uint32_t Connection::next_smaller_mss() const {
+  for (const std::uint32_t packet : kSmallerPackets)
+    if (packet - header_bytes() < sender_.mss_bytes()) return packet - header_bytes();
+  return 0;
+}
+
+void Connection::report_path(std::uint32_t before_bytes, std::uint32_t mss_bytes,
+                             PathMtuChange::Cause cause) {
+  ++(mss_bytes < before_bytes ? context_.counters.path_mtu_cuts
+                              : context_.counters.path_mtu_raises);
+  context_.path_changes.add({.remote = remote_.address,
+                             .before_bytes = before_bytes + header_bytes(),
+                             .now_bytes = mss_bytes == 0 ? 0 : mss_bytes + header_bytes(),
+                             .cause = cause});
+}
+
+void Connection::on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint32_t mtu_bytes) {
+  if (!is_synchronized() || state_ == State::kTimeWait) return;
+  const bool probe = path_.is_active() && quoted == path_.first();
+  if (!probe && !sender_.is_in_flight(quoted)) return;
+  // RFC 1191 section 3 knows no next hop below 68; anything so small is an attack (RFC 5927
+  // section 7.3) or useless here.
+  const std::uint32_t before = sender_.mss_bytes();
+  if (mtu_bytes < header_bytes() + kLeastMssBytes || mtu_bytes - header_bytes() >= before) return;
+  const std::uint32_t mss = mtu_bytes - header_bytes();
+  sender_.lower_mss(now, mss);
+  report_path(before, mss, PathMtuChange::Cause::kRouter);
+  // The router named a size, so nothing larger is tried again.
+  full_mss_bytes_ = mss;
+  raise_at_ = kNever;
+  suspected_ = {};
+  if (path_.is_active()) path_.begin(now, PathProbe::Cause::kConnect);
+  wake();
+  schedule();
+}
+
+void Connection::write_path_probe(TimePoint now, TxFrame& frame) {
+  if (path_.wants_comparison()) {
+    ask_by_byte_ = path_.cause() == PathProbe::Cause::kTimeouts;
+    keepalive_due_ = true;
+    wake();
+  }
+  const bool raising = path_.cause() == PathProbe::Cause::kRaise;
+  const std::uint32_t size = raising ? full_mss_bytes_ : sender_.mss_bytes();
+  assert(size <= context_.zeros.size());
+  const SeqNum first = sender_.snd_una() - size;
+  path_.on_sent(now, first, sender_.snd_una(), sender_.rtt().first_rto(context_.rto_floor));
+  frame.fragment_count = 1;
+  frame.fragments[0] = {context_.zeros.data(), size, kUnmapped};
+  frame.payload_bytes = size;
+  frame.segment_size_bytes = 0;
+  frame.copy_payload = true;
+  header_.write(fields(now, first, wire::kAck), frame);
+  ++context_.counters.tx_segments;
+}
+
+// Takes what answers probes out of an ACK's blocks: it is no news of the stream.
+std::span<const wire::SackBlock> Connection::take_path_answers(
+    std::span<const wire::SackBlock> sack) {
+  const SeqNum begin(sack[0].begin);
+  const SeqNum end(sack[0].end);
+  if (suspected_ != TimePoint{} && end == asked_end_ && begin == end - 1) return sack.subspan(1);
+  // Only path probes carried bytes below the first. The block may go on: peers join what arrived
+  // twice.
+  const bool below_first = path_.is_active() && begin.before(iss_ + 1);
+  if (!below_first && !path_.is_answered_by(sack[0])) return sack;
+  if (path_.is_active()) on_path_answered();
+  return sack.subspan(1);
+}
+
+void Connection::on_path_answered() {
+  path_.stop();
+  suspected_ = {};
+  if (path_.cause() != PathProbe::Cause::kRaise) return;
+  const std::uint32_t before = sender_.mss_bytes();
+  sender_.raise_mss(full_mss_bytes_);
+  raise_at_ = kNever;
+  report_path(before, full_mss_bytes_, PathMtuChange::Cause::kProbe);
+  wake();
+}
+
+// A retransmission timeout has fired. The second one in a row of a segment of full size, while the
+// peer answers small segments, makes its size the suspect.
+void Connection::suspect_path(TimePoint now) {
+  const std::uint32_t smaller = next_smaller_mss();
+  if (path_.is_active() || smaller == 0 || sender_.front_bytes() <= smaller ||
+      sender_.window_bytes() == 0)
+    return;
+  if (suspected_ == TimePoint{} || sender_.progress() >= suspected_) {
+    suspected_ = now;
+  } else if (small_answered_ > suspected_) {
+    path_.begin(now, PathProbe::Cause::kTimeouts);
+    return;
+  }
+  ask_by_byte_ = keepalive_due_ = true;
+}
+
+// False: the connection has failed.
+bool Connection::on_path_timer(TimePoint now) {
+  if (raise_at_ <= now) {
+    raise_at_ = now + kRaiseInterval;
+    if (!path_.is_active()) path_.begin(now, PathProbe::Cause::kRaise);
+  }
+  if (path_.deadline() > now) return true;
+  const bool at_connect = path_.cause() == PathProbe::Cause::kConnect;
+  const PathProbe::Verdict verdict = path_.on_timer(at_connect ? heard_ : small_answered_);
+  if (verdict != PathProbe::Verdict::kTooLarge) return true;
+  if (at_connect && active_) {
+    report_path(sender_.mss_bytes(), 0, PathMtuChange::Cause::kSilence);
+    fail(now, Errc::kPathMtu, "tcp path probe");
+    return false;
+  }
+  path_.stop();
+  suspected_ = {};
+  const std::uint32_t before = sender_.mss_bytes();
+  const std::uint32_t smaller = next_smaller_mss();
+  if (smaller == 0) return true;
+  sender_.rtt().forget_backoff();  // The timeouts were no congestion.
+  sender_.lower_mss(now, smaller);
+  raise_at_ = now + kRaiseInterval;
+  report_path(before, smaller, PathMtuChange::Cause::kSilence);
+  if (at_connect) path_.begin(now, PathProbe::Cause::kConnect);
+  return true;
+}
+
+}  // namespace ztcp::tcp
