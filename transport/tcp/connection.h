@@ -146,6 +146,8 @@ class Connection final : public Stream, public ListHook<> {
   void process_fin(TimePoint now, const wire::ParsedFrame& parsed, SeqNum seq);
   void take_ack(TimePoint now, const wire::ParsedFrame& parsed);
   bool is_repeated_ack(const wire::ParsedFrame& parsed) const;
+  bool is_overtaken_ack(const wire::ParsedFrame& parsed) const;
+  void take_overtaken_ack(TimePoint now, const wire::ParsedFrame& parsed);
   void on_fin_acked(TimePoint now);
   void enter_time_wait(TimePoint now);
   bool report_acked(TimePoint now);

@@ -77,7 +77,11 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
     // RFC 7323 section 3.2: once agreed on, segments without are dropped.
     if (!tcp.options.timestamps) return false;
     if (!receiver_.passes_paws(now, tcp.options.timestamps->value)) {
-      ++context_.counters.rx_duplicate;
+      if (is_overtaken_ack(parsed)) {
+        take_overtaken_ack(now, parsed);
+        return false;
+      }
+      ++context_.counters.rx_paws;
       answer_sparingly(now);
       return false;
     }
@@ -169,7 +173,10 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
     wl1_ = seq;
     wl2_ = ack;
   }
-  if (ack.before(sender_.snd_una())) return;  // An old duplicate.
+  if (ack.before(sender_.snd_una())) {  // An old duplicate.
+    take_overtaken_ack(now, parsed);
+    return;
+  }
   const std::uint32_t window_bytes = std::uint32_t{tcp.window} << peer_window_shift_;
   if (parsed.payload_bytes > 0 && tcp.options.sack_count == 0 && !path_.is_active() &&
       sender_.has_heard(ack, window_bytes))
@@ -190,6 +197,28 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
                        .sack = sack});
   if (path_.is_active() && is_path_proven()) path_.stop();
   if (sender_.fin_acked() && !was_acked) on_fin_acked(now);
+}
+
+// PAWS would drop it, but it is a bare ACK of a moment ago: its numbers are the present ones.
+bool Connection::is_overtaken_ack(const wire::ParsedFrame& parsed) const {
+  const wire::TcpHeader& tcp = parsed.tcp;
+  const SeqNum seq(tcp.sequence);
+  const SeqNum ack(tcp.acknowledgment);
+  const bool is_bare =
+      parsed.payload_bytes == 0 && tcp.flags.has(wire::kAck) && !tcp.flags.has_any(kSpecial);
+  return is_synchronized() && is_bare &&
+         (seq == receiver_.rcv_nxt() || receiver_.is_overtaken(seq)) &&
+         ack.at_or_before(sender_.snd_una()) &&
+         !ack.before(sender_.snd_una() - sender_.max_window_bytes()) &&
+         receiver_.is_barely_old(tcp.options.timestamps->value);
+}
+
+// RFC 6675 section 5: any ACK's blocks are news, also those of one that a later ACK has overtaken.
+void Connection::take_overtaken_ack(TimePoint now, const wire::ParsedFrame& parsed) {
+  std::span<const wire::SackBlock> sack = parsed.tcp.options.sack_blocks();
+  if (sack.empty() || !sack_ || sender_.snd_una() == sender_.snd_max()) return;
+  sack = take_path_answers(sack);
+  if (!sack.empty()) sender_.on_overtaken_ack(now, SeqNum(parsed.tcp.acknowledgment), sack);
 }
 
 // An ACK that only an old segment can have caused: it brings nothing, and nothing is in flight.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Proportional Rate Reduction (RFC 6937): during fast recovery, how many bytes an ACK lets out, so
-// that the window reaches ssthresh smoothly. Owned by a Congestion.
+// Proportional Rate Reduction (RFC 6937, RFC 9937): during fast recovery, how many bytes an ACK
+// lets out, so that the window reaches ssthresh smoothly. Owned by a Congestion.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +31,13 @@ class Prr {
           (delivered_bytes_ * ssthresh_bytes + recover_flight_bytes_ - 1) / recover_flight_bytes_;
       send = static_cast<std::int64_t>(share) - static_cast<std::int64_t>(out_bytes_);
     } else {
-      std::int64_t limit =
-          static_cast<std::int64_t>(delivered_bytes_) - static_cast<std::int64_t>(out_bytes_);
-      if (made_progress) {
-        limit = std::max<std::int64_t>(limit, delivered_bytes) + mss_bytes;
-      }
+      // RFC 9937 section 6.2: what this ACK delivered may leave again, also where the first repeat
+      // has spent what was delivered before.
+      const std::int64_t limit =
+          std::max<std::int64_t>(
+              static_cast<std::int64_t>(delivered_bytes_) - static_cast<std::int64_t>(out_bytes_),
+              delivered_bytes) +
+          (made_progress ? mss_bytes : 0);
       send = std::min<std::int64_t>(std::int64_t{ssthresh_bytes} - pipe_bytes, limit);
     }
     // The first retransmission always leaves (section 3.1: fast retransmit is not PRR's to hold).

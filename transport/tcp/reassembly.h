@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "transport/core/frame.h"
@@ -38,12 +39,11 @@ class Reassembly {
   HeldFrames& frames() { return *frames_; }
   bool empty() const { return tree_.size() == 0; }
   std::size_t range_count() const { return tree_.size(); }
-  // Calls fn(begin, end) for each range that begins before `seq`, the oldest first.
-  template <class Fn>
-  void for_each_before(SeqNum seq, Fn&& fn) const {
-    for (std::uint32_t at = tree_.first(); at != kNone && tree_[at].begin.before(seq);
-         at = tree_[at].next)
-      fn(tree_[at].begin, tree_[at].end);
+  // The oldest range, if it begins before `seq`.
+  std::optional<wire::SackBlock> first_before(SeqNum seq) const {
+    const std::uint32_t at = tree_.first();
+    if (at == kNone || !tree_[at].begin.before(seq)) return std::nullopt;
+    return wire::SackBlock{tree_[at].begin.raw(), tree_[at].end.raw()};
   }
 
   // A segment beyond rcv.nxt whose payload stands at `offset` of `frame`. On kHeld the frame is

@@ -28,6 +28,7 @@ void Receiver::begin(TimePoint now, const Terms& terms) {
   sack_ = terms.sack;
   ack_due_ = fin_known_ = false;
   duplicate_count_ = 0;
+  acks_owed_ = 0;
   received_bytes_ = 0;
   out_of_order_segments_ = duplicate_segments_ = 0;
 }
@@ -43,6 +44,7 @@ std::uint8_t Receiver::take_sack_blocks(std::span<wire::SackBlock> out) {
     --duplicate_count_;
   }
   count += reassembly_.take_sack_blocks(out.subspan(count), duplicate);
+  if (duplicate_count_ == 0 && !reassembly_.has_unreported()) acks_owed_ = 0;
   return static_cast<std::uint8_t>(count);
 }
 

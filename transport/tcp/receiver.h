@@ -70,6 +70,12 @@ class Receiver {
   bool passes_paws(TimePoint now, std::uint32_t value) const {
     return !timestamp_before(value, ts_recent_) || is_timestamp_stale(now);
   }
+  // An ACK that a later segment has overtaken by no more than networks reorder: a quarter of a
+  // millisecond of a clock of microseconds, and of one of milliseconds what Linux allows.
+  bool is_barely_old(std::uint32_t value) const {
+    constexpr std::uint32_t kMostTicks = 256;
+    return ts_recent_ - value <= kMostTicks;
+  }
   // R3: only from segments that cover the last ACK sent.
   void note_timestamp(TimePoint now, SeqNum seq, std::uint32_t value) {
     if (seq.at_or_before(last_ack_sent_) && passes_paws(now, value)) {
@@ -90,7 +96,7 @@ class Receiver {
     ++counters_.rx_duplicate;
     ++duplicate_segments_;
     note_duplicate({seq.raw(), (seq + length).raw()});
-    ack_due_ = true;
+    owe_ack();
   }
 
   // The number behind the peer's FIN. True while everything before it has not yet arrived.
@@ -110,14 +116,17 @@ class Receiver {
   void request_ack() { ack_due_ = true; }
   // The ACK must be one of its own: it carries SACK blocks.
   bool has_sack() const { return sack_ && (duplicate_count_ > 0 || !reassembly_.empty()); }
-  // And one was not enough for all there is to tell.
+  // And one was not enough for all there is to tell, which as many segments have brought: there is
+  // no more than one ACK for each (RFC 5681 section 4.2).
   bool has_unreported() const {
-    return sack_ &&
+    return acks_owed_ > 0 && sack_ &&
            (duplicate_count_ > 0 || (!reassembly_.empty() && reassembly_.has_unreported()));
   }
   std::uint8_t take_sack_blocks(std::span<wire::SackBlock> out);
   void on_ack_sent() {
     ack_due_ = false;
+    if (acks_owed_ > 0) [[unlikely]]
+      --acks_owed_;
     last_ack_sent_ = rcv_nxt_;
   }
 
@@ -132,6 +141,11 @@ class Receiver {
  private:
   // Bytes that arrived twice in one burst; those that don't fit are not told.
   static constexpr std::uint8_t kMaxDuplicates = 4;
+  // A segment came that there is something to tell of.
+  void owe_ack() {
+    ack_due_ = true;
+    ++acks_owed_;
+  }
   // One block where they join: the peer counts what it sent in vain by them (RFC 3708).
   void note_duplicate(const wire::SackBlock& block) {
     if (duplicate_count_ > 0 && duplicates_[duplicate_count_ - 1U].end == block.begin)
@@ -158,6 +172,7 @@ class Receiver {
   SeqNum fin_;
   TimePoint ts_recent_time_{};
   std::uint8_t duplicate_count_ = 0;
+  std::uint32_t acks_owed_ = 0;  // Segments with something to tell that no ACK has followed yet.
   std::array<wire::SackBlock, kMaxDuplicates> duplicates_;
   Reassembly reassembly_;
   Counters& counters_;
@@ -171,13 +186,16 @@ template <class Sink>
 bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
                           Sink&& sink) {
   ack_due_ = true;
+  bool is_reported = false;  // RFC 2883 section 4: the first duplicate part of a segment.
   if (seq.before(rcv_nxt_)) [[unlikely]] {
     const std::uint32_t old = bytes_between(seq, rcv_nxt_);
     if (old >= length) {
       on_duplicate(seq, length);
       return true;
     }
+    owe_ack();
     note_duplicate({seq.raw(), rcv_nxt_.raw()});
+    is_reported = true;
     seq = rcv_nxt_;
     offset += old;
     length -= old;
@@ -202,7 +220,8 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
                                                             : counters_.rx_dropped_no_memory);
         break;
     }
-    if (twice.begin != twice.end) note_duplicate(twice);
+    if (!is_reported) ++acks_owed_;
+    if (twice.begin != twice.end && !is_reported) note_duplicate(twice);
     return true;
   }
 
@@ -219,9 +238,11 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
     return false;
   if (reassembly_.empty()) [[likely]]
     return true;
-  reassembly_.for_each_before(rcv_nxt_, [this](SeqNum begin, SeqNum end) {  // RFC 2883 section 4.
-    note_duplicate({begin.raw(), earlier(end, rcv_nxt_).raw()});
-  });
+  if (!is_reported) {
+    ++acks_owed_;
+    if (const auto held = reassembly_.first_before(rcv_nxt_))
+      note_duplicate({held->begin, earlier(SeqNum(held->end), rcv_nxt_).raw()});
+  }
 
   // rcv.nxt moves before the bytes go up, as above.
   Counters& counters = counters_;

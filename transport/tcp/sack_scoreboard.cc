@@ -121,6 +121,8 @@ void SackScoreboard::deliver(const SentRecord& record, std::uint32_t full_bytes,
     forward_ack_ = record.end();
   } else if (!retransmitted && record.end().before(forward_ack_)) {
     delivered.reordered = true;
+    delivered.reordered_bytes =
+        std::max(delivered.reordered_bytes, bytes_between(record.end(), forward_ack_));
   }
 }
 

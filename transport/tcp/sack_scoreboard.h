@@ -60,7 +60,8 @@ struct Delivered {
   TimePoint rtt_sent{};
   // A segment never retransmitted was delivered after one with a higher number (step 3).
   bool reordered = false;
-  bool full_sized = false;  // One of at least `full_bytes` (see SackScoreboard) arrived.
+  std::uint32_t reordered_bytes = 0;  // At most by so many.
+  bool full_sized = false;            // One of at least `full_bytes` (see SackScoreboard) arrived.
 };
 
 class SackScoreboard {

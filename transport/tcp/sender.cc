@@ -35,7 +35,8 @@ void Sender::reset() {
   state_ = State::kOpen;
   fin_queued_ = fin_sent_ = fin_acked_ = false;
   window_limited_ = tail_probe_due_ = full_size_delivered_ = override_due_ = false;
-  probe_outstanding_ = undo_armed_ = false;
+  probe_outstanding_ = undo_armed_ = needless_armed_ = false;
+  needed_bytes_ = 0;
   rto_deadline_ = probe_deadline_ = reorder_deadline_ = persist_deadline_ = kNever;
   asked_ = kNever;
   persist_backoff_ = 0;
@@ -131,7 +132,7 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
   }
   pacer_.set_waiting(false);
   if (fin_due() && !fin_sent_ && unsent_bytes() == 0) return send_fin(now, out);
-  if (scoreboard_.empty()) arm_timers(now, /*restart=*/false);  // The window may be shut.
+  if (scoreboard_.empty()) arm_timers(now, Wait::kGoesOn);  // The window may be shut.
   return false;
 }
 
@@ -164,12 +165,16 @@ void Sender::send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoin
   scoreboard_.mark_retransmitted(i, now);
   note_asked(now);
   if (state_ == State::kRecovery) congestion_.on_recovery_sent(record.length);
+  if (state_ != State::kOpen) {
+    needed_bytes_ += record.length;
+    repeated_end_ = later(repeated_end_, record.end());
+  }
   pacer_.on_sent(now, record.length);
   note_repeated(frame.payload_bytes);
   ++counters_.tx_segments;
   // The answer to the first segment's repeat takes a round trip from now, and until it comes
   // snd.una stands still.
-  arm_timers(now, /*restart=*/i == 0);
+  arm_timers(now, i == 0 ? Wait::kRestarts : Wait::kGoesOn);
 }
 
 // RFC 8985 section 7.3: new data if there is any, else the last segment again.
@@ -229,7 +234,7 @@ bool Sender::send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, 
   out.push = unsent_bytes() == 0;
   if (state_ == State::kRecovery) congestion_.on_recovery_sent(bytes);
   pacer_.on_sent(now, bytes);
-  arm_timers(now, was_empty);
+  arm_timers(now, was_empty ? Wait::kRestarts : Wait::kIsForMore);
   return true;
 }
 
@@ -245,7 +250,7 @@ bool Sender::send_fin(TimePoint now, Outgoing& out) {
   snd_max_ = later(snd_max_, snd_nxt_);
   fin_sent_ = true;
   ++counters_.tx_segments;
-  arm_timers(now, was_empty);
+  arm_timers(now, was_empty ? Wait::kRestarts : Wait::kIsForMore);
   return true;
 }
 
@@ -266,6 +271,9 @@ void Sender::fill(ConnectionStatistics& out) const {
   out.timeouts = tally_.timeouts;
   out.fast_recoveries = tally_.fast_recoveries;
   out.spurious_recoveries = tally_.spurious_recoveries;
+  out.dsacked_segments = tally_.dsacked_segments;
+  out.reordered_segments = tally_.reordered_segments;
+  out.most_reordered_bytes = tally_.most_reordered_bytes;
   out.tail_probes = tally_.tail_probes;
   out.zero_windows = tally_.zero_windows;
 }
@@ -279,10 +287,10 @@ void Sender::lower_mss(TimePoint now, std::uint32_t mss_bytes) {
   snd_nxt_ = snd_una_;
   fin_sent_ = false;
   state_ = State::kOpen;
-  undo_armed_ = probe_outstanding_ = tail_probe_due_ = false;
+  undo_armed_ = needless_armed_ = probe_outstanding_ = tail_probe_due_ = false;
   full_size_delivered_ = false;
   duplicate_acks_ = presumed_bytes_ = 0;
-  arm_timers(now, /*restart=*/true);
+  arm_timers(now, Wait::kRestarts);
 }
 
 void Sender::raise_mss(std::uint32_t mss_bytes) {

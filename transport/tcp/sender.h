@@ -54,6 +54,8 @@ class Sender {
     bool has_timestamps = false;
     std::uint32_t timestamp_echo = 0;
     std::span<const wire::SackBlock> sack;
+    // One that a later ACK has overtaken said less than `ack`: as much less.
+    std::uint32_t behind_bytes = 0;
   };
   struct Outgoing {
     SeqNum seq;
@@ -82,6 +84,8 @@ class Sender {
 
   // --- Input. ack is in [snd.una, snd.max].
   void on_ack(TimePoint now, const Ack& ack);
+  // An ACK of `ack`, below snd.una, that a later one has overtaken.
+  void on_overtaken_ack(TimePoint now, SeqNum ack, std::span<const wire::SackBlock> sack);
 
   // --- Output. Fills payload fields of `frame`, whose headers the caller writes.
   bool next(TimePoint now, TxFrame& frame, Outgoing& out);
@@ -158,6 +162,8 @@ class Sender {
   void take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack);
   Duration sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered, bool answers);
   bool undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced);
+  void undo_if_all_was_needless();
+  void note_dsack(SeqNum begin, SeqNum end, bool of_probe);
   void detect_losses(TimePoint now);
   void count_duplicates(const Ack& ack, std::uint32_t acked_bytes, bool same_window,
                         Delivered& delivered);
@@ -165,6 +171,7 @@ class Sender {
   void move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
                   std::uint32_t acked_bytes, Duration rtt_sample);
   void enter_recovery();
+  void begin_episode();
 
   // next(), in the order it tries.
   bool retransmit(TimePoint now, TxFrame& frame, Outgoing& out);
@@ -174,7 +181,9 @@ class Sender {
   void send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoing& out);
   std::uint32_t new_data_limit();
 
-  ZTCP_UNPROTECTED void arm_timers(TimePoint now, bool restart);
+  // What has happened: nothing that waiting is about; new data left; what was waited for has come.
+  enum class Wait : std::uint8_t { kGoesOn, kIsForMore, kRestarts };
+  ZTCP_UNPROTECTED void arm_timers(TimePoint now, Wait wait);
   Duration tail_probe_timeout() const;
   Duration longest_wait() const;
   Duration persist_interval() const;
@@ -239,6 +248,12 @@ class Sender {
   bool undo_armed_ = false;
   bool undo_stamped_ = false;
   std::uint32_t undo_timestamp_ = 0;
+  // As RFC 3708 has it: what was repeated since the first loss, less what D-SACKs report. Once
+  // that is nothing, no repeat was needed.
+  bool needless_armed_ = false;
+  std::uint32_t needed_bytes_ = 0;
+  SeqNum episode_begin_;
+  SeqNum repeated_end_;  // Nothing behind was repeated.
   TimestampClock clock_;
   TimePoint heard_shut_{};  // The last ACK that found the window shut, or left it so.
   int persist_backoff_ = 0;
@@ -253,6 +268,9 @@ class Sender {
     std::uint32_t timeouts = 0;
     std::uint32_t fast_recoveries = 0;
     std::uint32_t spurious_recoveries = 0;
+    std::uint32_t dsacked_segments = 0;
+    std::uint32_t reordered_segments = 0;
+    std::uint32_t most_reordered_bytes = 0;
     std::uint32_t tail_probes = 0;
     std::uint32_t zero_windows = 0;
   } tally_;

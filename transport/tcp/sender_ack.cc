@@ -19,6 +19,11 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   Dsack dsack = Dsack::kNone;
   if (!plain) take_sacks(ack, delivered, dsack);
   if (delivered.full_sized) full_size_delivered_ = true;
+  if (delivered.reordered) [[unlikely]] {
+    ++counters_.reordered_segments;
+    ++tally_.reordered_segments;
+    tally_.most_reordered_bytes = std::max(tally_.most_reordered_bytes, delivered.reordered_bytes);
+  }
   bool same_window = false;
   if (ack.window_valid) {
     same_window = snd_wnd_bytes_ == ack.window_bytes;
@@ -43,12 +48,14 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   if (!plain) {
     // A tail loss probe that was not needed says nothing about reordering.
     if (dsack == Dsack::kOther) rack_.on_dsack(snd_nxt_);
-    if (undo_if_spurious(ack, dsack, acked > 0))
+    if (undo_if_spurious(ack, dsack, acked > 0)) {
       duplicate_acks_ = presumed_bytes_ = 0;
-    else if (sack_)
+    } else if (sack_) {
+      if (dsack == Dsack::kOther) undo_if_all_was_needless();
       detect_losses(now);
-    else
+    } else {
       count_duplicates(ack, acked, same_window, delivered);
+    }
     check_tail_probe(ack, dsack, acked > 0);
   }
   move_state(now, ack, delivered, acked, sample);
@@ -56,8 +63,16 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
     pacer_.set_rate(congestion_.window_bytes(), rtt_.srtt(), congestion_.pacing_percent());
     pace_round_end_ = snd_nxt_;
   }
-  arm_timers(now, acked > 0);
+  arm_timers(now, acked > 0 ? Wait::kRestarts : Wait::kGoesOn);
   assert(scoreboard_.size() > 64 || scoreboard_.is_consistent());
+}
+
+void Sender::on_overtaken_ack(TimePoint now, SeqNum ack, std::span<const wire::SackBlock> sack) {
+  on_ack(now, {.ack = snd_una_,
+               .window_bytes = snd_wnd_bytes_,
+               .window_valid = false,
+               .sack = sack,
+               .behind_bytes = bytes_between(ack, snd_una_)});
 }
 
 std::uint32_t Sender::take_cumulative(TimePoint now, const Ack& ack, Delivered& delivered) {
@@ -76,13 +91,13 @@ std::uint32_t Sender::take_cumulative(TimePoint now, const Ack& ack, Delivered& 
 
 void Sender::take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack) {
   for (std::size_t i = 0; i < ack.sack.size(); ++i) {
-    const SeqNum begin(ack.sack[i].begin);
+    SeqNum begin(ack.sack[i].begin);
     const SeqNum end(ack.sack[i].end);
     if (!begin.before(end)) continue;
     if (i == 0) {
       // RFC 2883 section 4: a first block below the cumulative ACK, or inside the second block,
       // reports what arrived twice.
-      const bool below = end.at_or_before(snd_una_);
+      const bool below = end.at_or_before(snd_una_ - ack.behind_bytes);
       const bool inside = ack.sack.size() > 1 && SeqNum(ack.sack[1].begin).at_or_before(begin) &&
                           end.at_or_before(SeqNum(ack.sack[1].end));
       if (below || inside) {
@@ -92,12 +107,16 @@ void Sender::take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack) {
         const bool ours = of_stream && bytes_between(begin, snd_max_) <=
                                            max_window_bytes_ + bytes_between(begin, end);
         const bool of_probe = probe_outstanding_ && probe_retransmitted_ && end == probe_end_;
-        if (ours) dsack = of_probe ? Dsack::kOfProbe : Dsack::kOther;
+        if (ours) {
+          dsack = of_probe ? Dsack::kOfProbe : Dsack::kOther;
+          note_dsack(begin, end, of_probe);
+        }
         continue;
       }
     }
     // Blocks of bytes never sent, or acknowledged, say nothing.
-    if (begin.before(snd_una_) || end.after(snd_max_)) continue;
+    if (ack.behind_bytes > 0 && begin.before(snd_una_)) begin = earlier(snd_una_, end);
+    if (begin == end || begin.before(snd_una_) || end.after(snd_max_)) continue;
     if (sack_) scoreboard_.sack(begin, end, mss_bytes_, delivered);
   }
 }
@@ -124,6 +143,7 @@ bool Sender::undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced) {
   if (!undo_armed_ || !undo_stamped_ || !advanced) return false;
   undo_armed_ = false;  // RFC 3522 section 3.2: the first acceptable ACK decides.
   if (!ack.has_timestamps || !timestamp_before(ack.timestamp_echo, undo_timestamp_)) return false;
+  needless_armed_ = false;
   ++counters_.spurious_recoveries;
   ++tally_.spurious_recoveries;
   scoreboard_.forget_losses();
@@ -138,6 +158,30 @@ bool Sender::undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced) {
   reorder_deadline_ = kNever;
   pace_round_end_ = snd_una_;
   return true;
+}
+
+void Sender::note_dsack(SeqNum begin, SeqNum end, bool of_probe) {
+  const std::uint32_t bytes = bytes_between(begin, end);
+  const std::uint32_t segments = (bytes + mss_bytes_ - 1) / mss_bytes_;
+  counters_.dsacked_segments += segments;
+  tally_.dsacked_segments += segments;
+  const bool of_episode = needless_armed_ && !of_probe && episode_begin_.at_or_before(begin) &&
+                          end.at_or_before(repeated_end_);
+  if (of_episode) needed_bytes_ -= std::min(needed_bytes_, bytes);
+}
+
+// Each repeat since the first loss was reported as needless: nothing was lost. While something is
+// deemed lost that was not repeated yet, nobody knows.
+void Sender::undo_if_all_was_needless() {
+  if (!needless_armed_ || needed_bytes_ > 0 || scoreboard_.lost_bytes() > 0) return;
+  needless_armed_ = undo_armed_ = false;
+  ++counters_.spurious_recoveries;
+  ++tally_.spurious_recoveries;
+  congestion_.undo();
+  rtt_.forget_backoff();
+  if (state_ == State::kRecovery) rack_.on_recovery_end();
+  state_ = State::kOpen;
+  pace_round_end_ = snd_una_;
 }
 
 void Sender::detect_losses(TimePoint now) {
@@ -192,7 +236,18 @@ void Sender::check_tail_probe(const Ack& ack, Dsack dsack, bool advanced) {
   }
 }
 
+// A loss is to be repaired, and nothing was before.
+void Sender::begin_episode() {
+  needless_armed_ = true;
+  episode_begin_ = snd_una_;
+  // A probe's copy that is still under way will be reported, too.
+  const bool has_probe = probe_outstanding_ && probe_retransmitted_;
+  needed_bytes_ = has_probe ? mss_bytes_ : 0;
+  repeated_end_ = has_probe ? probe_end_ : snd_una_;
+}
+
 void Sender::enter_recovery() {
+  begin_episode();
   state_ = State::kRecovery;
   recovery_point_ = snd_max_;
   congestion_.enter_recovery(scoreboard_.outstanding_bytes());

@@ -35,8 +35,8 @@ Duration Sender::persist_interval() const {
   return std::min<Duration>(rtt_.first_rto(rto_floor_) * (1LL << persist_backoff_), longest_wait());
 }
 
-// `restart`: what was waited for has come, or waiting begins.
-void Sender::arm_timers(TimePoint now, bool restart) {
+void Sender::arm_timers(TimePoint now, Wait wait) {
+  const bool restart = wait == Wait::kRestarts;
   if (scoreboard_.empty()) {
     rto_deadline_ = probe_deadline_ = reorder_deadline_ = kNever;
     const std::uint64_t unsent = unsent_bytes();
@@ -50,19 +50,22 @@ void Sender::arm_timers(TimePoint now, bool restart) {
   }
   persist_deadline_ = kNever;
   if (restart || rto_deadline_ == kNever) {
-    Duration wait = rtt_.rto(rto_floor_);
+    Duration rto = rtt_.rto(rto_floor_);
     TimePoint limit = patience_end();
     if (snd_wnd_bytes_ == 0) [[unlikely]] {
-      wait = std::min(wait, longest_wait());
+      rto = std::min(rto, longest_wait());
       limit = give_up_at();
     }
-    rto_deadline_ = std::min(now + wait, limit);
+    rto_deadline_ = std::min(now + rto, limit);
   }
   // RFC 8985 section 7.2: only while nothing else points at a loss, and one probe at a time.
   const bool probing = state_ == State::kOpen && sack_ && !probe_outstanding_ &&
                        scoreboard_.sacked_bytes() == 0 && rtt_.has_sample();
-  // One that would come after the timeout takes its place.
-  probe_deadline_ = probing ? std::min(now + tail_probe_timeout(), rto_deadline_) : kNever;
+  if (!probing)
+    probe_deadline_ = kNever;
+  else if (wait != Wait::kGoesOn || probe_deadline_ == kNever)
+    // One that would come after the timeout takes its place.
+    probe_deadline_ = std::min(now + tail_probe_timeout(), rto_deadline_);
 }
 
 // RFC 9293 section 3.8.6.1: a peer that shut its window over what is in flight, and answers, is
@@ -123,6 +126,7 @@ void Sender::on_rto(TimePoint now) {
   // In recovery the window is what PRR lets out, and ssthresh has been reduced.
   if (state_ == State::kRecovery && !undo_armed_) congestion_.keep_reduction();
   congestion_.on_timeout(state_ == State::kOpen, snd_nxt_, scoreboard_.in_flight_bytes());
+  if (state_ == State::kOpen) begin_episode();
   if (state_ != State::kLoss && !undo_armed_) {
     undo_armed_ = true;
     undo_stamped_ = false;
@@ -133,7 +137,7 @@ void Sender::on_rto(TimePoint now) {
   reorder_deadline_ = kNever;
   rtt_.back_off();
   pace_round_end_ = snd_una_;
-  arm_timers(now, /*restart=*/true);
+  arm_timers(now, Wait::kRestarts);
 }
 
 }  // namespace ztcp::tcp

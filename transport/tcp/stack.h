@@ -43,6 +43,7 @@ struct Counters {
   std::uint64_t rx_bytes = 0;  // In-order payload handed up.
   std::uint64_t rx_out_of_order = 0;
   std::uint64_t rx_duplicate = 0;
+  std::uint64_t rx_paws = 0;  // Segments with a timestamp older than the last one's.
   std::uint64_t rx_bad_checksum = 0;
   std::uint64_t rx_malformed = 0;
   std::uint64_t rx_not_for_us = 0;
@@ -58,6 +59,8 @@ struct Counters {
   std::uint64_t tlp_fired = 0;
   std::uint64_t rack_recoveries = 0;
   std::uint64_t spurious_recoveries = 0;
+  std::uint64_t dsacked_segments = 0;    // Repeats that peers report as needless (RFC 2883).
+  std::uint64_t reordered_segments = 0;  // Sent once and delivered behind later ones.
   std::uint64_t path_mtu_cuts =
       0;  // Connections that went on with smaller packets, or failed to open.
   std::uint64_t path_mtu_raises = 0;  // And with larger ones again.

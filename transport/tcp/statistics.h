@@ -40,7 +40,10 @@ struct ConnectionStatistics {
   std::uint64_t received_bytes = 0;  // In order, handed up.
   std::uint32_t timeouts = 0;
   std::uint32_t fast_recoveries = 0;
-  std::uint32_t spurious_recoveries = 0;  // Of the two above.
+  std::uint32_t spurious_recoveries = 0;   // Of the two above.
+  std::uint32_t dsacked_segments = 0;      // Repeats that the peer reports as needless (RFC 2883).
+  std::uint32_t reordered_segments = 0;    // Sent once, and delivered behind later ones.
+  std::uint32_t most_reordered_bytes = 0;  // By how many bytes at most.
   std::uint32_t tail_probes = 0;
   std::uint32_t zero_windows = 0;  // How often the peer shut its window.
   std::uint32_t out_of_order_segments = 0;
@@ -56,7 +59,7 @@ struct PathMtuChange {
   };
   IpAddress remote;
   std::uint32_t before_bytes = 0;  // IPv4 packets.
-  std::uint32_t now_bytes = 0;  // 0: a new connection fails.
+  std::uint32_t now_bytes = 0;     // 0: a new connection fails.
   Cause cause{};
 };
 

@@ -57,6 +57,25 @@ TEST(Data, ManyHolesInABurstAreAllReported) {
   EXPECT_EQ(told, std::vector<bool>(8, true));
 }
 
+// RFC 5681 section 4.2: a sender takes further ones for duplicates.
+TEST(Data, SegmentOverSeveralHeldOnesIsAcknowledgedOnce) {
+  Peer peer;
+  peer.open();
+  const std::uint32_t p = peer.peer_first();
+  for (const std::uint32_t at : {200U, 400U, 600U}) {
+    peer.send({.seq = p + at,
+               .ack = peer.first(),
+               .payload = pattern(100, static_cast<std::uint8_t>(at % 251))});
+    peer.collect();
+  }
+  peer.send({.seq = p, .ack = peer.first(), .payload = pattern(800)});
+  EXPECT_EQ(peer.user.received, pattern(800));
+  const Seg answer = peer.collect_one();
+  EXPECT_EQ(answer.ack, p + 800);
+  ASSERT_EQ(answer.options.sack_count, 1);
+  EXPECT_EQ(answer.options.sack[0], (wire::SackBlock{p + 200, p + 300}));
+}
+
 TEST(Data, OldSegmentIsAnsweredWithADsack) {
   Peer peer;
   peer.open();

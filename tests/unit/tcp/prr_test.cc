@@ -48,5 +48,15 @@ TEST(Prr, GrowsBackCarefullyAfterHeavyLoss) {
             12 * kRoundMss);
 }
 
+// RFC 9937: the first repeat, which always leaves, has spent what was delivered; what the next ACK
+// delivers lets as much out all the same, or with nothing more to come the flow waits for its RTO.
+TEST(Prr, WhatAnAckDeliveredMayLeaveAgain) {
+  Prr prr;
+  prr.begin(10 * kRoundMss);
+  EXPECT_EQ(prr.on_ack(0, false, 9 * kRoundMss, 7 * kRoundMss, kRoundMss), 10 * kRoundMss);
+  prr.on_sent(kRoundMss);
+  EXPECT_EQ(prr.on_ack(kRoundMss, false, 3 * kRoundMss, 7 * kRoundMss, kRoundMss), 4 * kRoundMss);
+}
+
 }  // namespace
 }  // namespace ztcp::tcp

@@ -301,5 +301,126 @@ TEST_F(Sending, NumbersWrap) {
   EXPECT_EQ(wrapping.stack.counters().rto_fired, 0U);
 }
 
+// RFC 6675 section 5: what an ACK SACKs is news, also when a later ACK was faster.
+TEST_F(Sending, SackOfAnOvertakenAckIsTaken) {
+  warm_up();
+  peer.write(6 * kMss);
+  ASSERT_EQ(peer.collect().size(), 6U);
+  peer.advance(1ms);
+  peer.ack(seq(3));
+  ASSERT_TRUE(bulk(peer.collect()).empty());
+  peer.ack(seq(2), {{seq(4), seq(7)}});
+  EXPECT_EQ(numbers(bulk(peer.collect())), std::vector<int>{3}) << "three SACKed behind it";
+}
+
+// And behind PAWS, which takes its timestamp for an old one: by as little as networks reorder.
+TEST_F(Sending, SackOfAnAckWithAnOvertakenTimestampIsTaken) {
+  warm_up();
+  peer.write(6 * kMss);
+  ASSERT_EQ(peer.collect().size(), 6U);
+  peer.advance(1ms);
+  peer.ack(seq(3));
+  Seg late{.seq = peer.peer_nxt(), .ack = seq(2)};
+  late.options.sack[late.options.sack_count++] = {seq(4), seq(7)};
+  late.options.timestamps = wire::Timestamps{peer.timestamp() - 10'000, peer.last_ts};
+  peer.send(late);
+  EXPECT_EQ(counters().rx_paws, 1U);
+  EXPECT_EQ(counters().rx_duplicate, 0U);
+  EXPECT_TRUE(bulk(peer.collect()).empty()) << "too old";
+  late.options.timestamps->value = peer.timestamp() - 100;
+  peer.send(late);
+  EXPECT_EQ(counters().rx_paws, 1U);
+  EXPECT_EQ(numbers(bulk(peer.collect())), std::vector<int>{3});
+}
+
+// Its first block was no D-SACK when it was sent.
+TEST_F(Sending, SackOfAnOvertakenAckIsNoDsack) {
+  warm_up();
+  peer.write(6 * kMss);
+  ASSERT_EQ(peer.collect().size(), 6U);
+  peer.advance(1ms);
+  peer.ack(seq(6));
+  peer.ack(seq(2), {{seq(3), seq(5)}});
+  EXPECT_EQ(counters().dsacked_segments, 0U);
+  peer.ack(seq(6), {{seq(3), seq(4)}});
+  EXPECT_EQ(counters().dsacked_segments, 1U);
+}
+
+// Without timestamps only D-SACKs tell that a recovery was needless (RFC 3708).
+class Needless : public testing::Test {
+ protected:
+  Needless() : peer(make_config()) {
+    wire::TcpOptions options = offer();
+    options.timestamps.reset();
+    peer.open(options);
+    mss = static_cast<std::uint32_t>(peer.mss);
+    peer.write(2 * mss);
+    peer.collect();
+    peer.advance(1ms);
+    peer.ack(seq(2));
+    peer.write(10 * mss);
+    EXPECT_EQ(peer.collect().size(), 10U);
+    before = cwnd();
+    peer.advance(1ms);
+  }
+  static StackConfig make_config() {
+    StackConfig config = test_config();
+    config.tcp.pacing = false;
+    return config;
+  }
+  std::uint32_t seq(std::uint32_t segment) const { return peer.first() + segment * mss; }
+  std::uint32_t cwnd() const {
+    std::uint32_t bytes = 0;
+    peer.stack.for_each_connection([&](const auto& s) { bytes = s.cwnd_bytes; });
+    return bytes;
+  }
+  std::uint64_t spurious() const { return peer.stack.counters().spurious_recoveries; }
+
+  Peer peer;
+  std::uint32_t mss = 0;
+  std::uint32_t before = 0;
+};
+
+TEST_F(Needless, RecoveryIsTakenBackByDsacksOfAllItRepeated) {
+  peer.ack(seq(2), {{seq(4), seq(8)}});
+  ASSERT_EQ(bulk(peer.collect()).size(), 2U) << "2 and 3, which are late";
+  peer.advance(100us);
+  peer.ack(seq(12));
+  EXPECT_LT(cwnd(), before);
+  peer.ack(seq(12), {{seq(2), seq(3)}});
+  EXPECT_EQ(spurious(), 0U) << "one of two";
+  peer.ack(seq(12), {{seq(3), seq(4)}});
+  EXPECT_EQ(spurious(), 1U);
+  EXPECT_GE(cwnd(), before);
+  EXPECT_EQ(peer.stack.counters().dsacked_segments, 2U);
+}
+
+TEST_F(Needless, RecoveryOfOneRealLossIsNot) {
+  peer.ack(seq(2), {{seq(4), seq(8)}});
+  ASSERT_EQ(bulk(peer.collect()).size(), 2U);
+  peer.advance(1ms);
+  peer.ack(seq(12));
+  peer.ack(seq(12), {{seq(2), seq(3)}});
+  peer.ack(seq(12), {{seq(9), seq(10)}});
+  peer.ack(seq(12), {{seq(0), seq(1)}});
+  EXPECT_EQ(spurious(), 0U) << "3 was lost; 9 was repeated by the network";
+  EXPECT_LT(cwnd(), before);
+}
+
+TEST_F(Needless, TimeoutIsTakenBackToo) {
+  std::vector<Seg> repeats;
+  while (peer.stack.counters().rto_fired == 0) {
+    ASSERT_TRUE(peer.fire());
+    repeats = bulk(peer.collect());
+  }
+  ASSERT_FALSE(repeats.empty());
+  peer.advance(100us);
+  peer.ack(seq(12));
+  peer.collect();
+  for (std::uint32_t i = 2; i < 12; ++i) peer.ack(seq(12), {{seq(i), seq(i + 1)}});
+  EXPECT_EQ(spurious(), 1U);
+  EXPECT_GE(cwnd(), before);
+}
+
 }  // namespace
 }  // namespace ztcp::tcp::test

@@ -129,5 +129,22 @@ TEST_F(Statistics, BeginAtNothing) {
   EXPECT_EQ(s.sent_bytes + s.received_bytes + s.retransmitted_bytes, 0U);
 }
 
+TEST_F(Statistics, TellReorderingAndNeedlessRepeats) {
+  peer.open();
+  peer.write(4 * kMss);
+  peer.collect();
+  peer.advance(1ms);
+  peer.ack(seq(0), {{seq(3), seq(4)}});
+  peer.ack(seq(4));
+  ConnectionStatistics s = only();
+  EXPECT_EQ(s.reordered_segments, 1U) << "of one ACK";
+  EXPECT_EQ(s.most_reordered_bytes, 3 * kMss);
+  EXPECT_EQ(s.dsacked_segments, 0U);
+  EXPECT_EQ(peer.stack.counters().reordered_segments, 1U);
+  peer.ack(seq(4), {{seq(1), seq(3)}});
+  s = only();
+  EXPECT_EQ(s.dsacked_segments, 2U);
+}
+
 }  // namespace
 }  // namespace ztcp::tcp::test

@@ -269,5 +269,21 @@ TEST_F(Timeout, NeedlessProbeToAPeerWithoutDsackIsNoLoss) {
   EXPECT_EQ(peer.collect().size(), 10U) << "the initial window, not seven tenths of it";
 }
 
+// RFC 8985 section 7.2: only an ACK of something restarts the probe's timer.
+TEST_F(Timeout, AcksOfNothingDoNotPutTheTailProbeOff) {
+  settle(1ms);
+  peer.write(2 * kMss);
+  ASSERT_EQ(peer.collect().size(), 2U);
+  const TimePoint sent = peer.now;
+  std::uint16_t window = 60'000;
+  while (counters().tlp_fired == 0 && counters().rto_fired == 0) {
+    peer.pass(300us);
+    (void)peer.collect();
+    peer.send({.seq = peer.peer_nxt(), .ack = seq(base), .window = ++window});
+  }
+  EXPECT_EQ(counters().rto_fired, 0U);
+  EXPECT_LT(in_ms(peer.now - sent), 4) << "twice the round trip of 1 ms, and a little";
+}
+
 }  // namespace
 }  // namespace ztcp::tcp::test
