@@ -13,7 +13,8 @@ void Cubic::on_ack(TimePoint now, const Ack& ack, Window& window) {
     // RFC 9406 section 4.2: the first slow start only. Later ones know where to end.
     const bool first = window.ssthresh_bytes == Window::kMaxBytes;
     const std::uint32_t growth =
-        first ? hystart_.on_ack(ack.ack, ack.snd_nxt, ack.acked_bytes, ack.rtt_sample)
+        first ? hystart_.on_ack(ack.ack, ack.snd_nxt, ack.acked_bytes, ack.rtt_sample,
+                                HyStart::min_rtt_thresh(ack.srtt, window.cwnd_bytes))
               : ack.acked_bytes;
     window.cwnd_bytes = std::min(window.cwnd_bytes + growth, window.ssthresh_bytes);
     if (first && hystart_.is_done()) window.ssthresh_bytes = window.cwnd_bytes;

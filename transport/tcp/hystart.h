@@ -5,11 +5,13 @@
 // Owned by a Cubic.
 //
 // We depart in two numbers. MIN_RTT_THRESH is 4 ms in section 4.3, a hundred round trips here,
-// which would never trigger inside a building. And N_RTT_SAMPLE counts on an ACK for each packet or
-// two; peers that acknowledge once per burst, ours among them, give fewer than eight in a round for
-// as long as slow start lasts. Such a round is judged when it ends, by what it had, and must have
-// grown twice as much when that was a single sample. What jitter lets in here costs a round or two
-// of slower growth: conservative slow start ends with the first sample below its baseline.
+// which would never trigger inside a building: it is the time that 64 KiB take at the rate reached,
+// since a fixed time is a queue that grows with the line's speed (250 us are 3 MB at 100 Gb/s). And
+// N_RTT_SAMPLE counts on an ACK for each packet or two; peers that acknowledge once per burst, ours
+// among them, give fewer than eight in a round for as long as slow start lasts. Such a round is
+// judged when it ends, by what it had, and must have grown twice as much when that was a single
+// sample. What jitter lets in here costs a round or two of slower growth: conservative slow start
+// ends with the first sample below its baseline.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +25,11 @@ namespace ztcp::tcp {
 
 class HyStart {
  public:
-  static constexpr Duration kMinRttThresh = std::chrono::microseconds(250);
+  // MIN_RTT_THRESH lies between: what pollers' turns let round trips vary by, and what suffices
+  // where lines are slow.
+  static constexpr Duration kLeastMinRttThresh = std::chrono::microseconds(16);
+  static constexpr Duration kMostMinRttThresh = std::chrono::microseconds(250);
+  static constexpr std::uint32_t kQueueBytes = 64U << 10;
   static constexpr Duration kMaxRttThresh = std::chrono::milliseconds(16);
   static constexpr std::int64_t kMinRttDivisor = 8;
   static constexpr int kRttSamples = 8;
@@ -36,8 +42,16 @@ class HyStart {
     window_end_ = snd_nxt;
   }
 
+  // A window per round trip is the rate.
+  static Duration min_rtt_thresh(Duration srtt, std::uint32_t window_bytes) {
+    const auto queue_time = srtt.count() * kQueueBytes / std::max<std::uint32_t>(window_bytes, 1);
+    return std::clamp(Duration(queue_time), kLeastMinRttThresh, kMostMinRttThresh);
+  }
+
   // An ACK in slow start: section 4.2. Returns by how many bytes the window may grow.
-  std::uint32_t on_ack(SeqNum ack, SeqNum snd_nxt, std::uint32_t acked_bytes, Duration rtt) {
+  std::uint32_t on_ack(SeqNum ack, SeqNum snd_nxt, std::uint32_t acked_bytes, Duration rtt,
+                       Duration min_rtt_thresh) {
+    min_rtt_thresh_ = min_rtt_thresh;
     // First: one ACK may be all that a round has.
     if (rtt > Duration::zero()) on_rtt(rtt);
     // Nothing was told here while the user was the limit: the numbers may have gone half round.
@@ -74,7 +88,7 @@ class HyStart {
 
   void look_for_growth() {
     if (samples_ == 0 || last_round_min_ == Duration::max()) return;
-    Duration growth = std::clamp(last_round_min_ / kMinRttDivisor, kMinRttThresh, kMaxRttThresh);
+    Duration growth = std::clamp(last_round_min_ / kMinRttDivisor, min_rtt_thresh_, kMaxRttThresh);
     if (samples_ == 1) growth *= 2;
     if (round_min_ < last_round_min_ + growth) return;
     css_baseline_ = round_min_;
@@ -83,6 +97,7 @@ class HyStart {
   }
 
   SeqNum window_end_;
+  Duration min_rtt_thresh_ = kMostMinRttThresh;
   Duration last_round_min_ = Duration::max();
   Duration round_min_ = Duration::max();
   Duration css_baseline_ = Duration::max();

@@ -11,6 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Duration kThresh = HyStart::kMostMinRttThresh;
+
 // RFC 9406 section 4.2: eight samples of a round above the last round's least plus the threshold.
 TEST(HyStart, LeavesSlowStartWhenTheRoundTripGrows) {
   HyStart hystart;
@@ -20,7 +22,7 @@ TEST(HyStart, LeavesSlowStartWhenTheRoundTripGrows) {
     std::uint32_t growth = 0;
     for (int i = 0; i < 10; ++i) {
       number += 1000;
-      growth += hystart.on_ack(SeqNum(number), SeqNum(number + 10'000), 1000, rtt);
+      growth += hystart.on_ack(SeqNum(number), SeqNum(number + 10'000), 1000, rtt, kThresh);
     }
     return growth;
   };
@@ -47,7 +49,7 @@ TEST(HyStart, SeesGrowthInRoundsOfFewAcks) {
       const std::uint32_t end = number + static_cast<std::uint32_t>(acks) * 1000;
       while (number != end) {
         number += 1000;
-        hystart.on_ack(SeqNum(number), SeqNum(end), 1000, rtt);
+        hystart.on_ack(SeqNum(number), SeqNum(end), 1000, rtt, kThresh);
       }
     };
     round(1ms);
@@ -67,7 +69,7 @@ TEST(HyStart, OneLateSampleMustBeLateByTwiceAsMuch) {
   std::uint32_t number = 0;
   const auto round = [&](Duration rtt) {
     number += 1000;
-    hystart.on_ack(SeqNum(number), SeqNum(number + 1000), 1000, rtt);
+    hystart.on_ack(SeqNum(number), SeqNum(number + 1000), 1000, rtt, kThresh);
   };
   round(1ms);
   round(1ms);
@@ -88,7 +90,7 @@ TEST(HyStart, RoundEndsAfterNumbersThatWentHalfRound) {
   const auto round = [&](Duration rtt) {
     for (int i = 0; i < 10; ++i) {
       number += 1000;
-      hystart.on_ack(SeqNum(number), SeqNum(number + 10'000), 1000, rtt);
+      hystart.on_ack(SeqNum(number), SeqNum(number + 10'000), 1000, rtt, kThresh);
     }
   };
   round(1ms);
@@ -104,10 +106,37 @@ TEST(HyStart, ComesBackWhenTheGrowthWasNoise) {
   for (const Duration rtt : {Duration(1ms), Duration(3ms), Duration(1ms)})
     for (int i = 0; i < 20; ++i) {
       number += 1000;
-      hystart.on_ack(SeqNum(number), SeqNum(number + 20'000), 1000, rtt);
+      hystart.on_ack(SeqNum(number), SeqNum(number + 20'000), 1000, rtt, kThresh);
     }
   EXPECT_FALSE(hystart.in_css());
   EXPECT_FALSE(hystart.is_done());
+}
+
+// 64 KiB of queue, whatever the line's speed; a window per round trip is the rate.
+TEST(HyStart, ThresholdFollowsTheRate) {
+  EXPECT_EQ(HyStart::min_rtt_thresh(1ms, 12'500'000), HyStart::kLeastMinRttThresh) << "100 Gb/s";
+  EXPECT_EQ(HyStart::min_rtt_thresh(1ms, 1'250'000), 52'428ns) << "10 Gb/s";
+  EXPECT_EQ(HyStart::min_rtt_thresh(1ms, 125'000), HyStart::kMostMinRttThresh) << "1 Gb/s";
+  EXPECT_EQ(HyStart::min_rtt_thresh(0ms, 0), HyStart::kLeastMinRttThresh) << "nothing known";
+}
+
+TEST(HyStart, FastLineEndsSlowStartAtASmallGrowth) {
+  HyStart hystart;
+  hystart.begin(SeqNum(0));
+  std::uint32_t number = 0;
+  const auto round = [&](Duration rtt) {
+    for (int i = 0; i < 10; ++i) {
+      number += 1000;
+      hystart.on_ack(SeqNum(number), SeqNum(number + 10'000), 1000, rtt,
+                     HyStart::min_rtt_thresh(50us, 1U << 20));
+    }
+  };
+  round(50us);
+  round(50us);
+  round(60us);
+  EXPECT_FALSE(hystart.in_css());
+  round(90us);
+  EXPECT_TRUE(hystart.in_css());
 }
 
 }  // namespace
