@@ -142,7 +142,7 @@ struct Tcp {
   std::uint32_t user_timeout_ms = 8000;
   std::uint32_t keepalive_idle_ms = 3000;
   std::uint32_t keepalive_interval_ms = 1500;
-  std::uint32_t receive_window_kib = 4096;
+  std::uint32_t receive_window_kib = 16384;
   std::uint32_t max_connections = 4096;  // Per NIC.
   bool pacing = true;
   friend bool operator==(const Tcp&, const Tcp&) = default;

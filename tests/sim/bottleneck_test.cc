@@ -69,6 +69,8 @@ struct Line {
   Duration queue = 10ms;  // At the line's rate.
   Duration receiver_turn{};
   Duration jitter{};  // Of the ACKs.
+  std::uint16_t mtu_bytes = 1500;
+  Duration sender_turn{};
   std::uint64_t seed = 1;
 
   double bytes_in(Duration d) const {
@@ -81,8 +83,8 @@ class Bottleneck {
   explicit Bottleneck(const Line& line)
       : line_(line),
         block_(pattern(64U << 10)),
-        sender_(config(0), {line.seed, 2}),
-        receiver_(config(1), {3, line.seed}),
+        sender_(config(0, line), {line.seed, 2}),
+        receiver_(config(1, line), {3, line.seed}),
         world_(sender_, receiver_, options(line)) {
     EXPECT_TRUE(receiver_.listen(kPort, sink_));
   }
@@ -106,8 +108,9 @@ class Bottleneck {
   std::uint64_t drops() { return world_.wire(0).counters().queue_full; }
 
  private:
-  static tcp::StackConfig config(std::size_t host) {
+  static tcp::StackConfig config(std::size_t host, const Line& line) {
     tcp::StackConfig config;
+    config.mtu_bytes = line.mtu_bytes;
     config.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
     config.address = {TcpWorld::address(host), 24};
     config.max_connections = 64;
@@ -120,7 +123,7 @@ class Bottleneck {
                        .queue_limit_bytes = static_cast<std::uint32_t>(line.bytes_in(line.queue))};
     options.backward = {.delay = line.round_trip / 2, .jitter = line.jitter};
     options.seed = line.seed;
-    options.turn_interval = {Duration{}, line.receiver_turn};
+    options.turn_interval = {line.sender_turn, line.receiver_turn};
     options.burst = 1024;  // One ACK for all that has come.
     return options;
   }
@@ -162,6 +165,56 @@ INSTANTIATE_TEST_SUITE_P(Bottleneck, SlowStart,
                                          FewAcks{"each_2_ms", 2ms, 30ms},
                                          FewAcks{"each_5_ms", 5ms, 30ms}),
                          [](const auto& test) { return test.param.name; });
+
+struct FastLine {
+  std::uint64_t gbps;
+  Duration round_trip;
+  std::uint32_t queue_kib;
+  std::uint64_t most_lost;  // A fixed threshold of 250 us lost two to ten times as many.
+};
+
+// A queue that is smaller than what the line holds overflows before a round trip can tell of it.
+// Where it is not, what ends slow start is a growth of some 64 KiB, whatever the line's speed.
+TEST(Bottleneck, SlowStartOnAFastLineLosesLittle) {
+  std::printf("    frames lost in the first 20 ms of a flow, and MiB acknowledged\n");
+  for (const FastLine& line :
+       {FastLine{10, 20us, 256, 25}, FastLine{10, 20us, 1024, 5}, FastLine{10, 50us, 256, 30},
+        FastLine{10, 50us, 1024, 10}, FastLine{10, 200us, 256, 60}, FastLine{100, 20us, 1024, 80},
+        FastLine{100, 50us, 1024, 220}}) {
+    Bottleneck world({.rate_bits_per_second = line.gbps * 1'000'000'000,
+                      .round_trip = line.round_trip,
+                      .queue = Duration(line.queue_kib * 8192 / line.gbps),
+                      .receiver_turn = 2us,
+                      .mtu_bytes = 9000,
+                      .sender_turn = 2us});
+    const Source& source = world.open();
+    world.run(20ms);
+    const double mib = static_cast<double>(source.acked) / (1 << 20);
+    std::printf("    %3d Gb/s %3d us %4d KiB: %3d lost, %5.1f MiB\n", static_cast<int>(line.gbps),
+                static_cast<int>(line.round_trip / 1us), static_cast<int>(line.queue_kib),
+                static_cast<int>(world.drops()), mib);
+    EXPECT_LE(world.drops(), line.most_lost);
+    // The line is full all the same: 20 ms of it are 2.38 MiB for each Gb/s.
+    EXPECT_GT(mib, 0.94 * 2.38 * static_cast<double>(line.gbps));
+  }
+}
+
+// 4 MiB are a third of what 10 Gb/s carry in 10 ms.
+TEST(Bottleneck, ReceiveWindowGrowsWithALongPath) {
+  Bottleneck world({.rate_bits_per_second = 10'000'000'000,
+                    .round_trip = 10ms,
+                    .queue = 10ms,
+                    .receiver_turn = 20us,
+                    .mtu_bytes = 9000,
+                    .sender_turn = 20us});
+  const Source& source = world.open();
+  world.run(300ms);
+  const std::uint64_t before = source.acked;
+  world.run(200ms);
+  const double gbps = static_cast<double>(source.acked - before) * 8e-9 / 0.2;
+  std::printf("    10 Gb/s at 10 ms: %.2f Gb/s\n", gbps);
+  EXPECT_GT(gbps, 8.5);
+}
 
 // A line that nothing fills, and answers that come late by chance: 16 MiB take about as long as
 // without jitter, when slow start goes on to the receive window.

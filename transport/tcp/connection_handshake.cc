@@ -153,6 +153,7 @@ void Connection::establish(TimePoint now, const wire::TcpHeader& tcp) {
                       .clock = clock_});
   sender_.set_max_super_segment(context_.config.max_super_segment_bytes);
   receiver_.open_window(agreed_window());
+  if (peer_scales_) receiver_.begin_measuring(now, context_.config.tcp.receive_window_bytes);
   wl1_ = SeqNum(tcp.sequence);
   wl2_ = SeqNum(tcp.acknowledgment);
   header_.build(context_.config, mac_, local_port_, remote_, timestamps_);

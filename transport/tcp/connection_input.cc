@@ -350,6 +350,8 @@ bool Connection::answer_sparingly(TimePoint now) {
 // Once per burst, whatever it brought.
 void Connection::end_turn(TimePoint now) {
   if (state_ == State::kClosed || !report_acked(now)) return;
+  if (receiver_.next_measure() <= now) [[unlikely]]
+    receiver_.measure(now, sender_.rtt().srtt());
   wake();
   schedule();
 }

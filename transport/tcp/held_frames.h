@@ -8,6 +8,7 @@
 // those than of frames.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -67,6 +68,16 @@ class HeldFrames final : public FrameLoans {
   std::uint32_t lend() override;
   void give_back(std::uint32_t loan) override;
 
+  // Receive windows that grow beyond their first size: by no more, all together, than may be held.
+  // Returns how much of `bytes` is granted.
+  std::uint32_t promise(std::uint32_t bytes) {
+    const auto granted =
+        static_cast<std::uint32_t>(std::min<std::size_t>(bytes, max_bytes_ - promised_bytes_));
+    promised_bytes_ += granted;
+    return granted;
+  }
+  void take_back(std::uint32_t bytes) { promised_bytes_ -= bytes; }
+
   // For a frame that is held; never fails.
   std::uint32_t take_range();
   void give_range(std::uint32_t range) { free_ranges_.push_back(range); }
@@ -96,6 +107,7 @@ class HeldFrames final : public FrameLoans {
   std::size_t held_of_others_ = 0;
   std::size_t held_bytes_ = 0;
   std::size_t held_frames_ = 0;
+  std::size_t promised_bytes_ = 0;
   std::size_t released_bytes_ = 0;
   std::vector<Piece> pieces_;
   std::vector<RxFrame> released_;

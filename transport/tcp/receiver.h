@@ -5,8 +5,11 @@
 // what the next ACK says (RFC 9293 section 3.10.7.4, RFC 7323, RFC 2018, RFC 2883). Owned by a
 // Connection.
 //
-// The window is ordinary memory and constant: the user takes every byte at once, so the right edge
-// never moves back and never waits.
+// The window is ordinary memory: the user takes every byte at once, so the right edge never moves
+// back and never waits. It grows to twice what arrives in a round trip (dynamic right-sizing),
+// since a window that is smaller limits the peer; and never shrinks. What it may cost is what a
+// peer can send beyond a lost segment: the growth of all connections together is bounded by what
+// the link can do without (HeldFrames).
 #pragma once
 
 #include <array>
@@ -34,8 +37,8 @@ class Receiver {
     std::uint16_t field = 0;  // bytes >> scale: what every segment but a SYN carries.
   };
   // RFC 7323 section 2.2. At least 8, so that there is room to grow; at most 10: no window here is
-  // larger than 64 MiB.
-  static Window choose_window(std::uint32_t bytes);
+  // larger than 64 MiB. The scale suffices for `most_bytes`, to which it may grow.
+  static Window choose_window(std::uint32_t bytes, std::uint32_t most_bytes = 0);
 
   Receiver(HeldFrames& frames, Counters& counters) : reassembly_(frames), counters_(counters) {}
 
@@ -49,7 +52,13 @@ class Receiver {
   void begin(TimePoint now, const Terms& terms);
   // The window is what it is from the first ACK on: a SYN can offer 64 KiB at most.
   void open_window(const Window& window) { window_ = window; }
-  void clear() { reassembly_.clear(); }
+  void clear();
+
+  // --- Right-sizing: measures what arrives in a round trip, now and then.
+  // From here on the window may grow to `most_bytes`.
+  void begin_measuring(TimePoint now, std::uint32_t most_bytes);
+  TimePoint next_measure() const { return next_measure_; }
+  void measure(TimePoint now, Duration round_trip);
 
   SeqNum rcv_nxt() const { return rcv_nxt_; }
   const Window& window() const { return window_; }
@@ -134,6 +143,7 @@ class Receiver {
   // Its part of a connection's.
   void fill(ConnectionStatistics& out) const {
     out.received_bytes = received_bytes_;
+    out.own_window_bytes = window_.bytes;
     out.out_of_order_segments = out_of_order_segments_;
     out.duplicate_segments = duplicate_segments_;
   }
@@ -176,6 +186,13 @@ class Receiver {
   std::array<wire::SackBlock, kMaxDuplicates> duplicates_;
   Reassembly reassembly_;
   Counters& counters_;
+  // When the window is looked at next: in a round trip, and not more often than kMeasureInterval.
+  static constexpr Duration kMeasureInterval = std::chrono::milliseconds(1);
+  TimePoint next_measure_ = kNever;
+  TimePoint measured_{};
+  std::uint64_t measured_bytes_ = 0;
+  std::uint32_t most_window_bytes_ = 0;
+  std::uint32_t promised_bytes_ = 0;  // Of HeldFrames, for the growth.
   // This connection's part of them.
   std::uint64_t received_bytes_ = 0;
   std::uint32_t out_of_order_segments_ = 0;

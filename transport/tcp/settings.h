@@ -42,8 +42,10 @@ struct TcpSettings {
   // MUST-40 allows 500 ms) is asked once needlessly.
   Duration late_ack_delay = std::chrono::milliseconds(50);
   Duration time_wait = std::chrono::milliseconds(500);
-  std::uint32_t receive_window_bytes = 4U
-                                       << 20;  // Advertised at most; ordinary memory, not credit.
+  // Advertised at most; ordinary memory, not credit. A connection begins with kFirstWindowBytes,
+  // and gets more where more arrives in a round trip.
+  static constexpr std::uint32_t kFirstWindowBytes = 4U << 20;
+  std::uint32_t receive_window_bytes = 16U << 20;
   std::uint32_t initial_window_segments = 10;  // RFC 6928.
   MakeCongestionControl congestion_control = make_congestion_control<Cubic>;
   bool pacing = true;

@@ -23,11 +23,15 @@ constexpr std::size_t kQuantumFrames = 16;
 // asks again. No limit per source: whose name a flood bears is its own choice.
 constexpr Duration kHandshakeGrace = std::chrono::milliseconds(10);
 
-// As many segments as fill a window like our own, twice for short ones.
+// As many segments as fill a window like our own, twice for short ones as long as it is the first;
+// one that has grown is filled by bulk.
 std::size_t records_for(const StackConfig& config) {
-  const std::size_t segments =
-      config.tcp.receive_window_bytes / (std::max<std::size_t>(config.mtu_bytes, 576) - 52);
-  return std::bit_ceil(std::clamp<std::size_t>(segments * 2, 256, 16384));
+  const std::size_t each = std::max<std::size_t>(config.mtu_bytes, 576) - 52;
+  const std::size_t most = config.tcp.receive_window_bytes / each;
+  const std::size_t first =
+      std::min(config.tcp.receive_window_bytes, TcpSettings::kFirstWindowBytes) / each;
+  return std::clamp<std::size_t>(std::max(std::bit_ceil(first * 2), std::bit_floor(most * 5 / 4)),
+                                 256, 16384);
 }
 
 std::unique_ptr<std::byte[]> untouched(std::size_t bytes) {

@@ -4,6 +4,7 @@
 // What the connections of one Stack share with it and with each other. Owned by the Stack.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,9 @@ class Connection;
 struct StackContext {
   StackContext(StackConfig stack_config, const std::array<std::uint64_t, 2>& secret)
       : config(std::move(stack_config)),
-        window(Receiver::choose_window(config.tcp.receive_window_bytes)),
+        window(Receiver::choose_window(
+            std::min(config.tcp.receive_window_bytes, TcpSettings::kFirstWindowBytes),
+            config.tcp.receive_window_bytes)),
         held(config.max_held_bytes, config.max_held_frames, config.shard),
         unguessable(secret),
         ports(config),

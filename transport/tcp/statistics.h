@@ -31,6 +31,7 @@ struct ConnectionStatistics {
   std::uint32_t cwnd_bytes = 0;
   std::uint32_t ssthresh_bytes = 0;
   std::uint32_t peer_window_bytes = 0;
+  std::uint32_t own_window_bytes = 0;  // What we offer.
   std::uint32_t in_flight_bytes = 0;   // Sent, and neither acknowledged, SACKed nor lost.
   std::uint64_t send_queue_bytes = 0;  // Written by the user and not acknowledged.
 

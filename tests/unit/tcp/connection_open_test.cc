@@ -19,7 +19,7 @@ TEST(Open, SynOffersEverything) {
   const Seg syn = peer.collect_one();
   EXPECT_EQ(flags_of(syn), "S");
   EXPECT_EQ(syn.options.mss_bytes, 1460);
-  EXPECT_EQ(syn.options.window_scale, 8);
+  EXPECT_EQ(syn.options.window_scale, 9) << "of the 16 MiB that it may grow to";
   EXPECT_TRUE(syn.options.sack_permitted);
   EXPECT_TRUE(syn.options.timestamps);
   EXPECT_GE(peer.our_port, peer.config.ephemeral_port_first);

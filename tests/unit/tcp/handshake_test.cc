@@ -176,7 +176,7 @@ TEST_F(SynSent, ASynOfThePeersOwnOpensFromBothSides) {
   EXPECT_EQ(flags_of(answer), "S.");
   EXPECT_EQ(answer.seq, peer.iss);
   EXPECT_EQ(answer.ack, peer.peer_first());
-  EXPECT_EQ(answer.options.window_scale, 8);
+  EXPECT_EQ(answer.options.window_scale, 9);
   EXPECT_TRUE(answer.options.sack_permitted);
   peer.send(
       {.flags = wire::kSyn | wire::kAck, .seq = peer.irs, .ack = peer.first(), .options = offer()});

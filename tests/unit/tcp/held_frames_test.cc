@@ -151,5 +151,13 @@ TEST_F(HeldFramesTest, HoldsFewOfWhatCameToOtherQueues) {
   EXPECT_EQ(hold(2), kNone);
 }
 
+TEST_F(HeldFramesTest, PromisesWindowsNoMoreThanItMayHold) {
+  EXPECT_EQ(held.promise(5000), 5000U);
+  EXPECT_EQ(held.promise(5000), 3000U);
+  EXPECT_EQ(held.promise(1), 0U);
+  held.take_back(5000);
+  EXPECT_EQ(held.promise(6000), 5000U);
+}
+
 }  // namespace
 }  // namespace ztcp::tcp

@@ -219,5 +219,96 @@ TEST_F(ReceiverTest, FinWaitsForTheBytesBeforeIt) {
   EXPECT_EQ(receiver.rcv_nxt(), kNext + 201);
 }
 
+// Dynamic right-sizing: twice what arrives in a round trip.
+class RightSizing : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kMost = 16U << 20;
+  RightSizing() : held(8U << 20, 512), receiver(held, counters) { begin(receiver); }
+  void begin(Receiver& r) {
+    r.begin(now, {.next = kNext,
+                  .window = Receiver::choose_window(4U << 20, kMost),
+                  .timestamps = true,
+                  .timestamp = 1000,
+                  .sack = true});
+    r.begin_measuring(now, kMost);
+  }
+  void arrive(Receiver& r, std::uint32_t bytes) {
+    static const std::vector<std::byte> kZeros(1U << 20);
+    while (bytes > 0) {
+      RxFrame frame;
+      frame.head = kZeros;
+      const std::uint32_t part = std::min<std::uint32_t>(bytes, 1U << 20);
+      r.on_payload(frame, r.rcv_nxt(), 0, part, [](std::span<const std::byte>) { return true; });
+      bytes -= part;
+    }
+  }
+  // One round trip of 10 ms, in which so much arrives.
+  void round(Receiver& r, std::uint32_t bytes) {
+    arrive(r, bytes);
+    now += 10ms;
+    EXPECT_LE(r.next_measure(), now);
+    r.measure(now, 10ms);
+  }
+
+  TimePoint now{1h};
+  Counters counters;
+  HeldFrames held;
+  Receiver receiver;
+};
+
+TEST_F(RightSizing, WindowThatIsFullDoubles) {
+  EXPECT_EQ(receiver.window().scale, 9);
+  EXPECT_EQ(receiver.window().bytes, 4U << 20);
+  round(receiver, 1U << 20);
+  round(receiver, 2U << 20);
+  EXPECT_EQ(receiver.window().bytes, 4U << 20) << "half of it suffices";
+  round(receiver, 3U << 20);
+  EXPECT_EQ(receiver.window().bytes, 6U << 20);
+  EXPECT_EQ(receiver.window().field, (6U << 20) >> 9);
+  round(receiver, 1000);
+  EXPECT_EQ(receiver.window().bytes, 6U << 20) << "it never shrinks";
+}
+
+TEST_F(RightSizing, GrowthIsBoundedByWhatMayBeHeld) {
+  for (int i = 0; i < 4; ++i) round(receiver, receiver.window().bytes);
+  EXPECT_EQ(receiver.window().bytes, 12U << 20) << "4 MiB and the 8 MiB that may be held";
+  Receiver other(held, counters);
+  begin(other);
+  round(other, 4U << 20);
+  EXPECT_EQ(other.window().bytes, 4U << 20);
+  receiver.clear();
+  round(other, 4U << 20);
+  EXPECT_EQ(other.window().bytes, 8U << 20);
+  other.clear();
+}
+
+TEST_F(RightSizing, RateIsWhatCounts) {
+  // Ten round trips of 1 ms between two looks: 4 MiB in 10 ms are little.
+  arrive(receiver, 4U << 20);
+  now += 4ms;
+  receiver.measure(now, 1ms);
+  EXPECT_EQ(receiver.window().bytes, 4U << 20);
+  // A pause before says nothing.
+  now += 1s;
+  arrive(receiver, 64U << 20);
+  receiver.measure(now, 1ms);
+  EXPECT_EQ(receiver.window().bytes, 4U << 20);
+  arrive(receiver, 4U << 20);
+  now += 1ms;
+  receiver.measure(now, 1ms);
+  EXPECT_EQ(receiver.window().bytes, 8U << 20);
+}
+
+TEST_F(RightSizing, EndsAtTheLimit) {
+  HeldFrames plenty(64U << 20, 16);
+  Receiver r(plenty, counters);
+  begin(r);
+  round(r, 4U << 20);
+  round(r, 8U << 20);
+  EXPECT_EQ(r.window().bytes, 16U << 20);
+  EXPECT_EQ(r.next_measure(), kNever);
+  r.clear();
+}
+
 }  // namespace
 }  // namespace ztcp::tcp

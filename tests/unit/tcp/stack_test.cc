@@ -22,7 +22,7 @@ std::size_t connection_kib(std::uint16_t mtu_bytes) {
 
 // ARCHITECTURE.md ("Memory a process takes") and packaging/OPERATING.md ("Pages and cores").
 TEST(Stack, AConnectionTakesWhatDocumentsSay) {
-  EXPECT_EQ(connection_kib(9000), 112U);
+  EXPECT_EQ(connection_kib(9000), 136U);
   EXPECT_EQ(connection_kib(1500), 280U);
 }
 
