@@ -167,6 +167,7 @@ class Connection final : public Stream, public ListHook<> {
   std::span<const wire::SackBlock> take_path_answers(std::span<const wire::SackBlock> sack);
   void on_path_answered();
   bool on_path_timer(TimePoint now);
+  void confirm_cut(TimePoint now);
   void suspect_path(TimePoint now);
   std::uint32_t header_bytes() const;
   std::uint32_t next_smaller_mss() const;
@@ -221,6 +222,9 @@ class Connection final : public Stream, public ListHook<> {
   PathProbe path_;
   std::uint32_t full_mss_bytes_ = 0;  // What the handshake, or a router, allows.
   TimePoint raise_at_ = kNever;       // When to ask whether the full size fits again.
+  std::uint32_t cut_from_bytes_ = 0;  // MSS before a cut that is not confirmed; 0: none is.
+  TimePoint cut_at_{};                // When it was cut last.
+  bool path_told_ = false;            // The owner knows that the path takes less.
   TimePoint suspected_{};             // The first of the timeouts in a row; zero: none.
   TimePoint small_answered_{};        // While suspected: the last ACK without payload.
   bool ask_by_byte_ = false;          // The keepalive that is due carries one old byte.

@@ -25,7 +25,8 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   heard_ = opened_ = now;
   unreachable_ = nullptr;
   path_.reset();
-  full_mss_bytes_ = 0;
+  full_mss_bytes_ = cut_from_bytes_ = 0;
+  path_told_ = false;
   raise_at_ = kNever;
   suspected_ = small_answered_ = {};
   ask_by_byte_ = false;

@@ -18,6 +18,8 @@ constexpr std::array<std::uint32_t, 5> kSmallerPackets = {1500, 1400, 1280, 1024
 
 // A path that was repaired is noticed after this long; RFC 8899 has 10 minutes for the Internet.
 constexpr Duration kRaiseInterval = std::chrono::minutes(1);
+// A cut that other probes kept from being confirmed is looked at again.
+constexpr Duration kConfirmPause = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -34,8 +36,8 @@ std::uint32_t Connection::next_smaller_mss() const {
 
 void Connection::report_path(std::uint32_t before_bytes, std::uint32_t mss_bytes,
                              PathMtuChange::Cause cause) {
-  ++(mss_bytes < before_bytes ? context_.counters.path_mtu_cuts
-                              : context_.counters.path_mtu_raises);
+  path_told_ = mss_bytes < before_bytes;
+  ++(path_told_ ? context_.counters.path_mtu_cuts : context_.counters.path_mtu_raises);
   context_.path_changes.add({.remote = remote_.address,
                              .before_bytes = before_bytes + header_bytes(),
                              .now_bytes = mss_bytes == 0 ? 0 : mss_bytes + header_bytes(),
@@ -55,6 +57,7 @@ void Connection::on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint
   report_path(before, mss, PathMtuChange::Cause::kRouter);
   // The router named a size, so nothing larger is tried again.
   full_mss_bytes_ = mss;
+  cut_from_bytes_ = 0;
   raise_at_ = kNever;
   suspected_ = {};
   if (path_.is_active()) path_.begin(now, PathProbe::Cause::kConnect);
@@ -68,8 +71,9 @@ void Connection::write_path_probe(TimePoint now, TxFrame& frame) {
     keepalive_due_ = true;
     wake();
   }
-  const bool raising = path_.cause() == PathProbe::Cause::kRaise;
-  const std::uint32_t size = raising ? full_mss_bytes_ : sender_.mss_bytes();
+  const bool is_full =
+      path_.cause() == PathProbe::Cause::kRaise || path_.cause() == PathProbe::Cause::kConfirm;
+  const std::uint32_t size = is_full ? full_mss_bytes_ : sender_.mss_bytes();
   assert(size <= context_.zeros.size());
   const SeqNum first = sender_.snd_una() - size;
   path_.on_sent(now, first, sender_.snd_una(), sender_.rtt().first_rto(context_.rto_floor));
@@ -99,11 +103,16 @@ std::span<const wire::SackBlock> Connection::take_path_answers(
 void Connection::on_path_answered() {
   path_.stop();
   suspected_ = {};
-  if (path_.cause() != PathProbe::Cause::kRaise) return;
+  if (path_.cause() == PathProbe::Cause::kConnect) return;
+  if (path_.cause() == PathProbe::Cause::kTimeouts) {
+    if (cut_from_bytes_ != 0) raise_at_ = path_.started() + kConfirmPause;
+    return;
+  }
   const std::uint32_t before = sender_.mss_bytes();
   sender_.raise_mss(full_mss_bytes_);
   raise_at_ = kNever;
-  report_path(before, full_mss_bytes_, PathMtuChange::Cause::kProbe);
+  cut_from_bytes_ = 0;
+  if (path_told_) report_path(before, full_mss_bytes_, PathMtuChange::Cause::kProbe);
   wake();
 }
 
@@ -111,8 +120,9 @@ void Connection::on_path_answered() {
 // peer answers small segments, makes its size the suspect.
 void Connection::suspect_path(TimePoint now) {
   const std::uint32_t smaller = next_smaller_mss();
-  if (path_.is_active() || smaller == 0 || sender_.front_bytes() <= smaller ||
-      sender_.window_bytes() == 0)
+  const bool is_asking = path_.is_active() && (path_.cause() == PathProbe::Cause::kConnect ||
+                                               path_.cause() == PathProbe::Cause::kTimeouts);
+  if (is_asking || smaller == 0 || sender_.front_bytes() <= smaller || sender_.window_bytes() == 0)
     return;
   if (suspected_ == TimePoint{} || sender_.progress() >= suspected_) {
     suspected_ = now;
@@ -127,11 +137,19 @@ void Connection::suspect_path(TimePoint now) {
 bool Connection::on_path_timer(TimePoint now) {
   if (raise_at_ <= now) {
     raise_at_ = now + kRaiseInterval;
-    if (!path_.is_active()) path_.begin(now, PathProbe::Cause::kRaise);
+    if (!path_.is_active())
+      path_.begin(now,
+                  cut_from_bytes_ != 0 ? PathProbe::Cause::kConfirm : PathProbe::Cause::kRaise);
   }
   if (path_.deadline() > now) return true;
-  const bool at_connect = path_.cause() == PathProbe::Cause::kConnect;
+  const PathProbe::Cause cause = path_.cause();
+  const bool at_connect = cause == PathProbe::Cause::kConnect;
   const PathProbe::Verdict verdict = path_.on_timer(at_connect ? heard_ : small_answered_);
+  if (verdict == PathProbe::Verdict::kUnknown) {
+    if (cause == PathProbe::Cause::kConfirm) confirm_cut(now);
+    if (cause == PathProbe::Cause::kTimeouts && cut_from_bytes_ != 0)
+      raise_at_ = now + kConfirmPause;
+  }
   if (verdict != PathProbe::Verdict::kTooLarge) return true;
   if (at_connect && active_) {
     report_path(sender_.mss_bytes(), 0, PathMtuChange::Cause::kSilence);
@@ -146,9 +164,24 @@ bool Connection::on_path_timer(TimePoint now) {
   sender_.rtt().forget_backoff();  // The timeouts were no congestion.
   sender_.lower_mss(now, smaller);
   raise_at_ = now + kRaiseInterval;
-  report_path(before, smaller, PathMtuChange::Cause::kSilence);
-  if (at_connect) path_.begin(now, PathProbe::Cause::kConnect);
+  if (at_connect) {
+    report_path(before, smaller, PathMtuChange::Cause::kSilence);
+    path_.begin(now, PathProbe::Cause::kConnect);
+    return true;
+  }
+  if (cut_from_bytes_ == 0) cut_from_bytes_ = before;
+  cut_at_ = now;
+  path_.begin(now, PathProbe::Cause::kConfirm);
   return true;
+}
+
+// No packet of full size has got through since the cut. If smaller ones have, the size is the
+// cause.
+void Connection::confirm_cut(TimePoint now) {
+  raise_at_ = now + kRaiseInterval;
+  if (sender_.progress() <= cut_at_) return;
+  report_path(cut_from_bytes_, sender_.mss_bytes(), PathMtuChange::Cause::kSilence);
+  cut_from_bytes_ = 0;
 }
 
 }  // namespace ztcp::tcp

@@ -7,12 +7,13 @@
 // disturbs none. Without an answer it is repeated, beside small segments for comparison: when only
 // the small ones are answered, the packets are too large for the path and no router said so.
 //
-// Three causes: a new connection asks for its full size; repeated timeouts of full segments on a
-// connection that otherwise answers ask whether their size is the reason; and a connection that was
-// cut to a smaller size asks from time to time whether the full one fits again. The waits of the
-// first are for peers without D-SACK (Linux with tcp_dsack = 0): their answer is an ACK that
-// repeats the last, which means the probe only while the probe is alone.
-// Owned by a Connection.
+// Four causes: a new connection asks for its full size; repeated timeouts of full segments on a
+// connection that otherwise answers ask whether their size is the reason; a connection that was cut
+// to a smaller size for that asks whether it was rightly (queues that are full for long lose large
+// packets and let small ones in); and then, from time to time, whether the full one fits again. The
+// waits of the first are for peers without D-SACK (Linux with tcp_dsack = 0): their answer is an
+// ACK that repeats the last, which means the probe only while the probe is alone. Owned by a
+// Connection.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,7 @@ namespace ztcp::tcp {
 
 class PathProbe {
  public:
-  enum class Cause : std::uint8_t { kConnect, kTimeouts, kRaise };
+  enum class Cause : std::uint8_t { kConnect, kTimeouts, kConfirm, kRaise };
   // kTooLarge: small packets are answered, those of the probe's size are not. kUnknown: no answer,
   // and the small ones prove nothing either; probing has ended.
   enum class Verdict : std::uint8_t { kNone, kTooLarge, kUnknown };
@@ -35,10 +36,12 @@ class PathProbe {
   // Rounds in which only the small segment was answered. Loss by chance would have to hit every
   // probe and spare every small segment.
   static constexpr int kRoundsForVerdict = 3;
-  static constexpr int kMostProbes = 6;
-  static constexpr int kMostRaiseProbes = 3;
-  static constexpr Duration kFirstWait = std::chrono::milliseconds(100);
-  static constexpr Duration kMostWait = std::chrono::milliseconds(200);
+  static constexpr int kConnectProbes = 10;
+  static constexpr int kTimeoutProbes = 6;
+  static constexpr int kConfirmProbes = 20;
+  static constexpr int kRaiseProbes = 3;
+  static constexpr Duration kWait = std::chrono::milliseconds(100);
+  static constexpr Duration kConfirmWait = std::chrono::milliseconds(125);
 
   // Probing begins at once.
   void begin(TimePoint now, Cause cause) {
@@ -76,8 +79,8 @@ class PathProbe {
     end_ = end;
     sent_ = now;
     ++probes_;
-    Duration wait = cause_ == Cause::kTimeouts ? Duration::zero() : kFirstWait;
-    if (cause_ == Cause::kConnect && probes_ > 2) wait = kMostWait;
+    Duration wait = cause_ == Cause::kTimeouts ? Duration::zero() : kWait;
+    if (cause_ == Cause::kConfirm) wait = kConfirmWait;
     deadline_ = now + std::max(wait, least_wait);
   }
   // The first block of an ACK reports a probe, now or late: it covers the latest.
@@ -89,10 +92,9 @@ class PathProbe {
   Verdict on_timer(TimePoint small_answered) {
     if (compared_ && small_answered > sent_) ++rounds_;
     // A peer that says nothing at all is for other timers to judge.
-    const bool enough = cause_ == Cause::kTimeouts || probes_ >= kMostProbes;
+    const bool enough = cause_ == Cause::kTimeouts || probes_ >= kConnectProbes;
     if (rounds_ >= kRoundsForVerdict && enough) return Verdict::kTooLarge;
-    const int most = cause_ == Cause::kRaise ? kMostRaiseProbes : kMostProbes;
-    if (cause_ != Cause::kConnect && probes_ >= most) {
+    if (cause_ != Cause::kConnect && probes_ >= most_probes()) {
       stop();
       return Verdict::kUnknown;
     }
@@ -101,6 +103,11 @@ class PathProbe {
   }
 
  private:
+  int most_probes() const {
+    if (cause_ == Cause::kConfirm) return kConfirmProbes;
+    return cause_ == Cause::kRaise ? kRaiseProbes : kTimeoutProbes;
+  }
+
   Cause cause_ = Cause::kConnect;
   bool active_ = false;
   bool due_ = false;

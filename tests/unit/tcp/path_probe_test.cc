@@ -85,7 +85,7 @@ class ProbeOf : public testing::Test {
 
 TEST_F(ProbeOf, ConnectTakesAboutASecond) {
   probe.begin(now, PathProbe::Cause::kConnect);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(round(true), Verdict::kNone);
+  for (int i = 1; i < PathProbe::kConnectProbes; ++i) EXPECT_EQ(round(true), Verdict::kNone);
   EXPECT_EQ(round(true), Verdict::kTooLarge);
   EXPECT_LE(in_ms(now - at(0s)), 1000);
 }
@@ -105,7 +105,7 @@ TEST_F(ProbeOf, TimeoutsNeedsThreeRoundsOfSmallAnswers) {
 
 TEST_F(ProbeOf, TimeoutsOfASilentPeerEnds) {
   probe.begin(now, PathProbe::Cause::kTimeouts);
-  for (int i = 1; i < PathProbe::kMostProbes; ++i) EXPECT_EQ(round(false), Verdict::kNone);
+  for (int i = 1; i < PathProbe::kTimeoutProbes; ++i) EXPECT_EQ(round(false), Verdict::kNone);
   EXPECT_EQ(round(false), Verdict::kUnknown);
   EXPECT_FALSE(probe.is_active());
   EXPECT_TRUE(probe.is_answered_by({1000, 2000})) << "late";
