@@ -9,6 +9,13 @@
 #include "tests/support/verbs/fake_calls.h"
 
 namespace ztcp::test {
+namespace {
+bool is_of_pair(ibv_event_type type) {
+  return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+         type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_COMM_EST ||
+         type == IBV_EVENT_SQ_DRAINED || type == IBV_EVENT_QP_LAST_WQE_REACHED;
+}
+}  // namespace
 
 ibv_device** FakeCalls::get_device_list(int* count) {
   const Lock lock(the_fabric->mutex_);
@@ -58,8 +65,8 @@ int FakeCalls::close_device(ibv_context* context) {
 
 int FakeCalls::query_device(ibv_context* context, ibv_device_attr* out) {
   *out = {};
-  out->max_qp_wr = 8192;
-  out->max_cqe = 65536;
+  out->max_qp_wr = static_cast<FakeContext*>(context)->fake->spec.max_qp_wr;
+  out->max_cqe = static_cast<FakeContext*>(context)->fake->spec.max_cqe;
   out->max_mr_size = ~0ULL;
   out->node_guid = 0x5a00 + static_cast<FakeContext*>(context)->fake->spec.name.size();
   out->phys_port_cnt =
@@ -103,10 +110,23 @@ int FakeCalls::query_gid(ibv_context* context, std::uint8_t port, int index, ibv
 }
 
 int FakeCalls::get_async_event(ibv_context* context, ibv_async_event* out) {
-  return read(context->async_fd, out, sizeof *out) == sizeof *out ? 0 : -1;
+  if (read(context->async_fd, out, sizeof *out) != sizeof *out) return -1;
+  const Lock lock(fabric_of(context).mutex_);
+  if (out->event_type == IBV_EVENT_CQ_ERR)
+    ++static_cast<FakeCompletionQueue*>(out->element.cq)->events_told;
+  else if (is_of_pair(out->event_type))
+    ++static_cast<FakeQueuePair*>(out->element.qp)->events_told;
+  return 0;
 }
 
-void FakeCalls::ack_async_event(ibv_async_event*) {}
+// libibverbs/device.c: what is acknowledged is the object's.
+void FakeCalls::ack_async_event(ibv_async_event* event) {
+  const Lock lock(the_fabric->mutex_);
+  if (event->event_type == IBV_EVENT_CQ_ERR)
+    ++static_cast<FakeCompletionQueue*>(event->element.cq)->events_acked;
+  else if (is_of_pair(event->event_type))
+    ++static_cast<FakeQueuePair*>(event->element.qp)->events_acked;
+}
 
 const char* FakeCalls::event_type_str(ibv_event_type type) {
   switch (type) {

@@ -3,7 +3,7 @@
 //
 // RDMA devices that are not there: a provider in memory behind the same table that libibverbs
 // fills, with one network on which all of them lie. Queue pairs have states, keys go stale,
-// completion queues overrun, receivers are not ready; what moves, and when, is drawn from a seed
+// completion queues overrun, receivers are not ready, events wait to be acknowledged; what moves, and when, is drawn from a seed
 // each time that anybody polls. What a program may not do to the verbs is noted (misuse()), and
 // what it does is counted.
 //
@@ -51,6 +51,10 @@ class FakeFabric {
   // With the event that the device tells of it. A port that is down carries nothing.
   void set_port_state(const std::string& device, int port, ibv_port_state state);
   void raise(const std::string& device, ibv_event_type type, int port = 1);
+  // What arrives is not acknowledged, so that the sender's NIC sends it again after its timeout.
+  void lose_acknowledgements(bool lose) { loses_acknowledgements_ = lose; }
+  // Its firmware is dead (FakeDevice::is_dead), which it tells.
+  void kill(const std::string& device);
   // Of one queue pair, or of its completion queue; its device tells it.
   void raise_of_pair(std::uint32_t number, ibv_event_type type);
   // With the events of both. An address that goes takes its GIDs along.
@@ -118,6 +122,7 @@ class FakeFabric {
   int manager_errno_ = 0;
   std::atomic<bool> ignores_requests_{false};
   std::atomic<bool> holds_arrivals_{false};
+  std::atomic<bool> loses_acknowledgements_{false};
   std::vector<std::string> misuse_;
 };
 

@@ -35,6 +35,8 @@ struct FakeDeviceSpec {
   std::string name = "fake0";
   std::vector<FakePort> ports{1};
   std::uint32_t max_inline = 64;
+  int max_qp_wr = 8192;
+  int max_cqe = 65536;
   bool knows_dmabuf = true;
   bool has_peer_memory = true;  // Registers GPU memory by its address.
   bool may_open = true;
@@ -59,6 +61,9 @@ struct FakeCounts {
 struct FakeDevice : ibv_device {
   FakeDeviceSpec spec;
   FakeCounts counts;
+  // Its firmware died, or it was pulled: commands fail with EIO, and nothing new is completed, not
+  // even flushed. What is in completion queues, the process's own memory, stays to be polled.
+  bool is_dead = false;
   ibv_context managers{};  // The connection manager's own.
 };
 
@@ -77,6 +82,8 @@ struct FakeMemory : ibv_mr {
 struct FakeCompletionQueue : ibv_cq {
   std::deque<ibv_wc> waiting;
   int queue_pairs = 0;  // That use it.
+  int events_told = 0;  // As libibverbs counts them: read, and acknowledged.
+  int events_acked = 0;
 };
 
 struct FakeWork {
@@ -84,6 +91,7 @@ struct FakeWork {
   ibv_sge piece{};
   std::vector<std::byte> bytes;  // When inline.
   int attempts = 0;
+  bool is_carried = false;  // And its acknowledgement was lost.
 };
 
 struct FakeReceive {
@@ -110,6 +118,8 @@ struct FakeQueuePair : ibv_qp {
   std::deque<FakeWork> flying;
   // That the queue holds until a completion of them, or of later ones, was polled.
   std::uint32_t outstanding = 0;
+  int events_told = 0;
+  int events_acked = 0;
   std::uint32_t unsignalled = 0;  // Carried out since the last signalled one.
 };
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,11 +13,51 @@
 #include "tests/support/verbs/fake_calls.h"
 
 namespace ztcp::test {
+namespace {
+
+// As libibverbs does (cmd_qp.c, cmd_cq.c), but for the bound, so that a test fails instead of
+// hanging: an object is destroyed only once each event that was read of it is acknowledged.
+template <class Object>
+void await_acknowledgements(const Object& object, std::unique_lock<std::mutex>& lock,
+                            std::vector<std::string>& misuse) {
+  using std::chrono::steady_clock;
+  const auto end = steady_clock::now() + std::chrono::seconds(20);
+  while (object.events_told != object.events_acked && steady_clock::now() < end) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
+  }
+  if (object.events_told != object.events_acked)
+    misuse.emplace_back("destroyed before its event is acknowledged: libibverbs waits for ever");
+}
+
+bool is_dead(const ibv_context* context) {
+  return static_cast<const FakeContext*>(context)->fake->is_dead;
+}
+
+// What the kernel asks of an address handle before a queue pair may receive: of RoCE it resolves
+// the peer's MAC address, for which the port must be up.
+int check_address(const ibv_qp* qp, const ibv_ah_attr& to) {
+  const auto& ports = static_cast<FakeContext*>(qp->context)->fake->spec.ports;
+  if (to.port_num == 0 || to.port_num > ports.size()) return EINVAL;
+  const FakePort& port = ports[to.port_num - 1U];
+  if (port.link_layer != IBV_LINK_LAYER_ETHERNET) return to.is_global || to.dlid != 0 ? 0 : EINVAL;
+  if (to.is_global == 0 || to.grh.sgid_index >= port.gids.size()) return EINVAL;
+  constexpr ibv_gid kNone{};
+  const ibv_gid& from = port.gids[to.grh.sgid_index];
+  if (std::memcmp(&from, &kNone, sizeof kNone) == 0) return EINVAL;
+  return port.state == IBV_PORT_ACTIVE ? 0 : ENETUNREACH;
+}
+
+}  // namespace
 
 ibv_cq* FakeCalls::create_cq(ibv_context* context, int depth, void*, ibv_comp_channel*, int) {
   FakeFabric& fabric = fabric_of(context);
   const Lock lock(fabric.mutex_);
   if (const int error = fabric.refusal_of("ibv_create_cq")) return errno = error, nullptr;
+  if (is_dead(context)) return errno = EIO, nullptr;
+  const FakeDeviceSpec& spec = static_cast<FakeContext*>(context)->fake->spec;
+  if (depth <= 0 || depth > spec.max_cqe) return errno = EINVAL, nullptr;
   auto* const cq = new FakeCompletionQueue{};
   cq->context = context;
   cq->cqe = depth;
@@ -22,8 +67,9 @@ ibv_cq* FakeCalls::create_cq(ibv_context* context, int depth, void*, ibv_comp_ch
 
 int FakeCalls::destroy_cq(ibv_cq* cq) {
   FakeFabric& fabric = fabric_of(cq->context);
-  const Lock lock(fabric.mutex_);
+  std::unique_lock lock(fabric.mutex_);
   auto* const fake = static_cast<FakeCompletionQueue*>(cq);
+  await_acknowledgements(*fake, lock, fabric.misuse_);
   if (fake->queue_pairs != 0) return fabric.note("a CQ goes before its queue pairs"), EBUSY;
   --fabric.live_["cq"];
   delete fake;
@@ -34,8 +80,11 @@ ibv_qp* FakeCalls::create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   FakeFabric& fabric = fabric_of(pd->context);
   const Lock lock(fabric.mutex_);
   if (const int error = fabric.refusal_of("ibv_create_qp")) return errno = error, nullptr;
+  if (is_dead(pd->context)) return errno = EIO, nullptr;
   const FakeDeviceSpec& spec = static_cast<FakeContext*>(pd->context)->fake->spec;
-  if (wanted->cap.max_inline_data > spec.max_inline || wanted->qp_type != IBV_QPT_RC)
+  const auto most = static_cast<std::uint32_t>(spec.max_qp_wr);
+  if (wanted->cap.max_inline_data > spec.max_inline || wanted->qp_type != IBV_QPT_RC ||
+      wanted->cap.max_send_wr > most || wanted->cap.max_recv_wr > most)
     return errno = EINVAL, nullptr;
   auto* const qp = new FakeQueuePair{};
   qp->context = pd->context;
@@ -67,6 +116,7 @@ int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
   const auto is_step = [&](ibv_qp_state from, ibv_qp_state into, int needed) {
     return fake->state == from && to->qp_state == into && mask == needed;
   };
+  if (is_dead(qp->context)) return refuse(EIO);
   if (to->qp_state == IBV_QPS_ERR) {
     fabric.fail(*fake);
     return 0;
@@ -82,6 +132,7 @@ int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
     fake->to.port_num = to->port_num;
     fake->to.qp_access_flags = to->qp_access_flags;
   } else if (is_step(IBV_QPS_INIT, IBV_QPS_RTR, kReceive)) {
+    if (const int error = check_address(qp, to->ah_attr); error != 0) return refuse(error);
     fake->to.dest_qp_num = to->dest_qp_num;
     fake->to.ah_attr = to->ah_attr;
     fake->to.path_mtu = to->path_mtu;
@@ -129,8 +180,9 @@ int FakeCalls::set_ece(ibv_qp* qp, ibv_ece* ece) {
 
 int FakeCalls::destroy_qp(ibv_qp* qp) {
   FakeFabric& fabric = fabric_of(qp->context);
-  const Lock lock(fabric.mutex_);
+  std::unique_lock lock(fabric.mutex_);
   auto* const fake = static_cast<FakeQueuePair*>(qp);
+  await_acknowledgements(*fake, lock, fabric.misuse_);
   if (fake->is_iwarp) fabric.fail(*fake);
   fabric.queue_pairs_.erase(qp->qp_num);
   for (ibv_cq* cq : {qp->send_cq, qp->recv_cq})
@@ -155,7 +207,7 @@ int FakeCalls::post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
     if (wr->num_sge > 1) return fabric.note("more than one piece"), EINVAL;
     if (fake->is_iwarp && wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
       return fabric.note("iWARP has no write with an immediate"), EINVAL;
-    FakeWork work{*wr, wr->num_sge > 0 ? *wr->sg_list : ibv_sge{}, {}, 0};
+    FakeWork work{*wr, wr->num_sge > 0 ? *wr->sg_list : ibv_sge{}, {}, 0, false};
     if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
       if (work.piece.length > fake->cap.max_inline_data)
         return fabric.note("more bytes inline than the queue pair takes"), EINVAL;

@@ -27,6 +27,20 @@ bool is_message(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_RDMA_WRITE_WITH_IMM || opcode == IBV_WR_SEND;
 }
 
+// Word by word, from the first to the last.
+void store(std::byte* to, std::span<const std::byte> bytes) {
+  constexpr std::size_t kWord = 4;
+  for (std::size_t i = 0; i < bytes.size(); i += kWord) {
+    const std::size_t n = std::min(kWord, bytes.size() - i);
+    std::uint32_t word = 0;
+    std::memcpy(&word, bytes.data() + i, n);
+    if (n == kWord && reinterpret_cast<std::uintptr_t>(to + i) % kWord == 0)
+      __atomic_store_n(reinterpret_cast<std::uint32_t*>(to + i), word, __ATOMIC_RELEASE);
+    else
+      std::memcpy(to + i, &word, n);
+  }
+}
+
 }  // namespace
 
 void FakeFabric::note(const std::string& what) { misuse_.push_back(what); }
@@ -51,7 +65,8 @@ void FakeFabric::step() {
   for (unsigned i = static_cast<unsigned>(random_() % (kStepsAtOnce + 1)); i > 0; --i) {
     std::vector<FakeQueuePair*> busy;
     for (const auto& [number, qp] : queue_pairs_)
-      if (qp->state == IBV_QPS_RTS && !(qp->sends.empty() && qp->flying.empty()))
+      if (!static_cast<FakeContext*>(qp->context)->fake->is_dead && qp->state == IBV_QPS_RTS &&
+          !(qp->sends.empty() && qp->flying.empty()))
         busy.push_back(qp);
     if (busy.empty()) return;
     carry_out(*busy[random_() % busy.size()]);
@@ -64,7 +79,8 @@ FakeQueuePair* FakeFabric::peer_of(const FakeQueuePair& qp) {
   FakeQueuePair& peer = *found->second;
   const auto is_up = [](const FakeQueuePair& one) {
     const auto& ports = static_cast<FakeContext*>(one.context)->fake->spec.ports;
-    return ports[one.to.port_num - 1U].state == IBV_PORT_ACTIVE;
+    return ports[one.to.port_num - 1U].state == IBV_PORT_ACTIVE &&
+           !static_cast<FakeContext*>(one.context)->fake->is_dead;
   };
   const bool answers = (peer.state == IBV_QPS_RTR || peer.state == IBV_QPS_RTS) &&
                        peer.to.dest_qp_num == qp.qp_num && peer.to.rq_psn == qp.to.sq_psn;
@@ -144,7 +160,17 @@ void FakeFabric::carry_out(FakeQueuePair& qp) {
 // Its completion says what came of it at the other end.
 void FakeFabric::answer(FakeQueuePair& qp) {
   FakeWork& work = qp.sends.front();
+  // The NIC sends it again after its timeout, which finds out whether the peer is there still.
+  if (work.is_carried) {
+    if (peer_of(qp) == nullptr) return finish(qp, IBV_WC_RETRY_EXC_ERR);
+    if (!loses_acknowledgements_) finish(qp, IBV_WC_SUCCESS);
+    return;
+  }
   const ibv_wc_status status = attempt(qp, work);
+  if (status == IBV_WC_SUCCESS && loses_acknowledgements_) {
+    work.is_carried = true;
+    return;
+  }
   // Seven means for ever.
   if (status == IBV_WC_RNR_RETRY_EXC_ERR && qp.to.rnr_retry == 7) return;
   const bool is_tried_again = status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
@@ -228,16 +254,14 @@ ibv_wc_status FakeFabric::move(FakeQueuePair& qp, FakeQueuePair& peer, const Fak
     into->region->receive(to, bytes);
     return IBV_WC_SUCCESS;
   }
-  // Slots are polled: their last word is written last.
-  constexpr std::size_t kWord = 4;
-  for (std::size_t i = 0; i < size; i += kWord) {
-    const std::size_t n = std::min(kWord, size - i);
-    std::uint32_t word = 0;
-    std::memcpy(&word, bytes.data() + i, n);
-    if (n == kWord && reinterpret_cast<std::uintptr_t>(to + i) % kWord == 0)
-      __atomic_store_n(reinterpret_cast<std::uint32_t*>(to + i), word, __ATOMIC_RELEASE);
-    else
-      std::memcpy(to + i, &word, n);
+  // Slots are polled: their last word is written last. Memory for which PCIe may reorder writes is
+  // filled from its end on, line by line.
+  constexpr std::size_t kLine = 128;
+  if ((into->access & IBV_ACCESS_RELAXED_ORDERING) == 0) {
+    store(to, bytes);
+  } else {
+    for (std::size_t i = (size - 1) / kLine + 1; i-- > 0;)
+      store(to + i * kLine, std::span(bytes).subspan(i * kLine, std::min(kLine, size - i * kLine)));
   }
   return IBV_WC_SUCCESS;
 }
@@ -320,6 +344,12 @@ void FakeFabric::raise(const std::string& device, ibv_event_type type, int port)
 void FakeFabric::refuse_manager(int sys_errno) {
   const std::lock_guard lock(mutex_);
   manager_errno_ = sys_errno;
+}
+void FakeFabric::kill(const std::string& device) {
+  const std::lock_guard lock(mutex_);
+  FakeContext& context = context_of(device);
+  context.fake->is_dead = true;
+  tell_of_port(context, IBV_EVENT_DEVICE_FATAL, 1);
 }
 void FakeFabric::raise_of_pair(std::uint32_t number, ibv_event_type type) {
   const std::lock_guard lock(mutex_);
