@@ -116,7 +116,7 @@ class Connection final : public WorkQueues, public Landings {
   // is awaited.
   bool lose(std::size_t strand, const std::string& why);
   // All of that device; which have that completion queue or queue pair, if one is given.
-  bool lose(const OpenDevice& device, const void* part, const std::string& why);
+  bool lose(const OpenDevice& device, const FailedPart& part, const std::string& why);
   // Only where there is another.
   void lose(const Rail& rail, const std::string& why);
   // Of one that drains: a completion, whatever it says; and whether it is over with it then.

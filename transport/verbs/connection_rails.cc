@@ -71,12 +71,12 @@ bool Connection::lose(std::size_t index, const std::string& why) {
   return true;
 }
 
-bool Connection::lose(const OpenDevice& device, const void* part, const std::string& why) {
+bool Connection::lose(const OpenDevice& device, const FailedPart& part, const std::string& why) {
   bool survives = true;
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     const Strand& strand = strands_[i];
     if (strand.rail->device.opened.get() != &device) continue;
-    if (part != nullptr && !(strand.queues && strand.queues->uses(part))) continue;
+    if (part.at != nullptr && !(strand.queues && strand.queues->uses(part))) continue;
     survives = lose(i, why) && survives;
   }
   return survives;

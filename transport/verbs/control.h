@@ -107,7 +107,7 @@ class Control {
   void on_talk(Talk& talk, std::uint32_t events);
   void on_device(OpenDevice& device);
   void on_device_gone(OpenDevice& device, int sys_errno);
-  void on_event(OpenDevice& device, const ibv_async_event& event);
+  void on_event(OpenDevice& device, const ibv_async_event& event, const FailedPart& part);
   void on_dialled(Talk& talk);
   void on_record(Talk& talk);
   void on_hello(Talk& talk);
@@ -139,7 +139,7 @@ class Control {
   void on_port(Rail& rail, const ibv_async_event& event, const char* words);
   void look_at_address(Rail& rail, const char* words);
   // All connections over it, or those that have `part` of it.
-  void lose_device(OpenDevice& device, const void* part, const std::string& why);
+  void lose_device(OpenDevice& device, const FailedPart& part, const std::string& why);
   void on_end(Talk& talk, const Error& error);
   void refuse(Talk& talk, const Error& error, const std::string& why);
   void give_up(Talk& talk, const Error& error, const std::string& why);

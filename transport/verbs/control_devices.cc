@@ -11,12 +11,33 @@
 #include "transport/verbs/control.h"
 
 namespace ztcp::verbs {
+namespace {
+
+// Before the event is acknowledged: as long as it is not, the object lives.
+FailedPart part_of(const ibv_async_event& event) {
+  switch (event.event_type) {
+    case IBV_EVENT_CQ_ERR:
+      return {.at = event.element.cq};
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return {.at = event.element.qp, .number = event.element.qp->qp_num};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
 
 void Control::on_device(OpenDevice& device) {
   ibv_async_event event{};
   for (errno = 0; device.api->get_async_event(device.context.get(), &event) == 0; errno = 0) {
-    on_event(device, event);
-    device.api->ack_async_event(&event);
+    const FailedPart part = part_of(event);
+    // First: the library destroys a queue pair or completion queue only once its events are
+    // acknowledged, and on_event(), or a thread of NCCL's at the same time, destroys it.
+    ibv_async_event acknowledged = event;
+    device.api->ack_async_event(&acknowledged);
+    on_event(device, event, part);
   }
   if (errno != EAGAIN && errno != EINTR) on_device_gone(device, errno);
 }
@@ -28,10 +49,10 @@ void Control::on_device_gone(OpenDevice& device, int sys_errno) {
       "{}: is gone ({}), and all connections over it fail; was it taken out, or its driver "
       "unloaded? dmesg tells; start the job again once it is back",
       device.name, std::strerror(sys_errno));
-  lose_device(device, nullptr, fmt::format("{} is gone", device.name));
+  lose_device(device, {}, fmt::format("{} is gone", device.name));
 }
 
-void Control::on_event(OpenDevice& device, const ibv_async_event& event) {
+void Control::on_event(OpenDevice& device, const ibv_async_event& event, const FailedPart& part) {
   const char* const words = device.api->event_type_str(event.event_type);
   const std::string told = fmt::format("{} tells of a {}", device.name, words);
   switch (event.event_type) {
@@ -48,13 +69,12 @@ void Control::on_event(OpenDevice& device, const ibv_async_event& event) {
     case IBV_EVENT_DEVICE_FATAL:
       log::warn("{}: {}: all connections over it alone fail; look at dmesg for its driver's words",
                 device.name, words);
-      return lose_device(device, nullptr, told);
+      return lose_device(device, {}, told);
     case IBV_EVENT_CQ_ERR:
-      return lose_device(device, event.element.cq, told);
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-      return lose_device(device, event.element.qp, told);
+      return lose_device(device, part, told);
     // What comes ahead of the last message of a handshake; and of what we have none.
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_SQ_DRAINED:
@@ -115,8 +135,8 @@ void Control::look_at_address(Rail& rail, const char* words) {
               device.place(), now->gid.index);
 }
 
-void Control::lose_device(OpenDevice& device, const void* part, const std::string& why) {
-  const Errc code = part == nullptr ? Errc::kNoDevice : Errc::kSystem;
+void Control::lose_device(OpenDevice& device, const FailedPart& part, const std::string& why) {
+  const Errc code = part.at == nullptr ? Errc::kNoDevice : Errc::kSystem;
   for (const auto& talk : talks_) {
     // One that was refused just now may have no queue pairs.
     if (!talk->connection || talk->state == Talk::State::kGone) continue;

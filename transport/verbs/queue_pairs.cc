@@ -283,9 +283,11 @@ void QueuePairs::abort() {
     parts_.opened->api->modify_qp(parts_.pairs[i].get(), &to, IBV_QP_STATE);
 }
 
-bool QueuePairs::uses(const void* part) const {
-  return part == parts_.completions.get() ||
-         std::ranges::any_of(parts_.pairs, [&](const auto& pair) { return pair.get() == part; });
+bool QueuePairs::uses(const FailedPart& part) const {
+  return part.at == parts_.completions.get() ||
+         std::ranges::any_of(parts_.pairs, [&](const auto& pair) {
+           return pair && pair.get() == part.at && pair->qp_num == part.number;
+         });
 }
 
 std::uint32_t QueuePairs::index_of(std::uint32_t number) const {

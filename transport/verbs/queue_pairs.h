@@ -31,6 +31,13 @@ struct QueuePairSettings {
   bool reads = false;              // For flushes.
 };
 
+// A completion queue or queue pair that the library tells of, which may be no more: a queue pair
+// made since at the same place has another number.
+struct FailedPart {
+  const void* at = nullptr;
+  std::uint32_t number = 0;  // Of a queue pair.
+};
+
 // Why the library refused, for the log: "ibv_create_qp: Cannot allocate memory; raise ...".
 struct Refusal {
   Error error;
@@ -74,8 +81,8 @@ class QueuePairs final : public WorkQueues {
   // Of this number; count() when it is none of them.
   std::uint32_t index_of(std::uint32_t number) const;
 
-  // Whether `part`, a completion queue or a queue pair of the library's, is one of them.
-  bool uses(const void* part) const;
+  // Whether it is one of them.
+  bool uses(const FailedPart& part) const;
 
   // How many completions there were; negative: the device can't tell.
   int poll(std::span<ibv_wc> out) {

@@ -77,6 +77,22 @@ TEST_F(RailsTest, ADeviceThatIsLostTakesItsRailAlone) {
   carry(50);
 }
 
+// bnxt_re, irdma, hns and mlx5 tell of a queue pair that has failed by an event of its own; the
+// library destroys it only once that is acknowledged.
+TEST_F(RailsTest, AQueuePairThatTellsOfItsFailureTakesItsRailAlone) {
+  carry(10);
+  host_.devices.raise_of_pair(host_.devices.pairs_of("fake1").at(0), IBV_EVENT_QP_FATAL);
+  carry_until([this] { return has_said("the rail over fake1 port 1 has failed"); });
+  carry(50);
+}
+
+TEST_F(RailsTest, ACompletionQueueThatTellsOfItsFailureTakesItsRailAlone) {
+  carry(10);
+  host_.devices.raise_of_pair(host_.devices.pairs_of("fake1").at(0), IBV_EVENT_CQ_ERR);
+  carry_until([this] { return has_said("the rail over fake1 port 1 has failed"); });
+  carry(50);
+}
+
 TEST_F(RailsTest, WhatIsNoRailsFaultEndsTheConnection) {
   carry(5);
   host_.devices.fail_next_message(IBV_WC_REM_ACCESS_ERR);
