@@ -3,9 +3,9 @@
 //
 // RDMA devices that are not there: a provider in memory behind the same table that libibverbs
 // fills, with one network on which all of them lie. Queue pairs have states, keys go stale,
-// completion queues overrun, receivers are not ready, events wait to be acknowledged; what moves, and when, is drawn from a seed
-// each time that anybody polls. What a program may not do to the verbs is noted (misuse()), and
-// what it does is counted.
+// completion queues overrun, receivers are not ready, events wait to be acknowledged; what moves,
+// and when, is drawn from a seed each time that anybody polls. What a program may not do to the
+// verbs is noted (misuse()), and what it does is counted.
 //
 // "GPU" memory is memory_region.h's: no CPU reaches it, and what was written to it is seen there
 // once a read has gone over the same device.
