@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "transport/core/pending_victim.h"
 #include "transport/msg/handshake.h"
 
 namespace ztcp::msg {
@@ -59,11 +60,14 @@ StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote
   return pending_.back().get();
 }
 
-// A sender's hello comes with its last ACK or right behind it, so among those who have said nothing
-// the oldest is the least likely to be one; and a refused one has had the longest time to read why.
+// A sender's hello comes with its last ACK or right behind it, so among the silent streams of one
+// address the oldest is the least likely to be one; and a refused one has had the longest time to
+// read why.
 bool Acceptor::push_out_oldest() {
-  const auto oldest = std::find_if(pending_.begin(), pending_.end(), [](const auto& flow) {
-    return flow->state() == RecvFlow::State::kHello || flow->state() == RecvFlow::State::kDraining;
+  const auto oldest = pending_victim(pending_, [](const auto& flow) -> const IpAddress* {
+    const bool may_go =
+        flow->state() == RecvFlow::State::kHello || flow->state() == RecvFlow::State::kDraining;
+    return may_go ? &flow->remote().address : nullptr;
   });
   if (oldest == pending_.end()) return false;
   ++counters_.strays_pushed_out;

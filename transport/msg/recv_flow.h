@@ -61,7 +61,7 @@ class RecvFlow final : public StreamEvents {
   State state() const { return state_; }
   bool is_up() const { return state_ == State::kUp; }
   bool is_alive() const { return stream_ != nullptr; }
-  Endpoint remote() const { return remote_; }
+  const Endpoint& remote() const { return remote_; }
   // When it came there were streams left for more than each session's first.
   bool is_to_spare() const { return is_to_spare_; }
   // The NIC's receive queue that it came by, where that is known.

@@ -115,4 +115,10 @@ std::string shortage(const Error& error, const Device& device, std::size_t conne
   }
 }
 
+std::string ports_text(const Device& device, const Endpoint& listening) {
+  const std::string at = to_string(device.address);
+  if (device.first_port == 0) return fmt::format("port {} of {}", listening.port, at);
+  return fmt::format("ports {}-{} of {}", device.first_port, device.last_port, at);
+}
+
 }  // namespace ztcp::sockets

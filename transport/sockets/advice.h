@@ -30,4 +30,7 @@ std::string resource_advice(int sys_errno);
 // nothing of this machine's.
 std::string shortage(const Error& error, const Device& device, std::size_t connections);
 
+// Where its listener is reached, for firewalls: "ports 7001-7008 of 10.0.0.1".
+std::string ports_text(const Device& device, const Endpoint& listening);
+
 }  // namespace ztcp::sockets

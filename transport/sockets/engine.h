@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "transport/comms/backend.h"
+#include "transport/comms/stranger_log.h"
 #include "transport/core/wake_event.h"
 #include "transport/core/worker_threads.h"
 #include "transport/msg/sessions.h"
@@ -148,6 +149,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool send_all(TimePoint now);
   void tell_deliveries(TimePoint now, bool has_come);
   void look(TimePoint now);
+  void look_for_strangers(TimePoint now);
   void bury(TimePoint now);
 
   const EngineConfig config_;
@@ -176,6 +178,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   TimePoint next_look_{};       // At deadlines of streams.
   TimePoint next_complaint_{};  // About descriptors.
   TimePoint next_nobody_left_{};
+  comms::StrangerLog stranger_log_;
   // Who came to the listener and has not said yet for which session.
   struct Newcomer {
     Accepted accepted;

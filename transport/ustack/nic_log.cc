@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/comms/stranger_log.h"
+
 namespace ztcp::ustack {
 namespace {
 
@@ -17,7 +19,7 @@ struct Words {
   const char* advice;
 };
 constexpr std::array<Words, kTroubles> kWords = {{
-    {Trouble::kStrangers, "connections by strangers were turned away",
+    {Trouble::kStrangers, comms::kStrangers,
      "open messages.listen_port to the job's hosts alone (security group); hosts of the job need "
      "the same ztcp and cluster_key"},
     {Trouble::kNoPlace, "connections found no place",
@@ -56,12 +58,7 @@ constexpr const char* kPathAdvice =
 std::string warning(const Finding& finding) {
   const Words& words = *std::find_if(kWords.begin(), kWords.end(),
                                      [&](const Words& w) { return w.trouble == finding.trouble; });
-  std::string parts;
-  for (const Finding::Part& part : finding.parts())
-    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.count, part.name);
-  const auto span = std::chrono::duration_cast<std::chrono::seconds>(finding.span);
-  return fmt::format("{} {} in {} s ({}): {}", finding.total(), words.what,
-                     std::max<std::int64_t>(span.count(), 1), parts, words.advice);
+  return describe(finding, words.what, words.advice);
 }
 
 std::string summary(const NicCounts& counts) {

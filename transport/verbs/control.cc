@@ -110,7 +110,7 @@ void Control::drop(Talk& talk) {
 TimePoint Control::next_deadline() const {
   TimePoint next = resting_.empty() ? kNever : rest_ends_;
   for (const auto& talk : talks_)
-    next = std::min({next, talk->deadline, talk->rails_due, talk->routes_due()});
+    next = std::min({next, talk->deadline, talk->dial_due, talk->rails_due, talk->routes_due()});
   return next;
 }
 

@@ -109,6 +109,11 @@ class Control {
   void on_device_gone(OpenDevice& device, int sys_errno);
   void on_event(OpenDevice& device, const ibv_async_event& event, const FailedPart& part);
   void on_dialled(Talk& talk);
+  // The peer has ended it before its answer: it is dialled again within its time.
+  bool dials_again(Talk& talk, const Error& error);
+  void dial_again(Talk& talk, TimePoint now);
+  void make_room();
+  void warn_of_strangers(TimePoint now);
   void on_record(Talk& talk);
   void on_hello(Talk& talk);
   void on_answer(Talk& talk);
@@ -156,6 +161,7 @@ class Control {
   bool stopping_ = false;
   std::map<int, Watch> watches_;  // By descriptor.
   std::list<std::unique_ptr<Talk>> talks_;
+  std::vector<Talk*> silent_;  // Await their hellos, as they came; some may have said it since.
   std::unordered_map<const Connection*, Talk*> talk_of_;
   std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
   Tickets tickets_;                             // That were given to peers, for streams.

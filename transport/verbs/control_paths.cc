@@ -137,6 +137,7 @@ void Control::on_path(Talk& path) {
   const auto found = talk_of_ticket_.find(hello->ticket);
   if (found == talk_of_ticket_.end() || found->second->state != Talk::State::kOpen ||
       found->second->paths.size() >= kMostPaths) {
+    ++path.over->strangers.unknown_cookie;
     path.state = Talk::State::kGone;
     return;
   }

@@ -13,13 +13,16 @@
 #include <fmt/format.h>
 
 #include "transport/core/log.h"
+#include "transport/core/pending_victim.h"
+#include "transport/sockets/advice.h"
 #include "transport/verbs/control.h"
 
 namespace ztcp::verbs {
 namespace {
 
 constexpr std::size_t kAcceptsAtOnce = 8;
-constexpr std::size_t kMostPending = 256;
+// That have said nothing: of others than the job's, as good as all.
+constexpr std::size_t kMostSilent = 256;
 constexpr Duration kRest = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -29,22 +32,36 @@ void Control::on_listener(Rail& rail, TimePoint now) {
     auto accepted = sockets::accept(rail.listening->fd, settings_.times);
     if (!accepted) return rest(rail, accepted.error(), now);
     if (!*accepted) return;
-    const auto pending = std::count_if(talks_.begin(), talks_.end(), [](const auto& talk) {
-      return talk->state == Talk::State::kAwaitHello || talk->state == Talk::State::kAwaitReady;
-    });
-    // Who knocks and says nothing goes away at its deadline.
-    if (static_cast<std::size_t>(pending) >= kMostPending) {
-      sockets::reset(std::move((*accepted)->fd));
-      continue;
-    }
+    make_room();
     const int fd = (*accepted)->fd.get();
     auto talk = std::make_unique<Talk>(std::move((*accepted)->fd), (*accepted)->remote,
                                        Talk::State::kAwaitHello, now + settings_.handshake_timeout);
     talk->over = &rail;
     Talk& added = add_talk(std::move(talk));
-    if (!watch(fd, EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &added}))
+    silent_.push_back(&added);
+    if (!watch(fd, EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &added})) {
       added.state = Talk::State::kGone;
+      continue;
+    }
+    // A peer's hello comes right behind its connection: it is read before anybody needs the place.
+    try {
+      on_talk(added, EPOLLIN);
+    } catch (const std::bad_alloc&) {
+      drop(added);
+    }
   }
+}
+
+// Of those that have said nothing the oldest goes, of the address that has most of them. A peer
+// that is pushed out all the same dials again.
+void Control::make_room() {
+  std::erase_if(silent_, [](const Talk* talk) { return talk->state != Talk::State::kAwaitHello; });
+  if (silent_.size() < kMostSilent) return;
+  Talk& oldest = **pending_victim(silent_, [](const Talk* talk) { return &talk->remote.address; });
+  ++oldest.over->strangers.pushed_out;
+  unwatch(oldest.fd.get());
+  sockets::reset(std::move(oldest.fd));
+  oldest.state = Talk::State::kGone;
 }
 
 // Who waits there stays readable: without a descriptor it would be asked for ever.
@@ -79,8 +96,11 @@ void Control::on_dialled(Talk& talk) {
   int error = 0;
   socklen_t size = sizeof error;
   getsockopt(talk.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0)
-    return give_up(talk, {sockets::to_errc(error), error, "connect"}, std::strerror(error));
+  if (error != 0) {
+    const Error failed{sockets::to_errc(error), error, "connect"};
+    if (dials_again(talk, failed)) return;
+    return give_up(talk, failed, std::strerror(error));
+  }
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.fd = talk.fd.get();
@@ -89,7 +109,38 @@ void Control::on_dialled(Talk& talk) {
   if (talk.is_path()) return greet_path(talk);
   talk.hello = make_hello(talk.cookie, fresh_nonce(), talk.connection->facts());
   talk.state = Talk::State::kAwaitAnswer;
-  if (!talk.send(talk.hello)) give_up(talk, {Errc::kPeerClosed, errno, "hello"}, "");
+  if (talk.send(talk.hello)) return;
+  const Error failed{Errc::kPeerClosed, errno, "hello"};
+  if (!dials_again(talk, failed)) give_up(talk, failed, "");
+}
+
+// Its process lives, else the connection would be refused: the listener had no place, or lost it to
+// a newer one before the hello came.
+bool Control::dials_again(Talk& talk, const Error& error) {
+  const bool is_unanswered =
+      talk.state == Talk::State::kDialling || talk.state == Talk::State::kAwaitAnswer;
+  if (talk.is_path() || !is_unanswered || error.code != Errc::kPeerClosed) return false;
+  forget(talk);
+  talk.reader = {};
+  talk.last_failure = error.sys_errno == 0 ? "it closed the connection before its answer"
+                                           : std::strerror(error.sys_errno);
+  talk.state = Talk::State::kPausing;
+  talk.dial_due = clock_now() + talk.dial_pause;
+  talk.dial_pause = std::min(2 * talk.dial_pause, Talk::kLongestDialPause);
+  return true;
+}
+
+void Control::dial_again(Talk& talk, TimePoint now) {
+  talk.dial_due = kNever;
+  if (talk.state != Talk::State::kPausing) return;
+  auto fd = sockets::dial(talk.over->device.exchange, settings_.times, talk.remote);
+  if (!fd) return give_up(talk, fd.error(), std::strerror(fd.error().sys_errno));
+  talk.fd = std::move(*fd);
+  talk.state = Talk::State::kDialling;
+  if (watch(talk.fd.get(), EPOLLOUT | EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &talk})) return;
+  talk.fd = link::Fd();
+  talk.state = Talk::State::kPausing;
+  talk.dial_due = now + talk.dial_pause;
 }
 
 void Control::on_record(Talk& talk) {
@@ -128,6 +179,7 @@ void Control::on_hello(Talk& talk) {
   const auto listener = listeners_.find(hello->cookie);
   // A port scanner's, or of a rank that has given up: nobody's business here.
   if (listener == listeners_.end()) {
+    ++talk.over->strangers.unknown_cookie;
     talk.take_leave(static_cast<std::uint8_t>(Errc::kRefused), "nobody listens for it any more");
     talk.state = Talk::State::kGone;
     return;
@@ -184,6 +236,8 @@ void Control::on_stream(Talk& talk) {
       connection.take_stream(hello->ticket, talk.fd);
       return Status();
     });
+  else
+    ++talk.over->strangers.unknown_cookie;
   talk.fd = link::Fd();  // Nobody's, or too late.
   talk.state = Talk::State::kGone;
 }
@@ -191,9 +245,11 @@ void Control::on_stream(Talk& talk) {
 void Control::on_ready(Talk& talk) {
   const Result<Ready> ready = talk.reader.take<Ready>();
   if (!ready) return give_up(talk, ready.error(), "");
-  if (!is_proven(settings_.cluster_key, talk.hello, talk.answer, *ready))
+  if (!is_proven(settings_.cluster_key, talk.hello, talk.answer, *ready)) {
+    ++talk.over->strangers.bad_key;
     return refuse(talk, {Errc::kProtocol, 0, "the exchange"},
                   "another cluster_key: it must be equal in all hosts' ztcp.conf");
+  }
   on_agreed(talk);
   if (talk.state != Talk::State::kBonding) open(talk);
 }
@@ -286,7 +342,7 @@ void Control::on_note(Talk& path) {
 }
 
 void Control::on_end(Talk& talk, const Error& error) {
-  if (goes_on(talk, error)) return;
+  if (goes_on(talk, error) || dials_again(talk, error)) return;
   give_up(talk, error, talk.state == Talk::State::kOpen ? kDied : "it closed the connection");
 }
 
@@ -304,7 +360,12 @@ void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
     return forget(talk);
   }
   const auto state = std::exchange(talk.state, Talk::State::kGone);
-  if (!talk.connection) return;  // Whoever it was: a port scanner, say.
+  if (!talk.connection) {  // A port scanner, say.
+    if (state == Talk::State::kAwaitHello && error.code == Errc::kProtocol)
+      ++(talk.reader.is_of_other_version() ? talk.over->strangers.other_version
+                                           : talk.over->strangers.bad_magic);
+    return;
+  }
   if (state == Talk::State::kLeaving || state == Talk::State::kGone) return;
   Connection& connection = *talk.connection;
   connection.rails().first().ends.failed(
@@ -320,9 +381,11 @@ void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
 
 void Control::time_out(Talk& talk) {
   try {
+    if (talk.state == Talk::State::kAwaitHello) ++talk.over->strangers.timed_out;
     give_up(talk, {Errc::kTimedOut, 0, "the exchange"},
             "is the process on that host alive, and may TCP pass to its ports first_port to "
-            "last_port?");
+            "last_port?" +
+                (talk.last_failure.empty() ? "" : " The last attempt: " + talk.last_failure));
   } catch (const std::bad_alloc&) {
     drop(talk);
   }
@@ -338,7 +401,18 @@ void Control::advance(Talk& talk, TimePoint now) {
   }
 }
 
+void Control::warn_of_strangers(TimePoint now) {
+  for (const auto& rail : rails_) {
+    if (!rail->listening || !rail->stranger_log.is_due(now)) continue;
+    const auto text = rail->stranger_log.look(
+        now, rail->strangers.totals(),
+        sockets::ports_text(rail->device.exchange, rail->listening->endpoint));
+    if (text) log::warn("{}: {}", rail->device.name, *text);
+  }
+}
+
 void Control::sweep(TimePoint now) {
+  warn_of_strangers(now);
   if (!resting_.empty() && rest_ends_ <= now) {
     for (Rail* const rail : std::exchange(resting_, {})) {
       if (watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail})) continue;
@@ -348,6 +422,7 @@ void Control::sweep(TimePoint now) {
   }
   for (auto it = talks_.begin(); it != talks_.end();) {
     Talk& talk = **it;
+    if (talk.dial_due <= now) dial_again(talk, now);
     if (talk.rails_due <= now) advance(talk, now);
     if (talk.routes_due() <= now) dial_paths(talk, now);
     if (talk.deadline <= now) {
@@ -362,6 +437,7 @@ void Control::sweep(TimePoint now) {
     }
     forget(talk);
     forget_paths(talk);
+    std::erase(silent_, &talk);
     tickets_.forget(talk);
     if (talk.connection) talk_of_.erase(talk.connection.get());
     it = talks_.erase(it);

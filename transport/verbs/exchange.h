@@ -221,6 +221,10 @@ class RecordReader {
   // Whether a whole record is here. kProtocol: it is none, or of another version.
   Result<bool> is_complete() const;
   RecordKind kind() const { return header().kind; }
+  // Of one that is none: because its version is another.
+  bool is_of_other_version() const {
+    return header().magic == RecordHeader::kMagic && header().version != RecordHeader::kVersion;
+  }
   // Takes it out, as a record of its kind().
   template <class Record>
   Result<Record> take() {

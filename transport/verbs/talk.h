@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,7 +29,11 @@ inline TimePoint clock_now() {
 }
 
 struct Talk {
+  static constexpr Duration kFirstDialPause = std::chrono::milliseconds(50);
+  static constexpr Duration kLongestDialPause = std::chrono::seconds(1);
+
   enum class State : std::uint8_t {
+    kPausing,  // The peer ended it before it said anything; it is dialled again.
     kDialling,
     kAwaitAnswer,
     kAwaitHello,
@@ -80,6 +85,9 @@ struct Talk {
   const Endpoint remote;
   State state;
   TimePoint deadline;
+  TimePoint dial_due = kNever;  // Of one that pauses.
+  Duration dial_pause = kFirstDialPause;
+  std::string last_failure;      // Of those that were dialled before.
   TimePoint rails_due = kNever;  // When there is something to do about the connection's rails.
   bool is_peer_gone = false;
   RecordReader reader;

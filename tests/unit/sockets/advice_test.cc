@@ -97,5 +97,14 @@ TEST(OwnAddressAdvice, NamesAnAddressOfThisHost) {
   EXPECT_EQ(advice("172.18.0.2"), "");
 }
 
+TEST(PortsText, NamesTheRangeOrThePortThatTheKernelChose) {
+  Device device;
+  device.address = Ipv4Address{0x0a000001};
+  EXPECT_EQ(ports_text(device, {device.address, 40001}), "port 40001 of 10.0.0.1");
+  device.first_port = 7001;
+  device.last_port = 7008;
+  EXPECT_EQ(ports_text(device, {device.address, 7003}), "ports 7001-7008 of 10.0.0.1");
+}
+
 }  // namespace
 }  // namespace ztcp::sockets

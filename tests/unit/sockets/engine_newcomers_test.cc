@@ -11,12 +11,13 @@
 #include <optional>
 #include <string>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "tests/support/log_capture.h"
 #include "tests/unit/sockets/engine_host.h"
@@ -147,6 +148,25 @@ TEST(Lobby, IsLookedAtWhenItIsDue) {
   EXPECT_FALSE(strays());
   turns_at(std::chrono::microseconds(1500));
   EXPECT_TRUE(strays());
+}
+
+// While it lasts, not only when the last connection has ended.
+TEST_F(Newcomers, ThatAreNotTheJobsAreWarnedOf) {
+  const test::LogCapture log;
+  make({});
+  std::vector<link::Fd> strangers;
+  while (log.warned().empty()) {
+    link::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    SocketAddress to = to_socket_address(receiver->listen_endpoint);
+    ASSERT_EQ(::connect(fd.get(), to.get(), to.size_bytes), 0);
+    ASSERT_GT(send(fd.get(), "GET / HTTP/1.0", 14, MSG_NOSIGNAL), 0);
+    strangers.push_back(std::move(fd));
+    if (strangers.size() == 32) strangers.clear();
+    ASSERT_TRUE(listener->accept());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_THAT(log.warned(), testing::HasSubstr("connections by strangers were turned away"));
+  EXPECT_THAT(log.warned(), testing::HasSubstr("strays_bad_magic"));
 }
 
 TEST_F(Newcomers, OfThisHostItselfSawNoNic) {

@@ -2,6 +2,10 @@
 // Copyright the ztcp authors
 #include "transport/verbs/control.h"
 
+#include <algorithm>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "tests/unit/verbs/control_fixture.h"
 #include "tests/unit/verbs/own_sockets.h"
 
@@ -32,6 +36,89 @@ TEST_F(ControlTest, StrangersAreTurnedAwayWithoutALookAtAnyConnection) {
     ASSERT_TRUE(is_turned_away(tcp_address().prefix.address, make_stream_hello(ticket)))
         << "stranger " << i << " waits for a connection";
   }
+}
+
+// Others than the job's, who say nothing. Their descriptors are none of the control thread's, which
+// looks at what it knows by number, so they are all opened ahead.
+class Strangers {
+ public:
+  explicit Strangers(std::size_t count) {
+    while (fds_.size() < count) fds_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  }
+  ~Strangers() {
+    for (const int fd : fds_) close(fd);
+  }
+  void connect(std::size_t index, const Endpoint& to, const IpAddress& from) const {
+    SocketAddress own = to_socket_address({from, 0});
+    SocketAddress peer = to_socket_address(to);
+    EXPECT_EQ(bind(fds_[index], own.get(), own.size_bytes), 0);
+    EXPECT_EQ(::connect(fds_[index], peer.get(), peer.size_bytes), 0);
+  }
+  bool is_ended(std::size_t index) const {
+    char byte = 0;
+    const ssize_t got = recv(fds_[index], &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN);
+  }
+  std::size_t ended() const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < fds_.size(); ++i) count += is_ended(i) ? 1 : 0;
+    return count;
+  }
+
+ private:
+  std::vector<int> fds_;
+};
+
+TEST_F(ControlTest, SilentStrangersPushOutThemselvesAndAreWarnedOf) {
+  constexpr std::size_t kPlaces = 256;
+  const Strangers slow(1);
+  const Strangers strangers(kPlaces + 20);
+  slow.connect(0, at_, loopback("127.0.0.8").prefix.address);
+  for (std::size_t i = 0; i < kPlaces + 20; ++i)
+    strangers.connect(i, at_, loopback("127.0.0.9").prefix.address);
+  connect();
+  while (strangers.ended() < 20) std::this_thread::yield();
+  EXPECT_FALSE(slow.is_ended(0)) << "another host's";
+  // The line comes with the next look at the listener, a second after the last.
+  while (log_.warned().find("connections by strangers were turned away") == std::string::npos) {
+    control_->send_notes(ends_.front());
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_THAT(log_.warned(), testing::HasSubstr("strays_pushed_out"));
+  EXPECT_THAT(log_.warned(), testing::HasSubstr("of 127.0.0.1 to the job's hosts alone"));
+  connect();
+}
+
+// As one does that was pushed out before its hello came.
+TEST_F(ControlTest, ADialledConnectionThatIsResetIsDialledAgain) {
+  sockets::Device device;
+  device.address = loopback().prefix.address;
+  const sockets::Listening listening = *sockets::open_listener(device);
+  auto sender = std::make_shared<Connection>(from_, Direction::kSend, listening.endpoint);
+  ASSERT_TRUE(sender->prepare(-1));
+  ASSERT_TRUE(control_->dial(sender, listening.endpoint, kCookie));
+  ends_.push_back(sender);
+  const auto next = [&] {
+    while (true) {
+      auto accepted = sockets::accept(listening.fd, {});
+      if (accepted && *accepted) return std::move((*accepted)->fd);
+      std::this_thread::yield();
+    }
+  };
+  for (int i = 0; i < 3; ++i) sockets::reset(next());
+  const link::Fd closed = next();
+  shutdown(closed.get(), SHUT_RDWR);
+  const link::Fd fd = next();
+  Hello hello;
+  std::size_t got = 0;
+  while (got < sizeof hello) {
+    const ssize_t more =
+        recv(fd.get(), reinterpret_cast<std::byte*>(&hello) + got, sizeof hello - got, 0);
+    if (more > 0) got += static_cast<std::size_t>(more);
+    ASSERT_TRUE(more > 0 || errno == EAGAIN);
+  }
+  EXPECT_EQ(hello.cookie, kCookie);
+  EXPECT_EQ(sender->phase(), Connection::Phase::kConnecting);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "transport/ustack/engine/nic_watch.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 namespace ztcp::ustack {
@@ -41,33 +42,16 @@ static_assert(std::all_of(kLimits.begin(), kLimits.end(), [](const Limit& limit)
 
 }  // namespace
 
-std::uint64_t Finding::total() const {
-  std::uint64_t sum = 0;
-  for (const Part& part : parts()) sum += part.count;
-  return sum;
-}
-
 void NicWatch::look(TimePoint now, const NicCounts& counts,
                     const std::function<void(const Finding&)>& tell) {
   for (std::size_t i = 0; i < kTroubles; ++i) {
     const Limit& limit = kLimits[i];
-    Seen& seen = seen_[i];
-    if (seen.since == TimePoint{}) seen.since = now;
-    std::uint64_t total = 0;
-    for (const NicCounter& row : limit.counters)
-      total += row.count(counts) - row.count(seen.counts);
-    const bool many = total >= limit.threshold;
-    if (many && (seen.warned == TimePoint::min() || now - seen.warned >= kInterval)) {
-      Finding finding{.trouble = limit.trouble, .span = now - seen.since};
-      for (const NicCounter& row : limit.counters)
-        if (const std::uint64_t count = row.count(counts) - row.count(seen.counts); count != 0)
-          finding.all_parts[finding.part_count++] = {row.name, count};
-      tell(finding);
-      seen = {.since = now, .warned = now, .counts = counts};
-    } else if (!many && now - seen.since >= kInterval) {
-      seen.since = now;
-      seen.counts = counts;
-    }
+    std::array<CountWatch::Part, Finding::kMostParts> totals;
+    for (std::size_t n = 0; n < limit.counters.size(); ++n)
+      totals[n] = {limit.counters[n].name, limit.counters[n].count(counts)};
+    const auto found =
+        watches_[i].look(now, limit.threshold, std::span(totals).first(limit.counters.size()));
+    if (found) tell({*found, limit.trouble});
   }
 }
 

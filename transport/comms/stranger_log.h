@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The warning that others than the job's processes connect to a device's listener, while they do:
+// of all transports, in the same words. ustack finds them among its NIC's counts (nic_watch.h).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "transport/core/clock.h"
+#include "transport/core/count_watch.h"
+
+namespace ztcp::comms {
+
+inline constexpr const char* kStrangers = "connections by strangers were turned away";
+inline constexpr std::uint64_t kManyStrangers = 10;
+
+class StrangerLog {
+ public:
+  static constexpr Duration kLookInterval = std::chrono::seconds(1);
+
+  // Not more often than once per interval, so that each call costs next to nothing.
+  bool is_due(TimePoint now) const { return now >= next_look_; }
+  // `totals`: as CountWatch::look() takes them. `ports`: where they connect, for the advice.
+  std::optional<std::string> look(TimePoint now, std::span<const CountWatch::Part> totals,
+                                  const std::string& ports) {
+    next_look_ = now + kLookInterval;
+    const auto found = watch_.look(now, kManyStrangers, totals);
+    if (!found) return std::nullopt;
+    return describe(*found, kStrangers,
+                    "open " + ports +
+                        " to the job's hosts alone (security group); hosts of the job need the "
+                        "same ztcp and cluster_key");
+  }
+
+ private:
+  TimePoint next_look_{};
+  CountWatch watch_;
+};
+
+}  // namespace ztcp::comms
