@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/verbs/comm_end.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -161,6 +162,19 @@ Status CommEnd::hear_news(bool waits_for_peer) {
   return tl::unexpected(
       fail({connection_->news_code(), 0, who},
            news == News::kFarewell ? "it has closed the connection" : connection_->news_text()));
+}
+
+// A rail that is found dead by it goes without the memory: nothing of it may go over that rail.
+Result<MemoryKey*> CommEnd::register_memory(const Region& region) {
+  RailSet& rails = connection_->rails();
+  const auto dead = [&] {
+    return std::count_if(rails.rails.begin(), rails.rails.end(),
+                         [](const auto& rail) { return rail->is_dead(); });
+  };
+  const auto before = dead();
+  auto key = rails.registrations.add(region);
+  if (dead() != before) control_->look_for_dead(rails);
+  return key;
 }
 
 std::string CommEnd::describe_peer() const {

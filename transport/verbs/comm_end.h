@@ -65,9 +65,7 @@ class CommEnd {
   Status hear_news(bool waits_for_peer);
 
   std::string describe_peer() const;
-  Result<MemoryKey*> register_memory(const Region& region) {
-    return connection_->rails().registrations.add(region);
-  }
+  Result<MemoryKey*> register_memory(const Region& region);
   Status deregister_memory(MemoryKey* key) {
     return connection_->rails().registrations.remove(key);
   }

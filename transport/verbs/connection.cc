@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "transport/core/log.h"
 #include "transport/verbs/session/recv_session.h"
 
 namespace ztcp::verbs {
@@ -37,17 +38,21 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
   std::vector<std::pair<std::size_t, const RailFacts*>> chosen;  // And the peer's, if it has told.
   for (std::size_t i = 0; i < rails_->rails.size(); ++i) {
     const Rail& rail = *rails_->rails[i];
-    if (!rail.is_usable()) continue;
+    if (!rail.is_usable() || rail.is_dead()) continue;
     RailFacts& ours = usable.on[usable.rails++];
     ours.is_tcp = rail.device.is_tcp ? 1 : 0;
     ours.number = static_cast<std::uint8_t>(rails_->number(i));
     const RailFacts* const theirs = peer == nullptr ? nullptr : counterpart(ours, *peer);
     if (peer == nullptr || theirs != nullptr) chosen.emplace_back(i, theirs);
   }
-  assert(usable.rails > 0);
+  if (usable.rails == 0)
+    return tl::unexpected(Refusal{{Errc::kNoDevice, 0, "the device"},
+                                  "all its NICs have failed, or were taken out; dmesg tells of "
+                                  "them; start the job again once they are back"});
   if (chosen.empty())
     return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, mismatch(usable, *peer)});
   const auto most = static_cast<std::uint32_t>(kMaxQueuePairs / chosen.size());
+  std::optional<Refusal> refused;
   for (const auto& [i, theirs] : chosen) {
     const Device& device = rails_->rails[i]->device;
     if (device.is_tcp) {
@@ -65,8 +70,16 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
         .service_level = service_level_for(device, traffic_class),
         .sends_pieces = direction_ == Direction::kSend,
         .takes_tellings = theirs != nullptr && theirs->tells_apart != 0};
-    if (auto made = add_strand(i, settings); !made) return tl::unexpected(std::move(made.error()));
+    if (auto made = add_strand(i, settings); !made) {
+      refused = std::move(made.error());
+      if (!is_of_dead_device(refused->error.sys_errno) || chosen.size() == 1)
+        return tl::unexpected(std::move(*refused));
+      device.opened->is_dead = true;
+      log::warn("{}: connections go without {}, which has failed: {}", rails_->name, device.place(),
+                refused->text);
+    }
   }
+  if (strands_.empty()) return tl::unexpected(std::move(*refused));
   return {};
 }
 
@@ -155,16 +168,26 @@ Made<void> Connection::join(const EndFacts& peer) {
   if (!match(peer))
     return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, "no rail in common"});
   std::uint32_t next = 0;
+  std::optional<Refusal> refused;
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     Strand& strand = strands_[i];
     if (!strand.is_tcp()) {
-      if (auto joined = strand.queues->join(peer_facts_.on[i]); !joined) return joined;
+      if (auto joined = strand.queues->join(peer_facts_.on[i]); !joined) {
+        if (!has_recovery_) return joined;
+        strand.unjoined = joined.error().text;
+        refused = std::move(joined.error());
+      }
       strand.settings.count = strand.queues->count();
     }
     strand.first_queue_pair = next;
     next += strand.settings.count;
     place(strand);
   }
+  // One rail of several may be missing at first (lose_unfit()), but not all.
+  if (refused && std::all_of(strands_.begin(), strands_.end(), [](const Strand& one) {
+        return one.is_tcp() || !one.unjoined.empty();
+      }))
+    return tl::unexpected(std::move(*refused));
   if (const Status begun = start_session(); !begun)
     return tl::unexpected(Refusal{begun.error(), begun.error().where});
   return {};

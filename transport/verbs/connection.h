@@ -119,6 +119,9 @@ class Connection final : public WorkQueues, public Landings {
   bool lose(const OpenDevice& device, const FailedPart& part, const std::string& why);
   // Only where there is another.
   void lose(const Rail& rail, const std::string& why);
+  // What does not serve from the first: a port is down, or its queue pairs could not be joined. The
+  // peer hears it before anything goes over it. Before it is ready. An error: nothing is left.
+  Status lose_unfit();
   // Of one that drains: a completion, whatever it says; and whether it is over with it then.
   void take_drained(std::size_t strand, const ibv_wc& completion);
   void finish_draining(std::size_t strand);
@@ -174,6 +177,7 @@ class Connection final : public WorkQueues, public Landings {
   void fence(Strand& strand);
   Status hand_over(Strand& strand, TimePoint now);
   Status drain(Strand& strand, TimePoint now);
+  Status fence_mute(Strand& strand, TimePoint now);
   Status drop_offer(Strand& strand, const std::string& why, TimePoint now);
   void offer(Strand& strand, TimePoint now);
   Status accept(Strand& strand, const RailNote& told);

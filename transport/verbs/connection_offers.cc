@@ -97,8 +97,9 @@ Status Connection::advance(TimePoint now) {
 }
 
 void Connection::offer(Strand& strand, TimePoint now) {
-  strand.due = now + strand.pause;
+  strand.due = strand.rail->is_dead() ? kNever : now + strand.pause;
   if (!strand.is_tcp()) {
+    if (strand.rail->is_dead()) return;
     if (strand.rail->is_port_down.load(std::memory_order_relaxed)) return;
     auto made = QueuePairs::create(strand.rail->device, strand.rail->address(), strand.settings);
     if (!made) return;
@@ -151,7 +152,7 @@ bool Connection::open(Strand& strand, const RailNote& told) {
     return strand.rail->listening && getrandom(strand.ticket.data(), strand.ticket.size(), 0) ==
                                          static_cast<ssize_t>(strand.ticket.size());
   }
-  if (strand.rail->is_port_down.load(std::memory_order_relaxed)) return false;
+  if (!strand.rail->is_healthy()) return false;
   auto made = QueuePairs::create(strand.rail->device, strand.rail->address(), strand.settings);
   if (!made) return false;
   strand.queues = std::move(*made);

@@ -19,12 +19,18 @@ using Step = RailNote::Step;
 
 constexpr TimePoint kAtOnce{};
 constexpr Duration kDrain = std::chrono::seconds(2);
+// What a sender's NIC had given to the network when its queue pair was destroyed has arrived by
+// then, or never does.
+constexpr Duration kInNetwork = std::chrono::milliseconds(500);
+// The longest that a sender needs to hear that it is to fence a rail.
+constexpr Duration kPeerFences = std::chrono::seconds(40);
 
 }  // namespace
 
 void Connection::note(Step step, const Strand& strand) {
   RailNote out = make_note(step, index_of(strand), strand.epoch);
-  if (step == Step::kFenced && receiver_) out.holdings = receiver_->holdings();
+  if (step == Step::kFenced)
+    out.holdings = receiver_ ? receiver_->holdings() : sender_->arrivals(index_of(strand));
   if (step == Step::kOffer || step == Step::kAccept) tell(strand, out.facts);
   notes_.add(out);
 }
@@ -66,6 +72,7 @@ bool Connection::lose(std::size_t index, const std::string& why) {
   if (const auto told = lost.stream ? lost.stream->pieces.take_untold() : std::nullopt)
     (void)take(lost, *told);
   lost.state = State::kDraining;
+  lost.is_mute = false;
   lost.due = lost.gives_up = kAtOnce;  // Drained at once, and when it is not, for a while.
   finish_draining(index);
   return true;
@@ -85,6 +92,18 @@ bool Connection::lose(const OpenDevice& device, const FailedPart& part, const st
 void Connection::lose(const Rail& rail, const std::string& why) {
   for (std::size_t i = 0; i < strands_.size(); ++i)
     if (strands_[i].rail.get() == &rail) lose(i, why);
+}
+
+Status Connection::lose_unfit() {
+  for (std::size_t i = 0; i < strands_.size(); ++i)
+    if (!strands_[i].unjoined.empty()) lose(i, strands_[i].unjoined);
+  for (std::size_t i = 0; i < strands_.size(); ++i) {
+    const Rail& rail = *strands_[i].rail;
+    if (rail.is_dead() && !lose(i, "its device has failed"))
+      return ztcp::fail(Errc::kNoDevice, "our device has failed meanwhile");
+    if (rail.is_port_down.load(std::memory_order_relaxed)) lose(i, "its port is down");
+  }
+  return {};
 }
 
 void Connection::take_drained(std::size_t index, const ibv_wc& completion) {
@@ -118,7 +137,7 @@ Status Connection::hand_over(Strand& strand, TimePoint now) {
   strand.state = State::kDown;
   strand.due = kNever;
   if (!sender_) return receiver_->hand_over(rail);
-  strand.due = now + strand.pause;
+  strand.due = strand.rail->is_dead() ? kNever : now + strand.pause;
   return sender_->hand_over(rail, strand.peer_holdings);
 }
 
@@ -142,13 +161,18 @@ Status Connection::hear(const RailNote& told, TimePoint now) {
   if (told.step == Step::kAccept && strand.state == State::kOffered)
     return prove(strand, told, now);
   if (told.step == Step::kProven && strand.state == State::kAccepted) return rejoin(strand);
-  if (told.step != Step::kFenced) return {};
+  if (told.step != Step::kFenced && told.step != Step::kMute) return {};
   if (is_offered) return drop_offer(strand, "the peer does not take it", now);
-  strand.is_peer_fenced = true;
-  strand.peer_holdings = told.holdings;
+  if (told.step == Step::kFenced) {
+    strand.is_peer_fenced = true;
+    strand.peer_holdings = told.holdings;
+    if (strand.is_mute && strand.state == State::kDraining)
+      strand.due = strand.gives_up = now + kInNetwork;
+  }
   if (!lose(told.rail, "the peer says so"))
     return ztcp::fail(Errc::kTimedOut, "the last of all rails");
-  return strand.state == State::kFenced ? hand_over(strand, now) : Status();
+  return told.step == Step::kFenced && strand.state == State::kFenced ? hand_over(strand, now)
+                                                                      : Status();
 }
 
 // NCCL's thread does as much, if it asks.
@@ -162,11 +186,33 @@ Status Connection::drain(Strand& strand, TimePoint now) {
   } while (count > 0);
   finish_draining(index);
   if (strand.state != State::kDraining) return {};
-  if (strand.gives_up == kAtOnce) strand.gives_up = now + kDrain;
-  // Who knows what has come?
-  if (count < 0 || now >= strand.gives_up)
-    return ztcp::fail(Errc::kNoDevice, "a failed device that does not give receives back");
-  strand.due = now + Strand::kLook;
+  if (strand.is_mute) return fence_mute(strand, now);
+  if (strand.gives_up == kAtOnce) strand.gives_up = strand.rail->is_dead() ? now : now + kDrain;
+  if (count >= 0 && now < strand.gives_up) {
+    strand.due = now + Strand::kLook;
+    return {};
+  }
+  // It gives nothing back, and may write to memory still.
+  strand.is_mute = true;
+  strand.due = strand.gives_up = now + (strand.is_peer_fenced ? kInNetwork : kPeerFences);
+  if (!strand.is_peer_fenced) note(Step::kMute, strand);
+  return {};
+}
+
+// The sender has destroyed its queue pairs, and what they had sent has passed: nothing comes any
+// more. A piece that was acknowledged and not reported may or may not be in memory, and the sender
+// does not have it any more: then the connection ends, rather than with bytes that nobody knows.
+Status Connection::fence_mute(Strand& strand, TimePoint now) {
+  if (now < strand.gives_up) {
+    strand.due = strand.gives_up;
+    return {};
+  }
+  if (!strand.is_peer_fenced)
+    return ztcp::fail(Errc::kNoDevice, "a failed device, of which the peer has heard nothing");
+  if (receiver_->lacks(strand.peer_holdings))
+    return ztcp::fail(Errc::kNoDevice,
+                      "a failed device that acknowledged bytes and does not say where they are");
+  fence(strand);
   return {};
 }
 

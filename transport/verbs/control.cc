@@ -215,7 +215,11 @@ Result<Endpoint> Control::listen(const RailSet& rails) {
           std::strerror(opened.error().sys_errno),
           sockets::listen_advice(opened.error(), rail->device.exchange, settings_.config_path));
   }
-  ZTCP_CHECK(open_listener(rails.first()));
+  const Status opened = open_listener(rails.first());
+  // Where its NIC is down peers are better asked to come to another.
+  for (const auto& rail : rails.rails)
+    if (rail->listening && rail->is_healthy()) return rail->listening->endpoint;
+  if (!opened) return tl::unexpected(opened.error());
   return rails.first().listening->endpoint;
 }
 
@@ -255,19 +259,17 @@ Status Control::dial(std::shared_ptr<Connection> connection, Endpoint remote,
                      const Cookie& cookie) {
   const std::lock_guard lock(mutex_);
   ZTCP_CHECK(add_rails(connection->rails()));
-  const Device& device = connection->rails().first().device;
-  auto fd = ZTCP_TRY(sockets::dial(device.exchange, settings_.times, remote));
-  const int number = fd.get();
-  auto talk = std::make_unique<Talk>(std::move(fd), remote, Talk::State::kDialling,
-                                     clock_now() + settings_.connect_timeout);
+  const TimePoint now = clock_now();
+  auto talk = std::make_unique<Talk>(link::Fd(), remote, Talk::State::kDialling,
+                                     now + settings_.connect_timeout);
   talk->over = &connection->rails().first();
   talk->connection = std::move(connection);
   talk->cookie = cookie;
   Talk& added = add_talk(std::move(talk));
-  if (!watch(number, EPOLLOUT | EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &added})) {
-    const Status outcome = fail_errno("epoll_ctl");
+  if (const Status dialled = dial_once(added, now);
+      !dialled && !dials_again(added, dialled.error())) {
     added.state = Talk::State::kGone;
-    return outcome;
+    return dialled;
   }
   wake();  // There is a deadline now.
   return {};

@@ -70,6 +70,8 @@ class Control {
   void tell(const std::shared_ptr<Connection>& connection, Errc code,
             std::string_view why) noexcept;
 
+  // A device of these may have been found dead: its connections go on over others, or fail.
+  void look_for_dead(const RailSet& rails);
   // What the connection has noted for the peer goes out. Its lock is not held.
   void send_notes(const std::shared_ptr<Connection>& connection) noexcept;
 
@@ -112,6 +114,8 @@ class Control {
   // The peer has ended it before its answer: it is dialled again within its time.
   bool dials_again(Talk& talk, const Error& error);
   void dial_again(Talk& talk, TimePoint now);
+  static std::vector<Rail*> rails_to(const Talk& talk);
+  Status dial_once(Talk& talk, TimePoint now);
   void make_room();
   void warn_of_strangers(TimePoint now);
   void on_record(Talk& talk);

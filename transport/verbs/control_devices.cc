@@ -135,7 +135,17 @@ void Control::look_at_address(Rail& rail, const char* words) {
               device.place(), now->gid.index);
 }
 
+void Control::look_for_dead(const RailSet& rails) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& rail : rails.rails)
+    if (rail->is_dead())
+      lose_device(*rail->device.opened, {},
+                  fmt::format("{} takes no command any more", rail->device.opened->name));
+  wake();  // There may be a deadline now.
+}
+
 void Control::lose_device(OpenDevice& device, const FailedPart& part, const std::string& why) {
+  if (part.at == nullptr) device.is_dead = true;
   const Errc code = part.at == nullptr ? Errc::kNoDevice : Errc::kSystem;
   for (const auto& talk : talks_) {
     // One that was refused just now may have no queue pairs.

@@ -101,6 +101,7 @@ void Control::on_dialled(Talk& talk) {
     if (dials_again(talk, failed)) return;
     return give_up(talk, failed, std::strerror(error));
   }
+  talk.dial_due = kNever;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.fd = talk.fd.get();
@@ -119,7 +120,10 @@ void Control::on_dialled(Talk& talk) {
 bool Control::dials_again(Talk& talk, const Error& error) {
   const bool is_unanswered =
       talk.state == Talk::State::kDialling || talk.state == Talk::State::kAwaitAnswer;
-  if (talk.is_path() || !is_unanswered || error.code != Errc::kPeerClosed) return false;
+  if (talk.is_path() || !is_unanswered) return false;
+  // Where no rail leads to the peer it ends at its deadline.
+  const bool is_of_rail = error.code == Errc::kNoRoute || error.code == Errc::kTimedOut;
+  if (error.code != Errc::kPeerClosed && !(is_of_rail && rails_to(talk).size() > 1)) return false;
   forget(talk);
   talk.reader = {};
   talk.last_failure = error.sys_errno == 0 ? "it closed the connection before its answer"
@@ -132,15 +136,33 @@ bool Control::dials_again(Talk& talk, const Error& error) {
 
 void Control::dial_again(Talk& talk, TimePoint now) {
   talk.dial_due = kNever;
-  if (talk.state != Talk::State::kPausing) return;
-  auto fd = sockets::dial(talk.over->device.exchange, settings_.times, talk.remote);
-  if (!fd) return give_up(talk, fd.error(), std::strerror(fd.error().sys_errno));
-  talk.fd = std::move(*fd);
+  if (talk.state == Talk::State::kDialling) {
+    forget(talk);
+    talk.last_failure = "no answer over " + talk.over->device.place();
+  } else if (talk.state != Talk::State::kPausing) {
+    return;
+  }
+  ++talk.dials;
+  if (const Status dialled = dial_once(talk, now); !dialled && !dials_again(talk, dialled.error()))
+    give_up(talk, dialled.error(), std::strerror(dialled.error().sys_errno));
+}
+
+std::vector<Rail*> Control::rails_to(const Talk& talk) {
+  return talk.connection->rails().exchange_rails(talk.remote.address.is_v4());
+}
+
+// Of several rails one after the other is tried.
+Status Control::dial_once(Talk& talk, TimePoint now) {
   talk.state = Talk::State::kDialling;
-  if (watch(talk.fd.get(), EPOLLOUT | EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &talk})) return;
+  const std::vector<Rail*> rails = rails_to(talk);
+  if (rails.empty()) return fail(Errc::kNoRoute, "connect to another family", EAFNOSUPPORT);
+  talk.over = rails[talk.dials % rails.size()];
+  if (rails.size() > 1) talk.dial_due = now + settings_.connect_timeout / (2 * rails.size());
+  talk.fd = ZTCP_TRY(sockets::dial(talk.over->device.exchange, settings_.times, talk.remote));
+  if (watch(talk.fd.get(), EPOLLOUT | EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &talk})) return {};
+  const Status outcome = fail_errno("epoll_ctl");
   talk.fd = link::Fd();
-  talk.state = Talk::State::kPausing;
-  talk.dial_due = now + talk.dial_pause;
+  return outcome;
 }
 
 void Control::on_record(Talk& talk) {
@@ -272,6 +294,11 @@ void Control::open(Talk& talk) {
   talk.connection->rails().first().ends.opened();
   talk.connection->await_tcp(clock_now() + settings_.connect_timeout);
   begin_paths(talk);
+  {
+    const auto lock = talk.connection->lock();
+    if (const Status fit = talk.connection->lose_unfit(); !fit)
+      talk.connection->hear(News::kDeviceLost, fit.error().code, fit.error().where);
+  }
   talk.connection->succeed();
   // Rails of TCP are to begin.
   const auto lock = talk.connection->lock();

@@ -5,6 +5,8 @@
 // interface of the kernel's that is merged with such, or with others.
 #pragma once
 
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,7 +25,15 @@ struct OpenDevice {
   std::string name;                // "mlx5_0"
   ContextHandle context;
   DomainHandle domain;  // One: a registration serves all connections.
+  // It has failed for good, as its event, its descriptor or a command said: nothing is made on it
+  // any more, and nothing of it is waited for. Any thread.
+  std::atomic<bool> is_dead{false};
 };
+
+// What commands say of a device that has failed, or was taken out.
+inline bool is_of_dead_device(int sys_errno) {
+  return sys_errno == EIO || sys_errno == ENODEV || sys_errno == ENXIO;
+}
 
 struct Device {
   static constexpr std::uint32_t kNever = ~0U;

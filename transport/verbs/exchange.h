@@ -12,7 +12,9 @@
 // and of a connection over several rails, when one of them fails (session/holdings.h), or is to
 // begin, as those of TCP do:
 //
-//   either    fenced    its queue pairs on the rail are no more; what a receiver holds
+//   either    fenced    its queue pairs on the rail are no more; what a receiver holds, or of a
+//                       sender's what it saw arrive
+//   receiver  mute      its device gives nothing back: the sender is to fence the rail first
 //   receiver  ask       its port is up again: an offer need not wait
 //   sender    offer     new ones
 //   receiver  accept    its own, or fenced: not now
@@ -171,7 +173,14 @@ struct PathHello {
   std::uint32_t reserved = 0;
 };
 struct RailNote {
-  enum class Step : std::uint8_t { kFenced = 1, kOffer = 2, kAccept = 3, kProven = 4, kAsk = 5 };
+  enum class Step : std::uint8_t {
+    kFenced = 1,
+    kOffer = 2,
+    kAccept = 3,
+    kProven = 4,
+    kAsk = 5,
+    kMute = 6
+  };
 
   RecordHeader header;
   std::uint8_t rail = 0;

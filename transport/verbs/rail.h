@@ -74,7 +74,12 @@ struct Rail {
         ends(device.name),
         address_(device.address) {}
 
+  // At start. What it is by now:
   bool is_usable() const { return device.fault.empty(); }
+  bool is_dead() const { return device.opened && device.opened->is_dead.load(); }
+  bool is_healthy() const {
+    return is_usable() && !is_dead() && !is_port_down.load(std::memory_order_relaxed);
+  }
 
   const Device device;
   const sockets::SocketTimes times;
@@ -117,9 +122,24 @@ struct RailSet {
         carried(name, places_of(rails)),
         first_(first_of(rails)) {}
 
-  // Over it queue pairs are agreed upon, and it stands for all where one must: the first that can
-  // be used, if one can.
+  // Queue pairs are agreed upon over it where it is up, and it stands for all where one must: the
+  // first that can be used, if one can.
   Rail& first() const { return *rails[first_]; }
+  // From where queue pairs may be agreed upon with a peer of the family: one rail for each address,
+  // those first whose NICs are up.
+  std::vector<Rail*> exchange_rails(bool is_v4) const {
+    std::vector<Rail*> out;
+    for (const bool healthy : {true, false})
+      for (const auto& rail : rails) {
+        const IpAddress& own = rail->device.exchange.address;
+        const bool is_known = std::any_of(out.begin(), out.end(), [&](const Rail* one) {
+          return one->device.exchange.address == own;
+        });
+        if (rail->is_usable() && rail->is_healthy() == healthy && own.is_v4() == is_v4 && !is_known)
+          out.push_back(rail.get());
+      }
+    return out;
+  }
   // Among those of its kind.
   std::size_t number(std::size_t rail) const {
     return static_cast<std::size_t>(std::count_if(

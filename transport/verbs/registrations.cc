@@ -89,17 +89,30 @@ Result<MemoryKey*> Registrations::add(const Region& region) {
   if (!key->is_host &&
       std::all_of(rails_.begin(), rails_.end(), [](const auto* rail) { return rail == nullptr; }))
     return fail(Errc::kInvalidArgument, "GPU memory, with TCP alone");
+  Error dead{Errc::kNoDevice, EIO, "ibv_reg_mr: the device has failed"};
+  bool has_any = false;
   for (std::size_t i = 0; i < rails_.size(); ++i) {
-    if (rails_[i] == nullptr) continue;
+    if (rails_[i] == nullptr || (rails_.size() > 1 && rails_[i]->is_dead())) continue;
     const Result<RegisteredPages*> pages = rails_[i]->take(region);
+    if (!pages && rails_.size() > 1 && is_of_dead_device(pages.error().sys_errno)) {
+      rails_[i]->mark_dead();
+      dead = pages.error();
+      continue;
+    }
     if (!pages) {
       give_back(*key);
       return tl::unexpected(pages.error());
     }
+    has_any = true;
     key->pages[i] = *pages;
     key->lkeys[i] = (*pages)->region->lkey;
     key->rkeys[i] = (*pages)->region->rkey;
   }
+  // Of TCP no rail is here: it takes host memory without a key.
+  const bool goes_without =
+      key->is_host &&
+      std::any_of(rails_.begin(), rails_.end(), [](const auto* rail) { return rail == nullptr; });
+  if (!has_any && !goes_without) return tl::unexpected(dead);
   RegisteredMemory* const raw = key.get();
   const std::lock_guard lock(mutex_);
   keys_.push_back(std::move(key));

@@ -49,6 +49,8 @@ class PageRegistrations {
         has_peer_memory_(device.has_peer_memory),
         is_relaxed_(device.is_relaxed) {}
 
+  bool is_dead() const { return device_->is_dead.load(); }
+  void mark_dead() { device_->is_dead.store(true); }
   // One user more of them.
   Result<RegisteredPages*> take(const Region& region);
   void give_back(RegisteredPages* pages);
@@ -65,7 +67,7 @@ class PageRegistrations {
 };
 
 // Of all rails of what NCCL is shown as one device. Null: one that needs no registration, or can't
-// be used.
+// be used. A rail whose device has failed has no key, as long as another rail has one.
 class Registrations {
  public:
   explicit Registrations(std::vector<PageRegistrations*> rails) : rails_(std::move(rails)) {}

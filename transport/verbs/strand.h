@@ -54,9 +54,12 @@ struct Strand {
   std::uint32_t first_queue_pair = 0;  // Among all of the connection.
   State state = State::kUp;
   std::uint32_t epoch = 0;  // Of its queue pairs.
+  std::string unjoined;     // Why its first queue pairs were not joined; empty: they were.
   bool is_peer_fenced = false;
+  // A receiver's that drains: its device gives receives back no more (Connection::drain).
+  bool is_mute = false;
   bool is_awaited = false;      // Of TCP, which has not been up yet (Connection::await_tcp).
-  Holdings peer_holdings;       // Of a receiver that has.
+  Holdings peer_holdings;       // Of one that has: what a receiver holds, or a sender saw arrive.
   TimePoint due = kNever;       // When there is something to do about it.
   TimePoint gives_up = kNever;  // When what is under way has failed.
   Duration look{};              // Until that is asked next.

@@ -85,7 +85,8 @@ struct Talk {
   const Endpoint remote;
   State state;
   TimePoint deadline;
-  TimePoint dial_due = kNever;  // Of one that pauses.
+  TimePoint dial_due = kNever;  // When it is dialled again.
+  std::size_t dials = 0;        // Before this one.
   Duration dial_pause = kFirstDialPause;
   std::string last_failure;      // Of those that were dialled before.
   TimePoint rails_due = kNever;  // When there is something to do about the connection's rails.

@@ -53,8 +53,8 @@ class FakeFabric {
   void raise(const std::string& device, ibv_event_type type, int port = 1);
   // What arrives is not acknowledged, so that the sender's NIC sends it again after its timeout.
   void lose_acknowledgements(bool lose) { loses_acknowledgements_ = lose; }
-  // Its firmware is dead (FakeDevice::is_dead), which it tells.
-  void kill(const std::string& device);
+  // Its firmware is dead (FakeDevice::is_dead), which it may tell.
+  void kill(const std::string& device, bool tells = true);
   // Of one queue pair, or of its completion queue; its device tells it.
   void raise_of_pair(std::uint32_t number, ibv_event_type type);
   // With the events of both. An address that goes takes its GIDs along.

@@ -345,11 +345,11 @@ void FakeFabric::refuse_manager(int sys_errno) {
   const std::lock_guard lock(mutex_);
   manager_errno_ = sys_errno;
 }
-void FakeFabric::kill(const std::string& device) {
+void FakeFabric::kill(const std::string& device, bool tells) {
   const std::lock_guard lock(mutex_);
   FakeContext& context = context_of(device);
   context.fake->is_dead = true;
-  tell_of_port(context, IBV_EVENT_DEVICE_FATAL, 1);
+  if (tells) tell_of_port(context, IBV_EVENT_DEVICE_FATAL, 1);
 }
 void FakeFabric::raise_of_pair(std::uint32_t number, ibv_event_type type) {
   const std::lock_guard lock(mutex_);

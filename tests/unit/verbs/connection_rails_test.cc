@@ -3,6 +3,7 @@
 //
 // Both ends of a connection whose rails fail and come back, told by hand what they tell each other,
 // and at what time.
+#include <array>
 #include <sys/socket.h>
 #include <utility>
 
@@ -170,6 +171,45 @@ TEST_F(ConnectionRailsTest, WhatIsSaidOfARailIsSaidOfEachPeerOnce) {
   EXPECT_TRUE(rails_[4]->lost_to.remove(second.address));
   EXPECT_FALSE(rails_[4]->lost_to.remove(second.address));
   EXPECT_TRUE(rails_[4]->lost_to.remove(first.address)) << "its own matter";
+}
+
+// Nothing says what the device has still to write: the sender ends first, and what was in the
+// network passes.
+TEST_F(ConnectionRailsTest, AReceiverWhoseDeviceIsDeadFencesAfterTheSender) {
+  join({0, 1}, {2, 3});
+  host_.devices.kill("fake3");
+  rails_[3]->device.opened->is_dead = true;
+  ASSERT_TRUE(receiver_->lose(1, "it is dead"));
+  ASSERT_TRUE(receiver_->advance(now_));
+  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDraining);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(state(*sender_, 1), Strand::State::kFenced) << "as it was asked to";
+  ASSERT_TRUE(pass(milliseconds(499)));
+  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDraining);
+  ASSERT_TRUE(pass(milliseconds(2)));
+  ASSERT_TRUE(pass(milliseconds(2)));
+  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDown);
+  EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
+}
+
+TEST_F(ConnectionRailsTest, BytesThatADeadDeviceAcknowledgedAndDidNotReportEndTheConnection) {
+  join({0, 1}, {2, 3});
+  const std::array<RecvSession::Buffer, 1> buffers{};
+  ASSERT_TRUE(receiver_->receiver().post(buffers));
+  host_.devices.kill("fake3");
+  rails_[3]->device.opened->is_dead = true;
+  ASSERT_TRUE(receiver_->lose(1, "it is dead"));
+  ASSERT_TRUE(receiver_->advance(now_));
+  RailNote fenced = make_note(RailNote::Step::kFenced, 1, 0);
+  fenced.number = 1;
+  fenced.holdings.sequences[0] = 1;
+  fenced.holdings.pieces[0] = 1;
+  ASSERT_TRUE(receiver_->hear(fenced, now_));
+  ASSERT_TRUE(receiver_->advance(now_ + milliseconds(499)));
+  const Status outcome = receiver_->advance(now_ + milliseconds(500));
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, Errc::kNoDevice);
+  EXPECT_THAT(outcome.error().where, HasSubstr("acknowledged bytes and does not say where"));
 }
 
 TEST_F(ConnectionRailsTest, TheOnlyRailThatNobodyTakesEndsIt) {

@@ -10,6 +10,7 @@
 
 #include "tests/unit/verbs/own_sockets.h"
 #include "tests/unit/verbs/rails_fixture.h"
+#include "transport/core/listen_address.h"
 #include "transport/verbs/exchange.h"
 
 namespace ztcp::verbs {
@@ -79,6 +80,16 @@ TEST_F(PathsTest, TheFirstMayEnd) {
   rail_fails_and_is_back("fake1");
   carry_until_connected(kSecond);
   EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
+}
+
+TEST_F(PathsTest, WhereTheFirstNicIsDownAnotherIsListenedOn) {
+  host_.devices.set_port_state("fake2", 1, IBV_PORT_DOWN);
+  carry_until([&] { return has_said("the rail over fake2 port 1 has failed"); });
+  const auto listener = transport_->listen(1, {});
+  ASSERT_TRUE(listener);
+  EXPECT_EQ(parse_listen_address((*listener)->handle().bytes)->endpoint.address,
+            loopback(kSecond).prefix.address);
+  over(test::connect(*transport_, *transport_, 1), [this] { carry(5); });
 }
 
 // What is told meanwhile is told again.

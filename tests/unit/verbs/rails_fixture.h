@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <deque>
 #include <memory>
@@ -94,6 +95,36 @@ class RailsFixture : public testing::Test {
   }
   void carry(std::size_t messages) {
     for (const std::size_t end = received_ + messages; received_ < end && !HasFailure();) turn();
+  }
+  // Does it over another connection, with memory of its own.
+  template <class Work>
+  void over(test::Pair other, Work&& work) {
+    ASSERT_NE(other.receiver, nullptr);
+    Bytes from(from_.size());
+    Bytes to(to_.size());
+    MemoryKey* from_key = key_of(*other.sender, from);
+    MemoryKey* to_key = key_of(*other.receiver, to);
+    std::deque<Request*> sends;
+    std::deque<Request*> receives;
+    std::array<std::size_t, 3> counts{};
+    const auto change = [&] {
+      std::swap(pair_, other);
+      from_.swap(from);
+      to_.swap(to);
+      std::swap(from_key_, from_key);
+      std::swap(to_key_, to_key);
+      sends_.swap(sends);
+      receives_.swap(receives);
+      std::swap(posted_, counts[0]);
+      std::swap(sent_, counts[1]);
+      std::swap(received_, counts[2]);
+    };
+    change();
+    work();
+    change();
+    EXPECT_TRUE(other.sender->deregister_memory(from_key));
+    EXPECT_TRUE(other.receiver->deregister_memory(to_key));
+    other = {};  // Before its memory.
   }
   template <class Until>
   void carry_until(Until&& until) {

@@ -8,7 +8,9 @@
 namespace ztcp::verbs {
 namespace {
 
+using test::FakeCounts;
 using testing::HasSubstr;
+using testing::Not;
 
 class RailsTest : public RailsFixture {
  protected:
@@ -91,6 +93,89 @@ TEST_F(RailsTest, ACompletionQueueThatTellsOfItsFailureTakesItsRailAlone) {
   host_.devices.raise_of_pair(host_.devices.pairs_of("fake1").at(0), IBV_EVENT_CQ_ERR);
   carry_until([this] { return has_said("the rail over fake1 port 1 has failed"); });
   carry(50);
+}
+
+// Nothing is flushed then: libmlx5 has no completions of its own for a device that has failed.
+TEST_F(RailsTest, ADeadDeviceOfTheReceiversTakesItsRailAlone) {
+  carry(10);
+  host_.devices.kill("fake3");
+  carry_until([this] { return has_said("the rail over fake3 port 1 has failed"); });
+  carry(200);
+  EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
+}
+
+TEST_F(RailsTest, ADeadDeviceOfTheSendersTakesItsRailAlone) {
+  carry(10);
+  host_.devices.kill("fake1");
+  carry_until([this] { return has_said("the rail over fake1 port 1 has failed"); });
+  carry(200);
+}
+
+// The peer's NIC finds it out.
+TEST_F(RailsTest, ADeadDeviceThatTellsNothingTakesItsRailAlone) {
+  carry(10);
+  host_.devices.kill("fake3", /*tells=*/false);
+  carry_until([this] { return has_said("the rail over fake3 port 1 has failed"); });
+  carry(200);
+}
+
+TEST_F(RailsTest, MemoryIsRegisteredBesideADeadDevice) {
+  carry(10);
+  host_.devices.kill("fake1");
+  carry_until([this] { return has_said("the rail over fake1 port 1 has failed"); });
+  Bytes more(kSize);
+  MemoryKey* const key = key_of(*pair_.sender, more);
+  EXPECT_TRUE(pair_.sender->deregister_memory(key));
+}
+
+TEST_F(RailsTest, ARegistrationFindsADeadDeviceOut) {
+  carry(10);
+  host_.devices.kill("fake1", /*tells=*/false);
+  Bytes more(kSize);
+  MemoryKey* const key = key_of(*pair_.sender, more);
+  carry_until([this] { return has_said("fake1 takes no command any more"); });
+  carry(50);
+  EXPECT_TRUE(pair_.sender->deregister_memory(key));
+}
+
+TEST_F(RailsTest, ConnectionsAreMadeBesideADeadDevice) {
+  carry(10);
+  host_.devices.kill("fake1", /*tells=*/false);
+  host_.devices.kill("fake2");
+  carry_until([this] { return has_said("the rail over fake2 port 1 has failed"); });
+  // The sender has its first, the receiver its second alone: they have none in common.
+  auto listener = std::move(*transport_->listen(1, {}));
+  auto none = std::move(*transport_->begin_connect(0, listener->handle(), {}));
+  Result<bool> ready = false;
+  while (ready && !*ready) ready = none->is_ready();
+  ASSERT_FALSE(ready);
+  EXPECT_THAT(log_.warned(), HasSubstr("no rail in common"));
+}
+
+TEST_F(RailsTest, AConnectionMadeBesideADeadDeviceServes) {
+  carry(10);
+  host_.devices.kill("fake0");
+  host_.devices.kill("fake2", /*tells=*/false);
+  carry_until([this] { return has_said("the rail over fake0 port 1 has failed"); });
+  over(test::connect(*transport_, *transport_, 1), [this] { carry(50); });
+}
+
+// The NIC would wait for its ack_timeout, time and again.
+TEST_F(RailsTest, AConnectionMadeWhileAPortIsDownDoesNotSendOverIt) {
+  carry(10);
+  std::ptrdiff_t backs = 0;
+  for (const char* const device : {"fake1", "fake2"}) {
+    host_.devices.set_port_state(device, 1, IBV_PORT_DOWN);
+    carry_until([&] { return has_said("the rail over " + std::string(device) + " port 1"); });
+    over(test::connect(*transport_, *transport_, 1), [&] {
+      const FakeCounts before = host_.devices.counts(device);
+      carry(50);
+      EXPECT_LT(host_.devices.counts(device).works, before.works + 10);
+      host_.devices.set_port_state(device, 1, IBV_PORT_ACTIVE);
+      carry_until([&] { return host_.devices.counts(device).works > before.works + 50; });
+    });
+    carry_until([&] { return has_said("is back", backs += 2); });
+  }
 }
 
 TEST_F(RailsTest, WhatIsNoRailsFaultEndsTheConnection) {

@@ -16,6 +16,11 @@
 //      receiver has said that it has fenced the rail, and that it does not hold the piece. So does
 //      a row of slots that was written over it, when the sender has fenced it.
 //
+// A receiver's device that has failed gives no receives back, and its answer to a command is worth
+// nothing: it may write to memory still. Then the sender fences first, its word has what it saw
+// arrive over the rail, and the receiver fences once what was in the network has passed. What
+// arrived so and was not reported ends the connection.
+//
 // A queue pair in the error state takes no packet any more (IBA 10.3.1), one that was destroyed has
 // no write under way inside the device, and the device's answer to the command comes behind all
 // that it wrote. So from the receiver's word on nothing that the sender posted on the rail, and

@@ -150,6 +150,16 @@ Holdings RecvSession::holdings() const {
   return out;
 }
 
+bool RecvSession::lacks(const Holdings& arrived) const {
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    const Post& post = posts_[i / kGroup];
+    const bool is_of_it = arrived.sequences[i / kGroup] == ring_[i / kGroup * kGroup].sequence;
+    if (post.unfilled != 0 && is_of_it && (arrived.pieces[i] & ~post.pieces[i % kGroup]) != 0)
+      return true;
+  }
+  return false;
+}
+
 // Rows that were written over it may have to be again: once the sender has fenced it.
 void RecvSession::lose_rail(std::uint32_t rail) {
   lost_rails_ |= 1U << rail;

@@ -67,6 +67,8 @@ class RecvSession {
   Result<Landing> place(const StreamRecord& record) const;
 
   Holdings holdings() const;
+  // Whether something of a buffer that waits has arrived, by the sender's word, and never came.
+  bool lacks(const Holdings& arrived) const;
   // Nothing more is posted to its queue pairs; what has come before they are no more is taken.
   void lose_rail(std::uint32_t rail);
   // The sender has fenced it.

@@ -29,7 +29,9 @@ SendSession::SendSession(std::vector<QueuePairFacts> queue_pairs, Ring& ring, Wo
       queues_(queues),
       sent_(queue_pairs_.size()) {
   assert(!queue_pairs_.empty() && queue_pairs_.size() <= kMaxQueuePairs);
-  if (queue_pairs_.back().rail != 0 || queue_pairs_.back().is_tcp) kept_.resize(kMessages);
+  if (queue_pairs_.back().rail == 0 && !queue_pairs_.back().is_tcp) return;
+  kept_.resize(kMessages);
+  arrivals_.resize(queue_pairs_.back().rail + 1);
 }
 
 Result<bool> SendSession::post(std::uint16_t number, const Message& message) {
@@ -184,9 +186,27 @@ Status SendSession::send_piece(std::uint32_t queue_pair, const Message& message,
 }
 
 Status SendSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
-  if (!sent_[queue_pair].complete(id, [this](const Piece& piece) { finish(piece); }))
+  const auto done = [&](const Piece& piece) {
+    if (!kept_.empty()) note_arrival(queue_pair, piece);
+    finish(piece);
+  };
+  if (!sent_[queue_pair].complete(id, done))
     return fail(Errc::kProtocol, "a completion of no work of ours");
   return waiting_.empty() ? Status() : send_again();
+}
+
+// Of the row's last post alone: before it the receiver had all of the one before.
+void SendSession::note_arrival(std::uint32_t queue_pair, const Piece& piece) {
+  const Kept& kept = kept_[piece.message];
+  Holdings& on = arrivals_[queue_pairs_[queue_pair].rail];
+  const std::uint32_t row = kept.slot / kGroup;
+  const auto later = static_cast<std::int32_t>(kept.sequence - on.sequences[row]);
+  if (later < 0) return;
+  if (later > 0) {
+    std::fill_n(&on.pieces[row * kGroup], kGroup, std::uint8_t{0});
+    on.sequences[row] = kept.sequence;
+  }
+  on.pieces[kept.slot] = static_cast<std::uint8_t>(on.pieces[kept.slot] | 1U << piece.number);
 }
 
 // Slots, whole and in one row; their sequence numbers land last.

@@ -74,6 +74,8 @@ class SendSession {
   void lose_rail(std::uint32_t rail);
   // The receiver has fenced it, and holds this.
   Status hand_over(std::uint32_t rail, const Holdings& held);
+  // What was completed on it, for a receiver whose device has failed.
+  Holdings arrivals(std::size_t rail) const { return kept_.empty() ? Holdings() : arrivals_[rail]; }
   // The receiver has closed in peace: it holds all that was sent.
   void arrived();
   // It has new queue pairs, in the places of the old ones.
@@ -115,6 +117,7 @@ class SendSession {
   }
   Status send(std::uint16_t number, const Message& message, std::uint32_t slot, const Cut& cut);
   Status send_again();
+  void note_arrival(std::uint32_t queue_pair, const Piece& piece);
   void finish(const Piece& piece) {
     if (--unfinished_[piece.message] != 0) return;
     --in_flight_;
@@ -145,6 +148,7 @@ class SendSession {
   // Of connections over several rails.
   std::uint32_t lost_rails_ = 0;    // A bit for each.
   std::vector<Kept> kept_;          // By message.
+  std::vector<Holdings> arrivals_;  // By rail.
   std::vector<Stranded> stranded_;  // Pieces of lost rails, until the receiver has fenced them.
   std::vector<Piece> waiting_;      // That go out again once there is room.
   Truncated truncated_;
