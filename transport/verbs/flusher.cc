@@ -22,8 +22,9 @@ constexpr const char* kAlone = "its queue pairs can't be joined to one another: 
 Made<Flusher> Flusher::create(const Device& device, const PortAddress& address,
                               const std::shared_ptr<ConnectionManager>& manager,
                               Duration joined_within) {
-  auto queues =
-      QueuePairs::create(device, address, {.count = 1, .receive_depth = 1, .reads = true});
+  auto queues = QueuePairs::create(
+      device, address,
+      {.count = 1, .receive_depth = 1, .reads = true, .answers_reads = !device.is_iwarp});
   if (!queues) return tl::unexpected(std::move(queues.error()));
   Flusher out(std::move(*queues));
   if (device.is_iwarp) {
@@ -41,7 +42,8 @@ Made<Flusher> Flusher::create(const Device& device, const PortAddress& address,
 // Who reads initiates, since it is the one that sends first.
 Made<void> Flusher::join_by(const std::shared_ptr<ConnectionManager>& manager, const Device& device,
                             const PortAddress& address, Duration within) {
-  auto queues = QueuePairs::create(device, address, {.count = 1, .receive_depth = 1});
+  auto queues =
+      QueuePairs::create(device, address, {.count = 1, .receive_depth = 1, .answers_reads = true});
   if (!queues) return tl::unexpected(std::move(queues.error()));
   answers_ = std::move(*queues);
   const auto port = manager->listen(device);

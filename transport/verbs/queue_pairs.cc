@@ -155,7 +155,7 @@ Made<void> QueuePairs::create_pair(std::uint32_t index) {
   to.qp_state = IBV_QPS_INIT;
   to.pkey_index = device_.pkey_index;
   to.port_num = device_.port;
-  to.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  to.qp_access_flags = settings_.answers_reads ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
   int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   if (device_.is_iwarp) mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
   if (const int error = api.modify_qp(made, &to, mask); error != 0)

@@ -29,6 +29,7 @@ struct QueuePairSettings {
   bool sends_pieces = false;       // Of messages; who receives these sends slots alone.
   bool takes_tellings = false;     // The peer may tell of a piece apart from it.
   bool reads = false;              // For flushes.
+  bool answers_reads = false;      // Likewise; else the peer may write alone.
 };
 
 // A completion queue or queue pair that the library tells of, which may be no more: a queue pair

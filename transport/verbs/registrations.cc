@@ -9,9 +9,11 @@
 namespace ztcp::verbs {
 namespace {
 
-// The receiver's device reads for a flush.
-constexpr unsigned kAccess =
-    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+// Of GPU memory the receiver's device itself reads for a flush, over a queue pair of its own.
+unsigned access_to(MemoryKind kind) {
+  const unsigned writes = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  return kind == MemoryKind::kHost ? writes : writes | IBV_ACCESS_REMOTE_READ;
+}
 
 std::uint64_t page_bytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
 
@@ -26,15 +28,16 @@ RegionHandle PageRegistrations::make(const Region& region, std::uint64_t begin,
                                : 0U;
   auto* const address = static_cast<std::byte*>(region.address);
   auto* const first = address - (reinterpret_cast<std::uint64_t>(address) - begin);
+  const unsigned access = access_to(region.kind);
   ibv_mr* made = nullptr;
   // The kernel holds the buffer itself from here on: NCCL may close its descriptor.
   if (region.dmabuf_fd >= 0)
     made = api.reg_dmabuf_mr(domain, region.offset, region.size_bytes, begin, region.dmabuf_fd,
-                             static_cast<int>(kAccess | relaxed));
+                             static_cast<int>(access | relaxed));
   else if (api.reg_mr_iova2 != nullptr)
-    made = api.reg_mr_iova2(domain, first, end - begin, begin, kAccess | relaxed);
+    made = api.reg_mr_iova2(domain, first, end - begin, begin, access | relaxed);
   else
-    made = api.reg_mr(domain, first, end - begin, static_cast<int>(kAccess));
+    made = api.reg_mr(domain, first, end - begin, static_cast<int>(access));
   return {made, {&api}};
 }
 

@@ -67,6 +67,8 @@ TEST(QueuePairs, AreToldWhatHoldsWhereNobodySaysAnything) {
   EXPECT_EQ(steps[2].timeout, 20);
   EXPECT_EQ(steps[2].retry_cnt, 7);
   EXPECT_EQ(steps[2].rnr_retry, 7) << "for ever";
+  EXPECT_EQ(steps[0].qp_access_flags, static_cast<unsigned>(IBV_ACCESS_REMOTE_WRITE))
+      << "a peer writes, and may not read";
 }
 
 // As the subnet manager gives them where it routes between subnets by forwarding LIDs.

@@ -128,5 +128,43 @@ TEST_F(RegistrationsTest, GpuMemoryIsRefusedWhereTheDeviceReachesNone) {
   EXPECT_EQ(outcome.error().code, Errc::kInvalidArgument);
 }
 
+// Only for a flush anybody reads, and what is flushed is GPU memory.
+TEST_F(RegistrationsTest, NobodyMayReadHostMemory) {
+  static unsigned told;
+  static ibv_mr* (*real)(ibv_pd*, void*, std::size_t, std::uint64_t, unsigned);
+  Api api = *host_.devices.api();
+  real = api.reg_mr_iova2;
+  api.reg_mr_iova2 = [](ibv_pd* pd, void* address, std::size_t size, std::uint64_t iova,
+                        unsigned access) {
+    told = access;
+    return real(pd, address, size, iova, access);
+  };
+  std::vector<Device> devices = host_.list();
+  devices[0].opened->api = &api;
+  {
+    PageRegistrations pages(devices[0]);
+    auto made = pages.take({.address = memory_.data(), .size_bytes = kPage});
+    ASSERT_TRUE(made);
+    EXPECT_EQ(told & IBV_ACCESS_REMOTE_READ, 0U);
+    EXPECT_NE(told & IBV_ACCESS_REMOTE_WRITE, 0U);
+    pages.give_back(*made);
+  }
+  devices[0].opened->api = host_.devices.api();
+}
+
+TEST_F(RegistrationsTest, ADeadDeviceOfSeveralHasNoKey) {
+  host_.devices.kill("fake1", /*tells=*/false);
+  const auto key = on_both_->add({.address = memory_.data(), .size_bytes = kPage});
+  ASSERT_TRUE(key);
+  const auto* const memory = static_cast<const RegisteredMemory*>(*key);
+  EXPECT_NE(memory->lkeys[0], 0U);
+  EXPECT_EQ(memory->lkeys[1], 0U);
+  EXPECT_TRUE(on_both_->remove(*key));
+  host_.devices.kill("fake0", /*tells=*/false);
+  const auto none = on_both_->add({.address = memory_.data(), .size_bytes = kPage});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().sys_errno, EIO);
+}
+
 }  // namespace
 }  // namespace ztcp::verbs
