@@ -21,7 +21,35 @@ QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
 
 Result<RecvCommPtr> QueuePairRecv::open(std::shared_ptr<Control> control,
                                         const std::shared_ptr<Connection>& connection) {
-  return RecvCommPtr(new QueuePairRecv(std::move(control), connection));
+  RecvCommPtr comm(new QueuePairRecv(std::move(control), connection));
+  if (const Status ready = static_cast<QueuePairRecv&>(*comm).prepare_flushes(); !ready)
+    return tl::unexpected(ready.error());
+  return comm;
+}
+
+// Here, where it may take a while, and where what lacks is said by name: the first flush is in the
+// midst of NCCL's traffic.
+Status QueuePairRecv::prepare_flushes() {
+  const CommEnd::Turn turn(end_);
+  if (end_.connection().rails().first().device.is_flush_disabled) return {};
+  for (std::size_t i = 0; i < flushers_.size(); ++i) {
+    const Strand& strand = end_.connection().strands()[i];
+    const bool has_gpu = strand.rail->device.has_dmabuf || strand.rail->device.has_peer_memory;
+    if (has_gpu && !strand.is_tcp() && strand.is_polled()) ZTCP_CHECK(make_flusher(i));
+  }
+  return {};
+}
+
+// Of a rail that fails by it none is made.
+Status QueuePairRecv::make_flusher(std::size_t rail) {
+  const Strand& strand = end_.connection().strands()[rail];
+  auto made = Flusher::create(strand.rail->device, strand.rail->address(), strand.queues->manager(),
+                              end_.connect_timeout());
+  if (made)
+    flushers_[rail] = std::move(*made);
+  else if (!end_.lose(rail, made.error().text))
+    return tl::unexpected(end_.fail(made.error().error, made.error().text));
+  return {};
 }
 
 Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
@@ -93,13 +121,9 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
     const Strand& strand = end_.connection().strands()[i];
     // TCP brings nothing of it.
     if (strand.is_tcp() || !strand.is_polled()) continue;
-    if (!flushers_[i]) {
-      auto made = Flusher::create(strand.rail->device, strand.rail->address(),
-                                  strand.queues->manager(), end_.connect_timeout());
-      if (!made && end_.lose(i, made.error().text)) continue;
-      if (!made) return tl::unexpected(end_.fail(made.error().error, made.error().text));
-      flushers_[i] = std::move(*made);
-    }
+    // Of a rail that is back.
+    if (!flushers_[i]) ZTCP_CHECK(make_flusher(i));
+    if (!flushers_[i]) continue;
     if (flushers_[i]->is_full()) return fail(Errc::kFull, "flushes that nobody tested");
     const auto begun =
         flushers_[i]->begin(last->bytes.data(), registered(last->key)->rkeys[strand.key]);

@@ -58,13 +58,15 @@ class QueuePairRecv final : public RecvComm {
   Result<bool> test(Received& received, std::span<std::size_t> sizes_bytes);
   Result<bool> test(Flushed& flushed);
   Status progress();
+  Status prepare_flushes();
+  Status make_flusher(std::size_t rail);
   RecvSession& session() const { return end_.connection().receiver(); }
 
   CommEnd end_;
   std::array<Received, kPosts> requests_;
   std::array<Flushed, kPosts> flushes_;
   std::uint64_t next_flush_ = 0;
-  std::vector<std::optional<Flusher>> flushers_;  // By rail; since the first flush.
+  std::vector<std::optional<Flusher>> flushers_;  // By rail, where there is GPU memory.
 };
 
 }  // namespace ztcp::verbs

@@ -5,6 +5,7 @@
 // and in words, at both ends, and no other is hurt.
 #include "transport/verbs/completion_text.h"
 
+#include <thread>
 #include <tuple>
 
 #include "tests/unit/verbs/connections.h"
@@ -74,11 +75,12 @@ INSTANTIATE_TEST_SUITE_P(
              describe(std::get<1>(row.param)).name;
     });
 
-class FailedFlush : public Connections, public testing::WithParamInterface<ibv_wc_status> {
+class FlushTest : public Connections {
  protected:
   static constexpr std::size_t kSize = 1 << 16;
-  FailedFlush() : Connections({roce_device("fake0", 1), roce_device("fake1", 2)}) {}
+  FlushTest() : Connections({roce_device("fake0", 1), roce_device("fake1", 2)}) {}
 };
+class FailedFlush : public FlushTest, public testing::WithParamInterface<ibv_wc_status> {};
 
 TEST_P(FailedFlush, EndsItsConnectionInWords) {
   Pair both = pair();
@@ -100,6 +102,19 @@ INSTANTIATE_TEST_SUITE_P(Each, FailedFlush,
                          testing::Values(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_ACCESS_ERR,
                                          IBV_WC_RETRY_EXC_ERR, IBV_WC_FATAL_ERR),
                          [](const auto& row) { return std::string(describe(row.param).name); });
+
+// Not in the midst of NCCL's traffic.
+TEST_F(FlushTest, WhatAFlushNeedsIsMadeWhenAConnectionIsAccepted) {
+  auto listener = std::move(*transport_->listen(1, {}));
+  auto sender = std::move(*transport_->begin_connect(0, listener->handle(), {}));
+  while (!*sender->is_ready()) std::this_thread::yield();
+  host_.devices.refuse("ibv_create_cq", ENOMEM);
+  Result<RecvCommPtr> accepted = nullptr;
+  while (accepted && *accepted == nullptr) accepted = listener->accept();
+  ASSERT_FALSE(accepted);
+  EXPECT_THAT(log_.warned(), HasSubstr("ibv_create_cq: Cannot allocate memory; look at ulimit -l"));
+  host_.devices.refuse("ibv_create_cq", 0);
+}
 
 }  // namespace
 }  // namespace ztcp::verbs

@@ -56,7 +56,7 @@ TEST_F(DeviceEvents, OfACompletionQueueEndItsConnectionAlone) {
   const auto after = host_.devices.pairs_of("fake1");
   ASSERT_GT(after.size(), before.size());
   Pair other = pair();
-  host_.devices.raise_of_pair(after.back(), IBV_EVENT_CQ_ERR);
+  host_.devices.raise_of_pair(after.at(before.size()), IBV_EVENT_CQ_ERR);
   EXPECT_EQ(end_of(lost).code, Errc::kSystem);
   EXPECT_THAT(log_.warned(), HasSubstr("fake1 tells of a CQ error"));
   exchange(other, 100'000, 1);
@@ -64,7 +64,7 @@ TEST_F(DeviceEvents, OfACompletionQueueEndItsConnectionAlone) {
 
 TEST_F(DeviceEvents, OfAQueuePairEndItsConnectionAlone) {
   Pair lost = pair();
-  const std::uint32_t number = host_.devices.pairs_of("fake1").back();
+  const std::uint32_t number = host_.devices.pairs_of("fake1").front();
   Pair other = pair();
   host_.devices.raise_of_pair(number, IBV_EVENT_QP_FATAL);
   EXPECT_EQ(end_of(lost).code, Errc::kSystem);

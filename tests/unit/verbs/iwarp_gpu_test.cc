@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <deque>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -131,10 +132,13 @@ TEST_F(IwarpGpu, AFlushThatFailsEndsItsConnectionInWords) {
 // --- What keeps the two from being joined --------------------------------------------------------
 
 TEST_F(IwarpGpu, AFlushThatHasNothingToGoOverEndsItsConnectionInTime) {
-  Pair both = pair();
+  auto listener = std::move(*transport_->listen(1, {}));
+  Pair both{std::move(*transport_->begin_connect(0, listener->handle(), {})), nullptr};
+  while (!*both.sender->is_ready()) std::this_thread::yield();
+  host_.devices.ignore_requests();
+  while (both.receiver == nullptr) both.receiver = std::move(*listener->accept());
   const GpuMemory memory(kSize);
   MemoryKey* const key = register_gpu(*both.receiver, memory.region());
-  host_.devices.ignore_requests();
   const auto begun = flush(both, memory, key);
   ASSERT_TRUE(begun && *begun != nullptr);
   EXPECT_FALSE(test::finish(**begun)) << "memory that was not flushed is not handed to NCCL";
