@@ -71,6 +71,8 @@ bool take_record(RecordReader& reader, const EndFacts& ours, NoteLog& notes) {
     }
     case RecordKind::kReady:
       return reader.take<Ready>().has_value();
+    case RecordKind::kWait:
+      return reader.take<Wait>().has_value();
     case RecordKind::kFarewell: {
       const auto farewell = reader.take<Farewell>();
       if (!farewell) return false;

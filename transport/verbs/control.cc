@@ -121,7 +121,7 @@ void Control::run() {
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
-      const TimePoint next = next_deadline();
+      const TimePoint next = hellos_.empty() ? next_deadline() : TimePoint();
       if (next != kNever) {
         using std::chrono::milliseconds;
         const auto left = std::chrono::ceil<milliseconds>(next - clock_now());
@@ -129,7 +129,7 @@ void Control::run() {
       }
     }
     const int count = epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, timeout_ms);
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     const TimePoint now = clock_now();
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -146,6 +146,7 @@ void Control::run() {
   }
 }
 
+    if (!hellos_.empty()) answer_next(lock);
 void Control::handle(const Watch& watch, std::uint32_t events, TimePoint now) {
   switch (watch.kind) {
     case Watched::kWake: {

@@ -120,6 +120,11 @@ class Control {
   void warn_of_strangers(TimePoint now);
   void on_record(Talk& talk);
   void on_hello(Talk& talk);
+  void on_wait(Talk& talk);
+  // Makes the queue pairs of the next hello, without the lock: a NIC may take long for each.
+  void answer_next(std::unique_lock<std::mutex>& lock);
+  Made<EndFacts> agree(Talk& talk, const Arrivals& arrivals, std::unique_lock<std::mutex>& lock);
+  void tell_to_wait(TimePoint now);
   void on_answer(Talk& talk);
   void on_ready(Talk& talk);
   void on_agreed(Talk& talk);
@@ -138,7 +143,7 @@ class Control {
   // It has ended, or does not come about. The talk goes on over the others, if there are any.
   void lose_path(Talk& path, const Error& error);
   void detach_path(Talk& path);
-  // Whether the talk has another path than its first, which has ended.
+  // Whether it does though its first path has ended: it has others, or the peer may live.
   bool goes_on(Talk& talk, const Error& error);
   void forget_paths(Talk& talk);
   // Asks the connection of an open talk, under its lock, and tells the peer what comes of it.
@@ -155,6 +160,7 @@ class Control {
   void time_out(Talk& talk);
   void advance(Talk& talk, TimePoint now);
   void drop(Talk& talk);
+  void read_late(Talk& talk);
   void sweep(TimePoint now);
 
   const ControlSettings settings_;
@@ -167,6 +173,8 @@ class Control {
   std::list<std::unique_ptr<Talk>> talks_;
   std::vector<Talk*> silent_;  // Await their hellos, as they came; some may have said it since.
   std::unordered_map<const Connection*, Talk*> talk_of_;
+  std::deque<Talk*> hellos_;   // Queued.
+  TimePoint wait_due_{};       // When their senders must hear that they are.
   std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
   Tickets tickets_;                             // That were given to peers, for streams.
   std::map<Ticket, Talk*> talk_of_ticket_;      // For paths.

@@ -176,6 +176,9 @@ void Control::on_record(Talk& talk) {
     case RecordKind::kAnswer:
       if (talk.state == State::kAwaitAnswer) return on_answer(talk);
       break;
+    case RecordKind::kWait:
+      if (talk.state == State::kAwaitAnswer) return on_wait(talk);
+      break;
     case RecordKind::kReady:
       if (talk.state == State::kAwaitReady) return on_ready(talk);
       break;
@@ -208,26 +211,73 @@ void Control::on_hello(Talk& talk) {
   }
   talk.hello = *hello;
   talk.cookie = hello->cookie;
-  const Arrivals& arrivals = *listener->second;
+  talk.state = Talk::State::kQueued;
+  talk.deadline = kNever;
+  hellos_.push_back(&talk);
+}
+
+// However many come at once: each waits as long as it hears that those before it are served.
+void Control::tell_to_wait(TimePoint now) {
+  if (hellos_.empty() || now < wait_due_) return;
+  wait_due_ = now + std::min<Duration>(std::chrono::seconds(1), settings_.connect_timeout / 4);
+  for (Talk* const talk : hellos_) talk->send(make_wait());
+}
+
+void Control::on_wait(Talk& talk) {
+  if (const Result<Wait> wait = talk.reader.take<Wait>(); !wait)
+    return give_up(talk, wait.error(), "");
+  talk.deadline = clock_now() + settings_.connect_timeout;
+}
+
+void Control::answer_next(std::unique_lock<std::mutex>& lock) {
+  Talk& talk = *hellos_.front();
+  hellos_.pop_front();
+  if (talk.state != Talk::State::kQueued) return;
+  const auto listener = listeners_.find(talk.cookie);
+  if (listener == listeners_.end()) {
+    talk.take_leave(static_cast<std::uint8_t>(Errc::kRefused), "nobody listens for it any more");
+    talk.state = Talk::State::kGone;
+    return;
+  }
+  const std::shared_ptr<Arrivals> arrivals = listener->second;
+  try {
+    const Made<EndFacts> ours = agree(talk, *arrivals, lock);
+    if (!ours) return refuse(talk, ours.error().error, ours.error().text);
+    talk.answer = make_answer(settings_.cluster_key, talk.hello, fresh_nonce(), *ours);
+    // Where the kernel gives no random number there are no further paths.
+    if (ours->ticket != Ticket{}) talk_of_ticket_[ours->ticket] = &talk;
+    talk.state = Talk::State::kAwaitReady;
+    talk.deadline = clock_now() + settings_.handshake_timeout;
+    if (!talk.send(talk.answer)) give_up(talk, {Errc::kPeerClosed, errno, "answer"}, "");
+  } catch (const std::bad_alloc&) {
+    if (!lock.owns_lock()) lock.lock();
+    drop(talk);
+  }
+}
+
+// This thread alone ends talks, and nobody else knows the connection yet.
+Made<EndFacts> Control::agree(Talk& talk, const Arrivals& arrivals,
+                              std::unique_lock<std::mutex>& lock) {
+  const EndFacts& theirs = talk.hello.facts;
+  const auto refused = [](std::string why) {
+    return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, std::move(why)});
+  };
   talk.connection = std::make_shared<Connection>(arrivals.rails, Direction::kReceive, talk.remote);
   talk_of_[talk.connection.get()] = &talk;
-  if (hello->facts.rails == 0)
-    return refuse(talk, {Errc::kProtocol, 0, "the exchange"}, "the peer tells of no device");
-  if (auto made = talk.connection->prepare(arrivals.traffic_class, &hello->facts); !made)
-    return refuse(talk, made.error().error, made.error().text);
+  if (theirs.rails == 0) return refused("the peer tells of no device");
+  lock.unlock();
+  auto made = talk.connection->prepare(arrivals.traffic_class, &theirs);
+  lock.lock();
+  if (!made) return tl::unexpected(std::move(made.error()));
   EndFacts ours = talk.connection->facts();
   ours.ticket = fresh_nonce();
-  if (const std::string why = mismatch(ours, hello->facts); !why.empty())
-    return refuse(talk, {Errc::kProtocol, 0, "the exchange"}, why);
-  if (auto joined = talk.connection->join(hello->facts); !joined)
-    return refuse(talk, joined.error().error, joined.error().text);
+  if (std::string why = mismatch(ours, theirs); !why.empty()) return refused(std::move(why));
+  lock.unlock();
+  auto joined = talk.connection->join(theirs);
+  lock.lock();
+  if (!joined) return tl::unexpected(std::move(joined.error()));
   ours.on = talk.connection->facts().on;  // With what the joined devices agree upon.
-  talk.answer = make_answer(settings_.cluster_key, talk.hello, fresh_nonce(), ours);
-  // Where the kernel gives no random number there are no further paths.
-  if (talk.connection->strands().size() > 1 && ours.ticket != Ticket{})
-    talk_of_ticket_[ours.ticket] = &talk;
-  talk.state = Talk::State::kAwaitReady;
-  if (!talk.send(talk.answer)) give_up(talk, {Errc::kPeerClosed, errno, "answer"}, "");
+  return ours;
 }
 
 void Control::on_answer(Talk& talk) {
@@ -416,6 +466,14 @@ void Control::time_out(Talk& talk) {
   } catch (const std::bad_alloc&) {
     drop(talk);
   }
+void Control::read_late(Talk& talk) {
+  try {
+    on_talk(talk, EPOLLIN);
+  } catch (const std::bad_alloc&) {
+    drop(talk);
+  }
+}
+
 }
 
 // Without memory for new queue pairs, or for a stream, after a while.
@@ -438,6 +496,7 @@ void Control::warn_of_strangers(TimePoint now) {
   }
 }
 
+  tell_to_wait(now);
 void Control::sweep(TimePoint now) {
   warn_of_strangers(now);
   if (!resting_.empty() && rest_ends_ <= now) {
@@ -450,6 +509,8 @@ void Control::sweep(TimePoint now) {
   for (auto it = talks_.begin(); it != talks_.end();) {
     Talk& talk = **it;
     if (talk.dial_due <= now) dial_again(talk, now);
+    // What has come counts, though this thread was kept from reading it.
+    if (talk.deadline <= now) read_late(talk);
     if (talk.rails_due <= now) advance(talk, now);
     if (talk.routes_due() <= now) dial_paths(talk, now);
     if (talk.deadline <= now) {
@@ -463,6 +524,7 @@ void Control::sweep(TimePoint now) {
       continue;
     }
     forget(talk);
+    std::erase(hellos_, &talk);
     forget_paths(talk);
     std::erase(silent_, &talk);
     tickets_.forget(talk);

@@ -69,6 +69,8 @@ Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& 
   return out;
 }
 
+Wait make_wait() { return make<Wait>(RecordKind::kWait); }
+
 Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& answer) {
   auto out = make<Ready>(RecordKind::kReady);
   out.proof = prove(key, kSender, hello, answer);

@@ -5,6 +5,7 @@
 // long as their queue pairs do: who dials, the sender, tells first.
 //
 //   sender    hello     who was invited (the cookie of the handle), its queue pairs, its ring
+//   receiver  wait      others are before it, as often as the sender must hear it to go on waiting
 //   receiver  answer    its queue pairs, and a proof that it has the key
 //   sender    ready     its queue pairs can receive; and its proof
 //   either    farewell  it closes, or why it can't go on, or refuses; only farewells come after it
@@ -72,7 +73,8 @@ enum class RecordKind : std::uint8_t {
   kFarewell = 4,
   kRail = 5,
   kStream = 6,
-  kPath = 7
+  kPath = 7,
+  kWait = 8
 };
 
 struct RecordHeader {
@@ -151,6 +153,9 @@ struct Answer {
   EndFacts facts;
   msg::Digest proof{};
 };
+struct Wait {
+  RecordHeader header;
+};
 struct Ready {
   RecordHeader header;
   msg::Digest proof{};
@@ -200,6 +205,7 @@ inline constexpr std::size_t kMaxRecordBytes = sizeof(Answer);
 Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts);
 Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& nonce,
                    const EndFacts& facts);
+Wait make_wait();
 Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);
 Farewell make_farewell(std::uint8_t code, std::string_view text);
 

@@ -37,6 +37,7 @@ struct Talk {
     kDialling,
     kAwaitAnswer,
     kAwaitHello,
+    kQueued,  // The hello was heard; its queue pairs are made when those before it are.
     kAwaitReady,
     kBonding,    // All is agreed upon, and a connection manager joins the queue pairs.
     kOpen,       // The connection is ready, and its comm lives.

@@ -394,6 +394,44 @@ TEST_F(VerbsTransportTest, APortThatGoesDownEndsWhatIsUnderWayInTime) {
   EXPECT_THAT(log_.warned(), HasSubstr("port 1 of fake0 is down"));
 }
 
+// Each takes 100 ms, and all together twice as long as a connection may take.
+TEST_F(VerbsTransportTest, ManyPeersAtOnceAreServedThoughTheNicIsSlow) {
+  static constexpr std::size_t kPeers = 40;
+  static ibv_qp* (*real)(ibv_pd*, ibv_qp_init_attr*);
+  Api slow = *host_.devices.api();
+  real = slow.create_qp;
+  slow.create_qp = [](ibv_pd* pd, ibv_qp_init_attr* wanted) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return real(pd, wanted);
+  };
+  transport_.reset();
+  host_.fabric.tcp.connect_timeout_ms = 2000;
+  std::vector<Device> devices = host_.list();
+  devices[1].opened->api = &slow;
+  const std::shared_ptr<OpenDevice> opened = devices[1].opened;
+  transport_ = std::move(*create(host_.fabric, std::move(devices)));
+  {
+    std::vector<std::unique_ptr<Listener>> listeners;
+    std::vector<SendCommPtr> senders;
+    for (std::size_t i = 0; i < kPeers; ++i) {
+      listeners.push_back(std::move(*transport_->listen(1, {})));
+      senders.push_back(std::move(*transport_->begin_connect(0, listeners.back()->handle(), {})));
+    }
+    std::size_t ready = 0;
+    while (ready < kPeers) {
+      ready = 0;
+      for (const SendCommPtr& sender : senders) {
+        const auto is_ready = sender->is_ready();
+        ASSERT_TRUE(is_ready) << is_ready.error().where << log_.warned();
+        ready += *is_ready ? 1 : 0;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  transport_.reset();
+  opened->api = host_.devices.api();
+}
+
 TEST_F(VerbsTransportTest, WithAnotherClusterKeyNobodyJoins) {
   const std::string key(64, 'a');
   host_.fabric.messages.cluster_key = key;
