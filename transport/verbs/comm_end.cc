@@ -151,6 +151,8 @@ Status CommEnd::hear_news(bool waits_for_peer) {
   const News news = connection_->news();
   if (news == News::kNone) [[likely]]
     return {};
+  // It holds all that was sent, also where the last acknowledgement was lost.
+  if (news == News::kFarewell) connection_->peer_has_all();
   if (news == News::kFarewell && !waits_for_peer) return {};
   if (news != News::kDeviceLost) {
     const auto now = std::chrono::steady_clock::now();

@@ -142,7 +142,7 @@ Status Connection::hand_over(Strand& strand, TimePoint now) {
 }
 
 void Connection::peer_has_all() {
-  if (sender_ && has_recovery_) sender_->arrived();
+  if (sender_) sender_->arrived();
 }
 
 Status Connection::hear(const RailNote& told, TimePoint now) {

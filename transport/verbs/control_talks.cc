@@ -375,11 +375,6 @@ void Control::on_farewell(Talk& path) {
                         ? static_cast<Errc>(farewell->code)
                         : Errc::kPeerClosed;
   if (talk.state == Talk::State::kOpen) {
-    if (in_peace)
-      with_connection(talk, [](Connection& connection) {
-        connection.peer_has_all();
-        return Status();
-      });
     talk.connection->hear(in_peace ? News::kFarewell : News::kGivenUp, code, text_of(*farewell));
   } else if (talk.state == Talk::State::kLeaving) {
     talk.state = Talk::State::kGone;

@@ -394,6 +394,26 @@ TEST_F(VerbsTransportTest, APortThatGoesDownEndsWhatIsUnderWayInTime) {
   EXPECT_THAT(log_.warned(), HasSubstr("port 1 of fake0 is down"));
 }
 
+// RoCE without flow control loses packets. The sender's NIC would send again, and find nobody.
+TEST_F(VerbsTransportTest, TheLastAcknowledgementMayBeLostWhenTheReceiverClosesInPeace) {
+  Pair both = pair();
+  Bytes from = test::pattern(1000, 1);
+  Bytes to(1000);
+  MemoryKey* const from_key = register_host(*both.sender, from);
+  MemoryKey* const to_key = register_host(*both.receiver, to);
+  const auto receive = test::post_recv(*both.receiver, to, to_key);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  Request* const send = test::post_until_taken(*both.sender, from, from_key);
+  ASSERT_NE(send, nullptr);
+  host_.devices.lose_acknowledgements(true);
+  ASSERT_TRUE(test::finish(**receive));
+  EXPECT_TRUE(both.receiver->deregister_memory(to_key));
+  both.receiver.reset();
+  EXPECT_TRUE(test::finish(*send));
+  EXPECT_EQ(log_.warned(), "");
+  EXPECT_TRUE(both.sender->deregister_memory(from_key));
+}
+
 // Each takes 100 ms, and all together twice as long as a connection may take.
 TEST_F(VerbsTransportTest, ManyPeersAtOnceAreServedThoughTheNicIsSlow) {
   static constexpr std::size_t kPeers = 40;

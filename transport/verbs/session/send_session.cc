@@ -190,7 +190,7 @@ Status SendSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
     if (!kept_.empty()) note_arrival(queue_pair, piece);
     finish(piece);
   };
-  if (!sent_[queue_pair].complete(id, done))
+  if (!sent_[queue_pair].complete(id, done) && !has_arrived_)
     return fail(Errc::kProtocol, "a completion of no work of ours");
   return waiting_.empty() ? Status() : send_again();
 }
@@ -241,6 +241,8 @@ Status SendSession::hand_over(std::uint32_t rail, const Holdings& held) {
 }
 
 void SendSession::arrived() {
+  has_arrived_ = true;
+  for (SentWork& sent : sent_) sent.abandon([this](const Piece& piece) { finish(piece); });
   for (const Stranded& one : stranded_) finish(one.piece);
   for (const Piece& piece : waiting_) finish(piece);
   stranded_.clear();

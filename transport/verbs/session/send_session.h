@@ -76,7 +76,7 @@ class SendSession {
   Status hand_over(std::uint32_t rail, const Holdings& held);
   // What was completed on it, for a receiver whose device has failed.
   Holdings arrivals(std::size_t rail) const { return kept_.empty() ? Holdings() : arrivals_[rail]; }
-  // The receiver has closed in peace: it holds all that was sent.
+  // The receiver has closed in peace: it holds all that was sent, completed or not.
   void arrived();
   // It has new queue pairs, in the places of the old ones.
   Status rejoin_rail(std::uint32_t rail);
@@ -149,6 +149,7 @@ class SendSession {
   std::uint32_t lost_rails_ = 0;    // A bit for each.
   std::vector<Kept> kept_;          // By message.
   std::vector<Holdings> arrivals_;  // By rail.
+  bool has_arrived_ = false;        // All of it; what is completed now is no news.
   std::vector<Stranded> stranded_;  // Pieces of lost rails, until the receiver has fenced them.
   std::vector<Piece> waiting_;      // That go out again once there is room.
   Truncated truncated_;
