@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -63,6 +64,15 @@ Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& r
 void CommEnd::tell() noexcept {
   if (std::exchange(is_untold_, false)) control_->tell(connection_, error_->code, untold_);
   control_->send_notes(connection_);
+}
+
+// Without memory for words the next call finds it broken still.
+void CommEnd::lose_broken() noexcept {
+  try {
+    if (error_ || !connection_->has_broken()) return;
+    if (const Status lost = connection_->lose_broken(); !lost) (void)fail(lost.error(), "");
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 std::string CommEnd::describe(const ibv_wc& completion, std::size_t strand) const {

@@ -36,8 +36,9 @@ class CommEnd {
    public:
     explicit Turn(CommEnd& end) : end_(end), lock_(end.connection_->lock()) {}
     ~Turn() {
-      if (!end_.is_untold_ && !end_.connection_->has_notes()) [[likely]]
+      if (!end_.is_untold_ && !end_.connection_->needs_attention()) [[likely]]
         return;
+      end_.lose_broken();
       if (lock_) lock_.unlock();
       end_.tell();
     }
@@ -82,6 +83,7 @@ class CommEnd {
   Result<int> poll_stream(std::size_t strand);
   std::string describe(const ibv_wc& completion, std::size_t strand) const;
   void tell() noexcept;
+  void lose_broken() noexcept;
 
   const std::shared_ptr<Control> control_;
   const std::shared_ptr<Connection> connection_;

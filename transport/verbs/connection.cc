@@ -203,11 +203,12 @@ void Connection::bond(std::shared_ptr<ConnectionManager> manager, const Nonce& n
 
 void Connection::place(const Strand& strand) {
   if (strand.is_tcp()) {
-    places_[strand.first_queue_pair] = {.stream = strand.stream.get()};
+    places_[strand.first_queue_pair] = {.stream = strand.stream.get(), .strand = index_of(strand)};
     return;
   }
   for (std::uint32_t n = 0; n < strand.settings.count; ++n)
-    places_[strand.first_queue_pair + n] = {strand.queues.get(), n};
+    places_[strand.first_queue_pair + n] = {
+        .queues = strand.queues.get(), .index = n, .strand = index_of(strand)};
 }
 
 // Receives are posted before the peer may send.
@@ -281,6 +282,13 @@ std::vector<QueuePairFacts> Connection::queue_pairs() const {
                 .is_split = strand.rail->device.is_split});
   }
   return out;
+}
+
+Status Connection::note_broken(const Place& at, const Status& why) {
+  if (!has_recovery_) return why;
+  broken_ |= 1U << at.strand;
+  broken_by_ = why.error();
+  return {};
 }
 
 void Connection::abort() {

@@ -146,12 +146,19 @@ class Connection final : public WorkQueues, public Landings {
       at.stream->pieces.post(request);
       return {};
     }
-    return at.queues->post(at.index, request);
+    const Status posted = at.queues->post(at.index, request);
+    return posted ? posted : note_broken(at, posted);
+  // A queue pair has taken no more work: then that rail has failed. An error: it was the last.
+  bool has_broken() const { return broken_ != 0; }
+  bool needs_attention() const { return has_notes() || has_broken(); }
+  Status lose_broken();
   }
   // A stream needs none.
   Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override {
     const Place& at = places_[queue_pair];
-    return at.queues == nullptr ? Status() : at.queues->post_receives(at.index, count);
+    if (at.queues == nullptr) return {};
+    const Status posted = at.queues->post_receives(at.index, count);
+    return posted ? posted : note_broken(at, posted);
   }
 
  private:
@@ -168,8 +175,12 @@ class Connection final : public WorkQueues, public Landings {
   RailKeys memory_lkeys() const;
   RemoteMemory peer_memory() const;
   std::vector<QueuePairFacts> queue_pairs() const;
+    std::size_t strand = 0;
   void place(const Strand& strand);
   bool match(const EndFacts& peer);
+  // Of several rails: it is lost at the end of what is going on, and what was posted to it with it.
+  Status note_broken(const Place& at, const Status& why);
+
   Status start_session();
 
   bool is_up(const Strand& strand) const;
@@ -216,6 +227,8 @@ class Connection final : public WorkQueues, public Landings {
   Error error_;
   std::mutex news_mutex_;
   std::atomic<News> news_{News::kNone};
+  std::uint32_t broken_ = 0;  // A bit for each strand.
+  Error broken_by_{};
   Errc news_code_ = Errc::kPeerClosed;
   std::string news_text_;
 };

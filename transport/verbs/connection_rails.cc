@@ -5,6 +5,7 @@
 // How they come back: connection_offers.cc. All of it under the connection's lock.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -95,7 +96,19 @@ void Connection::lose(const Rail& rail, const std::string& why) {
 }
 
 Status Connection::lose_unfit() {
+Status Connection::lose_broken() {
+  for (std::size_t i = 0; i < strands_.size(); ++i) {
+    if ((broken_ >> i & 1U) == 0) continue;
+    const bool goes_on =
+        lose(i, std::string(broken_by_.where) + ": " + std::strerror(broken_by_.sys_errno));
+    broken_ &= ~(1U << i);
+    if (!goes_on) return tl::unexpected(broken_by_);
+  }
+  return {};
+}
+
   for (std::size_t i = 0; i < strands_.size(); ++i)
+  ZTCP_CHECK(lose_broken());
     if (!strands_[i].unjoined.empty()) lose(i, strands_[i].unjoined);
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     const Rail& rail = *strands_[i].rail;

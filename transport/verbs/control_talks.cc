@@ -388,7 +388,8 @@ void Control::with_connection(Talk& talk, const std::function<Status(Connection&
   if (!talk.is_heard()) return;
   Connection& connection = *talk.connection;
   auto lock = connection.lock();
-  const Status outcome = ask(connection);
+  Status outcome = ask(connection);
+  if (outcome && connection.has_broken()) outcome = connection.lose_broken();
   send_notes(talk);
   if (lock) lock.unlock();
   if (!outcome) connection.hear(News::kDeviceLost, outcome.error().code, outcome.error().where);

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <endian.h>
 
@@ -334,7 +335,7 @@ Status QueuePairs::post_apart(std::uint32_t queue_pair, const WorkRequest& reque
 Status QueuePairs::send(std::uint32_t queue_pair, ibv_send_wr& first) {
   ibv_send_wr* bad = nullptr;
   if (const int error = ibv_post_send(parts_.pairs[queue_pair].get(), &first, &bad); error != 0)
-    return fail(Errc::kSystem, "ibv_post_send", error);
+    return fail(Errc::kSystem, "ibv_post_send", std::abs(error));  // Some drivers' are negative.
   return {};
 }
 
@@ -357,7 +358,7 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
     ibv_recv_wr* bad = nullptr;
     if (const int error = ibv_post_recv(parts_.pairs[queue_pair].get(), works.data(), &bad);
         error != 0)
-      return fail(Errc::kSystem, "ibv_post_recv", error);
+      return fail(Errc::kSystem, "ibv_post_recv", std::abs(error));
     receives_out_ += now;
     count -= now;
   }

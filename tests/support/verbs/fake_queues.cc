@@ -197,6 +197,8 @@ int FakeCalls::post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
   const Lock lock(fabric.mutex_);
   auto* const fake = static_cast<FakeQueuePair*>(qp);
   ++counts_of(qp->context).doorbells;
+  const std::string& name = static_cast<FakeContext*>(qp->context)->fake->spec.name;
+  if (const int error = fabric.refusal_of("ibv_post_send " + name)) return *bad = first, error;
   for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     *bad = wr;
     ++counts_of(qp->context).works;

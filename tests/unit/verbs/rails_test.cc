@@ -178,6 +178,21 @@ TEST_F(RailsTest, AConnectionMadeWhileAPortIsDownDoesNotSendOverIt) {
   }
 }
 
+// erdma's says -EIO of a queue pair in the error state.
+TEST_F(RailsTest, AQueuePairThatTakesNoWorkTakesItsRailAlone) {
+  carry(10);
+  host_.devices.refuse("ibv_post_send fake1", -EIO);
+  carry_until([this] { return has_said("the rail over fake1 port 1 has failed"); });
+  EXPECT_THAT(log_.warned(), HasSubstr("ibv_post_send: Input/output error"));
+  carry(50);
+  host_.devices.refuse("ibv_post_send fake1", 0);
+  carry_until([this] { return has_said("is back", 2); });
+  host_.devices.refuse("ibv_post_send fake2", -EIO);  // The receiver's slots.
+  carry_until([this] { return has_said("the rail over fake2 port 1 has failed"); });
+  host_.devices.refuse("ibv_post_send fake2", 0);
+  carry(5);
+}
+
 TEST_F(RailsTest, WhatIsNoRailsFaultEndsTheConnection) {
   carry(5);
   host_.devices.fail_next_message(IBV_WC_REM_ACCESS_ERR);
