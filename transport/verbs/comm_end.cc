@@ -89,7 +89,7 @@ std::string CommEnd::describe(const ibv_wc& completion, std::size_t strand) cons
 
 Error CommEnd::fail(const ibv_wc& completion, std::size_t strand) {
   // A queue pair that the peer broke is flushed: the news say of what.
-  if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->news() != News::kNone)
+  if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->has_news())
     return fail({connection_->news_code(), 0, "the peer"}, connection_->news_text());
   const CompletionText text = verbs::describe(completion.status);
   return fail({text.code, 0, text.name}, describe(completion, strand),
@@ -161,6 +161,10 @@ Status CommEnd::hear_news(bool waits_for_peer) {
   const News news = connection_->news();
   if (news == News::kNone) [[likely]]
     return {};
+  if (news == News::kSilent) {
+    connection_->probe(clock_now());
+    return {};
+  }
   // It holds all that was sent, also where the last acknowledgement was lost.
   if (news == News::kFarewell) connection_->peer_has_all();
   if (news == News::kFarewell && !waits_for_peer) return {};

@@ -237,7 +237,11 @@ Status Connection::start_session() {
 Status Connection::take(const Strand& strand, const ibv_wc& completion) {
   const std::uint32_t queue_pair =
       strand.first_queue_pair + strand.queues->index_of(completion.qp_num);
-  if (completion.wr_id == QueuePairs::kWriteId) return {};
+  if (completion.wr_id - QueuePairs::kProbeId <= QueuePairs::kWriteId - QueuePairs::kProbeId)
+      [[unlikely]] {
+    if (completion.wr_id == QueuePairs::kProbeId) strands_[index_of(strand)].is_probed = false;
+    return {};
+  }
   if (direction_ == Direction::kSend) return sender_->on_completion(queue_pair, completion.wr_id);
   if (completion.wr_id != QueuePairs::kReceiveId)
     return receiver_->on_completion(queue_pair, completion.wr_id);
@@ -284,6 +288,27 @@ std::vector<QueuePairFacts> Connection::queue_pairs() const {
   return out;
 }
 
+void Connection::set_silent(bool is_silent) {
+  const std::lock_guard lock(news_mutex_);
+  if (!has_news()) news_.store(is_silent ? News::kSilent : News::kNone, std::memory_order_release);
+}
+
+// A write of no bytes, which reaches no memory, is answered as any.
+void Connection::probe(TimePoint now) {
+  for (Strand& strand : strands_) {
+    if (strand.state != Strand::State::kUp || !strand.queues || strand.is_probed ||
+        now < strand.probe_due)
+      continue;
+    WorkRequest nothing;
+    nothing.is_signalled = true;
+    nothing.remote = peer_facts_.memory_address;
+    nothing.rkey = peer_facts_.on[index_of(strand)].memory_rkey;
+    nothing.id = QueuePairs::kProbeId;
+    strand.is_probed = post(strand.first_queue_pair, nothing).has_value();
+    strand.probe_due = now + Strand::kProbeInterval;
+  }
+}
+
 Status Connection::note_broken(const Place& at, const Status& why) {
   if (!has_recovery_) return why;
   broken_ |= 1U << at.strand;
@@ -306,7 +331,7 @@ void Connection::fail(const Error& error) {
 
 void Connection::hear(News news, Errc code, const std::string& text) {
   const std::lock_guard lock(news_mutex_);
-  if (news_.load(std::memory_order_relaxed) != News::kNone) return;
+  if (has_news()) return;
   news_code_ = code;
   news_text_ = text;
   news_.store(news, std::memory_order_release);

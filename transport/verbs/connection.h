@@ -48,6 +48,9 @@ enum class News : std::uint8_t {
   kGivenUp,     // It can't go on, and says why.
   kDied,        // Its process ended without a word.
   kDeviceLost,  // Ours.
+  // TCP to it has gone silent, which says nothing of its process: the fabric is asked (probe()).
+  // The one news that others follow, or none.
+  kSilent,
 };
 
 class Connection final : public WorkQueues, public Landings {
@@ -76,11 +79,14 @@ class Connection final : public WorkQueues, public Landings {
   void fail(const Error& error);
   // The first counts.
   void hear(News news, Errc code, const std::string& text);
+  // Whether nothing is heard of the peer over TCP.
+  void set_silent(bool is_silent);
 
   // --- Any thread --------------------------------------------------------------------------------
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
   const Error& error() const { return error_; }  // Of one that failed before it was ready.
   News news() const { return news_.load(std::memory_order_acquire); }
+  bool has_news() const { return news() != News::kNone && news() != News::kSilent; }
   // With news.
   Errc news_code() const { return news_code_; }
   const std::string& news_text() const { return news_text_; }
@@ -110,6 +116,9 @@ class Connection final : public WorkQueues, public Landings {
   void abort();
   // What has gone over it. Under its lock.
   Carried carried() const;
+  // Has the peer's NIC answer, once a second on each rail of RDMA: whether it is there the queue
+  // pair's own timeout and retries tell (ack_timeout, NCCL_IB_TIMEOUT).
+  void probe(TimePoint now);
 
   // --- Rails that fail (connection_rails.cc) and come back (connection_offers.cc) ----------------
   // The rail has failed: its messages go over the others. False: there is no other that serves, or
@@ -138,6 +147,10 @@ class Connection final : public WorkQueues, public Landings {
   void hurry(const Rail& rail, TimePoint now);
   // What the peer is to be told.
   bool has_notes() const { return notes_.has_new(); }
+  // A queue pair has taken no more work: then that rail has failed. An error: it was the last.
+  bool has_broken() const { return broken_ != 0; }
+  bool needs_attention() const { return has_notes() || has_broken(); }
+  Status lose_broken();
   NoteLog& notes() { return notes_; }
 
   Status post(std::uint32_t queue_pair, const WorkRequest& request) override {
@@ -148,10 +161,6 @@ class Connection final : public WorkQueues, public Landings {
     }
     const Status posted = at.queues->post(at.index, request);
     return posted ? posted : note_broken(at, posted);
-  // A queue pair has taken no more work: then that rail has failed. An error: it was the last.
-  bool has_broken() const { return broken_ != 0; }
-  bool needs_attention() const { return has_notes() || has_broken(); }
-  Status lose_broken();
   }
   // A stream needs none.
   Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override {
@@ -166,7 +175,11 @@ class Connection final : public WorkQueues, public Landings {
     QueuePairs* queues = nullptr;
     std::uint32_t index = 0;
     RailStream* stream = nullptr;  // Where it has no queue pairs.
+    std::size_t strand = 0;
   };
+
+  // Of several rails: it is lost at the end of what is going on, and what was posted to it with it.
+  Status note_broken(const Place& at, const Status& why);
 
   Result<Landing> place(const StreamRecord& record) override {
     return sender_ ? sender_->place(record) : receiver_->place(record);
@@ -175,12 +188,8 @@ class Connection final : public WorkQueues, public Landings {
   RailKeys memory_lkeys() const;
   RemoteMemory peer_memory() const;
   std::vector<QueuePairFacts> queue_pairs() const;
-    std::size_t strand = 0;
   void place(const Strand& strand);
   bool match(const EndFacts& peer);
-  // Of several rails: it is lost at the end of what is going on, and what was posted to it with it.
-  Status note_broken(const Place& at, const Status& why);
-
   Status start_session();
 
   bool is_up(const Strand& strand) const;
@@ -218,6 +227,8 @@ class Connection final : public WorkQueues, public Landings {
   std::optional<RecvSession> receiver_;
   std::mutex mutex_;
   NoteLog notes_;
+  std::uint32_t broken_ = 0;  // A bit for each strand.
+  Error broken_by_{};
   std::atomic<bool> is_aborted_{false};
 
   const Direction direction_;
@@ -227,8 +238,6 @@ class Connection final : public WorkQueues, public Landings {
   Error error_;
   std::mutex news_mutex_;
   std::atomic<News> news_{News::kNone};
-  std::uint32_t broken_ = 0;  // A bit for each strand.
-  Error broken_by_{};
   Errc news_code_ = Errc::kPeerClosed;
   std::string news_text_;
 };

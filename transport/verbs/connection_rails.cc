@@ -62,6 +62,7 @@ bool Connection::lose(std::size_t index, const std::string& why) {
               lost.rail->device.place(), to_string(peer_), why,
               waits ? "wait for that of TCP, which begins"
                     : fmt::format("go over the other {} meanwhile", others));
+  lost.is_probed = false;
   if (lost.queues) lost.queues->abort();
   lost.pause = Strand::kFirstPause;
   if (direction_ == Direction::kSend) {
@@ -95,7 +96,6 @@ void Connection::lose(const Rail& rail, const std::string& why) {
     if (strands_[i].rail.get() == &rail) lose(i, why);
 }
 
-Status Connection::lose_unfit() {
 Status Connection::lose_broken() {
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     if ((broken_ >> i & 1U) == 0) continue;
@@ -107,8 +107,9 @@ Status Connection::lose_broken() {
   return {};
 }
 
-  for (std::size_t i = 0; i < strands_.size(); ++i)
+Status Connection::lose_unfit() {
   ZTCP_CHECK(lose_broken());
+  for (std::size_t i = 0; i < strands_.size(); ++i)
     if (!strands_[i].unjoined.empty()) lose(i, strands_[i].unjoined);
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     const Rail& rail = *strands_[i].rail;

@@ -34,7 +34,10 @@ bool Talk::send(std::span<const std::byte> bytes) {
   const ssize_t sent = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return true;
   // But where a link is down and there was much to tell: half a record would spoil what follows.
-  if (sent >= 0 || errno == EAGAIN) shutdown(fd.get(), SHUT_RDWR);
+  if (sent >= 0 || errno == EAGAIN) {
+    is_cut = true;
+    shutdown(fd.get(), SHUT_RDWR);
+  }
   return false;
 }
 
@@ -143,10 +146,10 @@ void Control::run() {
       }
     }
     sweep(now);
+    if (!hellos_.empty()) answer_next(lock);
   }
 }
 
-    if (!hellos_.empty()) answer_next(lock);
 void Control::handle(const Watch& watch, std::uint32_t events, TimePoint now) {
   switch (watch.kind) {
     case Watched::kWake: {

@@ -145,6 +145,8 @@ class Control {
   void detach_path(Talk& path);
   // Whether it does though its first path has ended: it has others, or the peer may live.
   bool goes_on(Talk& talk, const Error& error);
+  bool is_death(const Talk& path, const Error& error) const;
+  void fall_silent(Talk& talk, const Talk& path, const Error& error);
   void forget_paths(Talk& talk);
   // Asks the connection of an open talk, under its lock, and tells the peer what comes of it.
   void with_connection(Talk& talk, const std::function<Status(Connection&)>& ask);
@@ -158,9 +160,9 @@ class Control {
   void refuse(Talk& talk, const Error& error, const std::string& why);
   void give_up(Talk& talk, const Error& error, const std::string& why);
   void time_out(Talk& talk);
+  void read_late(Talk& talk);
   void advance(Talk& talk, TimePoint now);
   void drop(Talk& talk);
-  void read_late(Talk& talk);
   void sweep(TimePoint now);
 
   const ControlSettings settings_;
@@ -171,10 +173,10 @@ class Control {
   bool stopping_ = false;
   std::map<int, Watch> watches_;  // By descriptor.
   std::list<std::unique_ptr<Talk>> talks_;
-  std::vector<Talk*> silent_;  // Await their hellos, as they came; some may have said it since.
-  std::unordered_map<const Connection*, Talk*> talk_of_;
   std::deque<Talk*> hellos_;   // Queued.
   TimePoint wait_due_{};       // When their senders must hear that they are.
+  std::vector<Talk*> silent_;  // Await their hellos, as they came; some may have said it since.
+  std::unordered_map<const Connection*, Talk*> talk_of_;
   std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
   Tickets tickets_;                             // That were given to peers, for streams.
   std::map<Ticket, Talk*> talk_of_ticket_;      // For paths.

@@ -55,7 +55,7 @@ std::string words_of(const Error& error) {
 void say_ended(const Talk& talk, const Talk& path, const Error& error) {
   const bool is_closed =
       error.code == Errc::kPeerClosed && (error.sys_errno == 0 || error.sys_errno == ECONNRESET);
-  if (is_closed || !talk.is_heard() || talk.connection->news() != News::kNone) return;
+  if (is_closed || !talk.is_heard() || talk.connection->has_news()) return;
   if (!path.over->untold_over.add(talk.remote.address)) return;
   const auto others = talk.paths.size() + (talk.fd ? 1 : 0);
   log::warn(
@@ -70,8 +70,9 @@ void say_ended(const Talk& talk, const Talk& path, const Error& error) {
 
 void Control::begin_paths(Talk& talk) {
   const Connection& connection = *talk.connection;
-  if (connection.direction() != Direction::kSend || connection.strands().size() < 2) return;
+  if (connection.direction() != Direction::kSend || talk.answer.facts.ticket == Ticket{}) return;
   talk.routes.push_back({talk.over, talk.remote, &talk, kNever, kFirstPause});
+  if (connection.strands().size() < 2) return;
   for (std::size_t i = 0; i < connection.strands().size(); ++i) {
     Rail& rail = *connection.strands()[i].rail;
     const RailFacts& theirs = connection.peer_facts().on[i];
@@ -86,7 +87,7 @@ void Control::begin_paths(Talk& talk) {
     if (!is_known && own.is_v4() == remote.address.is_v4())
       talk.routes.push_back({&rail, remote, nullptr, kNever, kFirstPause});
   }
-  if (talk.routes.size() == 1) return talk.routes.clear();
+  if (talk.routes.size() == 1) return;
   talk.routes.back().due = clock_now() + kFirstDial;
 }
 
@@ -135,9 +136,13 @@ void Control::on_path(Talk& path) {
   if (!hello) return give_up(path, hello.error(), "");
   if (path.state == Talk::State::kAwaitPath) return join_path(path, hello->heard);
   const auto found = talk_of_ticket_.find(hello->ticket);
+  // A sender whose connection is no more waits for nothing then.
+  if (found == talk_of_ticket_.end()) {
+    ++path.over->strangers.unknown_cookie;
+    path.take_leave(static_cast<std::uint8_t>(Errc::kRefused), "it has ended the connection");
+  }
   if (found == talk_of_ticket_.end() || found->second->state != Talk::State::kOpen ||
       found->second->paths.size() >= kMostPaths) {
-    ++path.over->strangers.unknown_cookie;
     path.state = Talk::State::kGone;
     return;
   }
@@ -154,6 +159,7 @@ void Control::join_path(Talk& path, std::uint32_t heard) {
   talk.paths.push_back(&path);
   path.state = Talk::State::kPath;
   path.deadline = kNever;
+  talk.connection->set_silent(false);
   for (Talk::Route& route : talk.routes)
     if (route.path == &path) route.pause = kFirstPause;
   with_connection(talk, [&](Connection& connection) {
@@ -166,9 +172,42 @@ void Control::join_path(Talk& path, std::uint32_t heard) {
 
 void Control::lose_path(Talk& path, const Error& error) {
   Talk& talk = *path.talk;
+  const bool is_end = is_death(path, error);
   detach_path(path);
-  say_ended(talk, path, error);
-  if (is_open(talk) && !talk.fd && talk.paths.empty()) give_up(talk, error, kDied);
+  const bool is_last = is_open(talk) && !talk.fd && talk.paths.empty();
+  if (is_last && is_end)
+    give_up(talk, error, kDied);
+  else if (is_last)
+    fall_silent(talk, path, error);
+  else
+    say_ended(talk, path, error);
+}
+
+// What ends a path and is the peer's word, or its kernel's: it has closed, or nobody listens where
+// it did. Silence is nobody's word; nor is the end of one that is not joined, which a listener with
+// many strangers pushes out.
+bool Control::is_death(const Talk& path, const Error& error) const {
+  const bool is_joining =
+      path.state == Talk::State::kDialling || path.state == Talk::State::kAwaitPath;
+  if (error.code == Errc::kRefused || error.code == Errc::kProtocol) return true;
+  if (error.code != Errc::kPeerClosed || is_joining) return false;
+  if (error.sys_errno == 0) return !path.is_cut;
+  // A kernel that gave a silent connection up, after the user timeout, answers so, too, when it is
+  // heard again.
+  return sockets::silence(path.fd) < settings_.times.user_timeout * 3 / 4;
+}
+
+// The sender dials again; meanwhile the fabric alone tells whether the peer is there.
+void Control::fall_silent(Talk& talk, const Talk& path, const Error& error) {
+  if (talk.state != Talk::State::kOpen || talk.connection->has_news()) return;
+  talk.connection->set_silent(true);
+  if (!path.over->untold_over.add(talk.remote.address)) return;
+  log::warn(
+      "{}: TCP to {} over {} is silent ({}): queue pairs go on, and their ack_timeout "
+      "(NCCL_IB_TIMEOUT) tells whether the peer is there; it is dialled again until it answers; is "
+      "the network of {} up?",
+      talk.connection->rails().name, to_string(talk.remote), path.over->device.exchange.interface,
+      words_of(error), to_string(path.over->device.exchange.address));
 }
 
 void Control::detach_path(Talk& path) {
@@ -178,10 +217,12 @@ void Control::detach_path(Talk& path) {
 }
 
 bool Control::goes_on(Talk& talk, const Error& error) {
-  if (talk.is_path() || !is_open(talk) || talk.paths.empty()) return false;
+  if (talk.is_path() || !is_open(talk)) return false;
+  const bool is_last = talk.paths.empty();
+  if (is_last && (talk.state != Talk::State::kOpen || is_death(talk, error))) return false;
   forget(talk);
   reroute(talk, talk);
-  say_ended(talk, talk, error);
+  is_last ? fall_silent(talk, talk, error) : say_ended(talk, talk, error);
   return true;
 }
 

@@ -97,7 +97,7 @@ void Control::on_dialled(Talk& talk) {
   socklen_t size = sizeof error;
   getsockopt(talk.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) {
-    const Error failed{sockets::to_errc(error), error, "connect"};
+    const Error failed = sockets::connect_error(talk.fd, error);
     if (dials_again(talk, failed)) return;
     return give_up(talk, failed, std::strerror(error));
   }
@@ -183,7 +183,7 @@ void Control::on_record(Talk& talk) {
       if (talk.state == State::kAwaitReady) return on_ready(talk);
       break;
     case RecordKind::kFarewell:
-      if (!talk.is_path() || is_told) return on_farewell(talk);
+      if (!talk.is_path() || is_told || talk.state == State::kAwaitPath) return on_farewell(talk);
       break;
     case RecordKind::kStream:
       if (talk.state == State::kAwaitHello) return on_stream(talk);
@@ -369,6 +369,8 @@ void Control::look_at_bonds() {
 void Control::on_farewell(Talk& path) {
   const Result<Farewell> farewell = path.reader.take<Farewell>();
   if (!farewell) return give_up(path, farewell.error(), "");
+  if (path.state == Talk::State::kAwaitPath)
+    return give_up(path, {Errc::kRefused, 0, "the exchange"}, text_of(*farewell));
   Talk& talk = path.is_path() ? *path.talk : path;
   const bool in_peace = farewell->code == Farewell::kInPeace;
   const Errc code = !in_peace && farewell->code <= static_cast<std::uint8_t>(Errc::kSystem)
@@ -462,14 +464,14 @@ void Control::time_out(Talk& talk) {
   } catch (const std::bad_alloc&) {
     drop(talk);
   }
+}
+
 void Control::read_late(Talk& talk) {
   try {
     on_talk(talk, EPOLLIN);
   } catch (const std::bad_alloc&) {
     drop(talk);
   }
-}
-
 }
 
 // Without memory for new queue pairs, or for a stream, after a while.
@@ -492,9 +494,9 @@ void Control::warn_of_strangers(TimePoint now) {
   }
 }
 
-  tell_to_wait(now);
 void Control::sweep(TimePoint now) {
   warn_of_strangers(now);
+  tell_to_wait(now);
   if (!resting_.empty() && rest_ends_ <= now) {
     for (Rail* const rail : std::exchange(resting_, {})) {
       if (watch(rail->listening->fd.get(), EPOLLIN, {Watched::kListener, rail})) continue;
@@ -505,10 +507,10 @@ void Control::sweep(TimePoint now) {
   for (auto it = talks_.begin(); it != talks_.end();) {
     Talk& talk = **it;
     if (talk.dial_due <= now) dial_again(talk, now);
-    // What has come counts, though this thread was kept from reading it.
-    if (talk.deadline <= now) read_late(talk);
     if (talk.rails_due <= now) advance(talk, now);
     if (talk.routes_due() <= now) dial_paths(talk, now);
+    // What has come counts, though this thread was kept from reading it.
+    if (talk.deadline <= now) read_late(talk);
     if (talk.deadline <= now) {
       if (talk.state == Talk::State::kLeaving)
         talk.state = Talk::State::kGone;
@@ -520,9 +522,9 @@ void Control::sweep(TimePoint now) {
       continue;
     }
     forget(talk);
-    std::erase(hellos_, &talk);
     forget_paths(talk);
     std::erase(silent_, &talk);
+    std::erase(hellos_, &talk);
     tickets_.forget(talk);
     if (talk.connection) talk_of_.erase(talk.connection.get());
     it = talks_.erase(it);

@@ -87,8 +87,10 @@ QueuePairs::~QueuePairs() {
   if (bond_ != nullptr && !in_forked_child()) manager_->leave(bond_, std::move(parts_));
 }
 
-// A piece that is told of apart is two works.
-std::uint32_t QueuePairs::send_depth() const { return tells_apart() ? 2 * kSendDepth : kSendDepth; }
+// A piece that is told of apart is two works; and a probe is one more.
+std::uint32_t QueuePairs::send_depth() const {
+  return (tells_apart() ? 2 * kSendDepth : kSendDepth) + 1;
+}
 
 Made<RegionHandle> QueuePairs::own_region(void* at, std::size_t size, int access,
                                           const char* call) const {

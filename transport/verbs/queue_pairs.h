@@ -53,6 +53,8 @@ class QueuePairs final : public WorkQueues {
   // message behind tells of them.
   static constexpr std::uint64_t kReceiveId = ~std::uint64_t{0};
   static constexpr std::uint64_t kWriteId = kReceiveId - 1;
+  // Of the one work beside those of a session (Connection::probe).
+  static constexpr std::uint64_t kProbeId = kReceiveId - 2;
   // A control message of one slot, and small messages of NCCL's.
   static constexpr std::uint32_t kInlineBytes = 64;
 

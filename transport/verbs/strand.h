@@ -35,6 +35,8 @@ struct Strand {
   // is offered again after so long.
   static constexpr Duration kLook = std::chrono::milliseconds(2);
   static constexpr Duration kFirstPause = std::chrono::seconds(1);
+  // Whether the peer's NIC answers is asked so often while its TCP is silent.
+  static constexpr Duration kProbeInterval = std::chrono::seconds(1);
 
   // NCCL's threads ask what is completed on it.
   bool is_polled() const {
@@ -65,6 +67,8 @@ struct Strand {
   Duration look{};              // Until that is asked next.
   Duration pause{};             // Until it is offered again.
   std::uint32_t proofs = 0;     // That are under way.
+  bool is_probed = false;       // A probe is under way.
+  TimePoint probe_due{};        // Not before.
 };
 
 }  // namespace ztcp::verbs

@@ -92,6 +92,7 @@ struct Talk {
   std::string last_failure;      // Of those that were dialled before.
   TimePoint rails_due = kNever;  // When there is something to do about the connection's rails.
   bool is_peer_gone = false;
+  bool is_cut = false;  // By ourselves: half a record was sent.
   RecordReader reader;
   std::shared_ptr<Connection> connection;  // Null: nobody said hello.
   Rail* over = nullptr;                    // On whose address it is.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -74,11 +75,12 @@ bool is_turned_away(const IpAddress& address, const Hello& hello) {
     getsockname(fd, to.get(), &to.size_bytes);
     const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(stranger, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-    char byte = 0;
-    const bool is_away =
-        connect(stranger, to.get(), to.size_bytes) == 0 &&
-        send(stranger, &hello, sizeof hello, 0) == static_cast<ssize_t>(sizeof hello) &&
-        recv(stranger, &byte, 1, 0) == 0;
+    std::array<char, 256> said{};  // Why, perhaps.
+    ssize_t got = 1;
+    bool is_away = connect(stranger, to.get(), to.size_bytes) == 0 &&
+                   send(stranger, &hello, sizeof hello, 0) == static_cast<ssize_t>(sizeof hello);
+    while (is_away && got > 0) got = recv(stranger, said.data(), said.size(), 0);
+    is_away = is_away && got == 0;
     close(stranger);
     return is_away;
   }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// The kernel's network between two hosts is away, as while a switch of their management starts
+// anew, and their fabric is whole; or is not. In a network of the test's own.
+#include <cstring>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <thread>
+
+#include "tests/unit/verbs/connections.h"
+#include "transport/link/fd.h"
+
+namespace ztcp::verbs {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class OwnNetwork {
+ protected:
+  OwnNetwork() {
+    if (before_ && unshare(CLONE_NEWNET) == 0) is_there_ = set_up(true);
+  }
+  ~OwnNetwork() {
+    if (is_there_) {
+      EXPECT_EQ(setns(before_.get(), CLONE_NEWNET), 0);
+    }
+  }
+  static bool set_up(bool is_up) {
+    const link::Fd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request{};
+    std::strcpy(request.ifr_name, "lo");
+    if (ioctl(fd.get(), SIOCGIFFLAGS, &request) != 0) return false;
+    request.ifr_flags =
+        static_cast<short>(is_up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP);
+    return ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0;
+  }
+
+  link::Fd before_{open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)};
+  bool is_there_ = false;
+};
+
+class SilenceTest : public OwnNetwork, public Connections {
+ protected:
+  SilenceTest() : Connections({roce_device("fake0", 1), roce_device("fake1", 2)}) {
+    transport_.reset();
+    host_.fabric.tcp.user_timeout_ms = 1500;
+    host_.fabric.tcp.keepalive_idle_ms = 1000;
+    host_.fabric.tcp.keepalive_interval_ms = 1000;
+    transport_ = host_.start();
+  }
+  void SetUp() override {
+    if (!is_there_) GTEST_SKIP() << "needs the right to make a network namespace";
+  }
+  static std::size_t count(const std::string& in, const std::string& what) {
+    std::size_t out = 0;
+    for (std::size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) ++out;
+    return out;
+  }
+  std::size_t backs() const {
+    std::size_t out = 0;
+    for (const std::string& line : log_.infos()) out += count(line, "is back");
+    return out;
+  }
+};
+
+TEST_F(SilenceTest, OfTcpAloneEndsNoConnection) {
+  test::Pair both = pair();
+  exchange(both, 1000, 1);
+  ASSERT_TRUE(set_up(false));
+  const auto carry_until = [&](auto&& is_over) {
+    for (std::uint64_t seed = 2; !is_over() && !HasFailure(); ++seed) {
+      exchange(both, 1000, seed);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  };
+  carry_until([&] { return count(log_.warned(), " is silent (") == 2; });
+  ASSERT_TRUE(set_up(true));
+  carry_until([&] { return backs() == 2; });
+  exchange(both, 100'000, 4);
+  EXPECT_THAT(log_.warned(), Not(HasSubstr("failed")));
+}
+
+// Nothing else would ever tell a receiver that waits.
+TEST_F(SilenceTest, OfTheFabricAsWellEndsAReceiverThatWaits) {
+  test::Pair both = pair();
+  exchange(both, 1000, 1);
+  test::Bytes to(1000);
+  MemoryKey* const key = register_host(*both.receiver, to);
+  const auto receive = test::post_recv(*both.receiver, to, key);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  ASSERT_TRUE(set_up(false));
+  const auto works = [this] { return host_.devices.counts("fake1").works; };
+  const auto test_it = [&] { return (*receive)->test({}); };
+  while (count(log_.warned(), " is silent (") < 2) {
+    const auto done = test_it();
+    ASSERT_TRUE(done && !*done);
+  }
+  for (const int before = works(); works() < before + 2;) {
+    const auto done = test_it();
+    ASSERT_TRUE(done && !*done) << "the peer's NIC answers";
+  }
+  host_.devices.set_port_state("fake0", 1, IBV_PORT_DOWN);
+  Result<bool> done = false;
+  while (done && !*done) done = test_it();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::kTimedOut);
+  EXPECT_THAT(log_.warned(), HasSubstr("IBV_WC_RETRY_EXC_ERR"));
+  ASSERT_TRUE(set_up(true));
+  EXPECT_TRUE(both.receiver->deregister_memory(key));
+}
+
+}  // namespace
+}  // namespace ztcp::verbs
