@@ -156,7 +156,7 @@ void CommOf<Base, Posted, kRequests>::note_failed(Error error, const std::string
               .messages_done = messages_done_,
               .bytes_done = bytes_done_,
               .in_flight = in_flight_,
-              .at = Poller::read_clock(),
+              .at = poller_.backend_time(),
               .health = session_health(),
               .link = poller_.backend().state(),
               .session = session_failure(),

@@ -107,7 +107,9 @@ void DeathWatch::look(const Nic& nic, TimePoint now) {
       [&](IpAddress suspect) {
         TimePoint last = TimePoint::min();
         with_each([&](Backend& backend, TimePoint at) {
-          last = std::max(last, backend.heard_from(at, suspect));
+          // Each has a clock of its own, and so has who looks.
+          if (const TimePoint heard = backend.heard_from(at, suspect); heard != TimePoint::min())
+            last = std::max(last, now - (at - heard));
         });
         return last;
       },

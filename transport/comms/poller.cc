@@ -52,7 +52,8 @@ Poller::Poller(PollerConfig config, std::unique_ptr<Backend> backend)
     : config_(std::move(config)),
       backend_(std::move(backend)),
       stall_watch_(config_.stall_patience),
-      last_turn_(read_clock()),
+      clock_(read_clock(), config_.longest_gap),
+      last_turn_(backend_time()),
       last_moved_(last_turn_) {}
 
 Poller::~Poller() {
@@ -115,7 +116,7 @@ void Poller::note_process_end() {
 }
 
 bool Poller::turn() {
-  last_turn_ = read_clock();
+  last_turn_ = clock_.at(read_clock());
   bool moved = true;
   try {
     moved = backend_->turn(last_turn_, doorbell_);
@@ -205,7 +206,7 @@ void Poller::give_and_speak() {
 
 // The baton is not held: control calls go on while the thread sleeps.
 void Poller::sleep(TimePoint deadline, Duration longest) {
-  const TimePoint now = read_clock();
+  const TimePoint now = backend_time();
   const Duration shortest = config_.max_sleep / kSleepResolution;
   const Duration timeout =
       deadline <= now ? shortest : std::clamp(deadline - now, shortest, longest);
@@ -245,7 +246,7 @@ void Poller::run_dedicated() {
 // are taken back, may have seen it still there, so one turn follows.
 void Poller::run_laden() {
   has_taken_over_.store(true);
-  TimePoint laden_at = read_clock();
+  TimePoint laden_at = backend_time();
   while (!stopping_.load(std::memory_order_relaxed) &&
          has_taken_over_.load(std::memory_order_relaxed)) {
     if (must_end_process()) [[unlikely]]
@@ -292,7 +293,7 @@ void Poller::run_shared() {
       turns_seen = turns_;
       turns_seen += give_baton();  // Those run for others are ours, too.
     }
-    look_elsewhere(read_clock());
+    look_elsewhere(backend_time());
     if (is_idle) longest = std::min(2 * longest, config_.max_idle_sleep);
     if (!is_idle || longest < config_.max_sleep) longest = config_.max_sleep;
     sleeps_long_.store(longest > config_.max_sleep);

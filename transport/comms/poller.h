@@ -31,6 +31,7 @@
 #include "transport/comms/stall_watch.h"
 #include "transport/core/clock.h"
 #include "transport/core/result.h"
+#include "transport/core/running_clock.h"
 #include "transport/core/wake_event.h"
 #include "transport/core/yielder.h"
 
@@ -51,6 +52,8 @@ struct PollerConfig {
   bool takes_over = false;
   // Where it has run no turn for so long, while it held nothing up, NCCL's threads take them back.
   Duration stall_patience = std::chrono::microseconds(200);
+  // A longer time between two turns does not count for the backend's deadlines (RunningClock).
+  Duration longest_gap = std::chrono::seconds(1);
   // Where the thread may run, which would else be where the one that starts it may; empty: there.
   std::vector<std::uint32_t> cpus;
   // Run by the background thread about every millisecond, without the baton.
@@ -128,6 +131,8 @@ class Poller {
   const std::string& name() const { return config_.name; }
   bool dedicated() const { return config_.dedicated; }
   static TimePoint read_clock();
+  // The backend's time.
+  TimePoint backend_time() const { return clock_.peek(read_clock()); }
   // Connections that were dialled here and are not closed.
   std::uint32_t dialled() const { return dialled_.load(std::memory_order_relaxed); }
   void note_dialled(std::int32_t change) {
@@ -155,7 +160,7 @@ class Poller {
   void give_and_speak();
   template <class Body>
   auto turn_with(Body&& body) {
-    const TimePoint now = read_clock();
+    const TimePoint now = clock_.at(read_clock());
     struct TurnAfter {
       Poller& poller;
       ~TurnAfter() noexcept(false) { poller.turn(); }
@@ -195,6 +200,7 @@ class Poller {
 
   // Guarded by the baton.
   alignas(64) std::ptrdiff_t outstanding_ = 0;
+  RunningClock clock_;
   TimePoint last_turn_;
   TimePoint last_moved_;
   std::atomic<std::uint64_t> turns_{0};  // Anybody may read them.

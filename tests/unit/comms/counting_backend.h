@@ -17,8 +17,10 @@ class CountingBackend : public Backend {
  public:
   explicit CountingBackend(int& starts) : starts_(starts) {}
   void start() override { ++starts_; }
-  bool turn(TimePoint, Doorbell&) override {
+  bool turn(TimePoint now, Doorbell&) override {
     ++turns;
+    last_now = now;
+    std::this_thread::sleep_for(stops_for);
     return moves;
   }
   bool has_unsent() const override { return leaves_some; }
@@ -48,6 +50,8 @@ class CountingBackend : public Backend {
   std::atomic<int> turns{0};
   std::atomic<bool> moves{false};
   std::atomic<bool> leaves_some{false};
+  TimePoint last_now{};
+  Duration stops_for{};
   mutable std::atomic<std::thread::id> asked_by{};  // unfinished(), last.
 
  private:

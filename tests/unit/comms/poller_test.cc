@@ -81,6 +81,28 @@ TEST(Poller, LetsALoggerEndTheThreadThatLogs) {
   EXPECT_TRUE(ran);
 }
 
+// A process that is stopped in the middle of a turn, whose deadlines were computed from the time
+// before: they are no nearer when it goes on.
+TEST(Poller, StopInsideATurn_BringsNoDeadlineNearer) {
+  int starts = 0;
+  PollerConfig config;
+  config.name = "mem0";
+  config.longest_gap = std::chrono::milliseconds(50);
+  auto owned = std::make_unique<CountingBackend>(starts);
+  CountingBackend& backend = *owned;
+  Poller poller(config, std::move(owned));
+  poller.progress();
+  for (const auto stop : {std::chrono::milliseconds(60), std::chrono::milliseconds(300)}) {
+    backend.stops_for = stop;
+    poller.progress();
+    const TimePoint before = backend.last_now;
+    backend.stops_for = {};
+    poller.progress();
+    EXPECT_EQ(backend.last_now - before, config.longest_gap);
+    EXPECT_LE(backend.last_now, poller.backend_time());
+  }
+}
+
 // The background thread of one that nobody else drives.
 class Idling : public testing::Test {
  protected:
