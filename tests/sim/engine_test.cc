@@ -110,6 +110,50 @@ TEST(Sessions, AFlowThatDiesIsRemade) {
   }
 }
 
+// TCP waits for eight seconds before it gives a flow up. Messages do not: what that flow carried is
+// held up as long as its first timeouts take, since its siblings show that the peer is there.
+TEST(Sessions, ADeadFlowHoldsMessagesUpForLessThanASecond) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    EngineWorld pair(
+        Case{
+            "",
+            {.delay = 10us, .rate_bits_per_second = 100'000'000'000, .queue_limit_bytes = 8U << 20},
+            4,
+            {},
+            8s},
+        seed, 200);
+    ASSERT_TRUE(pair.connect());
+    ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= 50; })) << pair.world.why();
+    auto doomed = std::make_shared<std::uint16_t>(0);
+    const auto is_doomed = [doomed](const Bytes& frame, bool forward) {
+      RxFrame view;
+      view.head = frame;
+      const auto parsed = wire::parse_frame(view);
+      if (parsed.kind != wire::FrameKind::kTcp) return false;
+      const std::uint16_t port = forward ? parsed.tcp.source_port : parsed.tcp.destination_port;
+      if (*doomed == 0 && forward && parsed.payload_bytes > 1000) *doomed = port;
+      return port == *doomed;
+    };
+    pair.world.wire(0).drop_if([=](const Bytes& frame) { return is_doomed(frame, true); });
+    pair.world.wire(1).drop_if([=](const Bytes& frame) { return is_doomed(frame, false); });
+    std::size_t done = pair.receiver.done;
+    TimePoint since = pair.world.now();
+    Duration longest{};
+    ASSERT_TRUE(pair.world.run_until(
+        [&] {
+          longest = std::max(longest, pair.world.now() - since);
+          if (pair.receiver.done != done) since = pair.world.now();
+          done = pair.receiver.done;
+          return pair.is_all_done();
+        },
+        120s))
+        << pair.world.why();
+    EXPECT_NE(*doomed, 0);
+    EXPECT_LT(longest, 1s) << "seed " << seed;
+    EXPECT_TRUE(pair.receiver.are_finished_buffers_untouched());
+  }
+}
+
 // Nothing passes for a while, one way or both, and then everything does again. TCP outlives the
 // short ones; in the others flows die, here and there at different times, and are dialled again.
 struct Outage {

@@ -24,7 +24,8 @@ struct StreamHealth {
   std::uint64_t cwnd_bytes = 0;
   std::uint64_t unacked_bytes = 0;
   std::uint64_t retransmitted_bytes = 0;
-  std::uint32_t timeouts = 0;  // The kernel's TCP doesn't tell.
+  std::uint32_t timeouts = 0;         // The kernel's TCP doesn't tell.
+  std::uint64_t delivered_bytes = 0;  // Acknowledged by the peer's TCP.
 
   // With that of another stream, which came after this one, or ran beside it. One that was never
   // established has nothing to say of the path.
@@ -46,8 +47,21 @@ struct StreamHealth {
   void add_counts(const StreamHealth& other) {
     heard = std::max(heard, other.heard);
     retransmitted_bytes += other.retransmitted_bytes;
+    delivered_bytes += other.delivered_bytes;
     timeouts += other.timeouts;
   }
+};
+
+// What holds up the bytes that a stream has given to its TCP.
+struct StreamStall {
+  // Retransmission timeouts in a row, since the peer's TCP acknowledged anything.
+  std::uint32_t timeouts = 0;
+  // The peer's TCP answers and takes nothing: its window is closed.
+  bool is_shut = false;
+  // Its TCP holds every byte, so that only its process is still to read them.
+  bool is_acked = false;
+  // Since the peer's TCP was heard.
+  Duration silence = Duration::max();
 };
 
 // A reliable, ordered byte stream in both directions. Owned by the layer that made it; the user
@@ -95,6 +109,11 @@ class Stream {
 
   // Until it has been let go, and from within on_failed().
   virtual StreamHealth health() const { return {}; }
+  // For open streams that make no progress: of the kernel's TCP it is a system call.
+  virtual StreamStall stall(TimePoint) const { return {}; }
+  // The peer's window has been closed for so long, and its TCP answers: that is no reason to give
+  // the stream up. To be repeated while it lasts, and with zero when it is over.
+  virtual void tolerate_shut_window(Duration) {}
 
  protected:
   ~Stream() = default;

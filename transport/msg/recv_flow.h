@@ -99,6 +99,9 @@ class RecvFlow final : public StreamEvents {
     state_ = State::kDraining;
     deadline_ = deadline;
   }
+  StreamStall stall(TimePoint now) const {
+    return stream_ != nullptr ? stream_->stall(now) : StreamStall{};
+  }
   // See Stream.
   void settle_place() {
     if (stream_ != nullptr) stream_->settle_place();
@@ -109,6 +112,7 @@ class RecvFlow final : public StreamEvents {
   // The session's: the chunk being read; while kMapping what has been told, of how many lanes all
   // and of the next one up to which message.
   Cursor cursor;
+  bool is_stuck = false;  // What is written here does not arrive.
   std::size_t lanes_told = 0;
   std::uint64_t next_map = 0;
   // The acceptor's: what the challenge said; and its place on the receive queue, as long as its

@@ -163,12 +163,50 @@ bool RecvSession::tell(const Credit& credit) {
     return flow != nullptr && flow->is_up() && flow->write(record);
   };
   RecvFlow* const first = settings_.keeps_first_flow_free ? flows_[0].get() : heard_last_;
-  if (!takes(first) && std::none_of(flows_.begin(), flows_.end(),
-                                    [&](const auto& flow) { return takes(flow.get()); }))
+  const bool is_first_stuck = first != nullptr && first->is_stuck;
+  if ((is_first_stuck || !takes(first)) &&
+      std::none_of(flows_.begin(), flows_.end(),
+                   [&](const auto& flow) {
+                     return flow != nullptr && !flow->is_stuck && takes(flow.get());
+                   }) &&
+      std::none_of(flows_.begin(), flows_.end(),
+                   [&](const auto& flow) { return takes(flow.get()); }))
     return false;
   told_released_ = released_;
   is_asked_ = false;
   return true;
+}
+
+void RecvSession::watch_from(TimePoint now) {
+  watch_at_ = next_watch(now);
+  watched_received_ = received_;
+  if (acceptor_ != nullptr) acceptor_->wake_at(watch_at_);
+}
+
+// Where nothing is received, the sender may wait for credit that a dead path swallows: what was
+// told on such a flow is told again on another. The sender finds out about the flow itself.
+void RecvSession::watch(TimePoint now) {
+  if (state_ != State::kRunning || outstanding_ == 0) {
+    watch_at_ = kNever;
+    return;
+  }
+  const bool has_moved = received_ != watched_received_;
+  watch_from(now);
+  if (has_moved) return;
+  const auto living = std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
+    return flow != nullptr && flow->is_up();
+  });
+  if (living < 2) return;
+  bool has_new = false;
+  for (const auto& flow : flows_) {
+    if (flow == nullptr || !flow->is_up()) continue;
+    const bool was_stuck =
+        std::exchange(flow->is_stuck, flow->stall(now).timeouts >= kDeadTimeouts);
+    has_new |= flow->is_stuck && !was_stuck;
+  }
+  if (!has_new) return;
+  lanes_.for_each([&](RecvLane& lane) { change(lane); });
+  tell_soon();
 }
 
 void RecvSession::on_writable(RecvFlow& flow) {
@@ -378,13 +416,14 @@ void RecvSession::on_timers(TimePoint now) {
   }
   if (resume_deadline_ <= now) give_up_sender(now, resume_error_);
   probe_.on_timers(now);
+  if (watch_at_ <= now) watch(now);
   for (const auto& flow : flows_)
     if (flow != nullptr && flow->deadline() <= now) flow->close();
 }
 
 TimePoint RecvSession::next_deadline() const {
   if (has_untold_failure_ && owner_ != nullptr) return TimePoint::min();
-  TimePoint deadline = std::min(resume_deadline_, probe_.next_deadline());
+  TimePoint deadline = std::min({resume_deadline_, probe_.next_deadline(), watch_at_});
   for (const auto& flow : flows_)
     if (flow != nullptr) deadline = std::min(deadline, flow->deadline());
   return deadline;

@@ -154,6 +154,8 @@ class RecvSession final : public CopyClient {
   void drop_flow(RecvFlow& flow);
   bool has_living_flow() const;
   void wait_for_resume(TimePoint now, Error error);
+  void watch_from(TimePoint now);
+  void watch(TimePoint now);
   void stop_waiting();
   void give_up_sender(TimePoint now, Error error);
   void finish_closing();
@@ -205,6 +207,8 @@ class RecvSession final : public CopyClient {
   std::uint64_t outstanding_ = 0;      // Buffers posted for others.
   std::size_t places_lent_ = 0;        // To flows.
   RecvFlow* heard_last_ = nullptr;     // Credit goes there: it is alive if any is.
+  TimePoint watch_at_ = kNever;        // Whether flows carry credit.
+  std::uint64_t watched_received_ = 0;
   std::array<std::uint32_t, kMaxFlows> epochs_{};
   std::array<std::unique_ptr<RecvFlow>, kMaxFlows> flows_;
   Bounce bounce_;

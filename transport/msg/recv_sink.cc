@@ -221,6 +221,8 @@ void RecvSession::post(TimePoint now, RecvMessage& message) {
       return fail(now, resume_error_, why_sender_left());
   }
   ++outstanding_;
+  if (watch_at_ == kNever) [[unlikely]]
+    watch_from(now);
   if (lane->has_room()) [[likely]]
     take(now, *lane, message);
   else

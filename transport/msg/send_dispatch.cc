@@ -221,6 +221,8 @@ void SendSession::complete_messages() {
     const bool is_kept = kept_.owns(m);
     SendMessage* done = is_kept ? kept_.lent(m) : &m;
     if (is_held_by_peer(m)) {
+      for (std::size_t f = 0; f < flows_granted_; ++f)
+        flows_[f].has_delivered |= m.stream_end(f) != 0 && m.stream_end(f) != SendMessage::kInDoubt;
       if (m.has_lost()) --messages_with_lost_units_;
       sent_.remove(m);
       if (is_kept) kept_.give_back(m);
@@ -270,9 +272,17 @@ void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) 
     else
       resolve(flow, m, nullptr);
   });
+  if (trouble_) end_trouble(now);
+  if (PathEvents* const events = dialer_.path_events()) {
+    if (flow.redials != 0) events->on_redialled(now, dialer_.remote(), now - flow.lost_since);
+    if (flow.segment_bytes != 0)
+      events->on_small_segments(now, dialer_.remote(), flow.segment_bytes);
+  }
   flow.up_at = now;
   flow.other_queues = 0;
-  flow.received_when_up = credit_.received();
+  flow.written_when_up = flow.written_bytes();
+  flow.has_delivered = false;
+  flow.begin_watch(now);
   has_asked_ = false;
   expect_news();
   if (state_ == State::kOpening) {

@@ -31,6 +31,30 @@ void SendFlow::wait_until(TimePoint when) {
   set_wake_at(when);
 }
 
+void SendFlow::begin_watch(TimePoint now) {
+  is_tolerated_ = false;
+  watched_acked_ = acked_bytes_;
+  watched_written_ = written_bytes_;
+  moved_at_ = stalled_since_ = now;
+}
+
+// Where the kernel takes what is written nobody knows whether something waits; its own count of
+// timeouts does.
+void SendFlow::watch(TimePoint now, bool ack_is_delivery) {
+  const bool has_moved = acked_bytes_ != watched_acked_;
+  const bool nothing_waited = ack_is_delivery && watched_acked_ == watched_written_;
+  if (has_moved) moved_at_ = now;
+  if (has_moved || nothing_waited) stalled_since_ = now;
+  watched_acked_ = acked_bytes_;
+  watched_written_ = written_bytes_;
+}
+
+void SendFlow::note_end(const Stream& stream) {
+  const StreamHealth health = stream.health();
+  delivered_bytes_ = std::max(delivered_bytes_, health.delivered_bytes);
+  health_.add_later(health);
+}
+
 Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> patience) {
   ++epoch_;
   written_bytes_ = 0;
@@ -43,7 +67,8 @@ Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> pat
   state_ = State::kConnecting;
   patience_ = patience;
   set_wake_at(patience ? now + *patience : kNever);
-  auto stream = dialer.dial(now, *this);
+  auto stream =
+      segment_bytes != 0 ? dialer.dial_small(now, *this, segment_bytes) : dialer.dial(now, *this);
   if (!stream) return tl::unexpected<Error>(stream.error());
   stream_ = *stream;
   return {};
@@ -51,7 +76,7 @@ Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> pat
 
 void SendFlow::drop(State state) {
   if (Stream* stream = std::exchange(stream_, nullptr)) {
-    health_.add_later(stream->health());
+    note_end(*stream);
     stream->abort();
   }
   state_ = state;
@@ -213,7 +238,7 @@ void SendFlow::on_delivered(TimePoint, std::uint64_t total_bytes) {
 void SendFlow::on_closed(TimePoint now) { session_->on_flow_closed(now, *this); }
 
 void SendFlow::on_failed(TimePoint now, Error error) {
-  if (const Stream* stream = std::exchange(stream_, nullptr)) health_.add_later(stream->health());
+  if (const Stream* stream = std::exchange(stream_, nullptr)) note_end(*stream);
   session_->on_flow_lost(now, *this, error);
 }
 

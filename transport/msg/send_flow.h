@@ -42,7 +42,8 @@ class SendFlow final : public StreamEvents {
   bool was_up() const { return was_up_; }
   std::uint64_t acked_bytes() const { return acked_bytes_; }
   std::uint64_t written_bytes() const { return written_bytes_; }
-  // That the peer's TCP has acknowledged, as far as it was asked.
+  // That the peer's TCP has acknowledged, as far as it was asked; of the stream that was let go
+  // last, all that it had.
   std::uint64_t delivered_bytes() const { return delivered_bytes_; }
   void ask_delivery() {
     if (stream_ != nullptr) stream_->ask_delivery();
@@ -54,6 +55,25 @@ class SendFlow final : public StreamEvents {
   // Of the streams that it has let go.
   const StreamHealth& health() const { return health_; }
   bool is_drained() const { return acked_bytes_ == written_bytes_; }
+  StreamStall stall(TimePoint now) const {
+    return stream_ != nullptr ? stream_->stall(now) : StreamStall{};
+  }
+  // Zero: it is open again.
+  void tolerate_shut_window(Duration lasted) {
+    if (lasted == Duration::zero() && !is_tolerated_) return;
+    is_tolerated_ = lasted != Duration::zero();
+    stream_->tolerate_shut_window(lasted);
+  }
+  // The peer's process may take longer for its next word.
+  void wait_longer(TimePoint until) { set_wake_at(until); }
+
+  // --- Whether it makes progress, looked at now and then
+  void begin_watch(TimePoint now);
+  void watch(TimePoint now, bool ack_is_delivery);
+  // Something of it was acknowledged, at the look before the last one or since.
+  TimePoint moved_at() const { return moved_at_; }
+  // Nothing of what waits has been acknowledged since then.
+  TimePoint stalled_since() const { return stalled_since_; }
 
   // Room for chunks now; 0 while the stream's rings are full.
   std::size_t room() const { return is_up() && !is_blocked_ ? stream_->room() : 0; }
@@ -67,13 +87,20 @@ class SendFlow final : public StreamEvents {
   void drop(State state);
   void close();  // FIN.
 
-  // Kept by the session: when the flow came up and how many messages had been received by then,
-  // when it died, redials since, and deaths in a row without having served.
+  // Kept by the session: when the flow came up and what had been written by then; whether a message
+  // of it has arrived since; since when it has been lost, until when it is redialled, redials so
+  // far, and deaths in a row without having served.
   TimePoint up_at{};
-  std::uint64_t received_when_up = 0;
-  TimePoint died_at{};
+  std::uint64_t written_when_up = 0;
+  bool has_delivered = false;
+  bool is_given_up = false;  // By the session, before its TCP would have.
+  TimePoint asked_at{};      // For an acknowledgement, since a sibling has stalled.
+  std::uint64_t acked_when_asked = 0;
+  TimePoint lost_since{};
+  TimePoint redial_until{};
   std::uint32_t redials = 0;
-  NobodyListens nobody;  // At the peer's port, say its redials.
+  std::uint32_t segment_bytes = 0;  // It was dialled with this limit; zero: none.
+  NobodyListens nobody;             // At the peer's port, say its redials.
   std::uint32_t early_deaths = 0;
   // Dials that came to another queue of the peer's NIC than the session is on.
   std::uint32_t other_queues = 0;
@@ -87,6 +114,7 @@ class SendFlow final : public StreamEvents {
 
  private:
   void set_wake_at(TimePoint when);
+  void note_end(const Stream& stream);
   // Returns false when the stream is no longer ours to read.
   bool on_record(TimePoint now);
   bool on_challenge(TimePoint now);
@@ -99,13 +127,18 @@ class SendFlow final : public StreamEvents {
   State state_ = State::kIdle;
   std::uint8_t index_ = 0;
   bool was_up_ = false;
-  bool is_blocked_ = false;  // write() said no; on_acked() clears it.
+  bool is_tolerated_ = false;  // Its window is closed.
+  bool is_blocked_ = false;    // write() said no; on_acked() clears it.
   bool has_peer_finished_ = false;
   bool is_challenged_ = false;  // The peer has proven that it holds the key.
   std::uint32_t epoch_ = 0;
   std::uint64_t written_bytes_ = 0;
   std::uint64_t acked_bytes_ = 0;
   std::uint64_t delivered_bytes_ = 0;
+  std::uint64_t watched_acked_ = 0;  // At the last look.
+  std::uint64_t watched_written_ = 0;
+  TimePoint moved_at_{};
+  TimePoint stalled_since_{};
   TimePoint wake_at_ = kNever;
   StreamHealth health_;
   std::optional<Duration> patience_;

@@ -3,6 +3,7 @@
 #include "transport/msg/send_session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "transport/msg/handshake.h"
 
@@ -51,6 +52,8 @@ void SendSession::post(TimePoint now, SendMessage& message) {
   next.set_place(*lane, lane->messages++);
   ++posted_;
   unsent_.push_back(next);
+  if (watch_at_ == kNever) [[unlikely]]
+    watch_from(now);
   if (message.total() > settings_.multi_flow_threshold_bytes && !wants_extra_flows_) {
     wants_extra_flows_ = true;
     if (state_ == State::kReady) start_extra_flows(now);
@@ -97,6 +100,7 @@ void SendSession::on_timers(TimePoint now) {
     if (is_ended()) return;
     if (flow.wake_at() > now) continue;
     if (flow.state() != SendFlow::State::kWaiting) {
+      if (bear_with_greeting(now, flow)) continue;
       on_flow_lost(now, flow, Error{Errc::kTimedOut, 0, "handshake"});
       continue;
     }
@@ -106,13 +110,18 @@ void SendSession::on_timers(TimePoint now) {
     }
     std::optional<Duration> patience;
     if (flow.redials != 0) patience = settings_.redial_attempt;
+    // Of a path that swallows large segments alone the first attempt succeeds. Else it was an
+    // outage.
+    if (flow.redials > 1) segment_limit_ = 0;
+    flow.segment_bytes = segment_bytes();
     if (const Status dialled = flow.dial(now, dialer_, patience); !dialled)
       on_flow_lost(now, flow, dialled.error());
   }
+  if (watch_at_ <= now && !is_ended()) watch(now);
 }
 
 TimePoint SendSession::next_deadline() const {
-  TimePoint deadline = kNever;
+  TimePoint deadline = is_ended() ? kNever : watch_at_;
   for (const SendFlow& flow : flows_) deadline = std::min(deadline, flow.wake_at());
   return deadline;
 }
@@ -149,17 +158,36 @@ void SendSession::doubt_flow(const SendFlow& flow) {
   });
 }
 
-// Whether it was worth dialling. A connection that nobody uses serves by being there.
+// Whether it was worth dialling: by what arrived, for a path that carries handshakes and nothing
+// larger keeps a flow up as long as TCP waits. Age counts for a flow only that had nothing to
+// carry. What a kernel has taken says nothing of the peer; what its TCP has acknowledged does.
 bool SendSession::has_served(TimePoint now, const SendFlow& flow) const {
   // Enough for the handshake and a probe of the path not to count.
   constexpr std::uint64_t kProgressBytes = 64U << 10;
-  return flow.acked_bytes() > kProgressBytes || credit_.received() > flow.received_when_up ||
-         now - flow.up_at >= settings_.redial_window;
+  const std::uint64_t delivered =
+      settings_.ack_is_delivery ? flow.acked_bytes() : flow.delivered_bytes();
+  if (flow.has_delivered || delivered > kProgressBytes) return true;
+  return !is_payload_stuck(flow) && now - flow.up_at >= settings_.redial_window;
+}
+
+bool SendSession::is_payload_stuck(const SendFlow& flow) const {
+  const std::uint64_t delivered =
+      settings_.ack_is_delivery ? flow.acked_bytes() : flow.delivered_bytes();
+  return flow.written_bytes() != flow.written_when_up && delivered < flow.written_bytes();
+}
+
+// Segments of flows that are dialled from now on; zero: as large as TCP finds.
+std::uint32_t SendSession::segment_bytes() const {
+  // IP packets of 1400 bytes, which tunnels inside an MTU of 1500 leave; and less than any.
+  constexpr std::array<std::uint32_t, 3> kLimits{0, 1360, 1024};
+  return kLimits[segment_limit_];
 }
 
 void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   if (is_ended()) return;
   const bool was_serving = flow.is_up();
+  const bool is_given_up = std::exchange(flow.is_given_up, false);
+  const bool was_stalled = was_serving && error.code == Errc::kTimedOut;
   const bool had_opened = flow.state() >= SendFlow::State::kGreeting;
   flow.drop(SendFlow::State::kGone);
   doubt_flow(flow);
@@ -183,12 +211,23 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   }
 
   if (was_serving) {
-    flow.early_deaths = has_served(now, flow) ? 0 : flow.early_deaths + 1;
+    const bool has_served_us = has_served(now, flow);
+    flow.early_deaths = has_served_us ? 0 : flow.early_deaths + 1;
     flow.redials = 0;
+    if (was_stalled && !has_served_us && is_payload_stuck(flow)) {
+      // Its handshake came through, and nothing that it was given after that.
+      error = Error{Errc::kPathMtu, 0, "handshakes arrive, payload does not"};
+      segment_limit_ = static_cast<std::uint8_t>(std::min(segment_limit_ + 1, 2));
+    }
   }
-  if (flow.redials == 0) flow.died_at = now;
+  if (flow.redials == 0) {
+    flow.lost_since = was_stalled && has_outstanding() ? flow.stalled_since() : now;
+    // What TCP would still have waited is not lost with a flow that is given up before.
+    const TimePoint gives_up = is_given_up ? flow.lost_since + settings_.sender_notices : now;
+    flow.redial_until = std::max(now, gives_up) + settings_.redial_window;
+  }
   // The last attempt goes out as the window closes: no outage within it ends unnoticed.
-  const TimePoint last = flow.died_at + settings_.redial_window;
+  const TimePoint last = flow.redial_until;
   if (flow.early_deaths > settings_.max_redials || now >= last) return fail(error);
   const std::uint32_t in_vain = flow.redials + std::max(flow.early_deaths, 1U) - 1;
   const TimePoint again = std::min(last, now + redial_delay(in_vain));
@@ -226,7 +265,7 @@ void SendSession::on_bye(const Bye& bye) {
 void SendSession::on_other_queue(TimePoint now, SendFlow& flow) {
   // Of eight queues the right one is missed so often once in 5000 times.
   constexpr std::uint32_t kMostTries = 64;
-  const bool comes_back = flow.redials != 0 && now < flow.died_at + settings_.redial_window;
+  const bool comes_back = flow.redials != 0 && now < flow.redial_until;
   if (!comes_back && flow.other_queues >= kMostTries)
     return on_flow_lost(now, flow, Error{Errc::kRefused, 0, "dial: no port to the peer's queue"});
   ++flow.other_queues;

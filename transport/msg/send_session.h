@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The connecting side of a NCCL connection: messages over up to eight byte streams. Three files:
+// The connecting side of a NCCL connection: messages over up to eight byte streams. Four files:
 // send_session.cc (life: dialling, closing, failing), send_dispatch.cc (which bytes go out next, on
-// which flow, and when a message is done), send_flow.cc (one flow's handshake and records).
+// which flow, and when a message is done), send_watch.cc (flows that make no progress),
+// send_flow.cc (one flow's handshake and records).
 //
 // Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
 // construction. Belongs to the thread that owns the streams.
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "transport/core/intrusive_list.h"
 #include "transport/msg/credit.h"
@@ -122,6 +124,17 @@ class SendSession {
   void resolve(SendFlow& flow, SendMessage& message, const ChunkMap* held);
   void advance();
 
+  // send_watch.cc
+  void watch_from(TimePoint now);
+  void watch(TimePoint now);
+  bool watch_flow(TimePoint now, SendFlow& flow, Duration& silent, Duration& shut, bool& all_acked);
+  bool is_dead(TimePoint now, const SendFlow& flow, const StreamStall& stall);
+  bool awaits_receipt();
+  bool bear_with_greeting(TimePoint now, SendFlow& flow);
+  void note_trouble(TimePoint now, Duration silent, Duration standing);
+  void say_trouble(TimePoint now, PeerTrouble trouble, Duration lasted);
+  void end_trouble(TimePoint now);
+
   // send_session.cc
   bool has_outstanding() const { return !unsent_.empty() || !sent_.empty(); }
   bool has_lent();
@@ -134,6 +147,8 @@ class SendSession {
   void doubt_flow(const SendFlow& flow);
   void on_other_queue(TimePoint now, SendFlow& flow);
   bool has_served(TimePoint now, const SendFlow& flow) const;
+  bool is_payload_stuck(const SendFlow& flow) const;
+  std::uint32_t segment_bytes() const;
   void forget_messages();  // Their records are the owner's again.
   void finish_closing();
   void release_kept();
@@ -174,6 +189,14 @@ class SendSession {
   std::size_t used_lanes_ = 0;  // Those that have had a message.
   SenderCredit credit_;
   std::array<SendFlow, kMaxFlows> flows_;
+
+  // See send_watch.cc.
+  TimePoint watch_at_ = kNever;
+  std::uint64_t watched_received_ = 0;
+  TimePoint moved_at_{};  // When a look found that messages or bytes had moved.
+  std::optional<PeerTrouble> trouble_;
+  TimePoint trouble_since_{};
+  std::uint8_t segment_limit_ = 0;  // Of those that are tried one after the other.
 };
 
 }  // namespace ztcp::msg

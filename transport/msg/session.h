@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,6 +30,16 @@ inline constexpr std::size_t kMaxUnexpected = 32;
 // Tags for which a receiver may have told buffers, and that no message has had yet.
 inline constexpr std::size_t kMaxUnusedLanes = 512;
 
+// While something is outstanding sessions look now and then whether their flows make progress. All
+// of a process do at the same multiples of this, so that one scan serves them.
+inline constexpr Duration kWatchInterval = std::chrono::milliseconds(100);
+constexpr TimePoint next_watch(TimePoint now) {
+  const Duration since = now.time_since_epoch();
+  return TimePoint(since - since % kWatchInterval + kWatchInterval);
+}
+// So many retransmission timeouts in a row are no chance losses.
+inline constexpr std::uint32_t kDeadTimeouts = 3;
+
 using Cookie = std::array<std::byte, 16>;      // Names a listener; travels in NCCL's handle.
 using ClusterKey = std::array<std::byte, 32>;  // HMAC-SHA256 key; all zero: no authentication.
 
@@ -48,7 +59,7 @@ struct SessionSettings {
   std::uint32_t max_redials = 3;
   // A receiver whose flows are all gone waits for a resume as long as the sender may take to notice
   // (its TCP's user timeout) and to redial. When the last flow was reset by the peer the former is
-  // nothing, for then the sender knows already.
+  // nothing: the sender knows already, and the reset shows that the way from it is open.
   Duration sender_notices = std::chrono::seconds(8);
   Duration resume_wait(bool sender_knows) const {
     return (sender_knows ? Duration::zero() : sender_notices) + redial_window + redial_attempt;
@@ -117,10 +128,39 @@ class RecvOwner {
   ~RecvOwner() = default;
 };
 
+// Why a peer takes nothing.
+enum class PeerTrouble : std::uint8_t {
+  kSilent,      // Its host answers nothing.
+  kStandsStill  // Its host's kernel answers, its process does nothing.
+};
+
+// What a session tells of its peer, for an operator. Seldom.
+class PathEvents {
+ public:
+  // Something waits for the peer, and has for `lasted`. Once each time.
+  virtual void on_trouble(TimePoint, Endpoint, PeerTrouble, Duration /*lasted*/) {}
+  // The same is over.
+  virtual void on_trouble_over(TimePoint, Endpoint, PeerTrouble, Duration /*lasted*/) {}
+  // A flow that was lost is up again, after so long.
+  virtual void on_redialled(TimePoint, Endpoint, Duration /*lasted*/) {}
+  // A flow is up whose segments have at most so much payload, for larger ones did not arrive.
+  virtual void on_small_segments(TimePoint, Endpoint, std::uint32_t /*segment_bytes*/) {}
+
+ protected:
+  ~PathEvents() = default;
+};
+
 // Opens further streams to the same peer, over whatever made the first (StreamSource).
 class Dialer {
  public:
   virtual Result<Stream*> dial(TimePoint now, StreamEvents& events) = 0;
+  // The same with segments of at most so much payload: on the last flows larger ones were lost.
+  virtual Result<Stream*> dial_small(TimePoint now, StreamEvents& events,
+                                     std::uint32_t /*segment_bytes*/) {
+    return dial(now, events);
+  }
+  virtual PathEvents* path_events() { return nullptr; }  // Null: nobody wants to know.
+  virtual Endpoint remote() const { return {}; }
   // Whether there are streams to spare for a flow that the session can do without. Each session
   // needs one: those still to come must find theirs.
   virtual bool has_spare() const { return true; }
@@ -137,6 +177,12 @@ class Dialer {
 class StreamSource {
  public:
   virtual Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) = 0;
+  // See Dialer.
+  virtual Result<Stream*> dial_small(TimePoint now, Endpoint remote, StreamEvents& events,
+                                     std::uint32_t /*segment_bytes*/) {
+    return dial(now, remote, events);
+  }
+  virtual PathEvents* path_events() { return nullptr; }
   // There will be a stream left for each session that may still come when one more is dialled.
   virtual bool has_spare_stream() const = 0;
   // Where whoever dials finds this process, as long as it lives.

@@ -26,10 +26,10 @@ std::array<std::uint64_t, 2> acceptor_secret(const std::array<std::uint64_t, 2>&
 
 }  // namespace
 
-Sessions::Outgoing::Outgoing(Sessions& its_sessions, Endpoint endpoint, const Cookie& cookie,
+Sessions::Outgoing::Outgoing(Sessions& its_sessions, Endpoint remote, const Cookie& cookie,
                              std::uint64_t id, SendOwner& owner)
     : sessions(its_sessions),
-      remote(endpoint),
+      endpoint(remote),
       session(sessions.settings_, sessions.key_, cookie, id, *this, owner) {}
 
 Sessions::Sessions(const SessionSettings& settings, const ClusterKey& key,

@@ -51,17 +51,23 @@ class Sessions {
  private:
   // A session that we began and how it reaches its peer.
   struct Outgoing final : Dialer {
-    Outgoing(Sessions& its_sessions, Endpoint endpoint, const Cookie& cookie, std::uint64_t id,
+    Outgoing(Sessions& its_sessions, Endpoint remote, const Cookie& cookie, std::uint64_t id,
              SendOwner& owner);
     Result<Stream*> dial(TimePoint now, StreamEvents& events) override {
-      return sessions.source_.dial(now, remote, events);
+      return sessions.source_.dial(now, endpoint, events);
     }
+    Result<Stream*> dial_small(TimePoint now, StreamEvents& events,
+                               std::uint32_t segment_bytes) override {
+      return sessions.source_.dial_small(now, endpoint, events, segment_bytes);
+    }
+    PathEvents* path_events() override { return sessions.source_.path_events(); }
+    Endpoint remote() const override { return endpoint; }
     bool has_spare() const override { return sessions.source_.has_spare_stream(); }
     void wake_at(TimePoint when) override { sessions.wake_at(when); }
     Endpoint listening() const override { return sessions.source_.listening(); }
 
     Sessions& sessions;
-    const Endpoint remote;
+    const Endpoint endpoint;
     SendSession session;
   };
 

@@ -166,7 +166,17 @@ StreamHealth Connection::health() const {
           .cwnd_bytes = now.cwnd_bytes,
           .unacked_bytes = now.sent_bytes - now.acked_bytes,
           .retransmitted_bytes = now.retransmitted_bytes,
-          .timeouts = now.timeouts};
+          .timeouts = now.timeouts,
+          .delivered_bytes = now.acked_bytes};
+}
+
+StreamStall Connection::stall(TimePoint now) const {
+  const Duration silence = now - heard_;
+  if (!is_synchronized() || !sender_.has_unacked()) return {.is_acked = true, .silence = silence};
+  const bool is_shut = sender_.window_bytes() == 0;
+  return {.timeouts = is_shut ? 0U : static_cast<std::uint32_t>(sender_.backoff()),
+          .is_shut = is_shut,
+          .silence = silence};
 }
 
 bool Connection::is_unfinished() const {

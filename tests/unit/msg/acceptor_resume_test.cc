@@ -4,10 +4,12 @@
 // Who comes back, and what he is told.
 #include <array>
 #include <chrono>
+#include <random>
 
 #include <gtest/gtest.h>
 
 #include "tests/unit/msg/acceptor_fixture.h"
+#include "transport/core/running_clock.h"
 #include "transport/msg/acceptor.h"
 
 namespace ztcp::msg {
@@ -180,6 +182,30 @@ TEST_F(AcceptorTest, AResumeInTimeSavesIt) {
   now += settings.resume_wait(false);
   acceptor->on_timers(now);
   EXPECT_TRUE(failures.empty());
+}
+
+// The process is stopped between reading the clock and hearing that its flows are gone, for longer
+// than a resume may take. Its sender, which has redialled all the while, finds the session.
+TEST_F(AcceptorTest, StopInTheMiddleOfATurn_LeavesTheWholeTimeForAResume) {
+  std::mt19937_64 random(7);
+  for (std::uint64_t id = 1; id <= 20; ++id) {
+    TimePoint real = now;
+    RunningClock clock(real, 1s);
+    const auto turn = [&](Duration pause) { now = clock.at(real += pause); };
+    Peer& peer = greet(hello(id));
+    turn(1ms);
+    real += std::chrono::milliseconds(1000 + random() % 60'000);  // The stop.
+    peer.events->on_failed(now, Error{Errc::kPeerClosed, 0, "rst"});
+    turn(0ms);
+    acceptor->on_timers(now);
+    ASSERT_TRUE(failures.empty());
+    for (int i = 0; i < 10; ++i) {
+      turn(std::chrono::milliseconds(random() % 700));
+      acceptor->on_timers(now);
+    }
+    ASSERT_TRUE(failures.empty());
+    EXPECT_TRUE(accept_of(greet(hello(id, 2))));
+  }
 }
 
 TEST_F(AcceptorTest, AFailureBeforeTheOwnerCameIsToldThen) {

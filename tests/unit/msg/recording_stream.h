@@ -32,6 +32,8 @@ class RecordingStream final : public Stream {
   void ask_delivery() override { ++delivery_asks; }
   void settle_place() override { ++settled; }
   StreamHealth health() const override { return vitals; }
+  StreamStall stall(TimePoint) const override { return stalled; }
+  void tolerate_shut_window(Duration lasted) override { tolerated.push_back(lasted); }
 
   bool is_left() const { return closed || aborted; }
 
@@ -75,6 +77,8 @@ class RecordingStream final : public Stream {
   int settled = 0;
   int delivery_asks = 0;
   StreamHealth vitals;
+  StreamStall stalled;
+  std::vector<Duration> tolerated;
 };
 
 }  // namespace ztcp::msg

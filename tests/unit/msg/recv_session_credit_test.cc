@@ -44,6 +44,32 @@ TEST_F(RecvSessionTest, MessagesBelongToTheBuffersOfTheirTag) {
             (Credit{2, 8, 2, 9}));
 }
 
+// The sender has nothing under way on it that would show it.
+TEST_F(RecvSessionTest, CreditOnAFlowThatIsNotAnswered_IsToldAgainOnAnother) {
+  Peer& first = greet();
+  Peer& second = greet(hello(5, 1, 1));
+  std::vector<std::byte> buffer(8);
+  post(buffer, 1);
+  acceptor->flush();
+  const bool is_first = credit_of(first) == Credit{1, 0, 0};
+  Peer& stuck = is_first ? first : second;
+  Peer& other = is_first ? second : first;
+  static_cast<void>(other.stream.records());
+  const auto look = [&] {
+    now += 2 * kWatchInterval;
+    acceptor->on_timers(now);
+    acceptor->flush();
+  };
+  look();
+  EXPECT_EQ(credit_of(other), std::nullopt);
+  stuck.stream.stalled = {.timeouts = kDeadTimeouts};
+  look();
+  EXPECT_EQ(credit_of(other), (Credit{1, 0, 0}));
+  look();
+  EXPECT_EQ(credit_of(other), std::nullopt) << "once suffices";
+  EXPECT_FALSE(stuck.stream.is_left()) << "its sender decides";
+}
+
 TEST_F(RecvSessionTest, OnlyLanesThatChangedAreTold) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(8);

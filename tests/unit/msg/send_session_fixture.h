@@ -17,7 +17,7 @@
 
 namespace ztcp::msg {
 
-class SendSessionTest : public testing::Test, public Dialer, public SendOwner {
+class SendSessionTest : public testing::Test, public Dialer, public SendOwner, public PathEvents {
  protected:
   static constexpr Cookie kCookie = {std::byte{1}};
   static constexpr std::uint64_t kId = 77;
@@ -41,6 +41,20 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner {
     dialled.emplace_back().events = &events;
     return &dialled.back().stream;
   }
+  Result<Stream*> dial_small(TimePoint at, StreamEvents& events,
+                             std::uint32_t segment_bytes) override {
+    segment_limits.push_back(segment_bytes);
+    return dial(at, events);
+  }
+  PathEvents* path_events() override { return this; }
+  void on_trouble(TimePoint, Endpoint, PeerTrouble trouble, Duration) override {
+    troubles.push_back(trouble);
+  }
+  void on_trouble_over(TimePoint, Endpoint, PeerTrouble, Duration lasted) override {
+    troubles_over.push_back(lasted);
+  }
+  void on_small_segments(TimePoint, Endpoint, std::uint32_t) override { ++small_flows; }
+  void on_redialled(TimePoint, Endpoint, Duration lasted) override { redialled.push_back(lasted); }
   void on_ready(TimePoint) override { ++ready; }
   void on_done(SendMessage& message) override { done.push_back(static_cast<Send&>(message).name); }
   void on_session_failed(Error e) override { failures.push_back(e); }
@@ -94,6 +108,11 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner {
   TimePoint now{};
   bool dials_succeed = true;
   std::deque<Dialled> dialled;
+  std::vector<std::uint32_t> segment_limits;
+  std::vector<PeerTrouble> troubles;
+  std::vector<Duration> troubles_over;
+  std::vector<Duration> redialled;
+  int small_flows = 0;  // That came up.
   std::vector<std::byte> memory = std::vector<std::byte>(1U << 20);
   std::uint32_t next_name = 0;
   std::deque<Send> sends;

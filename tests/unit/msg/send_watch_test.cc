@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Flows that make no progress, and what their sender makes of it.
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/msg/send_session_fixture.h"
+
+namespace ztcp::msg {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SendWatch : public SendSessionTest {
+ protected:
+  // Time passes, and the session is called whenever it wants to be.
+  void pass(Duration time) {
+    const TimePoint end = now + time;
+    while (session->next_deadline() <= end) {
+      now = std::max(now, session->next_deadline());
+      session->on_timers(now);
+    }
+    now = end;
+  }
+  // Until so many streams have been dialled.
+  void wait_for_dial(std::size_t count) {
+    while (failures.empty() && dialled.size() < count) {
+      ASSERT_NE(session->next_deadline(), kNever);
+      now = std::max(now, session->next_deadline());
+      session->on_timers(now);
+    }
+  }
+  // Four flows are up, of which each carries a part of a message.
+  void spread() {
+    accept(0, Credit{3, 0, 0});
+    post(settings.multi_flow_threshold_bytes + 1);
+    for (std::size_t i = 1; i < 4; ++i) accept(i);
+  }
+  void over_kernel_sockets() {
+    settings.ack_is_delivery = false;
+    make();
+  }
+  static bool has_asked(Dialled& d) {
+    for (const auto& record : d.stream.records())
+      if (record.header.type == RecordType::kAsk) return true;
+    return false;
+  }
+};
+
+TEST_F(SendWatch, FlowThatTimesOutWhileASiblingIsAnswered_IsDialledAgain) {
+  spread();
+  dialled[1].stream.stalled = {.timeouts = 3};
+  for (Dialled& d : dialled) static_cast<void>(d.stream.records());
+  pass(150ms);
+  EXPECT_TRUE(has_asked(dialled[0]));
+  EXPECT_EQ(dialled.size(), 4U) << "no sibling has answered yet";
+  dialled[0].stream.stalled.silence = 1ms;
+  pass(100ms);
+  EXPECT_EQ(dialled.size(), 4U) << "it was heard, which is no answer";
+  ack(dialled[0], 1);
+  pass(100ms);
+  EXPECT_TRUE(dialled[1].stream.aborted);
+  ASSERT_EQ(dialled.size(), 5U);
+  accept(4);
+  EXPECT_EQ(redialled.size(), 1U);
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(SendWatch, FlowsThatAllTimeOut_AreLeftAloneForAWhile) {
+  spread();
+  for (Dialled& d : dialled) d.stream.stalled = {.timeouts = 5};
+  pass(3900ms);
+  EXPECT_EQ(dialled.size(), 4U);
+  pass(300ms);
+  EXPECT_EQ(dialled.size(), 8U);
+}
+
+TEST_F(SendWatch, FlowWithAClosedWindow_IsKept) {
+  over_kernel_sockets();
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  dialled[0].stream.stalled = {.is_shut = true};
+  pass(60s);
+  EXPECT_EQ(dialled.size(), 1U);
+  EXPECT_FALSE(dialled[0].stream.aborted);
+  ASSERT_FALSE(dialled[0].stream.tolerated.empty());
+  EXPECT_GT(dialled[0].stream.tolerated.back(), 59s);
+  EXPECT_EQ(troubles, std::vector{PeerTrouble::kStandsStill});
+  dialled[0].stream.stalled = {};
+  ack(dialled[0], 10'000);
+  say(dialled[0], Credit{3, 0, 1});
+  pass(1s);
+  EXPECT_EQ(dialled[0].stream.tolerated.back(), 0s) << "the usual limit again";
+  ASSERT_EQ(troubles_over.size(), 1U);
+  EXPECT_GT(troubles_over[0], 59s);
+  EXPECT_EQ(session->next_deadline(), kNever) << "nothing is outstanding";
+}
+
+TEST_F(SendWatch, FlowGivenUpEarly_LeavesTheWholeTimeToComeBack) {
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  const TimePoint stalled = now;
+  dialled[0].stream.stalled = {.timeouts = 4};
+  pass(settings.sender_notices + settings.redial_window - 500ms);
+  EXPECT_TRUE(failures.empty());
+  EXPECT_EQ(troubles, std::vector{PeerTrouble::kSilent});
+  while (failures.empty()) pass(100ms);
+  EXPECT_LE(now - stalled,
+            settings.sender_notices + settings.redial_window + settings.redial_attempt + 200ms);
+}
+
+// Its receiver has posted the buffer and its kernel has acknowledged every byte.
+TEST_F(SendWatch, ProcessThatDoesNotReadFromItsKernel_IsReported) {
+  over_kernel_sockets();
+  accept(0, Credit{1, 0, 0});
+  post(100);
+  ack(dialled[0], kHelloBytes + 100);
+  dialled[0].stream.stalled = {.is_acked = true};
+  pass(1500ms);
+  EXPECT_TRUE(troubles.empty());
+  pass(1500ms);
+  EXPECT_EQ(troubles, std::vector{PeerTrouble::kStandsStill});
+  say(dialled[0], Credit{1, 0, 1});
+  pass(200ms);
+  EXPECT_EQ(troubles_over.size(), 1U);
+}
+
+TEST_F(SendWatch, ReceiverThatHasPostedNothing_IsNotReported) {
+  over_kernel_sockets();
+  accept(0);
+  post(100);
+  ack(dialled[0], kHelloBytes + 100);
+  dialled[0].stream.stalled = {.is_acked = true};
+  pass(60s);
+  EXPECT_TRUE(troubles.empty());
+}
+
+// Its kernel has the hello, the process is stopped.
+TEST_F(SendWatch, HelloThatAStoppedProcessDoesNotAnswer_IsWaitedFor) {
+  over_kernel_sockets();
+  accept(0, Credit{1, 0, 0});
+  post(100);
+  dialled[0].events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  session->on_timers(now);
+  ASSERT_EQ(dialled.size(), 2U);
+  open(1);
+  dialled[1].stream.stalled = {.is_acked = true};
+  pass(60s);
+  EXPECT_TRUE(failures.empty());
+  EXPECT_EQ(dialled.size(), 2U);
+  EXPECT_EQ(troubles, std::vector{PeerTrouble::kStandsStill});
+  say(dialled[1], kLimits);
+  say(dialled[1], Ready{});
+  EXPECT_EQ(redialled.size(), 1U);
+  EXPECT_EQ(troubles_over.size(), 1U);
+}
+
+TEST_F(SendWatch, FirstHelloWithoutAnAnswer_IsWaitedForWithinBounds) {
+  over_kernel_sockets();
+  open(0);
+  dialled[0].stream.stalled = {.is_acked = true};
+  pass(60s);
+  EXPECT_TRUE(failures.empty());
+  pass(100s);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kTimedOut);
+}
+
+// A path that carries handshakes and nothing larger, however long TCP waits for it.
+TEST_F(SendWatch, PathThatDeliversNoPayload_IsTriedWithSmallerSegmentsAndGivenUp) {
+  for (const Duration life : {1s, 6s, 8s, 30s}) {
+    SCOPED_TRACE(std::chrono::duration_cast<std::chrono::seconds>(life).count());
+    session.reset();
+    dialled.clear();
+    failures.clear();
+    segment_limits.clear();
+    over_kernel_sockets();
+    accept(0, Credit{3, 0, 0});
+    post(100'000);
+    for (int lives = 0; failures.empty() && lives < 100; ++lives) {
+      dialled.back().events->on_acked(now, 200'000);  // The kernel has copied it.
+      now += life;
+      dialled.back().stream.vitals.delivered_bytes = kHelloBytes;
+      dialled.back().events->on_failed(now, Error{Errc::kTimedOut, 0, "user timeout"});
+      if (!failures.empty()) break;
+      wait_for_dial(dialled.size() + 1);
+      if (failures.empty()) accept(dialled.size() - 1, Credit{3, 0, 0});
+    }
+    ASSERT_EQ(failures.size(), 1U);
+    EXPECT_EQ(failures[0].code, Errc::kPathMtu);
+    EXPECT_EQ(dialled.size(), settings.max_redials + 1U);
+    EXPECT_EQ(segment_limits, (std::vector<std::uint32_t>{1360, 1024, 1024}));
+  }
+}
+
+// Only a path on which the next handshake succeeds at once is one of small segments.
+TEST_F(SendWatch, OutageRightAfterAHandshake_IsNotTakenForAnMtu) {
+  over_kernel_sockets();
+  accept(0, Credit{3, 0, 0});
+  post(100'000);
+  now += 3s;
+  dialled[0].events->on_failed(now, Error{Errc::kTimedOut, 0, "user timeout"});
+  for (std::size_t dial = 1; dial < 3; ++dial) {
+    wait_for_dial(dial + 1);
+    dialled[dial].events->on_failed(now, Error{Errc::kNoRoute, 113, "connect"});
+  }
+  wait_for_dial(4);
+  accept(3, Credit{3, 0, 0});
+  EXPECT_EQ(segment_limits, std::vector<std::uint32_t>{1360});
+  EXPECT_EQ(small_flows, 0);
+  EXPECT_TRUE(failures.empty());
+}
+
+// A message that was received, or much of one that a peer's TCP acknowledged, is progress.
+TEST_F(SendWatch, FlowsThatDeliverSomethingEach_AreDialledForEver) {
+  for (const bool by_message : {false, true}) {
+    session.reset();
+    dialled.clear();
+    over_kernel_sockets();
+    std::uint64_t received = 0;
+    accept(0, Credit{1000, 0, 0});
+    for (int lives = 1; lives <= 20; ++lives) {
+      post(100'000);
+      dialled.back().events->on_acked(now, 200'000);  // The kernel has copied it.
+      if (by_message)
+        say(dialled.back(), Credit{1000, 0, ++received});
+      else
+        dialled.back().stream.vitals.delivered_bytes = 90'000;
+      now += 1s;
+      dialled.back().events->on_failed(now, Error{Errc::kTimedOut, 0, "user timeout"});
+      ASSERT_TRUE(failures.empty()) << lives;
+      wait_for_dial(dialled.size() + 1);
+      accept(dialled.size() - 1, Credit{1000, 0, received});
+    }
+    EXPECT_TRUE(segment_limits.empty());
+  }
+}
+
+}  // namespace
+}  // namespace ztcp::msg

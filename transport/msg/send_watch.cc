@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Flows that make no progress. While messages are outstanding a session looks at its flows now and
+// then: which of them are dead though TCP still waits, what stands in the way, and whether an
+// operator should hear of it. Nothing of it is done for a message.
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "transport/msg/send_session.h"
+
+namespace ztcp::msg {
+namespace {
+
+// Kernels are asked by a system call, and wait 200 ms for their first timeout.
+constexpr Duration kAskAfter = std::chrono::milliseconds(500);
+// And so many are reason to ask the peer by another flow.
+constexpr std::uint32_t kDoubtfulTimeouts = 2;
+// A flow that has no siblings to compare it with. Where acknowledgements come from a process of the
+// peer's, that may have been kept from its CPU; a kernel answers at once.
+constexpr Duration kDeadAlone = std::chrono::seconds(4);
+constexpr Duration kDeadAloneByKernel = std::chrono::seconds(2);
+// What is worth a line of the log.
+constexpr Duration kWorthTelling = std::chrono::seconds(2);
+// How many handshake timeouts a process that stands still may take to answer its first hello.
+constexpr int kFirstGreetings = 12;
+
+}  // namespace
+
+void SendSession::watch_from(TimePoint now) {
+  watch_at_ = next_watch(now);
+  watched_received_ = credit_.received();
+  moved_at_ = now;
+  for (SendFlow& flow : flows_)
+    if (flow.is_up()) flow.begin_watch(now);
+  dialer_.wake_at(watch_at_);
+}
+
+void SendSession::watch(TimePoint now) {
+  if (!has_outstanding() && !trouble_) {
+    watch_at_ = kNever;
+    for (SendFlow& flow : flows_)
+      if (flow.is_up()) flow.tolerate_shut_window(Duration::zero());
+    return;
+  }
+  watch_at_ = next_watch(now);
+  if (credit_.received() != watched_received_) moved_at_ = now;
+  watched_received_ = credit_.received();
+
+  Duration silent{};  // The longest.
+  Duration shut{};
+  bool all_acked = true;
+  for (SendFlow& flow : flows_)
+    if (flow.is_up()) flow.watch(now, settings_.ack_is_delivery);
+  for (SendFlow& flow : flows_) {
+    if (flow.is_up()) {
+      moved_at_ = std::max(moved_at_, flow.moved_at());
+      if (!watch_flow(now, flow, silent, shut, all_acked)) return;  // The session has ended.
+    } else if (flow.is_opening()) {
+      all_acked = false;
+      const bool is_greeting = flow.state() == SendFlow::State::kGreeting;
+      if (is_greeting && trouble_ == PeerTrouble::kStandsStill)
+        shut = std::max(shut, now - trouble_since_);
+      else if (!is_greeting && flow.redials != 0)
+        silent = std::max(silent, now - flow.lost_since);
+    }
+  }
+  const bool nobody_reads = all_acked && awaits_receipt();
+  note_trouble(now, silent, std::max(shut, nobody_reads ? now - moved_at_ : Duration::zero()));
+}
+
+// False: the session has ended over it.
+bool SendSession::watch_flow(TimePoint now, SendFlow& flow, Duration& silent, Duration& shut,
+                             bool& all_acked) {
+  const Duration stalled = now - flow.stalled_since();
+  if (!has_outstanding()) return true;
+  if (stalled < (settings_.ack_is_delivery ? kWatchInterval : kAskAfter)) {
+    flow.tolerate_shut_window(Duration::zero());
+    all_acked = false;
+    return true;
+  }
+  const StreamStall stall = flow.stall(now);
+  all_acked &= stall.is_acked;
+  if (stall.is_shut) {
+    shut = std::max(shut, stalled);
+    flow.tolerate_shut_window(stalled);
+  }
+  if (is_dead(now, flow, stall)) {
+    flow.is_given_up = true;
+    silent = std::max(silent, stalled);
+    on_flow_lost(now, flow, Error{Errc::kTimedOut, 0, "no acknowledgement"});
+    return !is_ended();
+  }
+  if (stall.timeouts != 0) silent = std::max(silent, stalled);
+  return true;
+}
+
+// Siblings that are acknowledged show that the peer lives and its network carries: then the path of
+// this flow is at fault, and another port leads over another. They are sent something when it has
+// stalled, so that its acknowledgement is newer than that. That the peer is heard proves nothing of
+// the way to it, nor of our own NIC.
+bool SendSession::is_dead(TimePoint now, const SendFlow& flow, const StreamStall& stall) {
+  if (settings_.redial_window == Duration::zero()) return false;  // Nothing is dialled again.
+  if (stall.timeouts < kDoubtfulTimeouts || stall.is_shut) return false;
+  const Duration alone = settings_.ack_is_delivery ? kDeadAlone : kDeadAloneByKernel;
+  if (stall.timeouts >= kDeadTimeouts && now - flow.stalled_since() >= alone) return true;
+  bool is_sibling_acked = false;
+  for (SendFlow& other : flows_) {
+    if (&other == &flow || !other.is_up()) continue;
+    if (other.asked_at <= flow.stalled_since()) {
+      std::array<std::byte, kHeaderBytes + Ask::kBody> record;
+      encode(Ask{}, record);
+      if (other.room() != 0) other.write(record);
+      other.asked_at = now;
+      other.acked_when_asked = other.acked_bytes();
+    } else {
+      is_sibling_acked |= settings_.ack_is_delivery ? other.acked_bytes() > other.acked_when_asked
+                                                    : other.stall(now).is_acked;
+    }
+  }
+  return is_sibling_acked && stall.timeouts >= kDeadTimeouts;
+}
+
+// The receiver has posted the buffer of a message that is out in whole: a process that runs takes
+// it from its kernel at once, and says so.
+bool SendSession::awaits_receipt() {
+  if (ack_is_delivery_ || sent_.empty()) return false;
+  const SendMessage& oldest = *sent_.begin();
+  return !oldest.has_lost() && oldest.lane().is_posted(oldest.number());
+}
+
+// The hello of this flow lies with the peer's kernel, which answers for a process that stands still
+// (stopped by a debugger, a batch system, a container's pause). That process is not gone; were it,
+// its kernel would reset the flow.
+bool SendSession::bear_with_greeting(TimePoint now, SendFlow& flow) {
+  if (settings_.ack_is_delivery || flow.state() != SendFlow::State::kGreeting) return false;
+  if (!flow.stall(now).is_acked) return false;
+  if (!was_accepted_) {
+    if (trouble_since_ == TimePoint{}) trouble_since_ = now - settings_.handshake_timeout;
+    if (now - trouble_since_ >= kFirstGreetings * settings_.handshake_timeout) return false;
+  } else {
+    flow.redial_until = now + settings_.redial_window;
+  }
+  note_trouble(now, Duration::zero(), was_accepted_ ? now - flow.lost_since : now - trouble_since_);
+  flow.wait_longer(now + settings_.redial_attempt);
+  return true;
+}
+
+void SendSession::note_trouble(TimePoint now, Duration silent, Duration standing) {
+  if (std::max(silent, standing) < kWorthTelling) {
+    if (trouble_ && silent == Duration::zero() && standing == Duration::zero()) end_trouble(now);
+    return;
+  }
+  if (silent >= standing)
+    say_trouble(now, PeerTrouble::kSilent, silent);
+  else
+    say_trouble(now, PeerTrouble::kStandsStill, standing);
+}
+
+void SendSession::say_trouble(TimePoint now, PeerTrouble trouble, Duration lasted) {
+  if (trouble_ == trouble) return;
+  trouble_ = trouble;
+  trouble_since_ = now - lasted;
+  if (PathEvents* const events = dialer_.path_events())
+    events->on_trouble(now, dialer_.remote(), trouble, lasted);
+}
+
+void SendSession::end_trouble(TimePoint now) {
+  const PeerTrouble trouble = *trouble_;
+  trouble_.reset();
+  if (PathEvents* const events = dialer_.path_events())
+    events->on_trouble_over(now, dialer_.remote(), trouble, now - trouble_since_);
+}
+
+}  // namespace ztcp::msg
