@@ -86,6 +86,8 @@ class Backend {
   // Why a peer may never be reached at that address, whatever it does, as the end of a sentence;
   // empty: nothing is known.
   virtual std::string route_advice(IpAddress) const { return {}; }
+  // What an operator can do about a failure, where it is other than usual here: "compare ...".
+  virtual std::string advice_for(Errc) const { return {}; }
   virtual std::string lost_reason() const = 0;  // "NIC ztcp0 (...) was taken out of this machine"
   virtual const char* lost_advice() const = 0;
   virtual Error lost_error() const = 0;

@@ -3,6 +3,7 @@
 #include "transport/comms/failure.h"
 
 #include <chrono>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,9 @@ std::string advice(const Failure& failure, const Backend& backend) {
   if (link == link::LinkState::kDown) return "; " + backend.down_advice();
   // One of the two ends has said why: what else may cause such an error does not fit.
   if (failure.session.reason != msg::Reason::kNone) return msg::advice(failure.session.reason);
-  switch (failure.error.code) {
+  const Errc code = failure.error.code;
+  if (const std::string own = backend.advice_for(code); !own.empty()) return "; " + own;
+  switch (code) {
     case Errc::kTimedOut:
       return "; is the process on that host alive, and may TCP pass between the two NICs?";
     case Errc::kPathMtu:
@@ -79,8 +82,9 @@ std::string reason_text(const Failure& failure) {
   const std::string what = describe(error.code);
   std::string text = what;
   if (error.where != what || error.sys_errno != 0)
-    text += fmt::format(" ({}{})", error.where,
-                        error.sys_errno != 0 ? ", errno " + std::to_string(error.sys_errno) : "");
+    text +=
+        fmt::format(" ({}{})", error.where,
+                    error.sys_errno != 0 ? std::string(": ") + std::strerror(error.sys_errno) : "");
   return failure.detail.empty() ? text : text + ": " + failure.detail;
 }
 

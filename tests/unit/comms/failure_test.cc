@@ -68,6 +68,12 @@ TEST_F(FailureLine, HasWhatTheKernelTells) {
       << line(Direction::kReceive);
 }
 
+TEST_F(FailureLine, SaysTheSystemsErrorInWords) {
+  failure.error = {Errc::kNoRoute, 101, "connect"};
+  EXPECT_NE(line(Direction::kSend).find("(connect: Network is unreachable)"), std::string::npos)
+      << line(Direction::kSend);
+}
+
 TEST_F(FailureLine, LeavesOutWhatNoStreamEverHad) {
   failure.error = {Errc::kTimedOut, 0, "tcp connect"};
   failure.at = TimePoint(20s);
@@ -95,7 +101,7 @@ TEST_F(FailureLine, ARefusalIsSaidOnceWithWhatMendsIt) {
 // Nobody has said why: then a firewall may be what refuses.
 TEST_F(FailureLine, AFirewallIsSuspectedOnlyWhereNoEndSpoke) {
   failure.error = {Errc::kRefused, 111, "connect"};
-  EXPECT_NE(line(Direction::kSend).find("the peer refused (connect, errno 111)"),
+  EXPECT_NE(line(Direction::kSend).find("the peer refused (connect: Connection refused)"),
             std::string::npos);
   EXPECT_NE(line(Direction::kSend).find("firewall"), std::string::npos);
   for (std::uint32_t i = 1; i <= msg::kLastReason; ++i) {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What an operator reads of a device's peers while a job lives: who has stopped answering, and that
+// it is over. At most one line a minute of each kind; the lines go into the backend's remarks.
+//
+// Belongs to whoever holds the poller's baton.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "transport/comms/remarks.h"
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/msg/session.h"
+
+namespace ztcp::comms {
+
+class PathLog final : public msg::PathEvents {
+ public:
+  static constexpr Duration kOncePer = std::chrono::minutes(1);
+
+  // `interface`: of kernel sockets, and its MTU; empty: it is no interface of a kernel.
+  PathLog(std::string device, Remarks& remarks, std::string interface = {},
+          std::uint32_t mtu_bytes = 0)
+      : device_(std::move(device)),
+        interface_(std::move(interface)),
+        mtu_bytes_(mtu_bytes),
+        remarks_(remarks) {}
+
+  void on_trouble(TimePoint now, Endpoint remote, msg::PeerTrouble trouble,
+                  Duration lasted) override;
+  void on_trouble_over(TimePoint now, Endpoint remote, msg::PeerTrouble trouble,
+                       Duration lasted) override;
+  void on_redialled(TimePoint now, Endpoint remote, Duration lasted) override;
+
+  void on_small_segments(TimePoint now, Endpoint remote, std::uint32_t segment_bytes) override;
+
+  // Of the bytes sent in `span` so many were sent again, most of them to this peer.
+  void loss(TimePoint now, IpAddress remote, std::uint64_t repeated_bytes, std::uint64_t sent_bytes,
+            Duration span);
+  // What the device stands on has failed ("eth0 of this host is down: ..."), or is back.
+  void link_down(TimePoint now, const std::string& why);
+  void link_up(TimePoint now, const std::string& what);
+
+  std::uint64_t flows_redialled() const { return flows_redialled_; }
+
+ private:
+  enum class Kind : std::uint8_t { kSilent, kStandsStill, kRedialled, kSmall, kLoss, kLink };
+  struct Said {
+    TimePoint next = TimePoint::min();  // Not before.
+    IpAddress remote;                   // Of the last line, whose end is worth one, too.
+    bool is_open = false;
+  };
+
+  bool may_say(TimePoint now, Kind kind, IpAddress remote);
+  Said& of(Kind kind) { return said_[static_cast<std::size_t>(kind)]; }
+
+  const std::string device_;
+  const std::string interface_;
+  const std::uint32_t mtu_bytes_;
+  Remarks& remarks_;
+  std::array<Said, 6> said_{};
+  std::uint64_t flows_redialled_ = 0;
+  TimePoint link_down_since_{};
+};
+
+}  // namespace ztcp::comms
