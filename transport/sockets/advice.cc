@@ -121,4 +121,39 @@ std::string ports_text(const Device& device, const Endpoint& listening) {
   return fmt::format("ports {}-{} of {}", device.first_port, device.last_port, at);
 }
 
+std::string interface_advice(InterfaceState state, const std::string& interface) {
+  switch (state) {
+    case InterfaceState::kUp:
+      return {};
+    case InterfaceState::kSetDown:
+      return fmt::format("{0} of this host is down: ip link set dev {0} up", interface);
+    case InterfaceState::kNoCarrier:
+      return fmt::format(
+          "{0} of this host has no carrier: see its cable and the switch's port (ip link show {0})",
+          interface);
+    case InterfaceState::kMissing:
+      return fmt::format("{} of this host is gone: ip -brief link shows what is there", interface);
+  }
+  return {};
+}
+
+std::string failure_advice(Errc code, const Device& device) {
+  switch (code) {
+    case Errc::kNoRoute:
+      return fmt::format(
+          "see on both hosts that the interface is up and which way leads to the other (ip -brief "
+          "address show {}; ip route get the peer's address), and that no firewall rejects TCP "
+          "between the two",
+          device.interface);
+    case Errc::kPathMtu:
+      return fmt::format(
+          "{0} has an MTU of {1} bytes, and something on the way takes less without a word: set "
+          "the path's MTU on both hosts (ip link set dev {0} mtu 1500), let ICMP \"fragmentation "
+          "needed\" through, or sysctl -w net.ipv4.tcp_mtu_probing=1",
+          device.interface, device.mtu_bytes);
+    default:
+      return {};
+  }
+}
+
 }  // namespace ztcp::sockets

@@ -32,5 +32,10 @@ std::string shortage(const Error& error, const Device& device, std::size_t conne
 
 // Where its listener is reached, for firewalls: "ports 7001-7008 of 10.0.0.1".
 std::string ports_text(const Device& device, const Endpoint& listening);
+// What is to be done about an interface of this host in this state: "eth0 of this host is down:
+// ..."
+std::string interface_advice(InterfaceState state, const std::string& interface);
+// About a failed connection, where kernel sockets call for other than the usual: "see ...".
+std::string failure_advice(Errc code, const Device& device);
 
 }  // namespace ztcp::sockets

@@ -17,6 +17,14 @@ enum class SpeedSource : std::uint8_t {
   kTold,
 };
 
+// Of an interface of this host.
+enum class InterfaceState : std::uint8_t {
+  kUp,
+  kSetDown,    // By ip link set down.
+  kNoCarrier,  // Its cable, its switch port.
+  kMissing,
+};
+
 struct Device {
   std::string name;       // What NCCL shows: the config's, or the interface's where there is none.
   std::string interface;  // "eth1"

@@ -13,8 +13,6 @@
 
 #include <fmt/format.h>
 
-#include "transport/sockets/advice.h"
-
 namespace ztcp::sockets {
 namespace {
 
@@ -65,6 +63,7 @@ Engine::Engine(EngineConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> w
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       listener_(std::move(listener)),
+      path_log_(config_.device.name, remarks_, config_.device.interface, config_.device.mtu_bytes),
       bulk_calls_(config_.workers, worker_threads_),
       scratch_(new std::byte[SocketStream::kScratchBytes]),
       sessions_(config_.session, config_.cluster_key, config_.max_pending_streams, config_.secret,
@@ -115,20 +114,26 @@ SocketStream& Engine::add(std::unique_ptr<SocketStream> stream) {
 // --- Streams -------------------------------------------------------------------------------------
 
 Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& events) {
+  return dial_small(now, remote, events, 0);
+}
+
+Result<Stream*> Engine::dial_small(TimePoint now, Endpoint remote, StreamEvents& events,
+                                   std::uint32_t segment_bytes) {
   try {
-    return dial_now(now, remote, events);
+    return dial_now(now, remote, events, segment_bytes);
   } catch (const std::bad_alloc&) {
     return fail(Errc::kOutOfMemory, "dial: memory", ENOMEM);
   }
 }
 
-Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& events) {
+Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& events,
+                                 std::uint32_t segment_bytes) {
   if (streams_.size() >= config_.max_streams) {
     const Error error{Errc::kOutOfMemory, EMFILE, "dial: descriptors"};
     note_shortage(now, error);
     return tl::unexpected<Error>(error);
   }
-  auto fd = sockets::dial(config_.device, config_.times, remote);
+  auto fd = sockets::dial(config_.device, config_.times, remote, segment_bytes);
   if (!fd) {
     note_shortage(now, fd.error());
     return tl::unexpected<Error>(fd.error());
@@ -166,6 +171,14 @@ void Engine::on_sendable(SocketStream& stream) {
 }
 
 void Engine::on_delivery_asked(SocketStream& stream) { undelivered_.push_back(&stream); }
+
+// With a limit that moves on, the kernel asks the peer again before it is reached, however long the
+// window stays closed. A peer that does not answer any more is given up at the last one.
+void Engine::on_shut_window(const link::Fd& fd, Duration lasted) {
+  constexpr Duration kSlack = std::chrono::seconds(1);
+  if (lasted == Duration::zero() || silence(fd) <= config_.times.user_timeout + kSlack)
+    limit_silence(fd, config_.times, lasted);
+}
 
 // A child that is about to exec() has the descriptor, too, and as long as it does the kernel would
 // tell of the connection here: of an object that is there no more.
@@ -320,6 +333,8 @@ void Engine::tell_deliveries(TimePoint now, bool has_come) {
 
 void Engine::look(TimePoint now) {
   next_look_ = now + kLookInterval;
+  if (now >= next_interface_look_) look_at_interface(now);
+  if (now >= next_loss_look_) look_for_losses(now);
   // Giving up may dial again.
   // NOLINTNEXTLINE(modernize-loop-convert)
   for (std::size_t i = 0; i < streams_.size(); ++i)
@@ -400,6 +415,7 @@ std::string Engine::summary() const {
   };
   const msg::AcceptorCounters& acceptor = sessions_.acceptor().counters();
   add(counters_.failed - acceptor.refused_gone, "connections_failed");
+  add(path_log_.flows_redialled(), "flows_redialled");
   add(counters_.send_refusals, "send_refusals");
   add(acceptor.strays_bad_magic, "strays_bad_magic");
   add(acceptor.strays_unknown_cookie, "strays_unknown_cookie");

@@ -22,10 +22,12 @@
 #include <vector>
 
 #include "transport/comms/backend.h"
+#include "transport/comms/path_log.h"
 #include "transport/comms/stranger_log.h"
 #include "transport/core/wake_event.h"
 #include "transport/core/worker_threads.h"
 #include "transport/msg/sessions.h"
+#include "transport/sockets/advice.h"
 #include "transport/sockets/bulk_calls.h"
 #include "transport/sockets/device.h"
 #include "transport/sockets/likely_stream.h"
@@ -104,8 +106,11 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
 
-  // A device is up as long as its sockets say nothing else.
-  std::string down_advice() const override { return {}; }
+  std::string down_advice() const override {
+    return interface_advice(interface_state_.load(std::memory_order_relaxed),
+                            config_.device.interface);
+  }
+  std::string advice_for(Errc code) const override { return failure_advice(code, config_.device); }
   std::string route_advice(IpAddress remote) const override;
   std::string lost_reason() const override { return {}; }
   const char* lost_advice() const override { return ""; }
@@ -116,9 +121,14 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   std::string losses() const;
 
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
-  Result<Stream*> dial_now(TimePoint now, Endpoint remote, StreamEvents& events);
+  Result<Stream*> dial_small(TimePoint now, Endpoint remote, StreamEvents& events,
+                             std::uint32_t segment_bytes) override;
+  Result<Stream*> dial_now(TimePoint now, Endpoint remote, StreamEvents& events,
+                           std::uint32_t segment_bytes);
+  msg::PathEvents* path_events() override { return &path_log_; }
   bool has_spare_stream() const override { return has_spare_for(streams_.size() + 1); }
   void on_connected(const link::Fd& fd) override { limit_silence(fd, config_.times); }
+  void on_shut_window(const link::Fd& fd, Duration lasted) override;
   void on_sendable(SocketStream& stream) override;
   void on_readable(SocketStream& stream) override { note_readable(stream); }
   void on_delivery_asked(SocketStream& stream) override;
@@ -150,12 +160,16 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   void tell_deliveries(TimePoint now, bool has_come);
   void look(TimePoint now);
   void look_for_strangers(TimePoint now);
+  void look_at_interface(TimePoint now);
+  void look_for_losses(TimePoint now);
   void bury(TimePoint now);
 
   const EngineConfig config_;
   const link::Fd epoll_;
   const std::shared_ptr<WakeEvent> wake_;
   const Listening listener_;
+  comms::PathLog path_log_;
+  std::atomic<InterfaceState> interface_state_{InterfaceState::kUp};
   WorkerThreads worker_threads_;
   BulkCalls bulk_calls_;
   StreamCounters counters_;
@@ -173,10 +187,13 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   std::size_t next_undelivered_ = 0;
   TimePoint next_delivery_{};
   bool has_gone_ = false;
-  bool must_accept_ = false;    // Somebody may wait at the listener.
-  TimePoint accept_again_{};    // Not before: there was no descriptor.
-  TimePoint next_look_{};       // At deadlines of streams.
-  TimePoint next_complaint_{};  // About descriptors.
+  bool must_accept_ = false;  // Somebody may wait at the listener.
+  TimePoint accept_again_{};  // Not before: there was no descriptor.
+  TimePoint next_look_{};     // At deadlines of streams.
+  TimePoint next_interface_look_{};
+  TimePoint next_loss_look_{};
+  std::size_t looked_for_losses_ = 0;  // Streams are, in turns.
+  TimePoint next_complaint_{};         // About descriptors.
   TimePoint next_nobody_left_{};
   comms::StrangerLog stranger_log_;
   // Who came to the listener and has not said yet for which session.

@@ -1,13 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Signs of life of a peer whose process is said to have ended: one that drives its NIC itself, so
-// that no kernel ends its connections.
+// What is looked at now and then: signs of life of a peer whose process is said to have ended (one
+// that drives its NIC itself, so that no kernel ends its connections), the interface, and losses.
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "transport/sockets/engine.h"
 
 namespace ztcp::sockets {
+namespace {
+
+constexpr Duration kInterfaceInterval = std::chrono::seconds(1);
+// Each stream once in so long.
+constexpr Duration kLossInterval = std::chrono::minutes(1);
+// One byte of so many, of so many at least, is more than a network in order loses.
+constexpr std::uint64_t kLossOneOf = 200;
+constexpr std::uint64_t kLeastSentBytes = 4U << 20;
+
+}  // namespace
+
+// The engine with the listener speaks for all of a device.
+void Engine::look_at_interface(TimePoint now) {
+  next_interface_look_ = now + kInterfaceInterval;
+  const auto living = std::find_if(streams_.begin(), streams_.end(),
+                                   [](const auto& stream) { return !stream->is_gone(); });
+  if (living == streams_.end()) return;
+  const InterfaceState state = interface_state((*living)->fd(), config_.device.interface);
+  if (state == interface_state_.exchange(state, std::memory_order_relaxed)) return;
+  const bool is_up = state == InterfaceState::kUp;
+  state_.store(is_up ? link::LinkState::kUp : link::LinkState::kDown, std::memory_order_relaxed);
+  if (!listener_.fd) return;
+  if (is_up)
+    path_log_.link_up(now, config_.device.interface + " of this host is up again");
+  else
+    path_log_.link_down(now, interface_advice(state, config_.device.interface));
+}
+
+void Engine::look_for_losses(TimePoint now) {
+  const std::size_t count = std::max<std::size_t>(streams_.size(), 1);
+  next_loss_look_ = now + kLossInterval / static_cast<Duration::rep>(count);
+  if (streams_.empty()) return;
+  SocketStream& stream = *streams_[looked_for_losses_++ % streams_.size()];
+  if (stream.is_gone() || stream.has_call_out()) return;
+  const SentBytes sent = stream.sent();
+  const SentBytes before = std::exchange(stream.sent_before, sent);
+  const TimePoint since = std::exchange(stream.looked_at, now);
+  if (since == TimePoint::min()) return;
+  const std::uint64_t all = sent.all - before.all;
+  const std::uint64_t repeated = sent.repeated - before.repeated;
+  if (all < kLeastSentBytes || repeated * kLossOneOf < all) return;
+  path_log_.loss(now, peer_of(stream.fd()).address, repeated, all, now - since);
+}
 
 void Engine::probe(IpAddress remote) {
   for (const auto& stream : streams_)

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <linux/tcp.h>  // As answered.cc does: it and the C library's define the same names.
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <utility>
 
@@ -125,9 +127,11 @@ Result<Listening> open_listener(const Device& device) {
   return fail(to_errc(last_error), kBind, last_error);
 }
 
-Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote) {
+Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
+                      std::uint32_t segment_bytes) {
   link::Fd fd = ZTCP_TRY(new_socket(device));
   tune(fd.get(), times);
+  if (segment_bytes != 0) set(fd.get(), IPPROTO_TCP, TCP_MAXSEG, static_cast<int>(segment_bytes));
   // The port is chosen with the peer known, so that all of them serve each peer.
   set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   const SocketAddress from = address_on(device, {device.address, 0});
@@ -169,7 +173,11 @@ Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTim
 }
 
 void limit_silence(const link::Fd& fd, const SocketTimes& times) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(times.user_timeout);
+  limit_silence(fd, times, Duration::zero());
+}
+
+void limit_silence(const link::Fd& fd, const SocketTimes& times, Duration shut) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(times.user_timeout + shut);
   set(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(ms.count()));
 }
 
@@ -180,20 +188,24 @@ void reset(link::Fd fd) {
 
 namespace {
 
-tcp_info info_of(const link::Fd& fd) {
+// Older kernels tell less: what they don't know is zero.
+tcp_info info_of(const link::Fd& fd, socklen_t* told = nullptr) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  if (told != nullptr) *told = size;
   return info;
 }
 
 }  // namespace
 
-bool leads_to(const link::Fd& fd, IpAddress remote) {
+Endpoint peer_of(int fd) {
   SocketAddress address;
-  return getpeername(fd.get(), address.get(), &address.size_bytes) == 0 &&
-         to_endpoint(address).address == remote;
+  if (getpeername(fd, address.get(), &address.size_bytes) != 0) return {};
+  return to_endpoint(address);
 }
+
+bool leads_to(const link::Fd& fd, IpAddress remote) { return peer_of(fd.get()).address == remote; }
 
 // Set anew the timer starts anew, less what has passed since the peer was heard.
 void ask_for_answer(const link::Fd& fd) { set(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1); }
@@ -227,7 +239,47 @@ StreamHealth health(const link::Fd& fd) {
   health.cwnd_bytes = info.tcpi_snd_cwnd * segment;
   health.unacked_bytes = info.tcpi_unacked * segment;
   health.retransmitted_bytes = info.tcpi_total_retrans * segment;
+  // Who connected had its SYN acknowledged, too.
+  health.delivered_bytes = info.tcpi_bytes_acked > 0 ? info.tcpi_bytes_acked - 1 : 0;
   return health;
+}
+
+// A timeout that the peer has answered since, with its window closed for example, is none. Silence
+// that is longer than the current timeout had no answer to the last.
+StreamStall stall(const link::Fd& fd) {
+  socklen_t told = 0;
+  const tcp_info info = info_of(fd, &told);
+  const bool tells_window = told >= offsetof(tcp_info, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd;
+  const bool waits_for_window = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes != 0;
+  // An answered probe of the window is counted no more.
+  constexpr int kUnanswered = 3;
+  StreamStall out;
+  out.is_acked = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0;
+  out.is_shut = (waits_for_window && info.tcpi_probes + info.tcpi_backoff != 0 &&
+                 info.tcpi_probes < kUnanswered) ||
+                (tells_window && info.tcpi_unacked != 0 && info.tcpi_snd_wnd == 0);
+  out.silence = std::chrono::milliseconds(info.tcpi_last_ack_recv);
+  const bool has_answered = out.silence <= std::chrono::microseconds(info.tcpi_rto);
+  if (out.is_shut || out.is_acked || has_answered) return out;
+  out.timeouts = waits_for_window ? info.tcpi_probes : info.tcpi_retransmits;
+  return out;
+}
+
+SentBytes sent_bytes(const link::Fd& fd) {
+  const tcp_info info = info_of(fd);
+  return {.all = info.tcpi_bytes_sent, .repeated = info.tcpi_bytes_retrans};
+}
+
+// What can't be found out is no fault.
+InterfaceState interface_state(int socket, const std::string& interface) {
+  ifreq request{};
+  if (interface.size() >= sizeof request.ifr_name) return InterfaceState::kUp;
+  std::memcpy(request.ifr_name, interface.c_str(), interface.size());
+  if (ioctl(socket, SIOCGIFFLAGS, &request) != 0)
+    return errno == ENODEV ? InterfaceState::kMissing : InterfaceState::kUp;
+  if ((request.ifr_flags & IFF_UP) == 0) return InterfaceState::kSetDown;
+  if ((request.ifr_flags & IFF_RUNNING) == 0) return InterfaceState::kNoCarrier;
+  return InterfaceState::kUp;
 }
 
 }  // namespace ztcp::sockets

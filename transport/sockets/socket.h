@@ -32,8 +32,10 @@ struct Listening {
 // On the device's address, at the first port of its range that is free.
 Result<Listening> open_listener(const Device& device);
 
-// Connecting, or connected already. Its silence is not limited yet.
-Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote);
+// Connecting, or connected already. Its silence is not limited yet. `segment_bytes`: of payload in
+// a segment, either way; zero: as the path's MTU says.
+Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
+                      std::uint32_t segment_bytes = 0);
 
 struct Accepted {
   link::Fd fd;
@@ -45,6 +47,9 @@ Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTim
 // The peer of a connected socket is dead once it has acknowledged nothing for the user timeout, or
 // left so long keepalives unanswered. Before, the kernel would limit the connecting by it, too.
 void limit_silence(const link::Fd& fd, const SocketTimes& times);
+// The same where the peer's window has been closed for `shut` already: the kernel counts that time,
+// too, though the peer answers.
+void limit_silence(const link::Fd& fd, const SocketTimes& times, Duration shut);
 
 // How a socket came to `sys_errno`, as others speak of it.
 Errc to_errc(int sys_errno);
@@ -54,6 +59,8 @@ Error connect_error(const link::Fd& fd, int sys_errno);
 void reset(link::Fd fd);
 // Whether the other end has this address.
 bool leads_to(const link::Fd& fd, IpAddress remote);
+// The other end's.
+Endpoint peer_of(int fd);
 // Has the kernel ask the peer's for a sign of life, as soon as it does that: once nothing was heard
 // for a second, and from now on after each second of silence. Where bytes are under way it sends
 // them again, sooner than that.
@@ -67,5 +74,16 @@ std::uint32_t retransmissions(const link::Fd& fd);
 std::optional<std::uint32_t> rx_queue(const link::Fd& fd);
 // What the kernel tells of the connection. It has counted segments, and tells of no timeouts.
 StreamHealth health(const link::Fd& fd);
+// Why it makes no progress.
+StreamStall stall(const link::Fd& fd);
+// Payload so far, repeats included, and of that the repeats. Zero where the kernel doesn't tell.
+struct SentBytes {
+  std::uint64_t all = 0;
+  std::uint64_t repeated = 0;
+};
+SentBytes sent_bytes(const link::Fd& fd);
+
+// By any socket of this host.
+InterfaceState interface_state(int socket, const std::string& interface);
 
 }  // namespace ztcp::sockets

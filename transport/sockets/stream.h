@@ -29,6 +29,8 @@ class StreamHost {
  public:
   // It is connected.
   virtual void on_connected(const link::Fd& fd) = 0;
+  // The peer's window has been closed for so long, and its kernel answers.
+  virtual void on_shut_window(const link::Fd& fd, Duration lasted) = 0;
   // It has something to send, and the kernel may take it.
   virtual void on_sendable(SocketStream& stream) = 0;
   // It is to be read, whatever epoll says.
@@ -96,6 +98,7 @@ class SocketStream final : public Stream {
   bool has_to_send() const { return !queue_.empty() || (wants_fin_ && !said_fin_); }
   // Has something that the kernel may take.
   bool wants_to_send() const { return has_to_send() && is_writable_ && !call_.is_out; }
+  SentBytes sent() const { return sockets::sent_bytes(fd_); }
   std::uint32_t retransmissions() const { return sockets::retransmissions(fd_); }
   bool leads_to(IpAddress remote) const { return !is_gone() && sockets::leads_to(fd_, remote); }
   void ask_for_answer() const { sockets::ask_for_answer(fd_); }
@@ -114,6 +117,12 @@ class SocketStream final : public Stream {
     if (call_.is_out && call_.kind == BulkCall::Kind::kReceive) host_.bulk_calls().wait_for(call_);
   }
   StreamHealth health() const override { return is_gone() ? health_at_end_ : sockets::health(fd_); }
+  StreamStall stall(TimePoint) const override {
+    return is_gone() ? StreamStall{} : sockets::stall(fd_);
+  }
+  void tolerate_shut_window(Duration lasted) override {
+    if (!is_gone()) host_.on_shut_window(fd_, lasted);
+  }
 
   // --- The host's --------------------------------------------------------------------------------
   // What epoll says, edge by edge.
@@ -136,6 +145,10 @@ class SocketStream final : public Stream {
   bool has_call_out() const { return call_.is_out; }
   // The deadline has passed.
   void give_up(TimePoint now);
+
+  // The host's: what had been sent when it looked for losses last.
+  SentBytes sent_before;
+  TimePoint looked_at = TimePoint::min();
 
   bool in_ready_list = false;
   bool in_send_list = false;

@@ -52,6 +52,28 @@ TEST(ResourceAdvice, NamesWhatIsMissing) {
 }
 
 // An address that has gone and ports that are all taken are one error to connect() and bind().
+TEST(InterfaceAdvice, NamesTheInterfaceAndTheCommand) {
+  EXPECT_EQ(interface_advice(InterfaceState::kUp, "eth0"), "");
+  EXPECT_EQ(interface_advice(InterfaceState::kSetDown, "eth0"),
+            "eth0 of this host is down: ip link set dev eth0 up");
+  EXPECT_NE(interface_advice(InterfaceState::kNoCarrier, "eth0").find("no carrier"),
+            std::string::npos);
+  EXPECT_NE(interface_advice(InterfaceState::kMissing, "eth0").find("is gone"), std::string::npos);
+}
+
+// There may be no config.
+TEST(FailureAdvice, NamesCommandsAndNoFile) {
+  Device device;
+  device.interface = "eth0";
+  device.mtu_bytes = 9000;
+  EXPECT_NE(failure_advice(Errc::kNoRoute, device).find("ip route get"), std::string::npos);
+  EXPECT_NE(failure_advice(Errc::kPathMtu, device).find("eth0 has an MTU of 9000 bytes"),
+            std::string::npos);
+  for (const Errc code : {Errc::kNoRoute, Errc::kPathMtu})
+    EXPECT_EQ(failure_advice(code, device).find("ztcp.conf"), std::string::npos);
+  EXPECT_EQ(failure_advice(Errc::kRefused, device), "");
+}
+
 TEST(Shortage, OfAnAddressIsNotOneOfPorts) {
   Device device;
   device.interface = "eth1";

@@ -83,6 +83,7 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
   int descriptor_flags() const { return fcntl(descriptor, F_GETFD); }
 
   void on_connected(const link::Fd&) override {}
+  void on_shut_window(const link::Fd&, Duration) override {}
   void on_sendable(SocketStream&) override { is_sendable = true; }
   void on_readable(SocketStream&) override {}
   void on_delivery_asked(SocketStream&) override {}

@@ -4,15 +4,20 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -61,6 +66,75 @@ void forget_napi_instances() {
   const sock_fprog program{filter.size(), filter.data()};
   ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
   ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0), 0);
+}
+
+// A connection of this host with itself.
+struct SocketPair {
+  explicit SocketPair(std::uint32_t segment_bytes = 0) {
+    Device device;
+    device.address = Ipv4Address{0x7f000001};
+    const Listening listening = *open_listener(device);
+    dialled = std::move(*dial(device, {}, listening.endpoint, segment_bytes));
+    for (;;)
+      if (auto got = *sockets::accept(listening.fd, {}); got) {
+        accepted = std::move(got->fd);
+        break;
+      }
+  }
+  link::Fd dialled;
+  link::Fd accepted;
+};
+
+int tcp_option(const link::Fd& fd, int number) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  EXPECT_EQ(getsockopt(fd.get(), IPPROTO_TCP, number, &value, &size), 0);
+  return value;
+}
+
+// Its kernel answers, so its silence is not counted.
+TEST(Stall, PeerThatDoesNotRead_IsAClosedWindowAndNoTimeout) {
+  const SocketPair pair;
+  EXPECT_TRUE(stall(pair.dialled).is_acked);
+  const std::vector<std::byte> bytes(1U << 20);
+  const auto fill = [&] {
+    while (send(pair.dialled.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+    return stall(pair.dialled);
+  };
+  const auto ends = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  StreamStall found = fill();
+  while (!found.is_shut && std::chrono::steady_clock::now() < ends) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    found = fill();
+  }
+  EXPECT_TRUE(found.is_shut);
+  EXPECT_FALSE(found.is_acked);
+  EXPECT_EQ(found.timeouts, 0U);
+}
+
+TEST(LimitSilence, ClosedWindow_AddsItsTime) {
+  const SocketPair pair;
+  const SocketTimes times{.user_timeout = std::chrono::seconds(8)};
+  limit_silence(pair.dialled, times, std::chrono::seconds(5));
+  EXPECT_EQ(tcp_option(pair.dialled, TCP_USER_TIMEOUT), 13'000);
+  limit_silence(pair.dialled, times);
+  EXPECT_EQ(tcp_option(pair.dialled, TCP_USER_TIMEOUT), 8'000);
+}
+
+TEST(Dial, SmallSegments_AreBothDirections) {
+  const SocketPair pair(1024);
+  EXPECT_LE(tcp_option(pair.dialled, TCP_MAXSEG), 1024);
+  EXPECT_LE(tcp_option(pair.accepted, TCP_MAXSEG), 1024);
+  EXPECT_GT(tcp_option(SocketPair().dialled, TCP_MAXSEG), 1400);
+}
+
+TEST(InterfaceState, IsTheSystems) {
+  const SocketPair pair;
+  EXPECT_EQ(interface_state(pair.dialled.get(), "lo"), InterfaceState::kUp);
+  EXPECT_EQ(interface_state(pair.dialled.get(), "nosuch0"), InterfaceState::kMissing);
+  EXPECT_EQ(interface_state(pair.dialled.get(), "a-name-that-is-far-too-long"),
+            InterfaceState::kUp);
 }
 
 TEST(RxQueue, IsTheNicsElseACpuElseNotKnown) {

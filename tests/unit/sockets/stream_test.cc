@@ -120,6 +120,7 @@ class StreamTest : public testing::Test, private StreamHost {
  private:
   StreamHost& host() { return *this; }
   void on_connected(const link::Fd&) override {}
+  void on_shut_window(const link::Fd&, Duration) override {}
   void on_sendable(SocketStream&) override {}
   void on_readable(SocketStream&) override { ++readable; }
   void on_delivery_asked(SocketStream&) override { ++delivery_asks; }
