@@ -254,6 +254,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   const bool is_missing = !loaded.fabric && loaded.failure == config::LoadFailure::kMissing;
   const bool may_do_without = environment.transport == TransportRequest::kSockets ||
                               environment.transport == TransportRequest::kVerbs;
+  if (may_do_without && loaded.without_nics) loaded.fabric = std::move(loaded.without_nics);
   if (loaded.fabric) number_rails(*loaded.fabric);
   if (is_missing && may_do_without) loaded.fabric.emplace();
   if (is_missing && !loaded.fabric && environment.transport != TransportRequest::kUnknown)

@@ -268,6 +268,7 @@ void read_nics(const toml::table& root, ParseState& state) {
     return;
   }
   if (array == nullptr || array->empty()) {
+    state.lacks_nics = true;
     state.findings.push_back({Position{}, "no NIC: the file has no [[nic]]", kSetUpAgain});
     return;
   }
@@ -384,7 +385,7 @@ LoadResult parse(std::string_view text, const std::string& path) {
   ParseState state;
   state.fabric.path = path;
   read_root(parsed.table(), state);
-  if (state.findings.empty()) resolve_paths(state.fabric);
+  if (state.findings.empty() || state.lacks_nics) resolve_paths(state.fabric);
   if (state.fabric.schema == kSchemaVersion) validate(state);
 
   LoadResult result;
@@ -395,7 +396,10 @@ LoadResult parse(std::string_view text, const std::string& path) {
   for (Finding& finding : state.findings)
     result.problems.push_back(
         {where(finding.place), std::move(finding.what), std::move(finding.mend)});
-  if (result.problems.empty()) result.fabric = std::move(state.fabric);
+  if (result.problems.empty())
+    result.fabric = std::move(state.fabric);
+  else if (result.problems.size() == 1 && state.lacks_nics)
+    result.without_nics = std::move(state.fabric);
   return result;
 }
 

@@ -41,6 +41,7 @@ struct ParseState {
   std::map<std::string, Position, std::less<>> places;
   std::set<std::string, std::less<>> faulty;  // Keys whose value could not be read.
   std::vector<Finding> findings;
+  bool lacks_nics = false;  // Which is one of the findings.
 
   bool has(std::string_view key) const { return places.contains(key); }
   bool is_faulty(std::string_view key) const { return faulty.contains(key); }

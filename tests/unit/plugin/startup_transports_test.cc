@@ -129,6 +129,17 @@ TEST_F(TwoTransportsStart, SocketsWithoutAnInterfaceRefuse) {
   EXPECT_TRUE(contains(startup->devices[0].refusal, "no interface fits NCCL_SOCKET_IFNAME=ens"));
 }
 
+TEST_F(TwoTransportsStart, ConfigWithoutNics_GivesSocketsItsSettings) {
+  break_config(config::LoadFailure::kBroken, {{"ztcp.conf:1:1", "no NIC", ""}});
+  loaded_.without_nics.emplace().tcp.connect_timeout_ms = 1234;
+  EXPECT_TRUE(start()->transports.empty()) << "nobody said which";
+  ask_for(config::TransportRequest::kSockets, "sockets");
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(startup->devices.size(), 2U);
+  EXPECT_EQ(startup->connect_timeout, std::chrono::milliseconds(1234));
+}
+
 TEST_F(TwoTransportsStart, ABrokenConfigIsNotPassedByForSockets) {
   break_config(config::LoadFailure::kBroken, {{"ztcp.conf:3:1", "mtu is \"big\"", ""}});
   ask_for(config::TransportRequest::kSockets, "sockets");

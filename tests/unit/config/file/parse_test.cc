@@ -127,6 +127,16 @@ TEST(Parse, ReportsEverythingTogetherInFileOrder) {
   EXPECT_EQ(result.problems[3].where, "f.conf:7:8");
 }
 
+// A host may find its NICs itself, and still have timeouts or a key in a file.
+TEST(Parse, FileThatLacksNicsAlone_IsKeptForAHostThatFindsThem) {
+  const auto result = parse("schema = 1\n[tcp]\nuser_timeout_ms = 20000\n", "f.conf");
+  EXPECT_FALSE(result.fabric);
+  ASSERT_EQ(result.problems.size(), 1U);
+  ASSERT_TRUE(result.without_nics);
+  EXPECT_EQ(result.without_nics->tcp.user_timeout_ms, 20000U);
+  EXPECT_FALSE(parse("schema = 1\n[tcp]\nuser_timeout_ms = -1\n", "f.conf").without_nics);
+}
+
 class ParseMessage : public MessageTest {};
 
 TEST_P(ParseMessage, NamesPlaceValueAndMend) { judge(); }
