@@ -110,13 +110,15 @@ def goes_on(receiver, sender, more=100):
     check(receiver.running() and sender.running(), "the job was hurt")
 
 
-def down(seconds):
+def down(seconds, *said):
     with Hosts() as hosts:
         receiver, sender = start_transfer(hosts)
         hosts.on(0, "ip", "link", "set", "data", "down")
         time.sleep(seconds)
         hosts.on(0, "ip", "link", "set", "data", "up")
         goes_on(receiver, sender)
+        for what in said:
+            wait_until(lambda line=what: line in hosts.log(), 10, f"a line: {what}")
 
 
 def briefly_down():
@@ -125,8 +127,9 @@ def briefly_down():
 
 
 def down_for_long():
-    """Longer than user_timeout_ms: flows may die, and the job goes on."""
-    down(5)
+    """Longer than user_timeout_ms: flows may die, and the job goes on. What was the matter is said."""
+    down(5, "WARN ztcp0: data of this host is down: ip link set dev data up",
+         "data of this host is up again, after")
 
 
 def merged():
@@ -189,6 +192,31 @@ def stopped(which, seconds):
 def receiver_stopped():
     """Its kernel goes on acknowledging, until its memory is full."""
     stopped(0, 2)
+
+
+def receiver_stopped_for_long():
+    """For longer than user_timeout_ms and redial_window_ms, with more under way than its kernel takes: that answers, so
+    the job waits, and says what for."""
+    with Hosts() as hosts:
+        for host in range(2):
+            hosts.on(host, "sh", "-c", "echo 4096 65536 131072 > /proc/sys/net/ipv4/tcp_rmem")
+        processes = start_transfer(hosts, (0, 1), "--size", "4000000", "--timeout", "90")
+        processes[0].send(signal.SIGSTOP)
+        wait_until(lambda: "the process at 10.66.0.1 has taken nothing for" in hosts.log(), 10, "a line that names it")
+        time.sleep(14)
+        processes[0].send(signal.SIGCONT)
+        goes_on(*processes, more=10)
+        check("10.66.0.1 takes messages again, after" in hosts.log(), "no line says that it is over")
+
+
+def mtu_hole():
+    """Large packets are dropped between the hosts, and nobody says so: the job goes on with small ones."""
+    with Hosts(mtu=9000, between_mtu=1500) as hosts:
+        for rank in hosts.start_pair("--op", "sendrecv", "--max", "1M", "--check", "--connect-timeout", "20",
+                                     "--stall-timeout", "60"):
+            check(rank.wait(120) == 0, f"{rank.name} failed:\n{rank.output()[-2000:]}")
+        check(re.search(r"large packets to 10\.66\.0\.\d do not arrive, small ones do: data has an MTU of 9000 bytes", hosts.log()),
+              "no line names the MTU")
 
 
 def sender_stopped():
@@ -270,5 +298,5 @@ if __name__ == "__main__":
     enter()
     main({f.__name__: f for f in (ipv4_mtu_1500, ipv4_mtu_9000, ipv6_mtu_1500, ipv6_mtu_9000, receive_queues, loss_5,
                                   briefly_down, down_for_long, merged, address_removed, sender_killed, receiver_killed, receiver_stopped,
-                                  sender_stopped, communicators, strangers,
+                                  receiver_stopped_for_long, sender_stopped, mtu_hole, communicators, strangers,
                                   ports_exhausted, routed_address, duplicate_address)})

@@ -54,6 +54,13 @@ for command, value in ((0x2C, 1), (0x1F, 0)):
     request = array.array("B", struct.pack("II", command, value))
     fcntl.ioctl(socket.socket(), 0x8946, struct.pack("16sP", b"data", request.buffer_info()[0]))
 """
+# So that no host's frame is larger than what it sends: TSO, GSO and GRO off. A bridge lets larger ones through.
+NO_OFFLOADS = """
+import array, fcntl, socket, struct
+for command in (0x1F, 0x24, 0x2C):
+    request = array.array("B", struct.pack("II", command, 0))
+    fcntl.ioctl(socket.socket(), 0x8946, struct.pack("16sP", b"data", request.buffer_info()[0]))
+"""
 NETWORKS = {4: "10.66.0.{}/24", 6: "fd66::{}/64"}
 ENTERED = "E2E_IN_NAMESPACE"
 
@@ -78,10 +85,12 @@ def ip(*words):
 class Hosts(Fabric):
     """A fabric of two hosts; whatever has rank N runs on host N."""
 
-    def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages="", merged=False):
+    def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages="", merged=False,
+                 between_mtu=None):
         """`switched`: the switch's arguments; `bypassing`: the hosts of userspace TCP, which need it. `tuner`: of
         ZTCP_TUNER; two hosts of which one bypasses its kernel need it off. `queues`: of `data`, each way; `messages`:
-        more of that section. `merged`: they have an interface `more` beside it, and both are one device."""
+        more of that section. `merged`: they have an interface `more` beside it, and both are one device. `between_mtu`: two
+        bridges are between the hosts, and take no more than this from one another, without a word."""
         # The base class would have a fabric of software NICs written.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = 2
@@ -107,6 +116,8 @@ class Hosts(Fabric):
             self.join("boot", 1500)
             if switched or bypassing:
                 self.join_by_switch(switched)
+            elif between_mtu:
+                self.join_by_bridges(mtu, between_mtu)
             else:
                 self.join("data", mtu, queues)
             if merged:
@@ -161,6 +172,18 @@ class Hosts(Fabric):
             self.move(host, f"{name}-{end}", name, mtu)
             if queues > 1:
                 self.on(host, sys.executable, "-c", ETHTOOL_FEATURES)
+
+    def join_by_bridges(self, mtu, between_mtu):
+        ip("link", "add", "between-a", "mtu", str(between_mtu), "type", "veth", "peer", "name", "between-b",
+           "mtu", str(between_mtu))
+        for host, end in enumerate("ab"):
+            ip("link", "add", f"bridge-{end}", "type", "bridge")
+            ip("link", "add", f"data-{end}", "type", "veth", "peer", "name", f"port-{end}", "mtu", str(mtu))
+            self.move(host, f"data-{end}", "data", mtu)
+            self.on(host, sys.executable, "-c", NO_OFFLOADS)
+            for port in (f"port-{end}", f"between-{end}"):
+                ip("link", "set", port, "master", f"bridge-{end}", "up")
+            ip("link", "set", f"bridge-{end}", "up")
 
     def join_by_switch(self, arguments):
         if not os.path.exists("/dev/net/tun"):
