@@ -2,11 +2,20 @@
 // Copyright the ztcp authors
 #include "transport/ustack/queue.h"
 
+#include <chrono>
 #include <utility>
 
 #include "transport/link/process_limits.h"
 
 namespace ztcp::ustack {
+namespace {
+
+EngineConfig with_events(EngineConfig config, msg::PathEvents& events) {
+  config.path_events = &events;
+  return config;
+}
+
+}  // namespace
 
 Queue::Queue(TimePoint now, const std::string& name, std::string carrier_advice,
              std::unique_ptr<link::Link> link, const EngineConfig& engine,
@@ -15,9 +24,11 @@ Queue::Queue(TimePoint now, const std::string& name, std::string carrier_advice,
       link_description_(link_->describe()),
       carrier_advice_(std::move(carrier_advice)),
       nic_log_(name, link_description_, remarks_),
+      path_log_(name, remarks_),
       workers_(engine.copies.workers),
       worker_options_(std::move(workers)),
-      engine_(engine, &worker_threads_),
+      engine_(with_events(engine, path_log_), &worker_threads_),
+      looked_for_losses_(now),
       turn_(now, *link_, engine_, clients_, *this) {}
 
 void Queue::start() {
@@ -41,12 +52,41 @@ NicCounts Queue::counts() const {
   return counts;
 }
 
-std::string Queue::summary() const { return ustack::summary(counts()); }
+std::string Queue::summary() const {
+  std::string text = ustack::summary(counts());
+  if (const std::uint64_t count = path_log_.flows_redialled(); count != 0)
+    text += fmt::format(", {} flows_redialled", count);
+  return text;
+}
 
 std::string Queue::down_advice() const {
   // A link that ran into a limit of this process stays down without a word, too.
   const std::string limits = link::advice_on_files();
   return "no carrier on " + link_description_ + ": " + (limits.empty() ? carrier_advice_ : limits);
+}
+
+// Of the whole NIC; the peer that is named is the one to which most was repeated.
+void Queue::on_watch(TimePoint now) {
+  constexpr Duration kInterval = std::chrono::minutes(1);
+  // One byte of so many, of so many at least, is more than a network in order loses.
+  constexpr std::uint64_t kOneOf = 200;
+  constexpr std::uint64_t kLeastBytes = 4U << 20;
+  const Duration span = now - looked_for_losses_;
+  if (span < kInterval) return;
+  looked_for_losses_ = now;
+  const std::uint64_t all_sent = link_->counters().tx_bytes;
+  const std::uint64_t all_repeated = engine_.tcp_counters().tx_retransmitted_bytes;
+  const std::uint64_t sent = all_sent - std::exchange(sent_before_, all_sent);
+  const std::uint64_t repeated = all_repeated - std::exchange(repeated_before_, all_repeated);
+  if (sent < kLeastBytes || repeated * kOneOf < sent) return;
+  std::uint64_t most = 0;
+  IpAddress worst;
+  engine_.for_each_connection([&](const tcp::ConnectionStatistics& connection) {
+    if (connection.retransmitted_bytes < most) return;
+    most = connection.retransmitted_bytes;
+    worst = connection.remote.address;
+  });
+  path_log_.loss(now, worst, repeated, sent, span);
 }
 
 void Queue::on_link_state(link::LinkState state) {

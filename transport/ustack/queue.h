@@ -9,6 +9,7 @@
 #include <string>
 
 #include "transport/comms/backend.h"
+#include "transport/comms/path_log.h"
 #include "transport/core/worker_threads.h"
 #include "transport/link/link.h"
 #include "transport/ustack/engine/engine.h"
@@ -75,15 +76,21 @@ class Queue final : public comms::Backend, private TurnEvents {
     nic_log_.path_mtu(now, change);
   }
   void on_nobody_left(TimePoint now) override { nic_log_.nobody_left(now, counts()); }
+  void on_watch(TimePoint now) override;
 
   const std::unique_ptr<link::Link> link_;  // Destroyed after the engine.
   const std::string link_description_;
   const std::string carrier_advice_;
   NicLog nic_log_;
+  comms::PathLog path_log_;
   const std::size_t workers_;
   const WorkerThreads::Options worker_options_;
   WorkerThreads worker_threads_;
   Engine engine_;
+  // What had been sent when losses were looked for last.
+  TimePoint looked_for_losses_;
+  std::uint64_t sent_before_ = 0;
+  std::uint64_t repeated_before_ = 0;
   Turn turn_;
 };
 

@@ -45,6 +45,7 @@ struct EngineConfig {
   msg::CopySettings copies;
   // Of the engines that share a NIC (stack.shard); null: there is one.
   std::shared_ptr<msg::SessionPlaces> places;
+  msg::PathEvents* path_events = nullptr;  // Null: nobody wants to know. Outlives the engine.
 };
 
 class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
@@ -106,6 +107,7 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override {
     return stack_.connect(now, remote, events);
   }
+  msg::PathEvents* path_events() override { return config_.path_events; }
   bool has_spare_stream() const override { return has_spare_for(stack_.connections() + 1); }
   Endpoint listening() const override {
     return {config_.stack.address.address, config_.listen_port};

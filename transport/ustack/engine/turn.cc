@@ -11,6 +11,7 @@ void Turn::look(TimePoint now) {
   if (now >= next_watch_) {
     next_watch_ = now + kWatchInterval;
     watch_.look(now, counts(), [this](const Finding& finding) { events_.on_warning(finding); });
+    events_.on_watch(now);
   }
   while (const auto change = engine_.take_path_change()) events_.on_path_mtu(now, *change);
   const link::LinkState state = link_.state();

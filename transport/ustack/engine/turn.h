@@ -35,6 +35,8 @@ class TurnEvents {
   virtual void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) = 0;
   // The last client was buried.
   virtual void on_nobody_left(TimePoint now) = 0;
+  // Every Turn::kWatchInterval.
+  virtual void on_watch(TimePoint) {}
 
  protected:
   ~TurnEvents() = default;
