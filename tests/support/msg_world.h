@@ -176,6 +176,7 @@ class MsgWorld final : public msg::ListenerEvents {
   std::size_t next_send_ = 0;
   std::size_t next_receive_ = 0;
   std::size_t events_ = 0;
+  TimePoint last_event_{};
   std::uint64_t most_unposted_bytes_ = 0;
   std::string problem_;
 };
