@@ -3,6 +3,9 @@
 #include "transport/ustack/nic_log.h"
 
 #include <algorithm>
+#include <chrono>
+#include <initializer_list>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -13,26 +16,30 @@ using namespace std::chrono_literals;
 
 constexpr TimePoint kNow{1000s};
 
+std::string warning_of(Trouble trouble, Duration span,
+                       std::initializer_list<CountFinding::Part> parts) {
+  Finding finding;
+  finding.trouble = trouble;
+  finding.span = span;
+  for (const auto& part : parts) finding.all_parts[finding.part_count++] = part;
+  return warning(finding);
+}
+
 TEST(NicWarning, NamesTheCountsAndTheMend) {
-  EXPECT_EQ(warning({.trouble = Trouble::kStrangers,
-                     .span = 3s,
-                     .all_parts = {{{"strays_bad_magic", 30}, {"strays_timed_out", 7}}},
-                     .part_count = 2}),
-            "37 connections by strangers were turned away in 3 s (30 strays_bad_magic, 7 "
-            "strays_timed_out): open messages.listen_port to the job's hosts alone (security "
-            "group); hosts of the job need the same ztcp and cluster_key");
+  EXPECT_EQ(
+      warning_of(Trouble::kStrangers, 3s, {{"strays_bad_magic", 30}, {"strays_timed_out", 7}}),
+      "37 connections by strangers were turned away in 3 s (30 strays_bad_magic, 7 "
+      "strays_timed_out): open messages.listen_port to the job's hosts alone (security "
+      "group); hosts of the job need the same ztcp and cluster_key");
 }
 
 TEST(NicWarning, IsThereForEveryTrouble) {
   for (std::size_t i = 0; i < kTroubles; ++i) {
-    const std::string line = warning({.trouble = static_cast<Trouble>(i),
-                                      .span = 60s,
-                                      .all_parts = {{{"counter", 12}}},
-                                      .part_count = 1});
+    const std::string line = warning_of(static_cast<Trouble>(i), 60s, {{"counter", 12}});
     EXPECT_TRUE(line.starts_with("12 ")) << line;
     EXPECT_NE(line.find(" in 60 s (12 counter): "), std::string::npos) << line;
   }
-  const std::string macs = warning({.trouble = Trouble::kMacsChange, .span = 0s});
+  const std::string macs = warning_of(Trouble::kMacsChange, 0s, {});
   EXPECT_TRUE(macs.starts_with(
       "0 times a neighbour's MAC address changed or was claimed by another host in 1 s (): two "
       "hosts have one address"))
