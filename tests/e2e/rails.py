@@ -228,7 +228,7 @@ def host_without_rdma():
         said(fabric, "ib0: goes without rail0, over the rest of its rails alone: no RDMA device soft7 is here; this host has soft0")
     with SoftFabric() as fabric:
         merge_tcp(fabric)
-        refused_at_both_ends(fabric, "ib0")
+        refused_at_both_ends(fabric, "ib0", carries="RDMA verbs and TCP")
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def last_port(first):
     return min(first + 7, 65535)
 
 
-def refused_at_both_ends(fabric, device):
+def refused_at_both_ends(fabric, device, carries="RDMA verbs"):
     """The config has one host show `device`, of RDMA; the other is of the kernel's TCP alone. NCCL has each host send, so each is refused
     by name, with what mends it, and long before any time is over."""
     sockets = os.path.join(fabric.folder, "sockets.conf")
@@ -129,7 +129,7 @@ def refused_at_both_ends(fabric, device):
         check(rank.wait(60) != 0, f"{rank.name} ended well")
     took = time.monotonic() - started
     check(took < 15, f"it took {took:.1f} s")
-    for name, ours, theirs in ((device, "RDMA verbs", "kernel sockets"), ("lo0", "kernel sockets", "RDMA verbs or merged NICs")):
+    for name, ours, theirs in ((device, carries, "kernel sockets"), ("lo0", "kernel sockets", "RDMA verbs or merged NICs")):
         said(fabric, f"connecting from {name} failed: it carries {ours}, the peer listens with {theirs}, which no NIC of this host carries;"
                      r".* give both hosts' ztcp\.conf NICs of the same drivers in the same order")
 

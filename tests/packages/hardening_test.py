@@ -24,6 +24,9 @@ LIBRARIES = ["transport/core/libcore.a", "transport/wire/libwire.a", "transport/
              "transport/comms/libcomms.a", "transport/sockets/libsockets.a", "transport/verbs/libverbs.a",
              "transport/link/libplain_link.a", "config/libconfig.a", "plugin/libplugin.a"]
 
+# Optimised, no function there has an array on its stack: nothing of it is to be protected.
+WITHOUT_ARRAYS = ["transport/wire/libwire.a"]
+
 
 def readelf(option, path):
     return subprocess.run(["readelf", option, "-W", path], check=True, capture_output=True, text=True).stdout
@@ -58,7 +61,8 @@ class Hardening(unittest.TestCase):
                 objects = notes.count("File: ")
                 self.assertGreater(objects, 0)
                 self.assertEqual(len(re.findall(r"x86 feature: IBT, SHSTK", notes)), objects)
-                self.assertIn("__stack_chk_fail", readelf("-s", path))
+                if library not in WITHOUT_ARRAYS:
+                    self.assertIn("__stack_chk_fail", readelf("-s", path))
 
 
 if __name__ == "__main__":

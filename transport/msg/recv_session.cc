@@ -241,8 +241,7 @@ void RecvSession::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
 
 // What translates addresses on the way makes them say nothing of who listens there.
 void RecvSession::wait_for_resume(TimePoint now, Error error) {
-  const bool sender_knows = error.code == Errc::kPeerClosed;
-  resume_deadline_ = now + settings_.resume_wait(sender_knows);
+  resume_deadline_ = now + settings_.resume_wait();
   resume_error_ = error;
   acceptor_->wake_at(resume_deadline_);
   if (acceptor_->source() != nullptr && sender_listening_.port != 0 &&

@@ -173,7 +173,10 @@ bool SendSession::has_served(TimePoint now, const SendFlow& flow) const {
 bool SendSession::is_payload_stuck(const SendFlow& flow) const {
   const std::uint64_t delivered =
       settings_.ack_is_delivery ? flow.acked_bytes() : flow.delivered_bytes();
-  return flow.written_bytes() != flow.written_when_up && delivered < flow.written_bytes();
+  // What is more than small packets carry refutes it.
+  constexpr std::uint64_t kFitsSmallPackets = 2048;
+  return flow.written_bytes() != flow.written_when_up && delivered < flow.written_bytes() &&
+         delivered <= flow.written_when_up + kFitsSmallPackets;
 }
 
 // Segments of flows that are dialled from now on; zero: as large as TCP finds.

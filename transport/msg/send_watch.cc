@@ -48,6 +48,11 @@ void SendSession::watch(TimePoint now) {
   if (credit_.received() != watched_received_) moved_at_ = now;
   watched_received_ = credit_.received();
 
+  // Nobody waits for the receipts of copies, and the watch would go on for them.
+  if (!ack_is_delivery_ && unsent_.empty() && !sent_.empty() && kept_.owns(*sent_.begin()) &&
+      now - moved_at_ >= kAskAfter)
+    ask();
+
   Duration silent{};  // The longest.
   Duration shut{};
   bool all_acked = true;
@@ -127,6 +132,8 @@ bool SendSession::is_dead(TimePoint now, const SendFlow& flow, const StreamStall
 bool SendSession::awaits_receipt() {
   if (ack_is_delivery_ || sent_.empty()) return false;
   const SendMessage& oldest = *sent_.begin();
+  // Of copies the receiver tells only when it is asked (record.h).
+  if (kept_.owns(oldest) && !has_asked_) return false;
   return !oldest.has_lost() && oldest.lane().is_posted(oldest.number());
 }
 
@@ -142,7 +149,10 @@ bool SendSession::bear_with_greeting(TimePoint now, SendFlow& flow) {
   } else {
     flow.redial_until = now + settings_.redial_window;
   }
-  note_trouble(now, Duration::zero(), was_accepted_ ? now - flow.lost_since : now - trouble_since_);
+  const TimePoint since = !was_accepted_      ? trouble_since_
+                          : flow.redials != 0 ? flow.lost_since
+                                              : now - settings_.handshake_timeout;
+  note_trouble(now, Duration::zero(), now - since);
   flow.wait_longer(now + settings_.redial_attempt);
   return true;
 }

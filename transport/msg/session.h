@@ -58,12 +58,10 @@ struct SessionSettings {
   // And when it came up again this often in a row only to die without having served.
   std::uint32_t max_redials = 3;
   // A receiver whose flows are all gone waits for a resume as long as the sender may take to notice
-  // (its TCP's user timeout) and to redial. When the last flow was reset by the peer the former is
-  // nothing: the sender knows already, and the reset shows that the way from it is open.
+  // (its TCP's user timeout) and to redial. Also when the peer has reset the last flow: a sender
+  // that gives flows up before its TCP does has all that time to come back.
   Duration sender_notices = std::chrono::seconds(8);
-  Duration resume_wait(bool sender_knows) const {
-    return (sender_knows ? Duration::zero() : sender_notices) + redial_window + redial_attempt;
-  }
+  Duration resume_wait() const { return sender_notices + redial_window + redial_attempt; }
   // The TCP below acknowledges to its peer only what on_bytes() took (receiver), and on_acked()
   // tells of the peer's acknowledgements (sender). True for tcp/, false for kernel sockets. A send
   // is done by acknowledgement alone only where both sides say so.

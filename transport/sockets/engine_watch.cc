@@ -26,8 +26,10 @@ void Engine::look_at_interface(TimePoint now) {
   next_interface_look_ = now + kInterfaceInterval;
   const auto living = std::find_if(streams_.begin(), streams_.end(),
                                    [](const auto& stream) { return !stream->is_gone(); });
-  if (living == streams_.end()) return;
-  const InterfaceState state = interface_state((*living)->fd(), config_.device.interface);
+  // The connections may all be other engines'.
+  if (!listener_.fd && living == streams_.end()) return;
+  const int socket = listener_.fd ? listener_.fd.get() : (*living)->fd();
+  const InterfaceState state = interface_state(socket, config_.device.interface);
   if (state == interface_state_.exchange(state, std::memory_order_relaxed)) return;
   const bool is_up = state == InterfaceState::kUp;
   state_.store(is_up ? link::LinkState::kUp : link::LinkState::kDown, std::memory_order_relaxed);

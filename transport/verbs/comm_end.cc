@@ -187,9 +187,8 @@ Result<MemoryKey*> CommEnd::register_memory(const Region& region) {
     return std::count_if(rails.rails.begin(), rails.rails.end(),
                          [](const auto& rail) { return rail->is_dead(); });
   };
-  const auto before = dead();
   auto key = rails.registrations.add(region);
-  if (dead() != before) control_->look_for_dead(rails);
+  if (dead() != 0) control_->look_for_dead(rails);
   return key;
 }
 
@@ -207,7 +206,10 @@ void CommEnd::close() {
     was_idle = connection_->is_idle();
     if (!was_idle && !error_) connection_->abort();
   }
-  if (was_idle || error_)
+  // A peer that was not told of the failure must not take what it sent for received.
+  if (error_)
+    control_->close(connection_, static_cast<std::uint8_t>(error_->code), untold_);
+  else if (was_idle)
     control_->close(connection_, Farewell::kInPeace, "");
   else
     control_->close(connection_, static_cast<std::uint8_t>(Errc::kPeerClosed),

@@ -226,7 +226,11 @@ void Control::tell_to_wait(TimePoint now) {
 void Control::on_wait(Talk& talk) {
   if (const Result<Wait> wait = talk.reader.take<Wait>(); !wait)
     return give_up(talk, wait.error(), "");
-  talk.deadline = clock_now() + settings_.connect_timeout;
+  // Whoever answers there has proven nothing yet: it is waited for within a bound.
+  constexpr int kMostWaits = 30;
+  const TimePoint now = clock_now();
+  if (talk.waits_until == kNever) talk.waits_until = now + kMostWaits * settings_.connect_timeout;
+  talk.deadline = std::min(now + settings_.connect_timeout, talk.waits_until);
 }
 
 void Control::answer_next(std::unique_lock<std::mutex>& lock) {

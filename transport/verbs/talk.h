@@ -86,8 +86,9 @@ struct Talk {
   const Endpoint remote;
   State state;
   TimePoint deadline;
-  TimePoint dial_due = kNever;  // When it is dialled again.
-  std::size_t dials = 0;        // Before this one.
+  TimePoint waits_until = kNever;  // However often the peer tells it to wait.
+  TimePoint dial_due = kNever;     // When it is dialled again.
+  std::size_t dials = 0;           // Before this one.
   Duration dial_pause = kFirstDialPause;
   std::string last_failure;      // Of those that were dialled before.
   TimePoint rails_due = kNever;  // When there is something to do about the connection's rails.

@@ -165,10 +165,10 @@ TEST_F(AcceptorTest, WithoutAnyFlowASessionWaitsBoundedTime) {
   Peer& peer = greet();
   peer.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
   EXPECT_EQ(acceptor->next_deadline(),
-            std::min(now + settings.resume_wait(false), now + settings.handshake_timeout));
-  acceptor->on_timers(now + settings.resume_wait(false) - Duration(1));
+            std::min(now + settings.resume_wait(), now + settings.handshake_timeout));
+  acceptor->on_timers(now + settings.resume_wait() - Duration(1));
   EXPECT_TRUE(failures.empty());
-  acceptor->on_timers(now + settings.resume_wait(false));
+  acceptor->on_timers(now + settings.resume_wait());
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].code, Errc::kTimedOut);
   EXPECT_STREQ(failures[0].where, "rto");
@@ -177,9 +177,9 @@ TEST_F(AcceptorTest, WithoutAnyFlowASessionWaitsBoundedTime) {
 TEST_F(AcceptorTest, AResumeInTimeSavesIt) {
   Peer& peer = greet();
   peer.events->on_failed(now, Error{Errc::kPeerClosed, 0, "rst"});
-  now += settings.resume_wait(true) - Duration(1);
+  now += settings.resume_wait() - Duration(1);
   EXPECT_TRUE(accept_of(greet(hello(5, 2))));
-  now += settings.resume_wait(false);
+  now += settings.resume_wait();
   acceptor->on_timers(now);
   EXPECT_TRUE(failures.empty());
 }

@@ -116,7 +116,7 @@ TEST_F(RecvSessionTest, MessagesOfASenderThatDoesNotComeBackCanStillBeReceived) 
   peer.chunk({true, 5, 0, 0, 5}, std::byte{9});
   peer.chunk({true, 4096, 1, 0, 9000}, std::byte{9});
   peer.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
-  now += settings.resume_wait(/*sender_knows=*/true);
+  now += settings.resume_wait();
   sessions[0]->on_timers(now);
   EXPECT_TRUE(failures.empty());
   std::vector<std::byte> buffer(9000);

@@ -84,7 +84,7 @@ TEST_F(PathsTest, TheFirstMayEnd) {
 
 TEST_F(PathsTest, WhereTheFirstNicIsDownAnotherIsListenedOn) {
   host_.devices.set_port_state("fake2", 1, IBV_PORT_DOWN);
-  carry_until([&] { return has_said("the rail over fake2 port 1 has failed"); });
+  carry_until([&] { return has_said("port 1 of fake2 is down"); });
   const auto listener = transport_->listen(1, {});
   ASSERT_TRUE(listener);
   EXPECT_EQ(parse_listen_address((*listener)->handle().bytes)->endpoint.address,

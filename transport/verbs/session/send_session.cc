@@ -86,8 +86,13 @@ void SendSession::leave_one_of_each_rail(std::uint64_t size_bytes) {
     const std::span<Share> rail = std::span(shares_).subspan(begin, end - begin);
     if (std::ranges::none_of(rail, [](const Share& one) { return one.weight != 0; })) continue;
     const std::uint32_t taken = choose(size_bytes, rail, turns_ % (end - begin));
-    for (std::uint32_t i = 0; i < rail.size(); ++i)
-      if (i != taken) rail[i].weight = 0;
+    Share whole{};  // It stands for its rail, beside other rails.
+    for (Share& one : rail) {
+      whole.backlog_bytes += one.backlog_bytes;
+      whole.weight += one.weight;
+      one.weight = 0;
+    }
+    rail[taken] = whole;
   }
 }
 
@@ -265,7 +270,7 @@ Status SendSession::send_again() {
 
 Status SendSession::rejoin_rail(std::uint32_t rail) {
   for (std::size_t i = 0; i < queue_pairs_.size(); ++i)
-    if (queue_pairs_[i].rail == rail) sent_[i] = {};
+    if (queue_pairs_[i].rail == rail) sent_[i].restart();
   lost_rails_ &= ~(1U << rail);
   return send_again();
 }

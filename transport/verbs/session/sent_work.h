@@ -44,6 +44,12 @@ class SentWork {
     backlog_bytes_ = 0;
   }
 
+  // Its queue pair is a new one, and nothing is outstanding; what went counts on.
+  void restart() {
+    oldest_ = next_ = 0;
+    backlog_bytes_ = 0;
+  }
+
   // Returns the id that its completion has.
   std::uint64_t add(const Piece& piece) {
     assert(room() > 0);
