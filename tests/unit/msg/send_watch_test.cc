@@ -127,6 +127,26 @@ TEST_F(SendWatch, ProcessThatDoesNotReadFromItsKernel_IsReported) {
   EXPECT_EQ(troubles_over.size(), 1U);
 }
 
+// A receiver tells of copied messages only when it is asked: silence is no sign of a stop, and one
+// question ends the looks.
+TEST_F(SendWatch, ReceiptsOfCopies_AreAskedForOnce) {
+  settings.kept_message_bytes = 2048;
+  over_kernel_sockets();
+  accept(0, Credit{8, 0, 0});
+  post(100);
+  static_cast<void>(dialled[0].stream.records());
+  ack(dialled[0], kHelloBytes + kHeaderBytes + Chunk::kBody + 100);
+  dialled[0].stream.stalled = {.is_acked = true};
+  pass(1500ms);
+  EXPECT_TRUE(has_asked(dialled[0]));
+  ack(dialled[0], kHeaderBytes + Ask::kBody);
+  say(dialled[0], Credit{8, 0, 1});
+  pass(60s);
+  EXPECT_FALSE(has_asked(dialled[0]));
+  EXPECT_TRUE(troubles.empty());
+  EXPECT_EQ(session->next_deadline(), kNever);
+}
+
 TEST_F(SendWatch, ReceiverThatHasPostedNothing_IsNotReported) {
   over_kernel_sockets();
   accept(0);
