@@ -192,7 +192,7 @@ class Local(Switched):
         path = self.config(0)
         text = path.read_text()
         for key, value in re.findall(r"(?m)^(\w+) = (.*)$", sections(self.plan.timers)):
-            text, count = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+            text, count = re.subn(rf"(?m)^#?{key} = .*$", f"{key} = {value}", text)
             if count == 0:
                 raise Broken(f"{path} has no key {key}")
         path.write_text(text)
