@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kSlowestMbps = 1000;
 
-// What the NIC says of itself; 0: it does not.
+// The speed that the NIC reports; 0: it reports none.
 std::uint32_t told_mbps(Checklist& list, const Nic& nic) {
   if (nic.driver == NicDriver::kVerbs) return list.rdma_port(nic).speed_mbps;
   if (nic.driver != NicDriver::kSocket) return 0;

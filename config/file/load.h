@@ -28,7 +28,8 @@ struct LoadResult {
   LoadFailure failure = LoadFailure::kMissing;  // Meaningful when fabric is absent.
   Problems problems;                            // Every problem of the file, in file order.
   std::string path;                             // Which file was meant.
-  // What the file says where the one thing it lacks is NICs: for a host that finds these itself.
+  // The file's settings where its only problem is that it has no [[nic]]: used by a host that finds
+  // its NICs itself.
   std::optional<Fabric> without_nics = std::nullopt;
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is wrong with a file that is no TOML, in words that need no knowledge of its grammar. The
-// parser's own words are for those who wrote it: an open quote is to it an unescaped control
-// character.
+// Explains a TOML syntax error in plain words. The parser's own text assumes that the reader knows
+// the grammar: it reports an open quote as an unescaped control character.
 #pragma once
 
 #include <optional>
@@ -13,10 +12,10 @@
 
 namespace ztcp::config {
 
-// Of a file that is no text at all: one of a program, or compressed.
+// Recognizes a binary file, such as a program or an archive. Nothing: `text` is text.
 std::optional<Finding> why_not_text(std::string_view text);
-// Of the line where the parser stopped; absent: the parser's words are the best there are. No value
-// of a secret is shown.
+// Explains the line at which the parser stopped. Nothing: no explanation is better than the
+// parser's text. The explanation shows no secret value.
 std::optional<Finding> explain_syntax(std::string_view text, const Position& place);
 
 }  // namespace ztcp::config

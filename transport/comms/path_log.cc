@@ -26,8 +26,8 @@ void PathLog::on_trouble(TimePoint now, Endpoint remote, msg::PeerTrouble troubl
   // The device's own link is down, and that was said.
   if (is_silent && link_down_since_ != TimePoint{}) return;
   if (!may_say(now, is_silent ? Kind::kSilent : Kind::kStandsStill, remote.address)) return;
-  const std::string peer = to_string(remote.address);
   remarks_.add(log::Level::kWarn, [&] {
+    const std::string peer = to_string(remote.address);
     if (is_silent)
       return fmt::format(
           "{}: {} has not answered for {:.1f} s; messages to it wait: see whether that host is up "
