@@ -6,29 +6,20 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "config/file/unquoted.h"
+
 namespace ztcp::config {
 namespace {
 
-// Where in the line, counted from 0.
+// The index of the first dot outside strings that makes a key too deep.
 std::optional<std::size_t> dot_too_many(std::string_view line) {
   std::size_t dots = 0;
-  char quote = 0;  // Of the string that we are in.
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote != 0) {
-      if (c == '\\' && quote == '"')
-        ++i;
-      else if (c == quote)
-        quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '#') {
-      break;
-    } else if (c == '.' && ++dots > kMostDots) {
-      return i;
-    }
-  }
-  return std::nullopt;
+  std::optional<std::size_t> found;
+  scan_unquoted(line, [&](std::size_t i, char c) {
+    if (c == '.' && ++dots > kMostDots) found = i;
+    return !found;
+  });
+  return found;
 }
 
 }  // namespace

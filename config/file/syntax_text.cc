@@ -10,6 +10,7 @@
 
 #include "config/file/key_text.h"
 #include "config/file/schema.h"
+#include "config/file/unquoted.h"
 
 namespace ztcp::config {
 namespace {
@@ -30,26 +31,10 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Where the text begins that the line does not end, counted from 0.
+// The index of a quote that the line does not close.
 std::optional<std::size_t> open_quote(std::string_view line) {
   if (line.find("\"\"\"") != line.npos || line.find("'''") != line.npos) return std::nullopt;
-  char quote = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote != 0) {
-      if (c == '\\' && quote == '"')
-        ++i;
-      else if (c == quote)
-        quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-      begin = i;
-    } else if (c == '#') {
-      break;
-    }
-  }
-  return quote == 0 ? std::nullopt : std::optional(begin);
+  return scan_unquoted(line, [](std::size_t, char) { return true; });
 }
 
 std::string in_small_letters(std::string_view text) {
