@@ -82,6 +82,24 @@ TEST(Sessions, BothClosingAtOnceLeaveNothingToWaitFor) {
   }
 }
 
+// Cuts, in both directions, the flow of the next segment with so much payload. Returns its source
+// port; 0 until then.
+std::shared_ptr<std::uint16_t> cut_next_flow(EngineWorld& pair, std::size_t least_payload_bytes) {
+  auto doomed = std::make_shared<std::uint16_t>(0);
+  const auto is_doomed = [=](const Bytes& frame, bool forward) {
+    RxFrame view;
+    view.head = frame;
+    const auto parsed = wire::parse_frame(view);
+    if (parsed.kind != wire::FrameKind::kTcp) return false;
+    const std::uint16_t port = forward ? parsed.tcp.source_port : parsed.tcp.destination_port;
+    if (*doomed == 0 && forward && parsed.payload_bytes >= least_payload_bytes) *doomed = port;
+    return port == *doomed;
+  };
+  pair.world.wire(0).drop_if([=](const Bytes& frame) { return is_doomed(frame, true); });
+  pair.world.wire(1).drop_if([=](const Bytes& frame) { return is_doomed(frame, false); });
+  return doomed;
+}
+
 // One flow's packets vanish for good, as behind a dead link of an ECMP group: its TCP gives up, the
 // session dials it again from another port, and nothing is lost or doubled.
 TEST(Sessions, AFlowThatDiesIsRemade) {
@@ -90,19 +108,7 @@ TEST(Sessions, AFlowThatDiesIsRemade) {
     ASSERT_TRUE(pair.connect());
     ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= seed % 7 * 5; }))
         << pair.world.why();
-    // The flow whose data is seen next is cut in both directions.
-    auto doomed = std::make_shared<std::uint16_t>(0);
-    const auto is_doomed = [doomed](const Bytes& frame, bool forward) {
-      RxFrame view;
-      view.head = frame;
-      const auto parsed = wire::parse_frame(view);
-      if (parsed.kind != wire::FrameKind::kTcp) return false;
-      const std::uint16_t port = forward ? parsed.tcp.source_port : parsed.tcp.destination_port;
-      if (*doomed == 0 && forward && parsed.payload_bytes > 0) *doomed = port;
-      return port == *doomed;
-    };
-    pair.world.wire(0).drop_if([=](const Bytes& frame) { return is_doomed(frame, true); });
-    pair.world.wire(1).drop_if([=](const Bytes& frame) { return is_doomed(frame, false); });
+    const auto doomed = cut_next_flow(pair, 1);
     ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); }, 120s))
         << pair.world.why() << "\n sent " << pair.sender.done << " received " << pair.receiver.done;
     EXPECT_NE(*doomed, 0);
@@ -124,18 +130,7 @@ TEST(Sessions, ADeadFlowHoldsMessagesUpForLessThanASecond) {
         seed, 200);
     ASSERT_TRUE(pair.connect());
     ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= 50; })) << pair.world.why();
-    auto doomed = std::make_shared<std::uint16_t>(0);
-    const auto is_doomed = [doomed](const Bytes& frame, bool forward) {
-      RxFrame view;
-      view.head = frame;
-      const auto parsed = wire::parse_frame(view);
-      if (parsed.kind != wire::FrameKind::kTcp) return false;
-      const std::uint16_t port = forward ? parsed.tcp.source_port : parsed.tcp.destination_port;
-      if (*doomed == 0 && forward && parsed.payload_bytes > 1000) *doomed = port;
-      return port == *doomed;
-    };
-    pair.world.wire(0).drop_if([=](const Bytes& frame) { return is_doomed(frame, true); });
-    pair.world.wire(1).drop_if([=](const Bytes& frame) { return is_doomed(frame, false); });
+    const auto doomed = cut_next_flow(pair, 1000);
     std::size_t done = pair.receiver.done;
     TimePoint since = pair.world.now();
     Duration longest{};
