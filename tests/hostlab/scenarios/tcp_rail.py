@@ -44,4 +44,4 @@ def run(lab):
     lab.say("a rank is killed")
     jobs = start_transfer(lab, machines, prefix=asked, iterations=100000, port=29620)
     machines[1].run("pkill -KILL -u job -x ztcp_perf")
-    expect_end(jobs[0], "is gone: it was killed or its machine failed")
+    expect_end(jobs[0], "is gone: it was killed, its machine failed")
