@@ -28,6 +28,12 @@ bool says_channels(std::string_view name) {
 }
 
 constexpr std::string_view kTellsApart = "NCCL_NET_OPTIONAL_RECV_COMPLETION=";
+constexpr std::string_view kChannelsPerPeer = "NCCL_NCHANNELS_PER_NET_PEER=";
+
+// As NCCL reads numbers; what it ignores is 0, and above 64 it has no more channels.
+std::uint8_t channels_of(const char* text) {
+  return static_cast<std::uint8_t>(std::clamp(std::strtoll(text, nullptr, 0), 0LL, 64LL));
+}
 
 class Reader {
  public:
@@ -113,6 +119,8 @@ Environment read_environment(const char* const* variables) {
     if (variable.starts_with(kTellsApart))
       environment.receives_are_told_apart =
           std::strtoll(*variables + kTellsApart.size(), nullptr, 0) > 0;
+    if (variable.starts_with(kChannelsPerPeer))
+      environment.channels_per_peer = channels_of(*variables + kChannelsPerPeer.size());
     const auto equals = variable.find('=');
     if (equals == std::string_view::npos) continue;
     if (says_channels(variable.substr(0, equals)) && equals + 1 != variable.size())

@@ -27,6 +27,8 @@ struct Environment {
   // who or how many; empty: they are.
   std::string untuned_by;
   std::string tuner_fault;  // Why ZTCP_TUNER can't be honoured; empty: it can.
+  // NCCL_NCHANNELS_PER_NET_PEER, from 1 to 64 as NCCL takes it; 0: not set.
+  std::uint8_t channels_per_peer = 0;
   // NCCL_NET names ztcp: NCCL ends a job rather than use another network. NCCL puts what its own
   // files say (/etc/nccl.conf) into the environment before it loads us.
   bool ztcp_is_demanded = false;

@@ -83,6 +83,16 @@ TEST(Environment, KnowsWhetherNcclTellsReceivesApart) {
   EXPECT_FALSE(read({"NCCL_NET_OPTIONAL_RECV_COMPLETION=on"}).receives_are_told_apart);
 }
 
+// NCCL derives the channels between two ranks from it, so both must have the same.
+TEST(Environment, ReadsNcclsChannelsPerPeer) {
+  EXPECT_EQ(read({}).channels_per_peer, 0);
+  EXPECT_EQ(read({"NCCL_NCHANNELS_PER_NET_PEER=8"}).channels_per_peer, 8);
+  EXPECT_EQ(read({"NCCL_NCHANNELS_PER_NET_PEER=0x10"}).channels_per_peer, 16);
+  EXPECT_EQ(read({"NCCL_NCHANNELS_PER_NET_PEER=-2"}).channels_per_peer, 0);
+  EXPECT_EQ(read({"NCCL_NCHANNELS_PER_NET_PEER=many"}).channels_per_peer, 0);
+  EXPECT_EQ(read({"NCCL_NCHANNELS_PER_NET_PEER=99999999999999999999"}).channels_per_peer, 64);
+}
+
 TEST(Environment, EmptyMeansUnset) {
   const Environment environment = read({"ZTCP_CONFIG=", "ZTCP_LOCAL_RANK=", "ZTCP_ON_ERROR="});
   EXPECT_EQ(environment.config_path, kDefaultPath);
