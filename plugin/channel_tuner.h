@@ -9,13 +9,15 @@
 // message costs little, and four channels of a rank are as good as more.
 //
 // Every rank of a communicator must come to the same answer, or all wait for ever: nothing of this
-// host goes into it, and hosts that tune don't connect to those that don't (Net).
+// host goes into it, and ranks whose rules differ refuse each other (plugin/agreement.h). So
+// whoever changes an answer changes ChannelTuner::kRule; tests/data/tuner/README.md says how.
 //
 // Channels of several ranks of a host leave it by several processes, each with a thread of NCCL's,
 // so there are as many more. That is reasoned; measured is one rank to a host.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "plugin/abi/nccl_tuner.h"
@@ -53,6 +55,9 @@ class CostTable {
 // Of one communicator. Immutable: NCCL asks from several threads.
 class ChannelTuner {
  public:
+  // The number of the rule by which tune() answers. Two builds with the same number answer alike.
+  static constexpr std::uint8_t kRule = 3;
+
   // `network`: sockets or the userspace TCP, of all NICs of all hosts.
   ChannelTuner(TransportKind network, std::size_t ranks, std::size_t hosts)
       : network_(network), ranks_(ranks), ranks_of_host_(hosts == 0 ? ranks : ranks / hosts) {}

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <cassert>
 #include <cstring>
+#include <string_view>
 #include <sys/socket.h>
 
 namespace ztcp::plugin {
@@ -17,12 +18,20 @@ constexpr std::size_t kVersionKindAt = 5;
 constexpr std::size_t kPayloadAt = 6;
 constexpr std::size_t kZeroFrom = kPayloadAt + PeerHandle::kCapacity;
 constexpr std::size_t kConnectStateAt = 72;
-static_assert(kZeroFrom == 40, "bytes 40-71 belong to nobody");
+constexpr std::size_t kAgreementAt = 80;
+constexpr std::size_t kHostAt = kAgreementAt + kAgreementBytes;
+constexpr std::size_t kShortAgreementAt = kZeroFrom;
+static_assert(kZeroFrom == 40, "bytes 40-71 of a long handle belong to nobody");
+static_assert(kShortAgreementAt + kAgreementBytes <= kShortHandleBytes);
+
+// In the payload of a poisoned handle.
+constexpr std::size_t kDeviceAt = 1;
+constexpr std::size_t kShownAt = 3;
+constexpr std::size_t kPoisonHostAt = 5;
 
 // Beside TransportKind's.
 constexpr std::uint8_t kPoisoned = 2;
-// Beside the kind.
-constexpr std::uint8_t kTuned = 8;
+constexpr std::uint8_t kKindMask = 0x0f;
 
 constexpr bool is_transport(std::uint8_t kind) {
   switch (static_cast<TransportKind>(kind)) {
@@ -40,6 +49,34 @@ void begin(std::uint8_t kind, HandleBytes out) {
   std::ranges::fill(out, std::byte{0});
   std::ranges::copy(kMagic, out.begin() + kMagicAt);
   out[kVersionKindAt] = static_cast<std::byte>(kHandleVersion << 4U | kind);
+}
+
+void put_text(std::string_view text, HandleBytes out) {
+  std::memcpy(out.data(), text.data(), std::min(text.size(), out.size()));
+}
+
+// It goes into a log line, and a damaged handle may hold anything.
+std::string printable_text(ConstHandleBytes bytes) {
+  std::string text;
+  for (const std::byte b : bytes) {
+    const char c = std::to_integer<char>(b);
+    if (c == '\0') break;
+    text += c > ' ' && c <= '~' ? c : '?';
+  }
+  return text;
+}
+
+Poison decode_poison(ConstHandleBytes payload) {
+  Poison poison;
+  const auto reason = std::to_integer<std::uint8_t>(payload[0]);
+  poison.reason = reason <= static_cast<std::uint8_t>(Errc::kSystem) ? static_cast<Errc>(reason)
+                                                                     : Errc::kSystem;
+  Poison::Unshown unshown;
+  std::memcpy(&unshown.device, &payload[kDeviceAt], sizeof unshown.device);
+  std::memcpy(&unshown.shown, &payload[kShownAt], sizeof unshown.shown);
+  if (unshown.shown != 0) poison.unshown = unshown;
+  poison.host = printable_text(payload.subspan(kPoisonHostAt));
+  return poison;
 }
 
 // NCCL's Socket and IB handles both begin with the listener's sockaddr.
@@ -64,9 +101,12 @@ void encode_handle(const PeerHandle& peer, HandleBytes out) {
 
 void encode_handle(const Poison& poison, HandleBytes out) {
   begin(kPoisoned, out);
-  out[kPayloadAt] = static_cast<std::byte>(poison.reason);
-  const std::size_t n = std::min(poison.host.size(), Poison::kMaxHost);
-  std::memcpy(out.data() + kPayloadAt + 1, poison.host.data(), n);
+  const HandleBytes payload = out.subspan(kPayloadAt, PeerHandle::kCapacity);
+  payload[0] = static_cast<std::byte>(poison.reason);
+  const Poison::Unshown unshown = poison.unshown.value_or(Poison::Unshown{});
+  std::memcpy(&payload[kDeviceAt], &unshown.device, sizeof unshown.device);
+  std::memcpy(&payload[kShownAt], &unshown.shown, sizeof unshown.shown);
+  put_text(poison.host, payload.subspan(kPoisonHostAt));
 }
 
 DecodedHandle decode_handle(ConstHandleBytes handle) {
@@ -79,30 +119,42 @@ DecodedHandle decode_handle(ConstHandleBytes handle) {
   if (version != kHandleVersion) return OtherVersion{version};
 
   const auto payload = handle.subspan(kPayloadAt, PeerHandle::kCapacity);
-  const auto kind = static_cast<std::uint8_t>(version_kind & (kTuned - 1U));
+  const auto kind = static_cast<std::uint8_t>(version_kind & kKindMask);
   if (is_transport(kind)) {
     PeerHandle peer{.kind = static_cast<TransportKind>(kind)};
     std::ranges::copy(payload, peer.bytes.begin());
     return peer;
   }
   if (kind != kPoisoned) return UnknownKind{kind};
-  Poison poison;
-  const auto reason = std::to_integer<std::uint8_t>(payload[0]);
-  poison.reason = reason <= static_cast<std::uint8_t>(Errc::kSystem) ? static_cast<Errc>(reason)
-                                                                     : Errc::kSystem;
-  for (const std::byte b : payload.subspan(1)) {
-    const char c = std::to_integer<char>(b);
-    if (c == '\0') break;
-    poison.host += c > ' ' && c <= '~' ? c : '?';  // It goes into a log line.
+  return decode_poison(payload);
+}
+
+void set_issuer(const Issuer& issuer, HandleBytes handle) {
+  assert(handle.size() >= kShortHandleBytes);
+  if (handle.size() < kHandleBytes) {
+    encode(issuer.agreement, handle.subspan<kShortAgreementAt, kAgreementBytes>());
+    return;
   }
-  return poison;
+  encode(issuer.agreement, handle.subspan<kAgreementAt, kAgreementBytes>());
+  put_text(issuer.host, handle.first(kHandleBytes).subspan(kHostAt));
 }
 
-bool is_tuned(ConstHandleBytes handle) {
-  return (handle[kVersionKindAt] & std::byte{kTuned}) != std::byte{0};
+Issuer issuer_of(ConstHandleBytes handle) {
+  assert(handle.size() >= kShortHandleBytes);
+  if (handle.size() < kHandleBytes)
+    return {decode_agreement(handle.subspan<kShortAgreementAt, kAgreementBytes>()), {}};
+  return {decode_agreement(handle.subspan<kAgreementAt, kAgreementBytes>()),
+          printable_text(handle.first(kHandleBytes).subspan(kHostAt))};
 }
 
-void set_tuned(HandleBytes handle) { handle[kVersionKindAt] |= std::byte{kTuned}; }
+std::array<std::byte, kHandleBytes> widen(ConstHandleBytes short_handle) {
+  assert(short_handle.size() >= kShortHandleBytes);
+  std::array<std::byte, kHandleBytes> out{};
+  std::ranges::copy(short_handle.first(kZeroFrom), out.begin());
+  std::ranges::copy(short_handle.subspan(kShortAgreementAt, kAgreementBytes),
+                    out.begin() + kAgreementAt);
+  return out;
+}
 
 void* connect_state(ConstHandleBytes handle) {
   assert(handle.size() >= kHandleBytes);

@@ -6,22 +6,27 @@
 //   0-1    zero: NCCL's own networks read an address family here, and an unknown one makes them
 //          fail cleanly should our handle reach them
 //   2-4    magic
-//   5      version (high nibble) and kind (low nibble): a TransportKind, or 2 for a poisoned one;
-//          8 beside the kind where the host of the handle tunes NCCL's channels
-//   6-39   payload: a PeerHandle's bytes, or for a poisoned handle why and on which host
+//   5      version (high nibble) and kind (low nibble): a TransportKind, or 2 for a poisoned one
+//   6-39   payload: a PeerHandle's bytes, or for a poisoned handle why, of which device and on
+//          which host
 //   40-71  zero as issued: NCCL's Socket and IB keep pointers there and would follow them
-//   72-79  connect state: written by the connecting side into its own copy, v5 and later only
+//   72-79  connect state: written by the connecting side into its own copy
+//   80-95  the issuing rank's Agreement; zero in a poisoned handle
+//   96-127 its host's name, cut, padded with zeros
 //
-// v3 and v4 handles end at byte 63 and are the same up to there.
+// v3 and v4 handles end at byte 63. They are the same up to byte 39 and have the Agreement in bytes
+// 40-55, without a host: the networks of NCCL 2.6 to 2.11 read no further than byte 35.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
 
+#include "plugin/agreement.h"
 #include "transport/core/result.h"
 #include "transport/transport.h"
 
@@ -29,8 +34,9 @@ namespace ztcp::plugin {
 
 inline constexpr std::size_t kHandleBytes = 128;
 inline constexpr std::size_t kShortHandleBytes = 64;  // v3, v4
-// Another one whenever what the payload means changes, the numbers of reasons in it included.
-inline constexpr std::uint8_t kHandleVersion = 5;
+// Another one whenever what the payload or the Agreement means changes, the numbers of reasons
+// included.
+inline constexpr std::uint8_t kHandleVersion = 6;
 
 // At least kShortHandleBytes; the connect state needs kHandleBytes.
 using HandleBytes = std::span<std::byte>;
@@ -39,9 +45,15 @@ using ConstHandleBytes = std::span<const std::byte>;
 // A listener that cannot be: listen() must not fail, or the other ranks hang in NCCL's bootstrap,
 // so the handle itself carries the refusal.
 struct Poison {
-  static constexpr std::size_t kMaxHost = PeerHandle::kCapacity - 1;
+  static constexpr std::size_t kMaxHost = PeerHandle::kCapacity - 5;
+  // A device number that NCCL named and this rank does not have.
+  struct Unshown {
+    std::int16_t device = 0;
+    std::uint16_t shown = 0;  // How many devices it has, not 0.
+  };
   Errc reason = Errc::kBadConfig;
-  std::string host;  // Where to look; cut to kMaxHost bytes.
+  std::string host;                  // Where to look; cut to kMaxHost bytes.
+  std::optional<Unshown> unshown{};  // The reason, if there is one.
 };
 
 // Written by another network or another version of ours.
@@ -63,9 +75,15 @@ void encode_handle(const PeerHandle& peer, HandleBytes out);
 void encode_handle(const Poison& poison, HandleBytes out);
 DecodedHandle decode_handle(ConstHandleBytes handle);
 
-// Whether the host that issued the handle chooses NCCL's channels (Net::tuned).
-bool is_tuned(ConstHandleBytes handle);
-void set_tuned(HandleBytes handle);
+// What the issuing rank says of itself, beside a PeerHandle. The size tells a short handle, and
+// widen() makes a long one of it, for what follows and for decode_handle().
+struct Issuer {
+  Agreement agreement;
+  std::string host;  // Cut to the room there is; empty in short handles.
+};
+void set_issuer(const Issuer& issuer, HandleBytes handle);
+Issuer issuer_of(ConstHandleBytes handle);
+std::array<std::byte, kHandleBytes> widen(ConstHandleBytes short_handle);
 
 // What the connecting side remembers between calls, in its own copy of the handle; nullptr: none.
 void* connect_state(ConstHandleBytes handle);

@@ -5,20 +5,16 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <limits>
 #include <thread>
 #include <utility>
 
+#include "plugin/channel_tuner.h"
+#include "plugin/peer_check.h"
 #include "transport/core/process_mark.h"
 
 namespace ztcp::plugin {
 namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
 
 constexpr std::chrono::microseconds kBlockingPollInterval{50};
 
@@ -42,6 +38,33 @@ const char* listens_with(TransportKind kind) {
   return kind == TransportKind::kVerbs ? "RDMA verbs or merged NICs" : to_string(kind);
 }
 
+// What holds for all devices of this rank.
+Agreement agreement_of(const Startup& startup) {
+  Agreement out;
+  if (startup.tuned) {
+    out.tuner = static_cast<std::uint8_t>(*startup.tuned);
+    out.tuner_rule = ChannelTuner::kRule;
+  }
+  out.channels_per_peer = startup.channels_per_peer;
+  const auto& devices = startup.devices;
+  out.devices = static_cast<std::uint16_t>(devices.size());
+  for (auto it = devices.begin(); it != devices.end(); ++it) {
+    out.speed_mbps += it->properties.speed_mbps;
+    const bool is_shown_before =
+        it->transport != nullptr && std::any_of(devices.begin(), it, [&](const Device& earlier) {
+          return earlier.transport == it->transport && earlier.number == it->number;
+        });
+    if (!is_shown_before) ++out.nics;
+  }
+  return out;
+}
+
+Issuer issuer_for(const Startup& startup, const Device& device) {
+  Issuer issuer{startup.agreement, startup.host};
+  issuer.agreement.max_receives = static_cast<std::uint8_t>(device.properties.max_receives);
+  return issuer;
+}
+
 }  // namespace
 
 Net::Net(Starter starter, std::chrono::milliseconds forgotten_after)
@@ -54,6 +77,7 @@ Told<void> Net::start(bool asks_tuner) {
   Told<Startup> found = starter_(asks_tuner);
   if (!found) return pass_on(found.error());
   startups_.push_back(std::make_unique<Startup>(std::move(*found)));
+  startups_.back()->agreement = agreement_of(*startups_.back());
   startup_.store(startups_.back().get(), std::memory_order_release);
   return {};
 }
@@ -110,14 +134,20 @@ Told<int> Net::device_count() {
   return static_cast<int>((*current)->devices.size() + shown_merged_.size());
 }
 
-Told<const Device*> Net::find_device(const Startup& startup, int index) const {
+Net::Found Net::look_up(const Startup& startup, int index) const {
   const auto& devices = startup.devices;
   const auto number = static_cast<std::size_t>(index);
-  if (index >= 0 && number < devices.size()) return &devices[number];
+  if (index >= 0 && number < devices.size()) return {&devices[number], devices.size()};
   const std::lock_guard lock(mutex_);
   const std::size_t all = devices.size() + shown_merged_.size();
-  if (index >= 0 && number < all) return shown_merged_[number - devices.size()];
-  return report(Errc::kInvalidArgument, "no device {}: there are {}", index, all);
+  if (index < 0 || number >= all) return {nullptr, all};
+  return {shown_merged_[number - devices.size()], all};
+}
+
+Told<const Device*> Net::find_device(const Startup& startup, int index) const {
+  const Found found = look_up(startup, index);
+  if (found.device != nullptr) return found.device;
+  return report(Errc::kInvalidArgument, "no device {}: there are {}", index, found.shown);
 }
 
 Told<const Device*> Net::device(int index) {
@@ -128,71 +158,6 @@ Told<const Device*> Net::device(int index) {
     is_fresh_ = false;
   }
   return find_device(**current, index);
-}
-
-// NCCL asks for it by itself, for ports of one card, and does without where it is refused: no
-// warning.
-Told<int> Net::merge(std::span<const int> devices, Unmerged unmerged) {
-  const auto current = started();
-  if (!current) return pass_on(current.error());
-  std::vector<const Device*> parts;
-  for (const int index : devices) {
-    const auto found = find_device(**current, index);
-    if (!found) return pass_on(found.error());
-    parts.push_back(*found);
-  }
-  if (parts.empty()) return report(Errc::kInvalidArgument, "a device of no NIC");
-  if (parts.size() == 1) return show(*parts.front(), devices);
-  Told<Device> made = merged(parts);
-  if (made) {
-    const int index = show(std::move(*made), devices);
-    log::info("{}: device {}, which NCCL has merged", (*device(index))->properties.name, index);
-    return index;
-  }
-  if (unmerged == Unmerged::kFails) return pass_on(made.error());
-  // Each is a virtual device alone. All that NCCL asks is how many there are by then.
-  const int first = show(*parts.front(), devices.first(1));
-  for (std::size_t i = 1; i < parts.size(); ++i) show(*parts[i], devices.subspan(i, 1));
-  return first;
-}
-
-Told<Device> Net::merged(std::span<const Device* const> parts) {
-  const auto refuse = [](const char* why) {
-    log::info("these NICs are not merged: {}", why);
-    return tl::unexpected(Reported::earlier(Errc::kInvalidArgument));
-  };
-  const Device& first = *parts.front();
-  std::vector<int> numbers;
-  Device out{.properties = {},
-             .transport = first.transport,
-             .refusal = {},
-             .rail = first.rail,
-             .plane = first.plane};
-  for (const Device* const part : parts) {
-    if (part->transport == nullptr) return refuse("one of them refuses all connections");
-    if (part->transport != first.transport) return refuse("they are of several kinds");
-    if (part->rail != out.rail) out.rail = -1;
-    if (part->plane != out.plane) out.plane = -1;
-    // Views of one NIC: NCCL asks at each start, and there is nothing to say.
-    if (std::ranges::find(numbers, part->number) != numbers.end())
-      return tl::unexpected(Reported::earlier(Errc::kInvalidArgument));
-    numbers.push_back(part->number);
-  }
-  if (std::ranges::any_of(parts,
-                          [](const Device* part) { return part->properties.pci_path.empty(); }))
-    return refuse("NCCL finds no way to what is merged of NICs that are on no PCI function");
-  auto made = first.transport->merge(numbers);
-  if (!made) return refuse(made.error().where);
-  out.properties = std::move(made->properties);
-  out.number = made->number;
-  return out;
-}
-
-int Net::show(Device device, std::span<const int> parts) {
-  device.parts.assign(parts.begin(), parts.end());
-  const std::lock_guard lock(mutex_);
-  shown_merged_.push_back(&merged_.emplace_back(std::move(device)));
-  return static_cast<int>(startup()->devices.size() + shown_merged_.size()) - 1;
 }
 
 Context* Net::known(Context* context) {
@@ -207,14 +172,29 @@ T* Net::adopt(std::unique_ptr<T, Closer> object, Context* context) {
   return raw;
 }
 
+// A process is asked for devices that another rank of the host has counted, so the count that
+// differs is told to both ends; a failing listen() would leave the other ranks waiting.
+Listening* Net::listen_on_none(Context* context, int index, std::size_t shown,
+                               const std::string& host, HandleBytes handle) {
+  constexpr int kLast = std::numeric_limits<std::int16_t>::max();
+  const Poison::Unshown unshown{.device = static_cast<std::int16_t>(std::clamp(index, -1, kLast)),
+                                .shown = static_cast<std::uint16_t>(shown)};
+  encode_handle(Poison{Errc::kNoDevice, host, unshown}, handle);
+  std::string refusal = explain_unshown(index, shown);
+  log::warn("cannot listen: {}", refusal);
+  return adopt(std::make_unique<Listening>(Errc::kNoDevice, std::move(refusal),
+                                           fmt::format("NCCL device {}", index)),
+               context);
+}
+
 Told<Listening*> Net::listen(Context* context, int index, HandleBytes handle) {
   const auto current = started();
   if (!current) return pass_on(current.error());
-  const auto found = find_device(**current, index);
-  if (!found) return pass_on(found.error());
-  const Device& device = **found;
-  const std::string& name = device.properties.name;
+  const Found found = look_up(**current, index);
   const std::string& host = (*current)->host;
+  if (found.device == nullptr) return listen_on_none(context, index, found.shown, host, handle);
+  const Device& device = *found.device;
+  const std::string& name = device.properties.name;
 
   if (device.transport == nullptr) {
     encode_handle(Poison{Errc::kBadConfig, host}, handle);
@@ -236,79 +216,36 @@ Told<Listening*> Net::listen(Context* context, int index, HandleBytes handle) {
     return adopt(std::make_unique<Listening>(error.code, std::move(refusal), name), context);
   }
   encode_handle((*listener)->handle(), handle);
-  if ((*current)->tuned) set_tuned(handle);
+  set_issuer(issuer_for(**current, device), handle);
   return adopt(std::make_unique<Listening>(std::move(*listener), name, (*current)->connect_timeout),
                context);
 }
 
-Told<SendCommPtr> Net::begin_connect(const Device& device, const PeerHandle& peer, bool peer_tunes,
-                                     const CommOptions& options) const {
+Told<SendCommPtr> Net::begin_connect(const Startup& startup, const Device& device,
+                                     ConstHandleBytes handle, const CommOptions& options) {
+  const Told<PeerHandle> peer = read_peer(handle);
+  if (!peer) return pass_on(peer.error());
   const std::string& name = device.properties.name;
   if (device.transport == nullptr)
     return report(Errc::kBadConfig, "connecting from {} failed: {}", name, device.refusal);
-  const TransportKind ours = device.transport->kind();
-  if (!can_connect(ours, peer.kind)) {
-    const auto& all = startup()->transports;
+  if (!can_connect(device.transport->kind(), peer->kind)) {
+    const auto& all = startup.transports;
     const bool is_here =
-        std::ranges::any_of(all, [&](const auto& one) { return one->kind() == peer.kind; });
+        std::ranges::any_of(all, [&](const auto& one) { return one->kind() == peer->kind; });
     return report(Errc::kProtocol,
                   "connecting from {} failed: it carries {}, the peer listens with {}{}; NCCL "
                   "pairs the NICs of two hosts by their order: give both hosts' ztcp.conf NICs of "
                   "the same drivers in the same order",
-                  name, device.transport->carrier(device.number), listens_with(peer.kind),
+                  name, device.transport->carrier(device.number), listens_with(peer->kind),
                   is_here ? "" : ", which no NIC of this host carries");
   }
-  Result<SendCommPtr> comm = device.transport->begin_connect(device.number, peer, options);
+  Result<SendCommPtr> comm = device.transport->begin_connect(device.number, *peer, options);
   if (!comm)
     return report(comm.error().code, "connecting from {} failed: {}", name, explain(comm.error()));
-  // Behind what no variable mends.
-  const bool is_other = peer_tunes && tuned() && ours != peer.kind;
-  if (is_other || peer_tunes != tuned().has_value())
-    return report(Errc::kProtocol,
-                  "connecting from {} failed: {} chooses NCCL's channels by size, {} {}, and ranks "
-                  "that differ in it wait for each other without end; export ZTCP_TUNER=off on all "
-                  "hosts",
-                  name, tuned() ? "this host" : "the peer", tuned() ? "the peer" : "this host",
-                  is_other ? "does so by another rule" : "leaves them to NCCL");
+  // Behind what no setting mends.
+  const Told<void> agreed = check_agreement(name, issuer_for(startup, device), issuer_of(handle));
+  if (!agreed) return pass_on(agreed.error());
   return std::move(*comm);
-}
-
-Told<SendCommPtr> Net::begin_connect(const Device& device, ConstHandleBytes handle,
-                                     const CommOptions& options) const {
-  using Connecting = Told<SendCommPtr>;
-  return std::visit(
-      Overloaded{
-          [&](const PeerHandle& peer) -> Connecting {
-            return begin_connect(device, peer, is_tuned(handle), options);
-          },
-          [&](const Poison& poison) -> Connecting {
-            return report(Errc::kRefused,
-                          "host {} takes no connections: {}; its own warnings say more, run "
-                          "there: ztcp_setup --check",
-                          poison.host.empty() ? "of the peer" : poison.host,
-                          describe(poison.reason));
-          },
-          [&](const ForeignHandle& foreign) -> Connecting {
-            return report(Errc::kProtocol,
-                          "the peer{}{} uses another network (NCCL's Socket or IB?): ztcp did not "
-                          "start there; is it set up on that host? Run there: ztcp_setup --check",
-                          foreign.peer.empty() ? "" : " at ", foreign.peer);
-          },
-          [&](const OtherVersion& other) -> Connecting {
-            return report(Errc::kProtocol,
-                          "the peer's ztcp speaks handle version {}, this one {}: install the "
-                          "same release on all hosts",
-                          other.version, kHandleVersion);
-          },
-          [&](const UnknownKind& unknown) -> Connecting {
-            return report(Errc::kProtocol,
-                          "the peer's handle is of kind {}, which this ztcp does not know: the "
-                          "peer's is newer, or the handle was damaged on its way; install the same "
-                          "release on all hosts",
-                          unknown.kind);
-          },
-      },
-      decode_handle(handle));
 }
 
 // The attempt under way, if the handle remembers one that is still ours.
@@ -356,10 +293,12 @@ Told<SendComm*> Net::connect(Context* context, int index, HandleBytes handle,
     wanted = known(context)->options;
   }
   if (comm == nullptr) {
-    const auto device = find_device(**current, index);
-    if (!device) return pass_on(device.error());
+    const Found device = look_up(**current, index);
+    if (device.device == nullptr)
+      return report(Errc::kInvalidArgument, "cannot connect: {}",
+                    explain_unshown(index, device.shown));
     close_forgotten();
-    auto begun = begin_connect(**device, handle, wanted);
+    auto begun = begin_connect(**current, *device.device, handle, wanted);
     if (!begun) return pass_on(begun.error());
     comm = adopt(std::move(*begun), context);
     set_connect_state(handle, nccls_pointer(comm));
@@ -391,8 +330,7 @@ Told<SendComm*> Net::connect_blocking(int device, ConstHandleBytes handle) {
   const auto current = started();
   if (!current) return pass_on(current.error());
   // The caller's handle is too short for the attempt's state.
-  std::array<std::byte, kHandleBytes> copy{};
-  std::copy_n(handle.begin(), kShortHandleBytes, copy.begin());
+  std::array<std::byte, kHandleBytes> copy = widen(handle);
   const auto timeout = (*current)->connect_timeout;
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const auto comm =

@@ -24,6 +24,7 @@
 #include <variant>
 #include <vector>
 
+#include "plugin/agreement.h"
 #include "plugin/handle.h"
 #include "plugin/listening.h"
 #include "plugin/report.h"
@@ -52,6 +53,10 @@ struct Startup {
   // Of all NICs, where NCCL's choices of channels are this library's to make: all hosts' by the
   // same rule, or none's (ChannelTuner).
   std::optional<TransportKind> tuned;
+  // NCCL_NCHANNELS_PER_NET_PEER, 0: not set.
+  std::uint8_t channels_per_peer = 0;
+  // What handles say of this rank; Net fills it in, but for what depends on the device.
+  Agreement agreement{};
   // Of the blocking connect of v3 and v4; after it, a waiting accept of any version says so.
   std::chrono::milliseconds connect_timeout{};
 };
@@ -99,8 +104,10 @@ class Net {
   enum class Unmerged : std::uint8_t { kFails, kShownAlone };
   Told<int> merge(std::span<const int> devices, Unmerged unmerged);
 
-  // `context` nullptr: the process's.
+  // `context` nullptr: the process's. A device that is not shown, or cannot listen, gives a
+  // poisoned handle and a Listening that refuses.
   Told<Listening*> listen(Context* context, int device, HandleBytes handle);
+  // Ranks that differ in their Agreement are refused (plugin/agreement.h).
   // nullptr: not yet; call again with the same handle, which remembers the attempt. `options`
   // without a context: v10's connect brings them.
   Told<SendComm*> connect(Context* context, int device, HandleBytes handle,
@@ -127,10 +134,16 @@ class Net {
     std::optional<std::chrono::steady_clock::time_point> asked{};  // Last; while it connects.
   };
 
+  struct Found {
+    const Device* device = nullptr;  // Null: none of that number.
+    std::size_t shown = 0;           // How many there are.
+  };
+
   // nullptr before init.
   const Startup* startup() const { return startup_.load(std::memory_order_acquire); }
   Told<const Startup*> started() const;
   Told<void> start(bool asks_tuner);
+  Found look_up(const Startup& startup, int index) const;
   Told<const Device*> find_device(const Startup& startup, int index) const;
   static Told<Device> merged(std::span<const Device* const> parts);
   int show(Device device, std::span<const int> parts);
@@ -140,10 +153,10 @@ class Net {
   SendComm* attempt_of(ConstHandleBytes handle);
   void note_attempt(SendComm* comm, bool is_under_way);
   void close_forgotten();
-  Told<SendCommPtr> begin_connect(const Device& device, const PeerHandle& peer, bool peer_tunes,
-                                  const CommOptions& options) const;
-  Told<SendCommPtr> begin_connect(const Device& device, ConstHandleBytes handle,
-                                  const CommOptions& options) const;
+  Listening* listen_on_none(Context* context, int index, std::size_t shown, const std::string& host,
+                            HandleBytes handle);
+  static Told<SendCommPtr> begin_connect(const Startup& startup, const Device& device,
+                                         ConstHandleBytes handle, const CommOptions& options);
 
   const Starter starter_;
   const std::chrono::milliseconds forgotten_after_;

@@ -284,6 +284,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   std::vector<Started> started = start_transports(sources.transports, fabric, startup);
   startup.host = host;
   if (fabric.tunes_channels) startup.tuned = tunable;
+  startup.channels_per_peer = environment.channels_per_peer;
   startup.connect_timeout = milliseconds(fabric.tcp.connect_timeout_ms);
   for (std::size_t i = 0; i < fabric.nics.size(); ++i)
     if (is_shown(fabric, i)) startup.devices.push_back(device_for(fabric, i, started));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "plugin/abi/nccl_abi.h"
+#include "plugin/agreement.h"
 
 // The tables are the only symbols that leave the library (exports.map).
 #define ZTCP_EXPORT [[gnu::visibility("default")]]
@@ -15,10 +16,6 @@ namespace ztcp::plugin::abi {
 
 // NCCL_NET=ztcp selects us. Must be readable before init.
 inline constexpr const char* kName = "ztcp";
-
-// What one isend may carry. test() reports sizes as int, and NCCL's own limit for a registered
-// user buffer is the same.
-inline constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 
 ncclNetInit_v3_t init_v3;
 ncclNetInit_v3_t init_v9;

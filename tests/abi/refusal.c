@@ -103,7 +103,7 @@ static void refuse(int out, const char* device, const char* reason) {
   REQUIRE(net_accept(&net, listener, &comm) == ncclSystemError && comm == NULL, "accept");
   REQUIRE(log_has(reason), "the reason, %s, is not said", reason);
 
-  unsigned char healthy[NCCL_NET_HANDLE_MAXSIZE] = {0, 0, 'z', 'T', 0xc9, 0x51};
+  unsigned char healthy[NCCL_NET_HANDLE_MAXSIZE] = {0, 0, 'z', 'T', 0xc9, 0x61};
   expect_connect_fails(&net, healthy, ncclSystemError);
   REQUIRE_OK(net_close_listen(&net, listener));
   REQUIRE_OK(net_finalize(&net));
@@ -188,7 +188,7 @@ int main(int argc, char** argv) {
   expect_connect_fails(&net, noise, ncclRemoteError);
   unsigned char older[NCCL_NET_HANDLE_MAXSIZE] = {0, 0, 'z', 'T', 0xc9, 0x11};
   expect_connect_fails(&net, older, ncclRemoteError);
-  REQUIRE(log_has("speaks handle version 1, this one 5"), "the other version is not named");
+  REQUIRE(log_has("speaks handle version 1, this one 6"), "the other version is not named");
   REQUIRE_OK(net_finalize(&net));
   return 0;
 }

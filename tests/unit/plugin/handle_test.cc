@@ -45,18 +45,59 @@ TEST(Handle, CarriesAPeerHandleOfEveryKind) {
   }
 }
 
-TEST(Handle, SaysWhetherItsHostTunes) {
+Issuer issuer_with_pattern() {
+  return {.agreement = {.tuner = 3,
+                        .tuner_rule = 9,
+                        .max_receives = 8,
+                        .channels_per_peer = 16,
+                        .nics = 0x0102,
+                        .devices = 0x0304,
+                        .max_message_bytes = 0x05060708,
+                        .speed_mbps = 0x090a0b0c},
+          .host = "gpu-7"};
+}
+
+TEST(Handle, CarriesItsIssuerBesideThePeer) {
   Bytes handle = filled(0xff);
-  PeerHandle peer = peer_with_pattern();
-  peer.kind = TransportKind::kVerbs;
-  encode_handle(peer, handle);
-  EXPECT_FALSE(is_tuned(handle));
-  set_tuned(handle);
-  EXPECT_TRUE(is_tuned(handle));
+  encode_handle(peer_with_pattern(), handle);
+  EXPECT_EQ(issuer_of(handle).agreement.devices, 0);
+  set_issuer(issuer_with_pattern(), handle);
+  EXPECT_EQ(issuer_of(handle).agreement, issuer_with_pattern().agreement);
+  EXPECT_EQ(issuer_of(handle).host, "gpu-7");
+  EXPECT_TRUE(is_zero(std::span(handle).subspan(40, 40))) << "followed as pointers";
   const DecodedHandle decoded = decode_handle(handle);
   ASSERT_TRUE(std::holds_alternative<PeerHandle>(decoded));
-  EXPECT_EQ(std::get<PeerHandle>(decoded).kind, TransportKind::kVerbs);
-  EXPECT_EQ(std::get<PeerHandle>(decoded).bytes, peer.bytes);
+  EXPECT_EQ(std::get<PeerHandle>(decoded).bytes, peer_with_pattern().bytes);
+}
+
+TEST(Handle, OfSixtyFourBytesCarriesItsIssuerWithoutAHost) {
+  Bytes bytes = filled(0xee);
+  const auto handle = std::span(bytes).first(kShortHandleBytes);
+  encode_handle(peer_with_pattern(), handle);
+  set_issuer(issuer_with_pattern(), handle);
+  EXPECT_TRUE(std::ranges::all_of(std::span(bytes).subspan(kShortHandleBytes),
+                                  [](std::byte b) { return b == std::byte{0xee}; }));
+  EXPECT_EQ(issuer_of(handle).agreement, issuer_with_pattern().agreement);
+  EXPECT_EQ(issuer_of(handle).host, "");
+  const auto wide = widen(handle);
+  EXPECT_EQ(issuer_of(wide).agreement, issuer_with_pattern().agreement);
+  EXPECT_EQ(issuer_of(wide).host, "");
+  EXPECT_EQ(connect_state(wide), nullptr);
+  EXPECT_TRUE(std::holds_alternative<PeerHandle>(decode_handle(wide)));
+}
+
+TEST(Handle, CutsALongHostOfItsIssuer) {
+  Bytes handle;
+  encode_handle(peer_with_pattern(), handle);
+  set_issuer({.agreement = {}, .host = std::string(200, 'h')}, handle);
+  EXPECT_EQ(issuer_of(handle).host, std::string(32, 'h'));
+}
+
+TEST(Handle, AHostileHostOfAnIssuerStaysPrintable) {
+  Bytes handle;
+  encode_handle(peer_with_pattern(), handle);
+  set_issuer({.agreement = {}, .host = "a\nb\x1b[31m"}, handle);
+  EXPECT_EQ(issuer_of(handle).host, "a?b?[31m");
 }
 
 TEST(Handle, LeavesZeroWhatOtherNetworksFollow) {
@@ -83,7 +124,22 @@ TEST(Handle, PoisonCarriesReasonAndHost) {
   ASSERT_TRUE(std::holds_alternative<Poison>(decoded));
   EXPECT_EQ(std::get<Poison>(decoded).reason, Errc::kNoDevice);
   EXPECT_EQ(std::get<Poison>(decoded).host, "gpu-7");
+  EXPECT_FALSE(std::get<Poison>(decoded).unshown);
   EXPECT_TRUE(is_zero(std::span(handle).subspan(40)));
+}
+
+TEST(Handle, PoisonNamesADeviceThatIsNotShown) {
+  for (const int device : {-1, 5, 32767}) {
+    Bytes handle;
+    encode_handle(Poison{Errc::kNoDevice, "gpu-7",
+                         Poison::Unshown{.device = static_cast<std::int16_t>(device), .shown = 4}},
+                  handle);
+    const auto poison = std::get<Poison>(decode_handle(handle));
+    ASSERT_TRUE(poison.unshown);
+    EXPECT_EQ(poison.unshown->device, device);
+    EXPECT_EQ(poison.unshown->shown, 4);
+    EXPECT_EQ(poison.host, "gpu-7");
+  }
 }
 
 TEST(Handle, PoisonCutsALongHostAndNothingElse) {
@@ -145,7 +201,7 @@ TEST(Handle, TellsAnotherVersionFromAnotherNetwork) {
 TEST(Handle, TellsAnUnknownKindFromAnotherVersion) {
   Bytes handle;
   encode_handle(peer_with_pattern(), handle);
-  for (const unsigned kind : {0U, 5U, 7U}) {
+  for (const unsigned kind : {0U, 5U, 7U, 9U}) {
     handle[5] = static_cast<std::byte>(unsigned{kHandleVersion} << 4U | kind);
     const DecodedHandle decoded = decode_handle(handle);
     ASSERT_TRUE(std::holds_alternative<UnknownKind>(decoded));

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plugin/channel_tuner.h"
 #include "plugin/net.h"
 #include "tests/unit/plugin/net_fixture.h"
 
@@ -134,46 +135,125 @@ TEST_F(NetTest, AHandleOfAnUnknownKindIsNotCalledAnotherVersion) {
   EXPECT_TRUE(warned(log_, "the peer's handle is of kind 7")) << log_.warned();
 }
 
-// Ranks that cut a collective differently would wait for each other without end.
-TEST_F(NetTest, HostsOfWhichOneTunesRefuseEachOther) {
+// What agreement_test.cc finds differing, found between two ranks.
+class AgreementTest : public NetTest {
+ protected:
+  AgreementTest() {
+    tuned_ = TransportKind::kUstack;
+    shows_first_twice_ = true;
+  }
+
+  // The handle of a peer that differs by `change`, refused by name, with nothing left behind.
+  template <class Change>
+  void expect_refused(std::string_view text, Change&& change) {
+    Context* const context = new_context();
+    ASSERT_TRUE(net_.listen(context, 0, handle_));
+    Issuer issuer = issuer_of(handle_);
+    issuer.host = "host-b";
+    change(issuer.agreement);
+    set_issuer(issuer, handle_);
+    const auto connected = net_.connect(context, 0, handle_);
+    ASSERT_FALSE(connected);
+    EXPECT_EQ(connected.error().code(), Errc::kProtocol);
+    EXPECT_TRUE(warned(log_, "connecting from ztcp0 failed: ")) << log_.warned();
+    EXPECT_TRUE(warned(log_, text)) << log_.warned();
+    EXPECT_EQ(log_.warnings().size(), 1U) << log_.warned();
+    EXPECT_EQ(transport_->live_comms(), 0);
+  }
+};
+
+TEST_F(AgreementTest, AHandleSaysWhatItsRankIs) {
+  devices_[0].max_receives = 8;
+  devices_[0].speed_mbps = devices_[1].speed_mbps = 25000;
+  channels_per_peer_ = 4;
   EXPECT_FALSE(net_.tuned()) << "nothing has started";
-  tuned_ = TransportKind::kUstack;
+  ASSERT_TRUE(net_.listen(new_context(), 0, handle_));
+  const Issuer issuer = issuer_of(handle_);
+  EXPECT_EQ(issuer.host, "host-a");
+  EXPECT_EQ(issuer.agreement, (Agreement{.tuner = static_cast<std::uint8_t>(TransportKind::kUstack),
+                                         .tuner_rule = ChannelTuner::kRule,
+                                         .max_receives = 8,
+                                         .channels_per_peer = 4,
+                                         .nics = 2,
+                                         .devices = 3,
+                                         .max_message_bytes = std::uint32_t{1} << 30U,
+                                         .speed_mbps = 75000}));
+}
+
+TEST_F(AgreementTest, RanksThatAgreeConnect) {
   Context* const context = new_context();
-  EXPECT_EQ(net_.tuned(), TransportKind::kUstack);
   ASSERT_TRUE(net_.listen(context, 0, handle_));
   EXPECT_TRUE(net_.connect(context, 0, handle_)) << log_.warned();
+  EXPECT_EQ(log_.warned(), "");
+}
+
+TEST_F(AgreementTest, OtherNumbersOfDevicesAreRefused) {
+  expect_refused(
+      "the peer (host host-b) shows NCCL 9 devices for 2 NICs, this rank (host host-a) 3 devices "
+      "for 2 NICs",
+      [](Agreement& peer) { peer.devices = 9; });
+}
+
+TEST_F(AgreementTest, APeerWithoutATunerIsRefused) {
+  expect_refused("this rank (host host-a) chooses NCCL's channels by size",
+                 [](Agreement& peer) { peer.tuner = peer.tuner_rule = 0; });
+}
+
+TEST_F(AgreementTest, AnotherRuleIsRefused) {
+  expect_refused("rule 99 of userspace TCP", [](Agreement& peer) { peer.tuner_rule = 99; });
+}
+
+TEST_F(AgreementTest, OtherLimitsAreRefused) {
+  expect_refused("allows 1048576 bytes of one message",
+                 [](Agreement& peer) { peer.max_message_bytes = 1 << 20; });
+}
+
+TEST_F(AgreementTest, OldTablesCompareToo) {
+  ASSERT_TRUE(net_.init(/*asks_tuner=*/false));
+  const auto handle = std::span(handle_).first(kShortHandleBytes);
+  ASSERT_TRUE(net_.listen(nullptr, 0, handle));
+  EXPECT_TRUE(net_.connect_blocking(0, handle)) << log_.warned();
+  Issuer issuer = issuer_of(handle);
+  EXPECT_EQ(issuer.agreement.devices, 3);
+  issuer.agreement.devices = 9;
+  set_issuer(issuer, handle);
+  EXPECT_FALSE(net_.connect_blocking(0, handle));
+  EXPECT_TRUE(warned(log_, "the peer shows NCCL 9 devices")) << log_.warned();
+}
+
+// A rank of the host that counts more devices has this one listen on them.
+TEST_F(NetTest, AListenOnADeviceThatIsNotShownPoisonsItsHandle) {
+  Context* const context = new_context();
+  for (const int device : {2, -1, 1 << 20}) {
+    std::array<std::byte, kHandleBytes> handle{};
+    const auto listening = net_.listen(context, device, handle);
+    ASSERT_TRUE(listening) << "a failing listen would hang the other ranks";
+    const auto accepted = net_.accept(*listening);
+    ASSERT_FALSE(accepted);
+    EXPECT_EQ(accepted.error().code(), Errc::kNoDevice);
+    const auto connected = net_.connect(context, 0, handle);
+    ASSERT_FALSE(connected);
+    EXPECT_EQ(connected.error().code(), Errc::kRefused);
+    net_.close(*listening);
+  }
+  EXPECT_TRUE(warned(log_,
+                     "accepting on NCCL device 2 failed: NCCL named device 2, and this rank "
+                     "shows 2"))
+      << log_.warned();
+  EXPECT_TRUE(warned(log_,
+                     "host host-a listens on NCCL device 2, which it does not show (it shows "
+                     "2): its nccl_devices differs"))
+      << log_.warned();
+  EXPECT_TRUE(warned(log_, "listens on NCCL device -1")) << log_.warned();
+}
+
+TEST_F(NetTest, AConnectFromADeviceThatIsNotShownSaysWhy) {
+  Context* const context = new_context();
   ASSERT_TRUE(net_.listen(context, 0, handle_));
-  handle_[5] &= ~std::byte{8};
-  const auto connected = net_.connect(context, 0, handle_);
+  const auto connected = net_.connect(context, 7, handle_);
   ASSERT_FALSE(connected);
-  EXPECT_EQ(connected.error().code(), Errc::kProtocol);
-  EXPECT_TRUE(warned(log_,
-                     "this host chooses NCCL's channels by size, the peer leaves them to "
-                     "NCCL"))
-      << log_.warned();
-  EXPECT_TRUE(warned(log_, "export ZTCP_TUNER=off on all hosts"));
-}
-
-TEST_F(NetTest, AHostThatDoesNotTuneRefusesOneThatDoes) {
-  Context* const context = new_context();
-  ASSERT_TRUE(net_.listen(context, 0, handle_));
-  handle_[5] |= std::byte{8};
-  EXPECT_FALSE(net_.connect(context, 0, handle_));
-  EXPECT_TRUE(warned(log_, "the peer chooses NCCL's channels by size, this host leaves"))
-      << log_.warned();
-}
-
-// Sockets and the userspace TCP reach each other, and each has a rule of its own.
-TEST_F(NetTest, HostsThatTuneByOtherRulesRefuseEachOther) {
-  tuned_ = TransportKind::kUstack;
-  Context* const context = new_context();
-  ASSERT_TRUE(net_.listen(context, 0, handle_));
-  handle_[5] = (handle_[5] & ~std::byte{7}) | static_cast<std::byte>(TransportKind::kSockets);
-  EXPECT_FALSE(net_.connect(context, 0, handle_));
-  EXPECT_TRUE(warned(log_,
-                     "this host chooses NCCL's channels by size, the peer does so by another "
-                     "rule"))
-      << log_.warned();
+  EXPECT_EQ(connected.error().code(), Errc::kInvalidArgument);
+  EXPECT_TRUE(warned(log_, "NCCL named device 7, and this rank shows 2")) << log_.warned();
 }
 
 TEST_F(NetTest, ARefusedConnectLeavesNothingBehind) {

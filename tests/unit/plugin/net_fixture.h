@@ -60,6 +60,7 @@ class NetTest : public testing::Test {
               startup.host = "host-a";
               startup.connect_timeout = std::chrono::milliseconds(0);
               startup.tuned = tuned_;
+              startup.channels_per_peer = channels_per_peer_;
               if (start_refusal_.empty()) {
                 transport_ = add_transport(startup, devices_, TransportKind::kUstack);
                 if (shows_first_twice_) startup.devices.push_back(startup.devices.front());
@@ -96,6 +97,7 @@ class NetTest : public testing::Test {
   std::string start_refusal_;
   int starts_ = 0;
   std::optional<TransportKind> tuned_;
+  std::uint8_t channels_per_peer_ = 0;
   bool was_asked_ = false;  // Whether NCCL asks for a tuner.
   std::vector<DeviceProperties> devices_ = two_devices();
   bool shows_first_twice_ = false;

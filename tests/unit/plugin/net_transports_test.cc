@@ -64,8 +64,10 @@ TEST_F(NetTest, TcpReachesTcpWhoeverCarriesIt) {
   const auto listening = net_.listen(nullptr, 0, handle_);
   ASSERT_TRUE(listening);
   auto peer = std::get<PeerHandle>(decode_handle(handle_));
+  const Issuer issuer = issuer_of(handle_);
   peer.kind = TransportKind::kSockets;
   encode_handle(peer, handle_);
+  set_issuer(issuer, handle_);
   const auto sender = net_.connect(nullptr, 1, handle_);
   const auto receiver = net_.accept(*listening);
   EXPECT_TRUE(sender && *sender && receiver && *receiver);
