@@ -52,6 +52,7 @@ void begin(std::uint8_t kind, HandleBytes out) {
 }
 
 void put_text(std::string_view text, HandleBytes out) {
+  std::ranges::fill(out, std::byte{0});
   std::memcpy(out.data(), text.data(), std::min(text.size(), out.size()));
 }
 
