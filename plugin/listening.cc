@@ -26,8 +26,9 @@ Told<RecvCommPtr> Listening::accept() {
   } else if (!said_waiting_ && now - *waiting_since_ >= patience_) {
     said_waiting_ = true;
     log::warn(
-        "no peer has connected to {} for {} ms, still waiting; is the peer's process alive, and "
-        "does the network (security group, firewall) let TCP to our listen port through?",
+        "no peer has connected to {} for {} ms, still waiting; is the peer's process alive, does "
+        "its log say why it does not connect, and does the network (security group, firewall) let "
+        "TCP to our listen port through?",
         device_, patience_.count());
   }
   return nullptr;
