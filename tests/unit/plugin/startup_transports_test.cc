@@ -110,6 +110,13 @@ TEST_F(TwoTransportsStart, ChannelsAreChosenWhereTheTransportSays) {
   EXPECT_FALSE(start()->tuned);
 }
 
+// It goes into this rank's handles (plugin/agreement.h).
+TEST_F(TwoTransportsStart, NcclsChannelsPerPeerAreKept) {
+  EXPECT_EQ(start()->channels_per_peer, 0);
+  environment_.channels_per_peer = 4;
+  EXPECT_EQ(start()->channels_per_peer, 4);
+}
+
 TEST_F(TwoTransportsStart, TransportsHearWhetherChannelsAreChosen) {
   ask_for(config::TransportRequest::kSockets, "sockets");
   ASSERT_TRUE(start());
