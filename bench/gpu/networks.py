@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
 """The networks that run compares: which library NCCL finds, by what name it is known, what is set for it."""
+import argparse
 import dataclasses
 import os
 import pathlib
+
+from fabric import SETUP
 
 # Of every rank, whatever the network: a host of its own, on loopback, without RDMA and NVLink multicast.
 COMMON = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_IB_DISABLE": "1",
@@ -16,7 +19,7 @@ SOFT_NIC = "tests/support/verbs/soft_nic/libibverbs.so.1"  # Of a build.
 class Network:
     title: str
     nccl_net: str  # NCCL's name for it: "via NET/..." in its log.
-    library: str = ""  # "": NCCL's own; "ztcp": of --build; else the peer that --peer gives a file for.
+    library: str = ""  # "": NCCL's own; "ztcp": of --build; else that of --peer NAME=FILE.
     has_fabric: bool = False
     has_soft_nic: bool = False  # RDMA devices of --build's own libibverbs.so.1: right or wrong shows, never speed.
     environment: dict = dataclasses.field(default_factory=dict)
@@ -31,6 +34,10 @@ def sockets(threads, each, channels=0):
 NETWORKS = {
     "ztcp": Network("ztcp, shared memory", "ztcp", "ztcp", has_fabric=True),
     "ztcp-sockets": Network("ztcp, kernel sockets", "ztcp", "ztcp", environment={"ZTCP_TRANSPORT": "sockets"}),
+    # Another build of ztcp, an earlier revision for example. It reads the config of this one.
+    "ztcp-base": Network("another ztcp, shared memory", "ztcp", "base", has_fabric=True),
+    "ztcp-base-sockets": Network("another ztcp, kernel sockets", "ztcp", "base",
+                                 environment={"ZTCP_TRANSPORT": "sockets"}),
     "ztcp-verbs": Network("ztcp, software RDMA NICs", "ztcp", "ztcp", has_soft_nic=True,
                           environment={"ZTCP_TRANSPORT": "verbs", "NCCL_IB_DISABLE": "0"}),
     "socket-stock": Network("NCCL's sockets, stock", "Socket"),
@@ -67,9 +74,37 @@ def environment(network, rank, folder, build, peers, fabric):
         env.update(NCCL_NET_PLUGIN_REF_COUNT="0", LD_LIBRARY_PATH=f"{place}:{env.get('LD_LIBRARY_PATH', '')}")
     else:
         env["NCCL_NET_PLUGIN"] = "none"
-    if network.library == "ztcp":
+    if network.nccl_net == "ztcp":
         config = fabric if network.has_fabric else pathlib.Path(folder) / "no-config"
         env.update(ZTCP_CONFIG=str(config), ZTCP_LOCAL_RANK=str(rank), ZTCP_LOG=f"{folder}/rank{rank}.log")
     if network.has_soft_nic:
         env.update(LD_LIBRARY_PATH=f"{(build / SOFT_NIC).parent}:{env['LD_LIBRARY_PATH']}", SOFT_NIC_FOLDER=str(folder))
     return env | network.environment
+
+
+def peer(text):
+    """NAME=FILE of a library that is not of --build."""
+    name, _, file = text.partition("=")
+    known = {n.library for n in NETWORKS.values()} - {"", "ztcp"}
+    if name not in known or not pathlib.Path(file).is_file():
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not NAME=FILE with a NAME of {', '.join(sorted(known))} and a file")
+    return name, str(pathlib.Path(file).resolve())
+
+
+def missing(names, build, peers):
+    """What the networks need and lack, in words; None: nothing."""
+    for name in names:
+        if name not in NETWORKS:
+            return f"no network {name}: there are {', '.join(NETWORKS)}"
+        library = NETWORKS[name].library
+        if library not in ("", "ztcp", *peers):
+            return f"{name} needs --peer {library}=FILE: bench/README.md says how to build it"
+    networks = [NETWORKS[name] for name in names]
+    needed = [("plugin/libnccl-net.so", any(n.library == "ztcp" for n in networks)),
+              (SOFT_NIC, any(n.has_soft_nic for n in networks)),
+              (SETUP, any(n.has_fabric for n in networks))]
+    for file, is_needed in needed:
+        if is_needed and not (build / file).exists():
+            return f"{build / file} does not exist: build first, or name the folder with --build"
+    return None
