@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 
-# "  4096   256   uint32   none   21307.29   0.000   0.000   0   1   0.012"; see ztcp_perf(1), OUTPUT.
+# "  4096   21307.29   0.000 ..."; see ztcp_perf(1), OUTPUT. The line of names begins with "#".
 ROW = re.compile(r"(?m)^ +\d+ .*\n")
-WRONG_COLUMN = 7
+NAMES = re.compile(r"(?m)^#( +size .*)\n")
+WRONG = "#wrong"
 WARNING = "] WARN "
 
 
@@ -18,7 +19,11 @@ def rows(output: str) -> list[str]:
 
 def wrong_elements(output: str) -> int:
     """The sum of the column #wrong, which is N/A without --check."""
-    counts = [row.split()[WRONG_COLUMN] for row in rows(output)]
+    names = NAMES.search(output)
+    if not names:
+        return 0
+    column = names[1].split().index(WRONG)
+    counts = [row.split()[column] for row in rows(output)]
     return sum(int(count) for count in counts if count.isdigit())
 
 

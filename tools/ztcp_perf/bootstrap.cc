@@ -121,13 +121,22 @@ Frame Bootstrap::await(Peer& peer, std::optional<Clock::time_point> deadline,
   return peer.reader.pop();
 }
 
-std::vector<Bytes> Bootstrap::all_gather(std::span<const std::byte> mine) {
+std::vector<Bytes> Bootstrap::gather(std::span<const std::byte> mine) {
+  if (rank_ != 0) {
+    send(peers_[0], FrameType::kData, mine);
+    return {};
+  }
   std::vector<Bytes> all(static_cast<std::size_t>(size_));
+  all[0].assign(mine.begin(), mine.end());
+  for (Peer& peer : peers_)
+    all[static_cast<std::size_t>(peer.rank)] =
+        await(peer, std::nullopt, fmt::format("rank {}", peer.rank)).payload;
+  return all;
+}
+
+std::vector<Bytes> Bootstrap::all_gather(std::span<const std::byte> mine) {
+  std::vector<Bytes> all = gather(mine);
   if (rank_ == 0) {
-    all[0].assign(mine.begin(), mine.end());
-    for (Peer& peer : peers_)
-      all[static_cast<std::size_t>(peer.rank)] =
-          await(peer, std::nullopt, fmt::format("rank {}", peer.rank)).payload;
     Bytes packed;
     for (const Bytes& bytes : all) {
       const auto size = static_cast<std::uint32_t>(bytes.size());
@@ -138,7 +147,7 @@ std::vector<Bytes> Bootstrap::all_gather(std::span<const std::byte> mine) {
     for (Peer& peer : peers_) send(peer, FrameType::kData, packed);
     return all;
   }
-  send(peers_[0], FrameType::kData, mine);
+  all.resize(static_cast<std::size_t>(size_));
   const Frame frame = await(peers_[0], std::nullopt, "rank 0");
   std::span<const std::byte> rest(frame.payload);
   for (Bytes& bytes : all) {

@@ -49,6 +49,9 @@ class Bootstrap {
 
   // Every rank's bytes at every rank, in rank order. All ranks call it in the same order.
   std::vector<Bytes> all_gather(std::span<const std::byte> mine);
+  // Every rank's bytes at rank 0, in rank order; nothing elsewhere, and no other rank waits. All
+  // ranks call it in the same order, too.
+  std::vector<Bytes> gather(std::span<const std::byte> mine);
   void barrier() { all_gather({}); }
 
   template <class T>

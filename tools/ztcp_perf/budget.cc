@@ -3,6 +3,7 @@
 #include "tools/ztcp_perf/budget.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ztcp::perf {
 
@@ -13,13 +14,24 @@ bool Budget::admits(std::uint64_t size_bytes, double spent_s, int check_iters) c
   return spent_s + least <= total_s_;
 }
 
-int Budget::iterations(int wanted, double iteration_s, double overhead_s, double spent_s,
-                       std::size_t sizes_left) const {
-  if (total_s_ <= 0) return wanted;
-  const double share =
-      (total_s_ - spent_s) / static_cast<double>(std::max<std::size_t>(sizes_left, 1));
-  const double affordable = (share - overhead_s) / std::max(iteration_s, 1e-9);
-  return static_cast<int>(std::clamp(affordable, 1.0, static_cast<double>(wanted)));
+void Budget::begin_size(double spent_s, std::size_t sizes_left) {
+  size_begin_s_ = spent_s;
+  size_end_s_ =
+      spent_s + (total_s_ - spent_s) / static_cast<double>(std::max<std::size_t>(sizes_left, 1));
+}
+
+bool Budget::affords_warmup(double spent_s) const {
+  return total_s_ <= 0 || spent_s < size_begin_s_ + (size_end_s_ - size_begin_s_) / 4;
+}
+
+int Budget::next_iterations(int wanted, int done, double iteration_s, double overhead_s,
+                            double spent_s) const {
+  const double left = wanted - done;
+  if (total_s_ <= 0) return static_cast<int>(left);
+  const double fits = (size_end_s_ - spent_s - overhead_s) / std::max(iteration_s, 1e-9);
+  const double least = done == 0 ? 1 : 0;
+  if (fits < 1) return static_cast<int>(least);
+  return static_cast<int>(std::min(std::ceil(fits / 2), left));
 }
 
 void Budget::learn(std::uint64_t size_bytes, double iteration_s, double verify_s) {

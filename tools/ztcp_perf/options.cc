@@ -204,7 +204,8 @@ Options parse_options(int argc, char** argv) {
   app.add_option_function<std::string>("--max", bytes_into(o.max_bytes, "--max"),
                                        "Largest size, default 64M");
   app.add_option("--factor", o.factor, "From one size to the next, default 8");
-  iters = app.add_option("--iters", o.iters, "Timed iterations, default 20 (ping: 1000)");
+  iters = app.add_option("--iters", o.iters,
+                         "Timed iterations, default 20 (ping: 1000); p99.9 takes 1000");
   app.add_option("--warmup", o.warmup, "Iterations before them, default 5");
   app.add_option("--tags", o.tags,
                  "Cut every step into this many messages, each with a tag of its own, received as "

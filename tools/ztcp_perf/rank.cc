@@ -9,7 +9,6 @@
 #include <future>
 #include <numeric>
 #include <optional>
-#include <sys/resource.h>
 #include <thread>
 #include <type_traits>
 
@@ -24,6 +23,8 @@
 #include "tools/ztcp_perf/plan.h"
 #include "tools/ztcp_perf/plugin_table.h"
 #include "tools/ztcp_perf/report.h"
+#include "tools/ztcp_perf/spread.h"
+#include "tools/ztcp_perf/timer.h"
 
 namespace ztcp::perf {
 namespace {
@@ -32,15 +33,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-CpuSeconds cpu_now() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
 }
 
 template <class T>
@@ -115,18 +107,18 @@ class Runner {
   }
 
   void run(Report* report) {
-    const auto began = Clock::now();
+    Timer timer(exchange_, bootstrap_, budget_, options_, Clock::now());
     const std::vector<std::uint64_t> sizes = options_.sizes();
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const bool fits =
-          budget_.admits(sizes[i], seconds_since(began), options_.check ? options_.check_iters : 0);
+          budget_.admits(sizes[i], timer.spent_s(), options_.check ? options_.check_iters : 0);
       if (!bootstrap_.from_rank_0(fits)) {
         if (report != nullptr)
           report->note(fmt::format("time budget of {} s spent: sizes from {} B on were not run",
                                    options_.time_budget_s, sizes[i]));
         return;
       }
-      Row row = run_size(sizes[i], sizes.size() - i, began);
+      Row row = run_size(sizes[i], sizes.size() - i, timer);
       if (report != nullptr) report->add(std::move(row));
     }
   }
@@ -137,71 +129,24 @@ class Runner {
     CpuSeconds cpu;
   };
 
-  Row run_size(std::uint64_t size_bytes, std::size_t sizes_left, Clock::time_point began) {
+  Row run_size(std::uint64_t size_bytes, std::size_t sizes_left, Timer& timer) {
     const Plan plan = make_plan(options_.op, bootstrap_.rank(), bootstrap_.size(), size_bytes);
     while_alive([&] { fill(plan); });
     bootstrap_.barrier();
-
-    // Warm-up stops early under a budget: what one iteration takes decides how many fit.
-    auto begin = Clock::now();
-    int warmed = 0;
-    do {
-      exchange_.run(plan);
-      ++warmed;
-    } while (warmed < options_.warmup &&
-             keep_warming(size_bytes, sizes_left, begin, began, warmed));
-    const double iteration_s = seconds_since(begin) / warmed;
-    const double overhead_s = budget_.verify_estimate(size_bytes) +
-                              (options_.check ? options_.check_iters * iteration_s : 0);
-    const int iters = bootstrap_.from_rank_0(budget_.iterations(
-        options_.iters, iteration_s, overhead_s, seconds_since(began), sizes_left));
-
+    const double iteration_s = timer.warm_up(plan, sizes_left);
+    const double checks_s = options_.check ? options_.check_iters * iteration_s : 0;
     if (options_.check)
       while_alive([&] { poison(connections_.output().first(plan.output_bytes)); });
-    samples_.clear();
-    if (options_.op == Op::kPing) samples_.reserve(static_cast<std::size_t>(iters));
-    bootstrap_.barrier();
-    // A rank without a part in a ping waits for the others, where it hears of an end.
-    const int own_iters = plan.sends.empty() && plan.receives.empty() ? 0 : iters;
-    const CpuSeconds cpu_before = cpu_now();
-    begin = Clock::now();
-    if (options_.op == Op::kPing) {
-      auto last = begin;
-      for (int i = 0; i < own_iters; ++i) {
-        exchange_.run(plan);
-        const auto now = Clock::now();
-        samples_.push_back(std::chrono::duration<double, std::micro>(now - last).count() / 2);
-        last = now;
-      }
-    } else {
-      for (int i = 0; i < own_iters; ++i) exchange_.run(plan);
-    }
-    Sample mine{};
-    mine.elapsed_s = seconds_since(begin);
-    const CpuSeconds cpu_after = cpu_now();
-    mine.cpu = {cpu_after.user - cpu_before.user, cpu_after.system - cpu_before.system};
-    const std::vector<Sample> all = bootstrap_.all_gather_values(mine);
+    Timed timed = timer.run(plan, iteration_s, budget_.verify_estimate(size_bytes) + checks_s);
 
-    Row row = make_row(plan, iters, all);
-    if (options_.check) {
-      begin = Clock::now();
-      row.wrong = check(plan);
-      budget_.learn(size_bytes, mine.elapsed_s / iters,
-                    std::max(0.0, seconds_since(begin) - options_.check_iters * iteration_s));
-    } else {
-      budget_.learn(size_bytes, mine.elapsed_s / iters, 0);
-    }
+    Row row = make_row(plan, timed);
+    const double typical_s = row.spread ? row.spread->p50 * 1e-6 * trips() : iteration_s;
+    const auto begin = Clock::now();
+    if (options_.check) row.wrong = check(plan);
+    const double verify_s =
+        options_.check ? seconds_since(begin) - options_.check_iters * typical_s : 0;
+    budget_.learn(size_bytes, typical_s, std::max(0.0, verify_s));
     return row;
-  }
-
-  bool keep_warming(std::uint64_t size_bytes, std::size_t sizes_left, Clock::time_point begin,
-                    Clock::time_point began, int warmed) {
-    if (options_.time_budget_s <= 0) return true;
-    const double each = seconds_since(begin) / warmed;
-    const int fit =
-        budget_.iterations(options_.warmup + options_.iters, each,
-                           budget_.verify_estimate(size_bytes), seconds_since(began), sizes_left);
-    return bootstrap_.from_rank_0(fit > warmed + options_.iters / 2);
   }
 
   // Filling and comparing a gigabyte takes its time, and others wait meanwhile.
@@ -213,22 +158,23 @@ class Runner {
     return result.get();
   }
 
-  Row make_row(const Plan& plan, int iters, const std::vector<Sample>& all) {
+  Row make_row(const Plan& plan, Timed& timed) {
+    const std::vector<Sample> all =
+        bootstrap_.all_gather_values(Sample{timed.elapsed_s, timed.cpu});
     // In a ping only ranks 0 and 1 work.
     const std::size_t workers = options_.op == Op::kPing ? 2 : all.size();
     double elapsed_s = 0;
     for (std::size_t i = 0; i < workers; ++i)
       elapsed_s += all[i].elapsed_s / static_cast<double>(workers);
-    const double trips = options_.op == Op::kPing ? 2 : 1;
     Row row;
     row.size_bytes = plan.size_bytes;
     row.count = plan.count;
-    row.iters = iters;
-    row.time_us = elapsed_s * 1e6 / iters / trips;
+    row.iters = timed.iters;
+    row.time_us = elapsed_s * 1e6 / timed.iters / trips();
     row.algbw_gb_per_s = static_cast<double>(plan.size_bytes) / row.time_us / 1e3;
     row.busbw_gb_per_s = row.algbw_gb_per_s * bus_factor(options_.op, bootstrap_.size());
     for (const Sample& sample : all) row.cpu.push_back(sample.cpu);
-    if (!samples_.empty() && options_.op == Op::kPing) row.ping = summarise(samples_);
+    if (!timed.us.empty()) row.spread = summarise(timed.us);
     return row;
   }
 
@@ -270,6 +216,9 @@ class Runner {
     return wrong;
   }
 
+  // Times that a message travels in an iteration.
+  double trips() const { return options_.op == Op::kPing ? 2 : 1; }
+
   // Whose blocks lie in a buffer: all peers', and in all_to_all this rank's own.
   template <class Lanes>
   std::vector<int> block_peers(const Lanes& lanes) const {
@@ -290,7 +239,6 @@ class Runner {
   Exchange exchange_;
   Budget budget_;
   std::uint32_t data_version_ = 1;
-  std::vector<double> samples_;
 };
 
 void complain(const Options& options, const char* what) {

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_perf/report.h"
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 
@@ -33,6 +34,29 @@ CpuSeconds total(const std::vector<CpuSeconds>& ranks) {
   return sum;
 }
 
+// A row of the table, 115 columns wide unless a size has more than 10 digits.
+using Cells = std::array<std::string, 13>;
+void print_row(char first, const Cells& cells) {
+  constexpr std::array kWidths = {10, 10, 7, 7, 8, 8, 8, 8, 8, 6, 7, 7, 8};
+  std::string text(1, first);
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    text += fmt::format("{}{:>{}}", i == 0 ? "" : " ", cells[i], kWidths[i]);
+  line("{}", text);
+}
+
+// Four digits or more, in at most eight columns up to 100 s.
+std::string us_text(double us) {
+  return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 10'000 ? 1 : 0);
+}
+
+nlohmann::json json_of(const Spread& spread) {
+  using nlohmann::json;
+  return {{"samples", spread.samples}, {"min", spread.min},
+          {"mean", spread.mean},       {"p50", spread.p50},
+          {"p99", spread.p99},         {"p99.9", spread.p999 ? json(*spread.p999) : json(nullptr)},
+          {"max", spread.max},         {"cv", spread.variation}};
+}
+
 }  // namespace
 
 Report::Report(const Options& options, std::string plugin_name, int abi,
@@ -49,28 +73,30 @@ void Report::begin() {
        ranks_.size(), plugin_name_, abi_, options_.plugin);
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     line("#   rank {:2} on {}, device {}", i, ranks_[i].place, ranks_[i].device);
+  line("#   {}, {}; time is of all iterations together, min to CV {}", type_of(options_.op),
+       options_.op == Op::kAllReduce ? "sum" : "no reduction",
+       options_.op == Op::kPing ? "of rank 0's half round trips"
+                                : "of single ones (the rank that took longest)");
   line("#");
-  const std::string ping =
-      options_.op == Op::kPing ? fmt::format(" {:>9} {:>9}", "p50", "p99") : "";
-  const std::string ping_units =
-      options_.op == Op::kPing ? fmt::format(" {:>9} {:>9}", "(us)", "(us)") : "";
-  line("#{:>12} {:>12} {:>8} {:>6} {:>11} {:>8} {:>8} {:>7}{} {:>7} {:>9}", "size", "count", "type",
-       "redop", options_.op == Op::kPing ? "half trip" : "time", "algbw", "busbw", "#wrong", ping,
-       "iters", "cpu");
-  line("#{:>12} {:>12} {:>8} {:>6} {:>11} {:>8} {:>8} {:>7}{} {:>7} {:>9}", "(B)", "(elements)", "",
-       "", "(us)", "(GB/s)", "(GB/s)", "", ping_units, "", "(s)");
+  const char* time = options_.op == Op::kPing ? "half trip" : "time";
+  print_row('#', {"size", time, "algbw", "busbw", "min", "p50", "p99", "p99.9", "max", "CV",
+                  "#wrong", "iters", "cpu"});
+  print_row('#', {"(B)", "(us)", "(GB/s)", "(GB/s)", "(us)", "(us)", "(us)", "(us)", "(us)", "(%)",
+                  "", "", "(s)"});
 }
 
 void Report::add(Row row) {
   if (table_) {
     const CpuSeconds cpu = total(row.cpu);
-    const std::string ping =
-        row.ping ? fmt::format(" {:9.2f} {:9.2f}", row.ping->p50, row.ping->p99) : "";
-    line(" {:12} {:12} {:>8} {:>6} {:11.2f} {:8.3f} {:8.3f} {:>7}{} {:7} {:9.3f}", row.size_bytes,
-         row.count, type_of(options_.op), reduction_of(options_.op), row.time_us,
-         row.algbw_gb_per_s, row.busbw_gb_per_s,
-         row.wrong ? std::to_string(*row.wrong) : std::string("N/A"), ping, row.iters,
-         cpu.user + cpu.system);
+    const Spread spread = row.spread.value_or(Spread{});
+    print_row(' ',
+              {std::to_string(row.size_bytes), fmt::format("{:.2f}", row.time_us),
+               fmt::format("{:.3f}", row.algbw_gb_per_s), fmt::format("{:.3f}", row.busbw_gb_per_s),
+               us_text(spread.min), us_text(spread.p50), us_text(spread.p99),
+               spread.p999 ? us_text(*spread.p999) : "-", us_text(spread.max),
+               fmt::format("{:.1f}", spread.variation * 100),
+               row.wrong ? std::to_string(*row.wrong) : "N/A", std::to_string(row.iters),
+               fmt::format("{:.3f}", cpu.user + cpu.system)});
   }
   rows_.push_back(std::move(row));
 }
@@ -122,12 +148,9 @@ void Report::write_json() const {
                   {"wrong", row.wrong ? json(*row.wrong) : json(nullptr)},
                   {"cpu_seconds", cpu.user + cpu.system},
                   {"cpu_by_rank", per_rank}};
-    if (row.ping)
-      entry["half_round_trip_us"] = {{"min", row.ping->min},
-                                     {"mean", row.ping->mean},
-                                     {"p50", row.ping->p50},
-                                     {"p99", row.ping->p99},
-                                     {"max", row.ping->max}};
+    if (row.spread)
+      entry[options_.op == Op::kPing ? "half_round_trip_us" : "iteration_us"] =
+          json_of(*row.spread);
     results.push_back(std::move(entry));
   }
   std::uint64_t wrong = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What rank 0 prints: a table in nccl-tests' columns, and everything as JSON.
+// What rank 0 prints: a table with nccl-tests' times and how they spread, and everything as JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tools/ztcp_perf/options.h"
-#include "tools/ztcp_perf/ping_times.h"
+#include "tools/ztcp_perf/spread.h"
 
 namespace ztcp::perf {
 
@@ -28,12 +28,12 @@ struct Row {
   std::uint64_t size_bytes = 0;
   std::uint64_t count = 0;
   int iters = 0;
-  double time_us = 0;  // Per iteration, the mean over ranks.
+  double time_us = 0;  // All iterations together / iters, the mean over ranks.
   double algbw_gb_per_s = 0;
   double busbw_gb_per_s = 0;
   std::optional<std::uint64_t> wrong;  // Elements over all ranks; absent without --check.
   std::vector<CpuSeconds> cpu;         // By rank, for the timed iterations.
-  std::optional<PingTimes> ping;
+  std::optional<Spread> spread;        // Of single iterations; absent at ranks other than 0.
 };
 
 class Report {

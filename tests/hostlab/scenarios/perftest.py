@@ -40,12 +40,12 @@ def run(lab):
     port = 29500
     for turn in range(ROUNDS):
         theirs = float(perftest(machines, "ib_write_lat", LATENCY_BYTES, 500)[4])  # t_typical
-        ours = float(ztcp_perf(machines, asked, port, "--op ping --iters 500", LATENCY_BYTES)[8])  # p50
+        ours = float(ztcp_perf(machines, asked, port, "--op ping --iters 500", LATENCY_BYTES)[5])  # p50
         port += 10
         lab.say(f"round {turn}: half a round trip of {LATENCY_BYTES} B: {ours:.1f} us, ib_write_lat {theirs:.1f} us: {ours / theirs:.2f} times")
         for size in SIZES:
             theirs = float(perftest(machines, "ib_write_bw -b", size, 200)[3])  # MB/s, of both directions
-            time_us = float(ztcp_perf(machines, asked, port, "--op sendrecv --iters 100", size)[4])
+            time_us = float(ztcp_perf(machines, asked, port, "--op sendrecv --iters 100", size)[1])
             ours = 2 * size / time_us
             port += 10
             lab.say(f"round {turn}: {size} B both ways: {ours:.1f} MB/s, ib_write_bw {theirs:.1f} MB/s: {ours / theirs:.2f} times")

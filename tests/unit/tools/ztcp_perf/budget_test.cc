@@ -7,18 +7,67 @@
 namespace ztcp::perf {
 namespace {
 
+// What a size gets that asks until it is told to stop; the iteration number i takes took(i).
+template <class Took>
+int run_size(const Budget& budget, int wanted, double estimate_s, double overhead_s, double& now_s,
+             Took took) {
+  int done = 0;
+  double iteration_s = estimate_s;
+  while (const int next = budget.next_iterations(wanted, done, iteration_s, overhead_s, now_s)) {
+    const double begin_s = now_s;
+    for (int i = 0; i < next; ++i) now_s += took(done + i);
+    iteration_s = (now_s - begin_s) / next;
+    done += next;
+  }
+  return done;
+}
+
 TEST(Budget, WithoutALimitGivesWhatIsWanted) {
-  const Budget budget(0);
-  EXPECT_EQ(budget.iterations(20, 1000, 0, 0, 1), 20);
+  Budget budget(0);
+  budget.begin_size(0, 1);
+  EXPECT_EQ(budget.next_iterations(20, 0, 1000, 0, 0), 20);
+  EXPECT_EQ(budget.next_iterations(20, 20, 1000, 0, 0), 0);
+  EXPECT_TRUE(budget.affords_warmup(1e9));
   EXPECT_TRUE(budget.admits(1U << 30U, 1e9, 1));
 }
 
 TEST(Budget, SharesWhatIsLeftAmongTheSizesLeft) {
-  const Budget budget(60);
-  EXPECT_EQ(budget.iterations(20, 0.001, 0, 10, 5), 20) << "10 s for 20 ms";
-  EXPECT_EQ(budget.iterations(20, 1, 0, 10, 5), 10);
-  EXPECT_EQ(budget.iterations(20, 1, 4, 10, 5), 6) << "verification needs its part";
-  EXPECT_EQ(budget.iterations(20, 100, 0, 10, 5), 1) << "never none";
+  Budget budget(60);
+  const auto count = [&](double iteration_s, double overhead_s) {
+    budget.begin_size(10, 5);
+    double now_s = 10;
+    return run_size(budget, 20, iteration_s, overhead_s, now_s, [&](int) { return iteration_s; });
+  };
+  EXPECT_EQ(count(0.001, 0), 20) << "10 s for 20 ms";
+  EXPECT_EQ(count(1, 0), 10);
+  EXPECT_EQ(count(1, 4), 6) << "verification needs its part";
+  EXPECT_EQ(count(100, 0), 1) << "never none";
+}
+
+TEST(Budget, ASlowFirstIterationDoesNotDecideHowManyThereAre) {
+  Budget budget(10);
+  budget.begin_size(0, 1);
+  double now_s = 5;  // The only warm-up iteration took half of the share.
+  EXPECT_EQ(run_size(budget, 1500, 5, 0, now_s, [](int) { return 0.001; }), 1500);
+  now_s = 5;
+  EXPECT_EQ(run_size(budget, 1500, 5, 0, now_s, [](int i) { return i == 0 ? 1.0 : 0.001; }), 1500);
+}
+
+TEST(Budget, IterationsThatBecomeSlowerKeepToTheShare) {
+  Budget budget(10);
+  budget.begin_size(0, 1);
+  double now_s = 0;
+  const int count =
+      run_size(budget, 1'000'000, 0.001, 0, now_s, [](int i) { return i < 4000 ? 0.001 : 0.002; });
+  EXPECT_GT(count, 6000);
+  EXPECT_LT(now_s, 10.1);
+}
+
+TEST(Budget, WarmUpTakesAQuarterOfTheShare) {
+  Budget budget(60);
+  budget.begin_size(20, 2);
+  EXPECT_TRUE(budget.affords_warmup(24.9));
+  EXPECT_FALSE(budget.affords_warmup(25.1));
 }
 
 TEST(Budget, StopsBeforeASizeThatCannotFinish) {

@@ -4,7 +4,8 @@
 // The reference plugin with one fault, to see that ztcp_perf notices. ZTCP_FAULTY_INNER names the
 // reference plugin; ZTCP_FAULTY_RANK the rank it happens at; ZTCP_FAULT what happens at the 40th
 // receive that completes: "flip" a bit, "late" keep the old bytes, "short" report a byte less,
-// "error" fail, "hang" never complete; "init": init takes longer than anybody waits.
+// "error" fail, "hang" never complete; "init": init takes longer than anybody waits; "slow": the
+// first receive that completes takes 400 ms longer; "stall": the 40th does.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -58,7 +59,9 @@ ncclResult_t test(void* request, int* done, int* size) {
   if (result != ncclSuccess || *done == 0 || receive == g_receives.end()) return result;
   const Posted posted = std::move(receive->second);
   g_receives.erase(receive);
+  if (g_fault == "slow" && g_completed == 0) usleep(400'000);
   if (g_completed++ != kFaultyReceive || bytes == 0) return result;
+  if (g_fault == "stall") usleep(400'000);
   if (g_fault == "flip") posted.data[bytes / 2] ^= std::byte{4};
   if (g_fault == "late") std::memcpy(posted.data, posted.before.data(), static_cast<size_t>(bytes));
   if (g_fault == "short" && size != nullptr) *size = bytes - 1;

@@ -90,6 +90,42 @@ class Operations(unittest.TestCase):
             self.assertLessEqual(times["p50"], times["p99"])
             self.assertLessEqual(times["p99"], times["max"])
 
+    def test_each_size_says_how_its_iterations_spread(self):
+        fields = ["min", "p50", "p99", "p99.9", "max"]
+        for iters, is_enough in ((1000, True), (999, False)):
+            result = perf("--max", "64", "--iters", str(iters), "--json", "-")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            for row in json.loads(result.stdout)["results"]:
+                spread = row["iteration_us"]
+                self.assertEqual((spread["samples"], row["iters"]), (iters, iters))
+                self.assertEqual(spread["p99.9"] is not None, is_enough)
+                found = [spread[field] for field in fields if spread[field] is not None]
+                self.assertEqual(found, sorted(found))
+                self.assertGreater(found[0], 0)
+                self.assertGreater(spread["cv"], 0)
+                # Of each iteration the rank that took longest: no less than the mean of all ranks.
+                self.assertGreater(spread["mean"], row["time_us"] * 0.999)
+
+    def test_the_spread_is_of_the_slowest_rank(self):
+        # Rank 1 stalls once; rank 0 may have sent and received by then.
+        result = perf("--op", "sendrecv", "--max", "8", "--iters", "50", "--warmup", "1", "--json", "-", plugin=FAULTY,
+                      ZTCP_FAULTY_INNER=REFERENCE, ZTCP_FAULTY_RANK="1", ZTCP_FAULT="stall")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        row, = json.loads(result.stdout)["results"]
+        self.assertGreater(row["iteration_us"]["max"], 400e3)
+        self.assertLess(row["iteration_us"]["p50"], 400e3)
+
+    def test_the_table_fits_120_columns(self):
+        result = perf("--max", "64", "--iters", "3", "--check")
+        lines = [line for line in result.stdout.splitlines() if "rank" not in line and "plugin" not in line]
+        self.assertLessEqual(max(map(len, lines)), 120)
+        head, *rows = [line.replace("#wrong", "wrong").lstrip("#") for line in lines if "size" in line or line[0] == " "]
+        self.assertEqual(head.split(), ["size", "time", "algbw", "busbw", "min", "p50", "p99", "p99.9", "max", "CV", "wrong",
+                                        "iters", "cpu"])
+        for row in rows:
+            self.assertEqual(len(row.split()), len(head.split()))
+            self.assertEqual(row.split()[7], "-")
+
     def test_the_table_reads_like_nccl_tests(self):
         result = perf("--max", "64", "--iters", "3", "--check")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -105,6 +141,14 @@ class Operations(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertLess(time.monotonic() - began, 30)
         self.assertIn("time budget of 0.1 s spent: sizes from", result.stdout)
+
+    def test_a_slow_first_iteration_does_not_use_up_the_time_budget(self):
+        # The only warm-up iteration takes 0.4 of 4 s.
+        result = perf("--max", "8", "--iters", "2000", "--warmup", "1", "--time-budget", "4", "--json", "-", plugin=FAULTY,
+                      ZTCP_FAULTY_INNER=REFERENCE, ZTCP_FAULTY_RANK="1", ZTCP_FAULT="slow")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        row, = json.loads(result.stdout)["results"]
+        self.assertGreater(row["iters"], 50)
 
 
 class Rendezvous(unittest.TestCase):
@@ -369,7 +413,7 @@ class Strangers(unittest.TestCase):
         self.addCleanup(run.kill)
         wait_until(lambda: len(children_of(run.pid)) == 2)
         for line in run.stdout:
-            if "(elements)" in line:
+            if "(GB/s)" in line:
                 break
         for rank in children_of(run.pid):
             with open(f"/proc/{rank}/environ") as file:
@@ -425,7 +469,7 @@ class Failures(unittest.TestCase):
             run = start("--ranks", "3", "--op", "ping", "--stall-timeout", "2", *self.LONG)
             wait_until(lambda: len(children_of(run.pid)) == 3)
             for line in run.stdout:
-                if "(elements)" in line:
+                if "(GB/s)" in line:
                     break
             time.sleep(0.5)  # To where rank 2 waits for the others.
             began = time.monotonic()
@@ -442,7 +486,7 @@ class Failures(unittest.TestCase):
         # Rank 2 has no part in a ping, which goes on until it is interrupted.
         run = start("--ranks", "3", "--op", "ping", "--stall-timeout", "2", *self.LONG)
         for line in run.stdout:
-            if "(elements)" in line:
+            if "(GB/s)" in line:
                 break
         with self.assertRaises(subprocess.TimeoutExpired):
             run.wait(5)
@@ -455,7 +499,7 @@ class Failures(unittest.TestCase):
         run = start("--ranks", str(ranks), *self.LONG)
         wait_until(lambda: len(children_of(run.pid)) == ranks)
         for line in run.stdout:  # The header says that all are connected, or nearly.
-            if "(elements)" in line:
+            if "(GB/s)" in line:
                 break
         children = children_of(run.pid)
         began = time.monotonic()
