@@ -6,6 +6,7 @@
 Started by them; writes its results as JSON to --out. Ranks meet through files in --meet.
 """
 import argparse
+import gc
 import json
 import os
 import pathlib
@@ -45,6 +46,15 @@ class Meeting:
             part.rename(path)
         return wait_for(path).read_bytes()
 
+    def agree(self, name, value):
+        """Rank 0's number on every rank."""
+        path = self.folder / f"agreed-{name}"
+        if self.rank == 0:
+            part = path.with_suffix(".part")
+            part.write_text(str(value))
+            part.rename(path)
+        return int(wait_for(path).read_text())
+
     def barrier(self, name):
         (self.folder / f"at-{name}-{self.rank}").touch()
         for rank in range(self.ranks):
@@ -58,8 +68,9 @@ def pattern(count, rank, salt, device):
 
 
 class Sweep:
-    def __init__(self, nccl, comm, rank, ranks, device, registers=False):
-        self.nccl, self.comm, self.rank, self.ranks, self.device = nccl, comm, rank, ranks, device
+    def __init__(self, nccl, comm, meeting, device, registers=False):
+        self.nccl, self.comm, self.meeting, self.device = nccl, comm, meeting, device
+        self.rank, self.ranks = meeting.rank, meeting.ranks
         self.registers, self.registered = registers, []
         self.stream = torch.cuda.current_stream().cuda_stream
 
@@ -137,7 +148,24 @@ class Sweep:
                 "all_to_all": (self.ranks - 1) / self.ranks, "all_gather": (self.ranks - 1) / self.ranks,
                 "reduce_scatter": (self.ranks - 1) / self.ranks, "sendrecv": 1.0, "broadcast": 1.0, "reduce": 1.0}[op]
 
-    def measure(self, op, size_bytes, warmup, budget_s):
+    def one_by_one(self, run, samples):
+        """Microseconds of each of `samples` iterations, as a caller sees them that waits for each:
+        from before the call until the stream is done."""
+        stream = torch.cuda.current_stream()
+        times = []
+        run()  # Ranks come from an agreement, one after the other.
+        stream.synchronize()
+        gc.disable()  # Its pauses are no network's.
+        for _ in range(samples):
+            begin = time.perf_counter()
+            run()
+            stream.synchronize()
+            times.append((time.perf_counter() - begin) * 1e6)
+        gc.enable()
+        return times
+
+    def measure(self, op, size_bytes, warmup, budget_s, samples=0):
+        """One row. time_us is of iterations that are queued one after the other, all together."""
         count = max(self.ranks, size_bytes // 4 // self.ranks * self.ranks)
         if op not in ("all_to_all", "all_gather", "reduce_scatter"):
             count = max(1, size_bytes // 4)
@@ -160,22 +188,27 @@ class Sweep:
             run(source, target)
         torch.cuda.synchronize()
         seconds = (time.perf_counter() - begin) / iterations
+        one_by_one_us = []
+        if samples:
+            fit = max(3, min(samples, int(budget_s / seconds)))
+            samples = self.meeting.agree(f"{op}-{size_bytes}", fit)
+            one_by_one_us = self.one_by_one(lambda: run(source, target), samples)
         self.deregister_all()
-        return {"op": op, "size_bytes": count * 4, "time_us": seconds * 1e6, "iterations": iterations,
+        return {"op": op, "one_by_one_us": [round(us, 2) for us in one_by_one_us], "size_bytes": count * 4, "time_us": seconds * 1e6, "iterations": iterations,
                 "algbw_gb_per_s": count * 4 / seconds / 1e9,
                 "busbw_gb_per_s": count * 4 / seconds / 1e9 * self.bus_factor(op), "wrong": wrong}
 
 
 def sweep(arguments, nccl, meeting, device):
     comm = nccl.init(arguments.ranks, meeting.unique_id(nccl, "sweep"), arguments.rank)
-    runner = Sweep(nccl, comm, arguments.rank, arguments.ranks, device, arguments.register)
+    runner = Sweep(nccl, comm, meeting, device, arguments.register)
     rows = []
     for op in arguments.ops.split(","):
         size = arguments.min
         while size < arguments.max:
-            rows.append(runner.measure(op, size, 3, arguments.budget))
+            rows.append(runner.measure(op, size, 3, arguments.budget, arguments.samples))
             size *= arguments.factor
-        rows.append(runner.measure(op, arguments.max, 3, arguments.budget))
+        rows.append(runner.measure(op, arguments.max, 3, arguments.budget, arguments.samples))
     nccl.destroy(comm)
     return {"rows": rows}
 
@@ -276,6 +309,8 @@ def main():
     parser.add_argument("--max", type=int, default=128 << 20)
     parser.add_argument("--factor", type=int, default=8)
     parser.add_argument("--budget", type=float, default=1.0, help="seconds a size may take at 2 GB/s")
+    parser.add_argument("--samples", type=int, default=0,
+                        help="iterations timed one by one, as many as --budget seconds allow")
     parser.add_argument("--register", action="store_true", help="the buffers of a sweep, by ncclCommRegister")
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--steps", type=int, default=30)

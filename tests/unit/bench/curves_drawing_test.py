@@ -17,22 +17,25 @@ SIZES = [8 << 3 * i for i in range(10)]
 MOST_BYTES = 150 << 10
 
 
-def document(networks, rounds):
+def document(networks, rounds, has_spread=False):
     results = []
     for number in range(rounds):
         for place, network in enumerate(networks):
             rows = [{"op": op, "size_bytes": size, "time_us": (20 + size / 5e3) * (1 + place) * (1 + number / 10),
                      "busbw_gb_per_s": size / (20 + size / 5e3) / 1e3, "wrong": 0}
                     for op in ("all_reduce", "sendrecv") for size in SIZES]
+            for row in rows if has_spread else []:
+                row["iteration_us"] = {"p50": row["time_us"], "p99": 3 * row["time_us"], "p99.9": None,
+                                       "max": 9 * row["time_us"], "cv": 0.1}
             results.append({"part": "sweep", "network": network, "title": TITLES.get(network, network), "ranks": 2,
                             "note": "default", "error": None, "ranks_results": [{"rows": rows, "cpu_s": 1.0}] * 2})
     return {"command": "bench/gpu/run", "results": results}
 
 
-def drawn(networks, rounds=3):
+def drawn(networks, rounds=3, has_spread=False):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "run.json"
-        file.write_text(json.dumps(document(networks, rounds)))
+        file.write_text(json.dumps(document(networks, rounds, has_spread)))
         subprocess.run([sys.executable, CURVES, str(file), "--svg", folder], check=True, stdout=subprocess.DEVNULL,
                        timeout=120)
         return {path.name: path.read_text() for path in pathlib.Path(folder).glob("*.svg")}
@@ -47,6 +50,13 @@ class Drawing(unittest.TestCase):
             for wanted in [*TITLES.values(), "medians of 3 rounds", "100 us", "1 ms", "bus bandwidth, GB/s", "8 B",
                            "128 MiB"]:
                 self.assertIn(wanted, words)
+
+    def test_single_iterations_have_a_panel_where_they_were_timed(self):
+        for has_spread in (True, False):
+            for text in drawn(list(TITLES), has_spread=has_spread).values():
+                words = "".join(xml.etree.ElementTree.fromstring(text).itertext())
+                self.assertEqual("single iterations: p50, shaded to p99" in words, has_spread)
+                self.assertLess(len(text), MOST_BYTES)
 
     def test_is_small_and_has_no_background(self):
         networks = [*TITLES, *(f"peer{i}" for i in range(5))]

@@ -25,6 +25,12 @@ def run(*records):
     return curves.Run([{"results": [record]} for record in records])
 
 
+def with_spread(record, **of_all):
+    for row in record["ranks_results"][0]["rows"] + record["ranks_results"][1]["rows"]:
+        row["iteration_us"] = {"min": 1.0, "p50": 10.0, "p99": 20.0, "p99.9": None, "max": 30.0, "cv": 0.5} | of_all
+    return record
+
+
 KEY = (2, "all_reduce")
 
 
@@ -58,6 +64,22 @@ class Curves(unittest.TestCase):
         self.assertEqual(rows["socket-tuned"], ["2.00", "1.00 at 1 GiB", "4.00", "1.00 at 1 GiB"])
         # Ours in shared memory is no peer.
         self.assertEqual(rows["**the best of the peers at each size**"], ["1.41", "1.00 at 1 GiB", "2.00", "1.00 at 1 GiB"])
+
+    def test_tells_of_single_iterations_and_compares_their_99th_percentiles(self):
+        found = run(with_spread(sweep("ztcp-sockets", {8: 10.0}), **{"p99.9": 25.0}),
+                    with_spread(sweep("ztcp-sockets", {8: 10.0}), p99=40.0, **{"p99.9": 45.0}),
+                    with_spread(sweep("socket-stock", {8: 20.0}), p99=45.0))
+        self.assertEqual(found.median(KEY, 8, "ztcp-sockets", "p99"), 30.0)
+        text = curves.report(found, "ztcp-sockets")
+        self.assertIn("| 8 B | 10.0 / 30.0 / 35.0 / 30.0, 50 % | 10.0 / 45.0 / - / 30.0, 50 % |", text)
+        self.assertIn("p99 of the other over that of ztcp-sockets:", text)
+        self.assertIn("1.50 at 8 B", text)
+
+    def test_leaves_single_iterations_out_where_none_were_timed(self):
+        record = sweep("ztcp-sockets", {8: 10.0})
+        for row in record["ranks_results"][0]["rows"]:
+            row["iteration_us"] = None
+        self.assertNotIn("one by one", curves.report(run(record), "ztcp-sockets"))
 
     def test_holds_the_largest_size_against_bare_sockets(self):
         ceiling = {"part": "ceiling", "rows": [{"sockets": 1, "gb_per_s_each_way": 4.0},
