@@ -15,6 +15,7 @@ CURVES = sys.argv.pop(1)
 TITLES = {"ztcp": "ztcp, shared memory", "ztcp-sockets": "ztcp, kernel sockets", "socket-stock": "NCCL's sockets, stock"}
 SIZES = [8 << 3 * i for i in range(10)]
 MOST_BYTES = 150 << 10
+SINGLE = "single iterations: p50, shaded to p99"
 
 
 def document(networks, rounds, has_spread=False):
@@ -26,7 +27,7 @@ def document(networks, rounds, has_spread=False):
                     for op in ("all_reduce", "sendrecv") for size in SIZES]
             for row in rows if has_spread else []:
                 row["iteration_us"] = {"p50": row["time_us"], "p99": 3 * row["time_us"], "p99.9": None,
-                                       "max": 9 * row["time_us"], "cv": 0.1}
+                                       "max": 9 * row["time_us"], "mean": row["time_us"], "cv": 0.1}
             results.append({"part": "sweep", "network": network, "title": TITLES.get(network, network), "ranks": 2,
                             "note": "default", "error": None, "ranks_results": [{"rows": rows, "cpu_s": 1.0}] * 2})
     return {"command": "bench/gpu/run", "results": results}
@@ -50,13 +51,12 @@ class Drawing(unittest.TestCase):
             for wanted in [*TITLES.values(), "medians of 3 rounds", "100 us", "1 ms", "bus bandwidth, GB/s", "8 B",
                            "128 MiB"]:
                 self.assertIn(wanted, words)
+            self.assertNotIn(SINGLE, words)
 
     def test_single_iterations_have_a_panel_where_they_were_timed(self):
-        for has_spread in (True, False):
-            for text in drawn(list(TITLES), has_spread=has_spread).values():
-                words = "".join(xml.etree.ElementTree.fromstring(text).itertext())
-                self.assertEqual("single iterations: p50, shaded to p99" in words, has_spread)
-                self.assertLess(len(text), MOST_BYTES)
+        for text in drawn(list(TITLES), has_spread=True).values():
+            self.assertIn(SINGLE, "".join(xml.etree.ElementTree.fromstring(text).itertext()))
+            self.assertLess(len(text), MOST_BYTES)
 
     def test_is_small_and_has_no_background(self):
         networks = [*TITLES, *(f"peer{i}" for i in range(5))]

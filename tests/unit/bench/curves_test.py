@@ -27,7 +27,8 @@ def run(*records):
 
 def with_spread(record, **of_all):
     for row in record["ranks_results"][0]["rows"] + record["ranks_results"][1]["rows"]:
-        row["iteration_us"] = {"min": 1.0, "p50": 10.0, "p99": 20.0, "p99.9": None, "max": 30.0, "cv": 0.5} | of_all
+        row["iteration_us"] = {"min": 1.0, "p50": 10.0, "p99": 20.0, "p99.9": None, "max": 30.0, "mean": 12.0,
+                               "cv": 0.5} | of_all
     return record
 
 
@@ -74,6 +75,14 @@ class Curves(unittest.TestCase):
         self.assertIn("| 8 B | 10.0 / 30.0 / 35.0 / 30.0, 50 % | 10.0 / 45.0 / - / 30.0, 50 % |", text)
         self.assertIn("p99 of the other over that of ztcp-sockets:", text)
         self.assertIn("1.50 at 8 B", text)
+
+    def test_tells_the_size_whose_tail_is_farthest_above_its_median(self):
+        record = with_spread(sweep("ztcp-sockets", {8: 10.0, 64: 10.0, 4 << 20: 10.0}))
+        for rows in (one["rows"] for one in record["ranks_results"]):
+            rows[1]["iteration_us"] = rows[1]["iteration_us"] | {"p99": 25.0}
+            rows[2]["iteration_us"] = rows[2]["iteration_us"] | {"p99": 1e6}  # Too large to be judged by.
+        self.assertEqual(curves.tail_rows(run(record), KEY),
+                         [["ztcp-sockets", "2.50 at 64 B", "3.00 at 8 B", "1.20 at 8 B"]])
 
     def test_leaves_single_iterations_out_where_none_were_timed(self):
         record = sweep("ztcp-sockets", {8: 10.0})
