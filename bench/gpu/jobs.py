@@ -11,6 +11,9 @@ import sys
 import time
 
 
+INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
 class Failed(Exception):
     """A rank ended, failed or took too long. None of the ranks runs any more."""
 
@@ -33,14 +36,23 @@ class Ranks:
         for rank, environment in enumerate(self.environments):
             command = [sys.executable, str(self.program), "--rank", str(rank), "--ranks", str(ranks),
                        "--device", self.devices[rank], "--parent", str(os.getpid())]
-            # A session of its own: Ctrl-C reaches this process alone, and kill() all of a rank.
             with open(self.folder / f"start{rank}.txt", "w") as errors:
-                self.processes.append(subprocess.Popen(
-                    command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                    stderr=errors, start_new_session=True))
+                self._start_one(command, environment, errors)
             os.set_blocking(self.processes[-1].stdout.fileno(), False)
         self.buffers = [b""] * ranks
         self.unready = set(range(ranks))
+
+    def _start_one(self, command, environment, errors):
+        # An interrupt must not come before the process is in the list, where close() finds it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+        try:
+            # A session of its own: Ctrl-C reaches this process alone, and close() all of a rank.
+            self.processes.append(subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=errors, start_new_session=True,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def wait_until_ready(self, limit_s):
         deadline = time.monotonic() + limit_s

@@ -28,7 +28,7 @@ DOCUMENTS = sorted(
 # Programs of the repository whose options are documented, beside those that are built.
 SCRIPTS = ["tools/quickstart", "tools/run-tests", "tools/run-release", "tools/run-hostlab",
            "tools/install-packages", "packaging/build-deb", "packaging/build-rpm", "packaging/build-tarball",
-           "packaging/container/run", "bench/gpu/run", "bench/gpu/verbs", "bench/gpu/curves",
+           "packaging/container/run", "bench/gpu/run", "bench/gpu/train", "bench/gpu/verbs", "bench/gpu/curves",
            "bench/side_by_side", "tests/chaos/chaos.py"]
 # Those that take words beside options: stages, scenarios, groups of packages.
 CHOOSERS = ["tools/run-tests", "tools/run-release", "tools/run-hostlab", "tools/install-packages"]

@@ -38,6 +38,10 @@ def main():
         result = {"windows": [window] * job["windows"], "losses": losses, "batch": 8, "cpu_s": 0.1,
                   "start_s": 0.1, "parameters": 1000, "torch": "0", "nccl": ""}
         pathlib.Path(job["meet"], f"out{arguments.rank}.json").write_text(json.dumps(result))
+        network = "Other" if BEHAVIOUR == "another network" else os.environ.get("NCCL_NET")
+        pathlib.Path(job["meet"], f"rank{arguments.rank}.txt").write_text(
+            f"0 -> 1 [send] via NET/{network}/0 host {os.environ.get('NCCL_HOSTID')} "
+            f"library {os.environ.get('LD_LIBRARY_PATH', '').split(':')[0]}\nNCCL WARN of it\n")
         time.sleep(0.05)
         print(json.dumps({"done": 0}), flush=True)
 

@@ -186,6 +186,41 @@ class Processes(unittest.TestCase):
             self.assertEqual(processes_with(str(self.ranks)), [])
         self.assertIn("interrupted", json.loads(self.out.read_text())["notes"])
 
+    def on_gpus(self, behaviour, *arguments):
+        """As on a machine with two GPUs, over networks that need no build."""
+        tools = pathlib.Path(self.folder.name) / "bin"
+        tools.mkdir(exist_ok=True)
+        (tools / "nvidia-smi").write_text("#!/bin/sh\necho H100\necho H100\n")
+        (tools / "nvidia-smi").chmod(0o755)
+        library = pathlib.Path(self.folder.name) / "libfast.so"
+        library.touch()
+        command = [one for one in self.command(*arguments) if one != "--try"]
+        return subprocess.run(
+            [*command, "--peer", f"fastsocket={library}", "--networks", "socket-stock,fastsocket"],
+            env=os.environ | {"STAND_IN": behaviour, "PATH": f"{tools}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+
+    def test_networks_take_turns_in_reverse_order_in_every_other_round(self):
+        done = self.on_gpus("good", "--rounds", "3")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        document = json.loads(self.out.read_text())
+        a, b = "socket-stock", "fastsocket"
+        self.assertEqual([one["network"] for one in document["runs"]], [a, b, b, a, a, b])
+        self.assertEqual([row["of_stock"] for row in document["tables"]["transformer"]], [1, 1])
+        self.assertEqual(document["gpus"], ["H100", "H100"])
+
+    def test_a_run_over_another_network_than_asked_for_is_an_error(self):
+        done = self.on_gpus("another network", "--rounds", "1")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        for network in ("Socket", "FastSocket"):
+            self.assertIn(f"NCCL did not use NET/{network}\n", done.stdout)
+        self.assertIn("NCCL WARN of it", done.stdout)
+
+    def test_more_ranks_than_gpus_are_refused(self):
+        done = self.on_gpus("good", "--ranks", "3")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--ranks 3 needs as many GPUs; there are 2", done.stdout)
+
     def test_unknown_names_are_refused_with_those_there_are(self):
         for arguments, text in ((["--models", "bert"], "no model bert: there are resnet50"),
                                 (["--networks", "tokenring"], "no network tokenring: there are ztcp"),
