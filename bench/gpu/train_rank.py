@@ -149,10 +149,10 @@ def set_deterministic(wanted):
     torch.use_deterministic_algorithms(wanted, warn_only=True)
     torch.backends.cudnn.deterministic = wanted
     torch.backends.cudnn.benchmark = not wanted
-    # Of the kernels of attention, flash's can be deterministic.
-    for name in ("enable_cudnn_sdp", "enable_mem_efficient_sdp"):
+    # Of attention's backward passes the plain one alone adds in the same order each time.
+    for name in ("enable_flash_sdp", "enable_cudnn_sdp", "enable_mem_efficient_sdp"):
         if hasattr(torch.backends.cuda, name):
-            getattr(torch.backends.cuda, name)(False)
+            getattr(torch.backends.cuda, name)(not wanted)
 
 
 def cpu_seconds():
