@@ -126,6 +126,20 @@ def markdown(model, runs, ranks):
     return lines + ["| " + " | ".join(cells(row)) + " |" for row in rows(runs)]
 
 
+def summary(by_model, ranks):
+    """A row a model, a column a network, as Markdown: "median (min to max, CV)" of its runs."""
+    tables = {model: rows(runs) for model, runs in by_model.items()}
+    titles = list(dict.fromkeys(row["title"] for found in tables.values() for row in found))
+    lines = [f"Samples a second of {ranks} ranks: median (min to max, coefficient of variation)", "",
+             "| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
+    for model, found in tables.items():
+        of = {row["title"]: f"{row['median']:.0f} ({row['min']:.0f} to {row['max']:.0f}, "
+                            f"{row['cv'] * 100:.1f} %)" for row in found if "median" in row}
+        lines.append("| ".join([f"| {MODELS[model]} ", *(of.get(title, "-") + " " for title in titles)])
+                     + "|")
+    return lines
+
+
 def progress(run):
     if run["error"]:
         return f"FAILED: {run['error'].splitlines()[0]}"

@@ -70,6 +70,15 @@ class Results(unittest.TestCase):
         self.assertEqual({line.count("|") for line in lines}, {len(training.HEADINGS) + 1})
 
 
+    def test_the_summary_has_a_row_a_model_and_a_column_a_network(self):
+        by_model = {"transformer": [run("ztcp", rate) for rate in (100, 120, 110)],
+                    "resnet50": [run("socket-stock", 50), run("ztcp", 0, error="hung")]}
+        self.assertEqual(training.summary(by_model, 2)[2:],
+                         ["| | ztcp | socket-stock |", "|---|---|---|",
+                          "| Transformer, DDP | 110 (100 to 120, 9.1 %) | - |",
+                          "| ResNet-50, DDP | - | 50 (50 to 50, 0.0 %) |"])
+
+
 class Losses(unittest.TestCase):
     def compared(self, *losses):
         runs = [run(f"net{i}", 10, one) for i, one in enumerate(losses)]
