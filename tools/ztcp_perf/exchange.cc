@@ -10,6 +10,16 @@ namespace ztcp::perf {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+// A rank may have no lane of a direction, and then no step that waits for one.
+template <class Lanes>
+std::int64_t done_on_first(const Lanes& lanes) {
+  return lanes.empty() ? 0 : static_cast<std::int64_t>(lanes[0].done);
+}
+
+}  // namespace
+
 Exchange::Exchange(Net& net, Connections& connections, Bootstrap& bootstrap, const Options& options)
     : net_(net),
       connections_(connections),
@@ -60,8 +70,7 @@ bool Exchange::advance_receive(const ReceiveLane& plan, Lane& lane, Progress& pr
   bool moved = false;
   if (progress.posted < plan.steps.size() && progress.posted < progress.done + kStepsInFlight) {
     const ReceiveStep& step = plan.steps[progress.posted];
-    if (step.after_send < static_cast<std::int64_t>(sends_[0].done))
-      moved = post_receive(step, lane, progress);
+    if (step.after_send < done_on_first(sends_)) moved = post_receive(step, lane, progress);
   }
   if (progress.done < progress.posted) {
     int done = 0;
@@ -103,8 +112,7 @@ bool Exchange::advance_send(const SendLane& plan, Lane& lane, Progress& progress
   bool moved = false;
   if (progress.posted < plan.steps.size() && progress.posted < progress.done + kStepsInFlight) {
     const SendStep& step = plan.steps[progress.posted];
-    if (step.after_receive == kNoDependency ||
-        step.after_receive < static_cast<std::int64_t>(receives_[0].done))
+    if (step.after_receive == kNoDependency || step.after_receive < done_on_first(receives_))
       moved = post_send(step, lane, progress);
   }
   if (progress.done < progress.posted) {

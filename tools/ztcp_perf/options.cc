@@ -146,6 +146,8 @@ const char* name_of(Op op) {
       return "all_reduce";
     case Op::kAllToAll:
       return "all_to_all";
+    case Op::kBroadcast:
+      return "broadcast";
     case Op::kSendRecv:
       return "sendrecv";
     case Op::kPing:
@@ -195,10 +197,11 @@ Options parse_options(int argc, char** argv) {
   const auto op_into = word_into(o.op, "--op",
                                  {{"all_reduce", Op::kAllReduce},
                                   {"all_to_all", Op::kAllToAll},
+                                  {"broadcast", Op::kBroadcast},
                                   {"sendrecv", Op::kSendRecv},
                                   {"ping", Op::kPing}});
   app.add_option_function<std::string>("--op", op_into, "What the ranks do together")
-      ->type_name("{all_reduce,all_to_all,sendrecv,ping}");
+      ->type_name("{all_reduce,all_to_all,broadcast,sendrecv,ping}");
   app.add_option_function<std::string>("--min", bytes_into(o.min_bytes, "--min"),
                                        "Smallest size, default 8");
   app.add_option_function<std::string>("--max", bytes_into(o.max_bytes, "--max"),

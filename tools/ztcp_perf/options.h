@@ -11,7 +11,7 @@
 
 namespace ztcp::perf {
 
-enum class Op : std::uint8_t { kAllReduce, kAllToAll, kSendRecv, kPing };
+enum class Op : std::uint8_t { kAllReduce, kAllToAll, kBroadcast, kSendRecv, kPing };
 enum class LogLevel : std::uint8_t { kNone, kWarn, kInfo };
 inline constexpr const char* kPluginName = "libnccl-net.so";
 

@@ -82,6 +82,18 @@ void plan_all_reduce(Plan& plan, int rank, int ranks) {
   }
 }
 
+// A chain from rank 0, the root, to the last rank: each passes on a step once it has it.
+void plan_broadcast(Plan& plan) {
+  const bool is_root = plan.receives.empty();
+  (is_root ? plan.input_bytes : plan.output_bytes) = plan.size_bytes;
+  if (!is_root) cut(plan.receives[0].steps, Buffer::kOutput, 0, plan.size_bytes);
+  if (plan.sends.empty()) return;
+  cut(plan.sends[0].steps, is_root ? Buffer::kInput : Buffer::kOutput, 0, plan.size_bytes);
+  if (is_root) return;
+  std::int64_t received = 0;
+  for (SendStep& step : plan.sends[0].steps) step.after_receive = received++;
+}
+
 }  // namespace
 
 std::vector<int> send_peers(Op op, int rank, int ranks) {
@@ -89,6 +101,8 @@ std::vector<int> send_peers(Op op, int rank, int ranks) {
     case Op::kAllReduce:
     case Op::kSendRecv:
       return {(rank + 1) % ranks};
+    case Op::kBroadcast:
+      return rank + 1 < ranks ? std::vector<int>{rank + 1} : std::vector<int>{};
     case Op::kPing:
       return rank < 2 ? std::vector<int>{1 - rank} : std::vector<int>{};
     case Op::kAllToAll:
@@ -104,6 +118,8 @@ std::vector<int> receive_peers(Op op, int rank, int ranks) {
     case Op::kAllReduce:
     case Op::kSendRecv:
       return {(rank + ranks - 1) % ranks};
+    case Op::kBroadcast:
+      return rank > 0 ? std::vector<int>{rank - 1} : std::vector<int>{};
     case Op::kPing:
       return rank < 2 ? std::vector<int>{1 - rank} : std::vector<int>{};
     case Op::kAllToAll:
@@ -138,6 +154,9 @@ Plan make_plan(Op op, int rank, int ranks, std::uint64_t size_bytes) {
         for (SendStep& step : plan.sends[0].steps)
           step.after_receive = static_cast<std::int64_t>(plan.receives[0].steps.size()) - 1;
       break;
+    case Op::kBroadcast:
+      plan_broadcast(plan);
+      break;
     case Op::kAllToAll: {
       const auto n = static_cast<std::uint64_t>(ranks);
       plan.count = std::max<std::uint64_t>(1, elements / n);
@@ -163,6 +182,7 @@ double bus_factor(Op op, int ranks) {
       return 2 * (n - 1) / n;
     case Op::kAllToAll:
       return (n - 1) / n;
+    case Op::kBroadcast:
     case Op::kSendRecv:
     case Op::kPing:
       break;

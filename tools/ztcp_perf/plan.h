@@ -19,6 +19,8 @@ inline constexpr std::uint32_t kStepsInFlight = 8;
 
 inline constexpr std::int64_t kNoDependency = -1;
 
+inline constexpr int kRoot = 0;  // The rank whose data broadcast brings to all.
+
 // Where a message lies in this rank's memory.
 enum class Buffer : std::uint8_t {
   kInput,    // The user's send buffer.

@@ -200,6 +200,8 @@ class Runner {
     const std::span<std::byte> input = connections_.input().first(plan.input_bytes);
     if (options_.op == Op::kAllReduce)
       return fill_summands(as<float>(input), bootstrap_.rank(), data_version_);
+    if (options_.op == Op::kBroadcast)
+      return fill_block(as<std::uint32_t>(input), kRoot, kRoot, data_version_);
     for (const int peer : block_peers(plan.sends))
       fill_block(as<std::uint32_t>(block(input, plan, peer)), bootstrap_.rank(), peer,
                  data_version_);
@@ -209,6 +211,8 @@ class Runner {
     const std::span<std::byte> output = connections_.output().first(plan.output_bytes);
     if (options_.op == Op::kAllReduce)
       return count_wrong_sums(as<const float>(output), bootstrap_.size(), data_version_);
+    if (options_.op == Op::kBroadcast)
+      return count_wrong_block(as<const std::uint32_t>(output), kRoot, kRoot, data_version_);
     std::uint64_t wrong = 0;
     for (const int peer : block_peers(plan.receives))
       wrong += count_wrong_block(as<const std::uint32_t>(block(output, plan, peer)), peer,

@@ -197,6 +197,19 @@ TEST_P(PerfPlan, SendRecvAndPingMoveTheWholeMessage) {
   }
 }
 
+TEST_P(PerfPlan, BroadcastBringsTheRootsDataToAll) {
+  const int ranks = GetParam().ranks;
+  World world(Op::kBroadcast, ranks, GetParam().size, 20);
+  fill_block(as<std::uint32_t>(world.ranks()[0].input), 0, 0, 6);
+  ASSERT_TRUE(world.run()) << "stuck";
+  EXPECT_TRUE(world.ranks()[0].output.empty());
+  for (int r = 1; r < ranks; ++r) {
+    auto& output = world.ranks()[static_cast<std::size_t>(r)].output;
+    ASSERT_EQ(output.size(), world.ranks()[0].input.size());
+    EXPECT_EQ(count_wrong_block(as<std::uint32_t>(output), 0, 0, 6), 0U);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, PerfPlan,
                          testing::Values(Case{2, 4}, Case{2, 8}, Case{2, 5'000'000}, Case{3, 4},
                                          Case{3, 100}, Case{3, 7'000'004}, Case{4, 8},
