@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tools/ztcp_perf/failure.h"
+#include "tools/ztcp_perf/interrupt.h"
 
 namespace ztcp::perf {
 
@@ -45,6 +46,7 @@ void Exchange::run(const Plan& plan) {
                 connections_.input().data() + plan.own_offset_bytes, plan.own_bytes);
   idle_rounds_ = 0;
   while (unfinished > 0) {
+    throw_if_interrupted();  // A rank without an idle round is stopped, too.
     bool moved = false;
     for (std::size_t i = 0; i < receives_.size(); ++i) {
       const std::size_t total = plan.receives[i].steps.size();

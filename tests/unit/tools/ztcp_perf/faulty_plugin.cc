@@ -2,10 +2,11 @@
 // Copyright the ztcp authors
 //
 // The reference plugin with one fault, to see that ztcp_perf notices. ZTCP_FAULTY_INNER names the
-// reference plugin; ZTCP_FAULTY_RANK the rank it happens at; ZTCP_FAULT what happens at the 40th
-// receive that completes: "flip" a bit, "late" keep the old bytes, "short" report a byte less,
-// "error" fail, "hang" never complete; "init": init takes longer than anybody waits; "slow": the
-// first receive that completes takes 400 ms longer; "stall": the 40th does.
+// reference plugin; ZTCP_FAULTY_RANK the rank it happens at, or "all"; ZTCP_FAULT what happens at
+// the 40th receive that completes: "flip" a bit, "late" keep the old bytes, "short" report a byte
+// less, "error" fail, "hang" never complete, "stall" take 400 ms longer; "slow": the first receive
+// that completes does; "init": init takes longer than anybody waits; "instant": every request is
+// done at once, and no byte moves.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -68,6 +69,26 @@ ncclResult_t test(void* request, int* done, int* size) {
   return g_fault == "error" ? ncclInternalError : result;
 }
 
+int g_instant_bytes = 0;
+
+ncclResult_t instant_isend(void*, void*, size_t, int, void*, void*, void** request) {
+  *request = &g_instant_bytes;
+  return ncclSuccess;
+}
+
+ncclResult_t instant_irecv(void*, int, void**, size_t* sizes, int*, void**, void**,
+                           void** request) {
+  g_instant_bytes = static_cast<int>(sizes[0]);
+  *request = &g_instant_bytes;
+  return ncclSuccess;
+}
+
+ncclResult_t instant_test(void*, int* done, int* size) {
+  *done = 1;
+  if (size != nullptr) *size = g_instant_bytes;
+  return ncclSuccess;
+}
+
 ncclResult_t hang_in_init(void** context, uint64_t id, ncclNetCommConfig_v10_t* config,
                           ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) {
   sleep(100);
@@ -81,11 +102,16 @@ __attribute__((constructor)) void open_inner() {
   ncclNetPlugin_v11 = *g_inner;
   const char* rank = std::getenv("ZTCP_LOCAL_RANK");
   const char* faulty = std::getenv("ZTCP_FAULTY_RANK");
-  if (rank == nullptr || faulty == nullptr || std::strcmp(rank, faulty) != 0) return;
+  if (rank == nullptr || faulty == nullptr) return;
+  if (std::strcmp(rank, faulty) != 0 && std::strcmp(faulty, "all") != 0) return;
   g_fault = std::getenv("ZTCP_FAULT");
   ncclNetPlugin_v11.irecv = irecv;
   ncclNetPlugin_v11.test = test;
   if (g_fault == "init") ncclNetPlugin_v11.init = hang_in_init;
+  if (g_fault != "instant") return;
+  ncclNetPlugin_v11.isend = instant_isend;
+  ncclNetPlugin_v11.irecv = instant_irecv;
+  ncclNetPlugin_v11.test = instant_test;
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ def perf(*arguments, plugin=REFERENCE, **env):
                           capture_output=True, timeout=LIMIT_S, check=False)
 
 
-def start(*arguments, **env):
-    return subprocess.Popen([PERF, "--plugin", REFERENCE, *arguments], env=environment(**env),
+def start(*arguments, plugin=REFERENCE, **env):
+    return subprocess.Popen([PERF, "--plugin", plugin, *arguments], env=environment(**env),
                             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -520,6 +520,24 @@ class Failures(unittest.TestCase):
         code, errors = self.end_with(3, lambda run, _: run.send_signal(signal.SIGINT))
         self.assertEqual(code, 130)
         self.assertEqual(errors.strip(), "ztcp_perf: stopped by Interrupt")
+
+    def test_a_signal_ends_an_exchange_that_never_waits(self):
+        common = ("--ranks", "2", "--rendezvous", f"127.0.0.1:{free_port()}", "--op", "sendrecv", *self.LONG[:-1], "2000000000")
+        ranks = [start("--rank", str(rank), *common, plugin=FAULTY, ZTCP_FAULTY_INNER=REFERENCE, ZTCP_FAULTY_RANK="all",
+                       ZTCP_FAULT="instant") for rank in range(2)]
+        for line in ranks[0].stdout:
+            if "(elements)" in line:
+                break
+        time.sleep(0.5)  # To where both ranks exchange messages.
+        try:
+            for rank in ranks:
+                rank.terminate()
+            for rank in ranks:
+                _, errors = rank.communicate(timeout=10)
+                self.assertEqual(rank.returncode, 3, errors)
+        finally:
+            for rank in ranks:
+                rank.kill()
 
     def test_a_killed_launcher_takes_its_ranks_with_it(self):
         run = start("--ranks", "2", *self.LONG)
