@@ -36,8 +36,8 @@ class Timers:
 
 DEFAULT_TIMERS = Timers(8.0, 3.0, 1.5, 7.0)
 SHORT_TIMERS = Timers(3.0, 0.8, 0.6, 5.0)
-# The default ack_timeout of 18 is 4.096 us * 2^18, with 7 retries.
-RDMA_SILENCE_S = 7.5
+# The default ack_timeout of 20 is 4.096 us * 2^20. A NIC waits so long for each of 8 attempts.
+RDMA_SILENCE_S = 8 * 4.096e-6 * (1 << 20)
 # Survival is required of outages up to this share of the documented limit: the rest is for a busy machine.
 CERTAIN_SHARE = 0.6
 
@@ -139,15 +139,20 @@ class Plan:
         lasts = self.duration_s + INJECTION_S.get(self.fault, 0.0)
         return 3 + self.before_s + lasts + (20 if self.expect is Expect.FAIL else self.after_s)
 
+    @property
+    def silence_s(self) -> float:
+        """A connection to a peer that does not answer ends after this time."""
+        tcp_s = self.timers.silence_s + self.timers.redial_window_s
+        return max(RDMA_SILENCE_S, tcp_s) if self.transport in RDMA else tcp_s
+
     def bound_s(self, timeout_multiplier: float) -> float:
         """All ranks must have ended this long after the end of the fault."""
-        silence = max(RDMA_SILENCE_S, self.timers.silence_s + self.timers.redial_window_s)
         deaths = 3 if self.fault == "mtu-hole" else 1  # Redialled flows meet the same hole.
-        return self.after_s + silence * deaths + 30 * timeout_multiplier
+        return self.after_s + self.silence_s * deaths + 30 * timeout_multiplier
 
     def detection_bound_s(self, timeout_multiplier: float) -> float:
         """The plugin must have reported a dead rank this long after its death."""
-        return max(RDMA_SILENCE_S, self.timers.silence_s + self.timers.redial_window_s) + 15 * timeout_multiplier
+        return self.silence_s + 15 * timeout_multiplier
 
     def describe(self) -> str:
         words = [f"{self.ranks} ranks", self.op, f"{self.size_kib} KiB"]
@@ -167,10 +172,8 @@ class Plan:
 
 def survived_s(transport: str, fault: str, timers: Timers) -> float:
     """The longest outage of all paths that the documentation says a connection survives."""
-    if transport in ("rdma", "rdma-merged"):
+    if transport in RDMA:  # Silence of TCP ends nothing while an RDMA rail is left.
         return RDMA_SILENCE_S
-    if transport == "rdma-tcp":
-        return min(RDMA_SILENCE_S, timers.silence_s)
     if transport == "sockets-merged":  # A connection ends with its last rail: there is no redial window.
         return timers.silence_s
     return timers.silence_s + timers.redial_window_s
