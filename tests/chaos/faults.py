@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
+import time
 from typing import Protocol
 
 from plan import Plan
@@ -19,6 +20,8 @@ from worlds import World
 SMALLER_MTUS = (576, 800, 1280)
 # Added to the MTU of the hosts, but not of the switch.
 RAISED_MTU_BYTES = 2000
+# Survivors of a stopped rank have done by then what they can do without it.
+SETTLED_S = 0.06
 
 
 class Running(Protocol):
@@ -52,21 +55,43 @@ def halt(job: Running, process: Process) -> None:
         process.send(signal.SIGCONT)
 
 
-def wait_for_exchange(job: Running) -> None:
-    """Returns while all ranks have requests in flight: only then the plugin of a peer can report the death of the victim."""
-    wait_until(lambda: all(rank.is_polling(samples=3, step_s=0.002) for rank in job.ranks), 10, job.cancelled, step_s=0.002)
+def stop_in_exchange(job: Running) -> None:
+    """Stops the victim while a survivor waits for its data: only then the plugin of the survivor can report its death.
+
+    Survivors that need nothing of the victim sleep soon after it is stopped, because they wait for all ranks in ztcp_perf.
+    """
+    victim = job.ranks[job.plan.victim]
+    survivors = [rank for rank in job.ranks if rank is not victim]
+
+    def is_waited_for() -> bool:
+        victim.send(signal.SIGSTOP)
+        time.sleep(SETTLED_S)
+        if any(rank.is_polling(samples=5, step_s=0.004) for rank in survivors):
+            return True
+        victim.send(signal.SIGCONT)
+        return False
+    wait_until(is_waited_for, 10, job.cancelled, step_s=0.005)
 
 
 def kill(job: Running) -> None:
-    wait_for_exchange(job)
-    job.relay.mute(job.plan.victim)
-    job.ranks[job.plan.victim].send(signal.SIGKILL)
+    stop_in_exchange(job)
+    end_in_exchange(job, signal.SIGKILL)
 
 
 def leave(job: Running) -> None:
-    wait_for_exchange(job)
+    stop_in_exchange(job)
+    end_in_exchange(job, signal.SIGTERM)
+
+
+def end_in_exchange(job: Running, number: int) -> None:
+    """The victim dies at once or, in half of the jobs, after a moment in which data moves again."""
+    victim = job.ranks[job.plan.victim]
     job.relay.mute(job.plan.victim)
-    job.ranks[job.plan.victim].send(signal.SIGTERM)
+    if draw(job).random() < 0.5:
+        victim.send(signal.SIGCONT)
+        time.sleep(0.0002)
+    victim.send(number)
+    victim.send(signal.SIGCONT)
 
 
 def kill_switch(job: Running) -> None:

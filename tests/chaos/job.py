@@ -28,6 +28,7 @@ ROWS_PER_S = 10
 MOST_ITERATIONS = 4000
 START_S = 60
 STILL_MOVING_S = 15
+MET_S = 1  # A fault met a job that ends well so long after its begin, before its end.
 MOST_BOUNDS = 3  # A job that is slow but still moves gets more time.
 
 
@@ -122,10 +123,11 @@ class Job:
         return self._row_count() >= ROWS_BEFORE_FAULT and not is_over()
 
     def _inject(self) -> bool:
-        """Returns false when every rank ended well before the end of the fault: the fault came too late."""
+        """Returns false when every rank ended well as soon as the fault began: the fault came too late."""
         self.log_sizes = [self._log_size(rank) for rank in range(self.plan.ranks)]
+        began = time.monotonic()
         faults.INJECT[self.plan.fault](self)
-        return any(rank.status() != 0 for rank in self.ranks)
+        return any(rank.status() != 0 for rank in self.ranks) or time.monotonic() - began > MET_S
 
     def _wait_for_end(self) -> float:
         bound_s = self.plan.bound_s(self.timeout_multiplier)
@@ -148,10 +150,14 @@ class Job:
         return time.monotonic() - began
 
     def _end_idle_survivors(self) -> None:
-        """Ends survivors that wait for the dead rank in ztcp_perf. Survivors that wait for the plugin run on into the bound."""
-        survivors = [rank for number, rank in enumerate(self.ranks) if number != self.plan.victim and rank.running()]
-        if survivors and not any(rank.is_polling() for rank in survivors):
-            self.no_request_in_flight = True
+        """Ends survivors that wait for the dead rank in ztcp_perf. Survivors that wait for the plugin run on into the bound.
+
+        Behind a muted rank 0 survivors do not hear from each other: one may have failed by its request in flight.
+        """
+        survivors = [rank for number, rank in enumerate(self.ranks) if number != self.plan.victim]
+        idle = [rank for rank in survivors if rank.running()]
+        if idle and not any(rank.is_polling() for rank in idle):
+            self.no_request_in_flight = len(idle) == len(survivors)
             self.relay.end_muted()
 
     def _was_met(self, was_injected: bool, rows_before: int, ends: list[RankEnd]) -> bool:
