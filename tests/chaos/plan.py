@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import math
 import random
 
 
@@ -172,6 +173,8 @@ class Plan:
 
 def survived_s(transport: str, fault: str, timers: Timers) -> float:
     """The longest outage of all paths that the documentation says a connection survives."""
+    if transport == "sockets" and fault == "stop":  # The kernel of the stopped process answers.
+        return math.inf
     if transport in RDMA:  # Silence of TCP ends nothing while an RDMA rail is left.
         return RDMA_SILENCE_S
     if transport == "sockets-merged":  # A connection ends with its last rail: there is no redial window.

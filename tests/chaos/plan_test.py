@@ -57,6 +57,7 @@ class Expectations(unittest.TestCase):
                 self.assertIs(expected(transport, fault, 1, DEFAULT_TIMERS), Expect.FINISH)
         for transport in ("rdma", "rdma-merged", "rdma-tcp"):  # 60 % of 34 s.
             self.assertIs(expected(transport, "stop", 15, SHORT_TIMERS), Expect.FINISH)
+        self.assertIs(expected("sockets", "stop", 30, SHORT_TIMERS), Expect.FINISH)
         for transport, fault in (("sockets", "partition"), ("memif", "switch-stop"), ("mesh", "stop"), ("rdma", "stop")):
             self.assertIs(expected(transport, fault, 30, DEFAULT_TIMERS), Expect.EITHER)
 
