@@ -68,6 +68,14 @@ class Jobs(unittest.TestCase):
         self.assertFalse(job.no_request_in_flight)
         job.relay.end_muted.assert_not_called()
 
+    # --- Faults that software NICs and switches count -------------------------------------------------
+    def test_a_fault_of_a_nic_needs_no_row_of_results(self):
+        for fault, is_met in (("device-lost", True), ("loss", False)):
+            job = self.job(Rank(1), Rank(3), fault=fault)
+            job.world.was_met = lambda: True
+            with mock.patch.object(job, "_row_count", return_value=0):
+                self.assertIs(job._was_met(was_injected=False, rows_before=0, ends=[]), is_met)
+
     # --- Faults of jobs that end well -----------------------------------------------------------------
     def injected(self, seconds, *ranks):
         times = iter((0.0, seconds))
