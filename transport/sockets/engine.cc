@@ -30,7 +30,6 @@ constexpr int kSendRounds = 4;
 // interval, which is shorter than a round trip; in one turn for so many streams.
 constexpr Duration kDeliveryInterval = std::chrono::microseconds(5);
 constexpr std::size_t kDeliveriesPerTurn = 8;
-constexpr Duration kLookInterval = std::chrono::milliseconds(10);
 constexpr Duration kOncePer = std::chrono::minutes(1);
 // That many connections are an ordinary job's.
 constexpr std::size_t kDescriptorsAtOnce = 512;
@@ -329,32 +328,6 @@ void Engine::tell_deliveries(TimePoint now, bool has_come) {
     undelivered_[next_undelivered_] = undelivered_.back();
     undelivered_.pop_back();
   }
-}
-
-void Engine::look(TimePoint now) {
-  next_look_ = now + kLookInterval;
-  if (now >= next_interface_look_) look_at_interface(now);
-  if (now >= next_loss_look_) look_for_losses(now);
-  // Giving up may dial again.
-  // NOLINTNEXTLINE(modernize-loop-convert)
-  for (std::size_t i = 0; i < streams_.size(); ++i)
-    if (!streams_[i]->is_gone() && streams_[i]->deadline() <= now) streams_[i]->give_up(now);
-  if (stranger_log_.is_due(now)) look_for_strangers(now);
-}
-
-void Engine::look_for_strangers(TimePoint now) {
-  const msg::AcceptorCounters& counts = sessions_.acceptor().counters();
-  const std::array<CountWatch::Part, 6> totals = {{
-      {"strays_bad_magic", counts.strays_bad_magic},
-      {"strays_unknown_cookie", counts.strays_unknown_cookie},
-      {"strays_bad_key", counts.strays_bad_key},
-      {"strays_timed_out", counts.strays_timed_out},
-      {"strays_pushed_out", counts.strays_pushed_out},
-      {"refused_version", counts.refused_version},
-  }};
-  const Device& device = config_.device;
-  const auto text = stranger_log_.look(now, totals, ports_text(device, listener_.endpoint));
-  if (text) remarks_.add(log::Level::kWarn, [&] { return device.name + ": " + *text; });
 }
 
 void Engine::bury(TimePoint now) {

@@ -159,6 +159,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool send_all(TimePoint now);
   void tell_deliveries(TimePoint now, bool has_come);
   void look(TimePoint now);
+  void look_for_log(TimePoint now);
   void look_for_strangers(TimePoint now);
   void look_at_interface(TimePoint now);
   void look_for_losses(TimePoint now);

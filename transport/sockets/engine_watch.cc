@@ -2,9 +2,13 @@
 // Copyright the ztcp authors
 //
 // What is looked at now and then: signs of life of a peer whose process is said to have ended (one
-// that drives its NIC itself, so that no kernel ends its connections), the interface, and losses.
+// that drives its NIC itself, so that no kernel ends its connections), the interface, losses, and
+// strangers.
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
+#include <new>
 #include <utility>
 
 #include "transport/sockets/engine.h"
@@ -12,6 +16,7 @@
 namespace ztcp::sockets {
 namespace {
 
+constexpr Duration kLookInterval = std::chrono::milliseconds(10);
 constexpr Duration kInterfaceInterval = std::chrono::seconds(1);
 // Each stream once in so long.
 constexpr Duration kLossInterval = std::chrono::minutes(1);
@@ -20,6 +25,26 @@ constexpr std::uint64_t kLossOneOf = 200;
 constexpr std::uint64_t kLeastSentBytes = 4U << 20;
 
 }  // namespace
+
+void Engine::look(TimePoint now) {
+  next_look_ = now + kLookInterval;
+  // Giving up may dial again.
+  // NOLINTNEXTLINE(modernize-loop-convert)
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (!streams_[i]->is_gone() && streams_[i]->deadline() <= now) streams_[i]->give_up(now);
+  look_for_log(now);
+}
+
+// A line of the log is left out where memory ends: connections go on, and so does the turn.
+void Engine::look_for_log(TimePoint now) {
+  try {
+    if (now >= next_interface_look_) look_at_interface(now);
+    if (now >= next_loss_look_) look_for_losses(now);
+    if (stranger_log_.is_due(now)) look_for_strangers(now);
+  } catch (const std::bad_alloc&) {
+    // What goes on is told at a later look.
+  }
+}
 
 // The engine with the listener speaks for all of a device.
 void Engine::look_at_interface(TimePoint now) {
@@ -54,6 +79,21 @@ void Engine::look_for_losses(TimePoint now) {
   const std::uint64_t repeated = sent.repeated - before.repeated;
   if (all < kLeastSentBytes || repeated * kLossOneOf < all) return;
   path_log_.loss(now, peer_of(stream.fd()).address, repeated, all, now - since);
+}
+
+void Engine::look_for_strangers(TimePoint now) {
+  const msg::AcceptorCounters& counts = sessions_.acceptor().counters();
+  const std::array<CountWatch::Part, 6> totals = {{
+      {"strays_bad_magic", counts.strays_bad_magic},
+      {"strays_unknown_cookie", counts.strays_unknown_cookie},
+      {"strays_bad_key", counts.strays_bad_key},
+      {"strays_timed_out", counts.strays_timed_out},
+      {"strays_pushed_out", counts.strays_pushed_out},
+      {"refused_version", counts.refused_version},
+  }};
+  const Device& device = config_.device;
+  const auto text = stranger_log_.look(now, totals, ports_text(device, listener_.endpoint));
+  if (text) remarks_.add(log::Level::kWarn, [&] { return device.name + ": " + *text; });
 }
 
 void Engine::probe(IpAddress remote) {

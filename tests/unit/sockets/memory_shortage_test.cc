@@ -9,23 +9,25 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "tests/support/failing_connect.h"
 #include "tests/support/log_capture.h"
 #include "tests/unit/sockets/engine_host.h"
+#include "transport/comms/stranger_log.h"
 
 namespace ztcp::sockets {
 namespace {
 
 using namespace test;
 
-class MemoryShortage : public testing::TestWithParam<std::size_t> {};
-INSTANTIATE_TEST_SUITE_P(Queues, MemoryShortage, testing::Values(1, 2),
+class ConnectInShortage : public testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Queues, ConnectInShortage, testing::Values(1, 2),
                          testing::PrintToStringParamName());
 
-TEST_P(MemoryShortage, EndsAConnectThatNeedsItAndNothingElse) {
+TEST_P(ConnectInShortage, EndsWhereItNeedsMemoryAndHarmsNothingElse) {
   const test::LogCapture log;
   const auto host = [](std::uint64_t secret) {
     return std::make_shared<EngineHost>(secret, /*max_streams=*/64, GetParam());
@@ -38,6 +40,22 @@ TEST_P(MemoryShortage, EndsAConnectThatNeedsItAndNothingElse) {
   EXPECT_TRUE(std::none_of(warnings.begin(), warnings.end(), [](const std::string& line) {
     return line.find("driving it met") != std::string::npos;
   }));
+}
+
+TEST(MemoryShortage, LeavesOutALineOfTheLogAndNothingElse) {
+  const test::LogCapture log;
+  const auto host = std::make_shared<EngineHost>(/*secret=*/1);
+  const auto listener = comms::CommListener::open(host);
+  ASSERT_TRUE(listener);
+  for (std::size_t nth = 1;; ++nth) {
+    std::this_thread::sleep_for(comms::StrangerLog::kLookInterval);  // The next look is due.
+    test::FailingAllocation failing(nth);
+    EXPECT_TRUE(failing.during([&] { return (*listener)->accept(); }));
+    if (!failing.has_failed()) break;
+    ASSERT_LT(nth, 30U);
+  }
+  for (const std::string& line : log.warnings())
+    EXPECT_EQ(line.find("driving it met"), std::string::npos) << line;
 }
 
 }  // namespace
