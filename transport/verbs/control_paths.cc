@@ -26,6 +26,8 @@ namespace {
 constexpr Duration kFirstDial = std::chrono::milliseconds(20);
 constexpr Duration kFirstPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::seconds(8);
+// So long after a reset a living sender has dialled again.
+constexpr Duration kRedialGrace = std::chrono::seconds(3);
 // Of a talk: one that has ended unnoticed has its successor beside it.
 constexpr std::size_t kMostPaths = std::size_t{2} * kMaxRails;
 
@@ -45,6 +47,22 @@ void reroute(Talk& talk, const Talk& ended) {
 
 bool is_open(const Talk& talk) {
   return talk.state == Talk::State::kOpen || talk.state == Talk::State::kLeaving;
+}
+
+// The kernel of a peer whose process ended with bytes unread resets a path, and so does that of a
+// living one which had no answer for the user timeout: packets are lost in one direction alone, or
+// its host is overloaded. The redial tells them apart: nobody listens for a dead peer, and a living
+// sender dials again.
+bool is_reset(const Talk& talk, const Error& error) {
+  return error.code == Errc::kPeerClosed && error.sys_errno == ECONNRESET &&
+         talk.state == Talk::State::kOpen && talk.answer.facts.ticket != Ticket{};
+}
+
+// A sender dials at once, a receiver gives up a sender that does not.
+void expect_redial(Talk& talk) {
+  const TimePoint now = clock_now();
+  for (Talk::Route& route : talk.routes) route.due = std::min(route.due, now + kFirstDial);
+  if (talk.routes.empty()) talk.deadline = now + kRedialGrace;
 }
 
 std::string words_of(const Error& error) {
@@ -159,6 +177,7 @@ void Control::join_path(Talk& path, std::uint32_t heard) {
   talk.paths.push_back(&path);
   path.state = Talk::State::kPath;
   path.deadline = kNever;
+  if (talk.state == Talk::State::kOpen) talk.deadline = kNever;
   talk.connection->set_silent(false);
   for (Talk::Route& route : talk.routes)
     if (route.path == &path) route.pause = kFirstPause;
@@ -173,9 +192,12 @@ void Control::join_path(Talk& path, std::uint32_t heard) {
 void Control::lose_path(Talk& path, const Error& error) {
   Talk& talk = *path.talk;
   const bool is_end = is_death(path, error);
+  const bool is_joined = path.state == Talk::State::kPath;
   detach_path(path);
   const bool is_last = is_open(talk) && !talk.fd && talk.paths.empty();
-  if (is_last && is_end)
+  const bool is_redialled = is_last && is_end && is_joined && is_reset(talk, error);
+  if (is_redialled) expect_redial(talk);
+  if (is_last && is_end && !is_redialled)
     give_up(talk, error, kDied);
   else if (is_last)
     fall_silent(talk, path, error);
@@ -219,9 +241,11 @@ void Control::detach_path(Talk& path) {
 bool Control::goes_on(Talk& talk, const Error& error) {
   if (talk.is_path() || !is_open(talk)) return false;
   const bool is_last = talk.paths.empty();
-  if (is_last && (talk.state != Talk::State::kOpen || is_death(talk, error))) return false;
+  const bool is_end = is_last && (talk.state != Talk::State::kOpen || is_death(talk, error));
+  if (is_end && !is_reset(talk, error)) return false;
   forget(talk);
   reroute(talk, talk);
+  if (is_end) expect_redial(talk);
   is_last ? fall_silent(talk, talk, error) : say_ended(talk, talk, error);
   return true;
 }

@@ -460,6 +460,11 @@ void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
 
 void Control::time_out(Talk& talk) {
   try {
+    // Of an open one: its sender has not dialled again after a reset.
+    if (talk.state == Talk::State::kOpen) {
+      talk.deadline = kNever;
+      return give_up(talk, {Errc::kPeerClosed, ECONNRESET, "the peer"}, kDied);
+    }
     if (talk.state == Talk::State::kAwaitHello) ++talk.over->strangers.timed_out;
     give_up(talk, {Errc::kTimedOut, 0, "the exchange"},
             "is the process on that host alive, and may TCP pass to its ports first_port to "
@@ -514,7 +519,7 @@ void Control::sweep(TimePoint now) {
     if (talk.rails_due <= now) advance(talk, now);
     if (talk.routes_due() <= now) dial_paths(talk, now);
     // What has come counts, though this thread was kept from reading it.
-    if (talk.deadline <= now) read_late(talk);
+    if (talk.deadline <= now && talk.fd) read_late(talk);
     if (talk.deadline <= now) {
       if (talk.state == Talk::State::kLeaving)
         talk.state = Talk::State::kGone;

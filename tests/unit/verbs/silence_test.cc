@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -61,6 +62,25 @@ class SilenceTest : public OwnNetwork, public Connections {
     for (std::size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) ++out;
     return out;
   }
+  // As the kernel of a living peer does that had no answer for the user timeout.
+  static void reset_dialled() {
+    for (int fd = 0; fd < 1024; ++fd) {
+      int is_listener = 0;
+      socklen_t size = sizeof is_listener;
+      sockaddr_in own{};
+      sockaddr_in peer{};
+      socklen_t own_size = sizeof own;
+      socklen_t peer_size = sizeof peer;
+      if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listener, &size) != 0 || is_listener != 0 ||
+          getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+          getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0 ||
+          own.sin_family != AF_INET || ntohs(own.sin_port) < ntohs(peer.sin_port))
+        continue;
+      sockaddr nobody{};
+      nobody.sa_family = AF_UNSPEC;
+      EXPECT_EQ(connect(fd, &nobody, sizeof nobody), 0);
+    }
+  }
   std::size_t backs() const {
     std::size_t out = 0;
     for (const std::string& line : log_.infos()) out += count(line, "is back");
@@ -83,6 +103,36 @@ TEST_F(SilenceTest, OfTcpAloneEndsNoConnection) {
   carry_until([&] { return backs() == 2; });
   exchange(both, 100'000, 4);
   EXPECT_THAT(log_.warned(), Not(HasSubstr("failed")));
+}
+
+TEST_F(SilenceTest, AResetByALivingPeerEndsNoConnection) {
+  test::Pair both = pair();
+  exchange(both, 1000, 1);
+  reset_dialled();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+  for (std::uint64_t seed = 2; std::chrono::steady_clock::now() < end && !HasFailure(); ++seed) {
+    exchange(both, 1000, seed);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(backs(), 2U);
+  EXPECT_THAT(log_.warned(), Not(HasSubstr("failed")));
+}
+
+TEST_F(SilenceTest, AResetBySenderThatDialsNoMoreEndsTheReceiver) {
+  test::Pair both = pair();
+  exchange(both, 1000, 1);
+  test::Bytes to(1000);
+  MemoryKey* const key = register_host(*both.receiver, to);
+  const auto receive = test::post_recv(*both.receiver, to, key);
+  ASSERT_TRUE(receive && *receive != nullptr);
+  reset_dialled();
+  ASSERT_TRUE(set_up(false));
+  const auto done = test::finish(**receive);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::kPeerClosed);
+  EXPECT_THAT(log_.warned(), HasSubstr("its process ended without a word"));
+  ASSERT_TRUE(set_up(true));
+  EXPECT_TRUE(both.receiver->deregister_memory(key));
 }
 
 // Nothing else would ever tell a receiver that waits.
