@@ -100,7 +100,7 @@ def faults_of(transport: str) -> tuple[str, ...]:
         out += HOSTS
     if transport in RDMA:
         out += NICS
-    if transport == "rdma-tcp":
+    if transport in ("rdma", "rdma-tcp"):
         out += ("sockets-kill",)
     return out
 

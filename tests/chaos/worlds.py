@@ -242,7 +242,7 @@ class SoftNics(World):
                 "SOFT_NIC_DEVICES": "2" if self.plan.transport == "rdma-merged" else "1"}
 
     def kill_sockets(self) -> None:
-        """Destroys the connections of the TCP rail, which has the last range of ports."""
+        """Destroys the connections of the TCP rail, which has the last range of ports, or else those beside the only NIC."""
         first, last = self.ports[-1]
         for port in range(first, last + 1):
             said = run("ss", "-K", "-H", "-t", "-n", "sport", "=", f":{port}", is_checked=False)

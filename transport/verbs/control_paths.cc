@@ -51,10 +51,11 @@ bool is_open(const Talk& talk) {
 
 // The kernel of a peer whose process ended with bytes unread resets a path, and so does that of a
 // living one which had no answer for the user timeout: packets are lost in one direction alone, or
-// its host is overloaded. The redial tells them apart: nobody listens for a dead peer, and a living
-// sender dials again.
+// its host is overloaded. Or either host's administrator destroys it (ss -K). The redial tells
+// them apart: nobody listens for a dead peer, and a living sender dials again.
 bool is_reset(const Talk& talk, const Error& error) {
-  return error.code == Errc::kPeerClosed && error.sys_errno == ECONNRESET &&
+  return error.code == Errc::kPeerClosed &&
+         (error.sys_errno == ECONNRESET || error.sys_errno == ECONNABORTED) &&
          talk.state == Talk::State::kOpen && talk.answer.facts.ticket != Ticket{};
 }
 
