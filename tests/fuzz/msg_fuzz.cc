@@ -127,7 +127,8 @@ class Peer {
         bytes.resize(encode(Ready{source_.u16()}, bytes));
         break;
       case 7:
-        bytes.resize(encode(Refusal{static_cast<Reason>(source_.u8()), 1, 2}, bytes));
+        bytes.resize(
+            encode(Refusal{static_cast<Reason>(source_.u8() % (kLastReason + 2)), 1, 2}, bytes));
         break;
       case 9:
         bytes.resize(encode(Ask{}, bytes));
@@ -205,7 +206,10 @@ struct Receiving final : ListenerEvents {
       if (session != nullptr) require(session->unposted_bytes() <= kAllowance);
       for (const auto& posted : records) require(posted.buffer.back() == std::byte{0x7e});
     }
-    if (session != nullptr && !owner.is_over && source.u8() % 2 == 0) session->close();
+    if (session == nullptr || owner.is_over) return;
+    const std::uint8_t end = source.u8() % 3;
+    if (end == 0) session->close();
+    if (end == 1) session->give_up();
   }
 
   void connect(ByteSource& source, Peer& peer) {
@@ -222,6 +226,8 @@ struct Receiving final : ListenerEvents {
     hello.session = kSession;
     hello.epoch = 1 + choice / 4 % 8;
     hello.flows_wanted = 4;
+    hello.process_ends = choice / 32 == 6;
+    hello.aborts = choice / 32 == 7;
     std::vector<std::byte> bytes(kPreambleBytes + kMaxRecordBytes);
     const std::size_t preamble = encode_preamble(kWireVersion, bytes);
     bytes.resize(preamble + encode(hello, std::span(bytes).subspan(preamble)));
@@ -262,6 +268,8 @@ struct Sending final : Dialer {
     session.on_timers(peer.now);
     while (!source.is_empty()) {
       const std::uint8_t what = source.u8();
+      // Whatever the receiver says afterwards, no message is done.
+      if (what == 255 && !owner.is_over && !session.give_up(peer.now)) owner.end();
       Flow* flow = flows.empty() ? nullptr : flows[what / 16 % flows.size()].get();
       const bool lives = flow != nullptr && !flow->stream.is_left;
       switch (what % 10) {

@@ -259,5 +259,32 @@ TEST(Sessions, TheEndOfAProcessIsHeardThoughAFrameGetsLost) {
   }
 }
 
+// So is an abort, over a network that loses any frame.
+TEST(Sessions, AnAbortIsHeardOverANetworkThatLosesFrames) {
+  for (const std::size_t side : {0U, 1U}) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      SCOPED_TRACE(std::to_string(side) + " aborts, seed " + std::to_string(seed));
+      EngineWorld pair(Case{"", {.loss = 0.03, .delay = 10us}}, seed, 200);
+      ASSERT_TRUE(pair.connect());
+      ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= 5 * seed; }))
+          << pair.world.why();
+      pair.world.set_actor(side, [](TimePoint) { return kNever; });
+      const TimePoint aborted = pair.world.now();
+      if (side == 0)
+        static_cast<void>(pair.sender.session->give_up(aborted));
+      else
+        pair.receiver.session->give_up();
+      // The failure is the outcome here, so it ends the run.
+      EXPECT_FALSE(pair.world.run_until([&] { return false; }, 120s));
+      EXPECT_TRUE(side == 0 ? pair.receiver.failed : pair.sender.failed) << pair.world.why();
+      EXPECT_EQ(side == 0 ? pair.receiver.session->failure_detail().reason
+                          : pair.sender.session->failure_detail().reason,
+                msg::Reason::kAborted);
+      EXPECT_LE(pair.world.now() - aborted, 1s);
+      EXPECT_TRUE(pair.receiver.are_finished_buffers_untouched());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ztcp::sim

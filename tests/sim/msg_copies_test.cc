@@ -143,7 +143,7 @@ TEST(CopiesFail, WhatHasComeIsDoneFirst) {
     MsgWorld world(script);
     run_until_copying(world);
     const std::size_t done = world.receiver.done;
-    world.recv_session->on_process_ended(world.now);
+    world.recv_session->on_sender_left(world.now, msg::Reason::kProcessEnded);
     EXPECT_EQ(world.receiver.failed, 1U);
     EXPECT_FALSE(world.recv_session->has_copies_out());
     EXPECT_EQ(world.problem(), "");

@@ -118,6 +118,10 @@ class MsgWorld final : public msg::ListenerEvents {
   // As SIGKILL does: nothing more is heard of the sender's process but what its kernel has.
   void end_sender_process();
 
+  // That side's application is done: nothing is posted any more.
+  void stop_sending() { script_.send_chance = 0; }
+  void stop_receiving() { script_.post_chance = 0; }
+
   void post_send();
   void post_receive();
   // With a buffer of another size than the message's.

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
 
 namespace ztcp::test {
@@ -122,6 +125,30 @@ inline void expect_deregistering_ends_it(Pair& pair) {
   const auto result = finish(*request);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Errc::kAborted);
+}
+
+// One end closes with messages under way: the other hears of it at once, in words, long before it
+// would give up waiting for the flows to be dialled again.
+inline void expect_an_abort_is_heard(Pair& pair, bool is_sender) {
+  const LogCapture log;
+  Bytes large(8U << 20U);
+  Bytes buffer(100);
+  const auto receiving = post_recv(*pair.receiver, buffer);
+  ASSERT_TRUE(receiving && *receiving != nullptr);
+  // With another tag, for which nobody posts.
+  Request* const sending = post_until_taken(*pair.sender, large, nullptr, /*tag=*/5);
+  ASSERT_NE(sending, nullptr);
+  const auto aborted_at = std::chrono::steady_clock::now();
+  if (is_sender)
+    pair.sender.reset();
+  else
+    pair.receiver.reset();
+  const auto result = finish(is_sender ? **receiving : *sending);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Errc::kPeerClosed);
+  EXPECT_LT(std::chrono::steady_clock::now() - aborted_at, std::chrono::seconds(10));
+  EXPECT_NE(log.warned().find("the peer aborted the connection"), std::string::npos)
+      << log.warned();
 }
 
 }  // namespace ztcp::test

@@ -51,8 +51,8 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
   while (touches(*memory)) {
     if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
       // First: to note and to tell it takes memory, which may have ended.
-      poller_.with_backend([&](TimePoint) {
-        fail_now(Error{Errc::kAborted, 0, "deregister_memory"});
+      poller_.with_backend([&](TimePoint now) {
+        fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
       });
       if (kSends) nic_->memory_patience.ran_out(peer, at - begun);
       nic_->end_log.cut(fmt::format(
@@ -99,7 +99,7 @@ void CommOf<Base, Posted, kRequests>::on_doorbell(TimePoint now) {
 
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::on_link_lost(TimePoint) {
-  fail_now(poller_.backend().lost_error());
+  cut_now(poller_.backend().lost_error());
   if (closing_) retire();
 }
 
@@ -109,7 +109,7 @@ void CommOf<Base, Posted, kRequests>::on_peer_died(TimePoint, IpAddress peer,
   if (remote_.address != peer) return;
   // Whoever has closed in peace may end: what it left here can still be received.
   if (!session_needs_peer()) return;
-  fail_now(Error{Errc::kPeerClosed, 0, "watch"}, why);
+  cut_now(Error{Errc::kPeerClosed, 0, "watch"}, why);
   if (closing_) retire();
 }
 
@@ -131,17 +131,18 @@ void CommOf<Base, Posted, kRequests>::cut_off() {
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::note_session_failed(Error error) {
   if (leaving_) return;
-  note_failed(error);
+  if (!std::exchange(is_telling_, false)) note_failed(error);
   if (closing_) retire();
 }
 
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::note_session_closed() {
   if (leaving_) return;
+  const bool has_told = std::exchange(is_telling_, false);
   if (closing_) {
     session_over_ = true;
     retire();
-  } else {
+  } else if (!has_told) {
     note_failed(Error{Errc::kPeerClosed, 0, "session"});  // Heard of only if NCCL posts again.
   }
 }
@@ -166,7 +167,14 @@ void CommOf<Base, Posted, kRequests>::note_failed(Error error, const std::string
 }
 
 template <class Base, class Posted, std::size_t kRequests>
-void CommOf<Base, Posted, kRequests>::fail_now(Error error, const std::string& detail) {
+void CommOf<Base, Posted, kRequests>::fail_now(TimePoint now, Error error) {
+  if (session_over_) return;
+  is_telling_ = give_up_session(now);
+  note_failed(error);
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::cut_now(Error error, const std::string& detail) {
   if (session_over_) return;
   abort_session();
   note_failed(error, detail);
@@ -177,14 +185,10 @@ void CommOf<Base, Posted, kRequests>::end(TimePoint now) {
   if (leaving_) return;  // Its last words may still be under way; the kernel frees the rest.
   closing_ = true;
   on_doorbell(now);
-  if (session_over_) {
-    retire();
-  } else if (in_flight_ != 0 || !is_ready_now()) {
-    fail_now(Error{Errc::kAborted, 0, "close"});
-    retire();
-  } else {
-    close_session();
-  }
+  const bool is_abort = in_flight_ != 0 || !is_ready_now();
+  if (!session_over_ && !is_abort) return close_session();
+  fail_now(now, Error{Errc::kAborted, 0, "close"});
+  if (!is_telling_) retire();
 }
 
 template <class Base, class Posted, std::size_t kRequests>

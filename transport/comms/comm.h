@@ -61,8 +61,8 @@ class CommOf : public Base, public Client {
   // Ends the session: in peace when nothing is in flight, else with RST, after which no posted
   // buffer is touched again.
   void end(TimePoint now);
-  // RST now; what is posted fails with `error`.
-  void fail_now(Error error, const std::string& detail = {});
+  // What is posted fails with `error`, now, and its memory is NCCL's again; the peer is told.
+  void fail_now(TimePoint now, Error error);
 
   void on_doorbell(TimePoint now) final;
   void on_link_lost(TimePoint now) final;
@@ -105,6 +105,8 @@ class CommOf : public Base, public Client {
   virtual void post_to_session(TimePoint now, Posted& request) = 0;
   virtual void close_session() = 0;
   virtual void abort_session() = 0;
+  // True: its peer is still to be told, and note_session_closed() follows.
+  virtual bool give_up_session(TimePoint now) = 0;
   virtual void cut_off_session() { abort_session(); }
   virtual void leave_session(TimePoint now) = 0;
   virtual bool session_needs_peer() const = 0;
@@ -137,6 +139,8 @@ class CommOf : public Base, public Client {
     return true;
   }
   bool touches(const Registration& memory) const;
+  // The same, with nobody there to be told.
+  void cut_now(Error error, const std::string& detail = {});
   void note_failed(Error error, const std::string& detail = {});
   void retire();
 
@@ -152,7 +156,8 @@ class CommOf : public Base, public Client {
   std::uint32_t in_flight_ = 0;
   std::uint64_t messages_done_ = 0;
   std::uint64_t bytes_done_ = 0;
-  bool session_over_ = false;  // Failed, closed or aborted: no event follows.
+  bool session_over_ = false;  // Failed, closed or aborted: nothing is posted any more.
+  bool is_telling_ = false;    // Aborted, and the session lives until its peer knows.
   bool closing_ = false;
   bool leaving_ = false;  // The process ends.
   bool retired_ = false;

@@ -39,7 +39,7 @@ CommListener::~CommListener() {
     arrivals.poller.with_backend([&](TimePoint now) {
       arrivals.poller.backend().unlisten(cookie_);
       for (ReceivingComm* comm : arrivals.comms) {
-        comm->fail_now(Error{Errc::kAborted, 0, "listener closed"});
+        comm->fail_now(now, Error{Errc::kAborted, 0, "listener closed"});
         comm->end(now);
       }
     });

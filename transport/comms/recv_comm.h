@@ -38,6 +38,10 @@ class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
   }
   void close_session() override { session_->close(); }
   void abort_session() override { session_->abort(); }
+  bool give_up_session(TimePoint) override {
+    session_->give_up();
+    return false;
+  }
   void leave_session(TimePoint now) override { session_->leave(now); }
   bool session_needs_peer() const override { return session_->needs_peer(); }
   const msg::FailureDetail& session_failure() const override { return session_->failure_detail(); }

@@ -48,8 +48,8 @@ Result<bool> SendingComm::is_ready() {
   if (is_ready_now()) return true;
   if (poller_.backend().state() != link::LinkState::kUp &&
       std::chrono::steady_clock::now() - begun_ >= link_patience_) {
-    poller_.with_backend([&](TimePoint) {
-      fail_now(Error{Errc::kNoRoute, 0, "the link never came up"});
+    poller_.with_backend([&](TimePoint now) {
+      fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
     });
     // Not where the process ends: what is waited for then does not end any more.
     if (has_failed()) return tl::unexpected(report());

@@ -32,6 +32,7 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
   }
   void close_session() override { session_->close(); }
   void abort_session() override { session_->abort(); }
+  bool give_up_session(TimePoint now) override { return session_->give_up(now); }
   void cut_off_session() override { session_->cut_off(); }
   void leave_session(TimePoint now) override { session_->leave(now); }
   bool session_needs_peer() const override { return session_->needs_peer(); }

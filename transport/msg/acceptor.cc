@@ -137,7 +137,7 @@ Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
   const Hello& hello = flow.hello();
   if (const auto found = sessions_.find(hello.session); found != sessions_.end()) {
     RecvSession& session = *found->second;
-    if (!equal_in_constant_time(session.cookie(), hello.cookie) || !session.is_running())
+    if (!equal_in_constant_time(session.cookie(), hello.cookie) || !session.takes_flows())
       return {.refusal = how_it_ended(hello)};
     if (hello.flow >= session.flows_granted()) return {.refusal = {Reason::kProtocol}};
     if (hello.epoch <= session.epoch(hello.flow))
@@ -151,7 +151,7 @@ Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
     const auto place = places_->find(hello.session);
     if (place && *place != place_) return {.refusal = {Reason::kOtherQueue, *place, place_}};
   }
-  if (!hello.is_new || hello.process_ends) return {.refusal = how_it_ended(hello)};
+  if (!hello.is_new || hello.is_last()) return {.refusal = how_it_ended(hello)};
   const auto listener = listeners_.find(hello.cookie);
   if (listener == listeners_.end()) return {.refusal = {Reason::kUnknownCookie}};
   if (sessions_.size() + other_sessions_ >= settings_.max_sessions)
@@ -165,12 +165,12 @@ Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
 Refusal Acceptor::how_it_ended(const Hello& hello) const {
   for (const Closed& closed : closed_)
     if (closed.session == hello.session && equal_in_constant_time(closed.cookie, hello.cookie))
-      return {Reason::kClosed, closed.received, 0};
+      return closed.how;
   return {Reason::kUnknownSession, 0, 0};
 }
 
-void Acceptor::remember_closed(const RecvSession& session, std::uint64_t received) {
-  const Closed closed{session.id(), session.cookie(), received};
+void Acceptor::remember_closed(const RecvSession& session, const Refusal& how) {
+  const Closed closed{session.id(), session.cookie(), how};
   if (closed_.size() < kClosedRemembered) {
     closed_.push_back(closed);
   } else {
@@ -229,8 +229,9 @@ bool Acceptor::take_rx_place(RecvFlow& flow, const RecvSession* session) {
 void Acceptor::admit(TimePoint now, RecvFlow& flow) {
   const Verdict verdict = judge(flow);
   if (verdict.is_refused()) return refuse(now, flow, verdict.refusal);
-  if (flow.hello().process_ends) {
-    verdict.session->on_process_ended(now);
+  if (flow.hello().is_last()) {
+    verdict.session->on_sender_left(now,
+                                    flow.hello().aborts ? Reason::kAborted : Reason::kProcessEnded);
     return refuse(now, flow, Refusal{Reason::kUnknownSession});
   }
   if (!take_rx_place(flow, verdict.session)) {

@@ -112,15 +112,14 @@ class Acceptor {
   void wake_at(TimePoint when) { next_deadline_ = std::min(next_deadline_, when); }
   void bury(std::unique_ptr<RecvFlow> flow) { graveyard_.push_back(std::move(flow)); }
   void remove_session(RecvSession& session);
-  // Its owner closed it with so many messages received: what a sender is told that comes back
-  // because our bye died with its flows.
-  void remember_closed(const RecvSession& session, std::uint64_t received);
+  // Its owner closed or aborted it: what a sender is told that comes back later.
+  void remember_closed(const RecvSession& session, const Refusal& how);
 
  private:
   struct Closed {
     std::uint64_t session = 0;
     Cookie cookie{};
-    std::uint64_t received = 0;
+    Refusal how;
   };
   // The last so many are remembered, which outlasts their senders' redials by far.
   static constexpr std::size_t kClosedRemembered = 4096;

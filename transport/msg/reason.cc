@@ -15,6 +15,7 @@ Errc to_errc(Reason reason) {
     case Reason::kClosed:
     case Reason::kProcessEnded:
     case Reason::kUnknownSession:
+    case Reason::kAborted:
       return Errc::kPeerClosed;
     case Reason::kFull:
       return Errc::kFull;
@@ -99,6 +100,8 @@ std::string describe(const FailureDetail& detail) {
       break;
     case Reason::kProcessEnded:
       return "the peer's process ended without closing the connection";
+    case Reason::kAborted:
+      return "the peer aborted the connection";
   }
   return detail.from_peer ? "the peer refused: " + text : text;
 }
@@ -108,6 +111,8 @@ std::string advice(Reason reason) {
     case Reason::kUnknownCookie:
     case Reason::kUnknownSession:
       return "; look at that rank's own output: it ended first";
+    case Reason::kAborted:
+      return "; look at that rank's own output: it failed or was aborted first";
     case Reason::kFull:
       return "; raise max_connections in [tcp] of that host's ztcp.conf, or let NCCL open fewer "
              "connections (NCCL_NCHANNELS_PER_NET_PEER=1)";

@@ -35,8 +35,9 @@ enum class Reason : std::uint32_t {
   // to one that has more of them than another (ours: which); or by a receive queue of its kernel's
   // that serves more flows than another. A flow from another port may come to that one.
   kOtherQueue = 16,
+  kAborted = 17,  // The other side gave the session up with messages under way.
 };
-inline constexpr std::uint32_t kLastReason = 16;
+inline constexpr std::uint32_t kLastReason = 17;
 
 // What an owner is told besides.
 Errc to_errc(Reason reason);

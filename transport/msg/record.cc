@@ -15,6 +15,7 @@ constexpr std::uint8_t kHelloNew = 1;
 constexpr std::uint8_t kHelloHasKey = 2;
 constexpr std::uint8_t kHelloProcessEnds = 4;
 constexpr std::uint8_t kHelloAckIsDelivery = 8;
+constexpr std::uint8_t kHelloAborts = 16;
 constexpr std::uint8_t kAcceptAckIsDelivery = 1;
 constexpr std::uint8_t kChunkEager = 1;
 constexpr std::uint8_t kChunkWantsReceipt = 2;
@@ -91,10 +92,10 @@ std::size_t encode_preamble(std::uint32_t version, std::span<std::byte> out) {
 }
 
 std::size_t encode(const Hello& hello, std::span<std::byte> out) {
-  const auto flags = static_cast<std::uint8_t>((hello.is_new ? kHelloNew : 0) |
-                                               (hello.has_key ? kHelloHasKey : 0) |
-                                               (hello.process_ends ? kHelloProcessEnds : 0) |
-                                               (hello.ack_is_delivery ? kHelloAckIsDelivery : 0));
+  const auto flags = static_cast<std::uint8_t>(
+      (hello.is_new ? kHelloNew : 0) | (hello.has_key ? kHelloHasKey : 0) |
+      (hello.process_ends ? kHelloProcessEnds : 0) |
+      (hello.ack_is_delivery ? kHelloAckIsDelivery : 0) | (hello.aborts ? kHelloAborts : 0));
   return Writer(out, RecordType::kHello, flags, Hello::kBody)
       .put(hello.cookie)
       .put(hello.session)
@@ -202,7 +203,8 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
       body = Credit::kBody;
       break;
     case RecordType::kHello:
-      known_flags = kHelloNew | kHelloHasKey | kHelloProcessEnds | kHelloAckIsDelivery;
+      known_flags =
+          kHelloNew | kHelloHasKey | kHelloProcessEnds | kHelloAckIsDelivery | kHelloAborts;
       body = Hello::kBody;
       break;
     case RecordType::kChallenge:
@@ -261,6 +263,7 @@ std::optional<Hello> decode_hello(const RecordHeader& header, std::span<const st
   hello.has_key = (header.flags & kHelloHasKey) != 0;
   hello.process_ends = (header.flags & kHelloProcessEnds) != 0;
   hello.ack_is_delivery = (header.flags & kHelloAckIsDelivery) != 0;
+  hello.aborts = (header.flags & kHelloAborts) != 0;
   hello.cookie = in.take<Cookie>();
   hello.session = in.take<std::uint64_t>();
   hello.epoch = in.take<std::uint32_t>();
@@ -273,7 +276,7 @@ std::optional<Hello> decode_hello(const RecordHeader& header, std::span<const st
   hello.listening.address = from_wire(in.take<AddressBytes>());
   if (hello.epoch == 0 || hello.flows_wanted == 0 || hello.flows_wanted > kMaxFlows ||
       hello.flow >= hello.flows_wanted || reserved != 0 || reserved_too != 0 ||
-      (hello.is_new && hello.flow != 0))
+      (hello.is_new && hello.flow != 0) || (hello.process_ends && hello.aborts))
     return std::nullopt;
   return hello;
 }

@@ -23,7 +23,8 @@
 //                  u16 port, u16 0, address[16], IPv4 as ::ffff:a.b.c.d: where the sender's process
 //                  listens itself, as long as it lives; port 0: nowhere;
 //                  flags: 1 new session (the sender was never accepted), 2 has a cluster key,
-//                  4 the sender's process ends, 8 its TCP acknowledges only what was taken
+//                  4 the sender's process ends, 8 its TCP acknowledges only what was taken,
+//                  16 the sender aborts the session; not with 4
 //   3 proof    32  mac[32]
 //   5 chunk    28  u64 message, u64 offset, u64 total, u32 tag;
 //                  flags: 1 eager, 2 the sender waits until the message is received
@@ -106,6 +107,12 @@
 // the sender resets its flows and says so in the hello of one more, which is refused: that session
 // is over. Redialling is useless from then on.
 //
+// Abort. An end that gives a session up with messages under way says so, for a reset alone may be a
+// flow that is about to be dialled again. It sends a refusal with `aborted` as the last record of
+// each flow that is between two records and refers to no message: a receiver on every one, a sender
+// on those whose chunks are all acknowledged. A sender that has no such flow resets all, and says
+// so in the hello of one more, which is refused: that session is over.
+//
 // Resume. After a flow's death the sender dials again and from the maps and credits before ready
 // learns which of the units that flow carried are held: those below received or set in a map. The
 // others are sent again, on any flow. A receiver ignores units it holds and chunks of finished
@@ -164,6 +171,9 @@ struct Hello {
   bool has_key = false;
   bool process_ends = false;
   bool ack_is_delivery = false;
+  bool aborts = false;
+  // It says only how the session ends.
+  bool is_last() const { return process_ends || aborts; }
   Cookie cookie{};
   std::uint64_t session = 0;
   std::uint32_t epoch = 0;

@@ -236,7 +236,7 @@ void RecvSession::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
     return tell_soon();
   }
   if (has_bye_) return check_after_bye(now);
-  wait_for_resume(now, error);
+  if (!is_sender_lost_) wait_for_resume(now, error);
 }
 
 // What translates addresses on the way makes them say nothing of who listens there.
@@ -286,7 +286,7 @@ void RecvSession::on_bye(TimePoint now, RecvFlow&, const Bye& bye) {
     return on_protocol_error(now, "bye");
   has_bye_ = true;
   bye_messages_ = bye.messages;
-  sender_process_ended_ = bye.process_ends;
+  if (bye.process_ends) sender_left_ = Reason::kProcessEnded;
   check_after_bye(now);
 }
 
@@ -297,12 +297,13 @@ void RecvSession::check_after_bye(TimePoint now) {
          why_sender_left());
 }
 
-void RecvSession::on_process_ended(TimePoint now) {
-  sender_process_ended_ = true;
+void RecvSession::on_sender_left(TimePoint now, Reason why) {
+  sender_left_ = why;
   give_up_sender(now, Error{Errc::kPeerClosed, 0, "the sender left with messages outstanding"});
 }
 
 void RecvSession::on_refusal(TimePoint now, const Refusal& refusal) {
+  if (refusal.reason == Reason::kAborted) return on_sender_left(now, refusal.reason);
   fail(now, Error{to_errc(refusal.reason), 0, "the peer refused"},
        FailureDetail{refusal.reason, /*from_peer=*/true, refusal.ours, refusal.theirs});
 }
@@ -317,95 +318,6 @@ void RecvSession::fail_without_lane(TimePoint now) {
     return fail(now, Error{Errc::kOutOfMemory, 0, "no memory for another tag"});
   fail(now, Error{Errc::kInvalidArgument, 0, "tag"},
        FailureDetail{Reason::kTooManyTags, /*from_peer=*/false, kMaxLanes, kMaxLanes + 1});
-}
-
-void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) {
-  // What has come is done first, as if there were no workers.
-  if (has_copies_out()) copies_->settle(now, *this);
-  settle_places();
-  if (state_ == State::kFailed || state_ == State::kEnded) return;
-  if (state_ == State::kClosing) {  // Nobody waits for anything any more.
-    abort();
-    assert(owner_ != nullptr);  // Who closed it.
-    return owner_->on_session_closed();
-  }
-  state_ = State::kFailed;
-  failure_ = detail;
-  stop_waiting();
-  for (const auto& flow : flows_) {
-    if (flow == nullptr || !flow->is_alive()) continue;
-    const bool peer_should_know = detail.reason != Reason::kNone && !detail.from_peer;
-    if (peer_should_know && flow->send(Refusal{detail.reason, detail.ours, detail.theirs}))
-      flow->drain(now + RecvFlow::kLinger);
-    else
-      flow->abort();
-  }
-  if (acceptor_ != nullptr) acceptor_->wake_at(now + RecvFlow::kLinger);
-  if (owner_ != nullptr) return owner_->on_session_failed(error);
-  has_untold_failure_ = true;
-  untold_failure_ = error;
-}
-
-void RecvSession::settle_places() {
-  if (places_lent_ == 0) return;
-  for (const auto& flow : flows_)
-    if (flow != nullptr) flow->settle_place();
-}
-
-void RecvSession::stop_writing() {
-  if (has_copies_out()) copies_->forget(*this);
-  settle_places();
-}
-
-void RecvSession::close() {
-  if (state_ == State::kRunning) {
-    stop_writing();
-    state_ = State::kClosing;
-    if (acceptor_ != nullptr) acceptor_->remember_closed(*this, received_);
-    finish_closing();
-  }
-}
-
-// Bye and FIN on each flow. A flow still greeting does so first.
-void RecvSession::finish_closing() {
-  if (state_ != State::kClosing) return;
-  bool has_left = false;
-  for (const auto& flow : flows_) {
-    if (flow == nullptr || !flow->is_alive()) continue;
-    if (flow->is_up() && flow->send(Bye{received_}))
-      flow->close();
-    else
-      has_left = true;
-  }
-  if (has_left) return;
-  state_ = State::kEnded;
-  stop_waiting();
-  if (owner_ != nullptr) owner_->on_session_closed();
-}
-
-// Not FIN: bytes that are on their way to a closed stream may be answered with RST (RFC 1122
-// section 4.2.2.13), which would overtake the bye.
-void RecvSession::leave(TimePoint now) {
-  if (state_ != State::kRunning && state_ != State::kClosing) return;
-  stop_writing();
-  state_ = State::kEnded;
-  stop_waiting();
-  for (const auto& flow : flows_) {
-    if (flow == nullptr || !flow->is_alive()) continue;
-    if (flow->is_up() && flow->send(Bye{received_, /*process_ends=*/true}))
-      flow->drain(now + RecvFlow::kLinger);
-    else
-      flow->abort();
-  }
-  if (acceptor_ != nullptr) acceptor_->wake_at(now + RecvFlow::kLinger);
-}
-
-void RecvSession::abort() {
-  stop_writing();
-  state_ = State::kEnded;
-  stop_waiting();
-  for (const auto& flow : flows_)
-    if (flow != nullptr) flow->abort();
 }
 
 void RecvSession::on_timers(TimePoint now) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The listening side of a NCCL connection: messages over up to eight byte streams. Two files:
-// recv_session.cc (life: flows joining and leaving, credit, closing, failing) and recv_sink.cc
-// (where bytes go, and when a message is done). Made by the acceptor, owned by whoever the listener
-// handed it to.
+// The listening side of a NCCL connection: messages over up to eight byte streams. Three files:
+// recv_session.cc (life: flows joining and leaving, credit), recv_ends.cc (closing, aborting,
+// failing) and recv_sink.cc (where bytes go, and when a message is done). Made by the acceptor,
+// owned by whoever the listener handed it to.
 //
 // Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
 // construction. Belongs to the thread that owns the streams. Where there are workers, payload may
@@ -50,9 +50,11 @@ class RecvSession final : public CopyClient {
   void post(TimePoint now, RecvMessage& message);
 
   // Tells the sender that nothing will be received any more, FIN on every flow, then
-  // on_session_closed(). abort(): RST on every flow, now, and no further event.
+  // on_session_closed(). abort(): RST on every flow, now, and no further event. give_up(): the
+  // same, but it tells the sender that nobody will take its messages.
   void close();
   void abort();
+  void give_up();
   // The process ends: tells the sender so at once. From here on no posted memory is written, what
   // arrives is thrown away, and no event follows.
   void leave(TimePoint now);
@@ -82,8 +84,10 @@ class RecvSession final : public CopyClient {
   std::uint32_t epoch(std::size_t flow) const { return epochs_[flow]; }
   // Takes a flow that has shaken hands. An older stream of the same index ends first.
   void attach(TimePoint now, std::unique_ptr<RecvFlow> flow);
-  // The sender said so, in a new hello.
-  void on_process_ended(TimePoint now);
+  // What a resume may join: neither end has said that it is over.
+  bool takes_flows() const { return is_running() && sender_left_ == Reason::kNone; }
+  // The sender said so, with messages outstanding: its process ended, or it aborted.
+  void on_sender_left(TimePoint now, Reason why);
   // Sends the credit it owes.
   void flush_owed();
   // The acceptor is going: nothing of it may be used any more.
@@ -161,8 +165,8 @@ class RecvSession final : public CopyClient {
   void finish_closing();
   void check_after_bye(TimePoint now);
   FailureDetail why_sender_left() const {
-    if (!sender_process_ended_) return {};
-    return {Reason::kProcessEnded, /*from_peer=*/true};
+    if (sender_left_ == Reason::kNone) return {};
+    return {sender_left_, /*from_peer=*/true};
   }
   // Nobody writes to posted memory any more.
   void settle_places();
@@ -185,9 +189,9 @@ class RecvSession final : public CopyClient {
   bool must_tell_ = false;    // The sender may wait for what changed.
   bool is_asked_ = false;     // And for what changes next.
   bool has_bye_ = false;
-  bool sender_process_ended_ = false;  // It said so.
-  bool is_sender_lost_ = false;        // For good; messages that came before wait for buffers.
-  std::uint64_t bye_messages_ = 0;     // What the sender's bye said.
+  bool is_sender_lost_ = false;         // For good; messages that came before wait for buffers.
+  Reason sender_left_ = Reason::kNone;  // Why, as it said.
+  std::uint64_t bye_messages_ = 0;      // What the sender's bye said.
   // Set while no flow is left: then the sender is given up, because of resume_error_.
   TimePoint resume_deadline_ = kNever;
   Error resume_error_;

@@ -84,7 +84,10 @@ void SendFlow::drop(State state) {
 }
 
 void SendFlow::close() {
-  if (Stream* stream = std::exchange(stream_, nullptr)) stream->close();
+  if (Stream* stream = std::exchange(stream_, nullptr)) {
+    note_end(*stream);
+    stream->close();
+  }
   state_ = State::kEnded;
   wake_at_ = kNever;
 }

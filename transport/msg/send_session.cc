@@ -36,7 +36,7 @@ SendSession::SendSession(const SessionSettings& settings, const ClusterKey& key,
 SendSession::~SendSession() { abort(); }
 
 void SendSession::post(TimePoint now, SendMessage& message) {
-  if (is_ended()) return;
+  if (is_ended() || is_aborting_) return;
   if (peer_closed_) {
     const FailureDetail ended{Reason::kProcessEnded, /*from_peer=*/true, 0, 0};
     return fail(Error{Errc::kPeerClosed, 0, "post: the receiver has closed"},
@@ -73,7 +73,8 @@ Hello SendSession::make_hello(std::uint8_t flow, std::uint32_t epoch) const {
   Hello hello;
   hello.is_new = !was_accepted_;
   hello.has_key = is_set(key_);
-  hello.process_ends = is_leaving_ && !has_outstanding();
+  hello.process_ends = is_leaving_ && !is_aborting_ && !has_outstanding();
+  hello.aborts = is_aborting_;
   hello.ack_is_delivery = settings_.ack_is_delivery;
   hello.cookie = cookie_;
   hello.session = session_id_;
@@ -306,123 +307,10 @@ void SendSession::on_protocol_error(TimePoint now, SendFlow& flow, const char* w
   fail(error, FailureDetail{Reason::kProtocol});
 }
 
-void SendSession::close() {
-  if (is_ended() || is_closing_) return;
-  is_closing_ = true;
-  finish_closing();
-}
-
-// Once every message is done: bye and FIN on each living flow. One suffices for the peer, so flows
-// that are being opened are dropped, unless there is no other.
-void SendSession::finish_closing() {
-  if (is_ended()) return;
-  if (has_outstanding()) {
-    if (!ack_is_delivery_) ask();
-    return;
-  }
-  bool has_left = false;
-  for (SendFlow& flow : flows_) {
-    if (!flow.is_up()) continue;
-    RecordBuffer out;
-    if (flow.write(std::span(out).first(encode(Bye{posted_, is_leaving_}, out)))) {
-      said_bye_ = true;
-      flow.close();
-    } else {
-      has_left = true;  // on_acked() comes back here.
-    }
-  }
-  for (SendFlow& flow : flows_) {
-    if (!flow.is_opening()) continue;
-    if (said_bye_ || peer_closed_)
-      flow.drop(SendFlow::State::kGone);
-    else
-      has_left = true;
-  }
-  if (!has_left) end_closed();
-}
-
-bool SendSession::has_lent() {
-  bool any = false;
-  for_each_outstanding([&](const SendMessage& m) { any |= !kept_.owns(m) || !kept_.is_copied(m); });
-  return any;
-}
-
-// Lent messages under way are given up, and with them the streams that refer to their memory. A
-// reset does not tell the receiver that no other stream will follow, and may get lost; a hello
-// does. Where all are copied, the receiver gets them first.
-void SendSession::leave(TimePoint now) {
-  if (is_ended()) return;
-  is_closing_ = is_leaving_ = true;
-  if (was_accepted_ && !has_lent()) return finish_closing();
-  forget_messages();
-  const bool may_be_known = was_accepted_ || flows_[0].state() >= SendFlow::State::kGreeting;
-  for (SendFlow& flow : flows_)
-    if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
-  if (!may_be_known) return end_closed();
-  flows_[0].redials = 0;
-  flows_[0].wait_until(now);
-}
-
-// Copies that all went by one flow, on which the bye comes behind them.
-void SendSession::cut_off() {
-  if (is_finishing() && unsent_.empty() && messages_with_lost_units_ == 0 && !has_lent()) {
-    const auto carries = [&](const SendFlow& flow) {
-      return std::any_of(sent_.begin(), sent_.end(),
-                         [&](SendMessage& m) { return m.stream_end(flow.index()) != 0; });
-    };
-    if (std::count_if(flows_.begin(), flows_.end(), carries) == 1) {
-      for (SendFlow& flow : flows_)
-        if (!carries(flow) && flow.state() != SendFlow::State::kEnded)
-          flow.drop(SendFlow::State::kGone);
-      forget_messages();
-      finish_closing();
-    }
-  }
-  if (!is_ended()) abort();
-}
-
-// The receiver's process is no more, and nobody can miss what it may not have. It may have had all,
-// and ended before its kernel said so; the owner hears of its end with the next message.
-void SendSession::release_kept() {
-  for (auto next = sent_.begin(); next != sent_.end();) {
-    SendMessage& m = *next++;
-    if (!kept_.owns(m) || !kept_.is_copied(m) || kept_.lent(m) == nullptr) continue;
-    owner_.on_done(kept_.release(m));
-    if (is_ended()) return;
-  }
-}
-
-void SendSession::end_closed() {
-  abort();
-  owner_.on_session_closed();
-}
-
-void SendSession::forget_messages() {
-  unsent_.clear();
-  sent_.clear();
-  kept_.clear();
-  messages_with_lost_units_ = 0;
-}
-
-void SendSession::abort() {
-  state_ = State::kEnded;
-  forget_messages();
-  for (SendFlow& flow : flows_)
-    if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
-}
-
 StreamHealth SendSession::health() const {
   StreamHealth all;
   for (const SendFlow& flow : flows_) all.add_beside(flow.health());
   return all;
-}
-
-void SendSession::fail(Error error, const FailureDetail& detail) {
-  if (is_ended()) return;
-  if (is_closing_ && !has_outstanding()) return end_closed();  // Nothing was lost.
-  abort();
-  failure_ = detail;
-  owner_.on_session_failed(error);
 }
 
 }  // namespace ztcp::msg

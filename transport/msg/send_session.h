@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The connecting side of a NCCL connection: messages over up to eight byte streams. Four files:
-// send_session.cc (life: dialling, closing, failing), send_dispatch.cc (which bytes go out next, on
-// which flow, and when a message is done), send_watch.cc (flows that make no progress),
-// send_flow.cc (one flow's handshake and records).
+// The connecting side of a NCCL connection: messages over up to eight byte streams. Five files:
+// send_session.cc (life: dialling and redialling), send_ends.cc (closing, aborting, failing),
+// send_dispatch.cc (which bytes go out next, on which flow, and when a message is done),
+// send_watch.cc (flows that make no progress), send_flow.cc (one flow's handshake and records).
 //
 // Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
 // construction. Belongs to the thread that owns the streams.
@@ -44,14 +44,17 @@ class SendSession {
   // flow, now, and no further event.
   void close();
   void abort();
+  // As abort(), but it tells the receiver that the messages will not come. True: no flow could, so
+  // a new stream is to, for a redial window at most; on_session_closed() follows.
+  [[nodiscard]] bool give_up(TimePoint now);
   // The process ends: tells the receiver so at once, by a new stream where the old ones still refer
   // to messages. From here on no posted memory is read and no message is done.
   void leave(TimePoint now);
   // It ends now, and nothing more will be heard here: what is under way in order and needs no
   // memory but the kernel's arrives all the same, with word that nothing follows. Then as abort().
   void cut_off();
-  // The process may not end yet: leave() was called, and the receiver is still to be told, or it
-  // may not hold all messages of a session that was closed.
+  // The process may not end yet: leave() or give_up() was called, and the receiver is still to be
+  // told, or it may not hold all messages of a session that was closed.
   bool is_finishing() const {
     return !is_ended() && (is_leaving_ || (is_closing_ && has_outstanding()));
   }
@@ -138,6 +141,9 @@ class SendSession {
   // send_session.cc
   bool has_outstanding() const { return !unsent_.empty() || !sent_.empty(); }
   bool has_lent();
+  bool refers_to_messages(const SendFlow& flow);
+  bool say_why(const Refusal& refusal);
+  void say_by_hello(TimePoint now);
   template <class Visit>
   void for_each_outstanding(Visit visit) {
     for (SendMessage& message : sent_) visit(message);
@@ -170,9 +176,10 @@ class SendSession {
   bool peer_closed_ = false;  // The receiver takes no more; everything so far it has.
   bool peer_process_ended_ = false;
   bool is_closing_ = false;
-  bool is_leaving_ = false;
-  bool said_bye_ = false;   // On a flow at least, which suffices.
-  bool has_asked_ = false;  // And was told nothing since.
+  bool is_leaving_ = false;   // The receiver is told that nothing follows.
+  bool is_aborting_ = false;  // And that messages are missing.
+  bool said_bye_ = false;     // On a flow at least, which suffices.
+  bool has_asked_ = false;    // And was told nothing since.
   // Of the first lane: what the receiver was asked for is told once this message is received.
   std::uint64_t silent_after_ = 0;
   std::uint8_t flows_granted_ = 1;

@@ -141,7 +141,8 @@ bool SendSession::awaits_receipt() {
 // (stopped by a debugger, a batch system, a container's pause). That process is not gone; were it,
 // its kernel would reset the flow.
 bool SendSession::bear_with_greeting(TimePoint now, SendFlow& flow) {
-  if (settings_.ack_is_delivery || flow.state() != SendFlow::State::kGreeting) return false;
+  if (settings_.ack_is_delivery || is_leaving_ || flow.state() != SendFlow::State::kGreeting)
+    return false;
   if (!flow.stall(now).is_acked) return false;
   if (!was_accepted_) {
     if (trouble_since_ == TimePoint{}) trouble_since_ = now - settings_.handshake_timeout;

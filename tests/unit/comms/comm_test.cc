@@ -104,6 +104,14 @@ TEST(Close, WithReceivesInFlightTouchesNoBufferAfterwards) {
   expect_closing_leaves_the_buffer(pair);
 }
 
+TEST_P(Transfers, AnAbortIsHeardAtOnce) {
+  for (const bool is_sender : {true, false}) {
+    TwoHosts hosts(options());
+    Pair pair = connect(hosts[0], hosts[1]);
+    expect_an_abort_is_heard(pair, is_sender);
+  }
+}
+
 TEST(Close, AfterTheLastMessageLosesNothing) {
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);

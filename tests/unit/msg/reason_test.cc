@@ -18,6 +18,7 @@ TEST(Reason, NamesBothNumbersFromTheReadersSide) {
             "the peer refused: a cluster key is set there but not here");
   EXPECT_EQ(describe({Reason::kProcessEnded, true, 0, 0}),
             "the peer's process ended without closing the connection");
+  EXPECT_EQ(describe({Reason::kAborted, true, 0, 0}), "the peer aborted the connection");
   EXPECT_EQ(describe({Reason::kFull, true, 4096, 0}),
             "the peer refused: all 4096 connections of its NIC are taken");
   EXPECT_EQ(describe({}), "");

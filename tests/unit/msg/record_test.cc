@@ -106,6 +106,11 @@ TEST(Record, SurvivesTheRoundTrip) {
   EXPECT_EQ(last_header->flags, 15);
   EXPECT_TRUE(decode_hello(*last_header, body_of(last_bytes))->process_ends);
   EXPECT_TRUE(decode_hello(*last_header, body_of(last_bytes))->ack_is_delivery);
+  last.aborts = true;
+  EXPECT_FALSE(decode_hello(*header_of(encoded(last)), body_of(encoded(last))))
+      << "a session ends in one way";
+  last.process_ends = false;
+  EXPECT_TRUE(decode_hello(*header_of(encoded(last)), body_of(encoded(last)))->aborts);
 
   Map map;
   map.message = 9;

@@ -137,6 +137,76 @@ TEST_F(RecvSessionTest, AHelloOfAnEndingProcessMakesNoSession) {
   EXPECT_EQ(peer.reason(), Reason::kUnknownSession);
 }
 
+// --- An abort -----------------------------------------------------------------------------------
+
+TEST_F(RecvSessionTest, AbortsInWordsAndWritesNoMemoryAfterwards) {
+  Peer& peer = greet();
+  std::vector<std::byte> buffer(5, std::byte{0xee});
+  post(buffer, 1);
+  static_cast<void>(peer.stream.records());
+  sessions[0]->give_up();
+  EXPECT_EQ(peer.reason(), Reason::kAborted);
+  EXPECT_TRUE(peer.stream.closed) << "a reset would overtake it";
+  EXPECT_EQ(buffer[0], std::byte{0xee});
+  EXPECT_TRUE(failures.empty());
+  EXPECT_EQ(closed, 0);
+}
+
+TEST_F(RecvSessionTest, AbortsByResetWhereNoWordFits) {
+  Peer& peer = greet();
+  peer.stream.full = true;
+  sessions[0]->give_up();
+  EXPECT_TRUE(peer.stream.aborted);
+  sessions.clear();
+  EXPECT_EQ(greet(hello(5, 2)).reason(), Reason::kAborted) << "it hears of it when it comes back";
+}
+
+TEST_F(RecvSessionTest, FailsAtOnceWhenTheSenderAborts) {
+  Peer& peer = greet();
+  std::vector<std::byte> buffer(5);
+  post(buffer, 1);
+  peer.say(Refusal{Reason::kAborted});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
+  EXPECT_EQ(sessions[0]->failure_detail().reason, Reason::kAborted);
+}
+
+TEST_F(RecvSessionTest, FailsAtOnceWhenANewHelloSaysThatTheSenderAborts) {
+  Peer& peer = greet();
+  std::vector<std::byte> buffer(5);
+  post(buffer, 1);
+  peer.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  EXPECT_TRUE(failures.empty()) << "it might be dialled again";
+  Hello last = hello(5, 2);
+  last.aborts = true;
+  Peer& messenger = connect();
+  messenger.preamble();
+  messenger.say(last);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(sessions[0]->failure_detail().reason, Reason::kAborted);
+  EXPECT_EQ(messenger.reason(), Reason::kUnknownSession);
+}
+
+// The sender was told that they are done. Nothing joins the session any more, nor is waited for.
+TEST_F(RecvSessionTest, MessagesOfASenderThatAbortedCanStillBeReceived) {
+  Peer& peer = greet();
+  peer.chunk({true, 5, 0, 0, 5}, std::byte{9});
+  peer.say(Refusal{Reason::kAborted});
+  EXPECT_TRUE(failures.empty());
+  peer.events->on_closed(now);
+  EXPECT_EQ(sessions[0]->next_deadline(), kNever);
+  Peer& late = connect();
+  late.preamble();
+  late.say(hello(5, 2));
+  EXPECT_EQ(late.reason(), Reason::kUnknownSession);
+  std::vector<std::byte> buffer(5);
+  post(buffer, 1);
+  EXPECT_EQ(done, (Done{{1, 5}}));
+  post(buffer, 2);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(sessions[0]->failure_detail().reason, Reason::kAborted);
+}
+
 TEST_F(RecvSessionTest, SaysThatTheSendersProcessEnded) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(5);

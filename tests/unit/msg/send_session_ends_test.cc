@@ -67,6 +67,98 @@ TEST_F(SendSessionTest, TriesAgainWhenTheLastHelloGetsLost) {
   EXPECT_EQ(dialled.size(), 3U);
 }
 
+// --- An abort -----------------------------------------------------------------------------------
+
+TEST_F(SendSessionTest, AbortsInWordsOnAFlowThatRefersToNoMessage) {
+  Dialled& d = accept(0, {}, Accept{true, 100, 4, 32, kId});
+  ack(d, kHelloBytes);
+  post(9000);  // It waits for credit.
+  static_cast<void>(d.stream.records());
+  EXPECT_FALSE(session->give_up(now));
+  const auto records = d.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  ASSERT_EQ(records[0].header.type, RecordType::kRefusal);
+  EXPECT_EQ(decode_refusal(records[0].body)->reason, Reason::kAborted);
+  EXPECT_TRUE(d.stream.closed);
+  EXPECT_FALSE(session->is_finishing());
+  EXPECT_EQ(session->next_deadline(), kNever);
+  EXPECT_TRUE(failures.empty());
+  EXPECT_EQ(closed, 0);
+}
+
+// Half of a chunk can't be followed by a record, nor its memory be kept.
+TEST_F(SendSessionTest, AbortsMessagesUnderWayWithAResetAndAHello) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  post(100);
+  EXPECT_TRUE(session->give_up(now));
+  EXPECT_TRUE(d.stream.aborted);
+  EXPECT_TRUE(session->is_finishing());
+  post(1);  // Too late.
+  Dialled& last = open(1);
+  const auto records = last.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  const auto hello = decode_hello(records[0].header, records[0].body);
+  ASSERT_TRUE(hello);
+  EXPECT_TRUE(hello->aborts);
+  EXPECT_FALSE(hello->process_ends);
+  EXPECT_EQ(hello->epoch, 2U);
+  say(last, Refusal{Reason::kUnknownSession, 0, 0});
+  EXPECT_FALSE(session->is_finishing());
+  EXPECT_EQ(closed, 1);
+  EXPECT_TRUE(done.empty());
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(SendSessionTest, AbortsQuietlyWhereNobodyKnowsOfTheSession) {
+  session->on_timers(now);
+  EXPECT_FALSE(session->give_up(now));
+  EXPECT_TRUE(dialled.at(0).stream.aborted);
+  EXPECT_EQ(session->next_deadline(), kNever);
+}
+
+// A peer that is stopped takes a connection, and no word.
+TEST_F(SendSessionTest, TriesToTellOfAnAbortForARedialWindowAtMost) {
+  settings.ack_is_delivery = false;
+  make();
+  accept(0, Credit{1, 0, 0}, Accept{false, 8192, 4, 32, kId});
+  post(100);
+  EXPECT_TRUE(session->give_up(now));
+  const TimePoint aborted = now;
+  for (std::size_t i = 1; session->is_finishing(); ++i) {
+    ASSERT_LE(now - aborted, settings.redial_window + settings.redial_attempt);
+    session->on_timers(now);
+    if (i < dialled.size() && !dialled[i].stream.is_left()) {
+      dialled[i].stream.stalled.is_acked = true;
+      dialled[i].events->on_open(now, dialled[i].stream);
+    }
+    now = session->next_deadline();
+  }
+  EXPECT_EQ(closed, 1);
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(SendSessionTest, FailsAtOnceWhenTheReceiverAborts) {
+  Dialled& d = accept(0, Credit{1, 0, 0});
+  post(100);
+  say(d, Refusal{Reason::kAborted, 0, 0});
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
+  EXPECT_EQ(session->failure_detail().reason, Reason::kAborted);
+}
+
+// Its receiver would wait for a redial.
+TEST_F(SendSessionTest, SaysWhyItFailsWhereAFlowTakesIt) {
+  Dialled& d = accept(0);
+  ack(d, kHelloBytes);
+  static_cast<void>(d.stream.records());
+  say(d, Credit{0, 5, 0});
+  ASSERT_EQ(failures.size(), 1U);
+  const auto records = d.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  ASSERT_EQ(records[0].header.type, RecordType::kRefusal);
+  EXPECT_EQ(decode_refusal(records[0].body)->reason, session->failure_detail().reason);
+}
+
 TEST_F(SendSessionTest, SaysThatTheReceiversProcessEnded) {
   Dialled& d = accept(0, Credit{1, 0, 0});
   post(100);

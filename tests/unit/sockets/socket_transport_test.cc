@@ -82,6 +82,13 @@ TEST_P(Transfers, AClosedReceiverTouchesNoBufferAfterwards) {
   expect_closing_leaves_the_buffer(pair);
 }
 
+TEST_P(Transfers, AnAbortIsHeardAtOnce) {
+  for (const bool is_sender : {true, false}) {
+    Pair pair = connect(hosts_[0], hosts_[1]);
+    expect_an_abort_is_heard(pair, is_sender);
+  }
+}
+
 TEST_P(Transfers, DeregisteredInFlightEndsTheConnection) {
   Pair pair = connect(hosts_[0], hosts_[1]);
   expect_deregistering_ends_it(pair);
