@@ -83,6 +83,7 @@ void RecvSession::tell_state(RecvFlow& flow) {
   if (!flow.send(Ready{released_})) return;
   told_released_ = released_;
   flow.set_up();
+  must_watch_ = true;
   if (heard_last_ == nullptr) heard_last_ = &flow;
   if (state_ == State::kClosing) finish_closing();
   if (!changed_.empty()) tell_soon();
@@ -174,6 +175,7 @@ bool RecvSession::tell(const Credit& credit) {
     return false;
   told_released_ = released_;
   is_asked_ = false;
+  must_watch_ = true;
   return true;
 }
 
@@ -184,7 +186,8 @@ void RecvSession::watch_from(TimePoint now) {
 }
 
 // Where nothing is received, the sender may wait for credit that a dead path swallows: what was
-// told on such a flow is told again on another. The sender finds out about the flow itself.
+// told on such a flow is told again on another. The sender finds out about the flow itself. Of
+// kernel sockets to ask is a system call, so nothing is asked once all is acknowledged.
 void RecvSession::watch(TimePoint now) {
   if (state_ != State::kRunning || outstanding_ == 0) {
     watch_at_ = kNever;
@@ -192,16 +195,19 @@ void RecvSession::watch(TimePoint now) {
   }
   const bool has_moved = received_ != watched_received_;
   watch_from(now);
-  if (has_moved) return;
+  if (!must_watch_) return;
   const auto living = std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
     return flow != nullptr && flow->is_up();
   });
   if (living < 2) return;
   bool has_new = false;
+  must_watch_ = has_moved;
   for (const auto& flow : flows_) {
-    if (flow == nullptr || !flow->is_up()) continue;
-    const bool was_stuck =
-        std::exchange(flow->is_stuck, flow->stall(now).timeouts >= kDeadTimeouts);
+    // While messages move, flows are asked only whether they have come back to life.
+    if (flow == nullptr || !flow->is_up() || (has_moved && !flow->is_stuck)) continue;
+    const StreamStall stall = flow->stall(now);
+    must_watch_ |= !stall.is_acked;
+    const bool was_stuck = std::exchange(flow->is_stuck, stall.timeouts >= kDeadTimeouts);
     has_new |= flow->is_stuck && !was_stuck;
   }
   if (!has_new) return;

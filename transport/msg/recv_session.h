@@ -212,6 +212,7 @@ class RecvSession final : public CopyClient {
   std::size_t places_lent_ = 0;        // To flows.
   RecvFlow* heard_last_ = nullptr;     // Credit goes there: it is alive if any is.
   TimePoint watch_at_ = kNever;        // Whether flows carry credit.
+  bool must_watch_ = false;            // Not all that was told is known to have arrived.
   std::uint64_t watched_received_ = 0;
   std::array<std::uint32_t, kMaxFlows> epochs_{};
   std::array<std::unique_ptr<RecvFlow>, kMaxFlows> flows_;

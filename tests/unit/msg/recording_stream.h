@@ -32,7 +32,10 @@ class RecordingStream final : public Stream {
   void ask_delivery() override { ++delivery_asks; }
   void settle_place() override { ++settled; }
   StreamHealth health() const override { return vitals; }
-  StreamStall stall(TimePoint) const override { return stalled; }
+  StreamStall stall(TimePoint) const override {
+    ++stall_asks;
+    return stalled;
+  }
   void tolerate_shut_window(Duration lasted) override { tolerated.push_back(lasted); }
 
   bool is_left() const { return closed || aborted; }
@@ -78,6 +81,7 @@ class RecordingStream final : public Stream {
   int delivery_asks = 0;
   StreamHealth vitals;
   StreamStall stalled;
+  mutable int stall_asks = 0;
   std::vector<Duration> tolerated;
 };
 

@@ -68,6 +68,32 @@ TEST_F(RecvSessionTest, CreditOnAFlowThatIsNotAnswered_IsToldAgainOnAnother) {
   look();
   EXPECT_EQ(credit_of(other), std::nullopt) << "once suffices";
   EXPECT_FALSE(stuck.stream.is_left()) << "its sender decides";
+
+  // It may come back to life while messages move by the other.
+  other.chunk({false, 8, 0, 0, 8, 0, /*wants_receipt=*/true});
+  post(buffer, 2);
+  stuck.stream.stalled = {.is_acked = true};
+  look();
+  other.stream.stalled = {.timeouts = kDeadTimeouts};
+  static_cast<void>(stuck.stream.records());
+  look();
+  EXPECT_EQ(credit_of(stuck), (Credit{2, 0, 1})) << "it takes credit again";
+}
+
+// NCCL posts long before anything comes, and asking is a system call.
+TEST_F(RecvSessionTest, FlowsWhereAllIsAcknowledgedAreNotAsked) {
+  Peer& first = greet();
+  Peer& second = greet(hello(5, 1, 1));
+  std::vector<std::byte> buffer(8);
+  post(buffer, 1);
+  acceptor->flush();
+  first.stream.stalled = second.stream.stalled = {.is_acked = true};
+  for (int i = 0; i < 50; ++i) {
+    now += 2 * kWatchInterval;
+    acceptor->on_timers(now);
+  }
+  EXPECT_LE(first.stream.stall_asks, 1);
+  EXPECT_LE(second.stream.stall_asks, 1);
 }
 
 TEST_F(RecvSessionTest, OnlyLanesThatChangedAreTold) {
