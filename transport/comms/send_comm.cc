@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "transport/comms/send_comm.h"
 
+#include <chrono>
+
 namespace ztcp::comms {
 
 template <>
@@ -18,7 +20,7 @@ Result<SendCommPtr> SendingComm::connect(const std::shared_ptr<Nic>& nic, Endpoi
   }
   if (!comm) return tl::unexpected(comm.error());
   (*comm)->poller_.note_dialled(1);
-  (*comm)->link_patience_ = nic->link_patience;
+  (*comm)->link_patience_.set_limit(nic->link_patience);
   (*comm)->hand_to_nccl(nic);
   return SendCommPtr(*comm);
 }
@@ -46,8 +48,8 @@ Result<bool> SendingComm::is_ready() {
   if (!is_ready_now() && !has_failed()) poller_.progress();
   if (has_failed()) return tl::unexpected(report());
   if (is_ready_now()) return true;
-  if (poller_.backend().state() != link::LinkState::kUp &&
-      std::chrono::steady_clock::now() - begun_ >= link_patience_) {
+  const bool is_up = poller_.backend().state() == link::LinkState::kUp;
+  if (link_patience_.is_over(std::chrono::steady_clock::now(), is_up)) {
     poller_.with_backend([&](TimePoint now) {
       fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
     });

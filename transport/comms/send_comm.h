@@ -4,11 +4,11 @@
 // The sending comm: what NCCL holds from connect to closeSend. Its session belongs to the backend.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <span>
 
 #include "transport/comms/comm.h"
+#include "transport/comms/link_patience.h"
 #include "transport/msg/send_session.h"
 
 namespace ztcp::comms {
@@ -47,8 +47,7 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
   void on_session_failed(Error error) override { note_session_failed(error); }
   void on_session_closed() override { note_session_closed(); }
 
-  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  Duration link_patience_{};
+  LinkPatience link_patience_;           // NCCL's service thread's.
   msg::SendSession* session_ = nullptr;  // Guarded by the baton.
 };
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How long a connect waits for the carrier of its own device. The wait is counted from when the
+// carrier was found missing, not from when the connect began: a link that goes down for a moment
+// must not end a connect that has waited long for its peer. Of one thread.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "transport/core/clock.h"
+
+namespace ztcp::comms {
+
+class LinkPatience {
+ public:
+  using At = std::chrono::steady_clock::time_point;
+
+  void set_limit(Duration limit) { limit_ = limit; }
+  bool is_over(At now, bool is_up) {
+    if (is_up)
+      down_since_.reset();
+    else if (!down_since_)
+      down_since_ = now;
+    return !is_up && now - *down_since_ >= limit_;
+  }
+
+ private:
+  Duration limit_{};
+  std::optional<At> down_since_;
+};
+
+}  // namespace ztcp::comms
