@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The thread, and what NCCL's threads ask of it. What it does with a connection: control_talks.cc.
+// The thread, and what NCCL's threads ask of it. What it does with a connection: control_talks.cc,
+// control_exchange.cc.
 #include "transport/verbs/control.h"
 
 #include <algorithm>
