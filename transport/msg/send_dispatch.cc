@@ -279,6 +279,7 @@ void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) 
       events->on_small_segments(now, dialer_.remote(), flow.segment_bytes);
   }
   flow.up_at = now;
+  flow.greeting_waits = 0;
   flow.other_queues = 0;
   flow.written_when_up = flow.written_bytes();
   flow.has_delivered = false;

@@ -99,8 +99,9 @@ class SendFlow final : public StreamEvents {
   TimePoint lost_since{};
   TimePoint redial_until{};
   std::uint32_t redials = 0;
-  std::uint32_t segment_bytes = 0;  // It was dialled with this limit; zero: none.
-  NobodyListens nobody;             // At the peer's port, say its redials.
+  std::uint32_t greeting_waits = 0;  // For an answer of a process that stands still.
+  std::uint32_t segment_bytes = 0;   // It was dialled with this limit; zero: none.
+  NobodyListens nobody;              // At the peer's port, say its redials.
   std::uint32_t early_deaths = 0;
   // Dials that came to another queue of the peer's NIC than the session is on.
   std::uint32_t other_queues = 0;

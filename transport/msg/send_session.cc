@@ -102,7 +102,11 @@ void SendSession::on_timers(TimePoint now) {
     if (flow.wake_at() > now) continue;
     if (flow.state() != SendFlow::State::kWaiting) {
       if (bear_with_greeting(now, flow)) continue;
-      on_flow_lost(now, flow, Error{Errc::kTimedOut, 0, "handshake"});
+      const bool stands_still = flow.greeting_waits != 0;
+      on_flow_lost(now, flow,
+                   Error{Errc::kTimedOut, 0,
+                         stands_still ? "handshake: its host's kernel answers, its process does not"
+                                      : "handshake"});
       continue;
     }
     if (flow.index() != 0 && !flow.was_up() && !dialer_.has_spare()) {

@@ -25,6 +25,9 @@ constexpr Duration kDeadAloneByKernel = std::chrono::seconds(2);
 constexpr Duration kWorthTelling = std::chrono::seconds(2);
 // How many handshake timeouts a process that stands still may take to answer its first hello.
 constexpr int kFirstGreetings = 12;
+// And later ones, of a connection that was up: an hour by default. Waits count rather than time, of
+// which this process may have been stopped for as long.
+constexpr int kLaterGreetings = 360;
 
 }  // namespace
 
@@ -148,6 +151,10 @@ bool SendSession::bear_with_greeting(TimePoint now, SendFlow& flow) {
     if (trouble_since_ == TimePoint{}) trouble_since_ = now - settings_.handshake_timeout;
     if (now - trouble_since_ >= kFirstGreetings * settings_.handshake_timeout) return false;
   } else {
+    if (flow.greeting_waits * settings_.redial_attempt >=
+        kLaterGreetings * settings_.handshake_timeout)
+      return false;
+    ++flow.greeting_waits;
     flow.redial_until = now + settings_.redial_window;
   }
   const TimePoint since = !was_accepted_      ? trouble_since_

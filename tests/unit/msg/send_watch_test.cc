@@ -177,6 +177,33 @@ TEST_F(SendWatch, HelloThatAStoppedProcessDoesNotAnswer_IsWaitedFor) {
   EXPECT_EQ(troubles_over.size(), 1U);
 }
 
+// A process that hangs for good must not keep the job for ever.
+TEST_F(SendWatch, LaterHelloWithoutAnAnswer_IsWaitedForWithinBounds) {
+  over_kernel_sockets();
+  accept(0, Credit{1, 0, 0});
+  post(100);
+  dialled[0].events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
+  session->on_timers(now);
+  const Duration limit = 360 * settings.handshake_timeout;
+  const auto wait = [&](Duration time) {
+    for (const TimePoint end = now + time; now < end && failures.empty();) {
+      for (std::size_t i = 1; i < dialled.size(); ++i) {
+        if (dialled[i].stream.aborted || dialled[i].stream.stalled.is_acked) continue;
+        open(i);
+        dialled[i].stream.stalled = {.is_acked = true};
+      }
+      pass(settings.redial_attempt);
+    }
+  };
+  wait(limit - 10s);
+  EXPECT_TRUE(failures.empty());
+  EXPECT_EQ(dialled.size(), 2U);
+  wait(limit);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].code, Errc::kTimedOut);
+  EXPECT_STREQ(failures[0].where, "handshake: its host's kernel answers, its process does not");
+}
+
 TEST_F(SendWatch, FirstHelloWithoutAnAnswer_IsWaitedForWithinBounds) {
   over_kernel_sockets();
   open(0);
