@@ -11,9 +11,11 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <new>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <utility>
@@ -27,19 +29,38 @@ namespace ztcp::verbs {
 namespace {
 
 constexpr std::size_t kEventsAtOnce = 64;
+// Every kernel's send buffer takes that much, and a farewell behind it: about forty notes.
+constexpr int kMostUnheardBytes = 24 * 1024;
+
+int unheard_bytes(const link::Fd& fd) {
+  int out = 0;
+  return ioctl(fd.get(), SIOCOUTQ, &out) == 0 ? out : 0;
+}
 
 }  // namespace
 
 bool Talk::send(std::span<const std::byte> bytes) {
-  // A few hundred bytes in all: the kernel takes them whole.
   const ssize_t sent = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return true;
-  // But where a link is down and there was much to tell: half a record would spoil what follows.
+  // Half a record would spoil what follows.
   if (sent >= 0 || errno == EAGAIN) {
     is_cut = true;
     shutdown(fd.get(), SHUT_RDWR);
   }
   return false;
+}
+
+// Where a link is down and there is much to tell a path ends before its send buffer is full, so
+// that the peer can still be told that the process has not ended.
+bool Talk::has_room() const { return is_cut || unheard_bytes(fd) <= kMostUnheardBytes; }
+
+void Talk::leave_path() {
+  const Farewell farewell = make_farewell(Farewell::kThisPath, "it gives up this path alone");
+  (void)::send(fd.get(), &farewell, sizeof farewell, MSG_NOSIGNAL);
+  is_cut = true;
+  // What the peer still sends is read until it closes its end: a kernel answers bytes that nobody
+  // reads with a reset, which would overtake the farewell.
+  shutdown(fd.get(), SHUT_WR);
 }
 
 Control::~Control() {
@@ -105,7 +126,10 @@ Talk& Control::add_talk(std::unique_ptr<Talk> talk) {
 
 // There is no memory for it, nor for words.
 void Control::drop(Talk& talk) {
-  if (talk.is_path()) return detach_path(talk);
+  if (talk.is_path()) {
+    talk.leave_path();
+    return detach_path(talk);
+  }
   const bool is_ready = talk.state == Talk::State::kOpen || talk.state == Talk::State::kLeaving;
   if (talk.connection && !is_ready) talk.connection->fail({Errc::kOutOfMemory, ENOMEM, "exchange"});
   if (!is_ready) talk.state = Talk::State::kGone;

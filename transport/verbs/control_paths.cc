@@ -213,8 +213,8 @@ bool Control::is_death(const Talk& path, const Error& error) const {
   const bool is_joining =
       path.state == Talk::State::kDialling || path.state == Talk::State::kAwaitPath;
   if (error.code == Errc::kRefused || error.code == Errc::kProtocol) return true;
-  if (error.code != Errc::kPeerClosed || is_joining) return false;
-  if (error.sys_errno == 0) return !path.is_cut;
+  if (error.code != Errc::kPeerClosed || is_joining || path.is_cut) return false;
+  if (error.sys_errno == 0) return true;
   // A kernel that gave a silent connection up, after the user timeout, answers so, too, when it is
   // heard again.
   return sockets::silence(path.fd) < settings_.times.user_timeout * 3 / 4;

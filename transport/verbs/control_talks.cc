@@ -94,8 +94,7 @@ void Control::on_talk(Talk& talk, std::uint32_t events) {
 
 void Control::on_record(Talk& talk) {
   using State = Talk::State;
-  const bool is_told = talk.is_path() ? talk.state == State::kPath
-                                      : talk.state == State::kOpen || talk.state == State::kLeaving;
+  const bool is_told = talk.is_joined();
   switch (talk.reader.kind()) {
     case RecordKind::kHello:
       if (talk.state == State::kAwaitHello) return on_hello(talk);
@@ -130,6 +129,10 @@ void Control::on_farewell(Talk& path) {
   if (!farewell) return give_up(path, farewell.error(), "");
   if (path.state == Talk::State::kAwaitPath)
     return give_up(path, {Errc::kRefused, 0, "the exchange"}, text_of(*farewell));
+  if (farewell->code == Farewell::kThisPath && path.is_joined()) {
+    path.is_cut = true;
+    return;
+  }
   Talk& talk = path.is_path() ? *path.talk : path;
   const bool in_peace = farewell->code == Farewell::kInPeace;
   const Errc code = !in_peace && farewell->code <= static_cast<std::uint8_t>(Errc::kSystem)
@@ -221,6 +224,8 @@ void Control::time_out(Talk& talk) {
       return give_up(talk, {Errc::kPeerClosed, ECONNRESET, "the peer"}, kDied);
     }
     if (talk.state == Talk::State::kAwaitHello) ++talk.over->strangers.timed_out;
+    // The receiver may be stopped, and read the hello later.
+    if (talk.state == Talk::State::kAwaitPath) talk.leave_path();
     give_up(talk, {Errc::kTimedOut, 0, "the exchange"},
             "is the process on that host alive, and may TCP pass to its ports first_port to "
             "last_port?" +

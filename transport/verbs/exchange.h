@@ -29,7 +29,8 @@
 //   sender    path      the ticket of the answer, and how many notes it has heard
 //   receiver  path      likewise; then what the other has not heard follows, from either
 //
-// Notes have numbers and go over all paths (note_log.h).
+// Notes have numbers and go over all paths (note_log.h). An end that gives up a path alone says so
+// by a farewell (kThisPath): without one the end of the last path is the end of the process.
 //
 // What is accepted of a rail of TCP is a stream, which the sender dials where the receiver listens;
 // the first it says there is
@@ -162,6 +163,9 @@ struct Ready {
 };
 struct Farewell {
   static constexpr std::uint8_t kInPeace = 0xff;
+  // This TCP connection alone ends, by its sender's will: its process lives, and the queue pairs
+  // stay.
+  static constexpr std::uint8_t kThisPath = 0xfe;
 
   RecordHeader header;
   std::uint8_t code = kInPeace;  // An Errc.

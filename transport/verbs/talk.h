@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "transport/core/address.h"
@@ -62,9 +63,18 @@ struct Talk {
   // Over this path alone. False: the peer does not hear it.
   template <class Record>
   bool send(const Record& record) {
+    if constexpr (std::is_same_v<Record, RailNote>) {
+      if (!has_room()) return leave_path(), false;
+    }
     return send(std::as_bytes(std::span(&record, 1)));
   }
   bool send(std::span<const std::byte> bytes);
+  // Ends this TCP connection, and tells the peer that it alone ends.
+  void leave_path();
+  // The peer hears and tells by it, or did until the comm was closed.
+  bool is_joined() const {
+    return state == State::kOpen || state == State::kLeaving || state == State::kPath;
+  }
   // The connection is ready, and the peer is there.
   bool is_heard() const { return state == State::kOpen && !is_peer_gone; }
   // Over all paths.
@@ -93,7 +103,7 @@ struct Talk {
   std::string last_failure;      // Of those that were dialled before.
   TimePoint rails_due = kNever;  // When there is something to do about the connection's rails.
   bool is_peer_gone = false;
-  bool is_cut = false;  // By ourselves: half a record was sent.
+  bool is_cut = false;  // By this end, or by the peer as it said: its end tells of no death.
   RecordReader reader;
   std::shared_ptr<Connection> connection;  // Null: nobody said hello.
   Rail* over = nullptr;                    // On whose address it is.
@@ -103,6 +113,9 @@ struct Talk {
   Cookie cookie{};
   Hello hello;
   Answer answer;
+
+ private:
+  bool has_room() const;
 };
 
 }  // namespace ztcp::verbs

@@ -24,7 +24,8 @@ class ControlFixture : public testing::Test {
  protected:
   static constexpr Cookie kCookie{std::byte{7}};
 
-  ControlFixture() : host_(1), control_(std::in_place, ControlSettings()) {
+  explicit ControlFixture(const ControlSettings& settings = {})
+      : host_(1), control_(std::in_place, settings) {
     host_.fabric.nics = {nic_on("fake0"), nic_on("fake1"), merged(tcp_nic("eth-a"), "both"),
                          merged(tcp_nic("eth-b"), "both")};
     std::vector<std::shared_ptr<Rail>> all;

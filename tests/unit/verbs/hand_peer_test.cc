@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Paths that one end gives up while its process lives: the other end must not take that for the
+// process's death.
+#include "tests/unit/verbs/hand_peer.h"
+
+#include <chrono>
+#include <thread>
+
+#include "tests/unit/verbs/control_fixture.h"
+
+namespace ztcp::verbs {
+namespace {
+
+class HandPeerTest : public ControlFixture {
+ protected:
+  static constexpr std::chrono::milliseconds kHandshake{300};
+
+  static ControlSettings settings() {
+    ControlSettings out;
+    out.handshake_timeout = kHandshake;
+    return out;
+  }
+  HandPeerTest() : ControlFixture(settings()) {}
+
+  std::shared_ptr<Connection> accepted() {
+    std::shared_ptr<Connection> out;
+    while (out == nullptr) {
+      std::this_thread::yield();
+      out = control_->accept(*arrivals_);
+    }
+    ends_.push_back(out);
+    return out;
+  }
+  static void await(const Connection& end, News news) {
+    while (end.news() == News::kNone) std::this_thread::yield();
+    ASSERT_EQ(end.news(), news) << end.news_text();
+  }
+};
+
+// The kernel of a receiver that is stopped takes the path, the hello and the end.
+TEST_F(HandPeerTest, AReceiverThatWasStoppedDoesNotTakeAPathThatWasGivenUpForADeath) {
+  HandSender sender(from_, at_);
+  ASSERT_TRUE(sender.join(kCookie));
+  const auto receiver = accepted();
+  ASSERT_TRUE(sender.first.say(make_farewell(Farewell::kThisPath, "")));
+  sender.first.end();
+  await(*receiver, News::kSilent);
+  HandPath given_up = HandPath::dial(at_);
+  const PathHello hello = make_path_hello(sender.ticket, 0);
+  const Farewell farewell = make_farewell(Farewell::kThisPath, "");
+  std::array<std::byte, sizeof hello + sizeof farewell> both;
+  std::memcpy(both.data(), &hello, sizeof hello);
+  std::memcpy(both.data() + sizeof hello, &farewell, sizeof farewell);
+  ASSERT_TRUE(given_up.say(std::span<const std::byte>(both)));
+  given_up.end();
+  const auto next = sender.add_path();
+  ASSERT_TRUE(next) << "the receiver takes the next one";
+  EXPECT_FALSE(receiver->has_news()) << receiver->news_text();
+}
+
+TEST_F(HandPeerTest, TheEndOfTheLastPathWithoutAWordIsADeath) {
+  HandSender sender(from_, at_);
+  ASSERT_TRUE(sender.join(kCookie));
+  const auto receiver = accepted();
+  ASSERT_TRUE(sender.first.say(make_farewell(Farewell::kThisPath, "")));
+  sender.first.end();
+  await(*receiver, News::kSilent);
+  auto path = sender.add_path();
+  ASSERT_TRUE(path);
+  path->end();
+  while (!receiver->has_news()) std::this_thread::yield();
+  EXPECT_EQ(receiver->news(), News::kDied);
+}
+
+TEST_F(HandPeerTest, ASenderThatGivesUpAPathSaysSo) {
+  sockets::Device device;
+  device.address = loopback().prefix.address;
+  const sockets::Listening first = *sockets::open_listener(device);
+  device.address = loopback("127.0.0.3").prefix.address;
+  const sockets::Listening second = *sockets::open_listener(device);
+  auto sender = std::make_shared<Connection>(from_, Direction::kSend, first.endpoint);
+  ASSERT_TRUE(sender->prepare(-1));
+  ASSERT_TRUE(control_->dial(sender, first.endpoint, kCookie));
+  ends_.push_back(sender);
+  HandReceiver receiver(to_);
+  ASSERT_TRUE(receiver.join(first.fd, second.endpoint));
+  // The rail of TCP dials there, too: what says a path's hello is meant.
+  while (true) {
+    const HandPath path = HandPath::accept(second.fd);
+    if (!path.hear<PathHello>()) continue;
+    // Nobody answers it.
+    const auto farewell = path.hear<Farewell>();
+    ASSERT_TRUE(farewell) << "it ends without a word";
+    EXPECT_EQ(farewell->code, Farewell::kThisPath);
+    EXPECT_TRUE(path.hear().empty());
+    break;
+  }
+  EXPECT_FALSE(sender->has_news());
+}
+
+// Notes that are not taken fill the buffers between the two.
+TEST_F(HandPeerTest, AnEndThatCutsAPathSaysSo) {
+  HandSender sender(from_, at_);
+  ASSERT_TRUE(sender.join(kCookie, /*receive_bytes=*/2048));
+  const auto receiver = accepted();
+  RailNote offer = make_note(RailNote::Step::kOffer, 1, 0);
+  for (std::uint32_t i = 1; i <= 200; ++i) {
+    offer.number = offer.epoch = i;
+    if (!sender.first.say(offer)) break;
+  }
+  std::optional<Farewell> farewell;
+  for (auto record = sender.first.hear(); !record.empty(); record = sender.first.hear()) {
+    EXPECT_FALSE(farewell) << "nothing comes behind it";
+    if (record.size() != sizeof(Farewell)) continue;
+    farewell.emplace();
+    std::memcpy(&*farewell, record.data(), sizeof *farewell);
+  }
+  ASSERT_TRUE(farewell) << "it ends without a word";
+  EXPECT_EQ(farewell->code, Farewell::kThisPath);
+  sender.first.end();
+  await(*receiver, News::kSilent);
+}
+
+}  // namespace
+}  // namespace ztcp::verbs
