@@ -311,6 +311,8 @@ void Connection::probe(TimePoint now) {
 
 Status Connection::note_broken(const Place& at, const Status& why) {
   if (!has_recovery_) return why;
+  // Were a later work to succeed, its completion would speak for this one, too.
+  at.queues->abort();
   broken_ |= 1U << at.strand;
   broken_by_ = why.error();
   return {};

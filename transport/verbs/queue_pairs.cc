@@ -358,10 +358,13 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
       works[i].num_sge = 1;
     }
     ibv_recv_wr* bad = nullptr;
-    if (const int error = ibv_post_recv(parts_.pairs[queue_pair].get(), works.data(), &bad);
-        error != 0)
-      return fail(Errc::kSystem, "ibv_post_recv", std::abs(error));
-    receives_out_ += now;
+    const int error = ibv_post_recv(parts_.pairs[queue_pair].get(), works.data(), &bad);
+    // Those before the one that failed come back, too.
+    if (error == 0)
+      receives_out_ += now;
+    else if (bad != nullptr)
+      receives_out_ += static_cast<std::uint32_t>(bad - works.data());
+    if (error != 0) return fail(Errc::kSystem, "ibv_post_recv", std::abs(error));
     count -= now;
   }
   return {};

@@ -60,7 +60,8 @@ class FakeFabric {
   // With the events of both. An address that goes takes its GIDs along.
   void set_address(const std::string& device, std::vector<ibv_gid> gids, std::uint16_t lid = 0);
   // From now on the call fails so: "ibv_reg_mr", "ibv_create_cq", "ibv_create_qp", "ibv_modify_qp",
-  // "ibv_post_send fake1"; 0: not any more.
+  // "ibv_post_send fake1", "ibv_post_recv fake1" (which takes the first of a list all the same); 0:
+  // not any more.
   void refuse(const std::string& call, int sys_errno);
   // The connection manager, which as soon as it is asked fails so; 0: not any more.
   void refuse_manager(int sys_errno);

@@ -228,8 +228,12 @@ int FakeCalls::post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
   const Lock lock(fabric.mutex_);
   auto* const fake = static_cast<FakeQueuePair*>(qp);
   ++counts_of(qp->context).receive_doorbells;
+  const std::string& name = static_cast<FakeContext*>(qp->context)->fake->spec.name;
   for (ibv_recv_wr* wr = first; wr != nullptr; wr = wr->next) {
     *bad = wr;
+    // After the first of a list.
+    const int error = fabric.refusal_of("ibv_post_recv " + name);
+    if (error != 0 && (wr != first || wr->next == nullptr)) return error;
     ++counts_of(qp->context).receives;
     if (fake->state == IBV_QPS_RESET)
       return fabric.note("a receive is posted to a queue pair that was reset"), EINVAL;

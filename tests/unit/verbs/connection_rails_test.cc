@@ -212,6 +212,41 @@ TEST_F(ConnectionRailsTest, BytesThatADeadDeviceAcknowledgedAndDidNotReportEndTh
   EXPECT_THAT(outcome.error().where, HasSubstr("acknowledged bytes and does not say where"));
 }
 
+// Were a later work carried out, its completion would speak for the one that was refused, too.
+TEST_F(ConnectionRailsTest, NothingIsCarriedOutBehindAWorkThatAQueuePairRefused) {
+  join({0, 1}, {2, 3});
+  WorkRequest nothing;
+  nothing.is_signalled = true;
+  nothing.remote = sender_->peer_facts().memory_address;
+  nothing.rkey = sender_->peer_facts().on[0].memory_rkey;
+  host_.devices.refuse("ibv_post_send fake0", ENOMEM);
+  nothing.id = 1;
+  ASSERT_TRUE(sender_->post(0, nothing));
+  EXPECT_TRUE(sender_->has_broken());
+  host_.devices.refuse("ibv_post_send fake0", 0);
+  nothing.id = 2;
+  ASSERT_TRUE(sender_->post(0, nothing));
+  std::array<ibv_wc, 2> completions;
+  int count = 0;
+  while (count == 0) count = sender_->strands()[0].queues->poll(completions);
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(completions[0].wr_id, 2U);
+  EXPECT_EQ(completions[0].status, IBV_WC_WR_FLUSH_ERR);
+  ASSERT_TRUE(sender_->lose_broken());
+  EXPECT_EQ(state(*sender_, 0), Strand::State::kFenced);
+}
+
+// Of a list of receives the device takes those before the one that it refuses.
+TEST_F(ConnectionRailsTest, ReceivesThatWerePostedBeforeTheOneRefusedAreDrained) {
+  join({0, 1}, {2, 3});
+  host_.devices.refuse("ibv_post_recv fake3", ENOMEM);
+  ASSERT_TRUE(receiver_->post_receives(1, 2));
+  host_.devices.refuse("ibv_post_recv fake3", 0);
+  ASSERT_TRUE(receiver_->lose_broken());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(pass(milliseconds(2)));
+  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDown);
+}
+
 TEST_F(ConnectionRailsTest, TheOnlyRailThatNobodyTakesEndsIt) {
   join({4}, {5});
   const Status outcome = pass(milliseconds(0));
