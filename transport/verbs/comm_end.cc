@@ -90,7 +90,7 @@ std::string CommEnd::describe(const ibv_wc& completion, std::size_t strand) cons
 Error CommEnd::fail(const ibv_wc& completion, std::size_t strand) {
   // A queue pair that the peer broke is flushed: the news say of what.
   if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->has_news())
-    return fail({connection_->news_code(), 0, "the peer"}, connection_->news_text());
+    return fail({connection_->news_code(), 0, "the peer"}, news_text());
   const CompletionText text = verbs::describe(completion.status);
   return fail({text.code, 0, text.name}, describe(completion, strand),
               *connection_->strands()[strand].rail);
@@ -162,8 +162,11 @@ Status CommEnd::hear_news(bool waits_for_peer) {
   if (news == News::kNone) [[likely]]
     return {};
   if (news == News::kSilent) {
-    connection_->probe(clock_now());
-    return {};
+    const Status asked = connection_->probe(clock_now());
+    if (asked) [[likely]]
+      return {};
+    return tl::unexpected(fail(
+        asked.error(), "is its host up? A smaller ack_timeout, or NCCL_IB_TIMEOUT, tells earlier"));
   }
   // It holds all that was sent, also where the last acknowledgement was lost.
   if (news == News::kFarewell) connection_->peer_has_all();
@@ -175,9 +178,12 @@ Status CommEnd::hear_news(bool waits_for_peer) {
     if (now - *heard_at_ < (may_be_on_its_way ? kArrival : kGrace)) return {};
   }
   const char* const who = news == News::kDeviceLost ? "our device" : "the peer";
-  return tl::unexpected(
-      fail({connection_->news_code(), 0, who},
-           news == News::kFarewell ? "it has closed the connection" : connection_->news_text()));
+  return tl::unexpected(fail({connection_->news_code(), 0, who}, news_text()));
+}
+
+std::string CommEnd::news_text() const {
+  return connection_->news() == News::kFarewell ? "it has closed the connection"
+                                                : connection_->news_text();
 }
 
 // A rail that is found dead by it goes without the memory: nothing of it may go over that rail.

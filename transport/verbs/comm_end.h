@@ -82,6 +82,7 @@ class CommEnd {
   Result<int> poll(std::size_t strand);
   Result<int> poll_stream(std::size_t strand);
   std::string describe(const ibv_wc& completion, std::size_t strand) const;
+  std::string news_text() const;
   void tell() noexcept;
   void lose_broken() noexcept;
 

@@ -22,6 +22,17 @@ std::uint8_t traffic_class_for(const Device& device, int wanted, Direction direc
   return static_cast<std::uint8_t>(std::clamp(chosen, 0, 255));
 }
 
+// How long a NIC that waits for an answer is believed: four times what it is told, since hardware
+// rounds up, within bounds. 0 has it wait for ever.
+Duration answer_timeout(const Device& device) {
+  constexpr Duration kLeast = std::chrono::minutes(10);
+  constexpr Duration kMost = std::chrono::hours(1);
+  constexpr Duration kUnit = std::chrono::nanoseconds(4096);
+  if (device.timeout == 0) return kMost;
+  return std::clamp(4 * (device.retries + 1) * (kUnit * (std::int64_t{1} << device.timeout)),
+                    kLeast, kMost);
+}
+
 // NCCL's own network takes the communicator's class for the service level, too; one of RoCE has
 // more values than there are levels.
 std::uint8_t service_level_for(const Device& device, int wanted) {
@@ -294,19 +305,26 @@ void Connection::set_silent(bool is_silent) {
 }
 
 // A write of no bytes, which reaches no memory, is answered as any.
-void Connection::probe(TimePoint now) {
+Status Connection::probe(TimePoint now) {
+  bool may_answer = false;
   for (Strand& strand : strands_) {
-    if (strand.state != Strand::State::kUp || !strand.queues || strand.is_probed ||
-        now < strand.probe_due)
+    if (strand.state != Strand::State::kUp || !strand.queues) {
+      may_answer |= strand.is_polled();  // A stream, and a rail that drains, have deadlines.
       continue;
+    }
+    may_answer |= !strand.is_probed || now - strand.probed_at < answer_timeout(strand.rail->device);
+    if (strand.is_probed || now < strand.probe_due) continue;
     WorkRequest nothing;
     nothing.is_signalled = true;
     nothing.remote = peer_facts_.memory_address;
     nothing.rkey = peer_facts_.on[index_of(strand)].memory_rkey;
     nothing.id = QueuePairs::kProbeId;
     strand.is_probed = post(strand.first_queue_pair, nothing).has_value();
+    strand.probed_at = now;
     strand.probe_due = now + Strand::kProbeInterval;
   }
+  return may_answer ? Status()
+                    : ztcp::fail(Errc::kTimedOut, "neither TCP nor the peer's NIC answers");
 }
 
 Status Connection::note_broken(const Place& at, const Status& why) {

@@ -117,8 +117,9 @@ class Connection final : public WorkQueues, public Landings {
   // What has gone over it. Under its lock.
   Carried carried() const;
   // Has the peer's NIC answer, once a second on each rail of RDMA: whether it is there the queue
-  // pair's own timeout and retries tell (ack_timeout, NCCL_IB_TIMEOUT).
-  void probe(TimePoint now);
+  // pair's own timeout and retries tell (ack_timeout, NCCL_IB_TIMEOUT). Where these are too long,
+  // or for ever, an error says so after an hour.
+  Status probe(TimePoint now);
 
   // --- Rails that fail (connection_rails.cc) and come back (connection_offers.cc) ----------------
   // The rail has failed: its messages go over the others. False: there is no other that serves, or

@@ -69,6 +69,7 @@ struct Strand {
   std::uint32_t proofs = 0;     // That are under way.
   bool is_probed = false;       // A probe is under way.
   TimePoint probe_due{};        // Not before.
+  TimePoint probed_at{};        // The one that is under way.
 };
 
 }  // namespace ztcp::verbs

@@ -44,6 +44,34 @@ TEST(Connection, NobodyWritesIntoAReceiversRing) {
   EXPECT_EQ(receiver.memory().ring[0].address, 0U);
 }
 
+// NCCL_IB_TIMEOUT=0 has the NIC wait for ever, of a host that is gone, too.
+TEST(Connection, APeerThatNothingAnswersForIsGivenUpWhateverTheNicsTimeout) {
+  using std::chrono::minutes;
+  const auto limit_with = [](int timeout) {
+    FakeHost host;
+    host.variables.timeout = timeout;
+    std::vector<Device> devices = host.list();
+    Connection sender(alone(std::move(devices[0])), Direction::kSend, {});
+    Connection receiver(alone(std::move(devices[1])), Direction::kReceive, {});
+    EXPECT_TRUE(sender.prepare(-1));
+    const EndFacts hello = sender.facts();
+    EXPECT_TRUE(receiver.prepare(-1, &hello));
+    const EndFacts answer = receiver.facts();
+    EXPECT_TRUE(receiver.join(hello));
+    EXPECT_TRUE(sender.join(answer));
+    host.devices.lose_acknowledgements(true);
+    const TimePoint begun(minutes(1000));
+    TimePoint now = begun;
+    Status asked;
+    for (; asked && now < begun + minutes(100); now += minutes(1)) asked = sender.probe(now);
+    EXPECT_EQ(asked.error().code, Errc::kTimedOut);
+    return now - minutes(1) - begun;
+  };
+  EXPECT_EQ(limit_with(0), minutes(60));
+  EXPECT_EQ(limit_with(31), minutes(60));
+  EXPECT_EQ(limit_with(20), minutes(10)) << "the NIC's own timeout has told by then";
+}
+
 // The class that queue pairs of the device are given at that end.
 std::vector<QueuePairSettings> settings_of(FakeHost& host, Direction direction, int asked) {
   std::vector<QueuePairSettings> out;
