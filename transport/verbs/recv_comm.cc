@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "transport/core/log.h"
+
 namespace ztcp::verbs {
 
 QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
@@ -21,23 +23,39 @@ QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
 
 Result<RecvCommPtr> QueuePairRecv::open(std::shared_ptr<Control> control,
                                         const std::shared_ptr<Connection>& connection) {
-  RecvCommPtr comm(new QueuePairRecv(std::move(control), connection));
-  if (const Status ready = static_cast<QueuePairRecv&>(*comm).prepare_flushes(); !ready)
-    return tl::unexpected(ready.error());
-  return comm;
+  return RecvCommPtr(new QueuePairRecv(std::move(control), connection));
 }
 
-// Here, where it may take a while, and where what lacks is said by name: the first flush is in the
-// midst of NCCL's traffic.
-Status QueuePairRecv::prepare_flushes() {
-  const CommEnd::Turn turn(end_);
-  if (end_.connection().rails().first().device.is_flush_disabled) return {};
-  for (std::size_t i = 0; i < flushers_.size(); ++i) {
-    const Strand& strand = end_.connection().strands()[i];
-    const bool has_gpu = strand.rail->device.has_dmabuf || strand.rail->device.has_peer_memory;
-    if (has_gpu && !strand.is_tcp() && strand.is_polled()) ZTCP_CHECK(make_flusher(i));
+// Flushes are prepared here, where it may take a while and NCCL hears what is missing: the first
+// flush is in the midst of its traffic. Connections of host memory need none.
+Result<MemoryKey*> QueuePairRecv::register_memory(const Region& region) {
+  MemoryKey* const key = ZTCP_TRY(end_.register_memory(region));
+  if (registered(key)->is_host) return key;
+  if (const Status ready = prepare_flushes(); !ready) {
+    (void)end_.deregister_memory(key);
+    return tl::unexpected(ready.error());
   }
+  return key;
+}
+
+// NCCL's progress thread may use the connection meanwhile. Over several rails it does so under the
+// connection's lock; of a single rail nothing but the flusher is touched here, which no thread uses
+// before it has a key of GPU memory.
+Status QueuePairRecv::prepare_flushes() {
+  const std::lock_guard making(flushers_mutex_);
+  if (has_prepared_flushes_ || end_.connection().rails().first().device.is_flush_disabled)
+    return {};
+  std::optional<CommEnd::Turn> turn;
+  if (flushers_.size() > 1) turn.emplace(end_);
+  for (std::size_t i = 0; i < flushers_.size(); ++i)
+    if (may_flush(end_.connection().strands()[i]) && !flushers_[i]) ZTCP_CHECK(make_flusher(i));
+  has_prepared_flushes_ = true;
   return {};
+}
+
+// TCP brings nothing of GPU memory.
+bool QueuePairRecv::may_flush(const Strand& strand) const {
+  return !strand.is_tcp() && strand.is_polled();
 }
 
 // Of a rail that fails by it none is made.
@@ -45,10 +63,14 @@ Status QueuePairRecv::make_flusher(std::size_t rail) {
   const Strand& strand = end_.connection().strands()[rail];
   auto made = Flusher::create(strand.rail->device, strand.rail->address(), strand.queues->manager(),
                               end_.connect_timeout());
-  if (made)
+  if (made) {
     flushers_[rail] = std::move(*made);
-  else if (!end_.lose(rail, made.error().text))
-    return tl::unexpected(end_.fail(made.error().error, made.error().text));
+  } else if (flushers_.size() == 1 || !end_.lose(rail, made.error().text)) {
+    log::warn("{}: no queue pair for flushes of GPU memory over {}, for the connection from {}: {}",
+              end_.connection().rails().name, strand.rail->device.place(),
+              to_string(end_.connection().peer()), made.error().text);
+    return tl::unexpected(made.error().error);
+  }
   return {};
 }
 
@@ -119,10 +141,12 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
   for (std::size_t i = 0; i < flushers_.size(); ++i) {
     flushed.ids[i] = Flushed::kNone;
     const Strand& strand = end_.connection().strands()[i];
-    // TCP brings nothing of it.
-    if (strand.is_tcp() || !strand.is_polled()) continue;
+    if (!may_flush(strand)) continue;
     // Of a rail that is back.
-    if (!flushers_[i]) ZTCP_CHECK(make_flusher(i));
+    if (!flushers_[i]) {
+      if (const Status made = make_flusher(i); !made)
+        return tl::unexpected(end_.fail(made.error(), "a flush"));
+    }
     if (!flushers_[i]) continue;
     if (flushers_[i]->is_full()) return fail(Errc::kFull, "flushes that nobody tested");
     const auto begun =

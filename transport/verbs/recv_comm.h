@@ -7,6 +7,7 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,9 +27,8 @@ class QueuePairRecv final : public RecvComm {
   Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override;
   Result<Request*> post_flush(std::span<const RecvBuffer> buffers) override;
   void close() override;
-  Result<MemoryKey*> register_memory(const Region& region) override {
-    return end_.register_memory(region);
-  }
+  // Of GPU memory for the first time, it makes the queue pairs of flushes, too.
+  Result<MemoryKey*> register_memory(const Region& region) override;
   Status deregister_memory(MemoryKey* key) override { return end_.deregister_memory(key); }
   std::string describe_peer() const override { return end_.describe_peer(); }
 
@@ -59,6 +59,7 @@ class QueuePairRecv final : public RecvComm {
   Result<bool> test(Flushed& flushed);
   Status progress();
   Status prepare_flushes();
+  bool may_flush(const Strand& strand) const;
   Status make_flusher(std::size_t rail);
   RecvSession& session() const { return end_.connection().receiver(); }
 
@@ -67,6 +68,8 @@ class QueuePairRecv final : public RecvComm {
   std::array<Flushed, kPosts> flushes_;
   std::uint64_t next_flush_ = 0;
   std::vector<std::optional<Flusher>> flushers_;  // By rail, where there is GPU memory.
+  std::mutex flushers_mutex_;                     // Of their making.
+  bool has_prepared_flushes_ = false;
 };
 
 }  // namespace ztcp::verbs

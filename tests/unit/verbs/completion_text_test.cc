@@ -104,16 +104,39 @@ INSTANTIATE_TEST_SUITE_P(Each, FailedFlush,
                          [](const auto& row) { return std::string(describe(row.param).name); });
 
 // Not in the midst of NCCL's traffic.
-TEST_F(FlushTest, WhatAFlushNeedsIsMadeWhenAConnectionIsAccepted) {
+TEST_F(FlushTest, WhatAFlushNeedsIsMadeWhenGpuMemoryIsRegistered) {
+  Pair both = pair();
+  EXPECT_EQ(host_.devices.live("qp"), 2);
+  const GpuMemory gpu(kSize);
+  const auto key = both.receiver->register_memory(gpu.region());
+  ASSERT_TRUE(key) << key.error().where;
+  EXPECT_EQ(host_.devices.live("qp"), 3);
+  const auto again = both.receiver->register_memory(gpu.region());
+  ASSERT_TRUE(again) << again.error().where;
+  EXPECT_EQ(host_.devices.live("qp"), 3);
+  EXPECT_TRUE(both.receiver->deregister_memory(*again));
+  EXPECT_TRUE(both.receiver->deregister_memory(*key));
+}
+
+TEST_F(FlushTest, GpuMemoryIsRefusedByNameWhereItCantBeFlushedAndHostMemoryIsCarried) {
   auto listener = std::move(*transport_->listen(1, {}));
   auto sender = std::move(*transport_->begin_connect(0, listener->handle(), {}));
   while (!*sender->is_ready()) std::this_thread::yield();
   host_.devices.refuse("ibv_create_cq", ENOMEM);
   Result<RecvCommPtr> accepted = nullptr;
   while (accepted && *accepted == nullptr) accepted = listener->accept();
-  ASSERT_FALSE(accepted);
+  ASSERT_TRUE(accepted);
+  Pair both{std::move(sender), std::move(*accepted)};
+  const GpuMemory gpu(kSize);
+  const auto refused = both.receiver->register_memory(gpu.region());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().sys_errno, ENOMEM);
   EXPECT_THAT(log_.warned(), HasSubstr("ibv_create_cq: Cannot allocate memory; look at ulimit -l"));
+  exchange(both, 1000, 1);
   host_.devices.refuse("ibv_create_cq", 0);
+  const auto key = both.receiver->register_memory(gpu.region());
+  ASSERT_TRUE(key) << key.error().where;
+  EXPECT_TRUE(both.receiver->deregister_memory(*key));
 }
 
 }  // namespace
