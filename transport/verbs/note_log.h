@@ -7,6 +7,7 @@
 // brings it again. The peer answers what it hears, so few are kept. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 
@@ -17,6 +18,9 @@ namespace ztcp::verbs {
 
 class NoteLog {
  public:
+  // A peer that talks has heard almost all by its own next note.
+  static constexpr std::size_t kMostKept = 1024;
+
   void add(const RailNote& note) {
     notes_.push_back(note);
     notes_.back().number = added_ + 1;
@@ -40,6 +44,9 @@ class NoteLog {
   // Of the peer's. Whether it is news, to be heeded. An error: it says what can't be.
   Result<bool> hear(const RailNote& told) {
     ZTCP_CHECK(forget(told.heard));
+    // Each note of the peer's may be answered by one that is kept.
+    if (notes_.size() > kMostKept)
+      return fail(Errc::kProtocol, "a peer that hears none of what it is told");
     if (told.number <= heard_) return false;
     if (told.number != heard_ + 1) return fail(Errc::kProtocol, "a note ahead of others");
     ++heard_;

@@ -94,5 +94,20 @@ TEST_F(NoteLogTest, WhatCantBeIsRefused) {
   EXPECT_TRUE(*peers.hear(first));
 }
 
+TEST(NoteLog, APeerThatHearsNothingIsNotAnsweredWithoutBound) {
+  NoteLog notes;
+  Result<bool> heard = false;
+  std::uint32_t count = 0;
+  for (; heard && count < 10'000; ++count) {
+    RailNote told = make_note(RailNote::Step::kOffer, 0, 1);
+    told.number = count + 1;
+    heard = notes.hear(told);
+    notes.add(make_note(RailNote::Step::kFenced, 0, 1));
+  }
+  ASSERT_FALSE(heard);
+  EXPECT_EQ(heard.error().code, Errc::kProtocol);
+  EXPECT_LT(count, 1100U);
+}
+
 }  // namespace
 }  // namespace ztcp::verbs
