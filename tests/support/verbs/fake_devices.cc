@@ -64,13 +64,16 @@ int FakeCalls::close_device(ibv_context* context) {
 }
 
 int FakeCalls::query_device(ibv_context* context, ibv_device_attr* out) {
+  const FakeDeviceSpec& spec = static_cast<FakeContext*>(context)->fake->spec;
   *out = {};
-  out->max_qp_wr = static_cast<FakeContext*>(context)->fake->spec.max_qp_wr;
-  out->max_cqe = static_cast<FakeContext*>(context)->fake->spec.max_cqe;
-  out->max_mr_size = ~0ULL;
-  out->node_guid = 0x5a00 + static_cast<FakeContext*>(context)->fake->spec.name.size();
-  out->phys_port_cnt =
-      static_cast<std::uint8_t>(static_cast<FakeContext*>(context)->fake->spec.ports.size());
+  out->max_qp_wr = spec.max_qp_wr;
+  out->max_cqe = spec.max_cqe;
+  out->max_mr_size = spec.max_mr_bytes;
+  out->max_sge = static_cast<int>(spec.max_sge);
+  out->max_qp_rd_atom = spec.max_reads;
+  out->max_qp_init_rd_atom = spec.max_reads;
+  out->node_guid = 0x5a00 + spec.name.size();
+  out->phys_port_cnt = static_cast<std::uint8_t>(spec.ports.size());
   return 0;
 }
 
@@ -110,13 +113,22 @@ int FakeCalls::query_gid(ibv_context* context, std::uint8_t port, int index, ibv
 }
 
 int FakeCalls::get_async_event(ibv_context* context, ibv_async_event* out) {
-  if (read(context->async_fd, out, sizeof *out) != sizeof *out) return -1;
-  const Lock lock(fabric_of(context).mutex_);
-  if (out->event_type == IBV_EVENT_CQ_ERR)
-    ++static_cast<FakeCompletionQueue*>(out->element.cq)->events_told;
-  else if (is_of_pair(out->event_type))
-    ++static_cast<FakeQueuePair*>(out->element.qp)->events_told;
-  return 0;
+  while (read(context->async_fd, out, sizeof *out) == sizeof *out) {
+    FakeFabric& fabric = fabric_of(context);
+    const Lock lock(fabric.mutex_);
+    if (out->event_type == IBV_EVENT_CQ_ERR) {
+      ++static_cast<FakeCompletionQueue*>(out->element.cq)->events_told;
+    } else if (is_of_pair(out->event_type)) {
+      // With a queue pair go the events of it that nobody has read (uverbs_std_types_qp.c).
+      const bool is_there =
+          std::any_of(fabric.queue_pairs_.begin(), fabric.queue_pairs_.end(),
+                      [&](const auto& one) { return one.second == out->element.qp; });
+      if (!is_there) continue;
+      ++static_cast<FakeQueuePair*>(out->element.qp)->events_told;
+    }
+    return 0;
+  }
+  return -1;
 }
 
 // libibverbs/device.c: what is acknowledged is the object's.

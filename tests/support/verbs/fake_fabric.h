@@ -94,6 +94,8 @@ class FakeFabric {
   void answer(FakeQueuePair& qp);
   bool join(const FakeEnd& one, const FakeEnd& other);
   ibv_wc_status attempt(FakeQueuePair& qp, const FakeWork& work);
+  bool scatter(const FakeQueuePair& qp, FakeWork& work);
+  void tell_of_failure(FakeQueuePair& qp, ibv_event_type type);
   ibv_wc_status move(FakeQueuePair& qp, FakeQueuePair& peer, const FakeWork& work);
   ibv_wc_status fill(FakeQueuePair& peer, const FakeQueuePair& qp, const FakeWork& work);
   void finish(FakeQueuePair& qp, ibv_wc_status status);

@@ -44,7 +44,9 @@ ibv_mr* FakeCalls::add_memory(ibv_pd* pd, void* address, std::size_t size, unsig
   FakeFabric& fabric = fabric_of(pd->context);
   const Lock lock(fabric.mutex_);
   if (const int error = fabric.refusal_of("ibv_reg_mr")) return errno = error, nullptr;
-  if (static_cast<FakeContext*>(pd->context)->fake->is_dead) return errno = EIO, nullptr;
+  const FakeDevice& device = *static_cast<FakeContext*>(pd->context)->fake;
+  if (device.is_dead) return errno = EIO, nullptr;
+  if (size > device.spec.max_mr_bytes) return errno = EINVAL, nullptr;
   auto* const memory = new FakeMemory{};
   memory->context = pd->context;
   memory->pd = pd;

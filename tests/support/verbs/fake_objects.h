@@ -29,6 +29,7 @@ struct FakePort {
   std::uint8_t speed = 32;          // 25 Gb/s a lane.
   std::uint64_t speed_100mbps = 0;  // As ibv_query_port_speed() tells; 0: it does not.
   std::vector<ibv_gid> gids;
+  std::vector<std::string> gid_types;  // As sysfs has them; empty: RoCE v1 and v2 by turns.
 };
 
 struct FakeDeviceSpec {
@@ -37,6 +38,17 @@ struct FakeDeviceSpec {
   std::uint32_t max_inline = 64;
   int max_qp_wr = 8192;
   int max_cqe = 65536;
+  std::uint32_t max_sge = 30;
+  std::uint8_t max_reads = 16;  // Of a queue pair, under way (max_qp_rd_atom).
+  std::uint64_t max_mr_bytes = ~std::uint64_t{0};
+  bool has_rc = true;  // Reliable connections.
+  // Of a write to memory that allows relaxed ordering some lines arrive before others, in any
+  // order, and all before its completion.
+  bool scatters_lines = false;
+  // Queue pairs that fail are told of by an event, too.
+  bool tells_of_pairs = false;
+  // A queue pair that has failed takes no work: -EIO.
+  bool refuses_after_failure = false;
   bool knows_dmabuf = true;
   bool has_peer_memory = true;  // Registers GPU memory by its address.
   bool may_open = true;
@@ -91,7 +103,8 @@ struct FakeWork {
   ibv_sge piece{};
   std::vector<std::byte> bytes;  // When inline.
   int attempts = 0;
-  bool is_carried = false;  // And its acknowledgement was lost.
+  bool is_carried = false;    // And its acknowledgement was lost.
+  bool is_scattered = false;  // Some lines of it have arrived.
 };
 
 struct FakeReceive {

@@ -84,8 +84,10 @@ ibv_qp* FakeCalls::create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   const FakeDeviceSpec& spec = static_cast<FakeContext*>(pd->context)->fake->spec;
   const auto most = static_cast<std::uint32_t>(spec.max_qp_wr);
   if (wanted->cap.max_inline_data > spec.max_inline || wanted->qp_type != IBV_QPT_RC ||
-      wanted->cap.max_send_wr > most || wanted->cap.max_recv_wr > most)
+      wanted->cap.max_send_wr > most || wanted->cap.max_recv_wr > most ||
+      wanted->cap.max_send_sge > spec.max_sge || wanted->cap.max_recv_sge > spec.max_sge)
     return errno = EINVAL, nullptr;
+  if (!spec.has_rc) return errno = EOPNOTSUPP, nullptr;
   auto* const qp = new FakeQueuePair{};
   qp->context = pd->context;
   qp->pd = pd;
@@ -122,6 +124,10 @@ int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
     return 0;
   }
   if (const int error = fabric.refusal_of("ibv_modify_qp")) return refuse(error);
+  const std::uint8_t reads = static_cast<FakeContext*>(qp->context)->fake->spec.max_reads;
+  if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && to->max_rd_atomic > reads) ||
+      ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && to->max_dest_rd_atomic > reads))
+    return refuse(EINVAL);
   if (fake->is_iwarp && is_step(IBV_QPS_RESET, IBV_QPS_INIT, kIwarp)) {
     fake->to.port_num = 1;
     fake->to.qp_access_flags = to->qp_access_flags;
@@ -197,8 +203,9 @@ int FakeCalls::post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
   const Lock lock(fabric.mutex_);
   auto* const fake = static_cast<FakeQueuePair*>(qp);
   ++counts_of(qp->context).doorbells;
-  const std::string& name = static_cast<FakeContext*>(qp->context)->fake->spec.name;
-  if (const int error = fabric.refusal_of("ibv_post_send " + name)) return *bad = first, error;
+  const FakeDeviceSpec& spec = static_cast<FakeContext*>(qp->context)->fake->spec;
+  if (const int error = fabric.refusal_of("ibv_post_send " + spec.name)) return *bad = first, error;
+  if (spec.refuses_after_failure && fake->state == IBV_QPS_ERR) return *bad = first, -EIO;
   for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     *bad = wr;
     ++counts_of(qp->context).works;
@@ -209,7 +216,7 @@ int FakeCalls::post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
     if (wr->num_sge > 1) return fabric.note("more than one piece"), EINVAL;
     if (fake->is_iwarp && wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
       return fabric.note("iWARP has no write with an immediate"), EINVAL;
-    FakeWork work{*wr, wr->num_sge > 0 ? *wr->sg_list : ibv_sge{}, {}, 0, false};
+    FakeWork work{*wr, wr->num_sge > 0 ? *wr->sg_list : ibv_sge{}, {}};
     if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
       if (work.piece.length > fake->cap.max_inline_data)
         return fabric.note("more bytes inline than the queue pair takes"), EINVAL;

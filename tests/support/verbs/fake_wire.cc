@@ -16,6 +16,7 @@ namespace {
 // Of a peer that does not answer, or is not ready: so often it is tried.
 constexpr int kAttempts = 8;
 constexpr unsigned kStepsAtOnce = 4;
+constexpr std::size_t kLine = 128;
 
 ibv_wc_opcode completed(ibv_wr_opcode opcode) {
   if (opcode == IBV_WR_SEND) return IBV_WC_SEND;
@@ -166,6 +167,7 @@ void FakeFabric::answer(FakeQueuePair& qp) {
     if (!loses_acknowledgements_) finish(qp, IBV_WC_SUCCESS);
     return;
   }
+  if ((!work.is_scattered || random_() % 4 != 0) && scatter(qp, work)) return;
   const ibv_wc_status status = attempt(qp, work);
   if (status == IBV_WC_SUCCESS && loses_acknowledgements_) {
     work.is_carried = true;
@@ -198,6 +200,30 @@ ibv_wc_status FakeFabric::attempt(FakeQueuePair& qp, const FakeWork& work) {
   peer->receives.pop_front();
   complete(static_cast<FakeCompletionQueue&>(*peer->recv_cq), wc);
   return status;
+}
+
+// Whether some lines of the write have arrived ahead of its completion.
+bool FakeFabric::scatter(const FakeQueuePair& qp, FakeWork& work) {
+  const FakeQueuePair* const peer = peer_of(qp);
+  const std::size_t size = work.piece.length;
+  const bool is_write =
+      work.request.opcode == IBV_WR_RDMA_WRITE || work.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  if (peer == nullptr || !is_write || (work.request.send_flags & IBV_SEND_INLINE) != 0 ||
+      !static_cast<FakeContext*>(peer->context)->fake->spec.scatters_lines)
+    return false;
+  const auto& rdma = work.request.wr.rdma;
+  const FakeMemory* const local = memory_at(work.piece.lkey, qp.pd, work.piece.addr, size);
+  const FakeMemory* const remote = memory_at(rdma.rkey, peer->pd, rdma.remote_addr, size);
+  constexpr unsigned kNeeded = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING;
+  if (local == nullptr || local->region || remote == nullptr || remote->region ||
+      (remote->access & kNeeded) != kNeeded ||
+      (peer->to.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0)
+    return false;
+  const std::span from(reinterpret_cast<const std::byte*>(work.piece.addr), size);
+  auto* const to = reinterpret_cast<std::byte*>(rdma.remote_addr);
+  for (std::size_t at = 0; at < size; at += kLine)
+    if (random_() % 2 == 0) store(to + at, from.subspan(at, std::min(kLine, size - at)));
+  return work.is_scattered = true;
 }
 
 // The memory of the first receive that is posted there.
@@ -256,7 +282,6 @@ ibv_wc_status FakeFabric::move(FakeQueuePair& qp, FakeQueuePair& peer, const Fak
   }
   // Slots are polled: their last word is written last. Memory for which PCIe may reorder writes is
   // filled from its end on, line by line.
-  constexpr std::size_t kLine = 128;
   if ((into->access & IBV_ACCESS_RELAXED_ORDERING) == 0) {
     store(to, bytes);
   } else {
@@ -281,8 +306,21 @@ void FakeFabric::finish(FakeQueuePair& qp, ibv_wc_status status) {
   }
   if (status == IBV_WC_SUCCESS) return;
   if (status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR)
-    if (FakeQueuePair* const peer = peer_of(qp)) fail(*peer);
+    if (FakeQueuePair* const peer = peer_of(qp)) {
+      fail(*peer);
+      tell_of_failure(*peer, IBV_EVENT_QP_ACCESS_ERR);
+    }
   fail(qp);
+  tell_of_failure(qp, IBV_EVENT_QP_FATAL);
+}
+
+void FakeFabric::tell_of_failure(FakeQueuePair& qp, ibv_event_type type) {
+  auto& context = *static_cast<FakeContext*>(qp.context);
+  if (!context.fake->spec.tells_of_pairs) return;
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = &qp;
+  tell(context, event);
 }
 
 // Into the error state: all that is posted comes back.
@@ -315,102 +353,6 @@ void FakeFabric::fail(FakeQueuePair& qp) {
 void FakeFabric::complete(FakeCompletionQueue& cq, const ibv_wc& wc) {
   if (cq.waiting.size() == static_cast<std::size_t>(cq.cqe)) note("a completion queue overran");
   cq.waiting.push_back(wc);
-}
-
-FakeContext& FakeFabric::context_of(const std::string& device) {
-  return **std::find_if(contexts_.begin(), contexts_.end(),
-                        [&](const FakeContext* one) { return one->fake->spec.name == device; });
-}
-
-void FakeFabric::fail_next_message(ibv_wc_status status) {
-  const std::lock_guard lock(mutex_);
-  next_failure_ = {std::nullopt, status};
-}
-void FakeFabric::fail_next(ibv_wr_opcode kind, ibv_wc_status status) {
-  const std::lock_guard lock(mutex_);
-  next_failure_ = {kind, status};
-}
-void FakeFabric::set_port_state(const std::string& device, int port, ibv_port_state state) {
-  const std::lock_guard lock(mutex_);
-  FakeContext& context = context_of(device);
-  context.fake->spec.ports[static_cast<std::size_t>(port) - 1].state = state;
-  tell_of_port(context, state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR,
-               port);
-}
-void FakeFabric::raise(const std::string& device, ibv_event_type type, int port) {
-  const std::lock_guard lock(mutex_);
-  tell_of_port(context_of(device), type, port);
-}
-void FakeFabric::refuse_manager(int sys_errno) {
-  const std::lock_guard lock(mutex_);
-  manager_errno_ = sys_errno;
-}
-void FakeFabric::kill(const std::string& device, bool tells) {
-  const std::lock_guard lock(mutex_);
-  FakeContext& context = context_of(device);
-  context.fake->is_dead = true;
-  if (tells) tell_of_port(context, IBV_EVENT_DEVICE_FATAL, 1);
-}
-void FakeFabric::raise_of_pair(std::uint32_t number, ibv_event_type type) {
-  const std::lock_guard lock(mutex_);
-  FakeQueuePair* const pair = queue_pairs_.at(number);
-  ibv_async_event event{};
-  event.event_type = type;
-  if (type == IBV_EVENT_CQ_ERR)
-    event.element.cq = pair->send_cq;
-  else
-    event.element.qp = pair;
-  tell(*static_cast<FakeContext*>(pair->context), event);
-}
-void FakeFabric::set_address(const std::string& device, std::vector<ibv_gid> gids,
-                             std::uint16_t lid) {
-  const std::lock_guard lock(mutex_);
-  FakeContext& context = context_of(device);
-  FakePort& port = context.fake->spec.ports.front();
-  port.gids = std::move(gids);
-  port.lid = lid;
-  tell_of_port(context, IBV_EVENT_GID_CHANGE, 1);
-  tell_of_port(context, IBV_EVENT_LID_CHANGE, 1);
-}
-void FakeFabric::refuse(const std::string& call, int sys_errno) {
-  const std::lock_guard lock(mutex_);
-  refusals_[call] = sys_errno;
-}
-std::vector<std::uint32_t> FakeFabric::pairs_of(const std::string& device) const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::uint32_t> numbers;
-  for (const auto& [number, pair] : queue_pairs_)
-    if (static_cast<FakeContext*>(pair->context)->fake->spec.name == device)
-      numbers.push_back(number);
-  return numbers;
-}
-std::vector<std::optional<std::uint32_t>> FakeFabric::ece_of(const std::string& device) const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::optional<std::uint32_t>> out;
-  for (const auto& [number, pair] : queue_pairs_)
-    if (static_cast<FakeContext*>(pair->context)->fake->spec.name == device)
-      out.push_back(pair->ece);
-  return out;
-}
-int FakeFabric::carried_out(ibv_wr_opcode opcode) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = carried_out_.find(opcode);
-  return found == carried_out_.end() ? 0 : found->second;
-}
-FakeCounts FakeFabric::counts(const std::string& device) const {
-  const std::lock_guard lock(mutex_);
-  return (*std::ranges::find_if(devices_,
-                                [&](const auto& one) { return one->spec.name == device; }))
-      ->counts;
-}
-int FakeFabric::live(const char* kind) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = live_.find(kind);
-  return found == live_.end() ? 0 : found->second;
-}
-std::vector<std::string> FakeFabric::misuse() const {
-  const std::lock_guard lock(mutex_);
-  return misuse_;
 }
 
 }  // namespace ztcp::test

@@ -110,6 +110,11 @@ struct FakeHost {
         devices(specs, seed) {
     fabric.path = "/etc/ztcp.conf";
     fabric.nics = {nic_on("fake0"), nic_on("fake1")};
+    for (const test::FakeDeviceSpec& spec : specs)
+      for (std::size_t i = 0; i < spec.ports[0].gid_types.size(); ++i)
+        tree.add_file(
+            "sys/class/infiniband/" + spec.name + "/ports/1/gid_attrs/types/" + std::to_string(i),
+            spec.ports[0].gid_types[i] + "\n");
     for (std::size_t i = 0; i < std::min(specs.size(), fabric.nics.size()); ++i)
       if (specs[i].is_iwarp) fabric.nics[i].address.address = specs[i].address;
     fabric.tcp.connect_timeout_ms = 5000;

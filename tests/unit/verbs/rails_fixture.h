@@ -31,9 +31,10 @@ class RailsFixture : public testing::Test {
 
   // The first device is the sender's, the second the receiver's.
   explicit RailsFixture(std::vector<config::Nic> nics)
-      : host_({roce_device("fake0", 1), roce_device("fake1", 2), roce_device("fake2", 3),
-               roce_device("fake3", 4)},
-              3) {
+      : RailsFixture(std::move(nics), {roce_device("fake0", 1), roce_device("fake1", 2),
+                                       roce_device("fake2", 3), roce_device("fake3", 4)}) {}
+  RailsFixture(std::vector<config::Nic> nics, const std::vector<test::FakeDeviceSpec>& specs)
+      : host_(specs, 3) {
     host_.fabric.nics = std::move(nics);
     transport_ = host_.start();
     pair_ = test::connect(*transport_, *transport_, 1);

@@ -24,13 +24,6 @@ class VerbsTransportTest : public Connections {
   VerbsTransportTest() : Connections({roce_device("fake0", 1), roce_device("fake1", 2)}) {}
 };
 
-TEST_F(VerbsTransportTest, CarriesMessagesOfAllSizes) {
-  Pair both = pair();
-  for (const std::size_t size :
-       std::initializer_list<std::size_t>{0, 1, 8, 64, 65, 4096, 100'000, 1 << 20})
-    exchange(both, size, size + 1);
-}
-
 // Of whole connections, as tests/sim/verbs_work_test.cc has it of sessions alone: no more than what
 // NCCL's own net_ib takes.
 TEST_F(VerbsTransportTest, AMessageIsOneWorkOneDoorbellAndOneCompletionOnEitherSide) {
@@ -109,17 +102,6 @@ TEST_F(VerbsTransportTest, AConnectionIsReadyThoughNobodyAccepts) {
   while (receiver && *receiver == nullptr) receiver = listener->accept();
   ASSERT_TRUE(receiver);
   EXPECT_THAT(sender->describe_peer(), testing::MatchesRegex("127.0.0.1:[0-9]+ on ztcp-fake0"));
-}
-
-TEST_F(VerbsTransportTest, SeveralConnectionsAndADeviceWithItself) {
-  Pair first = pair();
-  Pair second = pair();
-  Pair itself = test::connect(*transport_, *transport_, 0);
-  for (std::uint64_t round = 0; round < 3; ++round) {
-    exchange(first, 5000, round);
-    exchange(itself, 70'000, round);
-    exchange(second, 10, round);
-  }
 }
 
 TEST_F(VerbsTransportTest, AMergedDeviceCarriesOverAllOfItsRails) {
@@ -226,67 +208,7 @@ TEST_F(VerbsTransportTest, NicsAreNotMergedWhereNcclWasToldSo) {
   EXPECT_FALSE(host_.start()->merge(std::array{0, 1}));
 }
 
-TEST_F(VerbsTransportTest, AGroupIsFilledByItsTags) {
-  Pair both = pair();
-  Bytes from = test::pattern(800, 3);
-  Bytes to(800);
-  MemoryKey* const from_key = register_host(*both.sender, from);
-  MemoryKey* const to_key = register_host(*both.receiver, to);
-  std::vector<RecvBuffer> group;
-  for (int i = 0; i < 8; ++i)
-    group.push_back({std::span(to).subspan(static_cast<std::size_t>(i) * 100, 100), i, to_key});
-  const auto receive = both.receiver->post_recv(group);
-  ASSERT_TRUE(receive && *receive != nullptr);
-  std::vector<Request*> sends;
-  for (int i = 7; i >= 0; --i)
-    sends.push_back(test::post_until_taken(
-        *both.sender,
-        std::span<const std::byte>(from).subspan(static_cast<std::size_t>(i) * 100,
-                                                 100 - static_cast<std::size_t>(i)),
-        from_key, i));
-  std::array<std::size_t, 8> sizes{};
-  while (!*(*receive)->test(sizes))
-    for (Request*& send : sends)
-      if (send != nullptr && *send->test({})) send = nullptr;
-  for (Request* const send : sends) EXPECT_TRUE(send == nullptr || test::finish(*send));
-  for (std::size_t i = 0; i < 8; ++i) {
-    EXPECT_EQ(sizes[i], 100 - i);
-    EXPECT_EQ(std::memcmp(from.data() + i * 100, to.data() + i * 100, 100 - i), 0);
-  }
-}
-
-TEST_F(VerbsTransportTest, PostsBeyondWhatIsOutstandingWait) {
-  Pair both = pair();
-  std::byte byte{};
-  MemoryKey* const key = register_host(*both.receiver, {&byte, 1});
-  int taken = 0;
-  for (int i = 0; i < 40; ++i) {
-    const auto posted = test::post_recv(*both.receiver, {&byte, 1}, key);
-    ASSERT_TRUE(posted);
-    taken += *posted != nullptr ? 1 : 0;
-  }
-  EXPECT_EQ(taken, 32);
-}
-
 // --- Ends ----------------------------------------------------------------------------------------
-
-TEST_F(VerbsTransportTest, AMessageTooLargeEndsBothEndsByName) {
-  Pair both = pair();
-  Bytes from(101);
-  Bytes to(100);
-  MemoryKey* const from_key = register_host(*both.sender, from);
-  MemoryKey* const to_key = register_host(*both.receiver, to);
-  const auto receive = test::post_recv(*both.receiver, to, to_key);
-  ASSERT_TRUE(receive && *receive != nullptr);
-  Result<Request*> send = nullptr;
-  while (send && *send == nullptr) send = both.sender->post_send(from, 0, from_key);
-  ASSERT_FALSE(send);
-  EXPECT_EQ(send.error().code, Errc::kTruncated);
-  const auto received = test::finish(**receive);
-  ASSERT_FALSE(received);
-  EXPECT_EQ(received.error().code, Errc::kTruncated);
-  EXPECT_THAT(log_.warned(), HasSubstr("a message of 101 bytes with tag 0 for a buffer of 100"));
-}
 
 TEST_F(VerbsTransportTest, AFailedCompletionNamesPeerDevicePortQueuePairAndStatus) {
   Pair both = pair();
@@ -310,32 +232,6 @@ TEST_F(VerbsTransportTest, AFailedCompletionNamesPeerDevicePortQueuePairAndStatu
   const auto received = test::finish(**receive);
   ASSERT_FALSE(received) << "the receiver hears of it";
   EXPECT_EQ(received.error().code, Errc::kTimedOut);
-}
-
-TEST_F(VerbsTransportTest, AReceiverWhosePeerClosedHearsIt) {
-  Pair both = pair();
-  Bytes to(100);
-  MemoryKey* const to_key = register_host(*both.receiver, to);
-  const auto receive = test::post_recv(*both.receiver, to, to_key);
-  ASSERT_TRUE(receive && *receive != nullptr);
-  both.sender.reset();
-  const auto received = test::finish(**receive);
-  ASSERT_FALSE(received);
-  EXPECT_EQ(received.error().code, Errc::kPeerClosed);
-  EXPECT_THAT(log_.warned(), HasSubstr("it has closed the connection"));
-}
-
-TEST_F(VerbsTransportTest, ADeviceThatDiesEndsItsConnections) {
-  Pair both = pair();
-  Bytes to(100);
-  MemoryKey* const to_key = register_host(*both.receiver, to);
-  const auto receive = test::post_recv(*both.receiver, to, to_key);
-  ASSERT_TRUE(receive && *receive != nullptr);
-  host_.devices.raise("fake1", IBV_EVENT_DEVICE_FATAL);
-  const auto received = test::finish(**receive);
-  ASSERT_FALSE(received);
-  EXPECT_EQ(received.error().code, Errc::kNoDevice);
-  EXPECT_THAT(log_.warned(), HasSubstr("fake1 tells of a local catastrophic error"));
 }
 
 // Its descriptor tells of that for ever, which must not keep the thread busy.
@@ -478,19 +374,6 @@ TEST_F(VerbsTransportTest, AListenerThatIsGoneRefuses) {
   while (ready && !*ready) ready = sender->is_ready();
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code, Errc::kRefused);
-}
-
-TEST_F(VerbsTransportTest, MemoryThatNobodyRegisteredIsRefused) {
-  Pair both = pair();
-  Bytes bytes(8);
-  EXPECT_FALSE(both.sender->post_send(bytes, 0, nullptr));
-  EXPECT_FALSE(test::post_recv(*both.receiver, bytes));
-  host_.devices.refuse("ibv_reg_mr", ENOMEM);
-  const auto key =
-      both.sender->register_memory({.address = bytes.data(), .size_bytes = bytes.size()});
-  ASSERT_FALSE(key);
-  EXPECT_EQ(key.error().code, Errc::kOutOfMemory);
-  EXPECT_THAT(key.error().where, HasSubstr("ulimit -l"));
 }
 
 TEST_F(VerbsTransportTest, ADeviceWithAFaultRefusesByName) {
