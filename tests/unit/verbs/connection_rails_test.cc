@@ -236,17 +236,6 @@ TEST_F(ConnectionRailsTest, NothingIsCarriedOutBehindAWorkThatAQueuePairRefused)
   EXPECT_EQ(state(*sender_, 0), Strand::State::kFenced);
 }
 
-// Of a list of receives the device takes those before the one that it refuses.
-TEST_F(ConnectionRailsTest, ReceivesThatWerePostedBeforeTheOneRefusedAreDrained) {
-  join({0, 1}, {2, 3});
-  host_.devices.refuse("ibv_post_recv fake3", ENOMEM);
-  ASSERT_TRUE(receiver_->post_receives(1, 2));
-  host_.devices.refuse("ibv_post_recv fake3", 0);
-  ASSERT_TRUE(receiver_->lose_broken());
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(pass(milliseconds(2)));
-  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDown);
-}
-
 TEST_F(ConnectionRailsTest, TheOnlyRailThatNobodyTakesEndsIt) {
   join({4}, {5});
   const Status outcome = pass(milliseconds(0));

@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "transport/verbs/queue_pairs.h"
 
+#include <array>
+#include <cerrno>
 #include <optional>
 #include <vector>
 
@@ -69,6 +71,23 @@ TEST(QueuePairs, AreToldWhatHoldsWhereNobodySaysAnything) {
   EXPECT_EQ(steps[2].rnr_retry, 7) << "for ever";
   EXPECT_EQ(steps[0].qp_access_flags, static_cast<unsigned>(IBV_ACCESS_REMOTE_WRITE))
       << "a peer writes, and may not read";
+}
+
+// Of a list of receives the device takes those before the one that it refuses: they come back.
+TEST(QueuePairs, ReceivesThatWerePostedBeforeTheOneRefusedAreAwaited) {
+  FakeHost host;
+  const std::vector<Device> devices = host.list();
+  const auto made =
+      QueuePairs::create(devices[0], devices[0].address, {.count = 1, .receive_depth = 4});
+  ASSERT_TRUE(made) << made.error().text;
+  host.devices.refuse("ibv_post_recv fake0", ENOMEM);
+  EXPECT_FALSE((*made)->post_receives(0, 3));
+  EXPECT_FALSE((*made)->is_drained());
+  (*made)->abort();
+  std::array<ibv_wc, 4> completions;
+  ASSERT_EQ((*made)->poll(completions), 1);
+  (*made)->took_receive();
+  EXPECT_TRUE((*made)->is_drained());
 }
 
 // As the subnet manager gives them where it routes between subnets by forwarding LIDs.
