@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// What the kernel's scheduler has counted for each thread of this process: how long it ran, and how
+// long it was runnable while another thread had its CPU.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace ztcp::bench {
+
+struct ThreadTimes {
+  std::string name;
+  double ran_ms = 0;
+  double waited_ms = 0;           // Runnable, on a run queue.
+  std::uint64_t slices = 0;       // How often it was given a CPU.
+  std::uint64_t voluntary = 0;    // Switches: it slept.
+  std::uint64_t involuntary = 0;  // Switches: it was preempted, or yielded.
+};
+
+// By thread id. A thread that ends meanwhile is left out.
+using ThreadTable = std::map<int, ThreadTimes>;
+ThreadTable read_threads();
+
+// What was added from `before` to `after`, of threads that ran for 1 ms or more, summed
+// over threads whose names differ by a number only ("ztcp0-q#"), as lines of text.
+std::string threads_text(const ThreadTable& before, const ThreadTable& after);
+
+}  // namespace ztcp::bench
