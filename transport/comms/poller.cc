@@ -54,12 +54,13 @@ Poller::Poller(PollerConfig config, std::unique_ptr<Backend> backend)
       stall_watch_(config_.stall_patience),
       clock_(read_clock(), config_.longest_gap),
       last_turn_(backend_time()),
-      last_moved_(last_turn_) {}
+      last_moved_(last_turn_),
+      called_at_(last_turn_) {}
 
 Poller::~Poller() {
   stop();
   backend_->clients().clear();
-  log::info("{}: closed; it {}", config_.name, backend_->summary());
+  log::info("{}: closed; it {}{}", config_.name, backend_->summary(), late_turns_.text());
 }
 
 TimePoint Poller::read_clock() {
@@ -128,9 +129,17 @@ bool Poller::turn() {
   return moved;
 }
 
+// One of the background thread, which polls on: the next is due as soon as this one has begun.
+bool Poller::background_turn() {
+  const bool moved = turn();
+  late_turns_.on_turn(last_turn_);
+  late_turns_.expect(last_turn_);
+  return moved;
+}
+
 void Poller::say_counts(const char* when) {
   backend_->remarks().add(log::Level::kInfo, [&] {
-    return config_.name + ": " + when + "; so far it " + backend_->summary();
+    return config_.name + ": " + when + "; so far it " + backend_->summary() + late_turns_.text();
   });
 }
 
@@ -171,6 +180,7 @@ void Poller::run_shared_turn() {
   const bool idle_long = !moved && idle() >= config_.spin;
   const bool calls_thread =
       config_.takes_over && backend_->moved_bytes() >= kLadenBytes && !is_called_.exchange(true);
+  if (calls_thread) called_at_ = last_turn_;
   if (give_baton() == 0 && idle_long) callers_yielder_.yield();
   if (calls_thread && sleeping_.load()) config_.wake->signal();
 }
@@ -210,6 +220,7 @@ void Poller::sleep(TimePoint deadline, Duration longest) {
   const Duration shortest = config_.max_sleep / kSleepResolution;
   const Duration timeout =
       deadline <= now ? shortest : std::clamp(deadline - now, shortest, longest);
+  late_turns_.expect(now + timeout);
   sleeping_.store(true);
   // Shared, whoever rings also runs the turn.
   const bool rung = config_.dedicated ? doorbell_.any() : is_called_.load();
@@ -222,10 +233,11 @@ void Poller::run_dedicated() {
     if (must_end_process()) [[unlikely]]
       note_process_end();
     if (!baton_.try_take_politely()) {
+      late_turns_.expect_none();  // Another thread runs one.
       cpu_pause();
       continue;
     }
-    const bool moved = turn();
+    const bool moved = background_turn();
     const TimePoint now = last_turn_;
     const Duration unmoved = idle();
     const bool tired = unmoved >= (1 + kYieldFactor) * config_.spin && outstanding_ == 0;
@@ -242,20 +254,31 @@ void Poller::run_dedicated() {
   }
 }
 
+// Its next turn was overdue, and another thread ran it.
+void Poller::note_taken_back() {
+  if (!baton_.try_take()) return;
+  late_turns_.on_turn(backend_time());
+  late_turns_.expect_none();
+  give_baton();
+}
+
 // Whoever posts rings, and leaves the rest to this thread; who rings as it gives up, or as turns
 // are taken back, may have seen it still there, so one turn follows.
 void Poller::run_laden() {
   has_taken_over_.store(true);
   TimePoint laden_at = backend_time();
+  bool is_first = true;
   while (!stopping_.load(std::memory_order_relaxed) &&
          has_taken_over_.load(std::memory_order_relaxed)) {
     if (must_end_process()) [[unlikely]]
       break;
     if (!baton_.try_take_politely()) {
+      late_turns_.expect_none();  // Another thread runs one.
       cpu_pause();
       continue;
     }
-    const bool moved = turn();
+    if (std::exchange(is_first, false)) late_turns_.expect(called_at_);
+    const bool moved = background_turn();
     const TimePoint now = last_turn_;
     if (backend_->moved_bytes() >= kStillLadenBytes) laden_at = now;
     const Duration unmoved = idle();
@@ -263,14 +286,16 @@ void Poller::run_laden() {
     look_elsewhere(now);
     if (now - laden_at >= kLadenFor) break;
     if (moved) continue;
-    if (unmoved >= kRestsAfter)
+    if (unmoved >= kRestsAfter) {
+      late_turns_.expect(now + kRest);
       config_.wake->sleep(kRest);
-    else if (unmoved >= config_.spin)
+    } else if (unmoved >= config_.spin) {
       yielder_.yield();
-    else
+    } else {
       cpu_pause();
+    }
   }
-  has_taken_over_.store(false);
+  if (!has_taken_over_.exchange(false)) note_taken_back();
   is_called_.store(false);
   run_shared_turn();
 }
@@ -287,7 +312,7 @@ void Poller::run_shared() {
     bool is_idle = false;
     if (baton_.try_take()) {
       if (turns_ == turns_seen) {
-        is_idle = !turn() && !backend_->has_unsent();
+        is_idle = !background_turn() && !backend_->has_unsent();
         deadline = backend_->next_deadline();
       }
       turns_seen = turns_;

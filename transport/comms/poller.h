@@ -28,6 +28,7 @@
 #include "transport/comms/backend.h"
 #include "transport/comms/baton.h"
 #include "transport/comms/doorbell.h"
+#include "transport/comms/late_turns.h"
 #include "transport/comms/stall_watch.h"
 #include "transport/core/clock.h"
 #include "transport/core/result.h"
@@ -172,6 +173,8 @@ class Poller {
   bool try_take_turn();
   void run_shared_turn();
   void sleep(TimePoint deadline, Duration longest);
+  bool background_turn();
+  void note_taken_back();
   void run_dedicated();
   void run_shared();
   void run_laden();
@@ -203,6 +206,8 @@ class Poller {
   RunningClock clock_;
   TimePoint last_turn_;
   TimePoint last_moved_;
+  LateTurns late_turns_;                 // Of the background thread.
+  TimePoint called_at_;                  // When it was called to take over, last.
   std::atomic<std::uint64_t> turns_{0};  // Anybody may read them.
   bool has_thrown_ = false;              // A turn, and it was said.
   bool has_started_backend_ = false;

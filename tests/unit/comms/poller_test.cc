@@ -15,8 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/log_capture.h"
 #include "tests/unit/comms/counting_backend.h"
 #include "transport/core/log.h"
 #include "transport/core/yielder.h"
@@ -101,6 +103,30 @@ TEST(Poller, StopInsideATurn_BringsNoDeadlineNearer) {
     EXPECT_EQ(backend.last_now - before, config.longest_gap);
     EXPECT_LE(backend.last_now, poller.backend_time());
   }
+}
+
+// A thread that had no CPU for a while: it says so beside its counts.
+TEST(Poller, ThreadThatRunsLate_SaysSoWhenItIsClosed) {
+  using namespace std::chrono_literals;
+  const test::LogCapture log;
+  int starts = 0;
+  std::atomic<int> looks{0};
+  {
+    PollerConfig config;
+    config.name = "mem0";
+    config.dedicated = true;
+    config.on_look = [&](TimePoint) {
+      if (++looks == 3) std::this_thread::sleep_for(20ms);
+    };
+    Poller poller(config, std::make_unique<CountingBackend>(starts));
+    poller.with_backend([&](TimePoint) { poller.note_outstanding(1); });  // It does not sleep.
+    ASSERT_TRUE(poller.start());
+    while (looks < 5) std::this_thread::sleep_for(1ms);
+  }
+  ASSERT_FALSE(log.infos().empty());
+  EXPECT_THAT(log.infos().back(),
+              testing::MatchesRegex("mem0: closed; it did nothing, and its thread ran late "
+                                    "[0-9]+ times?, by up to [0-9]+[.][0-9] ms"));
 }
 
 // The background thread of one that nobody else drives.
@@ -228,7 +254,9 @@ class TakingOver : public testing::Test {
   }
   // The thread calls on_look() between the two.
   void SetUp() override { ASSERT_TRUE(poller->start()); }
-  void TearDown() override { poller->stop(); }
+  void TearDown() override {
+    if (poller) poller->stop();
+  }
   // Bounded by the test's own time limit.
   template <class Is>
   void wait_until(Is&& is) {
@@ -330,6 +358,10 @@ TEST_F(StallingWhileTakenOver, WhoAsksTakesTurnsBackUntilItRunsAgain) {
   }
   lets_it_run = true;
   wait_until_taken_over();
+  const test::LogCapture log;
+  poller.reset();
+  ASSERT_FALSE(log.infos().empty());
+  EXPECT_THAT(log.infos().back(), testing::HasSubstr("its thread ran late"));
 }
 
 // At each look, which is once a millisecond, it stands still until another has run a turn.

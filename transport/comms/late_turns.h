@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How often, and by how much, the thread that shall run turns ran one late: it had no CPU, because
+// other threads had it, or because the machine below this one did not run the CPU. Costs no reading
+// of a clock beside the turn's own.
+//
+// The thread's own, used with the baton held.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "transport/core/clock.h"
+
+namespace ztcp::comms {
+
+class LateTurns {
+ public:
+  // Less is what a timer, a wake-up or a long turn takes. A tick of the kernel is 1 to 10 ms.
+  static constexpr Duration kLate = std::chrono::milliseconds(1);
+
+  // The next turn is due at `due`: now where the thread polls, when its sleep ends, or when another
+  // thread called it.
+  void expect(TimePoint due) { due_ = due; }
+  // No turn is due.
+  void expect_none() { due_ = kNever; }
+  // A turn begins.
+  void on_turn(TimePoint now) {
+    if (now - kLate < due_) return;
+    ++count_;
+    longest_ = std::max(longest_, now - due_);
+  }
+
+  std::uint64_t count() const { return count_; }
+  Duration longest() const { return longest_; }
+  // Behind a NIC's counts: empty, or ", and its thread ran late 3 times, by up to 4.1 ms".
+  std::string text() const {
+    if (count_ == 0) return {};
+    return fmt::format(", and its thread ran late {} time{}, by up to {:.1f} ms", count_,
+                       count_ == 1 ? "" : "s",
+                       std::chrono::duration<double, std::milli>(longest_).count());
+  }
+
+ private:
+  TimePoint due_ = kNever;
+  std::uint64_t count_ = 0;
+  Duration longest_{};
+};
+
+}  // namespace ztcp::comms
