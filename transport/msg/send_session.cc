@@ -3,6 +3,7 @@
 #include "transport/msg/send_session.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "transport/msg/handshake.h"
@@ -210,7 +211,9 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
     if (is_closing_) finish_closing();
     return;
   }
-  if (!was_accepted_ && flow.redials == 0 && !had_opened) return fail(error);  // Nobody listens.
+  const bool is_out_of_descriptors = error.sys_errno == EMFILE || error.sys_errno == ENFILE;
+  if (!was_accepted_ && flow.redials == 0 && !had_opened && !is_out_of_descriptors)
+    return fail(error);  // Nobody listens.
 
   const bool nobody_listens = error.code == Errc::kRefused && flow.redials != 0 && !had_opened;
   if (flow.nobody.is_sure(now, nobody_listens)) {
