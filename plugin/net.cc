@@ -271,7 +271,11 @@ void Net::note_attempt(SendComm* comm, bool is_under_way) {
 void Net::close_forgotten() {
   std::vector<decltype(objects_)::node_type> closed;  // End here, outside the lock.
   const std::lock_guard lock(mutex_);
-  const auto before = std::chrono::steady_clock::now() - forgotten_after_;
+  const auto now = std::chrono::steady_clock::now();
+  // Not at each of many connects: to look at all that is there takes longer than to begin one.
+  if (now < next_look_at_forgotten_) return;
+  next_look_at_forgotten_ = now + forgotten_after_ / 16;
+  const auto before = now - forgotten_after_;
   for (auto it = objects_.begin(); it != objects_.end();) {
     const auto next = std::next(it);
     const Owned& owned = it->second;

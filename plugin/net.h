@@ -172,6 +172,7 @@ class Net {
   // Kept for good, too; and those of them that NCCL has made since it loaded us, in its order.
   std::deque<Device> merged_;
   std::vector<const Device*> shown_merged_;
+  std::chrono::steady_clock::time_point next_look_at_forgotten_{};
   bool is_fresh_ = false;  // NCCL has asked for nothing since its first communicator.
 };
 
