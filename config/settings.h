@@ -136,6 +136,9 @@ struct Messages {
   friend bool operator==(const Messages&, const Messages&) = default;
 };
 
+inline constexpr std::uint32_t kMostConnections = 32768;
+inline constexpr std::uint32_t kAutoConnections = 0;  // See connections_of_nic().
+
 struct Tcp {
   std::uint32_t rto_min_us = 5000;
   std::uint32_t connect_timeout_ms = 20000;
@@ -143,10 +146,20 @@ struct Tcp {
   std::uint32_t keepalive_idle_ms = 3000;
   std::uint32_t keepalive_interval_ms = 1500;
   std::uint32_t receive_window_kib = 16384;
-  std::uint32_t max_connections = 4096;  // Per NIC.
+  std::uint32_t max_connections = kAutoConnections;  // Per NIC; see connections_of_nic().
   bool pacing = true;
   friend bool operator==(const Tcp&, const Tcp&) = default;
 };
+
+// The number of NCCL connections that a NIC takes, sends and receives together: what the config
+// says, else what its driver can have without a cost. A NIC that a process drives itself reserves
+// memory for all of them (0.6 GiB of address space at an MTU of 9000), kernel sockets for none.
+// Equal configs give equal numbers on all hosts.
+constexpr std::uint32_t connections_of_nic(const Tcp& tcp, NicDriver driver) {
+  constexpr std::uint32_t kReserved = 4096;
+  if (tcp.max_connections != kAutoConnections) return tcp.max_connections;
+  return driver == NicDriver::kSocket ? kMostConnections : kReserved;
+}
 
 struct Poller {
   PollerMode mode = PollerMode::kAuto;

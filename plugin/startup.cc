@@ -23,7 +23,8 @@ Device promised_device(const config::Fabric& fabric, std::size_t nic, const std:
   device.properties.name = config::device_name(fabric.nics[nic]);
   device.properties.guid = nic + 1;
   device.properties.speed_mbps = config::told_speed_mbps(fabric.nics[nic]);
-  device.properties.max_comms = static_cast<int>(fabric.tcp.max_connections);
+  device.properties.max_comms =
+      static_cast<int>(config::connections_of_nic(fabric.tcp, fabric.nics[nic].driver));
   device.refusal = refusal;
   return device;
 }

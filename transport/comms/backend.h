@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "config/settings.h"
 #include "transport/comms/clients.h"
 #include "transport/comms/doorbell.h"
 #include "transport/comms/group_counts.h"
@@ -95,6 +96,7 @@ class Backend {
  protected:
   Backend() = default;
 
+  static_assert(Doorbell::kCapacity >= config::kMostConnections);
   Clients clients_{Doorbell::kCapacity};  // Cleared by the poller before the backend ends.
   Remarks remarks_;
   GroupCounts groups_;

@@ -5,6 +5,7 @@
 // holder of the baton).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -15,36 +16,51 @@ namespace ztcp::comms {
 
 class Doorbell {
  public:
-  static constexpr std::size_t kCapacity = 4096;
+  // Connections of one poller: an all-to-all of 1024 ranks has 16368 where NCCL is shown a NIC as
+  // eight devices, and one lane may have to carry them all.
+  static constexpr std::size_t kCapacity = 32768;
 
   // After the ring of comm `index` was written. Sequentially consistent, because a poller going to
   // sleep says so and then looks here, while a ringer rings and then looks whether it sleeps.
   void ring(std::size_t index) {
-    words_[index / 64].fetch_or(1ULL << (index % 64));
-    summary_.fetch_or(1ULL << (index / 64));
+    const std::size_t word = index / 64;
+    words_[word].fetch_or(1ULL << (index % 64));
+    summaries_[word / 64].fetch_or(1ULL << (word % 64));
   }
 
-  bool any() const { return summary_.load() != 0; }
+  bool any() const {
+    return std::any_of(summaries_.begin(), summaries_.end(),
+                       [](const auto& summary) { return summary.load() != 0; });
+  }
 
   template <class Visit>
   void drain(Visit&& visit) {
-    if (summary_.load(std::memory_order_relaxed) == 0) return;
-    std::uint64_t summary = summary_.exchange(0);
-    while (summary != 0) {
-      const auto word = static_cast<std::size_t>(std::countr_zero(summary));
-      summary &= summary - 1;
-      std::uint64_t bits = words_[word].exchange(0);
-      while (bits != 0) {
-        const auto bit = static_cast<std::size_t>(std::countr_zero(bits));
-        bits &= bits - 1;
-        visit(word * 64 + bit);
+    for (std::size_t group = 0; group < summaries_.size(); ++group) {
+      if (summaries_[group].load(std::memory_order_relaxed) == 0) continue;
+      std::uint64_t summary = summaries_[group].exchange(0);
+      while (summary != 0) {
+        const auto word = group * 64 + static_cast<std::size_t>(std::countr_zero(summary));
+        summary &= summary - 1;
+        drain_word(word, visit);
       }
     }
   }
 
  private:
-  static_assert(kCapacity == std::size_t{64} * 64, "one summary word");
-  alignas(64) std::atomic<std::uint64_t> summary_{0};
+  static constexpr std::size_t kOfSummary = std::size_t{64} * 64;
+  static_assert(kCapacity == 8 * kOfSummary, "the summaries are one cache line");
+
+  template <class Visit>
+  void drain_word(std::size_t word, Visit& visit) {
+    std::uint64_t bits = words_[word].exchange(0);
+    while (bits != 0) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(bits));
+      bits &= bits - 1;
+      visit(word * 64 + bit);
+    }
+  }
+
+  alignas(64) std::array<std::atomic<std::uint64_t>, kCapacity / kOfSummary> summaries_{};
   alignas(64) std::array<std::atomic<std::uint64_t>, kCapacity / 64> words_{};
 };
 

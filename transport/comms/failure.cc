@@ -19,7 +19,7 @@ std::string advice(const Failure& failure, const Backend& backend) {
   if (link::is_lost(link)) return "; " + backend.lost_reason() + ": " + backend.lost_advice();
   if (link == link::LinkState::kDown) return "; " + backend.down_advice();
   // One of the two ends has said why: what else may cause such an error does not fit.
-  if (failure.session.reason != msg::Reason::kNone) return msg::advice(failure.session.reason);
+  if (failure.session.reason != msg::Reason::kNone) return msg::advice(failure.session);
   const Errc code = failure.error.code;
   if (const std::string own = backend.advice_for(code); !own.empty()) return "; " + own;
   switch (code) {
@@ -34,8 +34,7 @@ std::string advice(const Failure& failure, const Backend& backend) {
       return "; the peer's process may have ended or restarted; if it lives, see that its host's "
              "firewall does not answer for it (reject with tcp reset)";
     case Errc::kFull:
-      return "; raise max_connections in [tcp] of that host's ztcp.conf, or let NCCL open fewer "
-             "connections (NCCL_NCHANNELS_PER_NET_PEER=1)";
+      return msg::advice({msg::Reason::kFull});
     case Errc::kNoRoute:
       return "; compare address and gateway in both hosts' ztcp.conf, and see that no firewall "
              "rejects TCP between the two, in either direction";

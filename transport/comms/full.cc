@@ -4,17 +4,19 @@
 
 #include <fmt/format.h>
 
-#include "transport/comms/doorbell.h"
-
 namespace ztcp::comms {
 
-std::string full_line(const std::string& device, const config::Fabric& fabric) {
+std::string full_line(const std::string& device, const config::Fabric& fabric, std::uint32_t most) {
+  using config::kMostConnections;
+  const std::string file = fabric.path.empty() ? "a config, which ZTCP_CONFIG names" : fabric.path;
+  const std::string raise =
+      most < kMostConnections ? fmt::format("raise max_connections in [tcp] of {} (up to {}), or ",
+                                            file, kMostConnections)
+                              : std::string();
   return fmt::format(
-      "{}: every connection is taken that max_connections = {} allows this device, sends and "
-      "receives together: raise it in [tcp] of {} (up to {}), or let NCCL open fewer "
-      "(NCCL_NCHANNELS_PER_NET_PEER=1)",
-      device, fabric.tcp.max_connections,
-      fabric.path.empty() ? "a config, which ZTCP_CONFIG names" : fabric.path, Doorbell::kCapacity);
+      "{}: connection limit reached: {} of {} (tcp.max_connections), sends and receives together: "
+      "{}let NCCL open fewer on all hosts (NCCL_NCHANNELS_PER_NET_PEER=1)",
+      device, most, most, raise);
 }
 
 }  // namespace ztcp::comms

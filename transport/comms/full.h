@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is said when a device has no place for another connection.
+// The log line for a device that has no place for another connection.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "config/settings.h"
 
 namespace ztcp::comms {
 
-std::string full_line(const std::string& device, const config::Fabric& fabric);
+// `most`: the number of connections that the device takes.
+std::string full_line(const std::string& device, const config::Fabric& fabric, std::uint32_t most);
 
 }  // namespace ztcp::comms

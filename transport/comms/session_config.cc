@@ -11,15 +11,19 @@
 
 namespace ztcp::comms {
 
-msg::SessionSettings session_settings(const config::Fabric& fabric, std::size_t queues) {
+static_assert(msg::kMostSessions == config::kMostConnections);
+
+msg::SessionSettings session_settings(const config::Fabric& fabric, config::NicDriver driver,
+                                      std::size_t lanes) {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
   msg::SessionSettings out;
-  // Peers need not spread theirs evenly, and few may all come to one queue: all peers begin with
-  // the same, or with one of two.
+  // Few may all come to one lane: all peers begin with the same, or with one of two.
   constexpr std::uint32_t kFewSessions = 256;
-  const auto parts = static_cast<std::uint32_t>(queues);
-  const std::uint32_t share = (2 * fabric.tcp.max_connections + parts - 1) / parts;
-  out.max_sessions = std::min(fabric.tcp.max_connections, std::max(share, kFewSessions));
+  const auto parts = static_cast<std::uint32_t>(lanes);
+  const std::uint32_t all = config::connections_of_nic(fabric.tcp, driver);
+  const std::uint32_t share = (2 * all + parts - 1) / parts;
+  out.max_sessions =
+      driver == config::NicDriver::kSocket ? all : std::min(all, std::max(share, kFewSessions));
   // So the first is allowed as much as where there is one queue, and all together no more.
   out.eager_budget_bytes /= parts;
   out.eager_shares = std::max(1U, out.eager_shares / parts);

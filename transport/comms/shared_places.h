@@ -5,7 +5,6 @@
 // only while flows shake hands and sessions end.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -25,7 +24,7 @@ class SharedPlaces final : public msg::SessionPlaces {
   // After so many that found none the NIC is taken for one whose choice no port changes.
   static constexpr std::uint32_t kMostInVain = 3;
 
-  explicit SharedPlaces(std::size_t count) : sessions_(count) {}
+  explicit SharedPlaces(std::size_t count) : sessions_(count), is_full_(count) {}
 
   std::optional<std::uint8_t> find(std::uint64_t session) override {
     const std::lock_guard lock(mutex_);
@@ -44,9 +43,18 @@ class SharedPlaces final : public msg::SessionPlaces {
   std::optional<std::uint8_t> better_place(std::uint8_t place, std::uint32_t tries) override {
     const std::lock_guard lock(mutex_);
     if (tries > kMostTries || in_vain_ >= kMostInVain) return std::nullopt;
-    const auto least = std::min_element(sessions_.begin(), sessions_.end());
-    if (sessions_[place] < *least + kClearlyFewer) return std::nullopt;
-    return static_cast<std::uint8_t>(least - sessions_.begin());
+    const auto least = least_with_room();
+    if (!least || sessions_[place] < sessions_[*least] + kClearlyFewer) return std::nullopt;
+    return least;
+  }
+  void note_full(std::uint8_t place, bool is_full) override {
+    const std::lock_guard lock(mutex_);
+    is_full_[place] = is_full;
+  }
+  std::optional<std::uint8_t> place_with_room(std::uint8_t place) override {
+    const std::lock_guard lock(mutex_);
+    if (!is_full_[place]) return place;
+    return in_vain_ >= kMostInVain ? std::nullopt : least_with_room();
   }
   void note_begun(std::uint8_t place, std::uint32_t tries) override {
     const std::lock_guard lock(mutex_);
@@ -65,9 +73,19 @@ class SharedPlaces final : public msg::SessionPlaces {
   // One more would only be moved about.
   static constexpr std::uint32_t kClearlyFewer = 2;
 
+  // The place with the fewest sessions of those that have room for another.
+  std::optional<std::uint8_t> least_with_room() const {
+    std::optional<std::uint8_t> least;
+    for (std::size_t i = 0; i < sessions_.size(); ++i)
+      if (!is_full_[i] && (!least || sessions_[i] < sessions_[*least]))
+        least = static_cast<std::uint8_t>(i);
+    return least;
+  }
+
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::uint8_t> places_;
   std::vector<std::uint32_t> sessions_;  // Running ones, by place.
+  std::vector<bool> is_full_;            // By place.
   std::uint32_t in_vain_ = 0;            // In a row.
 };
 

@@ -33,6 +33,7 @@ Acceptor::Acceptor(const SessionSettings& settings, const ClusterKey& key,
 Acceptor::~Acceptor() {
   for (const auto& flow : pending_) flow->abort();
   for (const auto& [id, session] : sessions_) session->orphan();
+  if (budget_ != nullptr) budget_->remove(sessions_.size());
 }
 
 Status Acceptor::add_listener(const Cookie& cookie, ListenerEvents& events) {
@@ -154,12 +155,28 @@ Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
   if (!hello.is_new || hello.is_last()) return {.refusal = how_it_ended(hello)};
   const auto listener = listeners_.find(hello.cookie);
   if (listener == listeners_.end()) return {.refusal = {Reason::kUnknownCookie}};
-  if (sessions_.size() + other_sessions_ >= settings_.max_sessions)
-    return {.refusal = {Reason::kFull, settings_.max_sessions}};
+  if (const Refusal refusal = refusal_for_room(); refusal.reason != Reason::kNone)
+    return {.refusal = refusal};
   if (places_ != nullptr)
     if (const auto better = places_->better_place(place_, hello.epoch))
       return {.refusal = {Reason::kOtherQueue, *better, place_}};
   return {.listener = listener->second};
+}
+
+// Where the NIC has room and this acceptor has none, another one takes the session.
+Refusal Acceptor::refusal_for_room() const {
+  if (budget_ != nullptr && budget_->left() == 0) return {Reason::kFull, budget_->most(), 0};
+  if (!is_full()) return {Reason::kNone, 0, 0};
+  if (places_ != nullptr)
+    if (const auto other = places_->place_with_room(place_); other && *other != place_)
+      return {Reason::kOtherQueue, *other, place_};
+  return {Reason::kFull, settings_.max_sessions, 0};
+}
+
+void Acceptor::note_room() {
+  if (places_ == nullptr || is_full() == is_known_full_) return;
+  is_known_full_ = is_full();
+  places_->note_full(place_, is_known_full_);
 }
 
 Refusal Acceptor::how_it_ended(const Hello& hello) const {
@@ -262,6 +279,8 @@ RecvSession* Acceptor::open_session(TimePoint now, const RecvFlow& flow, Listene
   budget_taken_bytes_ += session->allowance_bytes() - Bounce::kMinAllowanceBytes;
   const std::uint64_t id = session->id();
   sessions_.emplace(id, session.get());
+  if (budget_ != nullptr) budget_->add();
+  note_room();
   owing_.reserve(sessions_.size());
   flushing_.reserve(sessions_.size());
   graveyard_.reserve(max_pending_ + kMaxFlows * sessions_.size());
@@ -287,7 +306,8 @@ std::unique_ptr<RecvFlow> Acceptor::take_pending(RecvFlow& flow) {
 }
 
 void Acceptor::remove_session(RecvSession& session) {
-  sessions_.erase(session.id());
+  if (sessions_.erase(session.id()) != 0 && budget_ != nullptr) budget_->remove(1);
+  note_room();
   if (places_ != nullptr) places_->note_ended(place_);
   const auto is_it = [&](const Closed& closed) { return closed.session == session.id(); };
   if (places_ != nullptr && std::none_of(closed_.begin(), closed_.end(), is_it))

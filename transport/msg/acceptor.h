@@ -20,6 +20,7 @@
 #include "transport/msg/recv_session.h"
 #include "transport/msg/rx_places.h"
 #include "transport/msg/session.h"
+#include "transport/msg/session_budget.h"
 #include "transport/msg/session_places.h"
 
 namespace ztcp::msg {
@@ -67,6 +68,9 @@ class Acceptor {
     place_ = place;
   }
 
+  // Its sessions count in a budget that several acceptors share. Before anything arrives.
+  void count_in(SessionBudget& budget) { budget_ = &budget; }
+
   // Flows that carry bulk are spread over the receive queues of a NIC. Before anything arrives.
   void spread_over(RxPlaces& places) { rx_places_ = &places; }
 
@@ -87,7 +91,10 @@ class Acceptor {
   // Sessions made here. So many others share max_sessions with them: a new one that finds no room
   // is refused by name.
   std::size_t sessions() const { return sessions_.size(); }
-  void set_other_sessions(std::size_t count) { other_sessions_ = count; }
+  void set_other_sessions(std::size_t count) {
+    other_sessions_ = count;
+    note_room();
+  }
 
   // Ends the turn: every session that heard bytes or posts since the last call emits the credit
   // record it owes, one for the whole burst.
@@ -141,6 +148,9 @@ class Acceptor {
   Verdict judge(const RecvFlow& flow);
   Refusal how_it_ended(const Hello& hello) const;
   void forget_place(std::uint64_t session);
+  bool is_full() const { return sessions_.size() + other_sessions_ >= settings_.max_sessions; }
+  Refusal refusal_for_room() const;
+  void note_room();
   bool carries_bulk(const Hello& hello) const;
   bool take_rx_place(RecvFlow& flow, const RecvSession* session);
   void refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal);
@@ -159,7 +169,9 @@ class Acceptor {
   StreamSource* source_ = nullptr;
   SessionPlaces* places_ = nullptr;  // Null: there is no other.
   std::uint8_t place_ = 0;
-  RxPlaces* rx_places_ = nullptr;  // Null: there is one queue, or nobody knows.
+  SessionBudget* budget_ = nullptr;  // Null: its own limit is the only one.
+  bool is_known_full_ = false;       // To places_.
+  RxPlaces* rx_places_ = nullptr;    // Null: there is one queue, or nobody knows.
   std::uint64_t challenges_ = 0;
   std::size_t other_sessions_ = 0;
   std::size_t budget_taken_bytes_ = 0;  // By the sessions' allowances beyond the least.

@@ -106,16 +106,19 @@ std::string describe(const FailureDetail& detail) {
   return detail.from_peer ? "the peer refused: " + text : text;
 }
 
-std::string advice(Reason reason) {
-  switch (reason) {
+std::string advice(const FailureDetail& detail) {
+  switch (detail.reason) {
     case Reason::kUnknownCookie:
     case Reason::kUnknownSession:
       return "; look at that rank's own output: it ended first";
     case Reason::kAborted:
       return "; look at that rank's own output: it failed or was aborted first";
     case Reason::kFull:
-      return "; raise max_connections in [tcp] of that host's ztcp.conf, or let NCCL open fewer "
-             "connections (NCCL_NCHANNELS_PER_NET_PEER=1)";
+      if (detail.ours >= kMostSessions)
+        return "; let NCCL open fewer connections on all hosts (NCCL_NCHANNELS_PER_NET_PEER=1)";
+      return "; raise max_connections in [tcp] of that host's ztcp.conf (up to " +
+             std::to_string(kMostSessions) +
+             "), or let NCCL open fewer connections on all hosts (NCCL_NCHANNELS_PER_NET_PEER=1)";
     case Reason::kKeyMissing:
     case Reason::kKeyUnexpected:
     case Reason::kKeyMismatch:

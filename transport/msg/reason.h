@@ -46,6 +46,6 @@ Errc to_errc(Reason reason);
 std::string describe(const FailureDetail& detail);
 // What an operator does about it, beginning with "; "; empty where that stands in the text, or the
 // peer's own log has more.
-std::string advice(Reason reason);
+std::string advice(const FailureDetail& detail);
 
 }  // namespace ztcp::msg

@@ -22,6 +22,8 @@ namespace ztcp::msg {
 
 inline constexpr std::uint32_t kWireVersion = 1;
 inline constexpr std::size_t kMaxFlows = 8;
+// That SessionSettings::max_sessions may be: the config's maximum of max_connections.
+inline constexpr std::uint32_t kMostSessions = 32768;
 // Messages of one tag of which a receiver takes bytes: so many from the oldest that is not done on.
 inline constexpr std::size_t kMessageWindow = 32;
 // Messages, of all tags, that may be out without a posted buffer.

@@ -25,6 +25,10 @@ class SessionPlaces {
   // A new session knocks at `place` for the `tries`th time: where there are clearly fewer, if it is
   // worth to look for that.
   virtual std::optional<std::uint8_t> better_place(std::uint8_t place, std::uint32_t tries) = 0;
+  // That acceptor has no room for another session, or has some again.
+  virtual void note_full(std::uint8_t place, bool is_full) = 0;
+  // Where a new session that `place` has no room for may go; nothing: every acceptor is full.
+  virtual std::optional<std::uint8_t> place_with_room(std::uint8_t place) = 0;
   // One began there after so many tries; and ended.
   virtual void note_begun(std::uint8_t place, std::uint32_t tries) = 0;
   virtual void note_ended(std::uint8_t place) = 0;

@@ -44,16 +44,23 @@ Sessions::Sessions(const SessionSettings& settings, const ClusterKey& key,
   acceptor_.dial_by(source);
 }
 
+Sessions::~Sessions() {
+  if (budget_ != nullptr) budget_->remove(outgoing_.size());
+}
+
 SendSession& Sessions::connect(Endpoint remote, const Cookie& cookie, SendOwner& owner) {
   const std::uint64_t id = mix(mix(secret_[0] + ++session_count_) ^ secret_[1]);
   outgoing_.push_back(std::make_unique<Outgoing>(*this, remote, cookie, id, owner));
+  if (budget_ != nullptr) budget_->add();
   note_outgoing();
   next_scan_ = TimePoint::min();  // It dials at its first on_timers().
   return outgoing_.back()->session;
 }
 
 void Sessions::destroy(SendSession& session) {
-  std::erase_if(outgoing_, [&](const auto& o) { return &o->session == &session; });
+  const std::size_t gone =
+      std::erase_if(outgoing_, [&](const auto& o) { return &o->session == &session; });
+  if (budget_ != nullptr) budget_->remove(gone);
   note_outgoing();
 }
 

@@ -5,6 +5,7 @@
 // acceptor with those that come. Pure, and of one thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +24,15 @@ class Sessions {
   // `secret` makes session ids and the acceptor's nonces unguessable; `copies` as Acceptor says.
   Sessions(const SessionSettings& settings, const ClusterKey& key, std::size_t max_pending_streams,
            std::array<std::uint64_t, 2> secret, StreamSource& source, CopyJobs* copies = nullptr);
+  ~Sessions();
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
+
+  // They count in a budget that other lanes share. Before the first session.
+  void count_in(SessionBudget& budget) {
+    budget_ = &budget;
+    acceptor_.count_in(budget);
+  }
 
   // Starts a session to the listener named by `cookie` at `remote`; it lives until destroy(). Never
   // fails: what can't be dialled fails through owner.on_session_failed().
@@ -37,9 +45,13 @@ class Sessions {
 
   // Ours and our peers' together.
   std::size_t count() const { return outgoing_.size() + acceptor_.sessions(); }
-  bool is_full() const { return count() >= settings_.max_sessions; }
+  bool is_full() const { return to_come() == 0; }
   // Those that may still come.
-  std::size_t to_come() const { return is_full() ? 0 : settings_.max_sessions - count(); }
+  std::size_t to_come() const {
+    const std::size_t here =
+        count() < settings_.max_sessions ? settings_.max_sessions - count() : 0;
+    return budget_ == nullptr ? here : std::min(here, budget_->left());
+  }
   // Those that a process that ends waits for: their peers do not know all yet.
   std::size_t finishing() const;
 
@@ -79,6 +91,7 @@ class Sessions {
   const ClusterKey key_;
   const std::array<std::uint64_t, 2> secret_;
   StreamSource& source_;
+  SessionBudget* budget_ = nullptr;  // Null: max_sessions is the only limit.
   Acceptor acceptor_;
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
   // Not later than the earliest deadline of the outgoing sessions, but for what must lie between

@@ -87,17 +87,13 @@ std::string resource_advice(int sys_errno) {
   }
 }
 
-std::string shortage(const Error& error, const Device& device, std::size_t connections) {
+std::string shortage(const Error& error, const Device& device) {
   if (is_without_address(error))
     return fmt::format(
         "{} is no address of this machine any more, so nothing connects from it: is {} still "
         "there, and up? ip -brief address shows what is",
         to_string(device.address), device.interface);
   switch (error.sys_errno) {
-    case EMFILE:
-    case ENFILE:
-      return fmt::format("no descriptor for another connection ({} are open): raise ulimit -n",
-                         connections);
     case ENOBUFS:
     case ENOMEM:
       return "the kernel has no memory for another connection: look at net.ipv4.tcp_mem";

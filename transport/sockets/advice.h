@@ -28,7 +28,7 @@ std::string own_address_advice(IpAddress peer, std::span<const LocalAddress> all
 std::string resource_advice(int sys_errno);
 // What there is none of for one more connection beside so many, and what mends it. Empty: it is
 // nothing of this machine's.
-std::string shortage(const Error& error, const Device& device, std::size_t connections);
+std::string shortage(const Error& error, const Device& device);
 
 // Where its listener is reached, for firewalls: "ports 7001-7008 of 10.0.0.1".
 std::string ports_text(const Device& device, const Endpoint& listening);

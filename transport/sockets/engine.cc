@@ -44,9 +44,10 @@ void make_room_for_descriptors(int fd, std::size_t count) {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::open(EngineConfig config, Listening listener) {
+  if (config.descriptors == nullptr) config.descriptors = std::make_shared<DescriptorBudget>();
   link::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail(to_errc(errno), "epoll_create1", errno);
-  make_room_for_descriptors(epoll.get(), std::min(config.max_streams, kDescriptorsAtOnce));
+  make_room_for_descriptors(epoll.get(), std::min(config.descriptors->left(), kDescriptorsAtOnce));
   auto wake = ZTCP_TRY(WakeEvent::make());
   std::unique_ptr<Engine> engine(
       new Engine(std::move(config), std::move(epoll), std::move(wake), std::move(listener)));
@@ -64,10 +65,12 @@ Engine::Engine(EngineConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> w
       listener_(std::move(listener)),
       path_log_(config_.device.name, remarks_, config_.device.interface, config_.device.mtu_bytes),
       bulk_calls_(config_.workers, worker_threads_),
+      descriptors_(*config_.descriptors),
       scratch_(new std::byte[SocketStream::kScratchBytes]),
       sessions_(config_.session, config_.cluster_key, config_.max_pending_streams, config_.secret,
                 *this) {
   if (config_.places != nullptr) sessions_.acceptor().share(*config_.places, config_.place);
+  if (config_.budget != nullptr) sessions_.count_in(*config_.budget);
   if (config_.rx_placement != nullptr) sessions_.acceptor().spread_over(*config_.rx_placement);
 }
 
@@ -107,6 +110,7 @@ SocketStream& Engine::add(std::unique_ptr<SocketStream> stream) {
     streams_.reserve(most);
   }
   streams_.push_back(std::move(stream));
+  descriptors_.set(streams_.size());
   return *streams_.back();
 }
 
@@ -127,12 +131,9 @@ Result<Stream*> Engine::dial_small(TimePoint now, Endpoint remote, StreamEvents&
 
 Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& events,
                                  std::uint32_t segment_bytes) {
-  if (streams_.size() >= config_.max_streams) {
-    const Error error{Errc::kOutOfMemory, EMFILE, "dial: descriptors"};
-    note_shortage(now, error);
-    return tl::unexpected<Error>(error);
-  }
   auto fd = sockets::dial(config_.device, config_.times, remote, segment_bytes);
+  if (fd && !config_.descriptors->may_keep(fd->get()))
+    fd = fail(Errc::kOutOfMemory, "dial: descriptors", EMFILE);
   if (!fd) {
     note_shortage(now, fd.error());
     return tl::unexpected<Error>(fd.error());
@@ -149,19 +150,25 @@ std::string Engine::route_advice(IpAddress remote) const {
 }
 
 void Engine::note_shortage(TimePoint now, const Error& error) {
-  if (now < next_complaint_) return;
-  const std::string what = shortage(error, config_.device, streams_.size());
+  std::string what;
+  if (error.sys_errno == EMFILE || error.sys_errno == ENFILE) {
+    what = config_.descriptors->shortage(now, error);
+  } else if (now >= next_complaint_) {
+    what = shortage(error, config_.device);
+    if (!what.empty()) next_complaint_ = now + kOncePer;
+  }
   if (what.empty()) return;
-  next_complaint_ = now + kOncePer;
   remarks_.add(log::Level::kWarn, [&] { return config_.device.name + ": " + what; });
 }
 
-// Whether so many streams leave one to each session that may still come, and to those who knock.
-// For sessions never more than half is left: 4096 may come, and 1024 descriptors are what a shell
-// grants.
-bool Engine::has_spare_for(std::size_t streams) const {
-  const std::size_t left = std::min(sessions_.to_come(), config_.max_streams / 2);
-  return streams + left + config_.max_pending_streams <= config_.max_streams;
+// Whether so many further streams leave one to each session that may still come, and to those who
+// knock. For sessions never more than half is left: more may come than any limit of descriptors
+// allows, and 1024 are what a shell grants.
+bool Engine::has_spare_for(std::size_t further) const {
+  const std::size_t free = config_.descriptors->left();
+  const std::size_t all = config_.descriptors->connections() + free;
+  const std::size_t left = std::min(sessions_.to_come(), all / 2);
+  return further + left + std::min(config_.max_pending_streams, all / 4) <= free;
 }
 
 void Engine::on_sendable(SocketStream& stream) {
@@ -339,6 +346,7 @@ void Engine::bury(TimePoint now) {
     std::erase_if(undelivered_, is_gone);
     std::erase_if(streams_,
                   [](const auto& stream) { return stream->is_gone() && !stream->has_call_out(); });
+    descriptors_.set(streams_.size());
   }
   if (!clients_.has_retired()) return;
   clients_.bury_retired();

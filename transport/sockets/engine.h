@@ -29,6 +29,7 @@
 #include "transport/msg/sessions.h"
 #include "transport/sockets/advice.h"
 #include "transport/sockets/bulk_calls.h"
+#include "transport/sockets/descriptor_budget.h"
 #include "transport/sockets/device.h"
 #include "transport/sockets/likely_stream.h"
 #include "transport/sockets/rx_placement.h"
@@ -43,8 +44,8 @@ struct EngineConfig {
   Duration connect_timeout = std::chrono::seconds(20);
   msg::SessionSettings session;  // ack_is_delivery: false.
   msg::ClusterKey cluster_key{};
-  // At once, those included that have not shaken hands: descriptors are the training's, too.
-  std::size_t max_streams = 8192;
+  // Of all engines of the process. Null: one of its own.
+  std::shared_ptr<DescriptorBudget> descriptors;
   std::size_t max_pending_streams = 256;
   std::array<std::uint64_t, 2> secret{};
   std::size_t workers = 0;  // Threads that do system calls for bulk.
@@ -52,6 +53,8 @@ struct EngineConfig {
   // Where there are several engines: which of them has which session. Null: it is alone.
   std::shared_ptr<msg::SessionPlaces> places;
   std::uint8_t place = 0;
+  // Of the sessions of all engines of the device. Null: session.max_sessions alone counts.
+  std::shared_ptr<msg::SessionBudget> budget;
   // Where the NIC has several receive queues, of all engines: what each of those serves.
   std::shared_ptr<RxPlacement> rx_placement;
   std::function<std::optional<std::uint32_t>(const link::Fd&)> read_rx_queue = rx_queue;
@@ -126,7 +129,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   Result<Stream*> dial_now(TimePoint now, Endpoint remote, StreamEvents& events,
                            std::uint32_t segment_bytes);
   msg::PathEvents* path_events() override { return &path_log_; }
-  bool has_spare_stream() const override { return has_spare_for(streams_.size() + 1); }
+  bool has_spare_stream() const override { return has_spare_for(1); }
   void on_connected(const link::Fd& fd) override { limit_silence(fd, config_.times); }
   void on_shut_window(const link::Fd& fd, Duration lasted) override;
   void on_sendable(SocketStream& stream) override;
@@ -136,7 +139,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   BulkCalls& bulk_calls() override { return bulk_calls_; }
 
   StreamHost& host() { return *this; }
-  bool has_spare_for(std::size_t streams) const;
+  bool has_spare_for(std::size_t further) const;
   bool watch(int fd, SocketStream* stream, std::uint32_t events);
   bool watch(SocketStream& stream);
   void read_directly(SocketStream* stream);
@@ -175,6 +178,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   BulkCalls bulk_calls_;
   StreamCounters counters_;
   std::vector<std::unique_ptr<SocketStream>> streams_;
+  DescriptorBudget::Part descriptors_;  // What streams_ have.
   std::vector<SocketStream*> readable_;
   LikelyStream<SocketStream> likely_;
   SocketStream* direct_ = nullptr;  // epoll does not tell when it is readable.
@@ -191,6 +195,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool must_accept_ = false;  // Somebody may wait at the listener.
   TimePoint accept_again_{};  // Not before: there was no descriptor.
   TimePoint next_look_{};     // At deadlines of streams.
+  std::size_t next_looked_at_ = 0;
   TimePoint next_interface_look_{};
   TimePoint next_loss_look_{};
   std::size_t looked_for_losses_ = 0;  // Streams are, in turns.

@@ -47,7 +47,10 @@ bool Engine::accept_all(TimePoint now) {
 
 // False: no more for now.
 bool Engine::accept_next(TimePoint now) {
-  auto accepted = sockets::accept(listener_.fd, config_.times);
+  // Where there is no room peers wait in the kernel's queue, not in vain, if some becomes free.
+  auto accepted = config_.descriptors->has_room()
+                      ? sockets::accept(listener_.fd, config_.times)
+                      : fail(Errc::kOutOfMemory, "accept: descriptors", EMFILE);
   if (!accepted) {
     accept_again_ = now + kAcceptPause;
     note_shortage(now, accepted.error());
@@ -154,9 +157,9 @@ std::optional<std::uint32_t> Engine::rx_queue_of(const Accepted& accepted) {
   return queue;
 }
 
-// Who finds no place is told by RST.
+// A connection that finds no room is reset, and its peer dials again.
 void Engine::take(TimePoint now, Accepted accepted) {
-  if (streams_.size() >= config_.max_streams) {
+  if (!config_.descriptors->may_keep(accepted.fd.get())) {
     note_shortage(now, {Errc::kOutOfMemory, EMFILE, "accept: descriptors"});
     return reset(std::move(accepted.fd));
   }
@@ -164,9 +167,9 @@ void Engine::take(TimePoint now, Accepted accepted) {
   SocketStream& stream = add(std::make_unique<SocketStream>(
       host(), counters_, std::move(accepted.fd), SocketStream::State::kOpen, nullptr, kNever));
   StreamEvents* const events =
-      watch(stream) ? sessions_.acceptor().on_accept(now, stream, accepted.remote,
-                                                     has_spare_for(streams_.size()), rx_queue)
-                    : nullptr;
+      watch(stream)
+          ? sessions_.acceptor().on_accept(now, stream, accepted.remote, has_spare_for(0), rx_queue)
+          : nullptr;
   if (events == nullptr) {
     stream.abort();
   } else {

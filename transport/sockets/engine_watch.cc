@@ -17,6 +17,8 @@ namespace ztcp::sockets {
 namespace {
 
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
+// Of very many only a part, in turns: deadlines are of seconds.
+constexpr std::size_t kStreamsPerLook = 1024;
 constexpr Duration kInterfaceInterval = std::chrono::seconds(1);
 // Each stream once in so long.
 constexpr Duration kLossInterval = std::chrono::minutes(1);
@@ -29,9 +31,11 @@ constexpr std::uint64_t kLeastSentBytes = 4U << 20;
 void Engine::look(TimePoint now) {
   next_look_ = now + kLookInterval;
   // Giving up may dial again.
-  // NOLINTNEXTLINE(modernize-loop-convert)
-  for (std::size_t i = 0; i < streams_.size(); ++i)
-    if (!streams_[i]->is_gone() && streams_[i]->deadline() <= now) streams_[i]->give_up(now);
+  for (std::size_t n = std::min(streams_.size(), kStreamsPerLook); n != 0; --n) {
+    if (next_looked_at_ >= streams_.size()) next_looked_at_ = 0;
+    SocketStream& stream = *streams_[next_looked_at_++];
+    if (!stream.is_gone() && stream.deadline() <= now) stream.give_up(now);
+  }
   look_for_log(now);
 }
 

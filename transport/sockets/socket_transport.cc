@@ -7,7 +7,6 @@
 #include <mutex>
 #include <new>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +19,7 @@
 #include "transport/comms/process_end.h"
 #include "transport/comms/send_comm.h"
 #include "transport/comms/session_config.h"
+#include "transport/comms/shared_budget.h"
 #include "transport/comms/shared_places.h"
 #include "transport/comms/thread_name.h"
 #include "transport/core/listen_address.h"
@@ -33,8 +33,6 @@
 namespace ztcp::sockets {
 namespace {
 
-// Descriptors are the training's: no more of them than this part.
-constexpr rlim_t kDescriptorShare = 2;
 // Of workers, without work: about as long as to wake one takes. What they wait on shares its core
 // with threads that have some.
 constexpr Duration kWorkerSpin = std::chrono::microseconds(10);
@@ -55,13 +53,6 @@ class Nic final : public comms::Nic {
   }
 };
 
-std::size_t descriptors_for(std::size_t devices) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 512;
-  return static_cast<std::size_t>(
-      std::clamp<rlim_t>(limit.rlim_cur / kDescriptorShare / devices, 32, 65536));
-}
-
 DeviceProperties properties_of(const Device& device, int max_comms) {
   DeviceProperties out;
   out.name = device.name;
@@ -81,7 +72,7 @@ class SocketTransport final : public Transport {
     config::LiveMachine machine;
     ranks_ = local_ranks(machine);
     for (const Device& device : found_) {
-      devices_.push_back(properties_of(device, static_cast<int>(fabric.tcp.max_connections)));
+      devices_.push_back(properties_of(device, static_cast<int>(connections())));
       const comms::CpuView cpus = comms::view_cpus(device.numa_node, machine);
       devices_.back().views = static_cast<int>(bulk_policy(device, cpus).views);
     }
@@ -109,6 +100,9 @@ class SocketTransport final : public Transport {
     const config::PollerMode told = fabric_.poller.mode;
     return told == config::PollerMode::kAuto ? config::PollerMode::kShared : told;
   }
+  std::uint32_t connections() const {
+    return config::connections_of_nic(fabric_.tcp, config::NicDriver::kSocket);
+  }
   Result<std::size_t> checked(int device) const;
   BulkPolicy bulk_policy(const Device& device, const comms::CpuView& cpus) const;
   Result<EngineConfig> engine_config(const Device& device, const BulkPolicy& bulk) const;
@@ -122,6 +116,7 @@ class SocketTransport final : public Transport {
   const std::vector<Device> found_;
   LocalRanks ranks_;
   std::vector<DeviceProperties> devices_;
+  const std::shared_ptr<DescriptorBudget> descriptors_ = std::make_shared<DescriptorBudget>();
 
   std::mutex mutex_;                        // Control path only.
   std::vector<std::shared_ptr<Nic>> nics_;  // By device; null: not up.
@@ -150,9 +145,9 @@ std::string SocketTransport::describe_device(int device) const {
   const Device& one = found_[static_cast<std::size_t>(device)];
   config::LiveMachine machine;
   const BulkPolicy bulk = bulk_policy(one, comms::view_cpus(one.numa_node, machine));
-  return fmt::format("{}: kernel sockets, {}; {}; {}, {}", one.name, device_text(one),
+  return fmt::format("{}: kernel sockets, {}; {}; {}, {}{}", one.name, device_text(one),
                      turns_text(bulk, poller_mode() == config::PollerMode::kDedicated),
-                     bulk_text(bulk), rx_text(one));
+                     bulk_text(bulk), rx_text(one), descriptors_text(connections()));
 }
 
 BulkPolicy SocketTransport::bulk_policy(const Device& device, const comms::CpuView& cpus) const {
@@ -180,7 +175,7 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device,
                .keepalive_idle = ms(fabric_.tcp.keepalive_idle_ms),
                .keepalive_interval = ms(fabric_.tcp.keepalive_interval_ms)};
   out.connect_timeout = ms(fabric_.tcp.connect_timeout_ms);
-  out.session = comms::session_settings(fabric_, bulk.queues);
+  out.session = comms::session_settings(fabric_, config::NicDriver::kSocket, bulk.queues);
   out.session.ack_is_delivery = false;
   // To copy so much takes less than the record that tells of it.
   out.session.kept_message_bytes = 32U << 10;
@@ -192,8 +187,10 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device,
                  static_cast<std::uint32_t>(BulkCall::kLeastBytes) - 1);
   }
   out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric_));
-  out.max_streams = descriptors_for(found_.size() * bulk.queues);
-  out.max_pending_streams = std::min<std::size_t>(256, out.max_streams / 4);
+  out.descriptors = descriptors_;
+  // Strangers on all lanes together get a quarter at most.
+  out.max_pending_streams = std::clamp<std::size_t>(
+      DescriptorBudget::usable() / 4 / (found_.size() * bulk.queues), 8, 256);
   if (getrandom(out.secret.data(), sizeof out.secret, 0) != static_cast<ssize_t>(sizeof out.secret))
     return fail_errno("getrandom");
   return out;
@@ -219,12 +216,14 @@ Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
   const Endpoint endpoint = listener->endpoint;
   std::shared_ptr<msg::SessionPlaces> places;
   if (bulk.queues > 1) places = std::make_shared<comms::SharedPlaces>(bulk.queues);
+  const auto budget = std::make_shared<comms::SharedBudget>(connections());
   std::shared_ptr<RxPlacement> rx_placement;
   if (device.rx_queues > 1) rx_placement = std::make_shared<RxPlacement>(device.rx_queues);
   std::vector<std::unique_ptr<Engine>> engines;
   for (std::size_t i = 0; i < bulk.queues; ++i) {
     EngineConfig config = ZTCP_TRY(engine_config(device, bulk));
     config.places = places;
+    config.budget = budget;
     config.place = static_cast<std::uint8_t>(i);
     config.rx_placement = rx_placement;
     config.workers = workers_of(bulk, i);
@@ -339,7 +338,8 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
   const std::shared_ptr<Nic> nic = ZTCP_TRY(up(index));
   Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
   if (!comm) {
-    if (comm.error().code == Errc::kFull) log::warn("{}", comms::full_line(from.name, fabric_));
+    if (comm.error().code == Errc::kFull)
+      log::warn("{}", comms::full_line(from.name, fabric_, connections()));
     return comm;
   }
   if (peer.kind == TransportKind::kUstack && nic->death_watch != nullptr && to.watch.port != 0)

@@ -35,8 +35,8 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.stack.mtu_bytes = std::min(nic.mtu_bytes, link.mtu_bytes);
   out.stack.tx_checksum_offload = link.tx_checksum;
   out.stack.max_super_segment_bytes = link.max_super_segment_bytes;
-  out.session =
-      comms::session_settings(fabric, std::max<std::size_t>({1, nic.queues, link.shards}));
+  out.session = comms::session_settings(fabric, nic.driver,
+                                        std::max<std::size_t>({1, nic.queues, link.shards}));
   out.stack.max_connections = table_places(out.session.max_sessions);
   out.stack.max_held_bytes = link.max_kept_bytes;
   out.stack.max_held_frames = link.max_kept_frames;

@@ -75,7 +75,8 @@ class UstackTransport final : public Transport {
       : fabric_(std::move(fabric)), probe_(probe), source_(std::move(source)) {
     for (const config::Nic& nic : fabric_.nics) {
       devices_.push_back(device_properties(fabric_, nic));
-      devices_.back().max_comms = static_cast<int>(fabric_.tcp.max_connections);
+      devices_.back().max_comms =
+          static_cast<int>(config::connections_of_nic(fabric_.tcp, nic.driver));
     }
     nics_.resize(fabric_.nics.size());
   }
@@ -342,7 +343,9 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
   if (!comm) {
     if (comm.error().code == Errc::kFull)
-      log::warn("{}", comms::full_line(nic->config.name, fabric_));
+      log::warn("{}",
+                comms::full_line(nic->config.name, fabric_,
+                                 config::connections_of_nic(fabric_.tcp, nic->config.driver)));
     return comm;
   }
   if (nic->death_watch != nullptr && to.watch.port != 0 &&

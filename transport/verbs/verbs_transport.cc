@@ -102,7 +102,8 @@ class VerbsTransport final : public Transport {
   VerbsTransport(const config::Fabric& fabric, const ControlSettings& settings,
                  std::vector<Device> found)
       : config_path_(fabric.path),
-        max_comms_(static_cast<int>(fabric.tcp.max_connections)),
+        max_comms_(
+            static_cast<int>(config::connections_of_nic(fabric.tcp, config::NicDriver::kVerbs))),
         control_(std::make_shared<Control>(settings)) {
     for (Rails& rails : groups_of(std::move(found), settings.times)) {
       const Device& first = rails.front()->device;

@@ -2,7 +2,12 @@
 // Copyright the ztcp authors
 #include "transport/comms/full.h"
 
+#include <string>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "config/file/schema.h"
 
 namespace ztcp::comms {
 namespace {
@@ -10,21 +15,27 @@ namespace {
 TEST(Full, NamesTheFileToMend) {
   config::Fabric fabric;
   fabric.path = "/etc/ztcp.conf";
-  fabric.tcp.max_connections = 8;
-  EXPECT_EQ(
-      full_line("ztcp0", fabric),
-      "ztcp0: every connection is taken that max_connections = 8 allows this device, sends and "
-      "receives together: raise it in [tcp] of /etc/ztcp.conf (up to 4096), or let NCCL open "
-      "fewer (NCCL_NCHANNELS_PER_NET_PEER=1)");
+  EXPECT_EQ(full_line("ztcp0", fabric, 8),
+            "ztcp0: connection limit reached: 8 of 8 (tcp.max_connections), sends and receives "
+            "together: raise max_connections in [tcp] of /etc/ztcp.conf (up to 32768), or let NCCL "
+            "open fewer on all hosts (NCCL_NCHANNELS_PER_NET_PEER=1)");
 }
 
 // NICs by NCCL's rules, and nothing was read.
 TEST(Full, WithoutAFileSaysHowToHaveOne) {
   config::Fabric fabric;
   fabric.chosen_by = "NCCL_SOCKET_IFNAME=eth";
-  const std::string line = full_line("eth0", fabric);
-  EXPECT_NE(line.find("in [tcp] of a config, which ZTCP_CONFIG names (up to"), std::string::npos)
-      << line;
+  EXPECT_THAT(full_line("eth0", fabric, 4096),
+              testing::HasSubstr("in [tcp] of a config, which ZTCP_CONFIG names (up to"));
+}
+
+TEST(Full, NeverAdvisesANumberThatTheConfigRefuses) {
+  const config::Key& key = *config::find_key("tcp", "max_connections");
+  EXPECT_EQ(key.max, config::kMostConnections);
+  EXPECT_THAT(full_line("eth0", {}, config::kMostConnections - 1),
+              testing::HasSubstr("(up to " + std::to_string(key.max) + ")"));
+  EXPECT_THAT(full_line("eth0", {}, config::kMostConnections),
+              testing::Not(testing::HasSubstr("raise")));
 }
 
 }  // namespace

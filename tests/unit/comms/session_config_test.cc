@@ -7,27 +7,37 @@
 namespace ztcp::comms {
 namespace {
 
-TEST(SessionConfig, QueuesShareWhatANicMayTake) {
+using config::NicDriver;
+
+TEST(SessionConfig, LanesShareWhatANicMayTake) {
   const config::Fabric fabric;
-  const msg::SessionSettings one = session_settings(fabric, 1);
-  EXPECT_EQ(one.max_sessions, fabric.tcp.max_connections);
-  for (const std::size_t queues : {2U, 3U, 4U, 16U}) {
-    const msg::SessionSettings each = session_settings(fabric, queues);
-    EXPECT_LE(queues * each.eager_budget_bytes, one.eager_budget_bytes) << queues;
+  const std::uint32_t all = config::connections_of_nic(fabric.tcp, NicDriver::kMemif);
+  const msg::SessionSettings one = session_settings(fabric, NicDriver::kMemif, 1);
+  EXPECT_EQ(one.max_sessions, all);
+  for (const std::size_t lanes : {2U, 3U, 4U, 16U}) {
+    const msg::SessionSettings each = session_settings(fabric, NicDriver::kMemif, lanes);
+    EXPECT_LE(lanes * each.eager_budget_bytes, one.eager_budget_bytes) << lanes;
     EXPECT_GE(each.eager_budget_bytes / each.eager_shares,
               one.eager_budget_bytes / one.eager_shares * 9 / 10)
-        << queues << ": what the first of a queue is allowed";
-    EXPECT_LE(queues * each.max_sessions, 2 * fabric.tcp.max_connections + queues) << queues;
-    EXPECT_GE(queues * each.max_sessions, 2 * fabric.tcp.max_connections) << queues;
+        << lanes << ": what the first of a lane is allowed";
+    EXPECT_LE(lanes * each.max_sessions, 2 * all + lanes) << lanes;
+    EXPECT_GE(lanes * each.max_sessions, 2 * all) << lanes;
   }
 }
 
-TEST(SessionConfig, FewMayAllComeToOneQueue) {
+TEST(SessionConfig, FewMayAllComeToOneLane) {
   config::Fabric fabric;
   fabric.tcp.max_connections = 300;
-  EXPECT_EQ(session_settings(fabric, 4).max_sessions, 256U);
+  EXPECT_EQ(session_settings(fabric, NicDriver::kPci, 4).max_sessions, 256U);
   fabric.tcp.max_connections = 100;
-  EXPECT_EQ(session_settings(fabric, 4).max_sessions, 100U);
+  EXPECT_EQ(session_settings(fabric, NicDriver::kPci, 4).max_sessions, 100U);
+}
+
+// An all-to-all of 128 hosts x 8 ranks, the NIC shown as eight devices.
+TEST(SessionConfig, ALaneOfKernelSocketsMayTakeAllOfTheNic) {
+  const config::Fabric fabric;
+  for (const std::size_t lanes : {1U, 12U})
+    EXPECT_GE(session_settings(fabric, NicDriver::kSocket, lanes).max_sessions, 2U * 1016 * 8);
 }
 
 }  // namespace

@@ -20,6 +20,21 @@ TEST(SharedPlaces, ANewSessionLooksForAPlaceThatHasClearlyFewer) {
   EXPECT_FALSE(places.better_place(0, 1));
 }
 
+TEST(SharedPlaces, AFullPlaceNamesTheOneWithTheFewestOfThoseThatHaveRoom) {
+  SharedPlaces places(3);
+  places.note_begun(1, 1);
+  EXPECT_EQ(places.place_with_room(0), 0);
+  places.note_full(0, true);
+  EXPECT_EQ(places.place_with_room(0), 2);
+  places.note_full(2, true);
+  EXPECT_EQ(places.place_with_room(0), 1);
+  places.note_full(1, true);
+  EXPECT_FALSE(places.place_with_room(0));
+  places.note_full(0, false);
+  EXPECT_EQ(places.place_with_room(0), 0);
+  EXPECT_EQ(places.place_with_room(1), 0);
+}
+
 TEST(SharedPlaces, NobodyLooksForEver) {
   SharedPlaces places(2);
   for (int i = 0; i < 9; ++i) places.note_begun(0, 1);

@@ -35,11 +35,18 @@ class SharedAcceptors : public AcceptorTest {
     std::optional<std::uint8_t> better_place(std::uint8_t place, std::uint32_t tries) override {
       return place != better && tries <= 3 ? better : std::nullopt;
     }
+    void note_full(std::uint8_t place, bool full) override { is_full[place] = full; }
+    std::optional<std::uint8_t> place_with_room(std::uint8_t place) override {
+      for (const auto other : {place, static_cast<std::uint8_t>(1 - place)})
+        if (!is_full[other]) return other;
+      return std::nullopt;
+    }
     void note_begun(std::uint8_t place, std::uint32_t) override { ++count[place]; }
     void note_ended(std::uint8_t place) override { --count[place]; }
 
     std::map<std::uint64_t, std::uint8_t> of;
     std::array<int, 2> count{};
+    std::array<bool, 2> is_full{};
     std::optional<std::uint8_t> better;
   };
 
@@ -108,6 +115,48 @@ TEST_F(SharedAcceptors, HowASessionEndedIsKnownWhereItWas) {
   EXPECT_EQ(places.of.size(), 4096U) << "what is forgotten has no place";
   on(1);
   EXPECT_EQ(greet(hello(5, 3)).reason(), Reason::kUnknownSession);
+}
+
+TEST_F(SharedAcceptors, AFullAcceptorSendsANewSessionToOneWithRoom) {
+  acceptor->set_other_sessions(SessionSettings{}.max_sessions);
+  const auto refusal = greet(hello(5)).refusal();
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->reason, Reason::kOtherQueue);
+  EXPECT_EQ(refusal->ours, 1U);
+  on(1);
+  Hello again = hello(5, 2);
+  again.is_new = true;
+  EXPECT_TRUE(accept_of(greet(again)));
+  acceptor->set_other_sessions(SessionSettings{}.max_sessions);
+  on(0);
+  EXPECT_EQ(greet(hello(6)).reason(), Reason::kFull);
+  acceptor->set_other_sessions(0);
+  EXPECT_TRUE(accept_of(greet(hello(7))));
+}
+
+TEST_F(SharedAcceptors, SessionsOfAllCountInOneBudget) {
+  struct Budget final : SessionBudget {
+    std::size_t most() const override { return 2; }
+    std::size_t left() const override { return 2 - taken; }
+    void add() override { ++taken; }
+    void remove(std::size_t count) override { taken -= count; }
+    std::size_t taken = 0;
+  } budget;
+  for (const std::size_t place : {0U, 1U}) {
+    on(place);
+    acceptor->count_in(budget);
+    EXPECT_TRUE(accept_of(greet(hello(5 + place))));
+  }
+  const auto refusal = greet(hello(8)).refusal();
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->reason, Reason::kFull);
+  EXPECT_EQ(refusal->ours, 2U);
+  sessions.clear();
+  EXPECT_EQ(budget.left(), 2U);
+  EXPECT_TRUE(accept_of(greet(hello(9))));
+  sessions.clear();
+  acceptor.reset();
+  both = {};
 }
 
 TEST_F(SharedAcceptors, ANewSessionIsToldOfABetterPlace) {

@@ -79,14 +79,14 @@ TEST(Shortage, OfAnAddressIsNotOneOfPorts) {
   device.interface = "eth1";
   device.address = Ipv4Address{0x0a090901};
   const auto of = [&](const char* where) {
-    return shortage({Errc::kNoRoute, EADDRNOTAVAIL, where}, device, 5);
+    return shortage({Errc::kNoRoute, EADDRNOTAVAIL, where}, device);
   };
   EXPECT_THAT(of("bind"), HasSubstr("10.9.9.1 is no address of this machine any more"));
   EXPECT_THAT(of("bind"), HasSubstr("is eth1 still there"));
   EXPECT_THAT(of("connect"), HasSubstr("no port is left on 10.9.9.1"));
   EXPECT_THAT(listen_advice({Errc::kNoRoute, EADDRNOTAVAIL, "bind"}, device, ""),
               HasSubstr("no interface of this machine has that address now"));
-  EXPECT_EQ(shortage({Errc::kRefused, ECONNREFUSED, "connect"}, device, 5), "");
+  EXPECT_EQ(shortage({Errc::kRefused, ECONNREFUSED, "connect"}, device), "");
 }
 
 TEST(AddressAdvice, TellsWhyAnAddressThatIsThereCantBeBoundTo) {

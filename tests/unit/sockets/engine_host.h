@@ -32,7 +32,7 @@ struct EngineHost final : comms::Nic {
     config.device = loopback_device();
     config.session.ack_is_delivery = false;
     config.session.flows = 1;
-    config.max_streams = max_streams;
+    config.descriptors = std::make_shared<DescriptorBudget>(max_streams);
     config.secret = {1, secret};
     if (queues > 1) config.places = std::make_shared<comms::SharedPlaces>(queues);
     if (change) change(config);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <utility>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/log_capture.h"
@@ -22,7 +23,9 @@ namespace {
 
 // The descriptors that are ours to have are taken: what is said helps.
 TEST(Engine, WithoutAPlaceForAStreamADialSaysWhatGivesItOne) {
-  const auto host = std::make_shared<EngineHost>(1, /*max_streams=*/0);
+  const auto host = std::make_shared<EngineHost>(
+      1, /*max_streams=*/0, /*queues=*/1,
+      [](EngineConfig& config) { config.session.redial_window = std::chrono::milliseconds(200); });
   const test::LogCapture log;
   auto sender = comms::SendingComm::connect(host, {kLoopback4, 1}, {});
   ASSERT_TRUE(sender);
@@ -31,8 +34,11 @@ TEST(Engine, WithoutAPlaceForAStreamADialSaysWhatGivesItOne) {
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code, Errc::kOutOfMemory);
   ASSERT_FALSE(log.warnings().empty());
-  EXPECT_EQ(log.warnings()[0],
-            "lo: no descriptor for another connection (0 are open): raise ulimit -n");
+  EXPECT_EQ(log.warnings().size(), 2U) << "the shortage, and the failure: " << log.warned();
+  EXPECT_THAT(log.warnings()[0],
+              testing::MatchesRegex(
+                  "lo: no descriptor for another connection: [0-9]+ of [0-9]+ \\(ulimit -n\\) are "
+                  "in use, 0 of them by connections, and [0-9]+ are left to the application; .*"));
 }
 
 std::size_t size_of_descriptor_table() {

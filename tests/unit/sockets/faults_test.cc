@@ -285,39 +285,6 @@ TEST_P(Strangers, AtThePortHurtNobody) {
   }
 }
 
-// Below what the training has open nothing new can be had; what is there goes on, and connections
-// that wait are served once there is room again.
-TEST(Faults, WithoutDescriptorsConnectionsWait) {
-  TwoHosts hosts;
-  Pair before = test::connect(hosts[0], hosts[1]);
-  auto listener = hosts[1].listen(0, {});
-  ASSERT_TRUE(listener);
-  rlimit limit{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  const int next = dup(0);
-  ASSERT_GE(next, 0);
-  close(next);
-  const rlimit none{.rlim_cur = static_cast<rlim_t>(next), .rlim_max = limit.rlim_max};
-  const test::LogCapture log;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  auto refused = hosts[0].begin_connect(0, (*listener)->handle(), {});
-  Result<bool> ready = false;
-  if (refused) {
-    while (ready && !*ready) ready = (*refused)->is_ready();
-  }
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  ASSERT_TRUE(refused);
-  ASSERT_FALSE(ready);
-  EXPECT_EQ(ready.error().code, Errc::kOutOfMemory);
-  EXPECT_EQ(ready.error().sys_errno, EMFILE);
-  const auto warnings = log.warnings();
-  EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [](const std::string& line) {
-    return line.find("raise ulimit -n") != std::string::npos;
-  }));
-  expect_carries(before, pattern(1000, 3));
-  EXPECT_TRUE(test::connect(hosts[0], hosts[1]).sender);
-}
-
 // Whichever of a device's first descriptors is the one too many.
 TEST(Faults, ADeviceThatFindsNoDescriptorSaysWhatGivesItOne) {
   rlimit limit{};

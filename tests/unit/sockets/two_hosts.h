@@ -33,6 +33,7 @@ struct HostOptions {
   std::uint32_t max_connections = 1024;
   std::int32_t workers = 0;
   std::uint32_t flows = 0;
+  std::uint32_t redial_window_ms = 7000;
 };
 
 // A row of tests that run with several.
@@ -48,6 +49,7 @@ inline config::Fabric host_settings(const HostOptions& options = {}) {
   fabric.poller.mode = options.mode;
   fabric.poller.workers = options.workers;
   fabric.messages.flows = options.flows;
+  fabric.messages.redial_window_ms = options.redial_window_ms;
   fabric.messages.drain_timeout_ms = options.drain_timeout_ms;
   fabric.tcp.max_connections = options.max_connections;
   return fabric;

@@ -37,9 +37,9 @@ TEST(Limit, IsWhatNcclIsToldAndNamedWhenItIsReached) {
   ASSERT_EQ(log.warnings().size(), 1U);
   EXPECT_EQ(
       log.warnings()[0],
-      "mem0: every connection is taken that max_connections = 8 allows this device, sends and "
-      "receives together: raise it in [tcp] of test.conf (up to 4096), or let NCCL open "
-      "fewer (NCCL_NCHANNELS_PER_NET_PEER=1)");
+      "mem0: connection limit reached: 8 of 8 (tcp.max_connections), sends and receives together: "
+      "raise max_connections in [tcp] of test.conf (up to 32768), or let NCCL open fewer on all "
+      "hosts (NCCL_NCHANNELS_PER_NET_PEER=1)");
 }
 
 TEST(Limit, OfThePeerIsNamedAtOnce) {
@@ -62,7 +62,8 @@ TEST(Limit, OfThePeerIsNamedAtOnce) {
   EXPECT_NE(log.warnings()[0].find("the peer refused: all 8 connections of its NIC are taken"),
             std::string::npos)
       << log.warnings()[0];
-  EXPECT_NE(log.warnings()[0].find("raise max_connections in [tcp] of that host's ztcp.conf"),
+  EXPECT_NE(log.warnings()[0].find(
+                "raise max_connections in [tcp] of that host's ztcp.conf (up to 32768)"),
             std::string::npos)
       << log.warnings()[0];
 }
