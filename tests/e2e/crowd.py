@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Two processes with as many connections between them as a large job has of one: what an all-to-all of 78 hosts with 8
-GPUs each needs where NCCL is shown the NIC as eight devices. Half are dialled by each of the two; each carries a message.
+"""Two processes with as many connections between them as a process has in a large job: what an
+all-to-all of 78 hosts with 8 GPUs each needs where NCCL is shown the NIC as eight devices. Each of
+the two dials half of them; each connection carries a message.
 
     crowd.py CASE                        as the other tests
     crowd.py end FOLDER NUMBER CONNECTIONS   one of the two processes
@@ -32,11 +33,11 @@ def memory_kib():
 
 def raise_limit(descriptors):
     """A plugin must not do this; a program may, with its own."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < descriptors:
         print(f"the hard limit of descriptors is {hard}; {descriptors} are needed")
         sys.exit(77)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(descriptors, resource.getrlimit(resource.RLIMIT_NOFILE)[0]), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(descriptors, soft), hard))
 
 
 def connected(net, handles, listeners):
@@ -69,8 +70,9 @@ def exchange(net, sends, receives):
                 poll("isend", lambda c=comm, b=buffer, k=key, r=request:
                      net.call("isend", c, b.address, BYTES, 0, k, ctypes.byref(r)) or r.value, 60)
             else:
-                net.call("irecv", comm, 1, ctypes.byref(voidp(buffer.address)), ctypes.byref(c_int(BYTES)),
-                         ctypes.byref(c_int(0)), ctypes.byref(key), ctypes.byref(request))
+                net.call("irecv", comm, 1, ctypes.byref(voidp(buffer.address)),
+                         ctypes.byref(c_int(BYTES)), ctypes.byref(c_int(0)), ctypes.byref(key),
+                         ctypes.byref(request))
             requests.append(request)
     size, flag = c_int(0), c_int(0)
 
@@ -98,15 +100,18 @@ def end(folder, number, connections):
         net.call("listen", 0, handles[-1], ctypes.byref(listeners[-1]))
     write_atomically(f"{folder}/handles{own}", b"".join(handle.raw for handle in handles))
     raw = await_file(f"{folder}/handles{other}", 60)
-    theirs = [ctypes.create_string_buffer(raw[i:i + HANDLE_BYTES], HANDLE_BYTES) for i in range(0, len(raw), HANDLE_BYTES)]
+    theirs = [ctypes.create_string_buffer(raw[i:i + HANDLE_BYTES], HANDLE_BYTES)
+              for i in range(0, len(raw), HANDLE_BYTES)]
     before, began, cpu_before = memory_kib(), time.monotonic(), time.process_time()
     sends, receives = connected(net, theirs, listeners)
     took, cpu = time.monotonic() - began, time.process_time() - cpu_before
     grown = memory_kib() - before
     exchange(net, sends, receives)
-    say(f"{connections} connections in {took:.1f} s: {cpu / connections * 1e6:.0f} us of CPU and {grown / connections:.1f} KiB each; "
-        f"with a message through each {(memory_kib() - before) / connections:.1f} KiB; "
-        f"{len(os.listdir('/proc/self/fd'))} descriptors, {len(os.listdir('/proc/self/task'))} threads")
+    used = memory_kib() - before
+    say(f"{connections} connections in {took:.1f} s: {cpu / connections * 1e6:.0f} us of CPU and "
+        f"{grown / connections:.1f} KiB each; with a message through each {used / connections:.1f} "
+        f"KiB; {len(os.listdir('/proc/self/fd'))} descriptors, "
+        f"{len(os.listdir('/proc/self/task'))} threads")
     write_atomically(f"{folder}/done{own}", b"")
     await_file(f"{folder}/done{other}", 120)
     for verb, comms in (("closeSend", sends), ("closeRecv", receives), ("closeListen", listeners)):
@@ -119,11 +124,13 @@ def run(connections):
     raise_limit(connections + OTHERS)
     with Fabric(2, topology="mesh") as fabric:
         without_a_config(fabric)
-        both = [fabric.start(f"end{i}", [sys.executable, __file__, "end", fabric.folder, str(i), str(connections)],
+        both = [fabric.start(f"end{i}", [sys.executable, __file__, "end", fabric.folder, str(i),
+                                         str(connections)],
                              env={**ASKED, "LOCAL_WORLD_SIZE": "2"}) for i in range(2)]
         for process in both:
             status = process.wait(280)
-            check(status == 0 and "finished" in process.output(), f"{process.name} ended with {status}: {process.output()}")
+            check(status == 0 and "finished" in process.output(),
+                  f"{process.name} ended with {status}: {process.output()}")
             print(process.output())
 
 
