@@ -143,9 +143,16 @@ def thousand():
     run(CONNECTIONS // 10)
 
 
+def few_descriptors():
+    """More than half of the soft limit: all of it but a reserve is there for connections."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1000, hard))
+    run(700)
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["end"]:
         end(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     else:
         with contextlib.suppress(BrokenPipeError):
-            main({f.__name__: f for f in (thousand, ten_thousand)})
+            main({f.__name__: f for f in (thousand, ten_thousand, few_descriptors)})
