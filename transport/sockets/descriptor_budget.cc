@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include <fmt/format.h>
+
+#include "transport/link/fd.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -53,6 +56,12 @@ std::size_t DescriptorBudget::left() const {
   const std::size_t open = in_use();
   const std::size_t own = connections();
   return std::min(of_process > open ? of_process - open : 0, most_ > own ? most_ - own : 0);
+}
+
+bool DescriptorBudget::has_room(int descriptor) {
+  if (left() != 0) return true;
+  const link::Fd next(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  return next && may_keep(next.get());
 }
 
 bool DescriptorBudget::may_keep(int descriptor) {

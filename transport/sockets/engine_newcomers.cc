@@ -48,7 +48,7 @@ bool Engine::accept_all(TimePoint now) {
 // False: no more for now.
 bool Engine::accept_next(TimePoint now) {
   // Where there is no room peers wait in the kernel's queue, not in vain, if some becomes free.
-  auto accepted = config_.descriptors->has_room()
+  auto accepted = config_.descriptors->has_room(listener_.fd.get())
                       ? sockets::accept(listener_.fd, config_.times)
                       : fail(Errc::kOutOfMemory, "accept: descriptors", EMFILE);
   if (!accepted) {

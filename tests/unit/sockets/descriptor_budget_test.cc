@@ -65,6 +65,18 @@ TEST_F(Descriptors, WhatTheApplicationHasOpenIsNotLeft) {
   EXPECT_EQ(budget.left(), 660U) << "what one lane gives back any other may have";
 }
 
+TEST_F(Descriptors, WhatTheApplicationHasClosedIsLeftAgain) {
+  limit_to(256);
+  std::vector<Descriptor> files(239);
+  for (Descriptor& file : files) file = Descriptor(dup(0));
+  EXPECT_FALSE(budget.has_room(0) && budget.may_keep(files.back().get()));
+  EXPECT_EQ(budget.left(), 0U);
+  EXPECT_FALSE(budget.has_room(0));
+  files.clear();
+  EXPECT_TRUE(budget.has_room(0));
+  EXPECT_NE(budget.left(), 0U);
+}
+
 TEST_F(Descriptors, AShortageIsSaidOnceAMinuteWithTheLimitAndTheCommand) {
   limit_to(128);
   DescriptorBudget::Part part(budget);
