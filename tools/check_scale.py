@@ -3,7 +3,7 @@
 # Copyright the ztcp authors
 """What a process needs in jobs of 8, 64 and 128 hosts with 8 GPUs: the table of ARCHITECTURE.md.
 
-    tools/check_scale.py          fails when ARCHITECTURE.md has another table than the formulas give
+    tools/check_scale.py          fails when ARCHITECTURE.md has another table than these formulas
     tools/check_scale.py --print  prints it
 
 Connections and descriptors follow from NCCL's rules; the maximum of connections is read from
