@@ -7,10 +7,13 @@
 #include <climits>
 #include <fcntl.h>
 #include <filesystem>
+#include <sched.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
+#include "config/machine/cpu_list.h"
+#include "config/machine/readings.h"
 #include "transport/core/descriptor.h"
 
 namespace ztcp::config {
@@ -84,6 +87,20 @@ std::vector<std::string> LiveMachine::list(const std::string& folder) {
 
 bool LiveMachine::may_access(const std::string& path, int mode) {
   return ::faccessat(AT_FDCWD, at(path).c_str(), mode, AT_EACCESS) == 0;
+}
+
+std::vector<std::uint32_t> LiveMachine::allowed_cpus() {
+  if (!root_.empty()) return parse_cpu_list(status_field(*this, "Cpus_allowed_list").value_or(""));
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  for (const pid_t thread : {pid_t{0}, ::getpid()}) {
+    cpu_set_t set;
+    if (::sched_getaffinity(thread, sizeof set, &set) == 0) CPU_OR(&allowed, &allowed, &set);
+  }
+  std::vector<std::uint32_t> cpus;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  return cpus;
 }
 
 }  // namespace ztcp::config

@@ -21,6 +21,8 @@ class LiveMachine final : public Machine {
   std::optional<std::string> link_target(const std::string& path) override;
   std::vector<std::string> list(const std::string& folder) override;
   bool may_access(const std::string& path, int mode) override;
+  // Of a tree: those of the process in it.
+  std::vector<std::uint32_t> allowed_cpus() override;
 
  private:
   std::string at(const std::string& path) const { return root_ + path; }

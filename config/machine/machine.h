@@ -42,6 +42,10 @@ class Machine {
   virtual std::vector<std::string> list(const std::string& folder) = 0;  // Sorted names.
   // R_OK, W_OK, X_OK: by the effective user, as open() would judge.
   virtual bool may_access(const std::string& path, int mode) = 0;
+  // CPUs that this process may run on now, ascending: those of the calling thread and those of the
+  // main thread. NCCL pins the one for a while, OpenMP the other; a process that was given few CPUs
+  // has no thread on others. CPUs that are offline are none of them.
+  virtual std::vector<std::uint32_t> allowed_cpus() = 0;
 };
 
 }  // namespace ztcp::config

@@ -35,6 +35,7 @@ class LiveHost : public Host {
   bool may_access(const std::string& path, int mode) override {
     return machine_.may_access(path, mode);
   }
+  std::vector<std::uint32_t> allowed_cpus() override { return machine_.allowed_cpus(); }
   Result<std::string> read_file(const std::string& path) override;
   std::optional<std::uint32_t> user_id(const std::string& name) override;
   std::optional<std::uint32_t> group_id(const std::string& name) override;

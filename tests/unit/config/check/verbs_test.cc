@@ -153,6 +153,7 @@ class CountingMachine final : public Machine {
   bool may_access(const std::string& path, int mode) override {
     return other_.may_access(path, mode);
   }
+  std::vector<std::uint32_t> allowed_cpus() override { return other_.allowed_cpus(); }
   int tables = 0;
 
  private:

@@ -104,6 +104,7 @@ class FakeHost final : public Host {
   FileFacts facts(const std::string& path) override;
   FileFacts facts_behind(const std::string& path) override;
   bool may_access(const std::string& path, int mode) override;
+  std::vector<std::uint32_t> allowed_cpus() override;
   Result<std::string> read_value(const std::string& path) override;
   Result<std::string> read_file(const std::string& path) override;
   std::optional<std::string> link_target(const std::string& path) override;

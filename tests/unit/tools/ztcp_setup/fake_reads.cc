@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/cpu_list.h"
+#include "config/machine/readings.h"
 #include "tests/unit/tools/ztcp_setup/fake_host.h"
 #include "tests/unit/tools/ztcp_setup/fake_paths.h"
 #include "tools/ztcp_setup/host/place_file.h"
@@ -106,6 +108,10 @@ FileFacts FakeHost::facts_behind(const std::string& path) { return facts(behind_
 
 bool FakeHost::may_access(const std::string& path, int) {
   return facts_behind(path).kind != FileKind::kAbsent;
+}
+
+std::vector<std::uint32_t> FakeHost::allowed_cpus() {
+  return config::parse_cpu_list(config::status_field(*this, "Cpus_allowed_list").value_or(""));
 }
 
 std::string FakeHost::mounts(bool with_numbers) const {
