@@ -101,17 +101,8 @@ inline bool is_merged_socket(const Nic& nic) {
   return nic.driver == NicDriver::kSocket && !nic.merge.empty();
 }
 
-// Of a NIC on PCI whose config says "auto": as many as its speed could use. One core carries about
-// so much; beyond four the machine's memory is the limit.
+// `queues = "auto"` of a NIC on PCI: by its speed and the CPUs (plan::plan_device).
 inline constexpr std::uint32_t kAutoQueues = 0;
-constexpr std::uint32_t most_queues(const Nic& nic) {
-  if (nic.queues != kAutoQueues) return nic.queues;
-  constexpr std::uint32_t kMost = 4;
-  if (nic.speed_mbps == 0) return 2;
-  const std::uint32_t mbps_each = nic.mtu_bytes < 4000 ? 25'000 : 50'000;
-  const std::uint32_t wanted = (nic.speed_mbps + mbps_each - 1) / mbps_each;
-  return wanted < kMost ? wanted : kMost;
-}
 
 struct Hugepages {
   std::uint32_t page_kib = 0;            // 1048576 or 2048; 0: none (memif, tap).

@@ -3,10 +3,13 @@
 //
 // The transports of this build.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "config/machine/cpu_share.h"
+#include "config/machine/live_machine.h"
 #include "plugin/gpu_identity.h"
 #include "plugin/startup.h"
 #include "transport/core/local_addresses.h"
@@ -21,14 +24,10 @@
 namespace ztcp::plugin {
 namespace {
 
-Created create_ustack(const config::Fabric& fabric) {
-  return in_words(ustack::create(fabric, probe_gpus));
-}
-
-Created create_sockets(const config::Fabric& fabric) {
+Created create_sockets(const config::Fabric& fabric, const config::CpuShare& cpus) {
   auto devices = sockets::devices_of(fabric, local_addresses());
   if (!devices) return tl::unexpected(explain(devices.error()));
-  return in_words(sockets::create(fabric, std::move(*devices)));
+  return in_words(sockets::create(fabric, std::move(*devices), cpus));
 }
 
 // Once: what it says of NCCL_IBVERBS_LIB is said once.
@@ -77,15 +76,21 @@ tl::expected<config::Fabric, std::string> find_rdma_devices(config::Fabric setti
 }  // namespace
 
 std::vector<TransportSource> transport_sources() {
+  // Once, and for all devices: NCCL and training frameworks change the mask later.
+  config::LiveMachine machine;
+  const auto cpus = std::make_shared<const config::CpuShare>(config::read_cpu_share(machine));
   return {{.kind = TransportKind::kUstack,
            .carries = ustack::carries,
            .is_tunable = ustack::is_shown_often,
-           .create = create_ustack,
+           .create =
+               [cpus](const config::Fabric& fabric) {
+                 return in_words(ustack::create(fabric, *cpus, probe_gpus));
+               },
            .find_nics = nullptr},
           {.kind = TransportKind::kSockets,
            .carries = sockets::carries,
            .is_tunable = [](const config::Fabric&) { return true; },
-           .create = create_sockets,
+           .create = [cpus](const config::Fabric& fabric) { return create_sockets(fabric, *cpus); },
            .find_nics = find_interfaces},
           {.kind = TransportKind::kVerbs,
            .carries = verbs::carries,

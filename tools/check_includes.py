@@ -20,6 +20,7 @@ LAYERS = {
     "transport/wire": ["transport/core"],
     "transport/tcp": ["transport/core", "transport/wire"],
     "transport/msg": ["transport/core"],
+    "transport/plan": ["transport/core", "config/settings.h", "config/machine/cpu_share.h"],
     "transport/link": ["transport/core", "transport/wire", "hugepage"],
     "transport/watch": ["transport/core", "transport/link"],
     "transport/comms": ["transport/transport.h", "transport/core", "transport/msg", "transport/watch", "transport/link/link_state.h", *CONFIG],
@@ -27,6 +28,7 @@ LAYERS = {
                                 *COMMS_VALUES],
     "transport/ustack": ["transport", *CONFIG, "hugepage"],
     "transport/sockets": ["transport/transport.h", "transport/comms", "transport/msg", "transport/core",
+                          "transport/plan",
                           "transport/link/link.h", "transport/link/fd.h", *CONFIG],
     "transport/verbs/session": ["transport/transport.h", "transport/core"],
     "transport/verbs": ["transport/transport.h", "transport/core", "transport/comms/end_log.h",
@@ -37,7 +39,8 @@ LAYERS = {
     "config": ["transport/core"],
     "config/file": SETTINGS + ["config/machine/machine.h", "config/schema_table.inc", "transport/core"],
     "config/machine": ["transport/core", "hugepage"],
-    "config/check": SETTINGS + ["config/file", "config/machine", "transport/core", "hugepage"],
+    "config/check": SETTINGS + ["config/file", "config/machine", "transport/core",
+                                        "transport/plan", "hugepage"],
     "config/network": SETTINGS + ["config/machine", "transport/core"],
     "config/topology": SETTINGS + ["config/network", "config/machine", "transport/core"],
     "plugin": ["plugin", "transport", *CONFIG, "hugepage"],
@@ -53,7 +56,8 @@ SETUP_ROOMS = {
     "report": ["resources", "plan", "local"],
     "run": ["host", "live", "resources", "plan", "check", "report", "options.h"],
 }
-LAYERS |= {f"tools/ztcp_setup/{room}": ["config", "hugepage", "transport/core", "tools/common",
+LAYERS |= {f"tools/ztcp_setup/{room}": ["config", "hugepage", "transport/core", "transport/plan",
+                                       "tools/common",
                                        *(f"tools/ztcp_setup/{other}" for other in others)]
            for room, others in SETUP_ROOMS.items()}
 # The command line, in front of the rooms.
@@ -70,7 +74,8 @@ CONFINED = [
     (r"(iostream|cstdio|stdio\.h)", ["tools", "bench", "tests", "config", "hugepage", "transport/link"]),
 ]
 # The pure folders: no clock, thread, lock, system call or text formatting.
-PURE = ["transport/wire", "transport/tcp", "transport/msg", "transport/ustack/engine", "transport/verbs/session",
+PURE = ["transport/plan", "transport/wire", "transport/tcp", "transport/msg", "transport/ustack/engine",
+        "transport/verbs/session",
         "transport/comms/suspects.h", *COMMS_VALUES]
 IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
                   r"ctime|fmt/.*|random|iostream|fstream")

@@ -17,6 +17,7 @@
 #include "config/machine/readings.h"
 #include "hugepage/budget.h"
 #include "transport/core/counted.h"
+#include "transport/plan/device_plan.h"
 
 namespace ztcp::config {
 namespace {
@@ -63,7 +64,7 @@ std::vector<PciNic> nics_of(Checklist& list, const std::vector<hugepage::NodePag
   for (std::size_t i = 0; i < list.fabric.nics.size(); ++i) {
     const Nic& nic = list.fabric.nics[i];
     if (nic.driver != NicDriver::kPci) continue;
-    hugepage::NicNeed need{nic.numa_node, nic.mtu_bytes, gpu_of(nic), most_queues(nic)};
+    hugepage::NicNeed need{nic.numa_node, nic.mtu_bytes, gpu_of(nic), plan::most_lanes(nic)};
     if (nic.numa_node < 0) {
       need.node = knows_nodes ? 0 : -1;
     } else if (!has_numa_node(list.machine, nic.numa_node)) {

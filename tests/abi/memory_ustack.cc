@@ -13,7 +13,8 @@ bool carries(const config::Nic& nic) { return nic.driver != config::NicDriver::k
 
 bool is_shown_often(const config::Fabric& /*fabric*/) { return false; }
 
-Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe /*probe*/) {
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
+                                          const config::CpuShare& /*cpus*/, GpuProbe /*probe*/) {
   std::vector<DeviceProperties> devices;
   for (const config::Nic& nic : fabric.nics) {
     DeviceProperties device;

@@ -45,7 +45,7 @@ def operations():
 
 
 def several_ranks():
-    run(4, ("all_to_all",), "2 queues (4 CPUs for each of 4 ranks (LOCAL_WORLD_SIZE))", "shown to NCCL as 4 devices")
+    run(4, ("all_to_all",), "2 queues (4 CPUs for each of 4 ranks (LOCAL_WORLD_SIZE))", "shown to NCCL as 8 devices")
 
 
 def between_hosts():

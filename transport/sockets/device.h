@@ -36,7 +36,7 @@ struct Device {
   bool bind_to_device = false;  // Another interface of this host has an address in the subnet.
   std::uint32_t speed_mbps = 10000;
   SpeedSource speed_source = SpeedSource::kGuess;
-  std::uint32_t nccl_devices = 0;  // As so many NCCL shall be shown it; 0: as the CPUs allow.
+  std::uint32_t nccl_devices = 0;  // As so many NCCL shall be shown it; 0: plan::nccl_devices().
   std::string pci_path;
   std::int32_t numa_node = -1;
   std::uint32_t mtu_bytes = 1500;

@@ -15,7 +15,6 @@
 #include "transport/comms/full.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/nic.h"
-#include "transport/comms/poller_policy.h"
 #include "transport/comms/process_end.h"
 #include "transport/comms/send_comm.h"
 #include "transport/comms/session_config.h"
@@ -25,8 +24,9 @@
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
+#include "transport/plan/device_plan.h"
+#include "transport/plan/nccl_devices.h"
 #include "transport/sockets/advice.h"
-#include "transport/sockets/bulk_policy.h"
 #include "transport/sockets/device_list.h"
 #include "transport/sockets/engine.h"
 
@@ -67,14 +67,16 @@ DeviceProperties properties_of(const Device& device, int max_comms) {
 
 class SocketTransport final : public Transport {
  public:
-  SocketTransport(const config::Fabric& fabric, std::vector<Device> found)
+  SocketTransport(const config::Fabric& fabric, std::vector<Device> found,
+                  const config::CpuShare& cpus)
       : fabric_(fabric), found_(std::move(found)), nics_(found_.size()) {
-    config::LiveMachine machine;
-    ranks_ = local_ranks(machine);
-    for (const Device& device : found_) {
-      devices_.push_back(properties_of(device, static_cast<int>(connections())));
-      const comms::CpuView cpus = comms::view_cpus(device.numa_node, machine);
-      devices_.back().views = static_cast<int>(bulk_policy(device, cpus).views);
+    // Small messages leave within NCCL's calls: no other thread has to be woken for them.
+    config::Poller settings = fabric.poller;
+    if (settings.mode == config::PollerMode::kAuto) settings.mode = config::PollerMode::kShared;
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      devices_.push_back(properties_of(found_[i], static_cast<int>(connections())));
+      plans_.push_back(plan::plan_device(facts_of(i), cpus, settings));
+      devices_.back().views = static_cast<int>(plans_.back().nccl_devices);
     }
   }
   ~SocketTransport() override {
@@ -95,45 +97,31 @@ class SocketTransport final : public Transport {
   }
 
  private:
-  // Small messages leave within NCCL's calls: nobody has to be woken for them.
-  config::PollerMode poller_mode() const {
-    const config::PollerMode told = fabric_.poller.mode;
-    return told == config::PollerMode::kAuto ? config::PollerMode::kShared : told;
-  }
   std::uint32_t connections() const {
     return config::connections_of_nic(fabric_.tcp, config::NicDriver::kSocket);
   }
   Result<std::size_t> checked(int device) const;
-  BulkPolicy bulk_policy(const Device& device, const comms::CpuView& cpus) const;
-  Result<EngineConfig> engine_config(const Device& device, const BulkPolicy& bulk) const;
+  plan::DeviceFacts facts_of(std::size_t index) const;
+  Result<EngineConfig> engine_config(const Device& device, const plan::DevicePlan& plan) const;
   Result<std::vector<std::unique_ptr<Engine>>> open_engines(
-      const Device& device, const BulkPolicy& bulk, const comms::CpuView& cpus,
-      const comms::PollerPolicy& policy) const;
+      const Device& device, const plan::DevicePlan& plan,
+      const std::vector<std::uint32_t>& helper_cpus) const;
+  Status start_lanes(Nic& nic, const std::string& name, const plan::DevicePlan& plan,
+                     const plan::Placement& placement,
+                     std::vector<std::unique_ptr<Engine>> engines) const;
   Result<std::shared_ptr<Nic>> up(std::size_t index);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index);
 
   const config::Fabric fabric_;
   const std::vector<Device> found_;
-  LocalRanks ranks_;
   std::vector<DeviceProperties> devices_;
   const std::shared_ptr<DescriptorBudget> descriptors_ = std::make_shared<DescriptorBudget>();
+  std::vector<plan::DevicePlan> plans_;  // By device.
 
   std::mutex mutex_;                        // Control path only.
   std::vector<std::shared_ptr<Nic>> nics_;  // By device; null: not up.
   bool said_traffic_class_ = false;
 };
-
-std::string bulk_text(const BulkPolicy& bulk) {
-  const std::string workers = bulk.workers == 0   ? "no workers"
-                              : bulk.workers == 1 ? "1 worker"
-                                                  : fmt::format("{} workers", bulk.workers);
-  const std::string threads = bulk.queues == 1 ? workers
-                              : bulk.workers == 0
-                                  ? fmt::format("{} queues", bulk.queues)
-                                  : fmt::format("{} queues with {}", bulk.queues, workers);
-  return fmt::format("{} ({}), {}", threads, bulk.reason,
-                     bulk.flows == 1 ? std::string("1 flow") : fmt::format("{} flows", bulk.flows));
-}
 
 std::string rx_text(const Device& device) {
   if (device.rx_queues == 0) return "RX queues not told by the driver";
@@ -143,20 +131,24 @@ std::string rx_text(const Device& device) {
 
 std::string SocketTransport::describe_device(int device) const {
   const Device& one = found_[static_cast<std::size_t>(device)];
-  config::LiveMachine machine;
-  const BulkPolicy bulk = bulk_policy(one, comms::view_cpus(one.numa_node, machine));
-  return fmt::format("{}: kernel sockets, {}; {}; {}, {}{}", one.name, device_text(one),
-                     turns_text(bulk, poller_mode() == config::PollerMode::kDedicated),
-                     bulk_text(bulk), rx_text(one), descriptors_text(connections()));
+  return fmt::format("{}: kernel sockets, {}; {}, {}{}", one.name, device_text(one),
+                     plan::sockets_text(plans_[static_cast<std::size_t>(device)]), rx_text(one),
+                     descriptors_text(connections()));
 }
 
-BulkPolicy SocketTransport::bulk_policy(const Device& device, const comms::CpuView& cpus) const {
-  return choose_bulk(
-      fabric_, cpus,
-      {.devices = found_.size(),
-       .ranks = ranks_,
-       .speed_mbps = device.speed_source == SpeedSource::kTold ? device.speed_mbps : 0,
-       .views = device.nccl_devices});
+plan::DeviceFacts SocketTransport::facts_of(std::size_t index) const {
+  const Device& device = found_[index];
+  plan::DeviceFacts facts;
+  facts.is_kernels = true;
+  facts.index = index;
+  facts.count = found_.size();
+  facts.numa_node = device.numa_node;
+  if (device.speed_source == SpeedSource::kTold) facts.speed_mbps = device.speed_mbps;
+  facts.nccl_devices = plan::nccl_devices({.told = device.nccl_devices,
+                                           .tunes_channels = fabric_.tunes_channels,
+                                           .interfaces = found_.size()});
+  facts.told_flows = fabric_.messages.flows;
+  return facts;
 }
 
 Result<std::size_t> SocketTransport::checked(int device) const {
@@ -167,7 +159,7 @@ Result<std::size_t> SocketTransport::checked(int device) const {
 }
 
 Result<EngineConfig> SocketTransport::engine_config(const Device& device,
-                                                    const BulkPolicy& bulk) const {
+                                                    const plan::DevicePlan& plan) const {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
   EngineConfig out;
   out.device = device;
@@ -175,12 +167,12 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device,
                .keepalive_idle = ms(fabric_.tcp.keepalive_idle_ms),
                .keepalive_interval = ms(fabric_.tcp.keepalive_interval_ms)};
   out.connect_timeout = ms(fabric_.tcp.connect_timeout_ms);
-  out.session = comms::session_settings(fabric_, config::NicDriver::kSocket, bulk.queues);
+  out.session = comms::session_settings(fabric_, config::NicDriver::kSocket, plan.lanes.size());
   out.session.ack_is_delivery = false;
   // To copy so much takes less than the record that tells of it.
   out.session.kept_message_bytes = 32U << 10;
-  out.session.flows = bulk.flows;  // Further ones pay where several threads serve them.
-  if (bulk.workers != 0) {
+  out.session.flows = plan.flows;  // Further ones pay where several threads serve them.
+  if (plan.helpers != 0) {
     out.session.keeps_first_flow_free = true;
     out.session.multi_flow_threshold_bytes =
         std::min(out.session.multi_flow_threshold_bytes,
@@ -190,7 +182,7 @@ Result<EngineConfig> SocketTransport::engine_config(const Device& device,
   out.descriptors = descriptors_;
   // Strangers on all lanes together get a quarter at most.
   out.max_pending_streams = std::clamp<std::size_t>(
-      DescriptorBudget::usable() / 4 / (found_.size() * bulk.queues), 8, 256);
+      DescriptorBudget::usable() / 4 / (found_.size() * plan.lanes.size()), 8, 256);
   if (getrandom(out.secret.data(), sizeof out.secret, 0) != static_cast<ssize_t>(sizeof out.secret))
     return fail_errno("getrandom");
   return out;
@@ -201,10 +193,11 @@ Result<std::shared_ptr<Nic>> SocketTransport::up(std::size_t index) {
   return nics_[index];
 }
 
-// One for each queue; the first has the listener.
+// One for each lane; the first has the listener.
 Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
-    const Device& device, const BulkPolicy& bulk, const comms::CpuView& cpus,
-    const comms::PollerPolicy& policy) const {
+    const Device& device, const plan::DevicePlan& plan,
+    const std::vector<std::uint32_t>& helper_cpus) const {
+  const std::size_t lanes = plan.lanes.size();
   auto listener = open_listener(device);
   if (!listener) {
     const Error& error = listener.error();
@@ -215,54 +208,50 @@ Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
   }
   const Endpoint endpoint = listener->endpoint;
   std::shared_ptr<msg::SessionPlaces> places;
-  if (bulk.queues > 1) places = std::make_shared<comms::SharedPlaces>(bulk.queues);
+  if (lanes > 1) places = std::make_shared<comms::SharedPlaces>(lanes);
   const auto budget = std::make_shared<comms::SharedBudget>(connections());
   std::shared_ptr<RxPlacement> rx_placement;
   if (device.rx_queues > 1) rx_placement = std::make_shared<RxPlacement>(device.rx_queues);
   std::vector<std::unique_ptr<Engine>> engines;
-  for (std::size_t i = 0; i < bulk.queues; ++i) {
-    EngineConfig config = ZTCP_TRY(engine_config(device, bulk));
+  for (std::size_t i = 0; i < lanes; ++i) {
+    EngineConfig config = ZTCP_TRY(engine_config(device, plan));
     config.places = places;
     config.budget = budget;
     config.place = static_cast<std::uint8_t>(i);
     config.rx_placement = rx_placement;
-    config.workers = workers_of(bulk, i);
+    config.workers = plan.lanes[i].helpers;
     config.worker_options = {
-        .name = comms::thread_name(device.name, bulk.queues == 1 ? "-w" : fmt::format("-q{}w", i),
+        .name = comms::thread_name(device.name, lanes == 1 ? "-w" : fmt::format("-q{}w", i),
                                    WorkerThreads::kNumberBytes),
-        .cpus = policy.worker_cpus.empty() ? cpus.allowed : policy.worker_cpus,
-        .spin = std::min(policy.spin, kWorkerSpin)};
+        .cpus = helper_cpus,
+        .spin = std::min(plan.spin, kWorkerSpin)};
     auto engine =
         Engine::open(std::move(config),
                      i == 0 ? std::move(*listener) : Listening{.fd = {}, .endpoint = endpoint});
     if (!engine) {
-      log::warn("{}: no queue {} of {}: {}: {}{}", device.name, i, bulk.queues,
-                engine.error().where, std::strerror(engine.error().sys_errno),
-                resource_advice(engine.error().sys_errno));
+      log::warn("{}: no queue {} of {}: {}: {}{}", device.name, i, lanes, engine.error().where,
+                std::strerror(engine.error().sys_errno), resource_advice(engine.error().sys_errno));
       return tl::unexpected<Error>(engine.error());
     }
     engines.push_back(std::move(*engine));
   }
-  if (bulk.queues == 1) return engines;
+  if (lanes == 1) return engines;
   std::vector<Engine*> all;
   all.reserve(engines.size());
   for (const auto& engine : engines) all.push_back(engine.get());
   // What is dialled here begins with the first.
-  engines.front()->deal_to(std::move(all), bulk.queues / 2);
+  engines.front()->deal_to(std::move(all), lanes / 2);
   return engines;
 }
 
 Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   mark_process();
   const Device& device = found_[index];
+  const plan::DevicePlan& plan = plans_[index];
   config::LiveMachine machine;
-  const comms::CpuView cpus = comms::view_cpus(device.numa_node, machine);
-  config::Poller settings = fabric_.poller;
-  settings.mode = poller_mode();
-  const comms::PollerPolicy policy =
-      comms::choose_policy(settings, cpus, {.nic = index, .nics = found_.size()});
-  const BulkPolicy bulk = bulk_policy(device, cpus);
-  auto engines = ZTCP_TRY(open_engines(device, bulk, cpus, policy));
+  const plan::Placement placement = plan::place_threads(plan, machine.allowed_cpus());
+  if (!placement.warning.empty()) log::warn("{}: {}", device.name, placement.warning);
+  auto engines = ZTCP_TRY(open_engines(device, plan, placement.helper_cpus));
   auto nic = std::make_shared<Nic>(device);
   nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
@@ -273,28 +262,33 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
                                                          .address = device.address,
                                                          .is_kernels = true,
                                                          .probe_interval = kProbeInterval});
+  ZTCP_CHECK(start_lanes(*nic, device.name, plan, placement, std::move(engines)));
+  log::info("{}: kernel sockets on {}, listening at {}, {}", device.name, device.interface,
+            to_string(nic->listen_endpoint), plan::sockets_text(plan));
+  return nic;
+}
 
+Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const plan::DevicePlan& plan,
+                                    const plan::Placement& placement,
+                                    std::vector<std::unique_ptr<Engine>> engines) const {
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const bool is_alone = engines.size() == 1;
     comms::PollerConfig poller;
-    poller.name = is_alone ? device.name : fmt::format("{} queue {}", device.name, i);
-    poller.thread = comms::thread_name(device.name, is_alone ? "" : fmt::format("-q{}", i));
-    poller.dedicated = policy.dedicated;
-    poller.spin = policy.spin;
-    poller.max_sleep = policy.max_sleep;
+    poller.name = is_alone ? name : fmt::format("{} queue {}", name, i);
+    poller.thread = comms::thread_name(name, is_alone ? "" : fmt::format("-q{}", i));
+    poller.dedicated = plan.is_dedicated;
+    poller.spin = plan.spin;
+    poller.max_sleep = plan.max_sleep;
     poller.max_idle_sleep = kMaxIdleSleep;
     poller.wake = engines[i]->wake();
-    poller.takes_over = bulk.takes_over;
-    poller.cpus = cpus.allowed;
-    if (policy.cpu >= 0 && is_alone) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
-    if (nic->death_watch != nullptr && i == 0)
-      poller.on_look = [&watched = *nic](TimePoint now) {
-        watched.death_watch->look(watched, now);
-      };
-    nic->pollers.push_back(
+    poller.takes_over = plan.takes_over;
+    poller.cpus = placement.lane_cpus[i];
+    if (nic.death_watch != nullptr && i == 0)
+      poller.on_look = [&watched = nic](TimePoint now) { watched.death_watch->look(watched, now); };
+    nic.pollers.push_back(
         std::make_unique<comms::Poller>(std::move(poller), std::move(engines[i])));
   }
-  for (const auto& poller : nic->pollers) {
+  for (const auto& poller : nic.pollers) {
     if (const Status started = poller->start(); !started) {
       log::warn("{}: no thread for it: {}: {}{}", poller->name(), started.error().where,
                 std::strerror(started.error().sys_errno),
@@ -302,9 +296,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
       return tl::unexpected<Error>(started.error());
     }
   }
-  log::info("{}: kernel sockets on {}, listening at {}, {}, {}", device.name, device.interface,
-            to_string(nic->listen_endpoint), turns_text(bulk, policy.dedicated), bulk_text(bulk));
-  return nic;
+  return {};
 }
 
 Result<std::unique_ptr<Listener>> SocketTransport::listen(int device, const CommOptions&) {
@@ -352,9 +344,9 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
 
 }  // namespace
 
-Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
-                                          std::vector<Device> devices) {
-  return std::make_unique<SocketTransport>(fabric, std::move(devices));
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, std::vector<Device> devices,
+                                          const config::CpuShare& cpus) {
+  return std::make_unique<SocketTransport>(fabric, std::move(devices), cpus);
 }
 
 }  // namespace ztcp::sockets

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "config/machine/cpu_share.h"
 #include "config/settings.h"
 #include "transport/core/result.h"
 #include "transport/sockets/device.h"
@@ -15,8 +16,9 @@
 
 namespace ztcp::sockets {
 
-// `fabric`: what sessions and pollers are told; its NICs are not asked.
-Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
-                                          std::vector<Device> devices);
+// `fabric`: what sessions and pollers are told; its NICs are not asked. `cpus`: of this process, as
+// its devices are planned for (transport/plan/device_plan.h).
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, std::vector<Device> devices,
+                                          const config::CpuShare& cpus);
 
 }  // namespace ztcp::sockets

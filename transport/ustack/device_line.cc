@@ -44,13 +44,6 @@ std::string pages_text(const config::Fabric& fabric, const config::Nic& nic) {
                      fabric.hugepages.page_kib / 1024, fabric.hugepages.per_process_mib);
 }
 
-// "1 queue", "up to 2 queues (auto: ...)": the NIC itself is asked when it is taken.
-std::string queues_text(const QueueChoice& queues) {
-  std::string count = fmt::format("{} {}", queues.count, queues.count == 1 ? "queue" : "queues");
-  if (queues.reason.empty()) return count;
-  return fmt::format("{}{} ({})", queues.count == 1 ? "" : "up to ", count, queues.reason);
-}
-
 // Zero-copy and kernel bypass, each with the reason where it is off.
 std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
   switch (nic.driver) {
@@ -71,14 +64,14 @@ std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
 }  // namespace
 
 std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
-                        const DeviceProperties& device, const QueueChoice& queues,
-                        const std::string& workers) {
+                        const DeviceProperties& device, const plan::DevicePlan& plan) {
   return fmt::format(
       "{}: userspace TCP, {}, {}, {}, {}, {}, MTU {}, {}, {}, {}; {}; GPUDirect RDMA off: "
       "userspace TCP ends in host memory",
       device.name, nic_text(nic), to_string(nic.address), speed_text(nic, device), gpu_text(nic),
       nic.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", nic.numa_node),
-      nic.mtu_bytes, queues_text(queues), workers, pages_text(fabric, nic), path_text(fabric, nic));
+      nic.mtu_bytes, plan::queues_text(plan), plan::helpers_text(plan), pages_text(fabric, nic),
+      path_text(fabric, nic));
 }
 
 }  // namespace ztcp::ustack

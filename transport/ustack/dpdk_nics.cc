@@ -23,9 +23,9 @@
 #include "transport/link/eal.h"
 #include "transport/link/shm_link.h"
 #include "transport/link/tap_link.h"
+#include "transport/plan/device_plan.h"
 #include "transport/ustack/nic.h"
 #include "transport/ustack/nic_choice.h"
-#include "transport/ustack/queue_choice.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::ustack {
@@ -56,8 +56,8 @@ link::MemifConfig memif_config(const config::Nic& nic) {
 
 class DpdkNics final : public NicSource {
  public:
-  DpdkNics(const config::Fabric& fabric, GpuProbe probe)
-      : fabric_(on_this_machine(fabric)), probe_(probe) {}
+  DpdkNics(const config::Fabric& fabric, config::CpuShare cpus, GpuProbe probe)
+      : fabric_(on_this_machine(fabric)), cpus_(std::move(cpus)), probe_(probe) {}
 
   Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) override {
     const bool on_pci = nic.driver == config::NicDriver::kPci;
@@ -203,8 +203,11 @@ class DpdkNics final : public NicSource {
     return out;
   }
 
+  // As the transport's plan has it.
   std::uint16_t queues_of(const config::Nic& nic) const {
-    return choose_queues(nic, comms::view_cpus(nic.numa_node, machine_), fabric_.nics.size()).count;
+    const auto index = static_cast<std::size_t>(&nic - fabric_.nics.data());
+    return static_cast<std::uint16_t>(
+        plan::plan_device(plan::facts_of(fabric_, index), cpus_, fabric_.poller).lanes.size());
   }
 
   link::PciConfig pci_config(const config::Nic& nic) const {
@@ -241,6 +244,7 @@ class DpdkNics final : public NicSource {
   }
 
   const config::Fabric fabric_;
+  const config::CpuShare cpus_;
   mutable config::LiveMachine machine_;
   const GpuProbe probe_;
   std::set<std::string> has_room_for_;  // By name, from the first open() on.
@@ -248,8 +252,9 @@ class DpdkNics final : public NicSource {
 
 }  // namespace
 
-Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe) {
-  return create(fabric, probe, std::make_shared<DpdkNics>(fabric, probe));
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
+                                          const config::CpuShare& cpus, GpuProbe probe) {
+  return create(fabric, cpus, probe, std::make_shared<DpdkNics>(fabric, cpus, probe));
 }
 
 }  // namespace ztcp::ustack

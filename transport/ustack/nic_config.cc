@@ -9,21 +9,9 @@
 
 #include "config/mesh.h"
 #include "transport/comms/session_config.h"
+#include "transport/plan/nccl_devices.h"
 
 namespace ztcp::ustack {
-namespace {
-
-// Of a mesh of two NICs and of a larger one, by their queues (bench/results/nccl-h200-mesh.md).
-// NCCL gives send/recv two channels for each device, which do not keep many queues busy. Not of a
-// NIC on PCI, where it was not measured, and where a job may have more hosts than max_connections
-// suffices for.
-int views_of_mesh_nic(std::size_t peers, std::uint32_t queues) {
-  if (peers == 1) return queues >= 4 ? 8 : 1;
-  return queues >= 3 ? 4 : static_cast<int>(std::max(queues, 1U));
-}
-
-}  // namespace
-
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
                                    const link::LinkCapabilities& link) {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
@@ -62,9 +50,10 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
 }
 
 int views(const config::Fabric& fabric, const config::Nic& nic, bool tunes_channels) {
-  if (nic.nccl_devices != 0) return static_cast<int>(nic.nccl_devices);
-  const std::size_t peers = config::mesh_peers(fabric, nic).size();
-  return peers == 0 || !tunes_channels ? 1 : views_of_mesh_nic(peers, nic.queues);
+  return static_cast<int>(plan::nccl_devices({.told = nic.nccl_devices,
+                                              .tunes_channels = tunes_channels,
+                                              .mesh_peers = config::mesh_peers(fabric, nic).size(),
+                                              .mesh_queues = nic.queues}));
 }
 
 DeviceProperties device_properties(const config::Fabric& fabric, const config::Nic& nic,

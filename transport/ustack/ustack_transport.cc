@@ -18,19 +18,18 @@
 #include "config/mesh.h"
 #include "transport/comms/full.h"
 #include "transport/comms/listener.h"
-#include "transport/comms/poller_policy.h"
 #include "transport/comms/process_end.h"
 #include "transport/comms/send_comm.h"
 #include "transport/comms/thread_name.h"
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
+#include "transport/plan/device_plan.h"
 #include "transport/ustack/device_line.h"
 #include "transport/ustack/nic.h"
 #include "transport/ustack/nic_choice.h"
 #include "transport/ustack/nic_config.h"
 #include "transport/ustack/nic_links.h"
-#include "transport/ustack/queue_choice.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -71,12 +70,17 @@ const char* checksum_text(const link::LinkCapabilities& link) {
 
 class UstackTransport final : public Transport {
  public:
-  UstackTransport(config::Fabric fabric, GpuProbe probe, std::shared_ptr<NicSource> source)
-      : fabric_(std::move(fabric)), probe_(probe), source_(std::move(source)) {
-    for (const config::Nic& nic : fabric_.nics) {
-      devices_.push_back(device_properties(fabric_, nic));
+  UstackTransport(config::Fabric fabric, config::CpuShare cpus, GpuProbe probe,
+                  std::shared_ptr<NicSource> source)
+      : fabric_(std::move(fabric)),
+        cpus_(std::move(cpus)),
+        probe_(probe),
+        source_(std::move(source)) {
+    for (std::size_t i = 0; i < fabric_.nics.size(); ++i) {
+      devices_.push_back(device_properties(fabric_, fabric_.nics[i]));
       devices_.back().max_comms =
-          static_cast<int>(config::connections_of_nic(fabric_.tcp, nic.driver));
+          static_cast<int>(config::connections_of_nic(fabric_.tcp, fabric_.nics[i].driver));
+      plans_.push_back(plan::plan_device(plan::facts_of(fabric_, i), cpus_, fabric_.poller));
     }
     nics_.resize(fabric_.nics.size());
   }
@@ -90,12 +94,7 @@ class UstackTransport final : public Transport {
   const std::vector<DeviceProperties>& devices() const override { return devices_; }
   std::string describe_device(int device) const override {
     const auto index = static_cast<std::size_t>(device);
-    const config::Nic& nic = fabric_.nics[index];
-    config::LiveMachine machine;
-    const comms::CpuView cpus = comms::view_cpus(nic.numa_node, machine);
-    const QueueChoice queues = choose_queues(nic, cpus, fabric_.nics.size());
-    return device_line(fabric_, nic, devices_[index], queues,
-                       comms::workers_text(fabric_.poller, cpus, place_of(index, queues.count)));
+    return device_line(fabric_, fabric_.nics[index], devices_[index], plans_[index]);
   }
   Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
   Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
@@ -105,24 +104,19 @@ class UstackTransport final : public Transport {
  private:
   Result<std::shared_ptr<Nic>> own_nic(std::size_t device, const ListenAddress* peer);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index, std::unique_ptr<NicClaim> claim);
-  Status add_queue(Nic& nic, std::unique_ptr<link::Link> link, std::size_t queues,
-                   const comms::PollerPolicy& policy, const comms::CpuView& cpus);
-  // Its first queue's poller, of so many.
-  comms::PollerPlace place_of(std::size_t index, std::size_t queues) const {
-    return {.nic = index,
-            .nics = fabric_.nics.size(),
-            .queue = 0,
-            .queues = queues,
-            .embedded = fabric_.nics[index].driver == config::NicDriver::kMemif};
-  }
+  plan::DevicePlan plan_for_links(std::size_t index, std::size_t links) const;
+  Status add_lane(Nic& nic, std::unique_ptr<link::Link> link, const plan::DevicePlan& plan,
+                  const plan::Placement& placement);
   Result<std::size_t> checked(int device) const;
   void keep_to_claimed(std::vector<std::size_t>& order) const;
   void note_stand_in(std::size_t device, std::size_t used, const std::string& why);
 
   const config::Fabric fabric_;
+  const config::CpuShare cpus_;
   const GpuProbe probe_;
   const std::shared_ptr<NicSource> source_;
   std::vector<DeviceProperties> devices_;
+  std::vector<plan::DevicePlan> plans_;  // By device.
 
   std::mutex mutex_;                                         // Control path only.
   std::vector<std::shared_ptr<Nic>> nics_;                   // By device; null: not ours.
@@ -251,60 +245,57 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
                 .is_of_this_machine = config.driver == config::NicDriver::kMemif,
                 .probe_interval = kProbeInterval});
   const std::string description = links.front()->describe();
+  const plan::DevicePlan plan = plan_for_links(index, links.size());
   config::LiveMachine machine;
-  const comms::CpuView cpus = comms::view_cpus(config.numa_node, machine);
-  const QueueChoice choice = choose_queues(config, cpus, fabric_.nics.size());
-  if (!choice.warning.empty()) log::warn("{}: {}", config.name, choice.warning);
-  const std::size_t queues = links.size();
-  std::string places;
-  bool dedicated = false;
-  std::string reason;
-  comms::PollerPlace place = place_of(index, queues);
-  for (; place.queue < queues; ++place.queue) {
-    const comms::PollerPolicy policy = comms::choose_policy(fabric_.poller, cpus, place);
-    dedicated = policy.dedicated;
-    reason = policy.reason;
-    if (policy.cpu >= 0)
-      places += (places.empty() ? " on CPU " : ", ") + std::to_string(policy.cpu);
-    ZTCP_CHECK(add_queue(*nic, std::move(links[place.queue]), queues, policy, cpus));
-  }
+  const plan::Placement placement = plan::place_threads(plan, machine.allowed_cpus());
+  for (const std::string* warning : {&plan.warning, &placement.warning})
+    if (!warning->empty()) log::warn("{}: {}", config.name, *warning);
+  for (auto& link : links) ZTCP_CHECK(add_lane(*nic, std::move(link), plan, placement));
   // All are there before the first runs, which looks after the others.
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
 
-  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {} {} ({}){}, {}",
-            config.name, description, to_string(config.address), to_string(caps.mac),
+  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {}, {}", config.name,
+            description, to_string(config.address), to_string(caps.mac),
             std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
             caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
             caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
-            pollers_text(queues, choice), dedicated ? "dedicated" : "shared with NCCL's threads",
-            reason, places, comms::workers_text(fabric_.poller, cpus, place_of(index, queues)));
+            plan::pollers_text(plan), plan::helpers_text(plan));
   return nic;
 }
 
-Status UstackTransport::add_queue(Nic& nic, std::unique_ptr<link::Link> link, std::size_t queues,
-                                  const comms::PollerPolicy& policy, const comms::CpuView& cpus) {
+// The plan that was made at start-up, or where the NIC has fewer queues than that asks for, the one
+// that follows for so many from the same CPUs.
+plan::DevicePlan UstackTransport::plan_for_links(std::size_t index, std::size_t links) const {
+  if (links == plans_[index].lanes.size()) return plans_[index];
+  plan::DeviceFacts facts = plan::facts_of(fabric_, index);
+  facts.available_lanes = static_cast<std::uint32_t>(links);
+  return plan::plan_device(facts, cpus_, fabric_.poller);
+}
+
+Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
+                                 const plan::DevicePlan& plan, const plan::Placement& placement) {
   const config::Nic& config = nic.config;
-  const std::size_t queue = nic.pollers.size();
+  const std::size_t lane = nic.pollers.size();
+  const bool is_alone = plan.lanes.size() == 1;
   EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, link->capabilities()));
-  engine.copies.workers = policy.workers;
+  engine.copies.workers = plan.lanes[lane].helpers;
   engine.places = nic.places;
   comms::PollerConfig poller;
-  poller.name = queues == 1 ? config.name : fmt::format("{} queue {}", config.name, queue);
-  const std::string of_queue = queues == 1 ? "" : fmt::format("-{}", queue);
-  poller.thread = comms::thread_name(config.name, of_queue);
-  poller.dedicated = policy.dedicated;
-  poller.spin = policy.spin;
-  poller.max_sleep = policy.max_sleep;
-  poller.cpus = cpus.allowed;
-  if (policy.cpu >= 0) poller.cpus = {static_cast<std::uint32_t>(policy.cpu)};
+  poller.name = is_alone ? config.name : fmt::format("{} queue {}", config.name, lane);
+  const std::string of_lane = is_alone ? "" : fmt::format("-{}", lane);
+  poller.thread = comms::thread_name(config.name, of_lane);
+  poller.dedicated = plan.is_dedicated;
+  poller.spin = plan.spin;
+  poller.max_sleep = plan.max_sleep;
+  poller.cpus = placement.lane_cpus[lane];
   const WorkerThreads::Options workers{
-      .name = comms::thread_name(config.name, (queues == 1 ? "-" : of_queue) + "w",
+      .name = comms::thread_name(config.name, (is_alone ? "-" : of_lane) + "w",
                                  WorkerThreads::kNumberBytes),
-      .cpus = policy.worker_cpus,
-      .spin = policy.spin};
+      .cpus = placement.helper_cpus,
+      .spin = plan.spin};
   poller.on_thread_start = [source = source_] { source->on_thread_start(); };
   poller.on_thread_end = [source = source_] { source->on_thread_end(); };
-  if (nic.death_watch != nullptr && queue == 0)
+  if (nic.death_watch != nullptr && lane == 0)
     poller.on_look = [&nic](TimePoint now) { nic.death_watch->look(nic, now); };
   try {
     nic.pollers.push_back(
@@ -383,9 +374,10 @@ bool is_shown_often(const config::Fabric& fabric) {
   });
 }
 
-Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe,
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
+                                          const config::CpuShare& cpus, GpuProbe probe,
                                           std::shared_ptr<NicSource> source) {
-  return std::make_unique<UstackTransport>(fabric, probe, std::move(source));
+  return std::make_unique<UstackTransport>(fabric, cpus, probe, std::move(source));
 }
 
 }  // namespace ztcp::ustack

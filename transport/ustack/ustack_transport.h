@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "config/machine/cpu_share.h"
 #include "config/settings.h"
 #include "transport/core/result.h"
 #include "transport/transport.h"
@@ -39,10 +40,13 @@ bool carries(const config::Nic& nic);
 // chosen by size.
 bool is_shown_often(const config::Fabric& fabric);
 
-// Over the DPDK links of the fabric's NICs.
-Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe);
+// Over the DPDK links of the fabric's NICs. `cpus`: of this process, as its NICs are planned for
+// (transport/plan/device_plan.h).
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
+                                          const config::CpuShare& cpus, GpuProbe probe);
 // Over any source of NICs: tests have theirs in memory.
-Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, GpuProbe probe,
+Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
+                                          const config::CpuShare& cpus, GpuProbe probe,
                                           std::shared_ptr<NicSource> source);
 
 }  // namespace ztcp::ustack

@@ -4,17 +4,17 @@
 // Cells of the table of plans.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "config/mesh.h"
 #include "config/settings.h"
-#include "tests/support/cpu_view.h"
-#include "transport/comms/poller_policy.h"
-#include "transport/sockets/bulk_policy.h"
-#include "transport/ustack/nic_config.h"
-#include "transport/ustack/queue_choice.h"
+#include "tests/support/cpu_share.h"
+#include "transport/plan/device_plan.h"
+#include "transport/plan/nccl_devices.h"
 
 namespace ztcp::plan {
 
@@ -27,34 +27,30 @@ struct Host {
 
 inline std::string sockets_cell(const config::Fabric& fabric, const Host& host, std::size_t devices,
                                 std::uint32_t speed_mbps) {
-  const auto bulk = sockets::choose_bulk(
-      fabric, test::cpus(host.cpus, host.online, host.quota),
-      {.devices = devices, .ranks = {host.ranks, "test"}, .speed_mbps = speed_mbps});
-  return fmt::format("{}/{}/{}/{}", bulk.queues, bulk.workers, bulk.flows, bulk.views);
+  DeviceFacts facts;
+  facts.is_kernels = true;
+  facts.count = devices;
+  facts.speed_mbps = speed_mbps;
+  facts.nccl_devices =
+      nccl_devices({.tunes_channels = fabric.tunes_channels, .interfaces = devices});
+  const DevicePlan plan = plan_device(
+      facts, test::cpus(host.cpus, host.online, host.quota, {host.ranks, "test"}), fabric.poller);
+  return fmt::format("{}/{}/{}/{}", plan.lanes.size(), plan.helpers, plan.flows, plan.nccl_devices);
 }
 
 inline std::string userspace_cell(const config::Fabric& fabric, const Host& host) {
-  const config::Nic& nic = fabric.nics.front();
-  const comms::CpuView view = test::cpus(host.cpus, host.online, host.quota);
-  const bool embedded = nic.driver == config::NicDriver::kMemif;
-  const std::size_t lanes = ustack::choose_queues(nic, view, fabric.nics.size()).count;
-  std::size_t helpers = 0;
-  comms::PollerPolicy policy;
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    policy = comms::choose_policy(fabric.poller, view,
-                                  {.nic = 0,
-                                   .nics = fabric.nics.size(),
-                                   .queue = lane,
-                                   .queues = lanes,
-                                   .embedded = embedded});
-    helpers += policy.workers;
-  }
-  return fmt::format("{}/{}/{}{}", lanes, helpers, policy.dedicated ? "D" : "S",
-                     policy.spin / std::chrono::microseconds(1));
+  const DevicePlan plan = plan_device(
+      facts_of(fabric, 0), test::cpus(host.cpus, host.online, host.quota, {host.ranks, "test"}),
+      fabric.poller);
+  return fmt::format("{}/{}/{}{}", plan.lanes.size(), plan.helpers, plan.is_dedicated ? "D" : "S",
+                     plan.spin / std::chrono::microseconds(1));
 }
 
-inline int mesh_devices(const config::Fabric& fabric) {
-  return ustack::views(fabric, fabric.nics.front(), fabric.tunes_channels);
+inline std::size_t mesh_devices(const config::Fabric& fabric) {
+  const config::Nic& nic = fabric.nics.front();
+  return nccl_devices({.tunes_channels = fabric.tunes_channels,
+                       .mesh_peers = config::mesh_peers(fabric, nic).size(),
+                       .mesh_queues = nic.queues});
 }
 
 }  // namespace ztcp::plan

@@ -216,7 +216,7 @@ TEST(Faults, WhoDoesNotAnswerIsGivenUpAfterTheConnectTimeout) {
   config::Fabric settings = host_settings();
   settings.tcp.user_timeout_ms = 200;
   settings.tcp.connect_timeout_ms = 2000;
-  auto host = *create(settings, {loopback_device()});
+  auto host = *create(settings, {loopback_device()}, test::cpus_of_this_process());
   const Descriptor silent(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   SocketAddress at = to_socket_address({kLoopback4, 0});
   ASSERT_EQ(bind(silent.get(), at.get(), at.size_bytes), 0);

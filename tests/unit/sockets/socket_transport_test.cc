@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/cpu_share.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
 #include "tests/support/transfers.h"
@@ -71,10 +72,31 @@ TEST(Line, SaysOverHowManyReceiveQueuesFlowsAreSpread) {
   const auto line = [](std::uint32_t rx_queues) {
     Device device = loopback_device();
     device.rx_queues = rx_queues;
-    return (*create(host_settings(), {device}))->describe_device(0);
+    return (*create(host_settings(), {device}, cpus_of_this_process()))->describe_device(0);
   };
   EXPECT_TRUE(line(4).ends_with(", spread over 4 RX queues"));
   EXPECT_TRUE(line(0).ends_with(", RX queues not told by the driver"));
+}
+
+// A mask that NCCL or a framework narrows between init and the first listen changes where threads
+// run, and neither how many there are nor what NCCL was shown.
+TEST(Plan, IsTheSameAtInitAndAtListenWhateverTheMaskIsThen) {
+  config::Fabric fabric = host_settings({.workers = -1});
+  fabric.tunes_channels = true;
+  const auto transport = *create(fabric, {loopback_device()}, cpus(128, 128, 0, {8, "8 GPUs"}));
+  constexpr const char* kPlan = "12 queues (16 CPUs for each of 8 ranks (8 GPUs)), 1 flow";
+  EXPECT_NE(transport->describe_device(0).find(kPlan), std::string::npos);
+  EXPECT_EQ(transport->devices()[0].views, 8);
+  const test::LogCapture log;
+  ASSERT_TRUE(transport->listen(0, {}));
+  EXPECT_NE(log.infos().back().find(kPlan), std::string::npos) << log.infos().back();
+  const std::size_t now = cpus_of_this_process().allowed.size();
+  ASSERT_EQ(log.warnings().size(), now < 12 ? 1U : 0U) << log.warned();
+  if (now < 12) {
+    EXPECT_NE(log.warnings()[0].find("had 128 CPUs (0-127) when it was planned: 12 threads share"),
+              std::string::npos)
+        << log.warnings()[0];
+  }
 }
 
 TEST_P(Transfers, AClosedReceiverTouchesNoBufferAfterwards) {
@@ -148,7 +170,7 @@ TEST(Listen, AHandleSaysWhereTheProcessIsWatched) {
   const auto watch_port = [](IpAddress address, const char* watch_interface) {
     config::Fabric fabric = host_settings();
     fabric.messages.watch_interface = watch_interface;
-    auto transport = create(fabric, {loopback_device(address)});
+    auto transport = create(fabric, {loopback_device(address)}, cpus_of_this_process());
     const auto listener = (*transport)->listen(0, {});
     return parse_listen_address((*listener)->handle().bytes)->watch.port;
   };
@@ -160,28 +182,28 @@ TEST(Listen, AHandleSaysWhereTheProcessIsWatched) {
 // Of a range of one, which somebody has: what is missing is named.
 TEST(Listen, ATakenRangeIsNamedAndServesOnceItIsFree) {
   Device device = loopback_device();
-  auto anywhere = create(host_settings(), {device});
+  auto anywhere = create(host_settings(), {device}, cpus_of_this_process());
   const auto first = (*anywhere)->listen(0, {});
   ASSERT_TRUE(first);
   // One that is taken, for sure.
   std::uint16_t port = 0;
   {
     const test::LogCapture log;
-    auto other = create(host_settings(), {device});
+    auto other = create(host_settings(), {device}, cpus_of_this_process());
     ASSERT_TRUE((*other)->listen(0, {}));
     const std::string line = log.infos().at(1);  // Behind the watch's.
     const std::size_t at = line.find("listening at 127.0.0.1:");
     ASSERT_NE(at, std::string::npos) << line;
     port = static_cast<std::uint16_t>(std::stoi(line.substr(at + 23)));
     device.first_port = device.last_port = port;
-    auto third = create(host_settings(), {device});
+    auto third = create(host_settings(), {device}, cpus_of_this_process());
     EXPECT_FALSE((*third)->listen(0, {}));
     ASSERT_EQ(log.warnings().size(), 1U);
     EXPECT_NE(log.warnings()[0].find("widen first_port and last_port in test.conf"),
               std::string::npos)
         << log.warnings()[0];
   }
-  auto after = create(host_settings(), {device});
+  auto after = create(host_settings(), {device}, cpus_of_this_process());
   EXPECT_TRUE((*after)->listen(0, {})) << "free again, whatever lingers of its connections";
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "config/settings.h"
+#include "tests/support/cpu_share.h"
 #include "transport/core/address.h"
 #include "transport/sockets/socket_transport.h"
 
@@ -58,7 +59,8 @@ inline config::Fabric host_settings(const HostOptions& options = {}) {
 struct TwoHosts {
   explicit TwoHosts(const HostOptions& options = {}) {
     for (auto& transport : transports)
-      transport = *create(host_settings(options), {loopback_device(options.address)});
+      transport = *create(host_settings(options), {loopback_device(options.address)},
+                          test::cpus_of_this_process());
   }
   Transport& operator[](std::size_t host) { return *transports[host]; }
 

@@ -62,8 +62,9 @@ class DeathWatchTest : public testing::TestWithParam<config::PollerMode> {
       sources[0]->add("mem0", std::move(left));
       sources[1]->add("mem1", std::make_unique<MutedLink>(std::move(right), dead_));
     }
-    survivor = *create(one_nic_fabric(0, options), nullptr, sources[0]);
-    victim = *create(one_nic_fabric(1, options), nullptr, sources[1]);
+    survivor =
+        *create(one_nic_fabric(0, options), test::cpus_of_this_process(), nullptr, sources[0]);
+    victim = *create(one_nic_fabric(1, options), test::cpus_of_this_process(), nullptr, sources[1]);
   }
   // The victim's half of `pairs` goes with it.
   void kill_victim(std::initializer_list<Pair*> pairs) {
@@ -202,8 +203,8 @@ TEST_P(DeathWatchTest, SwitchedOffOpensNoSocket) {
     auto [left, right] = link::make_memory_links({});
     auto source = std::make_shared<MemoryNics>();
     source->add("mem0", std::move(left));
-    const auto transport =
-        *create(one_nic_fabric(0, {.mode = GetParam(), .watch = watch}), nullptr, source);
+    const auto transport = *create(one_nic_fabric(0, {.mode = GetParam(), .watch = watch}),
+                                   test::cpus_of_this_process(), nullptr, source);
     EXPECT_EQ(tcp_sockets().size(), before) << "nothing is opened before the first listen";
     ASSERT_TRUE(transport->listen(0, {}));
     EXPECT_EQ(tcp_sockets().size(), before + (watch ? 1 : 0));

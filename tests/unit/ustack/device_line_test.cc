@@ -13,11 +13,16 @@ namespace {
 
 using test::memif_fabric;
 
-std::string line_of(const config::Fabric& fabric, const QueueChoice& queues = {}) {
+std::string line_of(const config::Fabric& fabric, std::size_t lanes = 1, const char* reason = "") {
   DeviceProperties device;
   device.name = "ztcp0";
   device.speed_mbps = 25000;
-  return device_line(fabric, fabric.nics[0], device, queues, "2 workers (26 CPUs to spare)");
+  plan::DevicePlan plan;
+  plan.lanes.resize(lanes);
+  plan.lanes_reason = reason;
+  plan.helpers = 2;
+  plan.helpers_reason = "26 CPUs to spare";
+  return device_line(fabric, fabric.nics[0], device, plan);
 }
 
 bool contains(const std::string& text, std::string_view part) {
@@ -55,9 +60,8 @@ TEST(DeviceLine, SaysHowManyWorkersAndWhy) {
 TEST(DeviceLine, SaysHowManyQueuesAndWhy) {
   const config::Fabric fabric = memif_fabric();
   EXPECT_TRUE(contains(line_of(fabric), ", 1 queue, ")) << line_of(fabric);
-  const QueueChoice two{.count = 2, .reason = "auto: 4 for 100000 Mb/s", .warning = {}};
-  EXPECT_TRUE(contains(line_of(fabric, two), ", up to 2 queues (auto: 4 for 100000 Mb/s), "))
-      << line_of(fabric, two);
+  const std::string two = line_of(fabric, 2, "auto: 4 for 100000 Mb/s");
+  EXPECT_TRUE(contains(two, ", up to 2 queues (auto: 4 for 100000 Mb/s), ")) << two;
 }
 
 struct LineCase {

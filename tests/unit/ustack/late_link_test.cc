@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/cpu_share.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
@@ -34,8 +35,10 @@ TEST(LateLink, AConnectWaitsForItAsLongAsForAPeer) {
                                                         std::make_shared<MemoryNics>()};
   sources[0]->add("mem0", std::move(links.first));
   sources[1]->add("mem1", std::move(links.second));
-  const auto here = *create(one_nic_fabric(0, options), nullptr, sources[0]);
-  const auto there = *create(one_nic_fabric(1, options), nullptr, sources[1]);
+  const auto here =
+      *create(one_nic_fabric(0, options), test::cpus_of_this_process(), nullptr, sources[0]);
+  const auto there =
+      *create(one_nic_fabric(1, options), test::cpus_of_this_process(), nullptr, sources[1]);
 
   std::thread carrier([&] {
     std::this_thread::sleep_for(800ms);
@@ -69,7 +72,7 @@ TEST(LateLink, AConnectThatWaitedInVainSaysWhereToLook) {
     fabric.nics[0].driver = row.driver;
     fabric.nics[0].memif_role = row.role;
     fabric.nics[0].tap_interface = "tap7";
-    const auto here = *create(fabric, nullptr, source);
+    const auto here = *create(fabric, test::cpus_of_this_process(), nullptr, source);
     test::LogCapture log;
     const auto to = to_bytes(ListenAddress{
         {Ipv4Address{0x0a010002}, 7471}, {}, {}, row.role == config::MemifRole::kMesh});

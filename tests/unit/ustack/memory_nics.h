@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "config/settings.h"
+#include "tests/support/cpu_share.h"
 #include "transport/link/memory_link.h"
 #include "transport/ustack/nic.h"
 #include "transport/ustack/ustack_transport.h"
@@ -107,8 +108,8 @@ struct TwoHosts {
     }
     for (int host = 0; host < 2; ++host) {
       const auto at = static_cast<std::size_t>(host);
-      transports[at] =
-          *create(one_nic_fabric(host, host == 0 ? options : second), nullptr, sources[at]);
+      transports[at] = *create(one_nic_fabric(host, host == 0 ? options : second),
+                               test::cpus_of_this_process(), nullptr, sources[at]);
     }
   }
   Transport& operator[](std::size_t host) { return *transports[host]; }

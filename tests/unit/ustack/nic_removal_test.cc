@@ -46,9 +46,9 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
           Ipv4Prefix{{0x0a010002U + (static_cast<std::uint32_t>(i) << 16U)}, 24};
       auto peer_source = std::make_shared<MemoryNics>();
       peer_source->add(theirs.nics[0].name, std::move(right));
-      peers_[i] = *create(theirs, nullptr, peer_source);
+      peers_[i] = *create(theirs, test::cpus_of_this_process(), nullptr, peer_source);
     }
-    host_ = *create(ours, current_gpu, source_);
+    host_ = *create(ours, test::cpus_of_this_process(), current_gpu, source_);
   }
 
   // A timeout would be the bug: none of these may end a test before the removal does.

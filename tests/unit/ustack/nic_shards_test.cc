@@ -55,8 +55,8 @@ class Shards : public testing::TestWithParam<std::tuple<config::PollerMode, Devi
       for (auto& link : links[host]) sources[host]->add(name(host), std::move(link));
       const HostOptions options{.mode = std::get<0>(GetParam()),
                                 .queues = static_cast<std::uint32_t>(kQueues[host])};
-      hosts[host] =
-          *create(one_nic_fabric(static_cast<int>(host), options), nullptr, sources[host]);
+      hosts[host] = *create(one_nic_fabric(static_cast<int>(host), options),
+                            test::cpus_of_this_process(), nullptr, sources[host]);
     }
   }
   static Device device() { return std::get<1>(GetParam()); }

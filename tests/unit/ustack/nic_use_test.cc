@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/cpu_share.h"
 #include "tests/support/log_capture.h"
 #include "tests/unit/ustack/memory_nics.h"
 
@@ -39,7 +40,7 @@ class NicUse : public testing::Test {
       far_ends_.push_back(std::move(theirs));
       fabric_.nics.push_back(nic);
     }
-    transport_ = *create(fabric_, gpus_of_process, source_);
+    transport_ = *create(fabric_, test::cpus_of_this_process(), gpus_of_process, source_);
   }
   static void drive(const std::string& gpu) {
     g_gpus = {.current = GpuIdentity{gpu}, .driven = {{gpu}}};

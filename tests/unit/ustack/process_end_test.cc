@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/cpu_share.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
@@ -160,7 +161,7 @@ TEST_P(ProcessEnd, IsNoFailureOfAConnectThatWaitsForTheLink) {
   source->add("mem0", link::make_memory_links(cable).first);
   config::Fabric fabric = one_nic_fabric(0, {.mode = GetParam()});
   fabric.tcp.connect_timeout_ms = 1500;
-  const auto transport = *create(fabric, nullptr, source);
+  const auto transport = *create(fabric, test::cpus_of_this_process(), nullptr, source);
   auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
   const auto sender = transport->begin_connect(0, (*listener)->handle(), {});

@@ -93,7 +93,7 @@ TEST(Limit, ThatMemoryDoesNotAllowIsNamed) {
 TEST(Devices, ATakenNicIsBusy) {
   auto source = std::make_shared<MemoryNics>();
   source->take("mem0");
-  auto transport = create(one_nic_fabric(0), nullptr, source);
+  auto transport = create(one_nic_fabric(0), test::cpus_of_this_process(), nullptr, source);
   ASSERT_TRUE(transport);
   const auto listener = (*transport)->listen(0, {});
   ASSERT_FALSE(listener);
@@ -102,7 +102,7 @@ TEST(Devices, ATakenNicIsBusy) {
 
 TEST(Devices, NothingIsTouchedBeforeTheFirstListen) {
   auto source = std::make_shared<MemoryNics>();
-  auto transport = create(one_nic_fabric(0), nullptr, source);
+  auto transport = create(one_nic_fabric(0), test::cpus_of_this_process(), nullptr, source);
   ASSERT_TRUE(transport);
   ASSERT_EQ((*transport)->devices().size(), 1U);
   EXPECT_EQ((*transport)->devices()[0].name, "mem0");
@@ -189,7 +189,8 @@ TEST(Drain, EndsWhenAThreadIsStuckInATurn) {
   auto owned = std::make_unique<StoppingLink>(std::move(left));
   StoppingLink& stopping = *owned;
   source->add("mem0", std::move(owned));
-  auto transport = create(one_nic_fabric(0, {.drain_timeout_ms = 20}), nullptr, source);
+  auto transport = create(one_nic_fabric(0, {.drain_timeout_ms = 20}), test::cpus_of_this_process(),
+                          nullptr, source);
   ASSERT_TRUE(transport && (*transport)->listen(0, {}));
   stopping.stop = true;
   stopping.stopped.wait(false);

@@ -15,6 +15,7 @@
 #include "tools/ztcp_setup/check/library.h"
 #include "tools/ztcp_setup/host/usable_cpus.h"
 #include "transport/core/counted.h"
+#include "transport/plan/device_plan.h"
 
 namespace ztcp::setup {
 namespace {
@@ -215,10 +216,8 @@ class Checker {
           fmt::format("name others in {}, or remove the line", fabric_.path));
     const auto workers =
         static_cast<std::size_t>(std::max<std::int32_t>(fabric_.poller.workers, 0));
-    std::size_t busy = fabric_.nics.size() * (3 + workers);
-    for (const config::Nic& nic :
-         fabric_.nics)  // Of "auto" there are no more than CPUs suffice for.
-      if (nic.driver == config::NicDriver::kPci && nic.queues > 1) busy += nic.queues - 1;
+    std::size_t busy = 0;
+    for (const config::Nic& nic : fabric_.nics) busy += plan::busy_cpus(nic, workers);
     const std::string nics = counted(fabric_.nics.size(), "NIC");
     const std::string what =
         cpus.limited()

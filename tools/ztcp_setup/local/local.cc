@@ -19,6 +19,7 @@
 #include "config/machine/live_machine.h"
 #include "config/mesh.h"
 #include "tools/common/atomic_file.h"
+#include "transport/plan/device_plan.h"
 
 namespace ztcp::setup {
 namespace {
@@ -93,10 +94,7 @@ unsigned max_queues() { return static_cast<unsigned>(config::find_key("nic", "qu
 unsigned choose_queues(const LocalRequest& request) {
   if (request.topology != LocalTopology::kMesh || request.ranks < 2) return 1;
   if (request.queues != 0) return request.queues;
-  constexpr unsigned kOthers = LocalRequest::kOtherCpusOfRank;
-  const unsigned most =
-      request.ranks == 2 ? LocalRequest::kMaxChosenQueuesOfPair : LocalRequest::kMaxChosenQueues;
-  return std::clamp(request.cpus / request.ranks, kOthers + 1, kOthers + most) - kOthers;
+  return static_cast<unsigned>(plan::mesh_lanes(request.cpus, request.ranks));
 }
 
 config::Nic make_nic(const LocalRequest& request, unsigned rank) {

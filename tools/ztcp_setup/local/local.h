@@ -23,12 +23,6 @@ enum class LocalTopology : std::uint8_t {
 struct LocalRequest {
   // Of a mesh: each rank copies into the rings of all others, so many soon outgrow the cache.
   static constexpr unsigned kMaxMeshRanks = 16;
-  // Of each rank, beside the pollers of its queues: NCCL's thread and one of the training. With
-  // fewer, pollers have no CPU of their own (comms/poller_policy.h).
-  static constexpr unsigned kOtherCpusOfRank = 2;
-  // With more ranks each queue has work from several already.
-  static constexpr unsigned kMaxChosenQueuesOfPair = 6;
-  static constexpr unsigned kMaxChosenQueues = 4;
 
   unsigned ranks = 2;
   std::string folder = "ztcp-local";
