@@ -20,6 +20,7 @@ struct SendLane {
   std::uint64_t messages;     // From the owner: the number of the next one.
   std::uint64_t handed_out;   // In whole, once. <= begun <= handed_out + 1.
   std::uint64_t begun;
+  std::uint64_t mixed_until;  // Messages before this one follow close upon one without a copy.
   // What the receiver said.
   std::uint64_t posted;
   std::uint64_t received;

@@ -17,6 +17,8 @@ constexpr std::uint64_t kMinSharedChunkBytes = 16U << 10;
 // while.
 constexpr std::uint64_t kBulkBytes = 64U << 10;
 constexpr std::uint64_t kMinEvenChunkBytes = 128U << 10;
+// A lane that has had only copies for so many messages is told of in batches (record.h).
+constexpr std::uint64_t kMixedMessages = 16;
 
 }  // namespace
 
@@ -121,16 +123,27 @@ void SendSession::ask() {
                            [&](SendFlow& flow) { return flow.room() != 0 && flow.write(record); });
 }
 
+// A copy is done when the peer's kernel has acknowledged it, which delays the ACK of a last segment
+// by tens of milliseconds. So where the silence of the receiver can't end the wait sooner, the
+// receiver is asked to confirm the message. A run of small messages is spared the records: the
+// receiver confirms those in batches, after which its silence is known.
+bool SendSession::wants_receipt(const SendMessage& m) const {
+  if (ack_is_delivery_) return false;
+  if (!kept_.owns(m)) return true;
+  const SendLane& lane = m.lane();
+  return !is_receiver_silent(lane) && (!may_be_silent() || lane.begun < lane.mixed_until);
+}
+
 void SendSession::write_chunk(SendFlow& flow, const Next& next) {
   SendMessage& m = *next.message;
   SendLane& lane = m.lane();
   const auto& [offset, size_bytes] = next.piece;
   const auto size = static_cast<std::uint32_t>(size_bytes);
   std::array<std::byte, Stream::kMaxCopiedBytes> copied;
-  const std::size_t head = encode(Chunk{next.eager, size, m.number(), offset, m.total(), lane.tag,
-                                        /*wants_receipt=*/!ack_is_delivery_ && !kept_.owns(m)},
-                                  std::span(copied));
-  if (!ack_is_delivery_ && !kept_.owns(m)) expect_news();
+  const bool wants_receipt = this->wants_receipt(m);
+  const std::size_t head = encode(
+      Chunk{next.eager, size, m.number(), offset, m.total(), lane.tag, wants_receipt}, copied);
+  if (wants_receipt) expect_news();
   const std::byte* data = m.data() + offset;
   bool written = false;
   if (size <= kMostCopied) {
@@ -149,7 +162,10 @@ void SendSession::write_chunk(SendFlow& flow, const Next& next) {
     return;
   }
   if (next.eager) credit_.charge(size_bytes);
-  if (offset == 0) credit_.begin(lane, m.total());
+  if (offset == 0) {
+    credit_.begin(lane, m.total());
+    if (!kept_.owns(m)) lane.mixed_until = lane.begun + kMixedMessages;
+  }
   m.hand_out(next.piece, flow.index(), next.eager, flow.written_bytes());
   if (!m.is_handed_out()) return;
   ++lane.handed_out;
@@ -189,9 +205,9 @@ void SendSession::expect_news() {
 // is received. From its rules (record.h, "When credit is told"), as far as they are told here:
 // where a connection has one lane and one flow.
 bool SendSession::is_receiver_silent(const SendLane& lane) const {
-  return lanes_.size() == 1 && !wants_extra_flows_ && lane.is_small &&
-         lane.received > lane.small_since && lane.received > silent_after_ &&
-         lane.begun - lane.received < kMessageWindow / 2 && !credit_.may_be_told_of_eager();
+  return may_be_silent() && lane.is_small && lane.received > lane.small_since &&
+         lane.received > silent_after_ && lane.begun - lane.received < kMessageWindow / 2 &&
+         !credit_.may_be_told_of_eager();
 }
 
 // The end of this process does not take the message away, whose bytes are the kernel's or the

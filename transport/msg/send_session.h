@@ -119,6 +119,9 @@ class SendSession {
   bool is_in_doubt(const SendMessage& message) const;
   bool is_referred_to(const SendMessage& message) const;
   bool is_receiver_silent(const SendLane& lane) const;
+  // Whether the receiver's silence can be known at all: one lane, one flow.
+  bool may_be_silent() const { return lanes_.size() == 1 && !wants_extra_flows_; }
+  bool wants_receipt(const SendMessage& m) const;
   bool outlives_process(const SendMessage& message);
   void complete_messages();
   void ask();
