@@ -91,7 +91,7 @@ std::string descriptors_text(std::size_t connections) {
   const DescriptorLimits limit = descriptor_limits();
   const std::size_t usable = DescriptorBudget::usable();
   if (usable >= connections) return {};
-  return fmt::format("; at most {} connections in this process (ulimit -n = {}, hard limit {})",
+  return fmt::format("; at most {} connections in this process (ulimit -n is {}, hard limit {})",
                      usable, limit.soft, limit.hard);
 }
 

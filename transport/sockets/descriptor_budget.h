@@ -76,7 +76,7 @@ class DescriptorBudget {
   std::atomic<Duration::rep> next_complaint_{0};
 };
 
-// "; ulimit -n = 1024 leaves 960 descriptors for its connections ..." for a device's init line;
+// "; ulimit -n is 1024 and leaves 960 descriptors for its connections ..." for a device's init line;
 // empty where `connections`, which the device takes, all find one.
 std::string descriptors_text(std::size_t connections);
 

@@ -100,7 +100,7 @@ TEST_F(Descriptors, TheInitLineTellsWhatTheLimitAllows) {
   limit_to(1024);
   EXPECT_EQ(descriptors_text(960), "");
   EXPECT_THAT(descriptors_text(961),
-              HasSubstr("at most 960 connections in this process (ulimit -n = 1024"));
+              HasSubstr("at most 960 connections in this process (ulimit -n is 1024"));
 }
 
 bool names_descriptors(const std::string& line) {
