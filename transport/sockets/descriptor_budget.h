@@ -76,8 +76,8 @@ class DescriptorBudget {
   std::atomic<Duration::rep> next_complaint_{0};
 };
 
-// "; ulimit -n is 1024 and leaves 960 descriptors for its connections ..." for a device's init line;
-// empty where `connections`, which the device takes, all find one.
+// "; ulimit -n is 1024 and leaves 960 descriptors for its connections ..." for a device's init
+// line; empty where `connections`, which the device takes, all find one.
 std::string descriptors_text(std::size_t connections);
 
 }  // namespace ztcp::sockets
