@@ -56,8 +56,9 @@ void visit_fields(Fields& a, Visit&& visit) {
   visit(a.speed_mbps);
 }
 
-// GB/s of a GPU's PCIe link of 16 lanes as NCCL's model has it, from generation 3 to 6.
-constexpr double kGpuLinks[] = {12, 24, 48, 96};
+// GB/s of a GPU's PCIe link of 16 lanes as NCCL's model has it, from generation 4 to 6. With a link
+// of generation 3 speeds from 100 Gb/s on would differ that are equal for every newer GPU.
+constexpr double kGpuLinks[] = {24, 48, 96};
 constexpr double kMbpsPerGb = 8000;
 
 // How many devices of that speed together NCCL takes to fill the link, as a power of two.

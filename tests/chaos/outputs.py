@@ -21,6 +21,8 @@ def wrong_elements(output: str) -> int:
     """The sum of the column #wrong, which is N/A without --check."""
     names = NAMES.search(output)
     if not names:
+        if rows(output):
+            raise ValueError("rows of results without a line of names")
         return 0
     column = names[1].split().index(WRONG)
     counts = [row.split()[column] for row in rows(output)]

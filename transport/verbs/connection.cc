@@ -309,7 +309,10 @@ Status Connection::probe(TimePoint now) {
   bool may_answer = false;
   for (Strand& strand : strands_) {
     if (strand.state != Strand::State::kUp || !strand.queues) {
-      may_answer |= strand.is_polled();  // A stream, and a rail that drains, have deadlines.
+      // These have deadlines: a stream, a rail that drains, and one that is about to come up.
+      may_answer |= strand.is_polled() || strand.is_awaited ||
+                    strand.state == Strand::State::kOffered ||
+                    strand.state == Strand::State::kProving;
       continue;
     }
     may_answer |= !strand.is_probed || now - strand.probed_at < answer_timeout(strand.rail->device);

@@ -118,7 +118,7 @@ class Connection final : public WorkQueues, public Landings {
   Carried carried() const;
   // Has the peer's NIC answer, once a second on each rail of RDMA: whether it is there the queue
   // pair's own timeout and retries tell (ack_timeout, NCCL_IB_TIMEOUT). Where these are too long,
-  // or for ever, an error says so after an hour.
+  // or for ever, an error says so after 10 minutes to an hour.
   Status probe(TimePoint now);
 
   // --- Rails that fail (connection_rails.cc) and come back (connection_offers.cc) ----------------

@@ -144,6 +144,7 @@ TEST(Agreement, NamesBothSpeedsWhereNcclCountsByThem) {
                               "of this rank (host a) 400000"));
   EXPECT_THAT(text, HasSubstr("set the same speed_mbps"));
   EXPECT_THAT(between(often_at(10'000), often_at(25'000)), IsEmpty()) << "no link is that slow";
+  EXPECT_THAT(between(often_at(100'000), often_at(200'000)), IsEmpty()) << "no GPU's is any more";
   EXPECT_THAT(between(often_at(0), often_at(1)), IsEmpty());
   const auto once_at = [](std::uint32_t speed_mbps) {
     return changed(shown_once(), [&](Agreement& a) { a.speed_mbps = speed_mbps; });

@@ -163,7 +163,7 @@ void store(int rule, const std::string& table) {
 TEST(ChannelTuner, RuleIsAsStored) {
   const std::string table = table_of_rule();
   // NOLINTNEXTLINE(concurrency-mt-unsafe): this test has one thread.
-  if (std::getenv("ZTCP_STORE_TUNER_RULE") != nullptr) store(ChannelTuner::kRule, table);
+  if (std::getenv("STORE_TUNER_RULE") != nullptr) store(ChannelTuner::kRule, table);
   const auto digests = stored_digests();
   ASSERT_TRUE(digests.contains(ChannelTuner::kRule))
       << "rule " << int{ChannelTuner::kRule} << " is not stored: " << ZTCP_TUNER_RULES
