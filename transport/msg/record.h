@@ -94,13 +94,14 @@
 // allowance, so its news may wait for one another: they are told once 16 messages were received
 // or half of the allowance was released since credit was told last, or a message is received
 // for which the sender waits, or when the sender asks. A sender waits for each message that it
-// keeps no copy of, and for the 16 after it, whose end its kernel would learn of late. It asks
-// whenever it waits for credit of a small lane, and before its bye; an ask is answered by the next
-// credit, at once if there is any news, else as soon as there is. Of other lanes, and those that
-// have no message yet, a sender hears in time: of a buffer at once where it knows of none for a
-// message to come, and soon where it knows of less than half of them. A receiver tells nothing
-// beside: a sender that knows a lane to be small there relies on its silence
-// (SendSession::is_receiver_silent()).
+// keeps no copy of. While silence can't complete a copy, it waits for the 16 messages after such a
+// one, too, and for every copy of a session with several tags or flows: its kernel would learn late
+// that they have arrived. It asks whenever it waits for credit of a small lane, and before its bye;
+// an ask is answered by the next credit, at once if there is any news, else as soon as there is. Of
+// other lanes, and those that have no message yet, a sender hears in time: of a buffer at once
+// where it knows of none for a message to come, and soon where it knows of less than half of them.
+// A receiver sends no other credit: a sender that knows a lane to be small there relies on its
+// silence (SendSession::is_receiver_silent()).
 //
 // Ends. The sender's bye follows when all its messages are done, so that a receiver holds them all
 // by then and a buffer without one stays empty. The numbers of both byes are of all lanes.

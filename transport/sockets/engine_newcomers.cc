@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <poll.h>
 #include <sys/socket.h>
 #include <utility>
 
@@ -31,6 +32,12 @@ constexpr Duration kFirstLook = std::chrono::microseconds(50);
 constexpr std::size_t kMostInLobby = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
+// Whether a peer waits to be accepted.
+bool is_awaited(const link::Fd& listener) {
+  pollfd queue{.fd = listener.get(), .events = POLLIN, .revents = 0};
+  return poll(&queue, 1, 0) != 0;
+}
+
 }  // namespace
 
 // True: somebody came.
@@ -48,9 +55,10 @@ bool Engine::accept_all(TimePoint now) {
 // False: no more for now.
 bool Engine::accept_next(TimePoint now) {
   // Where there is no room peers wait in the kernel's queue, not in vain, if some becomes free.
-  auto accepted = config_.descriptors->has_room(listener_.fd.get())
-                      ? sockets::accept(listener_.fd, config_.times)
-                      : fail(Errc::kOutOfMemory, "accept: descriptors", EMFILE);
+  const bool has_room = config_.descriptors->has_room(listener_.fd.get());
+  if (!has_room && !is_awaited(listener_.fd)) return must_accept_ = false;
+  auto accepted = has_room ? sockets::accept(listener_.fd, config_.times)
+                           : fail(Errc::kOutOfMemory, "accept: descriptors", EMFILE);
   if (!accepted) {
     accept_again_ = now + kAcceptPause;
     note_shortage(now, accepted.error());

@@ -526,7 +526,7 @@ class Failures(unittest.TestCase):
         ranks = [start("--rank", str(rank), *common, plugin=FAULTY, ZTCP_FAULTY_INNER=REFERENCE, ZTCP_FAULTY_RANK="all",
                        ZTCP_FAULT="instant") for rank in range(2)]
         for line in ranks[0].stdout:
-            if "(elements)" in line:
+            if "(GB/s)" in line:
                 break
         time.sleep(0.5)  # To where both ranks exchange messages.
         try:
@@ -564,9 +564,9 @@ class Failures(unittest.TestCase):
 
     def test_words_that_are_none_are_told_whole(self):
         for arguments, text in (
-                (("--op", "allreduce"), "--op: 'allreduce' is none of all_reduce, all_to_all, sendrecv, ping (did you "
+                (("--op", "allreduce"), "--op: 'allreduce' is none of all_reduce, all_to_all, broadcast, sendrecv, ping (did you "
                                         "mean all_reduce?)"),
-                (("--op", "broadcast"), "--op: 'broadcast' is none of all_reduce, all_to_all, sendrecv, ping\n"),
+                (("--op", "scatter"), "--op: 'scatter' is none of all_reduce, all_to_all, broadcast, sendrecv, ping\n"),
                 (("--log", "warning"), "--log: 'warning' is none of none, warn, info\n"),
                 (("--log", "inf"), "--log: 'inf' is none of none, warn, info (did you mean info?)")):
             result = perf(*arguments)
