@@ -130,7 +130,7 @@ def refused_at_both_ends(fabric, device, carries="RDMA verbs"):
     took = time.monotonic() - started
     check(took < 15, f"it took {took:.1f} s")
     for name, ours, theirs in ((device, carries, "kernel sockets"), ("lo0", "kernel sockets", "RDMA verbs or merged NICs")):
-        said(fabric, f"connecting from {name} failed: it carries {ours}, the peer listens with {theirs}, which no NIC of this host carries;"
+        said(fabric, f"connecting from {name}(#\\d)? failed: it carries {ours}, the peer listens with {theirs}, which no NIC of this host carries;"
                      r".* give both hosts' ztcp\.conf NICs of the same drivers in the same order")
 
 

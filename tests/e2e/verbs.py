@@ -207,7 +207,7 @@ def mismatched():
         write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more=""), SOCKET_NIC)
         perf = fabric.start_perf("--op", "sendrecv", env=by_config(fabric))
         check(perf.wait(60) != 0, "they met")
-        said(fabric, r"connecting from (rail0|lo0) failed: it carries \w+.*, the peer listens with \w+")
+        said(fabric, r"connecting from (rail0|lo0)(#\d)? failed: it carries \w+.*, the peer listens with \w+")
 
 
 def host_without_rdma():
