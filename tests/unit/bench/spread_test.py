@@ -76,5 +76,13 @@ class Sweep(unittest.TestCase):
         self.assertEqual(self.shown(results([], []))[5].split()[5:11], ["-"] * 6)
 
 
+class Sizes(unittest.TestCase):
+    def test_sizes_may_be_of_units(self):
+        self.assertEqual([run.size_bytes(text) for text in ("8", "32K", "2m", "1G")], [8, 32 << 10, 2 << 20, 1 << 30])
+        for text in ("2X", "", "K", "-8", "1.5M"):
+            with self.assertRaises(run.argparse.ArgumentTypeError):
+                run.size_bytes(text)
+
+
 if __name__ == "__main__":
     unittest.main()
