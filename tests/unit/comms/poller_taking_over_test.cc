@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A poller whose background thread takes over while there is much to move.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/log_capture.h"
+#include "tests/unit/comms/counting_backend.h"
+#include "transport/comms/poller.h"
+#include "transport/core/log.h"
+#include "transport/core/yielder.h"
+
+namespace ztcp::comms {
+namespace {
+
+// Turns move bytes as long as there are some, and note whether the thread that made it runs them.
+class LadenBackend final : public CountingBackend {
+ public:
+  explicit LadenBackend(int& starts) : CountingBackend(starts) {}
+  bool turn(TimePoint now, Doorbell& doorbell) override {
+    using namespace std::chrono_literals;
+    doorbell.drain([&](std::size_t client) {
+      rings.fetch_add(1);
+      rings_of[client].fetch_add(1);
+    });
+    ++turns;
+    if (std::this_thread::get_id() == maker_) {
+      turns_elsewhere = 0;
+    } else {
+      ++turns_elsewhere;
+      const bool is_long_idle = last_ - last_moved_ > 300us;  // Where it rests between turns.
+      if (is_long_idle && now - last_ < 50us) ++hasty_turns;
+      last_ = now;
+    }
+    moved_ = bytes_each_turn.load();
+    if (moved_ != 0) last_moved_ = now;
+    return moved_ != 0;
+  }
+  std::uint64_t moved_bytes() const override { return moved_; }
+
+  std::atomic<std::uint64_t> bytes_each_turn{0};
+  std::atomic<int> rings{0};
+  std::array<std::atomic<int>, 4> rings_of{};
+  std::atomic<std::uint64_t> turns_elsewhere{0};  // In a row.
+  std::atomic<int> hasty_turns{0};
+
+ private:
+  const std::thread::id maker_ = std::this_thread::get_id();
+  std::uint64_t moved_ = 0;
+  TimePoint last_{};
+  TimePoint last_moved_{};
+};
+
+class TakingOver : public testing::Test {
+ protected:
+  // By default nobody takes turns back, on whatever machine.
+  explicit TakingOver(Duration stall_patience = std::chrono::hours(1)) {
+    PollerConfig config;
+    config.name = "mem0";
+    config.takes_over = true;
+    config.stall_patience = stall_patience;
+    config.on_look = [this](TimePoint) { on_look(); };
+    auto owned = std::make_unique<LadenBackend>(starts_);
+    backend = owned.get();
+    poller.emplace(config, std::move(owned));
+  }
+  // The thread calls on_look() between the two.
+  void SetUp() override { ASSERT_TRUE(poller->start()); }
+  void TearDown() override {
+    if (poller) poller->stop();
+  }
+  // Bounded by the test's own time limit.
+  template <class Is>
+  void wait_until(Is&& is) {
+    while (!is()) {
+      poller->progress();
+      yielder.yield();
+    }
+  }
+  // On the background thread, without the baton: as between two turns.
+  virtual void on_look() {}
+  bool is_driven_here() const { return backend->turns_elsewhere == 0; }
+  // So many turns would take a thread that only stands in for this one a second.
+  void wait_until_taken_over() {
+    wait_until([&] { return backend->turns_elsewhere > 1000; });
+  }
+
+  int starts_ = 0;
+  Yielder yielder;
+  LadenBackend* backend = nullptr;
+  std::optional<Poller> poller;
+};
+
+TEST_F(TakingOver, LittleIsMovedByWhoeverAsks) {
+  backend->bytes_each_turn = 12U << 10;
+  for (int i = 1; i <= 1000; ++i) {
+    poller->ring(0);
+    poller->kick();
+    wait_until([&] { return backend->rings.load() == i; });
+  }
+  wait_until([&] { return is_driven_here(); });
+}
+
+TEST_F(TakingOver, MuchIsMovedByTheBackgroundThread) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until_taken_over();
+  // Nobody else runs a turn, and what is rung meanwhile is heard.
+  for (int i = 0; i < 100; ++i) {
+    const int before = backend->rings.load();
+    poller->ring(0);
+    poller->kick();
+    wait_until([&] { return backend->rings.load() != before; });
+    EXPECT_FALSE(is_driven_here());
+  }
+}
+
+TEST_F(TakingOver, ItGivesTurnsBackWhenThereIsNoMore) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until_taken_over();
+  backend->bytes_each_turn = 0;
+  wait_until([&] { return is_driven_here(); });
+  const int before = backend->rings.load();
+  poller->ring(0);
+  poller->kick();
+  wait_until([&] { return backend->rings.load() == before + 1; });
+}
+
+// It stays for the next half of a collective, but burns no CPU for it. Whoever gives up runs one
+// turn more, at once.
+TEST_F(TakingOver, ItRestsWhileNothingComes) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until_taken_over();
+  backend->bytes_each_turn = 0;
+  wait_until([&] { return is_driven_here(); });
+  poller->stop();
+  EXPECT_LE(backend->hasty_turns, 1);
+}
+
+TEST_F(TakingOver, ItEndsWhileItDrives) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until_taken_over();
+  poller->stop();
+}
+
+// The background thread is scheduled out between two turns, as long as the test wants.
+class StallingWhileTakenOver : public TakingOver {
+ protected:
+  StallingWhileTakenOver() : TakingOver(std::chrono::milliseconds(20)) {}
+  void TearDown() override {
+    lets_it_run = true;
+    TakingOver::TearDown();
+  }
+  void on_look() override {
+    while (!lets_it_run) yielder.yield();
+  }
+
+  std::atomic<bool> lets_it_run{true};
+};
+
+TEST_F(StallingWhileTakenOver, WhoAsksTakesTurnsBackUntilItRunsAgain) {
+  backend->bytes_each_turn = 1U << 20;
+  wait_until_taken_over();
+  lets_it_run = false;
+  wait_until([&] { return is_driven_here(); });
+  for (int i = 0; i < 100; ++i) {
+    const int before = backend->rings.load();
+    poller->ring(0);
+    poller->kick();
+    wait_until([&] { return backend->rings.load() != before; });
+  }
+  lets_it_run = true;
+  wait_until_taken_over();
+  const test::LogCapture log;
+  poller.reset();
+  ASSERT_FALSE(log.infos().empty());
+  EXPECT_THAT(log.infos().back(), testing::HasSubstr("its thread ran late"));
+}
+
+// At each look, which is once a millisecond, it stands still until another has run a turn.
+class StallingOften : public TakingOver {
+ protected:
+  StallingOften() : TakingOver(std::chrono::microseconds(50)) {}
+  void TearDown() override {
+    ends = true;
+    TakingOver::TearDown();
+  }
+  void on_look() override {
+    const int before = backend->turns;
+    while (!ends && backend->turns == before) yielder.yield();
+    ++stalls;
+  }
+
+  std::atomic<bool> ends{false};
+  std::atomic<int> stalls{0};
+};
+
+TEST_F(StallingOften, NoRingIsLost) {
+  backend->bytes_each_turn = 1U << 20;
+  // Beside many busy threads a stall takes as long as all of these threads wait for a CPU.
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto is_over = [&] {
+    return stalls >= 30 || (stalls >= 3 && std::chrono::steady_clock::now() > patience);
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t client = 0; client < 3; ++client)
+    threads.emplace_back([&, client] {
+      for (int i = 1; !is_over(); ++i) {
+        poller->ring(client);
+        poller->kick();
+        wait_until([&] { return backend->rings_of[client] == i; });
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace ztcp::comms

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// How an engine opens connections, and what it says and spares when descriptors or memory run out.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "transport/sockets/advice.h"
+#include "transport/sockets/engine.h"
+
+namespace ztcp::sockets {
+namespace {
+
+constexpr Duration kDialComplaintInterval = std::chrono::minutes(1);
+
+}  // namespace
+
+Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& events) {
+  return dial_small(now, remote, events, 0);
+}
+
+Result<Stream*> Engine::dial_small(TimePoint now, Endpoint remote, StreamEvents& events,
+                                   std::uint32_t segment_bytes) {
+  try {
+    return dial_now(now, remote, events, segment_bytes);
+  } catch (const std::bad_alloc&) {
+    return fail(Errc::kOutOfMemory, "dial: memory", ENOMEM);
+  }
+}
+
+Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& events,
+                                 std::uint32_t segment_bytes) {
+  auto fd = sockets::dial(config_.device, config_.times, remote, segment_bytes);
+  if (fd && !config_.descriptors->may_keep(fd->get()))
+    fd = fail(Errc::kOutOfMemory, "dial: descriptors", EMFILE);
+  if (!fd) {
+    note_shortage(now, fd.error());
+    return tl::unexpected<Error>(fd.error());
+  }
+  auto stream = std::make_unique<SocketStream>(host(), counters_, std::move(*fd),
+                                               SocketStream::State::kConnecting, &events,
+                                               now + config_.connect_timeout);
+  if (!watch(*stream)) return fail(to_errc(errno), "epoll_ctl", errno);
+  return &add(std::move(stream));
+}
+
+std::string Engine::route_advice(IpAddress remote) const {
+  return own_address_advice(remote, local_addresses());
+}
+
+void Engine::note_shortage(TimePoint now, const Error& error) {
+  std::string what;
+  if (error.sys_errno == EMFILE || error.sys_errno == ENFILE) {
+    what = config_.descriptors->shortage(now, error);
+  } else if (now >= next_complaint_) {
+    what = shortage(error, config_.device);
+    if (!what.empty()) next_complaint_ = now + kDialComplaintInterval;
+  }
+  if (what.empty()) return;
+  remarks_.add(log::Level::kWarn, [&] { return config_.device.name + ": " + what; });
+}
+
+// Whether so many further streams leave one to each session that may still come, and to those who
+// knock. For sessions never more than half is left: more may come than any limit of descriptors
+// allows, and 1024 are what a shell grants.
+bool Engine::has_spare_for(std::size_t further) const {
+  const std::size_t free = config_.descriptors->left();
+  const std::size_t all = config_.descriptors->connections() + free;
+  const std::size_t left = std::min(sessions_.to_come(), all / 2);
+  return further + left + std::min(config_.max_pending_streams, all / 4) <= free;
+}
+
+}  // namespace ztcp::sockets
