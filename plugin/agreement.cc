@@ -134,7 +134,8 @@ class Comparison {
     if (ours_.devices != theirs_.devices) {
       clauses_.push_back(fmt::format(
           "{} shows NCCL {} for {}, {} {} for {}, and NCCL cuts messages by their number: set the "
-          "same nccl_devices for each NIC in every host's ztcp.conf",
+          "same nccl_devices for each NIC in every host's ztcp.conf; where there is none, name as "
+          "many interfaces on all hosts (NCCL_SOCKET_IFNAME)",
           them_, count_text(theirs_.devices, "device"), count_text(theirs_.nics, "NIC"), us_,
           count_text(ours_.devices, "device"), count_text(ours_.nics, "NIC")));
     } else if (derives_other_channels(ours_.devices, ours_.speed_mbps, theirs_.speed_mbps)) {

@@ -6,17 +6,16 @@
 // compares them with this rank's, and ranks that differ are refused by name.
 //
 // Compared:
-//   tuner, tuner_rule   A collective's channels and protocol. NCCL asks the tuner on each rank;
-//   ranks
-//                       that cut a collective differently wait for each other for ever.
+//   tuner, tuner_rule   A collective's channels and protocol. NCCL asks the tuner on each rank, and
+//                       ranks that cut a collective differently wait for each other for ever.
 //   nics, devices       Channels of send/recv and all-to-all for each peer. NCCL before 2.29.2
 //                       counts a GPU's local devices and compares that with no other rank, so that
 //                       messages are cut to other sizes at each end. Compared where a rank shows a
 //                       NIC more than once: how many NICs a host has NCCL weighs by its topology,
 //                       and hosts of 4 NICs for 4 GPUs and of 8 for 8 derive the same.
 //   speed_mbps          The same count ends where the devices' speed reaches that of the GPU's PCIe
-//                       link. Compared, where NICs are shown more than once, if some generation of
-//                       PCIe makes other counts of the two.
+//                       link. Compared, where NICs are shown more than once, if a link of PCIe
+//                       generation 4, 5 or 6 makes other counts of the two.
 //   channels_per_peer   NCCL_NCHANNELS_PER_NET_PEER: stands instead of that count, so where both
 //                       ranks have the same, devices and speed are not compared.
 //   max_receives        maxRecvs: above 1 NCCL shares one connection between channels. If only one
@@ -25,8 +24,9 @@
 //                       the other must be able to receive in one. NCCL to 2.30.7 only reads it.
 //
 // Not compared, because NCCL itself agrees on what follows from it, or nothing of the peer follows:
-//   maxComms            Bounds the channels of this rank's rings; NCCL takes the least of all
-//   ranks. ptrSupport, regIsGlobal, forceFlush
+//   maxComms            Bounds the channels of this rank's rings, of which NCCL takes the least of
+//                       all ranks.
+//   ptrSupport, regIsGlobal, forceFlush
 //                       NCCL exchanges with each connection whether its ends use GPUDirect RDMA;
 //                       registering and flushing are each end's own.
 //   railId, planeId, pciPath, guid, port, vProps

@@ -9,8 +9,8 @@
 // message costs little, and four channels of a rank are as good as more.
 //
 // Every rank of a communicator must come to the same answer, or all wait for ever: nothing of this
-// host goes into it, and ranks whose rules differ refuse each other (plugin/agreement.h). So
-// whoever changes an answer changes ChannelTuner::kRule; tests/data/tuner/README.md says how.
+// host goes into it, and ranks whose rules differ refuse each other (plugin/agreement.h). A change
+// of any answer needs a new ChannelTuner::kRule (tests/data/tuner/README.md).
 //
 // Channels of several ranks of a host leave it by several processes, each with a thread of NCCL's,
 // so there are as many more. That is reasoned; measured is one rank to a host.

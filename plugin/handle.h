@@ -75,8 +75,8 @@ void encode_handle(const PeerHandle& peer, HandleBytes out);
 void encode_handle(const Poison& poison, HandleBytes out);
 DecodedHandle decode_handle(ConstHandleBytes handle);
 
-// What the issuing rank says of itself, beside a PeerHandle. The size tells a short handle, and
-// widen() makes a long one of it, for what follows and for decode_handle().
+// Properties of the issuing rank, sent beside a PeerHandle. The handle's size shows whether it is
+// short; widen() extends a short one before decode_handle().
 struct Issuer {
   Agreement agreement;
   std::string host;  // Cut to the room there is; empty in short handles.

@@ -242,7 +242,7 @@ Told<SendCommPtr> Net::begin_connect(const Startup& startup, const Device& devic
   Result<SendCommPtr> comm = device.transport->begin_connect(device.number, *peer, options);
   if (!comm)
     return report(comm.error().code, "connecting from {} failed: {}", name, explain(comm.error()));
-  // Behind what no setting mends.
+  // Checked last: an earlier error may be one that no setting removes.
   const Told<void> agreed = check_agreement(name, issuer_for(startup, device), issuer_of(handle));
   if (!agreed) return pass_on(agreed.error());
   return std::move(*comm);

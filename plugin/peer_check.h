@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What connect() makes of a handle before any byte leaves: the peer to connect to, or the one line
-// that says why this rank and the handle's don't go together. Pure but for that line; any thread.
+// What a handle tells connect(): the peer to connect to, or the one line that says why this rank
+// and the handle's do not go together. Pure but for that line; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,11 @@
 
 namespace ztcp::plugin {
 
-// Reports what is no peer: a poisoned handle, another network's, another version's.
+// Returns the peer, or reports a poisoned handle, one of another network or of another version.
 Told<PeerHandle> read_peer(ConstHandleBytes handle);
 
-// Reports how the ranks differ in what all must share. `device`: that connects, by name.
+// Reports each value that all ranks must share and these two do not. `device`: the name of the
+// connecting device.
 Told<void> check_agreement(const std::string& device, const Issuer& ours, const Issuer& theirs);
 
 // Why a device that NCCL names does not exist: this rank shows `shown` devices, and another rank of

@@ -65,7 +65,7 @@ class Training:
         return torch.nn.parallel.DistributedDataParallel(model, device_ids=devices)
 
     def precision(self):
-        # What is sharded has its own.
+        # FSDP has a precision of its own.
         if not self.is_gpu or self.is_sharded:
             return contextlib.nullcontext()
         return torch.autocast("cuda", dtype=torch.bfloat16)
@@ -149,7 +149,7 @@ def set_deterministic(wanted):
     torch.use_deterministic_algorithms(wanted, warn_only=True)
     torch.backends.cudnn.deterministic = wanted
     torch.backends.cudnn.benchmark = not wanted
-    # Of attention's backward passes the plain one alone adds in the same order each time.
+    # Attention's plain kernel is the only one whose backward pass adds in the same order each time.
     for name in ("enable_flash_sdp", "enable_cudnn_sdp", "enable_mem_efficient_sdp"):
         if hasattr(torch.backends.cuda, name):
             getattr(torch.backends.cuda, name)(not wanted)

@@ -29,7 +29,7 @@ struct RankOptions {
   std::size_t largest_bytes = 0;
 };
 
-// Of one size. Microseconds.
+// The measurements of one size, in microseconds.
 struct Measured {
   std::vector<double> took_us;         // Of each collective, by the main thread's clock.
   std::vector<double> proxy_woken_us;  // From the main thread's signal until the proxy runs.

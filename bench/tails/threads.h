@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the kernel's scheduler has counted for each thread of this process: how long it ran, and how
-// long it was runnable while another thread had its CPU.
+// The kernel scheduler's counts for each thread of this process: how long it ran, and how long it
+// was runnable while another thread had its CPU.
 #pragma once
 
 #include <cstdint>

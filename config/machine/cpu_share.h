@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The CPUs of this process, and who shares them. A process reads them once, when its transports are
-// made, and plans all its devices by them: NCCL and training frameworks change the mask later.
+// The CPUs of this process, and the ranks that share them. A process reads them once, when its
+// transports are made, and plans all its devices by them: NCCL and training frameworks change the
+// mask later.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,8 @@ struct CpuShare {
   // process, else those online. Masks of single ranks are parts of them.
   std::size_t common = 0;
   std::size_t quota = 0;  // CPUs' worth of time that the cgroups grant, at least 1; 0: no limit.
-  std::map<std::int32_t, std::vector<std::uint32_t>>
-      nodes;  // NUMA node -> its CPUs that are online.
+  // By NUMA node: its CPUs that are online.
+  std::map<std::int32_t, std::vector<std::uint32_t>> nodes;
   LocalRanks ranks;
 };
 

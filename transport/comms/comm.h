@@ -105,7 +105,7 @@ class CommOf : public Base, public Client {
   virtual void post_to_session(TimePoint now, Posted& request) = 0;
   virtual void close_session() = 0;
   virtual void abort_session() = 0;
-  // True: its peer is still to be told, and note_session_closed() follows.
+  // Returns true if the peer is still to be told; note_session_closed() follows.
   virtual bool give_up_session(TimePoint now) = 0;
   virtual void cut_off_session() { abort_session(); }
   virtual void leave_session(TimePoint now) = 0;

@@ -119,7 +119,7 @@ class Acceptor {
   void wake_at(TimePoint when) { next_deadline_ = std::min(next_deadline_, when); }
   void bury(std::unique_ptr<RecvFlow> flow) { graveyard_.push_back(std::move(flow)); }
   void remove_session(RecvSession& session);
-  // Its owner closed or aborted it: what a sender is told that comes back later.
+  // Its owner closed or aborted it: a sender that dials again later is refused with that reason.
   void remember_closed(const RecvSession& session, const Refusal& how);
 
  private:
@@ -128,7 +128,8 @@ class Acceptor {
     Cookie cookie{};
     Refusal how;
   };
-  // The last so many are remembered, which outlasts their senders' redials by far.
+  // The last so many are remembered. A sender whose session was forgotten is told kUnknownSession,
+  // so fewer should end within a redial window.
   static constexpr std::size_t kClosedRemembered = 4096;
 
   // Cookies and session ids are random, or chosen by a stranger who finds nothing: any bits do.

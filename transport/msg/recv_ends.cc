@@ -13,9 +13,9 @@ void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) 
   if (has_copies_out()) copies_->settle(now, *this);
   settle_places();
   if (state_ == State::kFailed || state_ == State::kEnded) return;
-  if (state_ == State::kClosing) {  // Nobody waits for anything any more.
+  if (state_ == State::kClosing) {  // No request is pending.
     abort();
-    assert(owner_ != nullptr);  // Who closed it.
+    assert(owner_ != nullptr);  // Only an owner closes a session.
     return owner_->on_session_closed();
   }
   state_ = State::kFailed;

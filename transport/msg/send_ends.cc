@@ -131,8 +131,9 @@ void SendSession::cut_off() {
   if (!is_ended()) abort();
 }
 
-// The receiver's process is no more, and nobody can miss what it may not have. It may have had all,
-// and ended before its kernel said so; the owner hears of its end with the next message.
+// The receiver's process has ended, so undelivered messages are not lost to any reader. It may have
+// had all of them, and ended before its kernel said so; the owner hears of its end with the next
+// message.
 void SendSession::release_kept() {
   for (auto next = sent_.begin(); next != sent_.end();) {
     SendMessage& m = *next++;

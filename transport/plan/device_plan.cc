@@ -302,7 +302,7 @@ Placement place_threads(const DevicePlan& plan, const std::vector<std::uint32_t>
                 " (" + list_text(plan.allowed) + ") when it was planned: ";
   out.warning += lost.empty()
                      ? counted(threads, "thread") + " share them, which costs time"
-                     : "what was to run on CPU " + list_text(lost) + " runs on any of these";
+                     : "threads planned for CPU " + list_text(lost) + " run on any of these";
   out.warning += "; set the mask before NCCL's init and leave it";
   return out;
 }

@@ -103,8 +103,7 @@ DevicePlan plan_device(const DeviceFacts& facts, const config::CpuShare& share,
 struct Placement {
   std::vector<std::vector<std::uint32_t>> lane_cpus;  // By lane.
   std::vector<std::uint32_t> helper_cpus;
-  std::string
-      warning;  // Why not as planned; empty: as planned, or in a mask that has room for all.
+  std::string warning;  // Why not as planned. Empty: as planned, or the mask has room for all.
 };
 Placement place_threads(const DevicePlan& plan, const std::vector<std::uint32_t>& allowed_now);
 

@@ -90,7 +90,7 @@ Status Control::dial_once(Talk& talk, TimePoint now) {
 void Control::on_wait(Talk& talk) {
   if (const Result<Wait> wait = talk.reader.take<Wait>(); !wait)
     return give_up(talk, wait.error(), "");
-  // Whoever answers there has proven nothing yet: it is waited for within a bound.
+  // The answering peer is not authenticated yet, so the wait is bounded.
   constexpr int kMostWaits = 30;
   const TimePoint now = clock_now();
   if (talk.waits_until == kNever) talk.waits_until = now + kMostWaits * settings_.connect_timeout;

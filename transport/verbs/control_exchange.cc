@@ -15,7 +15,7 @@ void Control::on_hello(Talk& talk) {
   const Result<Hello> hello = talk.reader.take<Hello>();
   if (!hello) return give_up(talk, hello.error(), "");
   const auto listener = listeners_.find(hello->cookie);
-  // A port scanner's, or of a rank that has given up: nobody's business here.
+  // From a port scanner, or from a rank that has given up.
   if (listener == listeners_.end()) {
     ++talk.over->strangers.unknown_cookie;
     talk.take_leave(static_cast<std::uint8_t>(Errc::kRefused), "nobody listens for it any more");

@@ -136,7 +136,7 @@ TEST(PlaceThreads, APinnedLaneWhoseCpuIsGoneRunsOnTheOthers) {
   EXPECT_EQ(placement.lane_cpus, (std::vector<Cpus>{{2}, {0, 1, 2, 4}}));
   EXPECT_EQ(placement.warning,
             "the process may run on 4 CPUs (0-2,4) now, and had 6 CPUs (0-5) when it was planned: "
-            "what was to run on CPU 5 runs on any of these; set the mask before NCCL's init and "
+            "threads planned for CPU 5 run on any of these; set the mask before NCCL's init and "
             "leave it");
 }
 

@@ -100,7 +100,8 @@ TEST(Agreement, NamesBothNumbersOfDevices) {
   EXPECT_EQ(between(shown_often(), fewer),
             "the peer (host b) shows NCCL 4 devices for 1 NIC, this rank (host a) 8 devices for 1 "
             "NIC, and NCCL cuts messages by their number: set the same nccl_devices for each NIC "
-            "in every host's ztcp.conf");
+            "in every host's ztcp.conf; where there is none, name as many interfaces on all hosts "
+            "(NCCL_SOCKET_IFNAME)");
   EXPECT_THAT(between(shown_once(), shown_often()), HasSubstr("shows NCCL 8 devices for 1 NIC"));
 }
 

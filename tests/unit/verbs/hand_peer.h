@@ -126,7 +126,8 @@ struct HandReceiver {
   explicit HandReceiver(std::shared_ptr<RailSet> rails)
       : connection(std::move(rails), Direction::kReceive, {}) {}
 
-  // Answers who dials `listener`; its further paths are to go to `paths`, as that of its last rail.
+  // Accepts a connection on `listener`; its further paths are to go to `paths`, as that of its last
+  // rail.
   bool join(const link::Fd& listener, const Endpoint& paths) {
     first = HandPath::accept(listener);
     const auto hello = first.hear<Hello>();

@@ -102,7 +102,7 @@ class HostilePeerTest : public ControlFixture, public testing::WithParamInterfac
       }
     }
   }
-  // Nobody else's connection has suffered.
+  // Other connections are unaffected.
   void look_at_others() {
     EXPECT_TRUE(is_up(*ends_[0]));
     EXPECT_TRUE(is_up(*ends_[1]));
