@@ -174,7 +174,8 @@ class Runner {
     row.algbw_gb_per_s = static_cast<double>(plan.size_bytes) / row.time_us / 1e3;
     row.busbw_gb_per_s = row.algbw_gb_per_s * bus_factor(options_.op, bootstrap_.size());
     for (const Sample& sample : all) row.cpu.push_back(sample.cpu);
-    if (!timed.us.empty()) row.spread = summarise(timed.us);
+    std::vector<float> samples = timed.us.take();
+    if (!samples.empty()) row.spread = summarise(samples);
     return row;
   }
 

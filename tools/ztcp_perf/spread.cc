@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace ztcp::perf {
 namespace {
@@ -22,6 +23,24 @@ double standard_deviation(const std::vector<float>& samples, double mean) {
 }
 
 }  // namespace
+
+void Samples::add(std::span<const float> us) {
+  for (const float one : us) {
+    least_ = std::min(least_, one);
+    largest_ = std::max(largest_, one);
+    if (added_++ % stride_ != 0) continue;
+    kept_.push_back(one);
+    if (kept_.size() < most_) continue;
+    for (std::size_t i = 0; i < most_ / 2; ++i) kept_[i] = kept_[2 * i];
+    kept_.resize(most_ / 2);
+    stride_ *= 2;
+  }
+}
+
+std::vector<float> Samples::take() {
+  if (stride_ > 1) kept_.insert(kept_.end(), {least_, largest_});
+  return std::move(kept_);
+}
 
 Spread summarise(std::vector<float>& us) {
   std::sort(us.begin(), us.end());

@@ -94,7 +94,7 @@ double Timer::run_part(const Plan& plan, const Part& part, Timed& timed) {
 
 void Timer::collect(const std::vector<float>& mine, Timed& timed) {
   if (options_.op == Op::kPing) {
-    if (bootstrap_.rank() == 0) timed.us.insert(timed.us.end(), mine.begin(), mine.end());
+    if (bootstrap_.rank() == 0) timed.us.add(mine);
     return;
   }
   const std::vector<Bytes> all = bootstrap_.gather(std::as_bytes(std::span(mine)));
@@ -107,7 +107,7 @@ void Timer::collect(const std::vector<float>& mine, Timed& timed) {
     std::memcpy(theirs.data(), all[rank].data(), all[rank].size());
     for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], theirs[i]);
   }
-  timed.us.insert(timed.us.end(), slowest.begin(), slowest.end());
+  timed.us.add(slowest);
 }
 
 }  // namespace ztcp::perf

@@ -15,6 +15,7 @@
 #include "tools/ztcp_perf/options.h"
 #include "tools/ztcp_perf/plan.h"
 #include "tools/ztcp_perf/report.h"
+#include "tools/ztcp_perf/spread.h"
 
 namespace ztcp::perf {
 
@@ -24,7 +25,7 @@ struct Timed {
   CpuSeconds cpu;        // Of this process meanwhile.
   // At rank 0, in microseconds: of each iteration the time of the rank that took longest; of a
   // ping rank 0's half round trips. Elsewhere empty.
-  std::vector<float> us;
+  Samples us;
 };
 
 class Timer {

@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_perf/spread.h"
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -43,6 +45,28 @@ TEST(Spread, VariationIsThatOfASample) {
   EXPECT_NEAR(summarise(samples).variation, 2.13809 / 5, 1e-5);
   std::vector<float> equal = {7, 7, 7};
   EXPECT_EQ(summarise(equal).variation, 0);
+}
+
+TEST(Samples, OfALongRunAreThinnedAlikeAndKeepTheExtremes) {
+  Samples samples(100);
+  std::vector<float> us(10'000);
+  for (std::size_t i = 0; i < us.size(); ++i) us[i] = static_cast<float>(10 + i % 100);
+  us[7777] = 4000;
+  us[8887] = 1;
+  const std::span<const float> all(us);
+  for (std::size_t i = 0; i < all.size(); i += 250) samples.add(all.subspan(i, 250));
+  std::vector<float> kept = samples.take();
+  EXPECT_GE(kept.size(), 50U);
+  EXPECT_LE(kept.size(), 102U);
+  const Spread spread = summarise(kept);
+  EXPECT_EQ(spread.min, 1);
+  EXPECT_EQ(spread.max, 4000);
+}
+
+TEST(Samples, OfAShortRunAreAllKept) {
+  Samples samples(100);
+  samples.add(std::vector<float>{3, 1, 2});
+  EXPECT_EQ(samples.take(), (std::vector<float>{3, 1, 2}));
 }
 
 TEST(Spread, OneStallShowsInTheMaximumAndNotInTheMedian) {
