@@ -5,10 +5,10 @@
 // other threads had it, or because the machine below this one did not run the CPU. Costs no reading
 // of a clock beside the turn's own.
 //
-// The thread's own, used with the baton held.
+// The thread's own; any thread may ask what was counted.
 #pragma once
 
-#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -31,24 +31,25 @@ class LateTurns {
   // A turn begins.
   void on_turn(TimePoint now) {
     if (now - kLate < due_) return;
-    ++count_;
-    longest_ = std::max(longest_, now - due_);
+    count_.store(count() + 1, std::memory_order_relaxed);
+    if (now - due_ > longest()) longest_.store(now - due_, std::memory_order_relaxed);
   }
 
-  std::uint64_t count() const { return count_; }
-  Duration longest() const { return longest_; }
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  Duration longest() const { return longest_.load(std::memory_order_relaxed); }
   // Behind a NIC's counts: empty, or ", and its thread ran late 3 times, by up to 4.1 ms".
   std::string text() const {
-    if (count_ == 0) return {};
-    return fmt::format(", and its thread ran late {} time{}, by up to {:.1f} ms", count_,
-                       count_ == 1 ? "" : "s",
-                       std::chrono::duration<double, std::milli>(longest_).count());
+    const std::uint64_t times = count();
+    if (times == 0) return {};
+    return fmt::format(", and its thread ran late {} time{}, by up to {:.1f} ms", times,
+                       times == 1 ? "" : "s",
+                       std::chrono::duration<double, std::milli>(longest()).count());
   }
 
  private:
   TimePoint due_ = kNever;
-  std::uint64_t count_ = 0;
-  Duration longest_{};
+  std::atomic<std::uint64_t> count_{0};
+  std::atomic<Duration> longest_{Duration{}};
 };
 
 }  // namespace ztcp::comms

@@ -178,8 +178,13 @@ TEST_F(StallingWhileTakenOver, WhoAsksTakesTurnsBackUntilItRunsAgain) {
     poller->kick();
     wait_until([&] { return backend->rings.load() != before; });
   }
+  // It finds others running turns all the time.
+  std::atomic<bool> ends{false};
+  std::thread other([&] { wait_until([&] { return ends.load(); }); });
   lets_it_run = true;
   wait_until_taken_over();
+  ends = true;
+  other.join();
   const test::LogCapture log;
   poller.reset();
   ASSERT_FALSE(log.infos().empty());
