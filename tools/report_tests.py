@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up JUnit files, lists every skip with its reason, and fails on a skip nobody expected.
+"""Adds up JUnit files, lists failures and skips with their reasons, fails on an unexpected skip.
 
 Expected skips stand in a text file, one `PATTERN  # why` per line; PATTERN matches suite.case as
 a shell glob.
@@ -8,6 +8,7 @@ a shell glob.
 import argparse
 import fnmatch
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -19,6 +20,18 @@ def read_expected(path):
             yield pattern.strip(), why.strip()
 
 
+def why_failed(case):
+    """What the case, or the whole process that died under it, said last; empty: nothing."""
+    failure = case.find("failure")
+    if failure is not None and failure.get("message"):
+        return " ".join(failure.get("message").split())[:300]
+    said = "".join(part.text or "" for tag in ("system-out", "system-err") for part in case.iter(tag))
+    begun = re.findall(r"^\[ RUN      \] (\S+)", said, re.MULTILINE)
+    reports = re.findall(r"^(?:SUMMARY: .*Sanitizer.*|.*runtime error:.*|.*terminate called.*)$", said,
+                         re.MULTILINE)
+    return "; ".join([*(f"in {name}" for name in begun[-1:]), *reports[:1]])[:300]
+
+
 def cases(files):
     """(stage, name, state, reason) for each test case."""
     for file in files:
@@ -28,7 +41,7 @@ def cases(files):
                 name = f"{suite.get('name', '')}.{case.get('name', '')}"
                 skipped = case.find("skipped")
                 if case.find("failure") is not None or case.find("error") is not None:
-                    yield stage, name, "failed", ""
+                    yield stage, name, "failed", why_failed(case)
                 elif skipped is not None or case.get("result") == "skipped":
                     reason = "" if skipped is None else skipped.get("message") or skipped.text or ""
                     yield stage, name, "skipped", " ".join(reason.split())
@@ -51,7 +64,7 @@ def main():
     for stage, name, state, reason in cases(files):
         counts[state] += 1
         if state == "failed":
-            print(f"FAILED   {stage}: {name}")
+            print(f"FAILED   {stage}: {name}{': ' if reason else ''}{reason}")
         if state == "skipped":
             known = any(fnmatch.fnmatch(name, pattern) for pattern, _ in expected)
             unexpected += not known
