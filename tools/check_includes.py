@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the layers apart: which folder may include what (ARCHITECTURE.md, "Layers"). And that no
-catch-all swallows the end of a thread, which would abort the process.
+"""Holds the layers apart: which folder may include which others (docs/architecture.md, "Layers").
+And that no catch-all swallows the end of a thread, which would abort the process.
 
 usage: check_includes.py [ROOT]     exit 1 and a line per offence when a rule is broken
+       check_includes.py --drawing  prints the layers from the table below, as the documents show them
 """
 import pathlib
 import re
 import sys
+import textwrap
 
 # What of config/ is for everybody, and the rooms that the plugin reads; the others are for tools.
 SETTINGS = ["config/settings.h", "config/mesh.h", "config/nic_interface.h", "config/problem.h", "config/environment.h", "config/plugin_mark.h"]
@@ -26,12 +28,13 @@ LAYERS = {
     "transport/comms": ["transport/transport.h", "transport/core", "transport/msg", "transport/watch", "transport/link/link_state.h", *CONFIG],
     "transport/ustack/engine": ["transport/core", "transport/tcp", "transport/msg", "transport/link/link.h",
                                 *COMMS_VALUES],
-    "transport/ustack": ["transport", *CONFIG, "hugepage"],
+    "transport/ustack": ["transport/transport.h", "transport/core", "transport/comms", "transport/link", "transport/plan",
+                         "transport/tcp", "transport/ustack/engine", *CONFIG, "hugepage"],
     "transport/sockets": ["transport/transport.h", "transport/comms", "transport/msg", "transport/core",
                           "transport/plan",
                           "transport/link/link.h", "transport/link/fd.h", *CONFIG],
     "transport/verbs/session": ["transport/transport.h", "transport/core"],
-    "transport/verbs": ["transport/transport.h", "transport/core", "transport/comms/end_log.h",
+    "transport/verbs": ["transport/transport.h", "transport/core", "transport/verbs/session", "transport/comms/end_log.h",
                         "transport/comms/session_config.h", "transport/comms/stranger_log.h", "transport/msg", "transport/sockets/advice.h", "transport/sockets/socket.h",
                         "transport/sockets/device.h", "transport/sockets/device_list.h", "transport/link/fd.h", *CONFIG],
     "transport": ["transport/core"],
@@ -43,7 +46,8 @@ LAYERS = {
                                         "transport/plan", "hugepage"],
     "config/network": SETTINGS + ["config/machine", "transport/core"],
     "config/topology": SETTINGS + ["config/network", "config/machine", "transport/core"],
-    "plugin": ["plugin", "transport", *CONFIG, "hugepage"],
+    "plugin": ["transport/transport.h", "transport/core", "transport/ustack", "transport/sockets", "transport/verbs",
+               *CONFIG, "hugepage"],
 }
 # The rooms of ztcp_setup: which other rooms one may include, beside what all of them may.
 SETUP_ROOMS = {
@@ -151,9 +155,64 @@ def offences(root):
                 yield path, f"{match.group(0)}: NCCL's names stay in plugin/"
 
 
+# The drawings: document -> the layers that it shows.
+DRAWINGS = {
+    "docs/architecture.md": [layer for layer in LAYERS if not layer.startswith("tools/")],
+    "docs/setup.md": [layer for layer in LAYERS if layer.startswith("tools/ztcp_setup")],
+}
+
+
+def layers_below(layer):
+    """The layers that its line of the table names, wholly or by single files."""
+    found = {layer_of(entry if pathlib.PurePath(entry).suffix else entry + "/") for entry in LAYERS[layer]}
+    return found - {None, layer}
+
+
+def level_of(layer, above=()):
+    """How high a layer stands: 0 includes no other. Two layers that include each other have no level."""
+    if layer in above:
+        sys.exit(f"layers include each other: {' -> '.join([*above, layer])}")
+    return max((level_of(other, (*above, layer)) + 1 for other in layers_below(layer)), default=0)
+
+
+def drawing(layers):
+    """A line for each layer, the highest first: its level, its folder, the folders that it may include."""
+    home = "tools/ztcp_setup/" if layers[0].startswith("tools/") else "transport/"
+
+    def name(layer):
+        if layer in ("transport", "tools/ztcp_setup"):
+            return {"transport": "transport.h", "tools/ztcp_setup": "(command line)"}[layer]
+        return layer.removeprefix(home)
+
+    # What every layer shown may include is said once.
+    common = set.intersection(*(layers_below(layer) for layer in layers))
+    width = max(len(name(layer)) for layer in layers) + 2
+    lines = [f"level  {'folder':{width}}may include"]
+    for level, layer in sorted(((level_of(layer), layer) for layer in layers),
+                               key=lambda pair: (-pair[0], layers.index(pair[1]))):
+        below = [name(other) for other in LAYERS if other in layers_below(layer) - common]
+        text = textwrap.wrap(", ".join(below) or "-", 98 - 7 - width)
+        lines.append(f"{level:>5}  {name(layer):{width}}{text[0]}")
+        lines += [" " * (7 + width) + more for more in text[1:]]
+    if common:
+        lines.append(f"every one of them: {', '.join(name(other) for other in LAYERS if other in common)}")
+    return "```\n" + "\n".join(lines) + "\n```\n"
+
+
+def wrong_drawings(root):
+    for document, layers in DRAWINGS.items():
+        path = root / document
+        if path.exists() and drawing(layers) not in path.read_text():
+            yield document, "does not show the layers as tools/check_includes.py --drawing prints them"
+
+
 def main():
+    if "--drawing" in sys.argv:
+        for document, layers in DRAWINGS.items():
+            print(f"{document}:\n{drawing(layers)}")
+        return 0
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-    found = sorted(set(offences(root)))
+    found = sorted({*offences(root), *wrong_drawings(root)})
     for path, what in found:
         print(f"{path}: {what}")
     return 1 if found else 0
