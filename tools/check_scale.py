@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""What a process needs in jobs of 8, 64 and 128 hosts with 8 GPUs: the table of ARCHITECTURE.md.
+"""What a process needs in jobs of 8, 64 and 128 hosts with 8 GPUs: the table of docs/sizing.md.
 
-    tools/check_scale.py          fails when ARCHITECTURE.md has another table than these formulas
+    tools/check_scale.py          fails when docs/sizing.md has another table than these formulas
     tools/check_scale.py --print  prints it
 
 Connections and descriptors follow from NCCL's rules; the maximum of connections is read from
@@ -42,8 +42,8 @@ def row(hosts, nics, devices, threads):
 
 
 def table():
-    head = ["hosts", "NICs", "NCCL devices of a GPU", "connections", "descriptors", "memory",
-            "kernel's memory", "threads", "set-up"]
+    head = ["hosts", "NICs", "NCCL devices", "connections", "descriptors", "memory",
+            "kernel", "threads", "set-up"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for hosts in HOSTS:
         lines += [row(hosts, *layout) for layout in LAYOUTS]
@@ -64,8 +64,8 @@ def main():
     if needed > most_connections():
         print(f"config/settings.h allows {most_connections()} connections; {needed} are needed")
         status = 1
-    if table() not in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"):
-        print("ARCHITECTURE.md has another table than tools/check_scale.py --print")
+    if table() not in (ROOT / "docs/sizing.md").read_text(encoding="utf-8"):
+        print("docs/sizing.md has another table than tools/check_scale.py --print")
         status = 1
     return status
 
