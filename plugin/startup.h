@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // The policy of init: what is loud, what is soft, and what NCCL is shown when the config can't be
-// honoured ("Loud, never slow" in ARCHITECTURE.md).
+// honoured ("Devices and processes" in docs/architecture.md).
 //
 //   no config             init fails; NCCL goes on without us, or ends the job if NCCL_NET names
 //                         us, after a warning that says which, and how to set up

@@ -44,10 +44,6 @@ BEHIND = {
     "tests/unit",
     "tools",
     "transport",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "README.md",
-    "SECURITY.md",
 }
 
 RELATIVE = re.compile(r"\b(who|whoever|whom|whose|what|whatever)\b", re.IGNORECASE)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
 """Which docker command packaging/container/run makes of a host's config, and whether the lines of
-packaging/OPERATING.md are that or give at least as much."""
+docs/containers.md are that or give at least as much."""
 import os
 import pathlib
 import shlex
@@ -12,6 +12,7 @@ import unittest
 
 PACKAGING = pathlib.Path(__file__).resolve().parents[2] / "packaging"
 RUN = PACKAGING / "container/run"
+PAGE = PACKAGING.parent / "docs/containers.md"
 HOME = "/usr/local/tfabric/tools"  # Where set-up puts config and locks.
 FLAGS = {"--rm", "--privileged", "-it", "-d"}
 NIC = '[[nic]]\nname = "ztcp{i}"\ndriver = "pci"\npci = "0000:0{i}:00.0"\n'
@@ -132,18 +133,18 @@ class Container(unittest.TestCase):
         return options([word.replace(str(self.folder), HOME + "/config") for word in words])
 
     def test_the_operators_document_shows_the_line_that_is_made(self):
-        line = docker_lines(PACKAGING / "OPERATING.md")[0]
+        line = docker_lines(PAGE)[0]
         who = ("--user", "--group-add")
         self.assertEqual([pair for pair in options(line) if pair[0] not in who],
                          [pair for pair in self.documented("iommu") if pair[0] not in who])
 
     def test_a_line_for_harp_gives_all_that_ztcp_needs(self):
-        given = options(docker_lines(PACKAGING / "OPERATING.md")[1])
+        given = options(docker_lines(PAGE)[1])
         for host_class in ("iommu", "no-iommu"):
             self.assertEqual(list(lacks(given, self.documented(host_class))), [])
 
     def test_what_a_line_lacks_is_seen(self):
-        given = options(docker_lines(PACKAGING / "OPERATING.md")[1])
+        given = options(docker_lines(PAGE)[1])
         for missing, lacking in ((("--privileged", None), "--device"), (("--network", "host"), "--network"),
                                  (("-v", "/dev/:/dev/"), "--ipc"), (("-v", f"{HOME}:{HOME}"), "-v"),
                                  (("--gpus", "all"), "--gpus")):

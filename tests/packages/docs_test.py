@@ -21,8 +21,8 @@ PROGRAMS = {pathlib.Path(t).name: t for t in sys.argv[1:]}
 TOOLS = [name for name in PROGRAMS if name.startswith("ztcp_")]
 RESULTS = ROOT / "bench/results"
 DOCUMENTS = sorted(
-    p for p in [*ROOT.glob("*.md"), *ROOT.glob("packaging/**/*.md"), *ROOT.glob("bench/**/*.md"),
-                *ROOT.glob("tests/**/*.md"),
+    p for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("packaging/**/*.md"),
+                *ROOT.glob("bench/**/*.md"), *ROOT.glob("tests/**/*.md"),
                 *ROOT.glob("packaging/man/*.scd*"), *ROOT.glob("packaging/kubernetes/*"),
                 *ROOT.glob("packaging/container/*")] if p.is_file())
 # Programs of the repository whose options are documented, beside those that are built.
@@ -117,7 +117,7 @@ class Documents(unittest.TestCase):
 
     def test_the_table_of_cores_is_what_the_engine_took(self):
         record = json.loads((RESULTS / "engine-h100-host.json").read_text())
-        text = (ROOT / "packaging/OPERATING.md").read_text()
+        text = (ROOT / "docs/sizing.md").read_text()
         rows = [r for r in record["results"]
                 if r["working_set_bytes"] == 256 << 20 and r["super_segment_bytes"] == 0]
         self.assertEqual(len(rows), 4)
@@ -233,20 +233,22 @@ class Documents(unittest.TestCase):
                 self.assertTrue((ROOT / path).exists(), f"{document.relative_to(ROOT)}: {path}")
 
     def test_measured_numbers_are_those_of_the_records(self):
-        told = (ROOT / "README.md").read_text()
+        told = table((ROOT / "README.md").read_text(), "## What was measured")
         self.compare(told, "2 ranks, ", "shared memory", (RESULTS / "nccl-h100.md").read_text(), (0, 3, 4))
+        page = (ROOT / "docs/measured.md").read_text()
+        told = table(page, "## Four ranks")
         self.compare(told, "", "{} ranks", (RESULTS / "nccl-h200-networks.md").read_text(), (0, 1, 2, 3))
 
         trips = table((RESULTS / "README.md").read_text(), "## Two ranks on one machine")
-        halves = re.search(r"half round trip .* is ([\d.]+) us, kernel TCP's ([\d.]+) us", told).groups()
+        halves = re.search(r"half round trip .* is ([\d.]+) us, kernel TCP's ([\d.]+) us", page).groups()
         for side, half in zip(("ztcp over memif, MTU 9000", "kernel TCP, loopback"), halves):
-            self.assertTrue(rounded(number(trips[side][2]), half), f"README.md: {half} us of {side}")
+            self.assertTrue(rounded(number(trips[side][2]), half), f"docs/measured.md: {half} us of {side}")
 
     def compare(self, told, ranks_unsaid, of, record, columns):
-        """README's rows with those of `record` under headings that end in `of`, in these of its columns. Rows that say
-        how many ranks they are of, or, with `ranks_unsaid` before them, those that do not."""
+        """Compares the rows told with those of `record` under headings that end in `of`, in these columns: rows that say
+        of how many ranks they are, or, with `ranks_unsaid` before them, those that do not."""
         seen = 0
-        for name, cells in table(told, "## What was measured").items():
+        for name, cells in told.items():
             row = re.fullmatch(r"([24]) ranks, (send/recv|all-reduce|all-to-all) (\d+) (\w+)( \(bus\))?",
                                ranks_unsaid + name)
             if not row:
@@ -260,7 +262,7 @@ class Documents(unittest.TestCase):
                 seen += 1
                 if cell.endswith("GB/s"):
                     exact = size_bytes * bus / exact / 1e3
-                self.assertTrue(rounded(exact, cell), f"README.md: {name}: {cell}, recorded: {exact}")
+                self.assertTrue(rounded(exact, cell), f"{name}: {cell}, recorded: {exact}")
         self.assertGreater(seen, 10, "hardly anything was looked at")
 
     def test_the_engines_numbers_are_those_of_its_record(self):
@@ -273,11 +275,11 @@ class Documents(unittest.TestCase):
                     == (int(mtu), bool(joined), checksum, int(size) << 20)]
             for key, cell in (("goodput_gbps", goodput), ("memcpy_gbps", copy), ("ratio", ratio)):
                 self.assertTrue(rounded(run[key], cell), f"{mtu}{joined} {checksum} {size} MiB: {cell}, not {run[key]}")
-        told = re.search(r"at MTU 9000,\s+carries (\d+) to (\d+) Gb/s per core, ([\d.]+) to ([\d.]+) of one memcpy",
-                         (ROOT / "README.md").read_text()).groups()
+        told = re.search(r"at MTU 9000,\s+carries (\d+) to (\d+) Gb/s per core, ([\d.]+) to ([\d.]+) of one\s+memcpy",
+                         (ROOT / "docs/measured.md").read_text()).groups()
         jumbo = [r for r in runs if r["mtu"] == 9000 and not r["super_segment_bytes"]]
         for cell, pick, key in zip(told, (min, max, min, max), ("goodput_gbps", "goodput_gbps", "ratio", "ratio")):
-            self.assertTrue(rounded(pick(r[key] for r in jumbo), cell), f"README.md: {cell}, {key}")
+            self.assertTrue(rounded(pick(r[key] for r in jumbo), cell), f"docs/measured.md: {cell}, {key}")
 
     def test_conformance_names_real_tests(self):
         sources = "\n".join(p.read_text() for p in (ROOT / "tests").rglob("*.cc"))
@@ -289,14 +291,25 @@ class Documents(unittest.TestCase):
         for name in told:
             self.assertTrue(name in real or name.endswith(".*") and name[:-2] in suites, f"there is no test {name}")
 
-    def test_the_fault_table_quotes_real_messages(self):
+    def test_the_message_pages_quote_real_messages(self):
         strings = literals()
-        table = (ROOT / "packaging/OPERATING.md").read_text().split("## Faults")[1].split("\n## ")[0]
-        rows = re.findall(r"^\| `([^`]+)` \|", table, re.M)
-        self.assertGreater(len(rows), 20)
-        for quoted in rows:
-            for part in [p.strip() for p in quoted.split("…") if len(p.strip()) > 3]:
-                self.assertTrue(any(part in s for s in strings), f"no source says: {part}")
+        seen = 0
+        for page in sorted((ROOT / "docs/messages").glob("*.md")):
+            for item in re.findall(r"^\* (`.*?):$", page.read_text(), re.M | re.S):
+                for quoted in re.findall(r"`([^`]+)`", item):
+                    seen += 1
+                    for part in [p.strip() for p in quoted.split("…") if len(p.strip()) > 3]:
+                        self.assertTrue(any(part in s for s in strings), f"{page.name}: no source says: {part}")
+        self.assertGreater(seen, 90, "hardly anything was looked at")
+
+    def test_versions_are_those_of_the_sources(self):
+        """Each row of the page's first table: its number, in the file that the row names."""
+        rows = re.findall(r"^\| [\w -]+ \| (\d+) \| `([\w./-]+)` \|", (ROOT / "docs/versions.md").read_text(), re.M)
+        self.assertEqual(len(rows), 6)
+        constant = r"(?:kHandleVersion|kVersion|kRule) = (\d+);|[Ww]ire format version (\d+)|u32 version \((\d+)\)"
+        for told, file in rows:
+            exact = ["".join(groups) for groups in re.findall(constant, (ROOT / file).read_text())]
+            self.assertIn(told, exact[:1], f"{file} says {exact}")
 
 
 if __name__ == "__main__":

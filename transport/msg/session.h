@@ -3,7 +3,7 @@
 //
 // What both ends of a session share: its settings, who hears of it, who dials, and why it ended.
 // A session is a NCCL connection as messages over up to eight byte streams, in wire format version
-// 1 (record.h; design notes in ARCHITECTURE.md, "Messages"): SendSession is the connecting side and
+// 1 (record.h; design notes in docs/sessions.md): SendSession is the connecting side and
 // sends messages, RecvSession is made by the Acceptor from an incoming handshake and receives them.
 // Credit and received counts travel on the reverse direction of the same streams.
 #pragma once

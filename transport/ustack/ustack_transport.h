@@ -24,7 +24,7 @@ struct GpuIdentity {
   std::string pci{};   // "0000:17:00.0"; empty: unknown.
   std::string uuid{};  // "GPU-..."; empty: unknown.
 };
-// The GPUs of this process, for choosing its NICs (see "Devices" in ARCHITECTURE.md).
+// The GPUs of this process, for choosing its NICs (docs/architecture.md, "Devices and processes").
 struct ProcessGpus {
   std::optional<GpuIdentity> current{};  // The calling thread's, where that is known.
   std::vector<GpuIdentity> driven{};     // By communicators so far, `current` among them.

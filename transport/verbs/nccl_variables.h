@@ -4,7 +4,8 @@
 // What NCCL's own variables say of RDMA, so that job scripts written for NCCL's own network hold
 // here, too. Each variable that NCCL reads is in one of two tables (nccl_variables.cc): it is
 // honoured, or a job that sets it to something else than what holds here is told so by name.
-// OPERATING.md describes all of them. A key of the config goes before (device_settings.cc).
+// docs/nccl-variables.md describes all of them. A key of the config goes before it
+// (device_settings.cc).
 #pragma once
 
 #include <cstdint>

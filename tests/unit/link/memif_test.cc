@@ -92,7 +92,7 @@ void expect_exchanged(Link& from, Link& to, SentFrame& sent) {
   to.release(std::span(received).first(1));
 }
 
-// ARCHITECTURE.md ("Memory a process takes").
+// docs/sizing.md ("Memory of a process").
 TEST(MemifMemory, IsWhatDocumentsSay) {
   const auto mib = [](int mtu_bytes) {
     MemifConfig config;

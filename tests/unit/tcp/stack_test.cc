@@ -20,7 +20,7 @@ std::size_t connection_kib(std::uint16_t mtu_bytes) {
   return (part.records.size_bytes() + part.pieces.size_bytes() + part.copied.size_bytes()) >> 10;
 }
 
-// ARCHITECTURE.md ("Memory a process takes") and packaging/OPERATING.md ("Pages and cores").
+// docs/sizing.md ("Pages and cores" and "Memory of a process").
 TEST(Stack, AConnectionTakesWhatDocumentsSay) {
   EXPECT_EQ(connection_kib(9000), 136U);
   EXPECT_EQ(connection_kib(1500), 280U);

@@ -169,8 +169,8 @@ TEST(NcclVariables, AllThatNcclsOwnNetworkReadsAreKnown) {
     EXPECT_THAT(known, testing::Contains(name));
 }
 
-TEST(NcclVariables, EachIsInTheTableOfOperatingMd) {
-  std::ifstream file(ZTCP_OPERATING);
+TEST(NcclVariables, EachIsInItsPage) {
+  std::ifstream file(ZTCP_NCCL_VARIABLES);
   std::stringstream page;
   page << file.rdbuf();
   const std::string text = page.str();
