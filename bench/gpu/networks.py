@@ -99,7 +99,7 @@ def missing(names, build, peers):
             return f"no network {name}: there are {', '.join(NETWORKS)}"
         library = NETWORKS[name].library
         if library not in ("", "ztcp", *peers):
-            return f"{name} needs --peer {library}=FILE: bench/README.md says how to build it"
+            return f"{name} needs --peer {library}=FILE: see bench/README.md, \"A peer's library\""
     networks = [NETWORKS[name] for name in names]
     needed = [("plugin/libnccl-net.so", any(n.library == "ztcp" for n in networks)),
               (SOFT_NIC, any(n.has_soft_nic for n in networks)),
