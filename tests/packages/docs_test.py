@@ -232,6 +232,27 @@ class Documents(unittest.TestCase):
             for path in re.findall(r"`((?:packaging|tools|bench|tests)/[\w./-]+)`", text):
                 self.assertTrue((ROOT / path).exists(), f"{document.relative_to(ROOT)}: {path}")
 
+    def test_every_anchor_exists(self):
+        for document in [d for d in DOCUMENTS if d.suffix == ".md"]:
+            for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", document.read_text()):
+                page = (document.parent / path) if path else document
+                headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+                self.assertIn(anchor, [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+                                       for heading in headings], f"{document.relative_to(ROOT)}: {path}#{anchor}")
+
+    def test_every_source_that_a_page_names_exists(self):
+        """`comms/poller.h` is below one of these folders, `poller.h` anywhere."""
+        folders = ["", "transport", "transport/ustack", "tools/ztcp_setup", "tests"]
+        names = {path.name for folder in ("plugin", "transport", "config", "hugepage", "tools", "bench", "tests")
+                 for path in (ROOT / folder).rglob("*.*")}
+        seen = 0
+        for document in DOCUMENTS:
+            for source in re.findall(r"`([\w./-]+\.(?:h|cc))`", document.read_text()):
+                seen += 1
+                self.assertTrue(any((ROOT / folder / source).exists() for folder in folders) if "/" in source
+                                else source in names, f"{document.relative_to(ROOT)}: {source}")
+        self.assertGreater(seen, 100, "hardly anything was looked at")
+
     def test_measured_numbers_are_those_of_the_records(self):
         told = table((ROOT / "README.md").read_text(), "## What was measured")
         self.compare(told, "2 ranks, ", "shared memory", (RESULTS / "nccl-h100.md").read_text(), (0, 3, 4))
