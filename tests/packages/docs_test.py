@@ -251,7 +251,7 @@ class Documents(unittest.TestCase):
                 seen += 1
                 self.assertTrue(any((ROOT / folder / source).exists() for folder in folders) if "/" in source
                                 else source in names, f"{document.relative_to(ROOT)}: {source}")
-        self.assertGreater(seen, 100, "hardly anything was looked at")
+        self.assertGreater(seen, 100, "too few cases were found")
 
     def test_measured_numbers_are_those_of_the_records(self):
         told = table((ROOT / "README.md").read_text(), "## What was measured")
@@ -321,7 +321,7 @@ class Documents(unittest.TestCase):
                     seen += 1
                     for part in [p.strip() for p in quoted.split("…") if len(p.strip()) > 3]:
                         self.assertTrue(any(part in s for s in strings), f"{page.name}: no source says: {part}")
-        self.assertGreater(seen, 90, "hardly anything was looked at")
+        self.assertGreater(seen, 90, "too few cases were found")
 
     def test_versions_are_those_of_the_sources(self):
         """Each row of the page's first table: its number, in the file that the row names."""
