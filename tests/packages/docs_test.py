@@ -254,9 +254,9 @@ class Documents(unittest.TestCase):
         self.assertGreater(seen, 100, "too few cases were found")
 
     def test_measured_numbers_are_those_of_the_records(self):
-        told = table((ROOT / "README.md").read_text(), "## What was measured")
-        self.compare(told, "2 ranks, ", "shared memory", (RESULTS / "nccl-h100.md").read_text(), (0, 3, 4))
         page = (ROOT / "docs/measured.md").read_text()
+        told = table(page, "## Shared memory")
+        self.compare(told, "2 ranks, ", "shared memory", (RESULTS / "nccl-h100.md").read_text(), (0, 3, 4))
         told = table(page, "## Four ranks")
         self.compare(told, "", "{} ranks", (RESULTS / "nccl-h200-networks.md").read_text(), (0, 1, 2, 3))
 
@@ -264,6 +264,16 @@ class Documents(unittest.TestCase):
         halves = re.search(r"half round trip .* is ([\d.]+) us, kernel TCP's ([\d.]+) us", page).groups()
         for side, half in zip(("ztcp over memif, MTU 9000", "kernel TCP, loopback"), halves):
             self.assertTrue(rounded(number(trips[side][2]), half), f"docs/measured.md: {half} us of {side}")
+
+    def test_training_numbers_are_those_of_the_record(self):
+        record = (RESULTS / "nccl-h100-training.md").read_text()
+        told = table((ROOT / "README.md").read_text(), "## What was measured")
+        networks = ["ztcp, kernel sockets", "ztcp, shared memory", "NCCL's sockets, stock", "NCCL's sockets, 4 x 4"]
+        for model, heading in (("transformer, 235 M parameters, DDP", "### Transformer, DDP"),
+                               ("the same, FSDP", "### Transformer, FSDP"), ("ResNet-50, DDP", "### ResNet-50, DDP")):
+            recorded = table(record, heading)
+            for network, cell in zip(networks, told[model], strict=True):
+                self.assertTrue(rounded(float(recorded[network][0]), cell.replace(",", "")), f"{model}, {network}: {cell}")
 
     def compare(self, told, ranks_unsaid, of, record, columns):
         """Compares the rows told with those of `record` under headings that end in `of`, in these columns: rows that say
