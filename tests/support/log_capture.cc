@@ -25,6 +25,8 @@ void collect(log::Level level, const char*, int, const char* text) {
 }  // namespace
 
 LogCapture::LogCapture() {
+  // A background thread may still be in collect() on behalf of the previous capture.
+  const std::lock_guard lock(lines().mutex);
   lines().warnings.clear();
   lines().infos.clear();
   log::bind(&collect);
