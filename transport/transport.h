@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The seam between NCCL's door (plugin/) and whatever carries bytes: ustack/, sockets/ or verbs/.
-// Version-free: no NCCL type appears here.
-// Nothing here blocks: what is not ready yet says so and is asked again.
+// The seam between NCCL's entry points (plugin/) and the transports: ustack/, sockets/ or verbs/.
+// Version-free: no NCCL type appears here. Nothing here blocks: a call that has no result yet says
+// so, and the caller polls again.
 //
 // Threads, as NCCL uses them: listen, begin_connect, accept, register_memory and every close run on
 // a proxy service thread; post_send, post_recv, post_flush and Request::test on that communicator's
@@ -24,8 +24,8 @@
 
 namespace ztcp {
 
-// What carries the bytes; the number stands in the kind nibble of handles (plugin/handle.h), where
-// 2 is a listener that cannot be.
+// The number stands in the kind nibble of handles (plugin/handle.h), where 2 marks a listener that
+// cannot exist.
 enum class TransportKind : std::uint8_t { kUstack = 1, kSockets = 3, kVerbs = 4 };
 
 constexpr const char* to_string(TransportKind kind) {
@@ -40,7 +40,7 @@ constexpr const char* to_string(TransportKind kind) {
   return "unknown";
 }
 
-// Whether who connects over the one reaches who listens over the other: TCP is TCP, and both carry
+// Whether a connection dialled over `from` reaches a listener of `to`: both TCP transports carry
 // the same records (msg/record.h).
 constexpr bool can_connect(TransportKind from, TransportKind to) {
   const auto is_tcp = [](TransportKind kind) {
@@ -49,10 +49,10 @@ constexpr bool can_connect(TransportKind from, TransportKind to) {
   return from == to || (is_tcp(from) && is_tcp(to));
 }
 
-// Buffers of one grouped receive at most, whatever the transport.
+// Most buffers of one grouped receive, for every transport.
 inline constexpr std::size_t kMaxReceives = 8;
 
-// What a device is, as NCCL asks for it. Strings live as long as the transport.
+// A device's properties, as NCCL asks for them. Strings live as long as the transport.
 struct DeviceProperties {
   std::string name;      // Unique per device: "ztcp0".
   std::string pci_path;  // sysfs directory of the NIC's PCI function; empty: none.
@@ -62,8 +62,8 @@ struct DeviceProperties {
   float latency_us = 0;
   int max_comms = 65536;
   int max_receives = 1;  // Buffers of one grouped receive; at most kMaxReceives.
-  // NCCL is shown it so often, each time a port with its part of the speed: NCCL opens channels for
-  // each, and one channel carries only so much.
+  // Number of NCCL devices this NIC is exposed as, each a port with its share of the speed: NCCL
+  // opens channels for each, and one channel carries only a part of the line.
   int views = 1;
   bool host_pointers = true;
   bool cuda_pointers = false;
@@ -72,24 +72,24 @@ struct DeviceProperties {
   bool force_flush = false;
 };
 
-// What travels in NCCL's handle so that a peer finds a listener. The bytes are opaque to plugin/,
-// which puts magic and version before them (plugin/handle.h).
+// The part of NCCL's handle that leads a peer to a listener. The bytes are opaque to plugin/, which
+// puts magic and version before them (plugin/handle.h).
 struct PeerHandle {
   static constexpr std::size_t kCapacity = 34;
   TransportKind kind = TransportKind::kUstack;
   std::array<std::byte, kCapacity> bytes{};
 };
 
-// What a communicator wants of its connections.
+// A communicator's wishes for its connections.
 struct CommOptions {
   std::uint64_t communicator = 0;  // NCCL's number for it; 0: not told (tables before v11).
-  int traffic_class = -1;          // Of the application's ncclConfig_t; -1: none.
+  int traffic_class = -1;          // From the application's ncclConfig_t; -1: none.
 };
 
 enum class MemoryKind : std::uint8_t { kHost, kCuda };
 
-// Memory to register. With a dmabuf_fd it is `offset` bytes into that DMA-BUF; the descriptor is
-// the caller's and closed after the call.
+// Memory to register. With a dmabuf_fd the memory begins `offset` bytes into that DMA-BUF; the
+// descriptor stays the caller's, which closes it after the call.
 struct Region {
   void* address = nullptr;
   std::size_t size_bytes = 0;
@@ -109,20 +109,20 @@ struct RecvBuffer {
   std::span<std::byte> bytes;
   int tag = 0;
   MemoryKey* key = nullptr;
-  // Flags inside the bytes may be polled before the request is done (NCCL's LL and LL128), so that
-  // within 128 bytes none may show before what stands in front of it.
+  // The GPU may poll flags inside the bytes before the request is done (NCCL's LL and LL128), so
+  // within 128 bytes no byte may become visible before those in front of it.
   bool is_polled = true;
 };
 
-// One operation in flight. Lives in its comm's fixed table; dead once test() said done.
+// One operation in flight. Lives in its comm's fixed table; invalid once test() returned true.
 class Request {
  public:
-  // False: not yet. True: done, and for each buffer, as far as `sizes_bytes` reaches, it has what
-  // was sent or received. A failed connection reports its Error on every later call; the transport
-  // has warned once, with the peer and the reason, when it was first told.
+  // False: not yet. True: done, and `sizes_bytes` holds the bytes sent or received for each buffer,
+  // as far as it reaches. A failed connection reports its Error on every later call; the transport
+  // logs the failure once, with the peer and the reason, when it first reports it.
   virtual Result<bool> test(std::span<std::size_t> sizes_bytes) = 0;
-  // How many sizes it has: one for a send, one for each buffer of a receive, none for a flush.
-  // Asked before a test() that may end it.
+  // Number of sizes: one for a send, one for each buffer of a receive, none for a flush. To be read
+  // before a test() that may end the request.
   std::size_t buffers() const { return buffers_; }
 
  protected:
@@ -136,13 +136,13 @@ class Comm {
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
-  // NCCL's close: returns at once. The object is the caller's no more; it lets its streams end in
-  // peace, or resets them where something is under way, and dies then.
+  // NCCL's close: returns at once, and the caller must not use the object again. The comm lets its
+  // streams finish, or resets them where an operation is in flight, and then deletes itself.
   virtual void close() = 0;
 
   virtual Result<MemoryKey*> register_memory(const Region& region) = 0;
-  // Waits, bounded, until no unacknowledged byte of the range is in flight, or kills those flows:
-  // NCCL frees the memory next.
+  // Waits, for a bounded time, until no unacknowledged byte of the range is in flight, else kills
+  // those flows: NCCL frees the memory next.
   virtual Status deregister_memory(MemoryKey* key) = 0;
   // "10.77.1.10:7471 on ztcp0", for messages.
   virtual std::string describe_peer() const = 0;
@@ -154,23 +154,24 @@ class Comm {
 
 class SendComm : public Comm {
  public:
-  // False while the handshake is under way. Once true it stays true. A failure has been said, as
-  // that of a request is.
+  // False while the handshake is under way. Once true it stays true. The transport has logged a
+  // failure, as it does for a request.
   virtual Result<bool> is_ready() = 0;
-  // nullptr: no room or credit now, ask again.
+  // nullptr: no room or credit now, call again.
   virtual Result<Request*> post_send(std::span<const std::byte> bytes, int tag, MemoryKey* key) = 0;
 };
 
 class RecvComm : public Comm {
  public:
   // One request for 1 to max_receives buffers, each for one message. Messages meet posts in order;
-  // the tags choose among the buffers of one post. nullptr: no room now, ask again.
+  // the tags choose among the buffers of one post. nullptr: no room now, call again.
   virtual Result<Request*> post_recv(std::span<const RecvBuffer> buffers) = 0;
-  // Makes what was received into these visible to the GPU. nullptr: nothing to do, it is.
+  // Makes the bytes received into these buffers visible to the GPU. nullptr: they are visible
+  // already.
   virtual Result<Request*> post_flush(std::span<const RecvBuffer> buffers) = 0;
 };
 
-// Who owns a comm closes it.
+// Deleter for the owner of a comm.
 struct CloseComm {
   void operator()(Comm* comm) const { comm->close(); }
 };
@@ -183,7 +184,7 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
   virtual ~Listener() = default;
   virtual const PeerHandle& handle() const = 0;
-  // nullptr: nobody yet.
+  // nullptr: no connection yet.
   virtual Result<RecvCommPtr> accept() = 0;
 
  protected:
@@ -197,27 +198,26 @@ class Transport {
   virtual ~Transport() = default;
   virtual TransportKind kind() const = 0;
   virtual const std::vector<DeviceProperties>& devices() const = 0;
-  // For the line that init says of it: name, what carries the bytes, over which NIC, for which GPU,
-  // and why whatever is off is off.
+  // For the init line: the device's name, transport, NIC and GPU, and why a feature is off.
   virtual std::string describe_device(int device) const = 0;
-  // What carries the bytes of that device, for messages.
+  // Name of the device's transport, for messages.
   virtual std::string carrier(int) const { return to_string(kind()); }
-  // A device more, over all of which each of its connections goes; the same again for the same. Its
-  // number is none of devices()', which stay as they are.
+  // Makes a device that stripes each of its connections over all members; the same members give the
+  // same device. Its number is not in devices(), which keeps its numbers.
   struct Merged {
     int number = 0;
     DeviceProperties properties;
   };
   virtual Result<Merged> merge(std::span<const int> /*devices*/) {
-    return fail(Errc::kInvalidArgument, "NICs of this kind are not merged");
+    return fail(Errc::kInvalidArgument, "NICs of this kind cannot be merged");
   }
   virtual Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) = 0;
-  // `peer` is of a kind that this one's can_connect() to. The returned comm is still connecting;
-  // see SendComm::is_ready().
+  // `peer` is of a kind that kind() can_connect() to. The returned comm is still connecting; see
+  // SendComm::is_ready().
   virtual Result<SendCommPtr> begin_connect(int device, const PeerHandle& peer,
                                             const CommOptions& options) = 0;
-  // The process ends. Bounded: tells the peers of connections that are open still, lets streams
-  // finish (FIN acknowledged), resets the rest. Nothing is told or asked of the comms afterwards.
+  // Called at process exit. Bounded: notifies the peers of open connections, lets streams finish
+  // (FIN acknowledged) and resets the rest. No comm is used afterwards.
   virtual void drain() = 0;
 
  protected:
