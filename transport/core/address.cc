@@ -12,7 +12,7 @@
 namespace ztcp {
 namespace {
 
-// One number without sign, blanks or leading zeros ("010" is octal to some and ten to others).
+// One number without sign, blanks or leading zeros (some parsers read "010" as octal).
 template <class T>
 bool take_number(std::string_view& text, int base, std::size_t max_digits, T& out) {
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out, base);
@@ -29,7 +29,7 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
-// As many leading bits of eight bytes as `length` leaves for them; negative: none.
+// The leading `length` bits of 64; zero where `length` is negative.
 constexpr std::uint64_t mask(int length) {
   if (length <= 0) return 0;
   return length >= 64 ? ~std::uint64_t{0} : ~(~std::uint64_t{0} >> length);
@@ -68,7 +68,7 @@ std::optional<Ipv4Address> parse_ipv4(std::string_view text) {
 
 std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text) {
   const auto prefix = parse_ip_prefix(text);
-  // Not what is IPv4 in the other family's words: "::ffff:10.0.0.1/24".
+  // An IPv4-mapped IPv6 text ("::ffff:10.0.0.1/24") is no IPv4 prefix.
   if (!prefix || !prefix->address.is_v4() || text.find(':') != std::string_view::npos)
     return std::nullopt;
   return prefix->v4();
@@ -76,7 +76,7 @@ std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text) {
 
 std::optional<IpAddress> parse_ip(std::string_view text) {
   if (const auto v4 = parse_ipv4(text)) return *v4;
-  // inet_pton() would stop at a zero inside.
+  // inet_pton() would stop at an embedded zero.
   if (text.find('\0') != std::string_view::npos) return std::nullopt;
   std::array<std::uint64_t, 2> words{};
   if (inet_pton(AF_INET6, std::string(text).c_str(), words.data()) != 1) return std::nullopt;

@@ -18,7 +18,8 @@ namespace ztcp {
 
 struct MacAddress {
   std::array<std::uint8_t, 6> bytes{};
-  // Two loads of each: as arrays they are compared by a call, twice for every frame.
+  // Two loads for each address: the compiler compares arrays by a call, and every frame needs two
+  // comparisons.
   friend bool operator==(const MacAddress& a, const MacAddress& b) {
     std::uint32_t first_a = 0;
     std::uint32_t first_b = 0;
@@ -32,7 +33,7 @@ struct MacAddress {
   }
 };
 inline constexpr MacAddress kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
-// May be one host's: neither a group's, of which broadcast is one, nor zero.
+// A single host's address: not a group address (broadcast included), not zero.
 inline bool is_station(const MacAddress& mac) {
   return (mac.bytes[0] & 1U) == 0 && mac != MacAddress{};
 }
@@ -47,9 +48,9 @@ struct Ipv4Prefix {
   std::uint8_t length = 32;  // 0-32.
   std::uint32_t mask() const { return length == 0 ? 0U : ~0U << (32U - length); }
   bool contains(Ipv4Address a) const { return ((a.value ^ address.value) & mask()) == 0; }
-  // Whether one host, and not this one's loopback, may have the address (RFC 1122 section 3.2.1.3):
-  // not "this network", multicast, the reserved rest with the limited broadcast, nor this subnet's
-  // own or broadcast address, which /31 and /32 don't have (RFC 3021).
+  // Whether `a` may be another host's address (RFC 1122 section 3.2.1.3): not "this network", not
+  // loopback, multicast, reserved or limited broadcast, nor this subnet's own or broadcast address,
+  // which /31 and /32 don't have (RFC 3021).
   bool may_be_host(Ipv4Address a) const {
     const std::uint32_t net = a.value >> 24;
     if (net == 0 || net == 127 || net >= 224) return false;
@@ -59,15 +60,15 @@ struct Ipv4Prefix {
   friend bool operator==(const Ipv4Prefix&, const Ipv4Prefix&) = default;
 };
 
-// Of either family, IPv4 as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2): what tables, handles and log
-// lines know a host by. Without a zone: fe80::1 names a host on one link alone, and each host names
-// its links for itself (RFC 4007 section 6), so that a peer's zone says nothing here. Tables are
-// kept per NIC, which is a link; whoever opens a socket adds the index of his own interface to it.
+// An address of either family, IPv4 as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2): tables, handles
+// and log lines use it to name a host. It has no zone: fe80::1 is unique on one link only, and each
+// host numbers its links itself (RFC 4007 section 6), so a peer's zone means nothing here. Tables
+// are kept per NIC, which is a link; code that opens a socket adds the index of its own interface.
 struct IpAddress {
   std::uint64_t high = 0;  // The first eight bytes.
   std::uint64_t low = 0;
 
-  constexpr IpAddress() = default;  // "::", which is nobody.
+  constexpr IpAddress() = default;  // "::", the unspecified address.
   constexpr IpAddress(std::uint64_t first_half, std::uint64_t second_half)
       : high(first_half), low(second_half) {}
   constexpr IpAddress(Ipv4Address v4) : low(kV4Mapped << 32 | v4.value) {}  // NOLINT: on purpose.
@@ -77,9 +78,9 @@ struct IpAddress {
     assert(is_v4());
     return {static_cast<std::uint32_t>(low)};
   }
-  // fe80::/10, which is of use on one link alone (RFC 4291 section 2.5.6).
+  // fe80::/10, valid on one link alone (RFC 4291 section 2.5.6).
   constexpr bool is_link_local_v6() const { return high >> 54 == 0xfe80 >> 6; }
-  // That, or 169.254.0.0/16 (RFC 3927): what a host gives itself.
+  // is_link_local_v6(), or 169.254.0.0/16 (RFC 3927): addresses that hosts assign themselves.
   constexpr bool is_link_local() const {
     return is_v4() ? v4().value >> 16 == 0xa9fe : is_link_local_v6();
   }
@@ -89,18 +90,18 @@ struct IpAddress {
   static constexpr std::uint64_t kV4Mapped = 0xffff;
 };
 
-// An interface's own address, of either family, and how much of it is its network's.
+// An interface's own address, of either family, and the length of its network's prefix.
 struct IpPrefix {
   IpAddress address;
-  std::uint8_t length = 0;  // Of its own family's bits: 0-32, or 0-128.
+  std::uint8_t length = 0;  // 0-32 for IPv4, 0-128 for IPv6.
 
   constexpr IpPrefix() = default;
   constexpr IpPrefix(IpAddress own, std::uint8_t bits) : address(own), length(bits) {}
-  constexpr IpPrefix(const Ipv4Prefix& v4)  // NOLINT: on purpose, as of the address.
+  constexpr IpPrefix(const Ipv4Prefix& v4)  // NOLINT: on purpose, as in IpAddress.
       : address(v4.address), length(v4.length) {}
 
   constexpr Ipv4Prefix v4() const { return {address.v4(), length}; }
-  // Whether the other one is of the same family and network.
+  // Whether `other` is of the same family and network.
   bool contains(IpAddress other) const;
   friend constexpr auto operator<=>(const IpPrefix&, const IpPrefix&) = default;
 };
@@ -112,8 +113,8 @@ struct Endpoint {
 };
 
 // Text forms. Parsers accept exactly the canonical form ("10.77.1.10/24", "52:54:00:77:01:0a",
-// case-insensitive MAC) and nothing around it; of an IPv6 address every form of RFC 4291 section
-// 2.2, of which RFC 5952's is the one that is written: "2001:db8::1", "[2001:db8::1]:7471".
+// case-insensitive MAC) and nothing around it. For IPv6 they accept every form of RFC 4291 section
+// 2.2; to_string() writes that of RFC 5952: "2001:db8::1", "[2001:db8::1]:7471".
 std::optional<MacAddress> parse_mac(std::string_view text);
 std::optional<Ipv4Address> parse_ipv4(std::string_view text);
 std::optional<Ipv4Prefix> parse_ipv4_prefix(std::string_view text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Time as the engine sees it: told, never asked.
+// Time as the engine sees it: always an argument, never read from a clock.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@ namespace ztcp {
 
 using Duration = std::chrono::nanoseconds;
 
-// A clock that has no now(): protocol code can only be told the time. The poller reads the real
-// clock once per turn; the simulator invents it.
+// A clock without now(): protocol code can only be told the time. The poller reads the real clock
+// once per turn; the simulator invents it.
 struct EngineClock {
   using rep = Duration::rep;
   using period = Duration::period;

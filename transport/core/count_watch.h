@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// When an operator should hear of something that is counted: when it becomes frequent, at most once
+// Decides when to tell an operator of a counted event: when it becomes frequent, then at most once
 // a minute while it lasts, with the number since the last line.
 //
-// A value: told the time and the counts.
+// A value: time and counts are arguments.
 #pragma once
 
 #include <array>
@@ -33,11 +33,11 @@ struct CountFinding {
   }
 
   Duration span{};
-  std::array<Part, kMostParts> all_parts{};  // The first part_count, none of which is zero.
+  std::array<Part, kMostParts> all_parts{};  // The first part_count are used; none of them is zero.
   std::size_t part_count = 0;
 };
 
-// "37 <what> in 3 s (30 strays_bad_magic, ...): <advice>"
+// "37 <event> in 3 s (30 strays_bad_magic, ...): <advice>"
 std::string describe(const CountFinding& finding, const char* what, const std::string& advice);
 
 class CountWatch {
@@ -45,8 +45,8 @@ class CountWatch {
   using Part = CountFinding::Part;
   static constexpr Duration kInterval = std::chrono::minutes(1);
 
-  // `totals`: all that is counted of it so far, each time the same counters in the same order.
-  // Mostly nothing; else what came since the last finding, or within the last minute.
+  // `totals`: the totals of all counters, in the same order at each call. Returns nothing while the
+  // event is rare, else the counts since the last finding, or within the last minute.
   std::optional<CountFinding> look(TimePoint now, std::uint64_t threshold,
                                    std::span<const Part> totals) {
     if (since_ == TimePoint{}) since_ = now;

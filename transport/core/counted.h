@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A number and what it counts, for messages: "1 NIC", "2 NICs".
+// A number with its noun, for messages: "1 NIC", "2 NICs".
 #pragma once
 
 #include <cstdint>

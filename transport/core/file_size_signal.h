@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Takes the SIGXFSZ that a file beyond the limit of file sizes (ulimit -f) brings: unhandled it
-// ends the training, and handlers and other threads' masks are not ours to change. The kernel sends
-// it to the thread that writes the file, or makes it that large.
+// Consumes the SIGXFSZ that a write beyond the limit of file sizes (ulimit -f) raises: unhandled it
+// ends the training, and the host's handlers and other threads' masks are not ours to change. The
+// kernel sends it to the thread that writes or extends the file.
 #pragma once
 
 #include <cerrno>
@@ -12,7 +12,7 @@
 
 namespace ztcp {
 
-// While one exists.
+// Active while an object exists.
 class FileSizeSignal {
  public:
   FileSizeSignal() {
@@ -34,7 +34,7 @@ class FileSizeSignal {
   }
   FileSizeSignal(const FileSizeSignal&) = delete;
   FileSizeSignal& operator=(const FileSizeSignal&) = delete;
-  // A call has failed with EFBIG.
+  // The caller's write failed with EFBIG.
   void raised() { raised_ = true; }
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// {fmt}'s own functions, compiled here once instead of in each source that formats a line: that was
-// half of what compiling those cost. Debian has no static library of it, and a shared one would
-// enter NEEDED.
+// {fmt}'s own functions, compiled here once instead of in each source that formats a line: that
+// took half of those sources' compile time. Debian has no static library of it, and a shared one
+// would enter NEEDED.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What crosses the link seam: views of memory, never rte_mbufs. A frame is an Ethernet frame
-// without its FCS.
+// The types that cross the link seam: views of memory, never rte_mbufs. A frame is an Ethernet
+// frame without its FCS.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 
 namespace ztcp {
 
-// Bytes of user memory that whoever queued them keeps unchanged until told they are done with.
-// `memory_key` is what Link::map_memory() returned for the range, or kUnmapped: then the link
-// copies before transmit() returns.
+// Bytes of user memory. The code that queues them keeps them unchanged until it is told that they
+// are no longer needed. `memory_key` is the key that Link::map_memory() returned for the range, or
+// kUnmapped: then the link copies before transmit() returns.
 inline constexpr std::uint32_t kUnmapped = 0;
 struct Fragment {
   const std::byte* data = nullptr;
@@ -29,12 +29,12 @@ struct Fragment {
 struct RxFrame {
   std::span<const std::byte> head;
   std::span<const std::span<const std::byte>> more;
-  void* handle = nullptr;          // The link's own; opaque to everyone else.
-  std::uint32_t charge_bytes = 0;  // Memory the frame really occupies while it is held.
+  void* handle = nullptr;          // The link's own; opaque to all other code.
+  std::uint32_t charge_bytes = 0;  // Memory the frame occupies while it is held.
   bool checksum_good = false;      // The NIC verified IP and TCP checksums. False: unknown.
   bool kept = false;               // Set by the stack when it holds the frame after on_frames().
-  std::uint8_t port = 0;           // Of a link with several: by which one it came.
-  // Set by the stack of a shard (link/shards.h): whose the frame is, which release() hands it to.
+  std::uint8_t port = 0;           // The receiving port, of a link with several.
+  // Set by the stack of a shard (link/shards.h): the shard that release() hands the frame to.
   std::uint8_t hand_to = kNobody;
   static constexpr std::uint8_t kNobody = 0xff;
 };
@@ -53,8 +53,8 @@ struct TxFrame {
   // length) and the IPv4 checksum is zero; the link finishes both. Set only where
   // LinkCapabilities::tx_checksum.
   bool checksum_offload = false;
-  // The payload may change once transmit() has returned (a retransmission: its first copy may be
-  // ACKed meanwhile), so the link copies it.
+  // The payload may change once transmit() has returned, so the link copies it: in a
+  // retransmission, an ACK of the first copy may release the memory.
   bool copy_payload = false;
   // Non-zero: a super-segment to be cut into TCP segments of this many payload bytes. Set only
   // where LinkCapabilities::max_super_segment_bytes allows it.

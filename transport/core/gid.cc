@@ -7,7 +7,7 @@
 namespace ztcp {
 namespace {
 
-// The lower, the better.
+// A lower rank is better.
 int rank_of(const GidEntry& entry, const GidWish& wish) {
   const IpAddress address = address_of(entry.gid);
   const int family = address.is_v4() ? 0 : 1;
@@ -57,7 +57,7 @@ IpAddress address_of(const Gid& gid) {
 
 GidType parse_gid_type(const std::string& text, bool is_infiniband) {
   if (text.starts_with("RoCE v2")) return GidType::kRoceV2;
-  // The kernel has one word for these two.
+  // The kernel uses one word for both.
   if (text.starts_with("IB/RoCE v1"))
     return is_infiniband ? GidType::kInfiniBand : GidType::kRoceV1;
   if (text.starts_with("RoCE v1")) return GidType::kRoceV1;

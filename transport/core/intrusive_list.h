@@ -75,16 +75,16 @@ class IntrusiveList {
   void push_front(T& object) noexcept { hook(object).link_before(*end_.next_); }
   void insert_before(T& place, T& object) noexcept { hook(object).link_before(hook(place)); }
 
-  // The front, taken out; nullptr when empty.
+  // Removes and returns the front; nullptr when empty.
   T* pop_front() noexcept {
     if (empty()) return nullptr;
     T& object = front();
     hook(object).unlink();
     return &object;
   }
-  // `object` is in this list.
+  // `object` must be in this list.
   void remove(T& object) noexcept { hook(object).unlink(); }
-  // Front becomes back: round robin.
+  // Moves the front to the back: round-robin.
   void rotate() noexcept {
     if (T* object = pop_front()) push_back(*object);
   }
@@ -93,7 +93,7 @@ class IntrusiveList {
     }
   }
 
-  // An iterator survives the removal of any object but its own; take the next one before removing.
+  // An iterator stays valid when other objects are removed; advance it before removing its own.
   class Iterator {
    public:
     using value_type = T;

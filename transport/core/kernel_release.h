@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which Linux this is, by what uname(2) calls its release: "5.15.0-105-generic".
+// The Linux version, from the release of uname(2): "5.15.0-105-generic".
 #pragma once
 
 #include <charconv>
@@ -16,7 +16,7 @@ struct KernelVersion {
   friend constexpr auto operator<=>(const KernelVersion&, const KernelVersion&) = default;
 };
 
-// 0.0 where the text does not begin with two numbers: older than any.
+// 0.0, older than any, where the text does not begin with two numbers.
 inline KernelVersion kernel_version(std::string_view release) {
   KernelVersion version;
   const char* const end = release.data() + release.size();

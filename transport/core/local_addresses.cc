@@ -25,10 +25,10 @@ IpAddress address_of(const sockaddr& from) {
   return to_endpoint(copy).address;
 }
 
-// A network mask is an address of leading ones.
+// A network mask has the form of an address: leading ones.
 std::uint8_t length_of(const sockaddr* mask, int family) {
   if (mask == nullptr) return family == AF_INET ? 32 : 128;
-  // The kernel's C library leaves the family out of some.
+  // getifaddrs() leaves the family out of some masks.
   sockaddr_in6 copy{};
   std::memcpy(&copy, mask, family == AF_INET ? sizeof(sockaddr_in) : sizeof copy);
   copy.sin6_family = static_cast<sa_family_t>(family);

@@ -26,11 +26,12 @@ constexpr std::size_t kMaxLine = 1024;
 
 std::atomic<Sink> g_sink{nullptr};
 std::atomic<int> g_file{-1};
-std::atomic<std::uint64_t> g_lost{0};  // Lines that the file has not taken since the last it took.
-std::atomic<bool> g_torn{false};       // It has taken a part of one.
+std::atomic<std::uint64_t> g_lost{0};  // Lines that the file has refused since the last one it
+                                       // accepted.
+std::atomic<bool> g_torn{false};       // The file holds a part of a line.
 
-// What stands before the pid in each line of the file: two places, so that a line that is being
-// formed keeps its text when another is set. A process sets it once, or the same again.
+// The text before the pid in each line of the file. Two buffers, so that a line that is being
+// formatted keeps its text when another origin is set. A process sets it once, or the same again.
 constexpr std::size_t kMaxOrigin = 96;
 std::array<std::array<char, kMaxOrigin>, 2> g_origins{};
 std::atomic<const char*> g_origin{g_origins[0].data()};
@@ -46,14 +47,14 @@ void set_origin(std::string_view origin) {
   g_origin.store(other.data(), std::memory_order_release);
 }
 
-// 0, or why `text` is not in the file, or not as a whole.
+// 0, or the errno for which `text` is not in the file, or not as a whole.
 int append(int fd, std::string_view text) {
   FileSizeSignal signal;
   const std::size_t whole = text.size();
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written > 0) {
-      // A part: what stopped it is told by the next try, which takes nothing.
+      // A short write: the next attempt writes nothing and returns the reason.
       text.remove_prefix(static_cast<std::size_t>(written));
     } else if (written == 0 || errno != EINTR) {
       const int why = written == 0 ? EIO : errno;
@@ -77,7 +78,7 @@ std::string_view advice(int why) {
   }
 }
 
-// Once for each time that the file stops taking lines.
+// One warning each time that the file stops accepting lines.
 void tell_loss(int why) {
   const Sink sink = g_sink.load(std::memory_order_acquire);
   if (g_lost.fetch_add(1, std::memory_order_relaxed) != 0 || sink == nullptr) return;
@@ -92,7 +93,7 @@ void tell_loss(int why) {
 
 using Line = std::array<char, kMaxLine + 64 + kMaxOrigin>;
 
-// `text` as a line of the file, in `line`.
+// Formats `text` in `line`, as a line of the file.
 std::string_view form(Line& line, Level level, std::string_view text) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -107,10 +108,10 @@ std::string_view form(Line& line, Level level, std::string_view text) {
   return {line.data(), static_cast<std::size_t>(end.out - line.begin()) + 1};
 }
 
-// Says in the file that it has a gap. False: it still takes nothing.
+// Writes into the file that lines are missing. False: it still accepts nothing.
 bool tell_gap(int fd) {
   if (g_lost.load(std::memory_order_relaxed) == 0) return true;
-  // Taken by one thread, which gives them back if it can't tell.
+  // One thread takes the count, and restores it if its write fails.
   const std::uint64_t lost = g_lost.exchange(0, std::memory_order_relaxed);
   const bool torn = g_torn.exchange(false, std::memory_order_relaxed);
   std::array<char, 64> text;
@@ -133,12 +134,12 @@ void write_file(Level level, std::string_view text) {
   if (why != 0) tell_loss(why);
 }
 
-// Does it begin as our lines do? A name that was typed wrongly may be that of any file.
+// Whether the file begins as our lines do: a mistyped name may be that of any other file.
 bool may_be_log(int fd) {
   constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd.dddZ [";
   std::array<char, kForm.size()> begin;
   const ssize_t size = ::pread(fd, begin.data(), begin.size(), 0);
-  // What may be written but not read is taken as it is.
+  // A file that may be written but not read is accepted.
   for (ssize_t i = 0; i < size; ++i) {
     const char c = begin[static_cast<std::size_t>(i)];
     const char wanted = kForm[static_cast<std::size_t>(i)];
@@ -148,7 +149,7 @@ bool may_be_log(int fd) {
 }
 
 Result<int> open_regular(const std::string& path) {
-  // O_NONBLOCK: a FIFO that nobody reads fails at once.
+  // O_NONBLOCK: opening a FIFO without a reader fails at once.
   constexpr int kFlags = O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   int fd = off_standard_streams(::open(path.c_str(), O_RDWR | kFlags, 0644));
   if (fd < 0 && errno == EACCES)
@@ -159,7 +160,7 @@ Result<int> open_regular(const std::string& path) {
   if (plain && may_be_log(fd)) return fd;
   ::close(fd);
   return fail(Errc::kInvalidArgument,
-              plain ? "what is in it is no log of ztcp's" : "not a regular file of one name");
+              plain ? "its content is not a ztcp log" : "not a regular file of one name");
 }
 
 }  // namespace
@@ -174,7 +175,7 @@ Status open_file(const std::string& path, std::string_view origin) {
   g_torn.store(false, std::memory_order_relaxed);
   const int old = g_file.load(std::memory_order_acquire);
   if (old >= 0 && fd >= 0 && ::dup3(fd, old, O_CLOEXEC) >= 0) {
-    // Under the same number: another thread may be about to write to it.
+    // Keeps the descriptor's number: another thread may be about to write to it.
     ::close(fd);
     return {};
   }
@@ -193,7 +194,7 @@ void write(Level level, const char* file, int line, std::string_view text) {
     if (const Sink sink = g_sink.load(std::memory_order_acquire))
       sink(level, file, line, buffer.data());
     write_file(level, {buffer.data(), n});
-  } catch (const std::exception&) {  // A line that can't be formatted is lost, not the run.
+  } catch (const std::exception&) {  // A line that can't be formatted is dropped; the run goes on.
   }
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Every line the library says. It leaves through a sink (NCCL's logger, bound by plugin/) and,
+// All log lines of the library. They leave through a sink (NCCL's logger, bound by plugin/) and,
 // when ZTCP_LOG=FILE is set, through that file too; never through stdout or stderr. Before a sink
-// is bound nothing is printed but the file still gets its lines.
+// is bound nothing is printed, but the file gets its lines.
 //
-// WARN: an operator must act; says what failed, the value, and the mending command.
+// WARN: an operator must act; gives the failure, the value, and the mending command.
 // INFO: one line per device and per decision. Never called in steady state: the hot path counts.
 //
-// Thread-safe; formats into a stack buffer and drops the tail rather than allocate.
+// Thread-safe; formats into a stack buffer and cuts long lines rather than allocate.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ namespace ztcp::log {
 enum class Level : std::uint8_t { kWarn, kInfo };
 
 using Sink = void (*)(Level level, const char* file, int line, const char* text);
-// Binds where lines go besides the file; nullptr unbinds. The last one wins.
+// Sets the destination of lines besides the file; nullptr unbinds. The last call wins.
 void bind(Sink sink) noexcept;
-// Opens (appending) the file that gets every line with a time stamp and the pid; empty closes it.
-// The descriptor is close-on-exec. A failure closes the file that was open and is the caller's to
-// report. Links, files of several names and what is no regular file are refused: in a folder open
-// to all they are somebody's trap, and a FIFO would hold up the training; and files that hold
-// something else than lines of ours, whose name was typed by mistake. `origin` stands in front of
-// each line (log_origin.h), so that the lines of several hosts and ranks can be told apart. When
-// the file takes no more (a full disk, ulimit -f) the sink is told once, and the file how many
+// Opens the file, for appending, that gets every line with a time stamp and the pid; empty closes
+// it. The descriptor is close-on-exec. A failure closes the file that was open and is the caller's
+// to report. Refused are links, files with several names and irregular files: in a world-writable
+// folder they may be a trap, and a FIFO would block the training. A file with other content than
+// our lines is refused, too: its name was mistyped. `origin` stands in front of each line
+// (log_origin.h), so that the lines of several hosts and ranks can be told apart. When the file
+// accepts no more (a full disk, ulimit -f), the sink is told once, and later the file how many
 // lines it lacks.
 Status open_file(const std::string& path, std::string_view origin = {});
 
@@ -42,7 +42,7 @@ void write(Level level, const char* file, int line, std::string_view text);
 void vwrite(Level level, const char* file, int line, fmt::string_view format,
             fmt::format_args args);
 
-// Carries the caller's place beside the format string, so that log functions need no macro.
+// Carries the caller's file and line beside the format string, so that log functions need no macro.
 struct Format {
   fmt::string_view text;
   const char* file;

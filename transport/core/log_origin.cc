@@ -72,7 +72,7 @@ std::string short_host_name() {
   if (gethostname(name.data(), name.size() - 1) != 0) return {};
   std::string host = name.data();
   host.resize(std::min(host.find('.'), host.size()));
-  // It becomes a part of a file's name and of lines.
+  // The name becomes a part of file names and of lines.
   for (char& c : host)
     if (c <= ' ' || c > '~' || c == '/') c = '_';
   return host;

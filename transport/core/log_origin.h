@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Where lines of a log come from, when the ranks of several hosts write to one file or their files
-// are laid side by side. Pure: host, pid and environment are arguments.
+// The origin of log lines, for ranks of several hosts that write to one file or whose files are
+// compared. Pure: host, pid and environment are arguments.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace ztcp::log {
 
-// ZTCP_LOG with %h replaced by the host's name and %p by the pid, as NCCL_DEBUG_FILE: "%%" is a
+// ZTCP_LOG with %h replaced by the host's name and %p by the pid, as in NCCL_DEBUG_FILE: "%%" is a
 // percent sign, any other "%c" stays.
 std::string expand_name(std::string_view pattern, std::string_view host, pid_t pid);
 
-// "gpu1 rank 3", or "gpu1" where no launcher says the rank (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK,
+// "gpu1 rank 3", or "gpu1" where no launcher sets the rank (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK,
 // SLURM_PROCID, in this order: the first three belong to this process, while a shell inside an
 // allocation has the last one, too). `variables` is an environ-like array.
 std::string origin_of(std::string_view host, const char* const* variables);

@@ -8,8 +8,8 @@
 namespace ztcp {
 namespace {
 
-// Keeps the compiler from moving, merging or splitting stores across this point, or from seeing a
-// memcpy in them. The processor needs nothing: x86 stores are visible in program order.
+// Keeps the compiler from moving, merging or splitting stores across this point, and from replacing
+// them by a memcpy. The processor needs no barrier: x86 stores become visible in program order.
 inline void store_barrier() noexcept { asm volatile("" ::: "memory"); }
 
 // One naturally aligned store of sizeof(T) bytes.
@@ -48,8 +48,8 @@ inline void align16(std::byte*& to, const std::byte*& from, std::size_t& left) n
   left -= static_cast<std::size_t>(to - begin);
 }
 
-// The rest after the wide stores, or a copy too short for them: `to` needs no alignment beyond
-// what is left to write.
+// The remainder after the wide stores, or a copy too short for them: `to` needs no alignment beyond
+// the remaining size.
 inline void finish(std::byte* to, const std::byte* from, std::size_t left) noexcept {
   for (; left >= 16; left -= 16) store16(to, from);
   if ((left & 8) != 0) store<std::uint64_t>(to, from);
@@ -58,18 +58,18 @@ inline void finish(std::byte* to, const std::byte* from, std::size_t left) noexc
   if ((left & 1) != 0) store<std::uint8_t>(to, from);
 }
 
-// Fewer bytes than an aligned wide loop pays for. Bytes until aligned or out of bytes.
+// For copies too short for an aligned wide loop.
 inline void copy_short(std::byte* to, const std::byte* from, std::size_t left) noexcept {
   align16(to, from, left);
-  // Too short to reach the boundary: the bits that are still misaligned are larger than `left`,
-  // so the descending sizes below stay aligned.
+  // Where the copy ends before the boundary, the bits that are still misaligned are larger than
+  // `left`, so the descending sizes below stay aligned.
   finish(to, from, left);
 }
 
-// What is to be overwritten must come into the cache first, and what was received may lie in
-// another core's. Intel's cores copy between cold buffers a fifth to a third faster when both are
-// fetched early, AMD's lose by it (bench/results/copy.md). A prefetch beyond the end does no harm,
-// and of a run of short frames it is where the next one goes.
+// A store must load its line into the cache first, and received bytes may lie in another core's
+// cache. Intel's cores copy faster between cold buffers when both are fetched early, AMD's copy
+// slower (bench/results/copy.md). A prefetch beyond the end does no harm, and in a run of short
+// frames it fetches the destination of the next one.
 constexpr std::size_t kLongBytes = 1024;
 inline void fetch_ahead(const std::byte* to, const std::byte* from) noexcept {
   constexpr std::size_t kAheadBytes = 1024;

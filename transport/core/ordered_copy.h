@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The one routine that writes received bytes into memory which someone polls while it is written.
+// The one routine that writes received bytes into memory that is polled while it is written.
 //
 // NCCL's LL and LL128 protocols put flags inside the data: every 16-byte line ends its halves with
-// one, every 128-byte line its last 8 bytes. The GPU reads a line, and if the flag is there takes
+// one, every 128-byte line its last 8 bytes. The GPU reads a line and, if the flag is set, takes
 // the data for complete. So bytes must become visible in ascending order. memcpy does not promise
 // that and does not do it: glibc writes the tail first for some sizes and uses `rep movsb` for
 // others; rte_memcpy overlaps its stores.
@@ -17,7 +17,7 @@
 
 namespace ztcp {
 
-// The regions don't overlap.
+// The regions must not overlap.
 void ordered_copy(std::byte* to, const std::byte* from, std::size_t size_bytes) noexcept;
 
 }  // namespace ztcp

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How a thread of ours begins in a process that is the host's: with a name, and with all signals
-// blocked, so that no handler of the host's ever runs on it.
+// Starts a thread of ours in the host's process: with a name, and with all signals blocked, so that
+// none of the host's handlers ever runs on it.
 #pragma once
 
 #include <csignal>
@@ -17,7 +17,7 @@
 
 namespace ztcp {
 
-// `name`: of 15 bytes at most, or the kernel keeps the old one.
+// `name`: at most 15 bytes, or the kernel keeps the old name.
 template <class Run>
 Result<std::thread> start_thread(const std::string& name, Run&& run) {
   sigset_t all;
@@ -27,7 +27,7 @@ Result<std::thread> start_thread(const std::string& name, Run&& run) {
     return fail(Errc::kSystem, "pthread_sigmask", rc);
   Result<std::thread> started;
   try {
-    started = std::thread(std::forward<Run>(run));  // It inherits the mask.
+    started = std::thread(std::forward<Run>(run));  // Inherits the mask.
     pthread_setname_np(started->native_handle(), name.c_str());
   } catch (const std::system_error& error) {
     started = fail(Errc::kSystem, "pthread_create", error.code().value());

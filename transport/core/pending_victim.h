@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which of the connections that have not shaken hands makes room for a new one: of the address that
-// has most of them the oldest. So one host that opens many pushes out its own alone, and of hosts
-// with few the one that has been silent the longest goes, which is the least likely to be a peer: a
-// peer's hello comes right behind its connection. Pure; two passes, no allocation.
+// Chooses the pending connection (no handshake yet) that makes room for a new one: the oldest of
+// the address that has the most. So a host that opens many pushes out only its own, and among hosts
+// with few the one that has been silent longest goes, which is least likely to be a peer: a peer
+// sends its hello right after it connects. Pure; two passes, no allocation.
 #pragma once
 
 #include <array>
@@ -15,15 +15,16 @@
 
 namespace ztcp {
 
-// Into one of so many classes: two addresses in one class count as one, which hurts nobody else.
+// The class of an address among `classes`. Two addresses of one class count as one, which is
+// harmless.
 inline std::size_t class_of(const IpAddress& address, std::size_t classes) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
   const std::uint64_t bits = (address.high * kOdd ^ address.low) * kOdd;
   return static_cast<std::size_t>((bits >> 32) % classes);
 }
 
-// Of `pending`, in the order in which they came. `address_of(one)`: nullptr of one that stays.
-// Returns its iterator; that of the end: all stay.
+// `pending` is in order of arrival. `address_of(one)`: nullptr for a connection that must stay.
+// Returns an iterator to the victim, or the end if all must stay.
 template <class Pending, class AddressOf>
 auto pending_victim(Pending& pending, AddressOf&& address_of) {
   std::array<std::uint16_t, 512> counts{};

@@ -11,10 +11,11 @@
 namespace ztcp {
 namespace {
 
-// The owner's pid; 0 before the mark. A child inherits it.
+// The owner's pid; 0 before the mark. Children inherit it.
 std::atomic<pid_t> g_owner{0};
-// A page that reads as zero in every child: fork handlers miss raw clone() calls. Holds the owner's
-// pid in the owner, and is never unmapped. nullptr: the kernel can't, ask getpid().
+// A page that reads as zero in every child, also after a raw clone(), which runs no fork handlers.
+// Holds the owner's pid in the owner, and is never unmapped. nullptr: the kernel can't wipe pages,
+// so getpid() is called instead.
 std::atomic<const std::atomic<pid_t>*> g_wiped_on_fork{nullptr};
 
 const std::atomic<pid_t>* make_wiped_page(pid_t owner) noexcept {

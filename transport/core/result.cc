@@ -9,7 +9,7 @@ namespace ztcp {
 const char* describe(Errc code) {
   switch (code) {
     case Errc::kInvalidArgument:
-      return "the caller broke the contract";
+      return "the caller passed an invalid argument";
     case Errc::kBadConfig:
       return "the configuration cannot be honoured";
     case Errc::kNoDevice:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How failure travels: "not yet" is a value, failure is Result<T>, our own bug is assert().
+// Error handling: "not yet" is a value, a failure is a Result<T>, a bug of ours is an assert().
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace ztcp {
 
-// A closed list. Text is made where it is printed (describe()), so an Error stays 16 bytes.
+// A closed list. The text is made where it is printed (describe()), so an Error stays 16 bytes.
 enum class Errc : std::uint8_t {
-  kInvalidArgument,  // The caller broke the contract.
+  kInvalidArgument,  // The caller passed an invalid argument.
   kBadConfig,        // A setting is missing, malformed or contradictory.
   kNoDevice,         // The named NIC or GPU does not exist or is not ours.
   kBusy,             // Another process or object holds the resource.
   kOutOfMemory,      // Hugepages, frames, slots or descriptors ran out.
-  kFull,             // Every connection that the NIC, or the peer's, may have is taken.
+  kFull,             // The NIC's, or the peer's, connection limit is reached.
   kNoRoute,          // No NIC, neighbour or gateway leads to the address.
   kTimedOut,         // The peer stopped answering.
   kPeerClosed,       // The peer ended the connection, with FIN or RST.
-  kRefused,          // The peer answered and said no.
+  kRefused,          // The peer answered with a refusal.
   kProtocol,         // The peer broke the wire format, or speaks another version or network.
-  kTruncated,        // A message is larger than the buffer posted for it.
+  kTruncated,        // A message is larger than its posted buffer.
   kPathMtu,          // Full-size packets do not get through.
-  kForked,           // Called in a forked child, which owns nothing of ours.
+  kForked,           // Called in a forked child, which owns no resources.
   kAborted,          // Ended by the local user.
   kSystem,           // A system call or driver failed; see Error::sys_errno.
 };
@@ -49,7 +49,7 @@ using Status = Result<void>;
 inline tl::unexpected<Error> fail(Errc code, const char* where, int sys_errno = 0) {
   return tl::unexpected<Error>(Error{code, sys_errno, where});
 }
-// For system calls: takes errno.
+// For system calls: uses errno.
 tl::unexpected<Error> fail_errno(const char* where);
 
 // Unwraps a Result or returns its error from the enclosing function. A GNU statement expression,
@@ -62,7 +62,7 @@ tl::unexpected<Error> fail_errno(const char* where);
     std::move(*ztcp_try_);                                       \
   })
 
-// The same for Status, which carries nothing to unwrap.
+// The same for Status, which has no value.
 #define ZTCP_CHECK(expr)                                           \
   do {                                                             \
     if (auto&& ztcp_check_ = (expr); !ztcp_check_) [[unlikely]]    \

@@ -2,9 +2,8 @@
 // Copyright the ztcp authors
 //
 // Time that stands still while this process does: stopped by a signal or a debugger, frozen with
-// its cgroup, or paused with its machine. A deadline that was computed before the stop, or from a
-// time read before it, is as far away after it as it was: what has arrived meanwhile is heard
-// first.
+// its cgroup, or paused with its machine. A deadline computed before the stop, or from a time read
+// before it, is as far away after it as before: so data that arrived meanwhile is processed first.
 //
 // at() belongs to one thread at a time; peek() may be called by any.
 #pragma once
@@ -17,7 +16,7 @@ namespace ztcp {
 
 class RunningClock {
  public:
-  // Of a gap between two readings so much counts. Threads are kept from their CPU for less.
+  // A gap between two readings counts as at most `longest_gap`. Scheduling delays are shorter.
   RunningClock(TimePoint real, Duration longest_gap) : longest_gap_(longest_gap), last_(real) {}
 
   TimePoint at(TimePoint real) {

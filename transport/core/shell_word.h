@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A path in a line that somebody will paste into a shell.
+// Quotes a path in a command line that a user will paste into a shell.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ztcp {
 
-// `word` as a shell takes it for one word: as it is, or in single quotes.
+// `word` so that a shell reads it as one word: unchanged, or in single quotes.
 std::string shell_word(std::string_view word);
 
 }  // namespace ztcp

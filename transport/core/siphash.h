@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash that a peer who doesn't know the key
-// can neither predict nor collide. For initial sequence numbers (RFC 6528) and hash tables that
-// strangers fill.
+// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash that a peer without the key can neither
+// predict nor collide. For initial sequence numbers (RFC 6528) and hash tables whose keys strangers
+// choose.
 #pragma once
 
 #include <array>

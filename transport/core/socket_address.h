@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// An Endpoint as the kernel's sockets name it.
+// An Endpoint in the kernel's form, for socket calls.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ inline SocketAddress to_socket_address(Endpoint endpoint) {
   return out;
 }
 
-// What getsockname() and accept() filled in, of either family.
+// From the result of getsockname() or accept(), of either family.
 inline Endpoint to_endpoint(const SocketAddress& from) {
   if (from.family() == AF_INET) {
     sockaddr_in v4{};

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 #pragma once
 
-// For functions of the data path that work on numbers of their own alone, and in which callgrind
+// For functions of the data path that use no data but their own numbers, and in which callgrind
 // shows the stack protector (bench/results/README.md, "Hardening"). Never for one that writes a
 // peer's bytes, or by a peer's numbers, to its own stack.
 #if defined(__has_attribute)

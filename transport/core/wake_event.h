@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Ends another thread's sleep, and one that is about to begin: it stays signalled until somebody
-// has slept on it. Any thread may signal; one sleeps.
+// Wakes another thread from its sleep, or from one that is about to begin: the event stays
+// signalled until a thread has slept on it. Any thread may signal; one sleeps.
 #pragma once
 
 #include <cstdint>

@@ -15,9 +15,9 @@
 namespace ztcp {
 namespace {
 
-// Looks between two readings of the clock.
+// Calls of work_ between two readings of the clock.
 constexpr int kLooks = 32;
-// Between two yields of who waits.
+// Pauses of a waiting giver between two yields.
 constexpr std::uint32_t kPauses = 64;
 
 void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
@@ -76,7 +76,7 @@ bool WorkerThreads::wait_for(std::size_t) {
          std::chrono::steady_clock::now().time_since_epoch() < Duration(ends);
 }
 
-// False: there was none for as long as it looks.
+// False: there was no job within options_.spin.
 bool WorkerThreads::look_for_work(std::size_t number) {
   const auto gives_up = std::chrono::steady_clock::now() + options_.spin;
   do {
@@ -94,13 +94,13 @@ void WorkerThreads::run(Worker& worker, std::size_t number) {
     cpu_set_t set;
     CPU_ZERO(&set);
     for (const std::uint32_t cpu : options_.cpus) CPU_SET(cpu, &set);
-    // A cpuset that shrank meanwhile only costs locality.
+    // If the cpuset shrank meanwhile, only locality is lost.
     sched_setaffinity(0, sizeof(set), &set);
   }
   while (true) {
     while (look_for_work(number)) {
     }
-    // Whoever gives a job, or the order to stop, looks at this word afterwards.
+    // A giver reads this word after it gave a job, stop() after it set stopping_.
     worker.sleeping.store(1);
     if (!work_(number)) {
       if (stopping_.load()) return;

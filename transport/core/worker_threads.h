@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Threads that do the jobs of rings (job_ring.h), whatever a job is. They look for work for a
-// while, then sleep until they are woken. All signals are blocked in them; a forked child has none.
+// Threads that do the jobs of rings (job_ring.h), of any kind. They poll for work for a while, then
+// sleep until they are woken. All signals are blocked in them; a forked child has none.
 #pragma once
 
 #include <atomic>
@@ -23,13 +23,13 @@ namespace ztcp {
 
 class WorkerThreads final : public Workers {
  public:
-  // Of a worker's number in its thread's name, at most.
+  // Longest worker number in a thread's name.
   static constexpr std::size_t kNumberBytes = 2;
 
   struct Options {
-    std::string name;                 // Of the threads, before their number.
-    std::vector<std::uint32_t> cpus;  // Where they may run; empty: where who starts them may.
-    Duration spin{};                  // Without work, before they sleep.
+    std::string name;                 // Prefix of the threads' names, before their number.
+    std::vector<std::uint32_t> cpus;  // Allowed CPUs; empty: those of the caller of start().
+    Duration spin{};                  // Time without work before they sleep.
   };
 
   WorkerThreads() = default;
@@ -37,26 +37,26 @@ class WorkerThreads final : public Workers {
   WorkerThreads(const WorkerThreads&) = delete;
   WorkerThreads& operator=(const WorkerThreads&) = delete;
 
-  // `work(worker)` does that worker's next job and says whether there was one. Once; on failure
-  // there are fewer than `count`, maybe none.
+  // `work(worker)` does that worker's next job and returns whether there was one. To be called
+  // once; on failure there are fewer than `count` workers, maybe none.
   Status start(std::size_t count, Options options, std::function<bool(std::size_t)> work);
-  // Ends them when they have done all they were given, and waits for that.
+  // Waits until the workers have done all their jobs, and ends them.
   void stop();
 
   // --- Workers: the thread that gives them jobs --------------------------------------------------
   std::size_t count() const override { return threads_.size(); }
   void wake(std::size_t worker) override;
   bool wait_for(std::size_t worker) override;
-  // Any thread. Nobody is waited for beyond this: the process ends, and threads may have stopped
+  // Any thread. wait_for() gives up at `end`: the process ends, and workers may have stopped
   // anywhere.
   void limit_patience(TimePoint end) {
     patience_ends_.store(end.time_since_epoch().count(), std::memory_order_relaxed);
   }
 
  private:
-  struct Worker {  // The thread knows its own, and nothing of the list.
+  struct Worker {  // The thread knows its own, not the list.
     std::thread thread;
-    alignas(64) std::atomic<std::uint32_t> sleeping{0};  // The kernel compares it.
+    alignas(64) std::atomic<std::uint32_t> sleeping{0};  // Futex word.
   };
 
   void run(Worker& worker, std::size_t number);
@@ -67,7 +67,7 @@ class WorkerThreads final : public Workers {
   std::deque<Worker> threads_;
   std::atomic<bool> stopping_{false};
   std::atomic<TimePoint::rep> patience_ends_{kNever.time_since_epoch().count()};
-  // The giver's.
+  // Used by the giver.
   std::uint32_t waits_ = 0;
   Yielder yielder_;
 };

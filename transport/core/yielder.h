@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How a loop that has nothing to do lets others have its CPU. Any thread.
+// Lets other threads run while a loop has nothing to do. Any thread.
 //
 // sched_yield() alone is not safe to repeat: where threads yield to each other faster than the
 // clock ticks, kernels like Linux 6.18 lose track of the average that the fair scheduler compares
-// everybody with, and who does not yield is not run for seconds. Among those is the thread that
-// ends RCU's grace periods, and with it waits every process that makes its table of descriptors
-// larger: 64 ranks on two CPUs stood still in accept() until their peers gave up. A true sleep puts
-// the average right, so whoever sees that others ran meanwhile sleeps now and then. Alone on its
-// CPU a loop never does.
+// tasks with, and a thread that does not yield is not run for seconds. One of those is the thread
+// that ends RCU's grace periods, and every process that enlarges its descriptor table waits for it:
+// 64 ranks on two CPUs stood still in accept() until their peers timed out. A true sleep corrects
+// the average, so a loop during whose yields others ran sleeps now and then. A loop that is alone
+// on its CPU never sleeps.
 #pragma once
 
 #include <atomic>
@@ -23,20 +23,21 @@ class Yielder {
  public:
   void yield();
 
-  // One sleep, of the 50 us that a timer is late at least, in so many yields that let others run.
-  // With one in 256 the job above ran, with one in 512 it stood still now and then.
+  // Yields that let others run, for each sleep; a sleep takes at least the 50 us of timer slack.
+  // One in 256 was enough for that job, one in 512 was not always.
   static constexpr std::uint32_t kYieldsPerSleep = 128;
-  // A yield that took so long let somebody run: 0.4 us it takes alone, 2.2 us with one other.
+  // A yield that took this long let another thread run: alone it takes 0.4 us, with one other 2.2
+  // us.
   static constexpr Duration kSomebodyRan = std::chrono::microseconds(1);
 
-  // After a yield.
+  // To be called after a yield.
   bool must_sleep(Duration yield_took) {
     return yield_took >= kSomebodyRan &&
            (yields_.fetch_add(1, std::memory_order_relaxed) + 1) % kYieldsPerSleep == 0;
   }
 
  private:
-  std::atomic<std::uint32_t> yields_{0};  // Of those that let others run.
+  std::atomic<std::uint32_t> yields_{0};  // Yields that let others run.
 };
 
 }  // namespace ztcp

@@ -180,7 +180,7 @@ TEST(LogFile, AFileOfOtherWordsIsLeftAlone) {
   std::ofstream(file) << text;
   const Status opened = open_file(file.string());
   ASSERT_FALSE(opened);
-  EXPECT_STREQ(opened.error().where, "what is in it is no log of ztcp's");
+  EXPECT_STREQ(opened.error().where, "its content is not a ztcp log");
   warn("lost");
   EXPECT_EQ(text_of(file), text);
   fs::remove(file);
