@@ -8,41 +8,41 @@
 namespace ztcp::plan {
 namespace {
 
-// Each takes a CPU, and more than these were not measured to help.
+// Each takes a CPU, and more than these did not help when measured.
 constexpr std::size_t kMostAutoCopiers = 4;
 constexpr std::size_t kMostAutoCallers = 8;
-// Kernel sockets: helpers that one lane's thread can keep in work.
+// Kernel sockets: helpers that one lane's thread can keep busy.
 constexpr std::size_t kHelpersOfLane = 4;
-// Kernel sockets: what one thread carries each way, or less.
+// Kernel sockets: most that one thread carries each way.
 constexpr std::uint32_t kMbpsEach = 12'500;
 constexpr std::uint32_t kMostAutoFlows = 4;
-// Kernel sockets, shown to NCCL as several devices: more lanes than the most are no gain, and
-// numbers between these were not measured (bench/results/nccl-h200-sockets.md).
+// Kernel sockets, exposed as several NCCL devices: more lanes than the largest number are no gain,
+// and numbers in between were not measured (bench/results/nccl-h200-sockets.md).
 constexpr std::array<std::size_t, 5> kLanes = {12, 8, 6, 4, 2};
 
 std::string counted(std::size_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// What one rank has of the host's CPUs.
+// One rank's share of the host's CPUs.
 struct Part {
   std::size_t usable = 0;   // CPUs of the process, by mask and quota.
-  std::size_t sharers = 1;  // Ranks, or processes of NICs.
+  std::size_t sharers = 1;  // Ranks, or processes that drive NICs.
   std::string sharers_text;
-  std::size_t devices = 1;  // Of the rank.
-  std::size_t cpus = 0;     // Of the rank; 0: less than one.
-  std::size_t spare = 0;    // Of each of its devices, beside the other threads.
+  std::size_t devices = 1;  // The rank's.
+  std::size_t cpus = 0;     // The rank's; 0: less than one.
+  std::size_t spare = 0;    // For each of its devices, beside the other threads.
   std::string text;         // "16 CPUs for each of 2 ranks (2 GPUs)".
 };
 
 Part part_of(const DeviceFacts& facts, const config::CpuShare& share) {
   Part part;
-  // Without a word of the ranks, each NIC that the plugin drives has a process.
+  // Where the number of ranks is unknown, each NIC that the plugin drives has a process.
   const bool counts_nics = facts.is_embedded || (!facts.is_kernels && share.ranks.source.empty());
   part.sharers = std::max<std::size_t>(counts_nics ? facts.count : share.ranks.count, 1);
   part.devices = facts.is_kernels ? facts.count : (facts.count + part.sharers - 1) / part.sharers;
   const std::size_t mask = share.allowed.size();
-  // Of an embedded fabric all processes have the same mask, however large the host is.
+  // All processes of an embedded fabric have the same mask, however large the host is.
   const std::size_t common = facts.is_embedded ? mask : std::max(share.common, mask);
   part.usable = share.quota != 0 ? std::min(share.quota, mask) : mask;
   part.cpus = std::min(mask, common / part.sharers);
@@ -63,21 +63,22 @@ Duration spin_of(const config::Poller& settings, const Part& part, std::size_t l
 
 // --- Kernel sockets ------------------------------------------------------------------------------
 
-// 1: too few threads for several.
+// 1: too few threads for several lanes.
 std::size_t lanes_among(std::size_t threads) {
   const auto* const fits =
       std::ranges::find_if(kLanes, [&](std::size_t lanes) { return lanes <= threads; });
   return fits == kLanes.end() ? 1 : *fits;
 }
 
-// Of so many threads, as many as are left beside one of a lane for each kHelpersOfLane.
+// The threads that remain when each kHelpersOfLane of them need one thread for their lane.
 std::size_t callers_among(std::size_t threads) {
   return threads - (threads + kHelpersOfLane) / (kHelpersOfLane + 1);
 }
 
-// Where NCCL is shown several devices its connections are many, and lanes alone carry them: what a
-// thread receives it also hands on, in its own cache. Where it is shown one, a connection alone
-// must fill the interface, and helpers and flows share its bytes.
+// Where an interface is exposed as several NCCL devices there are many connections, and lanes alone
+// carry them: a thread hands on the bytes that it received while they are in its own cache. Where
+// it is exposed as one, a single connection must fill the interface, so helpers and flows share its
+// bytes.
 void plan_sockets(const DeviceFacts& facts, const config::Poller& settings, const Part& part,
                   DevicePlan& plan) {
   const std::size_t useful =
@@ -114,7 +115,7 @@ void plan_sockets(const DeviceFacts& facts, const config::Poller& settings, cons
   plan.mode_reason = settings.mode == config::PollerMode::kAuto
                          ? "small messages leave within NCCL's calls"
                          : "as poller.mode says";
-  // One flow for small messages and, where there are helpers, others for bulk.
+  // One flow for small messages and, where there are helpers, further flows for bulk.
   if (facts.told_flows != 0) {
     plan.flows = facts.told_flows;
   } else if (plan.helpers != 0) {
@@ -162,7 +163,7 @@ void choose_mode(const config::Poller& settings, const Part& part, std::size_t l
 void choose_copiers(const config::Poller& settings, const Part& part, std::size_t lanes,
                     DevicePlan& plan) {
   if (settings.workers < 0 && lanes > 1) {
-    // Measured: where lanes keep the memory busy, helpers only take its bandwidth from them.
+    // Measured: where lanes keep the memory busy, helpers only take bandwidth from them.
     plan.helpers_reason = "its " + std::to_string(lanes) + " queues share the work";
     return;
   }
@@ -173,7 +174,7 @@ void choose_copiers(const config::Poller& settings, const Part& part, std::size_
     return;
   }
   const auto told = static_cast<std::size_t>(settings.workers);
-  // A lane that has to wait for its CPU costs more than helpers bring.
+  // A lane that has to wait for its CPU costs more than helpers gain.
   const std::size_t each = part.cpus / part.devices;
   const std::size_t most = each > lanes ? each - lanes : 0;
   plan.helpers = std::min(told, most);
@@ -205,8 +206,8 @@ std::vector<std::uint32_t> common_cpus(std::vector<std::uint32_t> some,
   return some;
 }
 
-// Dedicated lanes have a CPU each, among those of all devices; near the NIC, or those of the
-// config.
+// Each dedicated lane, counted over all devices, has a CPU of its own: one of the config's, or near
+// the NIC.
 void choose_cpus(const DeviceFacts& facts, const config::CpuShare& share,
                  const config::Poller& settings, DevicePlan& plan) {
   const auto node = share.nodes.find(facts.numa_node);
@@ -216,8 +217,8 @@ void choose_cpus(const DeviceFacts& facts, const config::CpuShare& share,
   const bool is_told = !settings.cpus.empty();
   const std::vector<std::uint32_t> candidates =
       is_told ? common_cpus(settings.cpus, share.allowed) : near_nic;
-  if (candidates.empty()) return;  // Unknown topology: the scheduler knows better.
-  // From the end: low CPUs take interrupts and are what other software picks first.
+  if (candidates.empty()) return;  // Unknown topology: left to the scheduler.
+  // From the end: low CPUs take interrupts, and other software picks them first.
   const auto nth_cpu = [&](std::size_t lane) {
     const std::size_t nth = lane % candidates.size();
     return is_told ? candidates[nth] : candidates[candidates.size() - 1 - nth];
@@ -225,8 +226,8 @@ void choose_cpus(const DeviceFacts& facts, const config::CpuShare& share,
   const std::size_t lanes = plan.lanes.size();
   for (std::size_t i = 0; i < lanes; ++i)
     plan.lanes[i].cpu = static_cast<int>(nth_cpu(facts.index * lanes + i));
-  // Helpers keep away from the CPUs of all lanes, and each has one: a far one rather than half a
-  // near one.
+  // Helpers stay off the CPUs of all lanes, and each has a CPU of its own: a far one rather than a
+  // shared near one.
   for (const auto* from : {&near_nic, &share.allowed}) {
     if (!plan.helper_cpus.empty() && plan.helper_cpus.size() >= plan.helpers) break;
     plan.helper_cpus = *from;
