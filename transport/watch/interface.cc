@@ -20,7 +20,7 @@ bool is_of_containers(std::string_view name) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-// 127.0.0.0/8; of IPv4 alone.
+// 127.0.0.0/8; for IPv4 addresses alone.
 bool is_of_every_host(const LocalAddress& one) {
   return one.prefix.address.v4().value >> 24 == 127;
 }
@@ -72,10 +72,10 @@ std::optional<Ipv4Address> choose_address(std::string_view wanted, std::string_v
   if (wanted != "auto") return first([&](const LocalAddress& i) { return i.interface == wanted; });
   if (says_interfaces(nccl)) {
     const auto is_named = [&](const LocalAddress& i) {
-      // Loopback is for those who ask for it.
+      // An exclusion list ("^docker") does not select loopback; only a list of names does.
       return fits_socket_ifname(nccl, i.interface) && !(i.is_loopback && nccl.starts_with('^'));
     };
-    // The address of a host to which it is routed stands on loopback, behind the one that all have.
+    // A host to which its address is routed has that address on loopback, after 127.0.0.1.
     const auto routed =
         first([&](const LocalAddress& i) { return is_named(i) && !is_of_every_host(i); });
     return routed ? routed : first(is_named);

@@ -9,12 +9,13 @@
 
 namespace ztcp::watch {
 
-// The process at the other end, as it named itself.
+// The process at the other end, as its hello describes it.
 struct Peer {
   IpAddress nic;
   std::uint32_t pid = 0;
   std::string host;  // Printable.
-  // With other processes: connections to it are their kernel's, which ends them with the process.
+  // Other processes use the NIC, too. Its kernel owns the connections to it and ends them with the
+  // process.
   bool shares_nic = false;
 };
 

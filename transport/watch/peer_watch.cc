@@ -23,7 +23,7 @@ constexpr std::size_t kHostBytes = 64;
 constexpr int kEventsPerLook = 32;
 constexpr int kCallersPerLook = 8;
 
-// The introduction as it crosses the wire.
+// The hello's layout on the wire.
 struct Hello {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
@@ -45,7 +45,7 @@ std::string host_name() {
   return name.data();
 }
 
-// It goes into a log line.
+// For log lines.
 std::string printable(const char* text, std::size_t size) {
   std::string out(text, strnlen(text, size));
   for (char& c : out)
@@ -57,7 +57,7 @@ bool is_same(const Peer& a, const Peer& b) {
   return a.nic == b.nic && a.pid == b.pid && a.host == b.host;
 }
 
-// The kernel at the other end said so, and no timeout or router between.
+// The error comes from the peer's kernel, not from a timeout or a router on the path.
 bool is_word_of_peer(int error) { return error == ECONNRESET || error == EPIPE; }
 
 bool is_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -143,7 +143,7 @@ std::vector<Peer> PeerWatch::look(TimePoint now) {
       continue;
     }
     const auto at = conversations_.find(id);
-    if (at == conversations_.end()) continue;  // Dropped for another, in this very look.
+    if (at == conversations_.end()) continue;  // Dropped earlier in this call.
     switch (at->second.state) {
       case State::kConnecting:
         finish_dial(at);
@@ -177,7 +177,7 @@ void PeerWatch::accept_some() {
   }
 }
 
-// Of callers that have said nothing the oldest is the least likely to be a peer.
+// Among callers that have not sent their hello the oldest is the least likely to be a peer.
 void PeerWatch::drop_oldest_stranger() {
   std::size_t strangers = 0;
   auto oldest = conversations_.end();
@@ -229,7 +229,7 @@ void PeerWatch::greet(Table::iterator at) {
   conversations_.erase(at);
 }
 
-// Nothing is said here, so what there is to hear is an end.
+// Peers send nothing after the hello, so a readable connection has ended.
 void PeerWatch::listen_to(Table::iterator at, std::vector<Peer>& gone) {
   std::byte ignored{};
   const ssize_t got = recv(at->second.fd.get(), &ignored, sizeof(ignored), 0);
@@ -274,7 +274,7 @@ bool PeerWatch::say_hello(const Conversation& c) {
   hello.nic = {htobe64(config_.nic.high), htobe64(config_.nic.low)};
   hello.proof = c.proof;
   std::copy_n(host_.begin(), std::min(host_.size(), kHostBytes), hello.host.begin());
-  // So little fits into a new socket's buffer in one piece.
+  // A message this short fits into a new socket's buffer as a whole.
   return send(c.fd.get(), &hello, sizeof(hello), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(sizeof(hello));
 }

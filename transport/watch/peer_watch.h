@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How the death of a peer's process is heard of at once: a kernel TCP connection beside the job's,
-// over which nothing is said. Whatever a process dies of, its kernel ends its sockets; a NIC that
-// the process drove itself falls silent instead.
+// Detects the death of a peer's process at once: by a kernel TCP connection beside the job's, on
+// which nothing is sent. The kernel ends the sockets of a process however it dies, while a NIC that
+// the process drove itself merely falls silent.
 //
-// One connection for each pair of NICs, made when the first comm between them is, and for each
-// process that shares its NIC with others. What it tells is a hint: its end may have other reasons,
-// its absence means nothing, and no failure of it is one of the job's.
+// One connection for each pair of NICs, made with the first comm between them, and for each process
+// that shares its NIC with others. It gives a hint: its end may have other reasons, its absence
+// means nothing, and its failure is no failure of the job.
 //
-// Each side first says who it is:
+// Each side first sends a hello:
 //
 //   u32 magic "zwch", u32 version (2), u32 pid, u32 flags, NIC's address[16], proof[16], host
 //   name[64]
 //
-// flags: 1 other processes have the NIC's address, too (Peer::shares_nic); numbers little-endian,
-// an IPv4 address as ::ffff:a.b.c.d, the name ending at its first zero. The proof is the caller's:
-// only who was given a handle of the called process knows it. The answer repeats it. Nobody says
-// more.
+// flags: 1 other processes have the NIC's address, too (Peer::shares_nic). Numbers are
+// little-endian, an IPv4 address is ::ffff:a.b.c.d, the name ends at its first zero. The proof is
+// the caller's: only a process that was given a handle of the called process knows it. The answer
+// repeats it. Nothing else is sent.
 //
-// look() is one thread's; everything else is any thread's. Nothing blocks.
+// One thread calls look(), any thread the rest. Nothing blocks.
 #pragma once
 
 #include <array>
@@ -41,48 +41,50 @@
 
 namespace ztcp::watch {
 
-// Follows from a listener's cookie, and does not tell it.
+// Derived from a listener's cookie, which it does not reveal.
 using Proof = std::array<std::byte, 16>;
 
 struct Counters {
-  std::atomic<std::uint64_t> strangers{0};  // Without a proof, or silent, or of another version.
-  std::atomic<std::uint64_t> full{0};       // No place left, for a call in or out.
+  std::atomic<std::uint64_t> strangers{0};  // Wrong proof or version, or no hello in time.
+  std::atomic<std::uint64_t> full{0};       // No room for another connection, incoming or outgoing.
   std::atomic<std::uint64_t> unreachable{0};
-  std::atomic<std::uint64_t> broken{0};  // By the network between: says nothing of the process.
+  std::atomic<std::uint64_t> broken{0};  // Ended by the network, not by the peer: says nothing of
+                                         // its process.
 };
 
 class PeerWatch {
  public:
   struct Config {
-    IpAddress nic;  // Ours, as peers know it.
+    IpAddress nic;  // Our NIC's address, as peers know it.
     bool shares_nic = false;
-    IpAddress bind_address;  // Of the kernel.
+    IpAddress bind_address;  // The kernel's.
     std::size_t max_peers = 1024;
     Duration greeting_timeout = std::chrono::seconds(5);
   };
   static Result<std::unique_ptr<PeerWatch>> open(const Config& config);
 
-  // Where peers call.
+  // The address that peers dial.
   Endpoint endpoint() const { return endpoint_; }
-  // Callers with this proof are welcome.
+  // Accepts callers with this proof.
   void expect(const Proof& proof);
-  // Calls the process that owns `nic`, or of those that share it the one at `to`, unless a
-  // connection with it is there or under way.
+  // Dials the process that owns `nic`, or, where several share it, the one at `to`, unless a
+  // connection with it exists or is under way.
   void dial(IpAddress nic, Endpoint to, const Proof& proof);
 
-  // Goes on with all of it; `now` is CLOCK_MONOTONIC. Returns those whose kernel has ended the last
-  // connection with us; not those that share their NIC, whose kernel says more than this.
+  // Makes progress on all connections; `now` is CLOCK_MONOTONIC. Returns the peers whose kernel has
+  // ended their last connection with us, except those that share their NIC: for them the job's own
+  // connections tell more.
   std::vector<Peer> look(TimePoint now);
 
-  // Introduced and alive.
+  // Peers that have sent their hello and are alive.
   std::size_t peers() const;
   const Counters& counters() const { return counters_; }
-  // Why the first call failed, once.
+  // The error of the first failed call; later calls return nothing.
   std::string take_trouble();
 
  private:
   static constexpr std::size_t kHelloBytes = 112;
-  // Callers that have yet to introduce themselves; the oldest goes when another comes.
+  // Callers that have not sent their hello; when another comes, the oldest is dropped.
   static constexpr std::size_t kMaxStrangers = 32;
   static constexpr std::size_t kMaxProofs = 4096;
   static constexpr std::uint64_t kListener = 0;
@@ -92,10 +94,10 @@ class PeerWatch {
     link::Fd fd;
     State state = State::kGreeting;
     bool is_dialled = false;
-    Endpoint to;  // Dialled.
+    Endpoint to;  // Where is_dialled.
     Proof proof{};
     Peer peer;
-    TimePoint deadline = kNever;  // Of the greeting.
+    TimePoint deadline = kNever;  // For the hello.
     std::array<std::byte, kHelloBytes> heard{};
     std::size_t heard_bytes = 0;
   };
@@ -121,9 +123,9 @@ class PeerWatch {
   link::Fd epoll_;
   link::Fd listener_;
 
-  mutable std::mutex mutex_;  // Guards what follows.
+  mutable std::mutex mutex_;  // Guards the members below.
   Table conversations_;
-  std::size_t greeting_ = 0;  // Conversations that are not up.
+  std::size_t greeting_ = 0;  // Conversations that are not kUp.
   std::uint64_t last_id_ = kListener;
   std::deque<Proof> proofs_;
   bool had_trouble_ = false;
