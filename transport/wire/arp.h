@@ -26,8 +26,8 @@ struct ArpPacket {
   Ipv4Address target_ip;
 };
 
-// `packet` begins after the Ethernet header; padding behind it is ignored. Other hardware or
-// protocol types and operations are not ours: nullopt.
+// `packet` begins after the Ethernet header; padding after it is ignored. nullopt for other
+// hardware or protocol types and operations.
 inline std::optional<ArpPacket> parse_arp(std::span<const std::byte> packet) noexcept {
   if (packet.size() < kArpBytes) return std::nullopt;
   const std::byte* p = packet.data();

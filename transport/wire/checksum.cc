@@ -15,7 +15,7 @@ std::uint64_t load_tail(const std::byte* p, std::size_t n) noexcept {
   return word;
 }
 
-// Whatever is left after the vectors: fewer than a hundred bytes, or a whole header.
+// The rest after the vectors: fewer than a hundred bytes, or a whole header.
 std::uint64_t sum_scalar(const std::byte* p, std::size_t n, std::uint64_t sum) noexcept {
   for (; n >= 8; p += 8, n -= 8) {
     std::uint64_t word = 0;
@@ -25,10 +25,10 @@ std::uint64_t sum_scalar(const std::byte* p, std::size_t n, std::uint64_t sum) n
   return add_carry(sum, load_tail(p, n));
 }
 
-// How the vector kernels add. A 64-bit lane holds two 32-bit words of data, hi and lo. `all` takes
-// the lanes as they are, modulo 2^64; `high` takes hi alone, exactly. Then sum(lo) is
-// all - (high << 32), exact too while it is below 2^64: three operations per vector, no carries
-// and no blocking. Sums of 32-bit words fold to sums of 16-bit words.
+// How the vector kernels add. A 64-bit lane holds two 32-bit words of data, hi and lo. `all` sums
+// the lanes as they are, modulo 2^64; `high` sums hi alone, exactly. Then sum(lo) is all - (high <<
+// 32), exact too while it is below 2^64: three operations per vector, no carries and no blocking.
+// Sums of 32-bit words fold to sums of 16-bit words.
 std::uint64_t join(std::uint64_t all, std::uint64_t high) noexcept {
   const std::uint64_t low = all - (high << 32);
   return add_carry(low, high);
@@ -90,7 +90,7 @@ std::uint64_t sum_sse2(const std::byte* p, std::size_t n) noexcept {
 }  // namespace
 
 std::uint64_t sum_words(const std::byte* data, std::size_t size_bytes) noexcept {
-  // A load, a test and a predicted branch; ifunc resolvers don't get on with the sanitizers.
+  // A load, a test and a predicted branch; ifunc resolvers conflict with the sanitizers.
   if (size_bytes >= 128 && __builtin_cpu_supports("avx2")) return sum_avx2(data, size_bytes);
   return sum_sse2(data, size_bytes);
 }

@@ -33,7 +33,7 @@ constexpr std::uint16_t fold(std::uint64_t sum) noexcept {
 }  // namespace detail
 
 // A running sum. Bytes are added in stream order; a piece that begins at an odd offset is rotated
-// (RFC 1071 section 2, B), so fragments of odd length need no copying together.
+// (RFC 1071 section 2, B), so fragments of odd length need not be joined first.
 class Checksum {
  public:
   void add(std::span<const std::byte> bytes) noexcept {
@@ -44,12 +44,12 @@ class Checksum {
     sum_ = detail::add_carry(sum_, __builtin_bswap16(value));
   }
 
-  // The sum, folded: what a pseudo-header sum is stored as for offload. 0xffff over data that
-  // contains its own checksum means the data is good.
+  // The folded sum, as stored in the checksum field for offload. 0xffff over data that contains its
+  // own checksum means the data is good.
   std::uint16_t folded() const noexcept { return __builtin_bswap16(detail::fold(sum_)); }
   // The value for the checksum field: the complement of the sum.
   std::uint16_t finish() const noexcept { return static_cast<std::uint16_t>(~folded()); }
-  // True when what was added, its checksum field included, is undamaged.
+  // True when the added bytes, their checksum field included, are undamaged.
   bool is_good() const noexcept { return folded() == 0xffff; }
 
  private:
@@ -73,13 +73,13 @@ inline Checksum pseudo_header_checksum(Ipv4Address source, Ipv4Address destinati
   sum.add_u16(static_cast<std::uint16_t>(destination.value >> 16));
   sum.add_u16(static_cast<std::uint16_t>(destination.value));
   sum.add_u16(6);
-  // A super-segment may be longer than 16 bits tell.
+  // A super-segment's length may exceed 16 bits.
   sum.add_u16(static_cast<std::uint16_t>(tcp_bytes >> 16));
   sum.add_u16(static_cast<std::uint16_t>(tcp_bytes));
   return sum;
 }
 
-// Over an IPv4 header or an ICMP message.
+// For an IPv4 header or an ICMP message.
 inline std::uint16_t internet_checksum(std::span<const std::byte> bytes) noexcept {
   Checksum sum;
   sum.add(bytes);

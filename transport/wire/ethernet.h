@@ -13,7 +13,7 @@
 
 namespace ztcp::wire {
 
-// Any 16-bit value may arrive; only these mean something to us.
+// Any 16-bit value may arrive; only these are handled.
 enum class EtherType : std::uint16_t { kIpv4 = 0x0800, kArp = 0x0806, kVlan = 0x8100 };
 
 inline constexpr std::size_t kEthernetBytes = 14;
@@ -24,11 +24,11 @@ struct EthernetHeader {
   MacAddress source;
   std::uint16_t vlan_id = 0;  // 0: untagged, or tagged with priority only (802.1Q 9.6).
   EtherType type = EtherType::kIpv4;
-  std::uint8_t header_bytes = kEthernetBytes;  // Set by parse; emit goes by vlan_id.
+  std::uint8_t header_bytes = kEthernetBytes;  // Set by parse; emit uses vlan_id.
 };
 
-// The parsers of the receive path fill in `header` where it lies and say whether it is valid:
-// returned by value, each would be built, copied and stalled on once per layer.
+// The parsers of the receive path fill in `header` in place and return whether it is valid: a
+// returned value would be built, copied and waited for in each layer.
 inline bool parse_ethernet(std::span<const std::byte> frame, EthernetHeader& header) noexcept {
   if (frame.size() < kEthernetBytes) [[unlikely]]
     return false;
@@ -46,7 +46,7 @@ inline bool parse_ethernet(std::span<const std::byte> frame, EthernetHeader& hea
   return true;
 }
 
-// Writes 14 bytes, or 18 when header.vlan_id is not 0, and returns how many.
+// Writes 14 bytes, or 18 when header.vlan_id is not 0, and returns their number.
 inline std::size_t emit_ethernet(const EthernetHeader& header, std::byte* out) noexcept {
   std::memcpy(out, header.destination.bytes.data(), 6);
   std::memcpy(out + 6, header.source.bytes.data(), 6);

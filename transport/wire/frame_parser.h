@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One look at a received frame: what it is, its headers as values, and where its payload lies. All
-// length checks happen here; whoever has a ParsedFrame may trust every offset in it.
+// Parses a received frame once: its kind, its headers as values, and the place of its payload. All
+// length checks happen here; every offset in a ParsedFrame may be trusted.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ enum class FrameKind : std::uint8_t {
   kTcp,        // ethernet, ip, tcp are valid.
   kIcmp,       // ethernet, ip are valid.
   kArp,        // ethernet is valid; the payload is the ARP packet, with any padding.
-  kForeign,    // Another EtherType or IP protocol: not ours, nothing wrong with it.
-  kMalformed,  // Truncated, fragmented, or lengths and options that lie.
+  kForeign,    // Another EtherType or IP protocol: not for us, but valid.
+  kMalformed,  // Truncated, fragmented, or wrong lengths or options.
 };
 
 struct ParsedFrame {
@@ -28,14 +28,14 @@ struct ParsedFrame {
   EthernetHeader ethernet;
   Ipv4Header ip;
   TcpHeader tcp;
-  // Behind the innermost header named above, counted from the frame's first byte. Ethernet
-  // padding is not part of it.
+  // After the innermost header named above, counted from the frame's first byte. Ethernet padding
+  // is not part of it.
   std::uint32_t payload_offset = 0;
   std::uint32_t payload_bytes = 0;
 };
 
-// Looks at the headers only; they must lie in frame.head. Checks no checksum. Writes the fields
-// that `kind` says are valid and may leave any other as it was.
+// Reads the headers only; they must lie in frame.head. Verifies no checksum. Writes the fields that
+// are valid for `kind` and may leave the others unchanged.
 void parse_frame(const RxFrame& frame, ParsedFrame& parsed) noexcept;
 inline ParsedFrame parse_frame(const RxFrame& frame) noexcept {
   ParsedFrame parsed;
@@ -43,16 +43,16 @@ inline ParsedFrame parse_frame(const RxFrame& frame) noexcept {
   return parsed;
 }
 
-// Sums the IPv4 header and the TCP segment (all of it, once), or says the NIC has done so. Only
-// for kTcp.
+// Sums the IPv4 header and the TCP segment (each byte once), or trusts the NIC where it has done
+// so. Only for kTcp.
 bool verify_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept;
 
-// Sums the IPv4 header and the ICMP message. Only for kIcmp, which is rare: never left to the NIC,
-// whose word is about TCP.
+// Sums the IPv4 header and the ICMP message. Only for kIcmp, which is rare: the NIC's result covers
+// TCP alone.
 bool verify_icmp_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept;
 
 // Calls fn(std::span<const std::byte>) for each piece of [offset, offset + size_bytes) of the
-// frame, in order. The range lies inside the frame.
+// frame, in order. The range must lie inside the frame.
 template <class Fn>
 void for_each_piece(const RxFrame& frame, std::size_t offset, std::size_t size_bytes, Fn&& fn) {
   if (offset + size_bytes <= frame.head.size()) [[likely]] {

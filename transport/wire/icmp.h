@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// As much ICMP (RFC 792) as TCP needs: echo, so that an operator's ping works, and the errors about
-// packets of ours, of which one carries the next hop's MTU (RFC 1191).
+// The part of ICMP (RFC 792) that TCP needs: echo, so that an operator's ping works, and the errors
+// for our packets, one of which carries the next hop's MTU (RFC 1191).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct IcmpEcho {
   std::uint16_t sequence = 0;
 };
 
-// What a router or host says about a TCP segment of ours that it threw away. All of it is
-// unauthenticated: act on it only when the quoted numbers fit a live connection (RFC 5927).
+// A router's or host's report on a TCP segment of ours that it dropped. It is unauthenticated: act
+// on it only when the quoted numbers fit a live connection (RFC 5927).
 struct IcmpError {
   enum Type : std::uint8_t { kUnreachable = 3, kTimeExceeded = 11, kParameterProblem = 12 };
   // Codes of kUnreachable.
@@ -35,20 +35,20 @@ struct IcmpError {
   static constexpr std::uint8_t kProtocol = 2;
   static constexpr std::uint8_t kPort = 3;
   static constexpr std::uint8_t kFragmentationNeeded = 4;
-  static constexpr std::uint8_t kNetProhibited = 9;  // RFC 1122 section 3.2.2.1 up to here.
+  static constexpr std::uint8_t kNetProhibited = 9;  // Codes up to here: RFC 1122 section 3.2.2.1.
   static constexpr std::uint8_t kHostProhibited = 10;
   static constexpr std::uint8_t kProhibited = 13;  // RFC 1812 section 5.2.7.1.
 
   Type type = kUnreachable;
   std::uint8_t code = 0;
   std::uint16_t next_hop_mtu_bytes = 0;  // Code 4 only; 0 from routers older than RFC 1191.
-  Endpoint source;                       // The quoted segment's, so our own end.
+  Endpoint source;                       // The quoted segment's source: our own end.
   Endpoint destination;
   std::uint32_t sequence = 0;
 };
 
-// The parsers take a message whose checksum was looked at (frame_parser.h), and return nullopt for
-// any other type. Of an error its first kIcmpErrorBytes are enough.
+// The parsers take a message whose checksum has been verified (frame_parser.h), and return nullopt
+// for any other type. For an error its first kIcmpErrorBytes are enough.
 inline std::optional<IcmpEcho> parse_icmp_echo(std::span<const std::byte> message) noexcept {
   if (message.size() < kIcmpBytes) return std::nullopt;
   const std::uint8_t type = load_u8(message.data());
@@ -56,7 +56,7 @@ inline std::optional<IcmpEcho> parse_icmp_echo(std::span<const std::byte> messag
   return IcmpEcho{type == 8, load_be16(message.data() + 4), load_be16(message.data() + 6)};
 }
 
-// The error, the longest IPv4 header, and what of TCP names a segment.
+// The error, the longest IPv4 header, and the part of TCP that identifies a segment.
 inline constexpr std::size_t kQuotedTcpBytes = 8;
 inline constexpr std::size_t kIcmpErrorBytes = kIcmpBytes + 60 + kQuotedTcpBytes;
 
@@ -71,7 +71,7 @@ inline std::optional<IcmpError> parse_icmp_error(std::span<const std::byte> mess
   if (result.type == IcmpError::kUnreachable && result.code == IcmpError::kFragmentationNeeded)
     result.next_hop_mtu_bytes = load_be16(message.data() + 6);
   const auto quoted = message.subspan(kIcmpBytes);
-  // The quoted packet is cut short, so its length field says more than there is.
+  // The quoted packet is truncated, so its length field exceeds the quoted bytes.
   Ipv4Header ip;
   if (!parse_ipv4(quoted, SIZE_MAX, ip) || ip.protocol != IpProtocol::kTcp ||
       quoted.size() < ip.header_bytes + kQuotedTcpBytes)

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // IPv4 header (RFC 791). Options are skipped on receipt and never sent; fragments are refused:
-// every packet of ours carries DF, and reassembly is an attack surface nobody here needs.
+// every packet of ours carries DF, and reassembly is an attack surface without a use here.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct Ipv4Header {
   std::uint8_t header_bytes = kIpv4Bytes;  // Set by parse; emit writes no options.
 };
 
-// `head` begins at the IP header and holds at least all of it; `packet_bytes` is what the frame
-// has from there on, in all its pieces, padding included. The checksum is not looked at.
+// `head` begins at the IP header and holds at least all of it; `packet_bytes` is the size of the
+// frame from there on, in all its pieces, padding included. The checksum is not verified.
 inline bool parse_ipv4(std::span<const std::byte> head, std::size_t packet_bytes,
                        Ipv4Header& header) noexcept {
   if (head.size() < kIpv4Bytes) [[unlikely]]
@@ -61,15 +61,15 @@ inline bool parse_ipv4(std::span<const std::byte> head, std::size_t packet_bytes
   return true;
 }
 
-// Whether the header checksum of `header` (exactly the header's bytes) is right.
+// Whether the checksum of `header` (exactly the header's bytes) is right.
 inline bool ipv4_checksum_good(std::span<const std::byte> header) noexcept {
   Checksum sum;
   sum.add(header);
   return sum.is_good();
 }
 
-// Writes and returns kIpv4Bytes, with DF set. The checksum is left zero for a link that fills it
-// in when `offload` is set.
+// Writes and returns kIpv4Bytes, with DF set. With `offload` the checksum is left zero, for a link
+// that fills it in.
 inline std::size_t emit_ipv4(const Ipv4Header& header, std::byte* out,
                              bool offload = false) noexcept {
   constexpr std::uint16_t kDontFragment = 0x4000;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How a NIC chooses the queue of what it receives ("receive side scaling"): a Toeplitz hash over
-// the addresses of a packet, and over its ports where the NIC looks at them, names a place in a
-// table of queues. Of IPv4, which is what the stack speaks.
+// How a NIC chooses the queue of a received packet (receive side scaling): a Toeplitz hash over the
+// packet's addresses, and over its ports where the NIC uses them, selects an entry of a table of
+// queues. IPv4 only, like the stack.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ namespace ztcp::wire {
 
 struct ReceiveSpread {
   std::vector<std::byte> key;
-  std::vector<std::uint16_t> table;  // The queue, by the hash modulo its size.
+  std::vector<std::uint16_t> table;  // The queue, by the hash modulo the table's size.
   bool hashes_ports = true;
 
-  // Enough of a key, and every packet finds a queue.
+  // The key is long enough, and every packet finds a queue.
   bool is_complete() const { return key.size() >= kInputBytes + 4 && !table.empty(); }
 
-  // Of a packet from `source` to `destination`, both IPv4.
+  // For a packet from `source` to `destination`, both IPv4.
   std::uint32_t hash(Endpoint source, Endpoint destination) const {
     std::byte input[kInputBytes];
     store_be32(input, source.address.v4().value);
@@ -31,7 +31,7 @@ struct ReceiveSpread {
     store_be16(input + 8, source.port);
     store_be16(input + 10, destination.port);
     const std::size_t input_bytes = hashes_ports ? kInputBytes : kAddressBytes;
-    // For each bit of the input that is set: the 32 bits of the key that begin at its place.
+    // For each set bit of the input: the 32 bits of the key that begin at its position.
     std::uint32_t sum = 0;
     std::uint32_t window = load_be32(key.data());
     for (std::size_t i = 0; i < input_bytes; ++i) {

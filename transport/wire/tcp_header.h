@@ -54,13 +54,13 @@ struct TcpHeader {
   std::uint32_t acknowledgment = 0;
   std::uint16_t window = 0;  // As on the wire: not scaled.
   TcpFlags flags;
-  std::uint8_t header_bytes = kTcpBytes;  // Set by parse; emit goes by the options.
+  std::uint8_t header_bytes = kTcpBytes;  // Set by parse; emit uses the options.
   TcpOptions options;
 };
 
 inline constexpr std::size_t kTcpChecksumOffset = 16;
 
-// `segment` holds at least the whole header. The checksum is not looked at.
+// `segment` holds at least the whole header. The checksum is not verified.
 bool parse_tcp(std::span<const std::byte> segment, TcpHeader& header) noexcept;
 
 // Writes the header, its checksum field zero, and returns its length (at most kMaxTcpBytes).

@@ -82,7 +82,7 @@ bool parse_tcp_options(std::span<const std::byte> bytes, TcpOptions& options) no
       bytes = bytes.subspan(1);
       continue;
     }
-    // Kind and length count themselves: anything below 2 would make no progress.
+    // The length includes kind and length: below 2 the parser would make no progress.
     if (bytes.size() < 2) return false;
     const std::size_t length = load_u8(bytes.data() + 1);
     if (length < 2 || length > bytes.size()) return false;

@@ -15,8 +15,8 @@ namespace ztcp::wire {
 inline constexpr std::size_t kMaxTcpOptionBytes = 40;
 inline constexpr std::size_t kTimestampOptionBytes = 12;  // As sent: two NOPs in front.
 inline constexpr std::size_t kMaxSackBlocks = 4;
-// What the option area of nearly every segment of an established connection begins with: these
-// NOPs, and the kind and length of timestamps.
+// First bytes of the option area in nearly every segment of an established connection: two NOPs,
+// and the kind and length of timestamps.
 inline constexpr std::uint32_t kNopNopTimestamps = 0x0101080a;
 
 struct SackBlock {
@@ -36,17 +36,17 @@ struct TcpOptions {
   std::optional<std::uint16_t> mss_bytes;
   std::optional<std::uint8_t> window_scale;  // 0-14; larger ones arrive as 14 (RFC 7323 2.3).
   bool sack_permitted = false;
-  std::uint8_t sack_count = 0;  // How many of `sack` are valid.
+  std::uint8_t sack_count = 0;  // Number of valid entries in `sack`.
   std::array<SackBlock, kMaxSackBlocks> sack;
   std::span<const SackBlock> sack_blocks() const { return {sack.data(), sack_count}; }
 };
 
-// `bytes` is the option area. Unknown kinds are skipped; a length that lies, or that is wrong for
-// a kind we know, makes the segment malformed: false. `options.sack` is written only as far as
+// `bytes` is the option area. Unknown kinds are skipped; a length beyond the area, or wrong for a
+// known kind, makes the segment malformed: false. `options.sack` is written only as far as
 // sack_count.
 bool parse_tcp_options(std::span<const std::byte> bytes, TcpOptions& options) noexcept;
 
-// Writes at most kMaxTcpOptionBytes, padded with NOPs to a multiple of 4, and returns how many.
+// Writes at most kMaxTcpOptionBytes, padded with NOPs to a multiple of 4, and returns their number.
 // SACK blocks that no longer fit are left out (three fit beside timestamps).
 std::size_t emit_tcp_options(const TcpOptions& options, std::byte* out) noexcept;
 
