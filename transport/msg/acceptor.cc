@@ -61,9 +61,9 @@ StreamEvents* Acceptor::on_accept(TimePoint now, Stream& stream, Endpoint remote
   return pending_.back().get();
 }
 
-// A sender's hello comes with its last ACK or right behind it, so among the silent streams of one
-// address the oldest is the least likely to be one; and a refused one has had the longest time to
-// read why.
+// A sender's hello comes with its last ACK or right after it, so among the silent streams of one
+// address the oldest is the least likely to be a sender's; and among refused ones, the oldest has
+// had the longest time to read the refusal.
 bool Acceptor::push_out_oldest() {
   const auto oldest = pending_victim(pending_, [](const auto& flow) -> const IpAddress* {
     const bool may_go =
@@ -77,8 +77,8 @@ bool Acceptor::push_out_oldest() {
   return true;
 }
 
-// It stays pending, for its end is the sender's to make: closed from here, the stream would be
-// TCP's to wait for, and a stranger who lets it wait could fill the table with such.
+// A refused flow stays pending until its sender closes the stream: after a close from here TCP
+// would wait for the peer, and a stranger could fill the connection table with such streams.
 void Acceptor::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal) {
   switch (refusal.reason) {
     case Reason::kVersion:
@@ -126,14 +126,14 @@ void Acceptor::on_stray(RecvFlow& flow) {
 }
 
 void Acceptor::on_pending_gone(RecvFlow& flow) {
-  // Whoever cannot verify our challenge leaves without a word.
+  // A sender that cannot verify our challenge closes without a record.
   if (flow.state_ == RecvFlow::State::kProof) ++counters_.strays_bad_key;
   if (flow.state_ == RecvFlow::State::kDraining) ++counters_.refused_gone;
   flow.state_ = RecvFlow::State::kGone;
   has_dead_ = true;
 }
 
-// What a hello asks for: a running session's next flow, or a new session; or why not.
+// Decides a hello's request: a running session's next flow, a new session, or a refusal.
 Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
   const Hello& hello = flow.hello();
   if (const auto found = sessions_.find(hello.session); found != sessions_.end()) {
@@ -143,7 +143,7 @@ Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
     if (hello.flow >= session.flows_granted()) return {.refusal = {Reason::kProtocol}};
     if (hello.epoch <= session.epoch(hello.flow))
       return {.refusal = {Reason::kStaleEpoch, session.epoch(hello.flow), hello.epoch}};
-    // One that was there already comes back in its own place.
+    // A flow that was accepted before may resume in its own slot.
     if (hello.flow != 0 && session.epoch(hello.flow) == 0 && !flow.is_to_spare())
       return {.refusal = {Reason::kFull}};
     return {.session = &session};
@@ -163,7 +163,7 @@ Acceptor::Verdict Acceptor::judge(const RecvFlow& flow) {
   return {.listener = listener->second};
 }
 
-// Where the NIC has room and this acceptor has none, another one takes the session.
+// If the NIC has room and this acceptor has none, another acceptor takes the session.
 Refusal Acceptor::refusal_for_room() const {
   if (budget_ != nullptr && budget_->left() == 0) return {Reason::kFull, budget_->most(), 0};
   if (!is_full()) return {Reason::kNone, 0, 0};
@@ -223,14 +223,15 @@ void Acceptor::on_proof(TimePoint now, RecvFlow& flow, const Proof& proof) {
   admit(now, flow);
 }
 
-// Small messages and credit may keep a session's first flow to themselves.
+// The session's first flow may be reserved for small messages and credit.
 bool Acceptor::carries_bulk(const Hello& hello) const {
   return hello.flow != 0 || !settings_.keeps_first_flow_free ||
          std::min<std::uint32_t>(settings_.flows, hello.flows_wanted) == 1;
 }
 
-// `session`: null for a new one. Each dial has an epoch of its own, so those since the flow was up
-// are its tries. One that comes back has died: that it is up again matters more than where.
+// `session`: null for a new one. Each dial has an epoch of its own, so the epochs since the flow
+// was last up count its tries. A resumed flow is accepted on any queue: that it is up again matters
+// more.
 bool Acceptor::take_rx_place(RecvFlow& flow, const RecvSession* session) {
   const auto queue = flow.rx_queue();
   if (rx_places_ == nullptr || !queue || !carries_bulk(flow.hello())) return true;
@@ -242,7 +243,7 @@ bool Acceptor::take_rx_place(RecvFlow& flow, const RecvSession* session) {
   return true;
 }
 
-// Judged again: since the challenge the world may have changed.
+// Judged again: the state may have changed since the challenge.
 void Acceptor::admit(TimePoint now, RecvFlow& flow) {
   const Verdict verdict = judge(flow);
   if (verdict.is_refused()) return refuse(now, flow, verdict.refusal);
@@ -257,7 +258,7 @@ void Acceptor::admit(TimePoint now, RecvFlow& flow) {
   }
   if (verdict.session != nullptr) return verdict.session->attach(now, take_pending(flow));
   try {
-    // Another flow of it may have been faster, on another queue.
+    // Another flow of the session may have been faster, on another queue.
     if (places_ != nullptr && !places_->take(flow.hello().session, place_))
       return refuse(now, flow, Refusal{Reason::kOtherQueue});
     if (RecvSession* const session = open_session(now, flow, *verdict.listener))
@@ -270,8 +271,8 @@ void Acceptor::admit(TimePoint now, RecvFlow& flow) {
   }
 }
 
-// Null: the listener has ended it. Here is all the memory that the acceptor needs for a session;
-// where it ends, what was made is unmade.
+// Null: the listener has ended it. Reserves all memory that the acceptor needs for a session; after
+// std::bad_alloc nothing of it remains.
 RecvSession* Acceptor::open_session(TimePoint now, const RecvFlow& flow, ListenerEvents& listener) {
   auto session = std::make_unique<RecvSession>(*this, settings_, flow.hello(), next_allowance(),
                                                flow.remote());

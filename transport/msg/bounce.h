@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Where a receiver keeps bytes that came before their buffer was posted: at most the eager
-// allowance. 64 pages of allowance / 32 bytes suffice, since a sender that keeps to record.h
-//   * hands out a message in order and charges each of its bytes once, those that a dead flow lost
-//     along with the others; what was released belongs to posted messages. So the messages without
-//     a buffer reach, each from its first byte to the last that went out, over no more than the
-//     allowance together: no message needs more than 32 pages, and all together 32 full ones;
-//   * has no more than 32 such messages out, of all lanes: 32 more pages, which end partly filled.
+// Keeps bytes that arrived before their buffer was posted: at most the eager allowance. 64 pages of
+// allowance / 32 bytes suffice, since a sender that keeps to record.h
+//   * sends a message in order and charges each of its bytes once, including bytes lost with a dead
+//     flow; released bytes belong to posted messages. So the messages without a buffer, each from
+//     its first byte to the last one sent, together span no more than the allowance: no message
+//     needs more than 32 pages, and all together need 32 full ones;
+//   * has at most 32 such messages out, over all lanes: 32 more pages, for partly filled ends.
 #pragma once
 
 #include <array>
@@ -41,8 +41,8 @@ class Bounce {
   [[nodiscard]] bool reserve(std::uint64_t bytes);
   void unreserve(std::uint64_t bytes);
 
-  // False when the pages do not suffice, which only a peer that breaks the order of chunks brings
-  // about. `offset + bytes.size()` is within the allowance.
+  // False when the pages do not suffice, which happens only if a peer breaks the order of chunks.
+  // `offset + bytes.size()` is within the allowance.
   [[nodiscard]] bool write(Table& table, std::uint64_t offset, std::span<const std::byte> bytes);
   void read(const Table& table, std::uint64_t offset, std::span<std::byte> out) const;
   void release(Table& table);
@@ -51,7 +51,7 @@ class Bounce {
   std::uint32_t allowance_bytes_;
   std::size_t page_bytes_;
   std::uint64_t reserved_bytes_ = 0;
-  std::uint64_t free_pages_ = ~std::uint64_t{0};  // One bit each.
+  std::uint64_t free_pages_ = ~std::uint64_t{0};  // One bit per page.
   std::unique_ptr<std::byte[]> memory_;
 };
 

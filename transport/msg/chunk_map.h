@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A message counted in units (see record.h) and the set of units that are held. Fixed size whatever
-// the message's: 1024 bits.
+// A message counted in units (see record.h) and the set of units that are held. Fixed size for any
+// message: 1024 bits.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,12 @@ namespace ztcp::msg {
 inline constexpr std::uint32_t kMinUnitShift = 12;  // 4096 bytes.
 inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 40;
 
-// How a message of a given size is cut. A value computed alike on both sides.
+// Unit size of a message of a given size. A value computed alike on both sides.
 class UnitSize {
  public:
   static constexpr std::uint64_t kMaxUnits = 1024;
 
-  UnitSize() = default;  // Of no use before it is assigned.
+  UnitSize() = default;  // Invalid before it is assigned.
   constexpr explicit UnitSize(std::uint64_t total_bytes)
       : shift_(std::max(kMinUnitShift, total_bytes == 0 ? 0U : bits(total_bytes - 1) - 10U)) {}
 
@@ -29,7 +29,7 @@ class UnitSize {
   constexpr std::uint64_t index(std::uint64_t offset) const { return offset >> shift_; }
   constexpr std::uint64_t offset(std::uint64_t unit) const { return unit << shift_; }
   constexpr bool is_aligned(std::uint64_t offset) const { return (offset & (bytes() - 1)) == 0; }
-  // Units that cover `total_bytes`: 1024 at most.
+  // Units that cover `total_bytes`: at most 1024.
   constexpr std::uint64_t count(std::uint64_t total_bytes) const {
     return (total_bytes + bytes() - 1) >> shift_;
   }
@@ -44,19 +44,19 @@ static_assert(UnitSize(4U << 20).bytes() == 4096 && UnitSize((4U << 20) + 1).byt
 static_assert(UnitSize(4U << 20).count(4U << 20) == 1024);
 static_assert(UnitSize(kMaxMessageBytes).count(kMaxMessageBytes) == 1024);
 
-// Without an initialiser, ChunkMap{}, its bits are of no use before clear_first().
+// A map declared without an initialiser has undefined bits before clear_first().
 class ChunkMap {
  public:
   static constexpr std::size_t kMaxUnits = UnitSize::kMaxUnits;
   static constexpr std::size_t kWords = kMaxUnits / 64;
 
-  // A map begins with the units of its message cleared; no others are asked for.
+  // Clears the units of the map's message; other units are never read.
   void clear_first(std::uint64_t units) {
     std::fill_n(words_.begin(), static_cast<std::size_t>((units + 63) / 64), 0);
   }
   void set(std::uint64_t unit) { words_[unit / 64] |= std::uint64_t{1} << (unit % 64); }
   bool test(std::uint64_t unit) const { return (words_[unit / 64] >> (unit % 64) & 1) != 0; }
-  // Of units [first, last): how many are set, or were set newly.
+  // For units [first, last): the number of set ones, or of newly set ones.
   std::uint64_t count(std::uint64_t first, std::uint64_t last) const;
   std::uint64_t set(std::uint64_t first, std::uint64_t last);
 

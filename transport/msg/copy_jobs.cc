@@ -26,7 +26,7 @@ void CopyJobs::copy(CopyClient& client, RecvMessage& message, CopyTrack& track, 
     if (track.worker != CopyTrack::kHere && give(client, message, track.worker, at, piece)) {
       track.is_begun = true;
     } else {
-      // The rest of the stretch is copied here, behind what the worker has of it.
+      // The rest of the stretch is copied here, after the worker has finished its pieces.
       if (track.is_begun) wait_until_done(track.worker, rings_[track.worker]->ring.position());
       track.worker = CopyTrack::kHere;
       track.is_begun = false;
@@ -96,7 +96,7 @@ bool CopyJobs::work(std::size_t worker) {
       [](const CopyJob& job) { ordered_copy(job.to, job.from, job.size_bytes); });
 }
 
-// Clients may give jobs and wait for others from within.
+// Clients may give jobs and wait for others inside their callbacks.
 bool CopyJobs::collect(TimePoint now) {
   if (is_idle()) return false;
   bool any = false;

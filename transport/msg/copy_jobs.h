@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Has received payload copied by workers: from frames, which are lent until it is done, to posted
-// buffers. One for all receiving sessions of a NIC's queue.
+// Workers copy received payload from frames, which are lent until the copy is done, to posted
+// buffers. One object for all receiving sessions of a NIC's queue.
 //
-// What GPUs poll is lines of 128 bytes, whose bytes must become visible in ascending order. So a
-// message is cut into stretches, aligned in it, and all pieces of a stretch are one worker's, in
-// order, or all are copied here. A message is done when all its units have come and none of its
-// bytes is with a worker; what a session or its owner may not touch any more is waited for.
+// GPUs poll lines of 128 bytes, and the bytes of a line must become visible in ascending order. So
+// a message is cut into aligned stretches, and all pieces of a stretch go to the same worker, in
+// order, or are all copied here. A message is done when all its units have arrived and no worker
+// has any of its bytes; before a session or its owner gives up memory, the copies into it are
+// waited for.
 //
-// Belongs to the thread that owns the NIC, but for work(), which is a worker's.
+// Belongs to the thread that owns the NIC, except work(), which a worker calls.
 #pragma once
 
 #include <algorithm>
@@ -28,23 +29,23 @@ namespace ztcp::msg {
 class RecvMessage;
 
 struct CopySettings {
-  std::size_t workers = 0;  // At most.
-  // Of smaller messages nothing is given away: to wake somebody takes as long as to copy them.
+  std::size_t workers = 0;  // Limit.
+  // Smaller messages are copied here: waking a worker takes as long as copying them.
   std::uint64_t least_message_bytes = 128U << 10;
-  // Nor where frames are small: to give a piece of 1448 bytes away takes as long as to copy it.
+  // Smaller pieces are copied here: giving away a piece of 1448 bytes takes as long as copying it.
   std::size_t least_piece_bytes = 4096;
   std::uint64_t stretch_bytes = 16U << 10;  // A multiple of 128.
 };
 
-// Whose messages are copied: a receiving session.
+// The owner of messages to copy: a receiving session.
 class CopyClient {
  public:
-  // Pieces that are with workers.
+  // Whether workers have pieces of its messages.
   bool has_copies_out() const { return copies_out_ != 0; }
-  // One of the message's has been copied.
+  // A piece of the message has been copied.
   virtual void on_copied(TimePoint now, RecvMessage& message) = 0;
 
-  // CopyJobs'.
+  // --- Called by CopyJobs ---
   void note_given() { ++copies_out_; }
   void note_back() { --copies_out_; }
   void note_forgotten() { copies_out_ = 0; }
@@ -61,16 +62,16 @@ struct CopyJob {
   const std::byte* from;
   std::uint32_t size_bytes;
   std::uint32_t loan;
-  // The giver's. The client is null once it wants to hear no more of it.
+  // For the giver. The client is null once it must not be told any more.
   CopyClient* client;
   RecvMessage* message;
 };
 
-// The stretch that a flow is at: who copies it.
+// The current stretch of a flow, and its worker.
 struct CopyTrack {
   static constexpr std::uint8_t kHere = 0xff;
 
-  std::uint64_t end = 0;  // In the message.
+  std::uint64_t end = 0;  // Offset in the message.
   std::uint8_t worker = kHere;
   bool is_begun = false;  // The worker has pieces of it.
 };
@@ -79,46 +80,47 @@ class CopyJobs {
  public:
   static constexpr std::size_t kMaxWorkers = 16;
 
-  // Both outlive it.
+  // Both outlive this.
   CopyJobs(const CopySettings& settings, Workers& workers, FrameLoans& loans);
 
   bool is_for(std::uint64_t message_bytes) const {
     return message_bytes >= settings_.least_message_bytes;
   }
-  // Bytes that on_bytes() is showing, for the message from byte `at` on: copied now, or later.
+  // Copies bytes that on_bytes() is showing to the message, from byte `at` on: now, or later.
   void copy(CopyClient& client, RecvMessage& message, CopyTrack& track, std::uint64_t at,
             std::span<const std::byte> bytes);
-  // Lets the workers see what was given: at the end of a burst.
+  // Publishes the given jobs to the workers: at the end of a burst.
   void publish();
-  // Takes back what is done, and tells the clients. True: there was some.
+  // Takes back finished jobs and tells the clients. True: there were some.
   bool collect(TimePoint now);
   bool is_idle() const { return out_ == 0; }
 
-  // Returns when nobody touches memory for the client any more (false: some worker may, and none is
-  // waited for any longer)...
+  // Returns when no worker uses memory of the client any more (false: the wait was given up, and a
+  // worker may).
   bool wait_for(const CopyClient& client);
-  // ...having told it (and others meanwhile) what was done;
+  // Waits likewise, and tells it (and others) of the finished jobs.
   void settle(TimePoint now, CopyClient& client);
-  // ...and without a word to it, now or later.
+  // Waits likewise, and never tells it of its jobs.
   void forget(CopyClient& client);
 
   // --- The worker's thread -----------------------------------------------------------------------
+  //
   // Does its next job; false: there is none.
   bool work(std::size_t worker);
 
  private:
-  // As many jobs as a NIC's burst makes, a few times over.
+  // A few times the jobs of a NIC's burst.
   using Ring = JobRing<CopyJob, 256>;
-  // A stretch finds room for all its pieces, if they are not tiny.
+  // Room for all pieces of a stretch, unless they are tiny.
   static constexpr std::uint32_t kRoomForStretch = 32;
-  // In stretches. One worker after the other is woken: the next when those before have so much to
-  // do; and when all have too much the giver copies, too.
+  // In stretches. The next worker is woken when the ones before have kEnough to do; when all have
+  // kTooMuch, the giver copies, too.
   static constexpr std::uint64_t kEnough = 2;
   static constexpr std::uint64_t kTooMuch = 16;
 
   struct Worker {
     Ring ring;
-    std::uint64_t out_bytes = 0;  // Not known to be done.
+    std::uint64_t out_bytes = 0;  // Bytes not known to be done.
     void look() {
       ring.look([this](const CopyJob& job) { out_bytes -= job.size_bytes; });
     }

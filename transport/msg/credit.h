@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sender's view of what it may send (record.h, "Credit"): what each lane's newest credit said,
-// and what the session has out without a posted buffer.
+// The sender's view of its credit (record.h, "Credit"): the newest credit of each lane, and the
+// session's messages that are out without a posted buffer.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,17 @@
 
 namespace ztcp::msg {
 
-// The messages of one tag. Handed out in order; a message begins when its first chunk goes out.
+// The messages of one tag. Sent in order; a message begins with its first chunk.
 struct SendLane {
   std::uint32_t tag;
-  bool is_small;              // As the message begun last (record.h, "When credit is told").
-  std::uint64_t small_since;  // All messages from this one on, if it is.
-  std::uint64_t messages;     // From the owner: the number of the next one.
-  std::uint64_t handed_out;   // In whole, once. <= begun <= handed_out + 1.
+  bool is_small;              // Whether the message begun last is small (record.h, "When credit is
+                              // told").
+  std::uint64_t small_since;  // If is_small: the first of the small messages in a row.
+  std::uint64_t messages;     // Number of the owner's next message.
+  std::uint64_t handed_out;   // Messages sent as a whole once. <= begun <= handed_out + 1.
   std::uint64_t begun;
-  std::uint64_t mixed_until;  // Messages before this one follow close upon one without a copy.
-  // What the receiver said.
+  std::uint64_t mixed_until;  // Messages before this one closely follow a message without a copy.
+  // The receiver's numbers.
   std::uint64_t posted;
   std::uint64_t received;
 
@@ -37,8 +38,9 @@ class SenderCredit {
     window_ = accept.message_window;
   }
 
-  // Records may overtake one another on different flows: the greatest of each number counts. False
-  // when the peer claims to have released more than was ever charged, or received what never was.
+  // Records on different flows may overtake one another: the greatest of each number counts. False
+  // when the peer claims to have released more than was ever charged, or received messages never
+  // sent.
   [[nodiscard]] bool on_released(std::uint64_t released) {
     released_ = std::max(released_, released);
     return released <= eager_sent_;
@@ -63,7 +65,7 @@ class SenderCredit {
   // Messages received, of all lanes.
   std::uint64_t received() const { return received_; }
 
-  // Whether the next message of the lane that is to go out may do so without a posted buffer.
+  // Whether the lane's next message may be sent without a posted buffer.
   bool may_go_eagerly(const SendLane& lane) const {
     if (lane.handed_out >= lane.received + window_) return false;
     return lane.begun != lane.handed_out || unposted_out_ < kMaxUnexpected;
@@ -73,10 +75,10 @@ class SenderCredit {
     return allowance_bytes_ > held ? allowance_bytes_ - held : 0;
   }
   void charge(std::uint64_t bytes) { eager_sent_ += bytes; }
-  // Bytes that died with their flow went out again plainly. (A peer may claim that it has released
-  // what it never held.)
+  // Bytes lost with their flow were sent again plainly. (A peer may claim that it has released
+  // bytes it never held.)
   void refund(std::uint64_t bytes) { eager_sent_ -= std::min(bytes, eager_sent_ - released_); }
-  // Whether what went out eagerly may have the receiver tell of credit unasked (record.h).
+  // Whether the receiver may send credit unasked because of eager bytes (record.h).
   bool may_be_told_of_eager() const { return eager_sent_ - released_ >= allowance_bytes_ / 2; }
   void begin(SendLane& lane, std::uint64_t total) {
     const bool was_small = lane.is_small;
@@ -89,7 +91,7 @@ class SenderCredit {
   std::uint64_t eager_sent_ = 0;
   std::uint64_t released_ = 0;
   std::uint64_t received_ = 0;
-  std::uint64_t unposted_out_ = 0;  // Of all lanes.
+  std::uint64_t unposted_out_ = 0;  // Over all lanes.
   std::uint64_t allowance_bytes_ = 0;
   std::uint64_t window_ = 0;
 };

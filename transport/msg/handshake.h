@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The authenticated part of the handshake (record.h): who proves what with which bytes.
+// The authenticated part of the handshake (record.h): the bytes by which each side proves its key.
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // HMAC-SHA256 (RFC 2104 over FIPS 180-4) for handshakes: a few hundred bytes per connection, so
-// plain code and no table of CPU features.
+// plain code without CPU features.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class Sha256 {
 Digest hmac_sha256(std::span<const std::byte> key,
                    std::initializer_list<std::span<const std::byte>> parts);
 
-// Compares without telling by its duration where the first difference is.
+// Compares in a time that does not depend on the position of the first difference.
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b);
 
 }  // namespace ztcp::msg

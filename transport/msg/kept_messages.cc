@@ -26,7 +26,7 @@ SendMessage* KeptMessages::keep(SendMessage& message) {
   const std::size_t bytes = message.total();
   if (bytes > kPagesPerMessage * page_bytes_ || memory_ == nullptr) return nullptr;
   const std::size_t pages = pages_of(bytes);
-  // Bit i stays if the pages from i on are free, as many as were looked at.
+  // Bit i stays set while the pages from i on are free, as many as were checked so far.
   std::uint64_t runs = free_;
   for (std::size_t seen = 1; seen < pages;) {
     const std::size_t more = std::min(seen, pages - seen);

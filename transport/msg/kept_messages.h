@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Copies of messages whose sender does not wait for the receiver's word of them. They go out from
-// here, and out again where a flow died with them.
+// Copies of messages whose sender does not wait until they are received. They are sent from here,
+// and again from here if a flow dies with them.
 #pragma once
 
 #include <cstddef>
@@ -19,23 +19,25 @@ class KeptMessages {
   static constexpr std::size_t kPages = 64;
   static constexpr std::size_t kPagesPerMessage = 16;
 
-  // `largest_bytes`: of one message. 0: keeps none, and needs no memory.
+  // `largest_bytes`: size limit of a message. 0: keeps none, and needs no memory.
   explicit KeptMessages(std::size_t largest_bytes);
   ~KeptMessages();
   KeptMessages(const KeptMessages&) = delete;
   KeptMessages& operator=(const KeptMessages&) = delete;
 
-  // Takes the place of what was start()ed, whose bytes it refers to until copy(); to be given back.
-  // Null: it is too large, or there is no room.
+  // Returns a record that replaces a start()ed message; it refers to that message's bytes until
+  // copy(), and must be given back. Null: too large, or no room.
   SendMessage* keep(SendMessage& message);
-  // What it stands for, which its owner is still to be told of; null once release() returned it.
+  // The replaced message, whose owner is still to be told of its end; null once release() returned
+  // it.
   SendMessage* lent(const SendMessage& kept) const { return static_cast<const Kept&>(kept).lent; }
   SendMessage& release(SendMessage& kept);
-  // From here on the bytes of what it stands for are not needed. Once copied it stays so.
+  // Copies the bytes of the replaced message, which are not needed afterwards. Once copied it stays
+  // so.
   void copy(SendMessage& kept);
   bool is_copied(const SendMessage& kept) const { return static_cast<const Kept&>(kept).is_copied; }
   void give_back(SendMessage& kept);
-  // All are back; they are in no list any more.
+  // All are given back; they are in no list any more.
   void clear() { free_ = ~std::uint64_t{0}; }
   bool owns(const SendMessage& message) const {
     return made_ != 0 && &message >= records_.get() && &message < records_.get() + kPages;
@@ -63,11 +65,12 @@ class KeptMessages {
   };
 
   const std::size_t page_bytes_;
-  std::uint64_t free_ = ~std::uint64_t{0};  // One bit each.
-  std::uint64_t made_ = 0;                  // Records; the others' memory was never touched.
-  // Nor was that of pages: those in front are taken first.
+  std::uint64_t free_ = ~std::uint64_t{0};  // One bit per page.
+  std::uint64_t made_ = 0;                  // Constructed records; the memory of the others was
+                                            // never touched.
+  // Pages in front are taken first, so the others are never touched.
   const std::unique_ptr<std::byte[]> memory_;
-  // One for each page that a message may begin with.
+  // One for each page at which a message may begin.
   const std::unique_ptr<Kept, Free> records_;
 };
 

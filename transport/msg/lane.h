@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The lanes of a session: one for each tag, with a numbering of its own, so that the j-th message
-// sent with a tag belongs to the j-th buffer posted with it, whatever becomes of other tags.
+// The lanes of a session: one per tag, with its own numbering, so that the j-th message sent with a
+// tag belongs to the j-th buffer posted with it, independent of other tags.
 #pragma once
 
 #include <array>
@@ -19,9 +19,9 @@ namespace ztcp::msg {
 // more fails the session by name.
 inline constexpr std::size_t kMaxLanes = std::size_t{1} << 18;
 
-// Each side's lanes in the order in which it first heard of their tags. No lane is removed, because
-// both ends go on numbering where they stopped, and none moves. `Lane` is trivial and has a tag.
-// Memory for the first 128 is there from the start; it doubles where more come.
+// Each side's lanes in the order in which it first saw their tags. Lanes are never removed, because
+// both ends continue their numbering, and never move. `Lane` is trivial and has a tag. Memory for
+// the first 128 exists from the start; it doubles as more are added.
 template <class Lane>
 class Lanes {
  public:
@@ -45,7 +45,7 @@ class Lanes {
 
  private:
   static constexpr std::size_t kFirst = 128;
-  // Of 128, 128, 256, 512, ... lanes.
+  // With 128, 128, 256, 512, ... lanes.
   static constexpr std::size_t kBlocks = std::countr_zero(kMaxLanes / kFirst) + 1;
 
   Lane* find_or_add_slowly(std::uint32_t tag) {
@@ -58,7 +58,7 @@ class Lanes {
     return last_ = &added;
   }
 
-  // Few are looked at one by one; where there are more blocks than one, by their slots.
+  // In the first block by linear search; with more blocks by hash slots.
   Lane* find(std::uint32_t tag) {
     if (slots_ == nullptr) {
       for (std::size_t i = 0; i < size_; ++i)
@@ -70,10 +70,10 @@ class Lanes {
     return nullptr;
   }
 
-  // A memory shortage is a value here: what uses this has no other allocation after its start.
+  // A memory shortage is a return value: callers make no other allocation after their start.
   bool grow() {
     if (is_full()) return false;
-    const std::size_t slots = 4 * capacity_;  // Never more than half of them are used.
+    const std::size_t slots = 4 * capacity_;  // At most half of them are used.
     std::unique_ptr<Lane[]> block(new (std::nothrow) Lane[capacity_]);
     std::unique_ptr<std::uint32_t[]> table(new (std::nothrow) std::uint32_t[slots]());
     if (block == nullptr || table == nullptr) return false;
@@ -93,17 +93,17 @@ class Lanes {
     slots_[slot] = static_cast<std::uint32_t>(index + 1);
   }
 
-  Lane* last_ = nullptr;  // Used last: nearly always the only one.
+  Lane* last_ = nullptr;  // The last one used: nearly always the only one.
   std::size_t size_ = 0;
   std::size_t capacity_ = kFirst;
-  // Not touched beyond those that are used.
+  // Memory beyond the lanes in use is not touched.
   std::array<std::unique_ptr<Lane[]>, kBlocks> blocks_{
       std::make_unique_for_overwrite<Lane[]>(kFirst)};
-  std::unique_ptr<std::uint32_t[]> slots_;  // Index and one, by tag; 0: free. Null: one block.
+  std::unique_ptr<std::uint32_t[]> slots_;  // Index plus one, by tag; 0: free. Null: one block.
   std::size_t slot_mask_ = 0;
 };
 
-// Some of a session's lanes, in the order in which they came. `Lane` has list_before, list_after
+// A list of some of a session's lanes, in the order of addition. `Lane` has list_before, list_after
 // and is_listed.
 template <class Lane>
 class LaneList {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What dials to a peer's port say of its process. One that lives listens to the end, and where it
-// does no more its host answers for it. That is believed when all have said so for a while: a
-// firewall may be on its way in.
+// Detects from refused dials that a peer's process has ended. A living process keeps its listener;
+// if it has none, its host refuses the connection. That is believed after all dials were refused
+// for a while: a firewall may be starting up.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace ztcp::msg {
 
 class NobodyListens {
  public:
-  // A dial has ended. Whether the process has, too.
+  // A dial has ended. Returns whether the process has ended, too.
   bool is_sure(TimePoint now, bool was_refused) {
     if (!was_refused) {
       since_.reset();
@@ -28,7 +28,7 @@ class NobodyListens {
  private:
   static constexpr Duration kLongEnough = std::chrono::milliseconds(500);
 
-  std::optional<TimePoint> since_;  // All that ended from then on were refused.
+  std::optional<TimePoint> since_;  // All dials since then were refused.
 };
 
 }  // namespace ztcp::msg

@@ -37,7 +37,8 @@ Errc to_errc(Reason reason) {
 
 std::string describe(const FailureDetail& detail) {
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
-  // The deciding side's number is `ours` of the record; say it from the reader's side.
+  // `ours` in the record is the deciding side's number; here it is described from the reader's
+  // side.
   const std::string decider = detail.from_peer ? "there" : "here";
   const std::string other = detail.from_peer ? "here" : "there";
   std::string text;

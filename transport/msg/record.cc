@@ -22,7 +22,7 @@ constexpr std::uint8_t kChunkWantsReceipt = 2;
 constexpr std::uint8_t kMapIsWhole = 1;
 constexpr std::uint8_t kByeProcessEnds = 1;
 
-// Of an address, in the order in which it is written.
+// An address in wire order.
 using AddressBytes = std::array<std::byte, 16>;
 
 AddressBytes to_wire(IpAddress address) {
@@ -195,7 +195,7 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
   std::uint8_t known_flags = 0;
   std::size_t body = 0;
   switch (header.type) {
-    case RecordType::kChunk:  // First: nearly all of them.
+    case RecordType::kChunk:  // First: nearly all records are chunks.
       return header.flags <= (kChunkEager | kChunkWantsReceipt) && header.body_bytes == Chunk::kBody
                  ? std::optional(header)
                  : std::nullopt;
@@ -375,7 +375,7 @@ std::optional<Refusal> decode_refusal(std::span<const std::byte> body) {
   Refusal refusal;
   refusal.ours = in.take<std::uint64_t>();
   refusal.theirs = in.take<std::uint64_t>();
-  // A later version may know more reasons; its refusal is still a refusal.
+  // A later version may have more reasons; its refusal is still a refusal.
   refusal.reason =
       reason == 0 || reason > kLastReason ? Reason::kProtocol : static_cast<Reason>(reason);
   if (reserved != 0) return std::nullopt;

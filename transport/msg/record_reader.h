@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Cuts one direction of a byte stream, arriving in arbitrary pieces, into the preamble, records
-// and pieces of chunk payload. A record is copied out first: where frames lie in memory that the
-// peer shares (link/shm_link.h), it could change one between being checked and being used. Payload
-// is given out where it lies; nothing is decided by it.
+// Cuts one direction of a byte stream, arriving in arbitrary pieces, into the preamble, records and
+// pieces of chunk payload. A record is copied out first: where frames lie in memory that the peer
+// shares (link/shm_link.h), the peer could change it between check and use. Payload is passed on in
+// place; no decision depends on it.
 #pragma once
 
 #include <algorithm>
@@ -25,11 +25,11 @@ class RecordReader {
     kPreamble,  // version() is valid.
     kRecord,    // header() and body() are valid until the next call.
     kPayload,   // payload() is valid until the next call; the chunk may have more.
-    kBadMagic,  // Not our protocol at all.
-    kBad,       // Our magic, but no record.
+    kBadMagic,  // Not our protocol.
+    kBad,       // Our magic, but an invalid record.
   };
 
-  // Takes from the front of `input` what makes the next step.
+  // Takes from the front of `input` the bytes of the next step.
   Step next(std::span<const std::byte>& input) {
     if (payload_left_ != 0) {
       if (input.empty()) return Step::kNeedMore;
@@ -42,7 +42,8 @@ class RecordReader {
     return next_record(input);
   }
 
-  // Payload of the chunk that is still to come; skip() says that so much of it came another way.
+  // Payload of the current chunk that is still to come; skip() tells that `bytes` of it were placed
+  // directly.
   std::uint32_t payload_left() const { return payload_left_; }
   void skip(std::size_t bytes) { payload_left_ -= static_cast<std::uint32_t>(bytes); }
 
@@ -54,9 +55,9 @@ class RecordReader {
  private:
   Step next_record(std::span<const std::byte>& input);
   Step read_preamble(std::span<const std::byte>& input);
-  // The header and the body of nearly every record have no more; so many are copied at once.
+  // Nearly every header and body fits in this many bytes, which are copied at once.
   static constexpr std::size_t kUsualBytes = 32;
-  // Takes `wanted` bytes of `input` into held_; nullptr until they have come.
+  // Takes `wanted` bytes of `input` into held_; nullptr until they have arrived.
   const std::byte* gather(std::span<const std::byte>& input, std::size_t wanted) {
     if (held_bytes_ != 0 || input.size() < kUsualBytes || wanted > kUsualBytes) [[unlikely]]
       return gather_pieces(input, wanted);
@@ -65,7 +66,7 @@ class RecordReader {
     input = input.subspan(wanted);
     return held_.data();
   }
-  // The compiler must not read the original again in place of the copy.
+  // Keeps the compiler from reading the original again instead of the copy.
   static void end_copying() { asm volatile("" ::: "memory"); }
   const std::byte* gather_pieces(std::span<const std::byte>& input, std::size_t wanted);
 
@@ -76,7 +77,7 @@ class RecordReader {
   std::span<const std::byte> body_;
   std::span<const std::byte> payload_;
   std::size_t held_bytes_ = 0;
-  RecordBuffer held_;  // The header or body at hand, or its beginning.
+  RecordBuffer held_;  // The current header or body, or its beginning.
 };
 
 }  // namespace ztcp::msg

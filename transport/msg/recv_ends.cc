@@ -9,7 +9,7 @@
 namespace ztcp::msg {
 
 void RecvSession::fail(TimePoint now, Error error, const FailureDetail& detail) {
-  // What has come is done first, as if there were no workers.
+  // Bytes already received are finished first, as without workers.
   if (has_copies_out()) copies_->settle(now, *this);
   settle_places();
   if (state_ == State::kFailed || state_ == State::kEnded) return;
@@ -55,7 +55,7 @@ void RecvSession::close() {
   }
 }
 
-// Bye and FIN on each flow. A flow still greeting does so first.
+// Sends bye and FIN on each flow. A flow still in its handshake finishes that first.
 void RecvSession::finish_closing() {
   if (state_ != State::kClosing) return;
   bool has_left = false;
@@ -72,8 +72,8 @@ void RecvSession::finish_closing() {
   if (owner_ != nullptr) owner_->on_session_closed();
 }
 
-// Not FIN: bytes that are on their way to a closed stream may be answered with RST (RFC 1122
-// section 4.2.2.13), which would overtake the bye.
+// Not FIN: bytes in flight to a closed stream may be answered with RST (RFC 1122 section 4.2.2.13),
+// which would overtake the bye.
 void RecvSession::leave(TimePoint now) {
   if (state_ != State::kRunning && state_ != State::kClosing) return;
   stop_writing();

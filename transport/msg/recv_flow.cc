@@ -54,7 +54,7 @@ Place RecvFlow::place() {
   return session_->place(*this, reader_.payload_left());
 }
 
-// The session may have ended since.
+// The session may have ended meanwhile.
 void RecvFlow::on_placed(TimePoint now, std::size_t bytes) {
   reader_.skip(bytes);
   if (session_ != nullptr) session_->on_placed(now, *this, bytes);

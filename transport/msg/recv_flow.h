@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One incoming stream: first the acceptor's, while it shakes hands, then a flow of a RecvSession.
+// One incoming stream: the acceptor's during the handshake, then a flow of a RecvSession.
 #pragma once
 
 #include <array>
@@ -26,18 +26,18 @@ struct RecvLane;
 class RecvFlow final : public StreamEvents {
  public:
   enum class State : std::uint8_t {
-    kHello,    // Nothing understood yet.
+    kHello,    // No hello yet.
     kProof,    // Challenged.
-    kMapping,  // accept is out; maps and credit, then ready follow.
+    kMapping,  // accept was sent; maps and credit, then ready follow.
     kUp,
-    kDraining,  // Refused: the peer's bytes are thrown away until it has read why.
+    kDraining,  // Refused: the peer's bytes are dropped until it has read the refusal.
     kGone,
   };
 
-  // How long a refused sender may take to read why.
+  // Time in which a refused sender may read the refusal.
   static constexpr Duration kLinger = std::chrono::seconds(2);
 
-  // Where the chunk being read goes.
+  // Destination of the chunk being read.
   struct Cursor {
     RecvLane* lane = nullptr;
     std::uint64_t message = 0;
@@ -45,7 +45,7 @@ class RecvFlow final : public StreamEvents {
     std::uint64_t reserved_bytes = 0;  // In Bounce, for units not held yet.
     bool eager = false;
     bool is_lent = false;   // See RecvSession::lend_place().
-    std::uint64_t end = 0;  // Of the chunk, in the message.
+    std::uint64_t end = 0;  // End of the chunk, in the message.
     CopyTrack track;
   };
 
@@ -62,15 +62,15 @@ class RecvFlow final : public StreamEvents {
   bool is_up() const { return state_ == State::kUp; }
   bool is_alive() const { return stream_ != nullptr; }
   const Endpoint& remote() const { return remote_; }
-  // When it came there were streams left for more than each session's first.
+  // When it was accepted, streams were left beyond the first of each session.
   bool is_to_spare() const { return is_to_spare_; }
-  // The NIC's receive queue that it came by, where that is known.
+  // The NIC's receive queue of the stream, if known.
   std::optional<std::uint32_t> rx_queue() const { return rx_queue_; }
   TimePoint deadline() const { return deadline_; }
   const Hello& hello() const { return hello_; }
   std::size_t index() const { return hello_.flow; }
 
-  // Writes a record, after the preamble if it is the first. False: not now.
+  // Writes a record, after the preamble if it is the first. False: no room now.
   template <class Record>
   bool send(const Record& record) {
     std::array<std::byte, kPreambleBytes + kMaxRecordBytes> out;
@@ -86,7 +86,7 @@ class RecvFlow final : public StreamEvents {
     return stream_ != nullptr && stream_->write(bytes, {});
   }
 
-  // Nobody's any more, but for its acceptor, which frees it.
+  // Detaches it from its session; only its acceptor, which frees it, still uses it.
   void leave_session() { session_ = nullptr; }
   void join(RecvSession& session) {
     session_ = &session;
@@ -106,17 +106,17 @@ class RecvFlow final : public StreamEvents {
   void settle_place() {
     if (stream_ != nullptr) stream_->settle_place();
   }
-  void abort();  // RST, if the stream still is there.
+  void abort();  // RST, if the stream still exists.
   void close();  // FIN.
 
-  // The session's: the chunk being read; while kMapping what has been told, of how many lanes all
-  // and of the next one up to which message.
+  // The session's: the chunk being read. While kMapping: the number of lanes told completely, and
+  // the next message to tell of the lane after them.
   Cursor cursor;
-  bool is_stuck = false;  // What is written here does not arrive.
+  bool is_stuck = false;  // Bytes written here do not arrive.
   std::size_t lanes_told = 0;
   std::uint64_t next_map = 0;
-  // The acceptor's: what the challenge said; and its place on the receive queue, as long as its
-  // stream is there.
+  // The acceptor's: the nonce of the challenge; and the flow's share of the receive queue, held
+  // while its stream exists.
   Nonce challenge{};
   RxPlace rx_place;
 
@@ -134,7 +134,7 @@ class RecvFlow final : public StreamEvents {
   void on_bad(TimePoint now);
   void note_health();
 
-  friend class Acceptor;  // It takes hello_ in and moves kHello to kProof.
+  friend class Acceptor;  // Sets hello_ and moves kHello to kProof.
   Acceptor* acceptor_;
   RecvSession* session_ = nullptr;
   Stream* stream_;

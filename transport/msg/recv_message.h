@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A message on its way in, as a posted receive or as an unexpected message: bytes that came before
-// their buffer did.
+// An incoming message: a posted receive, or an unexpected message, whose bytes came before its
+// buffer was posted.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@
 
 namespace ztcp::msg {
 
-// What has come of a message. A plain value; RecvSession keeps its rules.
+// The received part of a message. A plain value; RecvSession keeps its rules.
 struct Arrival {
-  bool has_begun;      // A chunk has come: all below is valid.
+  bool has_begun;      // A chunk has arrived: the members below are valid.
   bool wants_receipt;  // The sender waits until it is received.
   UnitSize unit;
   std::uint64_t total;
-  std::uint64_t held_bytes;  // Of the units in `held`.
+  std::uint64_t held_bytes;  // In the units of `held`.
   ChunkMap held;
 
   void begin(std::uint64_t total_bytes) {
@@ -39,7 +39,7 @@ struct Arrival {
   std::uint64_t bytes_of(std::uint64_t first_unit, std::uint64_t last_unit) const {
     return std::min(unit.offset(last_unit), total) - unit.offset(first_unit);
   }
-  // Units that are whole once bytes [.., end) of a chunk have come.
+  // Number of units that are complete once bytes [.., end) of a chunk have arrived.
   std::uint64_t units_below(std::uint64_t end) const {
     return end == total ? unit.count(total) : unit.index(end);
   }
@@ -49,8 +49,8 @@ struct Arrival {
 // post() until on_done(), or until the session has ended, and may then be used again.
 class RecvMessage : private Arrival {
  public:
-  // The owner's, before each post(): the session alone writes to the buffer until the message is
-  // done.
+  // Called by the owner before each post(): the session alone writes to the buffer until the
+  // message is done.
   void start(std::span<std::byte> buffer, std::uint32_t tag, bool is_polled = true) {
     buffer_ = buffer.data();
     capacity_bytes_ = buffer.size();
@@ -59,26 +59,26 @@ class RecvMessage : private Arrival {
     copies_out_ = 0;
     has_begun = false;
   }
-  std::size_t size_bytes() const { return total; }  // Of what was received. Once done.
+  std::size_t size_bytes() const { return total; }  // Received bytes. Valid once done.
   std::uint32_t tag() const { return tag_; }
 
-  // --- The session's ---
+  // --- Called by the session ---
   Arrival& arrival() { return *this; }
   static RecvMessage& of(Arrival& arrival) { return static_cast<RecvMessage&>(arrival); }
   std::byte* buffer() const { return buffer_; }
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
-  // Somebody may look at it before it is done: only the ordered copy writes there.
+  // The buffer may be polled before the message is done: only ordered_copy() writes there.
   bool is_polled() const { return is_polled_; }
-  // Its pieces that are with workers (CopyJobs).
+  // Pieces that workers are copying (CopyJobs).
   std::uint32_t copies_out() const { return copies_out_; }
   void note_copy_given() { ++copies_out_; }
   void note_copied() { --copies_out_; }
-  // The next that waits for its lane's window.
+  // The next message that waits for its lane's window.
   void set_next(RecvMessage* next) { next_ = next; }
   RecvMessage* next() const { return next_; }
 
  private:
-  // Set by start(); a record that was never used has not been touched.
+  // Set by start(); the memory of an unused record is never touched.
   std::byte* buffer_;
   std::uint64_t capacity_bytes_;
   RecvMessage* next_;
@@ -87,10 +87,10 @@ class RecvMessage : private Arrival {
   bool is_polled_;
 };
 
-// What came before its buffer was posted.
+// A message that arrived before its buffer was posted.
 struct UnexpectedMessage : Arrival {
   std::uint64_t reserved_bytes;  // In Bounce, by chunks begun.
-  std::uint64_t eager_bytes;     // Of units in Bounce, to be released by the post.
+  std::uint64_t eager_bytes;     // For units in Bounce; the post releases them.
   Bounce::Table pages;
 
   static UnexpectedMessage& of(Arrival& arrival) {
@@ -98,31 +98,32 @@ struct UnexpectedMessage : Arrival {
   }
 };
 
-// The messages of one tag: what is posted, and what has come.
+// The messages of one tag: posted ones, and arrived ones.
 struct RecvLane {
   std::uint32_t tag;
   std::uint32_t done_beyond;  // Bit i: message received + i is done.
-  // received <= posted <= received + 32; chunks of [received, received + 32) are taken.
+  // received <= posted <= received + 32; chunks of [received, received + 32) are accepted.
   std::uint64_t posted;
   std::uint64_t received;
   std::uint64_t told_posted;  // By the newest credit.
-  std::uint64_t begun;        // All of 0..begun-1, by the sender, in order.
-  bool is_small;              // As the message begun last (record.h, "When credit is told").
-  bool wants_receipt;         // For one of those that are done and not counted as received.
-  bool is_listed;             // In the list of those with credit to tell (LaneList).
+  std::uint64_t begun;        // Messages 0..begun-1 were begun by the sender, in order.
+  bool is_small;              // Whether the message begun last is small (record.h, "When credit is
+                              // told").
+  bool wants_receipt;         // Set by a message that is done and not counted as received.
+  bool is_listed;             // In the list of lanes with credit to tell (LaneList).
   RecvLane* list_before;
   RecvLane* list_after;
   // Posted beyond that window, in order.
   RecvMessage* waiting_first;
   RecvMessage* waiting_last;
-  // Of each number in the window: what is posted (below `posted`), or unexpected, or null.
+  // By number in the window: the posted record (below `posted`), the unexpected one, or null.
   std::array<Arrival*, kMessageWindow> arrivals;
 
   Arrival*& arrival(std::uint64_t number) { return arrivals[number % kMessageWindow]; }
   bool is_posted(std::uint64_t number) const { return number < posted; }
   bool is_in_window(std::uint64_t number) const { return number < received + kMessageWindow; }
-  // It knows of less than half of the buffers that are there for messages to come, of a lane where
-  // it matters (record.h, "When credit is told").
+  // Whether the sender knows of fewer than half of the buffers for messages to come, in a lane
+  // where that matters (record.h, "When credit is told").
   bool is_sender_short() const {
     if (is_small || posted <= begun) return false;
     const std::uint64_t known = told_posted > begun ? told_posted - begun : 0;
@@ -132,13 +133,13 @@ struct RecvLane {
   bool is_finished(std::uint64_t number) const {
     return number < received || (done_beyond >> (number - received) & 1) != 0;
   }
-  // Of what is posted and not finished.
+  // Number of a record that is posted and not finished.
   std::uint64_t number_of(const Arrival& posted_one) const {
     std::uint64_t number = received;
     while (arrivals[number % kMessageWindow] != &posted_one) ++number;
     return number;
   }
-  // Messages of which all has come, and some is being copied.
+  // Messages that have arrived completely and are still being copied.
   std::size_t count_copying() const {
     std::size_t count = 0;
     for (std::uint64_t number = received; number < posted; ++number) {
@@ -158,7 +159,7 @@ struct RecvLane {
   }
 };
 
-// A session's unexpected messages: no more than may be out without a posted buffer.
+// A session's unexpected messages: as many as may be out without a posted buffer.
 class UnexpectedPool {
  public:
   // Null when all are taken.
@@ -182,9 +183,10 @@ class UnexpectedPool {
   }
 
  private:
-  std::uint32_t free_ = ~0U;  // One bit each.
+  std::uint32_t free_ = ~0U;  // One bit per message.
   static_assert(kMaxUnexpected == 32);
-  std::array<UnexpectedMessage, kMaxUnexpected> messages_;  // Not touched before they are taken.
+  std::array<UnexpectedMessage, kMaxUnexpected> messages_;  // Their memory is not touched before
+                                                            // they are taken.
 };
 
 }  // namespace ztcp::msg

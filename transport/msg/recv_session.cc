@@ -25,7 +25,7 @@ RecvSession::~RecvSession() {
   stop_writing();
   for (auto& flow : flows_) {
     if (flow == nullptr) continue;
-    // A refusal must still reach its reader.
+    // The refusal must still reach the peer.
     if (flow->state() == RecvFlow::State::kDraining)
       flow->close();
     else
@@ -51,7 +51,7 @@ void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
   const std::size_t index = attached->index();
   assert(index < flows_granted_ && attached->hello().epoch > epochs_[index]);
   epochs_[index] = attached->hello().epoch;
-  if (flows_[index] != nullptr) {  // The fence.
+  if (flows_[index] != nullptr) {  // Fences the older stream.
     drop_flow(*flows_[index]);
     flows_[index]->leave_session();
     acceptor_->bury(std::move(flows_[index]));
@@ -72,7 +72,7 @@ void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
   tell_state(flow);
 }
 
-// Goes on where the stream had no more space.
+// Continues where the stream's space ran out.
 void RecvSession::tell_state(RecvFlow& flow) {
   for (; flow.lanes_told < lanes_.size(); ++flow.lanes_told, flow.next_map = 0) {
     RecvLane& lane = lanes_[flow.lanes_told];
@@ -109,13 +109,13 @@ bool RecvSession::tell_maps(RecvFlow& flow, RecvLane& lane) {
   return true;
 }
 
-// Whether what changed is worth a record (record.h, "When credit is told").
+// Whether the changes are worth a record now (record.h, "When credit is told").
 bool RecvSession::are_news_urgent() const {
   return must_tell_ || is_asked_ || untold_received_ >= kMessageWindow / 2 ||
          released_ - told_released_ >= bounce_.allowance_bytes() / 2;
 }
 
-// Something changed.
+// Called after each change of the credit.
 void RecvSession::note_news() {
   if (are_news_urgent()) owe_credit();
 }
@@ -141,7 +141,7 @@ void RecvSession::flush_owed() {
   flush();
 }
 
-// Where no flow takes it, on_writable() or attach() brings it out later.
+// If no flow takes it, on_writable() or attach() sends it later.
 void RecvSession::flush() {
   if (state_ != State::kRunning) return;
   while (!changed_.empty()) {
@@ -185,9 +185,9 @@ void RecvSession::watch_from(TimePoint now) {
   if (acceptor_ != nullptr) acceptor_->wake_at(watch_at_);
 }
 
-// Where nothing is received, the sender may wait for credit that a dead path swallows: what was
-// told on such a flow is told again on another. The sender finds out about the flow itself. Of
-// kernel sockets to ask is a system call, so nothing is asked once all is acknowledged.
+// If nothing is received, the sender may be waiting for credit that was lost on a dead path: credit
+// told on such a flow is told again on another. The sender detects the dead flow itself. With
+// kernel sockets stall() is a system call, so it is not called once everything is acknowledged.
 void RecvSession::watch(TimePoint now) {
   if (state_ != State::kRunning || outstanding_ == 0) {
     watch_at_ = kNever;
@@ -203,7 +203,7 @@ void RecvSession::watch(TimePoint now) {
   bool has_new = false;
   must_watch_ = has_moved;
   for (const auto& flow : flows_) {
-    // While messages move, flows are asked only whether they have come back to life.
+    // While messages move, only stuck flows are checked, whether they work again.
     if (flow == nullptr || !flow->is_up() || (has_moved && !flow->is_stuck)) continue;
     const StreamStall stall = flow->stall(now);
     must_watch_ |= !stall.is_acked;
@@ -237,7 +237,7 @@ void RecvSession::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
   if (state_ == State::kClosing) return finish_closing();
   if (state_ != State::kRunning) return;
   if (has_living_flow()) {
-    // The newest credit may have died with it.
+    // The newest credit may have been lost with it.
     lanes_.for_each([&](RecvLane& lane) { change(lane); });
     return tell_soon();
   }
@@ -245,7 +245,7 @@ void RecvSession::on_flow_lost(TimePoint now, RecvFlow& flow, Error error) {
   if (!is_sender_lost_) wait_for_resume(now, error);
 }
 
-// What translates addresses on the way makes them say nothing of who listens there.
+// With address translation on the path, the address in the hello does not lead to the sender.
 void RecvSession::wait_for_resume(TimePoint now, Error error) {
   resume_deadline_ = now + settings_.resume_wait();
   resume_error_ = error;
@@ -266,7 +266,7 @@ void RecvSession::on_sender_gone(TimePoint now) {
   give_up_sender(now, Error{Errc::kRefused, 0, "nobody listens where the sender's process did"});
 }
 
-// The sender may have been told that messages are done which wait for their buffers here.
+// The sender may have reported messages as done that still wait for their buffers here.
 void RecvSession::give_up_sender(TimePoint now, Error error) {
   const bool has_some = state_ == State::kRunning && unexpected_.count_whole() != 0;
   if (!has_some || outstanding_ != count_copying()) return fail(now, error, why_sender_left());
@@ -318,7 +318,7 @@ void RecvSession::on_protocol_error(TimePoint now, const char* where) {
   fail(now, Error{Errc::kProtocol, 0, where}, FailureDetail{Reason::kProtocol});
 }
 
-// A tag was named for which there is no lane.
+// A tag has no lane.
 void RecvSession::fail_without_lane(TimePoint now) {
   if (!lanes_.is_full())
     return fail(now, Error{Errc::kOutOfMemory, 0, "no memory for another tag"});

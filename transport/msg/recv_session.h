@@ -3,13 +3,13 @@
 //
 // The listening side of a NCCL connection: messages over up to eight byte streams. Three files:
 // recv_session.cc (life: flows joining and leaving, credit), recv_ends.cc (closing, aborting,
-// failing) and recv_sink.cc (where bytes go, and when a message is done). Made by the acceptor,
-// owned by whoever the listener handed it to.
+// failing) and recv_sink.cc (placement of bytes, and when a message is done). Made by the acceptor,
+// owned by the user of the listener.
 //
-// Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
-// construction. Belongs to the thread that owns the streams. Where there are workers, payload may
-// be on its way to its buffer for a while after it has come (CopyJobs); who hears of a message, of
-// an end or of a failure hears of it when nobody writes there any more.
+// Pure: time is an argument, output goes through Stream, events come through StreamEvents, memory
+// is allocated only at construction. Belongs to the thread that owns the streams. With workers,
+// payload may be copied for a while after it has arrived (CopyJobs); a message, an end or a failure
+// is reported only when no worker writes there any more.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class RecvFlow;
 
 class RecvSession final : public CopyClient {
  public:
-  // The acceptor makes it.
+  // Called by the acceptor.
   RecvSession(Acceptor& acceptor, const SessionSettings& settings, const Hello& hello,
               std::uint32_t allowance_bytes, Endpoint remote);
   ~RecvSession();
@@ -44,73 +44,74 @@ class RecvSession final : public CopyClient {
   void set_owner(RecvOwner& owner);  // Once, before the first post().
 
   // Posts the buffer of a record that was start()ed, for the next message of its tag; the record is
-  // lent until on_done(), and its size_bytes() tell what was received. A message larger than the
-  // buffer fails the session with kTruncated. A session that has ended takes it no more: its owner
-  // was told how, or will be.
+  // lent until on_done(), after which size_bytes() is the received size. A message larger than the
+  // buffer fails the session with kTruncated. A session that has ended ignores it: its owner was
+  // told how it ended, or will be.
   void post(TimePoint now, RecvMessage& message);
 
-  // Tells the sender that nothing will be received any more, FIN on every flow, then
-  // on_session_closed(). abort(): RST on every flow, now, and no further event. give_up(): the
-  // same, but it tells the sender that nobody will take its messages.
+  // close(): tells the sender that nothing more will be received, FIN on every flow, then
+  // on_session_closed(). abort(): RST on every flow, now, and no further event. give_up(): like
+  // abort(), but tells the sender that its messages will not be received.
   void close();
   void abort();
   void give_up();
-  // The process ends: tells the sender so at once. From here on no posted memory is written, what
-  // arrives is thrown away, and no event follows.
+  // The process ends: tells the sender at once. From here on no posted memory is written, arriving
+  // bytes are dropped, and no event follows.
   void leave(TimePoint now);
 
-  // The acceptor drives these too; calling them besides does no harm.
+  // The acceptor calls these too; further calls are harmless.
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
 
-  // False once the sender has closed, or is lost: what can be had of it is here, and its end takes
-  // nothing away.
+  // False once the sender has closed, or is lost: all its messages are here, and its end loses
+  // nothing.
   bool needs_peer() const { return !has_bye_ && !is_sender_lost_; }
   Endpoint remote() const { return remote_; }
   // Bytes taken, or promised to chunks under way, without a posted buffer: never above the eager
   // allowance.
   std::uint64_t unposted_bytes() const { return bounce_.reserved_bytes(); }
   std::uint32_t allowance_bytes() const { return bounce_.allowance_bytes(); }
-  // Valid once on_session_failed() was told.
+  // Valid after on_session_failed().
   const FailureDetail& failure_detail() const { return failure_; }
-  // Of the streams that are gone, other than in peace.
+  // Sums over streams that ended, except those that closed in order.
   const StreamHealth& health() const { return health_; }
 
-  // --- The acceptor's ---
+  // --- Called by the acceptor ---
   std::uint64_t id() const { return id_; }
   const Cookie& cookie() const { return cookie_; }
   bool is_running() const { return state_ == State::kRunning; }
   std::uint8_t flows_granted() const { return flows_granted_; }
   std::uint32_t epoch(std::size_t flow) const { return epochs_[flow]; }
-  // Takes a flow that has shaken hands. An older stream of the same index ends first.
+  // Adds a flow after its handshake. An older stream of the same index ends first.
   void attach(TimePoint now, std::unique_ptr<RecvFlow> flow);
-  // What a resume may join: neither end has said that it is over.
+  // Whether a resume may join: neither side has announced the end.
   bool takes_flows() const { return is_running() && sender_left_ == Reason::kNone; }
-  // The sender said so, with messages outstanding: its process ended, or it aborted.
+  // The sender announced its end with messages outstanding: its process ended, or it aborted.
   void on_sender_left(TimePoint now, Reason why);
   // Sends the credit it owes.
   void flush_owed();
-  // The acceptor is going: nothing of it may be used any more.
+  // The acceptor is being destroyed, and must not be used any more.
   void orphan();
 
-  // --- The probe's ---
+  // --- Called by the probe ---
   void wake_at(TimePoint when);
-  // Its host says that the process which listened there does no more.
+  // Its host refuses connections where the sender's process listened.
   void on_sender_gone(TimePoint now);
 
-  // --- CopyJobs' ---
+  // --- Called by CopyJobs ---
   void on_copied(TimePoint now, RecvMessage& message) override;
 
-  // --- The flows' ---
+  // --- Called by the flows ---
   void on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chunk);
   void on_payload(TimePoint now, RecvFlow& flow, std::span<const std::byte> bytes);
-  // Where the next `bytes` of the chunk being read may be put by others; empty: on_payload() wants
-  // them. Then they are there.
+  // Destination of the next `bytes` of the chunk being read, for code that places them directly and
+  // then calls on_placed(); empty: use on_payload().
   Place place(const RecvFlow& flow, std::size_t bytes);
   void on_placed(TimePoint now, RecvFlow& flow, std::size_t bytes);
-  // place() is another thread's until on_placed(), or until the flow's stream has been let go. Who
-  // ends the session or hands memory back waits for that thread (Stream::settle_place(), abort(),
-  // close()); no message can be done meanwhile, since no other flow may bring the same bytes.
+  // Lends place() to another thread until on_placed(), or until the flow's stream is closed or
+  // aborted. Before the session ends or returns memory it waits for that thread
+  // (Stream::settle_place(), abort(), close()); no message can be done meanwhile, since no other
+  // flow may bring the same bytes.
   bool lend_place(RecvFlow& flow);
   void on_ask();
   void on_bye(TimePoint now, RecvFlow& flow, const Bye& bye);
@@ -168,7 +169,7 @@ class RecvSession final : public CopyClient {
     if (sender_left_ == Reason::kNone) return {};
     return {sender_left_, /*from_peer=*/true};
   }
-  // Nobody writes to posted memory any more.
+  // Both return when no thread writes to posted memory any more.
   void settle_places();
   void stop_writing();
   void fail_without_lane(TimePoint now);
@@ -186,33 +187,33 @@ class RecvSession final : public CopyClient {
 
   State state_ = State::kRunning;
   bool owes_credit_ = false;  // In the acceptor's list.
-  bool must_tell_ = false;    // The sender may wait for what changed.
-  bool is_asked_ = false;     // And for what changes next.
+  bool must_tell_ = false;    // The sender may be waiting for the changes.
+  bool is_asked_ = false;     // It also waits for the next change.
   bool has_bye_ = false;
   bool is_sender_lost_ = false;         // For good; messages that came before wait for buffers.
-  Reason sender_left_ = Reason::kNone;  // Why, as it said.
-  std::uint64_t bye_messages_ = 0;      // What the sender's bye said.
-  // Set while no flow is left: then the sender is given up, because of resume_error_.
+  Reason sender_left_ = Reason::kNone;  // The reason that the sender gave.
+  std::uint64_t bye_messages_ = 0;      // Count in the sender's bye.
+  // Set while no flow is left: when it passes, the sender is given up because of resume_error_.
   TimePoint resume_deadline_ = kNever;
   Error resume_error_;
-  SenderProbe probe_{*this};  // Meanwhile.
-  // A failure the owner has not been told: it was not set yet.
+  SenderProbe probe_{*this};  // Active meanwhile.
+  // A failure that could not be reported because there was no owner yet.
   bool has_untold_failure_ = false;
   Error untold_failure_;
   FailureDetail failure_;
   StreamHealth health_;
 
   Lanes<RecvLane> lanes_;
-  LaneList<RecvLane> changed_;  // Lanes with credit to tell, now or at some time.
+  LaneList<RecvLane> changed_;  // Lanes with credit to tell, now or later.
   std::uint64_t released_ = 0;
   std::uint64_t received_ = 0;  // Messages done, of all lanes.
   std::uint64_t told_released_ = 0;
-  std::uint64_t untold_received_ = 0;  // Messages, in the order of their lanes.
-  std::uint64_t outstanding_ = 0;      // Buffers posted for others.
+  std::uint64_t untold_received_ = 0;  // Messages, counted in the order of their lanes.
+  std::uint64_t outstanding_ = 0;      // Posted buffers that are not done.
   std::size_t places_lent_ = 0;        // To flows.
   RecvFlow* heard_last_ = nullptr;     // Credit goes there: it is alive if any is.
-  TimePoint watch_at_ = kNever;        // Whether flows carry credit.
-  bool must_watch_ = false;            // Not all that was told is known to have arrived.
+  TimePoint watch_at_ = kNever;        // Next check whether flows carry credit.
+  bool must_watch_ = false;            // Some credit is not known to have arrived.
   std::uint64_t watched_received_ = 0;
   std::array<std::uint32_t, kMaxFlows> epochs_{};
   std::array<std::unique_ptr<RecvFlow>, kMaxFlows> flows_;

@@ -37,8 +37,7 @@ void RecvSession::on_chunk(TimePoint now, RecvFlow& flow, const Chunk& chunk) {
     finish(now, *lane, chunk.message);
 }
 
-// What the chunk belongs to; the message's size is known from its first chunk on. Null when it
-// failed the session.
+// The message of the chunk; its size is known from its first chunk on. Null: the session failed.
 Arrival* RecvSession::begin(TimePoint now, RecvLane& lane, const Chunk& chunk) {
   Arrival*& m = lane.arrival(chunk.message);
   if (!lane.is_posted(chunk.message)) {
@@ -64,7 +63,7 @@ Arrival* RecvSession::begin(TimePoint now, RecvLane& lane, const Chunk& chunk) {
   return m;
 }
 
-// Of the allowance, for what the chunk brings of units that are not held.
+// Reserves allowance for the chunk's bytes in units that are not held.
 void RecvSession::reserve(TimePoint now, RecvFlow& flow, UnexpectedMessage& m, const Chunk& chunk) {
   const std::uint64_t end = chunk.offset + chunk.size_bytes;
   std::uint64_t wanted = chunk.size_bytes;
@@ -101,7 +100,7 @@ void RecvSession::on_payload(TimePoint now, RecvFlow& flow, std::span<const std:
   if (first + 1 == last ? !m.held.test(first) : m.held.count(first, last) == 0) [[likely]] {
     if (!sink(now, m, flow, from, bytes)) return;
   } else {
-    // A peer that sends twice what we hold. What is held is never written again.
+    // A peer that sends held bytes again. Held units are never written again.
     for (std::uint64_t u = first; u < last; ++u) {
       if (m.held.test(u)) continue;
       const std::uint64_t begin = std::max(from, m.unit.offset(u));
@@ -119,7 +118,7 @@ void RecvSession::settle(TimePoint now, RecvLane& lane, Arrival& m, std::uint64_
     note_news();
 }
 
-// Of units that are not held.
+// Only for units that are not held.
 Place RecvSession::place(const RecvFlow& flow, std::size_t bytes) {
   const RecvFlow::Cursor& cursor = flow.cursor;
   if (state_ != State::kRunning || cursor.lane->is_finished(cursor.message) ||
@@ -143,7 +142,7 @@ void RecvSession::take_back_place(RecvFlow& flow) {
   if (std::exchange(flow.cursor.is_lent, false)) --places_lent_;
 }
 
-// What is left of the flow's chunk and of one that another flow of those is at.
+// Whether the rest of the flow's chunk overlaps with that of another flow for which of() is true.
 template <class Of>
 bool RecvSession::overlaps_another(const RecvFlow& flow, Of&& of) {
   const RecvFlow::Cursor& ours = flow.cursor;
@@ -185,7 +184,7 @@ bool RecvSession::sink(TimePoint now, Arrival& m, RecvFlow& flow, std::uint64_t 
   return true;
 }
 
-// Units end as their last byte comes: a chunk begins with its first.
+// A unit is complete with its last byte: a chunk begins at a unit.
 void RecvSession::hold(Arrival& m, RecvFlow& flow, std::uint64_t from, std::uint64_t to) {
   const std::uint64_t first = m.unit.index(from);
   const std::uint64_t last = m.units_below(to);
@@ -208,11 +207,11 @@ void RecvSession::hold(Arrival& m, RecvFlow& flow, std::uint64_t from, std::uint
 
 void RecvSession::post(TimePoint now, RecvMessage& message) {
   assert(owner_ != nullptr);
-  if (state_ != State::kRunning) return;  // The owner knows, or will hear, how it ended.
+  if (state_ != State::kRunning) return;  // The owner was told, or will be told, how it ended.
   RecvLane* const lane = lanes_.find_or_add(message.tag());
   if (lane == nullptr) return fail_without_lane(now);
   if (has_bye_ || is_sender_lost_) [[unlikely]] {
-    // Of a message beyond the window nothing has come.
+    // No bytes have arrived of a message beyond the window.
     const Arrival* const came = lane->has_room() ? lane->arrival(lane->posted) : nullptr;
     if (has_bye_ && came == nullptr)
       return fail(now, Error{Errc::kPeerClosed, 0, "post: the sender has closed"},
@@ -230,7 +229,7 @@ void RecvSession::post(TimePoint now, RecvMessage& message) {
 }
 
 void RecvSession::take(TimePoint now, RecvLane& lane, RecvMessage& message) {
-  // Of the sender, as far as we know: it may wait for this one.
+  // As far as the sender is known to have been told: it may wait for this one.
   const bool is_the_only_one = lane.told_posted <= lane.begun;
   const std::uint64_t number = lane.posted++;
   change(lane);
@@ -248,8 +247,8 @@ void RecvSession::take(TimePoint now, RecvLane& lane, RecvMessage& message) {
     note_news();
 }
 
-// Exactly what has come: the memory between must not change before its bytes arrive, for someone
-// may poll it.
+// Copies exactly the received bytes: the memory in between must not change before its bytes arrive,
+// since it may be polled.
 void RecvSession::take_over(UnexpectedMessage& m, RecvMessage& to, RecvLane& lane,
                             std::uint64_t number) {
   to.arrival() = m;
@@ -260,7 +259,7 @@ void RecvSession::take_over(UnexpectedMessage& m, RecvMessage& to, RecvLane& lan
     bounce_.read(m.pages, m.unit.offset(u), {to.buffer() + m.unit.offset(u), size_bytes});
     left -= size_bytes;
   }
-  for (const auto& flow : flows_) {  // Units under way.
+  for (const auto& flow : flows_) {  // Incomplete units.
     if (flow == nullptr || !flow->is_alive() || flow->cursor.lane != &lane ||
         flow->cursor.message != number)
       continue;
@@ -276,9 +275,8 @@ void RecvSession::take_over(UnexpectedMessage& m, RecvMessage& to, RecvLane& lan
   unexpected_.give_back(m);
 }
 
-// The flow's stream has ended: the units it left unfinished count as nothing, and will be written
-// again. A unit may be longer than a stretch, so what workers have of it need not be of the last
-// one.
+// The flow's stream has ended: its incomplete units count as nothing, and will be written again. A
+// unit may be longer than a stretch, so workers may have pieces of an earlier stretch of it.
 void RecvSession::drop_chunk(RecvFlow& flow) {
   take_back_place(flow);
   const RecvFlow::Cursor cursor = flow.cursor;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Where the kernel has a NIC with several receive queues: how many flows that carry bulk each of
-// them serves. The NIC chooses by a hash of addresses and ports, so two flows may share a queue,
-// and the CPU behind it, while others have nothing to do; a flow dialled from another port may come
-// by one of those. Asked only while flows shake hands and end.
+// For NICs of the kernel with several receive queues: how many flows with bulk each queue serves.
+// The NIC chooses by a hash of addresses and ports, so two flows may share a queue, and the CPU
+// behind it, while others are idle; a flow dialled from another port may come by an idle one. Used
+// only when flows shake hands and end.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ class RxPlaces {
  public:
   virtual ~RxPlaces() = default;
 
-  // A flow knocks by `queue` for the `tries`th time. False: it had better come by another.
+  // A flow arrives by `queue` for the `tries`th time. False: it should use another queue.
   virtual bool take(std::uint32_t queue, std::uint32_t tries) = 0;
-  // One that comes back is there, wherever that is.
+  // A resumed flow is accepted on any queue.
   virtual void take_back(std::uint32_t queue) = 0;
   virtual void give_back(std::uint32_t queue) = 0;
 };
 
-// What a flow has taken there; given back with it.
+// A flow's share of a queue; given back with the flow.
 class RxPlace {
  public:
   RxPlace() = default;

@@ -10,14 +10,14 @@
 namespace ztcp::msg {
 namespace {
 
-// With several flows up a chunk is about the flow's room, so that none gets a backlog; but a room
-// that opens by one segment at a time must not cut messages into crumbs.
+// With several flows up a chunk is about the flow's room, so that none gets a backlog; but room
+// that opens by one segment at a time must not make chunks tiny.
 constexpr std::uint64_t kMinSharedChunkBytes = 16U << 10;
-// Where the first flow is kept free: from which messages; and pieces that are worth a thread's
-// while.
+// With keeps_first_flow_free: the messages that avoid the first flow, and the smallest piece that
+// is worth a thread's wakeup.
 constexpr std::uint64_t kBulkBytes = 64U << 10;
 constexpr std::uint64_t kMinEvenChunkBytes = 128U << 10;
-// A lane that has had only copies for so many messages is told of in batches (record.h).
+// After this many copied messages in a row, a lane's credit is told in batches (record.h).
 constexpr std::uint64_t kMixedMessages = 16;
 
 }  // namespace
@@ -47,14 +47,14 @@ void SendSession::pump() {
   }
 }
 
-// Something was heard: tells of what is done, then hands out what may go now.
+// Called after an event: reports finished messages, then sends what may go now.
 void SendSession::advance() {
   complete_messages();
   pump();
   if (is_closing_) finish_closing();
 }
 
-// What was lost needs no credit: it went out plainly, or was charged.
+// Lost units need no credit: they went out plainly, or were charged.
 SendSession::Next SendSession::next_lost() {
   const auto lost = [](SendMessage& m) {
     return Next{&m, m.next_lost(), !m.lane().is_posted(m.number())};
@@ -80,7 +80,7 @@ SendSession::Next SendSession::next_new() {
   return {};
 }
 
-// Hands out one chunk. False when there is none that may go, or no flow has room.
+// Sends one chunk. False when no chunk may go, or no flow has room.
 bool SendSession::dispatch_next() {
   if (unsent_.empty() && messages_with_lost_units_ == 0) return false;
   Next next = messages_with_lost_units_ != 0 ? next_lost() : next_new();
@@ -102,12 +102,12 @@ bool SendSession::dispatch_next() {
   }
   limit = std::max(unit.offset(unit.index(limit)), unit.bytes());
   next.piece.size_bytes = std::min(next.piece.size_bytes, limit);
-  // A full ring: on_acked() of that flow comes back here; meanwhile the others go on.
+  // If its ring is full, on_acked() of that flow retries; meanwhile the others go on.
   write_chunk(*choice.flow, next);
   return true;
 }
 
-// Of other lanes the receiver tells by itself.
+// For other lanes the receiver sends credit unasked.
 void SendSession::ask_if_it_helps() {
   if (!has_asked_ &&
       std::any_of(unsent_.begin(), unsent_.end(), [](SendMessage& m) { return m.lane().is_small; }))
@@ -123,10 +123,10 @@ void SendSession::ask() {
                            [&](SendFlow& flow) { return flow.room() != 0 && flow.write(record); });
 }
 
-// A copy is done when the peer's kernel has acknowledged it, which delays the ACK of a last segment
-// by tens of milliseconds. So where the silence of the receiver can't end the wait sooner, the
-// receiver is asked to confirm the message. A run of small messages is spared the records: the
-// receiver confirms those in batches, after which its silence is known.
+// A copy is done when the peer's kernel has acknowledged it, and kernels delay the ACK of a last
+// segment by tens of milliseconds. So if the receiver's silence can't end the wait sooner, the
+// receiver is asked to confirm the message. For a run of small messages these records are avoided:
+// the receiver confirms them in batches, after which its silence is known.
 bool SendSession::wants_receipt(const SendMessage& m) const {
   if (ack_is_delivery_) return false;
   if (!kept_.owns(m)) return true;
@@ -173,20 +173,20 @@ void SendSession::write_chunk(SendFlow& flow, const Next& next) {
   sent_.push_back(m);
 }
 
-// Not considering streams that still refer to its memory.
+// Does not consider streams that still refer to its memory.
 bool SendSession::is_held_by_peer(const SendMessage& m) const {
   if (m.number() < m.lane().received) return true;
   return ack_is_delivery_ && !m.has_lost() && !is_in_doubt(m);
 }
 
-// A flow that carried some of it has died.
+// Whether a flow that carried some of it has died.
 bool SendSession::is_in_doubt(const SendMessage& m) const {
   for (std::size_t f = 0; f < flows_granted_; ++f)
     if (m.stream_end(f) == SendMessage::kInDoubt) return true;
   return false;
 }
 
-// Whether a living stream does (Stream::write()).
+// Whether a living stream refers to its memory (Stream::write()).
 bool SendSession::is_referred_to(const SendMessage& m) const {
   for (std::size_t f = 0; f < flows_granted_; ++f) {
     const std::uint64_t end = m.stream_end(f);
@@ -195,24 +195,24 @@ bool SendSession::is_referred_to(const SendMessage& m) const {
   return false;
 }
 
-// The receiver was asked for a record, or may owe one. It has sent it by the time it tells that it
-// has a message which begins after this.
+// The receiver was asked for a record, or may owe one. It has sent it by the time it reports a
+// message that begins after this.
 void SendSession::expect_news() {
   if (lanes_.size() != 0) silent_after_ = lanes_[0].begun;
 }
 
-// Whether no record of the receiver's is on its way, nor will be before all that was written so far
-// is received. From its rules (record.h, "When credit is told"), as far as they are told here:
-// where a connection has one lane and one flow.
+// Whether no record of the receiver is in flight, nor will be before everything written so far is
+// received. Follows from its rules (record.h, "When credit is told") for a connection with one lane
+// and one flow.
 bool SendSession::is_receiver_silent(const SendLane& lane) const {
   return may_be_silent() && lane.is_small && lane.received > lane.small_since &&
          lane.received > silent_after_ && lane.begun - lane.received < kMessageWindow / 2 &&
          !credit_.may_be_told_of_eager();
 }
 
-// The end of this process does not take the message away, whose bytes are the kernel's or the
-// peer's. A kernel goes on to send what it has, but throws that away when anything comes for a
-// process that is no more (RFC 1122 section 4.2.2.13).
+// Whether the message arrives even if this process ends: its bytes are the kernel's or the peer's.
+// A kernel goes on sending its queued data, but drops it when any packet arrives for a process that
+// has ended (RFC 1122 section 4.2.2.13).
 bool SendSession::outlives_process(const SendMessage& m) {
   if (m.has_lost() || is_in_doubt(m)) return false;
   if (is_receiver_silent(m.lane())) return true;
@@ -250,7 +250,7 @@ void SendSession::complete_messages() {
       continue;
     }
     if (done == nullptr) continue;
-    owner_.on_done(*done);  // It may post the record again, close or abort.
+    owner_.on_done(*done);  // The owner may post the record again, close or abort.
     if (is_ended()) return;
   }
 }
@@ -278,7 +278,8 @@ void SendSession::resolve(SendFlow& flow, SendMessage& m, const ChunkMap* held) 
   if (!had_lost && m.has_lost()) ++messages_with_lost_units_;
 }
 
-// The maps are through: what this flow carried and no map showed is either finished or lost.
+// All maps have arrived: units that this flow carried and no map showed are either finished or
+// lost.
 void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) {
   if (!credit_.on_released(ready.released)) return on_protocol_error(now, flow, "ready");
   for_each_outstanding([&](SendMessage& m) {

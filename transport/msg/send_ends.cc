@@ -30,7 +30,7 @@ void SendSession::finish_closing() {
       said_bye_ = true;
       flow.close();
     } else {
-      has_left = true;  // on_acked() comes back here.
+      has_left = true;  // on_acked() retries.
     }
   }
   for (SendFlow& flow : flows_) {
@@ -49,9 +49,9 @@ bool SendSession::has_lent() {
   return any;
 }
 
-// Lent messages under way are given up, and with them the streams that refer to their memory. A
+// Lent messages in flight are given up, and with them the streams that refer to their memory. A
 // reset does not tell the receiver that no other stream will follow, and may get lost; a hello
-// does. Where all are copied, the receiver gets them first.
+// does. If all messages are copied, the receiver gets them first.
 void SendSession::leave(TimePoint now) {
   if (is_ended()) return;
   is_closing_ = is_leaving_ = true;
@@ -76,7 +76,7 @@ bool SendSession::give_up(TimePoint now) {
   return true;
 }
 
-// By a new stream, as a redial, which bounds it.
+// By a new stream, which is bounded like a redial.
 void SendSession::say_by_hello(TimePoint now) {
   for (SendFlow& flow : flows_)
     if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
@@ -89,8 +89,7 @@ void SendSession::say_by_hello(TimePoint now) {
   first.wait_until(now);
 }
 
-// A chunk of which a part has gone out can't be cut short, and memory that is its owner's again
-// can't be sent.
+// A partly sent chunk can't be cut short, and memory that is its owner's again can't be sent.
 bool SendSession::refers_to_messages(const SendFlow& flow) {
   bool any = false;
   for_each_outstanding([&](const SendMessage& m) {
@@ -100,7 +99,7 @@ bool SendSession::refers_to_messages(const SendFlow& flow) {
   return any;
 }
 
-// True: a flow at least ends with it.
+// True: at least one flow ends with it.
 bool SendSession::say_why(const Refusal& refusal) {
   bool any = false;
   RecordBuffer out;
@@ -113,7 +112,7 @@ bool SendSession::say_why(const Refusal& refusal) {
   return any;
 }
 
-// Copies that all went by one flow, on which the bye comes behind them.
+// Copies that were all sent on one flow, on which the bye follows them.
 void SendSession::cut_off() {
   if (is_finishing() && unsent_.empty() && messages_with_lost_units_ == 0 && !has_lent()) {
     const auto carries = [&](const SendFlow& flow) {
@@ -131,9 +130,9 @@ void SendSession::cut_off() {
   if (!is_ended()) abort();
 }
 
-// The receiver's process has ended, so undelivered messages are not lost to any reader. It may have
-// had all of them, and ended before its kernel said so; the owner hears of its end with the next
-// message.
+// The receiver's process has ended, so undelivered messages are no loss. It may have received all
+// of them, and ended before its kernel acknowledged them; the owner is told of the end with its
+// next message.
 void SendSession::release_kept() {
   for (auto next = sent_.begin(); next != sent_.end();) {
     SendMessage& m = *next++;

@@ -38,8 +38,8 @@ void SendFlow::begin_watch(TimePoint now) {
   moved_at_ = stalled_since_ = now;
 }
 
-// Where the kernel takes what is written nobody knows whether something waits; its own count of
-// timeouts does.
+// If the kernel has taken all bytes, unacknowledged ones are not visible here; its own count of
+// timeouts shows them.
 void SendFlow::watch(TimePoint now, bool ack_is_delivery) {
   const bool has_moved = acked_bytes_ != watched_acked_;
   const bool nothing_waited = ack_is_delivery && watched_acked_ == watched_written_;
@@ -111,7 +111,7 @@ void SendFlow::on_bytes(TimePoint now, std::span<const std::byte> bytes) {
       case RecordReader::Step::kNeedMore:
         return;
       case RecordReader::Step::kPreamble:
-        // Another version refuses by a record in the form that never changes; wait for it.
+        // Another version refuses by a record whose form never changes; wait for it.
         break;
       case RecordReader::Step::kRecord:
         if (reader_.version() != kWireVersion && reader_.header().type != RecordType::kRefusal)

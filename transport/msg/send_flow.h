@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One flow of a SendSession: its stream, its handshake, and what it reads. Decides nothing about
-// messages; a dead flow is dialled again by its session with the next epoch.
+// One flow of a SendSession: its stream, its handshake, and the records it reads. Decides nothing
+// about messages; its session dials a dead flow again with the next epoch.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ class SendSession;
 class SendFlow final : public StreamEvents {
  public:
   enum class State : std::uint8_t {
-    kIdle,        // Not wanted yet.
+    kIdle,        // Not needed yet.
     kWaiting,     // To be dialled at wake_at().
     kConnecting,  // The stream is being opened.
-    kGreeting,    // hello is out.
-    kResuming,    // accept has come; maps and credit, then ready.
+    kGreeting,    // hello was sent.
+    kResuming,    // accept has arrived; maps and credit, then ready follow.
     kUp,
     kGone,   // Given up.
     kEnded,  // Closed in order.
@@ -42,37 +42,37 @@ class SendFlow final : public StreamEvents {
   bool was_up() const { return was_up_; }
   std::uint64_t acked_bytes() const { return acked_bytes_; }
   std::uint64_t written_bytes() const { return written_bytes_; }
-  // That the peer's TCP has acknowledged, as far as it was asked; of the stream that was let go
-  // last, all that it had.
+  // Bytes that the peer's TCP has acknowledged, as of the last ask_delivery(); after the stream has
+  // ended, all that it had acknowledged.
   std::uint64_t delivered_bytes() const { return delivered_bytes_; }
   void ask_delivery() {
     if (stream_ != nullptr) stream_->ask_delivery();
   }
   TimePoint wake_at() const { return wake_at_; }
-  // The peer's FIN has come: the flow ends once it is drained.
+  // The peer's FIN has arrived: the flow ends once it is drained.
   void set_peer_finished() { has_peer_finished_ = true; }
   bool has_peer_finished() const { return has_peer_finished_; }
-  // Of the streams that it has let go.
+  // Sums over the streams that have ended.
   const StreamHealth& health() const { return health_; }
   bool is_drained() const { return acked_bytes_ == written_bytes_; }
   StreamStall stall(TimePoint now) const {
     return stream_ != nullptr ? stream_->stall(now) : StreamStall{};
   }
-  // Zero: it is open again.
+  // Zero: the window is open again.
   void tolerate_shut_window(Duration lasted) {
     if (lasted == Duration::zero() && !is_tolerated_) return;
     is_tolerated_ = lasted != Duration::zero();
     stream_->tolerate_shut_window(lasted);
   }
-  // The peer's process may take longer for its next word.
+  // The peer's process may take longer for its next record.
   void wait_longer(TimePoint until) { set_wake_at(until); }
 
-  // --- Whether it makes progress, looked at now and then
+  // --- Progress, checked now and then
   void begin_watch(TimePoint now);
   void watch(TimePoint now, bool ack_is_delivery);
-  // Something of it was acknowledged, at the look before the last one or since.
+  // Last check by which bytes had been acknowledged since the check before.
   TimePoint moved_at() const { return moved_at_; }
-  // Nothing of what waits has been acknowledged since then.
+  // Nothing that waits has been acknowledged since then.
   TimePoint stalled_since() const { return stalled_since_; }
 
   // Room for chunks now; 0 while the stream's rings are full.
@@ -80,28 +80,28 @@ class SendFlow final : public StreamEvents {
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced = {});
 
   void wait_until(TimePoint when);
-  // Dials. The connection, and then the handshake, may take `patience` each; none: the first is
-  // TCP's to bound, the other the settings'.
+  // Dials. `patience` limits the connection, and then the handshake; none: TCP limits the first,
+  // the settings limit the other.
   Status dial(TimePoint now, Dialer& dialer, std::optional<Duration> patience);
-  // Lets the stream go, with RST if it still is there.
+  // Ends the stream, with RST if it still exists.
   void drop(State state);
   void close();  // FIN.
 
-  // Kept by the session: when the flow came up and what had been written by then; whether a message
-  // of it has arrived since; since when it has been lost, until when it is redialled, redials so
-  // far, and deaths in a row without having served.
+  // Kept by the session: when the flow came up and the bytes written by then; whether a message of
+  // it has arrived since; since when it has been lost, until when it is redialled, redials so far,
+  // and deaths in a row without having served.
   TimePoint up_at{};
   std::uint64_t written_when_up = 0;
   bool has_delivered = false;
-  bool is_given_up = false;  // By the session, before its TCP would have.
-  TimePoint asked_at{};      // For an acknowledgement, since a sibling has stalled.
+  bool is_given_up = false;  // By the session, before its TCP gave up.
+  TimePoint asked_at{};      // When an acknowledgement was requested because another flow stalled.
   std::uint64_t acked_when_asked = 0;
   TimePoint lost_since{};
   TimePoint redial_until{};
   std::uint32_t redials = 0;
-  std::uint32_t greeting_waits = 0;  // For an answer of a process that stands still.
-  std::uint32_t segment_bytes = 0;   // It was dialled with this limit; zero: none.
-  NobodyListens nobody;              // At the peer's port, say its redials.
+  std::uint32_t greeting_waits = 0;  // Waits for the answer of a process that stands still.
+  std::uint32_t segment_bytes = 0;   // Segment limit of the last dial; zero: none.
+  NobodyListens nobody;              // Refused redials at the peer's port.
   std::uint32_t early_deaths = 0;
   // Dials that came to another queue of the peer's NIC than the session is on.
   std::uint32_t other_queues = 0;
@@ -116,7 +116,7 @@ class SendFlow final : public StreamEvents {
  private:
   void set_wake_at(TimePoint when);
   void note_end(const Stream& stream);
-  // Returns false when the stream is no longer ours to read.
+  // Returns false when the stream must not be read any more.
   bool on_record(TimePoint now);
   bool on_challenge(TimePoint now);
   bool on_accept(TimePoint now);
@@ -128,15 +128,15 @@ class SendFlow final : public StreamEvents {
   State state_ = State::kIdle;
   std::uint8_t index_ = 0;
   bool was_up_ = false;
-  bool is_tolerated_ = false;  // Its window is closed.
-  bool is_blocked_ = false;    // write() said no; on_acked() clears it.
+  bool is_tolerated_ = false;  // tolerate_shut_window() is in effect.
+  bool is_blocked_ = false;    // write() returned false; on_acked() clears it.
   bool has_peer_finished_ = false;
   bool is_challenged_ = false;  // The peer has proven that it holds the key.
   std::uint32_t epoch_ = 0;
   std::uint64_t written_bytes_ = 0;
   std::uint64_t acked_bytes_ = 0;
   std::uint64_t delivered_bytes_ = 0;
-  std::uint64_t watched_acked_ = 0;  // At the last look.
+  std::uint64_t watched_acked_ = 0;  // At the last check.
   std::uint64_t watched_written_ = 0;
   TimePoint moved_at_{};
   TimePoint stalled_since_{};

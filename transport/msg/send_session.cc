@@ -11,8 +11,8 @@
 namespace ztcp::msg {
 namespace {
 
-// The first redial goes out at once: most dead flows are one path's. Later ones give the network
-// time, but not so much that an outage could end unnoticed.
+// The first redial goes out at once: most dead flows are due to one path. Later ones give the
+// network time, but are close enough together not to miss the end of an outage.
 constexpr Duration redial_delay(std::uint32_t in_vain) {
   return in_vain == 0 ? Duration::zero()
                       : std::chrono::milliseconds(50) * (1U << std::min(in_vain, 3U));
@@ -60,8 +60,8 @@ void SendSession::post(TimePoint now, SendMessage& message) {
     if (state_ == State::kReady) start_extra_flows(now);
   }
   pump();
-  // Streams have copied it: it needs no memory of its owner's, which may be gone when the process
-  // ends. It is done once it outlives that.
+  // Streams have copied it, so the owner's memory, which may be gone when the process ends, is not
+  // needed. It is done once it would arrive even then.
   if (kept != nullptr && message.total() <= kMostCopied && kept->is_handed_out()) kept_.copy(*kept);
 }
 
@@ -116,7 +116,7 @@ void SendSession::on_timers(TimePoint now) {
     }
     std::optional<Duration> patience;
     if (flow.redials != 0) patience = settings_.redial_attempt;
-    // Of a path that swallows large segments alone the first attempt succeeds. Else it was an
+    // If the path drops only large segments, the first attempt succeeds. Otherwise it was an
     // outage.
     if (flow.redials > 1) segment_limit_ = 0;
     flow.segment_bytes = segment_bytes();
@@ -135,7 +135,7 @@ TimePoint SendSession::next_deadline() const {
 void SendSession::on_credit(const Credit& credit) {
   SendLane* const lane = lanes_.find_or_add(credit.tag);
   if (lane == nullptr) return fail_without_lane();
-  // A receiver names as many at most as it has buffers: it can't make this side's memory grow.
+  // A receiver names at most as many as it has buffers: it can't make this side's memory grow.
   if (lanes_.size() - used_lanes_ > kMaxUnusedLanes)
     return fail(Error{Errc::kProtocol, 0, "credit for tags that carry no message"},
                 FailureDetail{Reason::kProtocol});
@@ -145,14 +145,15 @@ void SendSession::on_credit(const Credit& credit) {
   advance();
 }
 
-// A tag was named for which there is no lane.
+// A tag has no lane.
 void SendSession::fail_without_lane() {
   if (!lanes_.is_full()) return fail(Error{Errc::kOutOfMemory, 0, "no memory for another tag"});
   fail(Error{Errc::kInvalidArgument, 0, "tag"},
        FailureDetail{Reason::kTooManyTags, /*from_peer=*/false, kMaxLanes, kMaxLanes + 1});
 }
 
-// What the flow carried and the peer is not known to hold is in doubt until it is up again.
+// Units that the flow carried and that the peer is not known to hold are in doubt until it is up
+// again.
 void SendSession::doubt_flow(const SendFlow& flow) {
   for_each_outstanding([&](SendMessage& m) {
     const std::uint64_t end = m.stream_end(flow.index());
@@ -164,11 +165,11 @@ void SendSession::doubt_flow(const SendFlow& flow) {
   });
 }
 
-// Whether it was worth dialling: by what arrived, for a path that carries handshakes and nothing
-// larger keeps a flow up as long as TCP waits. Age counts for a flow only that had nothing to
-// carry. What a kernel has taken says nothing of the peer; what its TCP has acknowledged does.
+// Whether the flow delivered anything since it was dialled. A path that carries handshakes but no
+// larger packets keeps a flow up as long as TCP waits; so only a flow without payload counts by
+// age. Bytes that the local kernel took prove nothing; bytes that the peer's TCP acknowledged do.
 bool SendSession::has_served(TimePoint now, const SendFlow& flow) const {
-  // Enough for the handshake and a probe of the path not to count.
+  // More than the handshake and a path probe.
   constexpr std::uint64_t kProgressBytes = 64U << 10;
   const std::uint64_t delivered =
       settings_.ack_is_delivery ? flow.acked_bytes() : flow.delivered_bytes();
@@ -179,15 +180,16 @@ bool SendSession::has_served(TimePoint now, const SendFlow& flow) const {
 bool SendSession::is_payload_stuck(const SendFlow& flow) const {
   const std::uint64_t delivered =
       settings_.ack_is_delivery ? flow.acked_bytes() : flow.delivered_bytes();
-  // What is more than small packets carry refutes it.
+  // More bytes than small packets carry refute it.
   constexpr std::uint64_t kFitsSmallPackets = 2048;
   return flow.written_bytes() != flow.written_when_up && delivered < flow.written_bytes() &&
          delivered <= flow.written_when_up + kFitsSmallPackets;
 }
 
-// Segments of flows that are dialled from now on; zero: as large as TCP finds.
+// Segment limit of flows dialled from now on; zero: as large as TCP finds.
 std::uint32_t SendSession::segment_bytes() const {
-  // IP packets of 1400 bytes, which tunnels inside an MTU of 1500 leave; and less than any.
+  // For IP packets of 1400 bytes, which fit through tunnels inside an MTU of 1500; then smaller
+  // ones.
   constexpr std::array<std::uint32_t, 3> kLimits{0, 1360, 1024};
   return kLimits[segment_limit_];
 }
@@ -200,20 +202,21 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   const bool had_opened = flow.state() >= SendFlow::State::kGreeting;
   flow.drop(SendFlow::State::kGone);
   doubt_flow(flow);
-  has_asked_ = false;  // Perhaps there. What is heard next shows whether to ask again.
-  if (peer_closed_) return advance();  // It has everything.
-  // TCP has probed a new flow's path in vain: another port may lead along the same, and the reason
-  // is known. Only a flow that has served before tries other ports.
+  has_asked_ = false;  // The request may be lost. The next credit shows whether to ask again.
+  if (peer_closed_) return advance();  // The peer has everything.
+  // TCP has probed a new flow's path in vain: another port may use the same path, and the reason is
+  // known. Only a flow that has served before tries other ports.
   const bool takes_no_full_packets =
       error.code == Errc::kPathMtu && flow.redials == 0 && flow.early_deaths == 0;
   if (takes_no_full_packets && flow.index() == 0) return fail(error);
-  if (flow.index() != 0 && (!flow.was_up() || takes_no_full_packets)) {  // Carry on with fewer.
+  if (flow.index() != 0 && (!flow.was_up() || takes_no_full_packets)) {  // Continue with fewer
+                                                                         // flows.
     if (is_closing_) finish_closing();
     return;
   }
   const bool is_out_of_descriptors = error.sys_errno == EMFILE || error.sys_errno == ENFILE;
   if (!was_accepted_ && flow.redials == 0 && !had_opened && !is_out_of_descriptors)
-    return fail(error);  // Nobody listens.
+    return fail(error);  // No listener.
 
   const bool nobody_listens = error.code == Errc::kRefused && flow.redials != 0 && !had_opened;
   if (flow.nobody.is_sure(now, nobody_listens)) {
@@ -226,18 +229,18 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
     flow.early_deaths = has_served_us ? 0 : flow.early_deaths + 1;
     flow.redials = 0;
     if (was_stalled && !has_served_us && is_payload_stuck(flow)) {
-      // Its handshake came through, and nothing that it was given after that.
+      // Its handshake arrived, but no bytes written afterwards.
       error = Error{Errc::kPathMtu, 0, "handshakes arrive, payload does not"};
       segment_limit_ = static_cast<std::uint8_t>(std::min(segment_limit_ + 1, 2));
     }
   }
   if (flow.redials == 0) {
     flow.lost_since = was_stalled && has_outstanding() ? flow.stalled_since() : now;
-    // What TCP would still have waited is not lost with a flow that is given up before.
+    // A flow given up before its TCP gave up keeps the time that TCP would have waited.
     const TimePoint gives_up = is_given_up ? flow.lost_since + settings_.sender_notices : now;
     flow.redial_until = std::max(now, gives_up) + settings_.redial_window;
   }
-  // The last attempt goes out as the window closes: no outage within it ends unnoticed.
+  // The last attempt goes out as the window closes: the end of an outage within it is never missed.
   const TimePoint last = flow.redial_until;
   if (flow.early_deaths > settings_.max_redials || now >= last) return fail(error);
   const std::uint32_t in_vain = flow.redials + std::max(flow.early_deaths, 1U) - 1;
@@ -247,8 +250,8 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   if (is_closing_) finish_closing();
 }
 
-// FIN in order follows a bye. The acknowledgements of what this flow carried may still be to come
-// (tcp/ tells of them at the end of a burst); the flow ends after them.
+// An orderly FIN follows a bye. Acknowledgements for this flow may still arrive (tcp/ reports them
+// at the end of a burst); the flow ends after them.
 void SendSession::on_flow_closed(TimePoint now, SendFlow& flow) {
   if (is_ended()) return;
   if (!peer_closed_) return on_flow_lost(now, flow, Error{Errc::kPeerClosed, 0, "FIN without bye"});
@@ -256,8 +259,8 @@ void SendSession::on_flow_closed(TimePoint now, SendFlow& flow) {
   if (flow.is_drained()) flow.close();
 }
 
-// The receiver closes. It may do so as soon as it has everything, before our last
-// acknowledgements have come.
+// The receiver closes. It may do so as soon as it has everything, before our last acknowledgements
+// have arrived.
 void SendSession::on_bye(const Bye& bye) {
   if (bye.messages < posted_)
     return fail(Error{Errc::kPeerClosed, 0, "the receiver closed with messages outstanding"},
@@ -271,10 +274,10 @@ void SendSession::on_bye(const Bye& bye) {
   advance();
 }
 
-// Whether the next port leads there is the NIC's choice. Who comes back to a session may try as
-// long as it may redial.
+// The NIC decides whether the next port leads to that queue. A resume may try as long as it may
+// redial.
 void SendSession::on_other_queue(TimePoint now, SendFlow& flow) {
-  // Of eight queues the right one is missed so often once in 5000 times.
+  // With eight queues, this many tries fail once in 5000 times.
   constexpr std::uint32_t kMostTries = 64;
   const bool comes_back = flow.redials != 0 && now < flow.redial_until;
   if (!comes_back && flow.other_queues >= kMostTries)
@@ -286,16 +289,17 @@ void SendSession::on_other_queue(TimePoint now, SendFlow& flow) {
 
 void SendSession::on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal) {
   if (refusal.reason == Reason::kOtherQueue) return on_other_queue(now, flow);
-  if (is_leaving_) return end_closed();  // It knows.
+  if (is_leaving_) return end_closed();  // The receiver knows already.
   const Error error{to_errc(refusal.reason), 0, "the peer refused"};
   if (flow.index() != 0 && !flow.was_up()) return on_flow_lost(now, flow, error);
   if (refusal.reason == Reason::kUnknownSession && was_accepted_ && !has_outstanding()) {
-    peer_closed_ = true;  // It closed while this flow was down, and we had nothing to say.
+    peer_closed_ = true;  // It closed while this flow was down, and nothing is outstanding.
     flow.drop(SendFlow::State::kGone);
     if (is_closing_) finish_closing();
     return;
   }
-  if (refusal.reason == Reason::kClosed && was_accepted_) {  // The bye that died with its flows.
+  if (refusal.reason == Reason::kClosed && was_accepted_) {  // Replaces the bye that was lost with
+                                                             // its flows.
     flow.drop(SendFlow::State::kGone);
     return on_bye(Bye{refusal.ours});
   }

@@ -3,11 +3,11 @@
 //
 // The connecting side of a NCCL connection: messages over up to eight byte streams. Five files:
 // send_session.cc (life: dialling and redialling), send_ends.cc (closing, aborting, failing),
-// send_dispatch.cc (which bytes go out next, on which flow, and when a message is done),
+// send_dispatch.cc (which bytes are sent next, on which flow, and when a message is done),
 // send_watch.cc (flows that make no progress), send_flow.cc (one flow's handshake and records).
 //
-// Pure: told the time, speaks through Stream, hears through StreamEvents, allocates only at
-// construction. Belongs to the thread that owns the streams.
+// Pure: time is an argument, output goes through Stream, events come through StreamEvents, memory
+// is allocated only at construction. Belongs to the thread that owns the streams.
 #pragma once
 
 #include <array>
@@ -36,40 +36,40 @@ class SendSession {
   SendSession& operator=(const SendSession&) = delete;
 
   // Queues a message that was start()ed, as the next of its tag; the record is lent until
-  // on_done(), which may come at once. A session that has ended takes it no more:
-  // its owner was told how, or is just being told.
+  // on_done(), which may come at once. A session that has ended ignores it: its owner was told how
+  // it ended, or is just being told.
   void post(TimePoint now, SendMessage& message);
 
-  // FIN on every flow once all messages are done; then on_session_closed(). abort(): RST on every
-  // flow, now, and no further event.
+  // close(): FIN on every flow once all messages are done; then on_session_closed(). abort(): RST
+  // on every flow, now, and no further event.
   void close();
   void abort();
-  // As abort(), but it tells the receiver that the messages will not come. True: no flow could, so
-  // a new stream is to, for a redial window at most; on_session_closed() follows.
+  // Like abort(), but tells the receiver that the messages will not come. True: no flow could carry
+  // that, so a new stream will, within a redial window; on_session_closed() follows.
   [[nodiscard]] bool give_up(TimePoint now);
-  // The process ends: tells the receiver so at once, by a new stream where the old ones still refer
-  // to messages. From here on no posted memory is read and no message is done.
+  // The process ends: tells the receiver at once, by a new stream where the old ones still refer to
+  // messages. From here on no posted memory is read and no message is done.
   void leave(TimePoint now);
-  // It ends now, and nothing more will be heard here: what is under way in order and needs no
-  // memory but the kernel's arrives all the same, with word that nothing follows. Then as abort().
+  // Ends at once, without further events: bytes that are in flight in order and need only the
+  // kernel's memory still arrive, followed by a bye. Then like abort().
   void cut_off();
   // The process may not end yet: leave() or give_up() was called, and the receiver is still to be
   // told, or it may not hold all messages of a session that was closed.
   bool is_finishing() const {
     return !is_ended() && (is_leaving_ || (is_closing_ && has_outstanding()));
   }
-  // False once the receiver has closed with everything it was sent: its end takes nothing away.
+  // False once the receiver has closed with all messages: its end loses nothing.
   bool needs_peer() const { return !peer_closed_; }
 
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
 
-  // Valid once on_session_failed() was told.
+  // Valid after on_session_failed().
   const FailureDetail& failure_detail() const { return failure_; }
-  // Of all its streams, once it has failed or was aborted.
+  // Sums over all its streams, once it has failed or was aborted.
   StreamHealth health() const;
 
-  // --- What flows ask and tell ---
+  // --- Called by the flows ---
   const SessionSettings& settings() const { return settings_; }
   const ClusterKey& key() const { return key_; }
   Hello make_hello(std::uint8_t flow, std::uint32_t epoch) const;
@@ -83,14 +83,14 @@ class SendSession {
   void on_flow_acked(SendFlow& flow);
   void on_flow_delivered();
   void on_flow_closed(TimePoint now, SendFlow& flow);
-  // The stream is gone, or of no use any more.
+  // The stream is gone, or useless.
   void on_flow_lost(TimePoint now, SendFlow& flow, Error error);
   void on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal);
   void on_refused_here(TimePoint now, SendFlow& flow, const FailureDetail& detail);
   void on_protocol_error(TimePoint now, SendFlow& flow, const char* where);
 
  private:
-  // Of a message that goes out with its header in one copy.
+  // Largest message that is copied together with its header.
   static constexpr std::size_t kMostCopied = Stream::kMaxCopiedBytes - kChunkRecordBytes;
 
   enum class State : std::uint8_t { kOpening, kReady, kEnded };
@@ -101,14 +101,14 @@ class SendSession {
   void pump();
   bool dispatch_next();
   struct Choice {
-    SendFlow* flow = nullptr;  // None has room.
+    SendFlow* flow = nullptr;  // Null: none has room.
     std::size_t room_bytes = 0;
     std::size_t flows_up = 0;
   };
   Choice flow_with_most_room(std::uint64_t message_bytes);
-  // What may go out next: lost units first, else the first message whose lane has credit.
+  // The next chunk to send: lost units first, else the first message whose lane has credit.
   struct Next {
-    SendMessage* message = nullptr;  // None.
+    SendMessage* message = nullptr;  // Null: none.
     SendMessage::Piece piece;
     bool eager = false;
   };
@@ -176,37 +176,38 @@ class SendSession {
   bool was_accepted_ = false;
   bool ack_is_delivery_ = false;  // On both sides.
   bool wants_extra_flows_ = false;
-  bool peer_closed_ = false;  // The receiver takes no more; everything so far it has.
+  bool peer_closed_ = false;  // The receiver takes no more, and has everything so far.
   bool peer_process_ended_ = false;
   bool is_closing_ = false;
   bool is_leaving_ = false;   // The receiver is told that nothing follows.
-  bool is_aborting_ = false;  // And that messages are missing.
-  bool said_bye_ = false;     // On a flow at least, which suffices.
-  bool has_asked_ = false;    // And was told nothing since.
-  // Of the first lane: what the receiver was asked for is told once this message is received.
+  bool is_aborting_ = false;  // The receiver is told that messages are missing.
+  bool said_bye_ = false;     // On at least one flow, which suffices.
+  bool has_asked_ = false;    // And has received no credit since.
+  // Number in the first lane: the requested records have arrived once this message is received.
   std::uint64_t silent_after_ = 0;
   std::uint8_t flows_granted_ = 1;
   FailureDetail failure_;
 
   KeptMessages kept_;
-  // In the order of posting: the messages not handed out in whole, and those that were and are not
-  // done; lent or kept.
+  // In the order of posting: messages not sent completely, and sent messages that are not done;
+  // lent or kept.
   IntrusiveList<SendMessage> unsent_;
   IntrusiveList<SendMessage> sent_;
   std::uint64_t posted_ = 0;  // Messages, of all lanes.
   std::uint32_t messages_with_lost_units_ = 0;
   Lanes<SendLane> lanes_;
-  std::size_t used_lanes_ = 0;  // Those that have had a message.
+  std::size_t used_lanes_ = 0;  // Lanes that have had a message.
   SenderCredit credit_;
   std::array<SendFlow, kMaxFlows> flows_;
 
   // See send_watch.cc.
   TimePoint watch_at_ = kNever;
   std::uint64_t watched_received_ = 0;
-  TimePoint moved_at_{};  // When a look found that messages or bytes had moved.
+  TimePoint moved_at_{};  // Last check that found progress of messages or bytes.
   std::optional<PeerTrouble> trouble_;
   TimePoint trouble_since_{};
-  std::uint8_t segment_limit_ = 0;  // Of those that are tried one after the other.
+  std::uint8_t segment_limit_ = 0;  // Index of the segment limit in use; they are tried one after
+                                    // the other.
 };
 
 }  // namespace ztcp::msg

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Flows that make no progress. While messages are outstanding a session looks at its flows now and
-// then: which of them are dead though TCP still waits, what stands in the way, and whether an
-// operator should hear of it. Nothing of it is done for a message.
+// Flows that make no progress. While messages are outstanding a session checks its flows now and
+// then: which of them are dead although TCP still waits, the cause, and whether to tell an
+// operator. Costs nothing per message.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -13,20 +13,20 @@
 namespace ztcp::msg {
 namespace {
 
-// Kernels are asked by a system call, and wait 200 ms for their first timeout.
+// Asking a kernel is a system call, and its first timeout takes 200 ms.
 constexpr Duration kAskAfter = std::chrono::milliseconds(500);
-// And so many are reason to ask the peer by another flow.
+// After this many timeouts the peer is asked by another flow.
 constexpr std::uint32_t kDoubtfulTimeouts = 2;
-// A flow that has no siblings to compare it with. Where acknowledgements come from a process of the
-// peer's, that may have been kept from its CPU; a kernel answers at once.
+// For a flow without others to compare with. Where a process of the peer acknowledges, it may have
+// been kept from its CPU; a kernel answers at once.
 constexpr Duration kDeadAlone = std::chrono::seconds(4);
 constexpr Duration kDeadAloneByKernel = std::chrono::seconds(2);
-// What is worth a line of the log.
+// Shorter trouble is not logged.
 constexpr Duration kWorthTelling = std::chrono::seconds(2);
-// How many handshake timeouts a process that stands still may take to answer its first hello.
+// Handshake timeouts that a process standing still may take to answer its first hello.
 constexpr int kFirstGreetings = 12;
-// And later ones, of a connection that was up: an hour by default. Waits count rather than time, of
-// which this process may have been stopped for as long.
+// The same for later hellos, of a connection that was up: an hour by default. Waits are counted,
+// not time, since this process may have been stopped for as long.
 constexpr int kLaterGreetings = 360;
 
 }  // namespace
@@ -51,7 +51,7 @@ void SendSession::watch(TimePoint now) {
   if (credit_.received() != watched_received_) moved_at_ = now;
   watched_received_ = credit_.received();
 
-  // Nobody waits for the receipts of copies, and the watch would go on for them.
+  // No caller waits for the receipts of copies, and without them the watch would go on.
   if (!ack_is_delivery_ && unsent_.empty() && !sent_.empty() && kept_.owns(*sent_.begin()) &&
       now - moved_at_ >= kAskAfter)
     ask();
@@ -78,7 +78,7 @@ void SendSession::watch(TimePoint now) {
   note_trouble(now, silent, std::max(shut, nobody_reads ? now - moved_at_ : Duration::zero()));
 }
 
-// False: the session has ended over it.
+// False: the session ended because of it.
 bool SendSession::watch_flow(TimePoint now, SendFlow& flow, Duration& silent, Duration& shut,
                              bool& all_acked) {
   const Duration stalled = now - flow.stalled_since();
@@ -104,12 +104,12 @@ bool SendSession::watch_flow(TimePoint now, SendFlow& flow, Duration& silent, Du
   return true;
 }
 
-// Siblings that are acknowledged show that the peer lives and its network carries: then the path of
-// this flow is at fault, and another port leads over another. They are sent something when it has
-// stalled, so that its acknowledgement is newer than that. That the peer is heard proves nothing of
-// the way to it, nor of our own NIC.
+// If other flows are acknowledged, the peer lives and its network works: then this flow's path is
+// at fault, and another port may use another path. When it stalls, something is sent on the others,
+// so that their acknowledgement is newer than the stall. Received bytes prove nothing about the
+// path to the peer, nor about our own NIC.
 bool SendSession::is_dead(TimePoint now, const SendFlow& flow, const StreamStall& stall) {
-  if (settings_.redial_window == Duration::zero()) return false;  // Nothing is dialled again.
+  if (settings_.redial_window == Duration::zero()) return false;  // Redialling is off.
   if (stall.timeouts < kDoubtfulTimeouts || stall.is_shut) return false;
   const Duration alone = settings_.ack_is_delivery ? kDeadAlone : kDeadAloneByKernel;
   if (stall.timeouts >= kDeadTimeouts && now - flow.stalled_since() >= alone) return true;
@@ -130,19 +130,19 @@ bool SendSession::is_dead(TimePoint now, const SendFlow& flow, const StreamStall
   return is_sibling_acked && stall.timeouts >= kDeadTimeouts;
 }
 
-// The receiver has posted the buffer of a message that is out in whole: a process that runs takes
-// it from its kernel at once, and says so.
+// The receiver has posted the buffer of a message that was sent completely: a running process takes
+// it from its kernel at once, and confirms it.
 bool SendSession::awaits_receipt() {
   if (ack_is_delivery_ || sent_.empty()) return false;
   const SendMessage& oldest = *sent_.begin();
-  // Of copies the receiver tells only when it is asked (record.h).
+  // The receiver confirms copies only when asked (record.h).
   if (kept_.owns(oldest) && !has_asked_) return false;
   return !oldest.has_lost() && oldest.lane().is_posted(oldest.number());
 }
 
-// The hello of this flow lies with the peer's kernel, which answers for a process that stands still
-// (stopped by a debugger, a batch system, a container's pause). That process is not gone; were it,
-// its kernel would reset the flow.
+// The peer's kernel has this flow's hello, and acknowledges it although the process stands still
+// (stopped by a debugger, a batch system, a container's pause). That process exists: otherwise its
+// kernel would reset the flow.
 bool SendSession::bear_with_greeting(TimePoint now, SendFlow& flow) {
   if (settings_.ack_is_delivery || is_leaving_ || flow.state() != SendFlow::State::kGreeting)
     return false;

@@ -43,7 +43,7 @@ void SenderProbe::on_timers(TimePoint now) {
   ask(now);
 }
 
-// Sessions that may still come are worth more than knowing of this one's end early.
+// Streams for sessions to come are more important than an early detection of this one's end.
 void SenderProbe::ask(TimePoint now) {
   if (!source_->has_spare_stream()) return wait_until(now + kAfterAnswer);
   wait_until(now + patience_);

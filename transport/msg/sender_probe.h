@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // Asks the host of a sender that has lost all its flows whether the sender's process still lives,
-// by dialling the port that it listens at (record.h). An answer ends the question for a second: a
-// process that lives may still redial, or hang.
+// by dialling the port that it listens at (record.h). If the connection is accepted, it asks again
+// after a second: a living process may still redial, or hang.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,8 @@ class SenderProbe final : public StreamEvents {
   SenderProbe(const SenderProbe&) = delete;
   SenderProbe& operator=(const SenderProbe&) = delete;
 
-  // Asks from `now` on, each time for at most `patience`, until stop(), or until the session is
-  // told on_sender_gone().
+  // Asks from `now` on, each time for at most `patience`, until stop(), or until it has called
+  // on_sender_gone() of the session.
   void start(TimePoint now, StreamSource& source, Endpoint listening, Duration patience);
   void stop();
 
@@ -47,7 +47,7 @@ class SenderProbe final : public StreamEvents {
   Stream* stream_ = nullptr;  // Being opened.
   Endpoint listening_;
   Duration patience_{};
-  TimePoint next_ = kNever;  // To ask, or to give up.
+  TimePoint next_ = kNever;  // Time to ask, or to give up.
   NobodyListens nobody_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How many sessions all lanes of a NIC may have together, those that send and those that receive.
-// A lane adds each session that it begins, so no lane has a share of its own that it may run out of
-// while others have room.
+// Limit on the sessions of all lanes of a NIC together, sending and receiving ones. A lane adds
+// each session that it begins, so no lane has a share of its own that may run out while others have
+// room.
 #pragma once
 
 #include <cstddef>

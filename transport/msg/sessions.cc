@@ -8,8 +8,8 @@
 namespace ztcp::msg {
 namespace {
 
-// Sessions have coarse deadlines (handshakes, redials): all are looked at when the first of them
-// is due, and never more often than this, so a turn's cost does not depend on their number.
+// Sessions have coarse deadlines (handshakes, redials): all are checked when the first of them is
+// due, and never more often than this, so a turn's cost does not depend on their number.
 constexpr Duration kScanInterval = std::chrono::milliseconds(1);
 
 // Bijective and well mixed: unguessable ids as long as the seed is (splitmix64's finalizer).
@@ -53,7 +53,7 @@ SendSession& Sessions::connect(Endpoint remote, const Cookie& cookie, SendOwner&
   outgoing_.push_back(std::make_unique<Outgoing>(*this, remote, cookie, id, owner));
   if (budget_ != nullptr) budget_->add();
   note_outgoing();
-  next_scan_ = TimePoint::min();  // It dials at its first on_timers().
+  next_scan_ = TimePoint::min();  // It dials in its first on_timers().
   return outgoing_.back()->session;
 }
 
@@ -79,7 +79,7 @@ TimePoint Sessions::next_deadline() const {
   return std::min(acceptor_.next_deadline(), next_scan_);
 }
 
-// Not before the last scan is long enough ago.
+// At least kScanInterval after the last scan.
 void Sessions::wake_at(TimePoint when) {
   next_scan_ = std::min(next_scan_, std::max(when, earliest_scan_));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// All sessions over one source of streams: those begun here, each of which dials its peer, and the
-// acceptor with those that come. Pure, and of one thread.
+// All sessions over one source of streams: outgoing ones, each of which dials its peer, and the
+// acceptor with the incoming ones. Pure, for one thread.
 #pragma once
 
 #include <algorithm>
@@ -21,21 +21,21 @@ namespace ztcp::msg {
 
 class Sessions {
  public:
-  // `secret` makes session ids and the acceptor's nonces unguessable; `copies` as Acceptor says.
+  // `secret` makes session ids and the acceptor's nonces unguessable; `copies`: see Acceptor.
   Sessions(const SessionSettings& settings, const ClusterKey& key, std::size_t max_pending_streams,
            std::array<std::uint64_t, 2> secret, StreamSource& source, CopyJobs* copies = nullptr);
   ~Sessions();
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
-  // They count in a budget that other lanes share. Before the first session.
+  // Counts the sessions in a budget that other lanes share. To be called before the first session.
   void count_in(SessionBudget& budget) {
     budget_ = &budget;
     acceptor_.count_in(budget);
   }
 
-  // Starts a session to the listener named by `cookie` at `remote`; it lives until destroy(). Never
-  // fails: what can't be dialled fails through owner.on_session_failed().
+  // Starts a session to the listener identified by `cookie` at `remote`; it lives until destroy().
+  // Never fails: a failed dial is reported by owner.on_session_failed().
   SendSession& connect(Endpoint remote, const Cookie& cookie, SendOwner& owner);
   // Not from inside one of the session's own events.
   void destroy(SendSession& session);
@@ -43,25 +43,24 @@ class Sessions {
   Acceptor& acceptor() { return acceptor_; }
   const Acceptor& acceptor() const { return acceptor_; }
 
-  // Ours and our peers' together.
+  // Outgoing and incoming ones.
   std::size_t count() const { return outgoing_.size() + acceptor_.sessions(); }
   bool is_full() const { return to_come() == 0; }
-  // Those that may still come.
+  // Sessions that may still be made.
   std::size_t to_come() const {
     const std::size_t here =
         count() < settings_.max_sessions ? settings_.max_sessions - count() : 0;
     return budget_ == nullptr ? here : std::min(here, budget_->left());
   }
-  // Those that a process that ends waits for: their peers do not know all yet.
+  // Sessions that the process waits for when it ends: their peers do not know all yet.
   std::size_t finishing() const;
 
-  // Once in a turn, after all that was received and posted in it: also sends the credit that is
-  // owed.
+  // To be called once per turn, after everything received and posted in it: also sends owed credit.
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
 
  private:
-  // A session that we began and how it reaches its peer.
+  // An outgoing session and its dialer.
   struct Outgoing final : Dialer {
     Outgoing(Sessions& its_sessions, Endpoint remote, const Cookie& cookie, std::uint64_t id,
              SendOwner& owner);
@@ -94,8 +93,7 @@ class Sessions {
   SessionBudget* budget_ = nullptr;  // Null: max_sessions is the only limit.
   Acceptor acceptor_;
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
-  // Not later than the earliest deadline of the outgoing sessions, but for what must lie between
-  // two scans.
+  // At or before the earliest deadline of the outgoing sessions, but not before earliest_scan_.
   TimePoint next_scan_ = kNever;
   TimePoint earliest_scan_ = TimePoint::min();
   std::uint64_t session_count_ = 0;
